@@ -1,0 +1,43 @@
+# One library a room, with its own include view.
+# A room sees only the headers of the rooms that it links, so the order of the house cannot be broken by an include;
+# the link check does the same for calls.
+
+# helve_room(<path> USES <path>... [LIBRARIES <target>...])
+#   path: folder below src/ and include/helve/, for example ir/expr. Target: helve_ir_expr. Sources are all .cc of the folder.
+function(helve_room path)
+  cmake_parse_arguments(ARG "" "" "USES;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
+  string(REPLACE "/" "_" room ${path})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${path}/*.cc)
+  add_library(helve_${room} STATIC ${sources})
+
+  set(view ${PROJECT_BINARY_DIR}/rooms/${room})
+  get_filename_component(parent helve/${path} DIRECTORY)
+  file(MAKE_DIRECTORY ${view}/${parent} ${PROJECT_SOURCE_DIR}/include/helve/${path})
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/include/helve/${path} ${view}/helve/${path} SYMBOLIC)
+  target_include_directories(helve_${room} PUBLIC ${view} PRIVATE ${PROJECT_SOURCE_DIR}/src/${path})
+
+  foreach(used ${ARG_USES})
+    string(REPLACE "/" "_" used_room ${used})
+    target_link_libraries(helve_${room} PUBLIC helve_${used_room})
+  endforeach()
+  target_link_libraries(helve_${room} PUBLIC ${ARG_LIBRARIES} PRIVATE helve_flags ${ARG_PRIVATE_LIBRARIES})
+  set_property(GLOBAL APPEND PROPERTY HELVE_ROOMS helve_${room})
+
+  # Upward calls would be hidden where all archives meet; this binary holds the room and what it may use, nothing else.
+  if(HELVE_TESTS)
+    set(check ${PROJECT_BINARY_DIR}/rooms/check_main.cc)
+    if(NOT EXISTS ${check})
+      file(WRITE ${check} "int main() { return 0; }\n")
+    endif()
+    add_executable(link_${room} ${check})
+    target_link_libraries(link_${room} PRIVATE helve_flags $<LINK_LIBRARY:WHOLE_ARCHIVE,helve_${room}>)
+    add_test(NAME link.${room} COMMAND link_${room})
+
+    file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cpp/${path}/*.cc)
+    if(tests)
+      add_executable(test_${room} ${tests})
+      target_link_libraries(test_${room} PRIVATE helve_${room} helve_flags GTest::gtest_main)
+      add_test(NAME cpp.${room} COMMAND test_${room})
+    endif()
+  endif()
+endfunction()

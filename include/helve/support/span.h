@@ -1,0 +1,25 @@
+// Where in the user's source something stands.
+// Every node and every diagnostic carries a span, so that a fault found late still points at the line that caused it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace helve {
+
+/// A half-open range of source text. Lines count from 1, columns from 1 (in characters); 0 means unknown.
+struct Span {
+  const std::string* file = nullptr;  ///< interned, never freed; null when unknown
+  int line = 0;
+  int column = 0;
+  int end_line = 0;
+  int end_column = 0;
+
+  bool known() const { return file != nullptr && line > 0; }
+  bool operator==(const Span&) const = default;
+};
+
+/// The one stored copy of a file name. Spans hold a pointer to it, so they stay small and trivially copyable.
+const std::string* intern_file(std::string_view name);
+
+}  // namespace helve
