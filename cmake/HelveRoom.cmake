@@ -18,19 +18,24 @@ function(helve_room path)
 
   foreach(used ${ARG_USES})
     string(REPLACE "/" "_" used_room ${used})
+    if(NOT TARGET helve_${used_room})
+      message(FATAL_ERROR "room ${path} uses ${used}, which does not stand below it in src/CMakeLists.txt")
+    endif()
     target_link_libraries(helve_${room} PUBLIC helve_${used_room})
   endforeach()
   target_link_libraries(helve_${room} PUBLIC ${ARG_LIBRARIES} PRIVATE helve_flags ${ARG_PRIVATE_LIBRARIES})
   set_property(GLOBAL APPEND PROPERTY HELVE_ROOMS helve_${room})
 
-  # Upward calls would be hidden where all archives meet; this binary holds the room and what it may use, nothing else.
+  # Upward calls would be hidden where all archives meet; this binary holds the room, whole, and what it may use, nothing
+  # else. --no-gc-sections: a dropped section would take its unresolved calls with it.
   if(HELVE_TESTS)
     set(check ${PROJECT_BINARY_DIR}/rooms/check_main.cc)
     if(NOT EXISTS ${check})
       file(WRITE ${check} "int main() { return 0; }\n")
     endif()
     add_executable(link_${room} ${check})
-    target_link_libraries(link_${room} PRIVATE helve_flags $<LINK_LIBRARY:WHOLE_ARCHIVE,helve_${room}>)
+    target_link_libraries(link_${room} PRIVATE helve_flags $<LINK_LIBRARY:WHOLE_ARCHIVE,helve_${room}>
+      -Wl,--no-gc-sections -Wl,--no-undefined)
     add_test(NAME link.${room} COMMAND link_${room})
 
     file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cpp/${path}/*.cc)

@@ -1,0 +1,20 @@
+"""Prints the Python requirements of pyproject.toml, one a line: to build, to run and to test.
+
+The lists stand there and nowhere else; pip can install the project's own lists only together with the project, which
+cannot be built before its build requirements are in.
+"""
+
+from pathlib import Path
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    from pip._vendor import tomli as tomllib
+
+project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+lists = (
+    project["build-system"]["requires"],
+    project["project"]["dependencies"],
+    project["project"]["optional-dependencies"]["dev"],
+)
+print("\n".join(requirement for part in lists for requirement in part))

@@ -1,0 +1,75 @@
+# The front door: `make demo` and `make test` bring a bare Debian 12 machine to a running helve.
+# Each step of the set-up leaves a stamp, so that a second call does no work twice. One build tree serves ctest and the
+# installed package.
+
+PYTHON ?= python3
+BUILD ?= build
+JOBS ?= $(shell nproc)
+
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+export CCACHE_SLOPPINESS := pch_defines,time_macros
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+VENV := .venv
+PY := $(abspath $(VENV))/bin/python
+PIP_BUILD := --no-build-isolation --no-deps --config-settings=build-dir=$(BUILD) \
+  --config-settings=cmake.define.HELVE_TESTS=ON
+# Folders are listed too: deleting a file changes its folder, and the package must be installed anew.
+PACKAGE_FILES := $(shell find python/helve -name __pycache__ -prune -o -print)
+MODULE = $(wildcard $(BUILD)/python/bindings/_core*.so)
+
+help: ## print this list
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | column -t -s '|'
+
+demo: install ## set up, then compile and run the first tutorial
+	@$(PY) tutorials/01_rms_norm.py
+
+test: install ## set up, then run all tests (C++ and Python)
+	@$(PY) tests/run.py --build $(BUILD)
+
+test-long: install ## sanitizer builds, larger fuzzing and law suites
+	@$(MAKE) --no-print-directory sanitized FOLDER=$(BUILD)-asan SANITIZE=address,undefined
+	@$(MAKE) --no-print-directory sanitized FOLDER=$(BUILD)-tsan SANITIZE=thread
+	@HELVE_TEST_LONG=1 $(PY) tests/run.py --build $(BUILD)
+
+wheel: venv ## build the wheel into dist/
+	@$(PY) -m pip wheel -qq $(PIP_BUILD) -w dist . && ls -l dist
+
+clean: ## remove what was built (the Python environment stays)
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan dist .stamps/build .stamps/install
+
+distclean: clean ## remove the Python environment as well
+	rm -rf $(VENV) .stamps
+
+packages: .stamps/packages ## set-up, step 1: the system packages of packages.txt
+.stamps/packages: packages.txt .ci/packages
+	@.ci/packages
+	@mkdir -p .stamps && touch $@
+
+venv: .stamps/venv ## set-up, step 2: the Python environment .venv
+.stamps/venv: pyproject.toml .ci/requirements.py .stamps/packages
+	@echo "set-up: the Python environment .venv"
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install -qq -r <($(PY) .ci/requirements.py)
+	@touch $@
+
+build: .stamps/venv ## set-up, step 3: configure and compile
+	@test -e $(BUILD)/build.ninja || cmake --log-level=NOTICE -G Ninja -S . -B $(BUILD) -DPython_EXECUTABLE=$(PY) -DHELVE_TESTS=ON
+	@ninja -C $(BUILD) -j$(JOBS) --quiet
+
+install: build ## set-up, step 4: install the package into .venv
+	@$(MAKE) -s --no-print-directory .stamps/install
+.stamps/install: $(PACKAGE_FILES) $(MODULE) .stamps/venv
+	@$(PY) -m pip install -qq $(PIP_BUILD) .
+	@touch $@
+
+sanitized: venv
+	@test -e $(FOLDER)/build.ninja || cmake --log-level=NOTICE -G Ninja -S . -B $(FOLDER) -DHELVE_PYTHON=OFF -DHELVE_SANITIZE=$(SANITIZE)
+	@ninja -C $(FOLDER) -j$(JOBS) --quiet
+	@HELVE_TEST_LONG=1 $(PY) tests/run.py --build $(FOLDER) --only-cpp
+
+.PHONY: help demo test test-long wheel clean distclean packages venv build install sanitized

@@ -1,0 +1,9 @@
+// The module helve._core.
+// One place that lists what Python may reach; each `bind_` function stands in the file of its subject.
+#include "bindings.h"
+
+PYBIND11_MODULE(_core, module) {
+  module.doc() = "The C++ core of helve.";
+  module.attr("__version__") = HELVE_VERSION;
+  helve::python::bind_diagnostics(module);
+}

@@ -1,0 +1,73 @@
+"""The installed package: its version and its extension module.
+
+What is tested is the wheel's content in the environment, not the source tree.
+"""
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import helve
+from helve import _core
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_version_is_the_same_everywhere():
+    stated = re.search(r"project\(helve VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+    assert helve.__version__ == _core.__version__ == importlib.metadata.version("helve") == stated
+
+
+def test_tests_run_against_the_installed_package():
+    assert ROOT / "python" not in Path(helve.__file__).resolve().parents
+
+
+def test_diagnostic_rows_are_those_of_the_table():
+    """Every row of the table file arrives, in order, with its texts unchanged."""
+    text = (ROOT / "include/helve/support/diagnostic_table.inc").read_text()
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("//"))
+    string = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
+    row = re.compile(rf"HELVE_DIAGNOSTIC\((\w+),\s*(\d+),\s*(\w+),\s*{string},\s*{string}\)")
+
+    def unquote(literal):
+        return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literal)).replace('\\"', '"').replace("\\\\", "\\")
+
+    stated = [
+        (name, int(number), severity.lower(), unquote(message), unquote(help_text))
+        for name, number, severity, message, help_text in row.findall(text)
+    ]
+    assert len(stated) == text.count("HELVE_DIAGNOSTIC(")
+    assert _core.diagnostic_rows() == stated
+
+
+def test_libraries_come_from_the_package():
+    """A process that imports helve maps isl, GMP and fmt from the package's own folder and from nowhere else."""
+    program = "import helve; print(open('/proc/self/maps').read())"
+    maps = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    folder = str(Path(helve.__file__).resolve().parent)
+    for name in ("libisl.so", "libgmp.so", "libfmt.so"):
+        paths = {line.split()[-1] for line in maps.splitlines() if name in line}
+        assert paths and all(path.startswith(folder) for path in paths), (name, paths)
+
+
+def test_module_exports_its_entry_point_only():
+    """Symbols of LLVM or isl wrappers inside the module would clash with another copy in the same process."""
+    symbols = subprocess.run(
+        ["readelf", "--dyn-syms", "--wide", _core.__file__], capture_output=True, text=True, check=True
+    ).stdout
+    defined = set()
+    for line in symbols.splitlines():
+        fields = line.split()
+        if len(fields) >= 8 and fields[4] in ("GLOBAL", "WEAK", "UNIQUE") and fields[6] != "UND":
+            defined.add(fields[7].partition("@")[0])
+    assert "PyInit__core" in defined
+    assert {name for name in defined if "llvm" in name or "helve" in name} == set()
+
+
+def test_import_is_light():
+    """`import helve` touches neither torch nor TVM-FFI."""
+    program = "import sys, helve; print([m for m in ('torch', 'tvm_ffi') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
