@@ -1,0 +1,64 @@
+// Construction of expressions under the type rules of the language.
+// The constructors of nodes are raw; everything that users write goes through these functions, which convert or refuse.
+#pragma once
+
+#include <variant>
+
+#include "helve/ir/expr/expr.h"
+
+namespace helve {
+
+Expr int_imm(int64_t value, DType dtype = kIndex, Span span = {});
+Expr bool_imm(bool value, Span span = {});
+/// `value` is rounded to `dtype`.
+Expr float_imm(double value, DType dtype, Span span = {});
+VarRef make_var(std::string name, DType dtype = kIndex, Span span = {});
+
+/// An operator on operands of any types: typed mixing widens within one kind, `index` becomes the other's type, and what
+/// mixes kinds is refused (MixedTypes, IntegerDivision, WrongType, ZeroDivisor).
+Expr apply(Op op, std::vector<Expr> args, Span span = {});
+
+/// An operand as a front end has it: an expression, or a plain number whose type is weak and follows the other operands.
+using Operand = std::variant<Expr, bool, int64_t, double>;
+
+/// As above with weak numbers: they take the type of the first typed operand; alone they are bool, index or float32.
+/// A float number beside an integer operand is refused (MixedTypes).
+Expr apply_operands(Op op, const std::vector<Operand>& args, Span span = {});
+
+/// A weak number as a constant of `dtype` (WrongType when it cannot be one: a fraction as an integer, an integer out of range).
+Expr constant_of(const Operand& number, DType dtype, Span span = {});
+
+/// Explicit conversion. A cast to the same dtype is the value itself.
+Expr cast(Expr value, DType dtype, Span span = {});
+
+/// The implicit conversion of a value to the element type it is stored to: index, int and float widen or round to a float
+/// within the rules of a store; float to int is refused (WrongType).
+Expr convert_for_store(Expr value, DType dtype, Span span = {});
+
+/// Checks rank and index types (IndexCount, IndexType, NegativeIndex).
+Expr load(StorageRef buffer, std::vector<Expr> indices, Span span = {});
+Expr tile_load(StorageRef buffer, std::vector<Expr> indices, Span span = {});
+void check_indices(const Storage& buffer, const std::vector<Expr>& indices, Span span);
+
+/// The identity of max (`lowest`) or min (`!lowest`) for dtype: infinities for floats, extreme values for integers.
+Expr extreme_imm(DType dtype, bool lowest, Span span = {});
+
+inline Expr operator+(const Expr& a, const Expr& b) { return apply(Op::Add, {a, b}); }
+inline Expr operator-(const Expr& a, const Expr& b) { return apply(Op::Sub, {a, b}); }
+inline Expr operator*(const Expr& a, const Expr& b) { return apply(Op::Mul, {a, b}); }
+inline Expr floor_div(const Expr& a, const Expr& b) { return apply(Op::FloorDiv, {a, b}); }
+inline Expr floor_mod(const Expr& a, const Expr& b) { return apply(Op::FloorMod, {a, b}); }
+inline Expr min(const Expr& a, const Expr& b) { return apply(Op::Min, {a, b}); }
+inline Expr max(const Expr& a, const Expr& b) { return apply(Op::Max, {a, b}); }
+inline Expr less(const Expr& a, const Expr& b) { return apply(Op::Lt, {a, b}); }
+inline Expr logical_and(const Expr& a, const Expr& b) { return apply(Op::And, {a, b}); }
+inline Expr select(const Expr& c, const Expr& a, const Expr& b) { return apply(Op::Select, {c, a, b}); }
+Expr ceil_div(const Expr& a, const Expr& b);
+
+/// The value of an integer constant expression node, if it is one.
+inline const int64_t* int_value(const Expr& e) {
+  const IntImm* i = as<IntImm>(e);
+  return i ? &i->value : nullptr;
+}
+
+}  // namespace helve

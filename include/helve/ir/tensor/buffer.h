@@ -1,0 +1,72 @@
+// Buffers and regions of them.
+// A buffer is declared once and named by identity; its logical shape, its tile and its place are data that layouts are made from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "helve/ir/expr/build.h"
+#include "helve/ir/expr/expr.h"
+
+namespace helve {
+
+/// Where a buffer lives. `Param` is a tensor argument; `Global` outlives kernels (in a mesh function one instance a core);
+/// `Shared` belongs to a block (a core); `Fragment` is spread over the executors' registers; `Local` is private to a thread.
+enum class MemoryScope { Param, Global, Shared, Fragment, Local };
+std::string_view to_string(MemoryScope scope);
+
+struct Buffer final : Storage {
+  MemoryScope scope = MemoryScope::Shared;
+  std::vector<Expr> shape;     ///< logical extents (index expressions)
+  std::vector<int64_t> tile;   ///< tile extents, one a dimension, or empty when the buffer has none
+  std::vector<Expr> strides;   ///< declared strides of a parameter in elements, or empty for compact row-major
+  size_t rank() const override { return shape.size(); }
+
+  static constexpr auto fields() {
+    return std::tuple{field("dtype", &Buffer::dtype), field("scope", &Buffer::scope), field("shape", &Buffer::shape),
+                      field("tile", &Buffer::tile), field("strides", &Buffer::strides)};
+  }
+};
+using BufferRef = Ref<const Buffer>;
+
+/// Validates and makes a buffer: extents are index expressions, constants not negative (NegativeExtent), tile extents positive and
+/// one a dimension.
+BufferRef make_buffer(std::string name, DType dtype, MemoryScope scope, std::vector<Expr> shape,
+                      std::vector<int64_t> tile = {}, std::vector<Expr> strides = {}, Span span = {});
+
+/// The Buffer behind a storage; every storage of the tensor IR is one.
+inline const Buffer& buffer_of(const StorageRef& s) { return static_cast<const Buffer&>(*s); }
+inline BufferRef buffer_ref(const StorageRef& s) { return BufferRef(static_cast<const Buffer*>(s.get())); }
+
+/// One dimension of a region: `extent` elements from `begin`. A point drops its dimension from the region's shape.
+struct Range {
+  Expr begin;
+  Expr extent;
+  bool point = false;
+};
+
+/// A box of a buffer.
+struct Region {
+  BufferRef buffer;
+  std::vector<Range> ranges;
+
+  /// Extents of the dimensions that are not points.
+  std::vector<Expr> shape() const;
+  bool whole() const;
+};
+
+/// The region that covers all of `buffer`.
+Region whole_region(BufferRef buffer);
+
+/// Constant extents of `shape`, or empty when one of them is no constant.
+std::optional<std::vector<int64_t>> constant_shape(const std::vector<Expr>& shape);
+
+/// "(32, 256)" or "(M, 256)": the shape as in diagnostics.
+std::string shape_text(const std::vector<Expr>& shape);
+std::string shape_text(const std::vector<int64_t>& shape);
+
+/// The extents of the buffer's tile, or of a whole-buffer tile of ones when it has none.
+inline bool is_tiled(const Buffer& b) { return !b.tile.empty(); }
+
+}  // namespace helve

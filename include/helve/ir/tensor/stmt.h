@@ -1,0 +1,205 @@
+// Statements of the tensor IR.
+// Immutable nodes; a program at any stage, from the user's tile kernel down to flat loops, is built from this one list.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "helve/ir/tensor/buffer.h"
+#include "helve/ir/tensor/tile_op.h"
+
+namespace helve {
+
+enum class StmtKind {
+#define HELVE_STMT(name) name,
+#include "helve/ir/tensor/stmt_nodes.inc"
+#undef HELVE_STMT
+};
+
+struct StmtNode : Node {
+  const StmtKind kind;
+
+ protected:
+  explicit StmtNode(StmtKind k) : kind(k) {}
+};
+using Stmt = Ref<const StmtNode>;
+
+/// Statements in order. Never holds a Seq directly; may be empty.
+struct Seq final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::Seq;
+  std::vector<Stmt> stmts;
+  Seq() : StmtNode(kKind) {}
+  static constexpr auto fields() { return std::tuple{field("stmts", &Seq::stmts)}; }
+};
+
+/// Brings a buffer into being until the end of the enclosing sequence. Its contents are undefined.
+struct Alloc final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::Alloc;
+  BufferRef buffer;
+  Alloc() : StmtNode(kKind) {}
+  static constexpr auto fields() { return std::tuple{definition("buffer", &Alloc::buffer)}; }
+};
+
+/// Names a scalar value until the end of the enclosing sequence.
+struct Bind final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::Bind;
+  Expr value;
+  VarRef var;
+  Bind() : StmtNode(kKind) {}
+  static constexpr auto fields() { return std::tuple{field("value", &Bind::value), definition("var", &Bind::var)}; }
+};
+
+/// Stores one element.
+struct Store final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::Store;
+  BufferRef buffer;
+  std::vector<Expr> indices;
+  Expr value;
+  Store() : StmtNode(kKind) {}
+  static constexpr auto fields() {
+    return std::tuple{field("buffer", &Store::buffer), field("indices", &Store::indices),
+                      field("value", &Store::value)};
+  }
+};
+
+/// Stores a tile elementwise; all operands are read before anything is written. Legal only in a tile loop.
+struct TileStore final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::TileStore;
+  BufferRef buffer;
+  std::vector<Expr> indices;
+  Expr value;
+  TileStore() : StmtNode(kKind) {}
+  static constexpr auto fields() {
+    return std::tuple{field("buffer", &TileStore::buffer), field("indices", &TileStore::indices),
+                      field("value", &TileStore::value)};
+  }
+};
+
+enum class LoopKind { Serial, Unroll, Vectorized, Parallel, Pipelined, Persistent };
+std::string_view to_string(LoopKind kind);
+
+/// A rectangular loop: vars[d] runs from begins[d] over extents[d] values, the last fastest. Serial, Unroll, Vectorized and
+/// Pipelined have one variable. Parallel and Persistent promise independent iterations. A negative extent runs nothing only in
+/// lowered code (it arises from tails); the verifier refuses constants.
+struct For final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::For;
+  LoopKind loop = LoopKind::Serial;
+  std::vector<Expr> begins;
+  std::vector<Expr> extents;
+  int num_stages = 1;  ///< Pipelined only
+  std::vector<VarRef> vars;
+  Stmt body;
+  For() : StmtNode(kKind) {}
+  static constexpr auto fields() {
+    return std::tuple{field("loop", &For::loop),           field("begins", &For::begins),
+                      field("extents", &For::extents),     field("num_stages", &For::num_stages),
+                      definition("vars", &For::vars),      field("body", &For::body)};
+  }
+};
+
+/// A loop over the tiles of `buffer`; one variable a dimension. Inside, subscripts denote tiles.
+struct ForTiles final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::ForTiles;
+  BufferRef buffer;
+  bool parallel = false;
+  std::vector<VarRef> vars;
+  Stmt body;
+  ForTiles() : StmtNode(kKind) {}
+  static constexpr auto fields() {
+    return std::tuple{field("buffer", &ForTiles::buffer), field("parallel", &ForTiles::parallel),
+                      definition("vars", &ForTiles::vars), field("body", &ForTiles::body)};
+  }
+};
+
+struct While final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::While;
+  Expr condition;
+  Stmt body;
+  While() : StmtNode(kKind) {}
+  static constexpr auto fields() { return std::tuple{field("condition", &While::condition), field("body", &While::body)}; }
+};
+
+struct If final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::If;
+  Expr condition;
+  Stmt then_body;
+  Stmt else_body;  ///< may be null
+  If() : StmtNode(kKind) {}
+  static constexpr auto fields() {
+    return std::tuple{field("condition", &If::condition), field("then_body", &If::then_body),
+                      field("else_body", &If::else_body)};
+  }
+};
+
+/// A launch over a grid. In a mesh function the grid is the mesh and a block is a core.
+struct Kernel final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::Kernel;
+  std::vector<Expr> extents;
+  int64_t threads = 128;
+  std::vector<VarRef> vars;
+  Stmt body;
+  Kernel() : StmtNode(kKind) {}
+  static constexpr auto fields() {
+    return std::tuple{field("extents", &Kernel::extents), field("threads", &Kernel::threads),
+                      definition("vars", &Kernel::vars), field("body", &Kernel::body)};
+  }
+};
+
+/// One operand of a tile operation, as its row declares it.
+using TileOperand = std::variant<Region, Expr, std::vector<Expr>, int64_t, bool, std::string>;
+
+/// A tile operation of the table with one operand for each declared parameter, in the row's order.
+struct TileOp final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::TileOp;
+  TileOpcode op;
+  std::vector<TileOperand> operands;
+  TileOp() : StmtNode(kKind) {}
+  static constexpr auto fields() { return std::tuple{field("op", &TileOp::op), field("operands", &TileOp::operands)}; }
+
+  const TileOpRow& row() const { return row_of(op); }
+  const Region& region(size_t i) const { return std::get<Region>(operands[i]); }
+  const Expr& expr(size_t i) const { return std::get<Expr>(operands[i]); }
+  const std::vector<Expr>& exprs(size_t i) const { return std::get<std::vector<Expr>>(operands[i]); }
+  int64_t integer(size_t i) const { return std::get<int64_t>(operands[i]); }
+  bool flag(size_t i) const { return std::get<bool>(operands[i]); }
+  const std::string& text(size_t i) const { return std::get<std::string>(operands[i]); }
+};
+
+template <class T>
+const T* as(const Stmt& s) {
+  return s && s->kind == T::kKind ? static_cast<const T*>(s.get()) : nullptr;
+}
+
+/// Calls `f` with the node as its own type.
+template <class F>
+decltype(auto) dispatch(const Stmt& s, F&& f) {
+  switch (s->kind) {
+#define HELVE_STMT(name) \
+  case StmtKind::name:   \
+    return f(static_cast<const name&>(*s));
+#include "helve/ir/tensor/stmt_nodes.inc"
+#undef HELVE_STMT
+  }
+  __builtin_unreachable();
+}
+
+// Construction. Nested sequences are flattened; what a node cannot be is refused with a code.
+Stmt seq(std::vector<Stmt> stmts, Span span = {});
+Stmt alloc(BufferRef buffer, Span span = {});
+Stmt bind(VarRef var, Expr value, Span span = {});
+/// Converts the value to the buffer's dtype (WrongType) and checks the indices.
+Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {});
+Stmt tile_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {});
+Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins, std::vector<Expr> extents, Stmt body,
+              int num_stages = 1, Span span = {});
+/// A one-dimensional loop from 0.
+Stmt for_loop(LoopKind kind, VarRef var, Expr extent, Stmt body, Span span = {});
+Stmt for_tiles(BufferRef buffer, std::vector<VarRef> vars, bool parallel, Stmt body, Span span = {});
+Stmt while_loop(Expr condition, Stmt body, Span span = {});
+Stmt if_then(Expr condition, Stmt then_body, Stmt else_body = {}, Span span = {});
+Stmt kernel(std::vector<VarRef> vars, std::vector<Expr> extents, int64_t threads, Stmt body, Span span = {});
+/// Operands as the row declares them, one each; shapes and dtypes are checked by the row's rule (verify.h).
+Stmt tile_op(TileOpcode op, std::vector<TileOperand> operands, Span span = {});
+
+}  // namespace helve

@@ -1,0 +1,65 @@
+// The table of tile operations as data.
+// Python function, stub, printer, verifier and documentation follow from a row; the interpreter and the lowering are switches over
+// the same codes without a default, so a row without them does not compile.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace helve {
+
+enum class TileOpcode {
+#define HELVE_TILE_OP(name, python, rule, scopes, parameters, documentation) name,
+#include "helve/ir/tensor/tile_op_table.inc"
+#undef HELVE_TILE_OP
+};
+
+enum class TileRule {
+  Copy, Fill, Clear, Gemm, Reduce, MeshTensorCopy, CommSame, CommPut, CommGather, CommScatter, CommAllToAll, CommBarrier
+};
+
+/// Where an operation may stand: inside a kernel at block scope; a collective stands in a mesh kernel or, after the kernel was
+/// split, in the host body of a mesh function.
+enum class OpScope { Block, Collective };
+
+enum class ParamKind { In, Out, InOut, Value, Coord, Integer, Flag, Text };
+
+struct TileParam {
+  ParamKind kind;
+  std::string_view name;
+  /// Absent: required.
+  std::variant<std::monostate, double, int64_t, bool, std::string_view> fallback;
+
+  bool is_region() const { return kind == ParamKind::In || kind == ParamKind::Out || kind == ParamKind::InOut; }
+  bool reads() const { return kind == ParamKind::In || kind == ParamKind::InOut; }
+  bool writes() const { return kind == ParamKind::Out || kind == ParamKind::InOut; }
+  bool required() const { return std::holds_alternative<std::monostate>(fallback); }
+};
+
+struct TileOpRow {
+  TileOpcode op;
+  std::string_view name;    ///< "ReduceSum"
+  std::string_view python;  ///< "reduce_sum", "comm.all_gather"
+  TileRule rule;
+  OpScope scope;
+  std::vector<TileParam> params;
+  std::string_view documentation;
+
+  bool is_collective() const { return scope == OpScope::Collective; }
+  /// The position of a parameter; an unknown name is an InternalError.
+  size_t index_of(std::string_view param) const;
+};
+
+const std::vector<TileOpRow>& tile_op_rows();
+inline const TileOpRow& row_of(TileOpcode op) { return tile_op_rows()[static_cast<size_t>(op)]; }
+/// The row with this Python name.
+const TileOpRow* find_tile_op(std::string_view python);
+
+/// How a reduction combines: for Reduce rows and the `op` text of collectives.
+enum class ReduceKind { Sum, Prod, Max, Min, AbsMax, Any, All };
+ReduceKind reduce_kind(TileOpcode op);
+std::optional<ReduceKind> parse_reduce_kind(std::string_view name);
+
+}  // namespace helve

@@ -1,0 +1,46 @@
+// Traversal and rewriting of statements, derived from the field declarations.
+// Passes override single nodes; everything else keeps its identity.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+
+#include "helve/ir/expr/visit.h"
+#include "helve/ir/tensor/function.h"
+
+namespace helve {
+
+/// Calls `on_expr` on each expression and `on_stmt` on each statement that is a direct part of `s` (regions included).
+void for_each_part(const Stmt& s, const std::function<void(const Expr&)>& on_expr,
+                   const std::function<void(const Stmt&)>& on_stmt);
+
+/// Calls `f` on `s` and all statements below, parents first.
+void walk(const Stmt& s, const std::function<void(const Stmt&)>& f);
+
+/// Calls `f` on every expression node below `s`, sub-expressions included.
+void walk_exprs(const Stmt& s, const std::function<void(const Expr&)>& f);
+
+/// `s` with its direct parts mapped; `s` itself when nothing changed.
+Stmt map_parts(const Stmt& s, const std::function<Expr(const Expr&)>& on_expr,
+               const std::function<Stmt(const Stmt&)>& on_stmt);
+
+/// Statements rewritten from the leaves up, expressions by `on_expr` (called on each whole expression).
+Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& on_stmt,
+             const std::function<Expr(const Expr&)>& on_expr);
+inline Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& on_stmt) {
+  return rewrite(s, on_stmt, [](const Expr& e) { return e; });
+}
+
+Stmt substitute(const Stmt& s, const Substitution& values);
+
+using BufferMap = std::unordered_map<const Buffer*, BufferRef>;
+/// Renames buffers in loads, stores, regions and tile loops (not in Alloc).
+Stmt replace_buffers(const Stmt& s, const BufferMap& buffers);
+
+/// The function with another body.
+FunctionRef with_body(const FunctionRef& f, Stmt body);
+
+/// Does the statement hold a collective?
+bool has_collective(const Stmt& s);
+
+}  // namespace helve

@@ -1,0 +1,235 @@
+// The type rules of expressions.
+// One place converts operands or refuses them, so that every front end and every pass builds the same typed tree.
+#include "helve/ir/expr/build.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "helve/ir/expr/rounding.h"
+#include "helve/support/diagnostic.h"
+
+namespace helve {
+
+Expr int_imm(int64_t value, DType dtype, Span span) {
+  Ref<IntImm> node = make_ref<IntImm>(dtype, value);
+  node->span = span;
+  return Expr(node);
+}
+
+Expr bool_imm(bool value, Span span) { return int_imm(value, kBool, span); }
+
+Expr float_imm(double value, DType dtype, Span span) {
+  Ref<FloatImm> node = make_ref<FloatImm>(dtype, round_to(value, dtype));
+  node->span = span;
+  return Expr(node);
+}
+
+VarRef make_var(std::string name, DType dtype, Span span) {
+  Ref<Var> node = make_ref<Var>(dtype, std::move(name));
+  node->span = span;
+  return VarRef(node);
+}
+
+Expr cast(Expr value, DType dtype, Span span) {
+  if (value->dtype == dtype) return value;
+  if (value->kind == ExprKind::IntImm && !dtype.is_bool() && !value->dtype.is_bool()) {
+    int64_t v = static_cast<const IntImm&>(*value).value;
+    if (dtype.is_float()) return float_imm(static_cast<double>(v), dtype, span);
+    return int_imm(wrap_to(v, dtype), dtype, span);
+  }
+  if (value->kind == ExprKind::FloatImm && dtype.is_float()) {
+    return float_imm(static_cast<const FloatImm&>(*value).value, dtype, span);
+  }
+  Ref<Cast> node = make_ref<Cast>(dtype, std::move(value));
+  node->span = span;
+  return Expr(node);
+}
+
+namespace {
+
+[[noreturn]] void mixed(std::string_view op, DType a, DType b, Span span) {
+  throw UserError(Code::MixedTypes, span,
+                  {{"left", to_string(a)}, {"right", to_string(b)}, {"operation", std::string(op)}});
+}
+
+[[noreturn]] void wrong_type(std::string what, std::string given, std::string expected, Span span) {
+  throw UserError(Code::WrongType, span,
+                  {{"what", std::move(what)}, {"given", std::move(given)}, {"expected", std::move(expected)}});
+}
+
+/// The common type of two operands.
+DType unify(std::string_view op, DType a, DType b, Span span) {
+  if (a == b) return a;
+  if (a.is_bool() || b.is_bool()) mixed(op, a, b, span);
+  if (a.is_index()) return b;
+  if (b.is_index()) return a;
+  if (a.is_float() != b.is_float()) mixed(op, a, b, span);
+  if (a.is_float()) {
+    bool same_width = a.bits == b.bits;
+    if (same_width) mixed(op, a, b, span);
+    return a.bits > b.bits ? a : b;
+  }
+  if (a.code != b.code) mixed(op, a, b, span);
+  return a.bits > b.bits ? a : b;
+}
+
+Expr make_apply(Op op, DType dtype, std::vector<Expr> args, Span span) {
+  Ref<Apply> node = make_ref<Apply>(dtype, op, std::move(args));
+  node->span = span;
+  return Expr(node);
+}
+
+void require(bool condition, const OpRow& row, const Expr& operand, const char* expected, Span span) {
+  if (!condition) {
+    wrong_type(fmt::format("an operand of '{}'", row.text), to_string(operand->dtype), expected,
+               operand->span.known() ? operand->span : span);
+  }
+}
+
+/// Checks each operand against the rule of the row, before operands are unified.
+void check_operands(const OpRow& row, const std::vector<Expr>& args, Span span) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    const DType t = args[i]->dtype;
+    switch (row.rule) {
+      case OpRule::Integer: require(t.is_integer(), row, args[i], "an integer", span); break;
+      case OpRule::Logical: require(t.is_bool(), row, args[i], "bool", span); break;
+      case OpRule::Arithmetic:
+      case OpRule::Number: require(!t.is_bool(), row, args[i], "a number", span); break;
+      case OpRule::Select:
+        if (i == 0) require(t.is_bool(), row, args[i], "bool", span);
+        break;
+      case OpRule::Float:
+      case OpRule::Compare: break;
+    }
+  }
+}
+
+Expr negate_constant(const Expr& e, Span span) {
+  if (const IntImm* i = as<IntImm>(e); i && i->value != std::numeric_limits<int64_t>::min()) {
+    return int_imm(wrap_to(-i->value, e->dtype), e->dtype, span);
+  }
+  if (const FloatImm* f = as<FloatImm>(e)) return float_imm(-f->value, e->dtype, span);
+  return {};
+}
+
+}  // namespace
+
+Expr apply(Op op, std::vector<Expr> args, Span span) {
+  const OpRow& row = row_of(op);
+  HELVE_CHECK(static_cast<int>(args.size()) == row.arity, fmt::format("'{}' takes {} operands", row.text, row.arity));
+  check_operands(row, args, span);
+  const size_t first = row.rule == OpRule::Select ? 1 : 0;
+  DType type = args[first]->dtype;
+  for (size_t i = first + 1; i < args.size(); ++i) type = unify(row.text, type, args[i]->dtype, span);
+  if (row.rule == OpRule::Float) {
+    if (op == Op::Div && type.is_integer()) throw UserError(Code::IntegerDivision, span);
+    if (!type.is_float()) wrong_type(fmt::format("an operand of '{}'", row.text), to_string(type), "a float", span);
+  }
+  for (size_t i = first; i < args.size(); ++i) args[i] = cast(args[i], type, args[i]->span);
+  if (op == Op::FloorDiv || op == Op::FloorMod) {
+    if (const int64_t* d = int_value(args[1]); d && *d == 0) throw UserError(Code::ZeroDivisor, span);
+  }
+  if (op == Op::Neg) {
+    if (Expr folded = negate_constant(args[0], span)) return folded;
+  }
+  const bool gives_bool = row.rule == OpRule::Compare || row.rule == OpRule::Logical;
+  return make_apply(op, gives_bool ? kBool : type, std::move(args), span);
+}
+
+Expr constant_of(const Operand& number, DType dtype, Span span) {
+  if (const bool* b = std::get_if<bool>(&number)) {
+    if (!dtype.is_bool()) wrong_type(*b ? "True" : "False", "bool", to_string(dtype), span);
+    return bool_imm(*b, span);
+  }
+  if (const int64_t* i = std::get_if<int64_t>(&number)) {
+    if (dtype.is_bool()) wrong_type(fmt::format("{}", *i), "an integer", "bool", span);
+    if (dtype.is_float()) return float_imm(static_cast<double>(*i), dtype, span);
+    if (wrap_to(*i, dtype) != *i && !(dtype.code == TypeCode::UInt && dtype.bits == 64)) {
+      wrong_type(fmt::format("{}", *i), "out of range", to_string(dtype), span);
+    }
+    return int_imm(*i, dtype, span);
+  }
+  const double* d = std::get_if<double>(&number);
+  HELVE_CHECK(d, "constant_of takes a number");
+  if (!dtype.is_float()) wrong_type(fmt::format("{}", *d), "a float", to_string(dtype), span);
+  return float_imm(*d, dtype, span);
+}
+
+Expr apply_operands(Op op, const std::vector<Operand>& args, Span span) {
+  const OpRow& row = row_of(op);
+  const size_t first = row.rule == OpRule::Select ? 1 : 0;
+  const Expr* typed = nullptr;
+  bool any_float = false;
+  for (size_t i = first; i < args.size(); ++i) {
+    if (const Expr* e = std::get_if<Expr>(&args[i]); e && !typed) typed = e;
+    any_float |= std::holds_alternative<double>(args[i]);
+  }
+  const DType weak = typed ? (*typed)->dtype : any_float || row.rule == OpRule::Float ? kFloat32 : kIndex;
+  std::vector<Expr> exprs;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (const Expr* e = std::get_if<Expr>(&args[i])) {
+      exprs.push_back(*e);
+    } else if (std::holds_alternative<bool>(args[i])) {
+      exprs.push_back(constant_of(args[i], kBool, span));
+    } else if (std::holds_alternative<double>(args[i]) && !weak.is_float()) {
+      mixed(row.text, weak, kFloat32, span);
+    } else {
+      exprs.push_back(constant_of(args[i], weak.is_bool() ? kIndex : weak, span));
+    }
+  }
+  return apply(op, std::move(exprs), span);
+}
+
+Expr convert_for_store(Expr value, DType dtype, Span span) {
+  const DType from = value->dtype;
+  const bool widens = from.code == dtype.code && from.bits <= dtype.bits;
+  const bool allowed = from == dtype || (from.is_index() && !dtype.is_bool()) || (from.is_float() && dtype.is_float()) ||
+                       (from.is_data_int() && widens);
+  if (!allowed) wrong_type("the stored value", to_string(from), to_string(dtype), span);
+  return cast(std::move(value), dtype, span);
+}
+
+void check_indices(const Storage& buffer, const std::vector<Expr>& indices, Span span) {
+  if (indices.size() != buffer.rank()) {
+    throw UserError(Code::IndexCount, span,
+                    {{"buffer", buffer.name},
+                     {"rank", static_cast<int64_t>(buffer.rank())},
+                     {"given", static_cast<int64_t>(indices.size())}});
+  }
+  for (const Expr& index : indices) {
+    Span at = index->span.known() ? index->span : span;
+    if (!index->dtype.is_index()) {
+      throw UserError(Code::IndexType, at, {{"buffer", buffer.name}, {"dtype", to_string(index->dtype)}});
+    }
+    if (const int64_t* v = int_value(index); v && *v < 0) {
+      throw UserError(Code::NegativeIndex, at, {{"buffer", buffer.name}, {"index", *v}});
+    }
+  }
+}
+
+Expr load(StorageRef buffer, std::vector<Expr> indices, Span span) {
+  check_indices(*buffer, indices, span);
+  Ref<Load> node = make_ref<Load>(std::move(buffer), std::move(indices));
+  node->span = span;
+  return Expr(node);
+}
+
+Expr tile_load(StorageRef buffer, std::vector<Expr> indices, Span span) {
+  check_indices(*buffer, indices, span);
+  Ref<TileLoad> node = make_ref<TileLoad>(std::move(buffer), std::move(indices));
+  node->span = span;
+  return Expr(node);
+}
+
+Expr extreme_imm(DType dtype, bool lowest, Span span) {
+  if (dtype.is_float()) return float_imm(extreme_float(dtype, lowest), dtype, span);
+  return int_imm(extreme_int(dtype, lowest), dtype, span);
+}
+
+Expr ceil_div(const Expr& a, const Expr& b) {
+  return floor_div(apply(Op::Sub, {apply(Op::Add, {a, b}), int_imm(1, a->dtype)}), b);
+}
+
+}  // namespace helve

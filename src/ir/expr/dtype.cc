@@ -1,0 +1,61 @@
+// Names of element types.
+// One table serves parsing, printing and the text of diagnostics.
+#include "helve/ir/expr/dtype.h"
+
+#include <array>
+#include <utility>
+
+#include "helve/support/diagnostic.h"
+
+namespace helve {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, DType>, 17> kNames = {{
+    {"index", kIndex},
+    {"bool", kBool},
+    {"int4", {TypeCode::Int, 4}},
+    {"int8", {TypeCode::Int, 8}},
+    {"int16", {TypeCode::Int, 16}},
+    {"int32", kInt32},
+    {"int64", kInt64},
+    {"uint8", {TypeCode::UInt, 8}},
+    {"uint16", {TypeCode::UInt, 16}},
+    {"uint32", {TypeCode::UInt, 32}},
+    {"uint64", {TypeCode::UInt, 64}},
+    {"float16", {TypeCode::Float, 16}},
+    {"float32", kFloat32},
+    {"float64", kFloat64},
+    {"bfloat16", {TypeCode::BFloat, 16}},
+    {"float8_e4m3", {TypeCode::Float8E4M3, 8}},
+    {"float8_e5m2", {TypeCode::Float8E5M2, 8}},
+}};
+
+}  // namespace
+
+std::string to_string(DType dtype) {
+  for (const auto& [name, known] : kNames) {
+    if (known == dtype) return std::string(name);
+  }
+  HELVE_FAIL("a dtype without a name");
+}
+
+std::optional<DType> parse_dtype(std::string_view name) {
+  if (name == "float") return kFloat32;
+  if (name == "int") return kInt32;
+  for (const auto& [known, dtype] : kNames) {
+    if (known == name) return dtype;
+  }
+  return std::nullopt;
+}
+
+const std::vector<std::string>& dtype_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (const auto& row : kNames) out.emplace_back(row.first);
+    return out;
+  }();
+  return names;
+}
+
+}  // namespace helve

@@ -1,0 +1,76 @@
+// The rows of the table of tile operations.
+// The parameter lists are written in the table as calls; they become data here.
+#include "helve/ir/tensor/tile_op.h"
+
+#include <fmt/format.h>
+
+#include "helve/support/diagnostic.h"
+
+namespace helve {
+
+namespace {
+
+TileParam In(std::string_view name) { return {ParamKind::In, name, {}}; }
+TileParam Out(std::string_view name) { return {ParamKind::Out, name, {}}; }
+TileParam InOut(std::string_view name) { return {ParamKind::InOut, name, {}}; }
+TileParam Value(std::string_view name) { return {ParamKind::Value, name, {}}; }
+TileParam Value(std::string_view name, double fallback) { return {ParamKind::Value, name, fallback}; }
+TileParam Coord(std::string_view name) { return {ParamKind::Coord, name, {}}; }
+TileParam Integer(std::string_view name) { return {ParamKind::Integer, name, {}}; }
+TileParam Integer(std::string_view name, int64_t fallback) { return {ParamKind::Integer, name, fallback}; }
+TileParam Flag(std::string_view name, bool fallback) { return {ParamKind::Flag, name, fallback}; }
+TileParam Text(std::string_view name, std::string_view fallback) { return {ParamKind::Text, name, fallback}; }
+
+template <class... P>
+std::vector<TileParam> list(P... params) {
+  return {params...};
+}
+
+}  // namespace
+
+const std::vector<TileOpRow>& tile_op_rows() {
+  static const std::vector<TileOpRow> rows = {
+#define HELVE_TILE_OP(name, python, rule, scopes, parameters, documentation) \
+  {TileOpcode::name, #name, python, TileRule::rule, OpScope::scopes, list parameters, documentation},
+#include "helve/ir/tensor/tile_op_table.inc"
+#undef HELVE_TILE_OP
+  };
+  return rows;
+}
+
+size_t TileOpRow::index_of(std::string_view param) const {
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (params[i].name == param) return i;
+  }
+  HELVE_FAIL(fmt::format("'{}' has no parameter '{}'", name, param));
+}
+
+const TileOpRow* find_tile_op(std::string_view python) {
+  for (const TileOpRow& row : tile_op_rows()) {
+    if (row.python == python) return &row;
+  }
+  return nullptr;
+}
+
+ReduceKind reduce_kind(TileOpcode op) {
+  switch (op) {
+    case TileOpcode::ReduceSum: return ReduceKind::Sum;
+    case TileOpcode::ReduceProd: return ReduceKind::Prod;
+    case TileOpcode::ReduceMax: return ReduceKind::Max;
+    case TileOpcode::ReduceMin: return ReduceKind::Min;
+    case TileOpcode::ReduceAbsMax: return ReduceKind::AbsMax;
+    case TileOpcode::ReduceAny: return ReduceKind::Any;
+    case TileOpcode::ReduceAll: return ReduceKind::All;
+    default: HELVE_FAIL("not a reduction");
+  }
+}
+
+std::optional<ReduceKind> parse_reduce_kind(std::string_view name) {
+  if (name == "sum") return ReduceKind::Sum;
+  if (name == "prod") return ReduceKind::Prod;
+  if (name == "max") return ReduceKind::Max;
+  if (name == "min") return ReduceKind::Min;
+  return std::nullopt;
+}
+
+}  // namespace helve
