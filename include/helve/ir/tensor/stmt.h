@@ -152,7 +152,7 @@ using TileOperand = std::variant<Region, Expr, std::vector<Expr>, int64_t, bool,
 /// A tile operation of the table with one operand for each declared parameter, in the row's order.
 struct TileOp final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::TileOp;
-  TileOpcode op;
+  TileOpcode op = TileOpcode::Fill;
   std::vector<TileOperand> operands;
   TileOp() : StmtNode(kKind) {}
   static constexpr auto fields() { return std::tuple{field("op", &TileOp::op), field("operands", &TileOp::operands)}; }

@@ -1,0 +1,109 @@
+// Declaration of buffers and regions.
+// What a buffer may be is decided where it is made, so that no later room meets a malformed one.
+#include "helve/ir/tensor/buffer.h"
+
+#include <fmt/format.h>
+
+#include "helve/ir/expr/text.h"
+#include "helve/support/diagnostic.h"
+#include "helve/support/text.h"
+
+namespace helve {
+
+std::string_view to_string(MemoryScope scope) {
+  switch (scope) {
+    case MemoryScope::Param: return "param";
+    case MemoryScope::Global: return "global";
+    case MemoryScope::Shared: return "shared";
+    case MemoryScope::Fragment: return "fragment";
+    case MemoryScope::Local: return "local";
+  }
+  __builtin_unreachable();
+}
+
+namespace {
+
+void check_extent(const Expr& extent, const std::string& name, Span span) {
+  if (!extent->dtype.is_index()) {
+    throw UserError(Code::WrongType, extent->span.known() ? extent->span : span,
+                    {{"what", fmt::format("an extent of '{}'", name)},
+                     {"given", to_string(extent->dtype)},
+                     {"expected", "an index"}});
+  }
+  if (const int64_t* v = int_value(extent); v && *v < 0) {
+    throw UserError(Code::NegativeExtent, extent->span.known() ? extent->span : span, {{"extent", *v}});
+  }
+}
+
+}  // namespace
+
+BufferRef make_buffer(std::string name, DType dtype, MemoryScope scope, std::vector<Expr> shape,
+                      std::vector<int64_t> tile, std::vector<Expr> strides, Span span) {
+  for (const Expr& extent : shape) check_extent(extent, name, span);
+  for (const Expr& stride : strides) check_extent(stride, name, span);
+  const std::string shape_words = shape_text(shape);
+  if (!tile.empty() && tile.size() != shape.size()) {
+    throw UserError(Code::ShapeMismatch, span,
+                    {{"what", fmt::format("tile_size of '{}'", name)}, {"left", shape_text(tile)}, {"right", shape_words}});
+  }
+  for (int64_t t : tile) {
+    if (t < 1) throw UserError(Code::NegativeExtent, span, {{"extent", t}}, {}, {"a tile extent is 1 or more"});
+  }
+  if (!strides.empty() && strides.size() != shape.size()) {
+    throw UserError(Code::ShapeMismatch, span,
+                    {{"what", fmt::format("strides of '{}'", name)}, {"left", shape_text(strides)}, {"right", shape_words}});
+  }
+  Ref<Buffer> b = make_ref<Buffer>();
+  b->name = std::move(name);
+  b->dtype = dtype;
+  b->span = span;
+  b->scope = scope;
+  b->shape = std::move(shape);
+  b->tile = std::move(tile);
+  b->strides = std::move(strides);
+  return BufferRef(b);
+}
+
+std::vector<Expr> Region::shape() const {
+  std::vector<Expr> out;
+  for (const Range& r : ranges) {
+    if (!r.point) out.push_back(r.extent);
+  }
+  return out;
+}
+
+bool Region::whole() const {
+  for (size_t d = 0; d < ranges.size(); ++d) {
+    const int64_t* begin = int_value(ranges[d].begin);
+    if (ranges[d].point || !begin || *begin != 0 || ranges[d].extent != buffer->shape[d]) return false;
+  }
+  return true;
+}
+
+Region whole_region(BufferRef buffer) {
+  Region region;
+  for (const Expr& extent : buffer->shape) region.ranges.push_back({int_imm(0), extent, false});
+  region.buffer = std::move(buffer);
+  return region;
+}
+
+std::optional<std::vector<int64_t>> constant_shape(const std::vector<Expr>& shape) {
+  std::vector<int64_t> out;
+  for (const Expr& extent : shape) {
+    const int64_t* v = int_value(extent);
+    if (!v) return std::nullopt;
+    out.push_back(*v);
+  }
+  return out;
+}
+
+std::string shape_text(const std::vector<Expr>& shape) {
+  return fmt::format("({}{})", join(shape, ", ", [](const Expr& e) { return to_text(e); }), shape.size() == 1 ? "," : "");
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("({}{})", join(shape, ", ", [](int64_t e) { return std::to_string(e); }),
+                     shape.size() == 1 ? "," : "");
+}
+
+}  // namespace helve

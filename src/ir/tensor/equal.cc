@@ -1,0 +1,102 @@
+// Structural equality of statements and functions.
+// The comparison of expressions, extended by the field types that statements add.
+#include "helve/ir/tensor/equal.h"
+
+#include "helve/ir/expr/equal.h"
+
+namespace helve {
+
+namespace {
+
+class TensorEquality final : public Equality {
+ public:
+  using Equality::equal;
+
+  bool equal(const Stmt& a, const Stmt& b) {
+    if (!a || !b) return !a && !b;
+    if (a->kind != b->kind) return false;
+    return dispatch(a, [&](const auto& node) {
+      using N = std::decay_t<decltype(node)>;
+      return equal_fields(*this, node, static_cast<const N&>(*b));
+    });
+  }
+  bool equal(const BufferRef& a, const BufferRef& b) { return Equality::equal(StorageRef(a), StorageRef(b)); }
+  bool equal(const Region& a, const Region& b) {
+    return equal(a.buffer, b.buffer) && equal(a.ranges, b.ranges);
+  }
+  bool equal(const Range& a, const Range& b) {
+    return a.point == b.point && equal(a.begin, b.begin) && equal(a.extent, b.extent);
+  }
+  bool equal(const TileOperand& a, const TileOperand& b) {
+    if (a.index() != b.index()) return false;
+    return std::visit([&](const auto& value) { return equal(value, std::get<std::decay_t<decltype(value)>>(b)); }, a);
+  }
+  template <class T>
+  bool equal(const std::vector<T>& a, const std::vector<T>& b) {
+    return equal_vectors(*this, a, b);
+  }
+
+  bool equal_functions(const Function& a, const Function& b) {
+    define_all(a.dims, b.dims);
+    if (!part("dims", a.dims.size() == b.dims.size()) || !part("params", equal_params(a.params, b.params))) return false;
+    if (!part("mesh", a.mesh == b.mesh) || !part("mesh_tensors", equal_placement(a.mesh_tensors, b.mesh_tensors))) {
+      return false;
+    }
+    return part("body", equal(a.body, b.body));
+  }
+
+ protected:
+  bool equal_declaration(const Storage& a, const Storage& b) override {
+    return equal_fields(*this, static_cast<const Buffer&>(a), static_cast<const Buffer&>(b));
+  }
+
+ private:
+  bool part(const char* name, bool same) {
+    if (!same) prepend(name);
+    return same;
+  }
+
+  bool equal_params(const std::vector<Param>& a, const std::vector<Param>& b) {
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (a[i].index() != b[i].index()) return false;
+      const bool same = std::visit(
+          [&](const auto& p) {
+            const auto& q = std::get<std::decay_t<decltype(p)>>(b[i]);
+            define_all(p, q);
+            return equal(p, q);
+          },
+          a[i]);
+      if (!same) return false;
+    }
+    return true;
+  }
+
+  bool equal_placement(const std::vector<MeshTensor>& a, const std::vector<MeshTensor>& b) {
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (!equal(a[i].buffer, b[i].buffer) || a[i].sharding != b[i].sharding || a[i].tiling != b[i].tiling) return false;
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+bool structural_equal(const FunctionRef& a, const FunctionRef& b, std::string* path) {
+  if (a == b) return true;
+  TensorEquality equality;
+  const bool same = equality.equal_functions(*a, *b);
+  if (!same && path) *path = equality.path();
+  return same;
+}
+
+bool structural_equal(const Stmt& a, const Stmt& b, std::string* path) {
+  if (a == b) return true;
+  TensorEquality equality;
+  const bool same = equality.equal(a, b);
+  if (!same && path) *path = equality.path();
+  return same;
+}
+
+}  // namespace helve

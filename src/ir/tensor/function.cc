@@ -1,0 +1,104 @@
+// Functions and the arithmetic of meshes.
+// Blocks are ceil-sized; the one definition of where a core's block begins and ends stands here.
+#include "helve/ir/tensor/function.h"
+
+#include <fmt/format.h>
+
+#include "helve/support/text.h"
+
+namespace helve {
+
+int64_t MeshShape::size() const {
+  int64_t n = 1;
+  for (int64_t e : extents) n *= e;
+  return n;
+}
+
+std::optional<size_t> MeshShape::axis(std::string_view name) const {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return i;
+  }
+  return std::nullopt;
+}
+
+std::string to_string(const MeshShape& mesh) {
+  return "(" + join(mesh.extents, ", ", [](int64_t e) { return std::to_string(e); }) +
+         (mesh.extents.size() == 1 ? ",)" : ")");
+}
+
+const MeshTensor* Function::mesh_tensor(const Buffer* buffer) const {
+  for (const MeshTensor& t : mesh_tensors) {
+    if (t.buffer.get() == buffer) return &t;
+  }
+  return nullptr;
+}
+
+int64_t shard_count(const MeshShape& mesh, const MeshTensor& tensor, int64_t dim) {
+  int64_t count = 1;
+  for (const auto& [name, cut] : tensor.sharding) {
+    if (cut == dim) count *= mesh.extents[*mesh.axis(name)];
+  }
+  return count;
+}
+
+namespace {
+
+Expr ceil_quotient(const Expr& extent, int64_t count) {
+  if (count == 1) return extent;
+  if (const int64_t* v = int_value(extent)) return int_imm((*v + count - 1) / count);
+  return ceil_div(extent, int_imm(count));
+}
+
+/// The index of the core among the shards of `dim`: axes in the order of the annotation, the last fastest.
+Expr shard_index(const MeshShape& mesh, const MeshTensor& tensor, int64_t dim, const std::vector<Expr>& core) {
+  Expr index;
+  for (const auto& [name, cut] : tensor.sharding) {
+    if (cut != dim) continue;
+    const size_t axis = *mesh.axis(name);
+    index = index ? index * int_imm(mesh.extents[axis]) + core[axis] : core[axis];
+  }
+  return index;
+}
+
+}  // namespace
+
+std::vector<Expr> sharded_shape(const MeshShape& mesh, const MeshTensor& tensor) {
+  std::vector<Expr> out;
+  for (size_t d = 0; d < tensor.buffer->rank(); ++d) {
+    const int64_t dim = static_cast<int64_t>(d);
+    out.push_back(ceil_quotient(tensor.buffer->shape[d], shard_count(mesh, tensor, dim)));
+  }
+  return out;
+}
+
+std::vector<Expr> shard_begin(const MeshShape& mesh, const MeshTensor& tensor, const std::vector<Expr>& core) {
+  std::vector<Expr> blocks = sharded_shape(mesh, tensor);
+  std::vector<Expr> out;
+  for (size_t d = 0; d < blocks.size(); ++d) {
+    Expr index = shard_index(mesh, tensor, static_cast<int64_t>(d), core);
+    out.push_back(index ? index * blocks[d] : int_imm(0));
+  }
+  return out;
+}
+
+std::vector<Expr> local_shape(const MeshShape& mesh, const MeshTensor& tensor, const std::vector<Expr>& core) {
+  std::vector<Expr> blocks = sharded_shape(mesh, tensor);
+  std::vector<Expr> begins = shard_begin(mesh, tensor, core);
+  std::vector<Expr> out;
+  for (size_t d = 0; d < blocks.size(); ++d) {
+    if (shard_count(mesh, tensor, static_cast<int64_t>(d)) == 1) {
+      out.push_back(blocks[d]);
+    } else {
+      out.push_back(max(int_imm(0), min(blocks[d], tensor.buffer->shape[d] - begins[d])));
+    }
+  }
+  return out;
+}
+
+std::optional<int64_t> group_size(const MeshShape& mesh, std::string_view axis) {
+  if (axis == "all") return mesh.size();
+  if (std::optional<size_t> i = mesh.axis(axis)) return mesh.extents[*i];
+  return std::nullopt;
+}
+
+}  // namespace helve

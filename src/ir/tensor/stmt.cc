@@ -1,0 +1,196 @@
+// Construction of statements.
+// Conversions that the language makes silently (a store's rounding) happen here; shapes are the verifier's business.
+#include "helve/ir/tensor/stmt.h"
+
+#include <fmt/format.h>
+
+#include "helve/support/diagnostic.h"
+
+namespace helve {
+
+std::string_view to_string(LoopKind kind) {
+  switch (kind) {
+    case LoopKind::Serial: return "serial";
+    case LoopKind::Unroll: return "unroll";
+    case LoopKind::Vectorized: return "vectorized";
+    case LoopKind::Parallel: return "Parallel";
+    case LoopKind::Pipelined: return "Pipelined";
+    case LoopKind::Persistent: return "Persistent";
+  }
+  __builtin_unreachable();
+}
+
+namespace {
+
+template <class N, class Fill>
+Stmt make(Span span, Fill&& fill) {
+  Ref<N> node = make_ref<N>();
+  node->span = span;
+  fill(*node);
+  return Stmt(node);
+}
+
+void require_index(const Expr& e, const char* what, Span span) {
+  if (e->dtype.is_index()) return;
+  throw UserError(Code::WrongType, e->span.known() ? e->span : span,
+                  {{"what", what}, {"given", to_string(e->dtype)}, {"expected", "an index"}});
+}
+
+void require_extent(const Expr& e, Span span) {
+  require_index(e, "a loop bound", span);
+}
+
+void require_bool(const Expr& e, Span span) {
+  if (e->dtype.is_bool()) return;
+  throw UserError(Code::WrongType, e->span.known() ? e->span : span,
+                  {{"what", "a condition"}, {"given", to_string(e->dtype)}, {"expected", "bool"}},
+                  {}, {"compare it, for example with '!= 0'"});
+}
+
+}  // namespace
+
+Stmt seq(std::vector<Stmt> stmts, Span span) {
+  std::vector<Stmt> flat;
+  for (Stmt& s : stmts) {
+    if (const Seq* inner = as<Seq>(s)) {
+      flat.insert(flat.end(), inner->stmts.begin(), inner->stmts.end());
+    } else if (s) {
+      flat.push_back(std::move(s));
+    }
+  }
+  if (flat.size() == 1) return flat[0];
+  return make<Seq>(span, [&](Seq& n) { n.stmts = std::move(flat); });
+}
+
+Stmt alloc(BufferRef buffer, Span span) {
+  return make<Alloc>(span, [&](Alloc& n) { n.buffer = std::move(buffer); });
+}
+
+Stmt bind(VarRef var, Expr value, Span span) {
+  HELVE_CHECK(var->dtype == value->dtype, "a bind of another dtype");
+  return make<Bind>(span, [&](Bind& n) {
+    n.var = std::move(var);
+    n.value = std::move(value);
+  });
+}
+
+Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span) {
+  check_indices(*buffer, indices, span);
+  value = convert_for_store(std::move(value), buffer->dtype, value->span.known() ? value->span : span);
+  return make<Store>(span, [&](Store& n) {
+    n.buffer = std::move(buffer);
+    n.indices = std::move(indices);
+    n.value = std::move(value);
+  });
+}
+
+Stmt tile_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span) {
+  check_indices(*buffer, indices, span);
+  value = convert_for_store(std::move(value), buffer->dtype, value->span.known() ? value->span : span);
+  return make<TileStore>(span, [&](TileStore& n) {
+    n.buffer = std::move(buffer);
+    n.indices = std::move(indices);
+    n.value = std::move(value);
+  });
+}
+
+Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins, std::vector<Expr> extents, Stmt body,
+              int num_stages, Span span) {
+  HELVE_CHECK(vars.size() == begins.size() && vars.size() == extents.size(), "a loop needs bounds for each variable");
+  HELVE_CHECK(vars.size() == 1 || kind == LoopKind::Parallel || kind == LoopKind::Persistent,
+              "only parallel loops have several variables");
+  for (const Expr& e : begins) require_extent(e, span);
+  for (const Expr& e : extents) require_extent(e, span);
+  return make<For>(span, [&](For& n) {
+    n.loop = kind;
+    n.vars = std::move(vars);
+    n.begins = std::move(begins);
+    n.extents = std::move(extents);
+    n.num_stages = num_stages;
+    n.body = std::move(body);
+  });
+}
+
+Stmt for_loop(LoopKind kind, VarRef var, Expr extent, Stmt body, Span span) {
+  return for_loop(kind, std::vector<VarRef>{std::move(var)}, {int_imm(0)}, {std::move(extent)}, std::move(body), 1, span);
+}
+
+Stmt for_tiles(BufferRef buffer, std::vector<VarRef> vars, bool parallel, Stmt body, Span span) {
+  return make<ForTiles>(span, [&](ForTiles& n) {
+    n.buffer = std::move(buffer);
+    n.vars = std::move(vars);
+    n.parallel = parallel;
+    n.body = std::move(body);
+  });
+}
+
+Stmt while_loop(Expr condition, Stmt body, Span span) {
+  require_bool(condition, span);
+  return make<While>(span, [&](While& n) {
+    n.condition = std::move(condition);
+    n.body = std::move(body);
+  });
+}
+
+Stmt if_then(Expr condition, Stmt then_body, Stmt else_body, Span span) {
+  require_bool(condition, span);
+  return make<If>(span, [&](If& n) {
+    n.condition = std::move(condition);
+    n.then_body = std::move(then_body);
+    n.else_body = std::move(else_body);
+  });
+}
+
+Stmt kernel(std::vector<VarRef> vars, std::vector<Expr> extents, int64_t threads, Stmt body, Span span) {
+  HELVE_CHECK(vars.size() == extents.size(), "a grid needs a variable for each extent");
+  for (const Expr& e : extents) require_index(e, "a grid extent", span);
+  return make<Kernel>(span, [&](Kernel& n) {
+    n.vars = std::move(vars);
+    n.extents = std::move(extents);
+    n.threads = threads;
+    n.body = std::move(body);
+  });
+}
+
+namespace {
+
+bool fits(const TileOperand& operand, const TileParam& param) {
+  switch (param.kind) {
+    case ParamKind::In:
+    case ParamKind::Out:
+    case ParamKind::InOut: return std::holds_alternative<Region>(operand);
+    case ParamKind::Value: return std::holds_alternative<Expr>(operand);
+    case ParamKind::Coord: return std::holds_alternative<std::vector<Expr>>(operand);
+    case ParamKind::Integer: return std::holds_alternative<int64_t>(operand);
+    case ParamKind::Flag: return std::holds_alternative<bool>(operand);
+    case ParamKind::Text: return std::holds_alternative<std::string>(operand);
+  }
+  __builtin_unreachable();
+}
+
+/// A scalar operand takes the dtype of what is written.
+DType written_dtype(const TileOpRow& row, const std::vector<TileOperand>& operands) {
+  for (size_t i = 0; i < row.params.size(); ++i) {
+    if (row.params[i].writes()) return std::get<Region>(operands[i]).buffer->dtype;
+  }
+  HELVE_FAIL(fmt::format("'{}' writes nothing", row.python));
+}
+
+}  // namespace
+
+Stmt tile_op(TileOpcode op, std::vector<TileOperand> operands, Span span) {
+  const TileOpRow& row = row_of(op);
+  HELVE_CHECK(operands.size() == row.params.size(), fmt::format("'{}' takes {} operands", row.python, row.params.size()));
+  for (size_t i = 0; i < operands.size(); ++i) {
+    HELVE_CHECK(fits(operands[i], row.params[i]), fmt::format("operand '{}' of '{}'", row.params[i].name, row.python));
+    if (Expr* value = std::get_if<Expr>(&operands[i])) {
+      *value = convert_for_store(*value, written_dtype(row, operands), (*value)->span.known() ? (*value)->span : span);
+    }
+  }
+  return make<TileOp>(span, [&](TileOp& n) {
+    n.op = op;
+    n.operands = std::move(operands);
+  });
+}
+
+}  // namespace helve

@@ -1,0 +1,198 @@
+// Traversal and rewriting of statements by the declared fields of each node.
+// One set of overloads covers every field type that occurs; a node with a new field type does not compile until it has one.
+#include "helve/ir/tensor/visit.h"
+
+#include <type_traits>
+
+namespace helve {
+
+namespace {
+
+template <class T>
+constexpr bool is_plain = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string>;
+
+struct Reader {
+  const std::function<void(const Expr&)>& on_expr;
+  const std::function<void(const Stmt&)>& on_stmt;
+
+  void read(const Expr& e) const { if (e) on_expr(e); }
+  void read(const Stmt& s) const { if (s) on_stmt(s); }
+  void read(const VarRef&) const {}
+  void read(const BufferRef&) const {}
+  void read(const Region& r) const {
+    for (const Range& range : r.ranges) {
+      on_expr(range.begin);
+      on_expr(range.extent);
+    }
+  }
+  void read(const TileOperand& operand) const {
+    std::visit([&](const auto& value) { read(value); }, operand);
+  }
+  template <class T>
+    requires is_plain<T>
+  void read(const T&) const {}
+  template <class T>
+  void read(const std::vector<T>& items) const {
+    for (const T& item : items) read(item);
+  }
+};
+
+/// Maps fields in place and reports whether anything changed.
+struct Mapper {
+  const std::function<Expr(const Expr&)>& on_expr;
+  const std::function<Stmt(const Stmt&)>& on_stmt;
+
+  bool map(Expr& e) const {
+    if (!e) return false;
+    Expr mapped = on_expr(e);
+    const bool changed = mapped != e;
+    e = std::move(mapped);
+    return changed;
+  }
+  bool map(Stmt& s) const {
+    if (!s) return false;
+    Stmt mapped = on_stmt(s);
+    const bool changed = mapped != s;
+    s = std::move(mapped);
+    return changed;
+  }
+  bool map(VarRef&) const { return false; }
+  bool map(BufferRef&) const { return false; }
+  bool map(Region& r) const {
+    bool changed = false;
+    for (Range& range : r.ranges) {
+      changed |= map(range.begin);
+      changed |= map(range.extent);
+    }
+    return changed;
+  }
+  bool map(TileOperand& operand) const {
+    return std::visit([&](auto& value) { return map(value); }, operand);
+  }
+  template <class T>
+    requires is_plain<T>
+  bool map(T&) const { return false; }
+  template <class T>
+  bool map(std::vector<T>& items) const {
+    bool changed = false;
+    for (T& item : items) changed |= map(item);
+    return changed;
+  }
+};
+
+}  // namespace
+
+void for_each_part(const Stmt& s, const std::function<void(const Expr&)>& on_expr,
+                   const std::function<void(const Stmt&)>& on_stmt) {
+  Reader reader{on_expr, on_stmt};
+  dispatch(s, [&](const auto& node) {
+    using N = std::decay_t<decltype(node)>;
+    for_each_field<N>([&](const auto& each) { reader.read(node.*each.member); });
+  });
+}
+
+void walk(const Stmt& s, const std::function<void(const Stmt&)>& f) {
+  if (!s) return;
+  f(s);
+  for_each_part(s, [](const Expr&) {}, [&](const Stmt& inner) { walk(inner, f); });
+}
+
+void walk_exprs(const Stmt& s, const std::function<void(const Expr&)>& f) {
+  if (!s) return;
+  for_each_part(s, [&](const Expr& e) { walk(e, f); }, [&](const Stmt& inner) { walk_exprs(inner, f); });
+}
+
+Stmt map_parts(const Stmt& s, const std::function<Expr(const Expr&)>& on_expr,
+               const std::function<Stmt(const Stmt&)>& on_stmt) {
+  Mapper mapper{on_expr, on_stmt};
+  return dispatch(s, [&](const auto& node) -> Stmt {
+    using N = std::decay_t<decltype(node)>;
+    Ref<N> copy = make_ref<N>(node);
+    bool changed = false;
+    for_each_field<N>([&](const auto& each) { changed |= mapper.map((*copy).*each.member); });
+    if (!changed) return s;
+    if constexpr (std::is_same_v<N, Seq>) return seq(std::move(copy->stmts), s->span);
+    return Stmt(copy);
+  });
+}
+
+Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& on_stmt,
+             const std::function<Expr(const Expr&)>& on_expr) {
+  if (!s) return s;
+  return on_stmt(map_parts(s, on_expr, [&](const Stmt& inner) { return rewrite(inner, on_stmt, on_expr); }));
+}
+
+Stmt substitute(const Stmt& s, const Substitution& values) {
+  if (values.empty()) return s;
+  return rewrite(
+      s, [](const Stmt& inner) { return inner; }, [&](const Expr& e) { return substitute(e, values); });
+}
+
+namespace {
+
+Expr replace_loads(const Expr& e, const BufferMap& buffers) {
+  return rewrite(e, [&](const Expr& node) -> Expr {
+    auto renamed = [&](const auto& load, auto make) -> Expr {
+      auto it = buffers.find(&buffer_of(load.buffer));
+      return it == buffers.end() ? node : make(it->second, load.indices, load.span);
+    };
+    if (const Load* load_node = as<Load>(node)) return renamed(*load_node, load);
+    if (const TileLoad* load_node = as<TileLoad>(node)) return renamed(*load_node, tile_load);
+    return node;
+  });
+}
+
+bool replace_in(BufferRef& buffer, const BufferMap& buffers) {
+  auto it = buffers.find(buffer.get());
+  if (it == buffers.end()) return false;
+  buffer = it->second;
+  return true;
+}
+
+template <class N>
+Stmt with_buffer(const Stmt& s, const N& node, const BufferMap& buffers) {
+  Ref<N> copy = make_ref<N>(node);
+  return replace_in(copy->buffer, buffers) ? Stmt(copy) : s;
+}
+
+Stmt replace_named(const Stmt& s, const BufferMap& buffers) {
+  if (const Store* n = as<Store>(s)) return with_buffer(s, *n, buffers);
+  if (const TileStore* n = as<TileStore>(s)) return with_buffer(s, *n, buffers);
+  if (const ForTiles* n = as<ForTiles>(s)) return with_buffer(s, *n, buffers);
+  if (const TileOp* n = as<TileOp>(s)) {
+    Ref<TileOp> copy = make_ref<TileOp>(*n);
+    bool changed = false;
+    for (TileOperand& operand : copy->operands) {
+      if (Region* region = std::get_if<Region>(&operand)) changed |= replace_in(region->buffer, buffers);
+    }
+    return changed ? Stmt(copy) : s;
+  }
+  return s;
+}
+
+}  // namespace
+
+Stmt replace_buffers(const Stmt& s, const BufferMap& buffers) {
+  if (buffers.empty()) return s;
+  return rewrite(
+      s, [&](const Stmt& inner) { return replace_named(inner, buffers); },
+      [&](const Expr& e) { return replace_loads(e, buffers); });
+}
+
+FunctionRef with_body(const FunctionRef& f, Stmt body) {
+  if (f->body == body) return f;
+  Ref<Function> copy = make_ref<Function>(*f);
+  copy->body = std::move(body);
+  return FunctionRef(copy);
+}
+
+bool has_collective(const Stmt& s) {
+  bool found = false;
+  walk(s, [&](const Stmt& inner) {
+    const TileOp* op = as<TileOp>(inner);
+    found |= op && op->row().is_collective();
+  });
+  return found;
+}
+
+}  // namespace helve
