@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "helve/support/text.h"
 
@@ -17,14 +18,18 @@ constexpr int kPrefix = 14;
 
 bool is_constant(const Expr& e) { return e->kind == ExprKind::IntImm || e->kind == ExprKind::FloatImm; }
 
+/// How a constant prints: always with its type, with it unless index or bool, or without.
+enum class Form { Typed, Plain, Bare };
+
 class Writer {
  public:
   explicit Writer(Namer& namer) : namer_(namer) {}
 
   /// Text that stands where operators of at least `precedence` are allowed.
-  std::string write(const Expr& e, int precedence, bool bare) {
-    auto [text, own] = dispatch(e, [&](const auto& node) { return part(node, bare); });
-    return own < precedence ? "(" + text + ")" : text;
+  std::string write(const Expr& e, int precedence, Form form) {
+    auto [text, own] = dispatch(e, [&](const auto& node) { return part(node, form); });
+    if (own < precedence) text = "(" + text + ")";
+    return namer_.marked(*e) ? kMarkBegin + text + kMarkEnd : text;
   }
 
  private:
@@ -38,53 +43,67 @@ class Writer {
     return {std::move(text), precedence};
   }
 
-  Part part(const IntImm& node, bool bare) {
-    if (node.dtype.is_bool()) return {node.value ? "True" : "False", kAtom};
-    std::string value = node.dtype == DType{TypeCode::UInt, 64} ? fmt::format("{}", static_cast<uint64_t>(node.value))
-                                                                : fmt::format("{}", node.value);
-    if (bare || node.dtype.is_index()) return signed_part(value);
-    return {fmt::format("T.{}({})", to_string(node.dtype), value), kAtom};
+  static Part typed_part(DType dtype, const std::string& value) {
+    return {fmt::format("T.{}({})", to_string(dtype), value), kAtom};
   }
 
-  Part part(const FloatImm& node, bool bare) {
+  Part part(const IntImm& node, Form form) {
+    const bool plain = node.dtype.is_bool() || node.dtype.is_index();
+    // Above the range of int64 a number has its place only in its own type.
+    const bool large = node.dtype == DType{TypeCode::UInt, 64} && node.value < 0;
+    std::string value = large ? fmt::format("{}", static_cast<uint64_t>(node.value)) : fmt::format("{}", node.value);
+    if (node.dtype.is_bool()) value = node.value ? "True" : "False";
+    const bool bare = form == Form::Bare || (form == Form::Plain && plain);
+    return bare && !large ? signed_part(value) : typed_part(node.dtype, value);
+  }
+
+  /// The shortest decimal that reads back, by way of double, as the value.
+  static std::string digits(const FloatImm& node) {
+    const float narrow = static_cast<float>(node.value);
+    std::string value = fmt::format("{}", narrow);
+    if (node.dtype == kFloat64 || static_cast<float>(std::strtod(value.c_str(), nullptr)) != narrow) {
+      value = fmt::format("{}", node.value);
+    }
+    return value.find_first_of(".e") == std::string::npos ? value + ".0" : value;
+  }
+
+  Part part(const FloatImm& node, Form form) {
     const std::string type = to_string(node.dtype);
     if (std::isnan(node.value)) return {fmt::format("T.nan(\"{}\")", type), kAtom};
     if (std::isinf(node.value)) return signed_part(fmt::format("{}T.infinity(\"{}\")", node.value < 0 ? "-" : "", type));
-    std::string value = node.dtype == kFloat64 ? fmt::format("{}", node.value)
-                                               : fmt::format("{}", static_cast<float>(node.value));
-    if (value.find_first_of(".e") == std::string::npos) value += ".0";
-    if (bare) return signed_part(value);
-    return {fmt::format("T.{}({})", type, value), kAtom};
+    return form == Form::Bare ? signed_part(digits(node)) : typed_part(node.dtype, digits(node));
   }
 
-  Part part(const Var& node, bool) { return {namer_.name_of(node), kAtom}; }
+  Part part(const Var& node, Form) { return {namer_.name_of(node), kAtom}; }
 
-  Part part(const Cast& node, bool) {
-    return {fmt::format("T.cast({}, \"{}\")", write(node.value, 0, false), to_string(node.dtype)), kAtom};
+  Part part(const Cast& node, Form) {
+    return {fmt::format("T.cast({}, \"{}\")", write(node.value, 0, Form::Typed), to_string(node.dtype)), kAtom};
   }
 
-  Part part(const Load& node, bool) { return subscript(*node.buffer, node.indices); }
-  Part part(const TileLoad& node, bool) { return subscript(*node.buffer, node.indices); }
+  Part part(const Load& node, Form) { return subscript(*node.buffer, node.indices); }
+  Part part(const TileLoad& node, Form) { return subscript(*node.buffer, node.indices); }
 
   Part subscript(const Storage& buffer, const std::vector<Expr>& indices) {
-    std::string inside = join(indices, ", ", [&](const Expr& i) { return write(i, 0, false); });
+    std::string inside = join(indices, ", ", [&](const Expr& i) { return write(i, 0, Form::Plain); });
     return {fmt::format("{}[{}]", namer_.name_of(buffer), inside.empty() ? "()" : inside), kAtom};
   }
 
-  /// A constant operand may print bare when a typed, non-constant neighbour fixes its type.
-  static bool typed_by_neighbour(const Apply& node, size_t i) {
-    const size_t first = node.op == Op::Select ? 1 : 0;
+  /// An operand prints bare when a neighbour that carries a type fixes it: one that is no constant, or else the first.
+  static Form operand_form(const Apply& node, size_t i) {
+    const OpRow& row = row_of(node.op);
+    const size_t first = row.rule == OpRule::Select ? 1 : 0;
+    if (i < first || row.rule == OpRule::Logical) return Form::Typed;
     for (size_t k = first; k < node.args.size(); ++k) {
-      if (k != i && i >= first && !is_constant(node.args[k])) return true;
+      if (!is_constant(node.args[k])) return Form::Bare;
     }
-    return false;
+    return i == first ? Form::Typed : Form::Bare;
   }
 
   std::string operand(const Apply& node, size_t i, int precedence) {
-    return write(node.args[i], precedence, typed_by_neighbour(node, i));
+    return write(node.args[i], precedence, operand_form(node, i));
   }
 
-  Part part(const Apply& node, bool) {
+  Part part(const Apply& node, Form) {
     const OpRow& row = row_of(node.op);
     if (row.form == OpForm::Prefix) {
       return {std::string(row.text) + operand(node, 0, row.precedence), row.precedence};
@@ -108,11 +127,15 @@ class Writer {
 
 }  // namespace
 
-std::string to_text(const Expr& e, Namer& namer, bool bare) { return Writer(namer).write(e, 0, bare); }
+std::string to_text(const Expr& e, Namer& namer, bool bare) {
+  return Writer(namer).write(e, 0, bare ? Form::Bare : Form::Plain);
+}
 
 std::string to_text(const Expr& e) {
   Namer namer;
   return to_text(e, namer);
 }
+
+std::string to_typed_text(const Expr& e, Namer& namer) { return Writer(namer).write(e, 0, Form::Typed); }
 
 }  // namespace helve

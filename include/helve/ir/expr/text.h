@@ -14,11 +14,22 @@ class Namer {
   virtual ~Namer() = default;
   virtual std::string name_of(const Var& var) { return var.name; }
   virtual std::string name_of(const Storage& storage) { return storage.name; }
+  /// Text of marked nodes is enclosed in kMarkBegin and kMarkEnd, so that a printer can find its columns.
+  virtual bool marked(const ExprNode&) { return false; }
 };
 
-/// Python text that parses back to an equal expression under the same names. A constant prints bare where its neighbour gives it
-/// its type (`bare` says so for the whole expression), otherwise as T.float32(1.0).
+inline constexpr char kMarkBegin = '\x01';
+inline constexpr char kMarkEnd = '\x02';
+
+/// Python text that reads back as an equal expression under the same names. A constant prints bare where its neighbour gives it
+/// its type (`bare` says so for the whole expression), otherwise as T.float32(1.0); an index constant that is the whole
+/// expression or a whole subscript prints bare. Where all operands of an operator are constants the first one carries its type,
+/// and so do constant operands of and, or, not and constant conditions: nothing is left for Python's own arithmetic.
+/// One form does not read back: a minus or T.cast directly on a constant, which the construction functions fold.
 std::string to_text(const Expr& e, Namer& namer, bool bare = false);
 std::string to_text(const Expr& e);
+
+/// As to_text, but a constant carries its type whatever it is: T.index(3), T.bool(True).
+std::string to_typed_text(const Expr& e, Namer& namer);
 
 }  // namespace helve

@@ -1,0 +1,112 @@
+// Reads and writes of statements.
+// Loads are found in every expression of a statement by its fields; tile operations follow the kinds of their parameters.
+#include "helve/analysis/effects.h"
+
+#include <algorithm>
+
+#include "helve/ir/tensor/visit.h"
+
+namespace helve {
+
+namespace {
+
+Region element(const BufferRef& buffer, const std::vector<Expr>& indices) {
+  Region region{buffer, {}};
+  for (const Expr& index : indices) region.ranges.push_back({index, int_imm(1), true});
+  return region;
+}
+
+/// The elements of tile `indices`; a buffer without a tile has tiles of one element.
+Region tile(const BufferRef& buffer, const std::vector<Expr>& indices) {
+  if (!is_tiled(*buffer)) return element(buffer, indices);
+  Region region{buffer, {}};
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const Expr extent = int_imm(buffer->tile[d]);
+    const int64_t* number = int_value(indices[d]);
+    region.ranges.push_back({number ? int_imm(*number * buffer->tile[d]) : indices[d] * extent, extent, false});
+  }
+  return region;
+}
+
+void add_loads(const Expr& e, std::vector<Access>& out) {
+  walk(e, [&](const Expr& node) {
+    if (const Load* load = as<Load>(node)) {
+      out.push_back({element(buffer_ref(load->buffer), load->indices), false, node->span});
+    } else if (const TileLoad* load = as<TileLoad>(node)) {
+      out.push_back({tile(buffer_ref(load->buffer), load->indices), false, node->span});
+    }
+  });
+}
+
+/// Does the operation start from what stands in its output? InOut operands are overwritten under clear=True; reductions combine
+/// with theirs under clear=False.
+bool reads_operand(const TileOp& op, size_t i) {
+  const TileParam& param = op.row().params[i];
+  if (param.kind == ParamKind::In) return true;
+  for (size_t k = 0; k < op.row().params.size(); ++k) {
+    if (op.row().params[k].name == "clear") return !op.flag(k);
+  }
+  return param.reads();
+}
+
+void add_operands(const TileOp& op, const Span& span, std::vector<Access>& out) {
+  const std::vector<TileParam>& params = op.row().params;
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (params[i].is_region() && reads_operand(op, i)) out.push_back({op.region(i), false, span});
+  }
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (params[i].is_region() && params[i].writes()) out.push_back({op.region(i), true, span});
+  }
+}
+
+void add(std::vector<BufferEffect>& effects, const Access& access) {
+  auto it = std::find_if(effects.begin(), effects.end(),
+                         [&](const BufferEffect& e) { return e.buffer == access.region.buffer; });
+  if (it == effects.end()) it = effects.insert(it, {access.region.buffer, false, false});
+  (access.write ? it->written : it->read) = true;
+}
+
+}  // namespace
+
+std::vector<Access> direct_accesses(const Stmt& s) {
+  std::vector<Access> out;
+  for_each_part(s, [&](const Expr& e) { add_loads(e, out); }, [](const Stmt&) {});
+  if (const Store* store = as<Store>(s)) {
+    out.push_back({element(store->buffer, store->indices), true, s->span});
+  } else if (const TileStore* store = as<TileStore>(s)) {
+    out.push_back({tile(store->buffer, store->indices), true, s->span});
+  } else if (const TileOp* op = as<TileOp>(s)) {
+    add_operands(*op, s->span, out);
+  }
+  return out;
+}
+
+std::vector<Access> accesses(const Stmt& s) {
+  std::vector<Access> out;
+  walk(s, [&](const Stmt& node) {
+    std::vector<Access> own = direct_accesses(node);
+    out.insert(out.end(), own.begin(), own.end());
+  });
+  return out;
+}
+
+std::vector<BufferEffect> buffer_effects(const Stmt& s) {
+  std::vector<BufferEffect> effects;
+  for (const Access& access : accesses(s)) add(effects, access);
+  return effects;
+}
+
+std::vector<BufferEffect> param_effects(const Function& f) {
+  std::vector<BufferEffect> effects;
+  for (const Param& param : f.params) {
+    if (const BufferRef* buffer = std::get_if<BufferRef>(&param)) effects.push_back({*buffer, false, false});
+  }
+  for (const Access& access : accesses(f.body)) {
+    for (BufferEffect& effect : effects) {
+      if (effect.buffer == access.region.buffer) (access.write ? effect.written : effect.read) = true;
+    }
+  }
+  return effects;
+}
+
+}  // namespace helve
