@@ -37,6 +37,7 @@ class Collector {
     dispatch(e, [&](const auto& node) { visit_fields(node); });
   }
 
+  void visit(const VarRef& var) { use(var); }
   void visit(const StorageRef& s) { use(buffer_ref(s)); }
   void visit(const BufferRef& b) { use(b); }
 
