@@ -1,0 +1,279 @@
+"""The house rules that a machine can check: sizes, heads, includes, imports, words.
+
+Every rule is a function from a source tree to its violations, run on this tree and on a small planted one, so that a
+rule that stopped seeing anything would be noticed.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CAPS = {".cc": 800, ".h": 400, ".py": 700}
+
+# The package's layers, lowest first: a module imports only what stands above it in this list. FRONT is the package
+# itself (`import helve`), for the parts that are written as a user would write them.
+FRONT = "helve"
+LAYERS = [
+    "_core",
+    "errors",
+    "viz",
+    "layout",
+    "cute",
+    "mesh",
+    "language",
+    "script",
+    "notation",
+    "schedule",
+    "dist",
+    "target",
+    "jit",
+    FRONT,
+    "kernels",
+    "bench",
+    "autotune",
+    "testing",
+    "cli",
+]
+
+# Uses that the order of the rooms alone would allow: (room or folder of rooms, what it never reaches, why).
+BANS = [
+    ("codegen", "transform", "a code generator prints what the passes made"),
+    ("codegen", "schedule", "a code generator prints what the passes made"),
+    ("interp", "transform", "the reference must not share the passes that it judges"),
+    ("interp", "codegen", "the reference must not share the code generators that it judges"),
+    ("runtime", "ir", "a compiled module runs without the compiler"),
+    ("runtime", "arith", "a compiled module runs without the compiler"),
+]
+
+# Third-party headers and the only folders that may include them.
+PRIVATE_HEADERS = {"isl/": "src/arith/", "llvm/": "src/codegen/llvm/", "pybind11/": "python/bindings/"}
+
+FORBIDDEN_WORDS = re.compile(
+    r"[/]work[/]|[/]root[/]|[/]opt[/](?:wheels|pypi)|[/]home[/]\w|\b(?:issue|ticket)s? ?#?\d+|\bseed 0\d\d\b|\bseeds[/]"
+)
+
+
+def files(root, folders, suffixes):
+    """Paths below `folders` of `root` that end in one of `suffixes`, sorted."""
+    found = (path for folder in folders for path in (root / folder).rglob("*"))
+    return sorted(path for path in found if path.suffix in suffixes and "__pycache__" not in path.parts)
+
+
+def cpp_files(root):
+    return files(root, ["src", "include", "python/bindings"], {".cc", ".h"})
+
+
+def python_files(root):
+    return files(root, ["python/helve"], {".py"})
+
+
+def includes(path):
+    """(line number, text between the marks) of each #include."""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if match := re.match(r'\s*#\s*include\s*["<]([^">]+)[">]', line):
+            yield number, match.group(1)
+
+
+def rooms(root):
+    """Room -> the rooms that it reaches, from src/CMakeLists.txt; `USES` is transitive."""
+    text = re.sub(r"#.*", "", (root / "src/CMakeLists.txt").read_text())
+    reached = {}
+    for body in re.findall(r"helve_room\(([^)]*)\)", text):
+        words = body.split()
+        uses = set()
+        if "USES" in words:
+            for word in words[words.index("USES") + 1 :]:
+                if word.isupper():
+                    break
+                uses |= {word} | reached.get(word, set())
+        reached[words[0]] = uses
+    return reached
+
+
+def room_of(relative, names):
+    """The room that a path below src/ or include/helve/ belongs to, None if it stands in no room."""
+    return max((name for name in names if f"{relative}/".startswith(f"{name}/")), key=len, default=None)
+
+
+def oversized(root):
+    for path in cpp_files(root) + python_files(root):
+        if path.stem.endswith("_table"):
+            continue
+        lines = len(path.read_text().splitlines())
+        if lines > CAPS[path.suffix]:
+            yield f"{path.relative_to(root)}: {lines} lines, at most {CAPS[path.suffix]}"
+
+
+def headless(root):
+    """Files without a head: two comment lines in C++ and CMake, a docstring of two sentences in Python."""
+    for path in cpp_files(root) + files(root, ["include"], {".inc"}) + files(root, ["cmake"], {".cmake"}):
+        mark = "#" if path.suffix == ".cmake" else "//"
+        if not all(line.startswith(f"{mark} ") for line in (path.read_text().splitlines() + ["", ""])[:2]):
+            yield f"{path.relative_to(root)}: does not begin with two comment lines, what and why"
+    for path in python_files(root):
+        head = ast.get_docstring(ast.parse(path.read_text())) or ""
+        if len(re.findall(r"[.:;](?:\s|$)", head)) < 2:
+            yield f"{path.relative_to(root)}: does not begin with a docstring of two sentences, what and why"
+
+
+def badly_named(root):
+    for path in cpp_files(root) + python_files(root):
+        if re.search(r"util|helper|misc|common", path.stem):
+            yield f"{path.relative_to(root)}: name the subject"
+
+
+def climbing_includes(root):
+    for path in cpp_files(root) + files(root, ["tests/cpp"], {".cc", ".h"}):
+        for number, name in includes(path):
+            if ".." in name.split("/"):
+                yield f"{path.relative_to(root)}:{number}: includes {name}"
+
+
+def misplaced_includes(root):
+    """Includes of rooms that are not reached, and third-party headers outside their folder."""
+    reached = rooms(root)
+    for path in cpp_files(root) + files(root, ["tests/cpp"], {".cc", ".h"}):
+        relative = path.relative_to(root).as_posix()
+        room = room_of(re.sub(r"^(src|include/helve|tests/cpp)/", "", relative), reached)
+        for number, name in includes(path):
+            for prefix, home in PRIVATE_HEADERS.items():
+                if name.startswith(prefix) and not relative.startswith((home, home.replace("src/", "tests/cpp/"))):
+                    yield f"{relative}:{number}: {prefix} stays inside {home}"
+            if name.startswith("helve/") and not relative.startswith("python/"):
+                used = room_of(name.removeprefix("helve/"), reached)
+                if used != room and used not in reached.get(room, set()):
+                    yield f"{relative}:{number}: room {room} does not use {used or name}"
+
+
+def unlisted_rooms(root):
+    """Source files that stand in no room of src/CMakeLists.txt."""
+    names = rooms(root)
+    for folder in ("src", "include/helve"):
+        for path in files(root, [folder], {".cc", ".h", ".inc"}):
+            if room_of(path.parent.relative_to(root / folder).as_posix(), names) is None:
+                yield f"{path.relative_to(root)}: stands in no room of src/CMakeLists.txt"
+
+
+def banned_uses(root):
+    for room, used in rooms(root).items():
+        for above, below, why in BANS:
+            for name in used:
+                if f"{room}/".startswith(f"{above}/") and f"{name}/".startswith(f"{below}/"):
+                    yield f"src/CMakeLists.txt: {room} reaches {name}: {why}"
+
+
+def bare_asserts(root):
+    for path in cpp_files(root):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if re.search(r"(?<![\w.])assert\(|<cassert>", line.partition("//")[0]):
+                yield f"{path.relative_to(root)}:{number}: HELVE_CHECK, not assert"
+
+
+def imported_layers(tree, package):
+    """(line, layer) of each import of helve in a module of `package`; imports for type checkers do not count."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = package[: len(package) - node.level + 1]
+                base = ".".join([*parts, base] if base else parts)
+            names = [f"helve.{alias.name}" for alias in node.names] if base == "helve" else [base]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "helve":
+                yield node.lineno, parts[1] if len(parts) > 1 and parts[1] in LAYERS else FRONT
+
+
+def upward_imports(root):
+    """Imports that go up in LAYERS, and modules that have no layer yet."""
+    base = root / "python/helve"
+    for path in python_files(root):
+        relative = path.relative_to(base)
+        layer = relative.parts[0].removesuffix(".py")
+        if layer in ("__init__", "__main__"):
+            continue
+        if layer not in LAYERS:
+            yield f"{path.relative_to(root)}: give {layer} a place in LAYERS of tests/python/test_house.py"
+            continue
+        for line, used in imported_layers(ast.parse(path.read_text()), ("helve", *relative.parts[:-1])):
+            if LAYERS.index(used) > LAYERS.index(layer):
+                yield f"{path.relative_to(root)}:{line}: {layer} imports {used}"
+
+
+def forbidden_words(root):
+    """Words about the place where a file was written; the project speaks of itself only."""
+    folders = ["src", "include", "python", "tests", "tutorials", "benchmarks", "docs", "cmake", "3rdparty", ".ci"]
+    suffixes = {".cc", ".h", ".inc", ".py", ".pyi", ".md", ".txt", ".cmake", ".toml", ".sh", ".ipynb", ""}
+    top = [path for path in sorted(root.glob("*")) if path.is_file() and path.suffix in suffixes and path.name != ".git"]
+    for path in top + [path for path in files(root, folders, suffixes) if path.is_file()]:
+        try:
+            lines = path.read_text().splitlines()
+        except UnicodeDecodeError:  # no text: a compiled object or an archive
+            continue
+        for number, line in enumerate(lines, 1):
+            if match := FORBIDDEN_WORDS.search(line):
+                yield f"{path.relative_to(root)}:{number}: {match.group()}"
+
+
+# rule -> (a file that breaks it, its text, how often it is broken there). The planted tree has three rooms: low, high
+# (which uses low) and codegen/c.
+HEAD = "// What.\n// Why.\n"
+RULES = {
+    oversized: ("src/low/long.cc", HEAD + "\n" * 799, 1),
+    headless: ("include/helve/low/bald.h", "// What.\n#pragma once\n", 1),
+    badly_named: ("src/low/string_utils.cc", HEAD, 1),
+    climbing_includes: ("src/low/climb.cc", HEAD + '#include "../high/a.h"\n#include "helve/../x.h"\n', 2),
+    misplaced_includes: ("src/low/up.cc", HEAD + '#include "helve/high/a.h"\n#include <isl/cpp.h>\n', 2),
+    unlisted_rooms: ("src/attic/a.cc", HEAD, 1),
+    banned_uses: (
+        "src/CMakeLists.txt",
+        "helve_room(low)\nhelve_room(transform USES low)\nhelve_room(mid USES transform)\nhelve_room(codegen/c USES mid)\n",
+        1,
+    ),
+    bare_asserts: ("src/high/assert.cc", HEAD + "void f(int x) { assert(x); }  // assert(y)\n", 1),
+    upward_imports: (
+        "python/helve/language/ops.py",
+        '"""What. Why."""\nfrom helve import _core\nfrom .. import jit\nfrom ..script.parse import f\nimport helve\n',
+        3,
+    ),
+    forbidden_words: ("docs/a.md", "see /wo" + "rk/notes\nfine\nfor issue" + " #12\n", 2),
+}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_tree_keeps(rule):
+    assert list(rule(ROOT)) == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_rule_sees_a_planted_breach(rule, tmp_path):
+    """The planted tree is clean for the rule before the breach and has exactly the planted violations after it."""
+    clean = {
+        "src/CMakeLists.txt": "helve_room(low LIBRARIES fmt::fmt)\nhelve_room(high\n  USES low  # below\n)\n"
+        "helve_room(codegen/c USES high)\n",
+        "src/high/a.cc": HEAD + '#include "helve/low/a.h"\nstatic_assert(true);\n',
+        "include/helve/low/a.h": HEAD,
+        "src/low/ops_table.cc": HEAD + "\n" * 2000,
+        "python/helve/script/parse.py": '"""What. Why."""\nfrom ..language import ops\nimport numpy\n',
+        "python/helve/cli/main.py": '"""What. Why."""\nimport helve\n',
+        "docs/b.md": "layouts and work\n",
+    }
+    for name, text in clean.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert list(rule(tmp_path)) == []
+    name, text, count = RULES[rule]
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text(text)
+    assert len(list(rule(tmp_path))) == count
