@@ -215,8 +215,8 @@ def forbidden_words(root):
     """Words about the place where a file was written; the project speaks of itself only."""
     folders = ["src", "include", "python", "tests", "tutorials", "benchmarks", "docs", "cmake", "3rdparty", ".ci"]
     suffixes = {".cc", ".h", ".inc", ".py", ".pyi", ".md", ".txt", ".cmake", ".toml", ".sh", ".ipynb", ""}
-    top = [path for path in sorted(root.glob("*")) if path.is_file() and path.suffix in suffixes and path.name != ".git"]
-    for path in top + [path for path in files(root, folders, suffixes) if path.is_file()]:
+    top = [path for path in sorted(root.glob("*")) if path.suffix in suffixes and path.name != ".git"]
+    for path in filter(Path.is_file, top + files(root, folders, suffixes)):
         try:
             lines = path.read_text().splitlines()
         except UnicodeDecodeError:  # no text: a compiled object or an archive
