@@ -109,11 +109,12 @@ def oversized(root):
 
 
 def headless(root):
-    """Files without a head: two comment lines in C++ and CMake, a docstring of two sentences in Python."""
-    for path in cpp_files(root) + files(root, ["include"], {".inc"}) + files(root, ["cmake"], {".cmake"}):
+    """Files without a head: two comment lines in C++ and CMake, one in a list, a docstring of two sentences in Python."""
+    for path in cpp_files(root) + files(root, ["include", "src"], {".inc"}) + files(root, ["cmake"], {".cmake"}):
         mark = "#" if path.suffix == ".cmake" else "//"
-        if not all(line.startswith(f"{mark} ") for line in (path.read_text().splitlines() + ["", ""])[:2]):
-            yield f"{path.relative_to(root)}: does not begin with two comment lines, what and why"
+        least = 1 if path.suffix == ".inc" else 2
+        if not all(line.startswith(f"{mark} ") for line in (path.read_text().splitlines() + ["", ""])[:least]):
+            yield f"{path.relative_to(root)}: does not begin with comment lines, what and why"
     for path in python_files(root):
         head = ast.get_docstring(ast.parse(path.read_text())) or ""
         if len(re.findall(r"[.:;](?:\s|$)", head)) < 2:
