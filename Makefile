@@ -58,7 +58,8 @@ venv: .stamps/venv ## set-up, step 2: the Python environment .venv
 	@touch $@
 
 build: .stamps/venv ## set-up, step 3: configure and compile
-	@test -e $(BUILD)/build.ninja || cmake --log-level=NOTICE -G Ninja -S . -B $(BUILD) -DPython_EXECUTABLE=$(PY) -DHELVE_TESTS=ON
+	@test -e $(BUILD)/configured || { cmake --log-level=NOTICE -G Ninja -S . -B $(BUILD) \
+	  -DPython_EXECUTABLE=$(PY) -DHELVE_PYTHON=ON -DHELVE_TESTS=ON && touch $(BUILD)/configured; }
 	@ninja -C $(BUILD) -j$(JOBS) --quiet
 
 install: build ## set-up, step 4: install the package into .venv
