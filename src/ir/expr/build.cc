@@ -21,6 +21,7 @@ Expr int_imm(int64_t value, DType dtype, Span span) {
 Expr bool_imm(bool value, Span span) { return int_imm(value, kBool, span); }
 
 Expr float_imm(double value, DType dtype, Span span) {
+  if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();  // one NaN, without sign and payload
   Ref<FloatImm> node = make_ref<FloatImm>(dtype, round_to(value, dtype));
   node->span = span;
   return Expr(node);

@@ -29,7 +29,8 @@ class Writer {
   std::string write(const Expr& e, int precedence, Form form) {
     auto [text, own] = dispatch(e, [&](const auto& node) { return part(node, form); });
     if (own < precedence) text = "(" + text + ")";
-    return namer_.marked(*e) ? kMarkBegin + text + kMarkEnd : text;
+    const int mark = namer_.mark_of(*e);
+    return mark < 0 ? text : fmt::format("{}{}{}{}{}", kMarkBegin, text, kMarkEnd, mark, kMarkEnd);
   }
 
  private:
@@ -84,8 +85,9 @@ class Writer {
   Part part(const TileLoad& node, Form) { return subscript(*node.buffer, node.indices); }
 
   Part subscript(const Storage& buffer, const std::vector<Expr>& indices) {
-    std::string inside = join(indices, ", ", [&](const Expr& i) { return write(i, 0, Form::Plain); });
-    return {fmt::format("{}[{}]", namer_.name_of(buffer), inside.empty() ? "()" : inside), kAtom};
+    const std::string name = namer_.name_of(buffer);
+    const std::string inside = join(indices, ", ", [&](const Expr& i) { return write(i, 0, Form::Plain); });
+    return {fmt::format("{}[{}]", name, inside.empty() ? "()" : inside), kAtom};
   }
 
   /// An operand prints bare when a neighbour that carries a type fixes it: one that is no constant, or else the first.
@@ -111,8 +113,9 @@ class Writer {
     if (row.form == OpForm::Infix) {
       // Comparisons do not chain and binary operators group to the left.
       const int left = row.rule == OpRule::Compare ? row.precedence + 1 : row.precedence;
-      return {fmt::format("{} {} {}", operand(node, 0, left), row.text, operand(node, 1, row.precedence + 1)),
-              row.precedence};
+      const std::string before = operand(node, 0, left);
+      const std::string after = operand(node, 1, row.precedence + 1);
+      return {fmt::format("{} {} {}", before, row.text, after), row.precedence};
     }
     std::string inside;
     for (size_t i = 0; i < node.args.size(); ++i) {

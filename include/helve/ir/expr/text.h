@@ -14,8 +14,9 @@ class Namer {
   virtual ~Namer() = default;
   virtual std::string name_of(const Var& var) { return var.name; }
   virtual std::string name_of(const Storage& storage) { return storage.name; }
-  /// Text of marked nodes is enclosed in kMarkBegin and kMarkEnd, so that a printer can find its columns.
-  virtual bool marked(const ExprNode&) { return false; }
+  /// A number for nodes whose place in the text is wanted, -1 for all others. The text of such a node is enclosed in
+  /// kMarkBegin ... kMarkEnd number kMarkEnd.
+  virtual int mark_of(const ExprNode&) { return -1; }
 };
 
 inline constexpr char kMarkBegin = '\x01';

@@ -1,0 +1,218 @@
+// Statements and functions as lines of Python.
+// One overload a node; a node without one does not compile.
+#include "helve/print/printer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/support/text.h"
+#include "names.h"
+#include "spelling.h"
+
+namespace helve {
+
+namespace {
+
+/// A part of a line whose node has a note.
+struct Mark {
+  size_t begin, end;  ///< columns of the text
+  int number;
+};
+
+struct MarkedText {
+  std::string text;
+  std::vector<Mark> marks;  ///< inner ones first
+};
+
+/// The text without its marks, which nest.
+MarkedText read_marks(const std::string& marked) {
+  MarkedText out;
+  std::vector<size_t> open;
+  for (size_t i = 0; i < marked.size(); ++i) {
+    if (marked[i] == kMarkBegin) {
+      open.push_back(out.text.size());
+    } else if (marked[i] == kMarkEnd) {
+      const size_t close = marked.find(kMarkEnd, i + 1);
+      out.marks.push_back({open.back(), out.text.size(), std::stoi(marked.substr(i + 1, close - i - 1))});
+      open.pop_back();
+      i = close;
+    } else {
+      out.text += marked[i];
+    }
+  }
+  return out;
+}
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+class Printer {
+ public:
+  explicit Printer(const PrintOptions& options) : options_(options), names_(options), spell_(names_) {}
+
+  std::string function(const Function& f) {
+    const std::string name = names_.reserve(f.name);
+    for (const VarRef& dim : f.dims) {
+      const std::string text = spell_.name(*dim);
+      document_.line(fmt::format("{} = T.dyn({})", text, quoted(text)));
+    }
+    if (!f.dims.empty()) document_.line("");
+    // Two axes named x and y are what annotate_mesh_tensor makes by itself.
+    const bool in_annotation =
+        f.mesh && !f.mesh_tensors.empty() && f.mesh->names == std::vector<std::string>{"x", "y"};
+    document_.line(f.mesh && !in_annotation ? fmt::format("@T.prim_func(mesh={})", Spelling::mesh(*f.mesh)) : "@T.prim_func");
+    document_.line(fmt::format("def {}({}):", name, join(f.params, ", ", [&](const Param& p) { return parameter(p); })));
+    TextDocument::Indent indent = document_.indent();
+    if (!f.mesh_tensors.empty()) {
+      const std::string extents =
+          in_annotation ? fmt::format(", nrows={}, ncols={}", f.mesh->extents[0], f.mesh->extents[1]) : "";
+      document_.line(fmt::format("T.annotate_mesh_tensor({}{})", spell_.placement(f.mesh_tensors), extents));
+    }
+    const Seq* body = as<Seq>(f.body);
+    if (f.mesh_tensors.empty() || !body || !body->stmts.empty()) write(f.body);
+    return document_.text();
+  }
+
+  std::string statement(const Stmt& s) {
+    write(s);
+    return document_.text();
+  }
+
+  std::string expression(const Expr& e) { return spell_.expr(e); }
+
+ private:
+  std::string parameter(const Param& param) {
+    if (const BufferRef* b = std::get_if<BufferRef>(&param)) {
+      const std::string name = spell_.name(**b);
+      return name + ": " + spell_.tensor_type(**b);
+    }
+    const Var& var = *std::get<VarRef>(param);
+    return fmt::format("{}: T.{}", spell_.name(var), to_string(var.dtype));
+  }
+
+  void write(const Stmt& s) {
+    dispatch(s, [&](const auto& node) { write(node); });
+  }
+
+  /// The indented body of a compound statement.
+  void block(const Stmt& s) {
+    TextDocument::Indent indent = document_.indent();
+    write(s);
+  }
+
+  void write(const Seq& n) {
+    if (n.stmts.empty()) line(n, "pass");
+    for (const Stmt& s : n.stmts) write(s);
+  }
+
+  void write(const Alloc& n) {
+    const std::string name = spell_.name(*n.buffer);
+    line(n, name + " = " + spell_.allocation(*n.buffer));
+  }
+
+  void write(const Bind& n) {
+    const std::string value = spell_.typed(n.value);  // the value is named before the variable is
+    line(n, fmt::format("{} = {}", spell_.name(*n.var), value));
+  }
+
+  template <class N>
+  void write_store(const N& n) {
+    const std::string target = spell_.subscript(*n.buffer, n.indices);
+    line(n, target + " = " + spell_.value_for(n.value, n.buffer->dtype));
+  }
+  void write(const Store& n) { write_store(n); }
+  void write(const TileStore& n) { write_store(n); }
+
+  void write(const For& n) {
+    std::string inside;
+    switch (n.loop) {
+      case LoopKind::Serial:
+      case LoopKind::Unroll:
+      case LoopKind::Vectorized: inside = spell_.bounds(n.begins[0], n.extents[0]); break;
+      case LoopKind::Pipelined:
+        inside = fmt::format("{}, num_stages={}", spell_.bounds(n.begins[0], n.extents[0]), n.num_stages);
+        break;
+      case LoopKind::Parallel: inside = bound_items(n); break;
+      case LoopKind::Persistent: inside = "[" + bound_items(n) + "]"; break;
+    }
+    line(n, fmt::format("for {} in T.{}({}):", spell_.targets(n.vars), to_string(n.loop), inside));
+    block(n.body);
+  }
+
+  std::string bound_items(const For& n) {
+    std::string out;
+    for (size_t d = 0; d < n.vars.size(); ++d) {
+      if (d) out += ", ";
+      out += spell_.bound_item(n.begins[d], n.extents[d]);
+    }
+    return out;
+  }
+
+  void write(const ForTiles& n) {
+    const std::string inside = spell_.name(*n.buffer) + (n.parallel ? ", parallel=True" : "");
+    line(n, fmt::format("for {} in T.foreach_tiles({}):", spell_.targets(n.vars), inside));
+    block(n.body);
+  }
+
+  void write(const While& n) {
+    line(n, fmt::format("while {}:", spell_.typed(n.condition)));
+    block(n.body);
+  }
+
+  void write(const If& n) { write_if(n, "if"); }
+
+  void write_if(const If& n, const char* word) {
+    line(n, fmt::format("{} {}:", word, spell_.typed(n.condition)));
+    block(n.then_body);
+    if (!n.else_body) return;
+    if (const If* next = as<If>(n.else_body)) return write_if(*next, "elif");
+    document_.line("else:");
+    block(n.else_body);
+  }
+
+  void write(const Kernel& n) {
+    std::string inside = join(n.extents, ", ", [&](const Expr& e) { return spell_.expr(e); });
+    if (n.threads != 128) inside += fmt::format("{}threads={}", inside.empty() ? "" : ", ", n.threads);
+    const std::string vars = spell_.targets(n.vars);
+    line(n, fmt::format("with T.Kernel({}) as {}:", inside, n.vars.size() == 1 ? vars : "(" + vars + ")"));
+    block(n.body);
+  }
+
+  void write(const TileOp& n) { line(n, spell_.call(n)); }
+
+  /// One line of statement `n`, followed by the notes on expressions in it and on itself.
+  void line(const StmtNode& n, const std::string& marked_text) {
+    const MarkedText text = read_marks(marked_text);
+    document_.line(text.text);
+    for (const Mark& mark : text.marks) underline(mark.begin, mark.end, names_.note_of(mark.number));
+    if (auto note = options_.notes.find(&n); note != options_.notes.end()) underline(0, text.text.size(), note->second);
+  }
+
+  /// Carets under the columns [begin, end) of the line above, after the "# " that makes them a comment.
+  void underline(size_t begin, size_t end, const std::string& note) {
+    begin = std::max<size_t>(begin, 2);
+    end = std::max(end, begin + 1);
+    document_.line("#" + std::string(begin - 1, ' ') + std::string(end - begin, '^') + " " + one_line(note));
+  }
+
+  const PrintOptions& options_;
+  NameTable names_;
+  Spelling spell_;
+  TextDocument document_;
+};
+
+}  // namespace
+
+std::string print(const FunctionRef& f, const PrintOptions& options) { return Printer(options).function(*f); }
+
+std::string print(const Stmt& s, const PrintOptions& options) { return Printer(options).statement(s); }
+
+std::string print_expr(const Expr& e) {
+  const PrintOptions none;
+  return Printer(none).expression(e);
+}
+
+}  // namespace helve
