@@ -3,11 +3,11 @@
 # the link check does the same for calls.
 
 # helve_room(<path> USES <path>... [LIBRARIES <target>...])
-#   path: folder below src/ and include/helve/, for example ir/expr. Target: helve_ir_expr. Sources are all .cc of the folder.
+#   path: folder below src/ and include/helve/, for example ir/expr. Target: helve_ir_expr. Sources are all .cc below the folder.
 function(helve_room path)
   cmake_parse_arguments(ARG "" "" "USES;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
   string(REPLACE "/" "_" room ${path})
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${path}/*.cc)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${path}/*.cc)
   add_library(helve_${room} STATIC ${sources})
 
   set(view ${PROJECT_BINARY_DIR}/rooms/${room})

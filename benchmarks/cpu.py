@@ -1,0 +1,159 @@
+"""The CPU target against NumPy: normalisations, softmax, the cost of a call, compile and import.
+
+Run it: ``python benchmarks/cpu.py``. Every ratio is against NumPy's plain expression in the same run.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import helve
+from helve import T
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tutorials"))
+from harness import compare, per_call, print_table  # noqa: E402
+
+SHAPE = (4096, 8192)
+
+
+def rms_norm(n: int, rows: int = 1, dtype: str = "float32"):
+    M = T.dyn("M")
+
+    @T.prim_func
+    def main(X: T.Tensor((M, n), dtype), Y: T.Tensor((M, n), dtype)):
+        with T.Kernel(T.ceildiv(M, rows)) as b:
+            x = T.alloc_shared((rows, n), dtype)
+            square = T.alloc_shared((rows, n), dtype)
+            total = T.alloc_shared((rows,), dtype)
+            T.copy(X[b * rows : (b + 1) * rows, :], x)
+            for i, j in T.Parallel(rows, n):
+                square[i, j] = x[i, j] * x[i, j]
+            T.reduce_sum(square, total, dim=1)
+            for i in T.Parallel(rows):
+                total[i] = T.rsqrt(total[i] / n + 1e-6)
+            for i, j in T.Parallel(rows, n):
+                x[i, j] = x[i, j] * total[i]
+            T.copy(x, Y[b * rows : (b + 1) * rows, :])
+
+    return main
+
+
+def normalisations() -> None:
+    module = __import__("00_first_kernel")
+    mesh_module = __import__("01_rms_norm")
+    x = np.random.default_rng(0).standard_normal(SHAPE, dtype=np.float32)
+    y = np.empty_like(x)
+    moved = 2 * x.nbytes
+
+    def numpy_rms():
+        return x / np.sqrt((x * x).mean(axis=1, keepdims=True) + np.float32(1e-6))
+
+    def numpy_rms_einsum():
+        scale = 1 / np.sqrt(np.einsum("ij,ij->i", x, x) / x.shape[1] + np.float32(1e-6))
+        return np.multiply(x, scale[:, None], out=y)
+
+    def numpy_softmax():
+        e = np.exp(x - x.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    def numpy_softmax_out():
+        np.subtract(x, x.max(axis=1, keepdims=True), out=y)
+        np.exp(y, out=y)
+        return np.divide(y, y.sum(axis=1, keepdims=True), out=y)
+
+    mesh = helve.Mesh((2, 2))
+    rms = helve.compile(rms_norm(SHAPE[1]))
+    rms_mesh = helve.compile(mesh_module.rms_norm_splitk(*SHAPE, 32, 256, mesh), mesh=mesh)
+    soft = helve.compile(module.softmax(SHAPE[1], rows=1))
+    for threads in (1, 2):
+        helve.set_num_threads(threads)
+        print_table(
+            f"RMSNorm {SHAPE[0]} x {SHAPE[1]} float32, helve on {threads} core(s)",
+            compare(
+                {
+                    "NumPy, plain": numpy_rms,
+                    "NumPy, einsum and out=": numpy_rms_einsum,
+                    "helve, row kernel": lambda: rms(x, y),
+                    "helve, mesh 2x2 kernel": lambda: rms_mesh(x, y),
+                    "copy (np.copyto)": lambda: np.copyto(y, x),
+                },
+                "NumPy, plain",
+            ),
+            moved,
+        )
+        print_table(
+            f"softmax {SHAPE[0]} x {SHAPE[1]} float32, helve on {threads} core(s)",
+            compare(
+                {
+                    "NumPy, plain": numpy_softmax,
+                    "NumPy, out=": numpy_softmax_out,
+                    "helve": lambda: soft(x, y),
+                },
+                "NumPy, plain",
+                rounds=7,
+            ),
+            moved,
+        )
+    helve.set_num_threads(None)
+
+
+def call_overhead() -> None:
+    module = __import__("00_first_kernel")
+    mesh_module = __import__("01_rms_norm")
+    a, b = np.zeros((2, 16), np.float32)
+    c = np.empty_like(a)
+    add = helve.compile(module.vector_add(16, block=16))
+    m, n = 4, 4
+    print("\ncall of a small kernel")
+    print(f"  {'3 arrays of 16 floats, 1 block':40}{per_call(lambda: add(a, b, c)) * 1e6:8.2f} us")
+    print(f"  {'np.add of the same, for comparison':40}{per_call(lambda: np.add(a, b, out=c)) * 1e6:8.2f} us")
+    x = np.zeros((m, n), np.float32)
+    y = np.empty_like(x)
+    for shape in ((1, 1), (2, 2)):
+        mesh = helve.Mesh(shape)
+        kernel = helve.compile(mesh_module.rms_norm_splitk(m, n, 32, 32, mesh), mesh=mesh)
+        label = f"RMSNorm {m} x {n}, mesh {shape[0]}x{shape[1]}"
+        print(f"  {label:40}{per_call(lambda: kernel(x, y), calls=200) * 1e6:8.2f} us")
+
+
+def compile_time() -> None:
+    mesh_module = __import__("01_rms_norm")
+    mesh = helve.Mesh((2, 2))
+    rows: dict[str, list[float]] = {}
+    for _ in range(11):
+        start = time.perf_counter()
+        function = mesh_module.rms_norm_splitk(*SHAPE, 32, 256, mesh)
+        parsed = time.perf_counter()
+        kernel = helve.compile(function, mesh=mesh)
+        done = time.perf_counter()
+        rows.setdefault("Python to IR", []).append(parsed - start)
+        stages: dict[str, float] = {}
+        for stage, seconds in kernel.times():
+            stages[stage] = stages.get(stage, 0.0) + seconds
+        for stage, seconds in stages.items():
+            rows.setdefault(stage, []).append(seconds)
+        rows.setdefault("total", []).append(done - start)
+    print("\ncompile of the RMSNorm mesh kernel (median)")
+    for stage, times in rows.items():
+        print(f"  {stage:32}{sorted(times)[len(times) // 2] * 1e3:10.3f} ms")
+
+
+def import_time() -> None:
+    code = "import time; s = time.perf_counter(); import helve; print(time.perf_counter() - s)"
+    alone = "import time; s = time.perf_counter(); import numpy; print(time.perf_counter() - s)"
+    print("\nimport (median of 9 processes)")
+    for name, text in (("import numpy", alone), ("import helve", code)):
+        times = sorted(float(subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout) for _ in range(9))
+        print(f"  {name:32}{times[4] * 1e3:10.1f} ms")
+
+
+if __name__ == "__main__":
+    normalisations()
+    call_overhead()
+    compile_time()
+    import_time()

@@ -1,0 +1,72 @@
+// From a function to something that can be called.
+// The driver is the one place that knows all rooms: it picks the passes and generators of a target and keeps every stage for the
+// user to look at.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "helve/ir/tensor/function.h"
+#include "helve/runtime/executor.h"
+
+namespace helve {
+
+enum class Target { Interp, Llvm };
+
+/// "interp" or "llvm"; UnknownTarget for anything else.
+Target parse_target(const std::string& name);
+std::string_view to_string(Target target);
+
+struct CompileOptions {
+  Target target = Target::Llvm;
+  std::optional<MeshShape> mesh;   ///< the mesh to compile for; must agree with the function's own
+  bool verify_passes = false;      ///< run the verifier after each pass
+  bool print_changed = false;      ///< print the function after each pass that changed it, to standard error
+  int64_t persistent_chunk = 1;    ///< iterations of a Persistent loop that share one collective
+};
+
+/// One stage of a compile and its time.
+struct StageTime {
+  std::string stage;
+  double seconds;
+};
+
+/// A compiled function. Immutable; any number of threads may call it.
+class CompiledKernel {
+ public:
+  virtual ~CompiledKernel() = default;
+
+  /// Runs on arguments in parameter order; returns when the results are written.
+  virtual void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,
+                    const runtime::CallOptions& options) const = 0;
+
+  /// The text of a stage: "script", "lowered", "host", "llvm", "asm", or the name of a pass. UnknownStage for anything else.
+  virtual std::string source(const std::string& stage) const = 0;
+  virtual std::vector<std::string> stages() const = 0;
+
+  const FunctionRef& function() const { return function_; }
+  Target target() const { return target_; }
+  /// Wall time of each pass and generator, in order.
+  const std::vector<StageTime>& times() const { return times_; }
+
+ protected:
+  CompiledKernel(FunctionRef function, Target target) : function_(std::move(function)), target_(target) {}
+  FunctionRef function_;
+  Target target_;
+  std::vector<StageTime> times_;
+};
+
+/// The function as it is compiled for a mesh: verified, with the mesh it must have. MeshGrid where the two disagree.
+FunctionRef place_on_mesh(const FunctionRef& f, const std::optional<MeshShape>& mesh);
+
+/// Compiles for the target. UserError for what the user can mend.
+std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options = {});
+
+/// The function after each pass of the CPU pipeline, first the function itself: each of them can be interpreted.
+std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionRef& f, const CompileOptions& options = {});
+
+}  // namespace helve

@@ -1,0 +1,23 @@
+// The passes: each is one pure function from a function to a function, in a file of its own name.
+// The order in which a target runs them is data (pipeline.h).
+#pragma once
+
+#include "helve/ir/tensor/function.h"
+
+namespace helve {
+
+/// What a pass may be told about the target and by the user.
+struct PassOptions {
+  int64_t vector_bytes = 32;      ///< width of the target's vector registers
+  int64_t persistent_chunk = 1;   ///< iterations of a Persistent loop that share one collective
+};
+
+FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options);
+FunctionRef lower_tile_ops(const FunctionRef& f, const PassOptions& options);
+FunctionRef lower_tile_loops(const FunctionRef& f, const PassOptions& options);
+FunctionRef lower_block_loops(const FunctionRef& f, const PassOptions& options);
+FunctionRef materialize_tiles(const FunctionRef& f, const PassOptions& options);
+FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);
+FunctionRef vectorize_loops(const FunctionRef& f, const PassOptions& options);
+
+}  // namespace helve

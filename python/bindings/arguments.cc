@@ -1,0 +1,164 @@
+// Reading arrays and scalars of a kernel call.
+// The common case, a NumPy array of a plain dtype, is read without a Python call; the checks are the executor's.
+#include "arguments.h"
+
+#include <pybind11/numpy.h>
+
+#include <fmt/format.h>
+
+#include "helve/support/diagnostic.h"
+
+namespace helve::python {
+
+namespace py = pybind11;
+using runtime::DLDataType;
+
+namespace {
+
+std::string type_name(py::handle value) { return py::str(py::type::handle_of(value).attr("__name__")); }
+
+DLDataType runtime_dtype(DType t) {
+  const auto bits = static_cast<uint8_t>(t.bits);
+  switch (t.code) {
+    case TypeCode::Index: return {runtime::kDLInt, 64, 1};
+    case TypeCode::Bool: return {runtime::kDLBool, 8, 1};
+    case TypeCode::Int: return {runtime::kDLInt, bits, 1};
+    case TypeCode::UInt: return {runtime::kDLUInt, bits, 1};
+    case TypeCode::Float: return {runtime::kDLFloat, bits, 1};
+    case TypeCode::BFloat: return {runtime::kDLBfloat, bits, 1};
+    case TypeCode::Float8E4M3: return {runtime::kDLFloat8_e4m3fn, bits, 1};
+    case TypeCode::Float8E5M2: return {runtime::kDLFloat8_e5m2, bits, 1};
+  }
+  __builtin_unreachable();
+}
+
+/// The dtype of a NumPy array; those of ml_dtypes are known by name. Empty for what has no counterpart.
+std::optional<DLDataType> numpy_dtype(const py::dtype& dtype) {
+  const auto bits = static_cast<uint8_t>(dtype.itemsize() * 8);
+  switch (dtype.kind()) {
+    case 'f': return DLDataType{runtime::kDLFloat, bits, 1};
+    case 'i': return DLDataType{runtime::kDLInt, bits, 1};
+    case 'u': return DLDataType{runtime::kDLUInt, bits, 1};
+    case 'b': return DLDataType{runtime::kDLBool, 8, 1};
+    default: break;
+  }
+  std::string name = py::str(dtype.attr("name"));
+  if (name == "float8_e4m3fn") name = "float8_e4m3";
+  if (std::optional<DType> known = parse_dtype(name)) return runtime_dtype(*known);
+  return std::nullopt;
+}
+
+[[noreturn]] void not_an_array(const Buffer& parameter, py::handle value, const char* why) {
+  throw UserError(Code::NotAnArray, {},
+                  {{"parameter", parameter.name}, {"given", type_name(value)}, {"reason", std::string(why)}});
+}
+
+}  // namespace
+
+CallArguments::CallArguments(const Function& function, const py::args& args) {
+  if (args.size() != function.params.size()) {
+    std::string names;
+    for (const Param& p : function.params) {
+      if (!names.empty()) names += ", ";
+      names += std::visit([](const auto& x) { return x->name; }, p);
+    }
+    throw UserError(Code::CallArgumentCount, {},
+                    {{"kernel", function.name},
+                     {"expected", static_cast<int64_t>(function.params.size())},
+                     {"given", static_cast<int64_t>(args.size())},
+                     {"names", names}});
+  }
+  arrays_.reserve(args.size());
+  tensors_.reserve(args.size());
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    if (const BufferRef* buffer = std::get_if<BufferRef>(&function.params[i])) {
+      add_tensor(**buffer, args[i]);
+    } else {
+      add_scalar(*std::get<VarRef>(function.params[i]), args[i]);
+    }
+  }
+}
+
+void CallArguments::add_tensor(const Buffer& parameter, py::handle value) {
+  if (!add_numpy(parameter, value)) add_dlpack(parameter, value);
+}
+
+bool CallArguments::add_numpy(const Buffer& parameter, py::handle value) {
+  if (!py::isinstance<py::array>(value)) return false;
+  const auto array = py::reinterpret_borrow<py::array>(value);
+  const std::optional<DLDataType> dtype = numpy_dtype(array.dtype());
+  if (!dtype) not_an_array(parameter, value, "its dtype has no counterpart");
+  const auto rank = static_cast<size_t>(array.ndim());
+  const int64_t item = array.itemsize();
+  Array& out = arrays_.emplace_back();
+  out.extents.resize(2 * rank);
+  for (size_t d = 0; d < rank; ++d) {
+    const auto dim = static_cast<py::ssize_t>(d);
+    out.extents[d] = array.shape(dim);
+    const int64_t stride = array.strides(dim);
+    if (stride % item != 0 && array.shape(dim) > 1) {
+      throw UserError(Code::ArgumentStrides, {},
+                      {{"parameter", parameter.name},
+                       {"expected", "whole elements"},
+                       {"given", fmt::format("a step of {} bytes", stride)}});
+    }
+    out.extents[rank + d] = stride / item;
+  }
+  out.tensor = {};
+  out.tensor.data = const_cast<void*>(array.data());
+  out.tensor.device = {runtime::kDLCPU, 0};
+  out.tensor.ndim = static_cast<int32_t>(rank);
+  out.tensor.dtype = *dtype;
+  out.tensor.shape = out.extents.data();
+  out.tensor.strides = out.extents.data() + rank;
+  tensors_.push_back({&out.tensor, !array.writeable()});
+  return true;
+}
+
+void CallArguments::add_dlpack(const Buffer& parameter, py::handle value) {
+  if (!py::hasattr(value, "__dlpack__")) not_an_array(parameter, value, "it has no __dlpack__");
+  py::object capsule;
+  try {
+    capsule = value.attr("__dlpack__")(py::arg("max_version") = py::make_tuple(1, 0));
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError)) throw;  // an exporter of before DLPack 1.0
+    capsule = value.attr("__dlpack__")();
+  }
+  capsules_.push_back(capsule);
+  if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
+    auto* managed = static_cast<runtime::DLManagedTensorVersioned*>(
+        PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
+    const bool read_only = managed->flags & runtime::DLPACK_FLAG_BITMASK_READ_ONLY;
+    tensors_.push_back({&managed->dl_tensor, read_only});
+    return;
+  }
+  if (!PyCapsule_IsValid(capsule.ptr(), "dltensor")) not_an_array(parameter, value, "its DLPack capsule is of an unknown kind");
+  auto* managed = static_cast<runtime::DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+  tensors_.push_back({&managed->dl_tensor, false});
+}
+
+void CallArguments::add_scalar(const Var& parameter, py::handle value) {
+  // bool, int and NumPy integers have __index__; everything else must be a real number.
+  if (PyIndex_Check(value.ptr())) {
+    const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    int overflow = 0;
+    const int64_t integer = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    if (overflow) {
+      throw UserError(Code::ScalarArgumentRange, {},
+                      {{"parameter", parameter.name},
+                       {"expected", to_string(parameter.dtype)},
+                       {"given", std::string(py::str(number))},
+                       {"low", std::numeric_limits<int64_t>::min()},
+                       {"high", std::numeric_limits<int64_t>::max()}});
+    }
+    scalars_.emplace_back(integer);
+    return;
+  }
+  if (!py::hasattr(value, "__float__")) {
+    throw UserError(Code::NotANumber, {},
+                    {{"parameter", parameter.name}, {"expected", to_string(parameter.dtype)}, {"given", type_name(value)}});
+  }
+  scalars_.emplace_back(py::float_(py::reinterpret_borrow<py::object>(value)).cast<double>());
+}
+
+}  // namespace helve::python

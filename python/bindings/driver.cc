@@ -1,0 +1,84 @@
+// Compiling and calling from Python.
+// A call reads its arguments, leaves the interpreter lock and runs; signals are looked at while it waits.
+#include <pybind11/stl.h>
+
+#include "arguments.h"
+#include "bindings.h"
+#include "casters.h"
+#include "helve/driver/compile.h"
+#include "helve/runtime/thread_pool.h"
+
+namespace helve::python {
+
+namespace py = pybind11;
+
+namespace {
+
+/// Lets Ctrl-C through: raises KeyboardInterrupt in the thread that waits.
+bool signals_pending() {
+  py::gil_scoped_acquire lock;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  return false;
+}
+
+void call(const CompiledKernel& kernel, const py::args& args) {
+  static const runtime::InterruptHook hook = signals_pending;
+  CallArguments arguments(*kernel.function(), args);
+  runtime::CallOptions options;
+  options.interrupt = &hook;
+  py::gil_scoped_release unlocked;
+  kernel.call(arguments.tensors(), arguments.scalars(), options);
+}
+
+std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const std::string& target,
+                                                  const std::optional<MeshShape>& mesh, bool verify, bool print_changed,
+                                                  int64_t persistent_chunk) {
+  CompileOptions options;
+  options.target = parse_target(target);
+  options.mesh = mesh;
+  options.verify_passes = verify;
+  options.print_changed = print_changed;
+  options.persistent_chunk = persistent_chunk;
+  py::gil_scoped_release unlocked;
+  return compile(f, options);
+}
+
+}  // namespace
+
+void bind_driver(py::module_& module) {
+  py::class_<CompiledKernel, std::shared_ptr<CompiledKernel>>(module, "CompiledKernel", "A compiled function.")
+      .def("__call__", call)
+      .def("source", &CompiledKernel::source, py::arg("stage"))
+      .def("stages", &CompiledKernel::stages)
+      .def_property_readonly("function", &CompiledKernel::function)
+      .def_property_readonly("target", [](const CompiledKernel& k) { return std::string(to_string(k.target())); })
+      .def("times", [](const CompiledKernel& k) {
+        std::vector<std::pair<std::string, double>> out;
+        for (const StageTime& t : k.times()) out.emplace_back(t.stage, t.seconds);
+        return out;
+      });
+  module.def(
+      "compile",
+      [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
+         bool print_changed, int64_t persistent_chunk) {
+        return std::const_pointer_cast<CompiledKernel>(
+            compile_for(f, target, mesh, verify, print_changed, persistent_chunk));
+      },
+      py::arg("function"), py::arg("target"), py::arg("mesh"), py::arg("verify"), py::arg("print_changed"),
+      py::arg("persistent_chunk"));
+  module.def(
+      "lowering_stages",
+      [](const FunctionRef& f, const std::optional<MeshShape>& mesh, int64_t persistent_chunk) {
+        CompileOptions options;
+        options.mesh = mesh;
+        options.verify_passes = true;
+        options.persistent_chunk = persistent_chunk;
+        return lowering_stages(f, options);
+      },
+      py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"));
+  module.def("set_num_threads", &runtime::set_num_threads, py::arg("count"));
+  module.def("num_threads", &runtime::num_threads);
+  module.def("default_num_threads", &runtime::default_thread_count);
+}
+
+}  // namespace helve::python

@@ -1,0 +1,157 @@
+"""Compiling a kernel and calling it.
+
+The one way from a function to machine code; what a target does stands in the core, what a user sees of it stands here.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from helve import _core
+from helve.errors import Error, error, from_diagnostic
+
+if TYPE_CHECKING:
+    from helve.mesh import Mesh
+    from helve.script import PrimFunc
+
+_OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1}
+
+
+class Kernel:
+    """A compiled function. Call it with arrays (anything with DLPack) and numbers, in the order of its parameters.
+
+    Immutable; threads may call it at the same time. The call returns when the results are written.
+    """
+
+    __slots__ = ("_call", "_compiled")
+
+    def __init__(self, compiled: _core.CompiledKernel):
+        self._compiled = compiled
+        self._call = compiled.__call__
+
+    def __call__(self, *args) -> None:
+        """Runs the kernel.
+
+        Raises:
+            helve.Error: the arguments do not fit the parameters (HV06xx, at the caller's line), or the program does what it
+                must not (HV07xx, at the kernel's line).
+        """
+        try:
+            self._call(*args)
+        except Error as fault:
+            raise _at_caller(fault) from None
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self._compiled.function.name
+
+    @property
+    def target(self) -> str:
+        """What the kernel was compiled for: "interp" or "llvm"."""
+        return self._compiled.target
+
+    @property
+    def stages(self) -> list[str]:
+        """The names that `source` and `show` take."""
+        return self._compiled.stages()
+
+    def source(self, stage: str = "script") -> str:
+        """The text of a stage: "script", "lowered", "host", "llvm", "asm", or the name of a pass.
+
+        Raises:
+            helve.Error: HV0804 for a stage that this kernel does not have.
+        """
+        try:
+            return self._compiled.source(stage)
+        except Error as fault:
+            raise _at_caller(fault) from None
+
+    def show(self, stage: str = "script") -> None:
+        """Prints `source(stage)`."""
+        try:
+            text = self._compiled.source(stage)
+        except Error as fault:
+            raise _at_caller(fault) from None
+        print(text)
+
+    def times(self) -> list[tuple[str, float]]:
+        """The stages of the compile with their wall time in seconds, in order."""
+        return self._compiled.times()
+
+    def __repr__(self) -> str:
+        return f"<helve.Kernel {self.name} for {self.target}>"
+
+
+def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None, **options) -> Kernel:  # noqa: A001
+    """Compiles a function.
+
+    Args:
+        func: what `T.prim_func` or `helve.parse` gave.
+        target: "llvm" (machine code for this CPU; the default) or "interp" (the reference interpreter).
+        mesh: the mesh to run on, for functions that are written for one.
+        verify: run the verifier after each pass.
+        print_changed: print the function to standard error after each pass that changed it.
+        persistent_chunk: iterations of a T.Persistent loop that share one collective.
+
+    Raises:
+        helve.Error: the function, the mesh or an option is wrong.
+    """
+    try:
+        for name in options:
+            if name not in _OPTIONS:
+                raise error("UnknownOption", option=name, known=", ".join(_OPTIONS))
+        chosen = {**_OPTIONS, **options}
+        function = getattr(func, "function", None)
+        if not isinstance(function, _core.Function):
+            raise error("NotAKernel", given=type(func).__name__)
+        return Kernel(_core.compile(function, target or "llvm", mesh_shape(mesh), **chosen))
+    except Error as fault:
+        raise _at_caller(fault) from None
+
+
+def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: int = 1) -> list[tuple[str, _core.Function]]:
+    """The function after each pass of the CPU pipeline, the function itself first. Each stage can be printed and interpreted.
+
+    Raises:
+        helve.Error: the function or the mesh is wrong.
+    """
+    return _core.lowering_stages(func.function, mesh_shape(mesh), persistent_chunk)
+
+
+def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:
+    """The mesh as the core has it."""
+    return None if mesh is None else _core.MeshShape(list(mesh.shape), list(mesh.names))
+
+
+def set_num_threads(count: int | None) -> None:
+    """Sets the number of threads that kernels use; None: one a core this process may run on.
+
+    Raises:
+        ValueError: a count below 1.
+    """
+    if count is not None and count < 1:
+        raise ValueError(f"a count of threads is 1 or more, given {count}")
+    _core.set_num_threads(_core.default_num_threads() if count is None else count)
+
+
+def num_threads() -> int:
+    """The number of threads that kernels use."""
+    return _core.num_threads()
+
+
+def _at_caller(fault: Error) -> Error:
+    """The fault at the line that called this module, unless it has a place of its own."""
+    if fault.filename is not None:
+        return fault
+    frame = sys._getframe(2)
+    line = frame.f_lineno
+    positions = list(frame.f_code.co_positions())[frame.f_lasti // 2] if hasattr(frame.f_code, "co_positions") else ()
+    if positions and None not in positions:
+        span = _core.Span(frame.f_code.co_filename, positions[0], positions[2] + 1, positions[1], positions[3] + 1)
+    else:
+        span = _core.Span(frame.f_code.co_filename, line, 1, line, 1)
+    data = fault.diagnostic
+    fixes = data.help.split("\n") if data.help else []
+    return from_diagnostic(_core.Diagnostic(data.name, span, data.args, data.notes, fixes))

@@ -1,0 +1,72 @@
+"""Ways to test kernels and the compiler itself.
+
+Every stage of a compile is a program: it can be interpreted, printed and parsed, and these functions do so.
+"""
+
+from __future__ import annotations
+
+from helve import _core
+from helve.mesh import Mesh
+from helve.script import PrimFunc, parse
+from helve.target import Kernel, mesh_shape
+
+
+def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: int = 1) -> list[tuple[str, _core.Function]]:
+    """The function after each pass of the CPU pipeline, the function itself first, as (name of the pass, function).
+
+    Raises:
+        helve.Error: the function or the mesh is wrong.
+        helve.InternalError: a pass made a function that does not verify.
+    """
+    return _core.lowering_stages(func.function, mesh_shape(mesh), persistent_chunk)
+
+
+def interpret(function: _core.Function, *args) -> None:
+    """Runs a function at any stage under the reference interpreter.
+
+    Raises:
+        helve.Error: the arguments do not fit, or the program does what it must not.
+    """
+    Kernel(_core.compile(function, "interp", None, False, False, 1))(*args)
+
+
+def check_stages(func: PrimFunc, make_args, mesh: Mesh | None = None, rtol: float = 1e-5, atol: float = 1e-6) -> None:
+    """Interprets every stage on the same arguments and compares with the first.
+
+    Args:
+        func: the function.
+        make_args: called once a stage; returns fresh arguments with equal contents.
+        mesh: the mesh, for a mesh function.
+        rtol, atol: tolerance for floats; integers must be equal.
+
+    Raises:
+        AssertionError: a pass changed a result; the message names it.
+    """
+    import numpy as np
+
+    expected = None
+    for name, stage in lowering_stages(func, mesh):
+        args = make_args()
+        interpret(stage, *args)
+        if expected is None:
+            expected = args
+            continue
+        for place, (got, wanted) in enumerate(zip(args, expected, strict=True)):
+            exact = np.asarray(got).dtype.kind in "iub"
+            np.testing.assert_allclose(
+                got, wanted, rtol=0 if exact else rtol, atol=0 if exact else atol,
+                err_msg=f"argument {place} differs after pass '{name}'",
+            )
+
+
+def assert_round_trip(function: _core.Function) -> None:
+    """parse(print(function)) is structurally equal to the function, and prints the same.
+
+    Raises:
+        AssertionError: it is not; the message holds the text and the first difference.
+    """
+    text = _core.print_function(function)
+    again = parse(text).function
+    path = _core.first_difference(function, again)
+    assert path is None, f"differs at '{path}' after a round trip:\n{text}"
+    assert _core.print_function(again) == text, f"prints differently after a round trip:\n{text}"

@@ -1,0 +1,56 @@
+// Matrix products on the CPU.
+// A row of C stays in an accumulator while rows of B are added to it, scaled; the inner loop is contiguous where B is.
+#include "../element_nest.h"
+#include "schedules.h"
+
+namespace helve::cpu {
+
+Stmt lower_gemm(const TileOp& op, const LoweringContext&, std::string* declined) {
+  const Region& a = op.region(0);
+  const Region& b = op.region(1);
+  const Region& c = op.region(2);
+  const bool transpose_a = op.flag(3);
+  const bool transpose_b = op.flag(4);
+  const bool clear = op.flag(5);
+  const DType acc = accumulator(c.buffer->dtype);
+  const Expr rows = c.shape()[0];
+  const Expr columns = c.shape()[1];
+  const Expr depth = a.shape()[transpose_a ? 0 : 1];
+
+  if (!int_value(columns)) {
+    *declined = "the number of columns of C is not constant";
+    return {};
+  }
+  BufferRef row = make_buffer("row", acc, MemoryScope::Local, {columns});
+  const Expr zero = acc.is_float() ? float_imm(0, acc) : int_imm(0, acc);
+  VarRef i = make_var("i");
+  VarRef k = make_var("k");
+  auto element = [&](const Region& region, bool transposed, const Expr& first, const Expr& second) {
+    std::vector<Expr> at = transposed ? std::vector<Expr>{second, first} : std::vector<Expr>{first, second};
+    return cast(load(region.buffer, region_indices(region, at)), acc);
+  };
+  auto over_columns = [&](const std::function<Stmt(const Expr&)>& body) {
+    VarRef j = make_var("j");
+    return for_loop(LoopKind::Parallel, j, columns, body(Expr(j)));
+  };
+  auto place = [&](const Expr& j) { return region_indices(c, {Expr(i), j}); };
+
+  Stmt start = over_columns([&](const Expr& j) {
+    return store(row, {j}, clear ? zero : cast(load(c.buffer, place(j)), acc));
+  });
+  VarRef scale = make_var("a", acc);
+  Stmt step = over_columns([&](const Expr& j) {
+    const Expr right = element(b, transpose_b, Expr(k), j);
+    const Expr sum = acc.is_float() ? apply(Op::Fma, {Expr(scale), right, load(row, {j})})
+                                    : load(row, {j}) + Expr(scale) * right;
+    return store(row, {j}, sum);
+  });
+  Stmt multiply = for_loop(LoopKind::Serial, k, depth,
+                           seq({bind(scale, element(a, transpose_a, Expr(i), Expr(k))), step}));
+  Stmt finish = over_columns([&](const Expr& j) {
+    return store(c.buffer, place(j), cast(load(row, {j}), c.buffer->dtype));
+  });
+  return for_loop(LoopKind::Serial, i, rows, seq({alloc(row), start, multiply, finish}));
+}
+
+}  // namespace helve::cpu

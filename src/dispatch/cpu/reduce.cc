@@ -1,0 +1,164 @@
+// Reductions on the CPU.
+// Along the contiguous dimension a vector of partial results is kept and folded at the end; along others whole rows are combined
+// side by side. Both re-associate, which the operations allow.
+#include <fmt/format.h>
+
+#include "../element_nest.h"
+#include "helve/support/diagnostic.h"
+#include "schedules.h"
+
+namespace helve::cpu {
+
+namespace {
+
+struct Reduction {
+  ReduceKind kind;
+  Region src;
+  Region dst;
+  size_t dim;  ///< among the dimensions of the source region
+  bool clear;
+  DType acc;
+
+  Expr identity() const {
+    switch (kind) {
+      case ReduceKind::Sum:
+      case ReduceKind::AbsMax: return acc.is_float() ? float_imm(0, acc) : int_imm(0, acc);
+      case ReduceKind::Prod: return acc.is_float() ? float_imm(1, acc) : int_imm(1, acc);
+      case ReduceKind::Max: return extreme_imm(acc, true);
+      case ReduceKind::Min: return extreme_imm(acc, false);
+      case ReduceKind::Any: return bool_imm(false);
+      case ReduceKind::All: return bool_imm(true);
+    }
+    __builtin_unreachable();
+  }
+
+  /// Two partial results as one.
+  Expr merge(const Expr& a, const Expr& b) const {
+    switch (kind) {
+      case ReduceKind::Sum: return a + b;
+      case ReduceKind::Prod: return a * b;
+      case ReduceKind::Max:
+      case ReduceKind::AbsMax: return max(a, b);
+      case ReduceKind::Min: return min(a, b);
+      case ReduceKind::Any: return apply(Op::Or, {a, b});
+      case ReduceKind::All: return logical_and(a, b);
+    }
+    __builtin_unreachable();
+  }
+
+  /// An element of the source as a partial result.
+  Expr element(const std::vector<Expr>& at) const {
+    Expr value = cast(load(src.buffer, region_indices(src, at)), acc);
+    return kind == ReduceKind::AbsMax ? apply(Op::Abs, {value}) : value;
+  }
+
+  /// The place of the result for the coordinates of the remaining dimensions.
+  std::vector<Expr> place(const std::vector<Expr>& rest) const {
+    std::vector<Expr> at = rest;
+    const std::vector<Expr> shape = dst.shape();
+    if (shape.size() == rest.size() + 1) at.insert(at.begin() + static_cast<std::ptrdiff_t>(dim), int_imm(0));
+    return region_indices(dst, at);
+  }
+
+  Stmt write(const std::vector<Expr>& rest, Expr value) const {
+    const std::vector<Expr> at = place(rest);
+    if (!clear) value = merge(cast(load(dst.buffer, at), acc), value);
+    return store(dst.buffer, at, cast(value, dst.buffer->dtype));
+  }
+};
+
+Reduction reduction_of(const TileOp& op) {
+  Reduction r{reduce_kind(op.op), op.region(0), op.region(1), 0, op.flag(3), accumulator(op.region(1).buffer->dtype)};
+  const int64_t rank = static_cast<int64_t>(r.src.shape().size());
+  r.dim = static_cast<size_t>(op.integer(2) < 0 ? op.integer(2) + rank : op.integer(2));
+  return r;
+}
+
+std::vector<Expr> with_coordinate(std::vector<Expr> rest, size_t dim, const Expr& at) {
+  rest.insert(rest.begin() + static_cast<std::ptrdiff_t>(dim), at);
+  return rest;
+}
+
+/// Folds `lanes` partial results in a local buffer into its first element.
+void fold_lanes(const Reduction& r, const BufferRef& partial, int64_t lanes, std::vector<Stmt>* out) {
+  for (int64_t step = lanes / 2; step >= 1; step /= 2) {
+    VarRef l = make_var("l");
+    Expr sum = r.merge(load(partial, {Expr(l)}), load(partial, {Expr(l) + int_imm(step)}));
+    out->push_back(for_loop(LoopKind::Vectorized, l, int_imm(step), store(partial, {Expr(l)}, sum)));
+  }
+}
+
+}  // namespace
+
+Stmt lower_reduce_rows(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  const Reduction r = reduction_of(op);
+  const std::vector<Expr> extents = r.src.shape();
+  if (r.dim + 1 != extents.size()) {
+    *declined = "the reduced dimension is not the last";
+    return {};
+  }
+  const int64_t lanes = std::max<int64_t>(2, context.vector_bytes / r.acc.bytes());
+  std::vector<NestDim> dims = nest_dims(r.src, extents);
+  const NestDim along = dims.back();
+  dims.pop_back();
+  return element_nest(dims, [&](const std::vector<Expr>& rest) {
+    BufferRef partial = make_buffer("partial", r.acc, MemoryScope::Local, {int_imm(lanes)});
+    std::vector<Stmt> out = {alloc(partial)};
+    VarRef first = make_var("l");
+    out.push_back(for_loop(LoopKind::Vectorized, first, int_imm(lanes), store(partial, {Expr(first)}, r.identity())));
+
+    const Expr wide = int_imm(lanes);
+    auto accumulate = [&](const Expr& lane, const Expr& at) {
+      Expr sum = r.merge(load(partial, {lane}), r.element(with_coordinate(rest, r.dim, at)));
+      return store(partial, {lane}, sum);
+    };
+    // `count` elements from `start`: whole vectors, then what is left.
+    auto run = [&](const Expr& start, const Expr& count) {
+      VarRef v = make_var("v");
+      VarRef l = make_var("l");
+      VarRef t = make_var("l");
+      const Expr whole = floor_div(count, wide);
+      Stmt vectors = for_loop(
+          LoopKind::Serial, v, whole,
+          for_loop(LoopKind::Vectorized, l, wide, accumulate(Expr(l), plus(start, Expr(v) * wide + Expr(l)))));
+      Stmt rest_loop = for_loop(LoopKind::Serial, t, count - whole * wide,
+                                accumulate(Expr(t), plus(start, whole * wide + Expr(t))));
+      return seq({vectors, rest_loop});
+    };
+    if (along.block == 1) {
+      out.push_back(run(int_imm(0), along.extent));
+    } else {
+      VarRef block = make_var("tj");
+      const Expr size = int_imm(along.block);
+      const Expr start = Expr(block) * size;
+      out.push_back(for_loop(LoopKind::Serial, block, ceil_div(along.extent, size),
+                             run(start, min(size, along.extent - start))));
+    }
+    fold_lanes(r, partial, lanes, &out);
+    out.push_back(r.write(rest, load(partial, {int_imm(0)})));
+    return seq(std::move(out));
+  });
+}
+
+Stmt lower_reduce_columns(const TileOp& op, const LoweringContext&, std::string* declined) {
+  const Reduction r = reduction_of(op);
+  const std::vector<Expr> extents = r.src.shape();
+  if (!constant_shape(extents)) {
+    *declined = "the extents of the region are not constant";
+    return {};
+  }
+  std::vector<NestDim> dims = nest_dims(r.src, extents);
+  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(r.dim));
+  std::vector<Expr> rest_extents = extents;
+  rest_extents.erase(rest_extents.begin() + static_cast<std::ptrdiff_t>(r.dim));
+  BufferRef partial = make_buffer("partial", r.acc, MemoryScope::Local, rest_extents);
+  VarRef k = make_var("k");
+  Stmt start = element_nest(dims, [&](const std::vector<Expr>& at) { return store(partial, at, r.identity()); });
+  Stmt combine = element_nest(dims, [&](const std::vector<Expr>& at) {
+    return store(partial, at, r.merge(load(partial, at), r.element(with_coordinate(at, r.dim, Expr(k)))));
+  });
+  Stmt finish = element_nest(dims, [&](const std::vector<Expr>& at) { return r.write(at, load(partial, at)); });
+  return seq({alloc(partial), start, for_loop(LoopKind::Serial, k, extents[r.dim], combine), finish});
+}
+
+}  // namespace helve::cpu

@@ -1,0 +1,19 @@
+// The lowering functions of the CPU schedules.
+// One file an operation family; the table in cpu_schedule_table.cc is their only user.
+#pragma once
+
+#include "helve/dispatch/schedule_table.h"
+
+namespace helve::cpu {
+
+Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_mesh_tensor_copy(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_fill(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_gemm(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_reduce_rows(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_reduce_columns(const TileOp& op, const LoweringContext& context, std::string* declined);
+
+/// The dtype in which values of `dtype` are accumulated.
+inline DType accumulator(DType dtype) { return dtype.is_small_float() ? kFloat32 : dtype; }
+
+}  // namespace helve::cpu

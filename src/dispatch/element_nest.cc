@@ -1,0 +1,74 @@
+// Loop nests over the elements of a region.
+// Blocks follow the tile of the buffer: coordinate = block * tile + element, which later passes undo without division.
+#include "element_nest.h"
+
+namespace helve {
+
+Expr plus(const Expr& a, const Expr& b) {
+  if (const int64_t* v = int_value(a); v && *v == 0) return b;
+  if (const int64_t* v = int_value(b); v && *v == 0) return a;
+  return a + b;
+}
+
+namespace {
+
+constexpr const char* kBlockNames[] = {"ti", "tj", "tk", "tl"};
+constexpr const char* kElementNames[] = {"i", "j", "k", "l"};
+
+std::string dim_name(const char* const (&names)[4], size_t d) {
+  return d < 4 ? names[d] : std::string(names[3]) + std::to_string(d);
+}
+
+}  // namespace
+
+Stmt element_nest(const std::vector<NestDim>& dims, const std::function<Stmt(const std::vector<Expr>&)>& body,
+                  bool parallel) {
+  struct Loop {
+    VarRef var;
+    Expr extent;
+  };
+  std::vector<Loop> blocks;
+  std::vector<Loop> elements;
+  std::vector<Expr> coords;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    VarRef element = make_var(dim_name(kElementNames, d));
+    if (dims[d].block == 1) {
+      elements.push_back({element, dims[d].extent});
+      coords.push_back(Expr(element));
+      continue;
+    }
+    const Expr block = int_imm(dims[d].block);
+    VarRef outer = make_var(dim_name(kBlockNames, d));
+    blocks.push_back({outer, ceil_div(dims[d].extent, block)});
+    Expr start = Expr(outer) * block;
+    elements.push_back({element, min(block, dims[d].extent - start)});
+    coords.push_back(start + Expr(element));
+  }
+  Stmt nest = body(coords);
+  const LoopKind kind = parallel ? LoopKind::Parallel : LoopKind::Serial;
+  for (auto* loops : {&elements, &blocks}) {
+    for (auto it = loops->rbegin(); it != loops->rend(); ++it) nest = for_loop(kind, it->var, it->extent, nest);
+  }
+  return nest;
+}
+
+std::vector<NestDim> nest_dims(const Region& region, const std::vector<Expr>& extents) {
+  std::vector<NestDim> dims;
+  for (size_t d = 0; d < region.ranges.size(); ++d) {
+    if (region.ranges[d].point) continue;
+    const int64_t* begin = int_value(region.ranges[d].begin);
+    const int64_t tile = is_tiled(*region.buffer) ? region.buffer->tile[d] : 1;
+    const bool at_edge = begin && *begin % tile == 0;
+    dims.push_back({extents[dims.size()], at_edge ? tile : 1});
+  }
+  return dims;
+}
+
+std::vector<Expr> region_indices(const Region& region, const std::vector<Expr>& coords) {
+  std::vector<Expr> out;
+  size_t next = 0;
+  for (const Range& r : region.ranges) out.push_back(r.point ? r.begin : plus(r.begin, coords[next++]));
+  return out;
+}
+
+}  // namespace helve

@@ -1,0 +1,32 @@
+// Loop nests over the elements of a region.
+// Every CPU schedule walks regions the same way: tile by tile where the buffer is tiled, so that addresses stay affine.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "helve/dispatch/schedule_table.h"
+
+namespace helve {
+
+/// One dimension of a nest: `extent` elements, walked in blocks of `block` (1 or the whole: no blocks).
+struct NestDim {
+  Expr extent;
+  int64_t block = 1;
+};
+
+/// A nest over all dimensions: block loops outside, element loops inside, the last dimension innermost. All loops are Parallel
+/// when `parallel`, else Serial. `body` gets one coordinate a dimension, counted from 0.
+Stmt element_nest(const std::vector<NestDim>& dims, const std::function<Stmt(const std::vector<Expr>&)>& body,
+                  bool parallel = true);
+
+/// The dimensions of a region's nest: blocked by the buffer's tile where the region begins at a tile's edge.
+std::vector<NestDim> nest_dims(const Region& region, const std::vector<Expr>& extents);
+
+/// The element of a region at `coords` (one for each dimension that is no point).
+std::vector<Expr> region_indices(const Region& region, const std::vector<Expr>& coords);
+
+/// e + constant 0 and e * 1 are not written.
+Expr plus(const Expr& a, const Expr& b);
+
+}  // namespace helve

@@ -1,0 +1,91 @@
+// Compiling for a target.
+// Interpreter and machine code share the host plan's checks of arguments, so a call is refused in the same words by both.
+#include "helve/driver/compile.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "driver_targets.h"
+#include "helve/print/printer.h"
+#include "helve/support/diagnostic.h"
+#include "helve/support/text.h"
+#include "helve/transform/pipeline.h"
+
+namespace helve {
+
+Target parse_target(const std::string& name) {
+  if (name == "interp") return Target::Interp;
+  if (name == "llvm") return Target::Llvm;
+  throw UserError(Code::UnknownTarget, {}, {{"target", name}, {"known", "interp, llvm"}});
+}
+
+std::string_view to_string(Target target) {
+  switch (target) {
+    case Target::Interp: return "interp";
+    case Target::Llvm: return "llvm";
+  }
+  __builtin_unreachable();
+}
+
+namespace {
+
+/// Prints the function after each pass that changed it.
+class PrintInstrument final : public PassInstrument {
+ public:
+  void ran(const Pass& pass, const FunctionRef& before, const FunctionRef& after, double seconds) override {
+    if (before == after) return;
+    const std::string text = fmt::format("# after {} ({:.3f} ms)\n{}\n", pass.name, seconds * 1e3, print(after));
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+};
+
+}  // namespace
+
+Lowered lower_for_cpu(const FunctionRef& f, const CompileOptions& options) {
+  PassOptions pass_options;
+  pass_options.vector_bytes = host_vector_bytes();
+  pass_options.persistent_chunk = options.persistent_chunk;
+  Lowered out;
+  StageInstrument stages;
+  TimeInstrument times;
+  VerifyInstrument verifier;
+  PrintInstrument printer;
+  std::vector<PassInstrument*> instruments = {&times, &stages};
+  if (options.verify_passes) instruments.push_back(&verifier);
+  if (options.print_changed) instruments.push_back(&printer);
+  out.function = run_pipeline(cpu_pipeline(), f, pass_options, instruments);
+  for (const TimeInstrument::Row& row : times.rows()) out.times.push_back({std::string(row.pass), row.seconds});
+  for (const StageInstrument::Stage& stage : stages.stages()) {
+    out.stages.emplace_back(std::string(stage.pass), stage.function);
+  }
+  return out;
+}
+
+std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionRef& f, const CompileOptions& options) {
+  FunctionRef placed = place_on_mesh(f, options.mesh);
+  std::vector<std::pair<std::string, FunctionRef>> out = {{"script", placed}};
+  Lowered lowered = lower_for_cpu(placed, options);
+  out.insert(out.end(), lowered.stages.begin(), lowered.stages.end());
+  return out;
+}
+
+std::string unknown_stage(const std::string& stage, const std::vector<std::string>& known) {
+  throw UserError(Code::UnknownStage, {},
+                  {{"stage", stage}, {"known", join(known, ", ", [](const std::string& s) { return s; })}});
+}
+
+std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  FunctionRef placed = place_on_mesh(f, options.mesh);
+  const double verified = std::chrono::duration<double>(Clock::now() - start).count();
+  switch (options.target) {
+    case Target::Interp: return compile_interp(placed, options, verified);
+    case Target::Llvm: return compile_llvm(placed, options, verified);
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace helve

@@ -1,0 +1,32 @@
+// What the driver's targets share.
+// Each target is one file; this is the seam between them and the driver's entry points.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "helve/driver/compile.h"
+
+namespace helve {
+
+/// A function after the CPU pipeline, with every stage on the way.
+struct Lowered {
+  FunctionRef function;
+  std::vector<std::pair<std::string, FunctionRef>> stages;
+  std::vector<StageTime> times;
+};
+
+Lowered lower_for_cpu(const FunctionRef& f, const CompileOptions& options);
+
+/// Bytes of a vector register of the processor of this process.
+int64_t host_vector_bytes();
+
+std::shared_ptr<const CompiledKernel> compile_interp(const FunctionRef& f, const CompileOptions& options, double verify_seconds);
+std::shared_ptr<const CompiledKernel> compile_llvm(const FunctionRef& f, const CompileOptions& options, double verify_seconds);
+
+/// Throws UnknownStage.
+[[noreturn]] std::string unknown_stage(const std::string& stage, const std::vector<std::string>& known);
+
+}  // namespace helve

@@ -1,0 +1,59 @@
+// The interpreter as a target.
+// The same call checks as for machine code, then the reference interpreter on the user's own function.
+#include "driver_targets.h"
+#include "helve/codegen/host/host_module.h"
+#include "helve/interp/interp.h"
+#include "helve/print/printer.h"
+
+namespace helve {
+
+namespace {
+
+class InterpKernel final : public CompiledKernel {
+ public:
+  InterpKernel(FunctionRef f, double verify_seconds)
+      : CompiledKernel(std::move(f), Target::Interp), checks_(signature_plan(function_), {}) {
+    times_.push_back({"verify", verify_seconds});
+  }
+
+  void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,
+            const runtime::CallOptions& options) const override {
+    checks_.call(tensors, scalars, options);
+    std::vector<interp::Arg> args;
+    size_t next_tensor = 0;
+    size_t next_scalar = 0;
+    for (const Param& p : function_->params) {
+      if (std::holds_alternative<BufferRef>(p)) {
+        args.push_back(tensor_arg(*tensors[next_tensor++].tensor));
+      } else {
+        args.push_back(std::visit([](auto v) { return interp::ScalarArg{v}; }, scalars[next_scalar++]));
+      }
+    }
+    interp::run(function_, args);
+  }
+
+  std::vector<std::string> stages() const override { return {"script"}; }
+  std::string source(const std::string& stage) const override {
+    if (stage == "script") return print(function_);
+    unknown_stage(stage, stages());
+  }
+
+ private:
+  static interp::TensorArg tensor_arg(const runtime::DLTensor& t) {
+    interp::TensorArg arg;
+    arg.data = static_cast<std::byte*>(t.data) + t.byte_offset;
+    arg.shape.assign(t.shape, t.shape + t.ndim);
+    if (t.strides) arg.strides.assign(t.strides, t.strides + t.ndim);
+    return arg;
+  }
+
+  runtime::Executor checks_;  ///< a plan without steps: it checks arguments and does nothing
+};
+
+}  // namespace
+
+std::shared_ptr<const CompiledKernel> compile_interp(const FunctionRef& f, const CompileOptions&, double verify_seconds) {
+  return std::make_shared<InterpKernel>(f, verify_seconds);
+}
+
+}  // namespace helve

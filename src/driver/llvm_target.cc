@@ -1,0 +1,115 @@
+// The CPU target: a host plan and machine code.
+// The plan checks arguments, allocates and launches; LLVM makes the kernels it launches.
+#include <algorithm>
+#include <chrono>
+
+#include "driver_targets.h"
+#include "helve/codegen/host/host_module.h"
+#include "helve/print/printer.h"
+#include "helve/support/diagnostic.h"
+#ifdef HELVE_WITH_LLVM
+#include "helve/codegen/llvm/cpu_module.h"
+#endif
+
+namespace helve {
+
+int64_t host_vector_bytes() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) return 64;
+  if (__builtin_cpu_supports("avx2")) return 32;
+#endif
+  return 16;
+}
+
+#ifdef HELVE_WITH_LLVM
+
+namespace {
+
+class LlvmKernel final : public CompiledKernel {
+ public:
+  LlvmKernel(FunctionRef f, const CompileOptions& options, double verify_seconds)
+      : CompiledKernel(std::move(f), Target::Llvm) {
+    times_.push_back({"verify", verify_seconds});
+    lowered_ = lower_for_cpu(function_, options);
+    times_.insert(times_.end(), lowered_.times.begin(), lowered_.times.end());
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = Clock::now();
+    HostModule host = build_host(function_, lowered_.function);
+    times_.push_back({"host plan", std::chrono::duration<double>(Clock::now() - start).count()});
+    module_ = compile_cpu(host.kernels);
+    times_.push_back({"llvm: emit", module_->times().emit});
+    times_.push_back({"llvm: optimize", module_->times().optimize});
+    times_.push_back({"llvm: generate", module_->times().generate});
+    times_.push_back({"llvm: link", module_->times().link});
+    std::vector<runtime::KernelEntry> entries;
+    std::vector<int64_t> scratch;
+    for (const CpuKernel& k : module_->kernels()) {
+      entries.push_back(k.entry);
+      scratch.push_back(k.scratch_bytes);
+    }
+    set_scratch(host.plan.steps, scratch);
+    executor_ = std::make_unique<runtime::Executor>(std::move(host.plan), std::move(entries));
+  }
+
+  void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,
+            const runtime::CallOptions& options) const override {
+    executor_->call(tensors, scalars, options);
+  }
+
+  std::vector<std::string> stages() const override {
+    std::vector<std::string> out = {"script", "lowered", "host", "llvm", "asm"};
+    for (const auto& [name, f] : lowered_.stages) {
+      if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+    }
+    return out;
+  }
+
+  std::string source(const std::string& stage) const override {
+    if (stage == "script") return print(function_);
+    if (stage == "lowered") return print(lowered_.function);
+    if (stage == "host") return runtime::to_text(executor_->plan());
+    if (stage == "llvm") return module_->llvm_ir(true);
+    if (stage == "asm") return module_->assembly();
+    for (const auto& [name, f] : lowered_.stages) {
+      if (name == stage) return print(f);
+    }
+    unknown_stage(stage, stages());
+  }
+
+ private:
+  /// The memory that a kernel's blocks need is known only after code generation.
+  static void set_scratch(std::vector<runtime::Step>& steps, const std::vector<int64_t>& scratch) {
+    for (runtime::Step& step : steps) {
+      if (auto* launch = std::get_if<runtime::Launch>(&step.node)) {
+        launch->scratch_bytes = scratch[static_cast<size_t>(launch->kernel)];
+      } else if (auto* loop = std::get_if<runtime::Loop>(&step.node)) {
+        set_scratch(loop->body, scratch);
+      } else if (auto* branch = std::get_if<runtime::Branch>(&step.node)) {
+        set_scratch(branch->then_steps, scratch);
+        set_scratch(branch->else_steps, scratch);
+      }
+    }
+  }
+
+  Lowered lowered_;
+  std::shared_ptr<CpuModule> module_;
+  std::unique_ptr<runtime::Executor> executor_;
+};
+
+}  // namespace
+
+std::shared_ptr<const CompiledKernel> compile_llvm(const FunctionRef& f, const CompileOptions& options,
+                                                   double verify_seconds) {
+  return std::make_shared<LlvmKernel>(f, options, verify_seconds);
+}
+
+#else
+
+std::shared_ptr<const CompiledKernel> compile_llvm(const FunctionRef&, const CompileOptions&, double) {
+  throw UserError(Code::TargetMissing, {},
+                  {{"target", "llvm"}, {"remedy", "build with HELVE_LLVM=ON, or compile for target=\"interp\""}});
+}
+
+#endif
+
+}  // namespace helve

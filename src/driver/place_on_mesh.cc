@@ -1,0 +1,47 @@
+// The mesh a function is compiled for.
+// A function may bring its mesh by annotation, or get it at compile; where both are present they must agree.
+#include <fmt/format.h>
+
+#include "helve/driver/compile.h"
+#include "helve/ir/tensor/verify.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
+#include "helve/support/text.h"
+
+namespace helve {
+
+namespace {
+
+/// The grid that disagrees is the place to mend: the first kernel, or the function where it has none.
+Span grid_span(const FunctionRef& f) {
+  Span span = f->span;
+  bool found = false;
+  walk(f->body, [&](const Stmt& s) {
+    if (found || s->kind != StmtKind::Kernel) return;
+    span = s->span;
+    found = true;
+  });
+  return span;
+}
+
+}  // namespace
+
+FunctionRef place_on_mesh(const FunctionRef& f, const std::optional<MeshShape>& mesh) {
+  FunctionRef placed = f;
+  if (mesh && f->mesh && f->mesh->extents != mesh->extents) {
+    throw UserError(Code::MeshGrid, grid_span(f),
+                    {{"grid", to_string(*f->mesh)},
+                     {"mesh", to_string(*mesh)},
+                     {"fix", join(mesh->extents, ", ", [](int64_t e) { return std::to_string(e); })}},
+                    {{f->span, fmt::format("'{}' was built for a mesh of {}", f->name, to_string(*f->mesh))}});
+  }
+  if (mesh && !f->mesh) {
+    Ref<Function> copy = make_ref<Function>(*f);
+    copy->mesh = mesh;
+    placed = FunctionRef(copy);
+  }
+  verify(placed);
+  return placed;
+}
+
+}  // namespace helve

@@ -1,0 +1,142 @@
+// Upward-exposed reads of buffers.
+// A forward walk keeps the set of buffers that are certainly written whole; a read of any other buffer is exposed.
+#include "crossing.h"
+
+#include "helve/ir/expr/equal.h"
+#include "helve/ir/tensor/visit.h"
+
+namespace helve {
+
+namespace {
+
+class Walk {
+ public:
+  Touch touch;
+
+  void run(const Stmt& s, BufferSet& whole) {
+    if (!s) return;
+    dispatch(s, [&](const auto& node) { visit(node, s, whole); });
+  }
+
+ private:
+  void read(const Buffer* b, const BufferSet& whole) {
+    touch.used.insert(b);
+    if (!whole.contains(b)) touch.exposed.insert(b);
+  }
+  void write(const Buffer* b) {
+    touch.used.insert(b);
+    touch.written.insert(b);
+  }
+  void read_exprs(const Stmt& s, const BufferSet& whole) {
+    for_each_part(
+        s,
+        [&](const Expr& e) {
+          walk(e, [&](const Expr& node) {
+            if (const Load* l = as<Load>(node)) read(&buffer_of(l->buffer), whole);
+            if (const TileLoad* l = as<TileLoad>(node)) read(&buffer_of(l->buffer), whole);
+          });
+        },
+        [](const Stmt&) {});
+  }
+
+  void visit(const Seq& n, const Stmt&, BufferSet& whole) {
+    for (const Stmt& s : n.stmts) run(s, whole);
+  }
+  void visit(const Alloc&, const Stmt&, BufferSet&) {}
+  void visit(const Bind&, const Stmt& s, BufferSet& whole) { read_exprs(s, whole); }
+  void visit(const Store& n, const Stmt& s, BufferSet& whole) {
+    read_exprs(s, whole);
+    write(n.buffer.get());
+  }
+  void visit(const TileStore& n, const Stmt& s, BufferSet& whole) {
+    read_exprs(s, whole);
+    write(n.buffer.get());
+  }
+  void visit(const While& n, const Stmt& s, BufferSet& whole) {
+    read_exprs(s, whole);
+    BufferSet inside = whole;
+    run(n.body, inside);
+  }
+  void visit(const If& n, const Stmt& s, BufferSet& whole) {
+    read_exprs(s, whole);
+    BufferSet yes = whole;
+    BufferSet no = whole;
+    run(n.then_body, yes);
+    run(n.else_body, no);
+    for (const Buffer* b : yes) {
+      if (no.contains(b)) whole.insert(b);
+    }
+  }
+  void visit(const Kernel& n, const Stmt& s, BufferSet& whole) {
+    read_exprs(s, whole);
+    BufferSet inside = whole;
+    run(n.body, inside);
+  }
+  void visit(const For& n, const Stmt& s, BufferSet& whole) {
+    read_exprs(s, whole);
+    BufferSet inside = whole;
+    run(n.body, inside);
+    if (runs(n)) whole = inside;
+  }
+  static bool runs(const For& n) {
+    for (const Expr& e : n.extents) {
+      const int64_t* v = int_value(e);
+      if (!v || *v < 1) return false;
+    }
+    return true;
+  }
+
+  void visit(const ForTiles& n, const Stmt&, BufferSet& whole) {
+    BufferSet inside = whole;
+    run(n.body, inside);
+    // A store of every tile at the loop's own tile numbers covers a buffer of the loop's shape.
+    std::vector<Stmt> top;
+    if (const Seq* body = as<Seq>(n.body)) top = body->stmts; else top = {n.body};
+    for (const Stmt& s : top) {
+      const TileStore* t = as<TileStore>(s);
+      if (t && covers(n, *t)) whole.insert(t->buffer.get());
+    }
+  }
+  static bool covers(const ForTiles& loop, const TileStore& s) {
+    if (s.buffer->rank() != loop.vars.size() || s.buffer->tile != loop.buffer->tile) return false;
+    for (size_t d = 0; d < loop.vars.size(); ++d) {
+      if (s.indices[d].get() != loop.vars[d].get()) return false;
+      if (!structural_equal(s.buffer->shape[d], loop.buffer->shape[d])) return false;
+    }
+    return true;
+  }
+
+  void visit(const TileOp& n, const Stmt& s, BufferSet& whole) {
+    read_exprs(s, whole);
+    const TileOpRow& row = n.row();
+    for (size_t i = 0; i < row.params.size(); ++i) {
+      if (row.params[i].is_region() && reads(n, row.params[i])) read(n.region(i).buffer.get(), whole);
+    }
+    for (size_t i = 0; i < row.params.size(); ++i) {
+      if (!row.params[i].writes()) continue;
+      const Region& region = n.region(i);
+      write(region.buffer.get());
+      if (n.op != TileOpcode::CommPut && region.whole()) whole.insert(region.buffer.get());
+    }
+  }
+  /// Does the operation read this operand? `clear` decides for accumulating ones.
+  static bool reads(const TileOp& n, const TileParam& param) {
+    if (param.kind == ParamKind::In) return true;
+    for (size_t i = 0; i < n.row().params.size(); ++i) {
+      if (n.row().params[i].name == "clear") return !n.flag(i);
+    }
+    // comm.put leaves the destination of other cores as it was.
+    return n.op == TileOpcode::CommPut;
+  }
+};
+
+}  // namespace
+
+Touch touch_of(const std::vector<Stmt>& stmts) {
+  Walk walk;
+  BufferSet whole;
+  for (const Stmt& s : stmts) walk.run(s, whole);
+  return std::move(walk.touch);
+}
+
+}  // namespace helve

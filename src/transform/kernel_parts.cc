@@ -1,0 +1,185 @@
+// Finding the parts of a mesh kernel.
+// The tree follows the program's own structure, so the host body that is made from it reads like the kernel.
+#include "kernel_parts.h"
+
+#include <fmt/format.h>
+
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
+
+namespace helve {
+
+namespace {
+
+const TileOp& first_collective(const Stmt& s) {
+  const TileOp* found = nullptr;
+  walk(s, [&](const Stmt& inner) {
+    const TileOp* op = as<TileOp>(inner);
+    if (op && op->row().is_collective() && !found) found = op;
+  });
+  return *found;
+}
+
+std::string axis_of(const TileOp& op) {
+  for (size_t i = 0; i < op.row().params.size(); ++i) {
+    if (op.row().params[i].name == "axis") return op.text(i);
+  }
+  return "all";
+}
+
+class Finder {
+ public:
+  explicit Finder(const Kernel& kernel) : kernel_(kernel) {}
+
+  KernelParts run() {
+    Substitution values;
+    result_.parts = split(kernel_.body, values);
+    link(result_.parts, {}, nullptr);
+    return std::move(result_);
+  }
+
+ private:
+  static std::vector<Stmt> statements(const Stmt& s) {
+    if (!s) return {};
+    if (const Seq* n = as<Seq>(s)) return n->stmts;
+    return {s};
+  }
+
+  /// Splits a statement list; `values` are the scalars bound so far.
+  std::vector<Part> split(const Stmt& body, Substitution values) {
+    std::vector<Part> parts;
+    std::vector<const Bind*> loaded;  // binds that stay in the current segment
+    for (const Stmt& original : statements(body)) {
+      Stmt s = substitute(original, values);
+      if (const Alloc* a = as<Alloc>(s)) {
+        result_.buffers.push_back(a->buffer);
+        continue;
+      }
+      if (const Bind* b = as<Bind>(s); b && !loads(b->value)) {
+        values[b->var.get()] = b->value;
+        continue;
+      }
+      if (!has_collective(s)) {
+        if (parts.empty() || parts.back().kind != Part::Kind::Segment) {
+          parts.emplace_back();
+          stale_.insert(stale_.end(), loaded.begin(), loaded.end());
+          loaded.clear();
+        }
+        check_fresh(s, values);
+        parts.back().stmts.push_back(s);
+        if (const Bind* b = as<Bind>(s)) {
+          loaded.push_back(b);
+          keep_.push_back(s);
+        }
+        continue;
+      }
+      stale_.insert(stale_.end(), loaded.begin(), loaded.end());
+      loaded.clear();
+      last_collective_ = &first_collective(s);
+      keep_.push_back(s);
+      parts.push_back(holding(s, values));
+    }
+    stale_.insert(stale_.end(), loaded.begin(), loaded.end());
+    return parts;
+  }
+
+  /// The part of a statement that is a collective or holds one.
+  Part holding(const Stmt& s, const Substitution& values) {
+    Part part;
+    part.node = s;
+    if (as<TileOp>(s)) {
+      part.kind = Part::Kind::Collective;
+      check_uniform(s, s);
+      return part;
+    }
+    if (const For* loop = as<For>(s)) {
+      part.kind = Part::Kind::Loop;
+      check_uniform(s, s);
+      part.body = split(loop->body, values);
+      return part;
+    }
+    if (const If* branch = as<If>(s)) {
+      part.kind = Part::Kind::Branch;
+      check_uniform(s, s);
+      part.body = split(branch->then_body, values);
+      part.otherwise = split(branch->else_body, values);
+      return part;
+    }
+    const TileOp& op = first_collective(s);
+    throw UserError(Code::DivergentCollective, op.span,
+                    {{"operation", std::string(op.row().python)}, {"axis", axis_of(op)}},
+                    {{s->span, "the loop's condition is not known to be equal on all cores"}});
+  }
+
+  static bool loads(const Expr& e) {
+    bool found = false;
+    walk(e, [&](const Expr& node) { found |= node->kind == ExprKind::Load || node->kind == ExprKind::TileLoad; });
+    return found;
+  }
+
+  /// The statement's own expressions may use neither the core's coordinates nor memory.
+  void check_uniform(const Stmt& s, const Stmt& holder) {
+    for_each_part(
+        s,
+        [&](const Expr& e) {
+          bool varies = loads(e);
+          for (const VarRef& v : kernel_.vars) varies |= mentions(e, v.get());
+          if (!varies) return;
+          const TileOp& op = first_collective(holder);
+          throw UserError(Code::DivergentCollective, op.span,
+                          {{"operation", std::string(op.row().python)}, {"axis", axis_of(op)}},
+                          {{e->span.known() ? e->span : s->span, "this value may differ between cores"}});
+        },
+        [](const Stmt&) {});
+    check_fresh_parts(s);
+  }
+
+  /// A scalar that was loaded before a collective cannot be used after it.
+  void check_fresh(const Stmt& s, const Substitution&) {
+    walk_exprs(s, [&](const Expr& e) { check_fresh_expr(e); });
+  }
+  void check_fresh_parts(const Stmt& s) {
+    for_each_part(
+        s, [&](const Expr& e) { walk(e, [&](const Expr& node) { check_fresh_expr(node); }); }, [](const Stmt&) {});
+  }
+  void check_fresh_expr(const Expr& e) {
+    for (const Bind* b : stale_) {
+      if (b->var.get() != e.get()) continue;
+      throw UserError(Code::ValueAcrossCollective, e->span,
+                      {{"name", b->var->name},
+                       {"operation", last_collective_ ? std::string(last_collective_->row().python) : "the collective"},
+                       {"remedy", fmt::format("load '{}' again after the collective, or keep it in a buffer", b->var->name)}},
+                      {{b->span, "the value is loaded here"}});
+    }
+  }
+
+  /// Numbers the leaves and tells each where it stands. The tree does not move after this.
+  void link(std::vector<Part>& parts, std::vector<const Part*> loops, const Part* persistent) {
+    for (Part& part : parts) {
+      part.loops = loops;
+      part.persistent = persistent;
+      if (part.kind == Part::Kind::Segment || part.kind == Part::Kind::Collective) {
+        part.position = result_.leaves.size();
+        part.touch = touch_of(part.kind == Part::Kind::Segment ? part.stmts : std::vector<Stmt>{part.node});
+        result_.leaves.push_back(&part);
+        continue;
+      }
+      std::vector<const Part*> inside = loops;
+      if (part.kind == Part::Kind::Loop && !part.is_persistent()) inside.push_back(&part);
+      link(part.body, inside, part.is_persistent() ? &part : persistent);
+      link(part.otherwise, inside, persistent);
+    }
+  }
+
+  const Kernel& kernel_;
+  KernelParts result_;
+  std::vector<const Bind*> stale_;
+  std::vector<Stmt> keep_;  // owns the statements that stale_ and last_collective_ point into
+  const TileOp* last_collective_ = nullptr;
+};
+
+}  // namespace
+
+KernelParts parts_of(const Kernel& kernel) { return Finder(kernel).run(); }
+
+}  // namespace helve

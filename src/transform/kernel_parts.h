@@ -1,0 +1,39 @@
+// A mesh kernel as a tree of parts: what runs between collectives, the collectives, and the control flow that holds them.
+// Splitting first finds this tree, then decides what crosses parts, then writes the host body.
+#pragma once
+
+#include <vector>
+
+#include "crossing.h"
+#include "helve/ir/tensor/function.h"
+
+namespace helve {
+
+struct Part {
+  enum class Kind { Segment, Collective, Loop, Branch };
+  Kind kind = Kind::Segment;
+  std::vector<Stmt> stmts;      ///< Segment: statements without collectives, in order
+  Stmt node;                    ///< Collective: the operation. Loop, Branch: the statement whose body was split
+  std::vector<Part> body;       ///< Loop, Branch: parts of the body (then-branch)
+  std::vector<Part> otherwise;  ///< Branch: parts of the else-branch
+  Touch touch;                  ///< Segment, Collective
+  size_t position = 0;          ///< Segment, Collective: order of leaves
+  std::vector<const Part*> loops;  ///< enclosing host loops that repeat their body, outermost first
+  const Part* persistent = nullptr;  ///< the enclosing Persistent loop, whose iterations share nothing
+
+  const For* loop() const { return as<For>(node); }
+  bool is_persistent() const { return kind == Kind::Loop && loop()->loop == LoopKind::Persistent; }
+};
+
+struct KernelParts {
+  std::vector<BufferRef> buffers;  ///< allocated where the kernel is split, in order
+  std::vector<Part> parts;
+  std::vector<Part*> leaves;  ///< segments and collectives in order
+};
+
+/// The parts of a kernel that holds collectives. Scalar values bound where it is split are written into their uses; one that loads
+/// from memory cannot cross a collective (ValueAcrossCollective). Control flow around a collective must not depend on the core
+/// (DivergentCollective).
+KernelParts parts_of(const Kernel& kernel);
+
+}  // namespace helve

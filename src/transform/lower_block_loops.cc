@@ -1,0 +1,70 @@
+// Persistent and Pipelined loops become serial loops of one block.
+// Input: any function whose kernels hold no collectives. Output: no Persistent or Pipelined loops.
+// Before:  for i in T.Persistent([n])          (grid of G blocks, this block is b)
+// After:   for t in T.serial((n - b + G - 1) // G): i = b + t * G
+// In a mesh function a core runs its whole domain, so the loop is simply serial. The set of iterations is unchanged.
+#include "helve/ir/tensor/visit.h"
+#include "helve/transform/passes.h"
+
+namespace helve {
+
+namespace {
+
+/// The row-major number of the executing block and the number of blocks.
+std::pair<Expr, Expr> block_number(const Kernel& kernel) {
+  Expr number = int_imm(0);
+  Expr count = int_imm(1);
+  for (size_t d = 0; d < kernel.vars.size(); ++d) {
+    number = number * kernel.extents[d] + Expr(kernel.vars[d]);
+    count = count * kernel.extents[d];
+  }
+  return {number, count};
+}
+
+Stmt serial_nest(const For& loop) {
+  Stmt body = loop.body;
+  for (size_t d = loop.vars.size(); d-- > 0;) {
+    body = for_loop(LoopKind::Serial, std::vector<VarRef>{loop.vars[d]}, {loop.begins[d]}, {loop.extents[d]}, body, 1,
+                    loop.span);
+  }
+  return body;
+}
+
+/// The iterations of a domain that fall to one block, round-robin over the grid.
+Stmt dealt(const For& loop, const Kernel& kernel) {
+  auto [number, count] = block_number(kernel);
+  Expr total = int_imm(1);
+  for (const Expr& e : loop.extents) total = total * e;
+  VarRef turn = make_var("turn");
+  Expr linear = number + Expr(turn) * count;
+  std::vector<Stmt> body;
+  Expr rest = linear;
+  std::vector<Expr> values(loop.vars.size());
+  for (size_t d = loop.vars.size(); d-- > 0;) {
+    values[d] = d == 0 ? rest : floor_mod(rest, loop.extents[d]);
+    rest = floor_div(rest, loop.extents[d]);
+  }
+  for (size_t d = 0; d < loop.vars.size(); ++d) body.push_back(bind(loop.vars[d], loop.begins[d] + values[d]));
+  body.push_back(loop.body);
+  return for_loop(LoopKind::Serial, turn, ceil_div(max(int_imm(0), total - number), count), seq(std::move(body)),
+                  loop.span);
+}
+
+Stmt lower_loops(const Stmt& s, const Kernel* kernel, bool mesh) {
+  if (const Kernel* k = as<Kernel>(s)) kernel = k;
+  Stmt lowered = map_parts(
+      s, [](const Expr& e) { return e; }, [&](const Stmt& inner) { return lower_loops(inner, kernel, mesh); });
+  const For* loop = as<For>(lowered);
+  if (!loop) return lowered;
+  if (loop->loop == LoopKind::Pipelined) return serial_nest(*loop);
+  if (loop->loop == LoopKind::Persistent) return mesh || !kernel ? serial_nest(*loop) : dealt(*loop, *kernel);
+  return lowered;
+}
+
+}  // namespace
+
+FunctionRef lower_block_loops(const FunctionRef& f, const PassOptions&) {
+  return with_body(f, lower_loops(f->body, nullptr, f->mesh.has_value()));
+}
+
+}  // namespace helve

@@ -1,0 +1,42 @@
+// Tile operations become loops, each by the first schedule of the target that fits.
+// Input: kernels without collectives. Output: no tile operation of block scope is left; collectives of the host body stay.
+// Before:  T.fill(acc, 0.0)
+// After:   for i, j in T.Parallel(...): acc[i, j] = 0.0
+// Facts about enclosing loops are handed to the schedules, so that a full tile needs no test.
+#include "helve/arith/simplify.h"
+#include "helve/dispatch/schedule_table.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/transform/passes.h"
+#include "scope_facts.h"
+
+namespace helve {
+
+namespace {
+
+class Lowering final : public ScopedRewriter {
+ public:
+  Lowering(const Function& f, const PassOptions& options) : ScopedRewriter(f) {
+    context_.function = &f;
+    context_.vector_bytes = options.vector_bytes;
+  }
+
+ protected:
+  Stmt leave(const Stmt& s, const Facts& facts) override {
+    const TileOp* op = as<TileOp>(s);
+    if (!op || op->row().is_collective()) return s;
+    context_.kernel = enclosing_kernel();
+    context_.facts = &facts;
+    return lower_tile_op(*op, cpu_schedules(), context_);
+  }
+
+ private:
+  LoweringContext context_;
+};
+
+}  // namespace
+
+FunctionRef lower_tile_ops(const FunctionRef& f, const PassOptions& options) {
+  return with_body(f, Lowering(*f, options).rewrite(f->body));
+}
+
+}  // namespace helve

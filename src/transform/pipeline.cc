@@ -1,0 +1,58 @@
+// The order of battle: which passes run for which target.
+// Read from top to bottom, it is the compiler.
+#include "helve/transform/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "helve/ir/tensor/verify.h"
+#include "helve/support/diagnostic.h"
+
+namespace helve {
+
+const std::vector<Pass>& cpu_pipeline() {
+  static const std::vector<Pass> passes = {
+      {"split_mesh_kernels", split_mesh_kernels},  // collectives move to the host body, kernels become phases
+      {"lower_tile_ops", lower_tile_ops},          // copy, fill, gemm, reduce become element loops
+      {"lower_tile_loops", lower_tile_loops},      // tile statements become element loops
+      {"lower_block_loops", lower_block_loops},    // Persistent and Pipelined become serial
+      {"materialize_tiles", materialize_tiles},    // tiled buffers become plain ones with a dimension for each level
+      {"simplify", simplify_function},             // addresses lose their divisions
+      {"vectorize_loops", vectorize_loops},        // innermost parallel loops become vectors and a tail
+      {"simplify", simplify_function},
+  };
+  return passes;
+}
+
+FunctionRef run_pipeline(const std::vector<Pass>& passes, FunctionRef f, const PassOptions& options,
+                         const std::vector<PassInstrument*>& instruments) {
+  using Clock = std::chrono::steady_clock;
+  for (const Pass& pass : passes) {
+    const Clock::time_point start = Clock::now();
+    FunctionRef after = pass.run(f, options);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    for (PassInstrument* instrument : instruments) instrument->ran(pass, f, after, seconds);
+    f = std::move(after);
+  }
+  return f;
+}
+
+void VerifyInstrument::ran(const Pass& pass, const FunctionRef& before, const FunctionRef& after, double) {
+  if (before == after) return;
+  try {
+    verify(after);
+  } catch (const UserError& error) {
+    HELVE_FAIL(fmt::format("pass '{}' made a function that does not verify: {}", pass.name, error.what()));
+  }
+}
+
+void TimeInstrument::ran(const Pass& pass, const FunctionRef& before, const FunctionRef& after, double seconds) {
+  rows_.push_back({pass.name, seconds, before != after});
+}
+
+void StageInstrument::ran(const Pass& pass, const FunctionRef& before, const FunctionRef& after, double) {
+  stages_.push_back({pass.name, after, before != after});
+}
+
+}  // namespace helve

@@ -1,0 +1,63 @@
+// Rewriting under what is known at each place.
+// A fact enters with the statement that makes it true and leaves with it, so no pass can use it elsewhere.
+#include "scope_facts.h"
+
+#include "helve/arith/simplify.h"
+#include "helve/ir/tensor/visit.h"
+
+namespace helve {
+
+ScopedRewriter::ScopedRewriter(const Function& f) {
+  for (const VarRef& dim : f.dims) top_.bind(dim.get(), Interval{0, std::nullopt});
+}
+
+Stmt ScopedRewriter::rewrite_under(const Stmt& s, const Facts& facts) {
+  if (!s) return s;
+  if (const Seq* n = as<Seq>(s)) return rewrite_seq(*n, s, facts);
+  if (const If* n = as<If>(s)) return leave(rewrite_if(*n, s, facts), facts);
+  Facts inner = facts;
+  const Kernel* outer_kernel = kernel_;
+  if (const For* n = as<For>(s)) {
+    for (size_t d = 0; d < n->vars.size(); ++d) inner.bind_loop(n->vars[d], n->begins[d], n->extents[d]);
+  } else if (const Kernel* n = as<Kernel>(s)) {
+    for (size_t d = 0; d < n->vars.size(); ++d) inner.bind_loop(n->vars[d], int_imm(0), n->extents[d]);
+    kernel_ = n;
+  } else if (const ForTiles* n = as<ForTiles>(s)) {
+    for (size_t d = 0; d < n->vars.size(); ++d) {
+      inner.bind_loop(n->vars[d], int_imm(0), ceil_div(n->buffer->shape[d], int_imm(n->buffer->tile[d])));
+    }
+  }
+  Stmt out = map_parts(
+      s, [&](const Expr& e) { return expression(e, facts); },
+      [&](const Stmt& part) { return rewrite_under(part, inner); });
+  kernel_ = outer_kernel;
+  return leave(out, facts);
+}
+
+Stmt ScopedRewriter::rewrite_seq(const Seq& s, const Stmt& self, const Facts& facts) {
+  Facts inner = facts;
+  std::vector<Stmt> out;
+  bool changed = false;
+  for (const Stmt& part : s.stmts) {
+    out.push_back(rewrite_under(part, inner));
+    changed |= out.back() != part;
+    if (const Bind* b = as<Bind>(out.back()); b && b->var->dtype.is_index()) {
+      inner.bind(b->var.get(), interval_of(b->value, inner));
+    }
+  }
+  return leave(changed ? seq(std::move(out), s.span) : self, facts);
+}
+
+Stmt ScopedRewriter::rewrite_if(const If& s, const Stmt& self, const Facts& facts) {
+  Expr condition = expression(s.condition, facts);
+  Facts holds = facts;
+  holds.assume(condition);
+  Facts fails = facts;
+  fails.assume(apply(Op::Not, {condition}));
+  Stmt then_body = rewrite_under(s.then_body, holds);
+  Stmt else_body = rewrite_under(s.else_body, fails);
+  if (condition == s.condition && then_body == s.then_body && else_body == s.else_body) return self;
+  return if_then(condition, then_body, else_body, s.span);
+}
+
+}  // namespace helve

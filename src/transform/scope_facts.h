@@ -1,0 +1,36 @@
+// Rewriting under what is known at each place.
+// Loop bounds, grid extents and guards hold inside the statements they enclose; passes that simplify or prove share this walk.
+#pragma once
+
+#include "helve/arith/facts.h"
+#include "helve/ir/tensor/function.h"
+
+namespace helve {
+
+/// Rewrites statements from the leaves up while collecting facts about variables on the way down.
+class ScopedRewriter {
+ public:
+  /// Dynamic extents of the function are known to be at least 0.
+  explicit ScopedRewriter(const Function& f);
+  virtual ~ScopedRewriter() = default;
+
+  Stmt rewrite(const Stmt& s) { return rewrite_under(s, top_); }
+
+ protected:
+  /// Expressions of a statement, under the facts that hold where it stands.
+  virtual Expr expression(const Expr& e, const Facts&) { return e; }
+  /// A statement after its parts, under the facts that hold where it stands.
+  virtual Stmt leave(const Stmt& s, const Facts&) { return s; }
+
+  const Kernel* enclosing_kernel() const { return kernel_; }
+  Stmt rewrite_under(const Stmt& s, const Facts& facts);
+
+ private:
+  Stmt rewrite_seq(const Seq& s, const Stmt& self, const Facts& facts);
+  Stmt rewrite_if(const If& s, const Stmt& self, const Facts& facts);
+
+  Facts top_;
+  const Kernel* kernel_ = nullptr;
+};
+
+}  // namespace helve

@@ -1,0 +1,75 @@
+// Expressions in normal form; loops and branches that are decided disappear.
+// Input and output: any stage. Keeps every effect and its order.
+// Before:  for t in T.serial(1): if t < 4: X[(t * 32 + i) // 32] = 0.0
+// After:   X[0] = 0.0                                     (0 <= i < 32)
+#include "helve/arith/simplify.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/transform/passes.h"
+#include "scope_facts.h"
+
+namespace helve {
+
+namespace {
+
+class Simplification final : public ScopedRewriter {
+ public:
+  using ScopedRewriter::ScopedRewriter;
+
+ protected:
+  Expr expression(const Expr& e, const Facts& facts) override { return simplify(e, facts); }
+
+  Stmt leave(const Stmt& s, const Facts& facts) override {
+    if (const For* loop = as<For>(s)) return decided_loop(*loop, s, facts);
+    if (const If* branch = as<If>(s)) return decided_branch(*branch, s);
+    return s;
+  }
+
+ private:
+  static bool is_empty(const Stmt& s) {
+    const Seq* n = as<Seq>(s);
+    return !s || (n && n->stmts.empty());
+  }
+
+  /// Dimensions of one iteration are substituted; a dimension of none removes the loop.
+  Stmt decided_loop(const For& loop, const Stmt& self, const Facts& facts) {
+    Substitution values;
+    Ref<For> rest = make_ref<For>(loop);
+    rest->vars.clear();
+    rest->begins.clear();
+    rest->extents.clear();
+    for (size_t d = 0; d < loop.vars.size(); ++d) {
+      const int64_t* extent = int_value(loop.extents[d]);
+      if (extent && *extent <= 0) return seq({}, self->span);
+      if (extent && *extent == 1) {
+        values.emplace(loop.vars[d].get(), loop.begins[d]);
+        continue;
+      }
+      rest->vars.push_back(loop.vars[d]);
+      rest->begins.push_back(loop.begins[d]);
+      rest->extents.push_back(loop.extents[d]);
+    }
+    if (is_empty(loop.body)) return seq({}, self->span);
+    if (values.empty()) return self;
+    Stmt body = substitute(loop.body, values);
+    if (rest->vars.empty()) return rewrite_under(body, facts);
+    rest->body = body;
+    return rewrite_under(Stmt(rest), facts);
+  }
+
+  Stmt decided_branch(const If& branch, const Stmt& self) {
+    if (const int64_t* v = int_value(branch.condition)) {
+      if (*v) return branch.then_body;
+      return branch.else_body ? branch.else_body : seq({}, self->span);
+    }
+    if (is_empty(branch.then_body) && is_empty(branch.else_body)) return seq({}, self->span);
+    return self;
+  }
+};
+
+}  // namespace
+
+FunctionRef simplify_function(const FunctionRef& f, const PassOptions&) {
+  return with_body(f, Simplification(*f).rewrite(f->body));
+}
+
+}  // namespace helve

@@ -1,0 +1,232 @@
+// A mesh kernel with collectives becomes kernels and collectives of the host body.
+// Input: a mesh function whose kernel holds collectives. Output: kernels without collectives; collectives stand in the host body
+// between them, over global buffers (one instance a core) that carry what lives across.
+// Before:  with T.Kernel(R, C) as (r, c): for b in T.Persistent([n]): f(part); T.comm.all_gather(part, parts); g(parts)
+// After:   part_home, parts_home = T.alloc_global(...)
+//          for b in T.serial(n):
+//              with T.Kernel(R, C) as (r, c): f(part); T.copy(part, part_home)
+//              T.comm.all_gather(part_home, parts_home)
+//              with T.Kernel(R, C) as (r, c): T.copy(parts_home, parts); g(parts)
+// With a chunk of k iterations the kernels loop over k and one collective serves all of them, on homes with a leading dimension k.
+// Every core executes the same statements in the same order as before.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
+#include "helve/transform/passes.h"
+#include "kernel_parts.h"
+
+namespace helve {
+
+namespace {
+
+/// Where a crossing buffer lives between parts. Contents never pass from outside a Persistent loop to its iterations.
+using HomeKey = std::pair<const Buffer*, const Part*>;
+
+/// Iterations of the Persistent loop that one round of the host loop serves.
+struct Chunk {
+  int64_t size = 1;
+  Expr start;  ///< first iteration of the round
+  Expr count;  ///< iterations in this round, at most `size`
+};
+
+class Splitter {
+ public:
+  Splitter(const Kernel& kernel, const PassOptions& options)
+      : kernel_(kernel), options_(options), parts_(parts_of(kernel)) {}
+
+  Stmt run() {
+    std::vector<Stmt> body = emit(parts_.parts, nullptr, nullptr);
+    std::vector<Stmt> out;
+    for (const BufferRef& home : home_order_) out.push_back(alloc(home, home->span));
+    out.insert(out.end(), body.begin(), body.end());
+    return seq(std::move(out), kernel_.span);
+  }
+
+ private:
+  bool is_split_buffer(const Buffer* b) const {
+    return std::any_of(parts_.buffers.begin(), parts_.buffers.end(), [&](const BufferRef& x) { return x.get() == b; });
+  }
+
+  /// May a value that `from` leaves in a buffer reach `to`?
+  static bool reaches(const Part& from, const Part& to) {
+    if (from.persistent != to.persistent) return false;
+    if (to.position > from.position) return true;
+    return std::any_of(from.loops.begin(), from.loops.end(), [&](const Part* loop) {
+      return std::find(to.loops.begin(), to.loops.end(), loop) != to.loops.end();
+    });
+  }
+
+  bool must_restore(const Part& segment, const Buffer* b) const {
+    if (!segment.touch.exposed.contains(b)) return false;
+    return std::any_of(parts_.leaves.begin(), parts_.leaves.end(), [&](const Part* other) {
+      return other->touch.written.contains(b) && other != &segment && reaches(*other, segment);
+    }) || (segment.touch.written.contains(b) && reaches(segment, segment));
+  }
+  bool must_save(const Part& segment, const Buffer* b) const {
+    if (!segment.touch.written.contains(b)) return false;
+    return std::any_of(parts_.leaves.begin(), parts_.leaves.end(), [&](const Part* other) {
+      return other->touch.exposed.contains(b) && reaches(segment, *other);
+    });
+  }
+
+  BufferRef home_of(const Buffer* b, const Part* persistent, const Chunk* chunk) {
+    auto [it, fresh] = homes_.try_emplace(HomeKey{b, persistent});
+    if (fresh) {
+      std::vector<Expr> shape = b->shape;
+      if (chunk && chunk->size > 1) shape.insert(shape.begin(), int_imm(chunk->size));
+      it->second = make_buffer(b->name + "_home", b->dtype, MemoryScope::Global, std::move(shape), {}, {}, b->span);
+      home_order_.push_back(it->second);
+    }
+    return it->second;
+  }
+
+  std::vector<Stmt> emit(const std::vector<Part>& parts, const Part* persistent, const Chunk* chunk) {
+    std::vector<Stmt> out;
+    for (const Part& part : parts) {
+      switch (part.kind) {
+        case Part::Kind::Segment: out.push_back(emit_segment(part, persistent, chunk)); break;
+        case Part::Kind::Collective: out.push_back(emit_collective(part, persistent, chunk)); break;
+        case Part::Kind::Loop: out.push_back(emit_loop(part, persistent, chunk)); break;
+        case Part::Kind::Branch: {
+          const If& branch = *as<If>(part.node);
+          Stmt yes = seq(emit(part.body, persistent, chunk));
+          Stmt no = branch.else_body ? seq(emit(part.otherwise, persistent, chunk)) : Stmt();
+          out.push_back(if_then(branch.condition, yes, no, part.node->span));
+          break;
+        }
+      }
+    }
+    return out;
+  }
+
+  Stmt emit_loop(const Part& part, const Part* persistent, const Chunk* chunk) {
+    const For& loop = *part.loop();
+    if (part.is_persistent()) return emit_persistent(part);
+    return for_loop(LoopKind::Serial, loop.vars, loop.begins, loop.extents, seq(emit(part.body, persistent, chunk)), 1,
+                    part.node->span);
+  }
+
+  /// Do the expressions of the host body below `parts` use `var`? Then its iterations cannot share a collective.
+  static bool host_uses(const std::vector<Part>& parts, const Var* var) {
+    return std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
+      if (part.kind == Part::Kind::Segment) return false;
+      bool uses = false;
+      for_each_part(part.node, [&](const Expr& e) { uses |= mentions(e, var); }, [](const Stmt&) {});
+      return uses || host_uses(part.body, var) || host_uses(part.otherwise, var);
+    });
+  }
+
+  Stmt emit_persistent(const Part& part) {
+    const For& loop = *part.loop();
+    const bool chunked =
+        options_.persistent_chunk > 1 && loop.vars.size() == 1 && !host_uses(part.body, loop.vars[0].get());
+    if (!chunked) {
+      Stmt body = seq(emit(part.body, &part, nullptr));
+      for (size_t d = loop.vars.size(); d-- > 0;) {
+        body = for_loop(LoopKind::Serial, std::vector<VarRef>{loop.vars[d]}, {loop.begins[d]}, {loop.extents[d]}, body, 1,
+                        part.node->span);
+      }
+      return body;
+    }
+    VarRef round = make_var(loop.vars[0]->name + "_round");
+    Chunk chunk;
+    chunk.size = options_.persistent_chunk;
+    chunk.start = Expr(round) * int_imm(chunk.size);
+    chunk.count = min(int_imm(chunk.size), loop.extents[0] - chunk.start);
+    Expr rounds = ceil_div(loop.extents[0], int_imm(chunk.size));
+    return for_loop(LoopKind::Serial, round, rounds, seq(emit(part.body, &part, &chunk)), part.node->span);
+  }
+
+  /// The region of a home that holds one iteration's value of the buffer.
+  static Region home_region(const BufferRef& home, const Buffer& b, const Expr& turn) {
+    Region region{home, {}};
+    if (home->rank() > b.rank()) region.ranges.push_back({turn, int_imm(1), true});
+    for (const Expr& extent : b.shape) region.ranges.push_back({int_imm(0), extent, false});
+    return region;
+  }
+
+  static Stmt copy(Region from, Region to, Span span) {
+    const DType dtype = to.buffer->dtype;
+    const Operand zero = dtype.is_bool() ? Operand(false) : dtype.is_float() ? Operand(0.0) : Operand(int64_t{0});
+    return tile_op(TileOpcode::Copy, {std::move(from), std::move(to), constant_of(zero, dtype)}, span);
+  }
+
+  Stmt emit_segment(const Part& part, const Part* persistent, const Chunk* chunk) {
+    const bool chunked = chunk && chunk->size > 1;
+    VarRef turn = make_var("turn");
+    std::vector<Stmt> allocs;
+    std::vector<Stmt> restores;
+    std::vector<Stmt> saves;
+    BufferMap fresh;
+    for (const BufferRef& b : parts_.buffers) {
+      if (!part.touch.used.contains(b.get())) continue;
+      BufferRef own = make_buffer(b->name, b->dtype, b->scope, b->shape, b->tile, b->strides, b->span);
+      fresh.emplace(b.get(), own);
+      allocs.push_back(alloc(own, b->span));
+      const bool restore = must_restore(part, b.get());
+      const bool save = must_save(part, b.get());
+      if (!restore && !save) continue;
+      const BufferRef home = home_of(b.get(), persistent, chunk);
+      if (restore) restores.push_back(copy(home_region(home, *b, Expr(turn)), whole_region(own), kernel_.span));
+      if (save) saves.push_back(copy(whole_region(own), home_region(home, *b, Expr(turn)), kernel_.span));
+    }
+    std::vector<Stmt> body = restores;
+    for (const Stmt& s : part.stmts) body.push_back(replace_buffers(s, fresh));
+    body.insert(body.end(), saves.begin(), saves.end());
+
+    Substitution values;
+    std::vector<VarRef> vars;
+    for (const VarRef& v : kernel_.vars) {
+      vars.push_back(make_var(v->name, v->dtype, v->span));
+      values.emplace(v.get(), Expr(vars.back()));
+    }
+    Stmt inner = seq(std::move(body));
+    if (chunked) {
+      const For& loop = *persistent->loop();
+      Expr iteration = loop.begins[0] + (chunk->start + Expr(turn));
+      inner = for_loop(LoopKind::Persistent, turn, chunk->count,
+                       substitute(inner, {{loop.vars[0].get(), iteration}}), persistent->node->span);
+    }
+    allocs.push_back(substitute(inner, values));
+    return kernel(std::move(vars), kernel_.extents, kernel_.threads, seq(std::move(allocs)), kernel_.span);
+  }
+
+  /// A dimension counted among the operand's, with the leading dimension of a chunk in front.
+  static int64_t shifted(int64_t dim) { return dim < 0 ? dim : dim + 1; }
+
+  Stmt emit_collective(const Part& part, const Part* persistent, const Chunk* chunk) {
+    Ref<TileOp> op = make_ref<TileOp>(*as<TileOp>(part.node));
+    const bool chunked = chunk && chunk->size > 1;
+    for (size_t i = 0; i < op->operands.size(); ++i) {
+      if (Region* region = std::get_if<Region>(&op->operands[i])) {
+        if (!is_split_buffer(region->buffer.get())) continue;
+        region->buffer = home_of(region->buffer.get(), persistent, chunk);
+        if (chunked) region->ranges.insert(region->ranges.begin(), {int_imm(0), int_imm(chunk->size), false});
+      } else if (chunked && op->row().params[i].name == "dim") {
+        op->operands[i] = shifted(op->integer(i));
+      }
+    }
+    return Stmt(op);
+  }
+
+  const Kernel& kernel_;
+  const PassOptions& options_;
+  KernelParts parts_;
+  std::map<HomeKey, BufferRef> homes_;
+  std::vector<BufferRef> home_order_;
+};
+
+}  // namespace
+
+FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options) {
+  if (!f->mesh) return f;
+  return with_body(f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
+    const Kernel* k = as<Kernel>(s);
+    return k && has_collective(k->body) ? Splitter(*k, options).run() : s;
+  }));
+}
+
+}  // namespace helve
