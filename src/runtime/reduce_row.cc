@@ -59,6 +59,16 @@ T apply(T a, T b) {
   }
 }
 
+/// Calls `body(stride)`, with the stride a constant where elements are adjacent, so that the loops become vector code.
+template <int64_t Size, class Body>
+void with_stride(int64_t stride, Body&& body) {
+  if (stride == Size) {
+    body(std::integral_constant<int64_t, Size>());
+  } else {
+    body(stride);
+  }
+}
+
 template <class Codec, ReduceOp Op>
 void reduce_row(const SourceRows& sources, const TargetRows& targets, int64_t count) {
   using Value = typename Codec::Value;
@@ -71,23 +81,24 @@ void reduce_row(const SourceRows& sources, const TargetRows& targets, int64_t co
   };
   for (int64_t begin = 0; begin < count; begin += kPiece) {
     const int64_t n = std::min(kPiece, count - begin);
-    bool first = true;
-    for (const std::byte* row : sources.rows) {
-      const std::byte* at = row + sources.offset + begin * sources.stride;
-      if (first) {
-        for (int64_t i = 0; i < n; ++i) sum[i] = load(at + i * sources.stride);
-      } else {
-        for (int64_t i = 0; i < n; ++i) sum[i] = apply<Op, Value>(sum[i], load(at + i * sources.stride));
+    with_stride<sizeof(Stored)>(sources.stride, [&](auto stride) {
+      const int64_t offset = sources.offset + begin * stride;
+      const std::byte* first = sources.rows[0] + offset;
+      for (int64_t i = 0; i < n; ++i) sum[i] = load(first + i * stride);
+      for (const std::byte* row : sources.rows.subspan(1)) {
+        const std::byte* at = row + offset;
+        for (int64_t i = 0; i < n; ++i) sum[i] = apply<Op, Value>(sum[i], load(at + i * stride));
       }
-      first = false;
-    }
-    for (std::byte* row : targets.rows) {
-      std::byte* at = row + targets.offset + begin * targets.stride;
-      for (int64_t i = 0; i < n; ++i) {
-        const Stored stored = Codec::store(sum[i]);
-        std::memcpy(at + i * targets.stride, &stored, sizeof(Stored));
+    });
+    with_stride<sizeof(Stored)>(targets.stride, [&](auto stride) {
+      for (std::byte* row : targets.rows) {
+        std::byte* at = row + targets.offset + begin * stride;
+        for (int64_t i = 0; i < n; ++i) {
+          const Stored stored = Codec::store(sum[i]);
+          std::memcpy(at + i * stride, &stored, sizeof(Stored));
+        }
       }
-    }
+    });
   }
 }
 

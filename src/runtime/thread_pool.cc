@@ -25,6 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kSpin{50};
 constexpr std::chrono::milliseconds kPollWait{50};
+constexpr std::chrono::milliseconds kSlice{1};
 constexpr int64_t kChunksPerThread = 8;
 
 /// Chosen by set_num_threads; 0 until then. Outlives the pool of a forked parent.
@@ -59,9 +60,28 @@ bool spin(bool allowed, Done&& done) {
 struct Job {
   RangeTask task{};
   int64_t count = 0;
+  int64_t grain = 1;
   int64_t chunk = 1;
   int64_t chunks = 0;
+  bool interruptible = false;
 };
+
+/// Runs [begin, end) in ranges of about a millisecond (of at least the grain), and asks `stop` after each.
+template <class Stop>
+void run_in_slices(const Job& job, int64_t begin, int64_t end, int worker, Stop&& stop) {
+  int64_t size = job.grain;
+  while (begin < end) {
+    // What would leave less than a grain takes the rest along.
+    const int64_t slice = end - begin - job.grain < size ? end - begin : size;
+    const auto start = Clock::now();
+    job.task.call(job.task.context, begin, begin + slice, worker);
+    if (stop()) return;
+    begin += slice;
+    const auto elapsed = Clock::now() - start;
+    if (elapsed < kSlice && size < end - begin) size *= 2;
+    if (elapsed > 4 * kSlice) size = std::max(job.grain, size / 2);
+  }
+}
 
 class Pool {
  public:
@@ -86,6 +106,7 @@ class Pool {
     job_ = job;
     error_ = nullptr;
     failed_.store(false, std::memory_order_relaxed);
+    halted_.store(false, std::memory_order_relaxed);
     next_.store(0, std::memory_order_relaxed);
     state_.store((++epoch_ << kEpochShift) | kOpen, std::memory_order_seq_cst);
     wake(std::min<int64_t>(job.chunks, threads()) - 1);
@@ -164,15 +185,24 @@ class Pool {
       if (index >= job.chunks) return;
       const int64_t begin = index * job.chunk;
       try {
-        job.task.call(job.task.context, begin, begin + std::min(job.chunk, job.count - begin), worker);
+        run_chunk(job, begin, begin + std::min(job.chunk, job.count - begin), worker, poll);
       } catch (...) {
         std::lock_guard<std::mutex> lock(error_mutex_);
         if (!error_) error_ = std::current_exception();
         failed_.store(true, std::memory_order_release);
         next_.store(job.chunks, std::memory_order_relaxed);
       }
-      if (poll != nullptr && poll->requested()) next_.store(job.chunks, std::memory_order_relaxed);
+      if (halted_.load(std::memory_order_relaxed)) return;
     }
+  }
+
+  /// Only the caller has a poll; the workers see its answer in `halted_`.
+  void run_chunk(const Job& job, int64_t begin, int64_t end, int worker, InterruptPoll* poll) {
+    if (!job.interruptible) return job.task.call(job.task.context, begin, end, worker);
+    run_in_slices(job, begin, end, worker, [&] {
+      if (poll != nullptr && poll->requested()) halted_.store(true, std::memory_order_relaxed);
+      return halted_.load(std::memory_order_relaxed);
+    });
   }
 
   void leave() {
@@ -204,7 +234,7 @@ class Pool {
         work_done_.wait(lock, done);
       } else if (!work_done_.wait_for(lock, kPollWait, done)) {
         lock.unlock();
-        poll->requested();  // what is asked here is thrown after the last worker left
+        if (poll->requested()) halted_.store(true, std::memory_order_relaxed);  // thrown after the last worker left
         lock.lock();
       }
     }
@@ -221,6 +251,7 @@ class Pool {
   alignas(64) std::atomic<int64_t> next_{0};
   alignas(64) Job job_;
   std::atomic<bool> failed_{false};
+  std::atomic<bool> halted_{false};  ///< interrupted: no chunk and no slice begins any more
   std::mutex error_mutex_;
   std::exception_ptr error_;
 
@@ -252,15 +283,11 @@ Pool& pool() {
   return *existing;
 }
 
-/// All chunks on the calling thread; one range when nobody wants to interrupt.
+/// All on the calling thread; one range when nobody wants to interrupt.
 void run_serial(const Job& job, InterruptPoll* poll) {
-  if (poll == nullptr || !poll->active()) return job.task.call(job.task.context, 0, job.count, 0);
-  for (int64_t begin = 0; begin < job.count;) {
-    const int64_t end = begin + std::min(job.chunk, job.count - begin);
-    job.task.call(job.task.context, begin, end, 0);
-    begin = end;
-    poll->throw_if_requested();
-  }
+  if (poll == nullptr) return job.task.call(job.task.context, 0, job.count, 0);
+  run_in_slices(job, 0, job.count, 0, [poll] { return poll->requested(); });
+  poll->throw_if_requested();
 }
 
 }  // namespace
@@ -285,7 +312,7 @@ void run_parallel(int64_t count, int64_t grain, RangeTask task, InterruptPoll* p
   const int64_t threads = alone ? 1 : num_threads();
   const int64_t pieces = std::max<int64_t>(1, threads) * kChunksPerThread;
   const int64_t chunk = std::max(grain, count / pieces + (count % pieces != 0 ? 1 : 0));
-  const Job job{task, count, chunk, count / chunk + (count % chunk != 0 ? 1 : 0)};
+  const Job job{task, count, grain, chunk, count / chunk + (count % chunk != 0 ? 1 : 0), poll != nullptr};
   if (alone || threads == 1 || job.chunks == 1) return run_serial(job, poll);
   struct Inside {
     Inside() { inside_loop = true; }

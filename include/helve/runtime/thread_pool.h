@@ -13,8 +13,12 @@ namespace helve::runtime {
 
 constexpr int kThreadLimit = 1024;
 
-/// Number of threads that a parallel loop may use, the caller included: HELVE_NUM_THREADS when set, otherwise what the
-/// affinity mask and the cgroup's CPU quota allow. UserError ThreadCount for a value that is no number in [1, kThreadLimit].
+/// HELVE_NUM_THREADS when set and not empty, otherwise what the affinity mask and the cgroup's CPU quota allow, at least 1.
+/// UserError ThreadCount for a value that is no number in [1, kThreadLimit].
+int default_thread_count();
+
+/// Number of threads that a parallel loop may use, the caller included: what set_num_threads chose, until then the
+/// default at the first use. UserError ThreadCount.
 int num_threads();
 
 /// Changes the number from now on. Waits for a running loop; not to be called inside one. UserError ThreadCount.

@@ -186,6 +186,9 @@ TEST(Executor, InterruptEndsACallAndTheNextOneRuns) {
   InterruptHook hook = [&] { return ++asked >= 3; };
   EXPECT_THROW(between.call({}, {}, {&hook, {}}), Interrupted);
   EXPECT_GE(asked, 3);
+  asked = 0;
+  EXPECT_THROW(inside.call({}, {}, {&hook, {}}), Interrupted);  // undisturbed, it would sleep for minutes
+  EXPECT_GE(asked, 3);
   HostTensor x(kFloat32, {4}), y(kFloat32, {4});
   const Executor add(add_plan(), {add_kernel});
   EXPECT_NO_THROW(add.call(std::vector{x.arg(), y.arg()}, std::vector<ScalarArgument>{int64_t{1}}, {&hook, {}}));

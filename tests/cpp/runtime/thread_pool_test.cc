@@ -2,6 +2,7 @@
 #include "helve/runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -150,10 +151,30 @@ TEST(ThreadPool, InterruptionEndsALoop) {
       ++done;
       --running;
     };
-    EXPECT_THROW(parallel_for(100000, 10, slow, &poll), Interrupted);
+    EXPECT_THROW(parallel_for(1000000, 10, slow, &poll), Interrupted);  // all slices together would sleep for minutes
     EXPECT_EQ(running, 0);
-    EXPECT_LT(done, 16 * threads);
+    EXPECT_LT(done, 1000);
     expect_each_once(100, 1);
+  }
+}
+
+TEST(ThreadPool, InterruptibleLoopsCoverEveryItemOnce) {
+  for (int threads : {1, 3}) {
+    Threads guard(threads);
+    InterruptHook hook = [] { return false; };
+    for (int64_t count : {1, 7, 64, 1000, 12345}) {
+      for (int64_t grain : {1, 3, 100}) {
+        InterruptPoll poll(&hook);
+        std::vector<std::atomic<int>> hits(static_cast<size_t>(count));
+        std::atomic<int> small{0};
+        parallel_for(count, grain, [&](int64_t begin, int64_t end, int) {
+          if (end - begin < grain && end != count) ++small;
+          for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)];
+        }, &poll);
+        EXPECT_EQ(small, 0);
+        for (auto& hit : hits) ASSERT_EQ(hit, 1) << count << " " << grain;
+      }
+    }
   }
 }
 
@@ -220,44 +241,37 @@ TEST(ThreadPool, ProcessesEndWithASleepingPool) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
-/// Exit status of `body` in a child whose HELVE_NUM_THREADS is `value`.
-template <class Body>
-int with_environment(const char* value, Body&& body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    setenv("HELVE_NUM_THREADS", value, 1);
-    _exit(body());
+TEST(ThreadPool, TheEnvironmentDecidesTheNumberAtStart) {
+  const char* before = getenv("HELVE_NUM_THREADS");
+  const std::string saved = before != nullptr ? before : "";
+  unsetenv("HELVE_NUM_THREADS");
+  const int machine = default_thread_count();
+  EXPECT_GE(machine, 1);
+  cpu_set_t mask, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(mask), &mask), 0);
+  EXPECT_LE(machine, CPU_COUNT(&mask));
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu) {
+    if (CPU_ISSET(cpu, &mask)) CPU_SET(cpu, &one);
   }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-TEST(ThreadPool, TheEnvironmentDecidesUntilANumberIsSet) {
-  // A child starts a pool of its own, but keeps a number that was set; a fresh process has none.
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  auto status = [&](const std::string& value) {
-    const std::string command = "HELVE_NUM_THREADS=" + value + " '" + self +
-                                "' --gtest_also_run_disabled_tests --gtest_filter=ThreadPool.DISABLED_ReportThreads >/dev/null 2>&1";
-    const int result = std::system(command.c_str());
-    return WIFEXITED(result) ? WEXITSTATUS(result) : -1;
-  };
-  EXPECT_EQ(status("5"), 5);
-  for (const char* bad : {"0", "-1", "4x", "x", "1025", "1.5"}) EXPECT_EQ(status(bad), 99) << bad;
-  set_num_threads(2);
-  EXPECT_EQ(with_environment("6", [] { return num_threads(); }), 2);
-}
-
-TEST(ThreadPool, DISABLED_ReportThreads) {
-  try {
-    _exit(num_threads());
-  } catch (const UserError& error) {
-    const std::string value = getenv("HELVE_NUM_THREADS");
-    _exit(error.what() == "error[HV0630]: HELVE_NUM_THREADS asks for '" + value +
-                              "' threads\nhelp: give a whole number from 1 to 1024"
-              ? 99
-              : 98);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  EXPECT_EQ(default_thread_count(), 1);
+  sched_setaffinity(0, sizeof(mask), &mask);
+  setenv("HELVE_NUM_THREADS", "5", 1);
+  EXPECT_EQ(default_thread_count(), 5);
+  for (const std::string bad : {"0", "-1", "4x", "x", "1025", "1.5", " 2"}) {
+    setenv("HELVE_NUM_THREADS", bad.c_str(), 1);
+    try {
+      default_thread_count();
+      ADD_FAILURE() << bad;
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.what(), "error[HV0630]: HELVE_NUM_THREADS asks for '" + bad +
+                                  "' threads\nhelp: give a whole number from 1 to 1024");
+    }
   }
+  setenv("HELVE_NUM_THREADS", "", 1);
+  EXPECT_EQ(default_thread_count(), machine);
+  before != nullptr ? setenv("HELVE_NUM_THREADS", saved.c_str(), 1) : unsetenv("HELVE_NUM_THREADS");
 }
 
 TEST(ThreadPool, BadNumbersAreErrors) {
