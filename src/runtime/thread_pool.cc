@@ -89,6 +89,8 @@ class Pool {
     spinning_ = threads_ <= available_cpus();
   }
 
+  Pool* inherited = nullptr;  ///< see forget_pool
+
   int threads() const { return threads_.load(std::memory_order_relaxed); }
 
   void set_threads(int count) {
@@ -265,9 +267,15 @@ class Pool {
 
 std::atomic<Pool*> current_pool{nullptr};
 
+/// The pool of the parent process; kept, because threads of the parent may have stood in the middle of it.
+Pool* inherited_pool = nullptr;
+
 /// A child of fork has none of the pool's threads and must not touch its locks: it starts a pool of its own.
 void forget_pool() {
-  current_pool.store(nullptr);
+  if (Pool* pool = current_pool.exchange(nullptr); pool != nullptr) {
+    pool->inherited = inherited_pool;
+    inherited_pool = pool;
+  }
   inside_loop = false;
 }
 
