@@ -28,7 +28,8 @@ std::string names_text(const auto& params) {
 
 class Binder {
  public:
-  Binder(const Plan& plan, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars, Frame& frame)
+  Binder(const Plan& plan, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
+         Frame& frame)
       : plan_(plan), tensors_(tensors), scalars_(scalars), frame_(frame) {}
 
   void run() {
@@ -49,13 +50,17 @@ class Binder {
   void check_counts() const {
     if (tensors_.size() != plan_.params.size()) {
       throw UserError(Code::ArgumentCount, {},
-                      {{"kernel", plan_.name}, {"expected", static_cast<int64_t>(plan_.params.size())},
-                       {"given", static_cast<int64_t>(tensors_.size())}, {"parameters", names_text(plan_.params)}});
+                      {{"kernel", plan_.name},
+                       {"expected", static_cast<int64_t>(plan_.params.size())},
+                       {"given", static_cast<int64_t>(tensors_.size())},
+                       {"parameters", names_text(plan_.params)}});
     }
     if (scalars_.size() != plan_.scalar_params.size()) {
       throw UserError(Code::ScalarArgumentCount, {},
-                      {{"kernel", plan_.name}, {"expected", static_cast<int64_t>(plan_.scalar_params.size())},
-                       {"given", static_cast<int64_t>(scalars_.size())}, {"parameters", names_text(plan_.scalar_params)}});
+                      {{"kernel", plan_.name},
+                       {"expected", static_cast<int64_t>(plan_.scalar_params.size())},
+                       {"given", static_cast<int64_t>(scalars_.size())},
+                       {"parameters", names_text(plan_.scalar_params)}});
     }
   }
 
@@ -67,12 +72,14 @@ class Binder {
     HELVE_CHECK(tensors_[p].tensor != nullptr, "a call with a null tensor");
     const DLTensor& given = tensor(p);
     if (given.dtype != expected.dtype) {
-      throw UserError(Code::ArgumentDType, {},
-                      {{"parameter", expected.name}, {"expected", to_text(expected.dtype)}, {"given", to_text(given.dtype)}});
+      throw UserError(
+          Code::ArgumentDType, {},
+          {{"parameter", expected.name}, {"expected", to_text(expected.dtype)}, {"given", to_text(given.dtype)}});
     }
     if (given.ndim != static_cast<int64_t>(expected.dims.size())) {
       throw UserError(Code::ArgumentRank, {},
-                      {{"parameter", expected.name}, {"expected", static_cast<int64_t>(expected.dims.size())},
+                      {{"parameter", expected.name},
+                       {"expected", static_cast<int64_t>(expected.dims.size())},
                        {"given", int64_t{given.ndim}}});
     }
     if (!is_host_memory(given.device)) {
@@ -96,12 +103,15 @@ class Binder {
       setter = static_cast<int32_t>(p) + 1;
       bound = extent;
     } else if (bound != extent) {
-      const std::string& origin =
-          setter > 0 ? param(static_cast<size_t>(setter - 1)).name : plan_.scalar_params[static_cast<size_t>(-setter - 1)].name;
+      const std::string& origin = setter > 0 ? param(static_cast<size_t>(setter - 1)).name
+                                             : plan_.scalar_params[static_cast<size_t>(-setter - 1)].name;
       throw UserError(Code::InconsistentExtent, {},
-                      {{"dim", static_cast<int64_t>(d)}, {"parameter", param(p).name},
-                       {"variable", to_text(ScalarProgram::slot(slot), &plan_.slots)}, {"origin", fmt::format("'{}'", origin)},
-                       {"expected", bound}, {"given", extent}});
+                      {{"dim", static_cast<int64_t>(d)},
+                       {"parameter", param(p).name},
+                       {"variable", to_text(ScalarProgram::slot(slot), &plan_.slots)},
+                       {"origin", fmt::format("'{}'", origin)},
+                       {"expected", bound},
+                       {"given", extent}});
     }
   }
 
@@ -118,7 +128,8 @@ class Binder {
     BufferState& state = frame_.buffers[p];
     const int64_t bytes = element_bytes(expected.dtype);
     state = {static_cast<std::byte*>(given.data) + given.byte_offset, 0, 0, 0, true};
-    if (tensors_[p].read_only && expected.written) throw UserError(Code::ReadOnlyArgument, {}, {{"parameter", expected.name}});
+    if (tensors_[p].read_only && expected.written)
+      throw UserError(Code::ReadOnlyArgument, {}, {{"parameter", expected.name}});
     if (elements == 0) return;
     if (given.data == nullptr) {
       throw UserError(Code::MissingData, {}, {{"parameter", expected.name}, {"elements", elements}});
@@ -182,8 +193,11 @@ class Binder {
       wanted.push_back(program != nullptr ? value(*program) : shape(p)[d]);
     }
     throw UserError(Code::ArgumentShape, {},
-                    {{"dim", static_cast<int64_t>(dim)}, {"parameter", param(p).name}, {"expected", expected},
-                     {"given", shape(p)[dim]}, {"shape", shape_text(wanted)}});
+                    {{"dim", static_cast<int64_t>(dim)},
+                     {"parameter", param(p).name},
+                     {"expected", expected},
+                     {"given", shape(p)[dim]},
+                     {"shape", shape_text(wanted)}});
   }
 
   bool may_alias(size_t a, size_t b) const {
@@ -199,11 +213,13 @@ class Binder {
       for (size_t a = 0; a < b; ++a) {
         if (!param(a).written && !param(b).written) continue;
         const BufferState &x = frame_.buffers[a], &y = frame_.buffers[b];
-        if (x.high == x.low || y.high == y.low || x.base + x.high <= y.base + y.low || y.base + y.high <= x.base + x.low) continue;
+        if (x.high == x.low || y.high == y.low || x.base + x.high <= y.base + y.low ||
+            y.base + y.high <= x.base + x.low)
+          continue;
         if (may_alias(a, b) || !meet(a, b)) continue;
-        throw UserError(Code::OverlappingArguments, {},
-                        {{"first", param(a).name}, {"second", param(b).name},
-                         {"written", param(param(b).written ? b : a).name}});
+        throw UserError(
+            Code::OverlappingArguments, {},
+            {{"first", param(a).name}, {"second", param(b).name}, {"written", param(param(b).written ? b : a).name}});
       }
     }
   }
@@ -212,7 +228,8 @@ class Binder {
     std::vector<int64_t> strides[2];
     for (size_t side = 0; side < 2; ++side) {
       const size_t p = side == 0 ? a : b;
-      for (size_t d = 0; d < shape(p).size(); ++d) strides[side].push_back(stride(p, d) * element_bytes(param(p).dtype));
+      for (size_t d = 0; d < shape(p).size(); ++d)
+        strides[side].push_back(stride(p, d) * element_bytes(param(p).dtype));
     }
     return share_memory({frame_.buffers[a].base, shape(a), strides[0], element_bytes(param(a).dtype)},
                         {frame_.buffers[b].base, shape(b), strides[1], element_bytes(param(b).dtype)});
@@ -260,7 +277,8 @@ std::optional<int64_t> float_bits(DLDataType dtype, double value) {
 
 void Binder::bind_scalar(size_t s) {
   const ScalarParam& expected = plan_.scalar_params[s];
-  const bool integer = expected.dtype.code == kDLInt || expected.dtype.code == kDLUInt || expected.dtype.code == kDLBool;
+  const bool integer =
+      expected.dtype.code == kDLInt || expected.dtype.code == kDLUInt || expected.dtype.code == kDLBool;
   int64_t& slot = frame_.slots[static_cast<size_t>(expected.slot)];
   frame_.setters[static_cast<size_t>(expected.slot)] = -static_cast<int32_t>(s) - 1;
   const auto* whole = std::get_if<int64_t>(&scalars_[s]);
@@ -273,14 +291,18 @@ void Binder::bind_scalar(size_t s) {
   }
   if (whole == nullptr) {
     throw UserError(Code::ScalarArgumentType, {},
-                    {{"parameter", expected.name}, {"expected", to_text(expected.dtype)},
+                    {{"parameter", expected.name},
+                     {"expected", to_text(expected.dtype)},
                      {"given", fmt::format("{}", std::get<double>(scalars_[s]))}});
   }
   const IntegerRange range = integer_range(expected.dtype);
   if (*whole < range.low || *whole > range.high) {
     throw UserError(Code::ScalarArgumentRange, {},
-                    {{"parameter", expected.name}, {"expected", to_text(expected.dtype)}, {"given", *whole},
-                     {"low", range.low}, {"high", range.high}});
+                    {{"parameter", expected.name},
+                     {"expected", to_text(expected.dtype)},
+                     {"given", *whole},
+                     {"low", range.low},
+                     {"high", range.high}});
   }
   slot = *whole;
 }

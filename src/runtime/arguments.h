@@ -13,8 +13,8 @@ namespace helve::runtime {
 void bind_arguments(const Plan& plan, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
                     Frame& frame);
 
-/// Whether two strided boxes of elements share a byte. Exact but for a bound on the search, beyond which it answers true.
-/// Strides in bytes; `element` bytes each.
+/// Whether two strided boxes of elements share a byte. Exact but for a bound on the search, beyond which it answers
+/// true. Strides in bytes; `element` bytes each.
 struct StridedBox {
   const std::byte* base;
   std::span<const int64_t> extents;

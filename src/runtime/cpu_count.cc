@@ -45,8 +45,8 @@ int limit_v1(const std::string& folder) {
   return quota_cpus(first_word(folder + "/cpu.cfs_quota_us"), first_word(folder + "/cpu.cfs_period_us"));
 }
 
-/// The tightest limit of the group and all groups around it. Inside a container the group's path may not exist below the
-/// root, which then is the group itself.
+/// The tightest limit of the group and all groups around it. Inside a container the group's path may not exist below
+/// the root, which then is the group itself.
 int tightest(const std::string& root, std::string path, int (*limit)(const std::string&)) {
   int result = 0;
   while (true) {
@@ -95,7 +95,8 @@ int default_thread_count() {
   int count = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
   if (error != std::errc() || end != value.data() + value.size() || count < 1 || count > kThreadLimit) {
-    throw UserError(Code::ThreadCount, {}, {{"origin", "HELVE_NUM_THREADS"}, {"value", value}, {"limit", int64_t{kThreadLimit}}});
+    throw UserError(Code::ThreadCount, {},
+                    {{"origin", "HELVE_NUM_THREADS"}, {"value", value}, {"limit", int64_t{kThreadLimit}}});
   }
   return count;
 }

@@ -1,5 +1,6 @@
 // The executor of plans.
-// It interprets steps; a step is a launch or a collective, so that interpreting costs nothing that a user could measure.
+// It interprets steps; a step is a launch or a collective, so that interpreting costs nothing that a user could
+// measure.
 #include "helve/runtime/executor.h"
 
 #include <fmt/format.h>
@@ -18,7 +19,8 @@ namespace {
 /// One call: the steps of a plan on a frame.
 class Run {
  public:
-  Run(const Plan& plan, const std::vector<KernelEntry>& kernels, Communicator& communicator, Frame& frame, InterruptPoll& poll)
+  Run(const Plan& plan, const std::vector<KernelEntry>& kernels, Communicator& communicator, Frame& frame,
+      InterruptPoll& poll)
       : plan_(plan), kernels_(kernels), communicator_(communicator), frame_(frame), poll_(poll) {}
 
   void steps(const std::vector<Step>& list) {
@@ -45,8 +47,9 @@ class Run {
     const BufferDecl& decl = plan_.buffers[index];
     const int64_t elements = value(decl.elements);
     if (elements < 0) {
-      throw UserError(Code::BufferSize, {},
-                      {{"buffer", decl.name}, {"elements", elements}, {"expression", to_text(decl.elements, &plan_.slots)}});
+      throw UserError(
+          Code::BufferSize, {},
+          {{"buffer", decl.name}, {"elements", elements}, {"expression", to_text(decl.elements, &plan_.slots)}});
     }
     // Sizes are computed in 128 bits: what does not fit memory is reported with its true size.
     const __int128 bytes = static_cast<__int128>(elements) * element_bytes(decl.dtype);
@@ -55,10 +58,12 @@ class Run {
     constexpr __int128 kLimit = int64_t{1} << 62;
     const int64_t size = static_cast<int64_t>(std::min(std::max<__int128>(total, 1), kLimit));
     if (total > kLimit || !frame_.blocks[index].reserve(size, std::max(decl.alignment, kInstanceAlignment))) {
-      const std::string text = total > kLimit ? fmt::format("more than {}", static_cast<int64_t>(kLimit)) : fmt::format("{}", size);
+      const std::string text =
+          total > kLimit ? fmt::format("more than {}", static_cast<int64_t>(kLimit)) : fmt::format("{}", size);
       throw UserError(Code::OutOfMemory, {}, {{"buffer", decl.name}, {"bytes", text}});
     }
-    frame_.buffers[static_cast<size_t>(s.buffer)] = {frame_.blocks[index].data(), decl.per_core ? static_cast<int64_t>(stride) : 0, 0,
+    frame_.buffers[static_cast<size_t>(s.buffer)] = {frame_.blocks[index].data(),
+                                                     decl.per_core ? static_cast<int64_t>(stride) : 0, 0,
                                                      static_cast<int64_t>(bytes), true};
   }
 
@@ -112,14 +117,17 @@ class Run {
     const int64_t members = group_size(plan_.mesh, s.axes);
     const bool strided_src = s.kind == CollectiveKind::ReduceScatter || s.kind == CollectiveKind::AllToAll;
     const bool strided_dst = s.kind == CollectiveKind::AllGather || s.kind == CollectiveKind::AllToAll;
-    check_box(src, request.src_offset, frame_.extents, frame_.src_strides, strided_src ? members : 1, request.member_stride_src, s);
-    check_box(dst, request.dst_offset, frame_.extents, frame_.dst_strides, strided_dst ? members : 1, request.member_stride_dst, s);
+    check_box(src, request.src_offset, frame_.extents, frame_.src_strides, strided_src ? members : 1,
+              request.member_stride_src, s);
+    check_box(dst, request.dst_offset, frame_.extents, frame_.dst_strides, strided_dst ? members : 1,
+              request.member_stride_dst, s);
     communicator_.run(s.kind, request);
   }
 
   /// A box outside its buffer is a fault of whoever built the plan, and would overwrite foreign memory.
   static void check_box(const BufferState& state, int64_t offset, const std::vector<int64_t>& extents,
-                        const std::vector<int64_t>& strides, int64_t members, int64_t member_stride, const Collective& s) {
+                        const std::vector<int64_t>& strides, int64_t members, int64_t member_stride,
+                        const Collective& s) {
     __int128 low = offset, high = offset;
     for (size_t d = 0; d < extents.size(); ++d) {
       if (extents[d] <= 0) return;
@@ -160,7 +168,8 @@ class Executor::Impl {
     verify(plan_, static_cast<int64_t>(kernels_.size()));
   }
 
-  void call(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars, const CallOptions& options) {
+  void call(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
+            const CallOptions& options) {
     Lease lease(*this);
     try {
       bind_arguments(plan_, tensors, scalars, *lease.frame);

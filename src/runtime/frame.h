@@ -57,7 +57,9 @@ struct BufferState {
 
 struct Frame {
   explicit Frame(const Plan& plan)
-      : slots(plan.slots.size()), setters(plan.slots.size()), buffers(plan.params.size() + plan.buffers.size()),
+      : slots(plan.slots.size()),
+        setters(plan.slots.size()),
+        buffers(plan.params.size() + plan.buffers.size()),
         blocks(plan.buffers.size()) {}
 
   std::vector<int64_t> slots;

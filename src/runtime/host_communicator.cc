@@ -50,7 +50,8 @@ struct RowBox {
   int64_t elements = 1;
 };
 
-RowBox normalise(std::span<const int64_t> extents, std::span<const int64_t> src, std::span<const int64_t> dst, int64_t bytes) {
+RowBox normalise(std::span<const int64_t> extents, std::span<const int64_t> src, std::span<const int64_t> dst,
+                 int64_t bytes) {
   RowBox box;
   box.src_step = box.dst_step = bytes;
   for (size_t d = 0; d < extents.size(); ++d) {
@@ -90,7 +91,8 @@ class Exchange {
     if (!reduces_) return;
     reduce_ = find_reduce_row(r_.dtype, r_.op);
     if (reduce_ == nullptr) {
-      throw UserError(Code::ReductionDType, {}, {{"dtype", to_text(r_.dtype)}, {"operation", std::string(name_of(r_.op))}});
+      throw UserError(Code::ReductionDType, {},
+                      {{"dtype", to_text(r_.dtype)}, {"operation", std::string(name_of(r_.op))}});
     }
   }
 
@@ -137,13 +139,13 @@ class Exchange {
     return {*first + low, *last + high + bytes_};
   }
 
-  /// Whether something could be overwritten before it is read. Element by element, a move may write the very places it reads,
-  /// unless its box visits an element twice.
+  /// Whether something could be overwritten before it is read. Element by element, a move may write the very places it
+  /// reads, unless its box visits an element twice.
   bool must_stage(bool elementwise) const {
     const Range s = range(sources_, r_.src_strides), t = range(targets_, r_.dst_strides);
     if (s.high <= t.low || t.high <= s.low) return false;
-    const bool same_places = r_.src.base == r_.dst.base && r_.src.stride == r_.dst.stride && r_.src_offset == r_.dst_offset &&
-                             std::ranges::equal(r_.src_strides, r_.dst_strides);
+    const bool same_places = r_.src.base == r_.dst.base && r_.src.stride == r_.dst.stride &&
+                             r_.src_offset == r_.dst_offset && std::ranges::equal(r_.src_strides, r_.dst_strides);
     bool repeats = false;
     for (size_t d = 0; d < r_.extents.size(); ++d) repeats |= r_.extents[d] > 1 && r_.src_strides[d] == 0;
     return repeats || !same_places || !elementwise;
@@ -167,7 +169,8 @@ class Exchange {
       pack.end_move();
     }
     pack.execute(normalise(r_.extents, r_.src_strides, packed_strides_, bytes_));
-    for (const std::byte*& source : sources_) source = staging_.data() + slots.at(source) * static_cast<size_t>(box_bytes);
+    for (const std::byte*& source : sources_)
+      source = staging_.data() + slots.at(source) * static_cast<size_t>(box_bytes);
   }
 
   void execute(const RowBox& box) const {
@@ -240,7 +243,8 @@ void HostCommunicator::all_gather(const CollectiveRequest& r) {
 void HostCommunicator::broadcast(const CollectiveRequest& r) {
   Exchange exchange(r, false);
   const Groups groups = groups_of(r);
-  HELVE_CHECK(r.root >= 0 && r.root < static_cast<int64_t>(groups.members.size()), fmt::format("root {} is no member", r.root));
+  HELVE_CHECK(r.root >= 0 && r.root < static_cast<int64_t>(groups.members.size()),
+              fmt::format("root {} is no member", r.root));
   for (int64_t base : groups.bases) {
     exchange.add_source(base + groups.members[static_cast<size_t>(r.root)]);
     for (int64_t me : groups.members) exchange.add_target(base + me);
@@ -298,7 +302,8 @@ void HostCommunicator::permute(const CollectiveRequest& r) {
   exchange.run();
 }
 
-void HostCommunicator::barrier(const CollectiveRequest&) {}  // a step begins when all tasks of the step before have ended
+void HostCommunicator::barrier(const CollectiveRequest&) {
+}  // a step begins when all tasks of the step before have ended
 
 void Communicator::run(CollectiveKind kind, const CollectiveRequest& request) {
   switch (kind) {

@@ -22,7 +22,8 @@ int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 
 /// Decides by branch and bound whether a sum of terms takes a value in a window.
 class SumSearch {
  public:
-  explicit SumSearch(std::vector<Term> terms) : terms_(std::move(terms)), reach_(terms_.size() + 1), gcd_(terms_.size() + 1) {
+  explicit SumSearch(std::vector<Term> terms)
+      : terms_(std::move(terms)), reach_(terms_.size() + 1), gcd_(terms_.size() + 1) {
     std::ranges::sort(terms_, std::greater<>(), &Term::stride);
     for (size_t i = terms_.size(); i-- > 0;) {
       reach_[i] = reach_[i + 1] + terms_[i].stride * terms_[i].limit;
@@ -59,8 +60,9 @@ class SumSearch {
 }  // namespace
 
 bool share_memory(const StridedBox& a, const StridedBox& b) {
-  // With X = i.s - j.t (bytes) and distance = b.base - a.base, element i of a and element j of b share a byte exactly where
-  // distance - a.element < X < distance + b.element. A falling summand is counted from its other end, which shifts X.
+  // With X = i.s - j.t (bytes) and distance = b.base - a.base, element i of a and element j of b share a byte exactly
+  // where distance - a.element < X < distance + b.element. A falling summand is counted from its other end, which
+  // shifts X.
   std::vector<Term> terms;
   int64_t shift = 0;  // sum of the least values of all summands
   auto add = [&](std::span<const int64_t> extents, std::span<const int64_t> strides, int64_t sign) {
@@ -74,7 +76,8 @@ bool share_memory(const StridedBox& a, const StridedBox& b) {
     return true;
   };
   if (!add(a.extents, a.strides, 1) || !add(b.extents, b.strides, -1)) return false;
-  const int64_t distance = static_cast<int64_t>(reinterpret_cast<intptr_t>(b.base) - reinterpret_cast<intptr_t>(a.base));
+  const int64_t distance =
+      static_cast<int64_t>(reinterpret_cast<intptr_t>(b.base) - reinterpret_cast<intptr_t>(a.base));
   return SumSearch(std::move(terms)).find(distance - shift - a.element + 1, distance - shift + b.element - 1);
 }
 

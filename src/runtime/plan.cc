@@ -36,7 +36,8 @@ class Verifier {
     for (const ScalarProgram& p : list) program(p);
   }
   void slot(int64_t index) const {
-    HELVE_CHECK(index >= 0 && index < static_cast<int64_t>(plan_.slots.size()), fmt::format("slot {} does not exist", index));
+    HELVE_CHECK(index >= 0 && index < static_cast<int64_t>(plan_.slots.size()),
+                fmt::format("slot {} does not exist", index));
   }
   void buffer(int64_t id) const {
     HELVE_CHECK(id >= 0 && id < static_cast<int64_t>(plan_.params.size() + plan_.buffers.size()),
@@ -55,7 +56,8 @@ class Verifier {
         program(std::get<ScalarProgram>(dim));
       }
     }
-    HELVE_CHECK(param.strides.empty() || param.strides.size() == param.dims.size(), "strides and dimensions differ in number");
+    HELVE_CHECK(param.strides.empty() || param.strides.size() == param.dims.size(),
+                "strides and dimensions differ in number");
     programs(param.strides);
     alignment(param.alignment);
     HELVE_CHECK(element_bytes(param.dtype) > 0, "a parameter whose elements have no size");
@@ -80,19 +82,22 @@ class Verifier {
   void step(const Collective& s) const {
     buffer(s.src);
     buffer(s.dst);
-    for (const ScalarProgram* p : {&s.src_offset, &s.dst_offset, &s.member_stride_src, &s.member_stride_dst, &s.root}) program(*p);
+    for (const ScalarProgram* p : {&s.src_offset, &s.dst_offset, &s.member_stride_src, &s.member_stride_dst, &s.root})
+      program(*p);
     programs(s.extents);
     programs(s.src_strides);
     programs(s.dst_strides);
     HELVE_CHECK(s.extents.size() == s.src_strides.size() && s.extents.size() == s.dst_strides.size(),
                 "extents and strides of a collective differ in number");
-    HELVE_CHECK(plan_.mesh.size() >= 64 || (s.axes >> plan_.mesh.size()) == 0, "a collective over an axis that the mesh lacks");
+    HELVE_CHECK(plan_.mesh.size() >= 64 || (s.axes >> plan_.mesh.size()) == 0,
+                "a collective over an axis that the mesh lacks");
     std::set<int64_t> destinations;
     for (const Peer& peer : s.peers) {
       HELVE_CHECK(peer.source >= 0 && peer.source < core_count(plan_) && peer.destination >= 0 &&
                       peer.destination < core_count(plan_),
                   "a peer that is no core");
-      HELVE_CHECK(destinations.insert(peer.destination).second, fmt::format("core {} receives twice", peer.destination));
+      HELVE_CHECK(destinations.insert(peer.destination).second,
+                  fmt::format("core {} receives twice", peer.destination));
     }
   }
 

@@ -41,7 +41,8 @@ class PlanPrinter {
     std::string mesh;
     if (!plan_.mesh.empty()) {
       std::vector<std::string> axes;
-      for (size_t a = 0; a < plan_.mesh.size(); ++a) axes.push_back(fmt::format("{}: {}", plan_.mesh_axes[a], plan_.mesh[a]));
+      for (size_t a = 0; a < plan_.mesh.size(); ++a)
+        axes.push_back(fmt::format("{}: {}", plan_.mesh_axes[a], plan_.mesh[a]));
       mesh = fmt::format(" on mesh({})", join(axes, ", ", [](const std::string& s) { return s; }));
     }
     document_.line(fmt::format("plan {}{}", plan_.name, mesh));
@@ -51,8 +52,8 @@ class PlanPrinter {
       document_.line(fmt::format("scalar {}: {} -> {}", param.name, to_text(param.dtype), slot(param.slot)));
     }
     for (const BufferDecl& buffer : plan_.buffers) {
-      document_.line(fmt::format("buffer {}: {}[{}]{} align {}", buffer.name, to_text(buffer.dtype), text(buffer.elements),
-                                 buffer.per_core ? " per core" : "", buffer.alignment));
+      document_.line(fmt::format("buffer {}: {}[{}]{} align {}", buffer.name, to_text(buffer.dtype),
+                                 text(buffer.elements), buffer.per_core ? " per core" : "", buffer.alignment));
     }
     steps(plan_.steps);
     return document_.text();
@@ -88,8 +89,9 @@ class PlanPrinter {
   void step(const Allocate& s) { document_.line("allocate " + buffer(s.buffer)); }
 
   void step(const Launch& s) {
-    std::string line = fmt::format("launch {} (kernel {}) blocks {} buffers [{}] scalars {}", s.name, s.kernel, text(s.blocks),
-                                   join(s.buffers, ", ", [this](int64_t id) { return buffer(id); }), list(s.scalars));
+    std::string line =
+        fmt::format("launch {} (kernel {}) blocks {} buffers [{}] scalars {}", s.name, s.kernel, text(s.blocks),
+                    join(s.buffers, ", ", [this](int64_t id) { return buffer(id); }), list(s.scalars));
     if (s.scratch_bytes != 0) line += fmt::format(" scratch {}", s.scratch_bytes);
     if (s.grain != 1) line += fmt::format(" grain {}", s.grain);
     document_.line(line);
@@ -105,15 +107,16 @@ class PlanPrinter {
       if (s.axes >> a & 1) axes.push_back(plan_.mesh_axes[a]);
     }
     if (s.kind == CollectiveKind::Permute) {
-      line += fmt::format(" [{}]", join(s.peers, ", ", [](const Peer& p) { return fmt::format("{} -> {}", p.source, p.destination); }));
+      line += fmt::format(
+          " [{}]", join(s.peers, ", ", [](const Peer& p) { return fmt::format("{} -> {}", p.source, p.destination); }));
     } else {
       line += fmt::format(" over ({})", join(axes, ", ", [](const std::string& a) { return a; }));
     }
     if (s.kind == CollectiveKind::Broadcast) line += " root " + text(s.root);
     if (s.kind != CollectiveKind::Barrier) {
-      line += fmt::format(" {} {}: {} + {} {} by {} -> {} + {} {} by {}", to_text(s.dtype), list(s.extents), buffer(s.src),
-                          text(s.src_offset), list(s.src_strides), text(s.member_stride_src), buffer(s.dst),
-                          text(s.dst_offset), list(s.dst_strides), text(s.member_stride_dst));
+      line += fmt::format(" {} {}: {} + {} {} by {} -> {} + {} {} by {}", to_text(s.dtype), list(s.extents),
+                          buffer(s.src), text(s.src_offset), list(s.src_strides), text(s.member_stride_src),
+                          buffer(s.dst), text(s.dst_offset), list(s.dst_strides), text(s.member_stride_dst));
     }
     document_.line(line);
   }

@@ -76,9 +76,7 @@ Cell run(const ScalarProgram& program, std::span<const int64_t> slots, Cell* sta
         top -= 2;
         if (top[-1].fault == Fault::None) top[-1] = top[-1].value != 0 ? top[0] : top[1];
         break;
-      default:
-        --top;
-        top[-1] = combine(instruction.op, top[-1], top[0]);
+      default: --top; top[-1] = combine(instruction.op, top[-1], top[0]);
     }
   }
   return stack[0];
@@ -121,7 +119,9 @@ TextPart apply_text(ScalarOp op, const TextPart* operands) {
 
 }  // namespace
 
-ScalarProgram ScalarProgram::slot(int64_t index) { return ScalarProgram(std::vector{ScalarInstruction{ScalarOp::Slot, index}}); }
+ScalarProgram ScalarProgram::slot(int64_t index) {
+  return ScalarProgram(std::vector{ScalarInstruction{ScalarOp::Slot, index}});
+}
 
 ScalarProgram ScalarProgram::unary(ScalarOp op, const ScalarProgram& operand) {
   HELVE_CHECK(operand_count(op) == 1, "not an operator of one value");

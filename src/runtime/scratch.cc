@@ -1,5 +1,6 @@
 // Scratch memory of threads: a stack of blocks, one for each depth of leases.
-// Kernels want private memory for every task; keeping it with the thread makes a lease free of allocation after the first.
+// Kernels want private memory for every task; keeping it with the thread makes a lease free of allocation after the
+// first.
 #include <algorithm>
 #include <new>
 #include <vector>

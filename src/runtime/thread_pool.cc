@@ -122,8 +122,8 @@ class Pool {
   }
 
  private:
-  // The state word: workers that joined (low half), whether the job is open, the job's number. Only the caller opens and
-  // closes; a worker joins an open job once and leaves when no chunk is left.
+  // The state word: workers that joined (low half), whether the job is open, the job's number. Only the caller opens
+  // and closes; a worker joins an open job once and leaves when no chunk is left.
   static constexpr uint64_t kJoined = 0xffff;
   static constexpr uint64_t kOpen = 1 << 16;
   static constexpr int kEpochShift = 17;
@@ -136,7 +136,8 @@ class Pool {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     stop_.store(false);
     try {
-      for (int worker = 1; worker < threads(); ++worker) workers_.emplace_back([this, worker, e = epoch_] { work(worker, e); });
+      for (int worker = 1; worker < threads(); ++worker)
+        workers_.emplace_back([this, worker, e = epoch_] { work(worker, e); });
     } catch (...) {
       pthread_sigmask(SIG_SETMASK, &before, nullptr);
       stop_workers();
@@ -304,8 +305,9 @@ int num_threads() { return pool().threads(); }
 
 void set_num_threads(int64_t count) {
   if (count < 1 || count > kThreadLimit) {
-    throw UserError(Code::ThreadCount, {},
-                    {{"origin", "set_num_threads"}, {"value", fmt::format("{}", count)}, {"limit", int64_t{kThreadLimit}}});
+    throw UserError(
+        Code::ThreadCount, {},
+        {{"origin", "set_num_threads"}, {"value", fmt::format("{}", count)}, {"limit", int64_t{kThreadLimit}}});
   }
   HELVE_CHECK(!inside_loop, "the number of threads is set inside a parallel loop");
   chosen_threads = static_cast<int>(count);

@@ -38,8 +38,8 @@ struct CollectiveRequest {
   InterruptPoll* poll = nullptr;
 };
 
-/// Every method returns when the destination is readable and the source reusable. UserError ReductionDType for a reduction
-/// of a dtype that has none. Concurrent calls are allowed.
+/// Every method returns when the destination is readable and the source reusable. UserError ReductionDType for a
+/// reduction of a dtype that has none. Concurrent calls are allowed.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -56,7 +56,8 @@ class Communicator {
   void run(CollectiveKind kind, const CollectiveRequest& request);
 };
 
-/// All cores are buffers of this process: a collective is copies and sums in memory, on the thread pool where they are large.
+/// All cores are buffers of this process: a collective is copies and sums in memory, on the thread pool where they are
+/// large.
 class HostCommunicator final : public Communicator {
  public:
   void all_gather(const CollectiveRequest& request) override;

@@ -1,5 +1,6 @@
 // The DLPack ABI, declared here with its standard names inside our namespace.
-// Tensors of every array library arrive and leave through it; own declarations keep the layout fixed and the header free.
+// Tensors of every array library arrive and leave through it; own declarations keep the layout fixed and the header
+// free.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +68,8 @@ struct DLDataType {
   bool operator==(const DLDataType&) const = default;
 };
 
-/// A view of memory. `strides` are in elements; null means compact row-major. The first element is at `data + byte_offset`.
+/// A view of memory. `strides` are in elements; null means compact row-major. The first element is at `data +
+/// byte_offset`.
 struct DLTensor {
   void* data;
   DLDevice device;

@@ -21,7 +21,8 @@ namespace helve::runtime {
 ///   scalars  the launch's scalars, then for each per-core buffer, in the order of `buffers`, the bytes between the
 ///            instances of consecutive cores
 ///   scratch  the launch's scratch_bytes of private memory, 4096-aligned; null for 0 bytes
-using KernelEntry = void (*)(void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte* scratch);
+using KernelEntry = void (*)(void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end,
+                             std::byte* scratch);
 
 struct TensorArgument {
   const DLTensor* tensor;

@@ -13,7 +13,8 @@ struct Interrupted : std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-/// Answers true when the call shall stop. An exception that it throws is kept, stops the call and is rethrown at its end.
+/// Answers true when the call shall stop. An exception that it throws is kept, stops the call and is rethrown at its
+/// end.
 using InterruptHook = std::function<bool()>;
 
 /// Polls a hook at most every 10 ms, from one thread. Whoever waits asks `requested` at least every 100 ms.

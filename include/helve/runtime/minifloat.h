@@ -8,8 +8,8 @@
 namespace helve::runtime {
 
 enum class Specials : uint8_t {
-  Ieee,       ///< the largest exponent holds infinities and NaN
-  OnlyNan,    ///< no infinity; the code with all bits set is NaN ("fn")
+  Ieee,     ///< the largest exponent holds infinities and NaN
+  OnlyNan,  ///< no infinity; the code with all bits set is NaN ("fn")
 };
 
 /// A sign, `E` exponent bits with bias 2^(E-1)-1 and `M` mantissa bits, in the low bits of a word.

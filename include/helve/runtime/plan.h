@@ -1,5 +1,6 @@
 // The host plan: what a call of a compiled function does, as plain data.
-// The runtime executes it without a compiler in the process; whatever builds it needs nothing of the runtime but this page.
+// The runtime executes it without a compiler in the process; whatever builds it needs nothing of the runtime but this
+// page.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ struct TensorParam {
   std::vector<ScalarProgram> strides;  ///< in elements, one a dimension; empty: compact row-major
   bool read = true;
   bool written = false;
-  int64_t alignment = 0;           ///< bytes, a power of two; 0: the element's own alignment
+  int64_t alignment = 0;                ///< bytes, a power of two; 0: the element's own alignment
   std::vector<int64_t> may_alias = {};  ///< parameters whose memory may overlap this one's; holds both ways
 };
 
@@ -40,7 +41,8 @@ struct ScalarParam {
 
 /// Memory that the plan allocates. A buffer id names tensor parameter `id` when id < params.size(), otherwise
 /// buffers[id - params.size()]. A per-core buffer has one instance for each core of the mesh, contiguous in row-major
-/// core order, each rounded up to kInstanceAlignment bytes; all other buffers and all parameters are shared by the cores.
+/// core order, each rounded up to kInstanceAlignment bytes; all other buffers and all parameters are shared by the
+/// cores.
 struct BufferDecl {
   std::string name;
   DLDataType dtype;
@@ -76,8 +78,9 @@ struct Peer {
   int64_t destination;
 };
 
-/// A collective over groups of cores: cores that differ only on `axes` (bit a: mesh axis a) form a group, members in row-major
-/// order. `box` is a strided box of elements at src_offset in src and at dst_offset in dst. With `me` and `k` members:
+/// A collective over groups of cores: cores that differ only on `axes` (bit a: mesh axis a) form a group, members in
+/// row-major order. `box` is a strided box of elements at src_offset in src and at dst_offset in dst. With `me` and `k`
+/// members:
 ///   AllGather      dst_me[k * member_stride_dst + box] = src_k[box]
 ///   Broadcast      dst_me[box] = src_root[box]
 ///   AllReduce      dst_me[box] = op over k of src_k[box]
@@ -85,9 +88,9 @@ struct Peer {
 ///   AllToAll       dst_me[k * member_stride_dst + box] = src_k[me * member_stride_src + box]
 ///   Permute        dst_d[box] = src_s[box] for each peer (s, d); a destination stands once; axes are ignored
 ///   Barrier        nothing moves
-/// src and dst may be the same buffer: all is read before anything is written. Reductions run in member order; float types
-/// below 32 bits accumulate in float32 and round once; max and min propagate NaN; integers wrap; for bool, sum and max are
-/// `or`, prod and min are `and`.
+/// src and dst may be the same buffer: all is read before anything is written. Reductions run in member order; float
+/// types below 32 bits accumulate in float32 and round once; max and min propagate NaN; integers wrap; for bool, sum
+/// and max are `or`, prod and min are `and`.
 struct Collective {
   CollectiveKind kind;
   uint64_t axes = 0;
@@ -128,11 +131,11 @@ struct Step {
 
 struct Plan {
   std::string name;
-  std::vector<int64_t> mesh;            ///< extents of the mesh; empty: one core
-  std::vector<std::string> mesh_axes;   ///< one name an extent
+  std::vector<int64_t> mesh;           ///< extents of the mesh; empty: one core
+  std::vector<std::string> mesh_axes;  ///< one name an extent
   std::vector<TensorParam> params;
   std::vector<ScalarParam> scalar_params;
-  std::vector<std::string> slots;       ///< one name a slot, for messages and text
+  std::vector<std::string> slots;  ///< one name a slot, for messages and text
   std::vector<BufferDecl> buffers;
   std::vector<Step> steps;
 };

@@ -1,5 +1,6 @@
 // Integer expressions of a host plan: postfix code over 64-bit slots.
-// Extents known only at the call decide sizes and launches; postfix keeps the plan plain data and needs no code generation.
+// Extents known only at the call decide sizes and launches; postfix keeps the plan plain data and needs no code
+// generation.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ namespace helve::runtime {
 
 /// Operators of a scalar program. Truth is 1 and 0; any non-zero value counts as true.
 enum class ScalarOp : uint8_t {
-  Const,     ///< pushes `value`
-  Slot,      ///< pushes slots[value]
+  Const,  ///< pushes `value`
+  Slot,   ///< pushes slots[value]
   Add,
   Sub,
   Mul,
@@ -24,8 +25,8 @@ enum class ScalarOp : uint8_t {
   Le,
   Eq,
   Ne,
-  And,     ///< the right side counts only where the left is true
-  Or,      ///< the right side counts only where the left is false
+  And,  ///< the right side counts only where the left is true
+  Or,   ///< the right side counts only where the left is false
   Not,
   Select,  ///< condition, then, else: only the chosen side counts
 };
@@ -47,7 +48,8 @@ struct ScalarProgram {
   static ScalarProgram slot(int64_t index);
   static ScalarProgram unary(ScalarOp op, const ScalarProgram& operand);
   static ScalarProgram binary(ScalarOp op, const ScalarProgram& left, const ScalarProgram& right);
-  static ScalarProgram select(const ScalarProgram& condition, const ScalarProgram& then, const ScalarProgram& otherwise);
+  static ScalarProgram select(const ScalarProgram& condition, const ScalarProgram& then,
+                              const ScalarProgram& otherwise);
 
   bool is_constant() const { return code.size() == 1 && code[0].op == ScalarOp::Const; }
   bool operator==(const ScalarProgram&) const = default;

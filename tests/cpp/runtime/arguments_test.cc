@@ -28,8 +28,8 @@ Plan plan_of_two() {
   return plan;
 }
 
-std::string error_of(const Plan& plan, const std::vector<TensorArgument>& tensors, const std::vector<ScalarArgument>& scalars = {},
-                     const CallOptions& options = {}) {
+std::string error_of(const Plan& plan, const std::vector<TensorArgument>& tensors,
+                     const std::vector<ScalarArgument>& scalars = {}, const CallOptions& options = {}) {
   try {
     Executor(plan, {}).call(tensors, scalars, options);
   } catch (const UserError& error) {
@@ -51,12 +51,13 @@ TEST(Arguments, Counts) {
             "error[HV0601]: 'f' takes 2 tensor arguments, 1 were given\nhelp: its tensor parameters are: A, B");
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}),
             "error[HV0602]: 'f' takes 1 scalar arguments, 0 were given\nhelp: its scalar parameters are: k");
-  EXPECT_EQ(error_of(Plan{}, {}, kOne), "error[HV0602]: '' takes 0 scalar arguments, 1 were given\nhelp: its scalar parameters are: none");
+  EXPECT_EQ(error_of(Plan{}, {}, kOne),
+            "error[HV0602]: '' takes 0 scalar arguments, 1 were given\nhelp: its scalar parameters are: none");
 }
 
 TEST(Arguments, TypeRankAndShape) {
-  HostTensor a(kFloat32, {4, 3}), b(kFloat32, {3, 6}), f64({kDLFloat, 64, 1}, {4, 3}), flat(kFloat32, {4}), wide(kFloat32, {5, 3}),
-      odd(kFloat32, {3, 5}), longer(kFloat32, {4, 8});
+  HostTensor a(kFloat32, {4, 3}), b(kFloat32, {3, 6}), f64({kDLFloat, 64, 1}, {4, 3}), flat(kFloat32, {4}),
+      wide(kFloat32, {5, 3}), odd(kFloat32, {3, 5}), longer(kFloat32, {4, 8});
   EXPECT_EQ(error_of(plan_of_two(), {f64.arg(), b.arg()}, kOne),
             "error[HV0603]: 'A' is float32, the argument is float64\nhelp: convert the argument to float32");
   EXPECT_EQ(error_of(plan_of_two(), {flat.arg(), b.arg()}, kOne),
@@ -66,11 +67,13 @@ TEST(Arguments, TypeRankAndShape) {
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), odd.arg()}, kOne),
             "error[HV0605]: dimension 1 of 'B' is 6, the argument's is 5\nhelp: pass a tensor of shape (3, 6)");
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), longer.arg()}, kOne),
-            "error[HV0606]: dimension 0 of 'B' is 'n', which 'A' set to 3; the argument's is 4\nhelp: pass arguments that agree on 'n'");
+            "error[HV0606]: dimension 0 of 'B' is 'n', which 'A' set to 3; the argument's is 4\nhelp: pass arguments "
+            "that agree on 'n'");
   Plan plan = plan_of_two();
   plan.scalar_params[0].slot = 0;
   EXPECT_EQ(error_of(plan, {a.arg(), b.arg()}, {int64_t{9}}),
-            "error[HV0606]: dimension 1 of 'A' is 'n', which 'k' set to 9; the argument's is 3\nhelp: pass arguments that agree on 'n'");
+            "error[HV0606]: dimension 1 of 'A' is 'n', which 'k' set to 9; the argument's is 3\nhelp: pass arguments "
+            "that agree on 'n'");
   int64_t negative[] = {4, -1};
   a.view().shape = negative;
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, kOne),
@@ -78,8 +81,8 @@ TEST(Arguments, TypeRankAndShape) {
 }
 
 TEST(Arguments, Strides) {
-  HostTensor b(kFloat32, {3, 6}), column(kFloat32, {4, 3}, {1, 4}), compact(kFloat32, {4, 3}, {3, 1}), one(kFloat32, {4, 1}, {1, 77}),
-      b1(kFloat32, {1, 2}, {-5, 1});
+  HostTensor b(kFloat32, {3, 6}), column(kFloat32, {4, 3}, {1, 4}), compact(kFloat32, {4, 3}, {3, 1}),
+      one(kFloat32, {4, 1}, {1, 77}), b1(kFloat32, {1, 2}, {-5, 1});
   EXPECT_EQ(error_of(plan_of_two(), {column.arg(), b.arg()}, kOne),
             "error[HV0608]: 'A' has strides (3, 1), the argument has (1, 4)\n"
             "help: pass a contiguous copy of the argument, or declare its strides on the parameter");
@@ -108,19 +111,23 @@ TEST(Arguments, DeviceAccessAndData) {
   HostTensor a(kFloat32, {4, 3}), b(kFloat32, {3, 6});
   a.view().device = {kDLCUDA, 1};
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, kOne),
-            "error[HV0609]: 'f' runs on the CPU, the argument of 'A' is on cuda:1\nhelp: copy the argument to the CPU, or compile for its device");
+            "error[HV0609]: 'f' runs on the CPU, the argument of 'A' is on cuda:1\nhelp: copy the argument to the CPU, "
+            "or compile for its device");
   a.view().device = {kDLCUDAHost, 0};
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, kOne), "accepted");
-  EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg(true)}, kOne),
-            "error[HV0610]: 'B' is written, the argument is read-only\nhelp: pass a writable tensor, for example a copy");
+  EXPECT_EQ(
+      error_of(plan_of_two(), {a.arg(), b.arg(true)}, kOne),
+      "error[HV0610]: 'B' is written, the argument is read-only\nhelp: pass a writable tensor, for example a copy");
   a.view().byte_offset = 2;
-  EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, kOne),
-            "error[HV0612]: the data of the argument of 'A' is not aligned to 4 bytes\nhelp: pass a copy of the argument");
+  EXPECT_EQ(
+      error_of(plan_of_two(), {a.arg(), b.arg()}, kOne),
+      "error[HV0612]: the data of the argument of 'A' is not aligned to 4 bytes\nhelp: pass a copy of the argument");
   Plan plan = plan_of_two();
   plan.params[0].alignment = 16;
   a.view().byte_offset = 4;
-  EXPECT_EQ(error_of(plan, {a.arg(), b.arg()}, kOne),
-            "error[HV0612]: the data of the argument of 'A' is not aligned to 16 bytes\nhelp: pass a copy of the argument");
+  EXPECT_EQ(
+      error_of(plan, {a.arg(), b.arg()}, kOne),
+      "error[HV0612]: the data of the argument of 'A' is not aligned to 16 bytes\nhelp: pass a copy of the argument");
   a.view().data = nullptr;
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, kOne),
             "error[HV0613]: the argument of 'A' has 12 elements and no data\nhelp: pass a tensor that owns memory");
@@ -170,15 +177,22 @@ TEST(Arguments, OverlapOfStridedTensorsIsExact) {
       for (int64_t i = 0; i < view.shape[0]; ++i) {
         for (int64_t j = 0; j < view.shape[1]; ++j) touched[t].insert(offset + i * strides[t][0] + j * strides[t][1]);
       }
-      plan.params.push_back({t == 0 ? "A" : "B", kFloat32, {P(view.shape[0]), P(view.shape[1])}, {strides[t][0], strides[t][1]},
-                             true, t == 1, 0, {}});
+      plan.params.push_back({t == 0 ? "A" : "B",
+                             kFloat32,
+                             {P(view.shape[0]), P(view.shape[1])},
+                             {strides[t][0], strides[t][1]},
+                             true,
+                             t == 1,
+                             0,
+                             {}});
     }
     bool meet = false;
     for (int64_t e : touched[0]) meet = meet || touched[1].count(e) != 0;
     const bool accepted = error_of(plan, {tensors[0].arg(), tensors[1].arg()}) == "accepted";
     ASSERT_EQ(accepted, !meet) << round;
     met += meet;
-    apart_in_one_range += !meet && *touched[0].begin() <= *touched[1].rbegin() && *touched[1].begin() <= *touched[0].rbegin();
+    apart_in_one_range +=
+        !meet && *touched[0].begin() <= *touched[1].rbegin() && *touched[1].begin() <= *touched[0].rbegin();
   }
   EXPECT_GT(met, 100);
   EXPECT_GT(apart_in_one_range, 100);
@@ -191,7 +205,8 @@ TEST(Arguments, HalvesOfAMatrixDoNotOverlap) {
   right.view().byte_offset = 32 * 4;
   Plan plan;
   plan.name = "h";
-  for (const char* name : {"L", "R"}) plan.params.push_back({name, kFloat32, {P(1000), P(32)}, {64, 1}, true, true, 0, {}});
+  for (const char* name : {"L", "R"})
+    plan.params.push_back({name, kFloat32, {P(1000), P(32)}, {64, 1}, true, true, 0, {}});
   EXPECT_EQ(error_of(plan, {left.arg(), right.arg()}), "accepted");
   right.view().byte_offset = 31 * 4;
   EXPECT_NE(error_of(plan, {left.arg(), right.arg()}), "accepted");
@@ -251,7 +266,8 @@ TEST(Arguments, BufferSizes) {
   EXPECT_EQ(error_of(plan, {}, {int64_t{1}}),
             "error[HV0622]: buffer 'tmp' would have -2 elements\nhelp: pass arguments for which 'n - 3' is 0 or more");
   EXPECT_EQ(error_of(plan, {}, {(int64_t{1} << 60) - 1 + 3}),
-            "error[HV0623]: buffer 'tmp' of 4611686018427387900 bytes cannot be allocated\nhelp: pass smaller tensors, or free memory");
+            "error[HV0623]: buffer 'tmp' of 4611686018427387900 bytes cannot be allocated\nhelp: pass smaller tensors, "
+            "or free memory");
   EXPECT_EQ(error_of(plan, {}, {std::numeric_limits<int64_t>::max()}),
             "error[HV0623]: buffer 'tmp' of more than 4611686018427387904 bytes cannot be allocated\n"
             "help: pass smaller tensors, or free memory");
@@ -260,7 +276,8 @@ TEST(Arguments, BufferSizes) {
 TEST(Arguments, FaultsStandAtTheCall) {
   const CallOptions options{nullptr, {intern_file("call.py"), 7, 3, 7, 9}};
   EXPECT_EQ(error_of(plan_of_two(), {}, {}, options),
-            "error[HV0601]: 'f' takes 2 tensor arguments, 0 were given\n  --> call.py:7:3\nhelp: its tensor parameters are: A, B");
+            "error[HV0601]: 'f' takes 2 tensor arguments, 0 were given\n  --> call.py:7:3\nhelp: its tensor parameters "
+            "are: A, B");
 }
 
 }  // namespace

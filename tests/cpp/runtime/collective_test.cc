@@ -112,13 +112,16 @@ struct Memory {
   int64_t cores, elements, bytes, stride;
   std::vector<std::byte> data;
 
-  Memory(int64_t c, int64_t e, int64_t b) : cores(c), elements(e), bytes(b), stride((e * b + 63) / 64 * 64), data(c * stride + 64) {}
+  Memory(int64_t c, int64_t e, int64_t b)
+      : cores(c), elements(e), bytes(b), stride((e * b + 63) / 64 * 64), data(c * stride + 64) {}
   uint64_t get(int64_t core, int64_t i) const {
     uint64_t bits = 0;
     std::memcpy(&bits, data.data() + core * stride + i * bytes, bytes);
     return bits;
   }
-  void set(int64_t core, int64_t i, uint64_t bits) { std::memcpy(data.data() + core * stride + i * bytes, &bits, bytes); }
+  void set(int64_t core, int64_t i, uint64_t bits) {
+    std::memcpy(data.data() + core * stride + i * bytes, &bits, bytes);
+  }
 };
 
 Index coordinates(const Index& mesh, int64_t core) {
@@ -274,7 +277,8 @@ void all_cases(const Index& mesh, const Dtype& dtype, const Box& box, const std:
     Case c{Kind::AllGather, mesh, axes, box.extents, box.src_strides, box.dst_strides, 3, 2, reach, reach, members - 1};
     for (Kind kind : {Kind::AllGather, Kind::Broadcast, Kind::AllToAll}) {
       c.kind = kind;
-      expect_like_oracle(c, dtype, elements, label + " " + std::string(name_of(kind)) + " axes " + std::to_string(axes));
+      expect_like_oracle(c, dtype, elements,
+                         label + " " + std::string(name_of(kind)) + " axes " + std::to_string(axes));
     }
     for (Kind kind : {Kind::AllReduce, Kind::ReduceScatter}) {
       c.kind = kind;
@@ -282,7 +286,8 @@ void all_cases(const Index& mesh, const Dtype& dtype, const Box& box, const std:
         c.op = op;
         for (int64_t dst_offset : {2, 3}) {  // 3: exactly in place where src and dst are one buffer
           c.dst_offset = dst_offset;
-          expect_like_oracle(c, dtype, elements, label + " " + std::string(name_of(kind)) + " " + std::string(name_of(op)));
+          expect_like_oracle(c, dtype, elements,
+                             label + " " + std::string(name_of(kind)) + " " + std::string(name_of(op)));
         }
       }
     }
@@ -369,7 +374,8 @@ TEST(Collective, SixteenByteElementsMove) {
   for (int64_t core : {0, 1}) {
     for (int64_t k : {0, 1}) {
       for (int64_t i = 0; i < 3; ++i) {
-        EXPECT_EQ(0, std::memcmp(dst.data.data() + core * dst.stride + (2 * i + k) * 16, src.data.data() + k * src.stride + i * 16, 16));
+        EXPECT_EQ(0, std::memcmp(dst.data.data() + core * dst.stride + (2 * i + k) * 16,
+                                 src.data.data() + k * src.stride + i * 16, 16));
       }
     }
   }
@@ -381,8 +387,9 @@ TEST(Collective, ReductionsWithoutADtypeAreErrors) {
     run({Kind::AllReduce, {1}, 1, {1}, {1}, {1}}, {{kDLComplex, 128, 1}, nullptr, nullptr}, memory, memory);
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(), "error[HV0624]: collectives cannot reduce complex128 by sum\n"
-                               "help: reduce in float32 and cast the result");
+    EXPECT_STREQ(error.what(),
+                 "error[HV0624]: collectives cannot reduce complex128 by sum\n"
+                 "help: reduce in float32 and cast the result");
   }
 }
 

@@ -25,7 +25,8 @@ void add_kernel(void* const* buffers, const int64_t* scalars, int64_t begin, int
   for (int64_t i = begin; i < end; ++i) out[i] = in[i] + static_cast<float>(scalars[0]);
 }
 
-/// Writes to core c's instance of the per-core buffer 0 the value c + 1, `scalars[0]` times; scalars[1] is the instance stride.
+/// Writes to core c's instance of the per-core buffer 0 the value c + 1, `scalars[0]` times; scalars[1] is the instance
+/// stride.
 void seed_kernel(void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte*) {
   for (int64_t core = begin; core < end; ++core) {
     auto* mine = reinterpret_cast<float*>(static_cast<std::byte*>(buffers[0]) + core * scalars[1]);
@@ -63,7 +64,8 @@ Plan add_plan(int64_t grain = 1) {
   Plan plan;
   plan.name = "add";
   plan.slots = {"n", "k"};
-  plan.params = {{"x", kFloat32, {BindSlot{0}}, {}, true, false, 0, {}}, {"y", kFloat32, {BindSlot{0}}, {}, false, true, 0, {}}};
+  plan.params = {{"x", kFloat32, {BindSlot{0}}, {}, true, false, 0, {}},
+                 {"y", kFloat32, {BindSlot{0}}, {}, false, true, 0, {}}};
   plan.scalar_params = {{"k", {kDLInt, 64, 1}, 1}};
   plan.steps = {{Launch{0, "add", P::slot(0), {0, 1}, {P::slot(1)}, 0, grain}}};
   return plan;
@@ -113,7 +115,8 @@ TEST(Executor, PerCoreBuffersAndCollectives) {
             float expected = 0;
             for (int64_t r2 = 0; r2 < mesh[0]; ++r2) {
               for (int64_t c2 = 0; c2 < mesh[1]; ++c2) {
-                if ((r == r2 || (axes & 1)) && (c == c2 || (axes & 2))) expected += static_cast<float>(r2 * mesh[1] + c2 + 1);
+                if ((r == r2 || (axes & 1)) && (c == c2 || (axes & 2)))
+                  expected += static_cast<float>(r2 * mesh[1] + c2 + 1);
               }
             }
             for (int64_t i = 0; i < width; ++i) ASSERT_EQ(out.floats()[(r * mesh[1] + c) * width + i], expected);
@@ -132,7 +135,9 @@ TEST(Executor, LoopsAndBranches) {
   const Step add{Launch{0, "add", P::slot(1), {0, 0}, {P::slot(0)}}};
   const Step add_hundred{Launch{0, "add", P::slot(1), {0, 0}, {100}}};
   const P odd = P::binary(ScalarOp::FloorMod, P::slot(0), 2);
-  plan.steps = {{Loop{0, 2, 4, {{Branch{odd, {add}, {add_hundred}}}}}}, {Loop{0, 0, -3, {add_hundred}}}, {Loop{0, 0, 0, {add_hundred}}}};
+  plan.steps = {{Loop{0, 2, 4, {{Branch{odd, {add}, {add_hundred}}}}}},
+                {Loop{0, 0, -3, {add_hundred}}},
+                {Loop{0, 0, 0, {add_hundred}}}};
   HostTensor y(kFloat32, {3});
   Executor(plan, {add_kernel}).call(std::vector{y.arg()});
   for (float v : y.floats()) EXPECT_EQ(v, 100 + 3 + 100 + 5);
@@ -218,11 +223,14 @@ TEST(Executor, UnsoundPlansAreInternalErrors) {
     return plan;
   };
   EXPECT_THROW(Executor(mesh_plan({2, 2}, 2), {seed_kernel}), InternalError);
-  EXPECT_THROW(Executor(broken([](Plan& p) { p.steps[0] = {Allocate{0}}; }), {seed_kernel, collect_kernel}), InternalError);
-  EXPECT_THROW(Executor(broken([](Plan& p) { std::get<Launch>(p.steps[1].node).buffers = {2}; }), {seed_kernel, collect_kernel}),
+  EXPECT_THROW(Executor(broken([](Plan& p) { p.steps[0] = {Allocate{0}}; }), {seed_kernel, collect_kernel}),
                InternalError);
-  EXPECT_THROW(Executor(broken([](Plan& p) { std::get<Collective>(p.steps[2].node).axes = 4; }), {seed_kernel, collect_kernel}),
-               InternalError);
+  EXPECT_THROW(
+      Executor(broken([](Plan& p) { std::get<Launch>(p.steps[1].node).buffers = {2}; }), {seed_kernel, collect_kernel}),
+      InternalError);
+  EXPECT_THROW(
+      Executor(broken([](Plan& p) { std::get<Collective>(p.steps[2].node).axes = 4; }), {seed_kernel, collect_kernel}),
+      InternalError);
   EXPECT_THROW(Executor(broken([](Plan& p) { std::get<Collective>(p.steps[2].node).peers = {{0, 1}, {2, 1}}; }),
                         {seed_kernel, collect_kernel}),
                InternalError);
@@ -230,7 +238,8 @@ TEST(Executor, UnsoundPlansAreInternalErrors) {
   HostTensor out(kFloat32, {4, 3});
   const Executor early(broken([](Plan& p) { p.steps.erase(p.steps.begin()); }), {seed_kernel, collect_kernel});
   EXPECT_THROW(early.call(std::vector{out.arg()}), InternalError);
-  const Executor outside(broken([](Plan& p) { std::get<Collective>(p.steps[2].node).src_offset = 1; }), {seed_kernel, collect_kernel});
+  const Executor outside(broken([](Plan& p) { std::get<Collective>(p.steps[2].node).src_offset = 1; }),
+                         {seed_kernel, collect_kernel});
   EXPECT_THROW(outside.call(std::vector{out.arg()}), InternalError);
 }
 

@@ -23,8 +23,13 @@ class HostTensor {
     }
     bytes_ = std::max(elements, reach) * element_bytes(dtype);
     memory_.resize(static_cast<size_t>(bytes_) / sizeof(Line) + 1);
-    view_ = {memory_.data(), {kDLCPU, 0}, static_cast<int32_t>(shape_.size()), dtype, shape_.data(),
-             strides_.empty() ? nullptr : strides_.data(), 0};
+    view_ = {memory_.data(),
+             {kDLCPU, 0},
+             static_cast<int32_t>(shape_.size()),
+             dtype,
+             shape_.data(),
+             strides_.empty() ? nullptr : strides_.data(),
+             0};
   }
   HostTensor(const HostTensor&) = delete;
 

@@ -77,8 +77,8 @@ TEST(ScalarProgram, OverflowAndZeroDivisorAreErrors) {
             "error[HV0620]: '(M + 1) * $1' does not fit 64 bits\nhelp: pass tensors with smaller extents");
   EXPECT_EQ(fault(P::binary(ScalarOp::FloorDiv, 6, P::slot(0)), {0}, &names),
             "error[HV0621]: '6 // M' divides by zero\nhelp: pass arguments that keep its divisor from 0");
-  for (const P& program : {P::binary(ScalarOp::Add, kMax, 1), P::binary(ScalarOp::Sub, kMin, 1), P::binary(ScalarOp::Mul, kMax, 2),
-                           P::binary(ScalarOp::FloorDiv, kMin, -1)}) {
+  for (const P& program : {P::binary(ScalarOp::Add, kMax, 1), P::binary(ScalarOp::Sub, kMin, 1),
+                           P::binary(ScalarOp::Mul, kMax, 2), P::binary(ScalarOp::FloorDiv, kMin, -1)}) {
     EXPECT_NE(fault(program).find("HV0620"), std::string::npos) << to_text(program);
   }
   EXPECT_NE(fault(P::binary(ScalarOp::FloorMod, 1, 0)).find("HV0621"), std::string::npos);
@@ -98,7 +98,8 @@ TEST(ScalarProgram, OnlyTheChosenSideCanFail) {
 
 TEST(ScalarProgram, Text) {
   EXPECT_EQ(to_text(P::binary(ScalarOp::Min, P::slot(0), P::binary(ScalarOp::Sub, 4, -1))), "min($0, 4 - (-1))");
-  EXPECT_EQ(to_text(P::select(P::unary(ScalarOp::Not, P::binary(ScalarOp::Lt, 1, 2)), 3, 4)), "select(not (1 < 2), 3, 4)");
+  EXPECT_EQ(to_text(P::select(P::unary(ScalarOp::Not, P::binary(ScalarOp::Lt, 1, 2)), 3, 4)),
+            "select(not (1 < 2), 3, 4)");
 }
 
 TEST(ScalarProgram, UnsoundCodeIsAnInternalError) {

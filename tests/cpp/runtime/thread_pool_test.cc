@@ -167,10 +167,13 @@ TEST(ThreadPool, InterruptibleLoopsCoverEveryItemOnce) {
         InterruptPoll poll(&hook);
         std::vector<std::atomic<int>> hits(static_cast<size_t>(count));
         std::atomic<int> small{0};
-        parallel_for(count, grain, [&](int64_t begin, int64_t end, int) {
-          if (end - begin < grain && end != count) ++small;
-          for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)];
-        }, &poll);
+        parallel_for(
+            count, grain,
+            [&](int64_t begin, int64_t end, int) {
+              if (end - begin < grain && end != count) ++small;
+              for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)];
+            },
+            &poll);
         EXPECT_EQ(small, 0);
         for (auto& hit : hits) ASSERT_EQ(hit, 1) << count << " " << grain;
       }
