@@ -24,6 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kSpin{50};
+constexpr std::chrono::microseconds kBusySpin{5};
 constexpr std::chrono::milliseconds kPollWait{50};
 constexpr std::chrono::milliseconds kSlice{1};
 constexpr int64_t kChunksPerThread = 8;
@@ -42,19 +43,22 @@ void relax() {
 #endif
 }
 
-/// Spins until `done()` or for kSpin; whether done.
+/// Spins until `done()` or for kSpin; whether done. After the first microseconds it lets others have the CPU: the thread
+/// that it waits for may want this very one.
 template <class Done>
 bool spin(bool allowed, Done&& done) {
   if (done()) return true;
   if (!allowed) return false;
-  const auto end = Clock::now() + kSpin;
-  do {
+  const auto start = Clock::now();
+  while (true) {
     for (int i = 0; i < 16; ++i) {
       if (done()) return true;
       relax();
     }
-  } while (Clock::now() < end);
-  return false;
+    const auto elapsed = Clock::now() - start;
+    if (elapsed > kSpin) return false;
+    if (elapsed > kBusySpin) std::this_thread::yield();
+  }
 }
 
 struct Job {

@@ -268,7 +268,7 @@ TEST(ThreadPool, TheEnvironmentDecidesTheNumberAtStart) {
       default_thread_count();
       ADD_FAILURE() << bad;
     } catch (const UserError& error) {
-      EXPECT_EQ(error.what(), "error[HV0630]: HELVE_NUM_THREADS asks for '" + bad +
+      EXPECT_EQ(error.what(), "error[HV0640]: HELVE_NUM_THREADS asks for '" + bad +
                                   "' threads\nhelp: give a whole number from 1 to 1024");
     }
   }
@@ -283,7 +283,7 @@ TEST(ThreadPool, BadNumbersAreErrors) {
       set_num_threads(bad);
       FAIL() << bad;
     } catch (const UserError& error) {
-      EXPECT_EQ(error.what(), "error[HV0630]: set_num_threads asks for '" + std::to_string(bad) +
+      EXPECT_EQ(error.what(), "error[HV0640]: set_num_threads asks for '" + std::to_string(bad) +
                                   "' threads\nhelp: give a whole number from 1 to 1024");
     }
   }
