@@ -1,0 +1,75 @@
+// Collectives between the cores of a mesh, behind one interface.
+// A plan says what moves; whether the cores are parts of this process, processes or GPUs is the communicator's matter.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "helve/runtime/interrupt.h"
+#include "helve/runtime/plan.h"
+
+namespace helve::runtime {
+
+/// A buffer of every core: core c's instance begins at base + c * stride bytes; a stride of 0 means shared.
+struct CoreBuffer {
+  std::byte* base = nullptr;
+  int64_t stride = 0;
+};
+
+/// A collective with every scalar evaluated; the meaning of the fields is that of Collective in plan.h.
+/// Offsets and strides are in elements of `dtype`. The spans are borrowed for the call.
+struct CollectiveRequest {
+  std::span<const int64_t> mesh;
+  uint64_t axes = 0;
+  DLDataType dtype{kDLFloat, 32, 1};
+  ReduceOp op = ReduceOp::Sum;
+  CoreBuffer src;
+  CoreBuffer dst;
+  int64_t src_offset = 0;
+  int64_t dst_offset = 0;
+  std::span<const int64_t> extents;
+  std::span<const int64_t> src_strides;
+  std::span<const int64_t> dst_strides;
+  int64_t member_stride_src = 0;
+  int64_t member_stride_dst = 0;
+  int64_t root = 0;
+  std::span<const Peer> peers;
+  InterruptPoll* poll = nullptr;
+};
+
+/// Every method returns when the destination is readable and the source reusable. UserError ReductionDType for a
+/// reduction of a dtype that has none. Concurrent calls are allowed.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual void all_gather(const CollectiveRequest& request) = 0;
+  virtual void broadcast(const CollectiveRequest& request) = 0;
+  virtual void all_reduce(const CollectiveRequest& request) = 0;
+  virtual void reduce_scatter(const CollectiveRequest& request) = 0;
+  virtual void all_to_all(const CollectiveRequest& request) = 0;
+  virtual void permute(const CollectiveRequest& request) = 0;
+  virtual void barrier(const CollectiveRequest& request) = 0;
+
+  /// The method for `kind`.
+  void run(CollectiveKind kind, const CollectiveRequest& request);
+};
+
+/// All cores are buffers of this process: a collective is copies and sums in memory, on the thread pool where they are
+/// large.
+class HostCommunicator final : public Communicator {
+ public:
+  void all_gather(const CollectiveRequest& request) override;
+  void broadcast(const CollectiveRequest& request) override;
+  void all_reduce(const CollectiveRequest& request) override;
+  void reduce_scatter(const CollectiveRequest& request) override;
+  void all_to_all(const CollectiveRequest& request) override;
+  void permute(const CollectiveRequest& request) override;
+  void barrier(const CollectiveRequest& request) override;
+};
+
+/// Number of members of each group over `axes`.
+int64_t group_size(std::span<const int64_t> mesh, uint64_t axes);
+
+}  // namespace helve::runtime

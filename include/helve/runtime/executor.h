@@ -1,0 +1,63 @@
+// Runs plans: checks a call's arguments, then allocates, launches, communicates, loops and branches.
+// One executor serves any number of threads; what a call allocates is kept for the next call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "helve/runtime/communicator.h"
+#include "helve/runtime/interrupt.h"
+#include "helve/runtime/plan.h"
+#include "helve/support/span.h"
+
+namespace helve::runtime {
+
+/// A compiled kernel: runs blocks [begin, end) of a launch. It does not throw.
+///   buffers  one address for each buffer of the launch; of a per-core buffer that of core 0's instance
+///   scalars  the launch's scalars, then for each per-core buffer, in the order of `buffers`, the bytes between the
+///            instances of consecutive cores
+///   scratch  the launch's scratch_bytes of private memory, 4096-aligned; null for 0 bytes
+using KernelEntry = void (*)(void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end,
+                             std::byte* scratch);
+
+struct TensorArgument {
+  const DLTensor* tensor;
+  bool read_only = false;  ///< DLPACK_FLAG_BITMASK_READ_ONLY of the exporter
+};
+
+/// An integer (or bool as 0 and 1) or a real number. Integers are accepted for float parameters, not the reverse.
+using ScalarArgument = std::variant<int64_t, double>;
+
+struct CallOptions {
+  const InterruptHook* interrupt = nullptr;  ///< polled between steps and in waits, on the calling thread
+  Span span;                                 ///< of the call; faults of arguments are reported there
+};
+
+class Executor {
+ public:
+  /// `communicator` null: the host's. InternalError for an unsound plan.
+  Executor(Plan plan, std::vector<KernelEntry> kernels, std::shared_ptr<Communicator> communicator = nullptr);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  /// Runs the plan and returns when it is done. Arguments in parameter order, borrowed for the call.
+  /// UserError 601-624 for arguments that do not fit or what follows from them; Interrupted, or what the hook threw.
+  void call(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars = {},
+            const CallOptions& options = {}) const;
+
+  const Plan& plan() const;
+
+  /// Frees the memory kept from earlier calls, that of running calls aside.
+  void release_memory() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace helve::runtime

@@ -1,0 +1,155 @@
+// The host plan: what a call of a compiled function does, as plain data.
+// The runtime executes it without a compiler in the process; whatever builds it needs nothing of the runtime but this
+// page.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "helve/runtime/dlpack.h"
+#include "helve/runtime/scalar_program.h"
+
+namespace helve::runtime {
+
+/// A dynamic extent: the argument's extent becomes the value of the slot. Where several dimensions bind one slot
+/// (or a slot holds a scalar argument), all must agree.
+struct BindSlot {
+  int64_t slot;
+};
+
+using Extent = std::variant<ScalarProgram, BindSlot>;
+
+struct TensorParam {
+  std::string name;
+  DLDataType dtype;
+  std::vector<Extent> dims;            ///< as many as the rank
+  std::vector<ScalarProgram> strides;  ///< in elements, one a dimension; empty: compact row-major
+  bool read = true;
+  bool written = false;
+  int64_t alignment = 0;                ///< bytes, a power of two; 0: the element's own alignment
+  std::vector<int64_t> may_alias = {};  ///< parameters whose memory may overlap this one's; holds both ways
+};
+
+/// The slot gets an integer as its value, a bool as 0 or 1, a float as the bits of its dtype, zero-extended.
+struct ScalarParam {
+  std::string name;
+  DLDataType dtype;
+  int64_t slot;
+};
+
+/// Memory that the plan allocates. A buffer id names tensor parameter `id` when id < params.size(), otherwise
+/// buffers[id - params.size()]. A per-core buffer has one instance for each core of the mesh, contiguous in row-major
+/// core order, each rounded up to kInstanceAlignment bytes; all other buffers and all parameters are shared by the
+/// cores.
+struct BufferDecl {
+  std::string name;
+  DLDataType dtype;
+  ScalarProgram elements;  ///< of one instance
+  bool per_core = false;
+  int64_t alignment = 64;  ///< bytes of the first instance, a power of two
+};
+
+constexpr int64_t kInstanceAlignment = 64;
+
+/// Makes a buffer usable until the end of the call; its contents are undefined. A second Allocate may move it.
+struct Allocate {
+  int64_t buffer;  ///< a buffer id, not of a parameter
+};
+
+/// Runs blocks [0, blocks) of a kernel in any order; see KernelEntry for what the kernel is given.
+struct Launch {
+  int64_t kernel;  ///< index of the entry point
+  std::string name;
+  ScalarProgram blocks;
+  std::vector<int64_t> buffers;
+  std::vector<ScalarProgram> scalars = {};
+  int64_t scratch_bytes = 0;  ///< private memory of each worker, 4096-aligned, contents undefined
+  int64_t grain = 1;          ///< fewest blocks worth a task of their own
+};
+
+enum class CollectiveKind : uint8_t { AllGather, Broadcast, AllReduce, ReduceScatter, AllToAll, Permute, Barrier };
+enum class ReduceOp : uint8_t { Sum, Prod, Max, Min };
+
+/// One transfer of a Permute, in row-major core numbers.
+struct Peer {
+  int64_t source;
+  int64_t destination;
+};
+
+/// A collective over groups of cores: cores that differ only on `axes` (bit a: mesh axis a) form a group, members in
+/// row-major order. `box` is a strided box of elements at src_offset in src and at dst_offset in dst. With `me` and `k`
+/// members:
+///   AllGather      dst_me[k * member_stride_dst + box] = src_k[box]
+///   Broadcast      dst_me[box] = src_root[box]
+///   AllReduce      dst_me[box] = op over k of src_k[box]
+///   ReduceScatter  dst_me[box] = op over k of src_k[me * member_stride_src + box]
+///   AllToAll       dst_me[k * member_stride_dst + box] = src_k[me * member_stride_src + box]
+///   Permute        dst_d[box] = src_s[box] for each peer (s, d); a destination stands once; axes are ignored
+///   Barrier        nothing moves
+/// src and dst may be the same buffer: all is read before anything is written. Reductions run in member order; float
+/// types below 32 bits accumulate in float32 and round once; max and min propagate NaN; integers wrap; for bool, sum
+/// and max are `or`, prod and min are `and`.
+struct Collective {
+  CollectiveKind kind;
+  uint64_t axes = 0;
+  int64_t src = 0;  ///< buffer id
+  int64_t dst = 0;  ///< buffer id
+  ScalarProgram src_offset;
+  ScalarProgram dst_offset;
+  std::vector<ScalarProgram> extents;
+  std::vector<ScalarProgram> src_strides;  ///< elements, one an extent
+  std::vector<ScalarProgram> dst_strides;
+  ScalarProgram member_stride_src;  ///< elements
+  ScalarProgram member_stride_dst;
+  ReduceOp op = ReduceOp::Sum;
+  DLDataType dtype{kDLFloat, 32, 1};
+  ScalarProgram root;       ///< Broadcast: member of each group
+  std::vector<Peer> peers;  ///< Permute
+};
+
+struct Step;
+
+/// Runs `body` with the slot = begin, begin + 1, ..., begin + extent - 1; an extent of 0 or less runs nothing.
+struct Loop {
+  int64_t slot;
+  ScalarProgram begin;
+  ScalarProgram extent;
+  std::vector<Step> body;
+};
+
+struct Branch {
+  ScalarProgram condition;
+  std::vector<Step> then_steps;
+  std::vector<Step> else_steps;
+};
+
+struct Step {
+  std::variant<Allocate, Launch, Collective, Loop, Branch> node;
+};
+
+struct Plan {
+  std::string name;
+  std::vector<int64_t> mesh;           ///< extents of the mesh; empty: one core
+  std::vector<std::string> mesh_axes;  ///< one name an extent
+  std::vector<TensorParam> params;
+  std::vector<ScalarParam> scalar_params;
+  std::vector<std::string> slots;  ///< one name a slot, for messages and text
+  std::vector<BufferDecl> buffers;
+  std::vector<Step> steps;
+};
+
+/// Number of cores of the plan's mesh, 1 without one.
+int64_t core_count(const Plan& plan);
+
+/// InternalError unless every id, slot, axis and program of the plan is sound and kernels are in [0, kernel_count).
+void verify(const Plan& plan, int64_t kernel_count);
+
+/// The plan for people, one step a line.
+std::string to_text(const Plan& plan);
+
+std::string_view name_of(CollectiveKind kind);  ///< "all_gather"
+std::string_view name_of(ReduceOp op);          ///< "sum"
+
+}  // namespace helve::runtime

@@ -1,0 +1,317 @@
+// The checks of a call.
+// The straight path compares numbers only; every text is made where a check has already failed.
+#include "arguments.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "helve/runtime/minifloat.h"
+#include "helve/support/diagnostic.h"
+#include "helve/support/text.h"
+
+namespace helve::runtime {
+
+namespace {
+
+std::string shape_text(std::span<const int64_t> extents) {
+  std::string body = join(extents, ", ", [](int64_t e) { return fmt::format("{}", e); });
+  return extents.size() == 1 ? fmt::format("({},)", body) : fmt::format("({})", body);
+}
+
+std::string names_text(const auto& params) {
+  return params.empty() ? "none" : join(params, ", ", [](const auto& p) { return p.name; });
+}
+
+class Binder {
+ public:
+  Binder(const Plan& plan, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
+         Frame& frame)
+      : plan_(plan), tensors_(tensors), scalars_(scalars), frame_(frame) {}
+
+  void run() {
+    check_counts();
+    std::fill(frame_.setters.begin(), frame_.setters.end(), 0);
+    for (size_t s = 0; s < scalars_.size(); ++s) bind_scalar(s);
+    for (size_t p = 0; p < tensors_.size(); ++p) bind_extents(p);
+    for (size_t p = 0; p < tensors_.size(); ++p) check_tensor(p);
+    check_overlap();
+  }
+
+ private:
+  const TensorParam& param(size_t p) const { return plan_.params[p]; }
+  const DLTensor& tensor(size_t p) const { return *tensors_[p].tensor; }
+  std::span<const int64_t> shape(size_t p) const { return {tensor(p).shape, static_cast<size_t>(tensor(p).ndim)}; }
+  int64_t value(const ScalarProgram& program) const { return evaluate(program, frame_.slots, &plan_.slots); }
+
+  void check_counts() const {
+    if (tensors_.size() != plan_.params.size()) {
+      throw UserError(Code::ArgumentCount, {},
+                      {{"kernel", plan_.name},
+                       {"expected", static_cast<int64_t>(plan_.params.size())},
+                       {"given", static_cast<int64_t>(tensors_.size())},
+                       {"parameters", names_text(plan_.params)}});
+    }
+    if (scalars_.size() != plan_.scalar_params.size()) {
+      throw UserError(Code::ScalarArgumentCount, {},
+                      {{"kernel", plan_.name},
+                       {"expected", static_cast<int64_t>(plan_.scalar_params.size())},
+                       {"given", static_cast<int64_t>(scalars_.size())},
+                       {"parameters", names_text(plan_.scalar_params)}});
+    }
+  }
+
+  void bind_scalar(size_t s);
+
+  /// dtype, rank, device, signs, and the slots that the extents set.
+  void bind_extents(size_t p) {
+    const TensorParam& expected = param(p);
+    HELVE_CHECK(tensors_[p].tensor != nullptr, "a call with a null tensor");
+    const DLTensor& given = tensor(p);
+    if (given.dtype != expected.dtype) {
+      throw UserError(
+          Code::ArgumentDType, {},
+          {{"parameter", expected.name}, {"expected", to_text(expected.dtype)}, {"given", to_text(given.dtype)}});
+    }
+    if (given.ndim != static_cast<int64_t>(expected.dims.size())) {
+      throw UserError(Code::ArgumentRank, {},
+                      {{"parameter", expected.name},
+                       {"expected", static_cast<int64_t>(expected.dims.size())},
+                       {"given", int64_t{given.ndim}}});
+    }
+    if (!is_host_memory(given.device)) {
+      throw UserError(Code::ArgumentDevice, {},
+                      {{"kernel", plan_.name}, {"parameter", expected.name}, {"given", to_text(given.device)}});
+    }
+    for (size_t d = 0; d < expected.dims.size(); ++d) {
+      const int64_t extent = given.shape[d];
+      if (extent < 0) {
+        throw UserError(Code::NegativeArgumentExtent, {},
+                        {{"dim", static_cast<int64_t>(d)}, {"parameter", expected.name}, {"given", extent}});
+      }
+      if (const auto* bind = std::get_if<BindSlot>(&expected.dims[d])) bind_slot(p, d, bind->slot, extent);
+    }
+  }
+
+  void bind_slot(size_t p, size_t d, int64_t slot, int64_t extent) {
+    int32_t& setter = frame_.setters[static_cast<size_t>(slot)];
+    int64_t& bound = frame_.slots[static_cast<size_t>(slot)];
+    if (setter == 0) {
+      setter = static_cast<int32_t>(p) + 1;
+      bound = extent;
+    } else if (bound != extent) {
+      const std::string& origin = setter > 0 ? param(static_cast<size_t>(setter - 1)).name
+                                             : plan_.scalar_params[static_cast<size_t>(-setter - 1)].name;
+      throw UserError(Code::InconsistentExtent, {},
+                      {{"dim", static_cast<int64_t>(d)},
+                       {"parameter", param(p).name},
+                       {"variable", to_text(ScalarProgram::slot(slot), &plan_.slots)},
+                       {"origin", fmt::format("'{}'", origin)},
+                       {"expected", bound},
+                       {"given", extent}});
+    }
+  }
+
+  /// Shape, strides, writability, data and alignment; fills the buffer's state.
+  void check_tensor(size_t p) {
+    const TensorParam& expected = param(p);
+    const DLTensor& given = tensor(p);
+    int64_t elements = 1;
+    for (size_t d = 0; d < expected.dims.size(); ++d) {
+      const auto* program = std::get_if<ScalarProgram>(&expected.dims[d]);
+      if (program != nullptr && value(*program) != given.shape[d]) shape_error(p, d, value(*program));
+      if (__builtin_mul_overflow(elements, given.shape[d], &elements)) elements = std::numeric_limits<int64_t>::max();
+    }
+    BufferState& state = frame_.buffers[p];
+    const int64_t bytes = element_bytes(expected.dtype);
+    state = {static_cast<std::byte*>(given.data) + given.byte_offset, 0, 0, 0, true};
+    if (tensors_[p].read_only && expected.written)
+      throw UserError(Code::ReadOnlyArgument, {}, {{"parameter", expected.name}});
+    if (elements == 0) return;
+    if (given.data == nullptr) {
+      throw UserError(Code::MissingData, {}, {{"parameter", expected.name}, {"elements", elements}});
+    }
+    check_strides(p);
+    for (size_t d = 0; d < expected.dims.size(); ++d) {
+      const int64_t reach = (given.shape[d] - 1) * stride(p, d) * bytes;
+      (reach < 0 ? state.low : state.high) += reach;
+    }
+    state.high += bytes;
+    const int64_t natural = std::has_single_bit(static_cast<uint64_t>(bytes)) ? bytes : 1;
+    const int64_t alignment = std::max(expected.alignment, natural);
+    if (reinterpret_cast<uintptr_t>(state.base) % static_cast<uintptr_t>(alignment) != 0) {
+      throw UserError(Code::MisalignedArgument, {}, {{"parameter", expected.name}, {"alignment", alignment}});
+    }
+  }
+
+  /// The argument's stride of dimension d, 0 where the dimension has one element.
+  int64_t stride(size_t p, size_t d) const {
+    const DLTensor& given = tensor(p);
+    if (given.shape[d] == 1) return 0;
+    if (given.strides != nullptr) return given.strides[d];
+    return compact_stride(p, d);
+  }
+
+  int64_t compact_stride(size_t p, size_t d) const {
+    int64_t stride = 1;
+    for (size_t e = shape(p).size(); --e > d;) stride *= shape(p)[e];
+    return stride;
+  }
+
+  int64_t expected_stride(size_t p, size_t d) const {
+    return param(p).strides.empty() ? compact_stride(p, d) : value(param(p).strides[d]);
+  }
+
+  void check_strides(size_t p) const {
+    if (param(p).strides.empty() && tensor(p).strides == nullptr) return;
+    int64_t compact = 1;
+    for (size_t d = shape(p).size(); d-- > 0; compact *= shape(p)[d]) {
+      if (shape(p)[d] == 1) continue;
+      const int64_t expected = param(p).strides.empty() ? compact : value(param(p).strides[d]);
+      const int64_t given = tensor(p).strides != nullptr ? tensor(p).strides[d] : compact;
+      if (expected != given) strides_error(p);
+    }
+  }
+
+  [[noreturn]] void strides_error(size_t p) const {
+    std::vector<int64_t> expected, given;
+    for (size_t d = 0; d < shape(p).size(); ++d) {
+      expected.push_back(expected_stride(p, d));
+      given.push_back(tensor(p).strides != nullptr ? tensor(p).strides[d] : compact_stride(p, d));
+    }
+    throw UserError(Code::ArgumentStrides, {},
+                    {{"parameter", param(p).name}, {"expected", shape_text(expected)}, {"given", shape_text(given)}});
+  }
+
+  [[noreturn]] void shape_error(size_t p, size_t dim, int64_t expected) const {
+    std::vector<int64_t> wanted;
+    for (size_t d = 0; d < shape(p).size(); ++d) {
+      const auto* program = std::get_if<ScalarProgram>(&param(p).dims[d]);
+      wanted.push_back(program != nullptr ? value(*program) : shape(p)[d]);
+    }
+    throw UserError(Code::ArgumentShape, {},
+                    {{"dim", static_cast<int64_t>(dim)},
+                     {"parameter", param(p).name},
+                     {"expected", expected},
+                     {"given", shape(p)[dim]},
+                     {"shape", shape_text(wanted)}});
+  }
+
+  bool may_alias(size_t a, size_t b) const {
+    auto names = [&](size_t from, size_t to) {
+      const auto& list = param(from).may_alias;
+      return std::find(list.begin(), list.end(), static_cast<int64_t>(to)) != list.end();
+    };
+    return names(a, b) || names(b, a);
+  }
+
+  void check_overlap() const {
+    for (size_t b = 1; b < tensors_.size(); ++b) {
+      for (size_t a = 0; a < b; ++a) {
+        if (!param(a).written && !param(b).written) continue;
+        const BufferState &x = frame_.buffers[a], &y = frame_.buffers[b];
+        if (x.high == x.low || y.high == y.low || x.base + x.high <= y.base + y.low ||
+            y.base + y.high <= x.base + x.low)
+          continue;
+        if (may_alias(a, b) || !meet(a, b)) continue;
+        throw UserError(
+            Code::OverlappingArguments, {},
+            {{"first", param(a).name}, {"second", param(b).name}, {"written", param(param(b).written ? b : a).name}});
+      }
+    }
+  }
+
+  bool meet(size_t a, size_t b) const {
+    std::vector<int64_t> strides[2];
+    for (size_t side = 0; side < 2; ++side) {
+      const size_t p = side == 0 ? a : b;
+      for (size_t d = 0; d < shape(p).size(); ++d)
+        strides[side].push_back(stride(p, d) * element_bytes(param(p).dtype));
+    }
+    return share_memory({frame_.buffers[a].base, shape(a), strides[0], element_bytes(param(a).dtype)},
+                        {frame_.buffers[b].base, shape(b), strides[1], element_bytes(param(b).dtype)});
+  }
+
+  const Plan& plan_;
+  std::span<const TensorArgument> tensors_;
+  std::span<const ScalarArgument> scalars_;
+  Frame& frame_;
+};
+
+struct IntegerRange {
+  int64_t low, high;
+};
+
+IntegerRange integer_range(DLDataType dtype) {
+  if (dtype.code == kDLBool) return {0, 1};
+  const int bits = dtype.bits;
+  if (dtype.code == kDLUInt) return {0, bits >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << bits) - 1};
+  if (bits >= 64) return {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
+  return {-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
+}
+
+/// `value` in float32, inexact results rounded to the neighbour with an odd last bit. Rounding that to a format with at
+/// least two bits less is as good as rounding `value` itself.
+float round_to_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  if (static_cast<double>(nearest) == value || !std::isfinite(nearest)) return nearest;
+  const auto bits = std::bit_cast<uint32_t>(nearest);
+  if ((bits & 1) != 0) return nearest;
+  return std::nextafter(nearest, value > nearest ? HUGE_VALF : -HUGE_VALF);
+}
+
+/// The bits of a float parameter, zero-extended; nullopt where the dtype is no float that a scalar can have.
+std::optional<int64_t> float_bits(DLDataType dtype, double value) {
+  const float narrow = round_to_odd(value);
+  switch (dtype.code << 8 | dtype.bits) {
+    case kDLFloat << 8 | 64: return std::bit_cast<int64_t>(value);
+    case kDLFloat << 8 | 32: return std::bit_cast<uint32_t>(static_cast<float>(value));
+    case kDLFloat << 8 | 16: return Float16::encode(narrow);
+    case kDLBfloat << 8 | 16: return BFloat16::encode(narrow);
+    default: return std::nullopt;
+  }
+}
+
+void Binder::bind_scalar(size_t s) {
+  const ScalarParam& expected = plan_.scalar_params[s];
+  const bool integer =
+      expected.dtype.code == kDLInt || expected.dtype.code == kDLUInt || expected.dtype.code == kDLBool;
+  int64_t& slot = frame_.slots[static_cast<size_t>(expected.slot)];
+  frame_.setters[static_cast<size_t>(expected.slot)] = -static_cast<int32_t>(s) - 1;
+  const auto* whole = std::get_if<int64_t>(&scalars_[s]);
+  if (!integer) {
+    const double real = whole != nullptr ? static_cast<double>(*whole) : std::get<double>(scalars_[s]);
+    const auto bits = float_bits(expected.dtype, real);
+    HELVE_CHECK(bits.has_value(), fmt::format("a scalar parameter of {}", to_text(expected.dtype)));
+    slot = *bits;
+    return;
+  }
+  if (whole == nullptr) {
+    throw UserError(Code::ScalarArgumentType, {},
+                    {{"parameter", expected.name},
+                     {"expected", to_text(expected.dtype)},
+                     {"given", fmt::format("{}", std::get<double>(scalars_[s]))}});
+  }
+  const IntegerRange range = integer_range(expected.dtype);
+  if (*whole < range.low || *whole > range.high) {
+    throw UserError(Code::ScalarArgumentRange, {},
+                    {{"parameter", expected.name},
+                     {"expected", to_text(expected.dtype)},
+                     {"given", *whole},
+                     {"low", range.low},
+                     {"high", range.high}});
+  }
+  slot = *whole;
+}
+
+}  // namespace
+
+void bind_arguments(const Plan& plan, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
+                    Frame& frame) {
+  Binder(plan, tensors, scalars, frame).run();
+}
+
+}  // namespace helve::runtime

@@ -1,0 +1,135 @@
+// Verification of a plan.
+// The executor trusts every index in a plan, so a plan is checked once, when its executor is made.
+#include "helve/runtime/plan.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <set>
+
+#include "helve/support/diagnostic.h"
+
+namespace helve::runtime {
+
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const Plan& plan, int64_t kernel_count) : plan_(plan), kernel_count_(kernel_count) {}
+
+  void run() const {
+    HELVE_CHECK(plan_.mesh.size() == plan_.mesh_axes.size(), "a mesh extent without a name");
+    for (int64_t extent : plan_.mesh) HELVE_CHECK(extent >= 1, "a mesh extent below 1");
+    for (const TensorParam& param : plan_.params) tensor(param);
+    for (const ScalarParam& param : plan_.scalar_params) slot(param.slot);
+    for (const BufferDecl& buffer : plan_.buffers) {
+      program(buffer.elements);
+      alignment(buffer.alignment);
+      HELVE_CHECK(element_bytes(buffer.dtype) > 0, "a buffer whose elements have no size");
+    }
+    steps(plan_.steps);
+  }
+
+ private:
+  void program(const ScalarProgram& p) const { verify(p, static_cast<int64_t>(plan_.slots.size())); }
+  void programs(const std::vector<ScalarProgram>& list) const {
+    for (const ScalarProgram& p : list) program(p);
+  }
+  void slot(int64_t index) const {
+    HELVE_CHECK(index >= 0 && index < static_cast<int64_t>(plan_.slots.size()),
+                fmt::format("slot {} does not exist", index));
+  }
+  void buffer(int64_t id) const {
+    HELVE_CHECK(id >= 0 && id < static_cast<int64_t>(plan_.params.size() + plan_.buffers.size()),
+                fmt::format("buffer {} does not exist", id));
+  }
+  static void alignment(int64_t bytes) {
+    HELVE_CHECK(bytes >= 0 && (bytes == 0 || std::has_single_bit(static_cast<uint64_t>(bytes))),
+                fmt::format("alignment {} is no power of two", bytes));
+  }
+
+  void tensor(const TensorParam& param) const {
+    for (const Extent& dim : param.dims) {
+      if (const auto* bind = std::get_if<BindSlot>(&dim)) {
+        slot(bind->slot);
+      } else {
+        program(std::get<ScalarProgram>(dim));
+      }
+    }
+    HELVE_CHECK(param.strides.empty() || param.strides.size() == param.dims.size(),
+                "strides and dimensions differ in number");
+    programs(param.strides);
+    alignment(param.alignment);
+    HELVE_CHECK(element_bytes(param.dtype) > 0, "a parameter whose elements have no size");
+    for (int64_t other : param.may_alias) {
+      HELVE_CHECK(other >= 0 && other < static_cast<int64_t>(plan_.params.size()), "an alias that is no parameter");
+    }
+  }
+
+  void step(const Allocate& s) const {
+    buffer(s.buffer);
+    HELVE_CHECK(s.buffer >= static_cast<int64_t>(plan_.params.size()), "a parameter is allocated");
+  }
+
+  void step(const Launch& s) const {
+    HELVE_CHECK(s.kernel >= 0 && s.kernel < kernel_count_, fmt::format("kernel {} does not exist", s.kernel));
+    program(s.blocks);
+    programs(s.scalars);
+    for (int64_t id : s.buffers) buffer(id);
+    HELVE_CHECK(s.scratch_bytes >= 0 && s.grain >= 1, "a launch with a negative scratch size or a grain below 1");
+  }
+
+  void step(const Collective& s) const {
+    buffer(s.src);
+    buffer(s.dst);
+    for (const ScalarProgram* p : {&s.src_offset, &s.dst_offset, &s.member_stride_src, &s.member_stride_dst, &s.root})
+      program(*p);
+    programs(s.extents);
+    programs(s.src_strides);
+    programs(s.dst_strides);
+    HELVE_CHECK(s.extents.size() == s.src_strides.size() && s.extents.size() == s.dst_strides.size(),
+                "extents and strides of a collective differ in number");
+    HELVE_CHECK(plan_.mesh.size() >= 64 || (s.axes >> plan_.mesh.size()) == 0,
+                "a collective over an axis that the mesh lacks");
+    std::set<int64_t> destinations;
+    for (const Peer& peer : s.peers) {
+      HELVE_CHECK(peer.source >= 0 && peer.source < core_count(plan_) && peer.destination >= 0 &&
+                      peer.destination < core_count(plan_),
+                  "a peer that is no core");
+      HELVE_CHECK(destinations.insert(peer.destination).second,
+                  fmt::format("core {} receives twice", peer.destination));
+    }
+  }
+
+  void step(const Loop& s) const {
+    slot(s.slot);
+    program(s.begin);
+    program(s.extent);
+    steps(s.body);
+  }
+
+  void step(const Branch& s) const {
+    program(s.condition);
+    steps(s.then_steps);
+    steps(s.else_steps);
+  }
+
+  void steps(const std::vector<Step>& list) const {
+    for (const Step& s : list) std::visit([this](const auto& node) { step(node); }, s.node);
+  }
+
+  const Plan& plan_;
+  int64_t kernel_count_;
+};
+
+}  // namespace
+
+int64_t core_count(const Plan& plan) {
+  int64_t count = 1;
+  for (int64_t extent : plan.mesh) count *= extent;
+  return count;
+}
+
+void verify(const Plan& plan, int64_t kernel_count) { Verifier(plan, kernel_count).run(); }
+
+}  // namespace helve::runtime

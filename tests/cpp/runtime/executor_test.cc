@@ -1,0 +1,273 @@
+// Plans that run: launches, buffers, collectives, control flow, concurrency, interruption, text.
+#include "helve/runtime/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "helve/runtime/thread_pool.h"
+#include "helve/support/diagnostic.h"
+#include "host_tensor.h"
+
+namespace helve::runtime {
+namespace {
+
+using P = ScalarProgram;
+
+/// out[i] = in[i] + scalars[0] for the blocks of one element each.
+void add_kernel(void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte*) {
+  const auto* in = static_cast<const float*>(buffers[0]);
+  auto* out = static_cast<float*>(buffers[1]);
+  for (int64_t i = begin; i < end; ++i) out[i] = in[i] + static_cast<float>(scalars[0]);
+}
+
+/// Writes to core c's instance of the per-core buffer 0 the value c + 1, `scalars[0]` times; scalars[1] is the instance
+/// stride.
+void seed_kernel(void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte*) {
+  for (int64_t core = begin; core < end; ++core) {
+    auto* mine = reinterpret_cast<float*>(static_cast<std::byte*>(buffers[0]) + core * scalars[1]);
+    for (int64_t i = 0; i < scalars[0]; ++i) mine[i] = static_cast<float>(core + 1);
+  }
+}
+
+/// Copies core c's instance (buffer 1) to row c of the shared buffer 0.
+void collect_kernel(void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte*) {
+  for (int64_t core = begin; core < end; ++core) {
+    const auto* mine = reinterpret_cast<const float*>(static_cast<std::byte*>(buffers[1]) + core * scalars[1]);
+    for (int64_t i = 0; i < scalars[0]; ++i) static_cast<float*>(buffers[0])[core * scalars[0] + i] = mine[i];
+  }
+}
+
+/// Doubles out[i] through scratch memory, to see that scratch is private.
+void scratch_kernel(void* const* buffers, const int64_t*, int64_t begin, int64_t end, std::byte* scratch) {
+  auto* values = static_cast<float*>(buffers[0]);
+  auto* mine = reinterpret_cast<float*>(scratch);
+  for (int64_t i = begin; i < end; ++i) {
+    for (int k = 0; k < 256; ++k) mine[k] = values[i];
+    std::this_thread::yield();
+    float sum = 0;
+    for (int k = 0; k < 256; ++k) sum += mine[k];
+    values[i] = sum / 128;
+  }
+}
+
+void sleep_kernel(void* const*, const int64_t*, int64_t begin, int64_t end, std::byte*) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(5 * (end - begin)));
+}
+
+/// y[i] = x[i] + k over n dynamic elements.
+Plan add_plan(int64_t grain = 1) {
+  Plan plan;
+  plan.name = "add";
+  plan.slots = {"n", "k"};
+  plan.params = {{"x", kFloat32, {BindSlot{0}}, {}, true, false, 0, {}},
+                 {"y", kFloat32, {BindSlot{0}}, {}, false, true, 0, {}}};
+  plan.scalar_params = {{"k", {kDLInt, 64, 1}, 1}};
+  plan.steps = {{Launch{0, "add", P::slot(0), {0, 1}, {P::slot(1)}, 0, grain}}};
+  return plan;
+}
+
+TEST(Executor, LaunchesOverDynamicExtents) {
+  const Executor executor(add_plan(), {add_kernel});
+  for (int64_t n : {0, 1, 2, 1000, 100001}) {
+    HostTensor x(kFloat32, {n}), y(kFloat32, {n});
+    std::iota(x.floats().begin(), x.floats().end(), 0.0f);
+    executor.call(std::vector{x.arg(), y.arg()}, std::vector<ScalarArgument>{int64_t{7}});
+    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(y.floats()[i], static_cast<float>(i + 7));
+  }
+}
+
+Plan mesh_plan(std::vector<int64_t> mesh, uint64_t axes) {
+  Plan plan;
+  plan.name = "sums";
+  plan.mesh = std::move(mesh);
+  plan.mesh_axes = {"x", "y"};
+  const int64_t cores = core_count(plan);
+  plan.slots = {"w"};
+  plan.params = {{"out", kFloat32, {P(cores), BindSlot{0}}, {}, false, true, 0, {}}};
+  plan.buffers = {{"part", kFloat32, P::slot(0), true, 64}};
+  Collective sum;
+  sum.kind = CollectiveKind::AllReduce;
+  sum.axes = axes;
+  sum.src = sum.dst = 1;
+  sum.extents = {P::slot(0)};
+  sum.src_strides = sum.dst_strides = {1};
+  plan.steps = {{Allocate{1}},
+                {Launch{0, "seed", cores, {1}, {P::slot(0)}}},
+                {sum},
+                {Launch{1, "collect", cores, {0, 1}, {P::slot(0)}}}};
+  return plan;
+}
+
+TEST(Executor, PerCoreBuffersAndCollectives) {
+  for (const auto& mesh : {std::vector<int64_t>{2, 3}, {3, 2}, {1, 1}, {1, 4}}) {
+    for (uint64_t axes : {0u, 1u, 2u, 3u}) {
+      const Executor executor(mesh_plan(mesh, axes), {seed_kernel, collect_kernel});
+      for (int64_t width : {5, 1, 0, 33}) {
+        HostTensor out(kFloat32, {mesh[0] * mesh[1], width});
+        executor.call(std::vector{out.arg()});
+        for (int64_t r = 0; r < mesh[0]; ++r) {
+          for (int64_t c = 0; c < mesh[1]; ++c) {
+            float expected = 0;
+            for (int64_t r2 = 0; r2 < mesh[0]; ++r2) {
+              for (int64_t c2 = 0; c2 < mesh[1]; ++c2) {
+                if ((r == r2 || (axes & 1)) && (c == c2 || (axes & 2)))
+                  expected += static_cast<float>(r2 * mesh[1] + c2 + 1);
+              }
+            }
+            for (int64_t i = 0; i < width; ++i) ASSERT_EQ(out.floats()[(r * mesh[1] + c) * width + i], expected);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Executor, LoopsAndBranches) {
+  Plan plan;
+  plan.name = "control";
+  plan.slots = {"i", "n"};
+  plan.params = {{"y", kFloat32, {BindSlot{1}}, {}, true, true, 0, {}}};
+  const Step add{Launch{0, "add", P::slot(1), {0, 0}, {P::slot(0)}}};
+  const Step add_hundred{Launch{0, "add", P::slot(1), {0, 0}, {100}}};
+  const P odd = P::binary(ScalarOp::FloorMod, P::slot(0), 2);
+  plan.steps = {{Loop{0, 2, 4, {{Branch{odd, {add}, {add_hundred}}}}}},
+                {Loop{0, 0, -3, {add_hundred}}},
+                {Loop{0, 0, 0, {add_hundred}}}};
+  HostTensor y(kFloat32, {3});
+  Executor(plan, {add_kernel}).call(std::vector{y.arg()});
+  for (float v : y.floats()) EXPECT_EQ(v, 100 + 3 + 100 + 5);
+}
+
+TEST(Executor, ScratchIsPrivateToATask) {
+  const int before = num_threads();
+  set_num_threads(4);
+  Plan plan;
+  plan.name = "double";
+  plan.slots = {"n"};
+  plan.params = {{"y", kFloat32, {BindSlot{0}}, {}, true, true, 0, {}}};
+  plan.steps = {{Launch{0, "double", P::slot(0), {0}, {}, 1024, 1}}};
+  HostTensor y(kFloat32, {500});
+  std::iota(y.floats().begin(), y.floats().end(), 0.0f);
+  Executor(plan, {scratch_kernel}).call(std::vector{y.arg()});
+  for (int64_t i = 0; i < 500; ++i) ASSERT_EQ(y.floats()[i], static_cast<float>(2 * i));
+  set_num_threads(before);
+}
+
+TEST(Executor, ConcurrentCallsDoNotMeet) {
+  const Executor executor(mesh_plan({2, 2}, 2), {seed_kernel, collect_kernel});
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong{0};
+  for (int64_t t = 0; t < 4; ++t) {
+    callers.emplace_back([&, width = 10 + 700 * t] {
+      for (int round = 0; round < 100; ++round) {
+        HostTensor out(kFloat32, {4, width});
+        executor.call(std::vector{out.arg()});
+        for (int64_t i = 0; i < 4 * width; ++i) wrong += out.floats()[i] != (i < 2 * width ? 3.0f : 7.0f);
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+  executor.release_memory();
+  HostTensor out(kFloat32, {4, 3});
+  executor.call(std::vector{out.arg()});
+  EXPECT_EQ(out.floats()[11], 7.0f);
+}
+
+TEST(Executor, InterruptEndsACallAndTheNextOneRuns) {
+  Plan plan;
+  plan.name = "sleep";
+  plan.slots = {"i"};
+  plan.steps = {{Loop{0, 0, 100000, {{Launch{0, "sleep", 1, {}, {}}}}}}};
+  const Executor between(plan, {sleep_kernel});
+  plan.steps = {{Launch{0, "sleep", 100000, {}, {}}}};
+  const Executor inside(plan, {sleep_kernel});
+  int asked = 0;
+  InterruptHook hook = [&] { return ++asked >= 3; };
+  EXPECT_THROW(between.call({}, {}, {&hook, {}}), Interrupted);
+  EXPECT_GE(asked, 3);
+  asked = 0;
+  EXPECT_THROW(inside.call({}, {}, {&hook, {}}), Interrupted);  // undisturbed, it would sleep for minutes
+  EXPECT_GE(asked, 3);
+  HostTensor x(kFloat32, {4}), y(kFloat32, {4});
+  const Executor add(add_plan(), {add_kernel});
+  EXPECT_NO_THROW(add.call(std::vector{x.arg(), y.arg()}, std::vector<ScalarArgument>{int64_t{1}}, {&hook, {}}));
+}
+
+class FailingCommunicator final : public Communicator {
+ public:
+  void all_gather(const CollectiveRequest&) override {}
+  void broadcast(const CollectiveRequest&) override {}
+  void all_reduce(const CollectiveRequest&) override { throw std::runtime_error("link down"); }
+  void reduce_scatter(const CollectiveRequest&) override {}
+  void all_to_all(const CollectiveRequest&) override {}
+  void permute(const CollectiveRequest&) override {}
+  void barrier(const CollectiveRequest&) override {}
+};
+
+TEST(Executor, WhatACollectiveThrowsReachesTheCaller) {
+  const Executor executor(mesh_plan({1, 2}, 2), {seed_kernel, collect_kernel}, std::make_shared<FailingCommunicator>());
+  HostTensor out(kFloat32, {2, 3});
+  EXPECT_THROW(executor.call(std::vector{out.arg()}), std::runtime_error);
+}
+
+TEST(Executor, UnsoundPlansAreInternalErrors) {
+  auto broken = [](auto change) {
+    Plan plan = mesh_plan({2, 2}, 2);
+    change(plan);
+    return plan;
+  };
+  EXPECT_THROW(Executor(mesh_plan({2, 2}, 2), {seed_kernel}), InternalError);
+  EXPECT_THROW(Executor(broken([](Plan& p) { p.steps[0] = {Allocate{0}}; }), {seed_kernel, collect_kernel}),
+               InternalError);
+  EXPECT_THROW(
+      Executor(broken([](Plan& p) { std::get<Launch>(p.steps[1].node).buffers = {2}; }), {seed_kernel, collect_kernel}),
+      InternalError);
+  EXPECT_THROW(
+      Executor(broken([](Plan& p) { std::get<Collective>(p.steps[2].node).axes = 4; }), {seed_kernel, collect_kernel}),
+      InternalError);
+  EXPECT_THROW(Executor(broken([](Plan& p) { std::get<Collective>(p.steps[2].node).peers = {{0, 1}, {2, 1}}; }),
+                        {seed_kernel, collect_kernel}),
+               InternalError);
+  EXPECT_THROW(Executor(broken([](Plan& p) { p.slots.clear(); }), {seed_kernel, collect_kernel}), InternalError);
+  HostTensor out(kFloat32, {4, 3});
+  const Executor early(broken([](Plan& p) { p.steps.erase(p.steps.begin()); }), {seed_kernel, collect_kernel});
+  EXPECT_THROW(early.call(std::vector{out.arg()}), InternalError);
+  const Executor outside(broken([](Plan& p) { std::get<Collective>(p.steps[2].node).src_offset = 1; }),
+                         {seed_kernel, collect_kernel});
+  EXPECT_THROW(outside.call(std::vector{out.arg()}), InternalError);
+}
+
+TEST(Plan, Text) {
+  Plan plan = mesh_plan({2, 3}, 2);
+  plan.params[0].may_alias = {0};
+  const Step body = plan.steps[1];
+  plan.steps.push_back({Loop{0, 0, 4, {{Branch{P::slot(0), {body}, {{Allocate{1}}}}}}}});
+  Collective put;
+  put.kind = CollectiveKind::Permute;
+  put.src = put.dst = 1;
+  put.peers = {{0, 5}, {5, 0}};
+  plan.steps.push_back({put});
+  EXPECT_EQ(to_text(plan),
+            "plan sums on mesh(x: 2, y: 3)\n"
+            "    tensor out: float32[6, ?w] written may_alias(out)\n"
+            "    buffer part: float32[w] per core align 64\n"
+            "    allocate part\n"
+            "    launch seed (kernel 0) blocks 6 buffers [part] scalars [w]\n"
+            "    all_reduce sum over (y) float32 [w]: part + 0 [1] by 0 -> part + 0 [1] by 0\n"
+            "    launch collect (kernel 1) blocks 6 buffers [out, part] scalars [w]\n"
+            "    for w from 0 for 4:\n"
+            "        if w:\n"
+            "            launch seed (kernel 0) blocks 6 buffers [part] scalars [w]\n"
+            "        else:\n"
+            "            allocate part\n"
+            "    permute [0 -> 5, 5 -> 0] float32 []: part + 0 [] by 0 -> part + 0 [] by 0\n");
+}
+
+}  // namespace
+}  // namespace helve::runtime
