@@ -168,6 +168,14 @@ void Facts::learn_nonnegative(std::optional<Sum> sum) {
   if (!sum || sum->is_constant()) return;
   inequalities_.push_back(tightened(*sum));
   narrow_ranges();
+  // k*min(a, b) + rest >= 0 says the same of a and of b (k > 0); so does a maximum with k < 0.
+  for (const Term& term : sum->terms) {
+    const Apply* node = term.factors.size() == 1 ? as<Apply>(term.factors[0]) : nullptr;
+    if (!node || node->op != (term.coefficient > 0 ? Op::Min : Op::Max)) continue;
+    const std::optional<Sum> rest = add(*sum, Sum{{term}, 0}, -1);
+    for (size_t i = 0; rest && i < 2; ++i) learn_nonnegative(add(*rest, sum_of(node->args[i]), term.coefficient));
+    return;
+  }
 }
 
 void Facts::narrow_ranges() {

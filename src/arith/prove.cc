@@ -177,6 +177,6 @@ Sum tightened(const Sum& sum) {
 bool proves_nonnegative(const Sum& sum, const Facts& facts) {
   // In written order, so that the bounded search finds the same for the same sum however it came about.
   return Prover(facts).nonnegative(ordered(sum), kDepth);
- }
+}
 
 }  // namespace helve

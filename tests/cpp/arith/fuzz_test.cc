@@ -193,7 +193,7 @@ int rounds(int usual) { return long_tests() ? usual * 20 : usual; }
 TEST(Fuzz, IndexExpressionsKeepTheirValues) {
   Fuzz fuzz(1);
   int evaluated = 0, failures = 0;
-  for (int round = 0; round < rounds(400) && failures < 5; ++round) {
+  for (int round = 0; round < rounds(1500) && failures < 5; ++round) {
     const World w = fuzz.world(24);
     for (int k = 0; k < 20 && failures < 5; ++k) failures += !check(w, fuzz.index(w, 1 + k % 4), evaluated);
   }
@@ -203,7 +203,7 @@ TEST(Fuzz, IndexExpressionsKeepTheirValues) {
 TEST(Fuzz, ConditionsKeepTheirValues) {
   Fuzz fuzz(2);
   int evaluated = 0, failures = 0;
-  for (int round = 0; round < rounds(300) && failures < 5; ++round) {
+  for (int round = 0; round < rounds(1000) && failures < 5; ++round) {
     const World w = fuzz.world(24);
     for (int k = 0; k < 20 && failures < 5; ++k) failures += !check(w, fuzz.condition(w, 1 + k % 3), evaluated);
   }
@@ -214,7 +214,7 @@ TEST(Fuzz, HugeConstantsAreNeverWrong) {
   Fuzz fuzz(3);
   fuzz.allow_huge_constants();
   int evaluated = 0, failures = 0;
-  for (int round = 0; round < rounds(300) && failures < 5; ++round) {
+  for (int round = 0; round < rounds(1000) && failures < 5; ++round) {
     const World w = fuzz.world(12);
     for (int k = 0; k < 20 && failures < 5; ++k) {
       const Expr e = k % 2 == 0 ? fuzz.index(w, 1) : fuzz.condition(w, 1);  // one operator: 128 bits hold every value
@@ -227,7 +227,7 @@ TEST(Fuzz, HugeConstantsAreNeverWrong) {
 TEST(Fuzz, DeepExpressionsAreStable) {
   Fuzz fuzz(4);
   int changed = 0;
-  for (int round = 0; round < rounds(150); ++round) {
+  for (int round = 0; round < rounds(600); ++round) {
     World w = fuzz.world(0);
     const Expr e = fuzz.index(w, 7);
     const Expr out = simplify(e, w.facts);

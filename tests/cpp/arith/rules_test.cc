@@ -78,7 +78,6 @@ TEST(Rules, HoldOnAllSmallValues) {
       if (!::testing::Test::HasFatalFailure()) expect_law(rule.name, rule.left, rule.right, rule.condition, at, applied);
     });
     EXPECT_GT(applied, 0) << rule.name << " is never applied";
-    printf("%s %zu %d\n", std::string(rule.name).c_str(), vars.size(), applied);
   }
 }
 
