@@ -1,0 +1,54 @@
+// What is known of variables where an expression stands: ranges, loop bounds, guards.
+// A simplification may use nothing else, so a caller states exactly what its result depends on.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "helve/arith/interval.h"
+#include "helve/arith/sum.h"
+
+namespace helve {
+
+/// A conjunction of facts; each call adds one. Facts that contradict each other hold nowhere, so anything may then be concluded.
+class Facts {
+ public:
+  /// `var` lies in `range`.
+  void bind(const Var* var, Interval range);
+  void bind(const VarRef& var, Interval range) { bind(var.get(), range); }
+
+  /// `var` runs over begin <= var < begin + extent (index expressions); inside the loop extent is at least 1.
+  void bind_loop(const VarRef& var, const Expr& begin, const Expr& extent);
+
+  /// `condition` (bool) holds. Comparisons of index expressions become inequalities; anything else is known by its structure.
+  /// Returns whether it says more than was known.
+  bool assume(const Expr& condition);
+
+  Interval range_of(const Var* var) const;
+  /// Sums that are >= 0.
+  const std::vector<Sum>& inequalities() const { return inequalities_; }
+  /// The truth of a simplified condition that was assumed (or whose negation was).
+  std::optional<bool> known(const Expr& condition) const;
+  /// True only when no assignment satisfies the facts (a variable's range has become empty); false says nothing.
+  bool contradictory() const { return contradictory_; }
+
+ private:
+  void learn(const Expr& condition);
+  void learn_nonnegative(std::optional<Sum> sum);
+  void narrow_ranges();
+  void narrow_by(const Sum& sum);
+
+  std::unordered_map<const Var*, Interval> ranges_;
+  std::vector<Sum> inequalities_;
+  std::vector<std::pair<Expr, bool>> truths_;
+  bool contradictory_ = false;
+};
+
+/// An interval that holds every value of `e` under the facts: exact ends for sums of independent variables, else an outer bound.
+/// Bool is 0 and 1; a float has no interval (everything).
+Interval interval_of(const Expr& e, const Facts& facts);
+Interval interval_of(const Sum& sum, const Facts& facts);
+
+}  // namespace helve

@@ -1,0 +1,219 @@
+// Facts about variables, and intervals of expressions under them.
+// Inequalities are kept as sums, so that guards, loop bounds and symbolic extents are one kind of fact.
+#include "helve/arith/facts.h"
+
+#include <limits>
+
+#include "helve/arith/simplify.h"
+#include "helve/ir/expr/build.h"
+#include "helve/ir/expr/rounding.h"
+#include "helve/support/diagnostic.h"
+#include "prove.h"
+
+namespace helve {
+
+namespace {
+
+constexpr int kNarrowingRounds = 2;
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+
+Interval range_of_type(DType dtype) {
+  if (dtype.is_bool()) return {0, 1};
+  if (!dtype.is_data_int()) return {};
+  if (dtype.code == TypeCode::UInt && dtype.bits >= 64) return {0, {}};
+  return {extreme_int(dtype, true), extreme_int(dtype, false)};
+}
+
+bool inside(const Interval& inner, const Interval& outer) {
+  return inner.low && (!outer.low || *inner.low >= *outer.low) && inner.high && (!outer.high || *inner.high <= *outer.high);
+}
+
+/// The least 2^k - 1 that is not below `value` (>= 0).
+int64_t ones_above(int64_t value) {
+  uint64_t ones = 1;
+  while (static_cast<int64_t>(ones) < value) ones = ones << 1 | 1;
+  return static_cast<int64_t>(ones);
+}
+
+Interval bits_interval(Op op, const Interval& a, const Interval& b) {
+  if (op == Op::BitAnd) {
+    if (a.at_least(0) && b.at_least(0)) return {0, a.high && b.high ? std::min(*a.high, *b.high) : a.high ? a.high : b.high};
+    if (a.at_least(0)) return {0, a.high};
+    return b.at_least(0) ? Interval{0, b.high} : Interval{};
+  }
+  if (!a.at_least(0) || !b.at_least(0)) return {};
+  if (!a.high || !b.high) return {0, {}};
+  return {0, ones_above(std::max(*a.high, *b.high))};
+}
+
+Interval atom_interval(const Expr& e, const Facts& facts) {
+  if (const Var* var = as<Var>(e)) return facts.range_of(var);
+  if (const Cast* cast = as<Cast>(e)) return interval_of(cast->value, facts);
+  const Apply* node = as<Apply>(e);
+  if (!node) return {};
+  auto arg = [&](size_t i) { return interval_of(node->args[i], facts); };
+  switch (node->op) {
+    case Op::Add: return arg(0) + arg(1);
+    case Op::Sub: return arg(0) + -arg(1);
+    case Op::Neg: return -arg(0);
+    case Op::Mul: return arg(0) * arg(1);
+    case Op::FloorDiv: return floor_div(arg(0), arg(1));
+    case Op::FloorMod: return floor_mod(arg(0), arg(1));
+    case Op::Min: return min(arg(0), arg(1));
+    case Op::Max: return max(arg(0), arg(1));
+    case Op::Abs: return abs(arg(0));
+    case Op::Select: return unite(arg(1), arg(2));
+    case Op::BitAnd:
+    case Op::BitOr:
+    case Op::BitXor: return bits_interval(node->op, arg(0), arg(1));
+    case Op::ShiftRight:
+      if (auto shift = arg(1).single(); shift && *shift >= 0 && *shift < 63) {
+        return floor_div(arg(0), Interval::point(int64_t{1} << *shift));
+      }
+      return {};
+    default: return {};
+  }
+}
+
+}  // namespace
+
+Interval interval_of(const Sum& sum, const Facts& facts) {
+  Interval out = Interval::point(sum.constant);
+  for (const Term& term : sum.terms) {
+    Interval product = Interval::point(term.coefficient);
+    for (const Expr& factor : term.factors) product = product * interval_of(factor, facts);
+    out = out + product;
+  }
+  return out;
+}
+
+Interval interval_of(const Expr& e, const Facts& facts) {
+  if (e->dtype.is_float()) return {};
+  if (!e->dtype.is_index()) {
+    const Interval type = range_of_type(e->dtype);
+    const int64_t* value = int_value(e);
+    if (value && (*value >= 0 || type.at_most(std::numeric_limits<int64_t>::max()))) return Interval::point(*value);
+    if (const Var* var = as<Var>(e)) return intersect(type, facts.range_of(var));
+    const Cast* cast = as<Cast>(e);  // a conversion that cannot wrap keeps its operand's values
+    if (!cast || !cast->value->dtype.is_integer() || !e->dtype.is_data_int()) return type;
+    const Interval from = interval_of(cast->value, facts);
+    return inside(from, type) ? from : type;
+  }
+  const Sum sum = sum_of(e);
+  if (sum.atom() != e) return interval_of(sum, facts);
+  return atom_interval(e, facts);
+}
+
+Interval Facts::range_of(const Var* var) const {
+  auto it = ranges_.find(var);
+  return it == ranges_.end() ? Interval{} : it->second;
+}
+
+void Facts::bind(const Var* var, Interval range) {
+  HELVE_CHECK(var->dtype.is_integer(), "a range is bound to an integer variable");
+  range = intersect(range_of(var), range);
+  contradictory_ |= range.is_empty();
+  ranges_[var] = range;
+  narrow_ranges();
+}
+
+void Facts::bind_loop(const VarRef& var, const Expr& begin, const Expr& extent) {
+  HELVE_CHECK(var->dtype.is_index() && begin->dtype.is_index() && extent->dtype.is_index(), "a loop runs over index values");
+  const Sum self = sum_of(Expr(var));
+  const Sum first = sum_of(simplify(begin, *this)), count = sum_of(simplify(extent, *this));
+  learn_nonnegative(add(self, first, -1));
+  std::optional<Sum> end = add(first, count);
+  if (end) end = add(*end, self, -1);
+  if (end) learn_nonnegative(add_constant(*end, -1));
+  learn_nonnegative(add_constant(count, -1));
+}
+
+bool Facts::assume(const Expr& condition) {
+  HELVE_CHECK(condition->dtype.is_bool(), "a fact is a condition");
+  const Expr normal = simplify(condition, *this);
+  if (const int64_t* value = int_value(normal)) {
+    contradictory_ |= *value == 0;
+    return *value == 0;
+  }
+  learn(normal);
+  return true;
+}
+
+void Facts::learn(const Expr& condition) {
+  const Apply* node = as<Apply>(condition);
+  truths_.emplace_back(node && node->op == Op::Not ? node->args[0] : condition, !(node && node->op == Op::Not));
+  if (!node) return;
+  if (node->op == Op::And) {
+    learn(node->args[0]);
+    learn(node->args[1]);
+    return;
+  }
+  const OpRule rule = row_of(node->op).rule;
+  if (rule != OpRule::Compare || !node->args[0]->dtype.is_index()) return;
+  const Sum a = sum_of(node->args[0]), b = sum_of(node->args[1]);
+  const std::optional<Sum> above = add(a, b, -1), below = add(b, a, -1);
+  switch (node->op) {
+    case Op::Lt: return learn_nonnegative(below ? add_constant(*below, -1) : below);
+    case Op::Le: return learn_nonnegative(below);
+    case Op::Gt: return learn_nonnegative(above ? add_constant(*above, -1) : above);
+    case Op::Ge: return learn_nonnegative(above);
+    case Op::Eq:
+      learn_nonnegative(below);
+      return learn_nonnegative(above);
+    default: return;
+  }
+}
+
+void Facts::learn_nonnegative(std::optional<Sum> sum) {
+  if (!sum || sum->is_constant()) return;
+  inequalities_.push_back(tightened(*sum));
+  narrow_ranges();
+  // k*min(a, b) + rest >= 0 says the same of a and of b (k > 0); so does a maximum with k < 0.
+  for (const Term& term : sum->terms) {
+    const Apply* node = term.factors.size() == 1 ? as<Apply>(term.factors[0]) : nullptr;
+    if (!node || node->op != (term.coefficient > 0 ? Op::Min : Op::Max)) continue;
+    const std::optional<Sum> rest = add(*sum, Sum{{term}, 0}, -1);
+    for (size_t i = 0; rest && i < 2; ++i) learn_nonnegative(add(*rest, sum_of(node->args[i]), term.coefficient));
+    return;
+  }
+}
+
+void Facts::narrow_ranges() {
+  for (int round = 0; round < kNarrowingRounds; ++round) {
+    for (const Sum& sum : inequalities_) narrow_by(sum);
+  }
+}
+
+/// k*v + rest >= 0 bounds v by the greatest value of rest.
+void Facts::narrow_by(const Sum& sum) {
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    const Term& term = sum.terms[i];
+    const Var* var = term.factors.size() == 1 ? as<Var>(term.factors[0]) : nullptr;
+    if (!var || term.coefficient == kLeast) continue;
+    Sum rest = sum;
+    rest.terms.erase(rest.terms.begin() + static_cast<std::ptrdiff_t>(i));
+    const Interval others = interval_of(rest, *this);
+    if (!others.high) continue;
+    const Interval least = floor_div(Interval::point(*others.high), Interval::point(std::abs(term.coefficient)));
+    Interval& range = ranges_[var];
+    range = intersect(range, term.coefficient > 0 ? Interval{(-least).low, {}} : Interval{{}, least.high});
+    contradictory_ |= range.is_empty();
+  }
+}
+
+std::optional<bool> Facts::known(const Expr& condition) const {
+  for (const auto& [truth, value] : truths_) {
+    if (same_expr(truth, condition)) return value;
+  }
+  const Apply* node = as<Apply>(condition);
+  if (node && (node->op == Op::Eq || node->op == Op::Ne)) {
+    for (const auto& [truth, value] : truths_) {
+      const Apply* other = as<Apply>(truth);
+      if (!other || other->op != (node->op == Op::Eq ? Op::Ne : Op::Eq)) continue;
+      if (same_expr(other->args[0], node->args[0]) && same_expr(other->args[1], node->args[1])) return !value;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace helve
