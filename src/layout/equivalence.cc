@@ -13,8 +13,8 @@ namespace helve {
 namespace {
 
 using layout_detail::canonical_replicas;
-using layout_detail::checked_multiply;
 using layout_detail::normalize_shard;
+using layout_detail::replica_sums;
 using layout_detail::ReplicaSet;
 using layout_detail::StepCounter;
 
@@ -40,21 +40,6 @@ int64_t reach(const std::vector<Iter>& iters) {
   return sum;
 }
 
-std::vector<int64_t> sums(const std::vector<Iter>& iters, StepCounter& counter) {
-  std::vector<int64_t> all{0};
-  for (const Iter& iter : iters) {
-    counter.step(checked_multiply(static_cast<int64_t>(all.size()), iter.extent, "the number of replicas"));
-    std::vector<int64_t> next;
-    for (int64_t value : all) {
-      for (int64_t digit = 0; digit < iter.extent; ++digit) next.push_back(value + digit * iter.stride);
-    }
-    std::sort(next.begin(), next.end());
-    next.erase(std::unique(next.begin(), next.end()), next.end());
-    all = std::move(next);
-  }
-  return all;
-}
-
 bool equal_sets(const ReplicaSet& a, const ReplicaSet& b, StepCounter& counter) {
   if (a.offset != b.offset) return false;  // the least point: all strides are positive
   if (a.iters == b.iters) return true;
@@ -69,7 +54,7 @@ bool equal_sets(const ReplicaSet& a, const ReplicaSet& b, StepCounter& counter) 
     std::vector<Iter> right = on_axis(b.iters, axis);
     if (left == right) continue;
     if ((has_gaps(left) && has_gaps(right)) || reach(left) != reach(right)) return false;
-    if (sums(left, counter) != sums(right, counter)) return false;
+    if (replica_sums(left, axis, counter) != replica_sums(right, axis, counter)) return false;
   }
   return true;
 }
@@ -116,8 +101,8 @@ bool equal_addresses(const Layout& a, const Layout& b, StepCounter& counter) {
   auto right_set = canonical_replicas(right.replica(), right.offset());
   left = Layout(left.shard(), {}, left_set.offset);
   right = Layout(right.shard(), {}, right_set.offset);
-  std::vector<int64_t> left_sums = sums(left_set.iters, counter);
-  std::vector<int64_t> right_sums = sums(right_set.iters, counter);
+  std::vector<int64_t> left_sums = replica_sums(left_set.iters, axes::m(), counter);
+  std::vector<int64_t> right_sums = replica_sums(right_set.iters, axes::m(), counter);
   if (left_sums.size() != right_sums.size()) return false;
   for (int64_t index = 0; index < a.size(); ++index) {
     counter.step(static_cast<int64_t>(left_sums.size()));

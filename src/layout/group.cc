@@ -11,7 +11,8 @@ namespace helve {
 
 namespace layout_detail {
 
-Blocks cut_blocks(const std::vector<Iter>& iters, const std::vector<int64_t>& shape, const Layout& layout) {
+std::optional<Blocks> try_cut_blocks(const std::vector<Iter>& iters, const std::vector<int64_t>& shape,
+                                     CutFailure* failure) {
   // Law: merging only removes boundaries, so a boundary that cannot be cut out of the normalized iters is in no equal
   // shard.
   Blocks blocks{{}, {0}};
@@ -33,16 +34,23 @@ Blocks cut_blocks(const std::vector<Iter>& iters, const std::vector<int64_t>& sh
         blocks.iters.push_back({needed, rest * iter.stride, iter.axis});
         needed = 1;
       } else {
-        throw_layout_error(Code::GroupDivisibility, {{"shape", shape_text(shape)},
-                                                     {"layout", to_string(layout)},
-                                                     {"dim", static_cast<int64_t>(d)},
-                                                     {"needed", needed},
-                                                     {"iter", to_string(iter)}});
+        if (failure) *failure = {d, needed, iter};
+        return std::nullopt;
       }
     }
     blocks.separators.push_back(blocks.iters.size());
   }
   return blocks;
+}
+
+Blocks cut_blocks(const std::vector<Iter>& iters, const std::vector<int64_t>& shape, const Layout& layout) {
+  CutFailure failure{};
+  if (std::optional<Blocks> blocks = try_cut_blocks(iters, shape, &failure)) return std::move(*blocks);
+  throw_layout_error(Code::GroupDivisibility, {{"shape", shape_text(shape)},
+                                               {"layout", to_string(layout)},
+                                               {"dim", static_cast<int64_t>(failure.dim)},
+                                               {"needed", failure.needed},
+                                               {"iter", to_string(failure.iter)}});
 }
 
 }  // namespace layout_detail

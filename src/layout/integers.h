@@ -46,12 +46,30 @@ class StepCounter {
 /// D0 and D1: the unique shortest iters of the same map, without units; iters of stride 0 on `m`.
 std::vector<Iter> normalize_shard(const std::vector<Iter>& shard);
 
-/// The iters cut into blocks for `shape`. `iters` are normalized and have as many elements as the shape; `layout` is
-/// named in the DivisibilityError.
+/// Iters cut into blocks, one for each dimension of a shape.
 struct Blocks {
   std::vector<Iter> iters;
   std::vector<size_t> separators;
+
+  std::vector<Iter> block(size_t d) const {
+    auto at = [&](size_t k) { return iters.begin() + static_cast<ptrdiff_t>(separators[k]); };
+    return {at(d), at(d + 1)};
+  }
 };
+
+/// Where a shape cuts an iter off a divisor.
+struct CutFailure {
+  size_t dim;
+  int64_t needed;
+  Iter iter;
+};
+
+/// Cuts normalized iters with as many elements as `shape`; none, and `failure` filled, when no equal iters have such
+/// blocks.
+std::optional<Blocks> try_cut_blocks(const std::vector<Iter>& iters, const std::vector<int64_t>& shape,
+                                     CutFailure* failure);
+
+/// The same, or DivisibilityError, which names `layout`.
 Blocks cut_blocks(const std::vector<Iter>& iters, const std::vector<int64_t>& shape, const Layout& layout);
 
 }  // namespace helve::layout_detail

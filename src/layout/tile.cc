@@ -1,28 +1,17 @@
 // Kronecker product and direct sum.
 // Tiling, sharding over threads and devices, and strided atoms are all one of these two.
 #include "helve/layout/layout.h"
-#include "helve/layout/notation.h"
 #include "integers.h"
+#include "operands.h"
 
 namespace helve {
 
 namespace {
 
 using layout_detail::checked_add;
+using layout_detail::check_ranks;
 using layout_detail::checked_multiply;
-
-void check_ranks(const char* operation, const std::vector<int64_t>& left, const std::vector<int64_t>& right) {
-  if (left.size() == right.size()) return;
-  throw_layout_error(Code::ShapeRank, {{"operation", operation},
-                                       {"left", "shape " + shape_text(left)},
-                                       {"right", "shape " + shape_text(right)}});
-}
-
-void refuse_swizzled(const char* operation, const char* operand, const Layout& layout) {
-  if (layout.swizzle().identity()) return;
-  throw_layout_error(Code::SwizzledOperand,
-                     {{"operation", operation}, {"operand", operand}, {"layout", to_string(layout)}});
-}
+using layout_detail::refuse_swizzled;
 
 /// The layout with every stride and offset multiplied by `factor` of its axis, without a swizzle.
 template <class Factor>
