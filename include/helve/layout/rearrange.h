@@ -1,0 +1,50 @@
+// Layouts made from one layout: parts, reorderings, other element sizes, fewer axes.
+// Each is exact: the result is the map that its law says, or the question is refused.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "helve/layout/layout.h"
+
+namespace helve {
+
+/// One (begin, end) for each dimension, end excluded.
+using Region = std::vector<std::pair<int64_t, int64_t>>;
+
+/// The layout of a region: over the extents end - begin, coordinate t has the points of begin + t in `shape`. Replicas
+/// and swizzle stay, the offset moves. Complete: refused (UnsupportedError, with the coordinate in the region that no
+/// layout reaches) only where no layout has that map, or where a region of more than kLayoutStepLimit elements would
+/// have to be listed. Throws ShapeError, and BoundsError for an empty dimension or one outside the shape.
+Layout slice(const Layout& layout, const Region& region, const std::vector<int64_t>& shape);
+
+/// The layout with the dimensions of `shape` in another order: dimension d of the result is dimension order[d].
+/// Throws ShapeError, DivisibilityError.
+Layout permute(const Layout& layout, const std::vector<int64_t>& shape, const std::vector<int64_t>& order);
+
+/// The layout of packs of `factor` neighbouring elements, in units of packs on `m`: P(x) = L(factor * x) / factor,
+/// where L(factor * x + j) = factor * P(x) + j. Throws DivisibilityError where that is no layout, ShapeError for a
+/// factor below 1, UnsupportedError where the swizzle would divide a pack.
+Layout pack(const Layout& layout, int64_t factor);
+
+/// The layout of the `factor` parts of each element, neighbours on `m`: U(factor * x + j) = factor * L(x) + j. The
+/// inverse of `pack`. Throws ShapeError for a factor below 1, UnsupportedError for a swizzle and a factor that is no
+/// power of two.
+Layout unpack(const Layout& layout, int64_t factor);
+
+/// The layout on `axes` only. Digits of other axes leave the domain, which shrinks to the kept iters; replicas and
+/// offsets of other axes go, and the swizzle goes with `m`.
+Layout project(const Layout& layout, const std::vector<Axis>& axes);
+
+/// The layout inside one executor's memory: `project` on the memory axes.
+Layout storage(const Layout& layout);
+
+/// The layout with thread axes counted together on `target`, one of tx (32 * warpid + laneid, or 128 * wgid +
+/// tid_in_wg), tid_in_wg (32 * wid_in_wg + laneid) and warpid (4 * wgid + wid_in_wg): every axis that is a part of the
+/// target, or of a part, is replaced by its multiple on the target. The domain and other axes stay. Never done by any
+/// other operation. Throws UnsupportedError for another target, and for a layout on two axes that count the same
+/// threads (warpid and wgid): their sum means nothing.
+Layout fuse_axes(const Layout& layout, Axis target);
+
+}  // namespace helve

@@ -1,0 +1,215 @@
+// Construction of layouts, their parts, sizes and spans.
+// The constructor admits only layouts whose every value fits in 64 bits, so that no later question can overflow.
+#include "helve/layout/layout.h"
+
+#include <algorithm>
+
+#include "helve/layout/notation.h"
+#include "helve/support/hash.h"
+#include "integers.h"
+
+namespace helve {
+
+using layout_detail::checked_add;
+using layout_detail::checked_multiply;
+using layout_detail::floor_divide;
+using layout_detail::StepCounter;
+
+int64_t Swizzle::apply(int64_t address) const {
+  if (bits == 0) return address;
+  int64_t low_bits = (int64_t{1} << bits) - 1;
+  if (shift >= 0) return address ^ ((address & (low_bits << (base + shift))) >> shift);
+  return address ^ ((address & (low_bits << base)) << -shift);
+}
+
+int64_t Swizzle::period() const {
+  if (bits == 0) return 1;
+  return int64_t{1} << (bits + base + (shift < 0 ? -shift : shift));
+}
+
+struct Layout::Data {
+  std::vector<Iter> shard;
+  std::vector<Iter> replica;
+  Point offset;
+  Swizzle swizzle;
+  std::vector<Axis> axes;
+  int64_t size = 1;
+};
+
+namespace {
+
+Swizzle checked_swizzle(const Swizzle& swizzle) {
+  int64_t distance = swizzle.shift < 0 ? -int64_t{swizzle.shift} : int64_t{swizzle.shift};
+  std::string reason;
+  if (swizzle.bits < 0 || swizzle.base < 0) {
+    reason = "bits and base are not negative";
+  } else if (swizzle.bits == 0) {
+    return Swizzle{};
+  } else if (swizzle.bits > distance) {
+    reason = "its source and target bits overlap";
+  } else if (int64_t{swizzle.bits} + swizzle.base + distance > 62) {
+    reason = "its period does not fit in 64 bits";
+  } else {
+    return swizzle;
+  }
+  throw_layout_error(Code::SwizzleForm, {{"bits", int64_t{swizzle.bits}},
+                                         {"base", int64_t{swizzle.base}},
+                                         {"shift", int64_t{swizzle.shift}},
+                                         {"reason", reason}});
+}
+
+void check_iters(const std::vector<Iter>& iters, const std::string& part) {
+  int64_t product = 1;
+  for (size_t k = 0; k < iters.size(); ++k) {
+    if (iters[k].extent < 1) {
+      throw_layout_error(Code::IterExtent, {{"index", static_cast<int64_t>(k)},
+                                            {"part", part},
+                                            {"extent", iters[k].extent}});
+    }
+    product = checked_multiply(product, iters[k].extent, "the number of elements of the " + part);
+  }
+}
+
+/// The least and the greatest coordinate on `axis`, before the swizzle.
+struct Range {
+  int64_t low;
+  int64_t high;
+};
+
+Range axis_range(const std::vector<Iter>& shard, const std::vector<Iter>& replica, const Point& offset, Axis axis) {
+  std::string what = "a coordinate on axis '" + axis.name() + "'";
+  auto it = offset.find(axis);
+  Range range{it == offset.end() ? 0 : it->second, it == offset.end() ? 0 : it->second};
+  for (const auto* iters : {&shard, &replica}) {
+    for (const Iter& iter : *iters) {
+      if (iter.axis != axis) continue;
+      int64_t reach = checked_multiply(iter.extent - 1, iter.stride, what);
+      int64_t& end = reach < 0 ? range.low : range.high;
+      end = checked_add(end, reach, what);
+    }
+  }
+  return range;
+}
+
+}  // namespace
+
+Layout::Layout() : Layout(std::vector<Iter>{}) {}
+
+Layout::Layout(std::vector<Iter> shard, std::vector<Iter> replica, Point offset, Swizzle swizzle) {
+  check_iters(shard, "shard");
+  check_iters(replica, "replica");
+  auto data = std::make_shared<Data>();
+  data->swizzle = checked_swizzle(swizzle);
+  for (const Iter& iter : shard) data->size *= iter.extent;
+  for (const auto* iters : {&shard, &replica}) {
+    for (const Iter& iter : *iters) data->axes.push_back(iter.axis);
+  }
+  for (const auto& [axis, value] : offset) data->axes.push_back(axis);
+  std::sort(data->axes.begin(), data->axes.end());
+  data->axes.erase(std::unique(data->axes.begin(), data->axes.end()), data->axes.end());
+  for (Axis axis : data->axes) {
+    Range range = axis_range(shard, replica, offset, axis);
+    layout_detail::narrow(layout_detail::Wide{range.high} - range.low + 1, "the span of axis '" + axis.name() + "'");
+  }
+  data->shard = std::move(shard);
+  data->replica = std::move(replica);
+  data->offset = std::move(offset);
+  data_ = std::move(data);
+}
+
+const std::vector<Iter>& Layout::shard() const { return data_->shard; }
+const std::vector<Iter>& Layout::replica() const { return data_->replica; }
+const Point& Layout::offset() const { return data_->offset; }
+const Swizzle& Layout::swizzle() const { return data_->swizzle; }
+const std::vector<Axis>& Layout::axes() const { return data_->axes; }
+
+int64_t Layout::offset(Axis axis) const {
+  auto it = data_->offset.find(axis);
+  return it == data_->offset.end() ? 0 : it->second;
+}
+
+int64_t Layout::size() const { return data_->size; }
+
+int64_t Layout::size(Axis axis) const {
+  int64_t product = 1;
+  for (const Iter& iter : shard()) {
+    if (iter.axis == axis) product *= iter.extent;
+  }
+  return product;
+}
+
+namespace {
+
+/// The sums of digits times |stride| over the memory iters that are at most `room`, in order. These are the distances
+/// of the image from its least address, and by symmetry from its greatest.
+std::vector<int64_t> memory_distances(const Layout& layout, int64_t room) {
+  StepCounter counter("the span", layout);
+  std::vector<int64_t> distances{0};
+  for (const auto* iters : {&layout.shard(), &layout.replica()}) {
+    for (const Iter& iter : *iters) {
+      int64_t stride = iter.stride < 0 ? -iter.stride : iter.stride;
+      if (iter.axis != axes::m() || iter.extent == 1 || stride == 0) continue;
+      std::vector<int64_t> next;
+      for (int64_t distance : distances) {
+        for (int64_t digit = 0; digit < iter.extent && distance <= room; ++digit) {
+          counter.step();
+          next.push_back(distance);
+          if (stride > room - distance) break;
+          distance += stride;
+        }
+      }
+      std::sort(next.begin(), next.end());
+      next.erase(std::unique(next.begin(), next.end()), next.end());
+      distances = std::move(next);
+    }
+  }
+  return distances;
+}
+
+/// The span of swizzled addresses. A swizzle permutes each period within itself, so the least image lies in the period
+/// of the least address and the greatest in that of the greatest: only those two periods are listed.
+int64_t swizzled_span(const Layout& layout, Range range) {
+  const Swizzle& swizzle = layout.swizzle();
+  int64_t period = swizzle.period();
+  int64_t low_end = floor_divide(range.low, period) * period + (period - 1);
+  int64_t high_begin = floor_divide(range.high, period) * period;
+  int64_t least = low_end;
+  for (int64_t d : memory_distances(layout, std::min(low_end, range.high) - range.low)) {
+    least = std::min(least, swizzle.apply(range.low + d));
+  }
+  int64_t greatest = high_begin;
+  for (int64_t d : memory_distances(layout, range.high - std::max(high_begin, range.low))) {
+    greatest = std::max(greatest, swizzle.apply(range.high - d));
+  }
+  return layout_detail::narrow(layout_detail::Wide{greatest} - least + 1, "the span of axis 'm'");
+}
+
+}  // namespace
+
+int64_t Layout::span(Axis axis) const {
+  Range range = axis_range(shard(), replica(), offset(), axis);
+  if (axis == axes::m() && !swizzle().identity()) return swizzled_span(*this, range);
+  return range.high - range.low + 1;
+}
+
+bool operator==(const Layout& a, const Layout& b) {
+  return a.data_ == b.data_ || (a.shard() == b.shard() && a.replica() == b.replica() && a.offset() == b.offset() &&
+                                a.swizzle() == b.swizzle());
+}
+
+uint64_t Layout::hash() const {
+  uint64_t seed = 0;
+  for (const auto* iters : {&shard(), &replica()}) {
+    seed = hash_mix(seed, iters->size());
+    for (const Iter& iter : *iters) {
+      seed = hash_mix(seed, static_cast<uint64_t>(iter.extent));
+      seed = hash_mix(seed, static_cast<uint64_t>(iter.stride));
+      seed = hash_mix(seed, iter.axis.hash());
+    }
+  }
+  for (const auto& [axis, value] : offset()) seed = hash_mix(hash_mix(seed, axis.hash()), static_cast<uint64_t>(value));
+  for (int part : {swizzle().bits, swizzle().base, swizzle().shift}) seed = hash_mix(seed, static_cast<uint64_t>(part));
+  return seed;
+}
+
+}  // namespace helve
