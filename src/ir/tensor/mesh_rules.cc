@@ -1,0 +1,216 @@
+// The rules of meshes: placement of tensors, copies of their tiles, collectives.
+// The number of cores of a group decides shapes, so every rule here needs the mesh.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "helve/support/text.h"
+#include "verify_rules.h"
+
+namespace helve::verify_rules {
+
+namespace {
+
+std::string axes_text(const MeshShape& mesh, bool with_all) {
+  std::string text = join(mesh.names, ", ", [](const std::string& name) { return quoted(name); });
+  return with_all ? text + ", \"all\"" : text;
+}
+
+[[noreturn]] void unknown_axis(const MeshShape& mesh, const std::string& axis, const Span& span, bool with_all) {
+  throw UserError(Code::UnknownMeshAxis, span, {{"axis", axis}, {"axes", axes_text(mesh, with_all)}});
+}
+
+[[noreturn]] void wrong_result(const TileOp& op, const std::string& expected, const Region& region) {
+  throw UserError(Code::CollectiveShape, op.span,
+                  {{"operation", operation_text(op)},
+                   {"expected", expected},
+                   {"buffer", region.buffer->name},
+                   {"given", shape_text(region.shape())}},
+                  {declaration_note(*region.buffer)});
+}
+
+Expr times(const Expr& extent, int64_t k) {
+  const int64_t* v = int_value(extent);
+  return v ? int_imm(*v * k) : extent * int_imm(k);
+}
+
+/// The dimension that `dim` names among `rank`.
+size_t dimension(const TileOp& op, int64_t rank) {
+  const int64_t dim = op.integer(op.row().index_of("dim"));
+  if (dim < -rank || dim >= rank) {
+    refuse_argument(operation_text(op), "dim", std::to_string(dim), fmt::format("there are {} dimensions", rank),
+                    "dimensions count from 0, or from the end with -1", op.span);
+  }
+  return static_cast<size_t>(dim < 0 ? dim + rank : dim);
+}
+
+/// `whole` holds the parts of k cores along `dim`: in a dimension of its own, or concatenated.
+void check_parts(const TileOp& op, const Region& part, const Region& whole, int64_t k, bool result_is_whole) {
+  std::vector<Expr> expected = part.shape();
+  const size_t rank = whole.shape().size();
+  if (rank == expected.size() && rank > 0) {
+    const size_t dim = dimension(op, static_cast<int64_t>(rank));
+    expected[dim] = times(expected[dim], k);
+  } else {
+    const size_t dim = dimension(op, static_cast<int64_t>(expected.size()) + 1);
+    expected.insert(expected.begin() + static_cast<int64_t>(dim), int_imm(k));
+  }
+  if (may_equal(whole.shape(), expected)) return;
+  if (result_is_whole) wrong_result(op, shape_text(expected), whole);
+  throw UserError(Code::ShapeMismatch, op.span,
+                  {{"what", fmt::format("{} cores' parts of {}", k, operation_text(op))},
+                   {"left", shape_text(whole.shape())},
+                   {"right", shape_text(expected)}},
+                  {declaration_note(*whole.buffer), declaration_note(*part.buffer)});
+}
+
+void check_same(const TileOp& op) {
+  if (!may_equal_squeezed(op.region(0).shape(), op.region(1).shape())) {
+    wrong_result(op, shape_text(op.region(0).shape()), op.region(1));
+  }
+}
+
+void check_all_to_all(const TileOp& op, int64_t k) {
+  check_same(op);
+  const std::vector<Expr> shape = op.region(0).shape();
+  const size_t dim = dimension(op, static_cast<int64_t>(shape.size()));
+  const int64_t* extent = int_value(shape[dim]);
+  if (!extent || *extent % k == 0) return;
+  refuse_argument(operation_text(op), "dim", std::to_string(op.integer(op.row().index_of("dim"))),
+                  fmt::format("{} elements are not {} equal parts", *extent, k),
+                  "make the extent a multiple of the number of cores in the group", op.span);
+}
+
+void check_root(const TileOp& op, int64_t k) {
+  const int64_t root = op.integer(op.row().index_of("root"));
+  if (root >= 0 && root < k) return;
+  refuse_argument(operation_text(op), "root", std::to_string(root), fmt::format("the group has {} cores", k),
+                  "roots count from 0 in each group", op.span);
+}
+
+void check_core(const TileOp& op, size_t i, const MeshShape& mesh) {
+  const std::vector<Expr>& core = op.exprs(i);
+  bool inside = core.size() == mesh.extents.size();
+  for (size_t d = 0; inside && d < core.size(); ++d) {
+    const int64_t* v = int_value(core[d]);
+    inside = !v || (*v >= 0 && *v < mesh.extents[d]);
+  }
+  if (inside) return;
+  refuse_argument(operation_text(op), std::string(op.row().params[i].name), shape_text(core),
+                  fmt::format("the mesh is {}", to_string(mesh)), "give one coordinate for each mesh axis, counted from 0",
+                  op.span);
+}
+
+void check_dtypes(const TileOp& op) {
+  const Buffer &src = *op.region(0).buffer, &dst = *op.region(1).buffer;
+  if (src.dtype == dst.dtype) return;
+  throw UserError(Code::WrongType, op.span,
+                  {{"what", fmt::format("'{}' in {}", dst.name, operation_text(op))},
+                   {"given", to_string(dst.dtype)},
+                   {"expected", to_string(src.dtype) + ", as the source"}},
+                  {declaration_note(dst)});
+}
+
+void check_reduction(const TileOp& op, const std::string& name) {
+  if (!parse_reduce_kind(name)) {
+    refuse_argument(operation_text(op), "op", quoted(name), "it is no reduction", "op is \"sum\", \"prod\", \"max\" or \"min\"",
+                    op.span);
+  }
+  const Buffer& src = *op.region(0).buffer;
+  if (!src.dtype.is_bool()) return;
+  throw UserError(Code::WrongType, op.span,
+                  {{"what", fmt::format("'{}' in {}", src.name, operation_text(op))}, {"given", "bool"}, {"expected", "a number"}},
+                  {declaration_note(src)});
+}
+
+}  // namespace
+
+void verify_collective(const TileOp& op, const MeshShape& mesh) {
+  int64_t k = mesh.size();
+  for (size_t i = 0; i < op.row().params.size(); ++i) {
+    if (op.row().params[i].name == "axis") {
+      std::optional<int64_t> size = group_size(mesh, op.text(i));
+      if (!size) unknown_axis(mesh, op.text(i), op.span, true);
+      k = *size;
+    }
+  }
+  if (op.row().rule == TileRule::CommBarrier) return;
+  check_dtypes(op);
+  for (size_t i = 0; i < op.row().params.size(); ++i) {
+    if (op.row().params[i].name == "op") check_reduction(op, op.text(i));
+    if (op.row().params[i].name == "root") check_root(op, k);
+    if (op.row().params[i].kind == ParamKind::Coord) check_core(op, i, mesh);
+  }
+  switch (op.row().rule) {
+    case TileRule::CommGather: return check_parts(op, op.region(0), op.region(1), k, true);
+    case TileRule::CommScatter: return check_parts(op, op.region(1), op.region(0), k, false);
+    case TileRule::CommAllToAll: return check_all_to_all(op, k);
+    default: return check_same(op);
+  }
+}
+
+void verify_mesh_tensor_copy(const TileOp& op, const Function& f) {
+  const MeshTensor *src = f.mesh_tensor(op.region(0).buffer.get()), *dst = f.mesh_tensor(op.region(1).buffer.get());
+  const std::string function = operation_text(op);
+  if (!src && !dst) {
+    const bool from_param = op.region(0).buffer->scope == MemoryScope::Param || op.region(1).buffer->scope != MemoryScope::Param;
+    const Buffer& named = *op.region(from_param ? 0 : 1).buffer;
+    throw UserError(Code::NotSharded, op.span, {{"tensor", named.name}}, {declaration_note(named)});
+  }
+  if (src && dst) {
+    refuse_argument(function, "dst", fmt::format("'{}'", dst->buffer->name), "both operands are mesh tensors",
+                    "copy through a buffer of the core", op.span, {declaration_note(*dst->buffer)});
+  }
+  const MeshTensor& tensor = src ? *src : *dst;
+  const Region &global = op.region(src ? 0 : 1), &local = op.region(src ? 1 : 0);
+  const Buffer& buffer = *tensor.buffer;
+  if (!may_equal(global.shape(), buffer.shape)) {
+    refuse_argument(function, src ? "src" : "dst", fmt::format("a part of '{}'", buffer.name), "coord chooses the tile",
+                    fmt::format("give '{}' whole", buffer.name), op.span);
+  }
+  check_indices(buffer, op.exprs(op.row().index_of("coord")), op.span);
+  std::vector<Expr> tiling;
+  for (int64_t extent : tensor.tiling) tiling.push_back(int_imm(extent));
+  if (may_equal_squeezed(local.shape(), tiling)) return;
+  throw UserError(Code::ShapeMismatch, op.span,
+                  {{"what", fmt::format("the tiling of '{}' and '{}'", buffer.name, local.buffer->name)},
+                   {"left", shape_text(tensor.tiling)},
+                   {"right", shape_text(local.shape())}},
+                  {{tensor.span, fmt::format("the tiling of '{}' is declared as {}", buffer.name, shape_text(tensor.tiling))},
+                   declaration_note(*local.buffer)});
+}
+
+void verify_placement(const Function& f) {
+  HELVE_CHECK(f.mesh || f.mesh_tensors.empty(), "mesh tensors in a function without a mesh");
+  for (const MeshTensor& tensor : f.mesh_tensors) {
+    const Buffer& buffer = *tensor.buffer;
+    const int64_t rank = static_cast<int64_t>(buffer.rank());
+    std::set<std::string> seen;
+    for (const auto& [axis, dim] : tensor.sharding) {
+      if (!f.mesh->axis(axis)) unknown_axis(*f.mesh, axis, tensor.span, false);
+      if (dim < 0 || dim >= rank) {
+        throw UserError(Code::ShardedDimension, tensor.span, {{"tensor", buffer.name}, {"dim", dim}, {"rank", rank}},
+                        {declaration_note(buffer)});
+      }
+      if (!seen.insert(axis).second) {
+        refuse_argument("T.annotate_mesh_tensor", "sharding", quoted(axis), "the axis cuts a dimension already",
+                        "name each mesh axis once", tensor.span);
+      }
+    }
+    if (static_cast<int64_t>(tensor.tiling.size()) != rank) {
+      throw UserError(Code::ShapeMismatch, tensor.span,
+                      {{"what", fmt::format("tiling of '{}'", buffer.name)},
+                       {"left", shape_text(tensor.tiling)},
+                       {"right", shape_text(buffer.shape)}},
+                      {declaration_note(buffer)}, {"the tiling has one extent for each dimension"});
+    }
+    for (int64_t extent : tensor.tiling) {
+      if (extent < 1) {
+        refuse_argument("T.annotate_mesh_tensor", "tiling", shape_text(tensor.tiling), "a tile has elements",
+                        "every extent of a tiling is 1 or more", tensor.span);
+      }
+    }
+  }
+}
+
+}  // namespace helve::verify_rules

@@ -1,0 +1,219 @@
+// The shape and dtype rules of tile operations of block scope.
+// One function for each rule of the table; a new rule does not compile until it is here.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/verify.h"
+#include "verify_rules.h"
+
+namespace helve {
+
+namespace verify_rules {
+
+bool may_equal(const Expr& a, const Expr& b) {
+  const int64_t* x = int_value(a);
+  const int64_t* y = int_value(b);
+  return !x || !y || *x == *y;
+}
+
+bool may_equal(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Expr& x, const Expr& y) { return may_equal(x, y); });
+}
+
+namespace {
+
+/// Can a[i..] and b[j..] be equal shapes, where dimensions that may be 1 can be left out on either side?
+bool may_match(const std::vector<Expr>& a, size_t i, const std::vector<Expr>& b, size_t j) {
+  const Expr one = int_imm(1);
+  if (i == a.size() && j == b.size()) return true;
+  if (i < a.size() && may_equal(a[i], one) && may_match(a, i + 1, b, j)) return true;
+  if (j < b.size() && may_equal(b[j], one) && may_match(a, i, b, j + 1)) return true;
+  return i < a.size() && j < b.size() && may_equal(a[i], b[j]) && may_match(a, i + 1, b, j + 1);
+}
+
+}  // namespace
+
+bool may_equal_squeezed(const std::vector<Expr>& a, const std::vector<Expr>& b) { return may_match(a, 0, b, 0); }
+
+Note declaration_note(const Buffer& buffer) {
+  return {buffer.span, fmt::format("'{}' has shape {}", buffer.name, shape_text(buffer.shape))};
+}
+
+std::string operation_text(const TileOp& op) { return fmt::format("T.{}", op.row().python); }
+
+void refuse_argument(const std::string& function, const std::string& parameter, const std::string& value,
+                     const std::string& reason, const std::string& remedy, const Span& span, std::vector<Note> notes) {
+  throw UserError(Code::BadArgument, span,
+                  {{"function", function}, {"parameter", parameter}, {"value", value}, {"reason", reason}, {"remedy", remedy}},
+                  std::move(notes));
+}
+
+}  // namespace verify_rules
+
+namespace {
+
+using namespace verify_rules;
+
+[[noreturn]] void wrong_type(std::string what, DType given, std::string expected, const TileOp& op, std::vector<Note> notes) {
+  throw UserError(Code::WrongType, op.span,
+                  {{"what", std::move(what)}, {"given", to_string(given)}, {"expected", std::move(expected)}},
+                  std::move(notes));
+}
+
+[[noreturn]] void shapes_differ(const TileOp& op, const std::string& what, const std::string& left, const std::string& right,
+                                std::vector<Note> notes) {
+  throw UserError(Code::ShapeMismatch, op.span,
+                  {{"what", fmt::format("{} of {}", what, operation_text(op))}, {"left", left}, {"right", right}},
+                  std::move(notes));
+}
+
+void check_copy(const TileOp& op) {
+  const Region &src = op.region(0), &dst = op.region(1);
+  if (may_equal_squeezed(src.shape(), dst.shape())) return;
+  shapes_differ(op, "src and dst", shape_text(src.shape()), shape_text(dst.shape()),
+                {declaration_note(*src.buffer), declaration_note(*dst.buffer)});
+}
+
+/// The dtypes of a product: operands of one type (or both float8), an accumulator of the same kind that is no narrower; integers
+/// accumulate in 32 bits or more.
+void check_gemm_types(const TileOp& op) {
+  const Buffer &a = *op.region(0).buffer, &b = *op.region(1).buffer, &c = *op.region(2).buffer;
+  const bool both_float8 = a.dtype.is_float() && b.dtype.is_float() && a.dtype.bits == 8 && b.dtype.bits == 8;
+  if (a.dtype.is_bool()) wrong_type("A of T.gemm", a.dtype, "a number", op, {declaration_note(a)});
+  if (a.dtype != b.dtype && !both_float8) wrong_type("B of T.gemm", b.dtype, to_string(a.dtype) + ", as A", op, {declaration_note(b)});
+  if (a.dtype.is_float()) {
+    const bool wide = c.dtype == a.dtype || (c.dtype.is_float() && c.dtype.bits > a.dtype.bits);
+    if (!wide) wrong_type("the accumulator of T.gemm", c.dtype, to_string(a.dtype) + " or a wider float", op, {declaration_note(c)});
+  } else {
+    const bool wide = c.dtype.is_data_int() && c.dtype.bits >= std::max<int>(32, a.dtype.bits);
+    const std::string expected = a.dtype.bits <= 32 ? "int32" : to_string(a.dtype);
+    if (!wide) wrong_type("the accumulator of T.gemm", c.dtype, expected, op, {declaration_note(c)});
+  }
+}
+
+void check_gemm(const TileOp& op) {
+  std::vector<std::vector<Expr>> shapes;
+  for (size_t i = 0; i < 3; ++i) {
+    const Region& region = op.region(i);
+    shapes.push_back(region.shape());
+    if (shapes[i].size() != 2) {
+      refuse_argument("T.gemm", std::string(op.row().params[i].name), shape_text(shapes[i]), "an operand is a matrix",
+                      "give a region of two dimensions", op.span, {declaration_note(*region.buffer)});
+    }
+  }
+  if (op.flag(op.row().index_of("transpose_A"))) std::swap(shapes[0][0], shapes[0][1]);
+  if (op.flag(op.row().index_of("transpose_B"))) std::swap(shapes[1][0], shapes[1][1]);
+  auto same = [&](const char* what, const Expr& left, const Expr& right, size_t i, size_t k) {
+    if (may_equal(left, right)) return;
+    shapes_differ(op, what, to_text(left), to_text(right),
+                  {declaration_note(*op.region(i).buffer), declaration_note(*op.region(k).buffer)});
+  };
+  same("K in A and B", shapes[0][1], shapes[1][0], 0, 1);
+  same("M in A and C", shapes[0][0], shapes[2][0], 0, 2);
+  same("N in B and C", shapes[1][1], shapes[2][1], 1, 2);
+  check_gemm_types(op);
+}
+
+/// Can the two regions share an element? Refuted by one dimension with disjoint constant bounds.
+bool may_overlap(const Region& a, const Region& b) {
+  if (a.buffer != b.buffer) return false;
+  for (size_t d = 0; d < a.ranges.size(); ++d) {
+    const int64_t *x = int_value(a.ranges[d].begin), *y = int_value(b.ranges[d].begin);
+    const int64_t *n = int_value(a.ranges[d].extent), *m = int_value(b.ranges[d].extent);
+    if (x && y && n && m && (*x + *n <= *y || *y + *m <= *x)) return false;
+  }
+  return true;
+}
+
+void check_reduce_types(const TileOp& op) {
+  const Buffer &src = *op.region(0).buffer, &dst = *op.region(1).buffer;
+  const ReduceKind kind = reduce_kind(op.op);
+  if (kind == ReduceKind::Any || kind == ReduceKind::All) {
+    for (const Buffer* b : {&src, &dst}) {
+      if (!b->dtype.is_bool()) wrong_type(fmt::format("'{}' in {}", b->name, operation_text(op)), b->dtype, "bool", op, {declaration_note(*b)});
+    }
+    return;
+  }
+  if (src.dtype.is_bool()) wrong_type(fmt::format("'{}' in {}", src.name, operation_text(op)), src.dtype, "a number", op, {declaration_note(src)});
+  const bool widens = src.dtype.code == dst.dtype.code && src.dtype.bits <= dst.dtype.bits;
+  if ((src.dtype.is_float() && dst.dtype.is_float()) || widens) return;
+  wrong_type(fmt::format("'{}' in {}", dst.name, operation_text(op)), dst.dtype, to_string(src.dtype) + ", as the source", op, {declaration_note(dst)});
+}
+
+void check_reduce(const TileOp& op) {
+  const Region &src = op.region(0), &dst = op.region(1);
+  std::vector<Expr> shape = src.shape();
+  const int64_t rank = static_cast<int64_t>(shape.size());
+  int64_t dim = op.integer(2);
+  if (dim < -rank || dim >= rank) {
+    refuse_argument(operation_text(op), "dim", std::to_string(dim), fmt::format("the source has shape {}", shape_text(shape)),
+                    rank ? fmt::format("dim is {} to {}, or counted from the end {} to -1", 0, rank - 1, -rank)
+                         : "reduce a region with a dimension",
+                    op.span, {declaration_note(*src.buffer)});
+  }
+  if (dim < 0) dim += rank;
+  if (may_overlap(src, dst)) {
+    refuse_argument(operation_text(op), "dst", fmt::format("'{}'", dst.buffer->name), "it overlaps the source",
+                    "reduce into another buffer", op.span);
+  }
+  std::vector<Expr> kept = shape;
+  kept[static_cast<size_t>(dim)] = int_imm(1);
+  shape.erase(shape.begin() + dim);
+  if (!may_equal(dst.shape(), shape) && !may_equal(dst.shape(), kept)) {
+    shapes_differ(op, fmt::format("src without dimension {} and dst", dim), shape_text(shape), shape_text(dst.shape()),
+                  {declaration_note(*src.buffer), declaration_note(*dst.buffer)});
+  }
+  check_reduce_types(op);
+}
+
+/// Copies may reach past the end of a global tensor; all other regions lie inside their buffers.
+void check_region(const TileOp& op, const Region& region) {
+  const Buffer& buffer = *region.buffer;
+  HELVE_CHECK(region.ranges.size() == buffer.rank(), "a region of another rank than its buffer");
+  const bool global = buffer.scope == MemoryScope::Param || buffer.scope == MemoryScope::Global;
+  const bool may_reach_past = op.row().rule == TileRule::Copy && global;
+  for (size_t d = 0; d < region.ranges.size(); ++d) {
+    const int64_t* begin = int_value(region.ranges[d].begin);
+    const int64_t* extent = int_value(region.ranges[d].extent);
+    const int64_t* limit = int_value(buffer.shape[d]);
+    const Span span = span_of(region.ranges[d].begin, op.span);
+    if (begin && *begin < 0) {
+      throw UserError(Code::NegativeIndex, span, {{"buffer", buffer.name}, {"index", *begin}}, {declaration_note(buffer)});
+    }
+    if (extent && *extent < 0) throw UserError(Code::NegativeExtent, span, {{"extent", *extent}}, {declaration_note(buffer)});
+    if (may_reach_past || !begin || !extent || !limit || *extent == 0 || *begin + *extent <= *limit) continue;
+    throw UserError(Code::OutOfBounds, span,
+                    {{"index", *begin + *extent - 1}, {"dim", static_cast<int64_t>(d)}, {"buffer", buffer.name}, {"extent", *limit}},
+                    {declaration_note(buffer)});
+  }
+}
+
+}  // namespace
+
+void verify_tile_op(const TileOp& op, const MeshShape* mesh) {
+  for (const TileOperand& operand : op.operands) {
+    if (const Region* region = std::get_if<Region>(&operand)) check_region(op, *region);
+  }
+  if (!mesh && (op.row().is_collective() || op.row().rule == TileRule::MeshTensorCopy)) {
+    throw UserError(Code::CollectiveWithoutMesh, op.span, {{"operation", operation_text(op)}});
+  }
+  switch (op.row().rule) {
+    case TileRule::Copy: return check_copy(op);
+    case TileRule::Fill:
+    case TileRule::Clear: return;
+    case TileRule::Gemm: return check_gemm(op);
+    case TileRule::Reduce: return check_reduce(op);
+    case TileRule::MeshTensorCopy: return;  // judged with the function's placement
+    case TileRule::CommSame:
+    case TileRule::CommPut:
+    case TileRule::CommGather:
+    case TileRule::CommScatter:
+    case TileRule::CommAllToAll:
+    case TileRule::CommBarrier: return verify_collective(op, *mesh);
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace helve

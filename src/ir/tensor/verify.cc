@@ -1,0 +1,380 @@
+// The verifier: one walk that knows what encloses each statement.
+// Users meet it after parsing, authors of passes after each pass, so what it refuses never reaches a later room. What cannot be
+// written in the language at all (a name out of scope) is a fault of helve, everything else a coded error.
+#include "helve/ir/tensor/verify.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/text.h"
+#include "verify_rules.h"
+
+namespace helve {
+
+namespace {
+
+using namespace verify_rules;
+
+/// The mesh axes that a value may vary over, one bit an axis.
+using AxisSet = uint64_t;
+
+/// A condition or loop around a statement, and the axes over which it decides differently.
+struct Control {
+  Span span;
+  AxisSet axes;
+  const char* what;
+};
+
+/// The value of a condition that constants decide, as far as comparisons and connectives go.
+std::optional<bool> constant_truth(const Expr& e) {
+  if (const int64_t* v = int_value(e)) return *v != 0;
+  const Apply* node = as<Apply>(e);
+  if (!node) return std::nullopt;
+  if (node->op == Op::And || node->op == Op::Or) {
+    const bool decides = node->op == Op::Or;
+    const std::optional<bool> a = constant_truth(node->args[0]), b = constant_truth(node->args[1]);
+    if (a == decides || b == decides) return decides;
+    return a && b ? std::optional(!decides) : std::nullopt;
+  }
+  if (node->op == Op::Not) {
+    const std::optional<bool> a = constant_truth(node->args[0]);
+    return a ? std::optional(!*a) : std::nullopt;
+  }
+  const int64_t* a = int_value(node->args[0]);
+  const int64_t* b = node->args.size() == 2 ? int_value(node->args[1]) : nullptr;
+  if (!a || !b || !node->args[0]->dtype.is_index()) return std::nullopt;
+  switch (node->op) {
+    case Op::Lt: return *a < *b;
+    case Op::Le: return *a <= *b;
+    case Op::Gt: return *a > *b;
+    case Op::Ge: return *a >= *b;
+    case Op::Eq: return *a == *b;
+    case Op::Ne: return *a != *b;
+    default: return std::nullopt;
+  }
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Function& f) : f_(f) {}
+
+  void run() {
+    for (const VarRef& dim : f_.dims) define(dim.get(), dim->name);
+    for (const Param& param : f_.params) {
+      std::visit([&](const auto& p) { define(p.get(), p->name); }, param);
+    }
+    for (const Param& param : f_.params) {
+      if (const BufferRef* buffer = std::get_if<BufferRef>(&param)) visit_declaration(**buffer, (*buffer)->span);
+    }
+    verify_placement(f_);
+    visit(f_.body);
+  }
+
+ private:
+  // Scopes.
+
+  void define(const Object* object, const std::string& name) {
+    HELVE_CHECK(known_.insert(object).second, fmt::format("'{}' is defined twice", name));
+    order_.push_back(object);
+  }
+  void require_known(const Object* object, const std::string& name) {
+    HELVE_CHECK(known_.contains(object), fmt::format("'{}' is used where it is not defined", name));
+  }
+  /// Runs `f` in a scope of its own: what it defines ends with it.
+  template <class F>
+  void scoped(F&& f) {
+    const size_t depth = order_.size();
+    f();
+    while (order_.size() > depth) {
+      known_.erase(order_.back());
+      order_.pop_back();
+    }
+  }
+  void visit_body(const Stmt& s) {
+    scoped([&] { visit(s); });
+  }
+
+  void visit_declaration(const Buffer& buffer, const Span& span) {
+    for (const Expr& e : buffer.shape) visit(e, span);
+    for (const Expr& e : buffer.strides) visit(e, span);
+  }
+
+  // Expressions.
+
+  /// Names and accesses below `e`; tiles are read in the value of a tile store only.
+  void visit(const Expr& e, const Span& outer, bool in_tile_store = false) {
+    walk(e, [&](const Expr& node) {
+      if (const Var* var = as<Var>(node)) {
+        require_known(var, var->name);
+      } else if (const Load* load = as<Load>(node)) {
+        check_element(buffer_of(load->buffer), load->indices, span_of(node, outer));
+      } else if (const TileLoad* load = as<TileLoad>(node)) {
+        require_known(load->buffer.get(), load->buffer->name);
+        HELVE_CHECK(tiles_, "a tile load stands outside a tile loop");
+        verify_tile_load(*tiles_, *load, outer);
+        if (!in_tile_store) throw UserError(Code::TileValue, span_of(node, outer), {{"buffer", load->buffer->name}});
+      }
+    });
+  }
+
+  void check_element(const Buffer& buffer, const std::vector<Expr>& indices, const Span& span) {
+    require_known(&buffer, buffer.name);
+    check_indices(buffer, indices, span);
+    if (tiles_) {
+      throw UserError(Code::NoMatchingTile, span,
+                      {{"buffer", buffer.name}, {"tile", shape_text(tiles_->buffer->tile)}},
+                      {declaration_note(buffer), {tiles_->span, "inside a tile loop subscripts denote tiles"}});
+    }
+    if (dead_) return;  // guarded tails of lowered loops hold accesses that never happen
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const int64_t* index = int_value(indices[d]);
+      const int64_t* extent = int_value(buffer.shape[d]);
+      if (!index || !extent || *index < *extent) continue;
+      throw UserError(Code::OutOfBounds, span_of(indices[d], span),
+                      {{"index", *index}, {"dim", static_cast<int64_t>(d)}, {"buffer", buffer.name}, {"extent", *extent}},
+                      {declaration_note(buffer)});
+    }
+  }
+
+  /// The axes over which the value varies by the core's own coordinates, as far as expressions show it.
+  AxisSet axes_of(const Expr& e) const {
+    AxisSet axes = 0;
+    walk(e, [&](const Expr& node) {
+      if (auto it = axes_.find(node.get()); it != axes_.end()) axes |= it->second;
+    });
+    return axes;
+  }
+
+  // Statements.
+
+  void visit(const Stmt& s) {
+    dispatch(s, [&](const auto& node) { check(node); });
+  }
+
+  void check(const Seq& n) {
+    for (const Stmt& s : n.stmts) visit(s);
+  }
+
+  void check(const Bind& n) {
+    visit(n.value, n.span);
+    define(n.var.get(), n.var->name);
+    if (AxisSet axes = axes_of(n.value)) axes_[n.var.get()] = axes;
+  }
+
+  void check(const Alloc& n) {
+    const Buffer& buffer = *n.buffer;
+    const std::string function = fmt::format("T.alloc_{}", to_string(buffer.scope));
+    HELVE_CHECK(buffer.scope != MemoryScope::Param, "a parameter is allocated");
+    visit_declaration(buffer, n.span);
+    const bool global = buffer.scope == MemoryScope::Global;
+    if (global && kernel_) wrong_scope(function, "kernel", "allocate it before the kernel", n.span, {kernel_->span, "the kernel"});
+    if (!global && !kernel_) wrong_scope(function, "host", "allocate it inside T.Kernel, or use T.alloc_global", n.span);
+    if (!global && !constant_shape(buffer.shape)) {
+      refuse_argument(function, "shape", shape_text(buffer.shape), "memory of a kernel has constant extents",
+                      "use constants, or T.alloc_global before the kernel", n.span);
+    }
+    define(&buffer, buffer.name);
+  }
+
+  void check(const Store& n) {
+    for (const Expr& index : n.indices) visit(index, n.span);
+    visit(n.value, n.span);
+    check_element(*n.buffer, n.indices, n.span);
+    if (!kernel_) wrong_scope("a store", "host", "put it inside T.Kernel", n.span);
+  }
+
+  void check(const TileStore& n) {
+    HELVE_CHECK(tiles_, "a tile store stands outside a tile loop");
+    require_known(n.buffer.get(), n.buffer->name);
+    for (const Expr& index : n.indices) visit(index, n.span);
+    verify_tile_store(*tiles_, n);
+    visit(n.value, n.span, true);
+  }
+
+  void check(const For& n) {
+    AxisSet axes = 0;
+    bool empty = false;
+    for (size_t d = 0; d < n.vars.size(); ++d) {
+      visit(n.begins[d], n.span);
+      visit(n.extents[d], n.span);
+      axes |= axes_of(n.begins[d]) | axes_of(n.extents[d]);
+      if (const int64_t* extent = int_value(n.extents[d])) {
+        if (*extent < 0) throw UserError(Code::NegativeExtent, span_of(n.extents[d], n.span), {{"extent", *extent}});
+        empty |= *extent == 0;
+      }
+    }
+    if (n.loop == LoopKind::Pipelined && n.num_stages < 1) {
+      throw UserError(Code::StageCount, n.span, {{"stages", int64_t{n.num_stages}}});
+    }
+    const bool parallel = n.loop == LoopKind::Parallel || n.loop == LoopKind::Vectorized;
+    const std::string name = fmt::format("T.{}", to_string(n.loop));
+    if (parallel && !kernel_) wrong_scope(name, "host", "put it inside T.Kernel", n.span);
+    inside({n.span, axes, "loop"}, parallel ? &n : nullptr, empty, [&] {
+      for (const VarRef& var : n.vars) {
+        define(var.get(), var->name);
+        if (axes) axes_[var.get()] = axes;
+      }
+      visit(n.body);
+    });
+  }
+
+  void check(const ForTiles& n) {
+    const Buffer& buffer = *n.buffer;
+    require_known(&buffer, buffer.name);
+    if (tiles_) throw UserError(Code::NestedTileLoops, n.span, {}, {{tiles_->span, "the outer tile loop"}});
+    if (!is_tiled(buffer)) {
+      refuse_argument("T.foreach_tiles", "buffer", fmt::format("'{}'", buffer.name), "it has no tiles",
+                      "allocate it with T.alloc_shared_tiles", n.span, {declaration_note(buffer)});
+    }
+    if (n.vars.size() != buffer.rank()) {
+      throw UserError(Code::IndexCount, n.span,
+                      {{"buffer", buffer.name},
+                       {"rank", static_cast<int64_t>(buffer.rank())},
+                       {"given", static_cast<int64_t>(n.vars.size())}},
+                      {declaration_note(buffer)}, {"a tile loop has one variable for each dimension"});
+    }
+    tiles_ = &n;
+    inside({n.span, 0, "loop"}, &n, false, [&] {
+      for (const VarRef& var : n.vars) define(var.get(), var->name);
+      visit(n.body);
+    });
+    tiles_ = nullptr;
+  }
+
+  void check(const While& n) {
+    visit(n.condition, n.span);
+    const bool never = constant_truth(n.condition) == false;
+    inside({n.span, axes_of(n.condition), "condition"}, nullptr, never, [&] { visit(n.body); });
+  }
+
+  void check(const If& n) {
+    visit(n.condition, n.span);
+    const Control control{n.span, axes_of(n.condition), "condition"};
+    const std::optional<bool> truth = constant_truth(n.condition);
+    inside(control, nullptr, truth == false, [&] { visit(n.then_body); });
+    if (n.else_body) inside(control, nullptr, truth == true, [&] { visit(n.else_body); });
+  }
+
+  /// Runs `f` in a scope under `control`. `iteration` is set where the loop's iterations are independent; `dead` where nothing runs.
+  template <class F>
+  void inside(const Control& control, const StmtNode* iteration, bool dead, F&& f) {
+    const StmtNode* outer = iteration_;
+    if (iteration) iteration_ = iteration;
+    controls_.push_back(control);
+    dead_ += dead;
+    scoped(f);
+    dead_ -= dead;
+    controls_.pop_back();
+    iteration_ = outer;
+  }
+
+  void check(const Kernel& n) {
+    if (kernel_) {
+      wrong_scope("T.Kernel", "kernel", "launch kernels one after the other", n.span, {kernel_->span, "the outer kernel"});
+    }
+    for (const Expr& extent : n.extents) {
+      visit(extent, n.span);
+      if (const int64_t* v = int_value(extent); v && *v < 0) {
+        throw UserError(Code::NegativeExtent, span_of(extent, n.span), {{"extent", *v}});
+      }
+    }
+    if (n.threads < 32 || n.threads % 32 != 0) {
+      refuse_argument("T.Kernel", "threads", std::to_string(n.threads), "threads come in warps of 32",
+                      "use a multiple of 32", n.span);
+    }
+    if (f_.mesh) check_grid(n);
+    kernel_ = &n;
+    scoped([&] {
+      for (size_t d = 0; d < n.vars.size(); ++d) {
+        define(n.vars[d].get(), n.vars[d]->name);
+        if (f_.mesh) axes_[n.vars[d].get()] = AxisSet{1} << d;
+      }
+      visit(n.body);
+    });
+    kernel_ = nullptr;
+  }
+
+  void check_grid(const Kernel& n) {
+    std::optional<std::vector<int64_t>> grid = constant_shape(n.extents);
+    if (grid && *grid == f_.mesh->extents) return;
+    throw UserError(Code::MeshGrid, n.span,
+                    {{"grid", shape_text(n.extents)},
+                     {"mesh", to_string(*f_.mesh)},
+                     {"fix", join(f_.mesh->extents, ", ", [](int64_t e) { return std::to_string(e); })}});
+  }
+
+  void check(const TileOp& n) {
+    for (const TileOperand& operand : n.operands) visit_operand(operand, n.span);
+    const std::string operation = operation_text(n);
+    if (!n.row().is_collective() && !kernel_) wrong_scope(operation, "host", "put it inside T.Kernel", n.span);
+    if (iteration_) {
+      wrong_scope(operation, "iteration", "move it out of the loop", n.span,
+                  {iteration_->span, "an iteration of this loop is executed by a part of the block only"});
+    }
+    verify_tile_op(n, f_.mesh ? &*f_.mesh : nullptr);
+    if (n.row().rule == TileRule::MeshTensorCopy) verify_mesh_tensor_copy(n, f_);
+    if (n.row().is_collective()) check_control(n);
+  }
+
+  void visit_operand(const TileOperand& operand, const Span& span) {
+    if (const Region* region = std::get_if<Region>(&operand)) {
+      require_known(region->buffer.get(), region->buffer->name);
+      if (region->ranges.size() != region->buffer->rank()) {
+        throw UserError(Code::IndexCount, span,
+                        {{"buffer", region->buffer->name},
+                         {"rank", static_cast<int64_t>(region->buffer->rank())},
+                         {"given", static_cast<int64_t>(region->ranges.size())}},
+                        {declaration_note(*region->buffer)});
+      }
+      for (const Range& range : region->ranges) {
+        visit(range.begin, span);
+        visit(range.extent, span);
+      }
+    } else if (const Expr* e = std::get_if<Expr>(&operand)) {
+      visit(*e, span);
+    } else if (const std::vector<Expr>* items = std::get_if<std::vector<Expr>>(&operand)) {
+      for (const Expr& e : *items) visit(e, span);
+    }
+  }
+
+  /// Control flow around a collective decides alike on all cores of the group.
+  void check_control(const TileOp& n) {
+    std::string axis = "all";
+    for (size_t i = 0; i < n.row().params.size(); ++i) {
+      if (n.row().params[i].name == "axis") axis = n.text(i);
+    }
+    const AxisSet group = axis == "all" ? ~AxisSet{0} : AxisSet{1} << *f_.mesh->axis(axis);
+    for (const Control& control : controls_) {
+      if (!(control.axes & group)) continue;
+      throw UserError(Code::DivergentCollective, n.span, {{"operation", operation_text(n)}, {"axis", axis}},
+                      {{control.span, fmt::format("the {} depends on the core's own coordinates", control.what)}});
+    }
+  }
+
+  [[noreturn]] void wrong_scope(const std::string& operation, const std::string& scope, const std::string& remedy,
+                                const Span& span, Note note = {}) {
+    std::vector<Note> notes;
+    if (!note.text.empty()) notes.push_back(std::move(note));
+    throw UserError(Code::OperationScope, span, {{"operation", operation}, {"scope", scope}, {"remedy", remedy}},
+                    std::move(notes));
+  }
+
+  const Function& f_;
+  std::unordered_set<const Object*> known_;
+  std::vector<const Object*> order_;
+  std::unordered_map<const Object*, AxisSet> axes_;
+  std::vector<Control> controls_;
+  const Kernel* kernel_ = nullptr;
+  const ForTiles* tiles_ = nullptr;
+  const StmtNode* iteration_ = nullptr;
+  int dead_ = 0;
+};
+
+}  // namespace
+
+void verify(const FunctionRef& f) { Verifier(*f).run(); }
+
+}  // namespace helve

@@ -1,0 +1,48 @@
+// What the files of the verifier share: comparison of shapes that may be symbolic, and the parts of its messages.
+// A rule refuses only what constants refute; what is unknown here is checked when the program runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "helve/ir/tensor/function.h"
+#include "helve/support/diagnostic.h"
+
+namespace helve::verify_rules {
+
+/// The expression's span, or that of the statement it stands in.
+inline Span span_of(const Expr& e, const Span& outer) { return e->span.known() ? e->span : outer; }
+
+/// Can the two extents be equal? Refuted only for two different constants.
+bool may_equal(const Expr& a, const Expr& b);
+/// Equal ranks, and every dimension may be equal.
+bool may_equal(const std::vector<Expr>& a, const std::vector<Expr>& b);
+/// Can the shapes be equal when dimensions of extent 1 are dropped from both? A symbolic extent may be 1.
+bool may_equal_squeezed(const std::vector<Expr>& a, const std::vector<Expr>& b);
+
+/// "'A' has shape (4, M)", at the buffer's declaration.
+Note declaration_note(const Buffer& buffer);
+
+/// "T.copy".
+std::string operation_text(const TileOp& op);
+
+/// BadArgument.
+[[noreturn]] void refuse_argument(const std::string& function, const std::string& parameter, const std::string& value,
+                                  const std::string& reason, const std::string& remedy, const Span& span,
+                                  std::vector<Note> notes = {});
+
+/// Tile accesses inside `loop`: matching tiles, affine indices (NoMatchingTile, TileStoreIndex, OutOfBounds), and for a store
+/// the loop's own variables (ImplicitReduction, MixedRankStore).
+void verify_tile_load(const ForTiles& loop, const TileLoad& load, const Span& outer);
+void verify_tile_store(const ForTiles& loop, const TileStore& store);
+
+/// The rule of mesh_tensor_copy, which needs the placement of the function's tensors.
+void verify_mesh_tensor_copy(const TileOp& op, const Function& f);
+
+/// The rules of collectives.
+void verify_collective(const TileOp& op, const MeshShape& mesh);
+
+/// mesh_tensors: axes, dimensions and tilings.
+void verify_placement(const Function& f);
+
+}  // namespace helve::verify_rules
