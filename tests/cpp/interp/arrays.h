@@ -9,7 +9,7 @@
 
 #include "helve/interp/interp.h"
 #include "helve/support/diagnostic.h"
-#include "support_ir/build_ir.h"
+#include "ir/tensor/programs/build_ir.h"
 
 namespace helve::testing {
 

@@ -1,5 +1,5 @@
 // The RMSNorm of a mesh against double precision.
-#include "support_ir/rms_norm.h"
+#include "ir/tensor/programs/rms_norm.h"
 
 #include <cmath>
 

@@ -2,7 +2,7 @@
 // The standard program: it has sharded tensors, tile loops, a persistent loop and a collective, and its extents may divide nothing.
 #pragma once
 
-#include "support_ir/build_ir.h"
+#include "ir/tensor/programs/build_ir.h"
 
 namespace helve::testing {
 
