@@ -1,0 +1,286 @@
+// Collectives.
+// A collective sees the cores of one group at once: it gathers from all of them before it stores to any.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/support/diagnostic.h"
+#include "tile_op_code.h"
+
+namespace helve::interp {
+
+namespace {
+
+std::vector<View> views(const Operands& op, std::string_view name, const Group& group) {
+  std::vector<View> out;
+  for (Frame* core : group) out.push_back(op.region(name).view(*core));
+  return out;
+}
+
+/// The sources of all cores in the evaluation dtype of dst; all are read before anything is written.
+std::vector<std::vector<Scalar>> sources(const Operands& op, const Group& group) {
+  const DType to = evaluation_dtype(op.region("dst").buffer().dtype);
+  std::vector<std::vector<Scalar>> out;
+  for (const View& view : views(op, "src", group)) out.push_back(gather(view, to, op.span));
+  return out;
+}
+
+void deliver(const Operands& op, const View& dst, const std::vector<Scalar>& values) {
+  scatter(dst, values, evaluation_dtype(dst.dtype()), op.span);
+}
+
+void require_result(const Operands& op, const std::vector<int64_t>& expected, const View& dst) {
+  if (dst.shape() == expected) return;
+  throw UserError(Code::CollectiveShape, op.span,
+                  {{"operation", op.operation()},
+                   {"expected", tuple_text(expected)},
+                   {"buffer", op.region("dst").buffer().name},
+                   {"given", tuple_text(dst.shape())}});
+}
+
+[[noreturn]] void bad_argument(const Operands& op, const char* param, DiagnosticArg value, std::string reason,
+                               std::string remedy) {
+  throw UserError(Code::BadArgument, op.span,
+                  {{"function", op.operation()},
+                   {"value", std::move(value)},
+                   {"parameter", param},
+                   {"reason", std::move(reason)},
+                   {"remedy", std::move(remedy)}});
+}
+
+/// Elements before `dim` and from `dim` on, as counts.
+int64_t count_before(const std::vector<int64_t>& shape, size_t dim) {
+  return product({shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(dim)});
+}
+
+/// The extent of a part when dimension `dim` of src is cut into one part for each core of the group.
+int64_t part_extent(const Operands& op, const std::vector<int64_t>& src, size_t dim, size_t parts) {
+  const int64_t k = static_cast<int64_t>(parts);
+  if (src[dim] % k != 0) {
+    bad_argument(op, "dim", static_cast<int64_t>(dim), fmt::format("{} elements are not {} equal parts", src[dim], k),
+                 "make the extent a multiple of the number of cores in the group");
+  }
+  return src[dim] / k;
+}
+
+}  // namespace
+
+void run_broadcast(const Operands& op, const Group& group, const Scope&) {
+  const int64_t root = op.integer("root");
+  if (root < 0 || root >= static_cast<int64_t>(group.size())) {
+    bad_argument(op, "root", root, fmt::format("the group has {} cores", group.size()), "roots count from 0 in each group");
+  }
+  const std::vector<std::vector<Scalar>> src = sources(op, group);
+  const std::vector<View> from = views(op, "src", group);
+  const std::vector<View> to = views(op, "dst", group);
+  for (const View& dst : to) {
+    require_result(op, from[static_cast<size_t>(root)].shape(), dst);
+    deliver(op, dst, src[static_cast<size_t>(root)]);
+  }
+}
+
+namespace {
+
+/// The rank of the core named by a coordinate operand, the same on all cores.
+size_t named_core(const Operands& op, const char* param, const Group& group, const MeshShape& mesh) {
+  const std::vector<int64_t> at = eval_all(op.coord(param), *group.front());
+  for (Frame* core : group) {
+    if (eval_all(op.coord(param), *core) != at) {
+      bad_argument(op, param, tuple_text(eval_all(op.coord(param), *core)),
+                   fmt::format("it is {} on another core", tuple_text(at)), "name one core, the same on all of them");
+    }
+  }
+  bool inside = at.size() == mesh.extents.size();
+  int64_t rank = 0;
+  for (size_t d = 0; inside && d < at.size(); ++d) {
+    inside = at[d] >= 0 && at[d] < mesh.extents[d];
+    rank = rank * mesh.extents[d] + at[d];
+  }
+  if (!inside) {
+    bad_argument(op, param, tuple_text(at), fmt::format("the mesh is {}", to_string(mesh)),
+                 "give one coordinate for each mesh axis, counted from 0");
+  }
+  return static_cast<size_t>(rank);
+}
+
+}  // namespace
+
+void run_put(const Operands& op, const Group& group, const Scope& scope) {
+  const Group from = {group[named_core(op, "src_core", group, scope.mesh())]};
+  const Group to = {group[named_core(op, "dst_core", group, scope.mesh())]};
+  const std::vector<Scalar> values = sources(op, from).front();
+  const View dst = views(op, "dst", to).front();
+  require_result(op, views(op, "src", from).front().shape(), dst);
+  deliver(op, dst, values);
+}
+
+/// dst is (before, K, after) for src (before, after), whether K is a dimension of its own or part of one.
+void run_all_gather(const Operands& op, const Group& group, const Scope&) {
+  const int64_t k = static_cast<int64_t>(group.size());
+  const std::vector<std::vector<Scalar>> src = sources(op, group);
+  const std::vector<View> from = views(op, "src", group);
+  const std::vector<View> to = views(op, "dst", group);
+  for (const View& dst : to) {
+    const std::vector<int64_t> part = from.front().shape();
+    const bool own = dst.dims.size() != part.size();
+    const size_t dim = dimension_of(op, "dim", own ? part.size() + 1 : part.size());
+    std::vector<int64_t> expected = part;
+    if (own) {
+      expected.insert(expected.begin() + static_cast<std::ptrdiff_t>(dim), k);
+    } else {
+      expected[dim] *= k;
+    }
+    require_result(op, expected, dst);
+    const int64_t before = count_before(part, dim);
+    const int64_t after = before == 0 ? 0 : product(part) / before;
+    std::vector<Scalar> values(static_cast<size_t>(before * k * after));
+    for (int64_t b = 0; b < before; ++b) {
+      for (int64_t core = 0; core < k; ++core) {
+        const auto at = src[static_cast<size_t>(core)].begin() + b * after;
+        std::copy(at, at + after, values.begin() + (b * k + core) * after);
+      }
+    }
+    deliver(op, dst, values);
+  }
+}
+
+namespace {
+
+ReduceKind combination(const Operands& op) {
+  const std::optional<ReduceKind> kind = parse_reduce_kind(op.text("op"));
+  if (!kind) bad_argument(op, "op", "'" + op.text("op") + "'", "it is no combination", "write sum, prod, max or min");
+  return *kind;
+}
+
+/// The elementwise combination of all sources in order of the core's index.
+std::vector<Scalar> combined(const Operands& op, const Group& group) {
+  const Fold fold = fold_of(combination(op), op.region("dst").buffer().dtype, op.span);
+  const std::vector<std::vector<Scalar>> src = sources(op, group);
+  std::vector<Scalar> out = src.front();
+  for (size_t core = 1; core < src.size(); ++core) {
+    require_shape(src[core].size() == out.size(), op, "the sources", {static_cast<int64_t>(out.size())},
+                  {static_cast<int64_t>(src[core].size())});
+    for (size_t i = 0; i < out.size(); ++i) out[i] = fold(out[i], src[core][i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+void run_all_reduce(const Operands& op, const Group& group, const Scope&) {
+  const std::vector<Scalar> values = combined(op, group);
+  const std::vector<int64_t> shape = views(op, "src", group).front().shape();
+  for (const View& dst : views(op, "dst", group)) {
+    require_result(op, shape, dst);
+    deliver(op, dst, values);
+  }
+}
+
+/// src is (before, K, after) for dst (before, after).
+void run_reduce_scatter(const Operands& op, const Group& group, const Scope&) {
+  const int64_t k = static_cast<int64_t>(group.size());
+  const std::vector<Scalar> values = combined(op, group);
+  const std::vector<int64_t> whole = views(op, "src", group).front().shape();
+  const std::vector<View> to = views(op, "dst", group);
+  const size_t dim = dimension_of(op, "dim", whole.size());
+  for (int64_t core = 0; core < k; ++core) {
+    const View& dst = to[static_cast<size_t>(core)];
+    std::vector<int64_t> expected = whole;
+    if (dst.dims.size() + 1 == whole.size() && whole[dim] == k) {
+      expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(dim));
+    } else {
+      expected[dim] = part_extent(op, whole, dim, group.size());
+    }
+    require_result(op, expected, dst);
+    const int64_t before = count_before(whole, dim);
+    const int64_t after = before == 0 ? 0 : product(expected) / before;
+    std::vector<Scalar> part(static_cast<size_t>(before * after));
+    for (int64_t b = 0; b < before; ++b) {
+      const auto at = values.begin() + (b * k + core) * after;
+      std::copy(at, at + after, part.begin() + b * after);
+    }
+    deliver(op, dst, part);
+  }
+}
+
+void run_all_to_all(const Operands& op, const Group& group, const Scope&) {
+  const int64_t k = static_cast<int64_t>(group.size());
+  const std::vector<std::vector<Scalar>> src = sources(op, group);
+  const std::vector<int64_t> shape = views(op, "src", group).front().shape();
+  const std::vector<View> to = views(op, "dst", group);
+  const size_t dim = dimension_of(op, "dim", shape.size());
+  part_extent(op, shape, dim, group.size());
+  const int64_t before = count_before(shape, dim);
+  const int64_t after = before == 0 ? 0 : product(shape) / before / k;
+  for (int64_t receiver = 0; receiver < k; ++receiver) {
+    const View& dst = to[static_cast<size_t>(receiver)];
+    require_result(op, shape, dst);
+    std::vector<Scalar> values(static_cast<size_t>(before * k * after));
+    for (int64_t b = 0; b < before; ++b) {
+      for (int64_t sender = 0; sender < k; ++sender) {
+        const auto at = src[static_cast<size_t>(sender)].begin() + (b * k + receiver) * after;
+        std::copy(at, at + after, values.begin() + (b * k + sender) * after);
+      }
+    }
+    deliver(op, dst, values);
+  }
+}
+
+void run_permute(const Operands& op, const Group& group, const Scope&) {
+  const int64_t k = static_cast<int64_t>(group.size());
+  const int64_t shift = (op.integer("shift") % k + k) % k;
+  const std::vector<std::vector<Scalar>> src = sources(op, group);
+  const std::vector<View> from = views(op, "src", group);
+  const std::vector<View> to = views(op, "dst", group);
+  for (int64_t core = 0; core < k; ++core) {
+    const View& dst = to[static_cast<size_t>((core + shift) % k)];
+    require_result(op, from[static_cast<size_t>(core)].shape(), dst);
+    deliver(op, dst, src[static_cast<size_t>(core)]);
+  }
+}
+
+/// Lockstep is the barrier.
+void run_barrier(const Operands&, const Group&, const Scope&) {}
+
+namespace {
+
+class CollectiveCode final : public StmtCode {
+ public:
+  CollectiveCode(const TileOp& node, Scope& scope, CollectiveFunction function)
+      : scope_(scope), operands_(node, scope), function_(function),
+        axis_(node.op == TileOpcode::CommPut ? "all" : operands_.text("axis")) {
+    group_of(scope.mesh(), axis_, 0, node.span);
+    add_sync({operands_.operation(), axis_, node.span});
+  }
+  void run(Frame&) const override { HELVE_FAIL("a core entered a collective on its own"); }
+
+ protected:
+  void run_lockstep(const CoreSet& cores) const override {
+    std::vector<int64_t> ids;
+    for (Frame* core : cores) ids.push_back(group_of(scope_.mesh(), axis_, core->rank, operands_.span));
+    for (const CoreSet& group : partition(cores, ids)) {
+      HELVE_CHECK(static_cast<int64_t>(group.size()) == group_size(scope_.mesh(), axis_), "a part of a group entered a collective");
+      function_(operands_, group, scope_);
+    }
+  }
+
+ private:
+  const Scope& scope_;
+  Operands operands_;
+  CollectiveFunction function_;
+  std::string axis_;
+};
+
+}  // namespace
+
+void require_mesh(const TileOp& s, const Scope& scope) {
+  if (scope.has_mesh()) return;
+  throw UserError(Code::CollectiveWithoutMesh, s.span, {{"operation", "T." + std::string(s.row().python)}});
+}
+
+StmtCodeRef prepare_collective(const TileOp& s, Scope& scope, CollectiveFunction function) {
+  require_mesh(s, scope);
+  return std::make_unique<CollectiveCode>(s, scope, function);
+}
+
+}  // namespace helve::interp

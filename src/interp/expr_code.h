@@ -1,0 +1,43 @@
+// Expressions prepared for running.
+// One small object a node with its slots and functions resolved; evaluation is a walk over them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "operators.h"
+#include "scope.h"
+
+namespace helve::interp {
+
+class ExprCode {
+ public:
+  virtual ~ExprCode() = default;
+  /// The value in the evaluation dtype of the expression.
+  virtual Scalar eval(Frame& frame) const = 0;
+};
+using ExprCodeRef = std::unique_ptr<const ExprCode>;
+
+ExprCodeRef prepare(const Expr& e, Scope& scope);
+std::vector<ExprCodeRef> prepare(const std::vector<Expr>& exprs, Scope& scope);
+
+/// The values of index expressions.
+std::vector<int64_t> eval_all(const std::vector<ExprCodeRef>& exprs, Frame& frame);
+
+/// A subscripted element: its instance and where it stands.
+class Element {
+ public:
+  Element(const Storage& buffer, const std::vector<Expr>& indices, Scope& scope, const Span& span);
+
+  /// The offset of the element; checked unless the options say otherwise.
+  int64_t offset(Frame& frame) const;
+  Instance& instance(Frame& frame) const { return *frame.buffers[slot_]; }
+
+ private:
+  size_t slot_;
+  std::vector<ExprCodeRef> indices_;
+  Span span_;
+  bool check_;
+};
+
+}  // namespace helve::interp

@@ -1,0 +1,232 @@
+// Loops and launches.
+// All kinds of loops run their iterations in ascending order; they differ in who runs which iteration.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "helve/support/diagnostic.h"
+#include "helve/support/text.h"
+#include "stmt_code.h"
+
+namespace helve::interp {
+
+namespace {
+
+/// The bounds of a rectangular loop on one executor.
+struct Bounds {
+  std::vector<int64_t> begins;
+  std::vector<int64_t> extents;
+
+  /// The number of iterations; a negative extent runs nothing.
+  int64_t count(const Span& span) const {
+    int64_t n = 1;
+    for (int64_t extent : extents) {
+      if (extent <= 0) return 0;
+      if (__builtin_mul_overflow(n, extent, &n)) throw UserError(Code::IndexOverflow, span, {{"operation", "*"}});
+    }
+    return n;
+  }
+};
+
+class LoopCode final : public StmtCode {
+ public:
+  LoopCode(const For& node, Scope& scope)
+      : scope_(scope), kind_(node.loop), begins_(prepare(node.begins, scope)), extents_(prepare(node.extents, scope)),
+        span_(node.span) {
+    for (const VarRef& var : node.vars) vars_.push_back(scope.define(var));
+    if (kind_ == LoopKind::Persistent) forgotten_ = scope.kernel_buffers;
+    body_ = prepare(node.body, scope);
+    include(*body_);
+  }
+
+  void run(Frame& frame) const override {
+    const Bounds bounds = bounds_on(frame);
+    const int64_t count = bounds.count(span_);
+    const bool dealt = kind_ == LoopKind::Persistent && !scope_.has_mesh();
+    const int64_t step = dealt ? frame.blocks : 1;
+    for (int64_t i = dealt ? frame.block : 0; i < count; i += step) {
+      enter(frame, bounds, i);
+      body_->run(frame);
+    }
+  }
+
+ protected:
+  void run_lockstep(const CoreSet& cores) const override {
+    std::vector<Bounds> bounds;
+    std::vector<int64_t> counts;
+    for (Frame* core : cores) {
+      bounds.push_back(bounds_on(*core));
+      counts.push_back(bounds.back().count(span_));
+    }
+    require_uniform(*this, scope_.mesh(), cores, counts, span_, "the loop runs",
+                    [](int64_t n) { return fmt::format("{} iteration{}", n, n == 1 ? "" : "s"); });
+    for (const CoreSet& together : partition(cores, counts)) {
+      const int64_t count = counts[index_in(cores, together.front())];
+      for (int64_t i = 0; i < count; ++i) {
+        for (Frame* core : together) enter(*core, bounds[index_in(cores, core)], i);
+        body_->run_all(together);
+      }
+    }
+  }
+
+ private:
+  static size_t index_in(const CoreSet& cores, const Frame* core) {
+    return static_cast<size_t>(std::find(cores.begin(), cores.end(), core) - cores.begin());
+  }
+
+  Bounds bounds_on(Frame& frame) const { return {eval_all(begins_, frame), eval_all(extents_, frame)}; }
+
+  /// Gives the variables their values; what a persistent iteration finds in the buffers of its kernel is undefined.
+  void enter(Frame& frame, const Bounds& bounds, int64_t iteration) const {
+    for (size_t d = vars_.size(); d-- > 0;) {
+      const int64_t at = d == 0 ? iteration : iteration % bounds.extents[d];
+      int64_t value;
+      if (__builtin_add_overflow(bounds.begins[d], at, &value)) {
+        throw UserError(Code::IndexOverflow, span_, {{"operation", "+"}});
+      }
+      frame.vars[vars_[d]] = of_int(value);
+      if (d > 0) iteration /= bounds.extents[d];
+    }
+    for (size_t slot : forgotten_) frame.buffers[slot]->forget();
+  }
+
+  const Scope& scope_;
+  LoopKind kind_;
+  std::vector<ExprCodeRef> begins_;
+  std::vector<ExprCodeRef> extents_;
+  std::vector<size_t> vars_;
+  std::vector<size_t> forgotten_;
+  StmtCodeRef body_;
+  Span span_;
+};
+
+/// A loop over the tiles of a buffer, ceil(extent / tile) a dimension.
+class TileLoopCode final : public StmtCode {
+ public:
+  TileLoopCode(const ForTiles& node, Scope& scope)
+      : scope_(scope), slot_(scope.slot(*node.buffer)), tile_(node.buffer->tile), span_(node.span) {
+    HELVE_CHECK(tile_.size() == node.vars.size(), "a tile loop over a buffer without tile");
+    for (const VarRef& var : node.vars) vars_.push_back(scope.define(var));
+    body_ = prepare(node.body, scope);
+    include(*body_);
+  }
+
+  void run(Frame& frame) const override {
+    const std::vector<int64_t> counts = counts_on(frame);
+    const int64_t total = product(counts);
+    for (int64_t i = 0; i < total; ++i) {
+      enter(frame, counts, i);
+      body_->run(frame);
+    }
+  }
+
+ protected:
+  void run_lockstep(const CoreSet& cores) const override {
+    std::vector<int64_t> totals;
+    for (Frame* core : cores) totals.push_back(product(counts_on(*core)));
+    require_uniform(*this, scope_.mesh(), cores, totals, span_, "the loop runs",
+                    [](int64_t n) { return fmt::format("{} iteration{}", n, n == 1 ? "" : "s"); });
+    for (const CoreSet& together : partition(cores, totals)) {
+      const int64_t total = product(counts_on(*together.front()));
+      for (int64_t i = 0; i < total; ++i) {
+        for (Frame* core : together) enter(*core, counts_on(*core), i);
+        body_->run_all(together);
+      }
+    }
+  }
+
+ private:
+  static int64_t product(const std::vector<int64_t>& counts) {
+    int64_t n = 1;
+    for (int64_t c : counts) n *= c;
+    return n;
+  }
+
+  std::vector<int64_t> counts_on(const Frame& frame) const {
+    std::vector<int64_t> counts;
+    for (size_t d = 0; d < tile_.size(); ++d) {
+      counts.push_back((frame.buffers[slot_]->extent(d) + tile_[d] - 1) / tile_[d]);
+    }
+    return counts;
+  }
+
+  void enter(Frame& frame, const std::vector<int64_t>& counts, int64_t iteration) const {
+    const std::vector<int64_t> at = coordinates_of(iteration, counts);
+    for (size_t d = 0; d < at.size(); ++d) frame.vars[vars_[d]] = of_int(at[d]);
+  }
+
+  const Scope& scope_;
+  size_t slot_;
+  std::vector<int64_t> tile_;
+  std::vector<size_t> vars_;
+  StmtCodeRef body_;
+  Span span_;
+};
+
+/// A launch. Without a mesh its blocks run one after another; on a mesh each core is a block, and the launch starts when all cores
+/// have come to it.
+class KernelCode final : public StmtCode {
+ public:
+  KernelCode(const Kernel& node, Scope& scope)
+      : scope_(scope), extents_(prepare(node.extents, scope)), span_(node.span) {
+    for (const VarRef& var : node.vars) vars_.push_back(scope.define(var));
+    const std::vector<size_t> around = std::exchange(scope.kernel_buffers, {});
+    body_ = prepare(node.body, scope);
+    scope.kernel_buffers = around;
+    if (!scope.has_mesh()) return;
+    add_sync({"T.Kernel", "all", node.span});
+    include(*body_);
+  }
+
+  void run(Frame& frame) const override {
+    HELVE_CHECK(!scope_.has_mesh(), "a core launched a kernel on its own");
+    const std::vector<int64_t> grid = eval_all(extents_, frame);
+    for (int64_t extent : grid) {
+      if (extent < 0) throw UserError(Code::NegativeExtent, span_, {{"extent", extent}});
+    }
+    const int64_t blocks = Bounds{{}, grid}.count(span_);
+    for (int64_t block = 0; block < blocks; ++block) {
+      enter(frame, grid, block, blocks);
+      body_->run(frame);
+    }
+  }
+
+ protected:
+  void run_lockstep(const CoreSet& cores) const override {
+    const std::vector<int64_t>& mesh = scope_.mesh().extents;
+    for (Frame* core : cores) {
+      const std::vector<int64_t> grid = eval_all(extents_, *core);
+      if (grid != mesh) {
+        throw UserError(Code::MeshGrid, span_,
+                        {{"grid", tuple_text(grid)},
+                         {"mesh", tuple_text(mesh)},
+                         {"fix", join(mesh, ", ", [](int64_t e) { return std::to_string(e); })}});
+      }
+      enter(*core, grid, core->rank, static_cast<int64_t>(cores.size()));
+    }
+    body_->run_all(cores);
+  }
+
+ private:
+  void enter(Frame& frame, const std::vector<int64_t>& grid, int64_t block, int64_t blocks) const {
+    const std::vector<int64_t> at = coordinates_of(block, grid);
+    for (size_t d = 0; d < at.size(); ++d) frame.vars[vars_[d]] = of_int(at[d]);
+    frame.block = block;
+    frame.blocks = blocks;
+  }
+
+  const Scope& scope_;
+  std::vector<ExprCodeRef> extents_;
+  std::vector<size_t> vars_;
+  StmtCodeRef body_;
+  Span span_;
+};
+
+}  // namespace
+
+StmtCodeRef prepare_loop(const For& s, Scope& scope) { return std::make_unique<LoopCode>(s, scope); }
+StmtCodeRef prepare_tile_loop(const ForTiles& s, Scope& scope) { return std::make_unique<TileLoopCode>(s, scope); }
+StmtCodeRef prepare_kernel(const Kernel& s, Scope& scope) { return std::make_unique<KernelCode>(s, scope); }
+
+}  // namespace helve::interp

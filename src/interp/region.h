@@ -1,0 +1,68 @@
+// Boxes of buffers as lists of values.
+// Every tile operation gathers its operands, computes, and scatters its result, so it reads all before it stores anything.
+#pragma once
+
+#include <vector>
+
+#include "expr_code.h"
+
+namespace helve::interp {
+
+/// One kept dimension of a view: elements from `valid` on lie past the end of what may be touched.
+struct ViewDim {
+  int64_t extent;
+  int64_t stride;
+  int64_t valid;
+};
+
+/// A box of an instance. Elements that are not valid read as a pad and are not written.
+struct View {
+  Instance* instance;
+  int64_t base = 0;
+  std::vector<ViewDim> dims;
+  bool nothing_valid = false;
+
+  std::vector<int64_t> shape() const;
+  int64_t size() const;
+  DType dtype() const { return instance->dtype(); }
+};
+
+/// Is what lies past the end of a parameter padding, or a fault?
+enum class PastEnd { Refused, Padded };
+
+/// A region prepared for running.
+class RegionCode {
+ public:
+  RegionCode(const Region& region, Scope& scope, const Span& span);
+
+  /// The box on this executor; OutOfBounds where it leaves the buffer and may not.
+  View view(Frame& frame, PastEnd past_end = PastEnd::Refused) const;
+  const Buffer& buffer() const { return *buffer_; }
+  Instance& instance(Frame& frame) const { return *frame.buffers[slot_]; }
+
+ private:
+  struct RangeCode {
+    ExprCodeRef begin;
+    ExprCodeRef extent;
+    bool point;
+  };
+  BufferRef buffer_;
+  size_t slot_;
+  std::vector<RangeCode> ranges_;
+  Span span_;
+  bool check_;
+};
+
+/// The elements row-major, converted to `to`; what is not valid is `pad`, a value of `to`.
+std::vector<Scalar> gather(const View& view, DType to, const Span& span, Scalar pad = of_int(0));
+
+/// Stores `values`, of dtype `from`, converted to the dtype of the view.
+void scatter(const View& view, const std::vector<Scalar>& values, DType from, const Span& span);
+
+/// `shape` without its extents of 1.
+std::vector<int64_t> squeezed(const std::vector<int64_t>& shape);
+
+/// The product of the extents.
+int64_t product(const std::vector<int64_t>& shape);
+
+}  // namespace helve::interp

@@ -1,0 +1,27 @@
+// The entry of the interpreter.
+// A call prepares the function, checks the arguments, and runs the body on its one executor or on all cores.
+#include <vector>
+
+#include "arguments.h"
+#include "helve/interp/interp.h"
+#include "stmt_code.h"
+
+namespace helve::interp {
+
+void run(const FunctionRef& f, const std::vector<Arg>& args, const Options& options) {
+  Scope scope(f, options);
+  const Arguments arguments(f, args, scope);
+  const StmtCodeRef body = prepare(f->body, scope);
+  std::vector<Frame> frames;
+  const int64_t executors = f->mesh ? f->mesh->size() : 1;
+  for (int64_t rank = 0; rank < executors; ++rank) {
+    frames.push_back(scope.make_frame(rank));
+    arguments.enter(frames.back());
+  }
+  if (!f->mesh) return body->run(frames.front());
+  CoreSet cores;
+  for (Frame& frame : frames) cores.push_back(&frame);
+  body->run_all(cores);
+}
+
+}  // namespace helve::interp

@@ -1,0 +1,66 @@
+// Names resolved to slots while a function is prepared for running.
+// Variables and buffers are found once, by identity; a running program only indexes arrays.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "helve/interp/interp.h"
+#include "storage.h"
+
+namespace helve::interp {
+
+/// The state of one executor: the only one of a function without a mesh, or a core.
+struct Frame {
+  std::vector<Scalar> vars;
+  std::vector<Instance*> buffers;
+  std::vector<std::unique_ptr<Instance>> owned;  ///< by buffer slot; null for parameters
+  std::vector<int64_t> element;                  ///< the element within the tile that a tile store computes
+  int64_t rank = 0;                              ///< the core, row-major
+  int64_t block = 0;                             ///< the block of the kernel, row-major
+  int64_t blocks = 1;
+};
+
+/// The slots of a function and what stands around the statement being prepared.
+class Scope {
+ public:
+  Scope(const FunctionRef& f, const Options& options);
+
+  size_t define(const VarRef& var);
+  size_t define(const BufferRef& buffer);
+  size_t slot(const Var& var) const;
+  size_t slot(const Storage& buffer) const;
+
+  Frame make_frame(int64_t rank) const;
+
+  const Function& function() const { return *function_; }
+  bool has_mesh() const { return function_->mesh.has_value(); }
+  const MeshShape& mesh() const { return *function_->mesh; }
+  const Options& options() const { return options_; }
+
+  /// One index variable a mesh axis, the executing core's coordinate.
+  const std::vector<VarRef>& core() const { return core_; }
+
+  /// Slots of the buffers that the kernel being prepared has allocated so far.
+  std::vector<size_t> kernel_buffers;
+  /// The tile extents of the store being prepared; null outside tile stores.
+  const std::vector<int64_t>* tile = nullptr;
+
+ private:
+  FunctionRef function_;
+  Options options_;
+  std::vector<VarRef> core_;
+  std::unordered_map<const Var*, size_t> vars_;
+  std::unordered_map<const Storage*, size_t> slots_;
+  std::vector<BufferRef> buffers_;
+};
+
+/// Row-major coordinates of `linear` in `extents`.
+std::vector<int64_t> coordinates_of(int64_t linear, const std::vector<int64_t>& extents);
+
+/// "(0, 1)".
+std::string tuple_text(const std::vector<int64_t>& values);
+
+}  // namespace helve::interp

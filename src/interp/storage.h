@@ -1,0 +1,64 @@
+// Memory of buffers while a program runs.
+// Every access to memory goes through an Instance, so that what watches accesses has one place to stand.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "helve/ir/tensor/buffer.h"
+#include "scalar.h"
+
+namespace helve::interp {
+
+/// How elements of a dtype stand in memory. Values are those of the evaluation dtype; a write rounds or wraps. Offsets count
+/// elements; int4 packs two in a byte, the even element in the low half.
+struct ElementFormat {
+  Scalar (*read)(const std::byte* data, int64_t offset);
+  void (*write)(std::byte* data, int64_t offset, Scalar value);
+};
+ElementFormat element_format(DType dtype);
+
+/// What memory holds before it is written: NaN, the least signed or greatest unsigned integer, true.
+Scalar undefined_value(DType dtype);
+
+/// One buffer in memory: an argument, or storage of its own. Logical elements only; the padding of a tile does not exist here.
+class Instance {
+ public:
+  explicit Instance(BufferRef declaration);
+
+  /// Refers to memory of the caller. Strides count elements.
+  void refer(void* data, std::vector<int64_t> shape, std::vector<int64_t> strides);
+
+  /// Fresh undefined storage of this shape, row-major (NegativeExtent, OutOfMemory).
+  void allocate(std::vector<int64_t> shape, const Span& span);
+
+  /// Makes all contents undefined.
+  void forget();
+
+  Scalar read(int64_t offset) const { return format_.read(data_, offset); }
+  void write(int64_t offset, Scalar value) { format_.write(data_, offset, value); }
+
+  const Buffer& declaration() const { return *declaration_; }
+  DType dtype() const { return declaration_->dtype; }
+  size_t rank() const { return shape_.size(); }
+  int64_t extent(size_t dim) const { return shape_[dim]; }
+  int64_t stride(size_t dim) const { return strides_[dim]; }
+
+ private:
+  BufferRef declaration_;
+  ElementFormat format_;
+  std::byte* data_ = nullptr;
+  std::vector<int64_t> shape_;
+  std::vector<int64_t> strides_;
+  std::vector<std::byte> owned_;
+  int64_t elements_ = 0;
+};
+
+/// Strides of a compact row-major tensor.
+std::vector<int64_t> compact_strides(const std::vector<int64_t>& shape);
+
+/// Throws OutOfBounds for an access to `buffer`.
+[[noreturn]] void out_of_bounds(const Buffer& buffer, size_t dim, int64_t index, int64_t extent, const Span& span);
+
+}  // namespace helve::interp

@@ -1,0 +1,63 @@
+// Tile operations prepared for running.
+// The operands are prepared by the row's declaration; each row then has one function that runs it.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "region.h"
+#include "stmt_code.h"
+
+namespace helve::interp {
+
+/// The operands of one tile operation, by position in its row.
+struct Operands {
+  Operands(const TileOp& node, Scope& scope);
+
+  const RegionCode& region(std::string_view name) const { return *regions[row->index_of(name)]; }
+  const ExprCode& value(std::string_view name) const { return *values[row->index_of(name)]; }
+  const std::vector<ExprCodeRef>& coord(std::string_view name) const { return coords[row->index_of(name)]; }
+  int64_t integer(std::string_view name) const { return node->integer(row->index_of(name)); }
+  bool flag(std::string_view name) const { return node->flag(row->index_of(name)); }
+  const std::string& text(std::string_view name) const { return node->text(row->index_of(name)); }
+
+  /// "T.comm.all_gather".
+  std::string operation() const { return "T." + std::string(row->python); }
+
+  Ref<const TileOp> node;
+  const TileOpRow* row;
+  std::vector<std::optional<RegionCode>> regions;
+  std::vector<ExprCodeRef> values;
+  std::vector<std::vector<ExprCodeRef>> coords;
+  Span span;
+};
+
+/// ShapeMismatch unless the shapes are equal; `what` names the operands.
+void require_shape(bool equal, const Operands& op, const std::string& what, const std::vector<int64_t>& left,
+                   const std::vector<int64_t>& right);
+
+/// A dimension counted from the end when negative (BadArgument outside [-rank, rank)).
+size_t dimension_of(const Operands& op, std::string_view param, size_t rank);
+
+/// The operator and the identity of a reduction, in the evaluation dtype of `dtype`.
+Fold fold_of(ReduceKind kind, DType dtype, const Span& span);
+Scalar identity_of(ReduceKind kind, DType dtype);
+
+/// The cores of one group, by their index in it.
+using Group = CoreSet;
+using CollectiveFunction = void (*)(const Operands& op, const Group& group, const Scope& scope);
+
+// One function a row. CollectiveWithoutMesh where there is no mesh.
+void run_broadcast(const Operands& op, const Group& group, const Scope& scope);
+void run_put(const Operands& op, const Group& group, const Scope& scope);
+void run_all_gather(const Operands& op, const Group& group, const Scope& scope);
+void run_reduce_scatter(const Operands& op, const Group& group, const Scope& scope);
+void run_all_reduce(const Operands& op, const Group& group, const Scope& scope);
+void run_all_to_all(const Operands& op, const Group& group, const Scope& scope);
+void run_permute(const Operands& op, const Group& group, const Scope& scope);
+void run_barrier(const Operands& op, const Group& group, const Scope& scope);
+StmtCodeRef prepare_collective(const TileOp& s, Scope& scope, CollectiveFunction function);
+StmtCodeRef prepare_mesh_tensor_copy(const TileOp& s, Scope& scope);
+void require_mesh(const TileOp& s, const Scope& scope);
+
+}  // namespace helve::interp

@@ -1,0 +1,213 @@
+// Tile operations of block scope.
+// One function a row: gather the operands, compute in the evaluation dtype of the result, scatter.
+#include <fmt/format.h>
+
+#include "helve/ir/expr/rounding.h"
+#include "helve/support/diagnostic.h"
+#include "tile_op_code.h"
+
+namespace helve::interp {
+
+Operands::Operands(const TileOp& n, Scope& scope) : node(&n), row(&n.row()), span(n.span) {
+  for (const TileOperand& operand : n.operands) {
+    regions.emplace_back();
+    values.emplace_back();
+    coords.emplace_back();
+    if (const Region* r = std::get_if<Region>(&operand)) regions.back().emplace(*r, scope, span);
+    if (const Expr* e = std::get_if<Expr>(&operand)) values.back() = prepare(*e, scope);
+    if (const std::vector<Expr>* c = std::get_if<std::vector<Expr>>(&operand)) coords.back() = prepare(*c, scope);
+  }
+}
+
+void require_shape(bool equal, const Operands& op, const std::string& what, const std::vector<int64_t>& left,
+                   const std::vector<int64_t>& right) {
+  if (equal) return;
+  throw UserError(Code::ShapeMismatch, op.span,
+                  {{"what", what + " of " + op.operation()}, {"left", tuple_text(left)}, {"right", tuple_text(right)}});
+}
+
+size_t dimension_of(const Operands& op, std::string_view param, size_t rank) {
+  const int64_t n = static_cast<int64_t>(rank);
+  const int64_t dim = op.integer(param);
+  if (dim < -n || dim >= n) {
+    throw UserError(Code::BadArgument, op.span,
+                    {{"function", op.operation()},
+                     {"value", dim},
+                     {"parameter", std::string(param)},
+                     {"reason", fmt::format("the region has {} dimension{}", n, n == 1 ? "" : "s")},
+                     {"remedy", "dimensions count from 0, or from -1 backwards"}});
+  }
+  return static_cast<size_t>(dim < 0 ? dim + n : dim);
+}
+
+Fold fold_of(ReduceKind kind, DType dtype, const Span& span) {
+  const DType t = evaluation_dtype(dtype);
+  switch (kind) {
+    case ReduceKind::Sum: return {Op::Add, t, span};
+    case ReduceKind::Prod: return {Op::Mul, t, span};
+    case ReduceKind::Max:
+    case ReduceKind::AbsMax: return {Op::Max, t, span};
+    case ReduceKind::Min: return {Op::Min, t, span};
+    case ReduceKind::Any: return {Op::Max, t, span};
+    case ReduceKind::All: return {Op::Min, t, span};
+  }
+  __builtin_unreachable();
+}
+
+Scalar identity_of(ReduceKind kind, DType dtype) {
+  const bool is_float = dtype.is_float();
+  const auto number = [&](int n) { return is_float ? of_float(n) : of_int(n); };
+  const auto extreme = [&](bool lowest) {
+    return is_float ? of_float(extreme_float(dtype, lowest)) : of_int(extreme_int(dtype, lowest));
+  };
+  switch (kind) {
+    case ReduceKind::Sum:
+    case ReduceKind::AbsMax: return number(0);
+    case ReduceKind::Prod: return number(1);
+    case ReduceKind::Max: return extreme(true);
+    case ReduceKind::Min: return extreme(false);
+    case ReduceKind::Any: return of_int(0);
+    case ReduceKind::All: return of_int(1);
+  }
+  __builtin_unreachable();
+}
+
+namespace {
+
+void run_copy(const Operands& op, Frame& frame) {
+  const View src = op.region("src").view(frame, PastEnd::Padded);
+  const View dst = op.region("dst").view(frame, PastEnd::Padded);
+  require_shape(squeezed(src.shape()) == squeezed(dst.shape()), op, "src and dst", src.shape(), dst.shape());
+  const Scalar pad = op.value("pad").eval(frame);
+  scatter(dst, gather(src, dst.dtype(), op.span, pad), dst.dtype(), op.span);
+}
+
+std::vector<Scalar> filled(const View& view, Scalar value) {
+  return std::vector<Scalar>(static_cast<size_t>(view.size()), value);
+}
+
+void fill(const Operands& op, Frame& frame, Scalar value) {
+  const View dst = op.region("dst").view(frame);
+  scatter(dst, filled(dst, value), dst.dtype(), op.span);
+}
+
+void run_fill(const Operands& op, Frame& frame) { fill(op, frame, op.value("value").eval(frame)); }
+
+void run_clear(const Operands& op, Frame& frame) {
+  fill(op, frame, op.region("dst").buffer().dtype.is_float() ? of_float(0) : of_int(0));
+}
+
+/// Products are taken and added in the evaluation dtype of C, k ascending, and rounded once to C.
+void run_gemm(const Operands& op, Frame& frame) {
+  const View a = op.region("A").view(frame);
+  const View b = op.region("B").view(frame);
+  const View c = op.region("C").view(frame);
+  require_shape(a.dims.size() == 2 && b.dims.size() == 2, op, "A and B", a.shape(), b.shape());
+  const bool ta = op.flag("transpose_A");
+  const bool tb = op.flag("transpose_B");
+  const int64_t m = a.dims[ta].extent;
+  const int64_t k = a.dims[!ta].extent;
+  const int64_t n = b.dims[!tb].extent;
+  require_shape(b.dims[tb].extent == k, op, "A and B", a.shape(), b.shape());
+  require_shape(c.shape() == std::vector<int64_t>{m, n}, op, "A @ B and C", {m, n}, c.shape());
+  const DType t = evaluation_dtype(c.dtype());
+  const std::vector<Scalar> left = gather(a, t, op.span);
+  const std::vector<Scalar> right = gather(b, t, op.span);
+  const Scalar zero = identity_of(ReduceKind::Sum, t);
+  const bool clear = op.flag("clear");
+  std::vector<Scalar> out = clear ? filled(c, zero) : gather(c, t, op.span);
+  const Fold add(Op::Add, t, op.span);
+  const Fold multiply(Op::Mul, t, op.span);
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      Scalar& sum = out[static_cast<size_t>(i * n + j)];
+      for (int64_t p = 0; p < k; ++p) {
+        const Scalar x = left[static_cast<size_t>(ta ? p * m + i : i * k + p)];
+        const Scalar y = right[static_cast<size_t>(tb ? j * k + p : p * n + j)];
+        sum = add(sum, multiply(x, y));
+      }
+    }
+  }
+  scatter(c, out, t, op.span);
+}
+
+/// Elements are converted to the evaluation dtype of dst and folded in ascending order; the result is rounded once.
+void reduce(const Operands& op, Frame& frame, ReduceKind kind) {
+  const View src = op.region("src").view(frame);
+  const View dst = op.region("dst").view(frame);
+  const size_t dim = dimension_of(op, "dim", src.dims.size());
+  std::vector<int64_t> kept = src.shape();
+  const int64_t extent = kept[dim];
+  kept[dim] = 1;
+  std::vector<int64_t> dropped = kept;
+  dropped.erase(dropped.begin() + static_cast<std::ptrdiff_t>(dim));
+  require_shape(dst.shape() == dropped || dst.shape() == kept, op, "the reduced src and dst", dropped, dst.shape());
+  int64_t inner = 1;
+  for (size_t d = dim + 1; d < src.dims.size(); ++d) inner *= src.dims[d].extent;
+  const DType t = evaluation_dtype(dst.dtype());
+  const std::vector<Scalar> values = gather(src, t, op.span);
+  const bool clear = op.flag("clear");
+  std::vector<Scalar> out = clear ? filled(dst, identity_of(kind, dst.dtype())) : gather(dst, t, op.span);
+  const Fold fold = fold_of(kind, t, op.span);
+  const Fold magnitude = kind == ReduceKind::AbsMax ? Fold(Op::Abs, t, op.span) : fold;
+  for (size_t at = 0; at < out.size(); ++at) {
+    const int64_t o = static_cast<int64_t>(at) / inner;
+    const int64_t i = static_cast<int64_t>(at) % inner;
+    for (int64_t r = 0; r < extent; ++r) {
+      const Scalar v = values[static_cast<size_t>((o * extent + r) * inner + i)];
+      out[at] = fold(out[at], kind == ReduceKind::AbsMax ? magnitude(v) : v);
+    }
+  }
+  scatter(dst, out, t, op.span);
+}
+
+void run_reduce_sum(const Operands& op, Frame& frame) { reduce(op, frame, ReduceKind::Sum); }
+void run_reduce_prod(const Operands& op, Frame& frame) { reduce(op, frame, ReduceKind::Prod); }
+void run_reduce_max(const Operands& op, Frame& frame) { reduce(op, frame, ReduceKind::Max); }
+void run_reduce_min(const Operands& op, Frame& frame) { reduce(op, frame, ReduceKind::Min); }
+void run_reduce_absmax(const Operands& op, Frame& frame) { reduce(op, frame, ReduceKind::AbsMax); }
+void run_reduce_any(const Operands& op, Frame& frame) { reduce(op, frame, ReduceKind::Any); }
+void run_reduce_all(const Operands& op, Frame& frame) { reduce(op, frame, ReduceKind::All); }
+
+using TileFunction = void (*)(const Operands& op, Frame& frame);
+
+class TileOpCode final : public PlainCode {
+ public:
+  TileOpCode(const TileOp& node, Scope& scope, TileFunction function) : operands_(node, scope), function_(function) {}
+  void run(Frame& frame) const override { function_(operands_, frame); }
+
+ private:
+  Operands operands_;
+  TileFunction function_;
+};
+
+}  // namespace
+
+StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
+  const auto block = [&](TileFunction f) { return std::make_unique<TileOpCode>(s, scope, f); };
+  switch (s.op) {
+    case TileOpcode::Copy: return block(run_copy);
+    case TileOpcode::Fill: return block(run_fill);
+    case TileOpcode::Clear: return block(run_clear);
+    case TileOpcode::Gemm: return block(run_gemm);
+    case TileOpcode::ReduceSum: return block(run_reduce_sum);
+    case TileOpcode::ReduceProd: return block(run_reduce_prod);
+    case TileOpcode::ReduceMax: return block(run_reduce_max);
+    case TileOpcode::ReduceMin: return block(run_reduce_min);
+    case TileOpcode::ReduceAbsMax: return block(run_reduce_absmax);
+    case TileOpcode::ReduceAny: return block(run_reduce_any);
+    case TileOpcode::ReduceAll: return block(run_reduce_all);
+    case TileOpcode::MeshTensorCopy: return prepare_mesh_tensor_copy(s, scope);
+    case TileOpcode::CommBroadcast: return prepare_collective(s, scope, run_broadcast);
+    case TileOpcode::CommPut: return prepare_collective(s, scope, run_put);
+    case TileOpcode::CommAllGather: return prepare_collective(s, scope, run_all_gather);
+    case TileOpcode::CommReduceScatter: return prepare_collective(s, scope, run_reduce_scatter);
+    case TileOpcode::CommAllReduce: return prepare_collective(s, scope, run_all_reduce);
+    case TileOpcode::CommAllToAll: return prepare_collective(s, scope, run_all_to_all);
+    case TileOpcode::CommPermute: return prepare_collective(s, scope, run_permute);
+    case TileOpcode::CommBarrier: return prepare_collective(s, scope, run_barrier);
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace helve::interp
