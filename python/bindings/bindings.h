@@ -6,7 +6,19 @@
 
 namespace helve::python {
 
-/// `diagnostic_rows()`: the table of diagnostics.
+/// `diagnostic_rows()`, `Span`, `Diagnostic`, and the translation of C++ exceptions.
 void bind_diagnostics(pybind11::module_& module);
+
+/// The operators, tile operations and dtypes as data.
+void bind_tables(pybind11::module_& module);
+
+/// Expression nodes and their builders.
+void bind_expr(pybind11::module_& module);
+
+/// Buffers, regions, statements and their builders.
+void bind_stmt(pybind11::module_& module);
+
+/// Meshes, functions, structural equality and the verifier.
+void bind_function(pybind11::module_& module);
 
 }  // namespace helve::python

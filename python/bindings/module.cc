@@ -6,4 +6,8 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ core of helve.";
   module.attr("__version__") = HELVE_VERSION;
   helve::python::bind_diagnostics(module);
+  helve::python::bind_tables(module);
+  helve::python::bind_expr(module);
+  helve::python::bind_stmt(module);
+  helve::python::bind_function(module);
 }

@@ -3,6 +3,35 @@
 The package's front door; what stands here is public, the rest is reached through its own modules.
 """
 
+from helve import language as T
 from helve._core import __version__
+from helve.errors import (
+    BoundsError,
+    DivisibilityError,
+    Error,
+    InjectivityError,
+    InternalError,
+    LayoutError,
+    ShapeError,
+    UnsupportedError,
+    Warning,
+)
+from helve.mesh import Mesh
+from helve.script.entry import PrimFunc, parse
 
-__all__ = ["__version__"]
+__all__ = [
+    "BoundsError",
+    "DivisibilityError",
+    "Error",
+    "InjectivityError",
+    "InternalError",
+    "LayoutError",
+    "Mesh",
+    "PrimFunc",
+    "ShapeError",
+    "T",
+    "UnsupportedError",
+    "Warning",
+    "__version__",
+    "parse",
+]

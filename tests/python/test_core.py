@@ -3,6 +3,7 @@
 What is tested is the wheel's content in the environment, not the source tree.
 """
 
+import ast
 import importlib.metadata
 import re
 import subprocess
@@ -86,3 +87,16 @@ def test_import_is_light():
     program = "import sys, helve; print([m for m in ('torch', 'tvm_ffi') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
+
+
+def test_the_stub_names_everything():
+    """_core.pyi declares each public name of the extension module and each member of its classes, and nothing else."""
+    tree = ast.parse((Path(helve.__file__).parent / "_core.pyi").read_text())
+    declared = {node.name: node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    assert set(declared) == {name for name in vars(_core) if not name.startswith("_")}
+    for name, node in declared.items():
+        if isinstance(node, ast.ClassDef):
+            members = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+            members |= {part.target.id for part in node.body if isinstance(part, ast.AnnAssign)}
+            present = {member for member in vars(getattr(_core, name)) if not member.startswith("_")}
+            assert {member for member in members if not member.startswith("_")} == present, name

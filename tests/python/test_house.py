@@ -19,6 +19,7 @@ CAPS = {".cc": 800, ".h": 400, ".py": 700}
 FRONT = "helve"
 LAYERS = [
     "_core",
+    "source",
     "errors",
     "viz",
     "layout",

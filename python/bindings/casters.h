@@ -1,0 +1,78 @@
+// How values of the IR cross into Python.
+// Element types and small enumerations are strings there, nodes are counted references; every binding file sees the same casters.
+#pragma once
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "helve/ir/expr/expr.h"
+#include "helve/ir/tensor/stmt.h"
+
+PYBIND11_DECLARE_HOLDER_TYPE(T, helve::Ref<T>, true)
+
+namespace helve::python {
+
+/// The enumerator whose name is `text`, among the first `count` of the enumeration.
+template <class E>
+std::optional<E> parse_enum(std::string_view text, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (to_string(static_cast<E>(i)) == text) return static_cast<E>(i);
+  }
+  return std::nullopt;
+}
+
+inline std::optional<MemoryScope> parse_scope(std::string_view text) { return parse_enum<MemoryScope>(text, 5); }
+inline std::optional<LoopKind> parse_loop(std::string_view text) { return parse_enum<LoopKind>(text, 6); }
+
+}  // namespace helve::python
+
+// A value that is a string in Python: `parse` gives an optional, `text` a string.
+#define HELVE_TEXT_CASTER(type, parse, text)                                     \
+  template <>                                                                    \
+  struct pybind11::detail::type_caster<type> {                                   \
+    PYBIND11_TYPE_CASTER(type, const_name("str"));                               \
+    bool load(handle source, bool) {                                             \
+      if (!isinstance<str>(source)) return false;                                \
+      std::string name = pybind11::cast<std::string>(source);                    \
+      auto found = parse(name);                                                  \
+      if (!found) return false;                                                  \
+      value = *found;                                                            \
+      return true;                                                               \
+    }                                                                            \
+    static handle cast(const type& source, return_value_policy, handle) {        \
+      return pybind11::str(std::string(text(source))).release();                 \
+    }                                                                            \
+  }
+
+HELVE_TEXT_CASTER(helve::DType, helve::parse_dtype, helve::to_string);
+HELVE_TEXT_CASTER(helve::MemoryScope, helve::python::parse_scope, helve::to_string);
+HELVE_TEXT_CASTER(helve::LoopKind, helve::python::parse_loop, helve::to_string);
+HELVE_TEXT_CASTER(helve::Op, helve::parse_op, [](helve::Op op) { return helve::row_of(op).name; });
+HELVE_TEXT_CASTER(helve::TileOpcode, [](const std::string& name) {
+  std::optional<helve::TileOpcode> found;
+  for (const helve::TileOpRow& row : helve::tile_op_rows()) {
+    if (row.name == name) found = row.op;
+  }
+  return found;
+}, [](helve::TileOpcode op) { return helve::row_of(op).name; });
+
+namespace helve::python {
+
+/// Makes node `N` a Python class below `Base` whose read-only properties are the declared fields.
+template <class N, class Base>
+pybind11::class_<N, Base, Ref<N>> bind_node(pybind11::module_& module, const char* name, const char* documentation) {
+  pybind11::class_<N, Base, Ref<N>> node(module, name, documentation);
+  pybind11::list names;
+  for_each_field<N>([&](const auto& each) {
+    node.def_property_readonly(each.name, [member = each.member](const N& self) { return self.*member; });
+    names.append(each.name);
+  });
+  node.attr("fields") = pybind11::tuple(names);
+  return node;
+}
+
+}  // namespace helve::python

@@ -1,0 +1,81 @@
+// Functions, meshes, equality and the verifier in Python.
+// The last step of a front end: what it built becomes one immutable function, checked by the rules that every pass obeys.
+#include "bindings.h"
+#include "casters.h"
+#include "helve/ir/tensor/equal.h"
+#include "helve/ir/tensor/function.h"
+#include "helve/print/printer.h"
+
+namespace helve::python {
+
+namespace py = pybind11;
+
+namespace {
+
+FunctionRef make_function(std::string name, std::vector<VarRef> dims, std::vector<Param> params,
+                          std::optional<MeshShape> mesh, std::vector<MeshTensor> mesh_tensors, Stmt body, Span span) {
+  Ref<Function> function = make_ref<Function>();
+  function->name = std::move(name);
+  function->dims = std::move(dims);
+  function->params = std::move(params);
+  function->mesh = std::move(mesh);
+  function->mesh_tensors = std::move(mesh_tensors);
+  function->body = std::move(body);
+  function->span = span;
+  return FunctionRef(function);
+}
+
+void bind_mesh(py::module_& module) {
+  py::class_<MeshShape>(module, "MeshShape", "A grid of cores; ranks are row-major.")
+      .def(py::init([](std::vector<int64_t> extents, std::vector<std::string> names) {
+             return MeshShape{std::move(extents), std::move(names)};
+           }),
+           py::arg("extents"), py::arg("names"))
+      .def_readonly("extents", &MeshShape::extents)
+      .def_readonly("names", &MeshShape::names)
+      .def_property_readonly("size", &MeshShape::size)
+      .def("__eq__", [](const MeshShape& a, const MeshShape& b) { return a == b; })
+      .def("__str__", [](const MeshShape& mesh) { return to_string(mesh); });
+  py::class_<MeshTensor>(module, "MeshTensor", "The placement of one tensor on the mesh.")
+      .def(py::init([](BufferRef buffer, std::vector<std::pair<std::string, int64_t>> sharding, std::vector<int64_t> tiling,
+                       Span span) {
+             return MeshTensor{std::move(buffer), std::move(sharding), std::move(tiling), span};
+           }),
+           py::arg("buffer"), py::arg("sharding"), py::arg("tiling"), py::arg("span") = Span{})
+      .def_readonly("buffer", &MeshTensor::buffer)
+      .def_readonly("sharding", &MeshTensor::sharding)
+      .def_readonly("tiling", &MeshTensor::tiling)
+      .def_readonly("span", &MeshTensor::span);
+  module.def("sharded_shape", &sharded_shape, py::arg("mesh"), py::arg("tensor"));
+  module.def("local_shape", &local_shape, py::arg("mesh"), py::arg("tensor"), py::arg("core"));
+}
+
+template <class T>
+py::tuple equality(const T& a, const T& b) {
+  std::string path;
+  const bool same = structural_equal(a, b, &path);
+  return py::make_tuple(same, path);
+}
+
+}  // namespace
+
+void bind_function(py::module_& module) {
+  bind_mesh(module);
+  py::class_<Function, Node, Ref<Function>>(module, "Function", "A host body over tensor and scalar parameters.")
+      .def_readonly("name", &Function::name)
+      .def_readonly("dims", &Function::dims)
+      .def_readonly("params", &Function::params)
+      .def_readonly("mesh", &Function::mesh)
+      .def_readonly("mesh_tensors", &Function::mesh_tensors)
+      .def_readonly("body", &Function::body);
+  module.def("make_function", &make_function, py::arg("name"), py::arg("dims"), py::arg("params"), py::arg("mesh"),
+             py::arg("mesh_tensors"), py::arg("body"), py::arg("span") = Span{});
+  module.def("print", [](const FunctionRef& function) { return print(function); }, py::arg("function"),
+             "The function as Python text that parses back to an equal function.");
+  module.def("structural_equal", &equality<FunctionRef>, py::arg("a"), py::arg("b"),
+             "(equal?, path of the first difference) of two functions.");
+  module.def("stmt_equal", &equality<Stmt>, py::arg("a"), py::arg("b"),
+             "(equal?, path of the first difference) of two statements.");
+}
+
+}  // namespace helve::python

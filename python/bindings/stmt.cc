@@ -1,0 +1,97 @@
+// Buffers, regions and statements in Python.
+// Classes and properties come from the field declarations, builders are those of stmt.h; nothing is decided here.
+#include <fmt/format.h>
+
+#include "bindings.h"
+#include "casters.h"
+#include "helve/support/diagnostic.h"
+
+namespace helve::python {
+
+namespace py = pybind11;
+
+namespace {
+
+void bind_buffers(py::module_& module) {
+  bind_node<Buffer, Storage>(module, "Buffer", "A buffer: element type, scope, logical shape, tile and strides.");
+  py::class_<Range>(module, "Range", "`extent` elements from `begin`; a point drops its dimension.")
+      .def(py::init([](Expr begin, Expr extent, bool point) { return Range{std::move(begin), std::move(extent), point}; }),
+           py::arg("begin"), py::arg("extent"), py::arg("point") = false)
+      .def_readonly("begin", &Range::begin)
+      .def_readonly("extent", &Range::extent)
+      .def_readonly("point", &Range::point);
+  py::class_<Region>(module, "Region", "A box of a buffer.")
+      .def(py::init([](BufferRef buffer, std::vector<Range> ranges) { return Region{std::move(buffer), std::move(ranges)}; }),
+           py::arg("buffer"), py::arg("ranges"))
+      .def_readonly("buffer", &Region::buffer)
+      .def_readonly("ranges", &Region::ranges)
+      .def_property_readonly("shape", &Region::shape)
+      .def_property_readonly("whole", &Region::whole);
+  module.def("whole_region", &whole_region, py::arg("buffer"));
+  module.def("make_buffer", &make_buffer, py::arg("name"), py::arg("dtype"), py::arg("scope"), py::arg("shape"),
+             py::arg("tile") = std::vector<int64_t>{}, py::arg("strides") = std::vector<Expr>{}, py::arg("span") = Span{});
+}
+
+void bind_nodes(py::module_& module) {
+  py::class_<StmtNode, Node, Ref<StmtNode>>(module, "Stmt", "A statement.");
+  bind_node<Seq, StmtNode>(module, "Seq", "Statements in order.");
+  bind_node<Alloc, StmtNode>(module, "Alloc", "Brings a buffer into being.");
+  bind_node<Bind, StmtNode>(module, "Bind", "Names a scalar value.");
+  bind_node<Store, StmtNode>(module, "Store", "Stores one element.");
+  bind_node<TileStore, StmtNode>(module, "TileStore", "Stores a tile elementwise.");
+  bind_node<For, StmtNode>(module, "For", "A rectangular loop.");
+  bind_node<ForTiles, StmtNode>(module, "ForTiles", "A loop over the tiles of a buffer.");
+  bind_node<While, StmtNode>(module, "While", "A loop under a condition.");
+  bind_node<If, StmtNode>(module, "If", "A branch.");
+  bind_node<Kernel, StmtNode>(module, "Kernel", "A launch over a grid.");
+  bind_node<TileOp, StmtNode>(module, "TileOp", "A tile operation of the table.");
+}
+
+TileOperand operand_of(const TileParam& param, py::handle value) {
+  switch (param.kind) {
+    case ParamKind::In:
+    case ParamKind::Out:
+    case ParamKind::InOut: return py::cast<Region>(value);
+    case ParamKind::Value: return py::cast<Expr>(value);
+    case ParamKind::Coord: return py::cast<std::vector<Expr>>(value);
+    case ParamKind::Integer: return py::cast<int64_t>(value);
+    case ParamKind::Flag: return py::cast<bool>(value);
+    case ParamKind::Text: return py::cast<std::string>(value);
+  }
+  __builtin_unreachable();
+}
+
+Stmt make_tile_op(TileOpcode op, const std::vector<py::object>& values, Span span) {
+  const TileOpRow& row = row_of(op);
+  HELVE_CHECK(values.size() == row.params.size(), fmt::format("'{}' takes {} operands", row.name, row.params.size()));
+  std::vector<TileOperand> operands;
+  for (size_t i = 0; i < values.size(); ++i) operands.push_back(operand_of(row.params[i], values[i]));
+  return tile_op(op, std::move(operands), span);
+}
+
+}  // namespace
+
+void bind_stmt(py::module_& module) {
+  bind_buffers(module);
+  bind_nodes(module);
+  const Span nowhere;
+  module.def("seq", &seq, py::arg("stmts"), py::arg("span") = nowhere);
+  module.def("alloc", &alloc, py::arg("buffer"), py::arg("span") = nowhere);
+  module.def("bind", &bind, py::arg("var"), py::arg("value"), py::arg("span") = nowhere);
+  module.def("store", &store, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("span") = nowhere);
+  module.def("tile_store", &tile_store, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("span") = nowhere);
+  module.def("for_loop",
+             py::overload_cast<LoopKind, std::vector<VarRef>, std::vector<Expr>, std::vector<Expr>, Stmt, int, Span>(&for_loop),
+             py::arg("kind"), py::arg("vars"), py::arg("begins"), py::arg("extents"), py::arg("body"),
+             py::arg("num_stages") = 1, py::arg("span") = nowhere);
+  module.def("for_tiles", &for_tiles, py::arg("buffer"), py::arg("vars"), py::arg("parallel"), py::arg("body"),
+             py::arg("span") = nowhere);
+  module.def("while_loop", &while_loop, py::arg("condition"), py::arg("body"), py::arg("span") = nowhere);
+  module.def("if_then", &if_then, py::arg("condition"), py::arg("then_body"), py::arg("else_body").none(true) = Stmt(),
+             py::arg("span") = nowhere);
+  module.def("kernel", &kernel, py::arg("vars"), py::arg("extents"), py::arg("threads"), py::arg("body"),
+             py::arg("span") = nowhere);
+  module.def("tile_op", &make_tile_op, py::arg("op"), py::arg("operands"), py::arg("span") = nowhere);
+}
+
+}  // namespace helve::python

@@ -1,0 +1,149 @@
+"""Errors and warnings as Python shows them.
+
+The data (code, span, message, notes, help) comes from the core; here it becomes exceptions whose text quotes the source
+with a caret under the operation that cannot be done.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from helve._core import Diagnostic, Note, Span
+from helve import source
+
+
+class Error(Exception):
+    """A fault of a program given to helve. `str()` is the rendered text.
+
+    Attributes:
+        code: the code, "HV0123".
+        name: the name of its row in the table of diagnostics.
+        filename, lineno, column, end_lineno, end_column: where; None when unknown. Lines and columns count from 1.
+        message: the text of the first line, without the code.
+        notes: further remarks, a string each.
+        help: the remedy, empty when there is none.
+    """
+
+    def __init__(self, diagnostic: Diagnostic):
+        super().__init__(render(diagnostic))
+        self.diagnostic = diagnostic
+        self.code: str = diagnostic.code
+        self.name: str = diagnostic.name
+        self.message: str = diagnostic.message
+        self.notes: list[str] = [note.text for note in diagnostic.notes]
+        self.help: str = diagnostic.help
+        span = diagnostic.span
+        self.filename = span.file if span.known else None
+        self.lineno = span.line if span.known else None
+        self.column = span.column if span.known else None
+        self.end_lineno = span.end_line if span.known else None
+        self.end_column = span.end_column if span.known else None
+
+    def __reduce__(self):
+        return _rebuild, (type(self), self.args, {k: v for k, v in self.__dict__.items() if k != "diagnostic"})
+
+
+class LayoutError(Error, ValueError):
+    """A refused question about a layout."""
+
+
+class ShapeError(LayoutError):
+    """Extents that do not fit the layout."""
+
+
+class DivisibilityError(LayoutError):
+    """Extents that do not divide as the operation needs."""
+
+
+class InjectivityError(LayoutError):
+    """A layout that maps two indices to one point where it must not."""
+
+
+class BoundsError(LayoutError):
+    """A coordinate outside the shape."""
+
+
+class UnsupportedError(LayoutError):
+    """An operation whose result is no layout of the required form."""
+
+
+class Warning(UserWarning):  # noqa: A001 - the public name is helve.Warning
+    """A remark that never stops a compile; the same data as an Error."""
+
+    def __init__(self, diagnostic: Diagnostic):
+        super().__init__(render(diagnostic))
+        self.diagnostic = diagnostic
+        self.code: str = diagnostic.code
+        self.message: str = diagnostic.message
+        self.notes: list[str] = [note.text for note in diagnostic.notes]
+        self.help: str = diagnostic.help
+
+
+class InternalError(Exception):
+    """A fault of helve itself, never of the program given to it."""
+
+
+# The numbers of the table of diagnostics, by tens.
+_LAYOUT_CLASSES = {51: ShapeError, 52: DivisibilityError, 53: InjectivityError, 54: BoundsError, 55: UnsupportedError}
+
+
+def from_diagnostic(diagnostic: Diagnostic) -> Error:
+    """The exception of the class that the code belongs to."""
+    if 500 <= diagnostic.number < 600:
+        return _LAYOUT_CLASSES.get(diagnostic.number // 10, LayoutError)(diagnostic)
+    return Error(diagnostic)
+
+
+def from_internal(text: str) -> InternalError:
+    """The exception for a broken invariant of the core."""
+    return InternalError(text)
+
+
+def error(name: str, span: Span | None = None, /, *, notes: list[Note] = (), fixes: list[str] = (), **args) -> Error:
+    """The exception for the row `name` of the table, ready to be raised. `args` fill the places of its templates."""
+    pairs = [(key, value if isinstance(value, (int, float, str)) else str(value)) for key, value in args.items()]
+    return from_diagnostic(Diagnostic(name, span or Span(), pairs, list(notes), list(fixes)))
+
+
+def _rebuild(kind: type, args: tuple, state: dict) -> Error:
+    exception = kind.__new__(kind)
+    exception.args = args
+    exception.__dict__.update(state)
+    return exception
+
+
+def render(diagnostic: Diagnostic) -> str:
+    """The text of a diagnostic: message, quoted source with a caret, notes, help."""
+    parts = [f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}"]
+    parts += _excerpt(diagnostic.span)
+    for note in diagnostic.notes:
+        parts.append(f"note: {note.text}")
+        parts += _excerpt(note.span)
+    if diagnostic.help:
+        first, *rest = diagnostic.help.split("\n")
+        parts.append(f"help: {first}")
+        parts += [f"      {line}" for line in rest]
+    return "\n".join(parts)
+
+
+def _excerpt(span: Span) -> list[str]:
+    if not span.known:
+        return []
+    number = str(span.line)
+    margin = " " * len(number)
+    place = f"{margin}--> {span.file}:{span.line}:{span.column}"
+    text = source.line_of(span.file, span.line)
+    if text is None:
+        return [place]
+    start = span.column - 1
+    end = span.end_column - 1 if span.end_line == span.line else len(text)
+    # A tab stays a tab and a wide character takes two columns, so that the caret stands below its text.
+    lead = "".join("\t" if c == "\t" else " " * _width(c) for c in text[:start])
+    carets = "^" * max(1, sum(_width(c) for c in text[start:end]))
+    return [place, f"{margin} |", f"{number} | {text}".rstrip(), f"{margin} | {lead}{carets}"]
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,0 +1,144 @@
+"""What `T` is: the names that kernels are written with.
+
+Tile operations, operators and element types come from the tables of the core; what has syntax of its own is listed here.
+`NAMES` holds them all, so that parser, documentation and tests see one list.
+"""
+
+from __future__ import annotations
+
+import math as _math
+
+from helve import _core
+from helve.language.constructs import (
+    Construct,
+    DType,
+    FrontEnd,
+    HostConstruct,
+    Namespace,
+    Operator,
+    Parameter,
+    TensorType,
+    TileOperation,
+)
+from helve.mesh import Mesh as _Mesh
+
+_p = Parameter
+
+
+def _o(name: str, default) -> Parameter:
+    return Parameter(name, required=False, default=default)
+
+
+def _tensor(shape, dtype="float32", strides=None) -> TensorType:
+    """The type of a tensor parameter: extents (ints, T.dyn and arithmetic on them), element type, strides in elements."""
+    return TensorType(shape, dtype, strides)
+
+
+def _dyn(name: str) -> _core.Var:
+    """A dynamic extent, bound by the shapes of the arguments of a call."""
+    return _core.make_var(name, "index")
+
+
+def _ceildiv(a, b):
+    """The quotient rounded up: an int for ints, else the expression (a + b - 1) // b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return -(-a // b)
+    as_expr = [x if isinstance(x, _core.Expr) else _core.int_imm(x) for x in (a, b)]
+    return _core.ceil_div(*as_expr)
+
+
+def _infinity(dtype=None):
+    """Infinity: a number that follows its neighbour's type, or a constant of `dtype`."""
+    return _math.inf if dtype is None else _core.float_imm(_math.inf, str(dtype))
+
+
+def _nan(dtype=None):
+    """Not a number: a number that follows its neighbour's type, or a constant of `dtype`."""
+    return _math.nan if dtype is None else _core.float_imm(_math.nan, str(dtype))
+
+
+def _mesh(shape, names=("x", "y"), device="host") -> _Mesh:
+    """A mesh; see helve.Mesh."""
+    return _Mesh(shape, names, device)
+
+
+_SCOPE = _o("scope", "shared.dyn")
+_BOUNDS = (_p("start"), _o("stop", None), _o("step", 1))
+_ALLOC = (_p("shape"), _p("dtype"))
+_TILED = (*_ALLOC, _o("tile_size", None))
+_TILES = (_p("buffer"), _o("parallel", False))
+
+_CONSTRUCTS = [
+    Construct(
+        "Kernel", (_o("threads", 128),),
+        "A launch: `with T.Kernel(*grid) as (bx, by)`. In a mesh function the grid is the mesh.",
+        "grid",
+    ),
+    Construct("alloc_global", _TILED, "A buffer of the host body; in a mesh function one instance a core."),
+    Construct("alloc_shared", (*_ALLOC, _SCOPE), "A buffer of the block."),
+    Construct(
+        "alloc_shared_tiles", (*_TILED, _SCOPE),
+        "A buffer of the block that T.foreach_tiles runs over; tiles of (32, 32), or (32,) for one dimension.",
+    ),
+    Construct("alloc_fragment", _TILED, "A buffer spread over the registers of the block."),
+    Construct("alloc_local", _TILED, "A buffer private to a thread."),
+    Construct("serial", _BOUNDS, "A loop in order: serial(n), serial(start, stop), serial(start, stop, step)."),
+    Construct("range", _BOUNDS, "The same as T.serial."),
+    Construct("unroll", _BOUNDS, "A loop that is unrolled."),
+    Construct("vectorized", _BOUNDS, "A loop over the lanes of a vector."),
+    Construct(
+        "Pipelined", (_p("start"), _o("stop", None), _o("num_stages", 1)),
+        "A serial loop whose iterations may overlap over num_stages stages.",
+    ),
+    Construct("Parallel", (), "A loop over elements whose iterations are independent.", "extents"),
+    Construct(
+        "Persistent", (_p("domain"),),
+        "A loop over work items, independent and in any order; domain is a list of extents.",
+    ),
+    Construct("foreach_tiles", _TILES, "A loop over the tiles of a buffer; inside, subscripts denote tiles."),
+    Construct("foreach_tile", _TILES, "The same as T.foreach_tiles."),
+    Construct(
+        "annotate_mesh_tensor", (_p("annotations"), _o("nrows", None), _o("ncols", None)),
+        "Places tensors on the mesh: {tensor: {\"sharding\": {axis: dimension}, \"tiling\": [...]}}.",
+    ),
+    Construct("get_sharded_shape", (_p("tensor"),), "The extents of a core's block, rounded up, equal on every core."),
+    Construct("local_shape", (_p("tensor"),), "The true extents of the executing core's block."),
+    Construct("cast", (_p("x"), _p("dtype")), "x converted to dtype."),
+    Construct("clamp", (_p("x"), _p("lo"), _p("hi")), "min(max(x, lo), hi)."),
+    HostConstruct("Tensor", (_p("shape"), _o("dtype", "float32"), _o("strides", None)), _tensor),
+    HostConstruct("dyn", (_p("name"),), _dyn),
+    HostConstruct("Mesh", (_p("shape"), _o("names", ("x", "y")), _o("device", "host")), _mesh),
+    HostConstruct("ceildiv", (_p("a"), _p("b")), _ceildiv),
+    HostConstruct("infinity", (_o("dtype", None),), _infinity),
+    HostConstruct("nan", (_o("dtype", None),), _nan),
+]
+
+_COMM = [
+    Construct(
+        "comm.row_allgather", (_p("send"), _p("recv")),
+        "T.comm.all_gather(send, recv, axis=\"x\"): over the rows.",
+    ),
+    Construct(
+        "comm.col_allgather", (_p("send"), _p("recv")),
+        "T.comm.all_gather(send, recv, axis=\"y\"): over the columns.",
+    ),
+]
+
+
+def _names() -> dict[str, object]:
+    operations = [TileOperation(row) for row in _core.tile_op_rows()]
+    names: dict[str, object] = {c.name: c for c in _CONSTRUCTS}
+    names.update({o.name: o for o in map(Operator, (row for row in _core.operator_rows() if row[3] == "Call"))})
+    names.update({o.name: o for o in operations if "." not in o.name})
+    names.update({name: DType(name) for name in _core.dtype_names()})
+    comm = {o.__name__: o for o in [*operations, *_COMM] if o.name.startswith("comm.")}
+    names["comm"] = Namespace("comm", comm)
+    return names
+
+
+NAMES = _names()
+globals().update(NAMES)
+
+NAMES["prim_func"] = prim_func = FrontEnd()
+
+__all__ = list(NAMES)

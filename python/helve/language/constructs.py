@@ -1,0 +1,162 @@
+"""The kinds of names below `T`.
+
+Each name is an object that knows its parameters; the parser recognises it by identity, so an alias works, and calling it
+outside a kernel is refused with the caller's line.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from helve import _core
+from helve.errors import error
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a construct; `kind` is that of the table for tile operations, empty otherwise."""
+
+    name: str
+    required: bool = True
+    default: Any = None
+    kind: str = ""
+
+    def __str__(self) -> str:
+        return self.name if self.required else f"{self.name}={self.default!r}"
+
+
+class Construct:
+    """A name below `T` that stands for a part of the language.
+
+    Args:
+        name: the name below `T`, for example "comm.all_gather".
+        parameters: in order; a parameter without default is required.
+        documentation: one sentence or more.
+        variadic: the name under which further positional arguments go, if there may be any.
+    """
+
+    def __init__(self, name: str, parameters: tuple[Parameter, ...], documentation: str, variadic: str | None = None):
+        self.name = name
+        self.parameters = parameters
+        self.variadic = variadic
+        self.__doc__ = documentation
+        self.__name__ = name.rpartition(".")[2]
+
+    @property
+    def text(self) -> str:
+        """The name as users write it."""
+        return f"T.{self.name}"
+
+    @property
+    def parameter_text(self) -> str:
+        """The parameters as in diagnostics."""
+        lead = [f"*{self.variadic}"] if self.variadic else []
+        return ", ".join(lead + [str(parameter) for parameter in self.parameters]) or "none"
+
+    def __call__(self, *args, **kwargs):
+        frame = sys._getframe(1)
+        span = _core.Span(frame.f_code.co_filename, frame.f_lineno, 1, frame.f_lineno, 1)
+        raise error("OutsideKernel", span, function=self.text)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class TileOperation(Construct):
+    """A row of the table of tile operations."""
+
+    def __init__(self, row: tuple):
+        self.op, python, self.is_collective, params, documentation = row
+        parameters = tuple(Parameter(name, required, default, kind) for kind, name, required, default in params)
+        super().__init__(python, parameters, documentation)
+
+
+class Operator(Construct):
+    """A row of the operator table that is written as a call."""
+
+    _NAMES = {1: ("x",), 2: ("a", "b"), 3: ("a", "b", "c")}
+
+    def __init__(self, row: tuple):
+        self.op, text, arity, _ = row
+        names = ("condition", "a", "b") if self.op == "Select" else self._NAMES[arity]
+        super().__init__(text, tuple(Parameter(name) for name in names), f"The scalar operator {self.op}.")
+
+
+class HostConstruct(Construct):
+    """A name that plain Python may call as well: types, constants, arithmetic on extents."""
+
+    def __init__(self, name: str, parameters: tuple[Parameter, ...], function: Callable):
+        super().__init__(name, parameters, function.__doc__)
+        self.function = function
+
+    def __call__(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+
+class DType(str):
+    """An element type: a string that also converts a value, `T.float32(x)`, and annotates scalar parameters."""
+
+    __slots__ = ()
+
+    @property
+    def text(self) -> str:
+        """The name as users write it."""
+        return f"T.{self}"
+
+    parameters = (Parameter("x"),)
+    parameter_text = "x"
+    variadic = None
+
+    def __call__(self, x: int | float | bool | _core.Expr) -> _core.Expr:
+        """`x` as a value of this type."""
+        return _core.cast(x, self) if isinstance(x, _core.Expr) else _core.constant_of(x, self)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class Namespace:
+    """A group of names below `T`."""
+
+    def __init__(self, name: str, members: dict[str, Construct]):
+        self.name = name
+        self.members = members
+        self.__dict__.update(members)
+
+    def __repr__(self) -> str:
+        return f"T.{self.name}"
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """The type of a tensor parameter, as `T.Tensor` declares it: extents, element type and, if not compact, strides."""
+
+    shape: tuple
+    dtype: str
+    strides: tuple | None = None
+
+
+class FrontEnd:
+    """The decorator `T.prim_func`: turns a Python function into a kernel function.
+
+    Used plain or with `mesh=`, the mesh of a function that annotates no tensor. The parser stands above this package and
+    gives its entry through `define`.
+    """
+
+    name = "prim_func"
+    text = "T.prim_func"
+    parameters = (Parameter("mesh", required=False, default=None),)
+    parameter_text = "mesh=None"
+    variadic = None
+    define: Callable | None = None
+
+    def __call__(self, function: Callable | None = None, *, mesh: Any = None):
+        frame = sys._getframe(1)
+        if function is not None:
+            return self.define(function, mesh, frame)
+        return lambda function: self.define(function, mesh, frame)
+
+    def __repr__(self) -> str:
+        return self.text

@@ -1,0 +1,61 @@
+"""Matching the arguments of a call with the parameters of a construct.
+
+Python's own rules, but on syntax trees: values are evaluated later, each by what its parameter wants.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from helve.script.context import Context
+from helve.errors import error
+
+
+@dataclass
+class Arguments:
+    """The arguments of one call: a node for each parameter that was given, and the further positional ones."""
+
+    construct: object
+    call: ast.Call
+    nodes: dict[str, ast.expr] = field(default_factory=dict)
+    rest: list[ast.expr] = field(default_factory=list)
+
+    def get(self, name: str) -> ast.expr | None:
+        """The node given for a parameter, or None when its default holds."""
+        return self.nodes.get(name)
+
+    def __getitem__(self, name: str) -> ast.expr:
+        return self.nodes[name]
+
+
+def match(context: Context, construct, call: ast.Call) -> Arguments:
+    """Matches a call; raises TooManyArguments, UnknownKeyword, MissingArgument or BadArgument at the argument at fault."""
+    arguments = Arguments(construct, call)
+    parameters = construct.parameters
+    for node in call.args:
+        if isinstance(node, ast.Starred):
+            raise context.unsupported(node, "'*' before an argument", "write the arguments one by one")
+    if construct.variadic:
+        arguments.rest = list(call.args)
+    else:
+        if len(call.args) > len(parameters):
+            raise error("TooManyArguments", context.span(call.args[len(parameters)]), function=construct.text,
+                        limit=len(parameters), given=len(call.args), parameters=construct.parameter_text)  # fmt: skip
+        arguments.nodes = {p.name: node for p, node in zip(parameters, call.args)}
+    known = {p.name for p in parameters}
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            raise context.unsupported(keyword.value, "'**' before an argument", "write the arguments one by one")
+        if keyword.arg not in known:
+            raise error("UnknownKeyword", context.span(keyword), function=construct.text, keyword=keyword.arg,
+                        parameters=construct.parameter_text)  # fmt: skip
+        if keyword.arg in arguments.nodes:
+            raise context.bad_argument(keyword.value, construct.text, keyword.arg, "it is given by position as well",
+                                       f"give '{keyword.arg}' once")  # fmt: skip
+        arguments.nodes[keyword.arg] = keyword.value
+    for parameter in parameters:
+        if parameter.required and parameter.name not in arguments.nodes:
+            raise error("MissingArgument", context.span(call), function=construct.text, parameter=parameter.name,
+                        parameters=construct.parameter_text)  # fmt: skip
+    return arguments

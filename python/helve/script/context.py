@@ -1,0 +1,106 @@
+"""What all parts of the parser share: the text, its spans, the names, and the statements built so far.
+
+One object instead of many parameters; the parts that read and fill it know nothing of one another.
+"""
+
+from __future__ import annotations
+
+import ast
+from contextlib import contextmanager
+from typing import Any, Iterator
+
+from helve import _core
+from helve.errors import Error, error
+from helve.script.scope import Scope, Surroundings
+
+DEPTH_LIMIT = 200
+SIZE_LIMIT = 1_000_000
+
+
+class Context:
+    """The state of parsing one function.
+
+    Args:
+        filename: where the text stands.
+        lines: the text that was given to Python's parser.
+        offset: what must be added to a line number of the tree to get that of the file.
+        surroundings: the names around the function.
+    """
+
+    def __init__(self, filename: str, lines: list[str], offset: int, surroundings: Surroundings):
+        self.filename = filename
+        self.lines = lines
+        self.offset = offset
+        self.scope = Scope(surroundings)
+        self.stmts: list[list[_core.Stmt]] = [[]]
+        self.dims: list[_core.Var] = []
+        self.params: list[_core.Buffer | _core.Var] = []
+        self.mesh: _core.MeshShape | None = None
+        self.mesh_tensors: list[_core.MeshTensor] = []
+        self.kernel_vars: list[_core.Var] | None = None
+        self.tile_loops = 0
+
+    @property
+    def text_mode(self) -> bool:
+        """Is this helve.parse, where nothing of the text is executed?"""
+        return self.scope.surroundings.text
+
+    def span(self, node: ast.AST) -> _core.Span:
+        """The place of a node in the file, columns in characters."""
+        return self.span_between(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
+
+    def span_between(self, line: int, column: int, end_line: int, end_column: int) -> _core.Span:
+        """The place between two positions of the tree (columns in bytes, as ast has them)."""
+        start = self._characters(line, column)
+        end = self._characters(end_line, end_column)
+        return _core.Span(self.filename, line + self.offset, start + 1, end_line + self.offset, end + 1)
+
+    def _characters(self, line: int, column: int) -> int:
+        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+        return column if text.isascii() else len(text.encode()[:column].decode(errors="replace"))
+
+    def emit(self, stmt: _core.Stmt) -> None:
+        """Adds a statement to the innermost block."""
+        self.stmts[-1].append(stmt)
+
+    @contextmanager
+    def block(self, last_line: int) -> Iterator[list[_core.Stmt]]:
+        """A nested block; its statements are collected in the list that is given."""
+        stmts: list[_core.Stmt] = []
+        self.stmts.append(stmts)
+        try:
+            with self.scope.block(last_line + self.offset):
+                yield stmts
+        finally:
+            self.stmts.pop()
+
+    def unsupported(self, node: ast.AST, construct: str, remedy: str) -> Error:
+        """The error for Python that has no meaning in a kernel."""
+        return error("UnsupportedPython", self.span(node), construct=construct, remedy=remedy)
+
+    def bad_argument(self, node: ast.AST, function: str, parameter: str, reason: str, remedy: str) -> Error:
+        """The error for an argument that a construct cannot take."""
+        return error("BadArgument", self.span(node), function=function, value=quote(node), parameter=parameter,
+                     reason=reason, remedy=remedy)  # fmt: skip
+
+    def mesh_tensor_of(self, buffer: _core.Buffer) -> _core.MeshTensor | None:
+        """The annotation of a tensor."""
+        return next((t for t in self.mesh_tensors if t.buffer == buffer), None)
+
+
+def quote(node: ast.AST) -> str:
+    """The text of an expression, shortened to fit a message."""
+    text = ast.unparse(node)
+    return f"'{text}'" if len(text) <= 40 else f"'{text[:37]}...'"
+
+
+def check_depth(context: Context, tree: ast.AST) -> None:
+    """Refuses a tree that is nested deeper than DEPTH_LIMIT; the place is that of the first node beyond it."""
+    pending: list[tuple[ast.AST, int, Any]] = [(tree, 0, None)]
+    while pending:
+        node, depth, place = pending.pop()
+        place = node if hasattr(node, "lineno") else place
+        if depth > DEPTH_LIMIT:
+            span = context.span(place) if place is not None else None
+            raise error("TextLimit", span, limit=DEPTH_LIMIT, unit="nested levels")
+        pending.extend((child, depth + 1, place) for child in reversed(list(ast.iter_child_nodes(node))))

@@ -1,0 +1,563 @@
+"""Expressions: Python syntax to values.
+
+A value is a scalar expression or a buffer of the core, or a Python object known while parsing. Python objects are folded
+by Python; as soon as an operand is an expression the core builds a typed tree.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import math
+import numbers
+import operator
+from typing import Any, Callable
+
+from helve import _core, language
+from helve.errors import error
+from helve.language.constructs import Construct, DType, FrontEnd, HostConstruct, Namespace
+from helve.script.arguments import match
+from helve.script.context import Context, quote
+
+_BINARY: dict[type, tuple[str, Callable]] = {
+    ast.Add: ("Add", operator.add),
+    ast.Sub: ("Sub", operator.sub),
+    ast.Mult: ("Mul", operator.mul),
+    ast.Div: ("Div", operator.truediv),
+    ast.FloorDiv: ("FloorDiv", operator.floordiv),
+    ast.Mod: ("FloorMod", operator.mod),
+    ast.Pow: ("Pow", operator.pow),
+    ast.BitAnd: ("BitAnd", operator.and_),
+    ast.BitOr: ("BitOr", operator.or_),
+    ast.BitXor: ("BitXor", operator.xor),
+    ast.LShift: ("ShiftLeft", operator.lshift),
+    ast.RShift: ("ShiftRight", operator.rshift),
+}
+_COMPARE: dict[type, tuple[str | None, Callable]] = {
+    ast.Lt: ("Lt", operator.lt),
+    ast.LtE: ("Le", operator.le),
+    ast.Gt: ("Gt", operator.gt),
+    ast.GtE: ("Ge", operator.ge),
+    ast.Eq: ("Eq", operator.eq),
+    ast.NotEq: ("Ne", operator.ne),
+    ast.Is: (None, operator.is_),
+    ast.IsNot: (None, operator.is_not),
+    ast.In: (None, lambda a, b: a in b),
+    ast.NotIn: (None, lambda a, b: a not in b),
+}
+_UNARY: dict[type, tuple[str | None, Callable]] = {
+    ast.USub: ("Neg", operator.neg),
+    ast.UAdd: (None, operator.pos),
+    ast.Invert: ("BitNot", operator.invert),
+    ast.Not: ("Not", operator.not_),
+}
+# Python's spelling of operators of the table, with the number of operands that they take at least.
+_BUILTIN_OPERATORS = {min: "Min", max: "Max", abs: "Abs"}
+_CONVERSIONS = (int, float, bool)
+_UNSUPPORTED: dict[type, tuple[str, str]] = {
+    ast.Lambda: ("a lambda", "write the expression where it is used"),
+    ast.ListComp: ("a comprehension", "write a loop, or build the list outside the kernel"),
+    ast.SetComp: ("a comprehension", "write a loop, or build the set outside the kernel"),
+    ast.DictComp: ("a comprehension", "write a loop, or build the dict outside the kernel"),
+    ast.GeneratorExp: ("a generator expression", "write a loop, or build the sequence outside the kernel"),
+    ast.Await: ("'await'", "a kernel has no coroutines"),
+    ast.Yield: ("'yield'", "results leave a kernel through its tensor parameters"),
+    ast.YieldFrom: ("'yield from'", "results leave a kernel through its tensor parameters"),
+    ast.JoinedStr: ("an f-string", "build the text outside the kernel"),
+    ast.NamedExpr: ("':='", "assign in a statement of its own"),
+    ast.Starred: ("'*' before an expression", "write the elements one by one"),
+    ast.Set: ("a set", "write a list or a tuple"),
+    ast.Slice: ("a slice here", "slices stand in the subscripts of operands of tile operations"),
+}
+_BITS_LIMIT = 4096
+Handler = Callable[["Expressions", ast.Call], Any]
+
+
+class Expressions:
+    """Evaluates expressions of one function. `handlers` says what a call of a construct means."""
+
+    def __init__(self, context: Context, handlers: dict[str, Handler]):
+        self.context = context
+        self.handlers = handlers
+
+    # -- evaluation ---------------------------------------------------------------------------------------------------
+
+    def evaluate(self, node: ast.expr) -> Any:
+        """The value of an expression."""
+        method = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if method is not None:
+            return method(node)
+        construct, remedy = _UNSUPPORTED.get(type(node), (f"'{type(node).__name__}'", "see docs/language.md"))
+        raise self.context.unsupported(node, construct, remedy)
+
+    def _constant(self, node: ast.Constant) -> Any:
+        if isinstance(node.value, (complex, bytes)) or node.value is ...:
+            kind = {complex: "a complex number", bytes: "a bytes literal"}.get(type(node.value), "'...'")
+            raise self.context.unsupported(node, kind, "constants are numbers, True, False, None and strings")
+        return node.value
+
+    def _name(self, node: ast.Name) -> Any:
+        context = self.context
+        value = context.scope.lookup(node.id, context.span(node))
+        if isinstance(value, _core.Var) and context.scope.find(node.id) is None and value not in context.dims:
+            note = _core.Note(f"'{node.id}' is a dynamic extent that stands in no tensor parameter's shape")
+            raise error("UnknownName", context.span(node), name=node.id, notes=[note],
+                        fixes=[f"use '{node.id}' in the shape of a parameter"])  # fmt: skip
+        return value
+
+    def _tuple(self, node: ast.Tuple) -> tuple:
+        return tuple([self.evaluate(item) for item in node.elts])
+
+    def _list(self, node: ast.List) -> list:
+        return [self.evaluate(item) for item in node.elts]
+
+    def _dict(self, node: ast.Dict) -> dict:
+        items = {}
+        for key, value in zip(node.keys, node.values):
+            if key is None:
+                raise self.context.unsupported(value, "'**' in a dict", "write the entries one by one")
+            items[self.constant(key)] = self.evaluate(value)
+        return items
+
+    def constant(self, node: ast.expr) -> Any:
+        """A hashable compile-time value: a key."""
+        value = self.evaluate(node)
+        if isinstance(value, (list, dict)):
+            raise self.context.unsupported(node, "a list or dict as a key", "write a string or a tuple")
+        return value
+
+    def _attribute(self, node: ast.Attribute) -> Any:
+        base = self.evaluate(node.value)
+        if base is language or isinstance(base, Namespace):
+            return self._language_name(base, node)
+        if isinstance(base, _core.Buffer):
+            return self._buffer_attribute(base, node)
+        if isinstance(base, _core.Expr):
+            if node.attr == "dtype":
+                return DType(base.dtype)
+            raise self.context.unsupported(node, f"attribute '{node.attr}' of a value", "a value has only a dtype")
+        if self.context.text_mode:
+            raise self.context.unsupported(node, "an attribute", "the text knows T, literals and its own names only")
+        return self.on_host(node, lambda: getattr(base, node.attr))
+
+    def _language_name(self, base: Any, node: ast.Attribute) -> Any:
+        members = language.NAMES if base is language else base.members
+        if node.attr in members:
+            return members[node.attr]
+        prefix = "" if base is language else f"{base.name}."
+        near = _nearest(node.attr, members)
+        raise error("UnknownOperation", self.context.span(node), name=prefix + node.attr,
+                    fixes=[f"did you mean 'T.{prefix}{near}'?"] if near else [])  # fmt: skip
+
+    def _buffer_attribute(self, buffer: _core.Buffer, node: ast.Attribute) -> Any:
+        if node.attr == "shape":
+            return tuple(plain(extent) for extent in buffer.shape)
+        if node.attr == "dtype":
+            return DType(buffer.dtype)
+        if node.attr == "ndim":
+            return buffer.rank
+        raise self.context.unsupported(node, f"attribute '{node.attr}' of a buffer", "a buffer has shape, dtype and ndim")
+
+    def _subscript(self, node: ast.Subscript) -> Any:
+        base = self.evaluate(node.value)
+        if isinstance(base, _core.Buffer):
+            make = _core.tile_load if self.context.tile_loops else _core.load
+            return make(base, self.indices(base, node), self.context.span(node))
+        if isinstance(base, _core.Expr):
+            raise self.context.unsupported(node, "indexing a scalar", "index a buffer")
+        if is_language(base):
+            raise self.context.unsupported(node, f"indexing {base!r}", "call it")
+        index = self._host_slice(node.slice) if isinstance(node.slice, ast.Slice) else self.evaluate(node.slice)
+        if isinstance(index, _core.Expr):
+            raise self.context.unsupported(node.slice, "indexing a Python object with a run-time value",
+                                           "index it with a constant, or keep the values in a buffer")  # fmt: skip
+        return self.on_host(node, lambda: base[index])
+
+    def _host_slice(self, node: ast.Slice) -> slice:
+        return slice(*[None if part is None else self.evaluate(part) for part in (node.lower, node.upper, node.step)])
+
+    def _unaryop(self, node: ast.UnaryOp) -> Any:
+        op, fold = _UNARY[type(node.op)]
+        value = self.evaluate(node.operand)
+        if isinstance(node.op, ast.Not) and is_plain(value):
+            return not value
+        if is_plain(value):
+            return self.on_host(node, lambda: fold(value), number(value) is not None)
+        if op is None:
+            return self.operand(node.operand, value, "+")
+        return _core.apply_operands(op, [self.operand(node.operand, value, op)], self.context.span(node))
+
+    def _binop(self, node: ast.BinOp) -> Any:
+        left, right = self.evaluate(node.left), self.evaluate(node.right)
+        return self.binary(node, node.op, (node.left, left), (node.right, right))
+
+    def binary(self, node: ast.AST, op: ast.operator, left: tuple[ast.expr, Any], right: tuple[ast.expr, Any]) -> Any:
+        """`left op right` for two (node, value) pairs; `node` is where the whole stands."""
+        if type(op) not in _BINARY:
+            raise self.context.unsupported(node, "'@'", "use T.gemm")
+        name, fold = _BINARY[type(op)]
+        a, b = left[1], right[1]
+        if is_plain(a) and is_plain(b):
+            self._limit_growth(node, op, a, b)
+            both_numbers = number(a) is not None and number(b) is not None
+            if both_numbers and b == 0 and isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod)):
+                raise error("ZeroDivisor", self.context.span(node))
+            return self.on_host(node, lambda: fold(a, b), both_numbers)
+        operands = [self.operand(left[0], a, name), self.operand(right[0], b, name)]
+        return _core.apply_operands(name, operands, self.context.span(node))
+
+    def _limit_growth(self, node: ast.AST, op: ast.operator, a: Any, b: Any) -> None:
+        if not isinstance(op, (ast.Pow, ast.LShift, ast.Mult)) or not isinstance(a, int) or not isinstance(b, int):
+            return
+        size = a.bit_length()
+        grown = {ast.Pow: size * max(b, 0), ast.LShift: size + max(b, 0), ast.Mult: size + b.bit_length()}[type(op)]
+        if grown > _BITS_LIMIT:
+            raise error("TextLimit", self.context.span(node), limit=_BITS_LIMIT, unit="bits of an integer")
+
+    def _compare(self, node: ast.Compare) -> Any:
+        items = [(item, self.evaluate(item)) for item in (node.left, *node.comparators)]
+        result: Any = None
+        for i, op in enumerate(node.ops):
+            part = self._compare_two(node, op, items[i], items[i + 1])
+            result = part if i == 0 else self._both(node, result, part)
+        return result
+
+    def _compare_two(self, node: ast.Compare, op: ast.cmpop, left: tuple, right: tuple) -> Any:
+        name, fold = _COMPARE[type(op)]
+        (left_node, a), (right_node, b) = left, right
+        if name is None and not isinstance(op, (ast.In, ast.NotIn)):
+            return fold(a, b)
+        if is_plain(a) and is_plain(b):
+            return self.on_host(node, lambda: fold(a, b), True)
+        if name is None:
+            raise self.context.unsupported(node, "'in' with a run-time value", "compare with each element")
+        operands = [self.operand(left_node, a, name), self.operand(right_node, b, name)]
+        return _core.apply_operands(name, operands, self.context.span(node))
+
+    def _both(self, node: ast.AST, a: Any, b: Any) -> Any:
+        if is_plain(a):
+            return b if a else False
+        if is_plain(b):
+            return a if b else False
+        return _core.apply_operands("And", [a, b], self.context.span(node))
+
+    def _boolop(self, node: ast.BoolOp) -> Any:
+        """`and`, `or`: compile-time operands decide while parsing, from left to right, as in Python."""
+        decisive = isinstance(node.op, ast.Or)
+        result: Any = None
+        for item in node.values:
+            value = self.evaluate(item)
+            if is_plain(value) and not (isinstance(item, ast.Constant) and isinstance(result, _core.Expr)):
+                if bool(value) is decisive:
+                    return value if result is None or is_plain(result) else decisive
+                result = value if result is None else result
+            else:
+                value = self.operand(item, value, "or" if decisive else "and")
+                result = value if result is None or is_plain(result) else _core.apply_operands(
+                    "Or" if decisive else "And", [result, value], self.context.span(node))  # fmt: skip
+        return result
+
+    def _ifexp(self, node: ast.IfExp) -> Any:
+        condition = self.evaluate(node.test)
+        if is_plain(condition):
+            return self.evaluate(node.body if condition else node.orelse)
+        operands = [self.operand(n, self.evaluate(n), "if_then_else") for n in (node.body, node.orelse)]
+        return _core.apply_operands("Select", [condition, *operands], self.context.span(node))
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    def callee(self, node: ast.expr) -> Any:
+        """What a call calls, if `node` is a call of a construct; else None."""
+        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+            function = self.evaluate(node.func)
+            return function if is_language(function) or function is range else None
+        return None
+
+    def _call(self, node: ast.Call) -> Any:
+        function = self.evaluate(node.func)
+        if isinstance(function, DType):
+            (argument,) = match(self.context, function, node).nodes.values()
+            return self.convert(argument, self.evaluate(argument), function, self.context.span(node))
+        if isinstance(function, HostConstruct):
+            return self._host_construct(function, node)
+        if isinstance(function, Construct):
+            if function.name in self.handlers:
+                return self.handlers[function.name](self, node)
+            raise self.context.unsupported(node, f"{function.text} inside an expression", _remedy_for(function))
+        if is_language(function):
+            raise self.context.unsupported(node, f"a call of {function!r}", "see docs/language.md")
+        return self._python_call(function, node)
+
+    def _host_construct(self, function: HostConstruct, node: ast.Call) -> Any:
+        arguments = match(self.context, function, node)
+        values = {name: self.evaluate(argument) for name, argument in arguments.nodes.items()}
+        if "dtype" in arguments.nodes and values["dtype"] is not None:
+            values["dtype"] = self.dtype(arguments["dtype"], values["dtype"])
+        if function.name == "ceildiv":
+            return self._ceildiv(node, [(arguments[name], values[name]) for name in ("a", "b")])
+        return self.on_host(node, lambda: function(**values), True)
+
+    def _ceildiv(self, node: ast.Call, items: list[tuple[ast.expr, Any]]) -> Any:
+        (_, a), (_, b) = items
+        if isinstance(b, int) and b == 0:
+            raise error("ZeroDivisor", self.context.span(node))
+        if is_plain(a) and is_plain(b) and isinstance(a, int) and isinstance(b, int):
+            return -(-a // b)
+        exprs = [self.index(item, value, "an operand of T.ceildiv") for item, value in items]
+        return _core.ceil_div(*exprs)
+
+    def _python_call(self, function: Any, node: ast.Call) -> Any:
+        """A call of a Python object: run while parsing when all its arguments are known then."""
+        context = self.context
+        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            if isinstance(argument, ast.Starred):
+                raise context.unsupported(argument, "'*' before an argument", "write the arguments one by one")
+        args = [self.evaluate(argument) for argument in node.args]
+        keywords = {keyword.arg: self.evaluate(keyword.value) for keyword in node.keywords}
+        if not callable(function):
+            raise context.unsupported(node, f"a call of {quote(node.func)}, which is no function", "see docs/language.md")
+        values = [*args, *keywords.values()]
+        if context.text_mode and (function is range or not all(_is_small(value) for value in values)):
+            raise context.unsupported(node, f"a call of {quote(node.func)}", "the text calls T and min, max, abs, len only")
+        if all(is_plain(value) for value in values):
+            if None in keywords:
+                raise context.unsupported(node, "'**' before an argument", "write the arguments one by one")
+            return self.on_host(node, lambda: function(*args, **keywords))
+        if not keywords and any(function is known for known in _BUILTIN_OPERATORS):
+            return self._builtin_operator(_BUILTIN_OPERATORS[function], node, args)
+        if any(function is known for known in _CONVERSIONS):
+            raise context.unsupported(node, f"'{function.__name__}' of a run-time value", "use T.cast(x, dtype)")
+        raise context.unsupported(node, f"a call of {quote(node.func)} with run-time values",
+                                  "call it with constants, or write the operation with T")  # fmt: skip
+
+    def _builtin_operator(self, name: str, node: ast.Call, values: list[Any]) -> Any:
+        operands = [self.operand(item, value, name.lower()) for item, value in zip(node.args, values)]
+        span = self.context.span(node)
+        if name == "Abs":
+            return _core.apply_operands("Abs", operands, span)
+        if len(operands) == 1:
+            raise self.context.unsupported(node, f"'{name.lower()}' of one value", "give two or more values")
+        result = operands[0]
+        for operand in operands[1:]:
+            result = _core.apply_operands(name, [result, operand], span)
+        return result
+
+    def on_host(self, node: ast.AST, action: Callable[[], Any], harmless: bool = False) -> Any:
+        """The result of running Python; what it raises becomes HostCallFailed. Text runs only what is harmless."""
+        if self.context.text_mode and not harmless and not self._is_literal_access(node):
+            raise self.context.unsupported(node, "Python beyond arithmetic", "the text knows T, literals and its own names only")
+        try:
+            return action()
+        except Exception as problem:
+            if isinstance(problem, (ZeroDivisionError,)):
+                raise error("ZeroDivisor", self.context.span(node)) from None
+            reason = f"{type(problem).__name__}: {problem}".partition("\n")[0].rstrip(": ")
+            expression = quote(node)[1:-1]
+            raise error("HostCallFailed", self.context.span(node), expression=expression, reason=reason) from problem
+
+    @staticmethod
+    def _is_literal_access(node: ast.AST) -> bool:
+        """Subscripts of literals and calls of the known builtins: the only Python that helve.parse runs."""
+        return isinstance(node, (ast.Subscript, ast.Call))
+
+    # -- what a place wants -------------------------------------------------------------------------------------------
+
+    def operand(self, node: ast.expr, value: Any, operation: str) -> Any:
+        """A value as an operand of `operation` (the name of an operator, or empty): an expression or a plain number."""
+        if isinstance(value, _core.Expr):
+            return value
+        if isinstance(value, _core.Buffer):
+            indices = ", ".join("ijklmn"[: value.rank]) if value.rank <= 6 else "..."
+            raise self.context.unsupported(node, f"the whole buffer '{value.name}' as a value",
+                                           f"index it, '{value.name}[{indices}]', inside a loop")  # fmt: skip
+        plain_number = number(value)
+        if plain_number is None:
+            what = f"an operand of '{_text_of(operation)}'" if operation else "the value"
+            raise error("WrongType", self.context.span(node), what=what, given=_kind_of(value), expected="a number",
+                        fixes=["scalars are numbers and elements of buffers"])  # fmt: skip
+        return self.in_range(node, plain_number)
+
+    def in_range(self, node: ast.expr, value: Any, dtype: str = "index") -> Any:
+        """An integer that 64 bits hold; WrongType otherwise."""
+        if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+            if dtype == "uint64" and 0 <= value < 2**64:
+                return value - 2**64
+            raise error("WrongType", self.context.span(node), what=quote(node)[1:-1], given="out of range",
+                        expected=dtype, fixes=["integers have 64 bits at most"])  # fmt: skip
+        return value
+
+    def expression(self, node: ast.expr) -> _core.Expr:
+        """A scalar expression; a plain number takes its own type (index, float32 or bool)."""
+        return self.typed(node, self.evaluate(node))
+
+    def typed(self, node: ast.expr, value: Any) -> _core.Expr:
+        """A value as a scalar expression."""
+        operand = self.operand(node, value, "")
+        if isinstance(operand, _core.Expr):
+            return operand
+        dtype = "bool" if isinstance(operand, bool) else "float32" if isinstance(operand, float) else "index"
+        return _core.constant_of(operand, dtype, self.context.span(node))
+
+    def index(self, node: ast.expr, value: Any, what: str) -> _core.Expr:
+        """A value as an index expression; `what` names the place in the message."""
+        plain_number = number(value)
+        if plain_number is not None and isinstance(plain_number, int) and not isinstance(plain_number, bool):
+            return _core.int_imm(self.in_range(node, plain_number), "index", self.context.span(node))
+        if isinstance(value, _core.Expr) and value.dtype == "index":
+            return value
+        raise error("WrongType", self.context.span(node), what=what, given=_kind_of(value), expected="an index",
+                    fixes=["extents and bounds are integers; T.index(x) makes an index of a loaded integer"])  # fmt: skip
+
+    def index_list(self, node: ast.expr, what: str) -> list[_core.Expr]:
+        """A list or tuple of index expressions; a single one stands for a list of one."""
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return [self.index(item, self.evaluate(item), what) for item in node.elts]
+        value = self.evaluate(node)
+        if isinstance(value, (tuple, list)):
+            return [self.index(node, item, what) for item in value]
+        return [self.index(node, value, what)]
+
+    def indices(self, buffer: _core.Buffer, node: ast.Subscript) -> list[_core.Expr]:
+        """The indices of one element (or tile) of a buffer."""
+        items = subscripts(node)
+        if len(items) != buffer.rank:
+            raise error("IndexCount", self.context.span(node), buffer=buffer.name, rank=buffer.rank, given=len(items))
+        for item in items:
+            if isinstance(item, ast.Slice):
+                raise self.context.unsupported(node, "a slice outside a tile operation",
+                                               "index one element, or use T.copy or T.fill")  # fmt: skip
+        return [self.subscript_index(buffer, item) for item in items]
+
+    def subscript_index(self, buffer: _core.Buffer, node: ast.expr) -> _core.Expr:
+        """One index of a buffer."""
+        value = self.evaluate(node)
+        span = self.context.span(node)
+        if isinstance(value, _core.Expr):
+            if value.dtype != "index":
+                raise error("IndexType", span, buffer=buffer.name, dtype=value.dtype)
+            return value
+        plain_number = number(value)
+        if not isinstance(plain_number, int) or isinstance(plain_number, bool):
+            raise error("IndexType", span, buffer=buffer.name, dtype=_kind_of(value))
+        if plain_number < 0:
+            raise error("NegativeIndex", span, buffer=buffer.name, index=plain_number)
+        return _core.int_imm(self.in_range(node, plain_number), "index", span)
+
+    def convert(self, node: ast.expr, value: Any, dtype: str, span: _core.Span) -> _core.Expr:
+        """An explicit conversion, `T.cast(x, dtype)` or `T.float32(x)`."""
+        operand = self.operand(node, value, "cast")
+        if isinstance(operand, _core.Expr):
+            return _core.cast(operand, dtype, span)
+        if isinstance(operand, int) and not isinstance(operand, bool) and dtype == "uint64":
+            operand = self.in_range(node, number(value), dtype)
+        if isinstance(operand, bool) and dtype != "bool":
+            operand = int(operand)
+        if isinstance(operand, float) and not dtype.startswith(("float", "bfloat")) and math.isfinite(operand):
+            if operand.is_integer():
+                operand = self.in_range(node, int(operand), dtype)
+        return _core.constant_of(operand, dtype, span)
+
+    def stored(self, node: ast.expr, value: Any, dtype: str) -> _core.Expr:
+        """A value as it is stored to an element of `dtype`: what a store converts silently, and nothing else."""
+        operand = self.operand(node, value, "")
+        span = self.context.span(node)
+        if isinstance(operand, _core.Expr):
+            return _core.convert_for_store(operand, dtype, span)
+        if dtype == "uint64":
+            operand = self.in_range(node, number(value), dtype)
+        return _core.constant_of(operand, dtype, span)
+
+    def dtype(self, node: ast.expr, value: Any) -> DType:
+        """An element type: its name, T's object, or a NumPy or PyTorch dtype."""
+        name = value if isinstance(value, str) else getattr(value, "name", None) or getattr(value, "__name__", None)
+        if not isinstance(name, str):
+            name = str(value).rpartition(".")[2]
+        found = _core.parse_dtype(name)
+        if found is None or isinstance(value, (_core.Expr, _core.Buffer)):
+            raise error("UnknownDType", self.context.span(node), name=name, known=", ".join(_core.dtype_names()))
+        return DType(found)
+
+    def literal(self, arguments, name: str, kind: type | tuple, expected: str, remedy: str) -> Any:
+        """A compile-time argument of a Python type; the parameter's default when it is not given."""
+        node = arguments.get(name)
+        if node is None:
+            return next(p.default for p in arguments.construct.parameters if p.name == name)
+        value = self.evaluate(node)
+        plain_number = number(value)
+        if kind is int and isinstance(plain_number, int) and not isinstance(plain_number, bool):
+            return self.in_range(node, plain_number)
+        if kind is bool and isinstance(plain_number, bool):
+            return plain_number
+        if kind not in (int, bool) and isinstance(value, kind):
+            return value
+        raise self.context.bad_argument(node, arguments.construct.text, name, f"it is not {expected}", remedy)
+
+
+def subscripts(node: ast.Subscript) -> list[ast.expr]:
+    """The parts between the brackets."""
+    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def number(value: Any) -> bool | int | float | None:
+    """A plain number (NumPy's scalars too) as Python's own, or None."""
+    if isinstance(value, (bool, int, float)):
+        return value
+    if type(value).__name__ in ("bool_", "bool"):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    return None
+
+
+def plain(value: _core.Expr) -> Any:
+    """A constant index as a Python int, any other expression as it is."""
+    return value.value if isinstance(value, _core.IntImm) and value.dtype == "index" else value
+
+
+def is_plain(value: Any) -> bool:
+    """Is the value known while parsing, down to the elements of tuples, lists and dicts?"""
+    if isinstance(value, (tuple, list)):
+        return all(is_plain(item) for item in value)
+    if isinstance(value, dict):
+        return all(is_plain(item) for item in value.values())
+    return not isinstance(value, (_core.Expr, _core.Buffer))
+
+
+def _is_small(value: Any) -> bool:
+    """May a builtin of helve.parse take the value? Numbers, expressions, and what was written out."""
+    if isinstance(value, (tuple, list)):
+        return all(_is_small(item) for item in value)
+    return isinstance(value, (str, _core.Expr, _core.Buffer)) or number(value) is not None
+
+
+def is_language(value: Any) -> bool:
+    """Is the value a name below T?"""
+    return value is language or isinstance(value, (Construct, DType, Namespace, FrontEnd))
+
+
+def _kind_of(value: Any) -> str:
+    if isinstance(value, _core.Expr):
+        return value.dtype
+    return {str: "a string", float: "a float", bool: "a bool", int: "an integer", type(None): "None"}.get(
+        type(value), f"a {type(value).__name__}"
+    )
+
+
+def _text_of(operation: str) -> str:
+    return next((text.strip() for name, text, _, _ in _core.operator_rows() if name == operation), operation)
+
+
+def _nearest(name: str, known) -> str | None:
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.7)), None)
+
+
+def _remedy_for(construct: Construct) -> str:
+    if construct.name.startswith("alloc_"):
+        return f"assign it to a name: x = {construct.text}(...)"
+    if construct.name == "Kernel":
+        return "write 'with T.Kernel(...) as ...:'"
+    if construct.name in ("annotate_mesh_tensor",) or hasattr(construct, "op"):
+        return "write it as a statement of its own"
+    return f"write 'for ... in {construct.text}(...):'"

@@ -1,0 +1,157 @@
+"""From a function's syntax tree to the function of the core.
+
+Parameters and their types come first, since the body is read in their light.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Iterator
+
+from helve import _core
+from helve.errors import Error, error
+from helve.language.constructs import DType, TensorType
+from helve.mesh import Mesh
+from helve.script.context import Context, check_depth
+from helve.script.statements import Statements
+
+
+def parse_function(context: Context, node: ast.FunctionDef, mesh: Any, mesh_node: ast.expr | None) -> _core.Function:
+    """Parses a decorated function. `mesh` is what `prim_func(mesh=...)` was given, None without."""
+    check_depth(context, node)
+    statements = Statements(context)
+    if mesh is not None:
+        if not isinstance(mesh, Mesh):
+            raise context.bad_argument(mesh_node or node, "T.prim_func", "mesh", "it is not a mesh",
+                                       "pass a helve.Mesh")  # fmt: skip
+        context.mesh = _core.MeshShape(list(mesh.shape), list(mesh.names))
+    for parameter in _parameters(context, node.args):
+        _declare(statements, parameter)
+    if not isinstance(node, ast.FunctionDef):
+        raise context.unsupported(node, "'async def'", "write 'def'")
+    statements.body(node.body)
+    head = context.span_between(node.lineno, node.col_offset, node.lineno, node.col_offset + len(f"def {node.name}".encode()))
+    function = _core.make_function(node.name, context.dims, context.params, context.mesh, context.mesh_tensors,
+                                   _core.seq(context.stmts[0], head), head)  # fmt: skip
+    return function
+
+
+def _parameters(context: Context, args: ast.arguments) -> list[ast.arg]:
+    """The plain positional parameters; everything else that Python allows is refused."""
+    for kind, found in (("'*args'", args.vararg), ("'**kwargs'", args.kwarg)):
+        if found is not None:
+            raise context.unsupported(found, kind, "name every parameter")
+    for found in args.kwonlyargs + args.posonlyargs:
+        raise context.unsupported(found, "a keyword-only or positional-only parameter", "remove the '*' or '/'")
+    for found in args.defaults:
+        raise context.unsupported(found, "a default value of a parameter", "pass the value at the call")
+    return args.args
+
+
+def _declare(statements: Statements, parameter: ast.arg) -> None:
+    """Makes a parameter of its annotation, `T.Tensor(...)` or an element type."""
+    context, expressions = statements.context, statements.expressions
+    name, span = parameter.arg, context.span(parameter)
+    node = parameter.annotation
+    if node is None:
+        raise context.unsupported(parameter, f"parameter '{name}' without a type",
+                                  "annotate it, for example with T.Tensor((M, N), \"float32\") or T.int32")  # fmt: skip
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        node = _unquoted(context, node)
+    with _extents_become_dims(context):
+        declared = expressions.evaluate(node)
+    if isinstance(declared, TensorType):
+        _add_dims(context, declared)
+        buffer = _tensor(statements, name, node, declared, span)
+        context.params.append(buffer)
+        context.scope.bind(name, buffer, span, "parameter")
+    elif isinstance(declared, DType):
+        variable = _core.make_var(name, str(declared))
+        context.params.append(variable)
+        context.scope.bind(name, variable, span, "parameter")
+    else:
+        raise context.unsupported(node, f"this type of parameter '{name}'",
+                                  "annotate it with T.Tensor(shape, dtype) or an element type such as T.int32")  # fmt: skip
+
+
+class _extents_become_dims:  # noqa: N801 - used as a statement
+    """While an annotation is read, every variable from around the function may stand in it."""
+
+    def __init__(self, context: Context):
+        self.context = context
+
+    def __enter__(self):
+        self.known = self.context.dims
+        self.context.dims = _Everything()
+
+    def __exit__(self, *problem):
+        self.context.dims = self.known
+
+
+class _Everything(list):
+    def __contains__(self, item: object) -> bool:
+        return True
+
+
+def _unquoted(context: Context, node: ast.Constant) -> ast.expr:
+    """The expression of a quoted annotation; all its parts stand where the string stands."""
+    try:
+        inner = ast.parse(node.value.strip(), mode="eval").body
+    except (SyntaxError, ValueError) as problem:
+        reason = getattr(problem, "msg", str(problem))
+        raise error("InvalidSyntax", context.span(node), reason=reason) from None
+    for part in ast.walk(inner):
+        ast.copy_location(part, node)
+    return inner
+
+
+def _add_dims(context: Context, declared: TensorType) -> None:
+    """The free variables of the shape are dynamic extents, in order of first use; scalar parameters are none."""
+    for value in [*_items(declared.shape), *_items(declared.strides)]:
+        for variable in variables_of(value) if isinstance(value, _core.Expr) else ():
+            if variable not in context.dims and variable not in context.params:
+                context.dims.append(variable)
+
+
+def _items(value: Any) -> list:
+    return list(value) if isinstance(value, (tuple, list)) else [] if value is None else [value]
+
+
+def variables_of(expr: _core.Expr) -> Iterator[_core.Var]:
+    """The variables of an expression from left to right."""
+    if isinstance(expr, _core.Var):
+        yield expr
+    for name in expr.fields:
+        value = getattr(expr, name)
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, _core.Expr):
+                yield from variables_of(part)
+
+
+def _tensor(statements: Statements, name: str, node: ast.expr, declared: TensorType, span: _core.Span) -> _core.Buffer:
+    """The buffer of a tensor parameter; element faults point at the elements where they are written out."""
+    expressions = statements.expressions
+    parts = dict(zip(("shape", "dtype", "strides"), node.args)) if isinstance(node, ast.Call) else {}
+    parts.update({k.arg: k.value for k in node.keywords if k.arg} if isinstance(node, ast.Call) else {})
+
+    def indices(part: str, value: Any, what: str) -> list[_core.Expr]:
+        values, place = _items(value), parts.get(part, node)
+        written_out = isinstance(place, (ast.Tuple, ast.List)) and len(place.elts) == len(values)
+        nodes = place.elts if written_out else [place] * len(values)
+        return [expressions.index(n, v, what) for n, v in zip(nodes, values)]
+
+    shape = indices("shape", declared.shape, f"an extent of '{name}'")
+    strides = indices("strides", declared.strides, f"a stride of '{name}'")
+    dtype = expressions.dtype(parts.get("dtype", node), declared.dtype)
+    return _core.make_buffer(name, dtype, "param", shape, [], strides, span)
+
+
+def guarded(context: Context, parse) -> Any:
+    """Runs a parse; exhausting Python's stack is a limit of the text, never a crash."""
+    try:
+        return parse()
+    except RecursionError:
+        span = _core.Span(context.filename, 1 + context.offset, 1, 1 + context.offset, 1)
+        raise error("TextLimit", span, limit=200, unit="nested levels") from None
+    except Error as problem:
+        raise problem.with_traceback(None) from None

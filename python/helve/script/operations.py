@@ -1,0 +1,316 @@
+"""Calls of T: what each construct builds.
+
+Tile operations are generic over their row in the table; allocations, mesh annotations and sugar have a function each.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from helve import _core, language
+from helve.errors import error
+from helve.language.constructs import Construct, TileOperation
+from helve.script.arguments import Arguments, match
+from helve.script.context import Context
+from helve.script.expressions import Expressions, number, plain, subscripts
+
+_SCOPES = {
+    "alloc_global": "global",
+    "alloc_shared": "shared",
+    "alloc_shared_tiles": "shared",
+    "alloc_fragment": "fragment",
+    "alloc_local": "local",
+}
+
+
+def is_allocation(function: Any) -> bool:
+    """Does the construct bring a buffer into being?"""
+    return isinstance(function, Construct) and function.name in _SCOPES
+
+
+def allocate(expressions: Expressions, function: Construct, call: ast.Call, name: str, span: _core.Span) -> _core.Buffer:
+    """The buffer of `name = T.alloc_...(shape, dtype)`."""
+    context = expressions.context
+    arguments = match(context, function, call)
+    shape = expressions.index_list(arguments["shape"], f"an extent of '{name}'")
+    dtype = expressions.dtype(arguments["dtype"], expressions.evaluate(arguments["dtype"]))
+    if "scope" in arguments.nodes:
+        scope = expressions.literal(arguments, "scope", str, "a scope", 'write scope="shared.dyn"')
+        if scope not in ("shared", "shared.dyn"):
+            raise context.bad_argument(arguments["scope"], function.text, "scope", "it is not a scope of shared memory",
+                                       'write scope="shared.dyn"')  # fmt: skip
+    tile = _tile_size(expressions, arguments, len(shape)) if _tiled(function, arguments) else []
+    return _core.make_buffer(name, dtype, _SCOPES[function.name], shape, tile, [], span)
+
+
+def _tiled(function: Construct, arguments: Arguments) -> bool:
+    return function.name == "alloc_shared_tiles" or "tile_size" in arguments.nodes
+
+
+def _tile_size(expressions: Expressions, arguments: Arguments, rank: int) -> list[int]:
+    """One tile extent a dimension: 32 on the last two by default; a shorter tile_size covers the last dimensions."""
+    context, text = expressions.context, arguments.construct.text
+    if rank == 0:
+        raise context.bad_argument(arguments["shape"], text, "shape", "it has no dimension", "give one extent or more")
+    node = arguments.get("tile_size")
+    value = None if node is None else expressions.evaluate(node)
+    if value is None:
+        return [1] * (rank - 2) + [32] * min(rank, 2)
+    numbers = [number(item) for item in value] if isinstance(value, (tuple, list)) else [number(value)]
+    if not all(isinstance(item, int) and not isinstance(item, bool) and item >= 1 for item in numbers):
+        raise context.bad_argument(node, text, "tile_size", "tile extents are constants of 1 or more",
+                                   "write for example tile_size=(32, 32)")  # fmt: skip
+    if rank == 1 and len(numbers) == 2 and numbers[1] == 1:
+        numbers = numbers[:1]
+    if len(numbers) > rank or (len(numbers) < rank and len(numbers) != 2):
+        raise context.bad_argument(node, text, "tile_size", f"the buffer has {rank} dimensions",
+                                   "give two extents, for the last two dimensions, or one for each")  # fmt: skip
+    return [1] * (rank - len(numbers)) + numbers
+
+
+def region(expressions: Expressions, node: ast.expr, function: str, parameter: str) -> _core.Region:
+    """An operand of a tile operation: a buffer, or a box of it by slices and points."""
+    context = expressions.context
+    sliced = isinstance(node, ast.Subscript)
+    base = node.value if sliced else node
+    buffer = expressions.evaluate(base) if isinstance(base, (ast.Name, ast.Subscript, ast.Attribute)) else None
+    if not isinstance(buffer, _core.Buffer):
+        raise context.bad_argument(node, function, parameter, "it is not a buffer or a part of one",
+                                   "pass a buffer, whole or with slices: A, A[0:32, :]")  # fmt: skip
+    if not sliced:
+        return _core.whole_region(buffer)
+    items = subscripts(node)
+    if len(items) != buffer.rank:
+        raise error("IndexCount", context.span(node), buffer=buffer.name, rank=buffer.rank, given=len(items))
+    return _core.Region(buffer, [_range(expressions, buffer, d, item) for d, item in enumerate(items)])
+
+
+def _range(expressions: Expressions, buffer: _core.Buffer, dim: int, node: ast.expr) -> _core.Range:
+    if not isinstance(node, ast.Slice):
+        return _core.Range(expressions.subscript_index(buffer, node), _core.int_imm(1), True)
+    context = expressions.context
+    if node.step is not None and number(expressions.evaluate(node.step)) != 1:
+        raise context.unsupported(node.step, "a slice with a step", "copy the elements in a loop")
+    if node.upper is None and node.lower is None:
+        return _core.Range(_core.int_imm(0), buffer.shape[dim])
+    begin = _core.int_imm(0) if node.lower is None else expressions.subscript_index(buffer, node.lower)
+    end = buffer.shape[dim] if node.upper is None else expressions.subscript_index(buffer, node.upper)
+    return _core.Range(begin, extent_between(begin, end, context.span(node)))
+
+
+def extent_between(begin: _core.Expr, end: _core.Expr, span: _core.Span) -> _core.Expr:
+    """The extent of `begin:end`: their difference if both are constants, `end` from 0, `e` of `begin + e`, else `end - begin`."""
+    if isinstance(begin, _core.IntImm) and isinstance(end, _core.IntImm):
+        return _core.int_imm(end.value - begin.value, "index", span)
+    if isinstance(begin, _core.IntImm) and begin.value == 0:
+        return end
+    if isinstance(end, _core.Apply) and end.op == "Add" and _core.expr_equal(end.args[0], begin):
+        return end.args[1]
+    return _core.apply_operands("Sub", [end, begin], span)
+
+
+def tile_operation(expressions: Expressions, function: TileOperation, call: ast.Call) -> _core.Stmt:
+    """The statement of a call of a row of the table."""
+    context = expressions.context
+    arguments = match(context, function, call)
+    operands: dict[str, Any] = {}
+    for parameter in function.parameters:
+        if parameter.kind in ("In", "Out", "InOut"):
+            operands[parameter.name] = region(expressions, arguments[parameter.name], function.text, parameter.name)
+    written = next((operands[p.name] for p in function.parameters if p.kind in ("Out", "InOut")), None)
+    for parameter in function.parameters:
+        if parameter.name not in operands:
+            operands[parameter.name] = _scalar_operand(expressions, arguments, parameter, written)
+    return _core.tile_op(function.op, [operands[p.name] for p in function.parameters], context.span(call))
+
+
+def _scalar_operand(expressions: Expressions, arguments: Arguments, parameter, written: _core.Region | None) -> Any:
+    node = arguments.get(parameter.name)
+    function = arguments.construct.text
+    if parameter.kind == "Value":
+        dtype = written.buffer.dtype
+        if node is None:
+            return _default_value(parameter.default, dtype, expressions.context.span(arguments.call))
+        return expressions.stored(node, expressions.evaluate(node), dtype)
+    if parameter.kind == "Coord":
+        return expressions.index_list(node, f"a coordinate of {function}")
+    if parameter.kind == "Integer":
+        return expressions.literal(arguments, parameter.name, int, "a compile-time integer", "write an integer constant")
+    if parameter.kind == "Flag":
+        return expressions.literal(arguments, parameter.name, bool, "True or False", "write True or False")
+    return expressions.literal(arguments, parameter.name, str, "a string", "write a string constant")
+
+
+def _default_value(default: float, dtype: str, span: _core.Span) -> _core.Expr:
+    """The table's default number as a constant of the written type."""
+    if dtype == "bool":
+        return _core.bool_imm(bool(default), span)
+    return _core.constant_of(int(default) if float(default).is_integer() else default, dtype, span)
+
+
+def gather_sugar(expressions: Expressions, function: Construct, call: ast.Call) -> _core.Stmt:
+    """`row_allgather(send, recv)` and `col_allgather(send, recv)` as an all_gather over one axis."""
+    arguments = match(expressions.context, function, call)
+    send, recv = (region(expressions, arguments[name], function.text, name) for name in ("send", "recv"))
+    axis = "x" if function.name == "comm.row_allgather" else "y"
+    dim = next(p.default for p in language.comm.all_gather.parameters if p.name == "dim")
+    return _core.tile_op("CommAllGather", [send, recv, axis, dim], expressions.context.span(call))
+
+
+# -- expressions ------------------------------------------------------------------------------------------------------
+
+
+def _operator(expressions: Expressions, call: ast.Call) -> Any:
+    """`T.exp(x)` and all other operators that are written as a call."""
+    function = expressions.evaluate(call.func)
+    arguments = match(expressions.context, function, call)
+    items = [(arguments[p.name], expressions.evaluate(arguments[p.name])) for p in function.parameters]
+    plain_numbers = [number(value) for _, value in items]
+    folds = {"Min": min, "Max": max, "Abs": abs}
+    if function.op in folds and None not in plain_numbers:
+        return folds[function.op](*plain_numbers)
+    operands = [expressions.operand(node, value, function.op) for node, value in items]
+    return _core.apply_operands(function.op, operands, expressions.context.span(call))
+
+
+def _cast(expressions: Expressions, call: ast.Call) -> _core.Expr:
+    arguments = match(expressions.context, language.cast, call)
+    dtype = expressions.dtype(arguments["dtype"], expressions.evaluate(arguments["dtype"]))
+    value = expressions.evaluate(arguments["x"])
+    return expressions.convert(arguments["x"], value, dtype, expressions.context.span(call))
+
+
+def _clamp(expressions: Expressions, call: ast.Call) -> Any:
+    arguments = match(expressions.context, language.clamp, call)
+    x, lo, hi = ((arguments[name], expressions.evaluate(arguments[name])) for name in ("x", "lo", "hi"))
+    if None not in (numbers := [number(value) for _, value in (x, lo, hi)]):
+        return min(max(numbers[0], numbers[1]), numbers[2])
+    x, lo, hi = (expressions.operand(node, value, "clamp") for node, value in (x, lo, hi))
+    span = expressions.context.span(call)
+    return _core.apply_operands("Min", [_core.apply_operands("Max", [x, lo], span), hi], span)
+
+
+def _annotated(expressions: Expressions, function: Construct, call: ast.Call) -> _core.MeshTensor:
+    """The annotation of the tensor that is the one argument of a call."""
+    context = expressions.context
+    arguments = match(context, function, call)
+    node = arguments["tensor"]
+    tensor = region(expressions, node, function.text, "tensor").buffer
+    placement = context.mesh_tensor_of(tensor)
+    if placement is None:
+        raise error("NotSharded", context.span(node), tensor=tensor.name)
+    return placement
+
+
+def _get_sharded_shape(expressions: Expressions, call: ast.Call) -> tuple:
+    placement = _annotated(expressions, language.get_sharded_shape, call)
+    return tuple(plain(extent) for extent in _core.sharded_shape(expressions.context.mesh, placement))
+
+
+def _local_shape(expressions: Expressions, call: ast.Call) -> tuple:
+    context = expressions.context
+    placement = _annotated(expressions, language.local_shape, call)
+    if context.kernel_vars is None or len(context.kernel_vars) != len(context.mesh.extents):
+        raise error("OperationScope", context.span(call), operation="T.local_shape", scope="host",
+                    remedy="call it inside the kernel, where the executing core is known")  # fmt: skip
+    return tuple(plain(extent) for extent in _core.local_shape(context.mesh, placement, list(context.kernel_vars)))
+
+
+HANDLERS = {
+    **{name: _operator for name, value in language.NAMES.items() if isinstance(value, language.Operator)},
+    "cast": _cast,
+    "clamp": _clamp,
+    "get_sharded_shape": _get_sharded_shape,
+    "local_shape": _local_shape,
+}
+
+
+# -- mesh annotations -------------------------------------------------------------------------------------------------
+
+
+def annotate_mesh_tensor(expressions: Expressions, call: ast.Call) -> None:
+    """Sets the function's mesh and the placement of its tensors."""
+    context = expressions.context
+    function = language.annotate_mesh_tensor
+    arguments = match(context, function, call)
+    if len(context.stmts) > 1 or context.mesh_tensors:
+        raise error("OperationScope", context.span(call), operation=function.text,
+                    scope="block" if context.kernel_vars is not None else "host",
+                    remedy="write it once, at the head of the function")  # fmt: skip
+    _set_mesh(expressions, arguments)
+    node = arguments["annotations"]
+    if isinstance(node, ast.Dict) and None not in node.keys:
+        entries = [(key, expressions.evaluate(key), value, expressions.evaluate(value))
+                   for key, value in zip(node.keys, node.values)]  # fmt: skip
+    else:
+        value = expressions.evaluate(node)
+        if not isinstance(value, dict):
+            raise context.bad_argument(node, function.text, "annotations", "it is not a dict",
+                                       'write {A: {"sharding": {"x": 0}, "tiling": [32, 32]}}')  # fmt: skip
+        entries = [(node, key, node, item) for key, item in value.items()]
+    for key_node, key, value_node, value in entries:
+        context.mesh_tensors.append(_placement(expressions, key_node, key, value_node, value))
+
+
+def _set_mesh(expressions: Expressions, arguments: Arguments) -> None:
+    context = expressions.context
+    given = {}
+    for name in ("nrows", "ncols"):
+        given[name] = expressions.literal(arguments, name, int, "a compile-time integer", "write the number of cores")
+        if given[name] is not None and given[name] < 1:
+            raise context.bad_argument(arguments[name], arguments.construct.text, name, "it is less than 1",
+                                       "a mesh has one core or more in each direction")  # fmt: skip
+    extents = list(given.values())
+    if context.mesh is None:
+        for name, extent in given.items():
+            if extent is None:
+                raise error("MissingArgument", context.span(arguments.call), function=arguments.construct.text,
+                            parameter=name, parameters=arguments.construct.parameter_text)  # fmt: skip
+        context.mesh = _core.MeshShape(extents, ["x", "y"])
+    elif extents != [None, None] and extents != context.mesh.extents:
+        node = next(arguments[name] for name in given if name in arguments.nodes)
+        raise context.bad_argument(node, arguments.construct.text, "nrows", f"the function's mesh is {context.mesh}",
+                                   "leave nrows and ncols out, or make them equal to the mesh")  # fmt: skip
+
+
+def _placement(expressions: Expressions, key_node: ast.expr, key: Any, value_node: ast.expr, value: Any) -> _core.MeshTensor:
+    """One entry of the annotation: `{"sharding": {axis: dimension}, "tiling": [extent, ...]}` of a tensor parameter."""
+    context = expressions.context
+    text = language.annotate_mesh_tensor.text
+
+    def refuse(node: ast.expr, reason: str) -> Exception:
+        return context.bad_argument(node, text, "annotations", reason,
+                                    'write {A: {"sharding": {"x": 0}, "tiling": [32, 32]}}')  # fmt: skip
+
+    tensors = [p for p in context.params if isinstance(p, _core.Buffer)]
+    tensor = next((p for p in tensors if p == key or (isinstance(key, str) and p.name == key)), None)
+    if tensor is None:
+        raise refuse(key_node, "it is not a tensor parameter")
+    if context.mesh_tensor_of(tensor) is not None:
+        raise refuse(key_node, "the tensor is annotated twice")
+    if not isinstance(value, dict) or set(value) != {"sharding", "tiling"}:
+        raise refuse(value_node, 'an entry has the keys "sharding" and "tiling"')
+    parts = {"sharding": value_node, "tiling": value_node}
+    if isinstance(value_node, ast.Dict):
+        parts.update({expressions.evaluate(k): v for k, v in zip(value_node.keys, value_node.values)})
+    sharding = _sharding(context, tensor, parts["sharding"], value["sharding"], refuse)
+    tiling = [number(t) for t in value["tiling"]] if isinstance(value["tiling"], (tuple, list)) else []
+    if len(tiling) != tensor.rank or not all(type(t) is int and t >= 1 for t in tiling):
+        raise refuse(parts["tiling"], f"tiling has one constant of 1 or more for each of the {tensor.rank} dimensions")
+    return _core.MeshTensor(tensor, sharding, tiling, context.span(key_node))
+
+
+def _sharding(context: Context, tensor: _core.Buffer, node: ast.expr, value: Any, refuse) -> list[tuple[str, int]]:
+    if not isinstance(value, dict):
+        raise refuse(node, "sharding maps mesh axes to dimensions")
+    keys = dict(zip(value, node.keys)) if isinstance(node, ast.Dict) else {}
+    items = dict(zip(value, node.values)) if isinstance(node, ast.Dict) else {}
+    for axis, dim in value.items():
+        if axis not in context.mesh.names:
+            raise error("UnknownMeshAxis", context.span(keys.get(axis, node)), axis=axis,
+                        axes=", ".join(context.mesh.names))  # fmt: skip
+        if type(number(dim)) is not int or not 0 <= number(dim) < tensor.rank:
+            raise error("ShardedDimension", context.span(items.get(axis, node)), tensor=tensor.name, dim=dim,
+                        rank=tensor.rank)  # fmt: skip
+    return [(axis, number(value[axis])) for axis in context.mesh.names if axis in value]

@@ -1,0 +1,127 @@
+"""Names in a kernel: what is bound where, and what Python binds around it.
+
+Inside, names follow blocks; outside, they are compile-time constants of the place where the kernel was defined.
+"""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Iterator
+
+from helve import _core
+from helve.errors import error
+
+MISSING = object()
+# What helve.parse may call besides T: none of these runs code of the program's own.
+_SAFE = {name: getattr(builtins, name) for name in ("min", "max", "abs", "range", "len")}
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A name of the kernel: its value and what kind of name it is ("parameter", "loop" or "name")."""
+
+    value: Any
+    kind: str = "name"
+
+
+@dataclass
+class Surroundings:
+    """The names around a kernel. With `text` nothing but `T` and harmless builtins is known.
+
+    `local_names` are those that Python itself holds local to the kernel: they never mean an outer name.
+    """
+
+    tables: list[dict[str, Any]] = field(default_factory=list)
+    text: bool = False
+    local_names: frozenset[str] = frozenset()
+
+    def find(self, name: str) -> Any:
+        """The value of `name` around the kernel, or MISSING."""
+        if name not in self.local_names:
+            for table in self.tables:
+                if name in table:
+                    return table[name]
+            if self.text:
+                return _SAFE.get(name, MISSING)
+            return getattr(builtins, name, MISSING)
+        return MISSING
+
+    def names(self) -> list[str]:
+        """All names that `find` may know, builtins aside."""
+        return [name for table in self.tables for name in table]
+
+
+def closure_of(code: CodeType, closure: tuple | None) -> dict[str, Any]:
+    """The closure variables of a function that have a value."""
+    values = {}
+    for name, cell in zip(code.co_freevars, closure or ()):
+        try:
+            values[name] = cell.cell_contents
+        except ValueError:  # bound only after the kernel's definition
+            continue
+    return values
+
+
+class Scope:
+    """The blocks of a kernel, innermost last."""
+
+    def __init__(self, surroundings: Surroundings):
+        self.surroundings = surroundings
+        self.blocks: list[dict[str, Binding]] = [{}]
+        self._left: dict[str, int] = {}
+
+    @contextmanager
+    def block(self, last_line: int) -> Iterator[None]:
+        """A nested block whose names end with it; `last_line` is where it ends in the source."""
+        self.blocks.append({})
+        try:
+            yield
+        finally:
+            self._left.update(dict.fromkeys(self.blocks.pop(), last_line))
+
+    def find(self, name: str) -> Binding | None:
+        """The innermost binding of `name` in the kernel."""
+        for block in reversed(self.blocks):
+            if name in block:
+                return block[name]
+        return None
+
+    def lookup(self, name: str, span: _core.Span) -> Any:
+        """The value of `name`; UnknownName when there is none."""
+        binding = self.find(name)
+        if binding is not None:
+            return binding.value
+        value = self.surroundings.find(name)
+        if value is not MISSING:
+            return value
+        if name in self._left:
+            note = _core.Note(f"'{name}' was bound inside a block that ended at line {self._left[name]}")
+            raise error("UnknownName", span, name=name, notes=[note], fixes=[f"bind '{name}' in the block that uses it"])
+        near = difflib.get_close_matches(name, self.known_names(), n=1, cutoff=0.75)
+        raise error("UnknownName", span, name=name, fixes=[f"did you mean '{near[0]}'?"] if near else [])
+
+    def known_names(self) -> list[str]:
+        """Names that can be meant, innermost first."""
+        return [name for block in reversed(self.blocks) for name in block] + self.surroundings.names()
+
+    def check_bindable(self, name: str, span: _core.Span) -> None:
+        """Refuses to bind a parameter, a loop variable or a name of an outer block anew."""
+        binding = self.find(name)
+        if binding is None or name == "_":
+            return
+        if binding.kind == "parameter":
+            scalar = isinstance(binding.value, _core.Expr)
+            raise error("AssignToParameter", span, name=name, fixes=["choose another name"] if scalar else [])
+        if binding.kind == "loop":
+            raise error("AssignToLoopVariable", span, name=name)
+        if name not in self.blocks[-1]:
+            raise error("RebindOuterName", span, name=name)
+
+    def bind(self, name: str, value: Any, span: _core.Span, kind: str = "name") -> None:
+        """Binds `name` in the innermost block."""
+        self.check_bindable(name, span)
+        self.blocks[-1][name] = Binding(value, kind)

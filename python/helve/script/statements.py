@@ -1,0 +1,244 @@
+"""Statements: Python syntax to the statements of the core.
+
+One method a syntax node; what has no method has no meaning in a kernel and is refused by name.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from helve import _core, language
+from helve.errors import error
+from helve.language.constructs import Construct, TileOperation
+from helve.script import loops, operations
+from helve.script.arguments import match
+from helve.script.context import Context
+from helve.script.expressions import Expressions, is_plain
+
+_UNSUPPORTED: dict[str, tuple[str, str]] = {
+    "Return": ("'return'", "results leave a kernel through its tensor parameters; guard the rest with 'if'"),
+    "Break": ("'break'", "put the condition into a 'while'"),
+    "Continue": ("'continue'", "put the rest of the body under an 'if'"),
+    "Try": ("'try'", "a kernel raises nothing"),
+    "TryStar": ("'try'", "a kernel raises nothing"),
+    "Raise": ("'raise'", "a kernel raises nothing"),
+    "Assert": ("'assert'", "check the arguments before the call of the kernel"),
+    "Delete": ("'del'", "a buffer ends with its block"),
+    "Global": ("'global'", "keep state in a buffer"),
+    "Nonlocal": ("'nonlocal'", "keep state in a buffer"),
+    "Import": ("'import'", "import outside the kernel"),
+    "ImportFrom": ("'import'", "import outside the kernel"),
+    "ClassDef": ("a class", "define it outside the kernel"),
+    "FunctionDef": ("a function inside a kernel", "define it outside the kernel"),
+    "AsyncFunctionDef": ("a function inside a kernel", "define it outside the kernel"),
+    "AsyncFor": ("'async for'", "a kernel has no coroutines"),
+    "AsyncWith": ("'async with'", "a kernel has no coroutines"),
+    "Match": ("'match'", "use 'if' and 'elif'"),
+    "TypeAlias": ("'type'", "define it outside the kernel"),
+}
+
+
+class Statements:
+    """Parses the statements of one function into the context's blocks."""
+
+    def __init__(self, context: Context):
+        self.context = context
+        self.expressions = Expressions(context, operations.HANDLERS)
+
+    def body(self, nodes: list[ast.stmt]) -> None:
+        """Parses statements into the innermost block."""
+        for node in nodes:
+            self.statement(node)
+
+    def statement(self, node: ast.stmt) -> None:
+        """Parses one statement."""
+        kind = type(node).__name__
+        method = getattr(self, f"_{kind.lower()}", None)
+        if method is None:
+            construct, remedy = _UNSUPPORTED.get(kind, (f"'{kind}'", "see docs/language.md"))
+            raise self.context.unsupported(node, construct, remedy)
+        method(node)
+
+    def _pass(self, node: ast.Pass) -> None:
+        """Nothing."""
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    def _expr(self, node: ast.Expr) -> None:
+        call = node.value
+        if isinstance(call, ast.Constant) and isinstance(call.value, str):
+            return
+        function = self.expressions.callee(call)
+        if isinstance(function, TileOperation):
+            self.context.emit(operations.tile_operation(self.expressions, function, call))
+        elif function is language.annotate_mesh_tensor:
+            operations.annotate_mesh_tensor(self.expressions, call)
+        elif function in (language.comm.row_allgather, language.comm.col_allgather):
+            self.context.emit(operations.gather_sugar(self.expressions, function, call))
+        else:
+            if function is not None or not isinstance(call, ast.Call):
+                self.expressions.evaluate(call)
+            raise self.context.unsupported(node, "an expression without effect",
+                                           "store or bind its value, or remove it")  # fmt: skip
+
+    # -- assignments --------------------------------------------------------------------------------------------------
+
+    def _assign(self, node: ast.Assign) -> None:
+        if len(node.targets) > 1:
+            raise self.context.unsupported(node, "an assignment to several targets", "assign one after the other")
+        target = node.targets[0]
+        function = self.expressions.callee(node.value)
+        if operations.is_allocation(function):
+            self._allocate(node, target, function)
+        elif isinstance(target, ast.Subscript):
+            self._store(node, target, node.value, self.expressions.evaluate(node.value))
+        else:
+            self._bind_target(node, target, node.value, self.expressions.evaluate(node.value))
+
+    def _allocate(self, node: ast.Assign, target: ast.expr, function: Construct) -> None:
+        if not isinstance(target, ast.Name):
+            raise self.context.unsupported(target, "this target of an allocation", "assign the buffer to a name")
+        span = self.context.span(node)
+        self.context.scope.check_bindable(target.id, self.context.span(target))
+        buffer = operations.allocate(self.expressions, function, node.value, target.id, span)
+        self.context.scope.bind(target.id, buffer, self.context.span(target))
+        self.context.emit(_core.alloc(buffer, span))
+
+    def _bind_target(self, node: ast.stmt, target: ast.expr, value_node: ast.expr, value: Any) -> None:
+        if isinstance(target, ast.Name):
+            self._bind(node, target, value_node, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            values = list(value) if isinstance(value, (tuple, list)) else [value]
+            if len(values) != len(target.elts):
+                raise error("TargetCount", self.context.span(target), given=len(values), names=len(target.elts))
+            nodes = value_node.elts if isinstance(value_node, (ast.Tuple, ast.List)) else [value_node] * len(values)
+            for part, part_node, part_value in zip(target.elts, nodes, values):
+                if isinstance(part, ast.Subscript):
+                    raise self.context.unsupported(part, "a store in an assignment to several names",
+                                                   "store in a statement of its own")  # fmt: skip
+                self._bind_target(node, part, part_node, part_value)
+        else:
+            raise self.context.unsupported(target, "this target of an assignment", "assign to a name or an element")
+
+    def _bind(self, node: ast.stmt, target: ast.Name, value_node: ast.expr, value: Any) -> None:
+        """A run-time value becomes a variable; what is known while parsing stays a constant behind the name."""
+        span = self.context.span(target)
+        if isinstance(value, _core.Expr):
+            self.context.scope.check_bindable(target.id, span)
+            variable = _core.make_var(target.id, value.dtype)
+            self.context.emit(_core.bind(variable, value, self.context.span(node)))
+            value = variable
+        self.context.scope.bind(target.id, value, span)
+
+    def _store(self, node: ast.stmt, target: ast.Subscript, value_node: ast.expr, value: Any) -> None:
+        buffer = self.expressions.evaluate(target.value)
+        if not isinstance(buffer, _core.Buffer):
+            raise self.context.unsupported(target, "a store to something that is no buffer", "store to a buffer")
+        if any(isinstance(item, ast.Slice) for item in operations.subscripts(target)):
+            raise self.context.unsupported(target, "a store to a slice", "use T.fill or T.copy")
+        indices = self.expressions.indices(buffer, target)
+        self._emit_store(node, buffer, indices, self.expressions.stored(value_node, value, buffer.dtype))
+
+    def _emit_store(self, node: ast.stmt, buffer: _core.Buffer, indices: list[_core.Expr], value: _core.Expr) -> None:
+        make = _core.tile_store if self.context.tile_loops else _core.store
+        self.context.emit(make(buffer, indices, value, self.context.span(node)))
+
+    def _augassign(self, node: ast.AugAssign) -> None:
+        """`x op= value` is `x = x op value`, with the indices of x evaluated once."""
+        target = node.target
+        value = self.expressions.evaluate(node.value)
+        if isinstance(target, ast.Name):
+            old = self.context.scope.lookup(target.id, self.context.span(target))
+            self.context.scope.check_bindable(target.id, self.context.span(target))
+            self._bind(node, target, node, self.expressions.binary(node, node.op, (target, old), (node.value, value)))
+            return
+        buffer = self.expressions.evaluate(target.value) if isinstance(target, ast.Subscript) else None
+        if not isinstance(buffer, _core.Buffer):
+            raise self.context.unsupported(target, "this target of an assignment", "assign to a name or an element")
+        indices = self.expressions.indices(buffer, target)
+        load = _core.tile_load if self.context.tile_loops else _core.load
+        old = load(buffer, indices, self.context.span(target))
+        value = self.expressions.binary(node, node.op, (target, old), (node.value, value))
+        self._emit_store(node, buffer, indices, self.expressions.stored(node.value, value, buffer.dtype))
+
+    def _annassign(self, node: ast.AnnAssign) -> None:
+        """`x: T.float32 = value` gives the value that type."""
+        if node.value is None:
+            raise self.context.unsupported(node, "a declaration without a value", "bind the name to a value")
+        dtype = self.expressions.dtype(node.annotation, self.expressions.evaluate(node.annotation))
+        value = self.expressions.stored(node.value, self.expressions.evaluate(node.value), dtype)
+        self._bind_target(node, node.target, node.value, value)
+
+    # -- control flow -------------------------------------------------------------------------------------------------
+
+    def block(self, nodes: list[ast.stmt], bindings: list[tuple[ast.Name | None, _core.Var, Any]] = ()) -> _core.Stmt:
+        """A nested block, in which `bindings` (name, variable, value) are loop variables."""
+        with self.context.block(nodes[-1].end_lineno) as stmts:
+            for name, _, value in bindings:
+                if name is not None:
+                    self.context.scope.bind(name.id, value, self.context.span(name), "loop")
+            self.body(nodes)
+        return _core.seq(stmts)
+
+    def _if(self, node: ast.If) -> None:
+        condition = self.expressions.evaluate(node.test)
+        if is_plain(condition):  # decided while parsing, so its names belong to the block around it
+            self.body(node.body if condition else node.orelse)
+            return
+        self._require_condition(node.test, condition)
+        then_body = self.block(node.body)
+        else_body = self.block(node.orelse) if node.orelse else None
+        self.context.emit(_core.if_then(condition, then_body, else_body, self.context.span(node.test)))
+
+    def _while(self, node: ast.While) -> None:
+        self._no_else(node)
+        condition = self.expressions.evaluate(node.test)
+        if isinstance(condition, bool):
+            condition = _core.bool_imm(condition, self.context.span(node.test))
+        self._require_condition(node.test, condition)
+        self.context.emit(_core.while_loop(condition, self.block(node.body), self.context.span(node.test)))
+
+    def _require_condition(self, node: ast.expr, value: Any) -> None:
+        typed = self.expressions.typed(node, value)
+        if typed.dtype != "bool":
+            raise error("WrongType", self.context.span(node), what="a condition", given=typed.dtype, expected="bool",
+                        fixes=["compare it, for example with '!= 0'"])  # fmt: skip
+
+    def _no_else(self, node: ast.For | ast.While) -> None:
+        if node.orelse:
+            raise self.context.unsupported(node.orelse[0], "'else' of a loop", "write the statements after the loop")
+
+    def _for(self, node: ast.For) -> None:
+        self._no_else(node)
+        header = loops.parse_header(self.expressions, node)
+        if header.tiles is not None:
+            self.context.tile_loops += 1
+            body = self.block(node.body, header.bindings)
+            self.context.tile_loops -= 1
+            stmt = _core.for_tiles(header.tiles, header.vars, header.parallel, body, header.span)
+        else:
+            body = self.block(node.body, header.bindings)
+            stmt = _core.for_loop(header.kind, header.vars, header.begins, header.extents, body, header.num_stages,
+                                  header.span)  # fmt: skip
+        self.context.emit(stmt)
+
+    def _with(self, node: ast.With) -> None:
+        context = self.context
+        item = node.items[0]
+        function = self.expressions.callee(item.context_expr)
+        if len(node.items) > 1 or function is not language.Kernel:
+            raise context.unsupported(item.context_expr, "this 'with'", "'with' takes one T.Kernel(...)")
+        arguments = match(context, language.Kernel, item.context_expr)
+        threads = self.expressions.literal(arguments, "threads", int, "a compile-time integer", "write a multiple of 32")
+        extents = [
+            self.expressions.index(extent, self.expressions.evaluate(extent), "a grid extent")
+            for extent in arguments.rest
+        ]
+        bindings = loops.targets(context, item.optional_vars, len(extents), [f"b{c}" for c in "xyzuvw"])
+        variables = [variable for _, variable, _ in bindings]
+        outer = context.kernel_vars
+        context.kernel_vars = variables
+        body = self.block(node.body, bindings)
+        context.kernel_vars = outer
+        context.emit(_core.kernel(variables, extents, threads, body, context.span(item.context_expr)))
