@@ -47,7 +47,11 @@ void check_llvm(llvm::Error error, const char* what);
 template <class T>
 T take(llvm::Expected<T> value, const char* what) {
   if (!value) check_llvm(value.takeError(), what);
-  return std::move(*value);
+  if constexpr (std::is_reference_v<T>) {
+    return *value;
+  } else {
+    return std::move(*value);
+  }
 }
 
 }  // namespace helve::cpu

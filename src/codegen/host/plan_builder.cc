@@ -1,0 +1,1 @@
+#include "helve/codegen/host/kernel_source.h"
