@@ -26,6 +26,7 @@ std::vector<DType> integer_types() {
 /// Runs out[i] = op(in0[i], in1[i], ...) over `count` elements, serially or in lanes of `lanes`.
 Cells map_elements(const std::function<Expr(const std::vector<Expr>&)>& make, DType out_type, std::vector<std::pair<DType, Cells*>> inputs,
                    int64_t count, int64_t lanes) {
+  HELVE_CHECK(count % lanes == 0, "lanes must divide the count");
   Arguments arguments;
   std::vector<BufferRef> buffers;
   for (auto& [t, cells] : inputs) {
@@ -44,7 +45,8 @@ Cells map_elements(const std::function<Expr(const std::vector<Expr>&)>& make, DT
   Stmt loops = lanes == 1 ? for_loop(LoopKind::Serial, i, idx(count), body(Expr(i)))
                           : for_loop(LoopKind::Serial, i, idx(count / lanes),
                                      for_loop(LoopKind::Vectorized, l, idx(lanes), body(Expr(i) * idx(lanes) + Expr(l))));
-  run(single(loops), arguments);
+  // Explicit vectors need no optimiser to be tried; the serial loop is vectorised by it.
+  run(single(loops), arguments, false, CpuOptions{.optimization = lanes == 1 ? 3 : 1});
   return result;
 }
 
@@ -233,7 +235,7 @@ TEST(Operators, FloatsMatchTheOracle) {
   for (const OpRow& row : operator_rows()) {
     if (!float_oracle(row.op, 1, 1, 1, true)) continue;
     for (DType t : float_types()) {
-      for (int64_t lanes : {1, 13}) ASSERT_NO_FATAL_FAILURE(check_float_operator(row, t, lanes));
+      for (int64_t lanes : {1, 4}) ASSERT_NO_FATAL_FAILURE(check_float_operator(row, t, lanes));
       ++checked;
     }
   }
