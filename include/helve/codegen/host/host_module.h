@@ -1,0 +1,30 @@
+// From a lowered function to the host plan and the kernels that it launches.
+// Everything a call does outside of kernels becomes plain data of the runtime; no target has to be known for it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "helve/codegen/host/kernel_source.h"
+#include "helve/ir/tensor/function.h"
+#include "helve/runtime/plan.h"
+
+namespace helve {
+
+struct HostModule {
+  runtime::Plan plan;                 ///< Launch::kernel is a position in `kernels`
+  std::vector<KernelSource> kernels;
+};
+
+/// The plan of `lowered`. Names, shapes and strides of parameters are those of `signature`, whose parameters and dims correspond to
+/// those of `lowered` by position; what is read and written is what `lowered` does. scratch_bytes of a Launch stays 0: the code
+/// generator of the kernels knows it. UserError HostExpression for a value that the host would have to compute from data.
+HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered);
+
+/// The plan for people.
+std::string plan_text(const HostModule& module);
+
+/// The runtime's name of an element type. UserError DTypeOnTarget for packed types.
+runtime::DLDataType to_dlpack(DType dtype);
+
+}  // namespace helve

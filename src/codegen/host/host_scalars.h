@@ -1,0 +1,42 @@
+// Scalar expressions of a host body as programs of the plan.
+// The host has 64-bit integers and nothing else; what it cannot compute exactly is moved into the kernels or refused.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "helve/ir/tensor/stmt.h"
+#include "helve/runtime/scalar_program.h"
+
+namespace helve {
+
+class HostScalars {
+ public:
+  /// A new slot that holds the value of `var`.
+  int64_t add_slot(const Var* var);
+  /// `var` is another name of the slot's or program's value.
+  void define(const Var* var, runtime::ScalarProgram program) { programs_.insert_or_assign(var, std::move(program)); }
+  /// `var` is computed where it is used, from `value`.
+  void defer(const VarRef& var, const Expr& value) { deferred_.push_back({var, value}); }
+
+  /// The program of an expression, or nothing when the host cannot compute it.
+  std::optional<runtime::ScalarProgram> program(const Expr& e) const;
+  /// The program, or a UserError HostExpression that names `what`.
+  runtime::ScalarProgram required(const Expr& e, const std::string& what) const;
+
+  /// The kernel with the deferred values that it uses computed at its start.
+  Ref<const Kernel> with_deferred(const Kernel& kernel) const;
+
+  const std::vector<std::string>& slots() const { return slots_; }
+
+ private:
+  std::optional<runtime::ScalarProgram> apply(const Apply& a) const;
+
+  std::vector<std::string> slots_;
+  std::unordered_map<const Var*, runtime::ScalarProgram> programs_;
+  std::vector<std::pair<VarRef, Expr>> deferred_;
+};
+
+}  // namespace helve

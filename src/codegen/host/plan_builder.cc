@@ -1,0 +1,229 @@
+// The walk over a lowered host body.
+// Slots hold dynamic extents, scalar parameters and loop variables; other scalars are programs over them.
+#include "collectives.h"
+#include <unordered_set>
+
+#include "helve/analysis/effects.h"
+#include "helve/analysis/kernel_interface.h"
+#include "helve/codegen/host/host_module.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
+#include "host_scalars.h"
+
+namespace helve {
+
+using runtime::ScalarProgram;
+using runtime::Step;
+
+namespace {
+
+class PlanBuilder {
+ public:
+  PlanBuilder(const Function& signature, const Function& lowered) : signature_(signature), lowered_(lowered) {}
+
+  HostModule build() {
+    HELVE_CHECK(signature_.params.size() == lowered_.params.size() && signature_.dims.size() == lowered_.dims.size(),
+                "lowering changed the parameters of '" + lowered_.name + "'");
+    out_.plan.name = signature_.name;
+    if (lowered_.mesh) {
+      out_.plan.mesh = lowered_.mesh->extents;
+      out_.plan.mesh_axes = lowered_.mesh->names;
+    }
+    add_dims_and_scalars();
+    add_tensors();
+    collect_written();
+    count_globals();
+    out_.plan.steps = steps(lowered_.body);
+    out_.plan.slots = scalars_.slots();
+    return std::move(out_);
+  }
+
+ private:
+  void add_dims_and_scalars() {
+    for (size_t d = 0; d < signature_.dims.size(); ++d) {
+      same_slot(signature_.dims[d].get(), lowered_.dims[d].get());
+    }
+    for (size_t i = 0; i < signature_.params.size(); ++i) {
+      const VarRef* var = std::get_if<VarRef>(&signature_.params[i]);
+      if (!var) continue;
+      const int64_t slot = same_slot(var->get(), std::get<VarRef>(lowered_.params[i]).get());
+      out_.plan.scalar_params.push_back({(*var)->name, to_dlpack((*var)->dtype), slot});
+    }
+  }
+
+  int64_t same_slot(const Var* user, const Var* lowered) {
+    const int64_t slot = scalars_.add_slot(user);
+    dim_slots_[user] = slot;
+    scalars_.define(lowered, ScalarProgram::slot(slot));
+    return slot;
+  }
+
+  void add_tensors() {
+    const std::vector<BufferEffect> effects = param_effects(lowered_);
+    size_t tensor = 0;
+    for (size_t i = 0; i < signature_.params.size(); ++i) {
+      const BufferRef* user = std::get_if<BufferRef>(&signature_.params[i]);
+      if (!user) continue;
+      const Buffer& buffer = **user;
+      runtime::TensorParam param;
+      param.name = buffer.name;
+      param.dtype = to_dlpack(buffer.dtype);
+      for (const Expr& extent : buffer.shape) param.dims.push_back(extent_of(buffer, extent));
+      for (const Expr& stride : buffer.strides) {
+        param.strides.push_back(scalars_.required(stride, "a stride of '" + buffer.name + "'"));
+      }
+      param.read = effects[tensor].read;
+      param.written = effects[tensor].written;
+      ids_[std::get<BufferRef>(lowered_.params[i]).get()] = static_cast<int64_t>(tensor++);
+      out_.plan.params.push_back(std::move(param));
+    }
+  }
+
+  runtime::Extent extent_of(const Buffer& buffer, const Expr& extent) const {
+    if (const Var* var = as<Var>(extent)) {
+      if (auto slot = dim_slots_.find(var); slot != dim_slots_.end()) return runtime::BindSlot{slot->second};
+    }
+    return scalars_.required(extent, "an extent of '" + buffer.name + "'");
+  }
+
+  void collect_written() {
+    for (const BufferEffect& effect : buffer_effects(lowered_.body)) {
+      if (effect.written) written_.insert(effect.buffer.get());
+    }
+  }
+
+  /// Ids of Global buffers follow the parameters, in the order of their allocations.
+  void count_globals() {
+    walk(lowered_.body, [&](const Stmt& s) {
+      const Alloc* alloc = as<Alloc>(s);
+      if (!alloc || alloc->buffer->scope != MemoryScope::Global) return;
+      const auto id = static_cast<int64_t>(out_.plan.params.size() + out_.plan.buffers.size());
+      if (!ids_.emplace(alloc->buffer.get(), id).second) return;
+      out_.plan.buffers.push_back({alloc->buffer->name, to_dlpack(alloc->buffer->dtype), {}, lowered_.mesh.has_value(), 64});
+    });
+  }
+
+  int64_t id_of(const Buffer& buffer) const {
+    auto found = ids_.find(&buffer);
+    HELVE_CHECK(found != ids_.end(), "buffer '" + buffer.name + "' is not known on the host");
+    return found->second;
+  }
+
+  std::vector<Step> steps(const Stmt& s) {
+    std::vector<Step> out;
+    add_steps(s, out);
+    return out;
+  }
+
+  void add_steps(const Stmt& s, std::vector<Step>& out) {
+    if (!s) return;
+    switch (s->kind) {
+      case StmtKind::Seq:
+        for (const Stmt& each : as<Seq>(s)->stmts) add_steps(each, out);
+        return;
+      case StmtKind::Alloc: return allocate(*as<Alloc>(s), out);
+      case StmtKind::Bind: return bind(*as<Bind>(s));
+      case StmtKind::For: return loop(*as<For>(s), 0, out);
+      case StmtKind::If: {
+        const If& branch = *as<If>(s);
+        ScalarProgram condition = scalars_.required(branch.condition, "a condition");
+        out.push_back({runtime::Branch{std::move(condition), steps(branch.then_body), steps(branch.else_body)}});
+        return;
+      }
+      case StmtKind::While:
+        throw UserError(Code::HostExpression, as<While>(s)->condition->span, {{"what", "the condition of a while loop"}});
+      case StmtKind::Kernel: return launch(*as<Kernel>(s), out);
+      case StmtKind::TileOp:
+        HELVE_CHECK(lowered_.mesh && as<TileOp>(s)->row().is_collective(), "a tile operation in a lowered host body");
+        out.push_back({build_collective(*as<TileOp>(s), *lowered_.mesh, scalars_, [this](const Buffer& b) { return id_of(b); })});
+        return;
+      case StmtKind::Store:
+      case StmtKind::TileStore:
+      case StmtKind::ForTiles: break;
+    }
+    HELVE_FAIL("a statement that is not of a lowered host body");
+  }
+
+  void allocate(const Alloc& s, std::vector<Step>& out) {
+    HELVE_CHECK(s.buffer->scope == MemoryScope::Global, "the host allocates Global buffers");
+    const int64_t id = id_of(*s.buffer);
+    const std::string what = "an extent of '" + s.buffer->name + "'";
+    ScalarProgram elements(1);
+    for (const Expr& extent : s.buffer->shape) elements = times(elements, scalars_.required(extent, what));
+    out_.plan.buffers[static_cast<size_t>(id) - out_.plan.params.size()].elements = std::move(elements);
+    out.push_back({runtime::Allocate{id}});
+  }
+
+  static ScalarProgram times(const ScalarProgram& a, const ScalarProgram& b) {
+    if (a.is_constant() && a.code[0].value == 1) return b;
+    return ScalarProgram::binary(runtime::ScalarOp::Mul, a, b);
+  }
+
+  void bind(const Bind& s) {
+    if (std::optional<ScalarProgram> program = scalars_.program(s.value)) return scalars_.define(s.var.get(), std::move(*program));
+    walk(s.value, [&](const Expr& e) {
+      const Load* load = as<Load>(e);
+      // A value moved into kernels must not meet a later write of what it reads.
+      if (load && written_.contains(&buffer_of(load->buffer))) scalars_.required(s.value, "'" + s.var->name + "'");
+    });
+    scalars_.defer(s.var, s.value);
+  }
+
+  void loop(const For& s, size_t dim, std::vector<Step>& out) {
+    if (dim == s.vars.size()) return add_steps(s.body, out);
+    runtime::Loop node;
+    node.begin = scalars_.required(s.begins[dim], "the begin of a loop");
+    node.extent = scalars_.required(s.extents[dim], "the extent of a loop");
+    node.slot = scalars_.add_slot(s.vars[dim].get());
+    loop(s, dim + 1, node.body);
+    out.push_back({std::move(node)});
+  }
+
+  void launch(const Kernel& kernel, std::vector<Step>& out) {
+    Ref<const Kernel> source = scalars_.with_deferred(kernel);
+    runtime::Launch step;
+    step.kernel = static_cast<int64_t>(out_.kernels.size());
+    step.name = signature_.name + "_" + std::to_string(step.kernel);
+    step.blocks = ScalarProgram(1);
+    for (const Expr& extent : kernel.extents) step.blocks = times(step.blocks, scalars_.required(extent, "a grid extent"));
+    const KernelInterface interface = kernel_interface(*source);
+    for (const BufferRef& buffer : interface.buffers) step.buffers.push_back(id_of(*buffer));
+    for (const VarRef& var : interface.scalars) step.scalars.push_back(scalars_.required(Expr(var), "'" + var->name + "'"));
+    out_.kernels.push_back({step.name, std::move(source), lowered_.mesh.has_value()});
+    out.push_back({std::move(step)});
+  }
+
+  const Function& signature_;
+  const Function& lowered_;
+  HostModule out_;
+  HostScalars scalars_;
+  std::unordered_map<const Var*, int64_t> dim_slots_;
+  std::unordered_map<const Buffer*, int64_t> ids_;
+  std::unordered_set<const Buffer*> written_;
+};
+
+}  // namespace
+
+HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered) {
+  return PlanBuilder(*signature, *lowered).build();
+}
+
+std::string plan_text(const HostModule& module) { return runtime::to_text(module.plan); }
+
+runtime::DLDataType to_dlpack(DType t) {
+  auto of = [&](runtime::DLDataTypeCode code) { return runtime::DLDataType{static_cast<uint8_t>(code), t.bits, 1}; };
+  if (t.bits < 8) throw UserError(Code::DTypeOnTarget, {}, {{"dtype", to_string(t)}, {"target", "host"}});
+  switch (t.code) {
+    case TypeCode::Index:
+    case TypeCode::Int: return of(runtime::kDLInt);
+    case TypeCode::UInt: return of(runtime::kDLUInt);
+    case TypeCode::Bool: return of(runtime::kDLBool);
+    case TypeCode::Float: return of(runtime::kDLFloat);
+    case TypeCode::BFloat: return of(runtime::kDLBfloat);
+    case TypeCode::Float8E4M3: return of(runtime::kDLFloat8_e4m3fn);
+    case TypeCode::Float8E5M2: return of(runtime::kDLFloat8_e5m2);
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace helve

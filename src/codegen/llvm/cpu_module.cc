@@ -1,0 +1,165 @@
+// From kernels to callable code: emit, optimise, generate, link.
+// Each compile has its own context and its own dynamic library of the session, so that compiles do not meet and code can go.
+#include "helve/codegen/llvm/cpu_module.h"
+
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/SmallVectorMemoryBuffer.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <atomic>
+#include <chrono>
+
+#include "helve/support/diagnostic.h"
+#include "host_machine.h"
+#include "kernel_emitter.h"
+
+namespace helve {
+
+namespace cpu {
+namespace {
+
+void set_attributes(llvm::Function& f) {
+  const HostTarget& host = host_target();
+  f.setDoesNotThrow();
+  f.addFnAttr("target-cpu", host.cpu);
+  f.addFnAttr("target-features", host.features);
+  f.addFnAttr("prefer-vector-width", host.prefer_vector_width);
+  f.addFnAttr("no-trapping-math", "true");
+}
+
+std::string symbol_of(size_t index) { return "helve_kernel_" + std::to_string(index); }
+
+/// The kernels as one module; `scratch`, when given, receives each kernel's need.
+std::unique_ptr<llvm::Module> emit_module(llvm::LLVMContext& context, llvm::TargetMachine& machine,
+                                          const std::vector<KernelSource>& sources, const CpuOptions& options,
+                                          std::vector<int64_t>* scratch) {
+  auto module = std::make_unique<llvm::Module>("helve", context);
+  module->setTargetTriple(machine.getTargetTriple().str());
+  module->setDataLayout(machine.createDataLayout());
+  for (size_t i = 0; i < sources.size(); ++i) {
+    KernelEmitter emitter(*module, host_target().arithmetic, options, sources[i]);
+    emitter.emit(symbol_of(i), set_attributes);
+    if (scratch) scratch->push_back(emitter.scratch_bytes());
+  }
+  std::string fault;
+  llvm::raw_string_ostream stream(fault);
+  HELVE_CHECK(!llvm::verifyModule(*module, &stream), "the emitted module is not valid: " + fault);
+  return module;
+}
+
+void optimize(llvm::Module& module, llvm::TargetMachine& machine, int level) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = level > 1;
+  tuning.SLPVectorization = level > 1;
+  llvm::PassBuilder passes(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  passes.registerModuleAnalyses(modules);
+  passes.registerCGSCCAnalyses(graphs);
+  passes.registerFunctionAnalyses(functions);
+  passes.registerLoopAnalyses(loops);
+  passes.crossRegisterProxies(loops, functions, graphs, modules);
+  const llvm::OptimizationLevel levels[] = {llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1,
+                                            llvm::OptimizationLevel::O2, llvm::OptimizationLevel::O3};
+  llvm::ModulePassManager pipeline = level == 0 ? passes.buildO0DefaultPipeline(levels[0])
+                                                : passes.buildPerModuleDefaultPipeline(levels[level]);
+  pipeline.run(module, modules);
+}
+
+void generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type, llvm::SmallVectorImpl<char>& out) {
+  llvm::raw_svector_ostream stream(out);
+  llvm::legacy::PassManager passes;
+  HELVE_CHECK(!machine.addPassesToEmitFile(passes, stream, nullptr, type), "the target emits no code of this kind");
+  passes.run(module);
+}
+
+class Stopwatch {
+ public:
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+    return seconds;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+}  // namespace cpu
+
+struct CpuModule::Code {
+  llvm::orc::JITDylib* library = nullptr;
+  ~Code() {
+    if (!library) return;
+    // A failure leaves the code in memory; there is nobody to tell.
+    llvm::consumeError(cpu::jit_session().getExecutionSession().removeJITDylib(*library));
+  }
+};
+
+CpuModule::CpuModule() : code_(std::make_unique<Code>()) {}
+CpuModule::~CpuModule() = default;
+
+std::shared_ptr<CpuModule> compile_cpu(const std::vector<KernelSource>& sources, const CpuOptions& options) {
+  std::shared_ptr<CpuModule> result(new CpuModule);
+  result->sources_ = sources;
+  result->options_ = options;
+  result->target_ = cpu::host_target().text();
+  if (sources.empty()) return result;
+  llvm::orc::LLJIT& jit = cpu::jit_session();
+  cpu::MachineLease machine(options.optimization);
+  cpu::Stopwatch watch;
+  CpuCompileTimes& times = result->times_;
+
+  llvm::LLVMContext context;
+  std::vector<int64_t> scratch;
+  std::unique_ptr<llvm::Module> module = cpu::emit_module(context, *machine, sources, options, &scratch);
+  times.emit = watch.lap();
+  cpu::optimize(*module, *machine, options.optimization);
+  times.optimize = watch.lap();
+  llvm::SmallVector<char, 0> object;
+  cpu::generate(*module, *machine, llvm::CodeGenFileType::ObjectFile, object);
+  times.generate = watch.lap();
+
+  static std::atomic<uint64_t> next{0};
+  const std::string name = "helve." + std::to_string(next++);
+  llvm::orc::JITDylib& library = cpu::take(jit.createJITDylib(name), "a library of the session");
+  result->code_->library = &library;
+  auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), name, false);
+  cpu::check_llvm(jit.addObjectFile(library, std::move(buffer)), "adding an object");
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const llvm::orc::ExecutorAddr address = cpu::take(jit.lookup(library, cpu::symbol_of(i)), "linking a kernel");
+    result->kernels_.push_back({sources[i].name, address.toPtr<CpuEntry>(), scratch[i]});
+  }
+  times.link = watch.lap();
+  return result;
+}
+
+std::string CpuModule::llvm_ir(bool optimized) const {
+  llvm::LLVMContext context;
+  cpu::MachineLease machine(options_.optimization);
+  auto module = cpu::emit_module(context, *machine, sources_, options_, nullptr);
+  if (optimized) cpu::optimize(*module, *machine, options_.optimization);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream, nullptr);
+  return text;
+}
+
+std::string CpuModule::assembly() const {
+  llvm::LLVMContext context;
+  cpu::MachineLease machine(options_.optimization);
+  auto module = cpu::emit_module(context, *machine, sources_, options_, nullptr);
+  cpu::optimize(*module, *machine, options_.optimization);
+  llvm::SmallVector<char, 0> text;
+  cpu::generate(*module, *machine, llvm::CodeGenFileType::AssemblyFile, text);
+  return std::string(text.begin(), text.end());
+}
+
+}  // namespace helve

@@ -1,0 +1,129 @@
+// Loads and stores.
+// In vector code the step of each index decides: one element for all lanes, elements side by side, or an address for each lane.
+#include "helve/support/diagnostic.h"
+#include "kernel_emitter.h"
+
+namespace helve::cpu {
+
+using llvm::Value;
+
+namespace {
+
+llvm::Align alignment_of(const Buffer& buffer) { return llvm::Align(static_cast<uint64_t>(buffer.dtype.bytes())); }
+
+}  // namespace
+
+KernelEmitter::Place KernelEmitter::place(const Buffer& buffer, Value* base) {
+  Place p;
+  p.base = base;
+  p.element = arithmetic_.memory_type(buffer.dtype);
+  p.loop_depth = groups_.size();
+  p.strides.resize(buffer.rank(), b_.getInt64(1));
+  if (!buffer.strides.empty()) {
+    for (size_t d = 0; d < buffer.rank(); ++d) p.strides[d] = expr(buffer.strides[d]);
+    return p;
+  }
+  for (size_t d = buffer.rank(); d-- > 1;) {
+    p.strides[d - 1] = b_.CreateMul(p.strides[d], expr(buffer.shape[d]), "", false, true);
+  }
+  return p;
+}
+
+KernelEmitter::Address KernelEmitter::address(const Buffer& buffer, const std::vector<Expr>& indices) {
+  auto found = places_.find(&buffer);
+  HELVE_CHECK(found != places_.end(), "buffer '" + buffer.name + "' has no memory in the kernel");
+  const Place& p = found->second;
+  const bool scalar = lanes_ == 0 || in_first_lane_;
+  int64_t total = 0;
+  bool known = true;
+  for (size_t d = 0; d < indices.size() && !scalar; ++d) {
+    const std::optional<int64_t> s = step(indices[d]);
+    const auto* stride = llvm::dyn_cast<llvm::ConstantInt>(p.strides[d]);
+    known &= s && (*s == 0 || stride);
+    if (known && *s != 0) total += *s * stride->getSExtValue();
+  }
+  Value* offset = b_.getInt64(0);
+  for (size_t d = 0; d < indices.size(); ++d) {
+    Value* parts[] = {known ? first_lane(indices[d]) : expr(indices[d]), p.strides[d]};
+    arithmetic_.unify(parts);
+    Value* terms[] = {offset, b_.CreateMul(parts[0], parts[1], "", false, true)};
+    arithmetic_.unify(terms);
+    offset = b_.CreateAdd(terms[0], terms[1], "", false, true);
+  }
+  // Under a mask lane 0 may be off, and its address outside of the buffer.
+  const bool inside = mask_ == nullptr && known;
+  Value* pointer = b_.CreateGEP(p.element, p.base, offset, "", inside ? llvm::GEPNoWrapFlags::inBounds() : llvm::GEPNoWrapFlags::none());
+  if (!known) {
+    HELVE_CHECK(offset->getType()->isVectorTy(), "an index of unknown step is equal in all lanes");
+    return {Address::Lanes, pointer};
+  }
+  if (scalar || total == 0) return {Address::Uniform, pointer};
+  if (total == 1) return {Address::Contiguous, pointer};
+  return {Address::Lanes, b_.CreateGEP(p.element, pointer, lanes_from(b_.getInt64(0), total))};
+}
+
+Value* KernelEmitter::all_lanes(Value* mask) {
+  return mask ? mask : llvm::ConstantInt::get(llvm::FixedVectorType::get(b_.getInt1Ty(), lanes_), 1);
+}
+
+/// `pointer`, or readable memory when no lane is on.
+Value* KernelEmitter::safe_pointer(Value* pointer) {
+  return mask_ ? b_.CreateSelect(b_.CreateOrReduce(mask_), pointer, harmless_) : pointer;
+}
+
+/// Notes what is known of the access: its buffer, and the parallel loops around it that the buffer outlives.
+llvm::Instruction* KernelEmitter::mark(llvm::Instruction* access, const Buffer& buffer) {
+  marked_.emplace_back(access, &buffer);
+  const size_t depth = places_.at(&buffer).loop_depth;
+  llvm::SmallVector<llvm::Metadata*, 2> groups;
+  for (size_t i = depth; i < groups_.size(); ++i) groups.push_back(groups_[i]);
+  if (groups.size() == 1) access->setMetadata(llvm::LLVMContext::MD_access_group, llvm::cast<llvm::MDNode>(groups[0]));
+  if (groups.size() > 1) access->setMetadata(llvm::LLVMContext::MD_access_group, llvm::MDNode::get(context_, groups));
+  return access;
+}
+
+Value* KernelEmitter::load(const Load& l) {
+  const Buffer& buffer = buffer_of(l.buffer);
+  const Address a = address(buffer, l.indices);
+  llvm::Type* element = arithmetic_.memory_type(l.dtype);
+  const llvm::Align align = alignment_of(buffer);
+  if (a.kind == Address::Uniform) {
+    llvm::Instruction* raw = mark(b_.CreateAlignedLoad(element, safe_pointer(a.pointer), align), buffer);
+    return arithmetic_.from_memory(raw, l.dtype);
+  }
+  llvm::Type* type = llvm::FixedVectorType::get(element, lanes_);
+  Value* nothing = llvm::Constant::getNullValue(type);
+  llvm::Instruction* raw = nullptr;
+  if (a.kind == Address::Lanes) {
+    raw = b_.CreateMaskedGather(type, a.pointer, align, all_lanes(mask_), nothing);
+  } else if (mask_) {
+    raw = b_.CreateMaskedLoad(type, a.pointer, align, mask_, nothing);
+  } else {
+    raw = b_.CreateAlignedLoad(type, a.pointer, align);
+  }
+  return arithmetic_.from_memory(mark(raw, buffer), l.dtype);
+}
+
+void KernelEmitter::store(const Store& s) {
+  const Buffer& buffer = *s.buffer;
+  const Cast* cast = as<Cast>(s.value);
+  const Expr& value = cast && cast->dtype == buffer.dtype ? cast->value : s.value;  // the conversion is the store's
+  Value* raw = arithmetic_.to_memory(expr(value), value->dtype, buffer.dtype);
+  const Address a = address(buffer, s.indices);
+  const llvm::Align align = alignment_of(buffer);
+  if (a.kind == Address::Uniform) {
+    HELVE_CHECK(lanes_ == 0, "lanes store to one element");
+    mark(b_.CreateAlignedStore(raw, a.pointer, align), buffer);
+    return;
+  }
+  if (!raw->getType()->isVectorTy()) raw = b_.CreateVectorSplat(lanes_, raw);
+  if (a.kind == Address::Lanes) {
+    mark(b_.CreateMaskedScatter(raw, a.pointer, align, all_lanes(mask_)), buffer);
+  } else if (mask_) {
+    mark(b_.CreateMaskedStore(raw, a.pointer, align, mask_), buffer);
+  } else {
+    mark(b_.CreateAlignedStore(raw, a.pointer, align), buffer);
+  }
+}
+
+}  // namespace helve::cpu

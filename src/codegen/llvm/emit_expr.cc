@@ -1,0 +1,137 @@
+// Expressions of a kernel.
+// What a condition guards is evaluated only where the condition holds: by a branch when all lanes agree, by a mask when not.
+#include "helve/ir/expr/visit.h"
+#include "helve/support/diagnostic.h"
+#include "kernel_emitter.h"
+
+namespace helve::cpu {
+
+using llvm::Value;
+
+namespace {
+
+bool has_load(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const Expr& x) { found |= x->kind == ExprKind::Load; });
+  return found;
+}
+
+}  // namespace
+
+Value* KernelEmitter::expr(const Expr& e) {
+  switch (e->kind) {
+    case ExprKind::IntImm:
+      return llvm::ConstantInt::get(arithmetic_.value_type(e->dtype), static_cast<uint64_t>(as<IntImm>(e)->value), true);
+    case ExprKind::FloatImm: return llvm::ConstantFP::get(arithmetic_.value_type(e->dtype), as<FloatImm>(e)->value);
+    case ExprKind::Var: {
+      auto found = env_.find(as<Var>(e));
+      HELVE_CHECK(found != env_.end(), "variable '" + as<Var>(e)->name + "' is not bound in the kernel");
+      return in_first_lane_ && found->second.first ? found->second.first : found->second.value;
+    }
+    case ExprKind::Apply: return apply(*as<Apply>(e));
+    case ExprKind::Cast: {
+      const Cast& c = *as<Cast>(e);
+      return arithmetic_.convert(expr(c.value), c.value->dtype, c.dtype);
+    }
+    case ExprKind::Load: return load(*as<Load>(e));
+    case ExprKind::TileLoad: HELVE_FAIL("a tile access in lowered code");
+  }
+  __builtin_unreachable();
+}
+
+Value* KernelEmitter::apply(const Apply& a) {
+  if (a.op == Op::Select) return select(a);
+  if (a.op == Op::And || a.op == Op::Or) return short_circuit(a);
+  llvm::SmallVector<Value*, 3> args;
+  for (const Expr& arg : a.args) args.push_back(expr(arg));
+  return arithmetic_.apply(a.op, a.args[0]->dtype, std::move(args));
+}
+
+Value* KernelEmitter::under_branch(Value* condition, const std::function<Value*()>& then,
+                                   const std::function<Value*()>& otherwise) {
+  llvm::BasicBlock* then_block = llvm::BasicBlock::Create(context_, "then", function_);
+  llvm::BasicBlock* else_block = llvm::BasicBlock::Create(context_, "else", function_);
+  llvm::BasicBlock* join = llvm::BasicBlock::Create(context_, "join", function_);
+  b_.CreateCondBr(condition, then_block, else_block);
+  b_.SetInsertPoint(then_block);
+  Value* values[] = {then(), nullptr};
+  llvm::BasicBlock* then_end = b_.GetInsertBlock();
+  b_.SetInsertPoint(else_block);
+  values[1] = otherwise();
+  llvm::BasicBlock* else_end = b_.GetInsertBlock();
+  llvm::BasicBlock* ends[] = {then_end, else_end};
+  for (int side : {0, 1}) {
+    b_.SetInsertPoint(ends[side]);
+    const auto* wide = llvm::dyn_cast<llvm::VectorType>(values[1 - side]->getType());
+    if (wide && !values[side]->getType()->isVectorTy()) {
+      values[side] = b_.CreateVectorSplat(wide->getElementCount(), values[side]);
+    }
+    b_.CreateBr(join);
+  }
+  b_.SetInsertPoint(join);
+  llvm::PHINode* phi = b_.CreatePHI(values[0]->getType(), 2);
+  phi->addIncoming(values[0], then_end);
+  phi->addIncoming(values[1], else_end);
+  return phi;
+}
+
+Value* KernelEmitter::under_mask(Value* mask, const std::function<Value*()>& value) {
+  Value* outer = mask_;
+  mask_ = outer ? b_.CreateAnd(outer, mask) : mask;
+  Value* result = value();
+  mask_ = outer;
+  return result;
+}
+
+Value* KernelEmitter::select(const Apply& a) {
+  Value* condition = expr(a.args[0]);
+  auto then = [&] { return expr(a.args[1]); };
+  auto otherwise = [&] { return expr(a.args[2]); };
+  if (!has_load(a.args[1]) && !has_load(a.args[2])) {
+    Value* x = then();
+    return arithmetic_.apply(Op::Select, a.dtype, {condition, x, otherwise()});
+  }
+  if (!condition->getType()->isVectorTy()) return under_branch(condition, then, otherwise);
+  Value* x = under_mask(condition, then);
+  Value* y = under_mask(b_.CreateNot(condition), otherwise);
+  return arithmetic_.apply(Op::Select, a.dtype, {condition, x, y});
+}
+
+Value* KernelEmitter::short_circuit(const Apply& a) {
+  Value* left = expr(a.args[0]);
+  auto right = [&] { return expr(a.args[1]); };
+  if (!has_load(a.args[1])) return arithmetic_.apply(a.op, kBool, {left, right()});
+  const bool is_and = a.op == Op::And;
+  if (!left->getType()->isVectorTy()) {
+    auto known = [&] { return static_cast<Value*>(b_.getInt1(!is_and)); };
+    return is_and ? under_branch(left, right, known) : under_branch(left, known, right);
+  }
+  Value* on = is_and ? left : b_.CreateNot(left);
+  Value* r = under_mask(on, right);
+  return arithmetic_.apply(a.op, kBool, {left, r});
+}
+
+std::optional<int64_t> KernelEmitter::step(const Expr& e) {
+  return lane_step(e, [this](const Var* v) -> std::optional<int64_t> {
+    auto found = env_.find(v);
+    return found == env_.end() ? std::nullopt : found->second.step;
+  });
+}
+
+Value* KernelEmitter::first_lane(const Expr& e) {
+  const bool outer = in_first_lane_;
+  in_first_lane_ = true;
+  Value* v = expr(e);
+  in_first_lane_ = outer;
+  return v;
+}
+
+Value* KernelEmitter::lanes_from(Value* first, int64_t step) {
+  llvm::SmallVector<llvm::Constant*, 16> offsets;
+  for (unsigned lane = 0; lane < lanes_; ++lane) {
+    offsets.push_back(llvm::ConstantInt::getSigned(first->getType(), static_cast<int64_t>(lane) * step));
+  }
+  return b_.CreateAdd(b_.CreateVectorSplat(lanes_, first), llvm::ConstantVector::get(offsets));
+}
+
+}  // namespace helve::cpu

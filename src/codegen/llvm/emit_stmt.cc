@@ -1,0 +1,238 @@
+// Statements of a kernel.
+// Loops keep their promise in metadata (independent iterations) or become explicit vectors; buffers of a block get their memory.
+#include "helve/support/diagnostic.h"
+#include "kernel_emitter.h"
+
+namespace helve::cpu {
+
+using llvm::Value;
+
+namespace {
+
+constexpr int64_t kMaxLanes = 64;        // a longer loop runs in chunks
+constexpr int64_t kChunkLanes = 32;
+constexpr int64_t kMaxUnroll = 64;       // copies of one loop
+constexpr int64_t kMaxUnrollTotal = 1024;  // copies of a nest
+constexpr int64_t kBufferAlignment = 64;
+
+}  // namespace
+
+void KernelEmitter::stmt(const Stmt& s) {
+  if (!s) return;
+  switch (s->kind) {
+    case StmtKind::Seq: return seq(*as<Seq>(s));
+    case StmtKind::Alloc: return alloc(*as<Alloc>(s));
+    case StmtKind::Bind: return bind(*as<Bind>(s));
+    case StmtKind::Store: return store(*as<Store>(s));
+    case StmtKind::For: return loop(*as<For>(s));
+    case StmtKind::While: return while_loop(*as<While>(s));
+    case StmtKind::If: return if_then(*as<If>(s));
+    case StmtKind::TileStore:
+    case StmtKind::ForTiles:
+    case StmtKind::Kernel:
+    case StmtKind::TileOp: break;
+  }
+  HELVE_FAIL("a statement that is not of the lowered form");
+}
+
+/// The scratch memory of buffers that end with this sequence is free for what follows.
+void KernelEmitter::seq(const Seq& s) {
+  const int64_t used = scratch_used_;
+  for (const Stmt& each : s.stmts) stmt(each);
+  scratch_used_ = used;
+}
+
+Value* KernelEmitter::stack_slot(llvm::Type* type, uint64_t count) {
+  llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+  llvm::AllocaInst* slot = entry.CreateAlloca(llvm::ArrayType::get(type, count));
+  slot->setAlignment(llvm::Align(kBufferAlignment));
+  return slot;
+}
+
+void KernelEmitter::alloc(const Alloc& s) {
+  const Buffer& buffer = *s.buffer;
+  HELVE_CHECK(buffer.scope != MemoryScope::Param && buffer.scope != MemoryScope::Global, "a kernel allocates block memory");
+  const std::optional<std::vector<int64_t>> shape = constant_shape(buffer.shape);
+  HELVE_CHECK(shape, "block memory '" + buffer.name + "' has a dynamic shape");
+  int64_t elements = 1;
+  for (int64_t extent : *shape) elements *= extent;
+  const int64_t bytes = (std::max<int64_t>(elements, 1) * buffer.dtype.bytes() + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  auto known = places_.find(&buffer);
+  if (known != places_.end() && known->second.begin < 0) return;  // another copy of an unrolled body
+  llvm::Type* element = arithmetic_.memory_type(buffer.dtype);
+  if (bytes <= options_.stack_buffer && stack_used_ + bytes <= options_.stack_total) {
+    stack_used_ += bytes;
+    places_[&buffer] = place(buffer, stack_slot(element, static_cast<uint64_t>(std::max<int64_t>(elements, 1))));
+    return;
+  }
+  const int64_t begin = scratch_used_;
+  scratch_used_ += bytes;
+  scratch_peak_ = std::max(scratch_peak_, scratch_used_);
+  Place p = place(buffer, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), scratch_, static_cast<uint64_t>(begin)));
+  p.begin = begin;
+  p.end = scratch_used_;
+  places_[&buffer] = std::move(p);
+}
+
+void KernelEmitter::bind(const Bind& s) {
+  Binding binding{expr(s.value), nullptr, 0};
+  if (lanes_ != 0) {
+    binding.step = step(s.value);
+    if (binding.step && *binding.step != 0) binding.first = first_lane(s.value);
+  }
+  env_[s.var.get()] = binding;
+}
+
+void KernelEmitter::branch(Value* condition, const Stmt& then_body, const Stmt& else_body) {
+  llvm::BasicBlock* then_block = llvm::BasicBlock::Create(context_, "then", function_);
+  llvm::BasicBlock* else_block = else_body ? llvm::BasicBlock::Create(context_, "else", function_) : nullptr;
+  llvm::BasicBlock* join = llvm::BasicBlock::Create(context_, "join", function_);
+  b_.CreateCondBr(condition, then_block, else_block ? else_block : join);
+  b_.SetInsertPoint(then_block);
+  stmt(then_body);
+  b_.CreateBr(join);
+  if (else_block) {
+    b_.SetInsertPoint(else_block);
+    stmt(else_body);
+    b_.CreateBr(join);
+  }
+  b_.SetInsertPoint(join);
+}
+
+void KernelEmitter::if_then(const If& s) {
+  Value* condition = expr(s.condition);
+  const int64_t used = scratch_used_;
+  if (!condition->getType()->isVectorTy()) {
+    branch(condition, s.then_body, s.else_body);
+  } else {
+    Value* outer = mask_;
+    mask_ = outer ? b_.CreateAnd(outer, condition) : condition;
+    stmt(s.then_body);
+    if (s.else_body) {
+      Value* off = b_.CreateNot(condition);
+      mask_ = outer ? b_.CreateAnd(outer, off) : off;
+      stmt(s.else_body);
+    }
+    mask_ = outer;
+  }
+  scratch_used_ = used;
+}
+
+void KernelEmitter::while_loop(const While& s) {
+  HELVE_CHECK(lanes_ == 0, "a while loop in vector code");
+  llvm::BasicBlock* header = llvm::BasicBlock::Create(context_, "while", function_);
+  llvm::BasicBlock* body = llvm::BasicBlock::Create(context_, "while.body", function_);
+  llvm::BasicBlock* exit = llvm::BasicBlock::Create(context_, "while.end", function_);
+  b_.CreateBr(header);
+  b_.SetInsertPoint(header);
+  b_.CreateCondBr(expr(s.condition), body, exit);
+  b_.SetInsertPoint(body);
+  stmt(s.body);
+  b_.CreateBr(header);
+  b_.SetInsertPoint(exit);
+}
+
+void KernelEmitter::counted_loop(Value* extent, const std::function<void(Value*)>& body, llvm::ArrayRef<llvm::Metadata*> hints) {
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* header = llvm::BasicBlock::Create(context_, "loop", function_);
+  llvm::BasicBlock* inside = llvm::BasicBlock::Create(context_, "loop.body", function_);
+  llvm::BasicBlock* exit = llvm::BasicBlock::Create(context_, "loop.end", function_);
+  b_.CreateBr(header);
+  b_.SetInsertPoint(header);
+  llvm::PHINode* iv = b_.CreatePHI(b_.getInt64Ty(), 2);
+  iv->addIncoming(b_.getInt64(0), before);
+  b_.CreateCondBr(b_.CreateICmpSLT(iv, extent), inside, exit);
+  b_.SetInsertPoint(inside);
+  const int64_t used = scratch_used_;
+  body(iv);
+  scratch_used_ = used;
+  iv->addIncoming(b_.CreateAdd(iv, b_.getInt64(1), "", true, true), b_.GetInsertBlock());
+  llvm::BranchInst* back = b_.CreateBr(header);
+  if (!hints.empty()) {
+    llvm::SmallVector<llvm::Metadata*, 4> operands{nullptr};
+    operands.append(hints.begin(), hints.end());
+    llvm::MDNode* id = llvm::MDNode::getDistinct(context_, operands);
+    id->replaceOperandWith(0, id);
+    back->setMetadata(llvm::LLVMContext::MD_loop, id);
+  }
+  b_.SetInsertPoint(exit);
+}
+
+void KernelEmitter::loop(const For& s) {
+  const int64_t* extent = s.extents.size() == 1 ? int_value(s.extents[0]) : nullptr;
+  if (s.loop == LoopKind::Unroll && unroll(s)) return;
+  if (s.loop == LoopKind::Vectorized && lanes_ == 0 && extent && *extent > 1 && lanes_independent(s)) {
+    return vectorize(s, *extent);
+  }
+  llvm::MDNode* group = nullptr;
+  if (s.loop == LoopKind::Parallel && lanes_ == 0) {
+    group = llvm::MDNode::getDistinct(context_, {});
+    groups_.push_back(group);
+  }
+  loop_dimension(s, 0, group);
+  if (group) groups_.pop_back();
+}
+
+void KernelEmitter::loop_dimension(const For& s, size_t dim, llvm::MDNode* group) {
+  if (dim == s.vars.size()) return stmt(s.body);
+  llvm::SmallVector<llvm::Metadata*, 2> hints;
+  auto hint = [&](const char* name, llvm::Metadata* value) {
+    hints.push_back(llvm::MDNode::get(context_, {llvm::MDString::get(context_, name), value}));
+  };
+  if (group) hint("llvm.loop.parallel_accesses", group);
+  if (s.loop == LoopKind::Vectorized) hint("llvm.loop.vectorize.enable", llvm::ConstantAsMetadata::get(b_.getTrue()));
+  if (s.loop == LoopKind::Unroll) {
+    hints.push_back(llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.enable")}));
+  }
+  Value* begin = expr(s.begins[dim]);
+  Value* extent = expr(s.extents[dim]);
+  counted_loop(
+      extent,
+      [&](Value* iv) {
+        env_[s.vars[dim].get()] = Binding{b_.CreateAdd(begin, iv, "", false, true), nullptr, 0};
+        loop_dimension(s, dim + 1, group);
+      },
+      hints);
+}
+
+/// Copies the body for each iteration; false when that would be too much code.
+bool KernelEmitter::unroll(const For& s) {
+  const int64_t* extent = int_value(s.extents[0]);
+  if (!extent || *extent > kMaxUnroll || unrolled_ * *extent > kMaxUnrollTotal) return false;
+  Value* begin = expr(s.begins[0]);
+  const int64_t outer = unrolled_;
+  const int64_t used = scratch_used_;
+  unrolled_ *= std::max<int64_t>(*extent, 1);
+  for (int64_t i = 0; i < *extent; ++i) {
+    env_[s.vars[0].get()] = Binding{b_.CreateAdd(begin, b_.getInt64(static_cast<uint64_t>(i)), "", false, true), nullptr, 0};
+    stmt(s.body);
+    scratch_used_ = used;
+  }
+  unrolled_ = outer;
+  return true;
+}
+
+void KernelEmitter::vectorize(const For& s, int64_t extent) {
+  Value* begin = expr(s.begins[0]);
+  if (extent <= kMaxLanes) return vector_chunk(s, begin, static_cast<unsigned>(extent));
+  auto at = [&](Value* offset) { return b_.CreateAdd(begin, offset, "", false, true); };
+  counted_loop(
+      b_.getInt64(static_cast<uint64_t>(extent / kChunkLanes)),
+      [&](Value* iv) { vector_chunk(s, at(b_.CreateMul(iv, b_.getInt64(kChunkLanes), "", false, true)), kChunkLanes); }, {});
+  if (const int64_t rest = extent % kChunkLanes) {
+    vector_chunk(s, at(b_.getInt64(static_cast<uint64_t>(extent - rest))), static_cast<unsigned>(rest));
+  }
+}
+
+void KernelEmitter::vector_chunk(const For& s, Value* begin, unsigned lanes) {
+  if (lanes == 1) {
+    env_[s.vars[0].get()] = Binding{begin, nullptr, 0};
+    return stmt(s.body);
+  }
+  lanes_ = lanes;
+  env_[s.vars[0].get()] = Binding{lanes_from(begin, 1), begin, 1};
+  stmt(s.body);
+  lanes_ = 0;
+}
+
+}  // namespace helve::cpu

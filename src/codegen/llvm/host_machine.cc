@@ -1,0 +1,102 @@
+// Detection of the host, the pool of target machines, the JIT session.
+#include "host_machine.h"
+
+#include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
+#include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+
+#include <mutex>
+
+#include "helve/support/diagnostic.h"
+
+namespace helve::cpu {
+
+void check_llvm(llvm::Error error, const char* what) {
+  if (error) HELVE_FAIL(std::string(what) + ": " + llvm::toString(std::move(error)));
+}
+
+namespace {
+
+llvm::orc::JITTargetMachineBuilder detect(int optimization) {
+  static const bool initialized = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    return true;
+  }();
+  (void)initialized;
+  auto builder = take(llvm::orc::JITTargetMachineBuilder::detectHost(), "detection of the processor");
+  builder.setRelocationModel(llvm::Reloc::PIC_);
+  builder.setCodeGenOptLevel(static_cast<llvm::CodeGenOptLevel>(optimization));
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // only T.fma contracts
+  builder.setOptions(options);
+  return builder;
+}
+
+struct Pool {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<llvm::TargetMachine>> idle[4];
+};
+
+Pool& pool() {
+  static Pool* const instance = new Pool;
+  return *instance;
+}
+
+}  // namespace
+
+const HostTarget& host_target() {
+  static const HostTarget* const host = [] {
+    auto builder = detect(3);
+    auto* h = new HostTarget;
+    h->triple = builder.getTargetTriple().str();
+    h->cpu = builder.getCPU();
+    h->features = builder.getFeatures().getString();
+    auto has = [&](const char* name) {
+      return ("," + h->features + ",").find(std::string(",+") + name + ",") != std::string::npos;
+    };
+    const bool x86 = builder.getTargetTriple().isX86();
+    h->arithmetic.fma = !x86 || has("fma");
+    h->arithmetic.half = !x86 || has("f16c");
+    h->prefer_vector_width = has("avx512f") ? "512" : "256";
+    return h;
+  }();
+  return *host;
+}
+
+MachineLease::MachineLease(int optimization) : optimization_(optimization) {
+  HELVE_CHECK(optimization >= 0 && optimization <= 3, "optimization levels are 0 to 3");
+  Pool& p = pool();
+  {
+    std::lock_guard lock(p.mutex);
+    auto& idle = p.idle[optimization_];
+    if (!idle.empty()) {
+      machine_ = std::move(idle.back());
+      idle.pop_back();
+      return;
+    }
+  }
+  static const llvm::orc::JITTargetMachineBuilder detected = detect(3);
+  auto builder = detected;
+  builder.setCodeGenOptLevel(static_cast<llvm::CodeGenOptLevel>(optimization_));
+  machine_ = take(builder.createTargetMachine(), "the target machine");
+}
+
+MachineLease::~MachineLease() {
+  Pool& p = pool();
+  std::lock_guard lock(p.mutex);
+  p.idle[optimization_].push_back(std::move(machine_));
+}
+
+llvm::orc::LLJIT& jit_session() {
+  static llvm::orc::LLJIT* const session = [] {
+    llvm::orc::LLJITBuilder builder;
+    builder.setJITTargetMachineBuilder(detect(3));
+    builder.setPlatformSetUp(llvm::orc::setUpInactivePlatform);
+    auto jit = take(builder.create(), "the JIT session");
+    return jit.release();
+  }();
+  return *session;
+}
+
+}  // namespace helve::cpu

@@ -1,0 +1,170 @@
+// The proof that lanes of a loop may run in step.
+// Conservative: an answer of no costs speed, a wrong yes would change results.
+#include "lanes.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "helve/ir/expr/equal.h"
+#include "helve/ir/expr/visit.h"
+#include "helve/ir/tensor/visit.h"
+
+namespace helve::cpu {
+
+namespace {
+
+std::optional<int64_t> step_of_apply(const Apply& a, const StepOfVar& step_of) {
+  std::vector<std::optional<int64_t>> steps;
+  bool uniform = true;
+  for (const Expr& arg : a.args) {
+    steps.push_back(lane_step(arg, step_of));
+    uniform &= steps.back() == 0;
+  }
+  if (uniform) return 0;
+  if (!a.dtype.is_index()) return std::nullopt;  // data integers wrap
+  for (const auto& s : steps) {
+    if (!s) return std::nullopt;
+  }
+  switch (a.op) {
+    case Op::Add: return *steps[0] + *steps[1];
+    case Op::Sub: return *steps[0] - *steps[1];
+    case Op::Neg: return -*steps[0];
+    case Op::Mul:
+      for (int side : {0, 1}) {
+        if (const int64_t* c = int_value(a.args[side])) return *c * *steps[1 - side];
+      }
+      return std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+struct BodyAccess {
+  const Buffer* buffer;
+  const std::vector<Expr>* indices;
+  bool write;
+};
+
+class LaneProof {
+ public:
+  explicit LaneProof(const For& loop) : lane_(loop.vars[0].get()) {}
+
+  bool holds(const For& loop) { return collect(loop.body) && stores_are_private(); }
+
+ private:
+  std::optional<int64_t> step(const Expr& e) {
+    return lane_step(e, [this](const Var* v) -> std::optional<int64_t> {
+      if (v == lane_) return 1;
+      auto bound = binds_.find(v);
+      return bound == binds_.end() ? std::optional<int64_t>(0) : step(bound->second);
+    });
+  }
+
+  bool mentions_inner(const Expr& e) {
+    bool found = false;
+    walk(e, [&](const Expr& x) {
+      if (const Var* v = as<Var>(x)) {
+        auto bound = binds_.find(v);
+        found |= inner_.contains(v) || (bound != binds_.end() && mentions_inner(bound->second));
+      }
+    });
+    return found;
+  }
+
+  /// False for a statement that cannot run in step.
+  bool collect(const Stmt& s) {
+    if (!s) return true;
+    switch (s->kind) {
+      case StmtKind::Seq:
+        for (const Stmt& each : as<Seq>(s)->stmts) {
+          if (!collect(each)) return false;
+        }
+        return true;
+      case StmtKind::Bind: binds_[as<Bind>(s)->var.get()] = as<Bind>(s)->value; break;
+      case StmtKind::Store: accesses_.push_back({as<Store>(s)->buffer.get(), &as<Store>(s)->indices, true}); break;
+      case StmtKind::If: break;
+      case StmtKind::For:
+        for (const auto* bounds : {&as<For>(s)->begins, &as<For>(s)->extents}) {
+          for (const Expr& e : *bounds) {
+            if (step(e) != 0) return false;
+          }
+        }
+        for (const VarRef& v : as<For>(s)->vars) inner_.insert(v.get());
+        break;
+      default: return false;
+    }
+    bool good = true;
+    for_each_part(s, [&](const Expr& e) { collect_loads(e); }, [&](const Stmt& inner) { good = good && collect(inner); });
+    return good;
+  }
+
+  void collect_loads(const Expr& e) {
+    walk(e, [&](const Expr& x) {
+      if (const Load* l = as<Load>(x)) accesses_.push_back({&buffer_of(l->buffer), &l->indices, false});
+    });
+  }
+
+  bool reads(const Expr& e, const Buffer* buffer) {
+    bool found = false;
+    walk(e, [&](const Expr& x) {
+      if (const Load* l = as<Load>(x)) found |= &buffer_of(l->buffer) == buffer;
+      if (const Var* v = as<Var>(x)) {
+        if (auto bound = binds_.find(v); bound != binds_.end()) found |= reads(bound->second, buffer);
+      }
+    });
+    return found;
+  }
+
+  /// Dimension `d` keeps the lanes of `buffer` apart: every access has the same index there, and it moves with the lane alone.
+  bool separates(const Buffer* buffer, size_t d, const Expr& index) {
+    const std::optional<int64_t> moved = step(index);
+    if (!moved || *moved == 0 || mentions_inner(index) || reads(index, buffer)) return false;
+    for (const BodyAccess& a : accesses_) {
+      if (a.buffer == buffer && !structural_equal((*a.indices)[d], index)) return false;
+    }
+    return true;
+  }
+
+  bool stores_are_private() {
+    for (const BodyAccess& store : accesses_) {
+      if (!store.write) continue;
+      bool apart = false;
+      for (size_t d = 0; d < store.indices->size() && !apart; ++d) apart = separates(store.buffer, d, (*store.indices)[d]);
+      if (!apart && !sole_scatter(store)) return false;
+    }
+    return true;
+  }
+
+  /// The only access of its buffer, once an iteration: a scatter stores its lanes in order.
+  bool sole_scatter(const BodyAccess& store) {
+    if (!inner_.empty()) return false;
+    bool varies = false;
+    for (const Expr& index : *store.indices) varies |= step(index) != 0;
+    int count = 0;
+    for (const BodyAccess& a : accesses_) count += a.buffer == store.buffer;
+    return varies && count == 1;
+  }
+
+  const Var* lane_;
+  std::unordered_map<const Var*, Expr> binds_;
+  std::unordered_set<const Var*> inner_;
+  std::vector<BodyAccess> accesses_;
+};
+
+}  // namespace
+
+std::optional<int64_t> lane_step(const Expr& e, const StepOfVar& step_of) {
+  switch (e->kind) {
+    case ExprKind::IntImm:
+    case ExprKind::FloatImm: return 0;
+    case ExprKind::Var: return step_of(as<Var>(e));
+    case ExprKind::Apply: return step_of_apply(*as<Apply>(e), step_of);
+    default: break;
+  }
+  bool uniform = true;
+  for_each_child(e, [&](const Expr& child) { uniform &= lane_step(child, step_of) == 0; });
+  return uniform ? std::optional<int64_t>(0) : std::nullopt;
+}
+
+bool lanes_independent(const For& loop) { return loop.vars.size() == 1 && LaneProof(loop).holds(loop); }
+
+}  // namespace helve::cpu

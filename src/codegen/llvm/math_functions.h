@@ -1,0 +1,32 @@
+// Elementary functions of float32 as straight-line code.
+// Calls of the C library cannot be vectorised; polynomials can, and give the same bits in scalar and vector code.
+#pragma once
+
+#include "llvm_headers.h"
+
+namespace helve::cpu {
+
+/// All functions take and return float or vectors of it, are right for infinities, NaN and subnormals, and are tested to 2 ulp.
+class MathFunctions {
+ public:
+  MathFunctions(llvm::IRBuilder<>& builder, bool has_fma) : b_(builder), has_fma_(has_fma) {}
+
+  llvm::Value* exp(llvm::Value* x);
+  llvm::Value* exp2(llvm::Value* x);
+  llvm::Value* log(llvm::Value* x);
+  llvm::Value* tanh(llvm::Value* x);
+
+ private:
+  llvm::Value* constant(const llvm::Value* like, double c);
+  llvm::Value* integer(const llvm::Value* like, int64_t c);
+  llvm::Value* multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* c);
+  llvm::Value* polynomial(llvm::Value* x, llvm::ArrayRef<double> highest_first);
+  /// 2^n * exp(r) for |r| <= ln(2) / 2, given 1.5 * 2^23 + n.
+  llvm::Value* scaled_exp(llvm::Value* shifted, llvm::Value* r);
+  llvm::Value* clamp(llvm::Value* x, double low, double high);
+
+  llvm::IRBuilder<>& b_;
+  bool has_fma_;
+};
+
+}  // namespace helve::cpu
