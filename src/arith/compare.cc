@@ -82,7 +82,8 @@ Expr Simplifier::normalise_comparison(const Expr& e, const Apply& node) {
   }
   auto sides = sides_of(sum);
   if (!sides) return e;
-  return with_operands(e, equation ? node.op : Op::Lt, kBool, {expr_of(sides->first, e->span), expr_of(sides->second, e->span)});
+  return with_operands(e, equation ? node.op : Op::Lt, kBool,
+                       {expr_of(sides->first, e->span), expr_of(sides->second, e->span)});
 }
 
 Expr Simplifier::normalise_extreme(const Expr& e, const Apply& node) {

@@ -91,7 +91,8 @@ std::optional<int64_t> Simplifier::block_of(const Sum& sum, int64_t size) {
   if (facts_.inequalities().empty() || sum.is_constant()) return std::nullopt;
   std::optional<Sum> room = scale(sum, -1);
   if (room) room = add_constant(*room, size - 1);
-  return room && proves_nonnegative(sum, facts_) && proves_nonnegative(*room, facts_) ? std::optional<int64_t>(0) : std::nullopt;
+  if (room && proves_nonnegative(sum, facts_) && proves_nonnegative(*room, facts_)) return 0;
+  return std::nullopt;
 }
 
 Expr Simplifier::quotient(const Sum& sum, int64_t divisor, Span span) {
@@ -198,7 +199,8 @@ Expr Simplifier::symbolic_division(const Expr& e, const Apply& node) {
       if (!more) return e;
       whole = *more;
     }
-  } else if (std::optional<Sum> difference = add(rest, divisor, -1); difference && difference->is_constant() && difference->constant == 0) {
+  } else if (auto difference = add(rest, divisor, -1);
+             difference && difference->is_constant() && difference->constant == 0) {
     rest = {};
     whole.constant = 1;
   }

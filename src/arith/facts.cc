@@ -135,29 +135,32 @@ bool Facts::assume(const Expr& condition) {
     contradictory_ |= *value == 0;
     return *value == 0;
   }
-  learn(normal);
+  assume_normal(normal);
   return true;
 }
 
-void Facts::learn(const Expr& condition) {
+void Facts::assume_normal(const Expr& condition, bool value) {
   const Apply* node = as<Apply>(condition);
-  truths_.emplace_back(node && node->op == Op::Not ? node->args[0] : condition, !(node && node->op == Op::Not));
+  if (node && node->op == Op::Not) return assume_normal(node->args[0], !value);
+  truths_.emplace_back(condition, value);
   if (!node) return;
-  if (node->op == Op::And) {
-    learn(node->args[0]);
-    learn(node->args[1]);
+  if (node->op == (value ? Op::And : Op::Or)) {
+    assume_normal(node->args[0], value);
+    assume_normal(node->args[1], value);
     return;
   }
-  const OpRule rule = row_of(node->op).rule;
-  if (rule != OpRule::Compare || !node->args[0]->dtype.is_index()) return;
+  if (row_of(node->op).rule != OpRule::Compare || !node->args[0]->dtype.is_index()) return;
   const Sum a = sum_of(node->args[0]), b = sum_of(node->args[1]);
   const std::optional<Sum> above = add(a, b, -1), below = add(b, a, -1);
+  auto strictly = [](const std::optional<Sum>& sum) { return sum ? add_constant(*sum, -1) : sum; };
   switch (node->op) {
-    case Op::Lt: return learn_nonnegative(below ? add_constant(*below, -1) : below);
-    case Op::Le: return learn_nonnegative(below);
-    case Op::Gt: return learn_nonnegative(above ? add_constant(*above, -1) : above);
-    case Op::Ge: return learn_nonnegative(above);
+    case Op::Lt: return learn_nonnegative(value ? strictly(below) : above);
+    case Op::Le: return learn_nonnegative(value ? below : strictly(above));
+    case Op::Gt: return learn_nonnegative(value ? strictly(above) : below);
+    case Op::Ge: return learn_nonnegative(value ? above : strictly(below));
     case Op::Eq:
+    case Op::Ne:
+      if (value != (node->op == Op::Eq)) return;
       learn_nonnegative(below);
       return learn_nonnegative(above);
     default: return;

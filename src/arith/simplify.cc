@@ -22,7 +22,7 @@ Expr Simplifier::with_operands(const Expr& e, Op op, DType dtype, std::vector<Ex
 Expr Simplifier::under(const Expr& condition, bool value, const Expr& e) {
   if (condition->kind == ExprKind::IntImm) return simplify(e);
   Simplifier inner(facts_);
-  inner.facts_.assume(value ? condition : apply(Op::Not, {condition}));
+  inner.facts_.assume_normal(condition, value);
   return inner.facts_.contradictory() ? Expr() : inner.simplify(e);
 }
 

@@ -25,6 +25,8 @@ class Facts {
   /// `condition` (bool) holds. Comparisons of index expressions become inequalities; anything else is known by its structure.
   /// Returns whether it says more than was known.
   bool assume(const Expr& condition);
+  /// As `assume`, for a condition that is in normal form under these facts; `value` false says that it does not hold.
+  void assume_normal(const Expr& condition, bool value = true);
 
   Interval range_of(const Var* var) const;
   /// Sums that are >= 0.
@@ -35,7 +37,6 @@ class Facts {
   bool contradictory() const { return contradictory_; }
 
  private:
-  void learn(const Expr& condition);
   void learn_nonnegative(std::optional<Sum> sum);
   void narrow_ranges();
   void narrow_by(const Sum& sum);

@@ -124,6 +124,17 @@ TEST_F(Simplify, ConditionsDecideWhatStandsUnderThem) {
   EXPECT_EQ(text(logical_and(p, logical_and(q, p))), "p and q");
 }
 
+TEST_F(Simplify, LongConditionsTakeNoExponentialTime) {
+  Expr both = less(i, n), either = less(i, n);
+  for (int k = 0; k < 40; ++k) {
+    const Expr v = make_var("v" + std::to_string(k));
+    both = logical_and(both, less(v, n));
+    either = apply(Op::Or, {either, less(v, n)});
+  }
+  EXPECT_EQ(simplify(both), both);  // twice the work a level would never end
+  EXPECT_EQ(simplify(either), either);
+}
+
 TEST_F(Simplify, DataIntegersWrapAndFloatsStay) {
   const DType int8{TypeCode::Int, 8};
   const Expr d = make_var("d", int8), f = make_var("f", kFloat32);
