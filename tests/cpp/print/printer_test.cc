@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/tensor/programs/rms_norm.h"
+
 namespace helve {
 namespace {
 
@@ -68,6 +70,34 @@ def main(A: T.Tensor((100, N), "float32")):
   f->mesh = MeshShape{{5}, {"x"}};
   EXPECT_TRUE(print(FunctionRef(f)).find("@T.prim_func(mesh=T.Mesh((5,), (\"x\",)))\n") != std::string::npos);
   EXPECT_EQ(print(FunctionRef(f)).find("annotate"), std::string::npos);
+}
+
+TEST(Print, TheStandardProgram) {
+  EXPECT_EQ(print(testing::rms_norm_splitk(40, 50, 8, 16, 2, 3)), R"(@T.prim_func
+def main(A: T.Tensor((40, 50), "float32"), B: T.Tensor((40, 50), "float32")):
+    T.annotate_mesh_tensor({A: {"sharding": {"x": 0, "y": 1}, "tiling": [8, 16]}, B: {"sharding": {"x": 0, "y": 1}, "tiling": [8, 16]}}, nrows=2, ncols=3)
+    with T.Kernel(2, 3) as (rid, cid):
+        A_tile = T.alloc_shared_tiles((8, 16), "float32")
+        acc = T.alloc_shared_tiles((8, 16), "float32")
+        part = T.alloc_shared_tiles((8,), "float32")
+        parts = T.alloc_shared_tiles((8, 3), "float32")
+        for bx in T.Persistent([(T.index(20) + 8 - 1) // 8]):
+            T.fill(acc, 0.0)
+            for bk in T.serial((T.index(17) + 16 - 1) // 16):
+                T.mesh_tensor_copy(A, A_tile, coord=[bx, bk])
+                for i, j in T.foreach_tiles(A_tile, parallel=True):
+                    acc[i, j] = acc[i, j] + A_tile[i, j] * A_tile[i, j]
+            T.reduce_sum(acc, part, dim=1)
+            T.comm.all_gather(part, parts, axis="y")
+            T.reduce_sum(parts, part, dim=1)
+            for i_1 in T.foreach_tiles(part, parallel=True):
+                part[i_1] = T.rsqrt(part[i_1] / 50.0 + 1e-06)
+            for bk_1 in T.serial((T.index(17) + 16 - 1) // 16):
+                T.mesh_tensor_copy(A, A_tile, coord=[bx, bk_1])
+                for i_2, j_1 in T.foreach_tiles(A_tile, parallel=True):
+                    A_tile[i_2, j_1] = A_tile[i_2, j_1] * part[i_2]
+                T.mesh_tensor_copy(A_tile, B, coord=[bx, bk_1])
+)");
 }
 
 TEST(Print, ParametersAndAnEmptyBody) {

@@ -5,6 +5,7 @@
 
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
+#include "ir/tensor/programs/rms_norm.h"
 
 namespace helve {
 namespace {
@@ -56,6 +57,16 @@ std::string verdict(const FunctionRef& f) {
 std::string in_kernel(std::vector<Stmt> stmts) { return verdict(Program().in_kernel(std::move(stmts))); }
 
 const VarRef i = make_var("i"), j = make_var("j"), k = make_var("k");
+
+TEST(Verify, TheStandardProgramIsAcceptedOnUnevenSizesAndMeshes) {
+  for (int64_t rows : {1, 2, 3}) {
+    for (int64_t cols : {1, 2, 5}) {
+      for (int64_t size : {1, 37, 256}) {
+        EXPECT_EQ(verdict(testing::rms_norm_splitk(size, 2 * size + 1, 16, 40, rows, cols)), "accepted") << rows << cols << size;
+      }
+    }
+  }
+}
 
 // Scopes of names.
 
