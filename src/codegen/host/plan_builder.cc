@@ -22,6 +22,22 @@ class PlanBuilder {
   PlanBuilder(const Function& signature, const Function& lowered) : signature_(signature), lowered_(lowered) {}
 
   HostModule build() {
+    add_signature();
+    collect_written();
+    count_globals();
+    out_.plan.steps = steps(lowered_.body);
+    out_.plan.slots = scalars_.slots();
+    return std::move(out_);
+  }
+
+  runtime::Plan build_signature() {
+    add_signature();
+    out_.plan.slots = scalars_.slots();
+    return std::move(out_.plan);
+  }
+
+ private:
+  void add_signature() {
     HELVE_CHECK(signature_.params.size() == lowered_.params.size() && signature_.dims.size() == lowered_.dims.size(),
                 "lowering changed the parameters of '" + lowered_.name + "'");
     out_.plan.name = signature_.name;
@@ -31,14 +47,8 @@ class PlanBuilder {
     }
     add_dims_and_scalars();
     add_tensors();
-    collect_written();
-    count_globals();
-    out_.plan.steps = steps(lowered_.body);
-    out_.plan.slots = scalars_.slots();
-    return std::move(out_);
   }
 
- private:
   void add_dims_and_scalars() {
     for (size_t d = 0; d < signature_.dims.size(); ++d) {
       same_slot(signature_.dims[d].get(), lowered_.dims[d].get());
@@ -207,6 +217,8 @@ class PlanBuilder {
 HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered) {
   return PlanBuilder(*signature, *lowered).build();
 }
+
+runtime::Plan signature_plan(const FunctionRef& f) { return PlanBuilder(*f, *f).build_signature(); }
 
 std::string plan_text(const HostModule& module) { return runtime::to_text(module.plan); }
 

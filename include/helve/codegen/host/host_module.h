@@ -21,6 +21,9 @@ struct HostModule {
 /// generator of the kernels knows it. UserError HostExpression for a value that the host would have to compute from data.
 HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered);
 
+/// A plan that checks the arguments of `f`, a function at any stage, and does nothing.
+runtime::Plan signature_plan(const FunctionRef& f);
+
 /// The plan for people.
 std::string plan_text(const HostModule& module);
 
