@@ -1,0 +1,111 @@
+"""The exact text of every diagnostic.
+
+Cases stand in `*.cases` files beside this one; whoever adds a diagnostic adds a case, in a file of the subject:
+
+    === what the case shows
+    the kernel's text, given to helve.parse as file "kernel.py"
+    ---
+    the whole rendered text
+
+A title that ends in `[python]` marks a text that is run as a Python program instead (file "kernel.py", with `helve` and
+`T` at hand): for what decorators, compiling and calling report.
+"""
+
+import linecache
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import helve
+import pytest
+from helve import _core
+
+FOLDER = Path(__file__).parent
+FILENAME = "kernel.py"
+
+# Ranges of numbers in which every diagnostic has a case. Widen them as cases are written, until they cover the table.
+COMPLETE = [(1, 199)]
+
+
+@dataclass(frozen=True)
+class Case:
+    title: str
+    program: str
+    expected: str
+    is_python: bool
+
+
+def read_cases(text):
+    """The cases of a file's text."""
+    for part in re.split(r"^=== ", text, flags=re.M)[1:]:
+        title, _, rest = part.partition("\n")
+        program, separator, expected = rest.partition("\n---\n")
+        assert separator, f"'{title}' has no line '---'"
+        yield Case(title.strip(), program + "\n", expected.strip("\n"), title.rstrip().endswith("[python]"))
+
+
+CASES = [
+    pytest.param(case, id=f"{path.stem}: {case.title}")
+    for path in sorted(FOLDER.glob("*.cases"))
+    for case in read_cases(path.read_text())
+]
+
+
+def outcome(case):
+    """The error that the case's program ends with, or else the first warning of helve."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            if case.is_python:
+                lines = case.program.splitlines(keepends=True)
+                linecache.cache[FILENAME] = (len(case.program), None, lines, FILENAME)
+                exec(compile(case.program, FILENAME, "exec"), {"helve": helve, "T": helve.T, "__name__": "kernel"})
+            else:
+                helve.parse(case.program, filename=FILENAME)
+        except helve.Error as error:
+            return error
+        finally:
+            linecache.cache.pop(FILENAME, None)
+    return next((entry.message for entry in caught if isinstance(entry.message, helve.Warning)), None)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_text(case):
+    found = outcome(case)
+    assert found is not None, "the program has no fault"
+    assert str(found) == case.expected
+
+
+def codes_with_a_case():
+    return {int(code) for case in CASES for code in re.findall(r"^(?:error|warning)\[HV(\d+)\]", case.values[0].expected)}
+
+
+def uncovered():
+    """(number, name) of the diagnostics without a case, in table order."""
+    covered = codes_with_a_case()
+    return [(number, name) for name, number, *_ in _core.diagnostic_rows() if number not in covered]
+
+
+@pytest.mark.parametrize("first, last", COMPLETE)
+def test_every_diagnostic_of_a_complete_range_has_a_case(first, last):
+    assert [row for row in uncovered() if first <= row[0] <= last] == []
+
+
+def test_cases_are_of_the_table():
+    assert codes_with_a_case() <= {number for _, number, *_ in _core.diagnostic_rows()}
+
+
+def test_a_wrong_text_is_seen():
+    """The comparison itself: a case with another text, and one whose program has no fault, do not pass."""
+    text = "=== a\n@T.prim_func\ndef main(A: T.Tensor((4,), 'float32')):\n    A[0, 0] = 1.0\n---\nerror[HV0201]: else\n"
+    (case,) = read_cases(text)
+    with pytest.raises(AssertionError):
+        test_text(case)
+    (sound,) = read_cases("=== a [python]\nx = 1\n---\nnothing\n")
+    with pytest.raises(AssertionError, match="no fault"):
+        test_text(sound)
+
+
+if __name__ == "__main__":
+    print("\n".join(f"HV{number:04} {name}" for number, name in uncovered()))
