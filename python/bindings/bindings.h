@@ -21,4 +21,7 @@ void bind_stmt(pybind11::module_& module);
 /// Meshes, functions, structural equality and the verifier.
 void bind_function(pybind11::module_& module);
 
+/// Compiling, calling, and the thread pool.
+void bind_driver(pybind11::module_& module);
+
 }  // namespace helve::python

@@ -10,4 +10,5 @@ PYBIND11_MODULE(_core, module) {
   helve::python::bind_expr(module);
   helve::python::bind_stmt(module);
   helve::python::bind_function(module);
+  helve::python::bind_driver(module);
 }

@@ -18,6 +18,7 @@ from helve.errors import (
 )
 from helve.mesh import Mesh
 from helve.script.entry import PrimFunc, parse
+from helve.target import Kernel, compile, num_threads, set_num_threads
 
 __all__ = [
     "BoundsError",
@@ -25,6 +26,7 @@ __all__ = [
     "Error",
     "InjectivityError",
     "InternalError",
+    "Kernel",
     "LayoutError",
     "Mesh",
     "PrimFunc",
@@ -33,5 +35,8 @@ __all__ = [
     "UnsupportedError",
     "Warning",
     "__version__",
+    "compile",
+    "num_threads",
     "parse",
+    "set_num_threads",
 ]

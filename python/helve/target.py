@@ -13,7 +13,7 @@ from helve.errors import Error, error, from_diagnostic
 
 if TYPE_CHECKING:
     from helve.mesh import Mesh
-    from helve.script import PrimFunc
+    from helve.script.entry import PrimFunc
 
 _OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1}
 
@@ -109,15 +109,6 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         return Kernel(_core.compile(function, target or "llvm", mesh_shape(mesh), **chosen))
     except Error as fault:
         raise _at_caller(fault) from None
-
-
-def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: int = 1) -> list[tuple[str, _core.Function]]:
-    """The function after each pass of the CPU pipeline, the function itself first. Each stage can be printed and interpreted.
-
-    Raises:
-        helve.Error: the function or the mesh is wrong.
-    """
-    return _core.lowering_stages(func.function, mesh_shape(mesh), persistent_chunk)
 
 
 def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:

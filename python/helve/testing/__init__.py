@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from helve import _core
 from helve.mesh import Mesh
-from helve.script import PrimFunc, parse
+from helve.script.entry import PrimFunc, parse
 from helve.target import Kernel, mesh_shape
 
 
@@ -65,8 +65,8 @@ def assert_round_trip(function: _core.Function) -> None:
     Raises:
         AssertionError: it is not; the message holds the text and the first difference.
     """
-    text = _core.print_function(function)
+    text = _core.print(function)
     again = parse(text).function
-    path = _core.first_difference(function, again)
-    assert path is None, f"differs at '{path}' after a round trip:\n{text}"
-    assert _core.print_function(again) == text, f"prints differently after a round trip:\n{text}"
+    same, path = _core.structural_equal(function, again)
+    assert same, f"differs at '{path}' after a round trip:\n{text}"
+    assert _core.print(again) == text, f"prints differently after a round trip:\n{text}"
