@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import helve
+import helve.testing
 
 TUTORIALS = pathlib.Path(__file__).resolve().parents[2] / "tutorials"
 
