@@ -75,6 +75,9 @@ struct SmallFloat {
   static constexpr ElementFormat kFormat = {read, write};
 };
 
+/// Beyond the memory of any machine; an allocator with checks ends the process when asked for more.
+constexpr int64_t kMostBytes = int64_t{1} << 39;
+
 ElementFormat integer_format(int bits, bool is_signed) {
   switch (bits) {
     case 4: return kPacked4;
@@ -137,10 +140,14 @@ void Instance::allocate(std::vector<int64_t> shape, const Span& span) {
   }
   elements_ = static_cast<int64_t>(elements);
   const int64_t bytes = elements_ * dtype().bytes();
+  const auto refuse = [&] {
+    throw UserError(Code::OutOfMemory, span, {{"buffer", declaration_->name}, {"bytes", bytes}});
+  };
+  if (bytes > kMostBytes) refuse();
   try {
     owned_.resize(static_cast<size_t>(bytes));
-  } catch (const std::exception&) {
-    throw UserError(Code::OutOfMemory, span, {{"buffer", declaration_->name}, {"bytes", bytes}});
+  } catch (const std::bad_alloc&) {
+    refuse();
   }
   data_ = owned_.data();
   strides_ = compact_strides(shape);
