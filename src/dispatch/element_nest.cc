@@ -22,33 +22,35 @@ std::string dim_name(const char* const (&names)[4], size_t d) {
 }  // namespace
 
 Stmt element_nest(const std::vector<NestDim>& dims, const std::function<Stmt(const std::vector<Expr>&)>& body,
-                  bool parallel) {
+                  NestOrder order) {
   struct Loop {
     VarRef var;
     Expr extent;
   };
-  std::vector<Loop> blocks;
-  std::vector<Loop> elements;
+  std::vector<Loop> loops;  // outermost first
+  size_t blocks = 0;
   std::vector<Expr> coords;
   for (size_t d = 0; d < dims.size(); ++d) {
     VarRef element = make_var(dim_name(kElementNames, d));
     if (dims[d].block == 1) {
-      elements.push_back({element, dims[d].extent});
+      loops.push_back({element, dims[d].extent});
       coords.push_back(Expr(element));
       continue;
     }
     const Expr block = int_imm(dims[d].block);
     VarRef outer = make_var(dim_name(kBlockNames, d));
-    blocks.push_back({outer, ceil_div(dims[d].extent, block)});
-    Expr start = Expr(outer) * block;
-    elements.push_back({element, min(block, dims[d].extent - start)});
+    const Expr start = Expr(outer) * block;
+    const Loop over_blocks = {outer, ceil_div(dims[d].extent, block)};
+    if (order == NestOrder::TileByTile) {
+      loops.insert(loops.begin() + static_cast<std::ptrdiff_t>(blocks++), over_blocks);
+    } else {
+      loops.push_back(over_blocks);
+    }
+    loops.push_back({element, min(block, dims[d].extent - start)});
     coords.push_back(start + Expr(element));
   }
   Stmt nest = body(coords);
-  const LoopKind kind = parallel ? LoopKind::Parallel : LoopKind::Serial;
-  for (auto* loops : {&elements, &blocks}) {
-    for (auto it = loops->rbegin(); it != loops->rend(); ++it) nest = for_loop(kind, it->var, it->extent, nest);
-  }
+  for (auto it = loops.rbegin(); it != loops.rend(); ++it) nest = for_loop(LoopKind::Parallel, it->var, it->extent, nest);
   return nest;
 }
 

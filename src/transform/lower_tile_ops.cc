@@ -21,6 +21,9 @@ class Lowering final : public ScopedRewriter {
   }
 
  protected:
+  /// Extents such as (b + 1) * n - b * n become constants before a schedule looks at them.
+  Expr expression(const Expr& e, const Facts& facts) override { return simplify(e, facts); }
+
   Stmt leave(const Stmt& s, const Facts& facts) override {
     const TileOp* op = as<TileOp>(s);
     if (!op || op->row().is_collective()) return s;

@@ -3,7 +3,7 @@
 // common full tile runs without a test in its inner loop.
 #include <fmt/format.h>
 
-#include "../element_nest.h"
+#include "element_nest.h"
 #include "helve/arith/simplify.h"
 #include "helve/support/diagnostic.h"
 #include "schedules.h"
@@ -88,12 +88,13 @@ Stmt copy_rectangle(const Region& src_region, const std::vector<Expr>& src_ends,
   std::vector<Stmt> out;
   const Rectangle& rectangle = writable.full ? readable : writable;
   const std::vector<Expr> extents = bind_extents(rectangle.extents, &out);
-  // Blocks follow whichever side is tiled.
+  // Blocks follow whichever side is tiled; rows stay whole where the other side is row-major.
+  const bool both_tiled = is_tiled(*src.buffer) && is_tiled(*dst.buffer);
   std::vector<NestDim> dims = nest_dims(is_tiled(*dst.buffer) ? dst : src, extents);
   Stmt copy = element_nest(dims, [&](const std::vector<Expr>& at) {
     Expr value = load(src.buffer, region_indices(src, at));
     return store(dst.buffer, region_indices(dst, at), cast(value, dst.buffer->dtype));
-  });
+  }, both_tiled ? NestOrder::TileByTile : NestOrder::RowByRow);
   if (rectangle.points_inside) copy = if_then(rectangle.points_inside, copy);
   if (!readable.full) {
     Expr short_of;

@@ -1,6 +1,6 @@
 // Matrix products on the CPU.
 // A row of C stays in an accumulator while rows of B are added to it, scaled; the inner loop is contiguous where B is.
-#include "../element_nest.h"
+#include "element_nest.h"
 #include "schedules.h"
 
 namespace helve::cpu {

@@ -3,7 +3,7 @@
 // side by side. Both re-associate, which the operations allow.
 #include <fmt/format.h>
 
-#include "../element_nest.h"
+#include "element_nest.h"
 #include "helve/support/diagnostic.h"
 #include "schedules.h"
 
