@@ -2,10 +2,11 @@
 # A room sees only the headers of the rooms that it links, so the order of the house cannot be broken by an include;
 # the link check does the same for calls.
 
-# helve_room(<path> USES <path>... [LIBRARIES <target>...])
+# helve_room(<path> USES <path>... [MAY_USE <path>...] [LIBRARIES <target>...])
 #   path: folder below src/ and include/helve/, for example ir/expr. Target: helve_ir_expr. Sources are all .cc below the folder.
+#   MAY_USE: rooms that are used where this build has them.
 function(helve_room path)
-  cmake_parse_arguments(ARG "" "" "USES;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "USES;MAY_USE;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
   string(REPLACE "/" "_" room ${path})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${path}/*.cc)
   add_library(helve_${room} STATIC ${sources})
@@ -22,6 +23,12 @@ function(helve_room path)
       message(FATAL_ERROR "room ${path} uses ${used}, which does not stand below it in src/CMakeLists.txt")
     endif()
     target_link_libraries(helve_${room} PUBLIC helve_${used_room})
+  endforeach()
+  foreach(used ${ARG_MAY_USE})
+    string(REPLACE "/" "_" used_room ${used})
+    if(TARGET helve_${used_room})
+      target_link_libraries(helve_${room} PUBLIC helve_${used_room})
+    endif()
   endforeach()
   target_link_libraries(helve_${room} PUBLIC ${ARG_LIBRARIES} PRIVATE helve_flags ${ARG_PRIVATE_LIBRARIES})
   set_property(GLOBAL APPEND PROPERTY HELVE_ROOMS helve_${room})

@@ -80,14 +80,14 @@ def includes(path):
 
 
 def rooms(root):
-    """Room -> the rooms that it reaches, from src/CMakeLists.txt; `USES` is transitive."""
+    """Room -> the rooms that it reaches, from src/CMakeLists.txt; `USES` and `MAY_USE` are transitive."""
     text = re.sub(r"#.*", "", (root / "src/CMakeLists.txt").read_text())
     reached = {}
     for body in re.findall(r"helve_room\(([^)]*)\)", text):
         words = body.split()
         uses = set()
-        if "USES" in words:
-            for word in words[words.index("USES") + 1 :]:
+        for key in {"USES", "MAY_USE"} & set(words):
+            for word in words[words.index(key) + 1 :]:
                 if word.isupper():
                     break
                 uses |= {word} | reached.get(word, set())
