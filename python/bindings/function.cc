@@ -4,6 +4,7 @@
 #include "casters.h"
 #include "helve/ir/tensor/equal.h"
 #include "helve/ir/tensor/function.h"
+#include "helve/ir/tensor/verify.h"
 #include "helve/print/printer.h"
 
 namespace helve::python {
@@ -76,6 +77,8 @@ void bind_function(py::module_& module) {
              "(equal?, path of the first difference) of two functions.");
   module.def("stmt_equal", &equality<Stmt>, py::arg("a"), py::arg("b"),
              "(equal?, path of the first difference) of two statements.");
+  module.def("verify", &verify, py::arg("function"), py::call_guard<py::gil_scoped_release>(),
+             "Raises the first fault of the function.");
 }
 
 }  // namespace helve::python

@@ -83,6 +83,10 @@ class InternalError(Exception):
     """A fault of helve itself, never of the program given to it."""
 
 
+for _class in (Error, LayoutError, ShapeError, DivisibilityError, InjectivityError, BoundsError, UnsupportedError,
+               Warning, InternalError):  # fmt: skip
+    _class.__module__ = "helve"  # the public name, as tracebacks show it
+
 # The numbers of the table of diagnostics, by tens.
 _LAYOUT_CLASSES = {51: ShapeError, 52: DivisibilityError, 53: InjectivityError, 54: BoundsError, 55: UnsupportedError}
 

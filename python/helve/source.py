@@ -9,6 +9,9 @@ from __future__ import annotations
 import linecache
 import threading
 from collections import OrderedDict
+from types import FrameType
+
+from helve import _core
 
 _LIMIT = 1024
 _lock = threading.Lock()
@@ -42,7 +45,11 @@ def line_of(filename: str, line: int) -> str | None:
     return found.rstrip("\r\n") if found else None
 
 
-def is_registered(filename: str) -> bool:
-    """Is any line of `filename` kept?"""
-    with _lock:
-        return filename in _texts
+def span_of_frame(frame: FrameType) -> _core.Span:
+    """The line at which a Python frame stands, whole; its text is kept as it is now."""
+    filename, line = frame.f_code.co_filename, frame.f_lineno
+    linecache.checkcache(filename)
+    text = linecache.getline(filename, line, frame.f_globals).rstrip()
+    if text:
+        register(filename, line, [text])
+    return _core.Span(filename, line, len(text) - len(text.lstrip()) + 1, line, len(text) + 1)

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from helve import _core
+from helve import _core, source
 from helve.errors import error
 
 
@@ -56,9 +56,7 @@ class Construct:
         return ", ".join(lead + [str(parameter) for parameter in self.parameters]) or "none"
 
     def __call__(self, *args, **kwargs):
-        frame = sys._getframe(1)
-        span = _core.Span(frame.f_code.co_filename, frame.f_lineno, 1, frame.f_lineno, 1)
-        raise error("OutsideKernel", span, function=self.text)
+        raise error("OutsideKernel", source.span_of_frame(sys._getframe(1)), function=self.text)
 
     def __repr__(self) -> str:
         return self.text

@@ -37,6 +37,7 @@ class Context:
         self.params: list[_core.Buffer | _core.Var] = []
         self.mesh: _core.MeshShape | None = None
         self.mesh_tensors: list[_core.MeshTensor] = []
+        self.variables: set[_core.Var] = set()
         self.kernel_vars: list[_core.Var] | None = None
         self.tile_loops = 0
 
@@ -58,6 +59,12 @@ class Context:
     def _characters(self, line: int, column: int) -> int:
         text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
         return column if text.isascii() else len(text.encode()[:column].decode(errors="replace"))
+
+    def make_var(self, name: str, dtype: str = "index") -> _core.Var:
+        """A new variable of this function."""
+        variable = _core.make_var(name, dtype)
+        self.variables.add(variable)
+        return variable
 
     def emit(self, stmt: _core.Stmt) -> None:
         """Adds a statement to the innermost block."""

@@ -50,8 +50,7 @@ def define(function: Any, mesh: Any, frame: FrameType) -> PrimFunc:
         helve.Error: the source is not to be had (HV0001), or the first fault of the program.
     """
     if not isinstance(function, FunctionType):
-        span = _core.Span(frame.f_code.co_filename, frame.f_lineno, 1, frame.f_lineno, 1)
-        raise error("BadArgument", span, function="T.prim_func", value=repr(function), parameter="function",
+        raise error("BadArgument", source.span_of_frame(frame), function="T.prim_func", value=repr(function), parameter="function",
                     reason="it is not a function", remedy="write '@T.prim_func' above a 'def'")  # fmt: skip
     found = capture(function)
     if found is None:
@@ -63,7 +62,7 @@ def define(function: Any, mesh: Any, frame: FrameType) -> PrimFunc:
     offset = first - 1 - indented
     context = Context(filename, text.splitlines(), offset, _around(function, frame))
     try:
-        tree = ast.parse(text)
+        tree = ast.parse(text, context.filename)
     except (SyntaxError, ValueError):
         raise _no_source(function) from None
     node = tree.body[0].body[0] if indented else tree.body[0]
@@ -165,7 +164,7 @@ def _syntax_tree(context: Context, text: str) -> ast.Module:
     """The tree of the text; what Python's parser refuses is InvalidSyntax or TextLimit."""
     start = _core.Span(context.filename, 1, 1, 1, 1)
     try:
-        return ast.parse(text)
+        return ast.parse(text, context.filename)
     except SyntaxError as problem:
         reason = str(problem.msg)
         line, column = problem.lineno or 1, max(problem.offset or 1, 1)

@@ -11,7 +11,7 @@ import difflib
 import math
 import numbers
 import operator
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from helve import _core, language
 from helve.errors import error
@@ -99,10 +99,22 @@ class Expressions:
     def _name(self, node: ast.Name) -> Any:
         context = self.context
         value = context.scope.lookup(node.id, context.span(node))
-        if isinstance(value, _core.Var) and context.scope.find(node.id) is None and value not in context.dims:
-            note = _core.Note(f"'{node.id}' is a dynamic extent that stands in no tensor parameter's shape")
-            raise error("UnknownName", context.span(node), name=node.id, notes=[note],
-                        fixes=[f"use '{node.id}' in the shape of a parameter"])  # fmt: skip
+        return value if context.scope.find(node.id) is not None else self._from_outside(node, value)
+
+    def _from_outside(self, node: ast.expr, value: Any) -> Any:
+        """A value of Python's; the variables of an expression must be dynamic extents of this function."""
+        context = self.context
+        if isinstance(value, (tuple, list)):
+            for item in value:
+                self._from_outside(node, item)
+        for variable in variables_of(value) if isinstance(value, _core.Expr) else ():
+            if variable in context.dims or variable in context.variables:
+                continue
+            note = _core.Note(f"'{variable.name}' is a dynamic extent that stands in no tensor parameter's shape")
+            raise error("UnknownName", context.span(node), name=variable.name, notes=[note],
+                        fixes=[f"use '{variable.name}' in the shape of a parameter"])  # fmt: skip
+        if isinstance(value, _core.Buffer) and value not in context.params:
+            raise context.unsupported(node, "a buffer of another function", "pass it as a parameter")
         return value
 
     def _tuple(self, node: ast.Tuple) -> tuple:
@@ -203,8 +215,12 @@ class Expressions:
             if both_numbers and b == 0 and isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod)):
                 raise error("ZeroDivisor", self.context.span(node))
             return self.on_host(node, lambda: fold(a, b), both_numbers)
-        operands = [self.operand(left[0], a, name), self.operand(right[0], b, name)]
-        return _core.apply_operands(name, operands, self.context.span(node))
+        return _core.apply_operands(name, self._pair(name, left, right), self.context.span(node))
+
+    def _pair(self, name: str, left: tuple[ast.expr, Any], right: tuple[ast.expr, Any]) -> list[Any]:
+        """The operands of a binary operator; a number takes the type of the other one."""
+        types = [value.dtype if isinstance(value, _core.Expr) else "index" for _, value in (right, left)]
+        return [self.operand(*item, name, dtype) for item, dtype in zip((left, right), types)]
 
     def _limit_growth(self, node: ast.AST, op: ast.operator, a: Any, b: Any) -> None:
         if not isinstance(op, (ast.Pow, ast.LShift, ast.Mult)) or not isinstance(a, int) or not isinstance(b, int):
@@ -224,15 +240,14 @@ class Expressions:
 
     def _compare_two(self, node: ast.Compare, op: ast.cmpop, left: tuple, right: tuple) -> Any:
         name, fold = _COMPARE[type(op)]
-        (left_node, a), (right_node, b) = left, right
+        a, b = left[1], right[1]
         if name is None and not isinstance(op, (ast.In, ast.NotIn)):
             return fold(a, b)
         if is_plain(a) and is_plain(b):
             return self.on_host(node, lambda: fold(a, b), True)
         if name is None:
             raise self.context.unsupported(node, "'in' with a run-time value", "compare with each element")
-        operands = [self.operand(left_node, a, name), self.operand(right_node, b, name)]
-        return _core.apply_operands(name, operands, self.context.span(node))
+        return _core.apply_operands(name, self._pair(name, left, right), self.context.span(node))
 
     def _both(self, node: ast.AST, a: Any, b: Any) -> Any:
         if is_plain(a):
@@ -347,13 +362,14 @@ class Expressions:
         if self.context.text_mode and not harmless and not self._is_literal_access(node):
             raise self.context.unsupported(node, "Python beyond arithmetic", "the text knows T, literals and its own names only")
         try:
-            return action()
+            value = action()
         except Exception as problem:
             if isinstance(problem, (ZeroDivisionError,)):
                 raise error("ZeroDivisor", self.context.span(node)) from None
             reason = f"{type(problem).__name__}: {problem}".partition("\n")[0].rstrip(": ")
             expression = quote(node)[1:-1]
             raise error("HostCallFailed", self.context.span(node), expression=expression, reason=reason) from problem
+        return value if harmless else self._from_outside(node, value)
 
     @staticmethod
     def _is_literal_access(node: ast.AST) -> bool:
@@ -362,8 +378,11 @@ class Expressions:
 
     # -- what a place wants -------------------------------------------------------------------------------------------
 
-    def operand(self, node: ast.expr, value: Any, operation: str) -> Any:
-        """A value as an operand of `operation` (the name of an operator, or empty): an expression or a plain number."""
+    def operand(self, node: ast.expr, value: Any, operation: str, dtype: str = "index") -> Any:
+        """A value as an operand of `operation` (the name of an operator, or empty): an expression or a plain number.
+
+        `dtype` is the type that an integer will take, as far as it is known.
+        """
         if isinstance(value, _core.Expr):
             return value
         if isinstance(value, _core.Buffer):
@@ -375,7 +394,7 @@ class Expressions:
             what = f"an operand of '{_text_of(operation)}'" if operation else "the value"
             raise error("WrongType", self.context.span(node), what=what, given=_kind_of(value), expected="a number",
                         fixes=["scalars are numbers and elements of buffers"])  # fmt: skip
-        return self.in_range(node, plain_number)
+        return self.in_range(node, plain_number, dtype)
 
     def in_range(self, node: ast.expr, value: Any, dtype: str = "index") -> Any:
         """An integer that 64 bits hold; WrongType otherwise."""
@@ -445,11 +464,9 @@ class Expressions:
 
     def convert(self, node: ast.expr, value: Any, dtype: str, span: _core.Span) -> _core.Expr:
         """An explicit conversion, `T.cast(x, dtype)` or `T.float32(x)`."""
-        operand = self.operand(node, value, "cast")
+        operand = self.operand(node, value, "cast", dtype)
         if isinstance(operand, _core.Expr):
             return _core.cast(operand, dtype, span)
-        if isinstance(operand, int) and not isinstance(operand, bool) and dtype == "uint64":
-            operand = self.in_range(node, number(value), dtype)
         if isinstance(operand, bool) and dtype != "bool":
             operand = int(operand)
         if isinstance(operand, float) and not dtype.startswith(("float", "bfloat")) and math.isfinite(operand):
@@ -459,12 +476,10 @@ class Expressions:
 
     def stored(self, node: ast.expr, value: Any, dtype: str) -> _core.Expr:
         """A value as it is stored to an element of `dtype`: what a store converts silently, and nothing else."""
-        operand = self.operand(node, value, "")
+        operand = self.operand(node, value, "", dtype)
         span = self.context.span(node)
         if isinstance(operand, _core.Expr):
             return _core.convert_for_store(operand, dtype, span)
-        if dtype == "uint64":
-            operand = self.in_range(node, number(value), dtype)
         return _core.constant_of(operand, dtype, span)
 
     def dtype(self, node: ast.expr, value: Any) -> DType:
@@ -491,6 +506,17 @@ class Expressions:
         if kind not in (int, bool) and isinstance(value, kind):
             return value
         raise self.context.bad_argument(node, arguments.construct.text, name, f"it is not {expected}", remedy)
+
+
+def variables_of(expr: _core.Expr) -> Iterator[_core.Var]:
+    """The variables of an expression from left to right."""
+    if isinstance(expr, _core.Var):
+        yield expr
+    for name in expr.fields:
+        value = getattr(expr, name)
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, _core.Expr):
+                yield from variables_of(part)
 
 
 def subscripts(node: ast.Subscript) -> list[ast.expr]:

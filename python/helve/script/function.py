@@ -1,18 +1,19 @@
 """From a function's syntax tree to the function of the core.
 
-Parameters and their types come first, since the body is read in their light.
+Parameters and their types come first, then the body; the verifier has the last word.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Any, Iterator
+from typing import Any
 
 from helve import _core
 from helve.errors import Error, error
 from helve.language.constructs import DType, TensorType
 from helve.mesh import Mesh
 from helve.script.context import Context, check_depth
+from helve.script.expressions import variables_of
 from helve.script.statements import Statements
 
 
@@ -33,6 +34,7 @@ def parse_function(context: Context, node: ast.FunctionDef, mesh: Any, mesh_node
     head = context.span_between(node.lineno, node.col_offset, node.lineno, node.col_offset + len(f"def {node.name}".encode()))
     function = _core.make_function(node.name, context.dims, context.params, context.mesh, context.mesh_tensors,
                                    _core.seq(context.stmts[0], head), head)  # fmt: skip
+    _core.verify(function)
     return function
 
 
@@ -66,7 +68,7 @@ def _declare(statements: Statements, parameter: ast.arg) -> None:
         context.params.append(buffer)
         context.scope.bind(name, buffer, span, "parameter")
     elif isinstance(declared, DType):
-        variable = _core.make_var(name, str(declared))
+        variable = context.make_var(name, str(declared))
         context.params.append(variable)
         context.scope.bind(name, variable, span, "parameter")
     else:
@@ -115,17 +117,6 @@ def _add_dims(context: Context, declared: TensorType) -> None:
 
 def _items(value: Any) -> list:
     return list(value) if isinstance(value, (tuple, list)) else [] if value is None else [value]
-
-
-def variables_of(expr: _core.Expr) -> Iterator[_core.Var]:
-    """The variables of an expression from left to right."""
-    if isinstance(expr, _core.Var):
-        yield expr
-    for name in expr.fields:
-        value = getattr(expr, name)
-        for part in value if isinstance(value, list) else [value]:
-            if isinstance(part, _core.Expr):
-                yield from variables_of(part)
 
 
 def _tensor(statements: Statements, name: str, node: ast.expr, declared: TensorType, span: _core.Span) -> _core.Buffer:

@@ -73,14 +73,14 @@ def parse_header(expressions: Expressions, node: ast.For) -> Header:
 def targets(context: Context, node: ast.expr | None, count: int, hints: list[str]) -> list[Binding]:
     """New index variables for the names of a loop or a kernel; without names they take hints."""
     if node is None:
-        return [(None, variable, variable) for variable in map(_core.make_var, hints[:count])]
+        return [(None, variable, variable) for variable in map(context.make_var, hints[:count])]
     names = list(node.elts) if isinstance(node, (ast.Tuple, ast.List)) else [node]
     for name in names:
         if not isinstance(name, ast.Name):
             raise context.unsupported(name, "this loop variable", "loop variables are names")
     if len(names) != count:
         raise error("TargetCount", context.span(node), given=count, names=len(names))
-    return [(name, variable, variable) for name, variable in ((n, _core.make_var(n.id)) for n in names)]
+    return [(name, variable, variable) for name, variable in ((n, context.make_var(n.id)) for n in names)]
 
 
 def _tile_loop(expressions: Expressions, header: Header, arguments: Arguments, node: ast.For) -> None:

@@ -101,6 +101,9 @@ class Scope:
         if name in self._left:
             note = _core.Note(f"'{name}' was bound inside a block that ended at line {self._left[name]}")
             raise error("UnknownName", span, name=name, notes=[note], fixes=[f"bind '{name}' in the block that uses it"])
+        if name in self.surroundings.local_names:
+            note = _core.Note(f"'{name}' is assigned in the kernel, so it means a name of the kernel everywhere in it")
+            raise error("UnknownName", span, name=name, notes=[note], fixes=["choose another name for one of the two"])
         near = difflib.get_close_matches(name, self.known_names(), n=1, cutoff=0.75)
         raise error("UnknownName", span, name=name, fixes=[f"did you mean '{near[0]}'?"] if near else [])
 

@@ -13,7 +13,7 @@ from helve.errors import error
 from helve.language.constructs import Construct, TileOperation
 from helve.script import loops, operations
 from helve.script.arguments import match
-from helve.script.context import Context
+from helve.script.context import Context, quote
 from helve.script.expressions import Expressions, is_plain
 
 _UNSUPPORTED: dict[str, tuple[str, str]] = {
@@ -30,8 +30,8 @@ _UNSUPPORTED: dict[str, tuple[str, str]] = {
     "Import": ("'import'", "import outside the kernel"),
     "ImportFrom": ("'import'", "import outside the kernel"),
     "ClassDef": ("a class", "define it outside the kernel"),
-    "FunctionDef": ("a function inside a kernel", "define it outside the kernel"),
-    "AsyncFunctionDef": ("a function inside a kernel", "define it outside the kernel"),
+    "FunctionDef": ("a nested function", "define it outside the kernel"),
+    "AsyncFunctionDef": ("a nested function", "define it outside the kernel"),
     "AsyncFor": ("'async for'", "a kernel has no coroutines"),
     "AsyncWith": ("'async with'", "a kernel has no coroutines"),
     "Match": ("'match'", "use 'if' and 'elif'"),
@@ -77,8 +77,10 @@ class Statements:
         elif function in (language.comm.row_allgather, language.comm.col_allgather):
             self.context.emit(operations.gather_sugar(self.expressions, function, call))
         else:
-            if function is not None or not isinstance(call, ast.Call):
-                self.expressions.evaluate(call)
+            if isinstance(call, ast.Call) and function is None:
+                raise self.context.unsupported(node, f"a call of {quote(call.func)} for its effect",
+                                               "a kernel runs no Python; call it before or after the kernel")  # fmt: skip
+            self.expressions.evaluate(call)
             raise self.context.unsupported(node, "an expression without effect",
                                            "store or bind its value, or remove it")  # fmt: skip
 
@@ -126,7 +128,7 @@ class Statements:
         span = self.context.span(target)
         if isinstance(value, _core.Expr):
             self.context.scope.check_bindable(target.id, span)
-            variable = _core.make_var(target.id, value.dtype)
+            variable = self.context.make_var(target.id, value.dtype)
             self.context.emit(_core.bind(variable, value, self.context.span(node)))
             value = variable
         self.context.scope.bind(target.id, value, span)
@@ -207,7 +209,12 @@ class Statements:
 
     def _no_else(self, node: ast.For | ast.While) -> None:
         if node.orelse:
-            raise self.context.unsupported(node.orelse[0], "'else' of a loop", "write the statements after the loop")
+            first, last = node.body[-1].end_lineno, node.orelse[0].lineno
+            lines = self.context.lines[first - 1 : last]
+            line = next((n for n, text in enumerate(lines, first) if text.lstrip().startswith("else")), last)
+            column = len(self.context.lines[line - 1]) - len(self.context.lines[line - 1].lstrip())
+            span = self.context.span_between(line, column, line, column + len("else"))
+            raise error("UnsupportedPython", span, construct="'else' of a loop", remedy="write the statements after it")
 
     def _for(self, node: ast.For) -> None:
         self._no_else(node)

@@ -84,7 +84,8 @@ Expr make_apply(Op op, DType dtype, std::vector<Expr> args, Span span) {
 
 void require(bool condition, const OpRow& row, const Expr& operand, const char* expected, Span span) {
   if (!condition) {
-    wrong_type(fmt::format("an operand of '{}'", row.text), to_string(operand->dtype), expected,
+    const std::string_view name = row.text.substr(0, row.text.find(' '));
+    wrong_type(fmt::format("an operand of '{}'", name), to_string(operand->dtype), expected,
                operand->span.known() ? operand->span : span);
   }
 }

@@ -1,0 +1,159 @@
+"""Errors as Python objects: their attributes, their text, where the caret stands."""
+
+import copy
+import pickle
+import re
+
+import helve
+import pytest
+from helve import T, _core, errors, source
+from helve.errors import error
+
+
+def raised(text, filename="errors.py"):
+    with pytest.raises(helve.Error) as caught:
+        helve.parse(text, filename=filename)
+    return caught.value
+
+
+BAD = '@T.prim_func\ndef main(A: T.Tensor((4,), "float32")):\n    A[0, 0] = 1.0\n'
+
+
+def test_attributes():
+    e = raised(BAD)
+    assert (e.code, e.name, e.filename) == ("HV0201", "IndexCount", "errors.py")
+    assert (e.lineno, e.column, e.end_lineno, e.end_column) == (3, 5, 3, 12)
+    assert e.message == "'A' has 1 dimensions, 2 indices were given"
+    assert e.notes == [] and e.help == "give one index or slice for each dimension"
+    assert type(e).__module__ == "helve" and not isinstance(e, ValueError)
+
+
+def test_pickling_and_copying_keep_all_but_the_diagnostic():
+    e = raised(BAD)
+    for other in (pickle.loads(pickle.dumps(e)), copy.copy(e)):
+        assert (str(other), other.code, other.lineno, other.notes) == (str(e), e.code, e.lineno, e.notes)
+        assert type(other) is helve.Error
+
+
+LAYOUT_CLASSES = [
+    (500, helve.LayoutError),
+    (510, helve.ShapeError),
+    (520, helve.DivisibilityError),
+    (530, helve.InjectivityError),
+    (540, helve.BoundsError),
+    (550, helve.UnsupportedError),
+]
+
+
+@pytest.mark.parametrize("row", _core.diagnostic_rows(), ids=lambda row: row[0])
+def test_every_diagnostic_renders_as_its_class(row):
+    """Codes from 500 to 599 are layout errors, by tens; the templates name every argument that they need."""
+    name, number, severity, message, help_text = row
+    places = dict.fromkeys(re.findall(r"{(\w+)}", message + help_text), "1")
+    e = errors.from_diagnostic(_core.Diagnostic(name, _core.Span(), list(places.items())))
+    expected = next((kind for first, kind in LAYOUT_CLASSES if first <= number < first + 10), helve.Error)
+    assert type(e) is expected and isinstance(e, ValueError) == (500 <= number < 600)
+    assert str(e).startswith(f"{severity}[HV{number:04}]: ") and e.code == f"HV{number:04}"
+
+
+def lines_of(name="IndexCount", span=None, text=None, **parts):
+    if text is not None:
+        source.replace("shown.py", text)
+    return str(error(name, span, **{"buffer": "A", "rank": 1, "given": 2, **parts})).split("\n")
+
+
+def test_without_a_place():
+    assert lines_of() == [
+        "error[HV0201]: 'A' has 1 dimensions, 2 indices were given",
+        "help: give one index or slice for each dimension",
+    ]
+
+
+def test_a_place_whose_text_is_lost():
+    span = _core.Span("no/such/file.py", 12, 3, 12, 9)
+    assert lines_of(span=span)[1:2] == ["  --> no/such/file.py:12:3"]
+
+
+def test_the_gutter_is_as_wide_as_the_number():
+    span = _core.Span("shown.py", 1000, 2, 1000, 4)
+    assert lines_of(span=span, text=[""] * 999 + ["abcdef"])[1:5] == [
+        "    --> shown.py:1000:2",
+        "     |",
+        "1000 | abcdef",
+        "     |  ^^",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text, start, end, carets",
+    [
+        ("\tA[0]", 2, 6, "\t^^^^"),
+        ("a\tb = c", 3, 4, " \t^"),
+        ("'你好' + x", 8, 9, "         ^"),
+        ("'你好' + x", 1, 5, "^^^^^^"),
+        ("e\u0301 + x", 6, 7, "    ^"),
+        ("abc", 4, 4, "   ^"),
+        ("abc", 2, 2, " ^"),
+    ],
+)
+def test_carets_stand_below_their_text(text, start, end, carets):
+    shown = lines_of(span=_core.Span("shown.py", 1, start, 1, end), text=[text])
+    assert shown[3:5] == [f"1 | {text}", f"  | {carets}"]
+
+
+def test_a_place_of_several_lines_is_underlined_to_the_end_of_the_first():
+    shown = lines_of(span=_core.Span("shown.py", 1, 5, 2, 3), text=["x = f(1,", "      2)"])
+    assert shown[3:5] == ["1 | x = f(1,", "  |     ^^^^"]
+
+
+def test_notes_have_places_and_fixes_lines():
+    note = _core.Note("declared here", _core.Span("shown.py", 1, 1, 1, 2))
+    shown = lines_of(span=_core.Span("shown.py", 2, 1, 2, 2), text=["a", "b"], notes=[note], fixes=["one", "two"])
+    assert shown == [
+        "error[HV0201]: 'A' has 1 dimensions, 2 indices were given",
+        " --> shown.py:2:1",
+        "  |",
+        "2 | b",
+        "  | ^",
+        "note: declared here",
+        " --> shown.py:1:1",
+        "  |",
+        "1 | a",
+        "  | ^",
+        "help: one",
+        "      two",
+    ]
+
+
+def test_a_missing_argument_of_a_template_is_a_fault_of_helve():
+    with pytest.raises(helve.InternalError, match="lacks its argument 'rank'"):
+        error("IndexCount", None, buffer="A", given=2)
+    with pytest.raises(helve.InternalError, match="no diagnostic is named 'Nothing'"):
+        error("Nothing")
+
+
+def test_warnings_are_the_same_data():
+    diagnostic = _core.Diagnostic("IndexCount", _core.Span(), [("buffer", "A"), ("rank", 1), ("given", 2)])
+    warning = helve.Warning(diagnostic)
+    assert isinstance(warning, UserWarning) and warning.code == "HV0201" and str(warning) == errors.render(diagnostic)
+
+
+def test_constructs_refuse_to_be_called():
+    with pytest.raises(helve.Error) as caught:
+        T.copy(1, 2)
+    assert caught.value.name == "OutsideKernel" and "T.copy(1, 2)" in str(caught.value)
+    assert T.ceildiv(7, 2) == 4 and str(T.ceildiv(T.dyn("M"), 2)) == "(M + 2 - 1) // 2"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [((),), ((0, 2),), ((2, 3, 4),), ((2, 2), ("x", "x")), ((2, 2), ("x", "all")), ((2, 2), ("x", "y"), "tpu")],
+)
+def test_a_wrong_mesh_is_refused(arguments):
+    with pytest.raises(ValueError):
+        helve.Mesh(*arguments)
+
+
+def test_a_mesh_is_a_value():
+    assert helve.Mesh((2, 3)) == helve.Mesh([2, 3], ["x", "y"]) and helve.Mesh((4,)).names == ("x",)
+    assert helve.Mesh((2, 3)).size == 6 and hash(helve.Mesh((2, 3))) == hash(T.Mesh((2, 3)))
