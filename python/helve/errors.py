@@ -84,7 +84,7 @@ class InternalError(Exception):
 
 
 for _class in (Error, LayoutError, ShapeError, DivisibilityError, InjectivityError, BoundsError, UnsupportedError,
-               Warning, InternalError):  # fmt: skip
+               Warning, InternalError):
     _class.__module__ = "helve"  # the public name, as tracebacks show it
 
 # The numbers of the table of diagnostics, by tens.

@@ -1,6 +1,7 @@
 """What `T` is: the names that kernels are written with.
 
-Tile operations, operators and element types come from the tables of the core; what has syntax of its own is listed here.
+Tile operations, operators and element types come from the tables of the core; what has syntax of its own is listed
+here.
 `NAMES` holds them all, so that parser, documentation and tests see one list.
 """
 
@@ -30,7 +31,7 @@ def _o(name: str, default) -> Parameter:
 
 
 def _tensor(shape, dtype="float32", strides=None) -> TensorType:
-    """The type of a tensor parameter: extents (ints, T.dyn and arithmetic on them), element type, strides in elements."""
+    """The type of a tensor parameter: extents (ints, T.dyn, arithmetic on them), element type, strides in elements."""
     return TensorType(shape, dtype, strides)
 
 

@@ -1,17 +1,18 @@
 """The kinds of names below `T`.
 
-Each name is an object that knows its parameters; the parser recognises it by identity, so an alias works, and calling it
-outside a kernel is refused with the caller's line.
+Each name is an object that knows its parameters; the parser recognises it by identity, so an alias works, and calling
+it outside a kernel is refused with the caller's line.
 """
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, Callable
 
 from helve import _core, source
-from helve.errors import error
+from helve.errors import Error, error
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,8 @@ class TensorType:
 class FrontEnd:
     """The decorator `T.prim_func`: turns a Python function into a kernel function.
 
-    Used plain or with `mesh=`, the mesh of a function that annotates no tensor. The parser stands above this package and
-    gives its entry through `define`.
+    Used plain or with `mesh=`, the mesh of a function that annotates no tensor. The parser stands above this package
+    and gives its entry through `define`.
     """
 
     name = "prim_func"
@@ -152,9 +153,15 @@ class FrontEnd:
 
     def __call__(self, function: Callable | None = None, *, mesh: Any = None):
         frame = sys._getframe(1)
-        if function is not None:
+        if function is None:
+            return lambda function: self._parse(function, mesh, frame)
+        return self._parse(function, mesh, frame)
+
+    def _parse(self, function: Callable, mesh: Any, frame: FrameType):
+        try:
             return self.define(function, mesh, frame)
-        return lambda function: self.define(function, mesh, frame)
+        except Error as problem:
+            raise problem.with_traceback(None) from problem.__cause__  # the parser's own frames tell a user nothing
 
     def __repr__(self) -> str:
         return self.text

@@ -30,7 +30,7 @@ class Arguments:
 
 
 def match(context: Context, construct, call: ast.Call) -> Arguments:
-    """Matches a call; raises TooManyArguments, UnknownKeyword, MissingArgument or BadArgument at the argument at fault."""
+    """Matches a call; raises TooManyArguments, UnknownKeyword, MissingArgument or BadArgument where the fault is."""
     arguments = Arguments(construct, call)
     parameters = construct.parameters
     for node in call.args:
@@ -41,7 +41,7 @@ def match(context: Context, construct, call: ast.Call) -> Arguments:
     else:
         if len(call.args) > len(parameters):
             raise error("TooManyArguments", context.span(call.args[len(parameters)]), function=construct.text,
-                        limit=len(parameters), given=len(call.args), parameters=construct.parameter_text)  # fmt: skip
+                        limit=len(parameters), given=len(call.args), parameters=construct.parameter_text)
         arguments.nodes = {p.name: node for p, node in zip(parameters, call.args)}
     known = {p.name for p in parameters}
     for keyword in call.keywords:
@@ -49,13 +49,13 @@ def match(context: Context, construct, call: ast.Call) -> Arguments:
             raise context.unsupported(keyword.value, "'**' before an argument", "write the arguments one by one")
         if keyword.arg not in known:
             raise error("UnknownKeyword", context.span(keyword), function=construct.text, keyword=keyword.arg,
-                        parameters=construct.parameter_text)  # fmt: skip
+                        parameters=construct.parameter_text)
         if keyword.arg in arguments.nodes:
             raise context.bad_argument(keyword.value, construct.text, keyword.arg, "it is given by position as well",
-                                       f"give '{keyword.arg}' once")  # fmt: skip
+                                       f"give '{keyword.arg}' once")
         arguments.nodes[keyword.arg] = keyword.value
     for parameter in parameters:
         if parameter.required and parameter.name not in arguments.nodes:
             raise error("MissingArgument", context.span(call), function=construct.text, parameter=parameter.name,
-                        parameters=construct.parameter_text)  # fmt: skip
+                        parameters=construct.parameter_text)
     return arguments

@@ -88,7 +88,7 @@ class Context:
     def bad_argument(self, node: ast.AST, function: str, parameter: str, reason: str, remedy: str) -> Error:
         """The error for an argument that a construct cannot take."""
         return error("BadArgument", self.span(node), function=function, value=quote(node), parameter=parameter,
-                     reason=reason, remedy=remedy)  # fmt: skip
+                     reason=reason, remedy=remedy)
 
     def mesh_tensor_of(self, buffer: _core.Buffer) -> _core.MeshTensor | None:
         """The annotation of a tensor."""

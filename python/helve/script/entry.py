@@ -1,7 +1,7 @@
 """The two doors of the parser: the decorator `T.prim_func` and `helve.parse`.
 
-A decorated function is parsed at its definition, in the light of the names around it; a text is parsed alone, and nothing
-of it is executed.
+A decorated function is parsed at its definition, in the light of the names around it; a text is parsed alone, and
+nothing of it is executed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from helve import _core, language, source
-from helve.errors import error
+from helve.errors import Error, error
 from helve.language.constructs import FrontEnd
 from helve.script.arguments import match
 from helve.script.capture import capture
@@ -50,8 +50,8 @@ def define(function: Any, mesh: Any, frame: FrameType) -> PrimFunc:
         helve.Error: the source is not to be had (HV0001), or the first fault of the program.
     """
     if not isinstance(function, FunctionType):
-        raise error("BadArgument", source.span_of_frame(frame), function="T.prim_func", value=repr(function), parameter="function",
-                    reason="it is not a function", remedy="write '@T.prim_func' above a 'def'")  # fmt: skip
+        raise error("BadArgument", source.span_of_frame(frame), function="T.prim_func", value=repr(function),
+                    parameter="function", reason="it is not a function", remedy="write '@T.prim_func' above a 'def'")
     found = capture(function)
     if found is None:
         raise _no_source(function)
@@ -74,7 +74,7 @@ def define(function: Any, mesh: Any, frame: FrameType) -> PrimFunc:
 def _no_source(function: FunctionType) -> Exception:
     line = function.__code__.co_firstlineno
     return error("SourceUnavailable", _core.Span(function.__code__.co_filename, line, 1, line, 1),
-                 function=function.__name__)  # fmt: skip
+                 function=function.__name__)
 
 
 def _around(function: FunctionType, frame: FrameType) -> Surroundings:
@@ -103,8 +103,8 @@ _counter = itertools.count(1)
 def parse(text: str, filename: str | None = None) -> PrimFunc:
     """Parses the text of one kernel function. Nothing of it is executed.
 
-    The text holds lines `M = T.dyn("M")` and one function under `@T.prim_func`; it knows `T`, literals, arithmetic on them
-    and its own names.
+    The text holds lines `M = T.dyn("M")` and one function under `@T.prim_func`; it knows `T`, literals, arithmetic on
+    them and its own names.
 
     Args:
         text: at most 1,000,000 bytes, nested at most 200 levels deep.
@@ -120,7 +120,10 @@ def parse(text: str, filename: str | None = None) -> PrimFunc:
     if len(text) > SIZE_LIMIT or len(text.encode(errors="surrogatepass")) > SIZE_LIMIT:
         raise error("TextLimit", start, limit=SIZE_LIMIT, unit="bytes")
     source.replace(filename, lines)
-    return PrimFunc(guarded(context, lambda: _parse_module(context, text)))
+    try:
+        return PrimFunc(guarded(context, lambda: _parse_module(context, text)))
+    except Error as problem:
+        raise problem.with_traceback(None) from None
 
 
 def _parse_module(context: Context, text: str) -> _core.Function:
@@ -134,13 +137,13 @@ def _parse_module(context: Context, text: str) -> _core.Function:
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
         if not isinstance(target, ast.Name) or expressions.callee(node.value) is not language.dyn:
             raise context.unsupported(node, "this statement before the function",
-                                      'write only lines such as M = T.dyn("M") there')  # fmt: skip
+                                      'write only lines such as M = T.dyn("M") there')
         names[target.id] = expressions.evaluate(node.value)
     function = tree.body[-1] if tree.body else None
     if not isinstance(function, ast.FunctionDef) or len(function.decorator_list) != 1:
         place = context.span(function) if function is not None else _core.Span(context.filename, 1, 1, 1, 1)
         raise error("UnsupportedPython", place, construct="a text that does not end with one decorated function",
-                    remedy="end it with a function under '@T.prim_func'")  # fmt: skip
+                    remedy="end it with a function under '@T.prim_func'")
     mesh, mesh_node = _decoration(context, expressions, function.decorator_list[0])
     return parse_function(context, function, mesh, mesh_node)
 

@@ -1,7 +1,7 @@
 """Expressions: Python syntax to values.
 
-A value is a scalar expression or a buffer of the core, or a Python object known while parsing. Python objects are folded
-by Python; as soon as an operand is an expression the core builds a typed tree.
+A value is a scalar expression or a buffer of the core, or a Python object known while parsing. Python objects are
+folded by Python; as soon as an operand is an expression the core builds a typed tree.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Expressions:
                 continue
             note = _core.Note(f"'{variable.name}' is a dynamic extent that stands in no tensor parameter's shape")
             raise error("UnknownName", context.span(node), name=variable.name, notes=[note],
-                        fixes=[f"use '{variable.name}' in the shape of a parameter"])  # fmt: skip
+                        fixes=[f"use '{variable.name}' in the shape of a parameter"])
         if isinstance(value, _core.Buffer) and value not in context.params:
             raise context.unsupported(node, "a buffer of another function", "pass it as a parameter")
         return value
@@ -159,7 +159,7 @@ class Expressions:
         prefix = "" if base is language else f"{base.name}."
         near = _nearest(node.attr, members)
         raise error("UnknownOperation", self.context.span(node), name=prefix + node.attr,
-                    fixes=[f"did you mean 'T.{prefix}{near}'?"] if near else [])  # fmt: skip
+                    fixes=[f"did you mean 'T.{prefix}{near}'?"] if near else [])
 
     def _buffer_attribute(self, buffer: _core.Buffer, node: ast.Attribute) -> Any:
         if node.attr == "shape":
@@ -168,7 +168,8 @@ class Expressions:
             return DType(buffer.dtype)
         if node.attr == "ndim":
             return buffer.rank
-        raise self.context.unsupported(node, f"attribute '{node.attr}' of a buffer", "a buffer has shape, dtype and ndim")
+        raise self.context.unsupported(node, f"attribute '{node.attr}' of a buffer",
+                                       "a buffer has shape, dtype and ndim")
 
     def _subscript(self, node: ast.Subscript) -> Any:
         base = self.evaluate(node.value)
@@ -182,7 +183,7 @@ class Expressions:
         index = self._host_slice(node.slice) if isinstance(node.slice, ast.Slice) else self.evaluate(node.slice)
         if isinstance(index, _core.Expr):
             raise self.context.unsupported(node.slice, "indexing a Python object with a run-time value",
-                                           "index it with a constant, or keep the values in a buffer")  # fmt: skip
+                                           "index it with a constant, or keep the values in a buffer")
         return self.on_host(node, lambda: base[index])
 
     def _host_slice(self, node: ast.Slice) -> slice:
@@ -269,7 +270,7 @@ class Expressions:
             else:
                 value = self.operand(item, value, "or" if decisive else "and")
                 result = value if result is None or is_plain(result) else _core.apply_operands(
-                    "Or" if decisive else "And", [result, value], self.context.span(node))  # fmt: skip
+                    "Or" if decisive else "And", [result, value], self.context.span(node))
         return result
 
     def _ifexp(self, node: ast.IfExp) -> Any:
@@ -330,10 +331,12 @@ class Expressions:
         args = [self.evaluate(argument) for argument in node.args]
         keywords = {keyword.arg: self.evaluate(keyword.value) for keyword in node.keywords}
         if not callable(function):
-            raise context.unsupported(node, f"a call of {quote(node.func)}, which is no function", "see docs/language.md")
+            raise context.unsupported(node, f"a call of {quote(node.func)}, which is no function",
+                                      "see docs/language.md")
         values = [*args, *keywords.values()]
         if context.text_mode and (function is range or not all(_is_small(value) for value in values)):
-            raise context.unsupported(node, f"a call of {quote(node.func)}", "the text calls T and min, max, abs, len only")
+            raise context.unsupported(node, f"a call of {quote(node.func)}",
+                                      "the text calls T and min, max, abs, len only")
         if all(is_plain(value) for value in values):
             if None in keywords:
                 raise context.unsupported(node, "'**' before an argument", "write the arguments one by one")
@@ -343,7 +346,7 @@ class Expressions:
         if any(function is known for known in _CONVERSIONS):
             raise context.unsupported(node, f"'{function.__name__}' of a run-time value", "use T.cast(x, dtype)")
         raise context.unsupported(node, f"a call of {quote(node.func)} with run-time values",
-                                  "call it with constants, or write the operation with T")  # fmt: skip
+                                  "call it with constants, or write the operation with T")
 
     def _builtin_operator(self, name: str, node: ast.Call, values: list[Any]) -> Any:
         operands = [self.operand(item, value, name.lower()) for item, value in zip(node.args, values)]
@@ -360,7 +363,8 @@ class Expressions:
     def on_host(self, node: ast.AST, action: Callable[[], Any], harmless: bool = False) -> Any:
         """The result of running Python; what it raises becomes HostCallFailed. Text runs only what is harmless."""
         if self.context.text_mode and not harmless and not self._is_literal_access(node):
-            raise self.context.unsupported(node, "Python beyond arithmetic", "the text knows T, literals and its own names only")
+            raise self.context.unsupported(node, "Python beyond arithmetic",
+                                           "the text knows T, literals and its own names only")
         try:
             value = action()
         except Exception as problem:
@@ -388,12 +392,12 @@ class Expressions:
         if isinstance(value, _core.Buffer):
             indices = ", ".join("ijklmn"[: value.rank]) if value.rank <= 6 else "..."
             raise self.context.unsupported(node, f"the whole buffer '{value.name}' as a value",
-                                           f"index it, '{value.name}[{indices}]', inside a loop")  # fmt: skip
+                                           f"index it, '{value.name}[{indices}]', inside a loop")
         plain_number = number(value)
         if plain_number is None:
             what = f"an operand of '{_text_of(operation)}'" if operation else "the value"
             raise error("WrongType", self.context.span(node), what=what, given=_kind_of(value), expected="a number",
-                        fixes=["scalars are numbers and elements of buffers"])  # fmt: skip
+                        fixes=["scalars are numbers and elements of buffers"])
         return self.in_range(node, plain_number, dtype)
 
     def in_range(self, node: ast.expr, value: Any, dtype: str = "index") -> Any:
@@ -402,7 +406,7 @@ class Expressions:
             if dtype == "uint64" and 0 <= value < 2**64:
                 return value - 2**64
             raise error("WrongType", self.context.span(node), what=quote(node)[1:-1], given="out of range",
-                        expected=dtype, fixes=["integers have 64 bits at most"])  # fmt: skip
+                        expected=dtype, fixes=["integers have 64 bits at most"])
         return value
 
     def expression(self, node: ast.expr) -> _core.Expr:
@@ -425,7 +429,7 @@ class Expressions:
         if isinstance(value, _core.Expr) and value.dtype == "index":
             return value
         raise error("WrongType", self.context.span(node), what=what, given=_kind_of(value), expected="an index",
-                    fixes=["extents and bounds are integers; T.index(x) makes an index of a loaded integer"])  # fmt: skip
+                    fixes=["extents and bounds are integers; T.index(x) makes an index of a loaded integer"])
 
     def index_list(self, node: ast.expr, what: str) -> list[_core.Expr]:
         """A list or tuple of index expressions; a single one stands for a list of one."""
@@ -444,7 +448,7 @@ class Expressions:
         for item in items:
             if isinstance(item, ast.Slice):
                 raise self.context.unsupported(node, "a slice outside a tile operation",
-                                               "index one element, or use T.copy or T.fill")  # fmt: skip
+                                               "index one element, or use T.copy or T.fill")
         return [self.subscript_index(buffer, item) for item in items]
 
     def subscript_index(self, buffer: _core.Buffer, node: ast.expr) -> _core.Expr:

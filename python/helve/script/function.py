@@ -9,7 +9,7 @@ import ast
 from typing import Any
 
 from helve import _core
-from helve.errors import Error, error
+from helve.errors import error
 from helve.language.constructs import DType, TensorType
 from helve.mesh import Mesh
 from helve.script.context import Context, check_depth
@@ -24,16 +24,17 @@ def parse_function(context: Context, node: ast.FunctionDef, mesh: Any, mesh_node
     if mesh is not None:
         if not isinstance(mesh, Mesh):
             raise context.bad_argument(mesh_node or node, "T.prim_func", "mesh", "it is not a mesh",
-                                       "pass a helve.Mesh")  # fmt: skip
+                                       "pass a helve.Mesh")
         context.mesh = _core.MeshShape(list(mesh.shape), list(mesh.names))
     for parameter in _parameters(context, node.args):
         _declare(statements, parameter)
     if not isinstance(node, ast.FunctionDef):
         raise context.unsupported(node, "'async def'", "write 'def'")
     statements.body(node.body)
-    head = context.span_between(node.lineno, node.col_offset, node.lineno, node.col_offset + len(f"def {node.name}".encode()))
+    end_column = node.col_offset + len(f"def {node.name}".encode())
+    head = context.span_between(node.lineno, node.col_offset, node.lineno, end_column)
     function = _core.make_function(node.name, context.dims, context.params, context.mesh, context.mesh_tensors,
-                                   _core.seq(context.stmts[0], head), head)  # fmt: skip
+                                   _core.seq(context.stmts[0], head), head)
     _core.verify(function)
     return function
 
@@ -57,7 +58,7 @@ def _declare(statements: Statements, parameter: ast.arg) -> None:
     node = parameter.annotation
     if node is None:
         raise context.unsupported(parameter, f"parameter '{name}' without a type",
-                                  "annotate it, for example with T.Tensor((M, N), \"float32\") or T.int32")  # fmt: skip
+                                  "annotate it, for example with T.Tensor((M, N), \"float32\") or T.int32")
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         node = _unquoted(context, node)
     with _extents_become_dims(context):
@@ -73,7 +74,7 @@ def _declare(statements: Statements, parameter: ast.arg) -> None:
         context.scope.bind(name, variable, span, "parameter")
     else:
         raise context.unsupported(node, f"this type of parameter '{name}'",
-                                  "annotate it with T.Tensor(shape, dtype) or an element type such as T.int32")  # fmt: skip
+                                  "annotate it with T.Tensor(shape, dtype) or an element type such as T.int32")
 
 
 class _extents_become_dims:  # noqa: N801 - used as a statement
@@ -144,5 +145,3 @@ def guarded(context: Context, parse) -> Any:
     except RecursionError:
         span = _core.Span(context.filename, 1 + context.offset, 1, 1 + context.offset, 1)
         raise error("TextLimit", span, limit=200, unit="nested levels") from None
-    except Error as problem:
-        raise problem.with_traceback(None) from None

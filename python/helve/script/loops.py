@@ -63,7 +63,8 @@ def parse_header(expressions: Expressions, node: ast.For) -> Header:
     elif name in _KINDS:
         return _counted_loop(expressions, header, match(context, function, node.iter), node)
     else:
-        raise context.unsupported(node.iter, "this 'for'", "loop over T.serial, T.Parallel, T.foreach_tiles, ... or range")
+        raise context.unsupported(node.iter, "this 'for'",
+                                  "loop over T.serial, T.Parallel, T.foreach_tiles, ... or range")
     count = header.tiles.rank if header.tiles is not None else len(header.extents)
     header.kind = _KINDS.get(name, "")
     header.bindings = targets(context, node.target, count, [])
@@ -88,7 +89,7 @@ def _tile_loop(expressions: Expressions, header: Header, arguments: Arguments, n
     buffer = expressions.evaluate(arguments["buffer"])
     if not isinstance(buffer, _core.Buffer):
         raise context.bad_argument(arguments["buffer"], text, "buffer", "it is not a buffer",
-                                   "pass a buffer of T.alloc_shared_tiles")  # fmt: skip
+                                   "pass a buffer of T.alloc_shared_tiles")
     header.tiles = buffer
     header.parallel = expressions.literal(arguments, "parallel", bool, "True or False", "write True or False")
 
@@ -110,7 +111,7 @@ def _parallel_loop(expressions: Expressions, header: Header, arguments: Argument
             items = [(node, item) for item in (value if isinstance(value, (list, tuple)) else [value])]
     if not items:
         raise error("MissingArgument", context.span(arguments.call), function=text, parameter=parameter,
-                    parameters=arguments.construct.parameter_text)  # fmt: skip
+                    parameters=arguments.construct.parameter_text)
     for node, value in items:
         if isinstance(value, (tuple, list)):
             if len(value) != 2:
@@ -141,7 +142,7 @@ def _counted_loop(expressions: Expressions, header: Header, arguments: Arguments
         step = expressions.literal(arguments, "step", int, "a compile-time integer", "write a constant step")
         if step == 0:
             raise context.bad_argument(arguments["step"], arguments.construct.text, "step", "it is 0",
-                                       "write a step that is not 0")  # fmt: skip
+                                       "write a step that is not 0")
     extent = extent_between(begin, end, header.span)
     if step == 1:
         header.begins, header.extents = [begin], [extent]
@@ -165,7 +166,7 @@ def _steps(distance: _core.Expr, step: int, span: _core.Span) -> _core.Expr:
 
 
 def _stages(expressions: Expressions, arguments: Arguments) -> int:
-    stages = expressions.literal(arguments, "num_stages", int, "a compile-time integer", "write a constant of 1 or more")
+    stages = expressions.literal(arguments, "num_stages", int, "a compile-time integer", "write a constant from 1 on")
     if not 1 <= stages < 2**31:
         raise error("StageCount", expressions.context.span(arguments["num_stages"]), stages=stages)
     return number(stages)

@@ -29,7 +29,9 @@ def is_allocation(function: Any) -> bool:
     return isinstance(function, Construct) and function.name in _SCOPES
 
 
-def allocate(expressions: Expressions, function: Construct, call: ast.Call, name: str, span: _core.Span) -> _core.Buffer:
+def allocate(
+    expressions: Expressions, function: Construct, call: ast.Call, name: str, span: _core.Span
+) -> _core.Buffer:
     """The buffer of `name = T.alloc_...(shape, dtype)`."""
     context = expressions.context
     arguments = match(context, function, call)
@@ -39,7 +41,7 @@ def allocate(expressions: Expressions, function: Construct, call: ast.Call, name
         scope = expressions.literal(arguments, "scope", str, "a scope", 'write scope="shared.dyn"')
         if scope not in ("shared", "shared.dyn"):
             raise context.bad_argument(arguments["scope"], function.text, "scope", "it is not a scope of shared memory",
-                                       'write scope="shared.dyn"')  # fmt: skip
+                                       'write scope="shared.dyn"')
     tile = _tile_size(expressions, arguments, len(shape)) if _tiled(function, arguments) else []
     return _core.make_buffer(name, dtype, _SCOPES[function.name], shape, tile, [], span)
 
@@ -60,12 +62,12 @@ def _tile_size(expressions: Expressions, arguments: Arguments, rank: int) -> lis
     numbers = [number(item) for item in value] if isinstance(value, (tuple, list)) else [number(value)]
     if not all(isinstance(item, int) and not isinstance(item, bool) and item >= 1 for item in numbers):
         raise context.bad_argument(node, text, "tile_size", "tile extents are constants of 1 or more",
-                                   "write for example tile_size=(32, 32)")  # fmt: skip
+                                   "write for example tile_size=(32, 32)")
     if rank == 1 and len(numbers) == 2 and numbers[1] == 1:
         numbers = numbers[:1]
     if len(numbers) > rank or (len(numbers) < rank and len(numbers) != 2):
         raise context.bad_argument(node, text, "tile_size", f"the buffer has {rank} dimensions",
-                                   "give two extents, for the last two dimensions, or one for each")  # fmt: skip
+                                   "give two extents, for the last two dimensions, or one for each")
     return [1] * (rank - len(numbers)) + numbers
 
 
@@ -77,7 +79,7 @@ def region(expressions: Expressions, node: ast.expr, function: str, parameter: s
     buffer = expressions.evaluate(base) if isinstance(base, (ast.Name, ast.Subscript, ast.Attribute)) else None
     if not isinstance(buffer, _core.Buffer):
         raise context.bad_argument(node, function, parameter, "it is not a buffer or a part of one",
-                                   "pass a buffer, whole or with slices: A, A[0:32, :]")  # fmt: skip
+                                   "pass a buffer, whole or with slices: A, A[0:32, :]")
     if not sliced:
         return _core.whole_region(buffer)
     items = subscripts(node)
@@ -100,7 +102,7 @@ def _range(expressions: Expressions, buffer: _core.Buffer, dim: int, node: ast.e
 
 
 def extent_between(begin: _core.Expr, end: _core.Expr, span: _core.Span) -> _core.Expr:
-    """The extent of `begin:end`: their difference if both are constants, `end` from 0, `e` of `begin + e`, else `end - begin`."""
+    """The extent of `begin:end`: the difference of constants, `end` from 0, `e` of `begin + e`, else `end - begin`."""
     if isinstance(begin, _core.IntImm) and isinstance(end, _core.IntImm):
         return _core.int_imm(end.value - begin.value, "index", span)
     if isinstance(begin, _core.IntImm) and begin.value == 0:
@@ -136,7 +138,7 @@ def _scalar_operand(expressions: Expressions, arguments: Arguments, parameter, w
     if parameter.kind == "Coord":
         return expressions.index_list(node, f"a coordinate of {function}")
     if parameter.kind == "Integer":
-        return expressions.literal(arguments, parameter.name, int, "a compile-time integer", "write an integer constant")
+        return expressions.literal(arguments, parameter.name, int, "a compile-time integer", "write a constant")
     if parameter.kind == "Flag":
         return expressions.literal(arguments, parameter.name, bool, "True or False", "write True or False")
     return expressions.literal(arguments, parameter.name, str, "a string", "write a string constant")
@@ -213,7 +215,7 @@ def _local_shape(expressions: Expressions, call: ast.Call) -> tuple:
     placement = _annotated(expressions, language.local_shape, call)
     if context.kernel_vars is None or len(context.kernel_vars) != len(context.mesh.extents):
         raise error("OperationScope", context.span(call), operation="T.local_shape", scope="host",
-                    remedy="call it inside the kernel, where the executing core is known")  # fmt: skip
+                    remedy="call it inside the kernel, where the executing core is known")
     return tuple(plain(extent) for extent in _core.local_shape(context.mesh, placement, list(context.kernel_vars)))
 
 
@@ -237,17 +239,17 @@ def annotate_mesh_tensor(expressions: Expressions, call: ast.Call) -> None:
     if len(context.stmts) > 1 or context.mesh_tensors:
         raise error("OperationScope", context.span(call), operation=function.text,
                     scope="block" if context.kernel_vars is not None else "host",
-                    remedy="write it once, at the head of the function")  # fmt: skip
+                    remedy="write it once, at the head of the function")
     _set_mesh(expressions, arguments)
     node = arguments["annotations"]
     if isinstance(node, ast.Dict) and None not in node.keys:
         entries = [(key, expressions.evaluate(key), value, expressions.evaluate(value))
-                   for key, value in zip(node.keys, node.values)]  # fmt: skip
+                   for key, value in zip(node.keys, node.values)]
     else:
         value = expressions.evaluate(node)
         if not isinstance(value, dict):
             raise context.bad_argument(node, function.text, "annotations", "it is not a dict",
-                                       'write {A: {"sharding": {"x": 0}, "tiling": [32, 32]}}')  # fmt: skip
+                                       'write {A: {"sharding": {"x": 0}, "tiling": [32, 32]}}')
         entries = [(node, key, node, item) for key, item in value.items()]
     for key_node, key, value_node, value in entries:
         context.mesh_tensors.append(_placement(expressions, key_node, key, value_node, value))
@@ -260,28 +262,30 @@ def _set_mesh(expressions: Expressions, arguments: Arguments) -> None:
         given[name] = expressions.literal(arguments, name, int, "a compile-time integer", "write the number of cores")
         if given[name] is not None and given[name] < 1:
             raise context.bad_argument(arguments[name], arguments.construct.text, name, "it is less than 1",
-                                       "a mesh has one core or more in each direction")  # fmt: skip
+                                       "a mesh has one core or more in each direction")
     extents = list(given.values())
     if context.mesh is None:
         for name, extent in given.items():
             if extent is None:
                 raise error("MissingArgument", context.span(arguments.call), function=arguments.construct.text,
-                            parameter=name, parameters=arguments.construct.parameter_text)  # fmt: skip
+                            parameter=name, parameters=arguments.construct.parameter_text)
         context.mesh = _core.MeshShape(extents, ["x", "y"])
     elif extents != [None, None] and extents != context.mesh.extents:
         node = next(arguments[name] for name in given if name in arguments.nodes)
         raise context.bad_argument(node, arguments.construct.text, "nrows", f"the function's mesh is {context.mesh}",
-                                   "leave nrows and ncols out, or make them equal to the mesh")  # fmt: skip
+                                   "leave nrows and ncols out, or make them equal to the mesh")
 
 
-def _placement(expressions: Expressions, key_node: ast.expr, key: Any, value_node: ast.expr, value: Any) -> _core.MeshTensor:
+def _placement(
+    expressions: Expressions, key_node: ast.expr, key: Any, value_node: ast.expr, value: Any
+) -> _core.MeshTensor:
     """One entry of the annotation: `{"sharding": {axis: dimension}, "tiling": [extent, ...]}` of a tensor parameter."""
     context = expressions.context
     text = language.annotate_mesh_tensor.text
 
     def refuse(node: ast.expr, reason: str) -> Exception:
         return context.bad_argument(node, text, "annotations", reason,
-                                    'write {A: {"sharding": {"x": 0}, "tiling": [32, 32]}}')  # fmt: skip
+                                    'write {A: {"sharding": {"x": 0}, "tiling": [32, 32]}}')
 
     tensors = [p for p in context.params if isinstance(p, _core.Buffer)]
     tensor = next((p for p in tensors if p == key or (isinstance(key, str) and p.name == key)), None)
@@ -309,8 +313,8 @@ def _sharding(context: Context, tensor: _core.Buffer, node: ast.expr, value: Any
     for axis, dim in value.items():
         if axis not in context.mesh.names:
             raise error("UnknownMeshAxis", context.span(keys.get(axis, node)), axis=axis,
-                        axes=", ".join(context.mesh.names))  # fmt: skip
+                        axes=", ".join(context.mesh.names))
         if type(number(dim)) is not int or not 0 <= number(dim) < tensor.rank:
             raise error("ShardedDimension", context.span(items.get(axis, node)), tensor=tensor.name, dim=dim,
-                        rank=tensor.rank)  # fmt: skip
+                        rank=tensor.rank)
     return [(axis, number(value[axis])) for axis in context.mesh.names if axis in value]

@@ -72,7 +72,7 @@ class Scope:
     def __init__(self, surroundings: Surroundings):
         self.surroundings = surroundings
         self.blocks: list[dict[str, Binding]] = [{}]
-        self._left: dict[str, int] = {}
+        self._left: dict[str, tuple[str, int]] = {}
 
     @contextmanager
     def block(self, last_line: int) -> Iterator[None]:
@@ -81,7 +81,7 @@ class Scope:
         try:
             yield
         finally:
-            self._left.update(dict.fromkeys(self.blocks.pop(), last_line))
+            self._left.update({name: (binding.kind, last_line) for name, binding in self.blocks.pop().items()})
 
     def find(self, name: str) -> Binding | None:
         """The innermost binding of `name` in the kernel."""
@@ -99,8 +99,11 @@ class Scope:
         if value is not MISSING:
             return value
         if name in self._left:
-            note = _core.Note(f"'{name}' was bound inside a block that ended at line {self._left[name]}")
-            raise error("UnknownName", span, name=name, notes=[note], fixes=[f"bind '{name}' in the block that uses it"])
+            kind, line = self._left[name]
+            what = "is the variable of a loop" if kind == "loop" else "was bound inside a block"
+            fix = "move this into the loop" if kind == "loop" else f"bind '{name}' in the block that uses it"
+            note = _core.Note(f"'{name}' {what} that ended at line {line}")
+            raise error("UnknownName", span, name=name, notes=[note], fixes=[fix])
         if name in self.surroundings.local_names:
             note = _core.Note(f"'{name}' is assigned in the kernel, so it means a name of the kernel everywhere in it")
             raise error("UnknownName", span, name=name, notes=[note], fixes=["choose another name for one of the two"])

@@ -79,10 +79,10 @@ class Statements:
         else:
             if isinstance(call, ast.Call) and function is None:
                 raise self.context.unsupported(node, f"a call of {quote(call.func)} for its effect",
-                                               "a kernel runs no Python; call it before or after the kernel")  # fmt: skip
+                                               "a kernel runs no Python; call it before or after the kernel")
             self.expressions.evaluate(call)
             raise self.context.unsupported(node, "an expression without effect",
-                                           "store or bind its value, or remove it")  # fmt: skip
+                                           "store or bind its value, or remove it")
 
     # -- assignments --------------------------------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class Statements:
             for part, part_node, part_value in zip(target.elts, nodes, values):
                 if isinstance(part, ast.Subscript):
                     raise self.context.unsupported(part, "a store in an assignment to several names",
-                                                   "store in a statement of its own")  # fmt: skip
+                                                   "store in a statement of its own")
                 self._bind_target(node, part, part_node, part_value)
         else:
             raise self.context.unsupported(target, "this target of an assignment", "assign to a name or an element")
@@ -205,7 +205,7 @@ class Statements:
         typed = self.expressions.typed(node, value)
         if typed.dtype != "bool":
             raise error("WrongType", self.context.span(node), what="a condition", given=typed.dtype, expected="bool",
-                        fixes=["compare it, for example with '!= 0'"])  # fmt: skip
+                        fixes=["compare it, for example with '!= 0'"])
 
     def _no_else(self, node: ast.For | ast.While) -> None:
         if node.orelse:
@@ -227,7 +227,7 @@ class Statements:
         else:
             body = self.block(node.body, header.bindings)
             stmt = _core.for_loop(header.kind, header.vars, header.begins, header.extents, body, header.num_stages,
-                                  header.span)  # fmt: skip
+                                  header.span)
         self.context.emit(stmt)
 
     def _with(self, node: ast.With) -> None:
@@ -237,7 +237,9 @@ class Statements:
         if len(node.items) > 1 or function is not language.Kernel:
             raise context.unsupported(item.context_expr, "this 'with'", "'with' takes one T.Kernel(...)")
         arguments = match(context, language.Kernel, item.context_expr)
-        threads = self.expressions.literal(arguments, "threads", int, "a compile-time integer", "write a multiple of 32")
+        threads = self.expressions.literal(
+            arguments, "threads", int, "a compile-time integer", "write a multiple of 32"
+        )
         extents = [
             self.expressions.index(extent, self.expressions.evaluate(extent), "a grid extent")
             for extent in arguments.rest

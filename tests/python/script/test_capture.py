@@ -152,13 +152,13 @@ def test_a_redefined_cell_is_quoted_as_it_was():
         @T.prim_func
         def main(A: T.Tensor((4,), "float32")):
             pass
-        """, "<cell 1>")["main"]  # fmt: skip
+        """, "<cell 1>")["main"]
     with pytest.raises(helve.Error, match=r"3 \| def main\(A: T.Tensor\(\(4,\), \"float31\"\)\):"):
         registered("""
             @T.prim_func
             def main(A: T.Tensor((4,), "float31")):
                 pass
-            """, "<cell 1>")  # fmt: skip
+            """, "<cell 1>")
     assert first.name == "main"
 
 

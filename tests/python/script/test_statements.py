@@ -4,7 +4,10 @@ import helve
 import pytest
 from helve import T, _core
 
-HEAD = '@T.prim_func\ndef main(A: T.Tensor((64, 64), "float32"), I: T.Tensor((64,), "int32"), s: T.float32, n: T.index):\n'
+HEAD = """\
+@T.prim_func
+def main(A: T.Tensor((64, 64), "float32"), I: T.Tensor((64,), "int32"), s: T.float32, n: T.index):
+"""
 
 
 def function(body, head=HEAD):
@@ -18,7 +21,8 @@ def function(body, head=HEAD):
 
 def in_kernel(body, head=HEAD):
     """The statements of a kernel's body."""
-    kernel = function("with T.Kernel(2) as bx:\n" + "\n".join("    " + line for line in body.strip("\n").split("\n")), head)
+    lines = ["with T.Kernel(2) as bx:", *("    " + line for line in body.strip("\n").split("\n"))]
+    kernel = function("\n".join(lines), head)
     body = kernel.body.body
     return body.stmts if isinstance(body, _core.Seq) else [body]
 
@@ -29,11 +33,12 @@ def text(value):
 
 def test_parameters():
     f = function("pass", 'M = T.dyn("M")\nN = T.dyn("N")\n@T.prim_func\ndef main(A: T.Tensor((N, 2 * M), "bfloat16", '
-                 'strides=(9000, 1)), s: T.int8, B: T.Tensor((M, 3))):\n')  # fmt: skip
+                 'strides=(9000, 1)), s: T.int8, B: T.Tensor((M, 3))):\n')
     assert f.name == "main"
     assert [dim.name for dim in f.dims] == ["N", "M"]
     a, s, b = f.params
-    assert (a.name, a.dtype, a.scope, text(a.shape), text(a.strides)) == ("A", "bfloat16", "param", ["N", "2 * M"], ["9000", "1"])
+    assert (a.name, a.dtype, a.scope) == ("A", "bfloat16", "param")
+    assert (text(a.shape), text(a.strides)) == (["N", "2 * M"], ["9000", "1"])
     assert isinstance(s, _core.Var) and s.dtype == "int8"
     assert (b.dtype, b.strides) == ("float32", [])
     assert isinstance(f.body, _core.Seq) and f.body.stmts == []
@@ -59,7 +64,17 @@ def test_parameters():
 def test_allocations(call, scope, shape, tile):
     (alloc,) = in_kernel(f"S = {call}")
     buffer = alloc.buffer
-    assert (buffer.name, buffer.dtype, buffer.scope, text(buffer.shape), buffer.tile) == ("S", "int8", scope, shape, tile)
+    assert (buffer.name, buffer.dtype) == ("S", "int8")
+    assert (buffer.scope, text(buffer.shape), buffer.tile) == (scope, shape, tile)
+
+
+@pytest.mark.parametrize(
+    "dtype, full",
+    [('"float"', "float32"), ('"int"', "int32"), ("T.bfloat16", "bfloat16"), ("A.dtype", "float32")],
+)
+def test_dtypes_have_spellings(dtype, full):
+    (alloc,) = in_kernel(f"S = T.alloc_shared((4,), {dtype})")
+    assert alloc.buffer.dtype == full
 
 
 def test_global_allocation_stands_in_the_host_body():
@@ -100,7 +115,9 @@ def test_pipelined():
     assert (loop.num_stages, text(loop.begins), text(loop.extents)) == (1, ["1"], ["n - 1"])
 
 
-@pytest.mark.parametrize("start, stop, step", [(0, 10, 3), (1, 10, 3), (0, 9, 3), (5, 5, 2), (7, 2, -2), (2, 7, -1), (0, 1, 5)])
+@pytest.mark.parametrize(
+    "start, stop, step", [(0, 10, 3), (1, 10, 3), (0, 9, 3), (5, 5, 2), (7, 2, -2), (2, 7, -1), (0, 1, 5)]
+)
 def test_steps_are_normalised(start, stop, step):
     """The loop visits the values of Python's range, in its order."""
     (loop,) = in_kernel(f"for i in range({start}, {stop}, {step}):\n    A[i, 0] = 1.0")
@@ -133,7 +150,8 @@ def test_tile_loop():
     assert isinstance(loop.body, _core.TileStore)
     assert str(loop.body.value) == "X[i, j] + X[i, j] * s"
     assert isinstance(loop.body.value.args[0], _core.TileLoad)
-    assert in_kernel('X = T.alloc_shared_tiles((4,), "int8")\nfor i in T.foreach_tiles(X):\n    X[i] = 1')[1].parallel is False
+    loop = in_kernel('X = T.alloc_shared_tiles((4,), "int8")\nfor i in T.foreach_tiles(X):\n    X[i] = 1')[1]
+    assert loop.parallel is False
 
 
 def test_branches():
@@ -180,7 +198,9 @@ def test_swapped_bindings_read_their_values_first():
 
 def test_constants_stay_constants():
     """A number behind a name takes the type of its neighbour, and serves where a constant is wanted."""
-    alloc, store = in_kernel('size = 2 * 8\nhalf, one = size // 2, 1\nS = T.alloc_shared((size, half), "float16")\nS[one, 0] = one')
+    alloc, store = in_kernel(
+        'size = 2 * 8\nhalf, one = size // 2, 1\nS = T.alloc_shared((size, half), "float16")\nS[one, 0] = one'
+    )
     assert text(alloc.buffer.shape) == ["16", "8"]
     assert isinstance(store.value, _core.FloatImm) and store.value.dtype == "float16"
 
@@ -218,9 +238,11 @@ def test_regions():
 
 
 def test_values_of_operations_take_the_written_type():
-    alloc, fill, clear = in_kernel('B = T.alloc_shared((4,), "bfloat16")\nT.fill(B, 1)\nT.copy(A[0, 0:4], B, pad=-T.infinity())')
+    alloc, fill, copy = in_kernel(
+        'B = T.alloc_shared((4,), "bfloat16")\nT.fill(B, 1)\nT.copy(A[0, 0:4], B, pad=-T.infinity())'
+    )
     assert (fill.operands[1].dtype, fill.operands[1].value) == ("bfloat16", 1.0)
-    assert (clear.operands[2].dtype, clear.operands[2].value) == ("bfloat16", float("-inf"))
+    assert (copy.operands[2].dtype, copy.operands[2].value) == ("bfloat16", float("-inf"))
     alloc, copy = in_kernel('B = T.alloc_shared((64,), "int32")\nT.copy(I, B)')
     assert (copy.operands[2].dtype, copy.operands[2].value) == ("int32", 0)
 
@@ -229,7 +251,7 @@ def test_values_of_operations_take_the_written_type():
 
 MESH = '@T.prim_func\ndef main(A: T.Tensor((100, 70), "float32"), B: T.Tensor((100,), "float32")):\n'
 PLACED = ('T.annotate_mesh_tensor({A: {"sharding": {"y": 1, "x": 0}, "tiling": [16, 16]}, '
-          '"B": {"sharding": {"y": 0}, "tiling": (8,)}}, nrows=2, ncols=3)\n')  # fmt: skip
+          '"B": {"sharding": {"y": 0}, "tiling": (8,)}}, nrows=2, ncols=3)\n')
 
 
 def test_mesh_annotations():
@@ -242,7 +264,7 @@ def test_mesh_annotations():
 
 def test_sharded_and_local_shapes():
     f = function(PLACED + "m, k = T.get_sharded_shape(A)\nwith T.Kernel(2, 3) as (r, c):\n"
-                 '    S = T.alloc_shared((m, k), "float32")\n    p, q = T.local_shape(B)[0], T.local_shape(A)[1]', MESH)  # fmt: skip
+                 '    S = T.alloc_shared((m, k), "float32")\n    p, q = T.local_shape(B)[0], T.local_shape(A)[1]', MESH)
     alloc, p, q = f.body.body.stmts
     assert text(alloc.buffer.shape) == ["50", "24"]
     assert (str(p.value), str(q.value)) == ("T.max(0, T.min(34, 100 - c * 34))", "T.max(0, T.min(24, 70 - c * 24))")
@@ -257,7 +279,8 @@ def test_gather_spellings():
 
 
 def test_a_mesh_without_annotations():
-    f = function("with T.Kernel(4) as c:\n    T.comm.barrier()", '@T.prim_func(mesh=T.Mesh((4,), ("ring",)))\ndef main():\n')
+    head = '@T.prim_func(mesh=T.Mesh((4,), ("ring",)))\ndef main():\n'
+    f = function("with T.Kernel(4) as c:\n    T.comm.barrier()", head)
     assert (f.mesh.extents, f.mesh.names) == ([4], ["ring"])
 
 
@@ -270,11 +293,12 @@ def test_difference_is_located():
 
 def test_every_tile_operation_is_parsed_by_its_row():
     """Each row of the table is a name below T that builds its opcode with one operand for each parameter."""
-    operands = {"In": "A", "Out": "A", "InOut": "A", "Value": "1", "Coord": "[0, 0]", "Integer": "0", "Flag": "True", "Text": '"x"'}
+    operands = dict.fromkeys(("In", "Out", "InOut"), "A")
+    operands |= {"Value": "1", "Coord": "[0, 0]", "Integer": "0", "Flag": "True", "Text": '"x"'}
     for name, python, _, params, _ in _core.tile_op_rows():
         arguments = ", ".join(f"{param}={operands[kind]}" for kind, param, _, _ in params)
         try:
             helve.parse(f'@T.prim_func\ndef main(A: T.Tensor((4, 4), "float32")):\n    T.{python}({arguments})\n')
         except helve.Error as error:  # the verifier refuses most of them here; the parser must not
-            assert error.name not in ("UnknownOperation", "UnknownKeyword", "MissingArgument", "BadArgument"), str(error)
+            assert not 100 <= int(error.code[2:]) < 200, str(error)
         assert repr(eval(f"T.{python}", {"T": T})) == f"T.{python}"

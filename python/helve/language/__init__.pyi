@@ -1,0 +1,285 @@
+"""What `T` is: the names that kernels are written with."""
+
+import builtins as _b
+from collections.abc import Callable as _Callable
+from collections.abc import Sequence as _Sequence
+from typing import Any as _Any
+
+from helve._core import Expr as _Expr
+from helve._core import Var as _Var
+from helve.language.constructs import DType as _DType
+from helve.language.constructs import TensorType as _TensorType
+from helve.mesh import Mesh as _Mesh
+from helve.script.entry import PrimFunc as _PrimFunc
+
+_Scalar = _Expr | _b.int | _b.float | _b.bool
+_Extent = _Expr | _b.int
+_Shape = _Sequence[_Extent]
+_Region = _Any
+
+NAMES: dict[str, _Any]
+
+def Kernel(*grid: _Any, threads: _b.int = 128) -> _Any:
+    """A launch: `with T.Kernel(*grid) as (bx, by)`. In a mesh function the grid is the mesh."""
+
+def Mesh(shape: _Shape, names: _Sequence[_b.str] = ('x', 'y'), device: _b.str = 'host') -> _Mesh:
+    """A mesh; see helve.Mesh."""
+
+def Parallel(*extents: _Any) -> _Any:
+    """A loop over elements whose iterations are independent."""
+
+def Persistent(domain: _Sequence[_Any] | _Extent) -> _Any:
+    """A loop over work items, independent and in any order; domain is a list of extents."""
+
+def Pipelined(start: _Extent, stop: _Extent | None = None, num_stages: _b.int = 1) -> _Any:
+    """A serial loop whose iterations may overlap over num_stages stages."""
+
+def Tensor(shape: _Shape, dtype: _b.str = 'float32', strides: _Shape | None = None) -> _TensorType:
+    """The type of a tensor parameter: extents (ints, T.dyn, arithmetic on them), element type, strides in
+    elements."""
+
+def abs(x: _Scalar) -> _Expr:
+    """The scalar operator Abs."""
+
+def alloc_fragment(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
+    """A buffer spread over the registers of the block."""
+
+def alloc_global(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
+    """A buffer of the host body; in a mesh function one instance a core."""
+
+def alloc_local(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
+    """A buffer private to a thread."""
+
+def alloc_shared(shape: _Shape, dtype: _b.str, scope: _b.str = 'shared.dyn') -> _Any:
+    """A buffer of the block."""
+
+def alloc_shared_tiles(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, scope: _b.str = 'shared.dyn') -> _Any:
+    """A buffer of the block that T.foreach_tiles runs over; tiles of (32, 32), or (32,) for one dimension."""
+
+def annotate_mesh_tensor(annotations: dict[_Any, _Any], nrows: _b.int | None = None, ncols: _b.int | None = None) -> _Any:
+    """Places tensors on the mesh: {tensor: {"sharding": {axis: dimension}, "tiling": [...]}}."""
+
+bfloat16: _DType
+
+bool: _DType
+
+def cast(x: _Scalar, dtype: _b.str) -> _Expr:
+    """x converted to dtype."""
+
+def ceil(x: _Scalar) -> _Expr:
+    """The scalar operator Ceil."""
+
+def ceildiv(a: _Scalar, b: _Scalar) -> _Any:
+    """The quotient rounded up: an int for ints, else the expression (a + b - 1) // b."""
+
+def clamp(x: _Scalar, lo: _Scalar, hi: _Scalar) -> _Expr:
+    """min(max(x, lo), hi)."""
+
+def clear(dst: _Region) -> None:
+    """Stores zero to every element of dst."""
+
+class comm:
+    @staticmethod
+    def broadcast(src: _Region, dst: _Region, root: _b.int, axis: _b.str = 'all') -> None:
+        """dst of every core of the group becomes src of the core with index root in it. Groups are the cores that
+        differ only on `axis` (a mesh axis, or "all")."""
+
+    @staticmethod
+    def put(src: _Region, dst: _Region, src_core: _Sequence[_Extent], dst_core: _Sequence[_Extent]) -> None:
+        """Copies src of the core src_core to dst of the core dst_core; other cores keep their dst."""
+
+    @staticmethod
+    def all_gather(src: _Region, dst: _Region, axis: _b.str = 'all', dim: _b.int = -1) -> None:
+        """Every core receives src of all K cores of its group. With one dimension more than src, dst has K at
+        `dim`; with as many dimensions, dst is the concatenation along `dim`."""
+
+    @staticmethod
+    def reduce_scatter(src: _Region, dst: _Region, op: _b.str = 'sum', axis: _b.str = 'all', dim: _b.int = -1) -> None:
+        """Combines src of the group elementwise by op (sum, prod, max, min) and leaves on core k its k-th part
+        along `dim`: src has one dimension more than dst, of extent K, or K times the extent."""
+
+    @staticmethod
+    def all_reduce(src: _Region, dst: _Region, op: _b.str = 'sum', axis: _b.str = 'all') -> None:
+        """dst of every core becomes the elementwise combination of src of its group by op (sum, prod, max, min),
+        in order of the core's index."""
+
+    @staticmethod
+    def all_to_all(src: _Region, dst: _Region, axis: _b.str = 'all', dim: _b.int = 0) -> None:
+        """Core k sends the j-th of K equal parts of src along `dim` to part k of dst on core j."""
+
+    @staticmethod
+    def permute(src: _Region, dst: _Region, shift: _b.int = 1, axis: _b.str = 'all') -> None:
+        """A ring shift: dst of core (k + shift) mod K becomes src of core k."""
+
+    @staticmethod
+    def barrier(axis: _b.str = 'all') -> None:
+        """All cores of the group arrive before one goes on."""
+
+    @staticmethod
+    def row_allgather(send: _Region, recv: _Region) -> _Any:
+        """T.comm.all_gather(send, recv, axis="x"): over the rows."""
+
+    @staticmethod
+    def col_allgather(send: _Region, recv: _Region) -> _Any:
+        """T.comm.all_gather(send, recv, axis="y"): over the columns."""
+
+def copy(src: _Region, dst: _Region, pad: _Scalar = 0.0) -> None:
+    """Copies src to dst elementwise, converting the dtype. Equal region shapes, dimensions of extent 1 aside.
+    Elements read past the end of a global tensor are `pad`; elements written past its end are dropped."""
+
+def cos(x: _Scalar) -> _Expr:
+    """The scalar operator Cos."""
+
+def dyn(name: _b.str) -> _Var:
+    """A dynamic extent, bound by the shapes of the arguments of a call."""
+
+def erf(x: _Scalar) -> _Expr:
+    """The scalar operator Erf."""
+
+def exp(x: _Scalar) -> _Expr:
+    """The scalar operator Exp."""
+
+def exp2(x: _Scalar) -> _Expr:
+    """The scalar operator Exp2."""
+
+def fill(dst: _Region, value: _Scalar) -> None:
+    """Stores a scalar to every element of dst."""
+
+float16: _DType
+
+float32: _DType
+
+float64: _DType
+
+float8_e4m3: _DType
+
+float8_e5m2: _DType
+
+def floor(x: _Scalar) -> _Expr:
+    """The scalar operator Floor."""
+
+def fma(a: _Scalar, b: _Scalar, c: _Scalar) -> _Expr:
+    """The scalar operator Fma."""
+
+def foreach_tile(buffer: _Any, parallel: _b.bool = False) -> _Any:
+    """The same as T.foreach_tiles."""
+
+def foreach_tiles(buffer: _Any, parallel: _b.bool = False) -> _Any:
+    """A loop over the tiles of a buffer; inside, subscripts denote tiles."""
+
+def gemm(A: _Region, B: _Region, C: _Region, transpose_A: _b.bool = False, transpose_B: _b.bool = False, clear: _b.bool = False) -> None:
+    """C += A @ B for A (M, K), B (K, N), C (M, N); transpose_A takes A as (K, M), transpose_B takes B as (N, K);
+    clear starts from zero. Products accumulate in the dtype of C and may be re-associated and contracted."""
+
+def get_sharded_shape(tensor: _Any) -> _Any:
+    """The extents of a core's block, rounded up, equal on every core."""
+
+def if_then_else(condition: _Scalar, a: _Scalar, b: _Scalar) -> _Expr:
+    """The scalar operator Select."""
+
+index: _DType
+
+def infinity(dtype: _b.str | None = None) -> _Any:
+    """Infinity: a number that follows its neighbour's type, or a constant of `dtype`."""
+
+int16: _DType
+
+int32: _DType
+
+int4: _DType
+
+int64: _DType
+
+int8: _DType
+
+def local_shape(tensor: _Any) -> _Any:
+    """The true extents of the executing core's block."""
+
+def log(x: _Scalar) -> _Expr:
+    """The scalar operator Log."""
+
+def log2(x: _Scalar) -> _Expr:
+    """The scalar operator Log2."""
+
+def max(a: _Scalar, b: _Scalar) -> _Expr:
+    """The scalar operator Max."""
+
+def mesh_tensor_copy(src: _Region, dst: _Region, coord: _Sequence[_Extent], pad: _Scalar = 0.0) -> None:
+    """Copies one tile between an annotated global tensor and a local buffer. coord counts tiles of the declared
+    tiling inside the executing core's own block. What lies past the block or the tensor reads as `pad` and is
+    not written."""
+
+def min(a: _Scalar, b: _Scalar) -> _Expr:
+    """The scalar operator Min."""
+
+def nan(dtype: _b.str | None = None) -> _Any:
+    """Not a number: a number that follows its neighbour's type, or a constant of `dtype`."""
+
+def pow(a: _Scalar, b: _Scalar) -> _Expr:
+    """The scalar operator Pow."""
+
+def prim_func(
+    function: _Callable[..., _Any] | None = None, *, mesh: _Mesh | None = None
+) -> _PrimFunc | _Callable[[_Callable[..., _Any]], _PrimFunc]: ...
+
+def range(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any:
+    """The same as T.serial."""
+
+def reduce_absmax(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
+    """Maximum of |src| over dimension dim into dst. Over nothing: 0."""
+
+def reduce_all(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
+    """Logical and of the bool src over dimension dim into dst."""
+
+def reduce_any(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
+    """Logical or of the bool src over dimension dim into dst."""
+
+def reduce_max(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
+    """Maximum of src over dimension dim into dst; a NaN makes the result NaN. Over nothing: -infinity or the least
+    integer."""
+
+def reduce_min(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
+    """Minimum of src over dimension dim into dst; a NaN makes the result NaN. Over nothing: infinity or the
+    greatest integer."""
+
+def reduce_prod(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
+    """Multiplies src over dimension dim into dst. Floats may be re-associated."""
+
+def reduce_sum(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
+    """Sums src over dimension dim into dst, which has the shape of src without that dimension, or with extent 1
+    there. Floats may be re-associated; types below 32 bits accumulate in float32. clear=False adds to dst."""
+
+def round(x: _Scalar) -> _Expr:
+    """The scalar operator Round."""
+
+def rsqrt(x: _Scalar) -> _Expr:
+    """The scalar operator Rsqrt."""
+
+def serial(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any:
+    """A loop in order: serial(n), serial(start, stop), serial(start, stop, step)."""
+
+def sigmoid(x: _Scalar) -> _Expr:
+    """The scalar operator Sigmoid."""
+
+def sin(x: _Scalar) -> _Expr:
+    """The scalar operator Sin."""
+
+def sqrt(x: _Scalar) -> _Expr:
+    """The scalar operator Sqrt."""
+
+def tanh(x: _Scalar) -> _Expr:
+    """The scalar operator Tanh."""
+
+uint16: _DType
+
+uint32: _DType
+
+uint64: _DType
+
+uint8: _DType
+
+def unroll(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any:
+    """A loop that is unrolled."""
+
+def vectorized(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any:
+    """A loop over the lanes of a vector."""
