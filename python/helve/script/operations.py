@@ -313,7 +313,7 @@ def _sharding(context: Context, tensor: _core.Buffer, node: ast.expr, value: Any
     for axis, dim in value.items():
         if axis not in context.mesh.names:
             raise error("UnknownMeshAxis", context.span(keys.get(axis, node)), axis=axis,
-                        axes=", ".join(context.mesh.names))
+                        axes=", ".join(f'"{name}"' for name in context.mesh.names))
         if type(number(dim)) is not int or not 0 <= number(dim) < tensor.rank:
             raise error("ShardedDimension", context.span(items.get(axis, node)), tensor=tensor.name, dim=dim,
                         rank=tensor.rank)
