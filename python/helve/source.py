@@ -13,7 +13,7 @@ from types import FrameType
 
 from helve import _core
 
-_LIMIT = 1024
+_LIMIT = 256  # texts; the least recently defined go first
 _lock = threading.Lock()
 _texts: OrderedDict[str, dict[int, str]] = OrderedDict()
 

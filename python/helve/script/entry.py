@@ -16,7 +16,7 @@ from helve.errors import Error, error
 from helve.language.constructs import FrontEnd
 from helve.script.arguments import match
 from helve.script.capture import capture
-from helve.script.context import SIZE_LIMIT, Context, check_depth
+from helve.script.context import DEPTH_LIMIT, SIZE_LIMIT, Context, check_depth
 from helve.script.expressions import Expressions
 from helve.script.function import guarded, parse_function
 from helve.script.operations import HANDLERS
@@ -173,10 +173,10 @@ def _syntax_tree(context: Context, text: str) -> ast.Module:
         line, column = problem.lineno or 1, max(problem.offset or 1, 1)
         place = _core.Span(context.filename, line, column, line, column + 1)
         if "too many" in reason:  # Python's own limits on parentheses and indentation are below ours
-            raise error("TextLimit", place, limit=200, unit="nested levels") from None
+            raise error("TextLimit", place, limit=DEPTH_LIMIT, unit="nested levels") from None
         raise error("InvalidSyntax", place, reason=reason) from None
     except (MemoryError, RecursionError):
-        raise error("TextLimit", start, limit=200, unit="nested levels") from None
+        raise error("TextLimit", start, limit=DEPTH_LIMIT, unit="nested levels") from None
     except ValueError as problem:  # null bytes, lone surrogates
         raise error("InvalidSyntax", start, reason=str(problem)) from None
 

@@ -12,7 +12,7 @@ from helve import _core
 from helve.errors import error
 from helve.language.constructs import DType, TensorType
 from helve.mesh import Mesh
-from helve.script.context import Context, check_depth
+from helve.script.context import DEPTH_LIMIT, Context, check_depth
 from helve.script.expressions import variables_of
 from helve.script.statements import Statements
 
@@ -144,4 +144,4 @@ def guarded(context: Context, parse) -> Any:
         return parse()
     except RecursionError:
         span = _core.Span(context.filename, 1 + context.offset, 1, 1 + context.offset, 1)
-        raise error("TextLimit", span, limit=200, unit="nested levels") from None
+        raise error("TextLimit", span, limit=DEPTH_LIMIT, unit="nested levels") from None
