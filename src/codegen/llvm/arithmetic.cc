@@ -205,10 +205,10 @@ Value* Arithmetic::apply_float(Op op, DType t, llvm::ArrayRef<Value*> a) {
       Value* e = own ? math.exp(negated) : call_library("exp", {negated});
       return b_.CreateFDiv(one(), b_.CreateFAdd(one(), e));
     }
-    case Op::Log2: return call_library("log2", a);
+    case Op::Log2: return own ? math.log2(a[0]) : call_library("log2", a);
     case Op::Sin: return call_library("sin", a);
     case Op::Cos: return call_library("cos", a);
-    case Op::Erf: return call_library("erf", a);
+    case Op::Erf: return own ? math.erf(a[0]) : call_library("erf", a);
     case Op::Pow: return call_library("pow", a);
     default: HELVE_FAIL("operator " + std::string(row_of(op).name) + " on floats");
   }

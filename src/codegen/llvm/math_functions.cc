@@ -1,6 +1,6 @@
-// exp, exp2, log and tanh of float32.
-// Argument reduction to a small interval, a polynomial there (coefficients as in the Cephes library by S. Moshier), and exact
-// scaling; no table, no branch, no conversion that is undefined for NaN.
+// exp, exp2, log, log2, tanh and erf of float32.
+// Argument reduction to a small interval, a polynomial there (coefficients as published with the Cephes library by S. Moshier), and
+// exact scaling; no table, no branch, no conversion that is undefined for NaN.
 #include "math_functions.h"
 
 #include <limits>
@@ -72,30 +72,44 @@ Value* MathFunctions::exp2(Value* x) {
   return scaled_exp(shifted, r);
 }
 
-Value* MathFunctions::log(Value* x) {
+MathFunctions::LogParts MathFunctions::reduce_log(Value* x) {
   llvm::Type* word = integer(x, 0)->getType();
   Value* tiny = b_.CreateFCmpOLT(x, constant(x, std::numeric_limits<float>::min()));
   Value* normal = b_.CreateSelect(tiny, b_.CreateFMul(x, constant(x, 8388608.0)), x);
   // x = 2^e * m with sqrt(1/2) <= m < sqrt(2): the exponent field counted from that of sqrt(1/2).
   constexpr int64_t kRoot = 0x3F3504F3;
   Value* bits = b_.CreateBitCast(normal, word);
-  Value* distance = b_.CreateSub(bits, integer(x, kRoot));
-  Value* e = b_.CreateAShr(distance, 23);
+  Value* e = b_.CreateAShr(b_.CreateSub(bits, integer(x, kRoot)), 23);
   Value* m = b_.CreateBitCast(b_.CreateSub(bits, b_.CreateShl(e, 23)), x->getType());
   e = b_.CreateSub(e, b_.CreateSelect(tiny, integer(x, 23), integer(x, 0)));
-  Value* exponent = b_.CreateSIToFP(e, x->getType());
   Value* f = b_.CreateFSub(m, constant(x, 1.0));
   Value* square = b_.CreateFMul(f, f);
   Value* p = polynomial(f, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
                             -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
-  Value* y = b_.CreateFMul(b_.CreateFMul(p, f), square);
-  y = multiply_add(exponent, constant(x, -2.12194440e-4), y);
-  y = multiply_add(square, constant(x, -0.5), y);
-  y = multiply_add(exponent, constant(x, 0.693359375), b_.CreateFAdd(f, y));
+  return {b_.CreateSIToFP(e, x->getType()), f, square, b_.CreateFMul(b_.CreateFMul(p, f), square)};
+}
+
+Value* MathFunctions::finish_log(Value* x, Value* y) {
   y = b_.CreateSelect(b_.CreateFCmpOEQ(x, constant(x, kInfinity)), x, y);
   y = b_.CreateSelect(b_.CreateFCmpOEQ(x, constant(x, 0.0)), constant(x, -kInfinity), y);
   Value* invalid = b_.CreateFCmpULT(x, constant(x, 0.0));  // negative or NaN
   return b_.CreateSelect(invalid, constant(x, std::numeric_limits<double>::quiet_NaN()), y);
+}
+
+Value* MathFunctions::log(Value* x) {
+  const LogParts parts = reduce_log(x);
+  Value* y = multiply_add(parts.exponent, constant(x, -2.12194440e-4), parts.cubic);
+  y = multiply_add(parts.square, constant(x, -0.5), y);
+  return finish_log(x, multiply_add(parts.exponent, constant(x, 0.693359375), b_.CreateFAdd(parts.f, y)));
+}
+
+Value* MathFunctions::log2(Value* x) {
+  const LogParts parts = reduce_log(x);
+  // log2(e) = 1.44269502 + 1.92596303e-8, so that log2 of the fraction keeps the bits below its leading product.
+  Value* tail = multiply_add(parts.square, constant(x, -0.5), parts.cubic);
+  Value* low = multiply_add(tail, constant(x, 1.44269502162933349609375), b_.CreateFMul(parts.f, constant(x, 1.92596303e-8)));
+  Value* fraction = multiply_add(parts.f, constant(x, 1.44269502162933349609375), low);
+  return finish_log(x, b_.CreateFAdd(parts.exponent, fraction));
 }
 
 Value* MathFunctions::tanh(Value* x) {
@@ -108,6 +122,20 @@ Value* MathFunctions::tanh(Value* x) {
   Value* far = b_.CreateFSub(constant(x, 1.0), b_.CreateFDiv(constant(x, 2.0), b_.CreateFAdd(e, constant(x, 1.0))));
   far = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, far, x);
   return b_.CreateSelect(b_.CreateFCmpOLT(a, constant(x, 0.625)), near, far);
+}
+
+Value* MathFunctions::erf(Value* x) {
+  // Near 0, x + x P(x^2); beyond, 1 - exp(-Q(|x|)). Both polynomials are minimax fits of this project to the relative error of erf.
+  Value* a = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  Value* p = polynomial(b_.CreateFMul(x, x), {8.698966121301055e-05, -0.0008216546848416328, 0.005207219161093235,
+                                              -0.026861773803830147, 0.11283736675977707, -0.37612634897232056, 0.12837916612625122});
+  Value* near = multiply_add(p, x, x);
+  Value* q = polynomial(clamp(a, 0.0, 4.0), {2.0451461750781164e-05, -0.0004270841018296778, 0.0041356501169502735,
+                                             -0.02502715401351452, 0.1081390455365181, 0.6334734559059143, 1.129453182220459,
+                                             -0.00016202595725189894});
+  Value* far = b_.CreateFSub(constant(x, 1.0), exp(b_.CreateFNeg(q)));
+  far = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, far, x);
+  return b_.CreateSelect(b_.CreateFCmpOLT(a, constant(x, 0.875)), near, far);
 }
 
 }  // namespace helve::cpu

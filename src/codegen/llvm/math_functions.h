@@ -14,9 +14,21 @@ class MathFunctions {
   llvm::Value* exp(llvm::Value* x);
   llvm::Value* exp2(llvm::Value* x);
   llvm::Value* log(llvm::Value* x);
+  llvm::Value* log2(llvm::Value* x);
   llvm::Value* tanh(llvm::Value* x);
+  llvm::Value* erf(llvm::Value* x);
 
  private:
+  /// x = 2^exponent * (1 + f) and log(1 + f) = f - square / 2 + cubic.
+  struct LogParts {
+    llvm::Value* exponent;
+    llvm::Value* f;
+    llvm::Value* square;
+    llvm::Value* cubic;
+  };
+  LogParts reduce_log(llvm::Value* x);
+  /// `y`, or the logarithm of an `x` that has no exponent: infinity, 0, what is negative, NaN.
+  llvm::Value* finish_log(llvm::Value* x, llvm::Value* y);
   llvm::Value* constant(const llvm::Value* like, double c);
   llvm::Value* integer(const llvm::Value* like, int64_t c);
   llvm::Value* multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* c);
