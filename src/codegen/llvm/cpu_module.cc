@@ -21,8 +21,7 @@ namespace helve {
 namespace cpu {
 namespace {
 
-void set_attributes(llvm::Function& f) {
-  const HostTarget& host = host_target();
+void set_attributes(llvm::Function& f, const HostTarget& host) {
   f.setDoesNotThrow();
   f.addFnAttr("target-cpu", host.cpu);
   f.addFnAttr("target-features", host.features);
@@ -39,9 +38,10 @@ std::unique_ptr<llvm::Module> emit_module(llvm::LLVMContext& context, llvm::Targ
   auto module = std::make_unique<llvm::Module>("helve", context);
   module->setTargetTriple(machine.getTargetTriple().str());
   module->setDataLayout(machine.createDataLayout());
+  const HostTarget& host = host_target(options.native);
   for (size_t i = 0; i < sources.size(); ++i) {
-    KernelEmitter emitter(*module, host_target().arithmetic, options, sources[i]);
-    emitter.emit(symbol_of(i), set_attributes);
+    KernelEmitter emitter(*module, host.arithmetic, options, sources[i]);
+    emitter.emit(symbol_of(i), [&](llvm::Function& f) { set_attributes(f, host); });
     if (scratch) scratch->push_back(emitter.scratch_bytes());
   }
   std::string fault;
@@ -110,10 +110,10 @@ std::shared_ptr<CpuModule> compile_cpu(const std::vector<KernelSource>& sources,
   std::shared_ptr<CpuModule> result(new CpuModule);
   result->sources_ = sources;
   result->options_ = options;
-  result->target_ = cpu::host_target().text();
+  result->target_ = cpu::host_target(options.native).text();
   if (sources.empty()) return result;
   llvm::orc::LLJIT& jit = cpu::jit_session();
-  cpu::MachineLease machine(options.optimization);
+  cpu::MachineLease machine(options.native, options.optimization);
   cpu::Stopwatch watch;
   CpuCompileTimes& times = result->times_;
 
@@ -143,7 +143,7 @@ std::shared_ptr<CpuModule> compile_cpu(const std::vector<KernelSource>& sources,
 
 std::string CpuModule::llvm_ir(bool optimized) const {
   llvm::LLVMContext context;
-  cpu::MachineLease machine(options_.optimization);
+  cpu::MachineLease machine(options_.native, options_.optimization);
   auto module = cpu::emit_module(context, *machine, sources_, options_, nullptr);
   if (optimized) cpu::optimize(*module, *machine, options_.optimization);
   std::string text;
@@ -154,7 +154,7 @@ std::string CpuModule::llvm_ir(bool optimized) const {
 
 std::string CpuModule::assembly() const {
   llvm::LLVMContext context;
-  cpu::MachineLease machine(options_.optimization);
+  cpu::MachineLease machine(options_.native, options_.optimization);
   auto module = cpu::emit_module(context, *machine, sources_, options_, nullptr);
   cpu::optimize(*module, *machine, options_.optimization);
   llvm::SmallVector<char, 0> text;

@@ -17,7 +17,7 @@ void check_llvm(llvm::Error error, const char* what) {
 
 namespace {
 
-llvm::orc::JITTargetMachineBuilder detect(int optimization) {
+llvm::orc::JITTargetMachineBuilder detect(bool native, int optimization) {
   static const bool initialized = [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
@@ -25,6 +25,10 @@ llvm::orc::JITTargetMachineBuilder detect(int optimization) {
   }();
   (void)initialized;
   auto builder = take(llvm::orc::JITTargetMachineBuilder::detectHost(), "detection of the processor");
+  if (!native) {
+    builder.setCPU(builder.getTargetTriple().isX86() ? "x86-64" : "generic");
+    builder.getFeatures() = llvm::SubtargetFeatures();
+  }
   builder.setRelocationModel(llvm::Reloc::PIC_);
   builder.setCodeGenOptLevel(static_cast<llvm::CodeGenOptLevel>(optimization));
   llvm::TargetOptions options;
@@ -35,7 +39,7 @@ llvm::orc::JITTargetMachineBuilder detect(int optimization) {
 
 struct Pool {
   std::mutex mutex;
-  std::vector<std::unique_ptr<llvm::TargetMachine>> idle[4];
+  std::vector<std::unique_ptr<llvm::TargetMachine>> idle[2][4];
 };
 
 Pool& pool() {
@@ -43,55 +47,53 @@ Pool& pool() {
   return *instance;
 }
 
-}  // namespace
-
-const HostTarget& host_target() {
-  static const HostTarget* const host = [] {
-    auto builder = detect(3);
-    auto* h = new HostTarget;
-    h->triple = builder.getTargetTriple().str();
-    h->cpu = builder.getCPU();
-    h->features = builder.getFeatures().getString();
-    auto has = [&](const char* name) {
-      return ("," + h->features + ",").find(std::string(",+") + name + ",") != std::string::npos;
-    };
-    const bool x86 = builder.getTargetTriple().isX86();
-    h->arithmetic.fma = !x86 || has("fma");
-    h->arithmetic.half = !x86 || has("f16c");
-    h->prefer_vector_width = has("avx512f") ? "512" : "256";
-    return h;
-  }();
-  return *host;
+HostTarget describe(bool native) {
+  auto builder = detect(native, 3);
+  HostTarget h;
+  h.triple = builder.getTargetTriple().str();
+  h.cpu = builder.getCPU();
+  h.features = builder.getFeatures().getString();
+  auto has = [&](const char* name) {
+    return ("," + h.features + ",").find(std::string(",+") + name + ",") != std::string::npos;
+  };
+  const bool x86 = builder.getTargetTriple().isX86();
+  h.arithmetic.fma = !x86 || has("fma");
+  h.arithmetic.half = !x86 || has("f16c");
+  h.prefer_vector_width = has("avx512f") ? "512" : "256";
+  return h;
 }
 
-MachineLease::MachineLease(int optimization) : optimization_(optimization) {
+}  // namespace
+
+const HostTarget& host_target(bool native) {
+  static const HostTarget* const targets[] = {new HostTarget(describe(false)), new HostTarget(describe(true))};
+  return *targets[native];
+}
+
+MachineLease::MachineLease(bool native, int optimization) {
   HELVE_CHECK(optimization >= 0 && optimization <= 3, "optimization levels are 0 to 3");
   Pool& p = pool();
+  home_ = &p.idle[native][optimization];
   {
     std::lock_guard lock(p.mutex);
-    auto& idle = p.idle[optimization_];
-    if (!idle.empty()) {
-      machine_ = std::move(idle.back());
-      idle.pop_back();
+    if (!home_->empty()) {
+      machine_ = std::move(home_->back());
+      home_->pop_back();
       return;
     }
   }
-  static const llvm::orc::JITTargetMachineBuilder detected = detect(3);
-  auto builder = detected;
-  builder.setCodeGenOptLevel(static_cast<llvm::CodeGenOptLevel>(optimization_));
-  machine_ = take(builder.createTargetMachine(), "the target machine");
+  machine_ = take(detect(native, optimization).createTargetMachine(), "the target machine");
 }
 
 MachineLease::~MachineLease() {
-  Pool& p = pool();
-  std::lock_guard lock(p.mutex);
-  p.idle[optimization_].push_back(std::move(machine_));
+  std::lock_guard lock(pool().mutex);
+  home_->push_back(std::move(machine_));
 }
 
 llvm::orc::LLJIT& jit_session() {
   static llvm::orc::LLJIT* const session = [] {
     llvm::orc::LLJITBuilder builder;
-    builder.setJITTargetMachineBuilder(detect(3));
+    builder.setJITTargetMachineBuilder(detect(true, 3));
     builder.setPlatformSetUp(llvm::orc::setUpInactivePlatform);
     auto jit = take(builder.create(), "the JIT session");
     return jit.release();

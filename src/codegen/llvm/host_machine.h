@@ -12,7 +12,7 @@
 
 namespace helve::cpu {
 
-/// Facts of the host, detected at the first use.
+/// What code is made for, detected at the first use.
 struct HostTarget {
   std::string triple;
   std::string cpu;
@@ -22,12 +22,13 @@ struct HostTarget {
 
   std::string text() const { return triple + " " + cpu + " " + features; }
 };
-const HostTarget& host_target();
+/// This processor, or (not native) the baseline of its architecture.
+const HostTarget& host_target(bool native);
 
 /// A target machine for the use of one thread; goes back to a pool.
 class MachineLease {
  public:
-  explicit MachineLease(int optimization);
+  MachineLease(bool native, int optimization);
   ~MachineLease();
   MachineLease(const MachineLease&) = delete;
   MachineLease& operator=(const MachineLease&) = delete;
@@ -35,7 +36,7 @@ class MachineLease {
   llvm::TargetMachine* get() const { return machine_.get(); }
 
  private:
-  int optimization_;
+  std::vector<std::unique_ptr<llvm::TargetMachine>>* home_;
   std::unique_ptr<llvm::TargetMachine> machine_;
 };
 
