@@ -45,7 +45,9 @@ Box box_of(const Region& region, const HostScalars& scalars) {
   Box box;
   for (size_t d = 0; d < region.ranges.size(); ++d) {
     const Range& range = region.ranges[d];
-    box.offset = add(box.offset, multiply(scalars.required(range.begin, "the begin of a region of '" + buffer.name + "'"), strides[d]));
+    box.offset =
+        add(box.offset,
+            multiply(scalars.required(range.begin, "the begin of a region of '" + buffer.name + "'"), strides[d]));
     if (range.point) continue;
     box.extents.push_back(range.extent);
     box.strides.push_back(strides[d]);
@@ -55,7 +57,8 @@ Box box_of(const Region& region, const HostScalars& scalars) {
 
 class CollectiveBuilder {
  public:
-  CollectiveBuilder(const TileOp& op, const MeshShape& mesh, const HostScalars& scalars) : op_(op), mesh_(mesh), scalars_(scalars) {}
+  CollectiveBuilder(const TileOp& op, const MeshShape& mesh, const HostScalars& scalars)
+      : op_(op), mesh_(mesh), scalars_(scalars) {}
 
   Collective build(const std::function<int64_t(const Buffer&)>& id_of) {
     set_axes();
@@ -119,9 +122,7 @@ class CollectiveBuilder {
         step_.op = reduce_op();
         step_.member_stride_src = take_member(src_, dst_);
         return same_boxes();
-      case TileOpcode::CommAllToAll:
-        step_.kind = CollectiveKind::AllToAll;
-        return parts();
+      case TileOpcode::CommAllToAll: step_.kind = CollectiveKind::AllToAll; return parts();
       default: HELVE_FAIL("not a collective: " + std::string(op_.row().name));
     }
   }
@@ -147,8 +148,8 @@ class CollectiveBuilder {
     return static_cast<size_t>(d);
   }
 
-  /// The distance of members in `whole`, which holds a `part` of each: a dimension of its own, which leaves the box, or a
-  /// concatenation, whose box is the part's.
+  /// The distance of members in `whole`, which holds a `part` of each: a dimension of its own, which leaves the box, or
+  /// a concatenation, whose box is the part's.
   ScalarProgram take_member(Box& whole, const Box& part) const {
     const size_t d = dimension(whole);
     const ScalarProgram stride = whole.strides[d];
@@ -201,7 +202,8 @@ class CollectiveBuilder {
     int64_t rank = 0;
     for (size_t a = 0; a < coordinates.size(); ++a) {
       const ScalarProgram p = scalars_.required(coordinates[a], "the core of comm.put");
-      if (!p.is_constant()) throw UserError(Code::HostExpression, coordinates[a]->span, {{"what", "a constant core of comm.put"}});
+      if (!p.is_constant())
+        throw UserError(Code::HostExpression, coordinates[a]->span, {{"what", "a constant core of comm.put"}});
       rank = rank * mesh_.extents[a] + p.code[0].value;
     }
     return rank;

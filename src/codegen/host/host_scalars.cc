@@ -1,5 +1,6 @@
 // Translation of expressions to postfix programs.
-// Only index arithmetic and comparisons are translated: data integers wrap at their width, which slots of 64 bits do not.
+// Only index arithmetic and comparisons are translated: data integers wrap at their width, which slots of 64 bits do
+// not.
 #include "host_scalars.h"
 
 #include <unordered_set>
@@ -89,7 +90,8 @@ std::optional<ScalarProgram> HostScalars::apply(const Apply& a) const {
   if (a.op == Op::Not) return ScalarProgram::unary(ScalarOp::Not, args[0]);
   if (a.op == Op::Neg) return ScalarProgram::binary(ScalarOp::Sub, ScalarProgram(0), args[0]);
   if (a.op == Op::Abs) {
-    return ScalarProgram::binary(ScalarOp::Max, args[0], ScalarProgram::binary(ScalarOp::Sub, ScalarProgram(0), args[0]));
+    return ScalarProgram::binary(ScalarOp::Max, args[0],
+                                 ScalarProgram::binary(ScalarOp::Sub, ScalarProgram(0), args[0]));
   }
   const std::optional<ScalarOp> op = scalar_op(a.op);
   if (!op) return std::nullopt;

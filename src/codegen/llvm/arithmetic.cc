@@ -106,9 +106,9 @@ Value* Arithmetic::floor_divide(DType t, Value* x, Value* y, bool remainder) {
   Value* zero = llvm::Constant::getNullValue(type);
   Value* one = llvm::ConstantInt::get(type, 1);
   const llvm::Constant* constant = llvm::dyn_cast<llvm::Constant>(y);
-  const auto* divisor = constant ? llvm::dyn_cast_or_null<llvm::ConstantInt>(
-                                       type->isVectorTy() ? constant->getSplatValue() : constant)
-                                 : nullptr;
+  const auto* divisor =
+      constant ? llvm::dyn_cast_or_null<llvm::ConstantInt>(type->isVectorTy() ? constant->getSplatValue() : constant)
+               : nullptr;
   if (divisor && divisor->getValue().isPowerOf2() && !(t.is_signed() && divisor->isNegative())) {
     const unsigned k = divisor->getValue().logBase2();
     if (remainder) return b_.CreateAnd(x, llvm::ConstantInt::get(type, divisor->getValue() - 1));
@@ -176,9 +176,10 @@ Value* Arithmetic::apply_integer(Op op, DType t, llvm::ArrayRef<Value*> a) {
 Value* Arithmetic::apply_float(Op op, DType t, llvm::ArrayRef<Value*> a) {
   auto unary = [&](llvm::Intrinsic::ID id) { return b_.CreateUnaryIntrinsic(id, a[0]); };
   auto one = [&] { return llvm::ConstantFP::get(a[0]->getType(), 1.0); };
-  auto pick = [&](Value* first) {  // NaN in either operand wins: the comparison is false for it, and a[1] is the default
-    return b_.CreateSelect(b_.CreateFCmpUNO(a[0], a[0]), a[0], b_.CreateSelect(first, a[0], a[1]));
-  };
+  auto pick =
+      [&](Value* first) {  // NaN in either operand wins: the comparison is false for it, and a[1] is the default
+        return b_.CreateSelect(b_.CreateFCmpUNO(a[0], a[0]), a[0], b_.CreateSelect(first, a[0], a[1]));
+      };
   const bool own = t.bits <= 32;  // the polynomials serve float32 and what is evaluated in it
   MathFunctions math(b_, features_.fma);
   switch (op) {

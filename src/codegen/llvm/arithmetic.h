@@ -1,5 +1,6 @@
 // Values of the language as LLVM values: types, conversions and the operators of the table.
-// Everything works on scalars and on explicit vectors alike, so that a vectorised loop computes what the scalar loop does.
+// Everything works on scalars and on explicit vectors alike, so that a vectorised loop computes what the scalar loop
+// does.
 #pragma once
 
 #include "helve/ir/expr/expr.h"

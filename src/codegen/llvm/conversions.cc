@@ -1,6 +1,6 @@
 // Casts, and the small floats between memory and float32.
-// Narrowing rounds once to nearest even in integer arithmetic, whatever the source width: the law of ir/expr/rounding.h, which the
-// conversion instructions of some processors break for subnormals.
+// Narrowing rounds once to nearest even in integer arithmetic, whatever the source width: the law of
+// ir/expr/rounding.h, which the conversion instructions of some processors break for subnormals.
 #include <cmath>
 
 #include "arithmetic.h"
@@ -20,7 +20,10 @@ struct SmallFloat {
   bool has_infinity;
 
   uint64_t top() const { return ((uint64_t{1} << exponent_bits) - 1) << mantissa_bits; }
-  uint64_t nan() const { return has_infinity ? top() | uint64_t{1} << (mantissa_bits - 1) : (uint64_t{1} << (exponent_bits + mantissa_bits)) - 1; }
+  uint64_t nan() const {
+    return has_infinity ? top() | uint64_t{1} << (mantissa_bits - 1)
+                        : (uint64_t{1} << (exponent_bits + mantissa_bits)) - 1;
+  }
   uint64_t overflow() const { return has_infinity ? top() : nan(); }
 };
 
@@ -55,9 +58,11 @@ Value* Arithmetic::narrow(Value* v, DType t) {
   const int drop = mantissa - f.mantissa_bits;
   Value* odd = b_.CreateAnd(b_.CreateLShr(magnitude, drop), constant(1));
   Value* half = b_.CreateAdd(b_.CreateAdd(magnitude, constant((uint64_t{1} << (drop - 1)) - 1)), odd);
-  Value* code = b_.CreateSub(b_.CreateLShr(half, drop), constant(static_cast<uint64_t>(bias - f.bias) << f.mantissa_bits));
+  Value* code =
+      b_.CreateSub(b_.CreateLShr(half, drop), constant(static_cast<uint64_t>(bias - f.bias) << f.mantissa_bits));
   if (bias != f.bias) {
-    // Adding a number whose last place is the format's subnormal unit rounds to that unit; its low bits then are the code.
+    // Adding a number whose last place is the format's subnormal unit rounds to that unit; its low bits then are the
+    // code.
     Value* anchor = llvm::ConstantFP::get(v->getType(), std::ldexp(1.0, 1 - f.bias - f.mantissa_bits + mantissa));
     Value* sum = b_.CreateFAdd(b_.CreateBitCast(magnitude, v->getType()), anchor);
     Value* subnormal = b_.CreateSub(b_.CreateBitCast(sum, word), b_.CreateBitCast(anchor, word));
@@ -82,7 +87,8 @@ Value* Arithmetic::widen(Value* raw, DType t) {
   auto constant = [&](uint64_t c) { return ConstantInt::get(word, c); };
   Value* magnitude = b_.CreateAnd(bits, constant((uint64_t{1} << (t.bits - 1)) - 1));
   Value* sign = b_.CreateShl(b_.CreateLShr(bits, t.bits - 1), 31);
-  // The code read as a float32 of the same fields is the value but for the bias: a power of two, exact, subnormals included.
+  // The code read as a float32 of the same fields is the value but for the bias: a power of two, exact, subnormals
+  // included.
   Value* shifted = b_.CreateShl(magnitude, 23 - f.mantissa_bits);
   Value* scale = llvm::ConstantFP::get(result, std::ldexp(1.0, 127 - f.bias));
   Value* finite = b_.CreateBitCast(b_.CreateFMul(b_.CreateBitCast(shifted, result), scale), word);

@@ -1,5 +1,6 @@
 // From kernels to callable code: emit, optimise, generate, link.
-// Each compile has its own context and its own dynamic library of the session, so that compiles do not meet and code can go.
+// Each compile has its own context and its own dynamic library of the session, so that compiles do not meet and code
+// can go.
 #include "helve/codegen/llvm/cpu_module.h"
 
 #include <llvm/Analysis/TargetLibraryInfo.h>
@@ -66,12 +67,13 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine, int level) {
   passes.crossRegisterProxies(loops, functions, graphs, modules);
   const llvm::OptimizationLevel levels[] = {llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1,
                                             llvm::OptimizationLevel::O2, llvm::OptimizationLevel::O3};
-  llvm::ModulePassManager pipeline = level == 0 ? passes.buildO0DefaultPipeline(levels[0])
-                                                : passes.buildPerModuleDefaultPipeline(levels[level]);
+  llvm::ModulePassManager pipeline =
+      level == 0 ? passes.buildO0DefaultPipeline(levels[0]) : passes.buildPerModuleDefaultPipeline(levels[level]);
   pipeline.run(module, modules);
 }
 
-void generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type, llvm::SmallVectorImpl<char>& out) {
+void generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type,
+              llvm::SmallVectorImpl<char>& out) {
   llvm::raw_svector_ostream stream(out);
   llvm::legacy::PassManager passes;
   HELVE_CHECK(!machine.addPassesToEmitFile(passes, stream, nullptr, type), "the target emits no code of this kind");

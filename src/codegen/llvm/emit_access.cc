@@ -1,5 +1,6 @@
 // Loads and stores.
-// In vector code the step of each index decides: one element for all lanes, elements side by side, or an address for each lane.
+// In vector code the step of each index decides: one element for all lanes, elements side by side, or an address for
+// each lane.
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
 
@@ -52,7 +53,8 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer, const std::v
   }
   // Under a mask lane 0 may be off, and its address outside of the buffer.
   const bool inside = mask_ == nullptr && known;
-  Value* pointer = b_.CreateGEP(p.element, p.base, offset, "", inside ? llvm::GEPNoWrapFlags::inBounds() : llvm::GEPNoWrapFlags::none());
+  Value* pointer = b_.CreateGEP(p.element, p.base, offset, "",
+                                inside ? llvm::GEPNoWrapFlags::inBounds() : llvm::GEPNoWrapFlags::none());
   if (!known) {
     HELVE_CHECK(offset->getType()->isVectorTy(), "an index of unknown step is equal in all lanes");
     return {Address::Lanes, pointer};

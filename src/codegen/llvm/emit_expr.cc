@@ -1,5 +1,6 @@
 // Expressions of a kernel.
-// What a condition guards is evaluated only where the condition holds: by a branch when all lanes agree, by a mask when not.
+// What a condition guards is evaluated only where the condition holds: by a branch when all lanes agree, by a mask when
+// not.
 #include "helve/ir/expr/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -21,7 +22,8 @@ bool has_load(const Expr& e) {
 Value* KernelEmitter::expr(const Expr& e) {
   switch (e->kind) {
     case ExprKind::IntImm:
-      return llvm::ConstantInt::get(arithmetic_.value_type(e->dtype), static_cast<uint64_t>(as<IntImm>(e)->value), true);
+      return llvm::ConstantInt::get(arithmetic_.value_type(e->dtype), static_cast<uint64_t>(as<IntImm>(e)->value),
+                                    true);
     case ExprKind::FloatImm: return llvm::ConstantFP::get(arithmetic_.value_type(e->dtype), as<FloatImm>(e)->value);
     case ExprKind::Var: {
       auto found = env_.find(as<Var>(e));

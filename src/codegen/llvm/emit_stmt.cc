@@ -1,5 +1,6 @@
 // Statements of a kernel.
-// Loops keep their promise in metadata (independent iterations) or become explicit vectors; buffers of a block get their memory.
+// Loops keep their promise in metadata (independent iterations) or become explicit vectors; buffers of a block get
+// their memory.
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
 
@@ -9,9 +10,9 @@ using llvm::Value;
 
 namespace {
 
-constexpr int64_t kMaxLanes = 64;        // a longer loop runs in chunks
+constexpr int64_t kMaxLanes = 64;  // a longer loop runs in chunks
 constexpr int64_t kChunkLanes = 32;
-constexpr int64_t kMaxUnroll = 64;       // copies of one loop
+constexpr int64_t kMaxUnroll = 64;         // copies of one loop
 constexpr int64_t kMaxUnrollTotal = 1024;  // copies of a nest
 constexpr int64_t kBufferAlignment = 64;
 
@@ -51,12 +52,14 @@ Value* KernelEmitter::stack_slot(llvm::Type* type, uint64_t count) {
 
 void KernelEmitter::alloc(const Alloc& s) {
   const Buffer& buffer = *s.buffer;
-  HELVE_CHECK(buffer.scope != MemoryScope::Param && buffer.scope != MemoryScope::Global, "a kernel allocates block memory");
+  HELVE_CHECK(buffer.scope != MemoryScope::Param && buffer.scope != MemoryScope::Global,
+              "a kernel allocates block memory");
   const std::optional<std::vector<int64_t>> shape = constant_shape(buffer.shape);
   HELVE_CHECK(shape, "block memory '" + buffer.name + "' has a dynamic shape");
   int64_t elements = 1;
   for (int64_t extent : *shape) elements *= extent;
-  const int64_t bytes = (std::max<int64_t>(elements, 1) * buffer.dtype.bytes() + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  const int64_t bytes = (std::max<int64_t>(elements, 1) * buffer.dtype.bytes() + kBufferAlignment - 1) /
+                        kBufferAlignment * kBufferAlignment;
   auto known = places_.find(&buffer);
   if (known != places_.end() && known->second.begin < 0) return;  // another copy of an unrolled body
   llvm::Type* element = arithmetic_.memory_type(buffer.dtype);
@@ -132,7 +135,8 @@ void KernelEmitter::while_loop(const While& s) {
   b_.SetInsertPoint(exit);
 }
 
-void KernelEmitter::counted_loop(Value* extent, const std::function<void(Value*)>& body, llvm::ArrayRef<llvm::Metadata*> hints) {
+void KernelEmitter::counted_loop(Value* extent, const std::function<void(Value*)>& body,
+                                 llvm::ArrayRef<llvm::Metadata*> hints) {
   llvm::BasicBlock* before = b_.GetInsertBlock();
   llvm::BasicBlock* header = llvm::BasicBlock::Create(context_, "loop", function_);
   llvm::BasicBlock* inside = llvm::BasicBlock::Create(context_, "loop.body", function_);
@@ -204,7 +208,8 @@ bool KernelEmitter::unroll(const For& s) {
   const int64_t used = scratch_used_;
   unrolled_ *= std::max<int64_t>(*extent, 1);
   for (int64_t i = 0; i < *extent; ++i) {
-    env_[s.vars[0].get()] = Binding{b_.CreateAdd(begin, b_.getInt64(static_cast<uint64_t>(i)), "", false, true), nullptr, 0};
+    env_[s.vars[0].get()] =
+        Binding{b_.CreateAdd(begin, b_.getInt64(static_cast<uint64_t>(i)), "", false, true), nullptr, 0};
     stmt(s.body);
     scratch_used_ = used;
   }
@@ -218,7 +223,8 @@ void KernelEmitter::vectorize(const For& s, int64_t extent) {
   auto at = [&](Value* offset) { return b_.CreateAdd(begin, offset, "", false, true); };
   counted_loop(
       b_.getInt64(static_cast<uint64_t>(extent / kChunkLanes)),
-      [&](Value* iv) { vector_chunk(s, at(b_.CreateMul(iv, b_.getInt64(kChunkLanes), "", false, true)), kChunkLanes); }, {});
+      [&](Value* iv) { vector_chunk(s, at(b_.CreateMul(iv, b_.getInt64(kChunkLanes), "", false, true)), kChunkLanes); },
+      {});
   if (const int64_t rest = extent % kChunkLanes) {
     vector_chunk(s, at(b_.getInt64(static_cast<uint64_t>(extent - rest))), static_cast<unsigned>(rest));
   }

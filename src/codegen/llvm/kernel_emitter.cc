@@ -8,7 +8,8 @@ namespace helve::cpu {
 
 using llvm::Value;
 
-KernelEmitter::KernelEmitter(llvm::Module& module, Features features, const CpuOptions& options, const KernelSource& source)
+KernelEmitter::KernelEmitter(llvm::Module& module, Features features, const CpuOptions& options,
+                             const KernelSource& source)
     : module_(module),
       context_(module.getContext()),
       b_(context_),
@@ -40,7 +41,8 @@ llvm::Function* KernelEmitter::declare_body(const std::string& symbol) {
   for (llvm::Argument& argument : body->args()) {
     if (argument.getType()->isPointerTy()) argument.addAttr(llvm::Attribute::NoAlias);
   }
-  for (size_t i = 0; i < interface_.buffers.size(); ++i) body->getArg(static_cast<unsigned>(i))->setName(interface_.buffers[i]->name);
+  for (size_t i = 0; i < interface_.buffers.size(); ++i)
+    body->getArg(static_cast<unsigned>(i))->setName(interface_.buffers[i]->name);
   return body;
 }
 
@@ -102,21 +104,20 @@ void KernelEmitter::emit_blocks(llvm::Function* body) {
   const Kernel& kernel = *source_.stmt;
   llvm::SmallVector<Value*, 3> extents;
   for (const Expr& e : kernel.extents) extents.push_back(expr(e));
-  counted_loop(
-      b_.CreateSub(end, begin),
-      [&](Value* iv) {
-        Value* block = b_.CreateAdd(begin, iv, "", false, true);
-        Value* rest = block;
-        for (size_t d = extents.size(); d-- > 0;) {
-          const bool outermost = d == 0;
-          Value* coordinate = outermost ? rest : b_.CreateURem(rest, extents[d]);
-          if (!outermost) rest = b_.CreateUDiv(rest, extents[d]);
-          env_[kernel.vars[d].get()] = Binding{coordinate, nullptr, 0};
-        }
-        place_instances(body, block);
-        stmt(kernel.body);
-      },
-      {});
+  counted_loop(b_.CreateSub(end, begin),
+               [&](Value* iv) {
+                 Value* block = b_.CreateAdd(begin, iv, "", false, true);
+                 Value* rest = block;
+                 for (size_t d = extents.size(); d-- > 0;) {
+                   const bool outermost = d == 0;
+                   Value* coordinate = outermost ? rest : b_.CreateURem(rest, extents[d]);
+                   if (!outermost) rest = b_.CreateUDiv(rest, extents[d]);
+                   env_[kernel.vars[d].get()] = Binding{coordinate, nullptr, 0};
+                 }
+                 place_instances(body, block);
+                 stmt(kernel.body);
+               },
+               {});
 }
 
 /// In a mesh function the block is a core, with its own instance of each Global buffer.

@@ -1,5 +1,6 @@
 // One lowered kernel as LLVM functions.
-// An entry of the runtime's form unpacks arguments and calls the body, whose pointer parameters carry what is known of aliasing.
+// An entry of the runtime's form unpacks arguments and calls the body, whose pointer parameters carry what is known of
+// aliasing.
 #pragma once
 
 #include "arithmetic.h"
@@ -18,8 +19,8 @@ class KernelEmitter {
   int64_t scratch_bytes() const { return scratch_peak_; }
 
  private:
-  /// A scalar variable. In vector code `value` may be a vector; `first` then is its value in lane 0 where `step`, its constant
-  /// step from lane to lane, is known.
+  /// A scalar variable. In vector code `value` may be a vector; `first` then is its value in lane 0 where `step`, its
+  /// constant step from lane to lane, is known.
   struct Binding {
     llvm::Value* value = nullptr;
     llvm::Value* first = nullptr;
@@ -31,12 +32,12 @@ class KernelEmitter {
     llvm::Value* base = nullptr;
     llvm::Type* element = nullptr;
     llvm::SmallVector<llvm::Value*, 4> strides;
-    size_t loop_depth = 0;               ///< parallel loops around its allocation
-    int64_t begin = -1, end = -1;        ///< bytes of scratch, when it stands there
+    size_t loop_depth = 0;         ///< parallel loops around its allocation
+    int64_t begin = -1, end = -1;  ///< bytes of scratch, when it stands there
   };
 
-  /// The address of an access in all lanes: `base` alone when they are one, `lanes` a vector of addresses, or `base` of lane 0
-  /// with elements side by side.
+  /// The address of an access in all lanes: `base` alone when they are one, `lanes` a vector of addresses, or `base` of
+  /// lane 0 with elements side by side.
   struct Address {
     enum Kind { Uniform, Contiguous, Lanes } kind;
     llvm::Value* pointer;
@@ -44,7 +45,8 @@ class KernelEmitter {
 
   // kernel_emitter.cc
   llvm::Function* declare_body(const std::string& symbol);
-  void emit_entry(const std::string& symbol, llvm::Function* body, const std::function<void(llvm::Function&)>& set_attributes);
+  void emit_entry(const std::string& symbol, llvm::Function* body,
+                  const std::function<void(llvm::Function&)>& set_attributes);
   void emit_body(llvm::Function* body);
   void bind_arguments(llvm::Function* body);
   void emit_blocks(llvm::Function* body);
@@ -65,7 +67,8 @@ class KernelEmitter {
   void vectorize(const For& s, int64_t extent);
   void vector_chunk(const For& s, llvm::Value* begin, unsigned lanes);
   /// Runs `body` for 0 <= iv < extent.
-  void counted_loop(llvm::Value* extent, const std::function<void(llvm::Value*)>& body, llvm::ArrayRef<llvm::Metadata*> hints);
+  void counted_loop(llvm::Value* extent, const std::function<void(llvm::Value*)>& body,
+                    llvm::ArrayRef<llvm::Metadata*> hints);
 
   // emit_expr.cc
   llvm::Value* expr(const Expr& e);

@@ -93,7 +93,8 @@ class LaneProof {
       default: return false;
     }
     bool good = true;
-    for_each_part(s, [&](const Expr& e) { collect_loads(e); }, [&](const Stmt& inner) { good = good && collect(inner); });
+    for_each_part(
+        s, [&](const Expr& e) { collect_loads(e); }, [&](const Stmt& inner) { good = good && collect(inner); });
     return good;
   }
 
@@ -114,7 +115,8 @@ class LaneProof {
     return found;
   }
 
-  /// Dimension `d` keeps the lanes of `buffer` apart: every access has the same index there, and it moves with the lane alone.
+  /// Dimension `d` keeps the lanes of `buffer` apart: every access has the same index there, and it moves with the lane
+  /// alone.
   bool separates(const Buffer* buffer, size_t d, const Expr& index) {
     const std::optional<int64_t> moved = step(index);
     if (!moved || *moved == 0 || mentions_inner(index) || reads(index, buffer)) return false;
@@ -128,7 +130,8 @@ class LaneProof {
     for (const BodyAccess& store : accesses_) {
       if (!store.write) continue;
       bool apart = false;
-      for (size_t d = 0; d < store.indices->size() && !apart; ++d) apart = separates(store.buffer, d, (*store.indices)[d]);
+      for (size_t d = 0; d < store.indices->size() && !apart; ++d)
+        apart = separates(store.buffer, d, (*store.indices)[d]);
       if (!apart && !sole_scatter(store)) return false;
     }
     return true;

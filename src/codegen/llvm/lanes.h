@@ -15,8 +15,9 @@ using StepOfVar = std::function<std::optional<int64_t>(const Var*)>;
 /// The constant step of an expression from lane to lane, or nothing.
 std::optional<int64_t> lane_step(const Expr& e, const StepOfVar& step_of);
 
-/// May the iterations of this one-variable loop run in step, each statement for all of them before the next? True when the body has
-/// only stores, binds, conditions and loops with equal bounds in all lanes, and what a lane stores no other lane touches.
+/// May the iterations of this one-variable loop run in step, each statement for all of them before the next? True when
+/// the body has only stores, binds, conditions and loops with equal bounds in all lanes, and what a lane stores no
+/// other lane touches.
 bool lanes_independent(const For& loop);
 
 }  // namespace helve::cpu

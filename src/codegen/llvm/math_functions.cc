@@ -1,6 +1,6 @@
 // exp, exp2, log, log2, tanh and erf of float32.
-// Argument reduction to a small interval, a polynomial there (coefficients as published with the Cephes library by S. Moshier), and
-// exact scaling; no table, no branch, no conversion that is undefined for NaN.
+// Argument reduction to a small interval, a polynomial there (coefficients as published with the Cephes library by S.
+// Moshier), and exact scaling; no table, no branch, no conversion that is undefined for NaN.
 #include "math_functions.h"
 
 #include <limits>
@@ -19,7 +19,8 @@ Value* MathFunctions::constant(const Value* like, double c) { return llvm::Const
 
 Value* MathFunctions::integer(const Value* like, int64_t c) {
   llvm::Type* word = b_.getInt32Ty();
-  if (const auto* v = llvm::dyn_cast<llvm::VectorType>(like->getType())) word = llvm::VectorType::get(word, v->getElementCount());
+  if (const auto* v = llvm::dyn_cast<llvm::VectorType>(like->getType()))
+    word = llvm::VectorType::get(word, v->getElementCount());
   return llvm::ConstantInt::getSigned(word, c);
 }
 
@@ -40,8 +41,8 @@ Value* MathFunctions::clamp(Value* x, double low, double high) {  // NaN passes:
 }
 
 Value* MathFunctions::scaled_exp(Value* shifted, Value* r) {
-  Value* p = polynomial(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-                            5.0000001201e-1});
+  Value* p = polynomial(
+      r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
   Value* y = b_.CreateFAdd(multiply_add(p, b_.CreateFMul(r, r), r), constant(r, 1.0));
   llvm::Type* word = integer(r, 0)->getType();
   Value* n = b_.CreateSub(b_.CreateBitCast(shifted, word), integer(r, kShifterBits));
@@ -107,7 +108,8 @@ Value* MathFunctions::log2(Value* x) {
   const LogParts parts = reduce_log(x);
   // log2(e) = 1.44269502 + 1.92596303e-8, so that log2 of the fraction keeps the bits below its leading product.
   Value* tail = multiply_add(parts.square, constant(x, -0.5), parts.cubic);
-  Value* low = multiply_add(tail, constant(x, 1.44269502162933349609375), b_.CreateFMul(parts.f, constant(x, 1.92596303e-8)));
+  Value* low =
+      multiply_add(tail, constant(x, 1.44269502162933349609375), b_.CreateFMul(parts.f, constant(x, 1.92596303e-8)));
   Value* fraction = multiply_add(parts.f, constant(x, 1.44269502162933349609375), low);
   return finish_log(x, b_.CreateFAdd(parts.exponent, fraction));
 }
@@ -115,8 +117,8 @@ Value* MathFunctions::log2(Value* x) {
 Value* MathFunctions::tanh(Value* x) {
   Value* a = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   Value* square = b_.CreateFMul(x, x);
-  Value* p = polynomial(square, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
-                                 -3.33332819422e-1});
+  Value* p =
+      polynomial(square, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
   Value* near = multiply_add(b_.CreateFMul(p, square), x, x);
   Value* e = exp(b_.CreateFAdd(a, a));
   Value* far = b_.CreateFSub(constant(x, 1.0), b_.CreateFDiv(constant(x, 2.0), b_.CreateFAdd(e, constant(x, 1.0))));
@@ -125,14 +127,16 @@ Value* MathFunctions::tanh(Value* x) {
 }
 
 Value* MathFunctions::erf(Value* x) {
-  // Near 0, x + x P(x^2); beyond, 1 - exp(-Q(|x|)). Both polynomials are minimax fits of this project to the relative error of erf.
+  // Near 0, x + x P(x^2); beyond, 1 - exp(-Q(|x|)). Both polynomials are minimax fits of this project to the relative
+  // error of erf.
   Value* a = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
-  Value* p = polynomial(b_.CreateFMul(x, x), {8.698966121301055e-05, -0.0008216546848416328, 0.005207219161093235,
-                                              -0.026861773803830147, 0.11283736675977707, -0.37612634897232056, 0.12837916612625122});
+  Value* p = polynomial(b_.CreateFMul(x, x),
+                        {8.698966121301055e-05, -0.0008216546848416328, 0.005207219161093235, -0.026861773803830147,
+                         0.11283736675977707, -0.37612634897232056, 0.12837916612625122});
   Value* near = multiply_add(p, x, x);
-  Value* q = polynomial(clamp(a, 0.0, 4.0), {2.0451461750781164e-05, -0.0004270841018296778, 0.0041356501169502735,
-                                             -0.02502715401351452, 0.1081390455365181, 0.6334734559059143, 1.129453182220459,
-                                             -0.00016202595725189894});
+  Value* q = polynomial(clamp(a, 0.0, 4.0),
+                        {2.0451461750781164e-05, -0.0004270841018296778, 0.0041356501169502735, -0.02502715401351452,
+                         0.1081390455365181, 0.6334734559059143, 1.129453182220459, -0.00016202595725189894});
   Value* far = b_.CreateFSub(constant(x, 1.0), exp(b_.CreateFNeg(q)));
   far = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, far, x);
   return b_.CreateSelect(b_.CreateFCmpOLT(a, constant(x, 0.875)), near, far);

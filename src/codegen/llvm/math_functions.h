@@ -6,7 +6,8 @@
 
 namespace helve::cpu {
 
-/// All functions take and return float or vectors of it, are right for infinities, NaN and subnormals, and are tested to 2 ulp.
+/// All functions take and return float or vectors of it, are right for infinities, NaN and subnormals, and are tested
+/// to 2 ulp.
 class MathFunctions {
  public:
   MathFunctions(llvm::IRBuilder<>& builder, bool has_fma) : b_(builder), has_fma_(has_fma) {}

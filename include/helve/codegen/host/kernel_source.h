@@ -1,5 +1,6 @@
 // A kernel on its way from the host plan to a code generator.
-// The plan names kernels by number; this list, in the order of those numbers, is all that a generator needs to know of the host.
+// The plan names kernels by number; this list, in the order of those numbers, is all that a generator needs to know of
+// the host.
 #pragma once
 
 #include <string>

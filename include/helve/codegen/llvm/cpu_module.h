@@ -12,16 +12,17 @@
 
 namespace helve {
 
-/// Runs blocks [begin, end) of a kernel, linearised row-major. `buffers` and `scalars` stand in the order of kernel_interface; an
-/// integer scalar is its value, a float the bits of its dtype. In a mesh function the scalars are followed by one instance stride
-/// in bytes for each Global buffer. `scratch` is 4096-aligned private memory of scratch_bytes. Does not throw.
+/// Runs blocks [begin, end) of a kernel, linearised row-major. `buffers` and `scalars` stand in the order of
+/// kernel_interface; an integer scalar is its value, a float the bits of its dtype. In a mesh function the scalars are
+/// followed by one instance stride in bytes for each Global buffer. `scratch` is 4096-aligned private memory of
+/// scratch_bytes. Does not throw.
 using CpuEntry = void (*)(void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte* scratch);
 
 struct CpuOptions {
-  int optimization = 3;          ///< 0 to 3
-  bool native = true;            ///< all features of this processor; otherwise those of every processor of the architecture
-  int64_t stack_buffer = 8192;   ///< bytes of the largest buffer that may stand on the stack
-  int64_t stack_total = 65536;   ///< bytes of all stack buffers of one kernel
+  int optimization = 3;  ///< 0 to 3
+  bool native = true;    ///< all features of this processor; otherwise those of every processor of the architecture
+  int64_t stack_buffer = 8192;  ///< bytes of the largest buffer that may stand on the stack
+  int64_t stack_total = 65536;  ///< bytes of all stack buffers of one kernel
 };
 
 struct CpuKernel {
@@ -32,7 +33,7 @@ struct CpuKernel {
 
 /// Wall time of the stages of a compile, in seconds.
 struct CpuCompileTimes {
-  double emit = 0;      ///< tensor IR to LLVM IR
+  double emit = 0;  ///< tensor IR to LLVM IR
   double optimize = 0;
   double generate = 0;  ///< LLVM IR to object code
   double link = 0;

@@ -21,7 +21,8 @@ BufferRef global(const char* name, std::vector<int64_t> shape) {
   return make_buffer(name, kFloat32, MemoryScope::Global, std::move(extents));
 }
 
-FunctionRef function(std::vector<VarRef> dims, std::vector<Param> params, Stmt body, std::optional<MeshShape> mesh = {}) {
+FunctionRef function(std::vector<VarRef> dims, std::vector<Param> params, Stmt body,
+                     std::optional<MeshShape> mesh = {}) {
   Ref<Function> f = make_ref<Function>();
   f->name = "main";
   f->dims = std::move(dims);
@@ -65,7 +66,8 @@ TEST(HostPlan, NamesAndShapesComeFromTheSignature) {
   // Lowering may bring parameters of its own making; the plan shows the user's.
   VarRef m = make_var("rows"), s = make_var("pitch", kIndex), scale = make_var("scale", kFloat32);
   VarRef m2 = make_var("m"), s2 = make_var("p", kIndex), scale2 = make_var("f", kFloat32), b = make_var("b");
-  BufferRef x = param("X", {Expr(m), idx(8)}, {Expr(s), idx(1)}), x2 = param("x_flat", {Expr(m2), idx(8)}, {Expr(s2), idx(1)});
+  BufferRef x = param("X", {Expr(m), idx(8)}, {Expr(s), idx(1)}),
+            x2 = param("x_flat", {Expr(m2), idx(8)}, {Expr(s2), idx(1)});
   FunctionRef user = function({m}, {x, s, scale}, seq({}));
   Stmt body = store(x2, {Expr(b), idx(0)}, load(x2, {Expr(b), idx(1)}) * Expr(scale2));
   FunctionRef lowered = function({m2}, {x2, s2, scale2}, kernel({b}, {Expr(m2)}, 128, body));
@@ -104,10 +106,12 @@ TEST(HostPlan, LoopsBranchesAndBinds) {
 }
 
 TEST(HostPlan, ValuesThatTheHostCannotComputeMoveIntoKernels) {
-  VarRef s = make_var("s", kFloat32), twice = make_var("twice", kFloat32), four = make_var("four", kFloat32), b = make_var("b");
+  VarRef s = make_var("s", kFloat32), twice = make_var("twice", kFloat32), four = make_var("four", kFloat32),
+         b = make_var("b");
   BufferRef in = param("in", {idx(4)}), out = param("out", {idx(4)});
   Stmt k = kernel({b}, {idx(4)}, 128, store(out, {Expr(b)}, Expr(four)));
-  FunctionRef f = function({}, {in, out, s}, seq({bind(twice, Expr(s) * load(in, {idx(1)})), bind(four, Expr(twice) + Expr(twice)), k}));
+  FunctionRef f = function({}, {in, out, s},
+                           seq({bind(twice, Expr(s) * load(in, {idx(1)})), bind(four, Expr(twice) + Expr(twice)), k}));
   HostModule host = build_host(f, f);
   const Seq* body = as<Seq>(host.kernels.at(0).stmt->body);
   ASSERT_TRUE(body);
@@ -130,18 +134,21 @@ std::string refusal(const FunctionRef& f) {
 }
 
 TEST(HostPlan, DataOnTheHostIsRefused) {
-  const std::string tail = " is needed on the host, which computes only with extents, integer parameters and loop variables";
+  const std::string tail =
+      " is needed on the host, which computes only with extents, integer parameters and loop variables";
   VarRef b = make_var("b"), v = make_var("v", kFloat32);
   BufferRef a = param("a", {idx(4)});
   Expr first = load(a, {idx(0)});
   Stmt k = kernel({b}, {idx(4)}, 128, store(a, {Expr(b)}, Expr(v)));
-  EXPECT_EQ(refusal(function({}, {a}, if_then(apply(Op::Gt, {first, float_imm(0, kFloat32)}), seq({})))), "a condition, a[0] > 0.0," + tail);
+  EXPECT_EQ(refusal(function({}, {a}, if_then(apply(Op::Gt, {first, float_imm(0, kFloat32)}), seq({})))),
+            "a condition, a[0] > 0.0," + tail);
   // v reads what the kernel writes: computing it in the kernel would be too late.
   EXPECT_EQ(refusal(function({}, {a}, seq({bind(v, first), k}))), "'v', a[0]," + tail);
   EXPECT_EQ(refusal(function({}, {a}, while_loop(bool_imm(true), seq({})))), "the condition of a while loop" + tail);
 }
 
-/// The collectives: kernel 0 fills src of each core with core * 1000 + position, kernel 1 copies dst of each core to a row of out.
+/// The collectives: kernel 0 fills src of each core with core * 1000 + position, kernel 1 copies dst of each core to a
+/// row of out.
 int64_t src_elements = 0, dst_elements = 0;
 void fill_src(void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte*) {
   for (int64_t c = begin; c < end; ++c) {
@@ -174,7 +181,9 @@ std::vector<std::vector<float>> execute(const BufferRef& src, const BufferRef& d
   src_elements = elements(src);
   dst_elements = elements(dst);
   BufferRef out = param("out", {idx(kCores * dst_elements)});
-  auto over_cores = [](Stmt body) { return kernel({make_var("x"), make_var("y")}, {idx(kRows), idx(kColumns)}, 128, std::move(body)); };
+  auto over_cores = [](Stmt body) {
+    return kernel({make_var("x"), make_var("y")}, {idx(kRows), idx(kColumns)}, 128, std::move(body));
+  };
   auto zeros = [](const BufferRef& b) { return std::vector<Expr>(b->rank(), idx(0)); };
   Stmt body = seq({alloc(src), alloc(dst), over_cores(store(src, zeros(src), float_imm(0, kFloat32))),
                    over_cores(store(dst, zeros(dst), float_imm(0, kFloat32))), std::move(collective),
@@ -228,16 +237,23 @@ TEST(Collectives, RegionsWithPointsAndOffsets) {
   for (int64_t c = 0; c < kCores; ++c) {
     for (int64_t i = 0; i < 30; ++i) {
       const bool inside = i == 4 * 5 + 2 || i == 5 * 5 + 2;
-      EXPECT_EQ(got[static_cast<size_t>(c)][static_cast<size_t>(i)], inside ? filled(3 + c % 3, 2 * 4 + 1 + (i / 5 - 4)) : -1);
+      EXPECT_EQ(got[static_cast<size_t>(c)][static_cast<size_t>(i)],
+                inside ? filled(3 + c % 3, 2 * 4 + 1 + (i / 5 - 4)) : -1);
     }
   }
 }
 
 TEST(Collectives, Reductions) {
   BufferRef src = global("src", {6}), dst = global("dst", {6}), part = global("dst", {2});
-  auto all = execute(src, dst, tile_op(TileOpcode::CommAllReduce, {whole_region(src), whole_region(dst), std::string("sum"), std::string("y")}));
-  auto max = execute(src, dst, tile_op(TileOpcode::CommAllReduce, {whole_region(src), whole_region(dst), std::string("max"), std::string("all")}));
-  auto scattered = execute(src, part, tile_op(TileOpcode::CommReduceScatter, {whole_region(src), whole_region(part), std::string("sum"), std::string("y"), int64_t{0}}));
+  auto all = execute(
+      src, dst,
+      tile_op(TileOpcode::CommAllReduce, {whole_region(src), whole_region(dst), std::string("sum"), std::string("y")}));
+  auto max = execute(src, dst,
+                     tile_op(TileOpcode::CommAllReduce,
+                             {whole_region(src), whole_region(dst), std::string("max"), std::string("all")}));
+  auto scattered = execute(src, part,
+                           tile_op(TileOpcode::CommReduceScatter, {whole_region(src), whole_region(part),
+                                                                   std::string("sum"), std::string("y"), int64_t{0}}));
   for (int64_t c = 0; c < kCores; ++c) {
     const int64_t row = c / 3 * 3;
     auto sum = [&](int64_t i) { return filled(row, i) + filled(row + 1, i) + filled(row + 2, i); };
@@ -245,28 +261,35 @@ TEST(Collectives, Reductions) {
       EXPECT_EQ(all[static_cast<size_t>(c)][static_cast<size_t>(i)], sum(i));
       EXPECT_EQ(max[static_cast<size_t>(c)][static_cast<size_t>(i)], filled(5, i));
     }
-    for (int64_t i = 0; i < 2; ++i) EXPECT_EQ(scattered[static_cast<size_t>(c)][static_cast<size_t>(i)], sum(c % 3 * 2 + i));
+    for (int64_t i = 0; i < 2; ++i)
+      EXPECT_EQ(scattered[static_cast<size_t>(c)][static_cast<size_t>(i)], sum(c % 3 * 2 + i));
   }
 }
 
 TEST(Collectives, ReduceScatterOverAMemberDimension) {
   BufferRef src = global("src", {2, 2, 3}), dst = global("dst", {2, 3});
-  auto got = execute(src, dst, tile_op(TileOpcode::CommReduceScatter, {whole_region(src), whole_region(dst), std::string("min"), std::string("x"), int64_t{1}}));
+  auto got = execute(src, dst,
+                     tile_op(TileOpcode::CommReduceScatter,
+                             {whole_region(src), whole_region(dst), std::string("min"), std::string("x"), int64_t{1}}));
   for (int64_t c = 0; c < kCores; ++c) {
     for (int64_t r = 0; r < 2; ++r) {
-      for (int64_t e = 0; e < 3; ++e) EXPECT_EQ(got[static_cast<size_t>(c)][static_cast<size_t>(r * 3 + e)], filled(c % 3, (r * 2 + c / 3) * 3 + e));
+      for (int64_t e = 0; e < 3; ++e)
+        EXPECT_EQ(got[static_cast<size_t>(c)][static_cast<size_t>(r * 3 + e)], filled(c % 3, (r * 2 + c / 3) * 3 + e));
     }
   }
 }
 
 TEST(Collectives, AllToAllExchangesParts) {
   BufferRef src = global("src", {2, 6}), dst = global("dst", {2, 6});
-  auto got = execute(src, dst, tile_op(TileOpcode::CommAllToAll, {whole_region(src), whole_region(dst), std::string("y"), int64_t{1}}));
+  auto got =
+      execute(src, dst,
+              tile_op(TileOpcode::CommAllToAll, {whole_region(src), whole_region(dst), std::string("y"), int64_t{1}}));
   for (int64_t c = 0; c < kCores; ++c) {
     for (int64_t r = 0; r < 2; ++r) {
       for (int64_t e = 0; e < 6; ++e) {
         const int64_t sender = c / 3 * 3 + e / 2;
-        EXPECT_EQ(got[static_cast<size_t>(c)][static_cast<size_t>(r * 6 + e)], filled(sender, r * 6 + c % 3 * 2 + e % 2));
+        EXPECT_EQ(got[static_cast<size_t>(c)][static_cast<size_t>(r * 6 + e)],
+                  filled(sender, r * 6 + c % 3 * 2 + e % 2));
       }
     }
   }
@@ -275,14 +298,19 @@ TEST(Collectives, AllToAllExchangesParts) {
 TEST(Collectives, PermutesAndPuts) {
   BufferRef src = global("src", {5}), dst = global("dst", {5});
   for (int64_t shift : {1, -1, 4}) {
-    auto ring = execute(src, dst, tile_op(TileOpcode::CommPermute, {whole_region(src), whole_region(dst), shift, std::string("y")}));
-    auto whole = execute(src, dst, tile_op(TileOpcode::CommPermute, {whole_region(src), whole_region(dst), shift, std::string("all")}));
+    auto ring = execute(
+        src, dst, tile_op(TileOpcode::CommPermute, {whole_region(src), whole_region(dst), shift, std::string("y")}));
+    auto whole = execute(
+        src, dst, tile_op(TileOpcode::CommPermute, {whole_region(src), whole_region(dst), shift, std::string("all")}));
     for (int64_t c = 0; c < kCores; ++c) {
       EXPECT_EQ(ring[static_cast<size_t>(c)][3], filled(c / 3 * 3 + (c % 3 - shift + 6) % 3, 3));
       EXPECT_EQ(whole[static_cast<size_t>(c)][3], filled((c - shift + 12) % 6, 3));
     }
   }
-  auto put = execute(src, dst, tile_op(TileOpcode::CommPut, {whole_region(src), whole_region(dst), std::vector<Expr>{idx(0), idx(2)}, std::vector<Expr>{idx(1), idx(1)}}));
+  auto put =
+      execute(src, dst,
+              tile_op(TileOpcode::CommPut, {whole_region(src), whole_region(dst), std::vector<Expr>{idx(0), idx(2)},
+                                            std::vector<Expr>{idx(1), idx(1)}}));
   for (int64_t c = 0; c < kCores; ++c) EXPECT_EQ(put[static_cast<size_t>(c)][4], c == 4 ? filled(2, 4) : -1);
   auto barrier = execute(src, dst, tile_op(TileOpcode::CommBarrier, {std::string("all")}));
   EXPECT_EQ(barrier[0][0], -1);

@@ -17,8 +17,12 @@ std::vector<float> ramp(size_t n, float scale = 1.0f) {
 }
 constexpr DType kInt16{TypeCode::Int, 16};
 VarRef var(const char* name) { return make_var(name); }
-Stmt serial(const VarRef& v, const Expr& extent, Stmt body) { return for_loop(LoopKind::Serial, v, extent, std::move(body)); }
-Stmt vectorized(const VarRef& v, int64_t extent, Stmt body) { return for_loop(LoopKind::Vectorized, v, idx(extent), std::move(body)); }
+Stmt serial(const VarRef& v, const Expr& extent, Stmt body) {
+  return for_loop(LoopKind::Serial, v, extent, std::move(body));
+}
+Stmt vectorized(const VarRef& v, int64_t extent, Stmt body) {
+  return for_loop(LoopKind::Vectorized, v, idx(extent), std::move(body));
+}
 
 TEST(Loops, EveryKindVisitsItsIterations) {
   for (LoopKind kind : {LoopKind::Serial, LoopKind::Unroll, LoopKind::Vectorized, LoopKind::Parallel}) {
@@ -34,7 +38,8 @@ TEST(Loops, EveryKindVisitsItsIterations) {
         run(k, a);
         for (int64_t e = 0; e < 200; ++e) {
           const bool inside = e >= begin && e < begin + extent;
-          ASSERT_EQ(memory[static_cast<size_t>(e)], inside ? 5 + e * 3 + 1 : 5) << to_string(kind) << " " << begin << "+" << extent;
+          ASSERT_EQ(memory[static_cast<size_t>(e)], inside ? 5 + e * 3 + 1 : 5)
+              << to_string(kind) << " " << begin << "+" << extent;
         }
       }
     }
@@ -64,7 +69,8 @@ TEST(Loops, ParallelOverSeveralDimensionsWithBlocks) {
   BufferRef a = param("a", kFloat32, {Expr(n), Expr(m)}), out = param("out", kFloat32, {Expr(m), Expr(n)});
   Expr row = Expr(b) * idx(4) + Expr(i);
   Stmt body = if_then(less(row, Expr(m)), store(out, {row, Expr(j)}, load(a, {Expr(j), row}) * float_imm(2, kFloat32)));
-  Stmt k = kernel({b}, {ceil_div(Expr(m), idx(4))}, 128, for_loop(LoopKind::Parallel, {i, j}, {idx(0), idx(0)}, {idx(4), Expr(n)}, body));
+  Stmt k = kernel({b}, {ceil_div(Expr(m), idx(4))}, 128,
+                  for_loop(LoopKind::Parallel, {i, j}, {idx(0), idx(0)}, {idx(4), Expr(n)}, body));
   auto module = compile_cpu({{"transpose", as_kernel(k), false}});
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{7, 5}, {1, 1}, {0, 3}, {64, 33}, {5, 0}}) {
     std::vector<float> in = ramp(static_cast<size_t>(rows * columns)), result(in.size() + 1, -1);
@@ -119,8 +125,10 @@ TEST(Loops, WhileAndNestedIf) {
                          store(state, {idx(0)}, floor_div(s, int_imm(2, kInt64))),
                          store(state, {idx(0)}, s * int_imm(3, kInt64) + int_imm(1, kInt64)));
   Stmt count = store(steps, {idx(0)}, load(steps, {idx(0)}) + int_imm(1, kInt32));
-  Stmt body = seq({alloc(state), alloc(steps), store(state, {idx(0)}, cast(Expr(i) + idx(1), kInt64)), store(steps, {idx(0)}, int_imm(0, kInt32)),
-                   while_loop(apply(Op::Gt, {s, int_imm(1, kInt64)}), seq({advance, count})), store(out, {Expr(i)}, load(steps, {idx(0)}))});
+  Stmt body = seq({alloc(state), alloc(steps), store(state, {idx(0)}, cast(Expr(i) + idx(1), kInt64)),
+                   store(steps, {idx(0)}, int_imm(0, kInt32)),
+                   while_loop(apply(Op::Gt, {s, int_imm(1, kInt64)}), seq({advance, count})),
+                   store(out, {Expr(i)}, load(steps, {idx(0)}))});
   std::vector<int32_t> memory(30);
   Arguments a;
   a.buffers[out.get()] = memory.data();
@@ -134,21 +142,26 @@ TEST(Loops, WhileAndNestedIf) {
 
 TEST(Vectors, ContiguousBroadcastStridedAndGather) {
   // out[i, l] = a[i, l] + b[i] + c[l * 3 + i] + d[index[l]] - a[i, 15 - l]
-  BufferRef a = param("a", kFloat32, {idx(5), idx(16)}), b = param("b", kFloat32, {idx(5)}), c = param("c", kFloat32, {idx(64)});
-  BufferRef d = param("d", kFloat32, {idx(40)}), index = param("index", kInt32, {idx(16)}), out = param("out", kFloat32, {idx(5), idx(16)});
+  BufferRef a = param("a", kFloat32, {idx(5), idx(16)}), b = param("b", kFloat32, {idx(5)}),
+            c = param("c", kFloat32, {idx(64)});
+  BufferRef d = param("d", kFloat32, {idx(40)}), index = param("index", kInt32, {idx(16)}),
+            out = param("out", kFloat32, {idx(5), idx(16)});
   VarRef i = var("i"), l = var("l"), g = var("g");
   Expr gathered = load(d, {Expr(g)});
-  Expr value = load(a, {Expr(i), Expr(l)}) + load(b, {Expr(i)}) + load(c, {Expr(l) * idx(3) + Expr(i)}) + gathered - load(a, {Expr(i), idx(15) - Expr(l)});
+  Expr value = load(a, {Expr(i), Expr(l)}) + load(b, {Expr(i)}) + load(c, {Expr(l) * idx(3) + Expr(i)}) + gathered -
+               load(a, {Expr(i), idx(15) - Expr(l)});
   Stmt body = seq({bind(g, cast(load(index, {Expr(l)}), kIndex)), store(out, {Expr(i), Expr(l)}, value)});
   std::vector<float> va = ramp(80), vb = ramp(5, 3), vc = ramp(64, 0.5f), vd = ramp(40, 7), got(80);
   std::vector<int32_t> vi(16);
   for (size_t k = 0; k < 16; ++k) vi[k] = static_cast<int32_t>(k * 29 % 40);
   Arguments args;
-  args.buffers = {{a.get(), va.data()}, {b.get(), vb.data()}, {c.get(), vc.data()}, {d.get(), vd.data()}, {index.get(), vi.data()}, {out.get(), got.data()}};
+  args.buffers = {{a.get(), va.data()}, {b.get(), vb.data()},     {c.get(), vc.data()},
+                  {d.get(), vd.data()}, {index.get(), vi.data()}, {out.get(), got.data()}};
   auto module = run(single(serial(i, idx(5), vectorized(l, 16, body))), args);
   for (size_t r = 0; r < 5; ++r) {
     for (size_t k = 0; k < 16; ++k) {
-      ASSERT_EQ(got[r * 16 + k], va[r * 16 + k] + vb[r] + vc[k * 3 + r] + vd[static_cast<size_t>(vi[k])] - va[r * 16 + 15 - k]);
+      ASSERT_EQ(got[r * 16 + k],
+                va[r * 16 + k] + vb[r] + vc[k * 3 + r] + vd[static_cast<size_t>(vi[k])] - va[r * 16 + 15 - k]);
     }
   }
   const std::string ir = module->llvm_ir(false);
@@ -173,7 +186,8 @@ TEST(Vectors, ConditionsBecomeMasks) {
   BufferRef a = param("a", kFloat32, {Expr(n)}), out = param("out", kFloat32, {Expr(n)});
   Expr at = Expr(i) * idx(16) + Expr(l);
   Expr positive = apply(Op::Gt, {load(a, {at}), float_imm(0, kFloat32)});
-  Stmt inner = if_then(positive, store(out, {at}, load(a, {at})), store(out, {at}, float_imm(1, kFloat32) - load(a, {at})));
+  Stmt inner =
+      if_then(positive, store(out, {at}, load(a, {at})), store(out, {at}, float_imm(1, kFloat32) - load(a, {at})));
   Stmt k = single(serial(i, ceil_div(Expr(n), idx(16)), vectorized(l, 16, if_then(less(at, Expr(n)), inner))));
   auto module = compile_cpu({{"masked", as_kernel(k), false}});
   EXPECT_NE(module->llvm_ir(false).find("masked.load.v16f32"), std::string::npos);
@@ -195,12 +209,14 @@ TEST(Vectors, ConditionsBecomeMasks) {
 TEST(Vectors, GuardedLoadsAreLazy) {
   for (int64_t lanes : {0, 8}) {
     VarRef l = var("l"), n = var("n");
-    BufferRef a = param("a", kFloat32, {Expr(n)}), out = param("out", kFloat32, {idx(8)}), flags = param("flags", kBool, {idx(8)});
+    BufferRef a = param("a", kFloat32, {Expr(n)}), out = param("out", kFloat32, {idx(8)}),
+              flags = param("flags", kBool, {idx(8)});
     Expr inside = less(Expr(l), Expr(n));
     Expr far = Expr(l) * idx(int64_t{1} << 40);  // anywhere but in the process's memory, except for lane 0
     Expr value = select(inside, load(a, {far}), float_imm(-1, kFloat32));
     Expr both = logical_and(inside, apply(Op::Gt, {load(a, {far}), float_imm(0, kFloat32)}));
-    Expr either = apply(Op::Or, {apply(Op::Ge, {Expr(l), Expr(n)}), apply(Op::Gt, {load(a, {far}), float_imm(0, kFloat32)})});
+    Expr either =
+        apply(Op::Or, {apply(Op::Ge, {Expr(l), Expr(n)}), apply(Op::Gt, {load(a, {far}), float_imm(0, kFloat32)})});
     Stmt body = seq({store(out, {Expr(l)}, value), store(flags, {Expr(l)}, apply(Op::Ne, {both, either}))});
     Stmt k = single(lanes ? vectorized(l, 8, body) : serial(l, idx(8), body));
     auto module = compile_cpu({{"guard", as_kernel(k), false}});
@@ -235,7 +251,8 @@ TEST(Vectors, UniformLoadUnderAnEmptyMask) {
 
 TEST(Vectors, DependentIterationsStayInOrder) {
   // A sum into one element, a prefix sum, a histogram: lanes in step would lose updates.
-  BufferRef x = param("x", kInt32, {idx(16)}), total = param("total", kInt32, {idx(1)}), prefix = param("prefix", kInt32, {idx(17)});
+  BufferRef x = param("x", kInt32, {idx(16)}), total = param("total", kInt32, {idx(1)}),
+            prefix = param("prefix", kInt32, {idx(17)});
   BufferRef bins = param("bins", kInt32, {idx(4)}), last = param("last", kInt32, {idx(4)});
   VarRef l = var("l");
   Expr e = load(x, {Expr(l)});
@@ -263,11 +280,13 @@ TEST(Vectors, DependentIterationsStayInOrder) {
 
 TEST(Vectors, InnerLoopsRunInStep) {
   // out[l] = sum over k of a[k, l] in lanes, and a two-dimensional store out2[l, k].
-  BufferRef a = param("a", kFloat32, {idx(9), idx(8)}), out = param("out", kFloat32, {idx(8)}), out2 = param("out2", kFloat32, {idx(8), idx(9)});
+  BufferRef a = param("a", kFloat32, {idx(9), idx(8)}), out = param("out", kFloat32, {idx(8)}),
+            out2 = param("out2", kFloat32, {idx(8), idx(9)});
   VarRef l = var("l"), k = var("k");
   Expr e = load(a, {Expr(k), Expr(l)});
-  Stmt body = seq({store(out, {Expr(l)}, float_imm(0, kFloat32)),
-                   serial(k, idx(9), seq({store(out, {Expr(l)}, load(out, {Expr(l)}) + e), store(out2, {Expr(l), Expr(k)}, e)}))});
+  Stmt body = seq(
+      {store(out, {Expr(l)}, float_imm(0, kFloat32)),
+       serial(k, idx(9), seq({store(out, {Expr(l)}, load(out, {Expr(l)}) + e), store(out2, {Expr(l), Expr(k)}, e)}))});
   std::vector<float> in = ramp(72), got(8), got2(72);
   Arguments args;
   args.buffers = {{a.get(), in.data()}, {out.get(), got.data()}, {out2.get(), got2.data()}};
@@ -286,11 +305,14 @@ TEST(Vectors, InnerLoopsRunInStep) {
 /// acc[l] += x[j * 16 + l]: the accumulator must live in a register, so the inner loop loads and stores nothing else.
 TEST(Vectors, LocalAccumulatorsBecomeRegisters) {
   VarRef n = var("n"), j = var("j"), l = var("l"), l2 = var("l2"), l3 = var("l3");
-  BufferRef x = param("x", kFloat32, {Expr(n)}), out = param("out", kFloat32, {idx(16)}), acc = local("acc", kFloat32, {16});
-  Stmt body = seq({alloc(acc), vectorized(l, 16, store(acc, {Expr(l)}, float_imm(0, kFloat32))),
-                   serial(j, floor_div(Expr(n), idx(16)),
-                          vectorized(l2, 16, store(acc, {Expr(l2)}, load(acc, {Expr(l2)}) + load(x, {Expr(j) * idx(16) + Expr(l2)})))),
-                   vectorized(l3, 16, store(out, {Expr(l3)}, load(acc, {Expr(l3)})))});
+  BufferRef x = param("x", kFloat32, {Expr(n)}), out = param("out", kFloat32, {idx(16)}),
+            acc = local("acc", kFloat32, {16});
+  Stmt body =
+      seq({alloc(acc), vectorized(l, 16, store(acc, {Expr(l)}, float_imm(0, kFloat32))),
+           serial(j, floor_div(Expr(n), idx(16)),
+                  vectorized(l2, 16,
+                             store(acc, {Expr(l2)}, load(acc, {Expr(l2)}) + load(x, {Expr(j) * idx(16) + Expr(l2)})))),
+           vectorized(l3, 16, store(out, {Expr(l3)}, load(acc, {Expr(l3)})))});
   std::vector<float> in = ramp(160), got(16);
   Arguments args;
   args.buffers = {{x.get(), in.data()}, {out.get(), got.data()}};
@@ -304,13 +326,15 @@ TEST(Vectors, LocalAccumulatorsBecomeRegisters) {
   const std::string ir = module->llvm_ir(true);
   EXPECT_NE(ir.find("phi <16 x float>"), std::string::npos);
   size_t stores = 0;
-  for (size_t at = ir.find("store <16 x float>"); at != std::string::npos; at = ir.find("store <16 x float>", at + 1)) ++stores;
+  for (size_t at = ir.find("store <16 x float>"); at != std::string::npos; at = ir.find("store <16 x float>", at + 1))
+    ++stores;
   EXPECT_EQ(stores, 1u);
 }
 
 TEST(Memory, StridesOfParameters) {
   VarRef n = var("n"), s = var("s"), i = var("i"), l = var("l");
-  BufferRef a = param("a", kFloat32, {Expr(n), idx(8)}, {Expr(s), idx(2)}), out = param("out", kFloat32, {Expr(n), idx(8)}, {idx(8), idx(1)});
+  BufferRef a = param("a", kFloat32, {Expr(n), idx(8)}, {Expr(s), idx(2)}),
+            out = param("out", kFloat32, {Expr(n), idx(8)}, {idx(8), idx(1)});
   for (bool lanes : {false, true}) {
     Stmt body = store(out, {Expr(i), Expr(l)}, load(a, {Expr(i), Expr(l)}));
     Stmt k = single(serial(i, Expr(n), lanes ? vectorized(l, 8, body) : serial(l, idx(8), body)));
@@ -370,7 +394,8 @@ TEST(Memory, LargeStacksSpillToScratch) {
     body.push_back(alloc(buffers.back()));
   }
   VarRef n = var("n");
-  for (int k = 0; k < 20; ++k) body.push_back(store(buffers[static_cast<size_t>(k)], {Expr(n)}, int_imm(k * k, kInt32)));
+  for (int k = 0; k < 20; ++k)
+    body.push_back(store(buffers[static_cast<size_t>(k)], {Expr(n)}, int_imm(k * k, kInt32)));
   for (int k = 0; k < 20; ++k) body.push_back(store(out, {idx(k)}, load(buffers[static_cast<size_t>(k)], {Expr(n)})));
   std::vector<int32_t> got(20);
   Arguments args;
@@ -384,7 +409,8 @@ TEST(Memory, LargeStacksSpillToScratch) {
 TEST(Memory, CoresHaveTheirOwnInstances) {
   // Core (x, y) copies its instance of g, plus its rank, to its instance of h; a parameter is shared.
   VarRef x = var("x"), y = var("y"), i = var("i");
-  BufferRef g = make_buffer("g", kFloat32, MemoryScope::Global, {idx(5)}), h = make_buffer("h", kFloat64, MemoryScope::Global, {idx(5)});
+  BufferRef g = make_buffer("g", kFloat32, MemoryScope::Global, {idx(5)}),
+            h = make_buffer("h", kFloat64, MemoryScope::Global, {idx(5)});
   BufferRef p = param("p", kFloat32, {idx(5)});
   Expr value = load(g, {Expr(i)}) + load(p, {Expr(i)}) + cast(Expr(x) * idx(3) + Expr(y), kFloat32);
   Stmt k = kernel({x, y}, {idx(2), idx(3)}, 128, serial(i, idx(5), store(h, {Expr(i)}, cast(value, kFloat64))));
@@ -408,8 +434,9 @@ TEST(Memory, CoresHaveTheirOwnInstances) {
 }
 
 TEST(Arguments, ScalarsOfEveryDtype) {
-  for (DType t : {kFloat64, kFloat32, DType{TypeCode::Float, 16}, DType{TypeCode::BFloat, 16}, DType{TypeCode::Float8E4M3, 8}, kInt32, kInt64,
-                  DType{TypeCode::UInt, 8}, DType{TypeCode::Int, 8}, kBool, kIndex}) {
+  for (DType t :
+       {kFloat64, kFloat32, DType{TypeCode::Float, 16}, DType{TypeCode::BFloat, 16}, DType{TypeCode::Float8E4M3, 8},
+        kInt32, kInt64, DType{TypeCode::UInt, 8}, DType{TypeCode::Int, 8}, kBool, kIndex}) {
     VarRef s = make_var("s", t);
     BufferRef out = param("out", t, {idx(1)});
     Stmt k = single(store(out, {idx(0)}, Expr(s)));
@@ -420,8 +447,10 @@ TEST(Arguments, ScalarsOfEveryDtype) {
     const uint64_t bits = t.is_float() ? float_bits(value, t) : static_cast<uint64_t>(static_cast<int64_t>(value));
     args.scalars = {{s.get(), static_cast<int64_t>(bits)}};
     run(k, args);
-    if (t.is_float()) EXPECT_EQ(cells.real(0), value) << to_string(t);
-    else EXPECT_EQ(cells.integer(0), wrap_to(static_cast<int64_t>(value), t)) << to_string(t);
+    if (t.is_float())
+      EXPECT_EQ(cells.real(0), value) << to_string(t);
+    else
+      EXPECT_EQ(cells.integer(0), wrap_to(static_cast<int64_t>(value), t)) << to_string(t);
   }
 }
 
@@ -431,7 +460,10 @@ TEST(Rounding, StoresRoundOnceAndExpressionsDoNot) {
   BufferRef a = param("a", bf16, {idx(2)}), out = param("out", bf16, {idx(2)});
   Expr one = float_imm(1, bf16);
   Expr sum = load(a, {idx(0)}) + one + one;
-  Stmt k = single(seq({store(out, {idx(0)}, sum), store(out, {idx(1)}, cast(cast(cast(load(a, {idx(0)}) + one, kFloat32), bf16), kFloat32) + cast(one, kFloat32))}));
+  Stmt k =
+      single(seq({store(out, {idx(0)}, sum),
+                  store(out, {idx(1)},
+                        cast(cast(cast(load(a, {idx(0)}) + one, kFloat32), bf16), kFloat32) + cast(one, kFloat32))}));
   Cells in(bf16, 2), got(bf16, 2);
   in.set(0, 256);
   Arguments args;
@@ -464,7 +496,8 @@ TEST(Rounding, NothingIsContracted) {
 
 Stmt add_constant(const BufferRef& a, const BufferRef& out, float c) {
   VarRef i = var("i");
-  return single(for_loop(LoopKind::Parallel, i, idx(37), store(out, {Expr(i)}, load(a, {Expr(i)}) + float_imm(c, kFloat32))));
+  return single(
+      for_loop(LoopKind::Parallel, i, idx(37), store(out, {Expr(i)}, load(a, {Expr(i)}) + float_imm(c, kFloat32))));
 }
 
 TEST(Modules, SeveralKernelsAndTheirTexts) {

@@ -12,7 +12,12 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<DType> float_types() {
-  return {kFloat64, kFloat32, {TypeCode::Float, 16}, {TypeCode::BFloat, 16}, {TypeCode::Float8E4M3, 8}, {TypeCode::Float8E5M2, 8}};
+  return {kFloat64,
+          kFloat32,
+          {TypeCode::Float, 16},
+          {TypeCode::BFloat, 16},
+          {TypeCode::Float8E4M3, 8},
+          {TypeCode::Float8E5M2, 8}};
 }
 std::vector<DType> integer_types() {
   std::vector<DType> out{kIndex};
@@ -24,8 +29,8 @@ std::vector<DType> integer_types() {
 }
 
 /// Runs out[i] = op(in0[i], in1[i], ...) over `count` elements, serially or in lanes of `lanes`.
-Cells map_elements(const std::function<Expr(const std::vector<Expr>&)>& make, DType out_type, std::vector<std::pair<DType, Cells*>> inputs,
-                   int64_t count, int64_t lanes, bool native = true) {
+Cells map_elements(const std::function<Expr(const std::vector<Expr>&)>& make, DType out_type,
+                   std::vector<std::pair<DType, Cells*>> inputs, int64_t count, int64_t lanes, bool native = true) {
   HELVE_CHECK(count % lanes == 0, "lanes must divide the count");
   Arguments arguments;
   std::vector<BufferRef> buffers;
@@ -42,9 +47,10 @@ Cells map_elements(const std::function<Expr(const std::vector<Expr>&)>& make, DT
     for (const BufferRef& b : buffers) args.push_back(load(b, {at}));
     return store(out, {at}, make(args));
   };
-  Stmt loops = lanes == 1 ? for_loop(LoopKind::Serial, i, idx(count), body(Expr(i)))
-                          : for_loop(LoopKind::Serial, i, idx(count / lanes),
-                                     for_loop(LoopKind::Vectorized, l, idx(lanes), body(Expr(i) * idx(lanes) + Expr(l))));
+  Stmt loops = lanes == 1
+                   ? for_loop(LoopKind::Serial, i, idx(count), body(Expr(i)))
+                   : for_loop(LoopKind::Serial, i, idx(count / lanes),
+                              for_loop(LoopKind::Vectorized, l, idx(lanes), body(Expr(i) * idx(lanes) + Expr(l))));
   // Explicit vectors need no optimiser to be tried; the serial loop is vectorised by it.
   run(single(loops), arguments, false, CpuOptions{.optimization = lanes == 1 ? 3 : 1, .native = native});
   return result;
@@ -155,10 +161,11 @@ TEST(Operators, DivisionByConstants) {
       Cells a(t, corners.size());
       for (size_t k = 0; k < corners.size(); ++k) a.set_bits(k, static_cast<uint64_t>(corners[k]));
       for (Op op : {Op::FloorDiv, Op::FloorMod}) {
-        Cells got = map_elements([&](const std::vector<Expr>& x) { return apply(op, {x[0], int_imm(d, t)}); }, t, {{t, &a}},
-                                 static_cast<int64_t>(corners.size()), 1);
+        Cells got = map_elements([&](const std::vector<Expr>& x) { return apply(op, {x[0], int_imm(d, t)}); }, t,
+                                 {{t, &a}}, static_cast<int64_t>(corners.size()), 1);
         for (size_t k = 0; k < corners.size(); ++k) {
-          ASSERT_EQ(got.integer(k), *integer_oracle(op, a.integer(k), d, t)) << to_string(t) << " " << a.integer(k) << " by " << d;
+          ASSERT_EQ(got.integer(k), *integer_oracle(op, a.integer(k), d, t))
+              << to_string(t) << " " << a.integer(k) << " by " << d;
         }
       }
     }
@@ -188,7 +195,10 @@ std::optional<double> float_oracle(Op op, double a, double b, double c, bool in_
     case Op::Round: return std::nearbyint(a);
     case Op::Sqrt: return f(std::sqrt(a));
     case Op::Rsqrt: return f(1.0 / f(std::sqrt(a)));
-    case Op::Fma: return in_double ? std::fma(a, b, c) : static_cast<double>(std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
+    case Op::Fma:
+      return in_double
+                 ? std::fma(a, b, c)
+                 : static_cast<double>(std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
     default: return std::nullopt;
   }
 }
@@ -197,7 +207,8 @@ void expect_same(double got, double want, const std::string& what) {
   if (std::isnan(want)) {
     ASSERT_TRUE(std::isnan(got)) << what << " gave " << got;
   } else {
-    ASSERT_EQ(std::bit_cast<uint64_t>(got), std::bit_cast<uint64_t>(want)) << what << " gave " << got << ", not " << want;
+    ASSERT_EQ(std::bit_cast<uint64_t>(got), std::bit_cast<uint64_t>(want))
+        << what << " gave " << got << ", not " << want;
   }
 }
 
@@ -220,8 +231,8 @@ void check_float_operator(const OpRow& row, DType t, int64_t lanes) {
   for (size_t k = 0; k < count; ++k) {
     const double x = a.real(k), y = b.real(k);
     const double want = *float_oracle(row.op, x, y, x, t == kFloat64);
-    const std::string what = std::string(row.name) + " " + to_string(t) + " of " + std::to_string(x) + ", " + std::to_string(y) +
-                             " lanes " + std::to_string(lanes);
+    const std::string what = std::string(row.name) + " " + to_string(t) + " of " + std::to_string(x) + ", " +
+                             std::to_string(y) + " lanes " + std::to_string(lanes);
     if (gives_bool) {
       ASSERT_EQ(got.integer(k), static_cast<int64_t>(want)) << what;
     } else {
@@ -273,10 +284,12 @@ TEST(Conversions, SmallFloatsRoundAsTheLawSays) {
     for (bool native : {true, false}) {
       Cells wide = map_elements([](const std::vector<Expr>& x) { return cast(x[0], kFloat32); }, kFloat32, {{t, &all}},
                                 static_cast<int64_t>(codes), native ? 16 : 1, native);
-      for (size_t k = 0; k < codes; ++k) ASSERT_NO_FATAL_FAILURE(expect_same(wide.real(k), all.real(k), to_string(t) + " widened"));
+      for (size_t k = 0; k < codes; ++k)
+        ASSERT_NO_FATAL_FAILURE(expect_same(wide.real(k), all.real(k), to_string(t) + " widened"));
     }
     for (DType from : {kFloat32, kFloat64}) {
-      std::vector<double> values{1e-46, -1e-46, 1e-300, 1e300, -1e300, 3.4e38, 464.0, 465.0, 463.9, 65519.9, 65520.0, 61439.0, 61440.0};
+      std::vector<double> values{1e-46, -1e-46, 1e-300,  1e300,   -1e300,  3.4e38, 464.0,
+                                 465.0, 463.9,  65519.9, 65520.0, 61439.0, 61440.0};
       for (size_t k = 0; k + 1 < codes; ++k) {
         const double x = all.real(k), y = all.real(k + 1);
         if (!std::isfinite(x) || !std::isfinite(y)) {
@@ -284,8 +297,9 @@ TEST(Conversions, SmallFloatsRoundAsTheLawSays) {
           continue;
         }
         const double middle = (x + y) / 2;
-        for (double v : {x, middle, std::nextafter(static_cast<float>(middle), -1e38f) * 1.0, std::nextafter(static_cast<float>(middle), 1e38f) * 1.0,
-                         std::nextafter(middle, -kInf), std::nextafter(middle, kInf)}) {
+        for (double v : {x, middle, std::nextafter(static_cast<float>(middle), -1e38f) * 1.0,
+                         std::nextafter(static_cast<float>(middle), 1e38f) * 1.0, std::nextafter(middle, -kInf),
+                         std::nextafter(middle, kInf)}) {
           values.push_back(v);
         }
       }
@@ -297,8 +311,8 @@ TEST(Conversions, SmallFloatsRoundAsTheLawSays) {
                                  static_cast<int64_t>(values.size()), native ? 16 : 1, native);
         for (size_t k = 0; k < values.size(); ++k) {
           const double x = in.real(k);
-          ASSERT_NO_FATAL_FAILURE(
-              expect_same(got.real(k), round_to(x, t), to_string(from) + " to " + to_string(t) + " of " + std::to_string(x)));
+          ASSERT_NO_FATAL_FAILURE(expect_same(got.real(k), round_to(x, t),
+                                              to_string(from) + " to " + to_string(t) + " of " + std::to_string(x)));
         }
       }
     }
@@ -312,18 +326,24 @@ TEST(Conversions, CastsBetweenAllKinds) {
   for (DType from : types) {
     const bool real = from.is_float();
     const std::vector<double> reals = real ? float_corners(from) : std::vector<double>{};
-    const std::vector<int64_t> integers = from.is_bool() ? std::vector<int64_t>{0, 1} : real ? std::vector<int64_t>{} : integer_corners(from);
+    const std::vector<int64_t> integers = from.is_bool() ? std::vector<int64_t>{0, 1}
+                                          : real         ? std::vector<int64_t>{}
+                                                         : integer_corners(from);
     const size_t count = real ? reals.size() : integers.size();
     Cells in(from, count);
     for (size_t k = 0; k < count; ++k) real ? in.set(k, reals[k]) : in.set_bits(k, static_cast<uint64_t>(integers[k]));
     for (DType to : types) {
-      Cells got = map_elements([&](const std::vector<Expr>& x) { return cast(x[0], to); }, to, {{from, &in}}, static_cast<int64_t>(count), 1);
+      Cells got = map_elements([&](const std::vector<Expr>& x) { return cast(x[0], to); }, to, {{from, &in}},
+                               static_cast<int64_t>(count), 1);
       for (size_t k = 0; k < count; ++k) {
         const std::string what = to_string(from) + " to " + to_string(to) + " element " + std::to_string(k);
         if (to.is_float()) {
           double v = 0;
-          if (real) v = in.real(k);
-          else v = from.code == TypeCode::UInt ? static_cast<double>(static_cast<uint64_t>(in.integer(k))) : static_cast<double>(in.integer(k));
+          if (real)
+            v = in.real(k);
+          else
+            v = from.code == TypeCode::UInt ? static_cast<double>(static_cast<uint64_t>(in.integer(k)))
+                                            : static_cast<double>(in.integer(k));
           ASSERT_NO_FATAL_FAILURE(expect_same(got.real(k), round_to(v, to), what));
           continue;
         }
@@ -378,24 +398,31 @@ TEST(MathFunctions, WithinTwoUlpOnASampleOfAllFloats) {
     double limit;
   };
   const Function functions[] = {
-      {Op::Exp, [](double x) { return std::exp(x); }, 2.0},   {Op::Exp2, [](double x) { return std::exp2(x); }, 2.0},
-      {Op::Log, [](double x) { return std::log(x); }, 2.0},   {Op::Tanh, [](double x) { return std::tanh(x); }, 2.0},
-      {Op::Log2, [](double x) { return std::log2(x); }, 2.0}, {Op::Sin, [](double x) { return std::sin(x); }, 2.0},
-      {Op::Cos, [](double x) { return std::cos(x); }, 2.0},   {Op::Erf, [](double x) { return std::erf(x); }, 2.0},
+      {Op::Exp, [](double x) { return std::exp(x); }, 2.0},
+      {Op::Exp2, [](double x) { return std::exp2(x); }, 2.0},
+      {Op::Log, [](double x) { return std::log(x); }, 2.0},
+      {Op::Tanh, [](double x) { return std::tanh(x); }, 2.0},
+      {Op::Log2, [](double x) { return std::log2(x); }, 2.0},
+      {Op::Sin, [](double x) { return std::sin(x); }, 2.0},
+      {Op::Cos, [](double x) { return std::cos(x); }, 2.0},
+      {Op::Erf, [](double x) { return std::erf(x); }, 2.0},
       {Op::Sigmoid, [](double x) { return 1.0 / (1.0 + std::exp(-x)); }, 3.0},
   };
   const size_t count = size_t{1} << 20;
   Cells in(kFloat32, count);
-  for (size_t k = 0; k < count; ++k) in.set_bits(k, (k * 4093 + k % 16) & 0xffffffff);  // odd step: all exponents, both signs
+  for (size_t k = 0; k < count; ++k)
+    in.set_bits(k, (k * 4093 + k % 16) & 0xffffffff);  // odd step: all exponents, both signs
   const double widths[] = {220.0, 12.0, 2.6};
   // Arguments of ordinary size deserve a denser look than the exponents give them.
   for (size_t k = 0; k < count / 2; ++k) in.set(k * 2, (static_cast<double>(k) / (count / 2) - 0.5) * widths[k % 3]);
-  const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 88.72283f, 88.7229f, -103.972f, -103.98f, -87.34f, 1e-45f, -1e-45f, 0.625f, 0.875f, 3.9f, 4.0f, -5.0f, 128.0f, -149.0f, -149.6f, 1.0f};
+  const float special[] = {0.0f,      -0.0f,    INFINITY, -INFINITY, NAN,     88.72283f, 88.7229f,
+                           -103.972f, -103.98f, -87.34f,  1e-45f,    -1e-45f, 0.625f,    0.875f,
+                           3.9f,      4.0f,     -5.0f,    128.0f,    -149.0f, -149.6f,   1.0f};
   for (size_t k = 0; k < std::size(special); ++k) in.set(k, special[k]);
   for (const Function& f : functions) {
     for (bool native : {true, false}) {  // without fused multiply-add the reductions must be as exact
-      Cells got = map_elements([&](const std::vector<Expr>& x) { return apply(f.op, {x[0]}); }, kFloat32, {{kFloat32, &in}},
-                               static_cast<int64_t>(count), 16, native);
+      Cells got = map_elements([&](const std::vector<Expr>& x) { return apply(f.op, {x[0]}); }, kFloat32,
+                               {{kFloat32, &in}}, static_cast<int64_t>(count), 16, native);
       double worst = 0;
       for (size_t k = 0; k < count; ++k) {
         const double x = in.real(k), want = f.exact(x);
@@ -438,12 +465,12 @@ TEST(MathFunctions, DoublesUseTheLibrary) {
       {Op::Sin, std::sin}, {Op::Cos, std::cos},   {Op::Tanh, std::tanh}, {Op::Erf, std::erf},
   };
   for (const auto& [op, exact] : functions) {
-    Cells got = map_elements([op = op](const std::vector<Expr>& x) { return apply(op, {x[0]}); }, kFloat64, {{kFloat64, &in}},
-                             static_cast<int64_t>(values.size()), 1);
+    Cells got = map_elements([op = op](const std::vector<Expr>& x) { return apply(op, {x[0]}); }, kFloat64,
+                             {{kFloat64, &in}}, static_cast<int64_t>(values.size()), 1);
     for (size_t k = 0; k < values.size(); ++k) expect_same(got.real(k), exact(values[k]), std::string(row_of(op).name));
   }
-  Cells power = map_elements([](const std::vector<Expr>& x) { return apply(Op::Pow, {x[0], x[0]}); }, kFloat64, {{kFloat64, &in}},
-                             static_cast<int64_t>(values.size()), 3);
+  Cells power = map_elements([](const std::vector<Expr>& x) { return apply(Op::Pow, {x[0], x[0]}); }, kFloat64,
+                             {{kFloat64, &in}}, static_cast<int64_t>(values.size()), 3);
   for (size_t k = 0; k < values.size(); ++k) expect_same(power.real(k), std::pow(values[k], values[k]), "pow");
 }
 

@@ -8,7 +8,8 @@
 namespace helve::testing {
 namespace {
 
-FunctionRef function(std::vector<VarRef> dims, std::vector<Param> params, Stmt body, std::optional<MeshShape> mesh = {}) {
+FunctionRef function(std::vector<VarRef> dims, std::vector<Param> params, Stmt body,
+                     std::optional<MeshShape> mesh = {}) {
   Ref<Function> f = make_ref<Function>();
   f->name = "main";
   f->dims = std::move(dims);
@@ -30,10 +31,17 @@ class Program {
     executor_ = std::make_unique<runtime::Executor>(host.plan, entries);
   }
 
-  void call(std::vector<std::pair<std::vector<float>*, std::vector<int64_t>>> tensors, std::vector<runtime::ScalarArgument> scalars = {}) {
+  void call(std::vector<std::pair<std::vector<float>*, std::vector<int64_t>>> tensors,
+            std::vector<runtime::ScalarArgument> scalars = {}) {
     std::vector<runtime::DLTensor> views;
     for (auto& [data, shape] : tensors) {
-      views.push_back({data->data(), {runtime::kDLCPU, 0}, static_cast<int32_t>(shape.size()), {runtime::kDLFloat, 32, 1}, shape.data(), nullptr, 0});
+      views.push_back({data->data(),
+                       {runtime::kDLCPU, 0},
+                       static_cast<int32_t>(shape.size()),
+                       {runtime::kDLFloat, 32, 1},
+                       shape.data(),
+                       nullptr,
+                       0});
     }
     std::vector<runtime::TensorArgument> arguments;
     for (runtime::DLTensor& view : views) arguments.push_back({&view, false});
@@ -55,11 +63,13 @@ class Program {
 
 TEST(Programs, ScaledAddOfAnySize) {
   VarRef m = make_var("M"), s = make_var("s", kFloat32), b = make_var("b"), i = make_var("i");
-  BufferRef x = param("A", kFloat32, {Expr(m)}), y = param("B", kFloat32, {Expr(m)}), out = param("C", kFloat32, {Expr(m)});
+  BufferRef x = param("A", kFloat32, {Expr(m)}), y = param("B", kFloat32, {Expr(m)}),
+            out = param("C", kFloat32, {Expr(m)});
   Expr at = Expr(b) * idx(64) + Expr(i);
   Stmt body = if_then(less(at, Expr(m)), store(out, {at}, load(x, {at}) * Expr(s) + load(y, {at})));
   for (LoopKind kind : {LoopKind::Parallel, LoopKind::Vectorized}) {
-    Program program(function({m}, {x, y, out, s}, kernel({b}, {ceil_div(Expr(m), idx(64))}, 128, for_loop(kind, i, idx(64), body))));
+    Program program(function({m}, {x, y, out, s},
+                             kernel({b}, {ceil_div(Expr(m), idx(64))}, 128, for_loop(kind, i, idx(64), body))));
     for (int64_t n : {0, 1, 63, 64, 65, 1000}) {
       std::vector<float> va(static_cast<size_t>(n)), vb(va), vc(va);
       for (size_t e = 0; e < va.size(); ++e) {
@@ -72,7 +82,8 @@ TEST(Programs, ScaledAddOfAnySize) {
   }
 }
 
-/// Rows of a matrix divided by their sums, the matrix cut over both axes of a mesh: partial sums are gathered along each mesh row.
+/// Rows of a matrix divided by their sums, the matrix cut over both axes of a mesh: partial sums are gathered along
+/// each mesh row.
 TEST(Programs, MeshNormalizesRowsThroughAGather) {
   constexpr int64_t rows = 2, columns = 3, block_m = 5, block_n = 40;
   constexpr int64_t M = rows * block_m, N = columns * block_n;
@@ -86,21 +97,31 @@ TEST(Programs, MeshNormalizesRowsThroughAGather) {
   Stmt sums = over_cores([&](Expr r, Expr c) {
     VarRef i = make_var("i"), j = make_var("j");
     Expr element = load(a, {r * idx(block_m) + Expr(i), c * idx(block_n) + Expr(j)});
-    return for_loop(LoopKind::Serial, i, idx(block_m),
-                    seq({store(part, {Expr(i)}, float_imm(0, kFloat32)),
-                         for_loop(LoopKind::Serial, j, idx(block_n), store(part, {Expr(i)}, load(part, {Expr(i)}) + element))}));
+    return for_loop(
+        LoopKind::Serial, i, idx(block_m),
+        seq({store(part, {Expr(i)}, float_imm(0, kFloat32)),
+             for_loop(LoopKind::Serial, j, idx(block_n), store(part, {Expr(i)}, load(part, {Expr(i)}) + element))}));
   });
-  Stmt gather = tile_op(TileOpcode::CommAllGather, {whole_region(part), whole_region(parts), std::string("y"), int64_t{1}});
+  Stmt gather =
+      tile_op(TileOpcode::CommAllGather, {whole_region(part), whole_region(parts), std::string("y"), int64_t{1}});
   Stmt divide = over_cores([&](Expr r, Expr c) {
     VarRef i = make_var("i"), j = make_var("j"), k = make_var("k");
-    BufferRef copy = local("copy", kFloat32, {block_m, block_n}, MemoryScope::Shared), total = local("total", kFloat32, {1});
+    BufferRef copy = local("copy", kFloat32, {block_m, block_n}, MemoryScope::Shared),
+              total = local("total", kFloat32, {1});
     Expr row = r * idx(block_m) + Expr(i), column = c * idx(block_n) + Expr(j);
-    Stmt fetch = for_loop(LoopKind::Parallel, {i, j}, {idx(0), idx(0)}, {idx(block_m), idx(block_n)}, store(copy, {Expr(i), Expr(j)}, load(a, {row, column})));
-    Stmt write = for_loop(LoopKind::Parallel, j, idx(block_n), store(out, {row, column}, apply(Op::Div, {load(copy, {Expr(i), Expr(j)}), load(total, {idx(0)})})));
-    Stmt add = for_loop(LoopKind::Unroll, k, idx(columns), store(total, {idx(0)}, load(total, {idx(0)}) + load(parts, {Expr(i), Expr(k)})));
-    return seq({alloc(copy), fetch, for_loop(LoopKind::Serial, i, idx(block_m), seq({alloc(total), store(total, {idx(0)}, float_imm(0, kFloat32)), add, write}))});
+    Stmt fetch = for_loop(LoopKind::Parallel, {i, j}, {idx(0), idx(0)}, {idx(block_m), idx(block_n)},
+                          store(copy, {Expr(i), Expr(j)}, load(a, {row, column})));
+    Stmt write =
+        for_loop(LoopKind::Parallel, j, idx(block_n),
+                 store(out, {row, column}, apply(Op::Div, {load(copy, {Expr(i), Expr(j)}), load(total, {idx(0)})})));
+    Stmt add = for_loop(LoopKind::Unroll, k, idx(columns),
+                        store(total, {idx(0)}, load(total, {idx(0)}) + load(parts, {Expr(i), Expr(k)})));
+    return seq({alloc(copy), fetch,
+                for_loop(LoopKind::Serial, i, idx(block_m),
+                         seq({alloc(total), store(total, {idx(0)}, float_imm(0, kFloat32)), add, write}))});
   });
-  FunctionRef f = function({}, {a, out}, seq({alloc(part), alloc(parts), sums, gather, divide}), MeshShape{{rows, columns}, {"x", "y"}});
+  FunctionRef f = function({}, {a, out}, seq({alloc(part), alloc(parts), sums, gather, divide}),
+                           MeshShape{{rows, columns}, {"x", "y"}});
   for (int64_t stack : {0, 8192}) {
     Program program(f, CpuOptions{.stack_buffer = stack});
     std::vector<float> in(M * N), got(M * N, -1);

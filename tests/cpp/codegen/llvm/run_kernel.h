@@ -49,11 +49,13 @@ inline void call(const CpuKernel& compiled, const Kernel& kernel, const Argument
   const size_t bytes = static_cast<size_t>(compiled.scratch_bytes + 4095) / 4096 * 4096;
   std::unique_ptr<void, decltype(&std::free)> scratch(bytes ? std::aligned_alloc(4096, bytes) : nullptr, &std::free);
   if (bytes) std::memset(scratch.get(), 0xAB, bytes);
-  compiled.entry(buffers.data(), scalars.data(), arguments.begin, arguments.end, static_cast<std::byte*>(scratch.get()));
+  compiled.entry(buffers.data(), scalars.data(), arguments.begin, arguments.end,
+                 static_cast<std::byte*>(scratch.get()));
 }
 
 /// Compiles and calls; returns the module for further looks.
-inline std::shared_ptr<CpuModule> run(const Stmt& s, const Arguments& arguments, bool mesh = false, CpuOptions options = {}) {
+inline std::shared_ptr<CpuModule> run(const Stmt& s, const Arguments& arguments, bool mesh = false,
+                                      CpuOptions options = {}) {
   auto module = compile_cpu({{"test", as_kernel(s), mesh}}, options);
   call(module->kernels()[0], *as<Kernel>(s), arguments);
   return module;
