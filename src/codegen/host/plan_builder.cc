@@ -109,7 +109,8 @@ class PlanBuilder {
       if (!alloc || alloc->buffer->scope != MemoryScope::Global) return;
       const auto id = static_cast<int64_t>(out_.plan.params.size() + out_.plan.buffers.size());
       if (!ids_.emplace(alloc->buffer.get(), id).second) return;
-      out_.plan.buffers.push_back({alloc->buffer->name, to_dlpack(alloc->buffer->dtype), {}, lowered_.mesh.has_value(), 64});
+      out_.plan.buffers.push_back(
+          {alloc->buffer->name, to_dlpack(alloc->buffer->dtype), {}, lowered_.mesh.has_value(), 64});
     });
   }
 
@@ -141,11 +142,13 @@ class PlanBuilder {
         return;
       }
       case StmtKind::While:
-        throw UserError(Code::HostExpression, as<While>(s)->condition->span, {{"what", "the condition of a while loop"}});
+        throw UserError(Code::HostExpression, as<While>(s)->condition->span,
+                        {{"what", "the condition of a while loop"}});
       case StmtKind::Kernel: return launch(*as<Kernel>(s), out);
       case StmtKind::TileOp:
         HELVE_CHECK(lowered_.mesh && as<TileOp>(s)->row().is_collective(), "a tile operation in a lowered host body");
-        out.push_back({build_collective(*as<TileOp>(s), *lowered_.mesh, scalars_, [this](const Buffer& b) { return id_of(b); })});
+        out.push_back(
+            {build_collective(*as<TileOp>(s), *lowered_.mesh, scalars_, [this](const Buffer& b) { return id_of(b); })});
         return;
       case StmtKind::Store:
       case StmtKind::TileStore:
@@ -170,7 +173,8 @@ class PlanBuilder {
   }
 
   void bind(const Bind& s) {
-    if (std::optional<ScalarProgram> program = scalars_.program(s.value)) return scalars_.define(s.var.get(), std::move(*program));
+    if (std::optional<ScalarProgram> program = scalars_.program(s.value))
+      return scalars_.define(s.var.get(), std::move(*program));
     walk(s.value, [&](const Expr& e) {
       const Load* load = as<Load>(e);
       // A value moved into kernels must not meet a later write of what it reads.
@@ -195,10 +199,12 @@ class PlanBuilder {
     step.kernel = static_cast<int64_t>(out_.kernels.size());
     step.name = signature_.name + "_" + std::to_string(step.kernel);
     step.blocks = ScalarProgram(1);
-    for (const Expr& extent : kernel.extents) step.blocks = times(step.blocks, scalars_.required(extent, "a grid extent"));
+    for (const Expr& extent : kernel.extents)
+      step.blocks = times(step.blocks, scalars_.required(extent, "a grid extent"));
     const KernelInterface interface = kernel_interface(*source);
     for (const BufferRef& buffer : interface.buffers) step.buffers.push_back(id_of(*buffer));
-    for (const VarRef& var : interface.scalars) step.scalars.push_back(scalars_.required(Expr(var), "'" + var->name + "'"));
+    for (const VarRef& var : interface.scalars)
+      step.scalars.push_back(scalars_.required(Expr(var), "'" + var->name + "'"));
     out_.kernels.push_back({step.name, std::move(source), lowered_.mesh.has_value()});
     out.push_back({std::move(step)});
   }

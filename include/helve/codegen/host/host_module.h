@@ -12,13 +12,14 @@
 namespace helve {
 
 struct HostModule {
-  runtime::Plan plan;                 ///< Launch::kernel is a position in `kernels`
+  runtime::Plan plan;  ///< Launch::kernel is a position in `kernels`
   std::vector<KernelSource> kernels;
 };
 
-/// The plan of `lowered`. Names, shapes and strides of parameters are those of `signature`, whose parameters and dims correspond to
-/// those of `lowered` by position; what is read and written is what `lowered` does. scratch_bytes of a Launch stays 0: the code
-/// generator of the kernels knows it. UserError HostExpression for a value that the host would have to compute from data.
+/// The plan of `lowered`. Names, shapes and strides of parameters are those of `signature`, whose parameters and dims
+/// correspond to those of `lowered` by position; what is read and written is what `lowered` does. scratch_bytes of a
+/// Launch stays 0: the code generator of the kernels knows it. UserError HostExpression for a value that the host would
+/// have to compute from data.
 HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered);
 
 /// A plan that checks the arguments of `f`, a function at any stage, and does nothing.
