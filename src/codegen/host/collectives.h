@@ -1,4 +1,5 @@
 // Collectives over Global buffers as steps of the plan.
+// The runtime moves strided boxes between cores; which ones, only the table of tile operations can say.
 #pragma once
 
 #include <functional>

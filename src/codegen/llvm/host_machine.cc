@@ -1,4 +1,5 @@
 // Detection of the host, the pool of target machines, the JIT session.
+// All three live as long as the process: making them anew costs more than a small kernel.
 #include "host_machine.h"
 
 #include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
