@@ -21,15 +21,15 @@ class Lowering final : public ScopedRewriter {
   }
 
  protected:
-  /// Extents such as (b + 1) * n - b * n become constants before a schedule looks at them.
-  Expr expression(const Expr& e, const Facts& facts) override { return simplify(e, facts); }
-
   Stmt leave(const Stmt& s, const Facts& facts) override {
     const TileOp* op = as<TileOp>(s);
     if (!op || op->row().is_collective()) return s;
     context_.kernel = enclosing_kernel();
     context_.facts = &facts;
-    return lower_tile_op(*op, cpu_schedules(), context_);
+    // Extents such as (b + 1) * n - b * n become constants before a schedule looks at them.
+    const Stmt simple = map_parts(
+        s, [&](const Expr& e) { return simplify(e, facts); }, [](const Stmt& part) { return part; });
+    return lower_tile_op(*as<TileOp>(simple), cpu_schedules(), context_);
   }
 
  private:

@@ -147,7 +147,7 @@ int main(int argc, char**) {
     good = run(Target::Llvm, 1000, 777, 3, 2) && good;
 #endif
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const UserError& error) {
+  } catch (const std::exception& error) {
     std::puts(error.what());
     return EXIT_FAILURE;
   }
