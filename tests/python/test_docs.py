@@ -16,6 +16,8 @@ from helve import T
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
 def load_generator():
     spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
@@ -115,4 +117,5 @@ def test_architecture_names_every_room_and_pass():
 
     passes = [name for name, _ in helve.testing.lowering_stages(nothing)][1:]
     assert [name for name in passes if f"`{name}`" not in text] == []
-    assert [stage for stage in helve.compile(nothing).stages if f"`{stage}`" not in text] == []
+    stages = set(helve.compile(nothing).stages) - set(passes)
+    assert stages and [stage for stage in stages if f'`"{stage}"`' not in text] == []
