@@ -311,7 +311,7 @@ class Verifier {
     const std::string operation = operation_text(n);
     if (!n.row().is_collective() && !kernel_) wrong_scope(operation, "host", "put it inside T.Kernel", n.span);
     if (iteration_) {
-      wrong_scope(operation, "iteration", "move it out of the loop", n.span,
+      wrong_scope(operation, "iteration", "make the loop T.serial, or move the operation out of it", n.span,
                   {iteration_->span, "an iteration of this loop is executed by a part of the block only"});
     }
     verify_tile_op(n, f_.mesh ? &*f_.mesh : nullptr);

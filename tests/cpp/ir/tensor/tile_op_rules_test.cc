@@ -406,7 +406,7 @@ TEST(MeshRule, ControlAroundACollectiveIsUniform) {
   for (LoopKind kind : {LoopKind::Parallel, LoopKind::Vectorized}) {
     EXPECT_EQ(p.run({for_loop(kind, i, i64(4), barrier(kAll))}),
               "error[HV0307]: 'T.comm.barrier' cannot stand at iteration scope\n"
-              "note: an iteration of this loop is executed by a part of the block only\nhelp: move it out of the loop");
+              "note: an iteration of this loop is executed by a part of the block only\nhelp: make the loop T.serial, or move the operation out of it");
   }
 }
 

@@ -128,7 +128,7 @@ TEST(VerifyPlace, OperationsBelongInKernels) {
             "error[HV0307]: 'T.Parallel' cannot stand at host scope\n  --> k.py:7:1\nhelp: put it inside T.Kernel");
   EXPECT_EQ(verdict(p.in_kernel({for_loop(LoopKind::Parallel, i, i64(4), tile_op(TileOpcode::Clear, {whole_region(a)}), line(7))})),
             "error[HV0307]: 'T.clear' cannot stand at iteration scope\n"
-            "note: an iteration of this loop is executed by a part of the block only (k.py:7:1)\nhelp: move it out of the loop");
+            "note: an iteration of this loop is executed by a part of the block only (k.py:7:1)\nhelp: make the loop T.serial, or move the operation out of it");
   EXPECT_EQ(verdict(p.in_kernel({for_loop(LoopKind::Persistent, i, i64(4), tile_op(TileOpcode::Clear, {whole_region(a)}))})),
             "accepted");
 }
