@@ -49,7 +49,7 @@ def test_a_copy_after_its_loop_is_named():
     with pytest.raises(helve.Error) as fault:
         helve.parse(program("serial", 12))
     assert fault.value.code == "HV0101"
-    assert fault.value.notes == ["'bk' is the variable of a loop that ended at line 33"]
+    assert fault.value.notes == ["'bk' is the variable of a loop that ended at line 28"]
     assert fault.value.help == "move this into the loop"
 
 

@@ -231,6 +231,9 @@ Expr extreme_imm(DType dtype, bool lowest, Span span) {
 }
 
 Expr ceil_div(const Expr& a, const Expr& b) {
+  const int64_t* n = int_value(a);
+  const int64_t* d = int_value(b);
+  if (n && d && *n >= 0 && *d > 0) return int_imm(*n / *d + (*n % *d != 0), a->dtype);
   return floor_div(apply(Op::Sub, {apply(Op::Add, {a, b}), int_imm(1, a->dtype)}), b);
 }
 
