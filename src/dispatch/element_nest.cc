@@ -21,14 +21,12 @@ std::string dim_name(const char* const (&names)[4], size_t d) {
 
 }  // namespace
 
-Stmt element_nest(const std::vector<NestDim>& dims, const std::function<Stmt(const std::vector<Expr>&)>& body,
-                  NestOrder order) {
+Stmt element_nest(const std::vector<NestDim>& dims, const std::function<Stmt(const std::vector<Expr>&)>& body) {
   struct Loop {
     VarRef var;
     Expr extent;
   };
   std::vector<Loop> loops;  // outermost first
-  size_t blocks = 0;
   std::vector<Expr> coords;
   for (size_t d = 0; d < dims.size(); ++d) {
     VarRef element = make_var(dim_name(kElementNames, d));
@@ -40,12 +38,7 @@ Stmt element_nest(const std::vector<NestDim>& dims, const std::function<Stmt(con
     const Expr block = int_imm(dims[d].block);
     VarRef outer = make_var(dim_name(kBlockNames, d));
     const Expr start = Expr(outer) * block;
-    const Loop over_blocks = {outer, ceil_div(dims[d].extent, block)};
-    if (order == NestOrder::TileByTile) {
-      loops.insert(loops.begin() + static_cast<std::ptrdiff_t>(blocks++), over_blocks);
-    } else {
-      loops.push_back(over_blocks);
-    }
+    loops.push_back({outer, ceil_div(dims[d].extent, block)});
     loops.push_back({element, min(block, dims[d].extent - start)});
     coords.push_back(start + Expr(element));
   }

@@ -1,8 +1,9 @@
 // Tile loops become loops over elements.
 // Input: tile statements X[i, j] = f(Y[i, j], v[i]). Output: no ForTiles, TileLoad or TileStore.
 // Before:  for i, j in T.foreach_tiles(X, parallel=True): X[i, j] = X[i, j] * v[i]
-// After:   for i, j in T.Parallel(...): for r, c in T.Parallel(min(32, M - i*32), min(32, N - j*32)):
-//              X[i*32 + r, j*32 + c] = X[i*32 + r, j*32 + c] * v[i*32 + r]
+// After:   for i in T.Parallel(...): for r in T.Parallel(min(32, M - i*32)):
+//              for j in T.Parallel(...): for c in T.Parallel(min(32, N - j*32)):
+//                  X[i*32 + r, j*32 + c] = X[i*32 + r, j*32 + c] * v[i*32 + r]
 // A tile statement reads all operands before it stores. It may read other tiles of its target only by other tile numbers, so element
 // order inside one statement is free.
 #include "helve/ir/tensor/visit.h"
@@ -25,53 +26,79 @@ std::vector<Expr> element_indices(const Buffer& buffer, const std::vector<Expr>&
   return out;
 }
 
-Stmt element_loops(const TileStore& s) {
-  const Buffer& target = *s.buffer;
-  std::vector<VarRef> vars;
-  std::vector<Expr> inside;
+/// A tile statement as a store of elements, and the loops over the places inside the tile: none for dimensions of extent 1.
+struct ElementLoops {
+  Stmt store;
+  std::vector<VarRef> vars;  ///< one a dimension, null without a loop
   std::vector<Expr> extents;
+};
+
+ElementLoops element_loops(const TileStore& s) {
+  const Buffer& target = *s.buffer;
+  ElementLoops out;
+  std::vector<Expr> inside;
   static constexpr const char* kNames[] = {"r", "c"};
+  size_t named = 0;
   for (size_t d = 0; d < target.rank(); ++d) {
     if (target.tile[d] == 1) {
-      vars.emplace_back();
+      out.vars.emplace_back();
       inside.push_back(int_imm(0));
-      extents.push_back(int_imm(1));
+      out.extents.push_back(int_imm(1));
       continue;
     }
     const Expr tile = int_imm(target.tile[d]);
-    vars.push_back(make_var(kNames[std::min<size_t>(vars.size(), 1)]));
-    inside.push_back(Expr(vars.back()));
-    extents.push_back(min(tile, target.shape[d] - s.indices[d] * tile));
+    out.vars.push_back(make_var(kNames[std::min<size_t>(named++, 1)]));
+    inside.push_back(Expr(out.vars.back()));
+    out.extents.push_back(min(tile, target.shape[d] - s.indices[d] * tile));
   }
   Expr value = rewrite(s.value, [&](const Expr& e) -> Expr {
     const TileLoad* l = as<TileLoad>(e);
     if (!l) return e;
     return load(l->buffer, element_indices(buffer_of(l->buffer), l->indices, inside, target.rank()), l->span);
   });
-  Stmt out = store(s.buffer, element_indices(target, s.indices, inside, target.rank()), value, s.span);
-  for (size_t d = target.rank(); d-- > 0;) {
-    if (vars[d]) out = for_loop(LoopKind::Parallel, vars[d], extents[d], out, s.span);
-  }
+  out.store = store(s.buffer, element_indices(target, s.indices, inside, target.rank()), value, s.span);
   return out;
 }
 
-Stmt tile_numbers(const ForTiles& loop) {
-  Stmt out = loop.body;
-  for (size_t d = loop.vars.size(); d-- > 0;) {
-    Expr count = ceil_div(loop.buffer->shape[d], int_imm(loop.buffer->tile[d]));
-    out = for_loop(loop.parallel ? LoopKind::Parallel : LoopKind::Serial, loop.vars[d], count, out, loop.span);
+Stmt parallel_loop(const VarRef& var, const Expr& extent, const Stmt& body) {
+  return var ? for_loop(LoopKind::Parallel, var, extent, body, body->span) : body;
+}
+
+Expr tile_count(const ForTiles& loop, size_t d) {
+  return ceil_div(loop.buffer->shape[d], int_imm(loop.buffer->tile[d]));
+}
+
+Stmt lower_loops(const Stmt& s) {
+  if (const TileStore* n = as<TileStore>(s)) {
+    ElementLoops loops = element_loops(*n);
+    Stmt out = loops.store;
+    for (size_t d = loops.vars.size(); d-- > 0;) out = parallel_loop(loops.vars[d], loops.extents[d], out);
+    return out;
+  }
+  const ForTiles* loop = as<ForTiles>(s);
+  if (!loop) {
+    return map_parts(s, [](const Expr& e) { return e; }, lower_loops);
+  }
+  const TileStore* only = as<TileStore>(loop->body);
+  if (only && loop->parallel) {
+    // All orders are equal, so the two loops of a dimension stand together and rows are walked whole.
+    ElementLoops loops = element_loops(*only);
+    Stmt out = loops.store;
+    for (size_t d = loop->vars.size(); d-- > 0;) {
+      out = parallel_loop(loop->vars[d], tile_count(*loop, d), parallel_loop(loops.vars[d], loops.extents[d], out));
+    }
+    return out;
+  }
+  Stmt out = lower_loops(loop->body);
+  for (size_t d = loop->vars.size(); d-- > 0;) {
+    out = for_loop(loop->parallel ? LoopKind::Parallel : LoopKind::Serial, loop->vars[d], tile_count(*loop, d), out,
+                   loop->span);
   }
   return out;
 }
 
 }  // namespace
 
-FunctionRef lower_tile_loops(const FunctionRef& f, const PassOptions&) {
-  return with_body(f, rewrite(f->body, [](const Stmt& s) -> Stmt {
-    if (const TileStore* n = as<TileStore>(s)) return element_loops(*n);
-    if (const ForTiles* n = as<ForTiles>(s)) return tile_numbers(*n);
-    return s;
-  }));
-}
+FunctionRef lower_tile_loops(const FunctionRef& f, const PassOptions&) { return with_body(f, lower_loops(f->body)); }
 
 }  // namespace helve

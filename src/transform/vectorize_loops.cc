@@ -1,13 +1,15 @@
 // Innermost parallel loops become whole vectors and a scalar tail.
 // Input: Parallel loops over element stores. Output: Vectorized loops of constant extent where every access is contiguous or
 // invariant in the loop's variable; other loops are left as they are.
-// Before:  for j in T.Parallel(n): Y[j] = X[j] * a
-// After:   for v in T.serial(n // 16): for l in T.vectorized(16): Y[v*16 + l] = X[v*16 + l] * a
-//          for l in T.serial(n - n // 16 * 16): Y[n // 16 * 16 + l] = ...
+// Before:  for j in T.Parallel(100): Y[j] = X[j] * a
+// After:   for l in T.vectorized(64): Y[l] = X[l] * a
+//          for l in T.vectorized(32): Y[l + 64] = X[l + 64] * a
+//          for l in T.vectorized(4): Y[l + 96] = X[l + 96] * a
 // Each element is computed by the same expression as before: no result changes.
 #include <algorithm>
 
 #include "helve/arith/simplify.h"
+#include "helve/dispatch/vector_run.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 #include "scope_facts.h"
@@ -25,7 +27,7 @@ class Vectorization final : public ScopedRewriter {
     const For* loop = as<For>(s);
     if (!loop || loop->loop != LoopKind::Parallel || !straight_line(loop->body)) return s;
     const int64_t lanes = lanes_of(*loop);
-    if (lanes < 2 || !all_contiguous(*loop, facts)) return s;
+    if (widest_lanes(loop->extents.back(), lanes, facts) < 2 || !all_contiguous(*loop, facts)) return s;
     return split(*loop, lanes, facts);
   }
 
@@ -38,18 +40,14 @@ class Vectorization final : public ScopedRewriter {
     return straight;
   }
 
-  /// As many lanes as fit the widest element; a short constant loop may fill a smaller vector exactly.
+  /// As many lanes as the widest element leaves in one register.
   int64_t lanes_of(const For& loop) const {
     int64_t widest = 1;
     auto see = [&](DType t) { widest = std::max<int64_t>(widest, t.is_small_float() ? 4 : t.bytes()); };
     walk_exprs(loop.body, [&](const Expr& e) {
       if (!e->dtype.is_index() && !e->dtype.is_bool()) see(e->dtype);
     });
-    int64_t lanes = vector_bytes_ / widest;
-    if (const int64_t* extent = int_value(loop.extents.back())) {
-      while (lanes > *extent) lanes /= 2;
-    }
-    return lanes;
+    return std::max<int64_t>(1, vector_bytes_ / widest);
   }
 
   static bool invariant(const Expr& e, const Var* var) { return !mentions(e, var); }
@@ -88,24 +86,9 @@ class Vectorization final : public ScopedRewriter {
 
   static Stmt split(const For& loop, int64_t lanes, const Facts& facts) {
     const VarRef& var = loop.vars.back();
-    const Expr wide = int_imm(lanes);
-    const Expr extent = loop.extents.back();
-    const Expr begin = loop.begins.back();
-    const Expr whole = simplify(floor_div(extent, wide), facts);
-    VarRef v = make_var("v");
-    VarRef l = make_var("l");
-    Stmt vector = for_loop(LoopKind::Vectorized, l, wide,
-                           substitute(loop.body, {{var.get(), begin + Expr(v) * wide + Expr(l)}}), loop.span);
-    std::vector<Stmt> out = {for_loop(LoopKind::Serial, v, whole, vector, loop.span)};
-    const Expr done = simplify(whole * wide, facts);
-    const Expr left = simplify(extent - done, facts);
-    const int64_t* none = int_value(left);
-    if (!none || *none != 0) {
-      VarRef t = make_var("l");
-      Stmt tail = substitute(loop.body, {{var.get(), begin + done + Expr(t)}});
-      out.push_back(for_loop(LoopKind::Serial, t, left, tail, loop.span));
-    }
-    Stmt inner = seq(std::move(out), loop.span);
+    Stmt inner = vector_run(loop.extents.back(), lanes, facts, [&](const Expr&, const Expr& position) {
+      return substitute(loop.body, {{var.get(), simplify(loop.begins.back() + position, facts)}});
+    });
     if (loop.vars.size() == 1) return inner;
     Ref<For> outer = make_ref<For>(loop);
     outer->vars.pop_back();

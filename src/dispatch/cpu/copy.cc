@@ -88,13 +88,12 @@ Stmt copy_rectangle(const Region& src_region, const std::vector<Expr>& src_ends,
   std::vector<Stmt> out;
   const Rectangle& rectangle = writable.full ? readable : writable;
   const std::vector<Expr> extents = bind_extents(rectangle.extents, &out);
-  // Blocks follow whichever side is tiled; rows stay whole where the other side is row-major.
-  const bool both_tiled = is_tiled(*src.buffer) && is_tiled(*dst.buffer);
+  // Blocks follow whichever side is tiled.
   std::vector<NestDim> dims = nest_dims(is_tiled(*dst.buffer) ? dst : src, extents);
   Stmt copy = element_nest(dims, [&](const std::vector<Expr>& at) {
     Expr value = load(src.buffer, region_indices(src, at));
     return store(dst.buffer, region_indices(dst, at), cast(value, dst.buffer->dtype));
-  }, both_tiled ? NestOrder::TileByTile : NestOrder::RowByRow);
+  });
   if (rectangle.points_inside) copy = if_then(rectangle.points_inside, copy);
   if (!readable.full) {
     Expr short_of;

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "element_nest.h"
+#include "helve/arith/simplify.h"
+#include "helve/dispatch/vector_run.h"
 #include "helve/support/diagnostic.h"
 #include "schedules.h"
 
@@ -97,33 +99,22 @@ Stmt lower_reduce_rows(const TileOp& op, const LoweringContext& context, std::st
     *declined = "the reduced dimension is not the last";
     return {};
   }
-  const int64_t lanes = std::max<int64_t>(2, context.vector_bytes / r.acc.bytes());
   std::vector<NestDim> dims = nest_dims(r.src, extents);
   const NestDim along = dims.back();
   dims.pop_back();
+  const int64_t lanes = context.vector_bytes / r.acc.bytes();
+  const Facts& facts = *context.facts;
+  const int64_t wide = widest_lanes(along.block == 1 ? along.extent : int_imm(along.block), lanes, facts);
   return element_nest(dims, [&](const std::vector<Expr>& rest) {
-    BufferRef partial = make_buffer("partial", r.acc, MemoryScope::Local, {int_imm(lanes)});
-    std::vector<Stmt> out = {alloc(partial)};
+    BufferRef partial = make_buffer("partial", r.acc, MemoryScope::Local, {int_imm(wide)});
     VarRef first = make_var("l");
-    out.push_back(for_loop(LoopKind::Vectorized, first, int_imm(lanes), store(partial, {Expr(first)}, r.identity())));
-
-    const Expr wide = int_imm(lanes);
-    auto accumulate = [&](const Expr& lane, const Expr& at) {
-      Expr sum = r.merge(load(partial, {lane}), r.element(with_coordinate(rest, r.dim, at)));
-      return store(partial, {lane}, sum);
-    };
-    // `count` elements from `start`: whole vectors, then what is left.
+    std::vector<Stmt> out = {alloc(partial), for_loop(LoopKind::Vectorized, first, int_imm(wide),
+                                                      store(partial, {Expr(first)}, r.identity()))};
     auto run = [&](const Expr& start, const Expr& count) {
-      VarRef v = make_var("v");
-      VarRef l = make_var("l");
-      VarRef t = make_var("l");
-      const Expr whole = floor_div(count, wide);
-      Stmt vectors = for_loop(
-          LoopKind::Serial, v, whole,
-          for_loop(LoopKind::Vectorized, l, wide, accumulate(Expr(l), plus(start, Expr(v) * wide + Expr(l)))));
-      Stmt rest_loop = for_loop(LoopKind::Serial, t, count - whole * wide,
-                                accumulate(Expr(t), plus(start, whole * wide + Expr(t))));
-      return seq({vectors, rest_loop});
+      return vector_run(count, std::min(lanes, wide), facts, [&](const Expr& lane, const Expr& position) {
+        Expr value = r.element(with_coordinate(rest, r.dim, plus(start, position)));
+        return store(partial, {lane}, r.merge(load(partial, {lane}), value));
+      });
     };
     if (along.block == 1) {
       out.push_back(run(int_imm(0), along.extent));
@@ -131,10 +122,12 @@ Stmt lower_reduce_rows(const TileOp& op, const LoweringContext& context, std::st
       VarRef block = make_var("tj");
       const Expr size = int_imm(along.block);
       const Expr start = Expr(block) * size;
-      out.push_back(for_loop(LoopKind::Serial, block, ceil_div(along.extent, size),
-                             run(start, min(size, along.extent - start))));
+      const Expr count = simplify(ceil_div(along.extent, size), facts);
+      Facts inside = facts;
+      inside.bind_loop(block, int_imm(0), count);
+      out.push_back(for_loop(LoopKind::Serial, block, count, run(start, simplify(min(size, along.extent - start), inside))));
     }
-    fold_lanes(r, partial, lanes, &out);
+    fold_lanes(r, partial, wide, &out);
     out.push_back(r.write(rest, load(partial, {int_imm(0)})));
     return seq(std::move(out));
   });
