@@ -21,6 +21,7 @@ const std::vector<Pass>& cpu_pipeline() {
       {"simplify", simplify_function},             // addresses lose their divisions
       {"vectorize_loops", vectorize_loops},        // innermost parallel loops become vectors and a tail
       {"simplify", simplify_function},
+      {"fuse_loops", fuse_loops},                  // neighbouring loops over one range become one
   };
   return passes;
 }

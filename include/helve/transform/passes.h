@@ -19,5 +19,6 @@ FunctionRef lower_block_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef materialize_tiles(const FunctionRef& f, const PassOptions& options);
 FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);
 FunctionRef vectorize_loops(const FunctionRef& f, const PassOptions& options);
+FunctionRef fuse_loops(const FunctionRef& f, const PassOptions& options);
 
 }  // namespace helve

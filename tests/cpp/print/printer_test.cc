@@ -81,9 +81,9 @@ def main(A: T.Tensor((40, 50), "float32"), B: T.Tensor((40, 50), "float32")):
         acc = T.alloc_shared_tiles((8, 16), "float32")
         part = T.alloc_shared_tiles((8,), "float32")
         parts = T.alloc_shared_tiles((8, 3), "float32")
-        for bx in T.Persistent([(T.index(20) + 8 - 1) // 8]):
+        for bx in T.Persistent([3]):
             T.fill(acc, 0.0)
-            for bk in T.serial((T.index(17) + 16 - 1) // 16):
+            for bk in T.serial(2):
                 T.mesh_tensor_copy(A, A_tile, coord=[bx, bk])
                 for i, j in T.foreach_tiles(A_tile, parallel=True):
                     acc[i, j] = acc[i, j] + A_tile[i, j] * A_tile[i, j]
@@ -92,7 +92,7 @@ def main(A: T.Tensor((40, 50), "float32"), B: T.Tensor((40, 50), "float32")):
             T.reduce_sum(parts, part, dim=1)
             for i_1 in T.foreach_tiles(part, parallel=True):
                 part[i_1] = T.rsqrt(part[i_1] / 50.0 + 1e-06)
-            for bk_1 in T.serial((T.index(17) + 16 - 1) // 16):
+            for bk_1 in T.serial(2):
                 T.mesh_tensor_copy(A, A_tile, coord=[bx, bk_1])
                 for i_2, j_1 in T.foreach_tiles(A_tile, parallel=True):
                     A_tile[i_2, j_1] = A_tile[i_2, j_1] * part[i_2]

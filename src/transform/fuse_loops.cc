@@ -1,0 +1,171 @@
+// Neighbouring loops over the same range become one.
+// Input and output: lowered loops. A value that one loop leaves for the next is then still in a register when it is used.
+// Before:  for v in T.serial(n): x[v] = A[v]          After:  part[0] = 0.0
+//          part[0] = 0.0                                      for v in T.serial(n):
+//          for v in T.serial(n): part[0] = part[0] + x[v]         x[v] = A[v]
+//                                                                 part[0] = part[0] + x[v]
+// Iterations of the fused loop touch disjoint elements of every buffer that one of the two loops writes and both use, so each element
+// sees the same accesses in the same order as before.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "helve/arith/simplify.h"
+#include "helve/ir/expr/equal.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/transform/passes.h"
+#include "scope_facts.h"
+
+namespace helve {
+
+namespace {
+
+constexpr int kMostStores = 16;  // beyond it a body no longer lives in registers
+
+/// Every element access below a statement, by buffer.
+struct Accesses {
+  struct Access {
+    const std::vector<Expr>* indices;
+    bool writes;
+  };
+  std::unordered_map<const Buffer*, std::vector<Access>> of;
+  std::unordered_set<const Buffer*> written;
+  bool opaque = false;  ///< holds something whose accesses are not element accesses
+
+  explicit Accesses(const Stmt& s) {
+    walk(s, [&](const Stmt& inner) {
+      opaque |= inner->kind == StmtKind::TileOp || inner->kind == StmtKind::ForTiles || inner->kind == StmtKind::Kernel;
+      if (const Store* n = as<Store>(inner)) {
+        of[n->buffer.get()].push_back({&n->indices, true});
+        written.insert(n->buffer.get());
+      }
+    });
+    walk_exprs(s, [&](const Expr& e) {
+      if (const Load* l = as<Load>(e)) of[&buffer_of(l->buffer)].push_back({&l->indices, false});
+    });
+  }
+
+  /// A buffer that both use and one writes.
+  bool conflicts(const Accesses& other) const {
+    if (opaque || other.opaque) return true;
+    return std::any_of(of.begin(), of.end(), [&](const auto& entry) {
+      return other.of.contains(entry.first) && (written.contains(entry.first) || other.written.contains(entry.first));
+    });
+  }
+};
+
+int count_stores(const Stmt& s) {
+  int count = 0;
+  walk(s, [&](const Stmt& inner) { count += inner->kind == StmtKind::Store; });
+  return count;
+}
+
+/// Facts about the variables of all loops below `s`.
+void learn_loops(const Stmt& s, Facts* facts) {
+  walk(s, [&](const Stmt& inner) {
+    const For* loop = as<For>(inner);
+    if (!loop) return;
+    for (size_t d = 0; d < loop->vars.size(); ++d) facts->bind_loop(loop->vars[d], loop->begins[d], loop->extents[d]);
+  });
+}
+
+class Fusion final : public ScopedRewriter {
+ public:
+  using ScopedRewriter::ScopedRewriter;
+
+ protected:
+  Stmt leave(const Stmt& s, const Facts& facts) override {
+    const Seq* n = as<Seq>(s);
+    if (!n) return s;
+    std::vector<Stmt> stmts = n->stmts;
+    bool changed = false;
+    for (size_t k = 1; k < stmts.size(); ++k) {
+      for (size_t m = k; m-- > 0;) {
+        Stmt fused = fuse(stmts, m, k, facts);
+        if (!fused) continue;
+        stmts[k] = fused;
+        stmts.erase(stmts.begin() + static_cast<std::ptrdiff_t>(m));
+        changed = true;
+        --k;
+        m = k;
+      }
+    }
+    return changed ? seq(std::move(stmts), s->span) : s;
+  }
+
+ private:
+  /// The loop at `m` moved down to the loop at `k` and fused with it; null when that is not known to be right.
+  Stmt fuse(const std::vector<Stmt>& stmts, size_t m, size_t k, const Facts& facts) {
+    const For* first = as<For>(stmts[m]);
+    const For* second = as<For>(stmts[k]);
+    if (!first || !second || !same_range(*first, *second)) return {};
+    if (count_stores(first->body) + count_stores(second->body) > kMostStores) return {};
+    const Accesses early(stmts[m]);
+    for (size_t t = m + 1; t < k; ++t) {
+      if (early.conflicts(Accesses(stmts[t]))) return {};
+    }
+    const Stmt moved = substitute(second->body, {{second->vars[0].get(), Expr(first->vars[0])}});
+    if (!iterations_disjoint(*first, moved, facts)) return {};
+    Ref<For> fused = make_ref<For>(*first);
+    fused->body = seq({first->body, moved});
+    fused->span = second->span;
+    return rewrite_under(Stmt(fused), facts);
+  }
+
+  static bool same_range(const For& a, const For& b) {
+    if (a.loop != b.loop || a.vars.size() != 1 || b.vars.size() != 1) return false;
+    if (a.loop != LoopKind::Serial && a.loop != LoopKind::Parallel && a.loop != LoopKind::Vectorized) return false;
+    return structural_equal(a.begins[0], b.begins[0]) && structural_equal(a.extents[0], b.extents[0]);
+  }
+
+  /// Different iterations touch different elements of every buffer that both bodies use and one writes.
+  static bool iterations_disjoint(const For& loop, const Stmt& other, const Facts& outer) {
+    Facts facts = outer;
+    facts.bind_loop(loop.vars[0], loop.begins[0], loop.extents[0]);
+    learn_loops(loop.body, &facts);
+    learn_loops(other, &facts);
+    const Accesses a(loop.body);
+    const Accesses b(other);
+    if (a.opaque || b.opaque) return false;
+    for (const auto& [buffer, accesses] : a.of) {
+      auto it = b.of.find(buffer);
+      if (it == b.of.end() || (!a.written.contains(buffer) && !b.written.contains(buffer))) continue;
+      std::vector<Accesses::Access> all = accesses;
+      all.insert(all.end(), it->second.begin(), it->second.end());
+      bool separated = false;
+      for (size_t d = 0; d < buffer->rank() && !separated; ++d) separated = separates(all, d, loop.vars[0], facts);
+      if (!separated) return false;
+    }
+    return true;
+  }
+
+  /// Index d of every access is step * var + rest with rest in one window narrower than the step.
+  static bool separates(const std::vector<Accesses::Access>& accesses, size_t d, const VarRef& var, const Facts& facts) {
+    std::optional<int64_t> step;
+    std::optional<int64_t> low;
+    std::optional<int64_t> high;
+    for (const Accesses::Access& access : accesses) {
+      const Expr& index = (*access.indices)[d];
+      const Expr next = substitute(index, {{var.get(), Expr(var) + int_imm(1)}});
+      const std::optional<int64_t> here = constant_value(simplify(next - index));
+      if (!here || *here < 1 || (step && *step != *here)) return false;
+      step = here;
+      const Expr rest = simplify(index - Expr(var) * int_imm(*here));
+      if (mentions(rest, var.get())) return false;
+      const Interval range = interval_of(rest, facts);
+      if (!range.low || !range.high) return false;
+      low = std::min(low.value_or(*range.low), *range.low);
+      high = std::max(high.value_or(*range.high), *range.high);
+      if (*high - *low >= *step) return false;
+    }
+    return step.has_value();
+  }
+};
+
+}  // namespace
+
+FunctionRef fuse_loops(const FunctionRef& f, const PassOptions&) {
+  return with_body(f, Fusion(*f).rewrite(f->body));
+}
+
+}  // namespace helve
