@@ -88,7 +88,7 @@ def test_declared_strides():
 
 def test_strided_arguments_on_every_stage():
     @T.prim_func
-    def main(A: T.Tensor((6, 20), "float32", strides=(30, 1)), B: T.Tensor((6, 20), "float32", strides=(N, 2))):
+    def main(A: T.Tensor((6, 20), "float32", strides=(30, 1)), B: T.Tensor((6, 20), "float32", strides=(45, 2))):
         with T.Kernel(2) as bx:
             S = T.alloc_shared((4, 24), "float32")
             T.copy(A[bx * 4 : bx * 4 + 4, 0:24], S, pad=1.0)
@@ -97,15 +97,12 @@ def test_strided_arguments_on_every_stage():
     a = np.zeros((6, 30), np.float32)[:, :20]
     a[...] = sample((6, 20))
     b = np.zeros((6, 45), np.float32)[:, :40:2]
-    try:
-        check(main, [a, b], {1: a})
-    except helve.Error as problem:  # N stands in no extent, so a call cannot bind it
-        assert problem.code == "HV0703"
+    check(main, [a, b], {1: a})
 
 
 SCALARS = {
     "index": [0, 5, -3, 2**40], "bool": [True, False], "float32": [0.1, -1e30], "float64": [0.1, 1e300], "float16": [0.1], "bfloat16": [0.1],
-    **{t: [int(np.iinfo(t).min), int(np.iinfo(t).max), 3] for t in INTS},
+    **{t: [int(np.iinfo(t).min), min(int(np.iinfo(t).max), 2**63 - 1), 3] for t in INTS},
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from helve import T
 
 @pytest.mark.parametrize("tile", [(1, 8), (8, 1), (32, 32), (4, 16), (5, 7)])
 @pytest.mark.parametrize("parallel", [True, False])
-@pytest.mark.parametrize("shape", [(13, 37), (1, 1), (32, 64)])
+@pytest.mark.parametrize("shape", [(13, 37), (1, 1), (8, 32)])
 def test_tiles_of_two_dimensions(shape, tile, parallel):
     m, n = shape
 
@@ -245,8 +245,8 @@ def test_grids(grid):
     check(program, [a], {0: a * 10 + eval(text, {f"w{i}": w for i, w in enumerate(where)})})
 
 
-@pytest.mark.parametrize("grid", [(1,), (3,), (2, 3), (5, 4)])
-@pytest.mark.parametrize("domain", [(7,), (1,), (0,), (4, 5), (1, 3), (3, 0), (2, 3, 4)])
+@pytest.mark.parametrize("grid", [(1,), (3,), (5, 4)])
+@pytest.mark.parametrize("domain", [(7,), (0,), (4, 5), (3, 0), (2, 3, 4)])
 def test_persistent_loops_without_a_mesh(grid, domain):
     at = ["i", "j", "k"][: len(domain)]
     program = helve.parse(

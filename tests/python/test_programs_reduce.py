@@ -63,8 +63,6 @@ def run(op, shape, dim, dtype="float32", kind="plain", keep=False, clear=True, t
         "T.copy(D, B)",
     )
     a = sample(shape, dtype, 5)
-    if op == "prod" and dtype in FLOATS:
-        a = (1 + 0.1 * a.astype(np.float64)).astype(a.dtype)
     b = sample(out, dtype, 6)
     wanted = reduced(op, a, dim, None if clear else b.reshape(reduced(op, a, dim).shape)).reshape(b.shape)
     check(program, [a, b], {1: wanted}, atol=1e-4 if dtype == "float32" else None)
@@ -73,11 +71,22 @@ def run(op, shape, dim, dtype="float32", kind="plain", keep=False, clear=True, t
 NUMBER_OPS = ["sum", "prod", "max", "min", "absmax"]
 
 
-@pytest.mark.parametrize("op", NUMBER_OPS)
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTS])
-@pytest.mark.parametrize("dim", [0, -1])
-def test_dtypes(op, dtype, dim):
-    run(op, (5, 19), dim, dtype)
+@pytest.mark.parametrize(("shape", "dim"), [((5, 19), 0), ((5, 19), -1), ((3, 0), 1), ((0, 3), 0)])
+def test_dtypes(dtype, shape, dim):
+    """All reductions of one source in one program; over nothing they give their identities."""
+    out = [n for d, n in enumerate(shape) if d != dim % 2]
+    names = [f"R{op}" for op in NUMBER_OPS]
+    program = text(
+        ", ".join([f'A: T.Tensor({shape}, "{dtype}")', *[f'{n}: T.Tensor(({out[0]},), "{dtype}")' for n in names]]),
+        f"S = {alloc('tiles', shape, dtype)}",
+        "T.copy(A, S)",
+        *[f"T.reduce_{op}(S, {n}, dim={dim})" for op, n in zip(NUMBER_OPS, names)],
+    )
+    a = sample(shape, dtype, 5)
+    if dtype in FLOATS:
+        a = (1 + 0.1 * a.astype(np.float64)).astype(a.dtype)
+    check(program, [a, *[np.zeros(out, a.dtype)] * 5], {1 + i: reduced(op, a, dim) for i, op in enumerate(NUMBER_OPS)}, atol=1e-4)
 
 
 @pytest.mark.parametrize("op", ["any", "all"])
@@ -89,20 +98,12 @@ def test_bools(op, shape, dim, clear):
 
 @pytest.mark.parametrize("kind", ALLOC)
 @pytest.mark.parametrize("keep", [True, False])
-@pytest.mark.parametrize("clear", [True, False])
 @pytest.mark.parametrize(
     ("shape", "dim"),
     [((23,), 0), ((1,), 0), ((9, 33), 0), ((9, 33), 1), ((1, 8), 0), ((8, 1), 1), ((3, 5, 18), 0), ((3, 5, 18), 1), ((3, 5, 18), -1)],
 )
-def test_dimensions(shape, dim, clear, keep, kind):
-    run("sum", shape, dim, kind=kind, keep=keep, clear=clear)
-
-
-@pytest.mark.parametrize("op", NUMBER_OPS)
-@pytest.mark.parametrize(("shape", "dim"), [((0, 3), 0), ((3, 0), 1), ((0, 3), 1)])
-@pytest.mark.parametrize("dtype", ["float32", "int8", "uint16", "float16"])
-def test_over_nothing(op, shape, dim, dtype):
-    run(op, shape, dim, dtype)
+def test_dimensions(shape, dim, keep, kind):
+    run("sum", shape, dim, kind=kind, keep=keep, clear=keep == (kind == "plain"))
 
 
 @pytest.mark.parametrize("op", ["max", "min", "absmax"])
@@ -204,7 +205,7 @@ def test_gemm_dtypes(a_dtype, c_dtype):
     product((7, 19, 11), a_dtype, c_dtype)
 
 
-@pytest.mark.parametrize("shape", [(7, 19, 11), (1, 1, 1), (16, 8, 8), (3, 5, 0), (0, 4, 3), (4, 0, 3)])
+@pytest.mark.parametrize("shape", [(7, 19, 11), (1, 1, 1), (3, 5, 0), (0, 4, 3)])
 @pytest.mark.parametrize("kind", ALLOC)
 @pytest.mark.parametrize(("ta", "tb", "clear"), [(False, True, True), (True, False, False), (True, True, True)])
 def test_gemm_shapes(shape, kind, ta, tb, clear):
