@@ -4,6 +4,7 @@ Dynamic extents, strides, scalars of every type, several kernels with buffers be
 """
 
 import helve
+import ml_dtypes
 import numpy as np
 import pytest
 from differential import INTS, check, dtype_of, sample
@@ -186,6 +187,31 @@ def test_zero_rank_and_empty_arguments():
             T.copy(S, C)
 
     check(main, [np.asarray(2.0, np.float32), np.zeros((3, 0), np.float32), np.zeros(1, np.float32)], {0: np.asarray(3.0), 2: np.asarray([3.0])})
+
+
+@pytest.mark.parametrize("target", ["interp", "llvm"])
+def test_an_extent_that_no_call_can_learn_is_refused(target):
+    text = 'M = T.dyn("M")\n@T.prim_func\ndef main(A: T.Tensor((4, 4), "float32", strides=(M, 1)), B: T.Tensor((M * 2,), "float32")):\n    pass\n'
+    with pytest.raises(helve.Error) as caught:
+        helve.compile(helve.parse(text), target=target)
+    assert (caught.value.code, caught.value.message) == ("HV0703", "'M' is not the extent of any tensor parameter")
+
+
+def test_small_floats_of_eight_bits():
+    program = helve.parse(
+        '@T.prim_func\ndef main(A: T.Tensor((37,), "float8_e4m3"), B: T.Tensor((37,), "float32"), C: T.Tensor((37,), "float8_e5m2")):\n'
+        "    with T.Kernel(1) as bx:\n        for i in T.Parallel(37):\n            B[i] = A[i] * 2.0\n            C[i] = B[i]\n"
+    )
+    a = sample((37,)).astype(ml_dtypes.float8_e4m3fn)
+    b = a.astype(np.float32) * 2
+    check(program, [a, np.zeros_like(b), np.zeros(37, ml_dtypes.float8_e5m2)], {1: b, 2: b.astype(ml_dtypes.float8_e5m2)})
+
+
+def test_arrays_of_foreign_byte_order_are_refused():
+    program = helve.parse('@T.prim_func\ndef main(A: T.Tensor((3,), "float32")):\n    with T.Kernel(3) as bx:\n        A[bx] = A[bx] + 1.0\n')
+    a = np.ones(3, np.dtype("float32").newbyteorder())
+    with pytest.raises(helve.Error, match="its dtype has no counterpart"):
+        helve.compile(program)(a)
 
 
 def test_torch_tensors():

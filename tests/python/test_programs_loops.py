@@ -95,6 +95,49 @@ def test_tiles_of_other_dtypes(dtype):
     check(main, [a, np.zeros_like(a)], {1: np.where(y > 5, y, -a)})
 
 
+def test_tiles_that_read_their_neighbours():
+    @T.prim_func
+    def main(A: T.Tensor((24, 40), "float32"), B: T.Tensor((24, 40), "float32"), V: T.Tensor((27,), "float32"), W: T.Tensor((27,), "float32")):
+        with T.Kernel(1) as bx:
+            X = T.alloc_shared_tiles((24, 40), "float32", tile_size=(8, 8))
+            Y = T.alloc_shared_tiles((24, 48), "float32", tile_size=(8, 8))
+            v = T.alloc_shared_tiles((27,), "float32", tile_size=8)
+            T.fill(Y, 3.0)
+            T.copy(A, X)
+            T.copy(A, Y[:, 8:48])
+            for i, j in T.foreach_tiles(X, parallel=True):
+                X[i, j] = X[i, j] + Y[i, j + 1] * 2.0 + Y[i, j]
+            T.copy(X, B)
+            T.copy(V, v)
+            for i in T.foreach_tiles(v):
+                if i > 0:
+                    v[i] = v[i] + v[i - 1]
+            T.copy(v, W)
+
+    a, v = sample((24, 40)), sample((27,), seed=1)
+    w = v.copy()
+    for i in range(8, 27):
+        w[i] += w[i - 8]
+    left = np.concatenate([np.full((24, 8), 3, np.float32), a[:, :32]], 1)
+    check(main, [a, np.zeros_like(a), v, np.zeros_like(v)], {1: a + 2 * a + left, 3: w})
+
+
+def test_tiled_buffers_between_kernels():
+    @T.prim_func
+    def main(A: T.Tensor((25, 41), "float32"), B: T.Tensor((25, 41), "float32")):
+        G = T.alloc_global((25, 41), "float32", tile_size=(8, 16))
+        with T.Kernel(4) as bx:
+            T.copy(A[bx * 8 : bx * 8 + 8, :], G[bx * 8 : bx * 8 + 8, :])
+        with T.Kernel(1) as bx:
+            for i, j in T.foreach_tiles(G, parallel=True):
+                G[i, j] = G[i, j] * 2.0
+        with T.Kernel(4) as bx:
+            T.copy(G[bx * 8 : bx * 8 + 8, :], B[bx * 8 : bx * 8 + 8, :])
+
+    a = sample((25, 41))
+    check(main, [a, np.zeros_like(a)], {1: a * 2})
+
+
 @pytest.mark.parametrize("extents", [(37,), (5, 9), (3, 1, 11), (0, 4), (1, 1)])
 def test_parallel_loops(extents):
     names = ["i", "j", "k"][: len(extents)]

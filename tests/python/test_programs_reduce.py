@@ -165,14 +165,33 @@ def test_results_in_a_wider_type():
     )
 
 
-def test_reductions_straight_from_parameters_of_any_extent():
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_reductions_straight_from_parameters_of_any_extent(dim):
+    names = ["M", "N", "K"]
+    kept = ", ".join(n for d, n in enumerate(names) if d != dim)
     program = helve.parse(
-        'M = T.dyn("M")\nN = T.dyn("N")\n@T.prim_func\ndef main(A: T.Tensor((M, N), "float32"), B: T.Tensor((M,), "float32")):\n'
-        "    with T.Kernel(1) as bx:\n        T.reduce_sum(A, B, dim=1)\n"
+        "".join(f'{n} = T.dyn("{n}")\n' for n in names)
+        + f'@T.prim_func\ndef main(A: T.Tensor((M, N, K), "float32"), B: T.Tensor(({kept}), "float32"), begin: T.index):\n'
+        + f"    with T.Kernel(1) as bx:\n        T.reduce_sum(A, B, dim={dim})\n"
+        + f"        T.reduce_max(A[{', '.join('begin:' + n if d == dim else ':' for d, n in enumerate(names))}], B, dim={dim}, clear=False)\n"
     )
-    for shape in ((5, 33), (1, 1), (3, 0), (0, 4), (2, 64)):
+    for shape in ((5, 3, 33), (1, 1, 1), (3, 0, 2), (0, 4, 1), (2, 5, 64)):
         a = sample(shape)
-        check(program, [a, np.zeros(shape[0], np.float32)], {1: a.sum(1)})
+        begin = min(1, shape[dim])
+        wanted = a.astype(np.float64).sum(dim)
+        wanted = np.maximum(wanted, np.take(a, range(begin, shape[dim]), dim).max(dim, initial=-np.inf))
+        check(program, [a, np.zeros(wanted.shape, np.float32), begin], {1: wanted})
+
+
+def test_products_of_any_extent():
+    program = helve.parse(
+        'M = T.dyn("M")\nN = T.dyn("N")\nK = T.dyn("K")\n@T.prim_func\n'
+        'def main(A: T.Tensor((M, K), "float32"), B: T.Tensor((N, K), "float32"), C: T.Tensor((M, N), "float32")):\n'
+        "    with T.Kernel(1) as bx:\n        T.gemm(A, B, C, transpose_B=True)\n"
+    )
+    for m, n, k in ((3, 5, 7), (1, 1, 1), (2, 64, 3), (4, 130, 2), (2, 0, 3), (0, 2, 1), (3, 2, 0)):
+        a, b, c = sample((m, k), seed=1), sample((n, k), seed=2), sample((m, n), seed=3)
+        check(program, [a, b, c], {2: c + a.astype(np.float64) @ b.T}, atol=1e-4)
 
 
 GEMM_DTYPES = [
