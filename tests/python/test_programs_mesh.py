@@ -326,3 +326,31 @@ def test_global_buffers_have_one_instance_a_core(mesh):
             g = on_cores(mesh, "y", g, lambda xs: [xs[i - 1] for i in range(len(xs))])
         h = on_cores(mesh, "y", g, lambda xs: [np.stack(xs, -1)] * len(xs))
         check(main, [a, np.zeros_like(a), np.zeros(h.shape, np.float32), n], {1: g, 2: h}, mesh=helve.Mesh(mesh), atol=1e-4)
+
+
+KEPT = {
+    "elements": (["X[0] = 5.0", "T.comm.barrier()", "T.fill(X[2:4], 7.0)"], {0: 5, 2: 7, 3: 7}, None),
+    "an element under a condition": (["X[0] = 5.0", "if r == 0:", "    X[1] = 9.0"], {0: 5}, (0, 1, 9)),
+    "all under a condition": (["if r == 0:", "    T.fill(X, 9.0)"], {}, (0, slice(None), 9)),
+    "a loop of run-time extent": (["for i in T.serial(r * 0 + 2):", "    X[i] = 3.0"], {0: 3, 1: 3}, None),
+    "a part by a collective": (["T.copy(A[r, c, 0, :], S)", "T.comm.broadcast(S[0:2], X[1:3], 0)"], None, None),
+}
+
+
+@pytest.mark.parametrize("case", KEPT)
+@pytest.mark.parametrize("chunk", [1, 2])
+def test_what_a_part_does_not_write_stays(case, chunk):
+    """Between two collectives a buffer is written in part; the rest keeps what it held before the first."""
+    shape = (2, 3)
+    lines, stores, guarded = KEPT[case]
+    body = ["T.copy(S, X)", "T.comm.barrier()", *lines, "T.comm.barrier()", "T.copy(X, D)"]
+    program = program_of(shape, (4,), (4,), body, head='X = T.alloc_shared((4,), "float32")')
+    a = sample((2, 3, 1, 4))
+    wanted = a.copy()
+    for at, value in (stores or {}).items():
+        wanted[..., at] = value
+    if stores is None:
+        wanted[..., 1:3] = a[0, 0, 0, 0:2]
+    if guarded:
+        wanted[guarded[0], :, :, guarded[1]] = guarded[2]
+    check(program, [a, np.zeros_like(a)], {1: wanted}, mesh=helve.Mesh(shape), chunk=chunk)
