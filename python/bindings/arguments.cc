@@ -34,9 +34,12 @@ DLDataType runtime_dtype(DType t) {
 
 /// The dtype of a NumPy array; those of ml_dtypes are known by name. Empty for what has no counterpart.
 std::optional<DLDataType> numpy_dtype(const py::dtype& dtype) {
+  if (!dtype.attr("isnative").cast<bool>()) return std::nullopt;
   const auto bits = static_cast<uint8_t>(dtype.itemsize() * 8);
   switch (dtype.kind()) {
-    case 'f': return DLDataType{runtime::kDLFloat, bits, 1};
+    case 'f':
+      if (bits == 8) break;  // float8_e5m2 is of kind 'f', the other small types of ml_dtypes are not
+      return DLDataType{runtime::kDLFloat, bits, 1};
     case 'i': return DLDataType{runtime::kDLInt, bits, 1};
     case 'u': return DLDataType{runtime::kDLUInt, bits, 1};
     case 'b': return DLDataType{runtime::kDLBool, 8, 1};

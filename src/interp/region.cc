@@ -43,7 +43,7 @@ View RegionCode::view(Frame& frame, PastEnd past_end) const {
     extents.push_back(std::max<int64_t>(r.extent->eval(frame).i, 0));
   }
   const bool touches = product(extents) > 0;
-  const bool padded = past_end == PastEnd::Padded && buffer_->scope == MemoryScope::Param;
+  const bool padded = past_end == PastEnd::Padded && is_global(*buffer_);
   for (size_t d = 0; d < ranges_.size(); ++d) {
     const int64_t limit = view.instance->extent(d);
     if (touches && (check_ || padded)) {

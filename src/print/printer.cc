@@ -94,8 +94,21 @@ class Printer {
   }
 
   void write(const Stmt& s) {
-    dispatch(s, [&](const auto& node) { write(node); });
+    dispatch(s, [&](const auto& node) {
+      for_each_field<std::remove_cvref_t<decltype(node)>>([&](const auto& each) {
+        if (each.defines) define(node.*each.member);
+      });
+      write(node);
+    });
   }
+
+  template <class T>
+  void define(const Ref<T>& object) { names_.define(object.get()); }
+  void define(const std::vector<VarRef>& vars) {
+    for (const VarRef& var : vars) define(var);
+  }
+  template <class T>
+  void define(const T&) {}  // a field that holds no object
 
   /// The indented body of a compound statement.
   void block(const Stmt& s) {

@@ -77,6 +77,24 @@ class Walk {
     BufferSet inside = whole;
     run(n.body, inside);
     if (runs(n)) whole = inside;
+    for (const Stmt& part : top_of(n.body)) {
+      const Store* t = as<Store>(part);
+      if (t && covers(n, *t)) whole.insert(t->buffer.get());
+    }
+  }
+  static std::vector<Stmt> top_of(const Stmt& body) {
+    if (const Seq* n = as<Seq>(body)) return n->stmts;
+    return {body};
+  }
+  /// A store of each element at the loop's own variables.
+  static bool covers(const For& loop, const Store& s) {
+    if (s.buffer->rank() != loop.vars.size()) return false;
+    for (size_t d = 0; d < loop.vars.size(); ++d) {
+      const int64_t* begin = int_value(loop.begins[d]);
+      if (!begin || *begin != 0 || s.indices[d].get() != loop.vars[d].get()) return false;
+      if (!structural_equal(s.buffer->shape[d], loop.extents[d])) return false;
+    }
+    return true;
   }
   static bool runs(const For& n) {
     for (const Expr& e : n.extents) {
@@ -90,9 +108,7 @@ class Walk {
     BufferSet inside = whole;
     run(n.body, inside);
     // A store of every tile at the loop's own tile numbers covers a buffer of the loop's shape.
-    std::vector<Stmt> top;
-    if (const Seq* body = as<Seq>(n.body)) top = body->stmts; else top = {n.body};
-    for (const Stmt& s : top) {
+    for (const Stmt& s : top_of(n.body)) {
       const TileStore* t = as<TileStore>(s);
       if (t && covers(n, *t)) whole.insert(t->buffer.get());
     }
@@ -136,6 +152,9 @@ Touch touch_of(const std::vector<Stmt>& stmts) {
   Walk walk;
   BufferSet whole;
   for (const Stmt& s : stmts) walk.run(s, whole);
+  for (const Buffer* b : walk.touch.written) {
+    if (!whole.contains(b)) walk.touch.exposed.insert(b);  // what is not overwritten passes through
+  }
   return std::move(walk.touch);
 }
 

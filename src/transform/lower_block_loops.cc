@@ -32,6 +32,10 @@ Stmt serial_nest(const For& loop) {
 
 /// The iterations of a domain that fall to one block, round-robin over the grid.
 Stmt dealt(const For& loop, const Kernel& kernel) {
+  for (const Expr& e : loop.extents) {
+    const int64_t* extent = int_value(e);
+    if (extent && *extent <= 0) return seq({}, loop.span);  // and no division by it
+  }
   auto [number, count] = block_number(kernel);
   Expr total = int_imm(1);
   for (const Expr& e : loop.extents) total = total * e;
@@ -42,7 +46,7 @@ Stmt dealt(const For& loop, const Kernel& kernel) {
   std::vector<Expr> values(loop.vars.size());
   for (size_t d = loop.vars.size(); d-- > 0;) {
     values[d] = d == 0 ? rest : floor_mod(rest, loop.extents[d]);
-    rest = floor_div(rest, loop.extents[d]);
+    if (d > 0) rest = floor_div(rest, loop.extents[d]);
   }
   for (size_t d = 0; d < loop.vars.size(); ++d) body.push_back(bind(loop.vars[d], loop.begins[d] + values[d]));
   body.push_back(loop.body);

@@ -15,6 +15,8 @@ Stmt ScopedRewriter::rewrite_under(const Stmt& s, const Facts& facts) {
   if (!s) return s;
   if (const Seq* n = as<Seq>(s)) return rewrite_seq(*n, s, facts);
   if (const If* n = as<If>(s)) return leave(rewrite_if(*n, s, facts), facts);
+  // Subscripts of a tile statement name the loop's variables; a variable of one value must not become a constant there.
+  if (as<TileStore>(s)) return leave(s, facts);
   Facts inner = facts;
   const Kernel* outer_kernel = kernel_;
   if (const For* n = as<For>(s)) {

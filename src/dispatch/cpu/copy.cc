@@ -113,20 +113,46 @@ Stmt copy_rectangle(const Region& src_region, const std::vector<Expr>& src_ends,
   return seq(std::move(out));
 }
 
-/// Where each dimension of the region's buffer ends for a copy: past it, a parameter pads and drops; anything else has no past.
+/// Where each dimension of the region's buffer ends for a copy: past it, a global tensor pads and drops; anything else has no past.
 std::vector<Expr> ends_of(const Region& region) {
-  if (region.buffer->scope == MemoryScope::Param) return region.buffer->shape;
+  if (is_global(*region.buffer)) return region.buffer->shape;
   std::vector<Expr> out;
   for (const Range& r : region.ranges) out.push_back(r.begin + r.extent);
   return out;
 }
 
-}  // namespace
+/// Is some dimension of the two regions known to end before the other's begins?
+bool disjoint(const Region& a, const Region& b, const Facts& facts) {
+  auto before = [&](const Range& x, const Range& y) {
+    return can_prove(apply(Op::Le, {x.begin + x.extent, y.begin}), facts);
+  };
+  for (size_t d = 0; d < a.ranges.size(); ++d) {
+    if (before(a.ranges[d], b.ranges[d]) || before(b.ranges[d], a.ranges[d])) return true;
+  }
+  return false;
+}
 
-Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string*) {
+/// A copy inside one buffer: all elements are read before one is written.
+Stmt copy_through_buffer(const TileOp& op, const LoweringContext& context, std::string* declined) {
   const Region& src = op.region(0);
   const Region& dst = op.region(1);
-  if (src.buffer->scope == MemoryScope::Param && dst.buffer->scope == MemoryScope::Param) {
+  if (!constant_shape(src.shape())) {
+    *declined = "the two regions of one buffer may overlap and have no constant shape";
+    return {};
+  }
+  const BufferRef between = make_buffer("between", src.buffer->dtype, MemoryScope::Local, src.shape());
+  const Region all = whole_region(between);
+  return seq({alloc(between), copy_rectangle(src, ends_of(src), all, ends_of(all), op.expr(2), context),
+              copy_rectangle(all, ends_of(all), dst, ends_of(dst), op.expr(2), context)});
+}
+
+}  // namespace
+
+Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  const Region& src = op.region(0);
+  const Region& dst = op.region(1);
+  if (src.buffer == dst.buffer && !disjoint(src, dst, *context.facts)) return copy_through_buffer(op, context, declined);
+  if (is_global(*src.buffer) && is_global(*dst.buffer)) {
     // Both ends may be ragged: elements are tested one by one.
     const Region from = squeezed(src);
     const Region to = squeezed(dst);

@@ -18,7 +18,8 @@ const std::vector<TileSchedule>& cpu_schedules() {
       {TileOpcode::Gemm, "rows of C in an accumulator", 0, cpu::lower_gemm},
 #define REDUCTION(op)                                                         \
   {TileOpcode::op, "lanes along the last dimension", 10, cpu::lower_reduce_rows}, \
-      {TileOpcode::op, "columns side by side", 0, cpu::lower_reduce_columns},
+      {TileOpcode::op, "columns side by side", 0, cpu::lower_reduce_columns},     \
+      {TileOpcode::op, "one result after the other", -10, cpu::lower_reduce_elements},
       REDUCTION(ReduceSum) REDUCTION(ReduceProd) REDUCTION(ReduceMax) REDUCTION(ReduceMin) REDUCTION(ReduceAbsMax)
           REDUCTION(ReduceAny) REDUCTION(ReduceAll)
 #undef REDUCTION

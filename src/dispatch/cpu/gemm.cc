@@ -1,11 +1,19 @@
 // Matrix products on the CPU.
-// A row of C stays in an accumulator while rows of B are added to it, scaled; the inner loop is contiguous where B is.
+// A row of C stays in an accumulator while rows of B are added to it, scaled; the inner loop is contiguous where B is. A row whose
+// extent is known only at the call is taken in pieces, since an accumulator has a constant extent.
 #include "element_nest.h"
 #include "schedules.h"
 
 namespace helve::cpu {
 
-Stmt lower_gemm(const TileOp& op, const LoweringContext&, std::string* declined) {
+namespace {
+
+/// Columns that one accumulator holds when the number of columns is not constant.
+constexpr int64_t kPiece = 64;
+
+}  // namespace
+
+Stmt lower_gemm(const TileOp& op, const LoweringContext&, std::string*) {
   const Region& a = op.region(0);
   const Region& b = op.region(1);
   const Region& c = op.region(2);
@@ -17,11 +25,11 @@ Stmt lower_gemm(const TileOp& op, const LoweringContext&, std::string* declined)
   const Expr columns = c.shape()[1];
   const Expr depth = a.shape()[transpose_a ? 0 : 1];
 
-  if (!int_value(columns)) {
-    *declined = "the number of columns of C is not constant";
-    return {};
-  }
-  BufferRef row = make_buffer("row", acc, MemoryScope::Local, {columns});
+  const bool pieces = !int_value(columns);
+  VarRef piece = make_var("piece");
+  const Expr first = pieces ? Expr(piece) * int_imm(kPiece) : int_imm(0);
+  const Expr width = pieces ? min(int_imm(kPiece), columns - first) : columns;
+  BufferRef row = make_buffer("row", acc, MemoryScope::Local, {pieces ? int_imm(kPiece) : columns});
   const Expr zero = acc.is_float() ? float_imm(0, acc) : int_imm(0, acc);
   VarRef i = make_var("i");
   VarRef k = make_var("k");
@@ -31,16 +39,16 @@ Stmt lower_gemm(const TileOp& op, const LoweringContext&, std::string* declined)
   };
   auto over_columns = [&](const std::function<Stmt(const Expr&)>& body) {
     VarRef j = make_var("j");
-    return for_loop(LoopKind::Parallel, j, columns, body(Expr(j)));
+    return for_loop(LoopKind::Parallel, j, width, body(Expr(j)));
   };
-  auto place = [&](const Expr& j) { return region_indices(c, {Expr(i), j}); };
+  auto place = [&](const Expr& j) { return region_indices(c, {Expr(i), plus(first, j)}); };
 
   Stmt start = over_columns([&](const Expr& j) {
     return store(row, {j}, clear ? zero : cast(load(c.buffer, place(j)), acc));
   });
   VarRef scale = make_var("a", acc);
   Stmt step = over_columns([&](const Expr& j) {
-    const Expr right = element(b, transpose_b, Expr(k), j);
+    const Expr right = element(b, transpose_b, Expr(k), plus(first, j));
     const Expr sum = acc.is_float() ? apply(Op::Fma, {Expr(scale), right, load(row, {j})})
                                     : load(row, {j}) + Expr(scale) * right;
     return store(row, {j}, sum);
@@ -50,7 +58,9 @@ Stmt lower_gemm(const TileOp& op, const LoweringContext&, std::string* declined)
   Stmt finish = over_columns([&](const Expr& j) {
     return store(c.buffer, place(j), cast(load(row, {j}), c.buffer->dtype));
   });
-  return for_loop(LoopKind::Serial, i, rows, seq({alloc(row), start, multiply, finish}));
+  Stmt whole = seq({alloc(row), start, multiply, finish});
+  if (pieces) whole = for_loop(LoopKind::Serial, piece, ceil_div(columns, int_imm(kPiece)), whole);
+  return for_loop(LoopKind::Serial, i, rows, whole);
 }
 
 }  // namespace helve::cpu

@@ -154,4 +154,20 @@ Stmt lower_reduce_columns(const TileOp& op, const LoweringContext&, std::string*
   return seq({alloc(partial), start, for_loop(LoopKind::Serial, k, extents[r.dim], combine), finish});
 }
 
+Stmt lower_reduce_elements(const TileOp& op, const LoweringContext&, std::string*) {
+  const Reduction r = reduction_of(op);
+  const std::vector<Expr> extents = r.src.shape();
+  std::vector<NestDim> dims = nest_dims(r.src, extents);
+  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(r.dim));
+  return element_nest(dims, [&](const std::vector<Expr>& rest) {
+    BufferRef partial = make_buffer("partial", r.acc, MemoryScope::Local, {int_imm(1)});
+    const std::vector<Expr> only = {int_imm(0)};
+    VarRef k = make_var("k");
+    Expr sum = r.merge(load(partial, only), r.element(with_coordinate(rest, r.dim, Expr(k))));
+    return seq({alloc(partial), store(partial, only, r.identity()),
+                for_loop(LoopKind::Serial, k, extents[r.dim], store(partial, only, sum)),
+                r.write(rest, load(partial, only))});
+  });
+}
+
 }  // namespace helve::cpu

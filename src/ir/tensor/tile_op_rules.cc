@@ -93,6 +93,17 @@ void check_gemm_types(const TileOp& op) {
   }
 }
 
+/// Can the two regions share an element? Refuted by one dimension with disjoint constant bounds.
+bool may_overlap(const Region& a, const Region& b) {
+  if (a.buffer != b.buffer) return false;
+  for (size_t d = 0; d < a.ranges.size(); ++d) {
+    const int64_t *x = int_value(a.ranges[d].begin), *y = int_value(b.ranges[d].begin);
+    const int64_t *n = int_value(a.ranges[d].extent), *m = int_value(b.ranges[d].extent);
+    if (x && y && n && m && (*x + *n <= *y || *y + *m <= *x)) return false;
+  }
+  return true;
+}
+
 void check_gemm(const TileOp& op) {
   std::vector<std::vector<Expr>> shapes;
   for (size_t i = 0; i < 3; ++i) {
@@ -113,18 +124,12 @@ void check_gemm(const TileOp& op) {
   same("K in A and B", shapes[0][1], shapes[1][0], 0, 1);
   same("M in A and C", shapes[0][0], shapes[2][0], 0, 2);
   same("N in B and C", shapes[1][1], shapes[2][1], 1, 2);
-  check_gemm_types(op);
-}
-
-/// Can the two regions share an element? Refuted by one dimension with disjoint constant bounds.
-bool may_overlap(const Region& a, const Region& b) {
-  if (a.buffer != b.buffer) return false;
-  for (size_t d = 0; d < a.ranges.size(); ++d) {
-    const int64_t *x = int_value(a.ranges[d].begin), *y = int_value(b.ranges[d].begin);
-    const int64_t *n = int_value(a.ranges[d].extent), *m = int_value(b.ranges[d].extent);
-    if (x && y && n && m && (*x + *n <= *y || *y + *m <= *x)) return false;
+  for (size_t i : {0, 1}) {
+    if (!may_overlap(op.region(i), op.region(2))) continue;
+    refuse_argument("T.gemm", "C", fmt::format("'{}'", op.region(2).buffer->name),
+                    fmt::format("it overlaps {}", op.row().params[i].name), "multiply into another buffer", op.span);
   }
-  return true;
+  check_gemm_types(op);
 }
 
 void check_reduce_types(const TileOp& op) {
@@ -172,8 +177,7 @@ void check_reduce(const TileOp& op) {
 void check_region(const TileOp& op, const Region& region) {
   const Buffer& buffer = *region.buffer;
   HELVE_CHECK(region.ranges.size() == buffer.rank(), "a region of another rank than its buffer");
-  const bool global = buffer.scope == MemoryScope::Param || buffer.scope == MemoryScope::Global;
-  const bool may_reach_past = op.row().rule == TileRule::Copy && global;
+  const bool may_reach_past = op.row().rule == TileRule::Copy && is_global(buffer);
   for (size_t d = 0; d < region.ranges.size(); ++d) {
     const int64_t* begin = int_value(region.ranges[d].begin);
     const int64_t* extent = int_value(region.ranges[d].extent);

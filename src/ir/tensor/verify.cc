@@ -69,11 +69,24 @@ class Verifier {
     for (const Param& param : f_.params) {
       if (const BufferRef* buffer = std::get_if<BufferRef>(&param)) visit_declaration(**buffer, (*buffer)->span);
     }
+    for (const VarRef& dim : f_.dims) require_bound(*dim);
     verify_placement(f_);
     visit(f_.body);
   }
 
  private:
+  /// A call learns a dynamic extent from a parameter that has it for an extent, itself and not in an expression.
+  void require_bound(const Var& dim) const {
+    for (const Param& param : f_.params) {
+      const BufferRef* buffer = std::get_if<BufferRef>(&param);
+      if (!buffer) continue;
+      for (const Expr& extent : (*buffer)->shape) {
+        if (extent.get() == &dim) return;
+      }
+    }
+    throw UserError(Code::UnboundExtent, dim.span, {{"variable", dim.name}});
+  }
+
   // Scopes.
 
   void define(const Object* object, const std::string& name) {

@@ -158,6 +158,19 @@ TEST(Print, KernelsAndBranches) {
   EXPECT_EQ(print(while_loop(less(load(a, {i64(0)}), f32(4)), set(5))), "while A[0] < 4.0:\n    A[0] = 5.0\n");
 }
 
+TEST(Print, OneVariableOfTwoScopesHasANameInEach) {
+  BufferRef a = buffer("A", {i64(8)});
+  VarRef i = make_var("i"), v = make_var("v");
+  Stmt loop = for_loop(LoopKind::Serial, i, i64(8), seq({bind(v, Expr(i) + i64(1)), store(a, {Expr(i)}, cast(Expr(v), kFloat32))}));
+  EXPECT_EQ(print(seq({loop, loop})), R"(for i in T.serial(8):
+    v = i + 1
+    A[i] = T.cast(v, "float32")
+for i_1 in T.serial(8):
+    v_1 = i_1 + 1
+    A[i_1] = T.cast(v_1, "float32")
+)");
+}
+
 TEST(Print, Allocations) {
   auto alloc_text = [](MemoryScope scope, std::vector<Expr> shape, std::vector<int64_t> tile = {}) {
     return print(alloc(buffer("X", std::move(shape), scope, std::move(tile))));

@@ -39,6 +39,9 @@ BufferRef make_buffer(std::string name, DType dtype, MemoryScope scope, std::vec
 inline const Buffer& buffer_of(const StorageRef& s) { return static_cast<const Buffer&>(*s); }
 inline BufferRef buffer_ref(const StorageRef& s) { return BufferRef(static_cast<const Buffer*>(s.get())); }
 
+/// Is the buffer a global tensor? Copies may reach past the end of one, and of nothing else.
+inline bool is_global(const Buffer& b) { return b.scope == MemoryScope::Param || b.scope == MemoryScope::Global; }
+
 /// One dimension of a region: `extent` elements from `begin`. A point drops its dimension from the region's shape.
 struct Range {
   Expr begin;

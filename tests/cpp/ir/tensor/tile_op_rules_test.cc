@@ -114,6 +114,18 @@ TEST(GemmRule, Shapes) {
             "help: give a region of two dimensions");
 }
 
+TEST(GemmRule, TheResultOverlapsNoOperand) {
+  Region a = box("A", {8, 4}), low = a, high = a;
+  low.ranges[0] = {i64(0), i64(4), false};
+  high.ranges[0] = {i64(4), i64(4), false};
+  Region b = box("B", {4, 4});
+  EXPECT_EQ(gemm(low, b, high), "accepted");
+  EXPECT_EQ(gemm(low, b, low),
+            "error[HV0108]: 'T.gemm' cannot take 'A' for 'C': it overlaps A\nhelp: multiply into another buffer");
+  EXPECT_EQ(gemm(low, b, b),
+            "error[HV0108]: 'T.gemm' cannot take 'B' for 'C': it overlaps B\nhelp: multiply into another buffer");
+}
+
 TEST(GemmRule, Accumulators) {
   auto types = [](DType a, DType b, DType c) { return gemm(box("A", {4, 4}, a), box("B", {4, 4}, b), box("C", {4, 4}, c)); };
   const DType e4m3{TypeCode::Float8E4M3, 8}, e5m2{TypeCode::Float8E5M2, 8}, u8{TypeCode::UInt, 8};

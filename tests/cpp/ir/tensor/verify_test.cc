@@ -104,6 +104,7 @@ TEST(VerifyPlace, AllocationsBelongToTheirScope) {
   VarRef m = make_var("M");
   Program p;
   p.dims = {m};
+  p.params = {tensor("A", {e(m)})};
   EXPECT_EQ(verdict(p.host(alloc(buffer("G", {e(m)}, MemoryScope::Global)))), "accepted");
   EXPECT_EQ(verdict(p.host(alloc(buffer("S", {i64(4)}), line(3)))),
             "error[HV0307]: 'T.alloc_shared' cannot stand at host scope\n  --> k.py:3:1\n"
@@ -114,6 +115,17 @@ TEST(VerifyPlace, AllocationsBelongToTheirScope) {
             "error[HV0108]: 'T.alloc_shared' cannot take (M, 2) for 'shape': memory of a kernel has constant extents\n"
             "help: use constants, or T.alloc_global before the kernel");
   EXPECT_EQ(verdict(p.in_kernel({alloc(buffer("S", {i64(0), i64(2)}))})), "accepted");
+}
+
+TEST(VerifyPlace, DynamicExtentsAreExtentsOfParameters) {
+  Program p;
+  p.dims = {make_var("M"), make_var("N")};
+  p.params = {tensor("A", {e(p.dims[0]), e(p.dims[1]) + i64(1)})};
+  EXPECT_EQ(verdict(p.host(seq({}))),
+            "error[HV0703]: 'N' is not the extent of any tensor parameter\n"
+            "help: give one dimension of a tensor parameter the extent 'N' itself");
+  p.params.push_back(tensor("B", {e(p.dims[1])}));
+  EXPECT_EQ(verdict(p.host(seq({}))), "accepted");
 }
 
 TEST(VerifyPlace, OperationsBelongInKernels) {
