@@ -156,6 +156,21 @@ def test_kernels_with_buffers_between_them():
         check(main, [a, np.zeros(40, np.float32), rounds, flag], {1: r if flag and rounds > 1 else np.full(40, -1.0)}, atol=1e-4)
 
 
+def test_host_conditions_on_integers():
+    @T.prim_func
+    def main(A: T.Tensor((4,), "int32"), n: T.int32, k: T.uint8):
+        if n % 3 == 1 and T.max(n, -5) < 9:
+            with T.Kernel(4) as bx:
+                A[bx] = 1
+        elif T.min(k, 7) % 4 == 3:
+            with T.Kernel(4) as bx:
+                A[bx] = 2
+
+    for n, k in ((4, 0), (10, 0), (-2, 3), (-8, 200), (0, 255), (0, 4)):
+        value = 1 if n % 3 == 1 and max(n, -5) < 9 else 2 if min(k, 7) % 4 == 3 else 0
+        check(main, [np.zeros(4, np.int32), n, k], {0: np.full(4, value, np.int32)})
+
+
 def test_host_names_and_nested_loops():
     @T.prim_func
     def main(A: T.Tensor((24,), "int32"), n: T.int32, k: T.index):

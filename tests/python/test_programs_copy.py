@@ -89,7 +89,7 @@ def test_points_and_extents_of_one(kind):
         f"S = {alloc(kind, (10, 7))}",
         f"R = {alloc(kind, (1, 7), tile=(1, 4))}",
         f"V = {alloc(kind, (7,))}",
-        "T.copy(A[1], S)" if False else "T.copy(A[1, :, :, :], S)",
+        "T.copy(A[1, :, :, :], S)",
         "T.copy(S, B)",
         "T.copy(A[2, 9, 0, 0:7], R)",
         "T.copy(R, C[1, 0, :])",
