@@ -15,6 +15,7 @@ using BufferSet = std::unordered_set<const Buffer*>;
 struct Touch {
   BufferSet exposed;  ///< contents from before may be read, or pass through because not all is certainly written
   BufferSet written;  ///< may be written, in part or whole
+  BufferSet whole;    ///< certainly written whole; what is written but not here keeps earlier contents in places
   BufferSet used;     ///< read or written at all
 };
 

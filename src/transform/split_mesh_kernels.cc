@@ -11,6 +11,7 @@
 // Every core executes the same statements in the same order as before.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "helve/ir/tensor/visit.h"
@@ -35,7 +36,9 @@ struct Chunk {
 class Splitter {
  public:
   Splitter(const Kernel& kernel, const PassOptions& options)
-      : kernel_(kernel), options_(options), parts_(parts_of(kernel)) {}
+      : kernel_(kernel), options_(options), parts_(parts_of(kernel)) {
+    find_demands();
+  }
 
   Stmt run() {
     std::vector<Stmt> body = emit(parts_.parts, nullptr, nullptr);
@@ -59,17 +62,37 @@ class Splitter {
     });
   }
 
+  /// Is a value that `from` leaves in `b` wanted later?
+  bool is_wanted(const Part& from, const Buffer* b) const {
+    return std::any_of(parts_.leaves.begin(), parts_.leaves.end(), [&](const Part* to) {
+      return demands_.contains({to, b}) && reaches(from, *to);
+    });
+  }
+
+  /// A leaf demands the contents of what it reads first, and of what it writes in part and leaves to a leaf that demands it. Demands
+  /// run against the flow of values until nothing is added.
+  void find_demands() {
+    for (const Part* leaf : parts_.leaves) {
+      for (const Buffer* b : leaf->touch.exposed) demands_.insert({leaf, b});
+    }
+    for (bool added = true; added;) {
+      added = false;
+      for (const Part* leaf : parts_.leaves) {
+        for (const Buffer* b : leaf->touch.written) {
+          if (!leaf->touch.whole.contains(b) && is_wanted(*leaf, b)) added |= demands_.insert({leaf, b}).second;
+        }
+      }
+    }
+  }
+
   bool must_restore(const Part& segment, const Buffer* b) const {
-    if (!segment.touch.exposed.contains(b)) return false;
+    if (!demands_.contains({&segment, b})) return false;
     return std::any_of(parts_.leaves.begin(), parts_.leaves.end(), [&](const Part* other) {
-      return other->touch.written.contains(b) && other != &segment && reaches(*other, segment);
-    }) || (segment.touch.written.contains(b) && reaches(segment, segment));
+      return other->touch.written.contains(b) && reaches(*other, segment);
+    });
   }
   bool must_save(const Part& segment, const Buffer* b) const {
-    if (!segment.touch.written.contains(b)) return false;
-    return std::any_of(parts_.leaves.begin(), parts_.leaves.end(), [&](const Part* other) {
-      return other->touch.exposed.contains(b) && reaches(segment, *other);
-    });
+    return segment.touch.written.contains(b) && is_wanted(segment, b);
   }
 
   BufferRef home_of(const Buffer* b, const Part* persistent, const Chunk* chunk) {
@@ -215,6 +238,7 @@ class Splitter {
   const Kernel& kernel_;
   const PassOptions& options_;
   KernelParts parts_;
+  std::set<std::pair<const Part*, const Buffer*>> demands_;
   std::map<HomeKey, BufferRef> homes_;
   std::vector<BufferRef> home_order_;
 };
