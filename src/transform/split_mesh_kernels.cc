@@ -142,10 +142,19 @@ class Splitter {
     });
   }
 
+  /// Can one collective serve several iterations? Its operands must all have a home, which gets a dimension for the iterations.
+  bool shares_collectives(const std::vector<Part>& parts) const {
+    return std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
+      if (part.is_persistent()) return false;
+      if (part.kind != Part::Kind::Collective) return shares_collectives(part.body) && shares_collectives(part.otherwise);
+      return std::all_of(part.touch.used.begin(), part.touch.used.end(), [&](const Buffer* b) { return is_split_buffer(b); });
+    });
+  }
+
   Stmt emit_persistent(const Part& part) {
     const For& loop = *part.loop();
-    const bool chunked =
-        options_.persistent_chunk > 1 && loop.vars.size() == 1 && !host_uses(part.body, loop.vars[0].get());
+    const bool chunked = options_.persistent_chunk > 1 && loop.vars.size() == 1 && shares_collectives(part.body) &&
+                         !host_uses(part.body, loop.vars[0].get());
     if (!chunked) {
       Stmt body = seq(emit(part.body, &part, nullptr));
       for (size_t d = loop.vars.size(); d-- > 0;) {
