@@ -60,12 +60,8 @@ class Finder {
         continue;
       }
       if (!has_collective(s)) {
-        if (parts.empty() || parts.back().kind != Part::Kind::Segment) {
-          parts.emplace_back();
-          stale_.insert(stale_.end(), loaded.begin(), loaded.end());
-          loaded.clear();
-        }
-        check_fresh(s, values);
+        if (parts.empty() || parts.back().kind != Part::Kind::Segment) parts.emplace_back();
+        walk_exprs(s, [&](const Expr& e) { check_fresh(e); });
         parts.back().stmts.push_back(s);
         if (const Bind* b = as<Bind>(s)) {
           loaded.push_back(b);
@@ -89,18 +85,18 @@ class Finder {
     part.node = s;
     if (as<TileOp>(s)) {
       part.kind = Part::Kind::Collective;
-      check_uniform(s, s);
+      check_uniform(s);
       return part;
     }
     if (const For* loop = as<For>(s)) {
       part.kind = Part::Kind::Loop;
-      check_uniform(s, s);
+      check_uniform(s);
       part.body = split(loop->body, values);
       return part;
     }
     if (const If* branch = as<If>(s)) {
       part.kind = Part::Kind::Branch;
-      check_uniform(s, s);
+      check_uniform(s);
       part.body = split(branch->then_body, values);
       part.otherwise = split(branch->else_body, values);
       return part;
@@ -118,31 +114,24 @@ class Finder {
   }
 
   /// The statement's own expressions may use neither the core's coordinates nor memory.
-  void check_uniform(const Stmt& s, const Stmt& holder) {
+  void check_uniform(const Stmt& s) {
     for_each_part(
         s,
         [&](const Expr& e) {
+          walk(e, [&](const Expr& node) { check_fresh(node); });
           bool varies = loads(e);
           for (const VarRef& v : kernel_.vars) varies |= mentions(e, v.get());
           if (!varies) return;
-          const TileOp& op = first_collective(holder);
+          const TileOp& op = first_collective(s);
           throw UserError(Code::DivergentCollective, op.span,
                           {{"operation", std::string(op.row().python)}, {"axis", axis_of(op)}},
                           {{e->span.known() ? e->span : s->span, "this value may differ between cores"}});
         },
         [](const Stmt&) {});
-    check_fresh_parts(s);
   }
 
   /// A scalar that was loaded before a collective cannot be used after it.
-  void check_fresh(const Stmt& s, const Substitution&) {
-    walk_exprs(s, [&](const Expr& e) { check_fresh_expr(e); });
-  }
-  void check_fresh_parts(const Stmt& s) {
-    for_each_part(
-        s, [&](const Expr& e) { walk(e, [&](const Expr& node) { check_fresh_expr(node); }); }, [](const Stmt&) {});
-  }
-  void check_fresh_expr(const Expr& e) {
+  void check_fresh(const Expr& e) {
     for (const Bind* b : stale_) {
       if (b->var.get() != e.get()) continue;
       throw UserError(Code::ValueAcrossCollective, e->span,
