@@ -3,6 +3,8 @@
 // Before:  for i in T.Persistent([n])          (grid of G blocks, this block is b)
 // After:   for t in T.serial((n - b + G - 1) // G): i = b + t * G
 // In a mesh function a core runs its whole domain, so the loop is simply serial. The set of iterations is unchanged.
+#include <algorithm>
+
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 
@@ -30,6 +32,11 @@ Stmt serial_nest(const For& loop) {
   return body;
 }
 
+/// An extent as a number of values: a negative one has none.
+Expr count_of(const Expr& extent) {
+  return int_value(extent) ? int_imm(std::max<int64_t>(0, *int_value(extent))) : max(int_imm(0), extent);
+}
+
 /// The iterations of a domain that fall to one block, round-robin over the grid.
 Stmt dealt(const For& loop, const Kernel& kernel) {
   for (const Expr& e : loop.extents) {
@@ -38,7 +45,7 @@ Stmt dealt(const For& loop, const Kernel& kernel) {
   }
   auto [number, count] = block_number(kernel);
   Expr total = int_imm(1);
-  for (const Expr& e : loop.extents) total = total * e;
+  for (const Expr& e : loop.extents) total = total * count_of(e);
   VarRef turn = make_var("turn");
   Expr linear = number + Expr(turn) * count;
   std::vector<Stmt> body;
