@@ -72,7 +72,7 @@ class Vectorization final : public ScopedRewriter {
 
   static bool all_contiguous(const For& loop, const Facts& outer) {
     Facts facts = outer;
-    for (size_t d = 0; d < loop.vars.size(); ++d) facts.bind_loop(loop.vars[d], loop.begins[d], loop.extents[d]);
+    for (size_t d = 0; d < loop.vars.size(); ++d) enter_loop(facts, loop.vars[d], loop.begins[d], loop.extents[d]);
     const VarRef& var = loop.vars.back();
     Substitution bound;  // what names stand for, in terms of the loop's variables
     walk(loop.body, [&](const Stmt& s) {
