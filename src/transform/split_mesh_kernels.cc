@@ -153,7 +153,9 @@ class Splitter {
 
   Stmt emit_persistent(const Part& part) {
     const For& loop = *part.loop();
-    const bool chunked = options_.persistent_chunk > 1 && loop.vars.size() == 1 && shares_collectives(part.body) &&
+    int64_t size = options_.persistent_chunk;
+    if (const int64_t* extent = int_value(loop.extents[0])) size = std::min(size, *extent);
+    const bool chunked = size > 1 && loop.vars.size() == 1 && shares_collectives(part.body) &&
                          !host_uses(part.body, loop.vars[0].get());
     if (!chunked) {
       Stmt body = seq(emit(part.body, &part, nullptr));
@@ -165,7 +167,7 @@ class Splitter {
     }
     VarRef round = make_var(loop.vars[0]->name + "_round");
     Chunk chunk;
-    chunk.size = options_.persistent_chunk;
+    chunk.size = size;
     chunk.start = Expr(round) * int_imm(chunk.size);
     chunk.count = min(int_imm(chunk.size), loop.extents[0] - chunk.start);
     Expr rounds = ceil_div(loop.extents[0], int_imm(chunk.size));
