@@ -13,6 +13,7 @@
 #include "helve/interp/interp.h"
 #include "helve/ir/tensor/equal.h"
 #include "helve/ir/tensor/verify.h"
+#include "helve/ir/tensor/visit.h"
 #include "helve/print/printer.h"
 #include "helve/support/diagnostic.h"
 #include "helve/transform/pipeline.h"
@@ -32,6 +33,14 @@ inline void expect_becomes(PassFunction pass, const FunctionRef& before, const F
   std::string path;
   EXPECT_TRUE(structural_equal(after, expected, &path))
       << "differs at " << path << "\ngot:\n" << print(after) << "\nexpected:\n" << print(expected);
+}
+
+/// As expect_becomes, with the result as the printer writes it.
+inline void expect_prints(PassFunction pass, const FunctionRef& before, const std::string& expected, const PassOptions& options = {}) {
+  verify(before);
+  const FunctionRef after = pass(before, options);
+  verify(after);
+  EXPECT_EQ("\n" + print(after), expected);
 }
 
 inline void expect_untouched(PassFunction pass, const FunctionRef& f, const PassOptions& options = {}) {
