@@ -74,7 +74,7 @@ Stmt lower_tile_op(const TileOp& op, const std::vector<TileSchedule>& schedules,
     }
     reasons.push_back({{}, fmt::format("'{}' declined: {}", s->name, declined)});
   }
-  throw UserError(Code::NoSchedule, op.span, {{"operation", std::string(op.row().python)}}, std::move(reasons));
+  throw UserError(Code::NoSchedule, op.span, {{"operation", fmt::format("T.{}", op.row().python)}}, std::move(reasons));
 }
 
 }  // namespace helve
