@@ -21,10 +21,13 @@ struct Reduction {
   bool clear;
   DType acc;
 
+  /// What combining starts from. Over nothing a magnitude is 0, but what stands in the destination stays, even below 0.
   Expr identity() const {
     switch (kind) {
-      case ReduceKind::Sum:
-      case ReduceKind::AbsMax: return acc.is_float() ? float_imm(0, acc) : int_imm(0, acc);
+      case ReduceKind::AbsMax:
+        if (!clear) return extreme_imm(acc, true);
+        [[fallthrough]];
+      case ReduceKind::Sum: return acc.is_float() ? float_imm(0, acc) : int_imm(0, acc);
       case ReduceKind::Prod: return acc.is_float() ? float_imm(1, acc) : int_imm(1, acc);
       case ReduceKind::Max: return extreme_imm(acc, true);
       case ReduceKind::Min: return extreme_imm(acc, false);
