@@ -8,7 +8,8 @@
 //              T.comm.all_gather(part_home, parts_home)
 //              with T.Kernel(R, C) as (r, c): T.copy(parts_home, parts); g(parts)
 // With a chunk of k iterations the kernels loop over k and one collective serves all of them, on homes with a leading dimension k.
-// Every core executes the same statements in the same order as before.
+// Every core executes the same statements in the same order as before; iterations of a Persistent loop are independent, so a chunk may
+// interleave them. A part saves what a later part demands and restores what it demands itself, nothing else.
 #include <algorithm>
 #include <map>
 #include <set>
