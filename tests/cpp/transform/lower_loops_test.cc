@@ -46,6 +46,48 @@ TEST(LowerTileLoops, AlignsOperandsByTheirLeadingDimensions) {
   }
 }
 
+TEST(LowerTileOps, FillsBecomeLoops) {
+  const BufferRef out = param("out", kFloat32, {3, 4});
+  const VarRef i = make_var("i"), j = make_var("j");
+  const FunctionRef before = function("main", {out}, one_block({tile_op(TileOpcode::Fill, {whole_region(out), f32(2)})}));
+  const FunctionRef after = function(
+      "main", {out}, one_block({loop(LoopKind::Parallel, i, idx(3), {loop(LoopKind::Parallel, j, idx(4), {store(out, {i, j}, f32(2))})})}));
+  expect_becomes(lower_tile_ops, before, after);
+  expect_untouched(lower_tile_ops, after);
+}
+
+/// B = A through shared memory in blocks of 8, for A of `extent` elements, with `blocks` iterations.
+FunctionRef staged_copy(const BufferRef& a, const BufferRef& b, std::vector<VarRef> dims, Expr blocks) {
+  const BufferRef x = shared("X", kFloat32, {8}, {4});
+  const VarRef t = make_var("t");
+  const auto block = [&](const BufferRef& buffer) { return box(buffer, {{Expr(t) * idx(8), 8}}); };
+  return dynamic_function(
+      "main", std::move(dims), {a, b},
+      one_block({alloc(x), loop(LoopKind::Serial, t, std::move(blocks),
+                                {tile_op(TileOpcode::Copy, {block(a), whole_region(x), f32(-1)}),
+                                 tile_op(TileOpcode::Copy, {whole_region(x), block(b), f32(0)})})}));
+}
+
+int64_t count_conditions(const FunctionRef& f) {
+  int64_t conditions = 0;
+  walk(f->body, [&](const Stmt& s) { conditions += s->kind == StmtKind::If; });
+  return conditions;
+}
+
+TEST(LowerTileOps, FullTilesNeedNoTest) {
+  const BufferRef a = param("A", kFloat32, {32}), b = param("B", kFloat32, {32});
+  EXPECT_EQ(count_conditions(lower_tile_ops(staged_copy(a, b, {}, idx(4)), {})), 0);
+  EXPECT_EQ(count_conditions(lower_tile_ops(staged_copy(a, b, {}, idx(5)), {})), 1) << "the fifth block lies past the end";
+  for (int64_t blocks : {0, 4, 5, 6}) expect_same_on_all_stages(staged_copy(a, b, {}, idx(blocks)));
+}
+
+TEST(LowerTileOps, DynamicExtentsOnAllStages) {
+  const VarRef n = make_var("n");
+  const auto tensor = [&](const char* name) { return make_buffer(name, kFloat32, MemoryScope::Param, {Expr(n)}); };
+  const FunctionRef f = staged_copy(tensor("A"), tensor("B"), {n}, ceil_div(Expr(n), idx(8)));
+  for (int64_t extent : {0, 1, 7, 8, 9, 33}) expect_same_on_all_stages(f, {}, {{n.get(), extent}});
+}
+
 TEST(LowerBlockLoops, PipelinedIsSerial) {
   const BufferRef out = param("out", kFloat32, {9});
   const VarRef i = make_var("i"), n = make_var("n");

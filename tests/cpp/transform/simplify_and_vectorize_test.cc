@@ -59,6 +59,15 @@ TEST(SimplifyFunction, AConditionOnMemoryIsNoFactAfterAStore) {
   expect_same_results(simplify_function, f);
 }
 
+TEST(SimplifyFunction, WhileReadsItsConditionAgain) {
+  const BufferRef out = param("out", kInt32, {3});
+  const auto at = [](int64_t i) { return std::vector<Expr>{idx(i)}; };
+  const Expr below = less(load(out, at(0)), int_imm(6, kInt32));
+  const Stmt step = seq({store(out, at(0), load(out, at(0)) + int_imm(2, kInt32)),
+                         if_then(below, store(out, at(1), int_imm(1, kInt32)), store(out, at(2), int_imm(1, kInt32)))});
+  expect_same_on_all_stages(function("main", {out}, one_block({while_loop(below, step)})));
+}
+
 TEST(VectorizeLoops, WholeVectorsAndATail) {
   const VarRef n = make_var("n"), j = make_var("j");
   const BufferRef x = make_buffer("X", kFloat32, MemoryScope::Param, {Expr(n)}), y = make_buffer("Y", kFloat32, MemoryScope::Param, {Expr(n)});
