@@ -8,7 +8,7 @@ Stmt copy_whole(const BufferRef& src, const BufferRef& dst) {
   return tile_op(TileOpcode::Copy, {whole_region(src), whole_region(dst), f32(0)});
 }
 
-TEST(LowerTileLoops, LoopsOverTilesThenElements) {
+TEST(LowerTileLoops, WalksRowsThroughTheirTiles) {
   const BufferRef out = param("out", kFloat32, {7, 5});
   const BufferRef x = shared("X", kFloat32, {7, 5}, {4, 2}), v = shared("v", kFloat32, {7}, {4});
   const VarRef i = make_var("i"), j = make_var("j");
@@ -18,8 +18,8 @@ TEST(LowerTileLoops, LoopsOverTilesThenElements) {
   const Expr row = Expr(a) * idx(4) + Expr(r), column = Expr(b) * idx(2) + Expr(c);
   Stmt nest = store(x, {row, column}, load(x, {row, column}) * load(v, {row}));
   nest = for_loop(LoopKind::Parallel, c, min(idx(2), idx(5) - Expr(b) * idx(2)), nest);
-  nest = for_loop(LoopKind::Parallel, r, min(idx(4), idx(7) - Expr(a) * idx(4)), nest);
   nest = for_loop(LoopKind::Parallel, b, ceil_div(idx(5), idx(2)), nest);
+  nest = for_loop(LoopKind::Parallel, r, min(idx(4), idx(7) - Expr(a) * idx(4)), nest);
   nest = for_loop(LoopKind::Parallel, a, ceil_div(idx(7), idx(4)), nest);
   const auto around = [&](const Stmt& s) { return function("main", {out}, one_block({alloc(x), alloc(v), s, copy_whole(x, out)})); };
   expect_becomes(lower_tile_loops, around(tiles), around(nest));
