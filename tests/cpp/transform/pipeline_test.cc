@@ -9,6 +9,12 @@ namespace {
 
 FunctionRef keep(const FunctionRef& f, const PassOptions&) { return f; }
 
+/// Stores at a variable that nothing defines.
+FunctionRef use_an_unknown_variable(const FunctionRef& f, const PassOptions&) {
+  const BufferRef& out = *std::get_if<BufferRef>(&f->params[0]);
+  return with_body(f, one_block({store(out, {make_var("ghost"), idx(0)}, f32(1))}));
+}
+
 /// Stores past the end of the first parameter.
 FunctionRef store_past_the_end(const FunctionRef& f, const PassOptions&) {
   const BufferRef& out = *std::get_if<BufferRef>(&f->params[0]);
@@ -35,6 +41,9 @@ TEST(Pipeline, VerifierNamesTheBrokenPass) {
   const std::string outside = fault_of(store_past_the_end);
   EXPECT_NE(outside.find("pass 'broken_pass' made a function that does not verify: error[HV0210]: index 99 of dimension 0 of 'out'"),
             std::string::npos) << outside;
+  const std::string unknown = fault_of(use_an_unknown_variable);
+  EXPECT_NE(unknown.find("pass 'broken_pass' made a function that does not verify: "), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("'ghost' is used where it is not defined"), std::string::npos) << unknown;
 }
 
 TEST(Pipeline, TimesAndStagesFollowTheList) {
