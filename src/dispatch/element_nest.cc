@@ -2,8 +2,6 @@
 // Blocks follow the tile of the buffer: coordinate = block * tile + element, which later passes undo without division.
 #include "element_nest.h"
 
-#include "helve/arith/simplify.h"
-
 namespace helve {
 
 Expr plus(const Expr& a, const Expr& b) {
@@ -59,17 +57,6 @@ std::vector<NestDim> nest_dims(const Region& region, const std::vector<Expr>& ex
     dims.push_back({extents[dims.size()], at_edge ? tile : 1});
   }
   return dims;
-}
-
-bool may_overlap(const Region& a, const Region& b, const Facts& facts) {
-  if (a.buffer != b.buffer) return false;
-  for (size_t d = 0; d < a.ranges.size(); ++d) {
-    const Range &x = a.ranges[d], &y = b.ranges[d];
-    for (const Expr& apart : {apply(Op::Le, {x.begin + x.extent, y.begin}), apply(Op::Le, {y.begin + y.extent, x.begin})}) {
-      if (can_prove(apart, facts)) return false;
-    }
-  }
-  return true;
 }
 
 std::vector<Expr> region_indices(const Region& region, const std::vector<Expr>& coords) {

@@ -26,9 +26,6 @@ std::vector<NestDim> nest_dims(const Region& region, const std::vector<Expr>& ex
 /// The element of a region at `coords` (one for each dimension that is no point).
 std::vector<Expr> region_indices(const Region& region, const std::vector<Expr>& coords);
 
-/// May the regions share an element? No only when they are of two buffers, or apart along one dimension.
-bool may_overlap(const Region& a, const Region& b, const Facts& facts);
-
 /// a + b, without additions of a constant 0.
 Expr plus(const Expr& a, const Expr& b);
 

@@ -40,9 +40,11 @@ Expr count_of(const Expr& extent) {
 
 /// The iterations of a domain that fall to one block, round-robin over the grid.
 Stmt dealt(const For& loop, const Kernel& kernel) {
-  for (const Expr& e : loop.extents) {
-    const int64_t* extent = int_value(e);
-    if (extent && *extent <= 0) return seq({}, loop.span);  // and no division by it
+  for (const std::vector<Expr>* extents : {&loop.extents, &kernel.extents}) {
+    for (const Expr& e : *extents) {
+      const int64_t* extent = int_value(e);
+      if (extent && *extent <= 0) return seq({}, loop.span);  // and no division by it
+    }
   }
   auto [number, count] = block_number(kernel);
   Expr total = int_imm(1);
