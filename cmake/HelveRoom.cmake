@@ -2,11 +2,12 @@
 # A room sees only the headers of the rooms that it links, so the order of the house cannot be broken by an include;
 # the link check does the same for calls.
 
-# helve_room(<path> USES <path>... [MAY_USE <path>...] [LIBRARIES <target>...])
+# helve_room(<path> USES <path>... [MAY_USE <path>...] [LIBRARIES <target>...] [TEST_USES <path>...])
 #   path: folder below src/ and include/helve/, for example ir/expr. Target: helve_ir_expr. Sources are all .cc below the folder.
 #   MAY_USE: rooms that are used where this build has them.
+#   TEST_USES: rooms that only the room's tests see, for example the interpreter as the judge of passes.
 function(helve_room path)
-  cmake_parse_arguments(ARG "" "" "USES;MAY_USE;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "USES;MAY_USE;LIBRARIES;PRIVATE_LIBRARIES;TEST_USES" ${ARGN})
   string(REPLACE "/" "_" room ${path})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${path}/*.cc)
   add_library(helve_${room} STATIC ${sources})
@@ -50,6 +51,10 @@ function(helve_room path)
       add_executable(test_${room} ${tests})
       target_include_directories(test_${room} PRIVATE ${PROJECT_SOURCE_DIR}/tests/cpp)
       target_link_libraries(test_${room} PRIVATE helve_${room} helve_flags GTest::gtest_main)
+      foreach(used ${ARG_TEST_USES})
+        string(REPLACE "/" "_" used_room ${used})
+        target_link_libraries(test_${room} PRIVATE helve_${used_room})
+      endforeach()
       target_link_options(test_${room} PRIVATE -Wl,--gc-sections -Wl,--as-needed)
       add_test(NAME cpp.${room} COMMAND test_${room})
     endif()

@@ -26,7 +26,7 @@ std::vector<NestDim> nest_dims(const Region& region, const std::vector<Expr>& ex
 /// The element of a region at `coords` (one for each dimension that is no point).
 std::vector<Expr> region_indices(const Region& region, const std::vector<Expr>& coords);
 
-/// e + constant 0 and e * 1 are not written.
+/// a + b, without additions of a constant 0.
 Expr plus(const Expr& a, const Expr& b);
 
 }  // namespace helve

@@ -34,8 +34,9 @@ int64_t widest_lanes(const Expr& extent, int64_t lanes, const Facts& facts) {
   return 1;
 }
 
-Stmt vector_run(const Expr& extent, int64_t lanes, const Facts& facts,
+Stmt vector_run(const Expr& given, int64_t lanes, const Facts& facts,
                 const std::function<Stmt(const Expr& lane, const Expr& position)>& body) {
+  const Expr extent = simplify(max(int_imm(0), given), facts);
   std::vector<Stmt> out;
   Expr done = int_imm(0);
   std::optional<int64_t> most = interval_of(extent, facts).high;

@@ -152,9 +152,7 @@ Touch touch_of(const std::vector<Stmt>& stmts) {
   Walk walk;
   BufferSet whole;
   for (const Stmt& s : stmts) walk.run(s, whole);
-  for (const Buffer* b : walk.touch.written) {
-    if (!whole.contains(b)) walk.touch.exposed.insert(b);  // what is not overwritten passes through
-  }
+  walk.touch.whole = std::move(whole);
   return std::move(walk.touch);
 }
 

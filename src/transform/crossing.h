@@ -13,8 +13,9 @@ using BufferSet = std::unordered_set<const Buffer*>;
 
 /// What a sequence of statements does to buffers that outlive it.
 struct Touch {
-  BufferSet exposed;  ///< contents from before may be read, or pass through because not all is certainly written
+  BufferSet exposed;  ///< may be read before the statements have written all of it
   BufferSet written;  ///< may be written, in part or whole
+  BufferSet whole;    ///< certainly written whole; what is written but not here keeps earlier contents in places
   BufferSet used;     ///< read or written at all
 };
 

@@ -20,11 +20,10 @@ const TileOp& first_collective(const Stmt& s) {
   return *found;
 }
 
-std::string axis_of(const TileOp& op) {
-  for (size_t i = 0; i < op.row().params.size(); ++i) {
-    if (op.row().params[i].name == "axis") return op.text(i);
-  }
-  return "all";
+std::string operation_text(const TileOp& op) { return fmt::format("T.{}", op.row().python); }
+
+[[noreturn]] void refuse_kernel_value(const TileOp& op, const Span& span, std::string note) {
+  throw UserError(Code::KernelValueAtCollective, op.span, {{"operation", operation_text(op)}}, {{span, std::move(note)}});
 }
 
 class Finder {
@@ -60,12 +59,8 @@ class Finder {
         continue;
       }
       if (!has_collective(s)) {
-        if (parts.empty() || parts.back().kind != Part::Kind::Segment) {
-          parts.emplace_back();
-          stale_.insert(stale_.end(), loaded.begin(), loaded.end());
-          loaded.clear();
-        }
-        check_fresh(s, values);
+        if (parts.empty() || parts.back().kind != Part::Kind::Segment) parts.emplace_back();
+        walk_exprs(s, [&](const Expr& e) { check_fresh(e); });
         parts.back().stmts.push_back(s);
         if (const Bind* b = as<Bind>(s)) {
           loaded.push_back(b);
@@ -89,26 +84,23 @@ class Finder {
     part.node = s;
     if (as<TileOp>(s)) {
       part.kind = Part::Kind::Collective;
-      check_uniform(s, s);
+      check_host_values(s);
       return part;
     }
     if (const For* loop = as<For>(s)) {
       part.kind = Part::Kind::Loop;
-      check_uniform(s, s);
+      check_host_values(s);
       part.body = split(loop->body, values);
       return part;
     }
     if (const If* branch = as<If>(s)) {
       part.kind = Part::Kind::Branch;
-      check_uniform(s, s);
+      check_host_values(s);
       part.body = split(branch->then_body, values);
       part.otherwise = split(branch->else_body, values);
       return part;
     }
-    const TileOp& op = first_collective(s);
-    throw UserError(Code::DivergentCollective, op.span,
-                    {{"operation", std::string(op.row().python)}, {"axis", axis_of(op)}},
-                    {{s->span, "the loop's condition is not known to be equal on all cores"}});
+    refuse_kernel_value(first_collective(s), s->span, "the condition of a while loop is computed by its iterations");
   }
 
   static bool loads(const Expr& e) {
@@ -117,37 +109,28 @@ class Finder {
     return found;
   }
 
-  /// The statement's own expressions may use neither the core's coordinates nor memory.
-  void check_uniform(const Stmt& s, const Stmt& holder) {
+  /// The statement's own expressions move to the host body: they may use neither the core's coordinates nor memory.
+  void check_host_values(const Stmt& s) {
     for_each_part(
         s,
         [&](const Expr& e) {
-          bool varies = loads(e);
-          for (const VarRef& v : kernel_.vars) varies |= mentions(e, v.get());
-          if (!varies) return;
-          const TileOp& op = first_collective(holder);
-          throw UserError(Code::DivergentCollective, op.span,
-                          {{"operation", std::string(op.row().python)}, {"axis", axis_of(op)}},
-                          {{e->span.known() ? e->span : s->span, "this value may differ between cores"}});
+          walk(e, [&](const Expr& node) { check_fresh(node); });
+          const Span span = e->span.known() ? e->span : s->span;
+          if (loads(e)) refuse_kernel_value(first_collective(s), span, "this value is loaded from memory");
+          for (const VarRef& v : kernel_.vars) {
+            if (mentions(e, v.get())) refuse_kernel_value(first_collective(s), span, "this value depends on the core");
+          }
         },
         [](const Stmt&) {});
-    check_fresh_parts(s);
   }
 
   /// A scalar that was loaded before a collective cannot be used after it.
-  void check_fresh(const Stmt& s, const Substitution&) {
-    walk_exprs(s, [&](const Expr& e) { check_fresh_expr(e); });
-  }
-  void check_fresh_parts(const Stmt& s) {
-    for_each_part(
-        s, [&](const Expr& e) { walk(e, [&](const Expr& node) { check_fresh_expr(node); }); }, [](const Stmt&) {});
-  }
-  void check_fresh_expr(const Expr& e) {
+  void check_fresh(const Expr& e) {
     for (const Bind* b : stale_) {
       if (b->var.get() != e.get()) continue;
       throw UserError(Code::ValueAcrossCollective, e->span,
                       {{"name", b->var->name},
-                       {"operation", last_collective_ ? std::string(last_collective_->row().python) : "the collective"},
+                       {"operation", operation_text(*last_collective_)},
                        {"remedy", fmt::format("load '{}' again after the collective, or keep it in a buffer", b->var->name)}},
                       {{b->span, "the value is loaded here"}});
     }

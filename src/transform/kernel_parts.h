@@ -32,8 +32,8 @@ struct KernelParts {
 };
 
 /// The parts of a kernel that holds collectives. Scalar values bound where it is split are written into their uses; one that loads
-/// from memory cannot cross a collective (ValueAcrossCollective). Control flow around a collective must not depend on the core
-/// (DivergentCollective).
+/// from memory cannot cross a collective (ValueAcrossCollective). Control flow around a collective and its operands move to the host
+/// body, so they depend neither on the core nor on memory (KernelValueAtCollective).
 KernelParts parts_of(const Kernel& kernel);
 
 }  // namespace helve

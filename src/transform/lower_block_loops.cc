@@ -1,8 +1,11 @@
 // Persistent and Pipelined loops become serial loops of one block.
 // Input: any function whose kernels hold no collectives. Output: no Persistent or Pipelined loops.
 // Before:  for i in T.Persistent([n])          (grid of G blocks, this block is b)
-// After:   for t in T.serial((n - b + G - 1) // G): i = b + t * G
-// In a mesh function a core runs its whole domain, so the loop is simply serial. The set of iterations is unchanged.
+// After:   for t in T.serial((max(0, n - b) + G - 1) // G): i = b + t * G
+// In a mesh function a core runs its whole domain, so the loop is simply serial. The iterations and the order of those that one
+// block runs are unchanged; a domain or grid of nothing has none.
+#include <algorithm>
+
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 
@@ -30,15 +33,22 @@ Stmt serial_nest(const For& loop) {
   return body;
 }
 
+/// An extent as a number of values: a negative one has none.
+Expr count_of(const Expr& extent) {
+  return int_value(extent) ? int_imm(std::max<int64_t>(0, *int_value(extent))) : max(int_imm(0), extent);
+}
+
 /// The iterations of a domain that fall to one block, round-robin over the grid.
 Stmt dealt(const For& loop, const Kernel& kernel) {
-  for (const Expr& e : loop.extents) {
-    const int64_t* extent = int_value(e);
-    if (extent && *extent <= 0) return seq({}, loop.span);  // and no division by it
+  for (const std::vector<Expr>* extents : {&loop.extents, &kernel.extents}) {
+    for (const Expr& e : *extents) {
+      const int64_t* extent = int_value(e);
+      if (extent && *extent <= 0) return seq({}, loop.span);  // and no division by it
+    }
   }
   auto [number, count] = block_number(kernel);
   Expr total = int_imm(1);
-  for (const Expr& e : loop.extents) total = total * e;
+  for (const Expr& e : loop.extents) total = total * count_of(e);
   VarRef turn = make_var("turn");
   Expr linear = number + Expr(turn) * count;
   std::vector<Stmt> body;

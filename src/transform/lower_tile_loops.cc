@@ -13,15 +13,13 @@ namespace helve {
 
 namespace {
 
-/// The element of a tile: tile number times tile extent plus the place inside, aligned at the loop's first tiled dimension.
-std::vector<Expr> element_indices(const Buffer& buffer, const std::vector<Expr>& tile_indices,
-                                  const std::vector<Expr>& inside, size_t loop_rank) {
+/// The element of a tile: tile number times tile extent plus the place inside. Dimension d of the buffer follows dimension d of the
+/// loop; a tile extent of 1 and missing trailing dimensions broadcast.
+std::vector<Expr> element_indices(const Buffer& buffer, const std::vector<Expr>& tile_indices, const std::vector<Expr>& inside) {
   std::vector<Expr> out;
-  // A buffer of lower rank is a column: it takes the leading tiled places and trailing ones broadcast.
-  const size_t skip = buffer.rank() == loop_rank ? 0 : loop_rank - std::min(loop_rank, size_t{2});
   for (size_t d = 0; d < buffer.rank(); ++d) {
     const int64_t tile = buffer.tile[d];
-    out.push_back(tile == 1 ? tile_indices[d] : tile_indices[d] * int_imm(tile) + inside[d + skip]);
+    out.push_back(tile == 1 ? tile_indices[d] : tile_indices[d] * int_imm(tile) + inside[d]);
   }
   return out;
 }
@@ -54,9 +52,9 @@ ElementLoops element_loops(const TileStore& s) {
   Expr value = rewrite(s.value, [&](const Expr& e) -> Expr {
     const TileLoad* l = as<TileLoad>(e);
     if (!l) return e;
-    return load(l->buffer, element_indices(buffer_of(l->buffer), l->indices, inside, target.rank()), l->span);
+    return load(l->buffer, element_indices(buffer_of(l->buffer), l->indices, inside), l->span);
   });
-  out.store = store(s.buffer, element_indices(target, s.indices, inside, target.rank()), value, s.span);
+  out.store = store(s.buffer, element_indices(target, s.indices, inside), value, s.span);
   return out;
 }
 

@@ -2,6 +2,7 @@
 // Input: kernels without collectives. Output: no tile operation of block scope is left; collectives of the host body stay.
 // Before:  T.fill(acc, 0.0)
 // After:   for i, j in T.Parallel(...): acc[i, j] = 0.0
+// Every operation computes what its row in the table says; floating sums may be re-associated where the row allows it.
 // Facts about enclosing loops are handed to the schedules, so that a full tile needs no test.
 #include "helve/arith/simplify.h"
 #include "helve/dispatch/schedule_table.h"

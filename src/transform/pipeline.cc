@@ -1,10 +1,11 @@
-// The order of battle: which passes run for which target.
+// The order of the passes, for each target.
 // Read from top to bottom, it is the compiler.
 #include "helve/transform/pipeline.h"
 
 #include <fmt/format.h>
 
 #include <chrono>
+#include <exception>
 
 #include "helve/ir/tensor/verify.h"
 #include "helve/support/diagnostic.h"
@@ -43,7 +44,7 @@ void VerifyInstrument::ran(const Pass& pass, const FunctionRef& before, const Fu
   if (before == after) return;
   try {
     verify(after);
-  } catch (const UserError& error) {
+  } catch (const std::exception& error) {
     HELVE_FAIL(fmt::format("pass '{}' made a function that does not verify: {}", pass.name, error.what()));
   }
 }

@@ -7,6 +7,33 @@
 
 namespace helve {
 
+namespace {
+
+bool reads_memory(const Expr& e) {
+  bool reads = false;
+  walk(e, [&](const Expr& node) { reads |= node->kind == ExprKind::Load || node->kind == ExprKind::TileLoad; });
+  return reads;
+}
+
+/// The parts of a condition that stay as they are whatever is stored under it.
+void assume_lasting(Facts& facts, const Expr& condition, bool value) {
+  const Apply* node = as<Apply>(condition);
+  if (node && node->op == Op::Not) return assume_lasting(facts, node->args[0], !value);
+  if (node && node->op == (value ? Op::And : Op::Or)) {
+    for (const Expr& part : node->args) assume_lasting(facts, part, value);
+  } else if (!reads_memory(condition)) {
+    facts.assume(value ? condition : apply(Op::Not, {condition}));
+  }
+}
+
+}  // namespace
+
+void enter_loop(Facts& facts, const VarRef& var, const Expr& begin, const Expr& extent) {
+  if (!reads_memory(begin) && !reads_memory(extent)) return facts.bind_loop(var, begin, extent);
+  const Interval first = interval_of(begin, facts);
+  facts.bind(var, {first.low, (first + interval_of(extent, facts) + Interval::point(-1)).high});
+}
+
 ScopedRewriter::ScopedRewriter(const Function& f) {
   for (const VarRef& dim : f.dims) top_.bind(dim.get(), Interval{0, std::nullopt});
 }
@@ -20,13 +47,13 @@ Stmt ScopedRewriter::rewrite_under(const Stmt& s, const Facts& facts) {
   Facts inner = facts;
   const Kernel* outer_kernel = kernel_;
   if (const For* n = as<For>(s)) {
-    for (size_t d = 0; d < n->vars.size(); ++d) inner.bind_loop(n->vars[d], n->begins[d], n->extents[d]);
+    for (size_t d = 0; d < n->vars.size(); ++d) enter_loop(inner, n->vars[d], n->begins[d], n->extents[d]);
   } else if (const Kernel* n = as<Kernel>(s)) {
-    for (size_t d = 0; d < n->vars.size(); ++d) inner.bind_loop(n->vars[d], int_imm(0), n->extents[d]);
+    for (size_t d = 0; d < n->vars.size(); ++d) enter_loop(inner, n->vars[d], int_imm(0), n->extents[d]);
     kernel_ = n;
   } else if (const ForTiles* n = as<ForTiles>(s)) {
     for (size_t d = 0; d < n->vars.size(); ++d) {
-      inner.bind_loop(n->vars[d], int_imm(0), ceil_div(n->buffer->shape[d], int_imm(n->buffer->tile[d])));
+      enter_loop(inner, n->vars[d], int_imm(0), ceil_div(n->buffer->shape[d], int_imm(n->buffer->tile[d])));
     }
   }
   Stmt out = map_parts(
@@ -53,9 +80,9 @@ Stmt ScopedRewriter::rewrite_seq(const Seq& s, const Stmt& self, const Facts& fa
 Stmt ScopedRewriter::rewrite_if(const If& s, const Stmt& self, const Facts& facts) {
   Expr condition = expression(s.condition, facts);
   Facts holds = facts;
-  holds.assume(condition);
+  assume_lasting(holds, condition, true);
   Facts fails = facts;
-  fails.assume(apply(Op::Not, {condition}));
+  assume_lasting(fails, condition, false);
   Stmt then_body = rewrite_under(s.then_body, holds);
   Stmt else_body = rewrite_under(s.else_body, fails);
   if (condition == s.condition && then_body == s.then_body && else_body == s.else_body) return self;

@@ -1,5 +1,5 @@
 // Expressions in normal form; loops and branches that are decided disappear.
-// Input and output: any stage. Keeps every effect and its order.
+// Input and output: any stage. Keeps every effect and its order. A Persistent loop of one iteration stays: it says which block runs it.
 // Before:  for t in T.serial(1): if t < 4: X[(t * 32 + i) // 32] = 0.0
 // After:   X[0] = 0.0                                     (0 <= i < 32)
 #include "helve/arith/simplify.h"
@@ -40,7 +40,7 @@ class Simplification final : public ScopedRewriter {
     for (size_t d = 0; d < loop.vars.size(); ++d) {
       const int64_t* extent = int_value(loop.extents[d]);
       if (extent && *extent <= 0) return seq({}, self->span);
-      if (extent && *extent == 1) {
+      if (extent && *extent == 1 && loop.loop != LoopKind::Persistent) {
         values.emplace(loop.vars[d].get(), loop.begins[d]);
         continue;
       }

@@ -8,9 +8,11 @@
 //              T.comm.all_gather(part_home, parts_home)
 //              with T.Kernel(R, C) as (r, c): T.copy(parts_home, parts); g(parts)
 // With a chunk of k iterations the kernels loop over k and one collective serves all of them, on homes with a leading dimension k.
-// Every core executes the same statements in the same order as before.
+// Every core executes the same statements in the same order as before; iterations of a Persistent loop are independent, so a chunk may
+// interleave them. A part saves what a later part demands and restores what it demands itself, nothing else.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "helve/ir/tensor/visit.h"
@@ -35,7 +37,9 @@ struct Chunk {
 class Splitter {
  public:
   Splitter(const Kernel& kernel, const PassOptions& options)
-      : kernel_(kernel), options_(options), parts_(parts_of(kernel)) {}
+      : kernel_(kernel), options_(options), parts_(parts_of(kernel)) {
+    find_demands();
+  }
 
   Stmt run() {
     std::vector<Stmt> body = emit(parts_.parts, nullptr, nullptr);
@@ -59,17 +63,37 @@ class Splitter {
     });
   }
 
+  /// Is a value that `from` leaves in `b` wanted later?
+  bool is_wanted(const Part& from, const Buffer* b) const {
+    return std::any_of(parts_.leaves.begin(), parts_.leaves.end(), [&](const Part* to) {
+      return demands_.contains({to, b}) && reaches(from, *to);
+    });
+  }
+
+  /// A leaf demands the contents of what it reads first, and of what it writes in part and leaves to a leaf that demands it. Demands
+  /// run against the flow of values until nothing is added.
+  void find_demands() {
+    for (const Part* leaf : parts_.leaves) {
+      for (const Buffer* b : leaf->touch.exposed) demands_.insert({leaf, b});
+    }
+    for (bool added = true; added;) {
+      added = false;
+      for (const Part* leaf : parts_.leaves) {
+        for (const Buffer* b : leaf->touch.written) {
+          if (!leaf->touch.whole.contains(b) && is_wanted(*leaf, b)) added |= demands_.insert({leaf, b}).second;
+        }
+      }
+    }
+  }
+
   bool must_restore(const Part& segment, const Buffer* b) const {
-    if (!segment.touch.exposed.contains(b)) return false;
+    if (!demands_.contains({&segment, b})) return false;
     return std::any_of(parts_.leaves.begin(), parts_.leaves.end(), [&](const Part* other) {
-      return other->touch.written.contains(b) && other != &segment && reaches(*other, segment);
-    }) || (segment.touch.written.contains(b) && reaches(segment, segment));
+      return other->touch.written.contains(b) && reaches(*other, segment);
+    });
   }
   bool must_save(const Part& segment, const Buffer* b) const {
-    if (!segment.touch.written.contains(b)) return false;
-    return std::any_of(parts_.leaves.begin(), parts_.leaves.end(), [&](const Part* other) {
-      return other->touch.exposed.contains(b) && reaches(segment, *other);
-    });
+    return segment.touch.written.contains(b) && is_wanted(segment, b);
   }
 
   BufferRef home_of(const Buffer* b, const Part* persistent, const Chunk* chunk) {
@@ -119,10 +143,21 @@ class Splitter {
     });
   }
 
+  /// Can one collective serve several iterations? Its operands must all have a home, which gets a dimension for the iterations.
+  bool shares_collectives(const std::vector<Part>& parts) const {
+    return std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
+      if (part.is_persistent()) return false;
+      if (part.kind != Part::Kind::Collective) return shares_collectives(part.body) && shares_collectives(part.otherwise);
+      return std::all_of(part.touch.used.begin(), part.touch.used.end(), [&](const Buffer* b) { return is_split_buffer(b); });
+    });
+  }
+
   Stmt emit_persistent(const Part& part) {
     const For& loop = *part.loop();
-    const bool chunked =
-        options_.persistent_chunk > 1 && loop.vars.size() == 1 && !host_uses(part.body, loop.vars[0].get());
+    int64_t size = options_.persistent_chunk;
+    if (const int64_t* extent = int_value(loop.extents[0])) size = std::min(size, *extent);
+    const bool chunked = size > 1 && loop.vars.size() == 1 && shares_collectives(part.body) &&
+                         !host_uses(part.body, loop.vars[0].get());
     if (!chunked) {
       Stmt body = seq(emit(part.body, &part, nullptr));
       for (size_t d = loop.vars.size(); d-- > 0;) {
@@ -133,7 +168,7 @@ class Splitter {
     }
     VarRef round = make_var(loop.vars[0]->name + "_round");
     Chunk chunk;
-    chunk.size = options_.persistent_chunk;
+    chunk.size = size;
     chunk.start = Expr(round) * int_imm(chunk.size);
     chunk.count = min(int_imm(chunk.size), loop.extents[0] - chunk.start);
     Expr rounds = ceil_div(loop.extents[0], int_imm(chunk.size));
@@ -215,6 +250,7 @@ class Splitter {
   const Kernel& kernel_;
   const PassOptions& options_;
   KernelParts parts_;
+  std::set<std::pair<const Part*, const Buffer*>> demands_;
   std::map<HomeKey, BufferRef> homes_;
   std::vector<BufferRef> home_order_;
 };

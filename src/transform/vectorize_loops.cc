@@ -72,14 +72,22 @@ class Vectorization final : public ScopedRewriter {
 
   static bool all_contiguous(const For& loop, const Facts& outer) {
     Facts facts = outer;
-    for (size_t d = 0; d < loop.vars.size(); ++d) facts.bind_loop(loop.vars[d], loop.begins[d], loop.extents[d]);
+    for (size_t d = 0; d < loop.vars.size(); ++d) enter_loop(facts, loop.vars[d], loop.begins[d], loop.extents[d]);
     const VarRef& var = loop.vars.back();
+    Substitution bound;  // what names stand for, in terms of the loop's variables
+    walk(loop.body, [&](const Stmt& s) {
+      if (const Bind* n = as<Bind>(s)) bound.emplace(n->var.get(), substitute(n->value, bound));
+    });
+    const auto steps = [&](const Buffer& buffer, std::vector<Expr> indices, bool may_be_invariant) {
+      for (Expr& index : indices) index = substitute(index, bound);
+      return contiguous(buffer, indices, var, may_be_invariant, facts);
+    };
     bool good = true;
     walk(loop.body, [&](const Stmt& s) {
-      if (const Store* n = as<Store>(s)) good &= contiguous(*n->buffer, n->indices, var, false, facts);
+      if (const Store* n = as<Store>(s)) good &= steps(*n->buffer, n->indices, false);
     });
     walk_exprs(loop.body, [&](const Expr& e) {
-      if (const Load* l = as<Load>(e)) good &= contiguous(buffer_of(l->buffer), l->indices, var, true, facts);
+      if (const Load* l = as<Load>(e)) good &= steps(buffer_of(l->buffer), l->indices, true);
     });
     return good;
   }

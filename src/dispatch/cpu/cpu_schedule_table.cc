@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "helve/ir/expr/visit.h"
 #include "helve/support/diagnostic.h"
 #include "schedules.h"
 
@@ -27,6 +28,34 @@ const std::vector<TileSchedule>& cpu_schedules() {
   return schedules;
 }
 
+namespace {
+
+/// The operation with a name for each scalar that reads memory: operands are evaluated once, before anything is written.
+Ref<const TileOp> with_scalars_named(const TileOp& op, std::vector<Stmt>* binds) {
+  Ref<TileOp> out = make_ref<TileOp>(op);
+  const auto settle = [&](Expr& e) {
+    bool reads = false;
+    walk(e, [&](const Expr& node) { reads |= node->kind == ExprKind::Load; });
+    if (!reads) return;
+    VarRef value = make_var("value", e->dtype);
+    binds->push_back(bind(value, e));
+    e = Expr(value);
+  };
+  for (TileOperand& operand : out->operands) {
+    if (Expr* e = std::get_if<Expr>(&operand)) settle(*e);
+    if (std::vector<Expr>* items = std::get_if<std::vector<Expr>>(&operand)) std::for_each(items->begin(), items->end(), settle);
+    if (Region* region = std::get_if<Region>(&operand)) {
+      for (Range& range : region->ranges) {
+        settle(range.begin);
+        settle(range.extent);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 Stmt lower_tile_op(const TileOp& op, const std::vector<TileSchedule>& schedules, const LoweringContext& context) {
   std::vector<const TileSchedule*> fitting;
   for (const TileSchedule& s : schedules) {
@@ -34,13 +63,18 @@ Stmt lower_tile_op(const TileOp& op, const std::vector<TileSchedule>& schedules,
   }
   std::stable_sort(fitting.begin(), fitting.end(),
                    [](const TileSchedule* a, const TileSchedule* b) { return a->priority > b->priority; });
+  std::vector<Stmt> body;
+  const Ref<const TileOp> settled = with_scalars_named(op, &body);
   std::vector<Note> reasons;
   for (const TileSchedule* s : fitting) {
     std::string declined;
-    if (Stmt lowered = s->lower(op, context, &declined)) return lowered;
+    if (Stmt lowered = s->lower(*settled, context, &declined)) {
+      body.push_back(lowered);
+      return seq(std::move(body), op.span);
+    }
     reasons.push_back({{}, fmt::format("'{}' declined: {}", s->name, declined)});
   }
-  throw UserError(Code::NoSchedule, op.span, {{"operation", std::string(op.row().python)}}, std::move(reasons));
+  throw UserError(Code::NoSchedule, op.span, {{"operation", fmt::format("T.{}", op.row().python)}}, std::move(reasons));
 }
 
 }  // namespace helve

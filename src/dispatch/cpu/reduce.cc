@@ -21,10 +21,13 @@ struct Reduction {
   bool clear;
   DType acc;
 
+  /// What combining starts from. Over nothing a magnitude is 0, but what stands in the destination stays, even below 0.
   Expr identity() const {
     switch (kind) {
-      case ReduceKind::Sum:
-      case ReduceKind::AbsMax: return acc.is_float() ? float_imm(0, acc) : int_imm(0, acc);
+      case ReduceKind::AbsMax:
+        if (!clear) return extreme_imm(acc, true);
+        [[fallthrough]];
+      case ReduceKind::Sum: return acc.is_float() ? float_imm(0, acc) : int_imm(0, acc);
       case ReduceKind::Prod: return acc.is_float() ? float_imm(1, acc) : int_imm(1, acc);
       case ReduceKind::Max: return extreme_imm(acc, true);
       case ReduceKind::Min: return extreme_imm(acc, false);
@@ -136,14 +139,14 @@ Stmt lower_reduce_rows(const TileOp& op, const LoweringContext& context, std::st
 Stmt lower_reduce_columns(const TileOp& op, const LoweringContext&, std::string* declined) {
   const Reduction r = reduction_of(op);
   const std::vector<Expr> extents = r.src.shape();
-  if (!constant_shape(extents)) {
-    *declined = "the extents of the region are not constant";
+  std::vector<Expr> rest_extents = extents;
+  rest_extents.erase(rest_extents.begin() + static_cast<std::ptrdiff_t>(r.dim));
+  if (!constant_shape(rest_extents)) {
+    *declined = "the extents that are kept are not constant";
     return {};
   }
   std::vector<NestDim> dims = nest_dims(r.src, extents);
   dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(r.dim));
-  std::vector<Expr> rest_extents = extents;
-  rest_extents.erase(rest_extents.begin() + static_cast<std::ptrdiff_t>(r.dim));
   BufferRef partial = make_buffer("partial", r.acc, MemoryScope::Local, rest_extents);
   VarRef k = make_var("k");
   Stmt start = element_nest(dims, [&](const std::vector<Expr>& at) { return store(partial, at, r.identity()); });
