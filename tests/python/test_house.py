@@ -79,20 +79,38 @@ def includes(path):
             yield number, match.group(1)
 
 
-def rooms(root):
-    """Room -> the rooms that it reaches, from src/CMakeLists.txt; `USES` and `MAY_USE` are transitive."""
+def declared_rooms(root):
+    """Room -> keyword -> the rooms named after it, in the order of src/CMakeLists.txt."""
     text = re.sub(r"#.*", "", (root / "src/CMakeLists.txt").read_text())
-    reached = {}
+    declared = {}
     for body in re.findall(r"helve_room\(([^)]*)\)", text):
-        words = body.split()
-        uses = set()
-        for key in {"USES", "MAY_USE"} & set(words):
-            for word in words[words.index(key) + 1 :]:
-                if word.isupper():
-                    break
-                uses |= {word} | reached.get(word, set())
-        reached[words[0]] = uses
+        room, *words = body.split()
+        lists, keyword = {}, None
+        for word in words:
+            if word.isupper() or "_" in word and word.replace("_", "").isupper():
+                keyword = word
+            else:
+                lists.setdefault(keyword, []).append(word)
+        declared[room] = lists
+    return declared
+
+
+def rooms(root, keywords=("USES", "MAY_USE")):
+    """Room -> the rooms that it reaches; `USES` and `MAY_USE` are transitive."""
+    reached = {}
+    for room, lists in declared_rooms(root).items():
+        named = [name for keyword in keywords for name in lists.get(keyword, [])]
+        reached[room] = set(named).union(*(reached.get(name, set()) for name in named))
     return reached
+
+
+def rooms_of_tests(root):
+    """Room -> the rooms that its tests reach: also those of `TEST_USES`, wherever they stand in the list."""
+    reached = rooms(root)
+    return {
+        room: reached[room].union(*({name} | reached.get(name, set()) for name in lists.get("TEST_USES", [])))
+        for room, lists in declared_rooms(root).items()
+    }
 
 
 def room_of(relative, names):
@@ -137,9 +155,10 @@ def climbing_includes(root):
 
 def misplaced_includes(root):
     """Includes of rooms that are not reached, and third-party headers outside their folder."""
-    reached = rooms(root)
+    by_source, by_test = rooms(root), rooms_of_tests(root)
     for path in cpp_files(root) + files(root, ["tests/cpp"], {".cc", ".h"}):
         relative = path.relative_to(root).as_posix()
+        reached = by_test if relative.startswith("tests/cpp/") else by_source
         room = room_of(re.sub(r"^(src|include/helve|tests/cpp)/", "", relative), reached)
         for number, name in includes(path):
             for prefix, home in PRIVATE_HEADERS.items():
