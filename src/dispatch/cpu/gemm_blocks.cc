@@ -33,7 +33,7 @@ Stmt parallel(const VarRef& var, const Expr& extent, const Stmt& body) {
 
 /// The largest block of at most `most` that cuts `n` into equal parts, in multiples of `step`.
 int64_t even_block(int64_t n, int64_t most, int64_t step) {
-  const int64_t parts = (n + most - 1) / most;
+  const int64_t parts = std::max<int64_t>(1, (n + most - 1) / most);
   return std::max(step, round_up((n + parts - 1) / parts, step));
 }
 
