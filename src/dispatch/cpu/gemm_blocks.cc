@@ -5,7 +5,7 @@
 //   for each block of the depth:                     KC deep
 //     for each block of columns: pack B              panels (NR columns) of rows: one load a vector
 //       for each block of rows: pack A               rows of MR: one broadcast an element
-//         for each panel of B, for each MR rows of A: acc[MR, NR] = sum over the depth; C += acc
+//         for each MR rows of A, for each panel of B: acc[MR, NR] = sum over the depth; C += acc
 #include <algorithm>
 
 #include "element_nest.h"
@@ -15,7 +15,7 @@ namespace helve::cpu {
 
 namespace {
 
-// Blocks in elements: a panel of B of KC rows stays in the first cache, packed A and B together in the second.
+// Blocks in elements: MR rows of A stay in the first cache, packed A and B in the second.
 constexpr int64_t kDepthBytes = 1024;      // KC elements of the accumulator
 constexpr int64_t kPackedRows = 256;       // MC
 constexpr int64_t kPackedColumns = 512;    // NC
@@ -149,8 +149,8 @@ class BlockedGemm {
     const Block rows{start, Expr(left)};
     VarRef q = make_var("q");
     VarRef p = make_var("p");
-    Stmt panels = serial(q, ceil_div(columns.extent, int_imm(nr_)),
-                         serial(p, ceil_div(rows.extent, int_imm(mr_)), registers(depth, rows, columns, p, q, first)));
+    Stmt panels = serial(p, ceil_div(rows.extent, int_imm(mr_)),
+                         serial(q, ceil_div(columns.extent, int_imm(nr_)), registers(depth, rows, columns, p, q, first)));
     return serial(block, ceil_div(rows_, int_imm(mc_)),
                   seq({bind(left, min(int_imm(mc_), rows_ - start)), alloc(packed_a_), pack_a(depth, rows), panels}));
   }
