@@ -164,7 +164,7 @@ class BlockedGemm {
       Stmt copy = element_nest({{rows.extent, 1}, {depth.extent, kc_ % tile == 0 ? tile : 1}},
                                [&](const std::vector<Expr>& at) {
         return store(packed_a_, at, element(a_, false, plus(rows.start, at[0]), plus(depth.start, at[1])));
-      }, NestOrder::RowByRow);
+      });
       VarRef r = make_var("r");
       VarRef k = make_var("k");
       Stmt pad = parallel(r, padded - rows.extent,
