@@ -16,6 +16,7 @@ const std::vector<TileSchedule>& cpu_schedules() {
       {TileOpcode::MeshTensorCopy, "element loops", 0, cpu::lower_mesh_tensor_copy},
       {TileOpcode::Fill, "element loops", 0, cpu::lower_fill},
       {TileOpcode::Clear, "element loops", 0, cpu::lower_fill},
+      {TileOpcode::Gemm, "register blocks over packed panels", 10, cpu::lower_gemm_blocks},
       {TileOpcode::Gemm, "rows of C in an accumulator", 0, cpu::lower_gemm},
 #define REDUCTION(op)                                                         \
   {TileOpcode::op, "lanes along the last dimension", 10, cpu::lower_reduce_rows}, \
