@@ -52,6 +52,15 @@ void bind_driver(py::module_& module) {
       .def("stages", &CompiledKernel::stages)
       .def_property_readonly("function", &CompiledKernel::function)
       .def_property_readonly("target", [](const CompiledKernel& k) { return std::string(to_string(k.target())); })
+      .def("proofs",
+           [](const CompiledKernel& k) {
+             py::list out;
+             for (const Proof& p : k.proofs()) {
+               out.append(py::make_tuple(std::string(to_string(p.kind)), p.question, std::string(to_string(p.verdict)),
+                                         p.span, p.reason));
+             }
+             return out;
+           })
       .def("times", [](const CompiledKernel& k) {
         std::vector<std::pair<std::string, double>> out;
         for (const StageTime& t : k.times()) out.emplace_back(t.stage, t.seconds);

@@ -18,7 +18,7 @@ from helve.errors import (
 )
 from helve.mesh import Mesh
 from helve.script.entry import PrimFunc, parse
-from helve.target import Kernel, compile, num_threads, set_num_threads
+from helve.target import Kernel, Proof, compile, num_threads, set_num_threads
 
 __all__ = [
     "BoundsError",
@@ -30,6 +30,7 @@ __all__ = [
     "LayoutError",
     "Mesh",
     "PrimFunc",
+    "Proof",
     "ShapeError",
     "T",
     "UnsupportedError",

@@ -6,6 +6,7 @@ The one way from a function to machine code; what a target does stands in the co
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from helve import _core
@@ -16,6 +17,32 @@ if TYPE_CHECKING:
     from helve.script.entry import PrimFunc
 
 _OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Proof:
+    """One question that a compile asked of the program, and the answer.
+
+    Attributes:
+        kind: "bounds" (a subscript stays inside its buffer) or "race" (iterations of a loop stay apart).
+        question: the statement in words.
+        verdict: "proved" or "unknown"; a refuted statement is an error of the compile.
+        filename, lineno, column: the access or the loop; None when unknown. Lines and columns count from 1.
+        reason: why the answer is unknown; empty when it is proved.
+    """
+
+    kind: str
+    question: str
+    verdict: str
+    filename: str | None
+    lineno: int | None
+    column: int | None
+    reason: str
+
+    def __repr__(self) -> str:
+        place = f" ({self.filename}:{self.lineno}:{self.column})" if self.filename else ""
+        reason = f": {self.reason}" if self.reason else ""
+        return f"<{self.verdict} {self.kind}: {self.question}{place}{reason}>"
 
 
 class Kernel:
@@ -79,6 +106,17 @@ class Kernel:
     def times(self) -> list[tuple[str, float]]:
         """The stages of the compile with their wall time in seconds, in order."""
         return self._compiled.times()
+
+    def proofs(self) -> list[Proof]:
+        """What was asked of the program before it was compiled: bounds in program order, then races of each parallel loop.
+
+        An unknown answer compiles; the interpreter checks the bounds that are left open when it runs.
+        """
+        out = []
+        for kind, question, verdict, span, reason in self._compiled.proofs():
+            place = (span.file, span.line, span.column) if span.known else (None, None, None)
+            out.append(Proof(kind, question, verdict, *place, reason))
+        return out
 
     def __repr__(self) -> str:
         return f"<helve.Kernel {self.name} for {self.target}>"

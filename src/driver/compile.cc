@@ -76,14 +76,30 @@ std::string unknown_stage(const std::string& stage, const std::vector<std::strin
                   {{"stage", stage}, {"known", join(known, ", ", [](const std::string& s) { return s; })}});
 }
 
-std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options) {
+namespace {
+
+/// Verification, and the questions that a compile stands on.
+Checked check(const FunctionRef& f, const CompileOptions& options) {
   using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  FunctionRef placed = place_on_mesh(f, options.mesh);
-  const double verified = std::chrono::duration<double>(Clock::now() - start).count();
+  const auto seconds = [](Clock::time_point from) { return std::chrono::duration<double>(Clock::now() - from).count(); };
+  Checked out;
+  Clock::time_point start = Clock::now();
+  out.function = place_on_mesh(f, options.mesh);
+  out.times.push_back({"verify", seconds(start)});
+  start = Clock::now();
+  out.proofs = prove(*out.function);
+  refuse_refuted(out.proofs);
+  out.times.push_back({"proofs", seconds(start)});
+  return out;
+}
+
+}  // namespace
+
+std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options) {
+  Checked checked = check(f, options);
   switch (options.target) {
-    case Target::Interp: return compile_interp(placed, options, verified);
-    case Target::Llvm: return compile_llvm(placed, options, verified);
+    case Target::Interp: return compile_interp(std::move(checked), options);
+    case Target::Llvm: return compile_llvm(std::move(checked), options);
   }
   __builtin_unreachable();
 }

@@ -23,8 +23,8 @@ Lowered lower_for_cpu(const FunctionRef& f, const CompileOptions& options);
 /// Bytes of a vector register of the processor of this process.
 int64_t host_vector_bytes();
 
-std::shared_ptr<const CompiledKernel> compile_interp(const FunctionRef& f, const CompileOptions& options, double verify_seconds);
-std::shared_ptr<const CompiledKernel> compile_llvm(const FunctionRef& f, const CompileOptions& options, double verify_seconds);
+std::shared_ptr<const CompiledKernel> compile_interp(Checked checked, const CompileOptions& options);
+std::shared_ptr<const CompiledKernel> compile_llvm(Checked checked, const CompileOptions& options);
 
 /// Throws UnknownStage.
 [[noreturn]] std::string unknown_stage(const std::string& stage, const std::vector<std::string>& known);

@@ -11,10 +11,8 @@ namespace {
 
 class InterpKernel final : public CompiledKernel {
  public:
-  InterpKernel(FunctionRef f, double verify_seconds)
-      : CompiledKernel(std::move(f), Target::Interp), checks_(signature_plan(function_), {}) {
-    times_.push_back({"verify", verify_seconds});
-  }
+  explicit InterpKernel(Checked checked)
+      : CompiledKernel(std::move(checked), Target::Interp), checks_(signature_plan(function_), {}) {}
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,
             const runtime::CallOptions& options) const override {
@@ -52,8 +50,8 @@ class InterpKernel final : public CompiledKernel {
 
 }  // namespace
 
-std::shared_ptr<const CompiledKernel> compile_interp(const FunctionRef& f, const CompileOptions&, double verify_seconds) {
-  return std::make_shared<InterpKernel>(f, verify_seconds);
+std::shared_ptr<const CompiledKernel> compile_interp(Checked checked, const CompileOptions&) {
+  return std::make_shared<InterpKernel>(std::move(checked));
 }
 
 }  // namespace helve

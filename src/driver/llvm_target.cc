@@ -27,9 +27,7 @@ namespace {
 
 class LlvmKernel final : public CompiledKernel {
  public:
-  LlvmKernel(FunctionRef f, const CompileOptions& options, double verify_seconds)
-      : CompiledKernel(std::move(f), Target::Llvm) {
-    times_.push_back({"verify", verify_seconds});
+  LlvmKernel(Checked checked, const CompileOptions& options) : CompiledKernel(std::move(checked), Target::Llvm) {
     lowered_ = lower_for_cpu(function_, options);
     times_.insert(times_.end(), lowered_.times.begin(), lowered_.times.end());
     using Clock = std::chrono::steady_clock;
@@ -98,14 +96,13 @@ class LlvmKernel final : public CompiledKernel {
 
 }  // namespace
 
-std::shared_ptr<const CompiledKernel> compile_llvm(const FunctionRef& f, const CompileOptions& options,
-                                                   double verify_seconds) {
-  return std::make_shared<LlvmKernel>(f, options, verify_seconds);
+std::shared_ptr<const CompiledKernel> compile_llvm(Checked checked, const CompileOptions& options) {
+  return std::make_shared<LlvmKernel>(std::move(checked), options);
 }
 
 #else
 
-std::shared_ptr<const CompiledKernel> compile_llvm(const FunctionRef&, const CompileOptions&, double) {
+std::shared_ptr<const CompiledKernel> compile_llvm(Checked, const CompileOptions&) {
   throw UserError(Code::TargetMissing, {},
                   {{"target", "llvm"}, {"remedy", "build with HELVE_LLVM=ON, or compile for target=\"interp\""}});
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "helve/analysis/proofs.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/runtime/executor.h"
 
@@ -35,6 +36,13 @@ struct StageTime {
   double seconds;
 };
 
+/// A function that may be compiled: verified, placed on its mesh, with no refuted promise.
+struct Checked {
+  FunctionRef function;
+  std::vector<Proof> proofs;
+  std::vector<StageTime> times;  ///< "verify", "proofs"
+};
+
 /// A compiled function. Immutable; any number of threads may call it.
 class CompiledKernel {
  public:
@@ -52,12 +60,17 @@ class CompiledKernel {
   Target target() const { return target_; }
   /// Wall time of each pass and generator, in order.
   const std::vector<StageTime>& times() const { return times_; }
+  /// What was asked of the program before it was compiled; none of the answers is refuted.
+  const std::vector<Proof>& proofs() const { return proofs_; }
 
  protected:
-  CompiledKernel(FunctionRef function, Target target) : function_(std::move(function)), target_(target) {}
+  CompiledKernel(Checked checked, Target target)
+      : function_(std::move(checked.function)), target_(target), times_(std::move(checked.times)),
+        proofs_(std::move(checked.proofs)) {}
   FunctionRef function_;
   Target target_;
   std::vector<StageTime> times_;
+  std::vector<Proof> proofs_;
 };
 
 /// The function as it is compiled for a mesh: verified, with the mesh it must have. MeshGrid where the two disagree.

@@ -1,0 +1,103 @@
+// Sets and relations of integer tuples, and exact questions about them.
+// The bridge to isl: what interval reasoning leaves open (races, bounds under guards, equality of maps) is decided here, within
+// a budget of operations, and tests use it as an oracle for faster paths.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "helve/arith/facts.h"
+#include "helve/ir/expr/expr.h"
+
+namespace helve {
+
+enum class Verdict { Proved, Refuted, Unknown };
+/// "proved", "refuted", "unknown".
+std::string_view to_string(Verdict verdict);
+
+/// Values of variables.
+using Witness = std::vector<std::pair<VarRef, int64_t>>;
+/// The value of `var`, if the witness names it.
+std::optional<int64_t> value_in(const Witness& witness, const Var* var);
+
+/// The answer to an exact question. Refuted comes with a witness, unknown with a reason.
+struct Answer {
+  Verdict verdict = Verdict::Unknown;
+  Witness witness;
+  Witness other;  ///< the second tuple, where two of them refute
+  std::string reason;
+};
+
+/// The operations of isl that one question may take (a few tens of milliseconds).
+inline constexpr int64_t kOperationLimit = 400'000;
+
+/// Where sets and relations live; one for each compile, used by one thread at a time. Copies are the same engine.
+class ExactEngine {
+ public:
+  explicit ExactEngine(int64_t operation_limit = kOperationLimit);
+
+  struct State;
+  const std::shared_ptr<State>& state() const { return state_; }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+/// What the translation of expressions may use besides their text.
+struct Translation {
+  const Facts* facts = nullptr;  ///< ranges, under which a conversion to a data integer keeps its value
+  const std::unordered_set<const Storage*>* constant = nullptr;  ///< storages whose contents do not change
+};
+
+/// { tuple : condition }. Variables of the condition outside the tuple and the locals are parameters; locals are quantified
+/// existentially.
+///
+/// Affine expressions, // and % by constants, min, max, abs, selections, shifts and masks by constants, comparisons and
+/// connectives are exact. Any other part (a product of variables, a load) stands for some unknown value: the set is then larger
+/// than what is meant, so that emptiness is still proved but never refuted.
+class IntegerSet {
+ public:
+  IntegerSet(const ExactEngine& engine, std::vector<VarRef> tuple, const Expr& condition, std::vector<VarRef> locals = {},
+             const Translation& translation = {});
+
+  const std::vector<VarRef>& tuple() const;
+  /// Why the set is larger than what is meant; empty when it is exact.
+  const std::string& inexact() const;
+
+  /// Is there no point, whatever the parameters? The witness is a point with its parameters, the lexicographically least
+  /// (parameters first) where there is one.
+  Answer is_empty() const;
+  /// Is every point one of `other`, which has a tuple of the same length? The witness is a point that is not.
+  Answer is_subset_of(const IntegerSet& other) const;
+  /// The values that the variables `kept` of the tuple take.
+  IntegerSet projected(const std::vector<VarRef>& kept) const;
+
+ private:
+  struct Data;
+  explicit IntegerSet(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  std::shared_ptr<const Data> data_;
+};
+
+/// { tuple -> image : condition }; parameters, locals and exactness as for sets.
+class IntegerRelation {
+ public:
+  IntegerRelation(const ExactEngine& engine, std::vector<VarRef> tuple, const std::vector<Expr>& image,
+                  const Expr& condition, std::vector<VarRef> locals = {}, const Translation& translation = {});
+
+  /// Do different tuples never share an image? The witnesses are two tuples that do.
+  Answer is_injective() const;
+  /// Are the two relations, of equal arities, the same? The witness is a tuple with an image of only one of them.
+  Answer is_equal(const IntegerRelation& other) const;
+
+ private:
+  struct Data;
+  std::shared_ptr<const Data> data_;
+};
+
+}  // namespace helve

@@ -1,0 +1,17 @@
+// A layout as an exact relation.
+// The second oracle of the layout algebra, and the way by which placements enter exact questions.
+#pragma once
+
+#include "helve/arith/relation.h"
+#include "helve/layout/layout.h"
+
+namespace helve {
+
+/// { coordinate in `shape` -> coordinates on `axes` }: one image for each replica, swizzled. Axes that the layout does not use
+/// are 0. Throws ShapeError when the shape is not admitted.
+IntegerRelation to_relation(const ExactEngine& engine, const Layout& layout, const std::vector<int64_t>& shape,
+                            const std::vector<Axis>& axes);
+/// Over the layout's own axes.
+IntegerRelation to_relation(const ExactEngine& engine, const Layout& layout, const std::vector<int64_t>& shape);
+
+}  // namespace helve

@@ -1,0 +1,112 @@
+// Do subscripts stay inside?
+// Interval reasoning answers almost every question; isl is asked about what remains.
+#include <fmt/format.h>
+
+#include "helve/arith/simplify.h"
+#include "helve/ir/expr/visit.h"
+#include "questions.h"
+
+namespace helve::proofs {
+
+namespace {
+
+class Bounds {
+ public:
+  Bounds(const Program& program, Budget& budget) : program_(program), budget_(budget) {
+    for (const VarRef& dim : program.function->dims) root_.bind(dim, {0, std::nullopt});
+  }
+
+  Proof run(const Touch& touch) {
+    Proof proof;
+    proof.kind = ProofKind::Bounds;
+    proof.span = touch.span;
+    proof.question = touch.may_pass_end ? fmt::format("{} begins at 0 or later", touch.text)
+                                        : fmt::format("{} is inside {}", touch.text, shape_text(touch.limits));
+    proof.verdict = Verdict::Proved;
+    const Facts& facts = facts_after(touch.path, touch.path.size());
+    if (facts.contradictory()) return proof;
+    for (size_t d = 0; d < touch.ranges.size() && proof.verdict != Verdict::Refuted; ++d) {
+      const Expr violation = violated(touch, d, facts);
+      if (violation) ask(touch, d, violation, proof);
+    }
+    return proof;
+  }
+
+ private:
+  /// The condition under which dimension d is outside; null when there is proof that it never is.
+  Expr violated(const Touch& touch, size_t d, const Facts& facts) {
+    const Range& range = touch.ranges[d];
+    const Expr low = less(range.begin, int_imm(0));
+    const Expr inside_low = apply(Op::Le, {int_imm(0), range.begin});
+    const bool low_holds = can_prove(inside_low, facts);
+    if (touch.may_pass_end) return low_holds ? Expr() : low;
+    const Expr end = range.begin + range.extent;
+    const Expr high = less(touch.limits[d], end);
+    const bool high_holds = can_prove(apply(Op::Le, {end, touch.limits[d]}), facts);
+    if (low_holds && high_holds) return {};
+    return low_holds ? high : high_holds ? low : apply(Op::Or, {low, high});
+  }
+
+  void ask(const Touch& touch, size_t d, const Expr& violation, Proof& proof) {
+    Query query(program_);
+    for (const StepRef& step : touch.path) query.add(*step);
+    for (const Range& range : touch.ranges) {
+      if (!range.point) query.require(less(int_imm(0), range.extent));
+    }
+    const Answer answer = query.excludes(violation, budget_);
+    if (answer.verdict == Verdict::Proved) return;
+    proof.verdict = answer.verdict;
+    proof.reason = answer.reason;
+    if (answer.verdict == Verdict::Refuted) refute(touch, d, answer.witness, proof);
+  }
+
+  void refute(const Touch& touch, size_t d, const Witness& witness, Proof& proof) {
+    const std::optional<int64_t> begin = evaluate(touch.ranges[d].begin, witness);
+    const std::optional<int64_t> limit = evaluate(touch.limits[d], witness);
+    if (!begin || !limit) {
+      proof.verdict = Verdict::Unknown;
+      proof.reason = "the counterexample cannot be computed";
+      return;
+    }
+    const int64_t index = *begin < 0 ? *begin : std::max(*begin, *limit);
+    proof.witness = mentioned_text(witness, {touch.ranges[d].begin, touch.ranges[d].extent, touch.limits[d]});
+    std::vector<Note> notes;
+    if (!proof.witness.empty()) notes.push_back({{}, fmt::format("when {}", proof.witness)});
+    notes.push_back({touch.buffer->span,
+                     fmt::format("'{}' has shape {}", touch.buffer->name, shape_text(touch.buffer->shape))});
+    proof.fault = Diagnostic{Code::OutOfBounds,
+                             touch.span,
+                             {{"index", index},
+                              {"dim", static_cast<int64_t>(d)},
+                              {"buffer", touch.buffer->name},
+                              {"extent", *limit}},
+                             std::move(notes),
+                             {}};
+  }
+
+  const Facts& facts_after(const Path& path, size_t count) {
+    if (count == 0) return root_;
+    const Step* step = path[count - 1].get();
+    auto it = known_.find(step);
+    if (it != known_.end()) return it->second;
+    Facts facts = facts_after(path, count - 1);
+    learn(facts, *step, program_.constant);
+    return known_.emplace(step, std::move(facts)).first->second;
+  }
+
+  const Program& program_;
+  Budget& budget_;
+  Facts root_;
+  std::unordered_map<const Step*, Facts> known_;  ///< a step stands on one path only
+};
+
+}  // namespace
+
+std::vector<Proof> prove_bounds(const Program& program, Budget& budget) {
+  Bounds bounds(program, budget);
+  std::vector<Proof> out;
+  for (const Touch& touch : program.bounds) out.push_back(bounds.run(touch));
+  return out;
+}
+
+}  // namespace helve::proofs

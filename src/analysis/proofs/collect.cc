@@ -1,0 +1,361 @@
+// From statements to accesses with their paths.
+// Conditions that an expression evaluates lazily (and, or, selections) guard the loads behind them like an `if`.
+#include <fmt/format.h>
+
+#include "helve/analysis/effects.h"
+#include "helve/arith/simplify.h"
+#include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/text.h"
+#include "program.h"
+
+namespace helve::proofs {
+
+bool is_independent(const StmtNode& loop) {
+  if (loop.kind == StmtKind::Kernel) return true;
+  if (loop.kind == StmtKind::ForTiles) return static_cast<const ForTiles&>(loop).parallel;
+  if (loop.kind != StmtKind::For) return false;
+  const LoopKind kind = static_cast<const For&>(loop).loop;
+  return kind == LoopKind::Parallel || kind == LoopKind::Vectorized || kind == LoopKind::Persistent;
+}
+
+bool changes(const Expr& e, const std::unordered_set<const Storage*>& constant) {
+  bool found = false;
+  walk(e, [&](const Expr& node) {
+    const Load* load = as<Load>(node);
+    found |= node->kind == ExprKind::TileLoad || (load && !constant.contains(load->buffer.get()));
+  });
+  return found;
+}
+
+void learn(Facts& facts, const Step& step, const std::unordered_set<const Storage*>& constant) {
+  for (size_t d = 0; d < step.begins.size(); ++d) {
+    if (!changes(step.begins[d], constant) && !changes(step.extents[d], constant)) {
+      facts.bind_loop(step.vars[d], step.begins[d], step.extents[d]);
+    } else if (const int64_t* begin = int_value(step.begins[d])) {
+      facts.bind(step.vars[d], {*begin, std::nullopt});
+    }
+  }
+  if (step.condition && !changes(step.condition, constant)) facts.assume(simplify(step.condition, facts));
+}
+
+namespace {
+
+class Collector {
+ public:
+  explicit Collector(const Function& f) : f_(f) {
+    out_.function = &f;
+    for (const BufferEffect& effect : buffer_effects(f.body)) {
+      if (!effect.written) out_.constant.insert(effect.buffer.get());
+    }
+  }
+
+  Program run() {
+    visit(f_.body);
+    return std::move(out_);
+  }
+
+ private:
+  // The path.
+
+  void push(Step step) { path_.push_back(std::make_shared<Step>(std::move(step))); }
+  void push_guard(const Expr& condition, bool holds = true) {
+    Step step;
+    const Expr value = resolved(condition);
+    step.condition = holds ? value : apply(Op::Not, {value});
+    push(std::move(step));
+  }
+  template <class F>
+  void scoped(F&& f) {
+    const size_t depth = path_.size();
+    f();
+    path_.resize(depth);
+  }
+
+  Expr resolved(const Expr& e) const { return values_.empty() ? e : substitute(e, values_); }
+  std::vector<Expr> resolved(const std::vector<Expr>& exprs) const {
+    std::vector<Expr> out;
+    for (const Expr& e : exprs) out.push_back(resolved(e));
+    return out;
+  }
+
+  void push_loop(const Stmt& s, const std::vector<VarRef>& vars, const std::vector<Expr>& begins,
+                 const std::vector<Expr>& extents) {
+    Step step;
+    step.stmt = s.get();
+    step.span = s->span;
+    step.vars = vars;
+    step.begins = resolved(begins);
+    step.extents = resolved(extents);
+    push(std::move(step));
+    if (is_independent(*s)) out_.loops.push_back(path_);
+  }
+
+  // Accesses.
+
+  Touch touch(const BufferRef& buffer, std::vector<Range> ranges, bool write, const StmtNode* stmt, const Span& span) {
+    Touch t;
+    t.buffer = buffer;
+    t.limits = buffer->shape;
+    t.write = write;
+    t.stmt = stmt;
+    t.span = span;
+    t.text = region_text(*buffer, ranges);
+    for (Range& r : ranges) {
+      r.begin = resolved(r.begin);
+      r.extent = resolved(r.extent);
+    }
+    t.ranges = std::move(ranges);
+    t.path = path_;
+    return t;
+  }
+
+  static std::string region_text(const Buffer& buffer, const std::vector<Range>& ranges) {
+    return buffer.name + "[" + join(ranges, ", ", [](const Range& r) {
+             if (r.point) return to_text(r.begin);
+             const int64_t* begin = int_value(r.begin);
+             const Expr end = begin && *begin == 0 ? r.extent : simplify(r.begin + r.extent);
+             return fmt::format("{}:{}", to_text(r.begin), to_text(end));
+           }) + "]";
+  }
+
+  static std::vector<Range> points(const std::vector<Expr>& indices) {
+    std::vector<Range> out;
+    for (const Expr& index : indices) out.push_back({index, int_imm(1), true});
+    return out;
+  }
+
+  void add(Touch t) {
+    out_.bounds.push_back(t);
+    out_.touches.push_back(std::move(t));
+  }
+
+  /// The loads below `e`, each under the conditions that its evaluation waits for.
+  void visit(const Expr& e, const StmtNode* stmt) {
+    if (const Load* load = as<Load>(e)) {
+      for (const Expr& index : load->indices) visit(index, stmt);
+      add(touch(buffer_ref(load->buffer), points(load->indices), false, stmt, e->span.known() ? e->span : stmt->span));
+      return;
+    }
+    if (const TileLoad* load = as<TileLoad>(e)) return visit_tile(*load, stmt);
+    const Apply* node = as<Apply>(e);
+    const bool lazy = node && (node->op == Op::And || node->op == Op::Or || node->op == Op::Select);
+    if (!lazy) {
+      for_each_child(e, [&](const Expr& child) { visit(child, stmt); });
+      return;
+    }
+    visit(node->args[0], stmt);
+    scoped([&] {
+      push_guard(node->args[0], node->op != Op::Or);
+      visit(node->args[1], stmt);
+    });
+    if (node->op != Op::Select) return;
+    scoped([&] {
+      push_guard(node->args[0], false);
+      visit(node->args[2], stmt);
+    });
+  }
+
+  Touch tile_touch(const BufferRef& buffer, const std::vector<Expr>& indices, bool write, const StmtNode* stmt,
+                   const Span& span) {
+    Touch t = touch(buffer, points(indices), write, stmt, span);
+    t.tiles = true;
+    for (size_t d = 0; d < t.limits.size(); ++d) t.limits[d] = ceil_div(t.limits[d], int_imm(buffer->tile[d]));
+    return t;
+  }
+
+  /// A tile of an operand is read where the tile that is stored has elements: dimension d of one follows dimension d of the other.
+  void visit_tile(const TileLoad& load, const StmtNode* stmt) {
+    const BufferRef buffer = buffer_ref(load.buffer);
+    const Span span = load.span.known() ? load.span : stmt->span;
+    out_.touches.push_back(tile_touch(buffer, load.indices, false, stmt, span));
+    if (!target_) return;
+    scoped([&] {
+      std::vector<Range> ranges;
+      for (size_t d = 0; d < buffer->rank(); ++d) {
+        const Expr tile = int_imm(buffer->tile[d]);
+        Expr element = load.indices[d] * tile;
+        if (buffer->tile[d] != 1) element = element + push_inside(d);
+        ranges.push_back({element, int_imm(1), true});
+      }
+      Touch t = touch(buffer, std::move(ranges), false, stmt, span);
+      t.text = region_text(*buffer, points(load.indices));
+      out_.bounds.push_back(std::move(t));
+    });
+  }
+
+  /// A variable for the place along dimension d inside the stored tile, cut at the target's end.
+  Expr push_inside(size_t d) {
+    const Buffer& target = *target_->buffer;
+    const Expr tile = int_imm(target.tile[d]);
+    const VarRef inside = make_var(d + 1 == target.rank() && d > 0 ? "c" : "r");
+    Step step;
+    step.vars = {inside};
+    step.begins = {int_imm(0)};
+    step.extents = {tile};
+    push(std::move(step));
+    push_guard(less(target_->indices[d] * tile + Expr(inside), target.shape[d]));
+    return Expr(inside);
+  }
+
+  // Statements.
+
+  void visit(const Stmt& s) {
+    dispatch(s, [&](const auto& node) { collect(s, node); });
+  }
+  void visit_body(const Stmt& s) {
+    scoped([&] { visit(s); });
+  }
+
+  void collect(const Stmt&, const Seq& n) {
+    scoped([&] {
+      for (const Stmt& s : n.stmts) visit(s);
+    });
+  }
+
+  void collect(const Stmt&, const Alloc& n) {
+    out_.home[n.buffer.get()] = path_;
+  }
+
+  /// What a changing value names is a variable of its own, one for each time it is bound.
+  void collect(const Stmt& s, const Bind& n) {
+    visit(n.value, s.get());
+    const Expr value = resolved(n.value);
+    if (value->dtype.is_float()) return;
+    if (!changes(value, out_.constant)) {
+      values_[n.var.get()] = value;
+      return;
+    }
+    Step step;
+    step.vars = {n.var};
+    push(std::move(step));
+  }
+
+  void collect(const Stmt& s, const Store& n) {
+    for (const Expr& index : n.indices) visit(index, s.get());
+    visit(n.value, s.get());
+    add(touch(n.buffer, points(n.indices), true, s.get(), s->span));
+  }
+
+  void collect(const Stmt& s, const TileStore& n) {
+    target_ = &n;
+    visit(n.value, s.get());
+    target_ = nullptr;
+    add(tile_touch(n.buffer, n.indices, true, s.get(), s->span));
+  }
+
+  void collect(const Stmt& s, const For& n) {
+    for (const Expr& e : n.begins) visit(e, s.get());
+    for (const Expr& e : n.extents) visit(e, s.get());
+    scoped([&] {
+      push_loop(s, n.vars, n.begins, n.extents);
+      visit(n.body);
+    });
+  }
+
+  void collect(const Stmt& s, const ForTiles& n) {
+    std::vector<Expr> begins, extents;
+    for (size_t d = 0; d < n.vars.size(); ++d) {
+      begins.push_back(int_imm(0));
+      extents.push_back(simplify(ceil_div(n.buffer->shape[d], int_imm(n.buffer->tile[d]))));
+    }
+    scoped([&] {
+      push_loop(s, n.vars, begins, extents);
+      visit(n.body);
+    });
+  }
+
+  void collect(const Stmt& s, const While& n) {
+    scoped([&] {
+      push(Step{});  // how often it runs is not known
+      visit(n.condition, s.get());
+      push_guard(n.condition);
+      visit(n.body);
+    });
+  }
+
+  void collect(const Stmt& s, const If& n) {
+    visit(n.condition, s.get());
+    scoped([&] {
+      push_guard(n.condition);
+      visit(n.then_body);
+    });
+    if (!n.else_body) return;
+    scoped([&] {
+      push_guard(n.condition, false);
+      visit(n.else_body);
+    });
+  }
+
+  void collect(const Stmt& s, const Kernel& n) {
+    for (const Expr& e : n.extents) visit(e, s.get());
+    kernel_ = &n;
+    scoped([&] {
+      push_loop(s, n.vars, std::vector<Expr>(n.vars.size(), int_imm(0)), n.extents);
+      visit(n.body);
+    });
+    kernel_ = nullptr;
+  }
+
+  void collect(const Stmt& s, const TileOp& n) {
+    for (const TileOperand& operand : n.operands) {
+      if (const Expr* e = std::get_if<Expr>(&operand)) visit(*e, s.get());
+      if (const std::vector<Expr>* list = std::get_if<std::vector<Expr>>(&operand)) {
+        for (const Expr& e : *list) visit(e, s.get());
+      }
+    }
+    const std::vector<TileParam>& params = n.row().params;
+    for (size_t i = 0; i < params.size(); ++i) {
+      if (!params[i].is_region()) continue;
+      for (const Range& r : n.region(i).ranges) {
+        visit(r.begin, s.get());
+        visit(r.extent, s.get());
+      }
+      Touch t = operand(s, n, n.region(i));
+      out_.bounds.push_back(t);
+      t.write = params[i].writes();
+      out_.touches.push_back(t);
+      if (!params[i].writes() || !params[i].reads()) continue;
+      t.write = false;
+      out_.touches.push_back(std::move(t));
+    }
+  }
+
+  Touch operand(const Stmt& s, const TileOp& n, const Region& region) {
+    const MeshTensor* placed = n.row().rule == TileRule::MeshTensorCopy ? f_.mesh_tensor(region.buffer.get()) : nullptr;
+    if (placed) return block_tile(s, n, *placed);
+    Touch t = touch(region.buffer, region.ranges, false, s.get(), s->span);
+    const MemoryScope scope = region.buffer->scope;
+    t.may_pass_end = n.row().rule == TileRule::Copy && (scope == MemoryScope::Param || scope == MemoryScope::Global);
+    return t;
+  }
+
+  /// A tile of the executing core's block.
+  Touch block_tile(const Stmt& s, const TileOp& n, const MeshTensor& tensor) {
+    const std::vector<Expr>& coord = n.exprs(n.row().index_of("coord"));
+    std::vector<Range> ranges;
+    for (size_t d = 0; d < coord.size(); ++d) {
+      ranges.push_back({coord[d] * int_imm(tensor.tiling[d]), int_imm(tensor.tiling[d]), false});
+    }
+    Touch t = touch(tensor.buffer, std::move(ranges), false, s.get(), s->span);
+    t.text = fmt::format("tile [{}] of {}", join(coord, ", ", [](const Expr& e) { return to_text(e); }), tensor.buffer->name);
+    t.placed = &tensor;
+    t.limits = sharded_shape(*f_.mesh, tensor);
+    t.block_begin = shard_begin(*f_.mesh, tensor, std::vector<Expr>(kernel_->vars.begin(), kernel_->vars.end()));
+    t.may_pass_end = true;
+    return t;
+  }
+
+  const Function& f_;
+  Program out_;
+  Path path_;
+  Substitution values_;
+  const Kernel* kernel_ = nullptr;
+  const TileStore* target_ = nullptr;
+};
+
+}  // namespace
+
+Program collect(const Function& f) { return Collector(f).run(); }
+
+}  // namespace helve::proofs

@@ -1,0 +1,15 @@
+// The two kinds of question that a program is asked.
+// Each is one file; proofs.cc puts their answers in order.
+#pragma once
+
+#include "query.h"
+
+namespace helve::proofs {
+
+/// One proof for each access that must lie inside its buffer.
+std::vector<Proof> prove_bounds(const Program& program, Budget& budget);
+
+/// One proof for each loop whose iterations are promised to be independent.
+std::vector<Proof> prove_races(const Program& program, Budget& budget);
+
+}  // namespace helve::proofs

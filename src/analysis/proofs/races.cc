@@ -1,0 +1,380 @@
+// Do independent iterations stay apart?
+// Two iterations conflict when one writes an element that the other reads or writes, in memory that both see. The second
+// iteration is the first one's text with every variable renamed that is bound in the loop.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/arith/simplify.h"
+#include "helve/ir/expr/visit.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/text.h"
+#include "questions.h"
+
+namespace helve::proofs {
+
+namespace {
+
+/// A pair of accesses of two iterations; `first` is made by the iteration whose variables keep their names.
+struct Pair {
+  const Touch* first;
+  const Touch* second;
+};
+
+class LoopRace {
+ public:
+  LoopRace(const Program& program, const Path& loop, Budget& budget)
+      : program_(program), loop_(loop), step_(*loop.back()), at_(loop.size() - 1), budget_(budget) {
+    const StmtNode& stmt = *step_.stmt;
+    is_kernel_ = stmt.kind == StmtKind::Kernel;
+    is_persistent_ = stmt.kind == StmtKind::For && static_cast<const For&>(stmt).loop == LoopKind::Persistent;
+    mesh_ = program.function->mesh.has_value();
+    // Without a mesh the iterations of a Persistent loop are dealt to blocks, so two of them may belong to two blocks.
+    from_ = at_;
+    for (size_t i = 0; i < at_ && is_persistent_ && !mesh_; ++i) {
+      if (loop_[i]->stmt && loop_[i]->stmt->kind == StmtKind::Kernel) from_ = i;
+    }
+  }
+
+  Proof run() {
+    Proof proof;
+    proof.kind = ProofKind::Race;
+    proof.span = step_.span;
+    proof.question = fmt::format("{} {} are independent", is_kernel_ ? (mesh_ ? "cores" : "blocks") : "iterations",
+                                 join(step_.vars, ", ", [](const VarRef& v) { return v->name; }));
+    proof.verdict = Verdict::Proved;
+    if (trivial()) return proof;
+    for (const Pair& pair : conflicts()) {
+      ask(pair, proof);
+      if (proof.verdict == Verdict::Refuted) break;
+    }
+    return proof;
+  }
+
+ private:
+  // Which accesses may meet.
+
+  /// At most one iteration.
+  bool trivial() const {
+    int64_t count = 1;
+    for (const Expr& extent : step_.extents) {
+      const int64_t* v = int_value(extent);
+      if (!v || (count > 0 && *v > 1)) return false;
+      count = std::min(count, *v);
+    }
+    return true;
+  }
+
+  bool shared(const Buffer& buffer) const {
+    const bool global = buffer.scope == MemoryScope::Param || buffer.scope == MemoryScope::Global;
+    if (is_kernel_) return buffer.scope == MemoryScope::Param || (global && !mesh_);
+    if (is_persistent_) return global;  // what the block allocated outside is private to an iteration
+    auto home = program_.home.find(&buffer);
+    if (home == program_.home.end()) return true;
+    return home->second.size() <= at_ || home->second[at_] != loop_.back();
+  }
+
+  std::vector<const Touch*> touches() const {
+    std::vector<const Touch*> out;
+    for (const Touch& t : program_.touches) {
+      if (t.path.size() <= at_ || t.path[at_] != loop_.back() || !shared(*t.buffer)) continue;
+      const bool known = std::any_of(out.begin(), out.end(), [&](const Touch* other) { return repeats(t, *other); });
+      if (!known) out.push_back(&t);
+    }
+    return out;
+  }
+
+  static bool repeats(const Touch& a, const Touch& b) {
+    if (a.buffer != b.buffer || a.write != b.write || a.stmt != b.stmt || a.path != b.path) return false;
+    for (size_t d = 0; d < a.ranges.size(); ++d) {
+      if (!same_expr(a.ranges[d].begin, b.ranges[d].begin) || !same_expr(a.ranges[d].extent, b.ranges[d].extent)) return false;
+    }
+    return true;
+  }
+
+  std::vector<Pair> conflicts() const {
+    std::vector<Pair> out;
+    const std::vector<const Touch*> all = touches();
+    for (size_t i = 0; i < all.size(); ++i) {
+      for (size_t k = i; k < all.size(); ++k) {
+        const Touch &a = *all[i], &b = *all[k];
+        if (a.buffer != b.buffer || (!a.write && !b.write)) continue;
+        // The blocks of two cores are disjoint, and copies of one block belong to their cores.
+        if (is_kernel_ && a.placed && b.placed) continue;
+        if (!forced_apart(a, b)) out.push_back({&a, &b});
+      }
+    }
+    return out;
+  }
+
+  /// Is there proof, without isl, that equal elements mean equal iterations? A subscript that both accesses share, and that
+  /// varies with one variable of the loop only, forces that variable to be the same.
+  bool forced_apart(const Touch& a, const Touch& b) const {
+    if (a.tiles != b.tiles || a.placed != b.placed || from_ != at_) return false;
+    std::vector<const Var*> forced;
+    for (size_t d = 0; d < step_.vars.size(); ++d) {
+      const int64_t* extent = int_value(step_.extents[d]);
+      if (extent && *extent <= 1) forced.push_back(step_.vars[d].get());
+    }
+    for (size_t d = 0; d < a.ranges.size(); ++d) {
+      const Range &x = a.ranges[d], &y = b.ranges[d];
+      if (!x.point || !y.point || !same_expr(x.begin, y.begin)) continue;
+      if (const Var* var = only_inner(x.begin, a.path)) forced.push_back(var);
+    }
+    return std::all_of(step_.vars.begin(), step_.vars.end(), [&](const VarRef& var) {
+      return std::find(forced.begin(), forced.end(), var.get()) != forced.end();
+    });
+  }
+
+  /// The variable of this loop that is the only thing in `e` which differs between iterations, with a constant factor.
+  const Var* only_inner(const Expr& e, const Path& path) const {
+    if (changes(e, program_.constant)) return nullptr;
+    const Var* found = nullptr;
+    for (const Term& term : sum_of(e).terms) {
+      for (size_t i = at_; i < path.size(); ++i) {
+        for (const VarRef& var : path[i]->vars) {
+          const bool inside = std::any_of(term.factors.begin(), term.factors.end(),
+                                          [&](const Expr& factor) { return mentions(factor, var.get()); });
+          if (!inside) continue;
+          if (found || i != at_ || term.factors.size() != 1 || as<Var>(term.factors[0]) != var.get()) return nullptr;
+          found = var.get();
+        }
+      }
+    }
+    return found;
+  }
+
+  // The question.
+
+  void ask(const Pair& pair, Proof& proof) {
+    if (pair.first->buffer->scope == MemoryScope::Local) {
+      weaken(proof, fmt::format("'{}' is private to a thread, which runs several iterations", pair.first->buffer->name));
+      return;
+    }
+    Query query(program_);
+    Substitution renamed;
+    for (size_t i = from_; i < pair.second->path.size(); ++i) {
+      for (const VarRef& var : pair.second->path[i]->vars) {
+        renamed[var.get()] = Expr(make_var(var->name, var->dtype, var->span));
+      }
+    }
+    for (size_t i = 0; i < from_; ++i) query.add(*pair.first->path[i]);
+    for (size_t i = from_; i < pair.first->path.size(); ++i) query.add(*pair.first->path[i]);
+    for (size_t i = from_; i < pair.second->path.size(); ++i) query.add(*pair.second->path[i], renamed);
+    for (size_t i = from_; i < at_; ++i) agree(query, *loop_[i], renamed);
+    deal(query, *pair.first, {});
+    deal(query, *pair.second, renamed);
+    if (is_kernel_ && mesh_ && has_collective(static_cast<const Kernel&>(*step_.stmt).body)) {
+      query.doubt("collectives may order the cores");
+    }
+    query.require(different(pair, renamed));
+    std::vector<Expr> element;
+    const Expr meeting = meets(query, pair, renamed, element);
+    const Answer answer = query.excludes(meeting, budget_);
+    if (answer.verdict == Verdict::Unknown) weaken(proof, answer.reason);
+    if (answer.verdict == Verdict::Refuted) refute(pair, renamed, element, answer.witness, proof);
+  }
+
+  static void weaken(Proof& proof, const std::string& reason) {
+    if (proof.verdict == Verdict::Proved) proof.reason = reason;
+    proof.verdict = Verdict::Unknown;
+  }
+
+  /// Serial loops between kernel and Persistent loop: both iterations belong to one run of the Persistent loop.
+  static void agree(Query& query, const Step& step, const Substitution& renamed) {
+    if (!step.stmt || step.stmt->kind == StmtKind::Kernel) return;
+    for (const VarRef& var : step.vars) query.require(apply(Op::Eq, {Expr(var), renamed.at(var.get())}));
+  }
+
+  /// Iteration n of a Persistent loop belongs to block n modulo the number of blocks.
+  void deal(Query& query, const Touch& touch, const Substitution& renamed) const {
+    if (mesh_ || !(is_kernel_ || is_persistent_)) return;
+    const Step* kernel = nullptr;
+    for (const StepRef& step : touch.path) {
+      if (step->stmt && step->stmt->kind == StmtKind::Kernel) kernel = step.get();
+      const bool persistent = step->stmt && step->stmt->kind == StmtKind::For &&
+                              static_cast<const For&>(*step->stmt).loop == LoopKind::Persistent;
+      if (!persistent || !kernel) continue;
+      Expr count = int_imm(1), number = int_imm(0), iteration = int_imm(0);
+      for (size_t d = 0; d < kernel->vars.size(); ++d) {
+        count = count * kernel->extents[d];
+        number = number * kernel->extents[d] + Expr(kernel->vars[d]);
+      }
+      for (size_t d = 0; d < step->vars.size(); ++d) {
+        iteration = iteration * step->extents[d] + (Expr(step->vars[d]) - step->begins[d]);
+      }
+      query.require(substitute(apply(Op::Eq, {floor_mod(iteration, count), number}), renamed));
+    }
+  }
+
+  /// The two iterations are not the same one; in order, where the pair is symmetric.
+  Expr different(const Pair& pair, const Substitution& renamed) const {
+    Expr out;
+    Expr before;  // earlier variables agree
+    for (const VarRef& var : step_.vars) {
+      const Expr one = Expr(var), two = renamed.at(var.get());
+      Expr here = pair.first == pair.second ? less(one, two) : apply(Op::Ne, {one, two});
+      if (before) here = logical_and(before, here);
+      out = out ? apply(Op::Or, {out, here}) : here;
+      const Expr same = apply(Op::Eq, {one, two});
+      before = before ? logical_and(before, same) : same;
+    }
+    return out;
+  }
+
+  /// A box in the coordinates that both accesses of a pair share, with the end of what it touches (null where it ends inside).
+  struct Side {
+    Expr begin;
+    Expr extent;
+    bool point;
+    Expr end;
+  };
+
+  static Side side(const Touch& t, size_t d, bool elements, bool absolute, const Substitution& renamed) {
+    Side s{t.ranges[d].begin, t.ranges[d].extent, t.ranges[d].point, {}};
+    if (t.tiles && elements) {
+      const Expr tile = int_imm(t.buffer->tile[d]);
+      s = {s.begin * tile, tile, false, t.buffer->shape[d]};
+    }
+    if (t.may_pass_end) s.end = t.limits[d];
+    if (t.placed && absolute) {
+      s.begin = s.begin + t.block_begin[d];
+      s.end = min(t.limits[d] + t.block_begin[d], t.buffer->shape[d]);
+    }
+    auto now = [&](const Expr& e) { return e && !renamed.empty() ? substitute(e, renamed) : e; };
+    return {now(s.begin), now(s.extent), s.point, now(s.end)};
+  }
+
+  /// The condition under which both accesses touch one element, whose subscripts go to `element`.
+  static Expr meets(Query& query, const Pair& pair, const Substitution& renamed, std::vector<Expr>& element) {
+    const Touch &a = *pair.first, &b = *pair.second;
+    const bool elements = a.tiles != b.tiles, absolute = a.placed != b.placed;
+    Expr all;
+    auto need = [&](const Expr& condition) { all = all ? logical_and(all, condition) : condition; };
+    for (size_t d = 0; d < a.ranges.size(); ++d) {
+      const Side x = side(a, d, elements, absolute, {}), y = side(b, d, elements, absolute, renamed);
+      Expr place = x.point ? x.begin : y.point ? y.begin : Expr();
+      if (!place) {
+        const VarRef var = make_var("e");
+        query.add_variable(var);
+        place = Expr(var);
+      }
+      for (const Side* s : {&x, &y}) {
+        if (s->point) {
+          if (s->begin != place) need(apply(Op::Eq, {s->begin, place}));
+        } else {
+          need(apply(Op::Le, {s->begin, place}));
+          need(less(place, s->begin + s->extent));
+        }
+        if (s->end) need(less(place, s->end));
+      }
+      element.push_back(place);
+    }
+    return all ? all : bool_imm(true);
+  }
+
+  // The refutation.
+
+  std::string iteration_text(const Witness& witness, const Substitution& renamed) const {
+    return join(step_.vars, ", ", [&](const VarRef& var) {
+      auto it = renamed.find(var.get());
+      const Var* named = it == renamed.end() ? var.get() : as<Var>(it->second);
+      return fmt::format("{}={}", var->name, value_in(witness, named).value_or(0));
+    });
+  }
+
+  std::string element_text(const Touch& touch, const std::vector<Expr>& element, const Witness& witness) const {
+    return touch.buffer->name + "[" + join(element, ", ", [&](const Expr& e) {
+             const std::optional<int64_t> value = evaluate(e, witness);
+             return value ? std::to_string(*value) : std::string("...");
+           }) + "]";
+  }
+
+  /// Values outside the loop on which the element depends.
+  std::string outer_text(const Pair& pair, const Witness& witness) const {
+    Witness outer;
+    for (const auto& [var, value] : witness) {
+      bool inner = false;
+      for (const Touch* t : {pair.first, pair.second}) {
+        for (size_t i = from_; i < t->path.size(); ++i) {
+          for (const VarRef& bound : t->path[i]->vars) inner |= bound == var;
+        }
+      }
+      if (!inner) outer.emplace_back(var, value);
+    }
+    std::vector<Expr> exprs;
+    for (const Touch* t : {pair.first, pair.second}) {
+      for (const Range& r : t->ranges) exprs.insert(exprs.end(), {r.begin, r.extent});
+    }
+    return mentioned_text(outer, exprs);
+  }
+
+  void refute(const Pair& pair, const Substitution& renamed, const std::vector<Expr>& element, const Witness& witness,
+              Proof& proof) const {
+    const Touch &a = *pair.first, &b = *pair.second;
+    const std::string noun = !is_kernel_ ? "iteration" : mesh_ ? "core" : "block";
+    const std::string one = iteration_text(witness, {}), two = iteration_text(witness, renamed);
+    const std::string place = element_text(a, element, witness);
+    std::string text;
+    if (a.write && b.write) {
+      text = fmt::format("{}s {} and {} both write {}", noun, one, two, place);
+    } else {
+      text = fmt::format("{} {} writes {}, {} {} reads it", noun, a.write ? one : two, place, noun, a.write ? two : one);
+    }
+    const std::string outer = outer_text(pair, witness);
+    if (!outer.empty()) text += fmt::format(", when {}", outer);
+    proof.verdict = Verdict::Refuted;
+    proof.reason.clear();
+    proof.witness = text;
+    // The later access in program order; the store, where both share a statement.
+    const Touch& later = a.stmt == b.stmt ? (a.write ? a : b) : b;
+    const Touch& other = &later == &a ? b : a;
+    std::vector<Note> notes = {{a.stmt == b.stmt ? Span{} : other.span, text}};
+    if (step_.span != later.span) notes.push_back({step_.span, is_kernel_ ? "the kernel" : "the loop"});
+    proof.fault = Diagnostic{Code::RacingLoop,
+                             later.span,
+                             {{"who", who()},
+                              {"conflict", a.write && b.write ? "write" : "read and write"},
+                              {"buffer", a.buffer->name},
+                              {"remedy", remedy(a.write && b.write, a.buffer->name)}},
+                             std::move(notes),
+                             {}};
+  }
+
+  std::string who() const {
+    if (is_kernel_) return mesh_ ? "cores of this kernel" : "blocks of this kernel";
+    return is_persistent_ ? "iterations of this T.Persistent loop" : "iterations of this parallel loop";
+  }
+
+  std::string remedy(bool both_write, const std::string& buffer) const {
+    const std::string vars = join(step_.vars, ", ", [](const VarRef& v) { return v->name; });
+    if (is_kernel_) {
+      return fmt::format("give each {} elements of its own, or split the work into two kernels", mesh_ ? "core" : "block");
+    }
+    if (!both_write) return fmt::format("read from a copy of '{}', or make the loop {}", buffer, serial());
+    return fmt::format("index '{}' with every loop variable ({}), or make the loop {}", buffer, vars, serial());
+  }
+  const char* serial() const {
+    return step_.stmt->kind == StmtKind::ForTiles ? "T.foreach_tiles(..., parallel=False)" : "T.serial";
+  }
+
+  const Program& program_;
+  const Path& loop_;
+  const Step& step_;
+  size_t at_;    ///< where the loop stands on its path
+  size_t from_;  ///< from here on the two iterations have variables of their own
+  Budget& budget_;
+  bool is_kernel_ = false;
+  bool is_persistent_ = false;
+  bool mesh_ = false;
+};
+
+}  // namespace
+
+std::vector<Proof> prove_races(const Program& program, Budget& budget) {
+  std::vector<Proof> out;
+  for (const Path& loop : program.loops) out.push_back(LoopRace(program, loop, budget).run());
+  return out;
+}
+
+}  // namespace helve::proofs

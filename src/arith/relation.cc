@@ -1,0 +1,447 @@
+// Sets and relations by isl.
+// The only room and the only file that sees isl's headers; nothing of isl crosses the interface, exceptions included.
+#include "helve/arith/relation.h"
+
+#include <fmt/format.h>
+#include <isl/cpp.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "affine.h"
+#include "helve/ir/expr/build.h"
+#include "helve/ir/expr/visit.h"
+#include "helve/support/diagnostic.h"
+
+namespace helve {
+
+std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::Proved: return "proved";
+    case Verdict::Refuted: return "refuted";
+    case Verdict::Unknown: return "unknown";
+  }
+  __builtin_unreachable();
+}
+
+std::optional<int64_t> value_in(const Witness& witness, const Var* var) {
+  for (const auto& [known, value] : witness) {
+    if (known.get() == var) return value;
+  }
+  return std::nullopt;
+}
+
+struct ExactEngine::State {
+  explicit State(int64_t limit) : context(isl_ctx_alloc()), limit(limit) {}
+  ~State() { isl_ctx_free(context); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  isl_ctx* context;
+  int64_t limit;
+};
+
+ExactEngine::ExactEngine(int64_t operation_limit) : state_(std::make_shared<State>(operation_limit)) {}
+
+namespace {
+
+using Engine = std::shared_ptr<ExactEngine::State>;
+constexpr const char* kOverBudget = "over the budget of operations";
+
+/// Runs `f` within the budget; false when it was exceeded.
+template <class F>
+bool within_budget(const Engine& engine, F&& f) {
+  isl_ctx_reset_error(engine->context);
+  isl_ctx_reset_operations(engine->context);
+  isl_ctx_set_max_operations(engine->context, static_cast<unsigned long>(engine->limit));
+  bool done = true;
+  try {
+    f();
+  } catch (const isl::exception_quota&) {
+    done = false;
+  } catch (const isl::exception& error) {
+    isl_ctx_set_max_operations(engine->context, 0);
+    HELVE_FAIL(fmt::format("isl refuses a question: {}", error.what()));
+  }
+  isl_ctx_set_max_operations(engine->context, 0);
+  isl_ctx_reset_error(engine->context);
+  return done;
+}
+
+/// Abstracted expressions over a space whose dimensions and parameters are variables.
+class Translator {
+ public:
+  Translator(const Engine& engine, const std::vector<VarRef>& dims, const std::vector<VarRef>& params)
+      : space_(isl::manage(isl_space_set_alloc(engine->context, static_cast<unsigned>(params.size()),
+                                               static_cast<unsigned>(dims.size())))) {
+    // Parameters are aligned by name, so the name says which variable it is.
+    for (size_t i = 0; i < params.size(); ++i) {
+      const std::string name = fmt::format("p{}", static_cast<const void*>(params[i].get()));
+      isl_id* id = isl_id_alloc(engine->context, name.c_str(), nullptr);
+      space_ = isl::manage(isl_space_set_dim_id(space_.release(), isl_dim_param, static_cast<unsigned>(i), id));
+    }
+    isl_local_space* local = isl_local_space_from_space(space_.copy());
+    for (size_t i = 0; i < dims.size(); ++i) {
+      add(dims[i], isl_aff_var_on_domain(isl_local_space_copy(local), isl_dim_set, static_cast<unsigned>(i)));
+    }
+    for (size_t i = 0; i < params.size(); ++i) {
+      add(params[i], isl_aff_var_on_domain(isl_local_space_copy(local), isl_dim_param, static_cast<unsigned>(i)));
+    }
+    isl_local_space_free(local);
+  }
+
+  const isl::space& space() const { return space_; }
+
+  isl::pw_aff value(const Expr& e) const {
+    if (const int64_t* constant = int_value(e)) return this->constant(*constant);
+    if (const Var* var = as<Var>(e)) return values_.at(var);
+    const Apply* node = as<Apply>(e);
+    HELVE_CHECK(node, "an expression that was not abstracted");
+    const std::vector<Expr>& args = node->args;
+    switch (node->op) {
+      case Op::Add: return value(args[0]).add(value(args[1]));
+      case Op::Sub: return value(args[0]).sub(value(args[1]));
+      case Op::Neg: return value(args[0]).neg();
+      case Op::Min: return value(args[0]).min(value(args[1]));
+      case Op::Max: return value(args[0]).max(value(args[1]));
+      case Op::Mul: {
+        const bool left = int_value(args[0]);
+        return value(args[left ? 1 : 0]).scale(number(*int_value(args[left ? 0 : 1])));
+      }
+      case Op::FloorDiv: return value(args[0]).scale_down(number(*int_value(args[1]))).floor();
+      case Op::Select: {
+        const isl::set chosen = condition(args[0]);
+        const isl::pw_aff otherwise = value(args[2]).subtract_domain(chosen);
+        return value(args[1]).intersect_domain(chosen).union_add(otherwise);
+      }
+      default: HELVE_FAIL("an operator that was not abstracted");
+    }
+  }
+
+  /// least <= var <= greatest.
+  isl::set between(const VarRef& var, int64_t least, int64_t greatest) const {
+    const isl::pw_aff& value = values_.at(var.get());
+    return value.ge_set(constant(least)).intersect(value.le_set(constant(greatest)));
+  }
+
+  isl::set condition(const Expr& e) const {
+    if (const int64_t* truth = int_value(e)) return *truth ? space_.universe_set() : isl::set::empty(space_);
+    const Apply* node = as<Apply>(e);
+    HELVE_CHECK(node, "a condition that was not abstracted");
+    const std::vector<Expr>& args = node->args;
+    switch (node->op) {
+      case Op::And: return condition(args[0]).intersect(condition(args[1]));
+      case Op::Or: return condition(args[0]).unite(condition(args[1]));
+      case Op::Not: return condition(args[0]).complement();
+      case Op::Lt: return value(args[0]).lt_set(value(args[1]));
+      case Op::Le: return value(args[0]).le_set(value(args[1]));
+      case Op::Gt: return value(args[0]).gt_set(value(args[1]));
+      case Op::Ge: return value(args[0]).ge_set(value(args[1]));
+      case Op::Eq: return value(args[0]).eq_set(value(args[1]));
+      case Op::Ne: return value(args[0]).ne_set(value(args[1]));
+      default: HELVE_FAIL("a condition that was not abstracted");
+    }
+  }
+
+ private:
+  isl::val number(int64_t value) const { return isl::val(space_.ctx(), static_cast<long>(value)); }
+  isl::pw_aff constant(int64_t value) const {
+    return isl::manage(isl_pw_aff_from_aff(
+        isl_aff_val_on_domain(isl_local_space_from_space(space_.copy()), number(value).release())));
+  }
+  void add(const VarRef& var, isl_aff* aff) { values_.emplace(var.get(), isl::manage(isl_pw_aff_from_aff(aff))); }
+
+  isl::space space_;
+  std::unordered_map<const Var*, isl::pw_aff> values_;
+};
+
+/// The variables of the expressions that `bound` does not hold, in order of first use.
+std::vector<VarRef> free_variables(const std::vector<Expr>& exprs, const std::vector<VarRef>& bound) {
+  std::unordered_set<const Var*> seen;
+  for (const VarRef& var : bound) seen.insert(var.get());
+  std::vector<VarRef> out;
+  for (const Expr& e : exprs) {
+    walk(e, [&](const Expr& node) {
+      const Var* var = as<Var>(node);
+      if (var && seen.insert(var).second) out.push_back(VarRef(var));
+    });
+  }
+  return out;
+}
+
+/// What sets and relations share: expressions abstracted over a space of tuple, locals, unknowns and parameters.
+struct Question {
+  Question(const ExactEngine& engine, std::vector<VarRef> tuple_vars, const Expr& condition_of,
+           const std::vector<Expr>& image_of, const std::vector<VarRef>& locals, const Translation& translation)
+      : tuple(std::move(tuple_vars)) {
+    AffineAbstraction abstract(translation);
+    std::vector<Expr> all = {condition = abstract(condition_of)};
+    for (const Expr& e : image_of) {
+      image.push_back(abstract(e));
+      all.push_back(image.back());
+    }
+    inexact = abstract.reason();
+    dims = tuple;
+    dims.insert(dims.end(), locals.begin(), locals.end());
+    dims.insert(dims.end(), abstract.unknowns().begin(), abstract.unknowns().end());
+    params = free_variables(all, dims);
+    within_budget(engine.state(), [&] {
+      translator.emplace(engine.state(), dims, params);
+      domain = translator->condition(condition).intersect(ranges());
+    });
+  }
+
+  /// Variables of data types hold values of their types.
+  isl::set ranges() const {
+    isl::set out = translator->space().universe_set();
+    for (const std::vector<VarRef>* vars : {&dims, &params}) {
+      for (const VarRef& var : *vars) {
+        if (!var->dtype.is_data_int() || var->dtype.bits > 32) continue;
+        const bool is_signed = var->dtype.code == TypeCode::Int;
+        const int64_t size = int64_t{1} << (is_signed ? var->dtype.bits - 1 : var->dtype.bits);
+        out = out.intersect(translator->between(var, is_signed ? -size : 0, size - 1));
+      }
+    }
+    return out;
+  }
+
+  std::vector<VarRef> tuple;
+  std::vector<VarRef> dims;
+  std::vector<VarRef> params;
+  Expr condition;
+  std::vector<Expr> image;
+  std::string inexact;
+  std::optional<Translator> translator;
+  isl::set domain;  ///< null when the budget was exceeded
+};
+
+int64_t integer(isl_val* value) {
+  const int64_t out = isl_val_get_num_si(value);
+  isl_val_free(value);
+  return out;
+}
+
+/// The lexicographically least point, or any one where none is least; the set is not empty.
+isl::point a_point(const isl::set& set) {
+  try {
+    return set.lexmin().sample_point();
+  } catch (const isl::exception_quota&) {
+    throw;
+  } catch (const isl::exception&) {  // unbounded below
+    return set.sample_point();
+  }
+}
+
+/// The coordinates of a point whose parameters stand before its dimensions.
+Witness witness_of(const isl::point& point, const std::vector<VarRef>& params, const std::vector<VarRef>& dims,
+                   size_t from = 0) {
+  Witness out;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const unsigned at = static_cast<unsigned>(i);
+    out.emplace_back(params[i], integer(isl_point_get_coordinate_val(point.get(), isl_dim_set, static_cast<int>(at))));
+  }
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int at = static_cast<int>(params.size() + from + i);
+    out.emplace_back(dims[i], integer(isl_point_get_coordinate_val(point.get(), isl_dim_set, at)));
+  }
+  return out;
+}
+
+/// The set with its parameters as first dimensions.
+isl::set with_params_first(const isl::set& set) {
+  isl_set* moved = set.copy();
+  const unsigned count = static_cast<unsigned>(isl_set_dim(moved, isl_dim_param));
+  return isl::manage(isl_set_move_dims(moved, isl_dim_set, 0, isl_dim_param, 0, count));
+}
+
+/// The parameters of a set as variables, by the names that the translator gave them.
+std::vector<VarRef> params_of(const isl::set& set, const std::vector<VarRef>& a, const std::vector<VarRef>& b = {}) {
+  std::vector<VarRef> out;
+  const unsigned count = static_cast<unsigned>(isl_set_dim(set.get(), isl_dim_param));
+  for (unsigned i = 0; i < count; ++i) {
+    const std::string name = isl_set_get_dim_name(set.get(), isl_dim_param, i);
+    for (const std::vector<VarRef>* vars : {&a, &b}) {
+      for (const VarRef& var : *vars) {
+        if (out.size() == i && fmt::format("p{}", static_cast<const void*>(var.get())) == name) out.push_back(var);
+      }
+    }
+    HELVE_CHECK(out.size() == i + 1, "a parameter of another question");
+  }
+  return out;
+}
+
+Answer unknown(std::string reason) { return {Verdict::Unknown, {}, {}, std::move(reason)}; }
+
+}  // namespace
+
+struct IntegerSet::Data {
+  Engine engine;
+  std::vector<VarRef> tuple;
+  std::vector<VarRef> params;
+  std::string inexact;
+  isl::set set;  ///< over the tuple, and after it what is existentially quantified; null over the budget
+};
+
+namespace {
+
+/// The set with dimension `from` at the earlier place `to`.
+isl::set moved_dimension(const isl::set& set, size_t from, size_t to) {
+  if (from == to) return set;
+  // isl moves between kinds of dimensions only, so the way is by a parameter.
+  isl_set* out = set.copy();
+  const unsigned param = static_cast<unsigned>(isl_set_dim(out, isl_dim_param));
+  out = isl_set_move_dims(out, isl_dim_param, param, isl_dim_set, static_cast<unsigned>(from), 1);
+  out = isl_set_move_dims(out, isl_dim_set, static_cast<unsigned>(to), isl_dim_param, param, 1);
+  return isl::manage(out);
+}
+
+/// The set without its dimensions from `first` on.
+isl::set projected_from(const isl::set& set, size_t first) {
+  isl_set* out = set.copy();
+  const unsigned count = static_cast<unsigned>(isl_set_dim(out, isl_dim_set));
+  return isl::manage(isl_set_project_out(out, isl_dim_set, static_cast<unsigned>(first), count - static_cast<unsigned>(first)));
+}
+
+}  // namespace
+
+IntegerSet::IntegerSet(const ExactEngine& engine, std::vector<VarRef> tuple, const Expr& condition,
+                       std::vector<VarRef> locals, const Translation& translation) {
+  Question question(engine, std::move(tuple), condition, {}, locals, translation);
+  data_ = std::make_shared<Data>(
+      Data{engine.state(), question.tuple, question.params, question.inexact, question.domain});
+}
+
+const std::vector<VarRef>& IntegerSet::tuple() const { return data_->tuple; }
+const std::string& IntegerSet::inexact() const { return data_->inexact; }
+
+Answer IntegerSet::is_empty() const {
+  if (data_->set.is_null()) return unknown(kOverBudget);
+  Answer answer;
+  const bool done = within_budget(data_->engine, [&] {
+    if (data_->set.is_empty()) {
+      answer.verdict = Verdict::Proved;
+    } else if (!data_->inexact.empty()) {
+      answer.reason = data_->inexact;
+    } else {
+      answer.witness = witness_of(a_point(with_params_first(data_->set)), data_->params, data_->tuple);
+      answer.verdict = Verdict::Refuted;
+    }
+  });
+  return done ? answer : unknown(kOverBudget);
+}
+
+Answer IntegerSet::is_subset_of(const IntegerSet& other) const {
+  const Data &a = *data_, &b = *other.data_;
+  if (a.set.is_null() || b.set.is_null()) return unknown(kOverBudget);
+  HELVE_CHECK(a.engine == b.engine && a.tuple.size() == b.tuple.size(), "sets that cannot be compared");
+  Answer answer;
+  const bool done = within_budget(a.engine, [&] {
+    const isl::set rest = projected_from(a.set, a.tuple.size()).subtract(projected_from(b.set, b.tuple.size()));
+    if (rest.is_empty()) {
+      answer.reason = b.inexact;
+      if (b.inexact.empty()) answer.verdict = Verdict::Proved;
+    } else if (!a.inexact.empty()) {
+      answer.reason = a.inexact;
+    } else {
+      answer.witness = witness_of(a_point(with_params_first(rest)), params_of(rest, a.params, b.params), a.tuple);
+      answer.verdict = Verdict::Refuted;
+    }
+  });
+  return done ? answer : unknown(kOverBudget);
+}
+
+IntegerSet IntegerSet::projected(const std::vector<VarRef>& kept) const {
+  std::shared_ptr<Data> out = std::make_shared<Data>(*data_);
+  out->tuple = kept;
+  if (data_->set.is_null()) return IntegerSet(out);
+  const bool done = within_budget(data_->engine, [&] {
+    isl::set set = projected_from(data_->set, data_->tuple.size());
+    // The kept dimensions move to the front, in their order, then the rest is dropped.
+    std::vector<VarRef> order = data_->tuple;
+    for (size_t i = 0; i < kept.size(); ++i) {
+      const auto at = std::find(order.begin(), order.end(), kept[i]);
+      HELVE_CHECK(at != order.end(), "a projection to a variable that is not in the tuple");
+      const size_t from = static_cast<size_t>(at - order.begin());
+      set = moved_dimension(set, from, i);
+      order.erase(at);
+      order.insert(order.begin() + static_cast<int64_t>(i), kept[i]);
+    }
+    out->set = projected_from(set, kept.size());
+  });
+  if (!done) out->set = isl::set();
+  return IntegerSet(out);
+}
+
+struct IntegerRelation::Data {
+  Engine engine;
+  std::vector<VarRef> tuple;
+  std::vector<VarRef> params;
+  std::string inexact;
+  isl::map map;  ///< null over the budget
+};
+
+IntegerRelation::IntegerRelation(const ExactEngine& engine, std::vector<VarRef> tuple, const std::vector<Expr>& image,
+                                 const Expr& condition, std::vector<VarRef> locals, const Translation& translation) {
+  Question question(engine, std::move(tuple), condition, image, locals, translation);
+  isl::map map;
+  if (!question.domain.is_null()) {
+    within_budget(engine.state(), [&] {
+      isl_pw_aff_list* list = isl_pw_aff_list_alloc(engine.state()->context, static_cast<int>(image.size()));
+      for (const Expr& e : question.image) {
+        list = isl_pw_aff_list_add(list, question.translator->value(e).release());
+      }
+      isl_space* space = isl_space_from_domain(question.translator->space().copy());
+      space = isl_space_add_dims(space, isl_dim_out, static_cast<unsigned>(image.size()));
+      isl_multi_pw_aff* values = isl_multi_pw_aff_from_pw_aff_list(space, list);
+      isl::map whole = isl::manage(isl_map_from_multi_pw_aff(values)).intersect_domain(question.domain);
+      const unsigned first = static_cast<unsigned>(question.tuple.size());
+      map = isl::manage(isl_map_project_out(whole.release(), isl_dim_in, first,
+                                            static_cast<unsigned>(question.dims.size()) - first));
+    });
+  }
+  data_ = std::make_shared<Data>(Data{engine.state(), question.tuple, question.params, question.inexact, map});
+}
+
+Answer IntegerRelation::is_injective() const {
+  const Data& d = *data_;
+  if (d.map.is_null()) return unknown(kOverBudget);
+  Answer answer;
+  const bool done = within_budget(d.engine, [&] {
+    const isl::map pairs = d.map.apply_range(d.map.reverse());
+    const isl::map different = pairs.subtract(pairs.domain().identity());
+    if (different.is_empty()) {
+      answer.verdict = Verdict::Proved;
+    } else if (!d.inexact.empty()) {
+      answer.reason = d.inexact;
+    } else {
+      const isl::set wrapped = different.wrap().flatten();
+      const std::vector<VarRef> params = params_of(wrapped, d.params);
+      const isl::point point = a_point(with_params_first(wrapped));
+      answer.witness = witness_of(point, params, d.tuple);
+      answer.other = witness_of(point, params, d.tuple, d.tuple.size());
+      answer.verdict = Verdict::Refuted;
+    }
+  });
+  return done ? answer : unknown(kOverBudget);
+}
+
+Answer IntegerRelation::is_equal(const IntegerRelation& other) const {
+  const Data &a = *data_, &b = *other.data_;
+  if (a.map.is_null() || b.map.is_null()) return unknown(kOverBudget);
+  HELVE_CHECK(a.engine == b.engine && a.tuple.size() == b.tuple.size(), "relations that cannot be compared");
+  if (!a.inexact.empty() || !b.inexact.empty()) return unknown(a.inexact.empty() ? b.inexact : a.inexact);
+  Answer answer;
+  const bool done = within_budget(a.engine, [&] {
+    const isl::map rest = a.map.subtract(b.map).unite(b.map.subtract(a.map));
+    if (rest.is_empty()) {
+      answer.verdict = Verdict::Proved;
+    } else {
+      const isl::set where = rest.domain();
+      answer.witness = witness_of(a_point(with_params_first(where)), params_of(where, a.params, b.params), a.tuple);
+      answer.verdict = Verdict::Refuted;
+    }
+  });
+  return done ? answer : unknown(kOverBudget);
+}
+
+}  // namespace helve

@@ -1,0 +1,249 @@
+// Proofs on functions built by hand.
+// Verdicts of both kinds of question, and the texts of what is refuted.
+#include "helve/analysis/proofs.h"
+
+#include <gtest/gtest.h>
+
+#include "helve/support/diagnostic.h"
+#include "ir/tensor/programs/build_ir.h"
+#include "ir/tensor/programs/rms_norm.h"
+
+namespace helve {
+namespace {
+
+using namespace testing;
+
+/// "bounds proved", one line for each proof, with the reason or the counterexample.
+std::string describe(const FunctionRef& f) {
+  std::string out;
+  for (const Proof& p : prove(*f)) {
+    out += std::string(to_string(p.kind)) + " " + std::string(to_string(p.verdict)) + ": " + p.question;
+    if (!p.witness.empty()) out += " [" + p.witness + "]";
+    if (!p.reason.empty()) out += " (" + p.reason + ")";
+    out += "\n";
+  }
+  return out;
+}
+
+std::string fault(const FunctionRef& f) {
+  try {
+    refuse_refuted(prove(*f));
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Stmt parallel(const VarRef& var, Expr extent, Stmt body) {
+  return for_loop(LoopKind::Parallel, var, std::move(extent), std::move(body));
+}
+
+const VarRef i = make_var("i"), j = make_var("j"), b = make_var("b");
+Expr at(const VarRef& v) { return Expr(v); }
+
+TEST(Proofs, AnAccessInsideAndALoopWithoutRaces) {
+  BufferRef a = param("A", kFloat32, {64});
+  EXPECT_EQ(describe(function("f", {a}, one_block({parallel(i, idx(64), store(a, {at(i)}, f32(0)))}))),
+            "bounds proved: A[i] is inside (64,)\nrace proved: blocks bx are independent\n"
+            "race proved: iterations i are independent\n");
+}
+
+TEST(Proofs, TwoIterationsThatWriteOneElement) {
+  BufferRef a = param("A", kFloat32, {64});
+  EXPECT_EQ(fault(function("f", {a}, one_block({parallel(i, idx(4), store(a, {idx(0)}, f32(0)))}))),
+            "error[HV0306]: iterations of this parallel loop write the same element of 'A'\n"
+            "note: iterations i=0 and i=1 both write A[0]\n"
+            "help: index 'A' with every loop variable (i), or make the loop T.serial");
+  Stmt body = store(a, {floor_div(at(i), idx(3)) + idx(5)}, f32(0));
+  EXPECT_EQ(describe(function("f", {a}, one_block({parallel(i, idx(9), body)}))),
+            "bounds proved: A[i // 3 + 5] is inside (64,)\nrace proved: blocks bx are independent\n"
+            "race refuted: iterations i are independent [iterations i=0 and i=1 both write A[5]]\n");
+}
+
+TEST(Proofs, ALoopOfOneIterationOrNoneHasNoRace) {
+  BufferRef a = param("A", kFloat32, {64});
+  for (int64_t extent : {0, 1}) {
+    EXPECT_EQ(fault(function("f", {a}, one_block({parallel(i, idx(extent), store(a, {idx(0)}, f32(0)))}))), "");
+  }
+}
+
+TEST(Proofs, CodeThatNeverRunsHasNoFault) {
+  BufferRef a = param("A", kFloat32, {64});
+  Stmt wrong = parallel(i, idx(4), seq({store(a, {idx(0)}, f32(0)), store(a, {at(i) + idx(100)}, f32(0))}));
+  Stmt never = if_then(less(at(b) + idx(3), floor_div(at(b), idx(2))), wrong);
+  EXPECT_EQ(fault(function("f", {a}, kernel({b}, {idx(8)}, 128, never))), "");
+  EXPECT_NE(fault(function("f", {a}, kernel({b}, {idx(8)}, 128, wrong))), "");
+}
+
+TEST(Proofs, AGuardDecides) {
+  BufferRef a = param("A", kFloat32, {100});
+  const Expr element = at(b) * idx(64) + at(i);
+  Stmt bare = store(a, {element}, f32(0));
+  EXPECT_EQ(fault(function("f", {a}, kernel({b}, {idx(2)}, 128, parallel(i, idx(64), bare)))),
+            "error[HV0210]: index 100 of dimension 0 of 'A' is outside [0, 100)\nnote: when b=1, i=36\n"
+            "note: 'A' has shape (100,)\nhelp: guard the access or change the loop's extent");
+  Stmt guarded = if_then(less(element, idx(100)), bare);
+  EXPECT_EQ(describe(function("f", {a}, kernel({b}, {idx(2)}, 128, parallel(i, idx(64), guarded)))),
+            "bounds proved: A[b * 64 + i] is inside (100,)\nrace proved: blocks b are independent\n"
+            "race proved: iterations i are independent\n");
+}
+
+TEST(Proofs, TheConditionOfASelectionGuardsItsLoads) {
+  BufferRef a = param("A", kFloat32, {10}), o = param("O", kFloat32, {20});
+  const Expr value = select(less(at(i), idx(10)), load(a, {at(i)}), f32(0));
+  EXPECT_EQ(fault(function("f", {a, o}, one_block({parallel(i, idx(20), store(o, {at(i)}, value))}))), "");
+  const Expr swapped = select(less(at(i), idx(10)), f32(0), load(a, {at(i) - idx(9)}));
+  EXPECT_NE(fault(function("f", {a, o}, one_block({parallel(i, idx(20), store(o, {at(i)}, swapped))}))), "");
+  const Expr shifted = select(less(at(i), idx(10)), f32(0), load(a, {at(i) - idx(10)}));
+  EXPECT_EQ(fault(function("f", {a, o}, one_block({parallel(i, idx(20), store(o, {at(i)}, shifted))}))), "");
+}
+
+TEST(Proofs, AReadOfAnotherIterationsElement) {
+  BufferRef a = param("A", kFloat32, {9}), o = param("O", kFloat32, {9});
+  Stmt shift = store(a, {at(i)}, load(a, {at(i) + idx(1)}));
+  EXPECT_EQ(fault(function("f", {a}, one_block({parallel(i, idx(8), shift)}))),
+            "error[HV0306]: iterations of this parallel loop read and write the same element of 'A'\n"
+            "note: iteration i=1 writes A[1], iteration i=0 reads it\n"
+            "help: read from a copy of 'A', or make the loop T.serial");
+  EXPECT_EQ(fault(function("f", {a, o}, one_block({parallel(i, idx(8), store(o, {at(i)}, load(a, {at(i) + idx(1)})))}))), "");
+  // Even elements are written, odd ones are read.
+  Stmt apart = store(a, {at(i) * idx(2)}, load(a, {at(i) * idx(2) + idx(1)}));
+  EXPECT_EQ(fault(function("f", {a}, one_block({parallel(i, idx(4), apart)}))), "");
+}
+
+TEST(Proofs, WhatIsAllocatedInTheBodyBelongsToTheIteration) {
+  BufferRef inside = shared("S", kFloat32, {4}), outside = shared("U", kFloat32, {4});
+  Stmt own = seq({alloc(inside), store(inside, {idx(0)}, f32(0))});
+  EXPECT_EQ(fault(function("f", {}, one_block({parallel(i, idx(4), own)}))), "");
+  EXPECT_NE(fault(function("f", {}, one_block({alloc(outside), parallel(i, idx(4), store(outside, {idx(0)}, f32(0)))}))), "");
+}
+
+TEST(Proofs, MemoryOfAThreadIsLeftOpen) {
+  BufferRef local = make_buffer("t", kFloat32, MemoryScope::Local, extents({1}));
+  FunctionRef f = function("f", {}, one_block({alloc(local), parallel(i, idx(4), store(local, {idx(0)}, f32(0)))}));
+  EXPECT_EQ(describe(f),
+            "bounds proved: t[0] is inside (1,)\nrace proved: blocks bx are independent\n"
+            "race unknown: iterations i are independent ('t' is private to a thread, which runs several iterations)\n");
+}
+
+TEST(Proofs, BlocksThatWriteOneElement) {
+  BufferRef a = param("A", kFloat32, {64}), s = shared("S", kFloat32, {64});
+  Stmt fill = parallel(i, idx(64), store(a, {at(i)}, f32(0)));
+  EXPECT_EQ(fault(function("f", {a}, kernel({b}, {idx(2)}, 128, fill))),
+            "error[HV0306]: blocks of this kernel write the same element of 'A'\n"
+            "note: blocks b=0 and b=1 both write A[0]\n"
+            "help: give each block elements of its own, or split the work into two kernels");
+  Stmt own = seq({alloc(s), parallel(i, idx(64), store(s, {at(i)}, f32(0)))});
+  EXPECT_EQ(fault(function("f", {}, kernel({b}, {idx(2)}, 128, own))), "");
+}
+
+TEST(Proofs, CopiesOfOverlappingBoxes) {
+  BufferRef a = param("A", kFloat32, {20}), s = shared("S", kFloat32, {8});
+  auto copies = [&](int64_t step) {
+    Stmt out = tile_op(TileOpcode::Copy, {whole_region(s), box(a, {{at(b) * idx(step), 8}}), f32(0)});
+    return function("f", {a}, kernel({b}, {idx(3)}, 128, seq({alloc(s), out})));
+  };
+  EXPECT_EQ(fault(copies(8)), "");  // the last one passes the end, where nothing is written
+  EXPECT_NE(fault(copies(7)).find("note: blocks b=0 and b=1 both write A[7]"), std::string::npos) << fault(copies(7));
+  EXPECT_NE(fault(copies(-1)).find("error[HV0210]: index -1 of dimension 0 of 'A'"), std::string::npos);
+}
+
+TEST(Proofs, AnyExtentIsLegal) {
+  const VarRef m = make_var("M");
+  BufferRef a = make_buffer("A", kFloat32, MemoryScope::Param, {at(m)});
+  const Expr element = at(b) * idx(8) + at(i);
+  Stmt bare = parallel(i, idx(8), store(a, {element}, f32(0)));
+  auto launch = [&](Expr grid, Stmt body) {
+    return dynamic_function("f", {m}, {a}, kernel({b}, {std::move(grid)}, 128, std::move(body)));
+  };
+  EXPECT_EQ(fault(launch(floor_div(at(m), idx(8)), bare)), "");
+  EXPECT_NE(fault(launch(ceil_div(at(m), idx(8)), bare)).find("index 1 of dimension 0 of 'A' is outside [0, 1)\nnote: when M=1, b=0, i=1"),
+            std::string::npos) << fault(launch(ceil_div(at(m), idx(8)), bare));
+  Stmt guarded = parallel(i, idx(8), if_then(less(element, at(m)), store(a, {element}, f32(0))));
+  EXPECT_EQ(fault(launch(ceil_div(at(m), idx(8)), guarded)), "");
+}
+
+TEST(Proofs, AScalarArgumentMeansWhatTheCallerKnows) {
+  const VarRef n = make_var("n");
+  BufferRef a = param("A", kFloat32, {64});
+  auto loop = [&](Stmt body) { return function("f", {a, n}, one_block({parallel(i, at(n), std::move(body))})); };
+  EXPECT_EQ(describe(loop(store(a, {at(i)}, f32(0)))),
+            "bounds unknown: A[i] is inside (64,) (it depends on the argument 'n')\nrace proved: blocks bx are independent\n"
+            "race proved: iterations i are independent\n");
+  // Whatever n is: once an iteration runs, it is outside; once two run, they meet.
+  EXPECT_NE(fault(loop(store(a, {at(i) + idx(64)}, f32(0)))).find("HV0210"), std::string::npos);
+  EXPECT_NE(fault(loop(store(a, {idx(3)}, f32(0)))).find("iterations i=0 and i=1 both write A[3]"), std::string::npos);
+}
+
+TEST(Proofs, DataDependentSubscriptsAreUnknown) {
+  BufferRef a = param("A", kFloat32, {64}), x = param("idx", kInt32, {8});
+  const Expr loaded = cast(load(x, {at(i)}), kIndex);
+  EXPECT_EQ(describe(function("f", {a, x}, one_block({parallel(i, idx(8), store(a, {loaded}, f32(0)))}))),
+            "bounds proved: idx[i] is inside (8,)\n"
+            "bounds unknown: A[T.index(idx[i])] is inside (64,) ('T.index(idx[i])' is not affine)\n"
+            "race proved: blocks bx are independent\n"
+            "race unknown: iterations i are independent ('T.index(idx[i])' is not affine)\n");
+  // What is loaded does not matter where the iteration has its own part.
+  const Expr part = at(i) * idx(8) + floor_mod(loaded, idx(8));
+  EXPECT_EQ(describe(function("f", {a, x}, one_block({parallel(i, idx(8), store(a, {part}, f32(0)))}))),
+            "bounds proved: idx[i] is inside (8,)\n"
+            "bounds proved: A[i * 8 + T.index(idx[i]) % 8] is inside (64,)\n"
+            "race proved: blocks bx are independent\nrace proved: iterations i are independent\n");
+}
+
+TEST(Proofs, NeighbouringTilesAreOtherIterations) {
+  BufferRef x = shared("X", kFloat32, {50, 40}, {16, 32});
+  Stmt wrong = tile_store(x, {at(i), at(j)}, tile_load(x, {at(i), at(j) * idx(0)}));
+  auto loop = [&](bool parallel, Stmt body) {
+    return function("f", {}, one_block({alloc(x), for_tiles(x, {i, j}, parallel, std::move(body))}));
+  };
+  EXPECT_EQ(fault(loop(true, wrong)),
+            "error[HV0306]: iterations of this parallel loop read and write the same element of 'X'\n"
+            "note: iteration i=0, j=0 writes X[0, 0], iteration i=0, j=1 reads it\n"
+            "help: read from a copy of 'X', or make the loop T.foreach_tiles(..., parallel=False)");
+  EXPECT_EQ(fault(loop(false, wrong)), "");
+  Stmt next = tile_store(x, {at(i), at(j)}, tile_load(x, {at(i) + idx(1), at(j)}));
+  EXPECT_NE(fault(loop(false, next)).find("error[HV0210]: index 50 of dimension 0 of 'X' is outside [0, 50)"), std::string::npos)
+      << fault(loop(false, next));
+}
+
+TEST(Proofs, ATileIsReadWhereTheStoredOneHasElements) {
+  BufferRef x = shared("X", kFloat32, {50}, {32}), y = shared("Y", kFloat32, {40}, {32});
+  auto loop = [&](const BufferRef& to, const BufferRef& from) {
+    return function("f", {}, one_block({alloc(x), alloc(y), for_tiles(to, {i}, true, tile_store(to, {at(i)}, tile_load(from, {at(i)})))}));
+  };
+  EXPECT_EQ(fault(loop(y, x)), "");
+  EXPECT_NE(fault(loop(x, y)).find("index 40 of dimension 0 of 'Y' is outside [0, 40)\nnote: when i=1, r=8"), std::string::npos)
+      << fault(loop(x, y));
+}
+
+TEST(Proofs, IterationsOfAPersistentLoopAreDealtToBlocks) {
+  BufferRef a = param("A", kFloat32, {64});
+  auto program = [&](Expr element) {
+    Stmt loop = for_loop(LoopKind::Persistent, i, idx(16), store(a, {std::move(element)}, f32(0)));
+    return function("f", {a}, kernel({b}, {idx(4)}, 128, loop));
+  };
+  EXPECT_EQ(fault(program(at(i))), "");
+  EXPECT_NE(fault(program(floor_div(at(i), idx(2)))).find("HV0306"), std::string::npos);
+  // Block b runs the iterations that are b modulo 4, so these are different elements as well.
+  EXPECT_EQ(fault(program(at(b) * idx(16) + floor_div(at(i), idx(4)))), "");
+  EXPECT_NE(fault(program(at(b))).find("HV0306"), std::string::npos);
+}
+
+TEST(Proofs, RmsNormIsProved) {
+  for (const auto& [m, n, rows, cols] : {std::tuple{64, 96, 1, 1}, {50, 77, 2, 3}, {4096, 8192, 2, 4}}) {
+    FunctionRef f = rms_norm_splitk(m, n, 32, 64, rows, cols);
+    int bounds = 0, races = 0;
+    for (const Proof& p : prove(*f)) {
+      EXPECT_EQ(p.verdict, Verdict::Proved) << p.question << " " << p.reason << p.witness;
+      (p.kind == ProofKind::Race ? races : bounds) += 1;
+    }
+    EXPECT_GT(bounds, 10);
+    EXPECT_EQ(races, 5);  // the kernel, the persistent loop, three tile loops
+  }
+}
+
+TEST(Proofs, AnEmptyFunctionIsAskedNothing) { EXPECT_TRUE(prove(*function("f", {}, seq({}))).empty()); }
+
+}  // namespace
+}  // namespace helve
