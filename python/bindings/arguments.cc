@@ -140,13 +140,29 @@ void CallArguments::add_dlpack(const Buffer& parameter, py::handle value) {
   tensors_.push_back({&managed->dl_tensor, false});
 }
 
+namespace {
+
+[[noreturn]] void not_a_number(const Var& parameter, py::handle value) {
+  PyErr_Clear();
+  throw UserError(Code::NotANumber, {},
+                  {{"parameter", parameter.name}, {"expected", to_string(parameter.dtype)}, {"given", type_name(value)}});
+}
+
+}  // namespace
+
 void CallArguments::add_scalar(const Var& parameter, py::handle value) {
-  // bool, int and NumPy integers have __index__; everything else must be a real number.
+  // bool, int and NumPy integers have __index__; everything else must be a real number. An array has both and is neither.
+  if (py::isinstance<py::array>(value) && py::reinterpret_borrow<py::array>(value).ndim() != 0) not_a_number(parameter, value);
   if (PyIndex_Check(value.ptr())) {
     const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    if (!number) not_a_number(parameter, value);
     int overflow = 0;
     const int64_t integer = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-    if (overflow) {
+    if (!overflow) {
+      scalars_.emplace_back(integer);
+      return;
+    }
+    if (!parameter.dtype.is_float()) {
       throw UserError(Code::ScalarArgumentRange, {},
                       {{"parameter", parameter.name},
                        {"expected", to_string(parameter.dtype)},
@@ -154,14 +170,10 @@ void CallArguments::add_scalar(const Var& parameter, py::handle value) {
                        {"low", std::numeric_limits<int64_t>::min()},
                        {"high", std::numeric_limits<int64_t>::max()}});
     }
-    scalars_.emplace_back(integer);
-    return;
   }
-  if (!py::hasattr(value, "__float__")) {
-    throw UserError(Code::NotANumber, {},
-                    {{"parameter", parameter.name}, {"expected", to_string(parameter.dtype)}, {"given", type_name(value)}});
-  }
-  scalars_.emplace_back(py::float_(py::reinterpret_borrow<py::object>(value)).cast<double>());
+  const double real = PyFloat_AsDouble(value.ptr());
+  if (real == -1 && PyErr_Occurred()) not_a_number(parameter, value);
+  scalars_.emplace_back(real);
 }
 
 }  // namespace helve::python

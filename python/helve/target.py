@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from helve import _core
+from helve.mesh import Mesh
 from helve.errors import Error, error, from_diagnostic
 
 if TYPE_CHECKING:
-    from helve.mesh import Mesh
     from helve.script.entry import PrimFunc
 
 _OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1}
@@ -141,6 +141,10 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
             if name not in _OPTIONS:
                 raise error("UnknownOption", option=name, known=", ".join(_OPTIONS))
         chosen = {**_OPTIONS, **options}
+        for name, value in chosen.items():
+            _check_option(name, value)
+        if target is not None and not isinstance(target, str):
+            raise error("UnknownTarget", target=target, known="interp, llvm")
         function = getattr(func, "function", None)
         if not isinstance(function, _core.Function):
             raise error("NotAKernel", given=type(func).__name__)
@@ -149,9 +153,28 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         raise _at_caller(fault) from None
 
 
+def _check_option(name: str, value) -> None:
+    """Raises helve.Error HV0813 for a value that the option cannot take."""
+    if isinstance(_OPTIONS[name], bool):
+        if not isinstance(value, bool):
+            raise error("OptionValue", option=name, value=repr(value), expected="True or False")
+    elif isinstance(_OPTIONS[name], int) and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 2**20):
+        raise error("OptionValue", option=name, value=repr(value), expected="a whole number from 1 to 1048576")
+
+
 def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:
-    """The mesh as the core has it."""
-    return None if mesh is None else _core.MeshShape(list(mesh.shape), list(mesh.names))
+    """The mesh as the core has it.
+
+    Raises:
+        helve.Error: it is no mesh (HV0808), or a mesh of devices that nothing in this build can run on (HV0809).
+    """
+    if mesh is None:
+        return None
+    if not isinstance(mesh, Mesh):
+        raise error("NotAMesh", given=repr(mesh))
+    if mesh.device != "host":
+        raise error("MeshDevice", device=mesh.device)
+    return _core.MeshShape(list(mesh.shape), list(mesh.names))
 
 
 def set_num_threads(count: int | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import sys
 from types import FrameType, FunctionType
 from typing import Any
 
@@ -38,6 +39,14 @@ class PrimFunc:
     def script(self) -> str:
         """The function as Python text that helve.parse reads back."""
         return _core.print(self.function)
+
+    def __call__(self, *args, **kwargs):
+        """Refused: a function is compiled before it is called.
+
+        Raises:
+            helve.Error: HV0812, always.
+        """
+        raise error("NotCompiled", source.span_of_frame(sys._getframe(1)), name=self.name)
 
     def __repr__(self) -> str:
         return f"<helve kernel function {self.name}>"

@@ -133,7 +133,7 @@ TEST(Faults, MeshTensorCopies) {
             "error[HV0407]: 's' has no mesh annotation\n  --> k.py:3:5\nhelp: add it to T.annotate_mesh_tensor");
   EXPECT_EQ(fault_of([&](BufferRef v) { return copy_tile(v, {2, 3}, {idx(0), idx(0)}); }),
             "error[HV0404]: 'T.mesh_tensor_copy' needs a mesh\n  --> k.py:3:5\n"
-            "help: annotate the tensors with T.annotate_mesh_tensor, or pass mesh= to helve.compile");
+            "help: annotate the tensors with T.annotate_mesh_tensor, or name the mesh: @T.prim_func(mesh=mesh)");
 }
 
 /// A collective at line 3 from a src to a dst of these shapes on the 2 x 2 mesh.
@@ -174,7 +174,7 @@ TEST(Faults, Collectives) {
             "error[HV0402]: 'z' is not an axis of the mesh\n  --> k.py:3:5\nhelp: mesh axes are: x, y, all");
   EXPECT_EQ(fault_of([](BufferRef) { return tile_op(TileOpcode::CommBarrier, {std::string("all")}, line(3)); }),
             "error[HV0404]: 'T.comm.barrier' needs a mesh\n  --> k.py:3:5\n"
-            "help: annotate the tensors with T.annotate_mesh_tensor, or pass mesh= to helve.compile");
+            "help: annotate the tensors with T.annotate_mesh_tensor, or name the mesh: @T.prim_func(mesh=mesh)");
 }
 
 TEST(Faults, ThePlacesOfAPutAgreeOnAllCores) {

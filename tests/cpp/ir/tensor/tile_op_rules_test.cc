@@ -219,7 +219,7 @@ const std::string kX = "x", kY = "y", kAll = "all";
 TEST(CollectiveRule, NeedsAMeshAndAnAxis) {
   EXPECT_EQ(verdict(TileOpcode::CommBarrier, {kAll}),
             "error[HV0404]: 'T.comm.barrier' needs a mesh\n"
-            "help: annotate the tensors with T.annotate_mesh_tensor, or pass mesh= to helve.compile");
+            "help: annotate the tensors with T.annotate_mesh_tensor, or name the mesh: @T.prim_func(mesh=mesh)");
   for (const std::string& axis : {kX, kY, kAll}) EXPECT_EQ(verdict(TileOpcode::CommBarrier, {axis}, &kMesh), "accepted");
   EXPECT_EQ(verdict(TileOpcode::CommBarrier, {std::string("z")}, &kMesh),
             "error[HV0402]: 'z' is not an axis of the mesh\nhelp: mesh axes are: \"x\", \"y\", \"all\"");
