@@ -17,11 +17,6 @@ namespace helve::runtime {
 
 namespace {
 
-std::string shape_text(std::span<const int64_t> extents) {
-  std::string body = join(extents, ", ", [](int64_t e) { return fmt::format("{}", e); });
-  return extents.size() == 1 ? fmt::format("({},)", body) : fmt::format("({})", body);
-}
-
 std::string names_text(const auto& params) {
   return params.empty() ? "none" : join(params, ", ", [](const auto& p) { return p.name; });
 }
