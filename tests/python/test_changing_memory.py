@@ -106,6 +106,23 @@ def test_a_copy_onto_the_numbers_that_place_it():
     check(main, [b, ints(2, 1, 1, 1, 1, 1, 1, 1)], {1: ints(5, 6, 7, 8, 1, 1, 1, 1)})
 
 
+@pytest.mark.parametrize(("dtype", "most"), [("float32", 7), ("float32", 14), ("int8", 30), ("float64", 4)])
+def test_sums_of_fewer_elements_than_a_vector_holds(dtype, most):
+    """The extent is a loop's variable: bounded, but no constant."""
+
+    @T.prim_func
+    def main(A: T.Tensor((3, 32), dtype), O: T.Tensor((most + 1, 3), dtype)):
+        with T.Kernel(1):
+            s = T.alloc_shared((3,), dtype)
+            for k in T.serial(most + 1):
+                T.reduce_sum(A[0:3, 0:k], s, dim=1)
+                T.copy(s, O[k, 0:3])
+
+    a = np.arange(96).reshape(3, 32).astype(dtype) % 5
+    sums = np.stack([a[:, :k].sum(axis=1, dtype=a.dtype) for k in range(most + 1)])
+    check(main, [a, np.zeros_like(sums)], {1: sums})
+
+
 @pytest.mark.parametrize(("n", "m", "turns"), [(3, 2, 0), (3, 7, 0), (7, 3, 0), (5, 9, 0), (7, 8, 6)])
 def test_a_persistent_domain_of_negative_extents_is_empty(n, m, turns):
     N, M = T.dyn("N"), T.dyn("M")
