@@ -150,8 +150,12 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
 
 
 def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:
-    """The mesh as the core has it."""
-    return None if mesh is None else _core.MeshShape(list(mesh.shape), list(mesh.names))
+    """The mesh as the core has it. helve.Error HV0803 for devices that this build cannot run on."""
+    if mesh is None:
+        return None
+    if mesh.device != "host":
+        raise error("TargetMissing", target=mesh.device, remedy='use a mesh of device="host": its cores run in this process')
+    return _core.MeshShape(list(mesh.shape), list(mesh.names))
 
 
 def set_num_threads(count: int | None) -> None:
