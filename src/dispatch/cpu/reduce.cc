@@ -119,7 +119,8 @@ Stmt lower_reduce_rows(const TileOp& op, const LoweringContext& context, std::st
     auto run = [&](const Expr& start, const Expr& count) {
       return vector_run(count, run_lanes, facts, [&](const Expr& lane, const Expr& position) {
         Expr value = r.element(with_coordinate(rest, r.dim, plus(start, position)));
-        return store(partial, {lane}, r.merge(load(partial, {lane}), value));
+        const Expr place = wide == 1 ? int_imm(0) : lane;  // single positions are numbered like lanes
+        return store(partial, {place}, r.merge(load(partial, {place}), value));
       });
     };
     if (along.block == 1) {
