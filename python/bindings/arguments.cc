@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
+#include "helve/codegen/host/host_module.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve::python {
@@ -16,21 +19,6 @@ using runtime::DLDataType;
 namespace {
 
 std::string type_name(py::handle value) { return py::str(py::type::handle_of(value).attr("__name__")); }
-
-DLDataType runtime_dtype(DType t) {
-  const auto bits = static_cast<uint8_t>(t.bits);
-  switch (t.code) {
-    case TypeCode::Index: return {runtime::kDLInt, 64, 1};
-    case TypeCode::Bool: return {runtime::kDLBool, 8, 1};
-    case TypeCode::Int: return {runtime::kDLInt, bits, 1};
-    case TypeCode::UInt: return {runtime::kDLUInt, bits, 1};
-    case TypeCode::Float: return {runtime::kDLFloat, bits, 1};
-    case TypeCode::BFloat: return {runtime::kDLBfloat, bits, 1};
-    case TypeCode::Float8E4M3: return {runtime::kDLFloat8_e4m3fn, bits, 1};
-    case TypeCode::Float8E5M2: return {runtime::kDLFloat8_e5m2, bits, 1};
-  }
-  __builtin_unreachable();
-}
 
 /// The dtype of a NumPy array; those of ml_dtypes are known by name. Empty for what has no counterpart.
 std::optional<DLDataType> numpy_dtype(const py::dtype& dtype) {
@@ -47,7 +35,8 @@ std::optional<DLDataType> numpy_dtype(const py::dtype& dtype) {
   }
   std::string name = py::str(dtype.attr("name"));
   if (name == "float8_e4m3fn") name = "float8_e4m3";
-  if (std::optional<DType> known = parse_dtype(name)) return runtime_dtype(*known);
+  const std::optional<DType> known = parse_dtype(name);
+  if (known && known->bits == bits) return to_dlpack(*known);
   return std::nullopt;
 }
 
@@ -131,6 +120,9 @@ void CallArguments::add_dlpack(const Buffer& parameter, py::handle value) {
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
     auto* managed = static_cast<runtime::DLManagedTensorVersioned*>(
         PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
+    if (managed->version.major != runtime::DLPACK_MAJOR_VERSION) {
+      not_an_array(parameter, value, "its DLPack capsule is of another major version");
+    }
     const bool read_only = managed->flags & runtime::DLPACK_FLAG_BITMASK_READ_ONLY;
     tensors_.push_back({&managed->dl_tensor, read_only});
     return;

@@ -166,14 +166,14 @@ def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:
     """The mesh as the core has it.
 
     Raises:
-        helve.Error: it is no mesh (HV0808), or a mesh of devices that nothing in this build can run on (HV0809).
+        helve.Error: it is no mesh (HV0808), or of devices that this build cannot run on (HV0803).
     """
     if mesh is None:
         return None
     if not isinstance(mesh, Mesh):
         raise error("NotAMesh", given=repr(mesh))
     if mesh.device != "host":
-        raise error("MeshDevice", device=mesh.device)
+        raise error("TargetMissing", target=mesh.device, remedy='use a mesh of device="host": its cores run in this process')
     return _core.MeshShape(list(mesh.shape), list(mesh.names))
 
 

@@ -38,21 +38,10 @@ void add_loads(const Expr& e, std::vector<Access>& out) {
   });
 }
 
-/// Does the operation start from what stands in its output? InOut operands are overwritten under clear=True; reductions combine
-/// with theirs under clear=False.
-bool reads_operand(const TileOp& op, size_t i) {
-  const TileParam& param = op.row().params[i];
-  if (param.kind == ParamKind::In) return true;
-  for (size_t k = 0; k < op.row().params.size(); ++k) {
-    if (op.row().params[k].name == "clear") return !op.flag(k);
-  }
-  return param.reads();
-}
-
 void add_operands(const TileOp& op, const Span& span, std::vector<Access>& out) {
   const std::vector<TileParam>& params = op.row().params;
   for (size_t i = 0; i < params.size(); ++i) {
-    if (params[i].is_region() && reads_operand(op, i)) out.push_back({op.region(i), false, span});
+    if (reads_operand(op, i)) out.push_back({op.region(i), false, span});
   }
   for (size_t i = 0; i < params.size(); ++i) {
     if (params[i].is_region() && params[i].writes()) out.push_back({op.region(i), true, span});
@@ -67,6 +56,16 @@ void add(std::vector<BufferEffect>& effects, const Access& access) {
 }
 
 }  // namespace
+
+bool reads_operand(const TileOp& op, size_t i) {
+  const std::vector<TileParam>& params = op.row().params;
+  if (!params[i].is_region()) return false;
+  if (params[i].kind == ParamKind::In) return true;
+  for (size_t k = 0; k < params.size(); ++k) {
+    if (params[k].name == "clear") return !op.flag(k);
+  }
+  return params[i].reads();
+}
 
 std::vector<Access> direct_accesses(const Stmt& s) {
   std::vector<Access> out;

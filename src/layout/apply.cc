@@ -4,6 +4,7 @@
 
 #include "helve/layout/layout.h"
 #include "helve/layout/notation.h"
+#include "helve/support/text.h"
 #include "integers.h"
 #include "relation.h"
 
@@ -47,7 +48,7 @@ void sort_unique(std::vector<Coordinates>& points) {
 
 std::vector<Point> Layout::apply(int64_t index) const {
   if (index < 0 || index >= size()) {
-    throw_layout_error(Code::CoordinateBounds, {{"coordinate", shape_text({index})}, {"shape", shape_text({size()})}});
+    throw_layout_error(Code::CoordinateBounds, {{"coordinate", shape_text(std::vector{index})}, {"shape", shape_text(std::vector{size()})}});
   }
   Coordinates origin(axes().size());
   for (size_t a = 0; a < origin.size(); ++a) origin[a] = offset(axes()[a]);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "helve/layout/notation.h"
+#include "helve/support/text.h"
 #include "integers.h"
 
 namespace helve {

@@ -50,11 +50,6 @@ std::string to_string(const Layout& layout) {
   return text;
 }
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  if (shape.size() == 1) return fmt::format("({},)", shape[0]);
-  return fmt::format("({})", join(shape, ", ", [](int64_t extent) { return fmt::format("{}", extent); }));
-}
-
 namespace {
 
 /// Recursive descent over the grammar of the header.

@@ -3,6 +3,7 @@
 #include "operands.h"
 
 #include "helve/layout/notation.h"
+#include "helve/support/text.h"
 
 namespace helve::layout_detail {
 

@@ -12,7 +12,7 @@ const std::unordered_set<std::string>& taken_names() {
       "False",  "None",   "True",    "and",    "as",       "assert", "async",  "await", "break", "class",    "continue",
       "def",    "del",    "elif",    "else",   "except",   "finally", "for",   "from",  "global", "if",      "import",
       "in",     "is",     "lambda",  "nonlocal", "not",    "or",     "pass",   "raise", "return", "try",     "while",
-      "with",   "yield",  "match",   "case",   "type",     "_",      "T",      "helve", "np",    "range",    "min",
+      "with",   "yield",  "match",   "case",   "type",     "T",      "helve", "np",    "range",    "min",
       "max",    "abs",    "len",     "int",    "float",    "bool",   "str",    "list",  "tuple", "dict",     "set",
       "sum",    "pow",    "round",   "divmod", "enumerate", "zip",   "map",    "filter", "any",  "all",      "sorted",
       "reversed", "slice", "print",  "isinstance", "getattr", "hasattr", "super", "self"};
@@ -28,6 +28,7 @@ std::string identifier(const std::string& hint) {
   std::string out;
   for (char c : hint) out += is_letter(c) || is_digit(c) ? c : '_';
   while (out.starts_with("__")) out.erase(0, 1);
+  if (out == "_") out.clear();  // means no name at all
   if (out.empty() || is_digit(out[0])) out = "v" + out;
   return out;
 }

@@ -17,11 +17,6 @@ namespace helve::runtime {
 
 namespace {
 
-std::string shape_text(std::span<const int64_t> extents) {
-  std::string body = join(extents, ", ", [](int64_t e) { return fmt::format("{}", e); });
-  return extents.size() == 1 ? fmt::format("({},)", body) : fmt::format("({})", body);
-}
-
 std::string names_text(const auto& params) {
   return params.empty() ? "none" : join(params, ", ", [](const auto& p) { return p.name; });
 }
@@ -271,6 +266,8 @@ std::optional<int64_t> float_bits(DLDataType dtype, double value) {
     case kDLFloat << 8 | 32: return std::bit_cast<uint32_t>(static_cast<float>(value));
     case kDLFloat << 8 | 16: return Float16::encode(narrow);
     case kDLBfloat << 8 | 16: return BFloat16::encode(narrow);
+    case kDLFloat8_e4m3fn << 8 | 8: return Float8E4M3Fn::encode(narrow);
+    case kDLFloat8_e5m2 << 8 | 8: return Float8E5M2::encode(narrow);
     default: return std::nullopt;
   }
 }

@@ -1,4 +1,4 @@
-// Text documents and quoting.
+// Text documents, quoting and shapes.
 // Shared by every printer, so that indentation and escapes are decided once.
 #include "helve/support/text.h"
 
@@ -11,6 +11,11 @@ void TextDocument::line(std::string_view text) {
   text_.append(text);
   text_.push_back('\n');
   ++lines_;
+}
+
+std::string shape_text(std::span<const int64_t> extents) {
+  return fmt::format("({}{})", join(extents, ", ", [](int64_t e) { return fmt::format("{}", e); }),
+                     extents.size() == 1 ? "," : "");
 }
 
 std::string quoted(std::string_view text) {

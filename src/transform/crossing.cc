@@ -2,6 +2,7 @@
 // A forward walk keeps the set of buffers that are certainly written whole; a read of any other buffer is exposed.
 #include "crossing.h"
 
+#include "helve/analysis/effects.h"
 #include "helve/ir/expr/equal.h"
 #include "helve/ir/tensor/visit.h"
 
@@ -126,23 +127,15 @@ class Walk {
     read_exprs(s, whole);
     const TileOpRow& row = n.row();
     for (size_t i = 0; i < row.params.size(); ++i) {
-      if (row.params[i].is_region() && reads(n, row.params[i])) read(n.region(i).buffer.get(), whole);
+      if (reads_operand(n, i)) read(n.region(i).buffer.get(), whole);
     }
     for (size_t i = 0; i < row.params.size(); ++i) {
       if (!row.params[i].writes()) continue;
       const Region& region = n.region(i);
       write(region.buffer.get());
+      // comm.put leaves the destination of other cores as it was.
       if (n.op != TileOpcode::CommPut && region.whole()) whole.insert(region.buffer.get());
     }
-  }
-  /// Does the operation read this operand? `clear` decides for accumulating ones.
-  static bool reads(const TileOp& n, const TileParam& param) {
-    if (param.kind == ParamKind::In) return true;
-    for (size_t i = 0; i < n.row().params.size(); ++i) {
-      if (n.row().params[i].name == "clear") return !n.flag(i);
-    }
-    // comm.put leaves the destination of other cores as it was.
-    return n.op == TileOpcode::CommPut;
   }
 };
 

@@ -65,7 +65,7 @@ void learn_loops(const Stmt& s, Facts* facts) {
   walk(s, [&](const Stmt& inner) {
     const For* loop = as<For>(inner);
     if (!loop) return;
-    for (size_t d = 0; d < loop->vars.size(); ++d) facts->bind_loop(loop->vars[d], loop->begins[d], loop->extents[d]);
+    for (size_t d = 0; d < loop->vars.size(); ++d) enter_loop(*facts, loop->vars[d], loop->begins[d], loop->extents[d]);
   });
 }
 
@@ -112,16 +112,18 @@ class Fusion final : public ScopedRewriter {
     return rewrite_under(Stmt(fused), facts);
   }
 
+  /// Bounds that are read from memory may change between the two loops.
   static bool same_range(const For& a, const For& b) {
     if (a.loop != b.loop || a.vars.size() != 1 || b.vars.size() != 1) return false;
     if (a.loop != LoopKind::Serial && a.loop != LoopKind::Parallel && a.loop != LoopKind::Vectorized) return false;
+    if (has_load(a.begins[0]) || has_load(a.extents[0])) return false;
     return structural_equal(a.begins[0], b.begins[0]) && structural_equal(a.extents[0], b.extents[0]);
   }
 
   /// Different iterations touch different elements of every buffer that both bodies use and one writes.
   static bool iterations_disjoint(const For& loop, const Stmt& other, const Facts& outer) {
     Facts facts = outer;
-    facts.bind_loop(loop.vars[0], loop.begins[0], loop.extents[0]);
+    enter_loop(facts, loop.vars[0], loop.begins[0], loop.extents[0]);
     learn_loops(loop.body, &facts);
     learn_loops(other, &facts);
     const Accesses a(loop.body);

@@ -54,7 +54,7 @@ class Finder {
         result_.buffers.push_back(a->buffer);
         continue;
       }
-      if (const Bind* b = as<Bind>(s); b && !loads(b->value)) {
+      if (const Bind* b = as<Bind>(s); b && !has_load(b->value)) {
         values[b->var.get()] = b->value;
         continue;
       }
@@ -103,12 +103,6 @@ class Finder {
     refuse_kernel_value(first_collective(s), s->span, "the condition of a while loop is computed by its iterations");
   }
 
-  static bool loads(const Expr& e) {
-    bool found = false;
-    walk(e, [&](const Expr& node) { found |= node->kind == ExprKind::Load || node->kind == ExprKind::TileLoad; });
-    return found;
-  }
-
   /// The statement's own expressions move to the host body: they may use neither the core's coordinates nor memory.
   void check_host_values(const Stmt& s) {
     for_each_part(
@@ -116,7 +110,7 @@ class Finder {
         [&](const Expr& e) {
           walk(e, [&](const Expr& node) { check_fresh(node); });
           const Span span = e->span.known() ? e->span : s->span;
-          if (loads(e)) refuse_kernel_value(first_collective(s), span, "this value is loaded from memory");
+          if (has_load(e)) refuse_kernel_value(first_collective(s), span, "this value is loaded from memory");
           for (const VarRef& v : kernel_.vars) {
             if (mentions(e, v.get())) refuse_kernel_value(first_collective(s), span, "this value depends on the core");
           }

@@ -9,19 +9,13 @@ namespace helve {
 
 namespace {
 
-bool reads_memory(const Expr& e) {
-  bool reads = false;
-  walk(e, [&](const Expr& node) { reads |= node->kind == ExprKind::Load || node->kind == ExprKind::TileLoad; });
-  return reads;
-}
-
 /// The parts of a condition that stay as they are whatever is stored under it.
 void assume_lasting(Facts& facts, const Expr& condition, bool value) {
   const Apply* node = as<Apply>(condition);
   if (node && node->op == Op::Not) return assume_lasting(facts, node->args[0], !value);
   if (node && node->op == (value ? Op::And : Op::Or)) {
     for (const Expr& part : node->args) assume_lasting(facts, part, value);
-  } else if (!reads_memory(condition)) {
+  } else if (!has_load(condition)) {
     facts.assume(value ? condition : apply(Op::Not, {condition}));
   }
 }
@@ -29,7 +23,7 @@ void assume_lasting(Facts& facts, const Expr& condition, bool value) {
 }  // namespace
 
 void enter_loop(Facts& facts, const VarRef& var, const Expr& begin, const Expr& extent) {
-  if (!reads_memory(begin) && !reads_memory(extent)) return facts.bind_loop(var, begin, extent);
+  if (!has_load(begin) && !has_load(extent)) return facts.bind_loop(var, begin, extent);
   const Interval first = interval_of(begin, facts);
   facts.bind(var, {first.low, (first + interval_of(extent, facts) + Interval::point(-1)).high});
 }

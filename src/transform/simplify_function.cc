@@ -30,7 +30,8 @@ class Simplification final : public ScopedRewriter {
     return !s || (n && n->stmts.empty());
   }
 
-  /// Dimensions of one iteration are substituted; a dimension of none removes the loop.
+  /// Dimensions of one iteration are substituted; a dimension of none removes the loop. A begin that is read from memory stays: its
+  /// uses may come after a write.
   Stmt decided_loop(const For& loop, const Stmt& self, const Facts& facts) {
     Substitution values;
     Ref<For> rest = make_ref<For>(loop);
@@ -40,7 +41,7 @@ class Simplification final : public ScopedRewriter {
     for (size_t d = 0; d < loop.vars.size(); ++d) {
       const int64_t* extent = int_value(loop.extents[d]);
       if (extent && *extent <= 0) return seq({}, self->span);
-      if (extent && *extent == 1 && loop.loop != LoopKind::Persistent) {
+      if (extent && *extent == 1 && loop.loop != LoopKind::Persistent && !has_load(loop.begins[d])) {
         values.emplace(loop.vars[d].get(), loop.begins[d]);
         continue;
       }

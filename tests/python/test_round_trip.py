@@ -134,6 +134,7 @@ def test_a_changed_text_is_not_equal():
         ("A[0, 0] += s", "A[0, 0] = A[0, 0] + s\n"),
         ("T.copy(A[0:40, 0:50], B)", "T.copy(A, B)\n"),
         ("for i in T.serial(0, 8):\n    A[i, 0] = 1", "for i in T.serial(8):\n    A[i, 0] = 1.0\n"),
+        ("for _, _ in T.Parallel(2, 3):\n    A[0, 0] = 1", "for v, v_1 in T.Parallel(2, 3):\n    A[0, 0] = 1.0\n"),
         ("for i, j in T.Parallel(2, 3):\n    A[i, j] = 0\nfor i, j in T.Parallel(2, 3):\n    A[i, j] = 0", None),
     ],
 )

@@ -17,6 +17,9 @@ struct Access {
   Span span;
 };
 
+/// Does the operation read region operand `i`? What it writes it also reads under clear=False: it combines with what stands there.
+bool reads_operand(const TileOp& op, size_t i);
+
 /// The accesses of the statement itself (conditions and extents included, nested statements not), in order of evaluation:
 /// everything is read before anything is written.
 std::vector<Access> direct_accesses(const Stmt& s);

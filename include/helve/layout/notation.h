@@ -26,8 +26,6 @@ std::string to_string(const Iter& iter);
 /// "4@laneid + 1@warpid + 7"; "0" for the origin.
 std::string to_string(const Point& point);
 std::string to_string(const Swizzle& swizzle);
-/// "(4, 8)", "(4,)", "()".
-std::string shape_text(const std::vector<int64_t>& shape);
 
 /// The layout that `text` spells. Throws LayoutError with the column (from 1) and what was expected there, and whatever
 /// the constructor of Layout refuses.

@@ -1,7 +1,9 @@
-// A document of indented lines.
+// A document of indented lines, and how small things are spelled.
 // Printers build text by statement; indentation is a property of the document, never of the strings put into it.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -39,6 +41,9 @@ class TextDocument {
 
 /// `text` in double quotes with the escapes that Python and C share.
 std::string quoted(std::string_view text);
+
+/// "(4, 8)", "(4,)", "()".
+std::string shape_text(std::span<const int64_t> extents);
 
 /// The names joined by `separator`.
 template <class Range, class Format>

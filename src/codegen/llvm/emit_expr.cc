@@ -9,16 +9,6 @@ namespace helve::cpu {
 
 using llvm::Value;
 
-namespace {
-
-bool has_load(const Expr& e) {
-  bool found = false;
-  walk(e, [&](const Expr& x) { found |= x->kind == ExprKind::Load; });
-  return found;
-}
-
-}  // namespace
-
 Value* KernelEmitter::expr(const Expr& e) {
   switch (e->kind) {
     case ExprKind::IntImm:

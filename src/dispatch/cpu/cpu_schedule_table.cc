@@ -35,9 +35,7 @@ namespace {
 Ref<const TileOp> with_scalars_named(const TileOp& op, std::vector<Stmt>* binds) {
   Ref<TileOp> out = make_ref<TileOp>(op);
   const auto settle = [&](Expr& e) {
-    bool reads = false;
-    walk(e, [&](const Expr& node) { reads |= node->kind == ExprKind::Load; });
-    if (!reads) return;
+    if (!has_load(e)) return;
     VarRef value = make_var("value", e->dtype);
     binds->push_back(bind(value, e));
     e = Expr(value);

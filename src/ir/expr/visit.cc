@@ -78,4 +78,10 @@ bool mentions(const Expr& e, const Var* var) {
   return found;
 }
 
+bool has_load(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const Expr& node) { found |= node->kind == ExprKind::Load || node->kind == ExprKind::TileLoad; });
+  return found;
+}
+
 }  // namespace helve

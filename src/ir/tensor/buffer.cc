@@ -101,9 +101,4 @@ std::string shape_text(const std::vector<Expr>& shape) {
   return fmt::format("({}{})", join(shape, ", ", [](const Expr& e) { return to_text(e); }), shape.size() == 1 ? "," : "");
 }
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  return fmt::format("({}{})", join(shape, ", ", [](int64_t e) { return std::to_string(e); }),
-                     shape.size() == 1 ? "," : "");
-}
-
 }  // namespace helve

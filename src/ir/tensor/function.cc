@@ -2,8 +2,6 @@
 // Blocks are ceil-sized; the one definition of where a core's block begins and ends stands here.
 #include "helve/ir/tensor/function.h"
 
-#include <fmt/format.h>
-
 #include "helve/support/text.h"
 
 namespace helve {
@@ -21,10 +19,7 @@ std::optional<size_t> MeshShape::axis(std::string_view name) const {
   return std::nullopt;
 }
 
-std::string to_string(const MeshShape& mesh) {
-  return "(" + join(mesh.extents, ", ", [](int64_t e) { return std::to_string(e); }) +
-         (mesh.extents.size() == 1 ? ",)" : ")");
-}
+std::string to_string(const MeshShape& mesh) { return shape_text(mesh.extents); }
 
 const MeshTensor* Function::mesh_tensor(const Buffer* buffer) const {
   for (const MeshTensor& t : mesh_tensors) {
@@ -44,9 +39,7 @@ int64_t shard_count(const MeshShape& mesh, const MeshTensor& tensor, int64_t dim
 namespace {
 
 Expr ceil_quotient(const Expr& extent, int64_t count) {
-  if (count == 1) return extent;
-  if (const int64_t* v = int_value(extent)) return int_imm((*v + count - 1) / count);
-  return ceil_div(extent, int_imm(count));
+  return count == 1 ? extent : ceil_div(extent, int_imm(count));
 }
 
 /// The index of the core among the shards of `dim`: axes in the order of the annotation, the last fastest.

@@ -6,6 +6,7 @@
 
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/verify.h"
+#include "helve/support/text.h"
 #include "verify_rules.h"
 
 namespace helve {

@@ -5,6 +5,7 @@
 
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/support/text.h"
 #include "verify_rules.h"
 
 namespace helve::verify_rules {

@@ -245,12 +245,15 @@ TEST(Arguments, Scalars) {
   EXPECT_EQ(scalar_seen({kDLFloat, 64, 1}, 0.1), std::bit_cast<int64_t>(0.1));
   EXPECT_EQ(scalar_seen({kDLFloat, 16, 1}, 1.0), 0x3c00);
   EXPECT_EQ(scalar_seen({kDLBfloat, 16, 1}, 1.0), 0x3f80);
+  EXPECT_EQ(scalar_seen({kDLFloat8_e4m3fn, 8, 1}, -1.0), 0xb8);
+  EXPECT_EQ(scalar_seen({kDLFloat8_e5m2, 8, 1}, int64_t{1}), 0x3c);
 }
 
 TEST(Arguments, NarrowScalarsRoundOnce) {
   // Just above the midpoint of two neighbours; float32 would round it onto the midpoint, which then goes to even.
   EXPECT_EQ(scalar_seen({kDLFloat, 16, 1}, 1.0 + std::ldexp(1.0, -11) + std::ldexp(1.0, -40)), 0x3c01);
   EXPECT_EQ(scalar_seen({kDLBfloat, 16, 1}, 1.0 + std::ldexp(1.0, -8) + std::ldexp(1.0, -40)), 0x3f81);
+  EXPECT_EQ(scalar_seen({kDLFloat8_e4m3fn, 8, 1}, 1.0 + std::ldexp(1.0, -4) + std::ldexp(1.0, -40)), 0x39);
   EXPECT_EQ(scalar_seen({kDLFloat, 16, 1}, -1.0 - std::ldexp(1.0, -11) - std::ldexp(1.0, -40)), 0xbc01);
   EXPECT_EQ(scalar_seen({kDLFloat, 16, 1}, 1.0 + std::ldexp(1.0, -11) - std::ldexp(1.0, -40)), 0x3c00);
 }

@@ -27,4 +27,7 @@ Expr substitute(const Expr& e, const Substitution& values);
 /// Does `var` occur in `e`?
 bool mentions(const Expr& e, const Var* var);
 
+/// Does `e` read a buffer? Then its value may differ between two places of a program.
+bool has_load(const Expr& e);
+
 }  // namespace helve

@@ -67,7 +67,6 @@ std::optional<std::vector<int64_t>> constant_shape(const std::vector<Expr>& shap
 
 /// "(32, 256)" or "(M, 256)": the shape as in diagnostics.
 std::string shape_text(const std::vector<Expr>& shape);
-std::string shape_text(const std::vector<int64_t>& shape);
 
 /// The extents of the buffer's tile, or of a whole-buffer tile of ones when it has none.
 inline bool is_tiled(const Buffer& b) { return !b.tile.empty(); }
