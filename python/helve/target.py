@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from helve.mesh import Mesh
     from helve.script.entry import PrimFunc
 
-_OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1}
+_OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1, "check": None}
 
 
 class Kernel:
@@ -94,6 +94,8 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         verify: run the verifier after each pass.
         print_changed: print the function to standard error after each pass that changed it.
         persistent_chunk: iterations of a T.Persistent loop that share one collective.
+        check: for target "interp", what each call looks for: "all", "uninitialised" (uses of elements that were never written),
+            "races" (conflicts of iterations, blocks and cores), or None. A call with checks is several times slower.
 
     Raises:
         helve.Error: the function, the mesh or an option is wrong.

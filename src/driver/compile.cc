@@ -29,6 +29,16 @@ std::string_view to_string(Target target) {
   __builtin_unreachable();
 }
 
+interp::Checks parse_checks(const std::string& name) {
+  if (const std::optional<interp::Checks> checks = interp::parse_checks(name)) return *checks;
+  throw UserError(Code::BadArgument, {},
+                  {{"function", "helve.compile"},
+                   {"value", "'" + name + "'"},
+                   {"parameter", "check"},
+                   {"reason", "it is no check"},
+                   {"remedy", "checks are: all, uninitialised, races; None checks nothing"}});
+}
+
 namespace {
 
 /// Prints the function after each pass that changed it.
@@ -79,6 +89,12 @@ std::string unknown_stage(const std::string& stage, const std::vector<std::strin
 std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
+  if (options.check.any() && options.target != Target::Interp) {
+    throw UserError(Code::OptionOfTarget, {},
+                    {{"target", std::string(to_string(options.target))},
+                     {"option", "check"},
+                     {"other", std::string(to_string(Target::Interp))}});
+  }
   FunctionRef placed = place_on_mesh(f, options.mesh);
   const double verified = std::chrono::duration<double>(Clock::now() - start).count();
   switch (options.target) {

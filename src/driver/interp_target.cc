@@ -11,8 +11,9 @@ namespace {
 
 class InterpKernel final : public CompiledKernel {
  public:
-  InterpKernel(FunctionRef f, double verify_seconds)
+  InterpKernel(FunctionRef f, const CompileOptions& options, double verify_seconds)
       : CompiledKernel(std::move(f), Target::Interp), checks_(signature_plan(function_), {}) {
+    run_options_.check = options.check;
     times_.push_back({"verify", verify_seconds});
   }
 
@@ -29,7 +30,7 @@ class InterpKernel final : public CompiledKernel {
         args.push_back(std::visit([](auto v) { return interp::ScalarArg{v}; }, scalars[next_scalar++]));
       }
     }
-    interp::run(function_, args);
+    interp::run(function_, args, run_options_);
   }
 
   std::vector<std::string> stages() const override { return {"script"}; }
@@ -47,13 +48,15 @@ class InterpKernel final : public CompiledKernel {
     return arg;
   }
 
+  interp::Options run_options_;
   runtime::Executor checks_;  ///< a plan without steps: it checks arguments and does nothing
 };
 
 }  // namespace
 
-std::shared_ptr<const CompiledKernel> compile_interp(const FunctionRef& f, const CompileOptions&, double verify_seconds) {
-  return std::make_shared<InterpKernel>(f, verify_seconds);
+std::shared_ptr<const CompiledKernel> compile_interp(const FunctionRef& f, const CompileOptions& options,
+                                                     double verify_seconds) {
+  return std::make_shared<InterpKernel>(f, options, verify_seconds);
 }
 
 }  // namespace helve

@@ -12,6 +12,8 @@
 
 namespace helve::interp {
 
+class Trace;
+
 /// The state of one executor: the only one of a function without a mesh, or a core.
 struct Frame {
   std::vector<Scalar> vars;
@@ -21,6 +23,7 @@ struct Frame {
   int64_t rank = 0;                              ///< the core, row-major
   int64_t block = 0;                             ///< the block of the kernel, row-major
   int64_t blocks = 1;
+  Trace* trace = nullptr;  ///< present in a checked run
 };
 
 /// The slots of a function and what stands around the statement being prepared.
@@ -39,6 +42,8 @@ class Scope {
   bool has_mesh() const { return function_->mesh.has_value(); }
   const MeshShape& mesh() const { return *function_->mesh; }
   const Options& options() const { return options_; }
+  /// Accesses are recorded: everything that reads or writes an element goes through the frame's trace.
+  bool checked() const { return options_.check.any(); }
 
   /// One index variable a mesh axis, the executing core's coordinate.
   const std::vector<VarRef>& core() const { return core_; }
@@ -47,6 +52,8 @@ class Scope {
   std::vector<size_t> kernel_buffers;
   /// The tile extents of the store being prepared; null outside tile stores.
   const std::vector<int64_t>* tile = nullptr;
+  /// The store or tile operation being prepared; null outside of one.
+  const void* statement = nullptr;
 
  private:
   FunctionRef function_;
