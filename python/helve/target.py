@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from helve import _core
+from helve import _core, source
 from helve.errors import Error, error, from_diagnostic
 
 if TYPE_CHECKING:
@@ -139,12 +139,10 @@ def _at_caller(fault: Error) -> Error:
     if fault.filename is not None:
         return fault
     frame = sys._getframe(2)
-    line = frame.f_lineno
+    span = source.span_of_frame(frame)
     positions = list(frame.f_code.co_positions())[frame.f_lasti // 2] if hasattr(frame.f_code, "co_positions") else ()
     if positions and None not in positions:
         span = _core.Span(frame.f_code.co_filename, positions[0], positions[2] + 1, positions[1], positions[3] + 1)
-    else:
-        span = _core.Span(frame.f_code.co_filename, line, 1, line, 1)
     data = fault.diagnostic
     fixes = data.help.split("\n") if data.help else []
     return from_diagnostic(_core.Diagnostic(data.name, span, data.args, data.notes, fixes))

@@ -26,7 +26,7 @@ class VarCode final : public ExprCode {
   size_t slot_;
 };
 
-/// A variable that may be bound to an element without a value.
+/// A variable that a Bind names: it may stand for an element without a value.
 class CheckedVarCode final : public ExprCode {
  public:
   explicit CheckedVarCode(size_t slot) : slot_(slot) {}
@@ -197,7 +197,7 @@ struct Preparer {
   ExprCodeRef operator()(const IntImm& e) const { return std::make_unique<ConstantCode>(of_int(e.value)); }
   ExprCodeRef operator()(const FloatImm& e) const { return std::make_unique<ConstantCode>(of_float(e.value)); }
   ExprCodeRef operator()(const Var& e) const {
-    if (scope.checked()) return std::make_unique<CheckedVarCode>(scope.slot(e));
+    if (scope.checked() && scope.bound.contains(scope.slot(e))) return std::make_unique<CheckedVarCode>(scope.slot(e));
     return std::make_unique<VarCode>(scope.slot(e));
   }
   ExprCodeRef operator()(const Cast& e) const { return std::make_unique<CastCode>(e, scope); }

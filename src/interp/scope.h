@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "helve/interp/interp.h"
@@ -52,6 +53,8 @@ class Scope {
   std::vector<size_t> kernel_buffers;
   /// The tile extents of the store being prepared; null outside tile stores.
   const std::vector<int64_t>* tile = nullptr;
+  /// Slots of the variables that name values.
+  std::unordered_set<size_t> bound;
   /// The store or tile operation being prepared; null outside of one.
   const void* statement = nullptr;
 

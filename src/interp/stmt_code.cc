@@ -46,7 +46,9 @@ class AllocCode final : public PlainCode {
 
 class BindCode final : public PlainCode {
  public:
-  BindCode(const Bind& node, Scope& scope) : value_(prepare(node.value, scope)), slot_(scope.define(node.var)) {}
+  BindCode(const Bind& node, Scope& scope) : value_(prepare(node.value, scope)), slot_(scope.define(node.var)) {
+    scope.bound.insert(slot_);
+  }
   void run(Frame& frame) const override {
     if (frame.trace) return run_checked(frame);
     frame.vars[slot_] = value_->eval(frame);

@@ -66,16 +66,17 @@ void Trace::report_race(const Instance& instance, int64_t offset, size_t level, 
     const bool blocks = loop.order == LoopOrder::Blocks;
     code = blocks ? Code::RacingBlocks : Code::RacingIterations;
     notes.push_back({loop.span, fmt::format("the {} of this {} run in any order", blocks ? "blocks" : "iterations", loop.kind)});
-    const std::string around = coordinates(level);
-    if (!around.empty()) notes.push_back({{}, "with " + around});
   }
+  // Around a loop that races, the coordinates are those of both accesses; of two cores, those of the one that runs.
+  const std::string around = coordinates(level == kOtherCore ? depth_ : level);
+  if (!around.empty()) notes.push_back({{}, "with " + around});
   throw UserError(code, later.mark.site->span,
                   {{"executor", name},
                    {"access", later.writes ? "writes" : "reads"},
                    {"element", tuple_text(instance.element_at(offset))},
                    {"buffer", instance.declaration().name},
                    {"other", other},
-                   {"other_access", other_access}},
+                   {"other_access", earlier.writes && later.writes ? "writes too" : other_access}},
                   std::move(notes));
 }
 
