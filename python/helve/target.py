@@ -94,8 +94,9 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         verify: run the verifier after each pass.
         print_changed: print the function to standard error after each pass that changed it.
         persistent_chunk: iterations of a T.Persistent loop that share one collective.
-        check: for target "interp", what each call looks for: "all", "uninitialised" (uses of elements that were never written),
-            "races" (conflicts of iterations, blocks and cores), or None. A call with checks is several times slower.
+        check: for target "interp", what each call looks for: "all", "uninitialised" (uses of elements that were never
+            written), "races" (conflicts of iterations, blocks and cores), or None. Checked calls are several times
+            slower.
 
     Raises:
         helve.Error: the function, the mesh or an option is wrong.

@@ -224,7 +224,8 @@ void run_all_to_all(const Operands& op, const Group& group, const Scope&) {
     Elements values = sized(before * k * after);
     for (int64_t b = 0; b < before; ++b) {
       for (int64_t sender = 0; sender < k; ++sender) {
-        copy_block(src[static_cast<size_t>(sender)], (b * k + receiver) * after, after, values, (b * k + sender) * after);
+        const int64_t at = (b * k + receiver) * after;
+        copy_block(src[static_cast<size_t>(sender)], at, after, values, (b * k + sender) * after);
       }
     }
     deliver(op, dst, values);

@@ -16,8 +16,8 @@ class ExprCode {
   virtual ~ExprCode() = default;
   /// The value in the evaluation dtype of the expression.
   virtual Scalar eval(Frame& frame) const = 0;
-  /// In a checked run, the value for a copy: an element without a value stands in `origin` instead of being reported. What computes with the
-  /// value uses it, so only loads and what hands them on have this of their own.
+  /// In a checked run, the value for a copy: an element without a value stands in `origin` instead of being reported.
+  /// What computes with the value uses it, so only loads and what hands them on have this of their own.
   virtual Scalar eval_copy(Frame& frame, Origin&) const { return eval(frame); }
 };
 using ExprCodeRef = std::unique_ptr<const ExprCode>;

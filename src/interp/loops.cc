@@ -131,7 +131,8 @@ class TileLoopCode final : public StmtCode {
       : scope_(scope), slot_(scope.slot(*node.buffer)), tile_(node.buffer->tile), span_(node.span) {
     HELVE_CHECK(tile_.size() == node.vars.size(), "a tile loop over a buffer without tile");
     for (const VarRef& var : node.vars) vars_.push_back(scope.define(var));
-    label_ = label_of("T.foreach_tiles", node.parallel ? LoopOrder::Iterations : LoopOrder::Sequential, span_, node.vars, scope);
+    const LoopOrder order = node.parallel ? LoopOrder::Iterations : LoopOrder::Sequential;
+    label_ = label_of("T.foreach_tiles", order, span_, node.vars, scope);
     body_ = prepare(node.body, scope);
     include(*body_);
   }

@@ -35,7 +35,8 @@ class MeshTensorCopyCode final : public PlainCode {
     const View& from = reads_ ? global : local;
     const View& to = reads_ ? local : global;
     const Scalar pad = operands_.value("pad").eval(frame);
-    scatter(to, gather_for(to.instance->declaration(), from, to.dtype(), operands_.span, pad), to.dtype(), operands_.span);
+    const Elements elements = gather_for(to.instance->declaration(), from, to.dtype(), operands_.span, pad);
+    scatter(to, elements, to.dtype(), operands_.span);
   }
 
  private:

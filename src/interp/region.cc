@@ -28,7 +28,8 @@ std::vector<int64_t> squeezed(const std::vector<int64_t>& shape) {
 }
 
 RegionCode::RegionCode(const Region& region, Scope& scope, const Span& span)
-    : buffer_(region.buffer), slot_(scope.slot(*region.buffer)), site_{span, scope.statement}, check_(scope.options().check_bounds) {
+    : buffer_(region.buffer), slot_(scope.slot(*region.buffer)), site_{span, scope.statement},
+      check_(scope.options().check_bounds) {
   for (const Range& r : region.ranges) {
     ranges_.push_back({prepare(r.begin, scope), prepare(r.extent, scope), r.point});
   }
@@ -92,7 +93,8 @@ void for_each_element(const View& view, Valid&& on_valid, Pad&& on_pad) {
   }
 }
 
-/// The elements through the trace of the view; those without a value are reported, or marked when there is an `origin` to tell by.
+/// The elements through the trace of the view; those without a value are reported, or marked when there is an `origin`
+/// to tell by.
 Elements gather_checked(const View& view, DType to, const Span& span, Scalar pad, Origin* origin) {
   Elements out{std::vector<Scalar>(static_cast<size_t>(view.size()), pad), {}};
   const Converter converter = view.dtype() == to ? nullptr : converter_of(view.dtype(), to);

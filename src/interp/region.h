@@ -1,5 +1,6 @@
 // Boxes of buffers as lists of values.
-// Every tile operation gathers its operands, computes, and scatters its result, so it reads all before it stores anything.
+// Every tile operation gathers its operands, computes, and scatters its result, so it reads all before it stores
+// anything.
 #pragma once
 
 #include <vector>
@@ -62,7 +63,8 @@ std::vector<Scalar> gather(const View& view, DType to, const Span& span, Scalar 
 /// Stores `values`, of dtype `from`, converted to the dtype of the view.
 void scatter(const View& view, const std::vector<Scalar>& values, DType from, const Span& span);
 
-/// Elements on their way from one buffer to another. `undefined` marks those without a value; it is empty when all have one.
+/// Elements on their way from one buffer to another. `undefined` marks those without a value; it is empty when all have
+/// one.
 struct Elements {
   std::vector<Scalar> values;
   std::vector<bool> undefined;

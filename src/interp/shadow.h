@@ -54,7 +54,9 @@ class Shadow {
   Cell& cell(int64_t offset) { return cells_[static_cast<size_t>(offset - low_)]; }
   bool counts(const Mark& mark) const { return mark.time >= born_; }
   /// The element was never written, or holds a copy of one that was not.
-  bool undefined(const Cell& cell) const { return cell.undefined ? counts(cell.write) : !written_ && !counts(cell.write); }
+  bool undefined(const Cell& cell) const {
+    return cell.undefined ? counts(cell.write) : !written_ && !counts(cell.write);
+  }
 
   const Span& allocated() const { return allocated_; }
   const Span& forgotten() const { return forgotten_; }

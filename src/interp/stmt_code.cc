@@ -235,7 +235,8 @@ class TileStoreCode final : public PlainCode {
  private:
   /// Calls `compute` on each value with the frame's element at its place.
   template <class Compute>
-  static void for_each(Frame& frame, const std::vector<int64_t>& extents, std::vector<Scalar>& values, Compute&& compute) {
+  static void for_each(Frame& frame, const std::vector<int64_t>& extents, std::vector<Scalar>& values,
+                       Compute&& compute) {
     frame.element.assign(extents.size(), 0);
     for (Scalar& value : values) {
       compute(value);

@@ -1,6 +1,6 @@
 // Races and uses of undefined values.
-// An access of the same core at time t is ordered before the present one unless an independent loop of the stack was already running at
-// t, in another iteration.
+// An access of the same core at time t is ordered before the present one unless an independent loop of the stack was
+// already running at t, in another iteration.
 #include "trace.h"
 
 #include <fmt/format.h>
@@ -98,8 +98,9 @@ size_t Trace::conflict(const Shadow& shadow, const Mark& mark) const {
   return kOrdered;
 }
 
-/// A read that is ordered before the present one races with nothing that the present one does not race with. Of reads in other iterations the
-/// outermost suffices: what comes later differs in its iteration from one of the two. Other cores are ordered pair by pair, so each counts.
+/// A read that is ordered before the present one races with nothing that the present one does not race with. Of reads
+/// in other iterations the outermost suffices: what comes later differs in its iteration from one of the two. Other
+/// cores are ordered pair by pair, so each counts.
 void Trace::add_read(Shadow& shadow, Cell& cell, const Mark& mark) const {
   if (!cell.reads.empty() && cell.reads.back().time == mark.time && cell.reads.back().core == core_) return;
   size_t kept = 0;

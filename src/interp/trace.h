@@ -113,7 +113,8 @@ class Trace {
   void add_read(Shadow& shadow, Cell& cell, const Mark& mark) const;
   void check_write(Instance& instance, int64_t offset, const Mark& mark, Scalar value);
   /// Throws for two accesses that conflict at `level`.
-  [[noreturn]] void report_race(const Instance& instance, int64_t offset, size_t level, Access earlier, Access later) const;
+  [[noreturn]] void report_race(const Instance& instance, int64_t offset, size_t level, Access earlier,
+                                Access later) const;
   std::string executor(size_t level, const Mark& mark) const;
   /// Cores that hold the same shard of a mesh tensor may all store the same value to it.
   bool replicas(const Buffer& buffer, int64_t core) const;

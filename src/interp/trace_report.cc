@@ -13,7 +13,9 @@ namespace helve::interp {
 std::string Trace::coordinates(size_t depth) const {
   std::vector<std::string> parts;
   for (size_t i = 0; i < depth; ++i) {
-    for (const auto& [name, slot] : levels_[i].label->vars) parts.push_back(fmt::format("{}={}", name, frame_->vars[slot].i));
+    for (const auto& [name, slot] : levels_[i].label->vars) {
+      parts.push_back(fmt::format("{}={}", name, frame_->vars[slot].i));
+    }
   }
   const Function& f = checker_->function();
   if (f.mesh) parts.push_back("core " + tuple_text(coordinates_of(core_, f.mesh->extents)));
@@ -28,12 +30,13 @@ void Trace::report_undefined(const Instance& instance, int64_t offset, const Sit
   if (cell.undefined && shadow.counts(cell.write)) {
     notes.push_back({cell.write.site->span, "what is copied to it here was never written"});
   } else if (shadow.forgotten().known()) {
-    notes.push_back({shadow.forgotten(), fmt::format("at the start of each iteration the contents of '{}' are undefined", name)});
+    notes.push_back({shadow.forgotten(),
+                     fmt::format("at the start of each iteration the contents of '{}' are undefined", name)});
   } else if (shadow.allocated().known()) {
     notes.push_back({shadow.allocated(), fmt::format("'{}' is allocated here", name)});
   }
-  throw UserError(Code::UninitialisedRead, site.span, {{"element", tuple_text(instance.element_at(offset))}, {"buffer", name}},
-                  std::move(notes));
+  throw UserError(Code::UninitialisedRead, site.span,
+                  {{"element", tuple_text(instance.element_at(offset))}, {"buffer", name}}, std::move(notes));
 }
 
 std::string Trace::executor(size_t level, const Mark& mark) const {
@@ -46,7 +49,9 @@ std::string Trace::executor(size_t level, const Mark& mark) const {
   HELVE_CHECK(after != loop.iterations.begin(), "an access before the first iteration of its loop");
   const std::vector<int64_t> at = coordinates_of(std::prev(after)->second, loop.extents);
   std::vector<std::string> parts;
-  for (size_t d = 0; d < at.size(); ++d) parts.push_back(fmt::format("{}={}", loop.label->vars[d].first, loop.begins[d] + at[d]));
+  for (size_t d = 0; d < at.size(); ++d) {
+    parts.push_back(fmt::format("{}={}", loop.label->vars[d].first, loop.begins[d] + at[d]));
+  }
   return (loop.label->order == LoopOrder::Blocks ? "block " : "iteration ") +
          join(parts, ", ", [](const std::string& p) { return p; });
 }
@@ -65,7 +70,8 @@ void Trace::report_race(const Instance& instance, int64_t offset, size_t level, 
     const LoopLabel& loop = *levels_[level].label;
     const bool blocks = loop.order == LoopOrder::Blocks;
     code = blocks ? Code::RacingBlocks : Code::RacingIterations;
-    notes.push_back({loop.span, fmt::format("the {} of this {} run in any order", blocks ? "blocks" : "iterations", loop.kind)});
+    const char* executors = blocks ? "blocks" : "iterations";
+    notes.push_back({loop.span, fmt::format("the {} of this {} run in any order", executors, loop.kind)});
   }
   // Around a loop that races, the coordinates are those of both accesses; of two cores, those of the one that runs.
   const std::string around = coordinates(level == kOtherCore ? depth_ : level);

@@ -97,8 +97,9 @@ def persistent(blocks):
 
 
 def test_persistent_iterations_race_on_one_block_and_on_several():
-    assert fault(persistent(1), zeros(7)).message == "iteration k=1 writes element (0,) of 'A', which iteration k=0 writes too"
-    assert fault(persistent(2), zeros(7)).message == "block b=1 writes element (0,) of 'A', which block b=0 writes too"
+    text = "{} {}=1 writes element (0,) of 'A', which {} {}=0 writes too"
+    assert fault(persistent(1), zeros(7)).message == text.format("iteration", "k", "iteration", "k")
+    assert fault(persistent(2), zeros(7)).message == text.format("block", "b", "block", "b")
 
 
 def exchange(barrier):

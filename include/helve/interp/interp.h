@@ -1,6 +1,6 @@
 // The reference interpreter: the executable definition of the language.
-// It runs a function at every stage, from the source IR to flat loops, so that a pass that changes meaning is found by running
-// the function before and after it.
+// It runs a function at every stage, from the source IR to flat loops, so that a pass that changes meaning is found by
+// running the function before and after it.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,11 @@ struct ScalarArg {
 
 using Arg = std::variant<TensorArg, ScalarArg>;
 
-/// What a run looks for beyond wrong subscripts. A fault that is looked for is reported where it happens; nothing else changes.
+/// What a run looks for beyond wrong subscripts. A fault that is looked for is reported where it happens; nothing else
+/// changes.
 struct Checks {
   bool uninitialised = false;  ///< uses of elements that were never written (UninitialisedRead)
-  bool races = false;          ///< conflicts of iterations, blocks and cores (RacingIterations, RacingBlocks, RacingCores)
+  bool races = false;          ///< conflicts (RacingIterations, RacingBlocks, RacingCores)
 
   bool any() const { return uninitialised || races; }
   static Checks all() { return {true, true}; }
@@ -50,16 +51,19 @@ struct Options {
 /// kernel run one after another; the cores of a mesh run in lockstep between collectives. What the language leaves undefined shows:
 /// memory that was never written reads as NaN, the least signed or the greatest unsigned integer, true.
 ///
-/// The checks are exact for the arguments of the run. A copy of an element that was never written makes the copy's target one that was
-/// never written; a use in arithmetic, a condition, a subscript or a reduction, and a store to a parameter, are reported. Two accesses
-/// race when they touch one element, one of them writes, and they stand in different iterations of a T.Parallel, T.Persistent or parallel
-/// T.foreach_tiles, in different blocks of a launch, or on different cores of a mesh with no collective of both between them.
-/// One order of iterations suffices: up to its first race a program of nested parallel loops does the same in every order, so a run that
-/// records who accessed what finds a race when any order has one (Feng and Leiserson, "Efficient detection of determinacy races in Cilk
-/// programs", 1997). Asynchronous copies are not in the language; they would be accesses whose order begins at their wait.
+/// The checks are exact for the arguments of the run. A copy of an element that was never written makes the copy's
+/// target one that was never written; a use in arithmetic, a condition, a subscript or a reduction, and a store to a
+/// parameter, are reported. Two accesses race when they touch one element, one of them writes, and they stand in
+/// different iterations of a T.Parallel, T.Persistent or parallel T.foreach_tiles, in different blocks of a launch, or
+/// on different cores of a mesh with no collective of both between them. One order of iterations suffices: up to its
+/// first race a program of nested parallel loops does the same in every order, so a run that records who accessed what
+/// finds a race when any order has one (Feng and Leiserson, "Efficient detection of determinacy races in Cilk
+/// programs", 1997). Asynchronous copies are not in the language; they would be accesses whose order begins at their
+/// wait.
 ///
-/// Throws UserError: wrong arguments (ArgumentCount, ArgumentRank, ArgumentShape, ArgumentStrides, ...), OutOfBounds, ZeroDivisor,
-/// IndexOverflow, NegativeShift, NegativeExtent, ShapeMismatch, CollectiveShape, DivergentCollective, and those of the checks.
+/// Throws UserError: wrong arguments (ArgumentCount, ArgumentRank, ArgumentShape, ArgumentStrides, ...), OutOfBounds,
+/// ZeroDivisor, IndexOverflow, NegativeShift, NegativeExtent, ShapeMismatch, CollectiveShape, DivergentCollective, and
+/// those of the checks.
 void run(const FunctionRef& f, const std::vector<Arg>& args, const Options& options = {});
 
 }  // namespace helve::interp

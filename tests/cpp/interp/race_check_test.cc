@@ -33,7 +33,8 @@ bool any_race(const std::vector<Access>& accesses) {
 
 constexpr int kOuter = 3, kSerial = 2, kInner = 3;
 
-/// for i in Parallel: v[before[i]] read; for s in serial: for j in Parallel: v[r[i, s, j]] read, v[w[i, s, j]] written; v[after[i]] written.
+/// for i in Parallel: v[before[i]] read; for s in serial: for j in Parallel: v[r[i, s, j]] read, v[w[i, s, j]] written;
+/// v[after[i]] written.
 FunctionRef nest(int64_t elements) {
   const BufferRef v = param("v", kInt64, {elements}), sink = shared("sink", kInt64, {1000});
   const BufferRef before = param("before", kInt64, {kOuter}), after = param("after", kInt64, {kOuter});

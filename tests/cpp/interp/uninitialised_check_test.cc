@@ -6,7 +6,8 @@ namespace {
 
 Span line(int number) { return Span{intern_file("k.py"), number, 5, number, 9}; }
 
-/// The report of a block on an int32 parameter v of shape (4,), with shared s and t of that shape of which s[1] is written.
+/// The report of a block on an int32 parameter v of shape (4,), with shared s and t of that shape of which s[1] is
+/// written.
 std::optional<Diagnostic> report(const std::function<std::vector<Stmt>(BufferRef v, BufferRef s, BufferRef t)>& make) {
   const BufferRef v = param("v", kInt32, {4}), s = shared("s", kInt32, {4}), t = shared("t", kInt32, {4});
   std::vector<Stmt> body = {alloc(s, line(1)), alloc(t, line(2)), store(s, {idx(1)}, int_imm(7, kInt32))};
