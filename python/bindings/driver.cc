@@ -32,13 +32,14 @@ void call(const CompiledKernel& kernel, const py::args& args) {
 
 std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const std::string& target,
                                                   const std::optional<MeshShape>& mesh, bool verify, bool print_changed,
-                                                  int64_t persistent_chunk) {
+                                                  int64_t persistent_chunk, const std::optional<std::string>& check) {
   CompileOptions options;
   options.target = parse_target(target);
   options.mesh = mesh;
   options.verify_passes = verify;
   options.print_changed = print_changed;
   options.persistent_chunk = persistent_chunk;
+  if (check) options.check = parse_checks(*check);
   py::gil_scoped_release unlocked;
   return compile(f, options);
 }
@@ -69,12 +70,12 @@ void bind_driver(py::module_& module) {
   module.def(
       "compile",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
-         bool print_changed, int64_t persistent_chunk) {
+         bool print_changed, int64_t persistent_chunk, const std::optional<std::string>& check) {
         return std::const_pointer_cast<CompiledKernel>(
-            compile_for(f, target, mesh, verify, print_changed, persistent_chunk));
+            compile_for(f, target, mesh, verify, print_changed, persistent_chunk, check));
       },
       py::arg("function"), py::arg("target"), py::arg("mesh"), py::arg("verify"), py::arg("print_changed"),
-      py::arg("persistent_chunk"));
+      py::arg("persistent_chunk"), py::arg("check"));
   module.def(
       "lowering_stages",
       [](const FunctionRef& f, const std::optional<MeshShape>& mesh, int64_t persistent_chunk) {

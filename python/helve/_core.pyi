@@ -430,7 +430,13 @@ class CompiledKernel:
     def proofs(self) -> list[tuple[str, str, str, Span, str]]: ...
 
 def compile(
-    function: Function, target: str, mesh: MeshShape | None, verify: bool, print_changed: bool, persistent_chunk: int
+    function: Function,
+    target: str,
+    mesh: MeshShape | None,
+    verify: bool,
+    print_changed: bool,
+    persistent_chunk: int,
+    check: str | None,
 ) -> CompiledKernel: ...
 def lowering_stages(
     function: Function, mesh: MeshShape | None, persistent_chunk: int

@@ -9,14 +9,14 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from helve import _core
+from helve import _core, source
 from helve.mesh import Mesh
 from helve.errors import Error, error, from_diagnostic
 
 if TYPE_CHECKING:
     from helve.script.entry import PrimFunc
 
-_OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1}
+_OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1, "check": None}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -132,6 +132,9 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         verify: run the verifier after each pass.
         print_changed: print the function to standard error after each pass that changed it.
         persistent_chunk: iterations of a T.Persistent loop that share one collective.
+        check: for target "interp", what each call looks for: "all", "uninitialised" (uses of elements that were never
+            written), "races" (conflicts of iterations, blocks and cores), or None. Checked calls are several times
+            slower.
 
     Raises:
         helve.Error: the function, the mesh or an option is wrong.
@@ -198,12 +201,10 @@ def _at_caller(fault: Error) -> Error:
     if fault.filename is not None:
         return fault
     frame = sys._getframe(2)
-    line = frame.f_lineno
+    span = source.span_of_frame(frame)
     positions = list(frame.f_code.co_positions())[frame.f_lasti // 2] if hasattr(frame.f_code, "co_positions") else ()
     if positions and None not in positions:
         span = _core.Span(frame.f_code.co_filename, positions[0], positions[2] + 1, positions[1], positions[3] + 1)
-    else:
-        span = _core.Span(frame.f_code.co_filename, line, 1, line, 1)
     data = fault.diagnostic
     fixes = data.help.split("\n") if data.help else []
     return from_diagnostic(_core.Diagnostic(data.name, span, data.args, data.notes, fixes))

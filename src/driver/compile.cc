@@ -29,6 +29,16 @@ std::string_view to_string(Target target) {
   __builtin_unreachable();
 }
 
+interp::Checks parse_checks(const std::string& name) {
+  if (const std::optional<interp::Checks> checks = interp::parse_checks(name)) return *checks;
+  throw UserError(Code::BadArgument, {},
+                  {{"function", "helve.compile"},
+                   {"value", "'" + name + "'"},
+                   {"parameter", "check"},
+                   {"reason", "it is no check"},
+                   {"remedy", "checks are: all, uninitialised, races; None checks nothing"}});
+}
+
 namespace {
 
 /// Prints the function after each pass that changed it.
@@ -96,6 +106,12 @@ Checked check(const FunctionRef& f, const CompileOptions& options) {
 }  // namespace
 
 std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options) {
+  if (options.check.any() && options.target != Target::Interp) {
+    throw UserError(Code::OptionOfTarget, {},
+                    {{"target", std::string(to_string(options.target))},
+                     {"option", "check"},
+                     {"other", std::string(to_string(Target::Interp))}});
+  }
   Checked checked = check(f, options);
   switch (options.target) {
     case Target::Interp: return compile_interp(std::move(checked), options);

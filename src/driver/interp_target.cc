@@ -11,8 +11,10 @@ namespace {
 
 class InterpKernel final : public CompiledKernel {
  public:
-  explicit InterpKernel(Checked checked)
-      : CompiledKernel(std::move(checked), Target::Interp), checks_(signature_plan(function_), {}) {}
+  InterpKernel(Checked checked, const CompileOptions& options)
+      : CompiledKernel(std::move(checked), Target::Interp), checks_(signature_plan(function_), {}) {
+    run_options_.check = options.check;
+  }
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,
             const runtime::CallOptions& options) const override {
@@ -27,7 +29,7 @@ class InterpKernel final : public CompiledKernel {
         args.push_back(std::visit([](auto v) { return interp::ScalarArg{v}; }, scalars[next_scalar++]));
       }
     }
-    interp::run(function_, args);
+    interp::run(function_, args, run_options_);
   }
 
   std::vector<std::string> stages() const override { return {"script"}; }
@@ -45,13 +47,14 @@ class InterpKernel final : public CompiledKernel {
     return arg;
   }
 
+  interp::Options run_options_;
   runtime::Executor checks_;  ///< a plan without steps: it checks arguments and does nothing
 };
 
 }  // namespace
 
-std::shared_ptr<const CompiledKernel> compile_interp(Checked checked, const CompileOptions&) {
-  return std::make_shared<InterpKernel>(std::move(checked));
+std::shared_ptr<const CompiledKernel> compile_interp(Checked checked, const CompileOptions& options) {
+  return std::make_shared<InterpKernel>(std::move(checked), options);
 }
 
 }  // namespace helve

@@ -17,15 +17,20 @@ std::vector<View> views(const Operands& op, std::string_view name, const Group& 
   return out;
 }
 
-/// The sources of all cores in the evaluation dtype of dst; all are read before anything is written.
-std::vector<std::vector<Scalar>> sources(const Operands& op, const Group& group) {
-  const DType to = evaluation_dtype(op.region("dst").buffer().dtype);
-  std::vector<std::vector<Scalar>> out;
-  for (const View& view : views(op, "src", group)) out.push_back(gather(view, to, op.span));
+/// The sources of all cores in the evaluation dtype of dst, to be copied; all are read before anything is written.
+std::vector<Elements> sources(const Operands& op, const Group& group) {
+  const Buffer& dst = op.region("dst").buffer();
+  std::vector<Elements> out;
+  for (const View& view : views(op, "src", group)) {
+    out.push_back(gather_for(dst, view, evaluation_dtype(dst.dtype), op.span));
+  }
   return out;
 }
 
-void deliver(const Operands& op, const View& dst, const std::vector<Scalar>& values) {
+Elements sized(int64_t count) { return {std::vector<Scalar>(static_cast<size_t>(count)), {}}; }
+
+template <class Values>
+void deliver(const Operands& op, const View& dst, const Values& values) {
   scatter(dst, values, evaluation_dtype(dst.dtype()), op.span);
 }
 
@@ -70,7 +75,7 @@ void run_broadcast(const Operands& op, const Group& group, const Scope&) {
   if (root < 0 || root >= static_cast<int64_t>(group.size())) {
     bad_argument(op, "root", root, fmt::format("the group has {} cores", group.size()), "roots count from 0 in each group");
   }
-  const std::vector<std::vector<Scalar>> src = sources(op, group);
+  const std::vector<Elements> src = sources(op, group);
   const std::vector<View> from = views(op, "src", group);
   const std::vector<View> to = views(op, "dst", group);
   for (const View& dst : to) {
@@ -108,7 +113,7 @@ size_t named_core(const Operands& op, const char* param, const Group& group, con
 void run_put(const Operands& op, const Group& group, const Scope& scope) {
   const Group from = {group[named_core(op, "src_core", group, scope.mesh())]};
   const Group to = {group[named_core(op, "dst_core", group, scope.mesh())]};
-  const std::vector<Scalar> values = sources(op, from).front();
+  const Elements values = sources(op, from).front();
   const View dst = views(op, "dst", to).front();
   require_result(op, views(op, "src", from).front().shape(), dst);
   deliver(op, dst, values);
@@ -117,7 +122,7 @@ void run_put(const Operands& op, const Group& group, const Scope& scope) {
 /// dst is (before, K, after) for src (before, after), whether K is a dimension of its own or part of one.
 void run_all_gather(const Operands& op, const Group& group, const Scope&) {
   const int64_t k = static_cast<int64_t>(group.size());
-  const std::vector<std::vector<Scalar>> src = sources(op, group);
+  const std::vector<Elements> src = sources(op, group);
   const std::vector<View> from = views(op, "src", group);
   const std::vector<View> to = views(op, "dst", group);
   for (const View& dst : to) {
@@ -133,11 +138,10 @@ void run_all_gather(const Operands& op, const Group& group, const Scope&) {
     require_result(op, expected, dst);
     const int64_t before = count_before(part, dim);
     const int64_t after = before == 0 ? 0 : product(part) / before;
-    std::vector<Scalar> values(static_cast<size_t>(before * k * after));
+    Elements values = sized(before * k * after);
     for (int64_t b = 0; b < before; ++b) {
       for (int64_t core = 0; core < k; ++core) {
-        const auto at = src[static_cast<size_t>(core)].begin() + b * after;
-        std::copy(at, at + after, values.begin() + (b * k + core) * after);
+        copy_block(src[static_cast<size_t>(core)], b * after, after, values, (b * k + core) * after);
       }
     }
     deliver(op, dst, values);
@@ -155,7 +159,9 @@ ReduceKind combination(const Operands& op) {
 /// The elementwise combination of all sources in order of the core's index.
 std::vector<Scalar> combined(const Operands& op, const Group& group) {
   const Fold fold = fold_of(combination(op), op.region("dst").buffer().dtype, op.span);
-  const std::vector<std::vector<Scalar>> src = sources(op, group);
+  const DType to = evaluation_dtype(op.region("dst").buffer().dtype);
+  std::vector<std::vector<Scalar>> src;
+  for (const View& view : views(op, "src", group)) src.push_back(gather(view, to, op.span));
   std::vector<Scalar> out = src.front();
   for (size_t core = 1; core < src.size(); ++core) {
     require_shape(src[core].size() == out.size(), op, "the sources", {static_cast<int64_t>(out.size())},
@@ -205,7 +211,7 @@ void run_reduce_scatter(const Operands& op, const Group& group, const Scope&) {
 
 void run_all_to_all(const Operands& op, const Group& group, const Scope&) {
   const int64_t k = static_cast<int64_t>(group.size());
-  const std::vector<std::vector<Scalar>> src = sources(op, group);
+  const std::vector<Elements> src = sources(op, group);
   const std::vector<int64_t> shape = views(op, "src", group).front().shape();
   const std::vector<View> to = views(op, "dst", group);
   const size_t dim = dimension_of(op, "dim", shape.size());
@@ -215,11 +221,11 @@ void run_all_to_all(const Operands& op, const Group& group, const Scope&) {
   for (int64_t receiver = 0; receiver < k; ++receiver) {
     const View& dst = to[static_cast<size_t>(receiver)];
     require_result(op, shape, dst);
-    std::vector<Scalar> values(static_cast<size_t>(before * k * after));
+    Elements values = sized(before * k * after);
     for (int64_t b = 0; b < before; ++b) {
       for (int64_t sender = 0; sender < k; ++sender) {
-        const auto at = src[static_cast<size_t>(sender)].begin() + (b * k + receiver) * after;
-        std::copy(at, at + after, values.begin() + (b * k + sender) * after);
+        const int64_t at = (b * k + receiver) * after;
+        copy_block(src[static_cast<size_t>(sender)], at, after, values, (b * k + sender) * after);
       }
     }
     deliver(op, dst, values);
@@ -229,7 +235,7 @@ void run_all_to_all(const Operands& op, const Group& group, const Scope&) {
 void run_permute(const Operands& op, const Group& group, const Scope&) {
   const int64_t k = static_cast<int64_t>(group.size());
   const int64_t shift = (op.integer("shift") % k + k) % k;
-  const std::vector<std::vector<Scalar>> src = sources(op, group);
+  const std::vector<Elements> src = sources(op, group);
   const std::vector<View> from = views(op, "src", group);
   const std::vector<View> to = views(op, "dst", group);
   for (int64_t core = 0; core < k; ++core) {
@@ -260,7 +266,9 @@ class CollectiveCode final : public StmtCode {
     for (Frame* core : cores) ids.push_back(group_of(scope_.mesh(), axis_, core->rank, operands_.span));
     for (const CoreSet& group : partition(cores, ids)) {
       HELVE_CHECK(static_cast<int64_t>(group.size()) == group_size(scope_.mesh(), axis_), "a part of a group entered a collective");
+      synchronise(group);
       function_(operands_, group, scope_);
+      synchronise(group);
     }
   }
 

@@ -26,6 +26,23 @@ class VarCode final : public ExprCode {
   size_t slot_;
 };
 
+/// A variable that a Bind names: it may stand for an element without a value.
+class CheckedVarCode final : public ExprCode {
+ public:
+  explicit CheckedVarCode(size_t slot) : slot_(slot) {}
+  Scalar eval(Frame& frame) const override {
+    frame.trace->use(slot_, nullptr);
+    return frame.vars[slot_];
+  }
+  Scalar eval_copy(Frame& frame, Origin& origin) const override {
+    frame.trace->use(slot_, &origin);
+    return frame.vars[slot_];
+  }
+
+ private:
+  size_t slot_;
+};
+
 template <int arity>
 class ApplyCode final : public ExprCode {
  public:
@@ -65,9 +82,12 @@ class SelectCode final : public ExprCode {
  public:
   SelectCode(const Apply& node, Scope& scope)
       : condition_(prepare(node.args[0], scope)), yes_(prepare(node.args[1], scope)), no_(prepare(node.args[2], scope)) {}
-  Scalar eval(Frame& frame) const override { return (condition_->eval(frame).i != 0 ? yes_ : no_)->eval(frame); }
+  Scalar eval(Frame& frame) const override { return chosen(frame).eval(frame); }
+  Scalar eval_copy(Frame& frame, Origin& origin) const override { return chosen(frame).eval_copy(frame, origin); }
 
  private:
+  const ExprCode& chosen(Frame& frame) const { return condition_->eval(frame).i != 0 ? *yes_ : *no_; }
+
   ExprCodeRef condition_;
   ExprCodeRef yes_;
   ExprCodeRef no_;
@@ -79,6 +99,10 @@ class CastCode final : public ExprCode {
       : value_(prepare(node.value, scope)), convert_(converter_of(node.value->dtype, node.dtype)), to_(node.dtype),
         span_(node.span) {}
   Scalar eval(Frame& frame) const override { return convert_(value_->eval(frame), to_, span_); }
+  Scalar eval_copy(Frame& frame, Origin& origin) const override {
+    if (to_.is_index()) return eval(frame);
+    return convert_(value_->eval_copy(frame, origin), to_, span_);
+  }
 
  private:
   ExprCodeRef value_;
@@ -99,13 +123,29 @@ class LoadCode final : public ExprCode {
   Element element_;
 };
 
+class CheckedLoadCode final : public ExprCode {
+ public:
+  CheckedLoadCode(const Load& node, Scope& scope) : element_(*node.buffer, node.indices, scope, node.span) {}
+  Scalar eval(Frame& frame) const override {
+    const int64_t offset = element_.offset(frame);
+    return frame.trace->read(element_.instance(frame), offset, element_.site());
+  }
+  Scalar eval_copy(Frame& frame, Origin& origin) const override {
+    const int64_t offset = element_.offset(frame);
+    return frame.trace->read(element_.instance(frame), offset, element_.site(), &origin);
+  }
+
+ private:
+  Element element_;
+};
+
 /// The element of a tile that stands where the store's element stands. Dimension d of the tile follows dimension d of the store; a
 /// tile extent of 1 and missing trailing dimensions broadcast.
-class TileLoadCode final : public ExprCode {
+class TileLoadCode : public ExprCode {
  public:
   TileLoadCode(const TileLoad& node, Scope& scope)
       : slot_(scope.slot(*node.buffer)), indices_(prepare(node.indices, scope)), tile_(buffer_of(node.buffer).tile),
-        span_(node.span), check_(scope.options().check_bounds) {
+        site_{node.span, scope.statement}, check_(scope.options().check_bounds) {
     HELVE_CHECK(scope.tile, "a tile load stands outside a tile store");
     HELVE_CHECK(tile_.size() == indices_.size() && tile_.size() <= scope.tile->size(), "a tile load of another rank");
     for (size_t d = 0; d < tile_.size(); ++d) {
@@ -114,24 +154,41 @@ class TileLoadCode final : public ExprCode {
   }
   Scalar eval(Frame& frame) const override {
     const Instance& instance = *frame.buffers[slot_];
+    return instance.read(offset_in(instance, frame));
+  }
+
+ protected:
+  int64_t offset_in(const Instance& instance, Frame& frame) const {
     int64_t offset = 0;
     for (size_t d = 0; d < tile_.size(); ++d) {
       const int64_t tile = tile_[d];
       const int64_t index = indices_[d]->eval(frame).i * tile + (tile == 1 ? 0 : frame.element[d]);
       if (check_ && (index < 0 || index >= instance.extent(d))) {
-        out_of_bounds(instance.declaration(), d, index, instance.extent(d), span_);
+        out_of_bounds(instance.declaration(), d, index, instance.extent(d), site_.span);
       }
       offset += index * instance.stride(d);
     }
-    return instance.read(offset);
+    return offset;
   }
 
- private:
   size_t slot_;
   std::vector<ExprCodeRef> indices_;
   std::vector<int64_t> tile_;
-  Span span_;
+  Site site_;
   bool check_;
+};
+
+class CheckedTileLoadCode final : public TileLoadCode {
+ public:
+  using TileLoadCode::TileLoadCode;
+  Scalar eval(Frame& frame) const override {
+    Instance& instance = *frame.buffers[slot_];
+    return frame.trace->read(instance, offset_in(instance, frame), site_);
+  }
+  Scalar eval_copy(Frame& frame, Origin& origin) const override {
+    Instance& instance = *frame.buffers[slot_];
+    return frame.trace->read(instance, offset_in(instance, frame), site_, &origin);
+  }
 };
 
 struct Preparer {
@@ -139,10 +196,19 @@ struct Preparer {
 
   ExprCodeRef operator()(const IntImm& e) const { return std::make_unique<ConstantCode>(of_int(e.value)); }
   ExprCodeRef operator()(const FloatImm& e) const { return std::make_unique<ConstantCode>(of_float(e.value)); }
-  ExprCodeRef operator()(const Var& e) const { return std::make_unique<VarCode>(scope.slot(e)); }
+  ExprCodeRef operator()(const Var& e) const {
+    if (scope.checked() && scope.bound.contains(scope.slot(e))) return std::make_unique<CheckedVarCode>(scope.slot(e));
+    return std::make_unique<VarCode>(scope.slot(e));
+  }
   ExprCodeRef operator()(const Cast& e) const { return std::make_unique<CastCode>(e, scope); }
-  ExprCodeRef operator()(const Load& e) const { return std::make_unique<LoadCode>(e, scope); }
-  ExprCodeRef operator()(const TileLoad& e) const { return std::make_unique<TileLoadCode>(e, scope); }
+  ExprCodeRef operator()(const Load& e) const {
+    if (scope.checked()) return std::make_unique<CheckedLoadCode>(e, scope);
+    return std::make_unique<LoadCode>(e, scope);
+  }
+  ExprCodeRef operator()(const TileLoad& e) const {
+    if (scope.checked()) return std::make_unique<CheckedTileLoadCode>(e, scope);
+    return std::make_unique<TileLoadCode>(e, scope);
+  }
   ExprCodeRef operator()(const Apply& e) const {
     if (e.op == Op::And || e.op == Op::Or) return std::make_unique<ShortcutCode>(e, scope);
     if (e.op == Op::Select) return std::make_unique<SelectCode>(e, scope);
@@ -173,7 +239,8 @@ std::vector<int64_t> eval_all(const std::vector<ExprCodeRef>& exprs, Frame& fram
 }
 
 Element::Element(const Storage& buffer, const std::vector<Expr>& indices, Scope& scope, const Span& span)
-    : slot_(scope.slot(buffer)), indices_(prepare(indices, scope)), span_(span), check_(scope.options().check_bounds) {}
+    : slot_(scope.slot(buffer)), indices_(prepare(indices, scope)), site_{span, scope.statement},
+      check_(scope.options().check_bounds) {}
 
 int64_t Element::offset(Frame& frame) const {
   const Instance& instance = *frame.buffers[slot_];
@@ -181,7 +248,7 @@ int64_t Element::offset(Frame& frame) const {
   for (size_t d = 0; d < indices_.size(); ++d) {
     const int64_t index = indices_[d]->eval(frame).i;
     if (check_ && (index < 0 || index >= instance.extent(d))) {
-      out_of_bounds(instance.declaration(), d, index, instance.extent(d), span_);
+      out_of_bounds(instance.declaration(), d, index, instance.extent(d), site_.span);
     }
     offset += index * instance.stride(d);
   }

@@ -7,6 +7,7 @@
 
 #include "operators.h"
 #include "scope.h"
+#include "trace.h"
 
 namespace helve::interp {
 
@@ -15,6 +16,9 @@ class ExprCode {
   virtual ~ExprCode() = default;
   /// The value in the evaluation dtype of the expression.
   virtual Scalar eval(Frame& frame) const = 0;
+  /// In a checked run, the value for a copy: an element without a value stands in `origin` instead of being reported.
+  /// What computes with the value uses it, so only loads and what hands them on have this of their own.
+  virtual Scalar eval_copy(Frame& frame, Origin&) const { return eval(frame); }
 };
 using ExprCodeRef = std::unique_ptr<const ExprCode>;
 
@@ -32,11 +36,12 @@ class Element {
   /// The offset of the element; checked unless the options say otherwise.
   int64_t offset(Frame& frame) const;
   Instance& instance(Frame& frame) const { return *frame.buffers[slot_]; }
+  const Site& site() const { return site_; }
 
  private:
   size_t slot_;
   std::vector<ExprCodeRef> indices_;
-  Span span_;
+  Site site_;
   bool check_;
 };
 

@@ -19,6 +19,10 @@ void StmtCode::add_sync(SyncPoint point) {
   if (std::none_of(syncs_.begin(), syncs_.end(), same)) syncs_.push_back(std::move(point));
 }
 
+void synchronise(const CoreSet& cores) {
+  if (Trace* trace = cores.front()->trace) trace->checker().synchronise(cores);
+}
+
 int64_t group_of(const MeshShape& mesh, const std::string& axis, int64_t rank, const Span& span) {
   if (axis == "all") return 0;
   const std::optional<size_t> position = mesh.axis(axis);

@@ -13,6 +13,12 @@ namespace helve::interp {
 
 namespace {
 
+LoopLabel label_of(std::string kind, LoopOrder order, const Span& span, const std::vector<VarRef>& vars, Scope& scope) {
+  LoopLabel label{std::move(kind), order, span, {}};
+  for (const VarRef& var : vars) label.vars.emplace_back(var->name, scope.define(var));
+  return label;
+}
+
 /// The bounds of a rectangular loop on one executor.
 struct Bounds {
   std::vector<int64_t> begins;
@@ -35,6 +41,9 @@ class LoopCode final : public StmtCode {
       : scope_(scope), kind_(node.loop), begins_(prepare(node.begins, scope)), extents_(prepare(node.extents, scope)),
         span_(node.span) {
     for (const VarRef& var : node.vars) vars_.push_back(scope.define(var));
+    const bool independent = kind_ == LoopKind::Parallel || kind_ == LoopKind::Persistent;
+    label_ = label_of("T." + std::string(to_string(kind_)), independent ? LoopOrder::Iterations : LoopOrder::Sequential,
+                      span_, node.vars, scope);
     if (kind_ == LoopKind::Persistent) forgotten_ = scope.kernel_buffers;
     body_ = prepare(node.body, scope);
     include(*body_);
@@ -45,10 +54,12 @@ class LoopCode final : public StmtCode {
     const int64_t count = bounds.count(span_);
     const bool dealt = kind_ == LoopKind::Persistent && !scope_.has_mesh();
     const int64_t step = dealt ? frame.blocks : 1;
+    if (frame.trace) frame.trace->enter(label_, bounds.begins, bounds.extents);
     for (int64_t i = dealt ? frame.block : 0; i < count; i += step) {
       enter(frame, bounds, i);
       body_->run(frame);
     }
+    if (frame.trace) frame.trace->leave();
   }
 
  protected:
@@ -63,9 +74,16 @@ class LoopCode final : public StmtCode {
                     [](int64_t n) { return fmt::format("{} iteration{}", n, n == 1 ? "" : "s"); });
     for (const CoreSet& together : partition(cores, counts)) {
       const int64_t count = counts[index_in(cores, together.front())];
+      for (Frame* core : together) {
+        const Bounds& own = bounds[index_in(cores, core)];
+        if (core->trace) core->trace->enter(label_, own.begins, own.extents);
+      }
       for (int64_t i = 0; i < count; ++i) {
         for (Frame* core : together) enter(*core, bounds[index_in(cores, core)], i);
         body_->run_all(together);
+      }
+      for (Frame* core : together) {
+        if (core->trace) core->trace->leave();
       }
     }
   }
@@ -75,10 +93,14 @@ class LoopCode final : public StmtCode {
     return static_cast<size_t>(std::find(cores.begin(), cores.end(), core) - cores.begin());
   }
 
-  Bounds bounds_on(Frame& frame) const { return {eval_all(begins_, frame), eval_all(extents_, frame)}; }
+  Bounds bounds_on(Frame& frame) const {
+    if (frame.trace) frame.trace->make_current();
+    return {eval_all(begins_, frame), eval_all(extents_, frame)};
+  }
 
   /// Gives the variables their values; what a persistent iteration finds in the buffers of its kernel is undefined.
   void enter(Frame& frame, const Bounds& bounds, int64_t iteration) const {
+    if (frame.trace) frame.trace->iterate(iteration);
     for (size_t d = vars_.size(); d-- > 0;) {
       const int64_t at = d == 0 ? iteration : iteration % bounds.extents[d];
       int64_t value;
@@ -88,7 +110,7 @@ class LoopCode final : public StmtCode {
       frame.vars[vars_[d]] = of_int(value);
       if (d > 0) iteration /= bounds.extents[d];
     }
-    for (size_t slot : forgotten_) frame.buffers[slot]->forget();
+    for (size_t slot : forgotten_) frame.buffers[slot]->forget(&span_);
   }
 
   const Scope& scope_;
@@ -97,6 +119,7 @@ class LoopCode final : public StmtCode {
   std::vector<ExprCodeRef> extents_;
   std::vector<size_t> vars_;
   std::vector<size_t> forgotten_;
+  LoopLabel label_;
   StmtCodeRef body_;
   Span span_;
 };
@@ -108,6 +131,8 @@ class TileLoopCode final : public StmtCode {
       : scope_(scope), slot_(scope.slot(*node.buffer)), tile_(node.buffer->tile), span_(node.span) {
     HELVE_CHECK(tile_.size() == node.vars.size(), "a tile loop over a buffer without tile");
     for (const VarRef& var : node.vars) vars_.push_back(scope.define(var));
+    const LoopOrder order = node.parallel ? LoopOrder::Iterations : LoopOrder::Sequential;
+    label_ = label_of("T.foreach_tiles", order, span_, node.vars, scope);
     body_ = prepare(node.body, scope);
     include(*body_);
   }
@@ -115,10 +140,12 @@ class TileLoopCode final : public StmtCode {
   void run(Frame& frame) const override {
     const std::vector<int64_t> counts = counts_on(frame);
     const int64_t total = product(counts);
+    if (frame.trace) begin_on(*frame.trace, counts);
     for (int64_t i = 0; i < total; ++i) {
       enter(frame, counts, i);
       body_->run(frame);
     }
+    if (frame.trace) frame.trace->leave();
   }
 
  protected:
@@ -129,14 +156,24 @@ class TileLoopCode final : public StmtCode {
                     [](int64_t n) { return fmt::format("{} iteration{}", n, n == 1 ? "" : "s"); });
     for (const CoreSet& together : partition(cores, totals)) {
       const int64_t total = product(counts_on(*together.front()));
+      for (Frame* core : together) {
+        if (core->trace) begin_on(*core->trace, counts_on(*core));
+      }
       for (int64_t i = 0; i < total; ++i) {
         for (Frame* core : together) enter(*core, counts_on(*core), i);
         body_->run_all(together);
+      }
+      for (Frame* core : together) {
+        if (core->trace) core->trace->leave();
       }
     }
   }
 
  private:
+  void begin_on(Trace& trace, const std::vector<int64_t>& counts) const {
+    trace.enter(label_, std::vector<int64_t>(counts.size(), 0), counts);
+  }
+
   static int64_t product(const std::vector<int64_t>& counts) {
     int64_t n = 1;
     for (int64_t c : counts) n *= c;
@@ -152,6 +189,7 @@ class TileLoopCode final : public StmtCode {
   }
 
   void enter(Frame& frame, const std::vector<int64_t>& counts, int64_t iteration) const {
+    if (frame.trace) frame.trace->iterate(iteration);
     const std::vector<int64_t> at = coordinates_of(iteration, counts);
     for (size_t d = 0; d < at.size(); ++d) frame.vars[vars_[d]] = of_int(at[d]);
   }
@@ -160,6 +198,7 @@ class TileLoopCode final : public StmtCode {
   size_t slot_;
   std::vector<int64_t> tile_;
   std::vector<size_t> vars_;
+  LoopLabel label_;
   StmtCodeRef body_;
   Span span_;
 };
@@ -171,6 +210,7 @@ class KernelCode final : public StmtCode {
   KernelCode(const Kernel& node, Scope& scope)
       : scope_(scope), extents_(prepare(node.extents, scope)), span_(node.span) {
     for (const VarRef& var : node.vars) vars_.push_back(scope.define(var));
+    label_ = label_of("T.Kernel", LoopOrder::Blocks, span_, node.vars, scope);
     const std::vector<size_t> around = std::exchange(scope.kernel_buffers, {});
     body_ = prepare(node.body, scope);
     scope.kernel_buffers = around;
@@ -186,10 +226,13 @@ class KernelCode final : public StmtCode {
       if (extent < 0) throw UserError(Code::NegativeExtent, span_, {{"extent", extent}});
     }
     const int64_t blocks = Bounds{{}, grid}.count(span_);
+    if (frame.trace) frame.trace->enter(label_, std::vector<int64_t>(grid.size(), 0), grid);
     for (int64_t block = 0; block < blocks; ++block) {
+      if (frame.trace) frame.trace->iterate(block);
       enter(frame, grid, block, blocks);
       body_->run(frame);
     }
+    if (frame.trace) frame.trace->leave();
   }
 
  protected:
@@ -205,7 +248,9 @@ class KernelCode final : public StmtCode {
       }
       enter(*core, grid, core->rank, static_cast<int64_t>(cores.size()));
     }
+    synchronise(cores);
     body_->run_all(cores);
+    synchronise(cores);
   }
 
  private:
@@ -219,6 +264,7 @@ class KernelCode final : public StmtCode {
   const Scope& scope_;
   std::vector<ExprCodeRef> extents_;
   std::vector<size_t> vars_;
+  LoopLabel label_;
   StmtCodeRef body_;
   Span span_;
 };

@@ -35,12 +35,14 @@ class MeshTensorCopyCode final : public PlainCode {
     const View& from = reads_ ? global : local;
     const View& to = reads_ ? local : global;
     const Scalar pad = operands_.value("pad").eval(frame);
-    scatter(to, gather(from, to.dtype(), operands_.span, pad), to.dtype(), operands_.span);
+    const Elements elements = gather_for(to.instance->declaration(), from, to.dtype(), operands_.span, pad);
+    scatter(to, elements, to.dtype(), operands_.span);
   }
 
  private:
   View block_tile(Frame& frame) const {
-    View view{&operands_.region(reads_ ? "src" : "dst").instance(frame), 0, {}, false};
+    const RegionCode& global = operands_.region(reads_ ? "src" : "dst");
+    View view{&global.instance(frame), 0, {}, false, frame.trace, &global.site()};
     const std::vector<int64_t> coord = eval_all(operands_.coord("coord"), frame);
     HELVE_CHECK(coord.size() == begins_.size(), "a tile coordinate of another rank");
     for (size_t d = 0; d < coord.size(); ++d) {

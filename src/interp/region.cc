@@ -28,14 +28,16 @@ std::vector<int64_t> squeezed(const std::vector<int64_t>& shape) {
 }
 
 RegionCode::RegionCode(const Region& region, Scope& scope, const Span& span)
-    : buffer_(region.buffer), slot_(scope.slot(*region.buffer)), span_(span), check_(scope.options().check_bounds) {
+    : buffer_(region.buffer), slot_(scope.slot(*region.buffer)), site_{span, scope.statement},
+      check_(scope.options().check_bounds) {
   for (const Range& r : region.ranges) {
     ranges_.push_back({prepare(r.begin, scope), prepare(r.extent, scope), r.point});
   }
 }
 
 View RegionCode::view(Frame& frame, PastEnd past_end) const {
-  View view{&instance(frame), 0, {}, false};
+  View view{&instance(frame), 0, {}, false, frame.trace, &site_};
+  if (frame.trace) frame.trace->make_current();
   std::vector<int64_t> begins;
   std::vector<int64_t> extents;
   for (const RangeCode& r : ranges_) {
@@ -47,9 +49,9 @@ View RegionCode::view(Frame& frame, PastEnd past_end) const {
   for (size_t d = 0; d < ranges_.size(); ++d) {
     const int64_t limit = view.instance->extent(d);
     if (touches && (check_ || padded)) {
-      if (begins[d] < 0) out_of_bounds(*buffer_, d, begins[d], limit, span_);
+      if (begins[d] < 0) out_of_bounds(*buffer_, d, begins[d], limit, site_.span);
       if (!padded && begins[d] + extents[d] > limit) {
-        out_of_bounds(*buffer_, d, std::max(begins[d], limit), limit, span_);
+        out_of_bounds(*buffer_, d, std::max(begins[d], limit), limit, site_.span);
       }
     }
     const int64_t stride = view.instance->stride(d);
@@ -91,9 +93,27 @@ void for_each_element(const View& view, Valid&& on_valid, Pad&& on_pad) {
   }
 }
 
+/// The elements through the trace of the view; those without a value are reported, or marked when there is an `origin`
+/// to tell by.
+Elements gather_checked(const View& view, DType to, const Span& span, Scalar pad, Origin* origin) {
+  Elements out{std::vector<Scalar>(static_cast<size_t>(view.size()), pad), {}};
+  const Converter converter = view.dtype() == to ? nullptr : converter_of(view.dtype(), to);
+  const auto read = [&](int64_t i, int64_t offset) {
+    if (origin) *origin = {};
+    const Scalar value = view.trace->read(*view.instance, offset, *view.site, origin);
+    out.values[static_cast<size_t>(i)] = converter ? converter(value, to, span) : value;
+    if (!origin || !origin->instance) return;
+    if (out.undefined.empty()) out.undefined.resize(out.values.size());
+    out.undefined[static_cast<size_t>(i)] = true;
+  };
+  for_each_element(view, read, [](int64_t) {});
+  return out;
+}
+
 }  // namespace
 
 std::vector<Scalar> gather(const View& view, DType to, const Span& span, Scalar pad) {
+  if (view.trace) return gather_checked(view, to, span, pad, nullptr).values;
   std::vector<Scalar> out(static_cast<size_t>(view.size()), pad);
   const Instance& instance = *view.instance;
   const auto skip = [](int64_t) {};
@@ -108,7 +128,33 @@ std::vector<Scalar> gather(const View& view, DType to, const Span& span, Scalar 
   return out;
 }
 
+Elements gather_for(const Buffer& target, const View& view, DType to, const Span& span, Scalar pad) {
+  Origin origin;
+  if (view.trace && target.scope != MemoryScope::Param) return gather_checked(view, to, span, pad, &origin);
+  return {gather(view, to, span, pad), {}};
+}
+
+void copy_block(const Elements& from, int64_t from_at, int64_t count, Elements& to, int64_t to_at) {
+  std::copy_n(from.values.begin() + from_at, count, to.values.begin() + to_at);
+  if (from.undefined.empty()) return;
+  to.undefined.resize(to.values.size());
+  std::copy_n(from.undefined.begin() + from_at, count, to.undefined.begin() + to_at);
+}
+
+void scatter(const View& view, const Elements& elements, DType from, const Span& span) {
+  if (!view.trace) return scatter(view, elements.values, from, span);
+  const DType to = view.dtype();
+  const Converter converter = converter_of(from, to);
+  const auto write = [&](int64_t linear, int64_t offset) {
+    const size_t i = static_cast<size_t>(linear);
+    view.trace->write(*view.instance, offset, converter(elements.values[i], to, span), *view.site,
+                      !elements.undefined.empty() && elements.undefined[i]);
+  };
+  for_each_element(view, write, [](int64_t) {});
+}
+
 void scatter(const View& view, const std::vector<Scalar>& values, DType from, const Span& span) {
+  if (view.trace) return scatter(view, Elements{values, {}}, from, span);
   const DType to = view.dtype();
   const Converter converter = converter_of(from, to);
   for_each_element(

@@ -1,5 +1,6 @@
 // Boxes of buffers as lists of values.
-// Every tile operation gathers its operands, computes, and scatters its result, so it reads all before it stores anything.
+// Every tile operation gathers its operands, computes, and scatters its result, so it reads all before it stores
+// anything.
 #pragma once
 
 #include <vector>
@@ -21,6 +22,8 @@ struct View {
   int64_t base = 0;
   std::vector<ViewDim> dims;
   bool nothing_valid = false;
+  Trace* trace = nullptr;      ///< who accesses it, in a checked run
+  const Site* site = nullptr;  ///< where
 
   std::vector<int64_t> shape() const;
   int64_t size() const;
@@ -39,6 +42,7 @@ class RegionCode {
   View view(Frame& frame, PastEnd past_end = PastEnd::Refused) const;
   const Buffer& buffer() const { return *buffer_; }
   Instance& instance(Frame& frame) const { return *frame.buffers[slot_]; }
+  const Site& site() const { return site_; }
 
  private:
   struct RangeCode {
@@ -49,7 +53,7 @@ class RegionCode {
   BufferRef buffer_;
   size_t slot_;
   std::vector<RangeCode> ranges_;
-  Span span_;
+  Site site_;
   bool check_;
 };
 
@@ -58,6 +62,20 @@ std::vector<Scalar> gather(const View& view, DType to, const Span& span, Scalar 
 
 /// Stores `values`, of dtype `from`, converted to the dtype of the view.
 void scatter(const View& view, const std::vector<Scalar>& values, DType from, const Span& span);
+
+/// Elements on their way from one buffer to another. `undefined` marks those without a value; it is empty when all have
+/// one.
+struct Elements {
+  std::vector<Scalar> values;
+  std::vector<bool> undefined;
+};
+
+/// As gather, for a copy to `target`: elements without a value may be copied, but not to a parameter.
+Elements gather_for(const Buffer& target, const View& view, DType to, const Span& span, Scalar pad = of_int(0));
+void scatter(const View& view, const Elements& elements, DType from, const Span& span);
+
+/// Copies `count` elements from position `from_at` to position `to_at`.
+void copy_block(const Elements& from, int64_t from_at, int64_t count, Elements& to, int64_t to_at);
 
 /// `shape` without its extents of 1.
 std::vector<int64_t> squeezed(const std::vector<int64_t>& shape);

@@ -8,6 +8,24 @@
 
 namespace helve::interp {
 
+namespace {
+
+void run_body(const StmtCode& body, std::vector<Frame>& frames, bool on_mesh) {
+  if (!on_mesh) return body.run(frames.front());
+  CoreSet cores;
+  for (Frame& frame : frames) cores.push_back(&frame);
+  body.run_all(cores);
+}
+
+}  // namespace
+
+std::optional<Checks> parse_checks(const std::string& name) {
+  if (name == "all") return Checks::all();
+  if (name == "uninitialised") return Checks{.uninitialised = true};
+  if (name == "races") return Checks{.races = true};
+  return std::nullopt;
+}
+
 void run(const FunctionRef& f, const std::vector<Arg>& args, const Options& options) {
   Scope scope(f, options);
   const Arguments arguments(f, args, scope);
@@ -18,10 +36,14 @@ void run(const FunctionRef& f, const std::vector<Arg>& args, const Options& opti
     frames.push_back(scope.make_frame(rank));
     arguments.enter(frames.back());
   }
-  if (!f->mesh) return body->run(frames.front());
-  CoreSet cores;
-  for (Frame& frame : frames) cores.push_back(&frame);
-  body->run_all(cores);
+  if (!scope.checked()) return run_body(*body, frames, scope.has_mesh());
+  Checker checker(f, options.check);
+  checker.attach(frames);
+  try {
+    run_body(*body, frames, scope.has_mesh());
+  } catch (const UserError& error) {
+    throw checker.placed(error);
+  }
 }
 
 }  // namespace helve::interp

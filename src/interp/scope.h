@@ -5,12 +5,15 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "helve/interp/interp.h"
 #include "storage.h"
 
 namespace helve::interp {
+
+class Trace;
 
 /// The state of one executor: the only one of a function without a mesh, or a core.
 struct Frame {
@@ -21,6 +24,7 @@ struct Frame {
   int64_t rank = 0;                              ///< the core, row-major
   int64_t block = 0;                             ///< the block of the kernel, row-major
   int64_t blocks = 1;
+  Trace* trace = nullptr;  ///< present in a checked run
 };
 
 /// The slots of a function and what stands around the statement being prepared.
@@ -39,6 +43,8 @@ class Scope {
   bool has_mesh() const { return function_->mesh.has_value(); }
   const MeshShape& mesh() const { return *function_->mesh; }
   const Options& options() const { return options_; }
+  /// Accesses are recorded: everything that reads or writes an element goes through the frame's trace.
+  bool checked() const { return options_.check.any(); }
 
   /// One index variable a mesh axis, the executing core's coordinate.
   const std::vector<VarRef>& core() const { return core_; }
@@ -47,6 +53,10 @@ class Scope {
   std::vector<size_t> kernel_buffers;
   /// The tile extents of the store being prepared; null outside tile stores.
   const std::vector<int64_t>* tile = nullptr;
+  /// Slots of the variables that name values.
+  std::unordered_set<size_t> bound;
+  /// The store or tile operation being prepared; null outside of one.
+  const void* statement = nullptr;
 
  private:
   FunctionRef function_;

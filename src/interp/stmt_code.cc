@@ -46,15 +46,38 @@ class AllocCode final : public PlainCode {
 
 class BindCode final : public PlainCode {
  public:
-  BindCode(const Bind& node, Scope& scope) : value_(prepare(node.value, scope)), slot_(scope.define(node.var)) {}
-  void run(Frame& frame) const override { frame.vars[slot_] = value_->eval(frame); }
+  BindCode(const Bind& node, Scope& scope) : value_(prepare(node.value, scope)), slot_(scope.define(node.var)) {
+    scope.bound.insert(slot_);
+  }
+  void run(Frame& frame) const override {
+    if (frame.trace) return run_checked(frame);
+    frame.vars[slot_] = value_->eval(frame);
+  }
 
  private:
+  void run_checked(Frame& frame) const {
+    Origin origin;
+    frame.vars[slot_] = value_->eval_copy(frame, origin);
+    frame.trace->bind(slot_, origin);
+  }
+
   ExprCodeRef value_;
   size_t slot_;
 };
 
-class StoreCode final : public PlainCode {
+/// The statement whose accesses are being prepared.
+class StatementScope {
+ public:
+  StatementScope(Scope& scope, const void* statement) : scope_(scope) { scope_.statement = statement; }
+  ~StatementScope() { scope_.statement = nullptr; }
+  StatementScope(const StatementScope&) = delete;
+  StatementScope& operator=(const StatementScope&) = delete;
+
+ private:
+  Scope& scope_;
+};
+
+class StoreCode : public PlainCode {
  public:
   StoreCode(const Store& node, Scope& scope)
       : element_(*node.buffer, node.indices, scope, node.span), value_(prepare(node.value, scope)) {
@@ -66,9 +89,23 @@ class StoreCode final : public PlainCode {
     element_.instance(frame).write(offset, value);
   }
 
- private:
+ protected:
   Element element_;
   ExprCodeRef value_;
+};
+
+/// A store of a copy hands on that the value is undefined; a store to a parameter uses it.
+class CheckedStoreCode final : public StoreCode {
+ public:
+  using StoreCode::StoreCode;
+  void run(Frame& frame) const override {
+    const int64_t offset = element_.offset(frame);
+    Instance& instance = element_.instance(frame);
+    const bool uses = instance.declaration().scope == MemoryScope::Param;
+    Origin origin;
+    const Scalar value = uses ? value_->eval(frame) : value_->eval_copy(frame, origin);
+    frame.trace->write(instance, offset, value, element_.site(), origin.instance != nullptr);
+  }
 };
 
 std::string truth_text(int64_t choice) { return choice ? "true" : "false"; }
@@ -77,7 +114,10 @@ std::string truth_text(int64_t choice) { return choice ? "true" : "false"; }
 std::vector<int64_t> uniform_condition(const StmtCode& code, const ExprCode& condition, const Scope& scope,
                                        const CoreSet& cores, const Span& span) {
   std::vector<int64_t> choices;
-  for (Frame* core : cores) choices.push_back(condition.eval(*core).i != 0);
+  for (Frame* core : cores) {
+    if (core->trace) core->trace->make_current();
+    choices.push_back(condition.eval(*core).i != 0);
+  }
   require_uniform(code, scope.mesh(), cores, choices, span, "the condition is", truth_text);
   return choices;
 }
@@ -157,47 +197,61 @@ class TileStoreCode final : public PlainCode {
  public:
   TileStoreCode(const TileStore& node, Scope& scope)
       : slot_(scope.slot(*node.buffer)), indices_(prepare(node.indices, scope)), tile_(node.buffer->tile),
-        span_(node.span) {
+        site_{node.span, &node} {
     HELVE_CHECK(tile_.size() == indices_.size(), "a tile store to a buffer without tile");
     HELVE_CHECK(node.value->dtype == node.buffer->dtype, "a store of another dtype");
     scope.tile = &tile_;
+    scope.statement = &node;
     value_ = prepare(node.value, scope);
+    scope.statement = nullptr;
     scope.tile = nullptr;
   }
   void run(Frame& frame) const override {
     Instance& instance = *frame.buffers[slot_];
-    View target{&instance, 0, {}, false};
+    View target{&instance, 0, {}, false, frame.trace, &site_};
     for (size_t d = 0; d < tile_.size(); ++d) {
       const int64_t begin = indices_[d]->eval(frame).i * tile_[d];
       const int64_t limit = instance.extent(d);
-      if (begin < 0 || begin >= limit) out_of_bounds(instance.declaration(), d, begin, limit, span_);
+      if (begin < 0 || begin >= limit) out_of_bounds(instance.declaration(), d, begin, limit, site_.span);
       const int64_t extent = std::min(tile_[d], limit - begin);
       target.dims.push_back({extent, instance.stride(d), extent});
       target.base += begin * instance.stride(d);
     }
-    const std::vector<Scalar> values = compute(frame, target.shape());
-    scatter(target, values, instance.dtype(), span_);
+    if (frame.trace) {
+      Elements elements{std::vector<Scalar>(static_cast<size_t>(target.size())), {}};
+      elements.undefined.resize(elements.values.size());
+      for_each(frame, target.shape(), elements.values, [&](Scalar& value) {
+        Origin origin;
+        value = value_->eval_copy(frame, origin);
+        elements.undefined[static_cast<size_t>(&value - elements.values.data())] = origin.instance != nullptr;
+      });
+      return scatter(target, elements, instance.dtype(), site_.span);
+    }
+    std::vector<Scalar> values(static_cast<size_t>(target.size()));
+    for_each(frame, target.shape(), values, [&](Scalar& value) { value = value_->eval(frame); });
+    scatter(target, values, instance.dtype(), site_.span);
   }
 
  private:
-  std::vector<Scalar> compute(Frame& frame, const std::vector<int64_t>& extents) const {
-    std::vector<Scalar> values(static_cast<size_t>(product(extents)));
+  /// Calls `compute` on each value with the frame's element at its place.
+  template <class Compute>
+  static void for_each(Frame& frame, const std::vector<int64_t>& extents, std::vector<Scalar>& values,
+                       Compute&& compute) {
     frame.element.assign(extents.size(), 0);
     for (Scalar& value : values) {
-      value = value_->eval(frame);
+      compute(value);
       for (size_t d = extents.size(); d-- > 0;) {
         if (++frame.element[d] < extents[d]) break;
         frame.element[d] = 0;
       }
     }
-    return values;
   }
 
   size_t slot_;
   std::vector<ExprCodeRef> indices_;
   std::vector<int64_t> tile_;
   ExprCodeRef value_;
-  Span span_;
+  Site site_;
 };
 
 struct Preparer {
@@ -206,7 +260,11 @@ struct Preparer {
   StmtCodeRef operator()(const Seq& s) const { return std::make_unique<SeqCode>(s, scope); }
   StmtCodeRef operator()(const Alloc& s) const { return std::make_unique<AllocCode>(s, scope); }
   StmtCodeRef operator()(const Bind& s) const { return std::make_unique<BindCode>(s, scope); }
-  StmtCodeRef operator()(const Store& s) const { return std::make_unique<StoreCode>(s, scope); }
+  StmtCodeRef operator()(const Store& s) const {
+    const StatementScope statement(scope, &s);
+    if (scope.checked()) return std::make_unique<CheckedStoreCode>(s, scope);
+    return std::make_unique<StoreCode>(s, scope);
+  }
   StmtCodeRef operator()(const TileStore& s) const { return std::make_unique<TileStoreCode>(s, scope); }
   StmtCodeRef operator()(const For& s) const { return prepare_loop(s, scope); }
   StmtCodeRef operator()(const ForTiles& s) const { return prepare_tile_loop(s, scope); }

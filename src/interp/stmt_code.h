@@ -30,7 +30,10 @@ class StmtCode {
   /// Runs on all cores of the set: together when there are sync points below, otherwise core after core.
   void run_all(const CoreSet& cores) const {
     if (!syncs_.empty()) return run_lockstep(cores);
-    for (Frame* core : cores) run(*core);
+    for (Frame* core : cores) {
+      if (core->trace) core->trace->make_current();
+      run(*core);
+    }
   }
 
   const std::vector<SyncPoint>& syncs() const { return syncs_; }
@@ -59,6 +62,9 @@ StmtCodeRef prepare_loop(const For& s, Scope& scope);
 StmtCodeRef prepare_tile_loop(const ForTiles& s, Scope& scope);
 StmtCodeRef prepare_kernel(const Kernel& s, Scope& scope);
 StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope);
+
+/// In a checked run, what each of the cores did is now visible to all of them.
+void synchronise(const CoreSet& cores);
 
 /// The group over `axis` that the core of this rank belongs to, as the rank of its first member (UnknownMeshAxis).
 int64_t group_of(const MeshShape& mesh, const std::string& axis, int64_t rank, const Span& span);

@@ -2,10 +2,12 @@
 // Reading and writing are functions chosen once for a buffer, so an access does not ask for its type.
 #include "storage.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <new>
+#include <numeric>
 
 #include "helve/ir/expr/rounding.h"
 #include "helve/support/diagnostic.h"
@@ -152,11 +154,44 @@ void Instance::allocate(std::vector<int64_t> shape, const Span& span) {
   data_ = owned_.data();
   strides_ = compact_strides(shape);
   shape_ = std::move(shape);
+  if (shadow_) shadow_->begin(0, elements_, span);
   forget();
 }
 
-void Instance::forget() {
+void Instance::watch(Clock& clock) {
+  shadow_ = std::make_unique<Shadow>(clock);
+  int64_t low = 0;
+  int64_t high = 0;
+  for (size_t d = 0; d < shape_.size(); ++d) {
+    if (shape_[d] == 0) return;
+    (strides_[d] < 0 ? low : high) += (shape_[d] - 1) * strides_[d];
+  }
+  if (data_) shadow_->adopt(low, high - low + 1);
+}
+
+/// Digits of the offset in the strides, largest first. A negative stride counts from the dimension's end.
+std::vector<int64_t> Instance::element_at(int64_t offset) const {
+  std::vector<size_t> order(shape_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return std::abs(strides_[a]) > std::abs(strides_[b]); });
+  std::vector<int64_t> at(shape_.size(), 0);
+  for (size_t d : order) {
+    if (strides_[d] < 0) offset -= (shape_[d] - 1) * strides_[d];
+  }
+  for (size_t d : order) {
+    const int64_t stride = std::abs(strides_[d]);
+    if (stride == 0) continue;
+    const int64_t digit = std::min(offset / stride, shape_[d] - 1);
+    offset -= digit * stride;
+    at[d] = strides_[d] < 0 ? shape_[d] - 1 - digit : digit;
+  }
+  return at;
+}
+
+void Instance::forget(const Span* loop) {
   if (elements_ == 0) return;
+  if (shadow_) shadow_->forget(loop);
   const Scalar value = undefined_value(dtype());
   if (dtype().bits < 8) {
     for (int64_t i = 0; i < elements_; ++i) write(i, value);

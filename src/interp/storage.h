@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "helve/ir/tensor/buffer.h"
 #include "scalar.h"
+#include "shadow.h"
 
 namespace helve::interp {
 
@@ -33,8 +35,15 @@ class Instance {
   /// Fresh undefined storage of this shape, row-major (NegativeExtent, OutOfMemory).
   void allocate(std::vector<int64_t> shape, const Span& span);
 
-  /// Makes all contents undefined.
-  void forget();
+  /// Makes all contents undefined; `loop` is the loop that says so, when one does.
+  void forget(const Span* loop = nullptr);
+
+  /// Keeps a shadow from here on. Contents of an argument count as written.
+  void watch(Clock& clock);
+  /// Null unless the instance is watched.
+  Shadow* shadow() const { return shadow_.get(); }
+  /// The subscripts of the element at `offset`.
+  std::vector<int64_t> element_at(int64_t offset) const;
 
   Scalar read(int64_t offset) const { return format_.read(data_, offset); }
   void write(int64_t offset, Scalar value) { format_.write(data_, offset, value); }
@@ -53,6 +62,7 @@ class Instance {
   std::vector<int64_t> strides_;
   std::vector<std::byte> owned_;
   int64_t elements_ = 0;
+  std::unique_ptr<Shadow> shadow_;
 };
 
 /// Strides of a compact row-major tensor.

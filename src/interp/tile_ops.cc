@@ -9,6 +9,7 @@
 namespace helve::interp {
 
 Operands::Operands(const TileOp& n, Scope& scope) : node(&n), row(&n.row()), span(n.span) {
+  scope.statement = &n;
   for (const TileOperand& operand : n.operands) {
     regions.emplace_back();
     values.emplace_back();
@@ -17,6 +18,7 @@ Operands::Operands(const TileOp& n, Scope& scope) : node(&n), row(&n.row()), spa
     if (const Expr* e = std::get_if<Expr>(&operand)) values.back() = prepare(*e, scope);
     if (const std::vector<Expr>* c = std::get_if<std::vector<Expr>>(&operand)) coords.back() = prepare(*c, scope);
   }
+  scope.statement = nullptr;
 }
 
 void require_shape(bool equal, const Operands& op, const std::string& what, const std::vector<int64_t>& left,
@@ -79,7 +81,7 @@ void run_copy(const Operands& op, Frame& frame) {
   const View dst = op.region("dst").view(frame, PastEnd::Padded);
   require_shape(squeezed(src.shape()) == squeezed(dst.shape()), op, "src and dst", src.shape(), dst.shape());
   const Scalar pad = op.value("pad").eval(frame);
-  scatter(dst, gather(src, dst.dtype(), op.span, pad), dst.dtype(), op.span);
+  scatter(dst, gather_for(op.region("dst").buffer(), src, dst.dtype(), op.span, pad), dst.dtype(), op.span);
 }
 
 std::vector<Scalar> filled(const View& view, Scalar value) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "helve/analysis/proofs.h"
+#include "helve/interp/interp.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/runtime/executor.h"
 
@@ -28,6 +29,7 @@ struct CompileOptions {
   bool verify_passes = false;      ///< run the verifier after each pass
   bool print_changed = false;      ///< print the function after each pass that changed it, to standard error
   int64_t persistent_chunk = 1;    ///< iterations of a Persistent loop that share one collective
+  interp::Checks check;            ///< what each call looks for; Target::Interp only
 };
 
 /// One stage of a compile and its time.
@@ -75,6 +77,9 @@ class CompiledKernel {
 
 /// The function as it is compiled for a mesh: verified, with the mesh it must have. MeshGrid where the two disagree.
 FunctionRef place_on_mesh(const FunctionRef& f, const std::optional<MeshShape>& mesh);
+
+/// The checks by name (see interp::parse_checks). BadArgument for another name.
+interp::Checks parse_checks(const std::string& name);
 
 /// Compiles for the target. UserError for what the user can mend.
 std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options = {});

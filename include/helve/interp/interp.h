@@ -1,9 +1,11 @@
 // The reference interpreter: the executable definition of the language.
-// It runs a function at every stage, from the source IR to flat loops, so that a pass that changes meaning is found by running
-// the function before and after it.
+// It runs a function at every stage, from the source IR to flat loops, so that a pass that changes meaning is found by
+// running the function before and after it.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -25,17 +27,43 @@ struct ScalarArg {
 
 using Arg = std::variant<TensorArg, ScalarArg>;
 
+/// What a run looks for beyond wrong subscripts. A fault that is looked for is reported where it happens; nothing else
+/// changes.
+struct Checks {
+  bool uninitialised = false;  ///< uses of elements that were never written (UninitialisedRead)
+  bool races = false;          ///< conflicts (RacingIterations, RacingBlocks, RacingCores)
+
+  bool any() const { return uninitialised || races; }
+  static Checks all() { return {true, true}; }
+};
+
+/// The checks by name: "all", "uninitialised" or "races"; nothing for another name.
+std::optional<Checks> parse_checks(const std::string& name);
+
 struct Options {
   /// Subscripts outside a buffer are refused (OutOfBounds). Without it they are undefined behaviour.
   bool check_bounds = true;
+  /// A run with checks is several times slower, and its reports name the values of the loop variables.
+  Checks check;
 };
 
 /// Runs `f` on `args`, one for each parameter in order. Dynamic extents are bound from the shapes of the arguments. Blocks of a
 /// kernel run one after another; the cores of a mesh run in lockstep between collectives. What the language leaves undefined shows:
 /// memory that was never written reads as NaN, the least signed or the greatest unsigned integer, true.
 ///
-/// Throws UserError: wrong arguments (ArgumentCount, ArgumentRank, ArgumentShape, ArgumentStrides, ...), OutOfBounds, ZeroDivisor,
-/// IndexOverflow, NegativeShift, NegativeExtent, ShapeMismatch, CollectiveShape, DivergentCollective.
+/// The checks are exact for the arguments of the run. A copy of an element that was never written makes the copy's
+/// target one that was never written; a use in arithmetic, a condition, a subscript or a reduction, and a store to a
+/// parameter, are reported. Two accesses race when they touch one element, one of them writes, and they stand in
+/// different iterations of a T.Parallel, T.Persistent or parallel T.foreach_tiles, in different blocks of a launch, or
+/// on different cores of a mesh with no collective of both between them. One order of iterations suffices: up to its
+/// first race a program of nested parallel loops does the same in every order, so a run that records who accessed what
+/// finds a race when any order has one (Feng and Leiserson, "Efficient detection of determinacy races in Cilk
+/// programs", 1997). Asynchronous copies are not in the language; they would be accesses whose order begins at their
+/// wait.
+///
+/// Throws UserError: wrong arguments (ArgumentCount, ArgumentRank, ArgumentShape, ArgumentStrides, ...), OutOfBounds,
+/// ZeroDivisor, IndexOverflow, NegativeShift, NegativeExtent, ShapeMismatch, CollectiveShape, DivergentCollective, and
+/// those of the checks.
 void run(const FunctionRef& f, const std::vector<Arg>& args, const Options& options = {});
 
 }  // namespace helve::interp

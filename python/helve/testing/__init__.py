@@ -21,16 +21,22 @@ def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: 
     return _core.lowering_stages(func.function, mesh_shape(mesh), persistent_chunk)
 
 
-def interpret(function: _core.Function, *args) -> None:
+def interpret(function: _core.Function, *args, check: str | None = None) -> None:
     """Runs a function at any stage under the reference interpreter.
+
+    Args:
+        function: the function.
+        args: its arguments.
+        check: what the run looks for, as for `helve.compile`.
 
     Raises:
         helve.Error: the arguments do not fit, or the program does what it must not.
     """
-    Kernel(_core.compile(function, "interp", None, False, False, 1))(*args)
+    Kernel(_core.compile(function, "interp", None, False, False, 1, check))(*args)
 
 
-def check_stages(func: PrimFunc, make_args, mesh: Mesh | None = None, rtol: float = 1e-5, atol: float = 1e-6) -> None:
+def check_stages(func: PrimFunc, make_args, mesh: Mesh | None = None, rtol: float = 1e-5, atol: float = 1e-6,
+                 check: str | None = "all") -> None:
     """Interprets every stage on the same arguments and compares with the first.
 
     Args:
@@ -38,8 +44,10 @@ def check_stages(func: PrimFunc, make_args, mesh: Mesh | None = None, rtol: floa
         make_args: called once a stage; returns fresh arguments with equal contents.
         mesh: the mesh, for a mesh function.
         rtol, atol: tolerance for floats; integers must be equal.
+        check: what each run looks for, as for `helve.compile`.
 
     Raises:
+        helve.Error: a check of a stage failed.
         AssertionError: a pass changed a result; the message names it.
     """
     import numpy as np
@@ -47,7 +55,7 @@ def check_stages(func: PrimFunc, make_args, mesh: Mesh | None = None, rtol: floa
     expected = None
     for name, stage in lowering_stages(func, mesh):
         args = make_args()
-        interpret(stage, *args)
+        interpret(stage, *args, check=check)
         if expected is None:
             expected = args
             continue

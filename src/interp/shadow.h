@@ -1,0 +1,74 @@
+// What a checked run remembers of every element.
+// Times of one clock order all accesses of a run, so that a record is a number and not a tree of executors.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "helve/support/span.h"
+
+namespace helve::interp {
+
+/// Where an access stands. Accesses of one statement share `statement`; null means that it stands alone.
+struct Site {
+  Span span;
+  const void* statement = nullptr;
+};
+
+/// The time of a run; each iteration, synchronisation and allocation begins a new instant.
+class Clock {
+ public:
+  int64_t now() const { return now_; }
+  int64_t tick() { return ++now_; }
+
+ private:
+  int64_t now_ = 1;
+};
+
+/// One access: when, on which core, where in the program. The instant 0 is before the run.
+struct Mark {
+  int64_t time = 0;
+  int64_t core = 0;
+  const Site* site = nullptr;
+};
+
+/// The accesses of an element that can still take part in a race, and whether it holds a value.
+struct Cell {
+  Mark write;
+  std::vector<Mark> reads;
+  bool undefined = false;  ///< what was written last is a copy of an element that was never written
+};
+
+/// The cells of one instance. A mark from before `born` is one of an earlier life of the memory and does not count.
+class Shadow {
+ public:
+  explicit Shadow(Clock& clock) : clock_(clock) {}
+
+  /// Memory allocated at `span`: `count` elements from offset `low`, none of them written.
+  void begin(int64_t low, int64_t count, const Span& span);
+  /// Memory of an argument: all elements are written.
+  void adopt(int64_t low, int64_t count);
+  /// All contents become undefined; `loop` may be null.
+  void forget(const Span* loop);
+
+  Cell& cell(int64_t offset) { return cells_[static_cast<size_t>(offset - low_)]; }
+  bool counts(const Mark& mark) const { return mark.time >= born_; }
+  /// The element was never written, or holds a copy of one that was not.
+  bool undefined(const Cell& cell) const {
+    return cell.undefined ? counts(cell.write) : !written_ && !counts(cell.write);
+  }
+
+  const Span& allocated() const { return allocated_; }
+  const Span& forgotten() const { return forgotten_; }
+
+ private:
+  Clock& clock_;
+  std::vector<Cell> cells_;
+  int64_t low_ = 0;
+  int64_t born_ = 1;
+  bool written_ = false;
+  Span allocated_;
+  Span forgotten_;
+};
+
+}  // namespace helve::interp

@@ -1,0 +1,201 @@
+// Races and uses of undefined values.
+// An access of the same core at time t is ordered before the present one unless an independent loop of the stack was
+// already running at t, in another iteration.
+#include "trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/support/text.h"
+#include "scope.h"
+
+namespace helve::interp {
+
+void Checker::attach(std::vector<Frame>& frames) {
+  traces_.reserve(frames.size());
+  for (Frame& frame : frames) {
+    traces_.emplace_back(*this, frame, static_cast<int64_t>(frames.size()));
+    frame.trace = &traces_.back();
+    for (Instance* instance : frame.buffers) {
+      if (instance && !instance->shadow()) instance->watch(clock_);
+    }
+  }
+  current_ = &traces_.front();
+}
+
+void Checker::synchronise(const std::vector<Frame*>& cores) {
+  std::vector<int64_t> seen = cores.front()->trace->seen();
+  for (const Frame* core : cores) {
+    const std::vector<int64_t>& other = core->trace->seen();
+    for (size_t i = 0; i < seen.size(); ++i) seen[i] = std::max(seen[i], other[i]);
+  }
+  const int64_t now = clock_.tick();
+  for (const Frame* core : cores) seen[static_cast<size_t>(core->rank)] = now;
+  for (const Frame* core : cores) core->trace->see(seen);
+}
+
+namespace {
+
+/// Errors that happen on one executor; races name theirs, and control that diverges concerns several.
+bool is_of_one_executor(Code code) {
+  switch (code) {
+    case Code::ShapeMismatch:
+    case Code::ZeroDivisor:
+    case Code::NegativeExtent:
+    case Code::OutOfBounds:
+    case Code::IndexOverflow:
+    case Code::NegativeShift:
+    case Code::UninitialisedRead: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+UserError Checker::placed(const UserError& error) const {
+  Diagnostic d = error.diagnostic();
+  if (is_of_one_executor(d.code)) {
+    const std::string at = current_->coordinates(current_->depth());
+    if (!at.empty()) d.notes.push_back({{}, "with " + at});
+  }
+  return UserError(std::move(d));
+}
+
+Trace::Trace(Checker& checker, const Frame& frame, int64_t cores)
+    : checker_(&checker), frame_(&frame), core_(frame.rank), seen_(static_cast<size_t>(cores), 0) {}
+
+void Trace::enter(const LoopLabel& label, std::vector<int64_t> begins, std::vector<int64_t> extents) {
+  make_current();
+  if (depth_ == levels_.size()) levels_.emplace_back();
+  Level& level = levels_[depth_++];
+  level.label = &label;
+  level.begins = std::move(begins);
+  level.extents = std::move(extents);
+  level.iterations.clear();
+  level.begin = level.current = checker_->clock().tick();
+}
+
+void Trace::iterate(int64_t iteration) {
+  make_current();
+  Level& level = levels_[depth_ - 1];
+  if (level.label->order == LoopOrder::Sequential) return;
+  level.current = checker_->clock().tick();
+  level.iterations.emplace_back(level.current, iteration);
+}
+
+void Trace::leave() { --depth_; }
+
+size_t Trace::conflict(const Shadow& shadow, const Mark& mark) const {
+  if (!shadow.counts(mark)) return kOrdered;
+  if (mark.core != core_) return mark.time < seen_[static_cast<size_t>(mark.core)] ? kOrdered : kOtherCore;
+  for (size_t i = 0; i < depth_; ++i) {
+    const Level& level = levels_[i];
+    if (level.label->order == LoopOrder::Sequential) continue;
+    if (mark.time < level.begin) return kOrdered;
+    if (mark.time < level.current) return i;
+  }
+  return kOrdered;
+}
+
+/// A read that is ordered before the present one races with nothing that the present one does not race with. Of reads
+/// in other iterations the outermost suffices: what comes later differs in its iteration from one of the two. Other
+/// cores are ordered pair by pair, so each counts.
+void Trace::add_read(Shadow& shadow, Cell& cell, const Mark& mark) const {
+  if (!cell.reads.empty() && cell.reads.back().time == mark.time && cell.reads.back().core == core_) return;
+  size_t kept = 0;
+  size_t outermost = kOrdered;
+  Mark concurrent;
+  for (const Mark& read : cell.reads) {
+    const size_t level = conflict(shadow, read);
+    if (level == kOtherCore) {
+      cell.reads[kept++] = read;
+    } else if (level < outermost) {
+      outermost = level;
+      concurrent = read;
+    }
+  }
+  cell.reads.resize(kept);
+  if (outermost != kOrdered) cell.reads.push_back(concurrent);
+  cell.reads.push_back(mark);
+}
+
+Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin* origin) {
+  make_current();
+  Shadow& shadow = *instance.shadow();
+  Cell& cell = shadow.cell(offset);
+  const Mark mark{checker_->clock().now(), core_, &site};
+  if (checker_->checks().races) {
+    const size_t level = conflict(shadow, cell.write);
+    if (level != kOrdered) report_race(instance, offset, level, {cell.write, true}, {mark, false});
+    // A thread's own memory is written by many iterations; only a value that crosses from one to another is a fault.
+    if (instance.declaration().scope != MemoryScope::Local) add_read(shadow, cell, mark);
+  }
+  if (checker_->checks().uninitialised && shadow.undefined(cell)) {
+    if (!origin) report_undefined(instance, offset, site);
+    *origin = {&instance, offset, &site};
+  }
+  return instance.read(offset);
+}
+
+void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& site, bool undefined) {
+  make_current();
+  Cell& cell = instance.shadow()->cell(offset);
+  const Mark mark{checker_->clock().now(), core_, &site};
+  if (checker_->checks().races && instance.declaration().scope != MemoryScope::Local) {
+    check_write(instance, offset, mark, value);
+  } else {
+    instance.write(offset, value);
+  }
+  cell.write = mark;
+  cell.reads.clear();
+  cell.undefined = undefined;
+}
+
+void Trace::check_write(Instance& instance, int64_t offset, const Mark& mark, Scalar value) {
+  const Shadow& shadow = *instance.shadow();
+  const Cell& cell = instance.shadow()->cell(offset);
+  size_t level = conflict(shadow, cell.write);
+  Access earlier{cell.write, true};
+  for (size_t i = 0; level == kOrdered && i < cell.reads.size(); ++i) {
+    level = conflict(shadow, cell.reads[i]);
+    earlier = {cell.reads[i], false};
+  }
+  const Scalar before = instance.read(offset);
+  instance.write(offset, value);
+  if (level == kOrdered) return;
+  const bool same = before.i == instance.read(offset).i;
+  if (level == kOtherCore && same && replicas(instance.declaration(), earlier.mark.core)) return;
+  report_race(instance, offset, level, earlier, {mark, true});
+}
+
+bool Trace::replicas(const Buffer& buffer, int64_t core) const {
+  const Function& f = checker_->function();
+  const MeshTensor* tensor = f.mesh_tensor(&buffer);
+  if (!tensor) return false;
+  const std::vector<int64_t> mine = coordinates_of(core_, f.mesh->extents);
+  const std::vector<int64_t> other = coordinates_of(core, f.mesh->extents);
+  return std::all_of(tensor->sharding.begin(), tensor->sharding.end(), [&](const auto& cut) {
+    const size_t axis = *f.mesh->axis(cut.first);
+    return mine[axis] == other[axis];
+  });
+}
+
+void Trace::bind(size_t slot, const Origin& origin) {
+  if (origin.instance) {
+    unset_[slot] = origin;
+  } else if (!unset_.empty()) {
+    unset_.erase(slot);
+  }
+}
+
+void Trace::use(size_t slot, Origin* origin) {
+  if (unset_.empty()) return;
+  const auto at = unset_.find(slot);
+  if (at == unset_.end()) return;
+  make_current();
+  if (!origin) report_undefined(*at->second.instance, at->second.offset, *at->second.site);
+  *origin = at->second;
+}
+
+}  // namespace helve::interp

@@ -1,0 +1,131 @@
+// Who accesses what, while a checked run goes on.
+// The one place that decides whether two accesses race and whether a value may be used.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "helve/interp/interp.h"
+#include "helve/support/diagnostic.h"
+#include "storage.h"
+
+namespace helve::interp {
+
+struct Frame;
+class Trace;
+
+enum class LoopOrder { Sequential, Iterations, Blocks };
+
+/// A loop as reports name it.
+struct LoopLabel {
+  std::string kind;  ///< "T.Parallel"
+  LoopOrder order = LoopOrder::Sequential;
+  Span span;
+  std::vector<std::pair<std::string, size_t>> vars;  ///< names and variable slots
+};
+
+/// An element that was read without a value, by a copy. No instance: the value is one.
+struct Origin {
+  const Instance* instance = nullptr;
+  int64_t offset = 0;
+  const Site* site = nullptr;
+};
+
+/// What the cores of a run share while it is checked.
+class Checker {
+ public:
+  Checker(const FunctionRef& f, Checks checks) : function_(f), checks_(checks) {}
+
+  /// The traces of executors, one a frame; the frames stay where they are.
+  void attach(std::vector<Frame>& frames);
+
+  /// The cores wait for each other: what any of them did is visible to all of them.
+  void synchronise(const std::vector<Frame*>& cores);
+
+  /// The error with the values of the loop variables of the core that ran last.
+  UserError placed(const UserError& error) const;
+
+  Clock& clock() { return clock_; }
+  const Checks& checks() const { return checks_; }
+  const Function& function() const { return *function_; }
+  void set_current(const Trace* trace) { current_ = trace; }
+
+ private:
+  FunctionRef function_;
+  Checks checks_;
+  Clock clock_;
+  std::vector<Trace> traces_;
+  const Trace* current_ = nullptr;
+};
+
+/// One executor. Loops that are being run form a stack; an iteration is the interval of time since it began.
+class Trace {
+ public:
+  Trace(Checker& checker, const Frame& frame, int64_t cores);
+
+  void make_current() const { checker_->set_current(this); }
+
+  void enter(const LoopLabel& label, std::vector<int64_t> begins, std::vector<int64_t> extents);
+  void iterate(int64_t iteration);
+  void leave();
+
+  /// Reads an element. Without a value it is reported, or with `origin` stands there.
+  Scalar read(Instance& instance, int64_t offset, const Site& site, Origin* origin = nullptr);
+  void write(Instance& instance, int64_t offset, Scalar value, const Site& site, bool undefined = false);
+
+  /// The variable in `slot` is bound to a value that came from `origin`.
+  void bind(size_t slot, const Origin& origin);
+  /// Reports, or with `origin` says, that the variable has no value.
+  void use(size_t slot, Origin* origin);
+
+  [[noreturn]] void report_undefined(const Instance& instance, int64_t offset, const Site& site) const;
+
+  /// "i=3, j=40, core (0, 1)": the loops of the stack down to `depth`, and the core.
+  std::string coordinates(size_t depth) const;
+  size_t depth() const { return depth_; }
+
+  void see(const std::vector<int64_t>& seen) { seen_ = seen; }
+  const std::vector<int64_t>& seen() const { return seen_; }
+  int64_t core() const { return core_; }
+  Checker& checker() const { return *checker_; }
+
+ private:
+  struct Level {
+    const LoopLabel* label = nullptr;
+    std::vector<int64_t> begins;
+    std::vector<int64_t> extents;
+    int64_t begin = 0;                                      ///< when the loop began
+    int64_t current = 0;                                    ///< when its iteration began
+    std::vector<std::pair<int64_t, int64_t>> iterations{};  ///< time and number of each, ascending
+  };
+
+  /// The level of a conflict: an independent loop of the stack, or another core. Ordered accesses have none.
+  static constexpr size_t kOrdered = SIZE_MAX;
+  static constexpr size_t kOtherCore = SIZE_MAX - 1;
+  size_t conflict(const Shadow& shadow, const Mark& mark) const;
+
+  struct Access {
+    Mark mark;
+    bool writes;
+  };
+  void add_read(Shadow& shadow, Cell& cell, const Mark& mark) const;
+  void check_write(Instance& instance, int64_t offset, const Mark& mark, Scalar value);
+  /// Throws for two accesses that conflict at `level`.
+  [[noreturn]] void report_race(const Instance& instance, int64_t offset, size_t level, Access earlier,
+                                Access later) const;
+  std::string executor(size_t level, const Mark& mark) const;
+  /// Cores that hold the same shard of a mesh tensor may all store the same value to it.
+  bool replicas(const Buffer& buffer, int64_t core) const;
+
+  Checker* checker_;
+  const Frame* frame_;
+  int64_t core_;
+  std::vector<Level> levels_;  ///< the first depth_ are in use
+  size_t depth_ = 0;
+  std::vector<int64_t> seen_;  ///< for each core the time before which its accesses are visible
+  std::unordered_map<size_t, Origin> unset_;
+};
+
+}  // namespace helve::interp

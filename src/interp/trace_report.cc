@@ -1,0 +1,89 @@
+// Reports of a checked run.
+// Both lines of a race, the loop that makes it one, and the coordinates at which it happens.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/support/text.h"
+#include "scope.h"
+#include "trace.h"
+
+namespace helve::interp {
+
+std::string Trace::coordinates(size_t depth) const {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < depth; ++i) {
+    for (const auto& [name, slot] : levels_[i].label->vars) {
+      parts.push_back(fmt::format("{}={}", name, frame_->vars[slot].i));
+    }
+  }
+  const Function& f = checker_->function();
+  if (f.mesh) parts.push_back("core " + tuple_text(coordinates_of(core_, f.mesh->extents)));
+  return join(parts, ", ", [](const std::string& p) { return p; });
+}
+
+void Trace::report_undefined(const Instance& instance, int64_t offset, const Site& site) const {
+  Shadow& shadow = *instance.shadow();
+  const std::string& name = instance.declaration().name;
+  const Cell& cell = shadow.cell(offset);
+  std::vector<Note> notes;
+  if (cell.undefined && shadow.counts(cell.write)) {
+    notes.push_back({cell.write.site->span, "what is copied to it here was never written"});
+  } else if (shadow.forgotten().known()) {
+    notes.push_back({shadow.forgotten(),
+                     fmt::format("at the start of each iteration the contents of '{}' are undefined", name)});
+  } else if (shadow.allocated().known()) {
+    notes.push_back({shadow.allocated(), fmt::format("'{}' is allocated here", name)});
+  }
+  throw UserError(Code::UninitialisedRead, site.span,
+                  {{"element", tuple_text(instance.element_at(offset))}, {"buffer", name}}, std::move(notes));
+}
+
+std::string Trace::executor(size_t level, const Mark& mark) const {
+  if (level == kOtherCore) {
+    return "core " + tuple_text(coordinates_of(mark.core, checker_->function().mesh->extents));
+  }
+  const Level& loop = levels_[level];
+  const auto after = std::upper_bound(loop.iterations.begin(), loop.iterations.end(), mark.time,
+                                      [](int64_t time, const auto& iteration) { return time < iteration.first; });
+  HELVE_CHECK(after != loop.iterations.begin(), "an access before the first iteration of its loop");
+  const std::vector<int64_t> at = coordinates_of(std::prev(after)->second, loop.extents);
+  std::vector<std::string> parts;
+  for (size_t d = 0; d < at.size(); ++d) {
+    parts.push_back(fmt::format("{}={}", loop.label->vars[d].first, loop.begins[d] + at[d]));
+  }
+  return (loop.label->order == LoopOrder::Blocks ? "block " : "iteration ") +
+         join(parts, ", ", [](const std::string& p) { return p; });
+}
+
+void Trace::report_race(const Instance& instance, int64_t offset, size_t level, Access earlier, Access later) const {
+  const Site* first = earlier.mark.site;
+  if (first->statement && first->statement == later.mark.site->statement && earlier.writes && !later.writes) {
+    std::swap(earlier, later);  // within a statement the store is the place
+  }
+  const std::string name = executor(level, later.mark);
+  const std::string other = executor(level, earlier.mark);
+  const char* other_access = earlier.writes ? "writes" : "reads";
+  std::vector<Note> notes = {{earlier.mark.site->span, fmt::format("{} {} it here", other, other_access)}};
+  Code code = Code::RacingCores;
+  if (level != kOtherCore) {
+    const LoopLabel& loop = *levels_[level].label;
+    const bool blocks = loop.order == LoopOrder::Blocks;
+    code = blocks ? Code::RacingBlocks : Code::RacingIterations;
+    const char* executors = blocks ? "blocks" : "iterations";
+    notes.push_back({loop.span, fmt::format("the {} of this {} run in any order", executors, loop.kind)});
+  }
+  // Around a loop that races, the coordinates are those of both accesses; of two cores, those of the one that runs.
+  const std::string around = coordinates(level == kOtherCore ? depth_ : level);
+  if (!around.empty()) notes.push_back({{}, "with " + around});
+  throw UserError(code, later.mark.site->span,
+                  {{"executor", name},
+                   {"access", later.writes ? "writes" : "reads"},
+                   {"element", tuple_text(instance.element_at(offset))},
+                   {"buffer", instance.declaration().name},
+                   {"other", other},
+                   {"other_access", earlier.writes && later.writes ? "writes too" : other_access}},
+                  std::move(notes));
+}
+
+}  // namespace helve::interp
