@@ -203,7 +203,7 @@ class LoopRace {
       for (size_t d = 0; d < step->vars.size(); ++d) {
         iteration = iteration * step->extents[d] + (Expr(step->vars[d]) - step->begins[d]);
       }
-      query.require(substitute(apply(Op::Eq, {floor_mod(iteration, count), number}), renamed));
+      query.require(substitute(apply(Op::Eq, {floor_mod(simplify(iteration), simplify(count)), simplify(number)}), renamed));
     }
   }
 

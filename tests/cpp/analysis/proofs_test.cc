@@ -180,14 +180,14 @@ TEST(Proofs, DataDependentSubscriptsAreUnknown) {
   const Expr loaded = cast(load(x, {at(i)}), kIndex);
   EXPECT_EQ(describe(function("f", {a, x}, one_block({parallel(i, idx(8), store(a, {loaded}, f32(0)))}))),
             "bounds proved: idx[i] is inside (8,)\n"
-            "bounds unknown: A[T.index(idx[i])] is inside (64,) ('T.index(idx[i])' is not affine)\n"
+            "bounds unknown: A[T.cast(idx[i], \"index\")] is inside (64,) ('T.cast(idx[i], \"index\")' is not affine)\n"
             "race proved: blocks bx are independent\n"
-            "race unknown: iterations i are independent ('T.index(idx[i])' is not affine)\n");
+            "race unknown: iterations i are independent ('T.cast(idx[i], \"index\")' is not affine)\n");
   // What is loaded does not matter where the iteration has its own part.
   const Expr part = at(i) * idx(8) + floor_mod(loaded, idx(8));
   EXPECT_EQ(describe(function("f", {a, x}, one_block({parallel(i, idx(8), store(a, {part}, f32(0)))}))),
             "bounds proved: idx[i] is inside (8,)\n"
-            "bounds proved: A[i * 8 + T.index(idx[i]) % 8] is inside (64,)\n"
+            "bounds proved: A[i * 8 + T.cast(idx[i], \"index\") % 8] is inside (64,)\n"
             "race proved: blocks bx are independent\nrace proved: iterations i are independent\n");
 }
 

@@ -119,7 +119,9 @@ TEST(IntegerSet, EmptinessAndSubsetsAgreeWithEnumeration) {
     EXPECT_EQ(set.inexact(), "");
     ASSERT_EQ(to_string(is_empty.verdict), none ? "proved" : "refuted") << to_text(first);
     ASSERT_EQ(to_string(is_subset.verdict), inside ? "proved" : "refuted") << to_text(a) << "  in  " << to_text(b);
-    if (!none) EXPECT_NE(*evaluate(first, assignment(is_empty.witness)), 0);
+    if (!none) {
+      EXPECT_NE(*evaluate(first, assignment(is_empty.witness)), 0);
+    }
     if (!inside) {
       EXPECT_NE(*evaluate(a, assignment(is_subset.witness)), 0);
       EXPECT_EQ(*evaluate(b, assignment(is_subset.witness)), 0);
