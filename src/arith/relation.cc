@@ -51,6 +51,11 @@ namespace {
 using Engine = std::shared_ptr<ExactEngine::State>;
 constexpr const char* kOverBudget = "over the budget of operations";
 
+/// Is the error, or the one that it follows from, an exceeded budget?
+bool is_quota(const isl::exception& error, isl_ctx* context) {
+  return dynamic_cast<const isl::exception_quota*>(&error) || isl_ctx_last_error(context) == isl_error_quota;
+}
+
 /// Runs `f` within the budget; false when it was exceeded.
 template <class F>
 bool within_budget(const Engine& engine, F&& f) {
@@ -62,7 +67,7 @@ bool within_budget(const Engine& engine, F&& f) {
     f();
   } catch (const isl::exception& error) {
     // What was computed from nothing complains of its own; the first error is what counts.
-    done = isl_ctx_last_error(engine->context) != isl_error_quota;
+    done = !is_quota(error, engine->context);
     isl_ctx_set_max_operations(engine->context, 0);
     if (done) HELVE_FAIL(fmt::format("isl refuses a question: {}", error.what()));
   }
@@ -226,8 +231,8 @@ int64_t integer(isl_val* value) {
 isl::point a_point(const isl::set& set) {
   try {
     return set.lexmin().sample_point();
-  } catch (const isl::exception&) {
-    if (isl_ctx_last_error(set.ctx().get()) == isl_error_quota) throw;
+  } catch (const isl::exception& error) {
+    if (is_quota(error, set.ctx().get())) throw;
     isl_ctx_reset_error(set.ctx().get());
     return set.sample_point();  // unbounded below
   }
