@@ -151,6 +151,10 @@ class LoopRace {
       weaken(proof, fmt::format("'{}' is private to a thread, which runs several iterations", pair.first->buffer->name));
       return;
     }
+    if (is_kernel_ && pair.first == pair.second && stores_constant(*pair.first->stmt)) {
+      weaken(proof, fmt::format("'{}' may be stored to by several, each time the same constant", pair.first->buffer->name));
+      return;
+    }
     Query query(program_);
     Substitution renamed;
     for (size_t i = from_; i < pair.second->path.size(); ++i) {
@@ -168,6 +172,7 @@ class LoopRace {
       query.doubt("collectives may order the cores");
     }
     query.require(different(pair, renamed));
+    if (is_persistent_ && !mesh_) query.require(on_other_blocks(renamed));
     std::vector<Expr> element;
     const Expr meeting = meets(query, pair, renamed, element);
     const Answer answer = query.excludes(meeting, budget_);
@@ -178,6 +183,22 @@ class LoopRace {
   static void weaken(Proof& proof, const std::string& reason) {
     if (proof.verdict == Verdict::Proved) proof.reason = reason;
     proof.verdict = Verdict::Unknown;
+  }
+
+  static bool stores_constant(const StmtNode& stmt) {
+    if (stmt.kind != StmtKind::Store) return false;
+    const ExprKind kind = static_cast<const Store&>(stmt).value->kind;
+    return kind == ExprKind::IntImm || kind == ExprKind::FloatImm;
+  }
+
+  /// Iterations that are dealt to one block follow one another.
+  Expr on_other_blocks(const Substitution& renamed) const {
+    Expr out;
+    for (const VarRef& var : loop_[from_]->vars) {
+      const Expr other = apply(Op::Ne, {Expr(var), renamed.at(var.get())});
+      out = out ? apply(Op::Or, {out, other}) : other;
+    }
+    return out;
   }
 
   /// Serial loops between kernel and Persistent loop: both iterations belong to one run of the Persistent loop.
