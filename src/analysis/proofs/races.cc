@@ -151,10 +151,6 @@ class LoopRace {
       weaken(proof, fmt::format("'{}' is private to a thread, which runs several iterations", pair.first->buffer->name));
       return;
     }
-    if (is_kernel_ && pair.first == pair.second && stores_constant(*pair.first->stmt)) {
-      weaken(proof, fmt::format("'{}' may be stored to by several, each time the same constant", pair.first->buffer->name));
-      return;
-    }
     Query query(program_);
     Substitution renamed;
     for (size_t i = from_; i < pair.second->path.size(); ++i) {
@@ -177,7 +173,12 @@ class LoopRace {
     const Expr meeting = meets(query, pair, renamed, element);
     const Answer answer = query.excludes(meeting, budget_);
     if (answer.verdict == Verdict::Unknown) weaken(proof, answer.reason);
-    if (answer.verdict == Verdict::Refuted) refute(pair, renamed, element, answer.witness, proof);
+    if (answer.verdict != Verdict::Refuted) return;
+    if (is_kernel_ && pair.first == pair.second && stores_constant(*pair.first->stmt)) {
+      weaken(proof, fmt::format("several store to '{}', each time the same constant", pair.first->buffer->name));
+    } else {
+      refute(pair, renamed, element, answer.witness, proof);
+    }
   }
 
   static void weaken(Proof& proof, const std::string& reason) {
