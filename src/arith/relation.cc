@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <isl/cpp.h>
+#include <isl/options.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -32,7 +33,9 @@ std::optional<int64_t> value_in(const Witness& witness, const Var* var) {
 }
 
 struct ExactEngine::State {
-  explicit State(int64_t limit) : context(isl_ctx_alloc()), limit(limit) {}
+  explicit State(int64_t limit) : context(isl_ctx_alloc()), limit(limit) {
+    isl_options_set_on_error(context, ISL_ON_ERROR_CONTINUE);  // errors are exceptions here, not text
+  }
   ~State() { isl_ctx_free(context); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -48,6 +51,11 @@ namespace {
 using Engine = std::shared_ptr<ExactEngine::State>;
 constexpr const char* kOverBudget = "over the budget of operations";
 
+/// Is the error, or the one that it follows from, an exceeded budget?
+bool is_quota(const isl::exception& error, isl_ctx* context) {
+  return dynamic_cast<const isl::exception_quota*>(&error) || isl_ctx_last_error(context) == isl_error_quota;
+}
+
 /// Runs `f` within the budget; false when it was exceeded.
 template <class F>
 bool within_budget(const Engine& engine, F&& f) {
@@ -57,11 +65,11 @@ bool within_budget(const Engine& engine, F&& f) {
   bool done = true;
   try {
     f();
-  } catch (const isl::exception_quota&) {
-    done = false;
   } catch (const isl::exception& error) {
+    // What was computed from nothing complains of its own; the first error is what counts.
+    done = !is_quota(error, engine->context);
     isl_ctx_set_max_operations(engine->context, 0);
-    HELVE_FAIL(fmt::format("isl refuses a question: {}", error.what()));
+    if (done) HELVE_FAIL(fmt::format("isl refuses a question: {}", error.what()));
   }
   isl_ctx_set_max_operations(engine->context, 0);
   isl_ctx_reset_error(engine->context);
@@ -80,14 +88,12 @@ class Translator {
       isl_id* id = isl_id_alloc(engine->context, name.c_str(), nullptr);
       space_ = isl::manage(isl_space_set_dim_id(space_.release(), isl_dim_param, static_cast<unsigned>(i), id));
     }
-    isl_local_space* local = isl_local_space_from_space(space_.copy());
     for (size_t i = 0; i < dims.size(); ++i) {
-      add(dims[i], isl_aff_var_on_domain(isl_local_space_copy(local), isl_dim_set, static_cast<unsigned>(i)));
+      add(dims[i], isl_aff_var_on_domain(isl_local_space_from_space(space_.copy()), isl_dim_set, static_cast<unsigned>(i)));
     }
     for (size_t i = 0; i < params.size(); ++i) {
-      add(params[i], isl_aff_var_on_domain(isl_local_space_copy(local), isl_dim_param, static_cast<unsigned>(i)));
+      add(params[i], isl_aff_var_on_domain(isl_local_space_from_space(space_.copy()), isl_dim_param, static_cast<unsigned>(i)));
     }
-    isl_local_space_free(local);
   }
 
   const isl::space& space() const { return space_; }
@@ -212,7 +218,7 @@ struct Question {
   std::vector<Expr> image;
   std::string inexact;
   std::optional<Translator> translator;
-  isl::set domain;  ///< null when the budget was exceeded
+  std::optional<isl::set> domain;  ///< nothing when the budget was exceeded
 };
 
 int64_t integer(isl_val* value) {
@@ -225,10 +231,10 @@ int64_t integer(isl_val* value) {
 isl::point a_point(const isl::set& set) {
   try {
     return set.lexmin().sample_point();
-  } catch (const isl::exception_quota&) {
-    throw;
-  } catch (const isl::exception&) {  // unbounded below
-    return set.sample_point();
+  } catch (const isl::exception& error) {
+    if (is_quota(error, set.ctx().get())) throw;
+    isl_ctx_reset_error(set.ctx().get());
+    return set.sample_point();  // unbounded below
   }
 }
 
@@ -279,7 +285,7 @@ struct IntegerSet::Data {
   std::vector<VarRef> tuple;
   std::vector<VarRef> params;
   std::string inexact;
-  isl::set set;  ///< over the tuple, and after it what is existentially quantified; null over the budget
+  std::optional<isl::set> set;  ///< over the tuple, then what is existentially quantified; nothing over the budget
 };
 
 namespace {
@@ -315,15 +321,15 @@ const std::vector<VarRef>& IntegerSet::tuple() const { return data_->tuple; }
 const std::string& IntegerSet::inexact() const { return data_->inexact; }
 
 Answer IntegerSet::is_empty() const {
-  if (data_->set.is_null()) return unknown(kOverBudget);
+  if (!data_->set) return unknown(kOverBudget);
   Answer answer;
   const bool done = within_budget(data_->engine, [&] {
-    if (data_->set.is_empty()) {
+    if (data_->set->is_empty()) {
       answer.verdict = Verdict::Proved;
     } else if (!data_->inexact.empty()) {
       answer.reason = data_->inexact;
     } else {
-      answer.witness = witness_of(a_point(with_params_first(data_->set)), data_->params, data_->tuple);
+      answer.witness = witness_of(a_point(with_params_first(*data_->set)), data_->params, data_->tuple);
       answer.verdict = Verdict::Refuted;
     }
   });
@@ -332,11 +338,11 @@ Answer IntegerSet::is_empty() const {
 
 Answer IntegerSet::is_subset_of(const IntegerSet& other) const {
   const Data &a = *data_, &b = *other.data_;
-  if (a.set.is_null() || b.set.is_null()) return unknown(kOverBudget);
+  if (!a.set || !b.set) return unknown(kOverBudget);
   HELVE_CHECK(a.engine == b.engine && a.tuple.size() == b.tuple.size(), "sets that cannot be compared");
   Answer answer;
   const bool done = within_budget(a.engine, [&] {
-    const isl::set rest = projected_from(a.set, a.tuple.size()).subtract(projected_from(b.set, b.tuple.size()));
+    const isl::set rest = projected_from(*a.set, a.tuple.size()).subtract(projected_from(*b.set, b.tuple.size()));
     if (rest.is_empty()) {
       answer.reason = b.inexact;
       if (b.inexact.empty()) answer.verdict = Verdict::Proved;
@@ -353,9 +359,9 @@ Answer IntegerSet::is_subset_of(const IntegerSet& other) const {
 IntegerSet IntegerSet::projected(const std::vector<VarRef>& kept) const {
   std::shared_ptr<Data> out = std::make_shared<Data>(*data_);
   out->tuple = kept;
-  if (data_->set.is_null()) return IntegerSet(out);
+  if (!data_->set) return IntegerSet(out);
   const bool done = within_budget(data_->engine, [&] {
-    isl::set set = projected_from(data_->set, data_->tuple.size());
+    isl::set set = projected_from(*data_->set, data_->tuple.size());
     // The kept dimensions move to the front, in their order, then the rest is dropped.
     std::vector<VarRef> order = data_->tuple;
     for (size_t i = 0; i < kept.size(); ++i) {
@@ -368,7 +374,7 @@ IntegerSet IntegerSet::projected(const std::vector<VarRef>& kept) const {
     }
     out->set = projected_from(set, kept.size());
   });
-  if (!done) out->set = isl::set();
+  if (!done) out->set.reset();
   return IntegerSet(out);
 }
 
@@ -377,14 +383,14 @@ struct IntegerRelation::Data {
   std::vector<VarRef> tuple;
   std::vector<VarRef> params;
   std::string inexact;
-  isl::map map;  ///< null over the budget
+  std::optional<isl::map> map;  ///< nothing over the budget
 };
 
 IntegerRelation::IntegerRelation(const ExactEngine& engine, std::vector<VarRef> tuple, const std::vector<Expr>& image,
                                  const Expr& condition, std::vector<VarRef> locals, const Translation& translation) {
   Question question(engine, std::move(tuple), condition, image, locals, translation);
-  isl::map map;
-  if (!question.domain.is_null()) {
+  std::optional<isl::map> map;
+  if (question.domain) {
     within_budget(engine.state(), [&] {
       isl_pw_aff_list* list = isl_pw_aff_list_alloc(engine.state()->context, static_cast<int>(image.size()));
       for (const Expr& e : question.image) {
@@ -393,7 +399,7 @@ IntegerRelation::IntegerRelation(const ExactEngine& engine, std::vector<VarRef> 
       isl_space* space = isl_space_from_domain(question.translator->space().copy());
       space = isl_space_add_dims(space, isl_dim_out, static_cast<unsigned>(image.size()));
       isl_multi_pw_aff* values = isl_multi_pw_aff_from_pw_aff_list(space, list);
-      isl::map whole = isl::manage(isl_map_from_multi_pw_aff(values)).intersect_domain(question.domain);
+      isl::map whole = isl::manage(isl_map_from_multi_pw_aff(values)).intersect_domain(*question.domain);
       const unsigned first = static_cast<unsigned>(question.tuple.size());
       map = isl::manage(isl_map_project_out(whole.release(), isl_dim_in, first,
                                             static_cast<unsigned>(question.dims.size()) - first));
@@ -404,10 +410,10 @@ IntegerRelation::IntegerRelation(const ExactEngine& engine, std::vector<VarRef> 
 
 Answer IntegerRelation::is_injective() const {
   const Data& d = *data_;
-  if (d.map.is_null()) return unknown(kOverBudget);
+  if (!d.map) return unknown(kOverBudget);
   Answer answer;
   const bool done = within_budget(d.engine, [&] {
-    const isl::map pairs = d.map.apply_range(d.map.reverse());
+    const isl::map pairs = d.map->apply_range(d.map->reverse());
     const isl::map different = pairs.subtract(pairs.domain().identity());
     if (different.is_empty()) {
       answer.verdict = Verdict::Proved;
@@ -427,12 +433,12 @@ Answer IntegerRelation::is_injective() const {
 
 Answer IntegerRelation::is_equal(const IntegerRelation& other) const {
   const Data &a = *data_, &b = *other.data_;
-  if (a.map.is_null() || b.map.is_null()) return unknown(kOverBudget);
+  if (!a.map || !b.map) return unknown(kOverBudget);
   HELVE_CHECK(a.engine == b.engine && a.tuple.size() == b.tuple.size(), "relations that cannot be compared");
   if (!a.inexact.empty() || !b.inexact.empty()) return unknown(a.inexact.empty() ? b.inexact : a.inexact);
   Answer answer;
   const bool done = within_budget(a.engine, [&] {
-    const isl::map rest = a.map.subtract(b.map).unite(b.map.subtract(a.map));
+    const isl::map rest = a.map->subtract(*b.map).unite(b.map->subtract(*a.map));
     if (rest.is_empty()) {
       answer.verdict = Verdict::Proved;
     } else {

@@ -35,7 +35,7 @@ struct Answer {
 };
 
 /// The operations of isl that one question may take (a few tens of milliseconds).
-inline constexpr int64_t kOperationLimit = 400'000;
+inline constexpr int64_t kOperationLimit = 100'000;
 
 /// Where sets and relations live; one for each compile, used by one thread at a time. Copies are the same engine.
 class ExactEngine {

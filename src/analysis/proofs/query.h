@@ -14,7 +14,7 @@ namespace helve::proofs {
 /// The exact engine of one compile and how many questions it may still be asked.
 struct Budget {
   ExactEngine engine;
-  int questions = 400;
+  int questions = 200;
 };
 
 class Query {

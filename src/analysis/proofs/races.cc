@@ -168,16 +168,38 @@ class LoopRace {
       query.doubt("collectives may order the cores");
     }
     query.require(different(pair, renamed));
+    if (is_persistent_ && !mesh_) query.require(on_other_blocks(renamed));
     std::vector<Expr> element;
     const Expr meeting = meets(query, pair, renamed, element);
     const Answer answer = query.excludes(meeting, budget_);
     if (answer.verdict == Verdict::Unknown) weaken(proof, answer.reason);
-    if (answer.verdict == Verdict::Refuted) refute(pair, renamed, element, answer.witness, proof);
+    if (answer.verdict != Verdict::Refuted) return;
+    if (is_kernel_ && pair.first == pair.second && stores_constant(*pair.first->stmt)) {
+      weaken(proof, fmt::format("several store to '{}', each time the same constant", pair.first->buffer->name));
+    } else {
+      refute(pair, renamed, element, answer.witness, proof);
+    }
   }
 
   static void weaken(Proof& proof, const std::string& reason) {
     if (proof.verdict == Verdict::Proved) proof.reason = reason;
     proof.verdict = Verdict::Unknown;
+  }
+
+  static bool stores_constant(const StmtNode& stmt) {
+    if (stmt.kind != StmtKind::Store) return false;
+    const ExprKind kind = static_cast<const Store&>(stmt).value->kind;
+    return kind == ExprKind::IntImm || kind == ExprKind::FloatImm;
+  }
+
+  /// Iterations that are dealt to one block follow one another.
+  Expr on_other_blocks(const Substitution& renamed) const {
+    Expr out;
+    for (const VarRef& var : loop_[from_]->vars) {
+      const Expr other = apply(Op::Ne, {Expr(var), renamed.at(var.get())});
+      out = out ? apply(Op::Or, {out, other}) : other;
+    }
+    return out;
   }
 
   /// Serial loops between kernel and Persistent loop: both iterations belong to one run of the Persistent loop.
@@ -203,7 +225,7 @@ class LoopRace {
       for (size_t d = 0; d < step->vars.size(); ++d) {
         iteration = iteration * step->extents[d] + (Expr(step->vars[d]) - step->begins[d]);
       }
-      query.require(substitute(apply(Op::Eq, {floor_mod(iteration, count), number}), renamed));
+      query.require(substitute(apply(Op::Eq, {floor_mod(simplify(iteration), simplify(count)), simplify(number)}), renamed));
     }
   }
 

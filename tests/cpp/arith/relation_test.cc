@@ -287,7 +287,7 @@ TEST(IntegerSet, ABudgetThatIsExceededIsUnknown) {
   for (int k = 0; k + 1 < 6; ++k) {
     all = both(all, apply(Op::Ne, {floor_mod(Expr(vars[k]) * int_imm(7) + Expr(vars[k + 1]), int_imm(13)), int_imm(k)}));
   }
-  ExactEngine small(50);
+  ExactEngine small(2000);
   const Answer answer = IntegerSet(small, vars, all).is_empty();
   EXPECT_EQ(answer.verdict, Verdict::Unknown);
   EXPECT_EQ(answer.reason, "over the budget of operations");
