@@ -1,6 +1,7 @@
 """Fresh random programs for a stated time, and tests of the fuzzer itself: it must see planted faults.
 
-HELVE_FUZZ_SECONDS sets the time, HELVE_FUZZ_SEED the first seed. The seed is the same on every run unless it is set.
+HELVE_FUZZ_SECONDS sets the time (120, or 1200 with HELVE_TEST_LONG), HELVE_FUZZ_SEED the first seed. The seed is the same on every
+run unless it is set.
 """
 
 import os
@@ -16,7 +17,7 @@ import twins
 from generate import generate
 from meaning import meaning
 
-SECONDS = float(os.environ.get("HELVE_FUZZ_SECONDS", "120"))
+SECONDS = float(os.environ.get("HELVE_FUZZ_SECONDS") or ("1200" if os.environ.get("HELVE_TEST_LONG") else "120"))
 SEED = int(os.environ.get("HELVE_FUZZ_SEED", "1"))
 # What every run of some length must have met.
 NEEDED = [
