@@ -35,7 +35,7 @@ class Call:
 
     text: str
     scalars: list  # None in the place of a tensor
-    tensors: list  # (name, dtype, shape, strides or None, values, expected or None, errors) or None for a scalar
+    tensors: list  # [name, dtype, shape, strides or None, values, expected, errors] or None for a scalar
     mesh: list | None
     chunk: int
 
@@ -55,7 +55,7 @@ def call_of(program, text, memories):
         expected = [x[0] for x in memory.data] if is_float else memory.data
         errors = [x[1] for x in memory.data] if is_float else []
         strides = [s if isinstance(s, int) else s.value for s in q.strides] if q.strides else None
-        tensors.append((q.name, q.dtype, list(memory.shape), strides, values, expected, errors if any(errors) else []))
+        tensors.append([q.name, q.dtype, list(memory.shape), strides, values, expected, errors if any(errors) else []])
         numbers.append(None)
     return Call(text, numbers, tensors, program.mesh, program.chunk)
 
