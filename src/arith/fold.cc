@@ -90,21 +90,22 @@ Expr fold_float_comparison(const Apply& node) {
   }
 }
 
-/// Exact conversions between constants only: a float result must hold the integer exactly.
+/// Conversions of constants, as the builder folds them; from bool and to bool as well.
 Expr fold_cast(const Cast& node) {
-  const IntImm* value = as<IntImm>(node.value);
-  if (!value) return {};
-  const DType from = node.value->dtype;
-  const Wide wide = widen(value->value, from);
-  if (node.dtype.is_bool()) return bool_imm(wide != 0, node.span);
-  if (node.dtype.is_index()) {
-    if (wide > std::numeric_limits<int64_t>::max()) return {};
-    return int_imm(value->value, kIndex, node.span);
+  if (const IntImm* value = as<IntImm>(node.value)) {
+    if (node.dtype.is_bool()) return bool_imm(value->value != 0, node.span);
+    if (value->dtype.is_bool()) return cast(int_imm(value->value, kIndex), node.dtype, node.span);
+  } else if (!as<FloatImm>(node.value)) {
+    return {};
   }
-  if (node.dtype.is_data_int()) return int_imm(wrap_to(value->value, node.dtype), node.dtype, node.span);
-  const double exact = static_cast<double>(value->value);
-  if (std::fabs(exact) > 9007199254740992.0 || round_to(exact, node.dtype) != exact || wide != Wide{value->value}) return {};
-  return float_imm(exact, node.dtype, node.span);
+  const Expr folded = cast(node.value, node.dtype, node.span);
+  return folded->kind == ExprKind::Cast ? Expr() : folded;
+}
+
+/// The negative of a float constant, which is exact.
+Expr fold_float_negation(const Apply& node) {
+  const FloatImm* value = node.op == Op::Neg ? as<FloatImm>(node.args[0]) : nullptr;
+  return value ? float_imm(-value->value, node.dtype, node.span) : Expr();
 }
 
 }  // namespace
@@ -128,7 +129,7 @@ Expr fold_constants(const Expr& e) {
   const Apply* node = as<Apply>(e);
   if (!node || node->args.size() > 2) return {};
   const DType operand = node->args[0]->dtype;
-  if (operand.is_float()) return node->args.size() == 2 ? fold_float_comparison(*node) : Expr();
+  if (operand.is_float()) return node->args.size() == 2 ? fold_float_comparison(*node) : fold_float_negation(*node);
   std::vector<int64_t> values;
   for (const Expr& arg : node->args) {
     const int64_t* value = int_value(arg);

@@ -3,7 +3,8 @@
 // Before:  T.fill(acc, 0.0)
 // After:   for i, j in T.Parallel(...): acc[i, j] = 0.0
 // Every operation computes what its row in the table says; floating sums may be re-associated where the row allows it.
-// Facts about enclosing loops are handed to the schedules, so that a full tile needs no test.
+// Facts about enclosing loops are handed to the schedules, so that a full tile needs no test. An operand that reads memory is
+// evaluated once, before the operation writes.
 #include "helve/arith/simplify.h"
 #include "helve/dispatch/schedule_table.h"
 #include "helve/ir/tensor/visit.h"
@@ -28,12 +29,24 @@ class Lowering final : public ScopedRewriter {
     context_.kernel = enclosing_kernel();
     context_.facts = &facts;
     // Extents such as (b + 1) * n - b * n become constants before a schedule looks at them.
+    std::vector<Stmt> out;
     const Stmt simple = map_parts(
-        s, [&](const Expr& e) { return simplify(e, facts); }, [](const Stmt& part) { return part; });
-    return lower_tile_op(*as<TileOp>(simple), cpu_schedules(), context_);
+        s, [&](const Expr& e) { return evaluated_before(simplify(e, facts), &out); }, [](const Stmt& part) { return part; });
+    out.push_back(lower_tile_op(*as<TileOp>(simple), cpu_schedules(), context_));
+    return seq(std::move(out));
   }
 
  private:
+  /// The value of an operand; one that reads memory, which the operation may overwrite, gets a name in `binds`.
+  static Expr evaluated_before(const Expr& e, std::vector<Stmt>* binds) {
+    bool reads = false;
+    walk(e, [&](const Expr& node) { reads |= node->kind == ExprKind::Load; });
+    if (!reads) return e;
+    VarRef var = make_var("operand", e->dtype, e->span);
+    binds->push_back(bind(var, e, e->span));
+    return Expr(var);
+  }
+
   LoweringContext context_;
 };
 

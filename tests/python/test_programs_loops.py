@@ -334,3 +334,28 @@ def test_names_bound_in_loops_that_become_vectors():
     a, s = sample((5, 37)), sample((5,), seed=1)
     x = a * (s * 2)[:, None]
     check(main, [a, np.zeros_like(a), s], {1: (np.exp(x) - x) * x}, rtol=1e-4)
+
+
+def test_what_llvm_has_to_say_of_a_loop_is_not_printed(capfd):
+    """LLVM cannot unroll this loop as asked, and tells its context so."""
+    text = """
+@T.prim_func
+def main(A: T.Tensor((3, 7), "float32")):
+    with T.Kernel(2) as b:
+        V = T.alloc_shared((3,), "float32")
+        X = T.alloc_shared_tiles((3, 7), "float32", tile_size=(4, 2))
+        for i in T.serial(3):
+            V[i] = 1.0
+        for i, j in T.Parallel(3, 7):
+            X[i, j] = 1.0
+        for k in T.unroll(b):
+            for i in T.serial(3):
+                for j in T.serial(7):
+                    X[i, j] = T.max(T.min(((V[0] * X[i, j]) + (V[0] + X[i, j])) * (X[i, j] * V[b]), 8.0), -8.0)
+        if b == 1:
+            T.copy(X, A)
+"""
+    a = np.zeros((3, 7), "float32")
+    helve.compile(helve.parse(text))(a)
+    assert np.array_equal(a, np.full((3, 7), 3, "float32"))
+    assert capfd.readouterr().err == ""

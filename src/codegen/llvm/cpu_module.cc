@@ -4,6 +4,9 @@
 #include "helve/codegen/llvm/cpu_module.h"
 
 #include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/DiagnosticHandler.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -21,6 +24,23 @@ namespace helve {
 
 namespace cpu {
 namespace {
+
+/// LLVM's own messages never reach the user's terminal: hints that it could not follow are dropped, errors are faults of helve.
+struct Diagnostics final : llvm::DiagnosticHandler {
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    if (info.getSeverity() != llvm::DS_Error) return true;
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvm::DiagnosticPrinterRawOStream printer(stream);
+    info.print(printer);
+    HELVE_FAIL("LLVM reports: " + text);
+  }
+};
+
+/// The context of one compile.
+struct Context : llvm::LLVMContext {
+  Context() { setDiagnosticHandler(std::make_unique<Diagnostics>()); }
+};
 
 void set_attributes(llvm::Function& f, const HostTarget& host) {
   f.setDoesNotThrow();
@@ -119,7 +139,7 @@ std::shared_ptr<CpuModule> compile_cpu(const std::vector<KernelSource>& sources,
   cpu::Stopwatch watch;
   CpuCompileTimes& times = result->times_;
 
-  llvm::LLVMContext context;
+  cpu::Context context;
   std::vector<int64_t> scratch;
   std::unique_ptr<llvm::Module> module = cpu::emit_module(context, *machine, sources, options, &scratch);
   times.emit = watch.lap();
@@ -144,7 +164,7 @@ std::shared_ptr<CpuModule> compile_cpu(const std::vector<KernelSource>& sources,
 }
 
 std::string CpuModule::llvm_ir(bool optimized) const {
-  llvm::LLVMContext context;
+  cpu::Context context;
   cpu::MachineLease machine(options_.native, options_.optimization);
   auto module = cpu::emit_module(context, *machine, sources_, options_, nullptr);
   if (optimized) cpu::optimize(*module, *machine, options_.optimization);
@@ -155,7 +175,7 @@ std::string CpuModule::llvm_ir(bool optimized) const {
 }
 
 std::string CpuModule::assembly() const {
-  llvm::LLVMContext context;
+  cpu::Context context;
   cpu::MachineLease machine(options_.native, options_.optimization);
   auto module = cpu::emit_module(context, *machine, sources_, options_, nullptr);
   cpu::optimize(*module, *machine, options_.optimization);

@@ -33,12 +33,25 @@ VarRef make_var(std::string name, DType dtype, Span span) {
   return VarRef(node);
 }
 
+namespace {
+
+/// An integer as float, rounded once to float32 where that is the target.
+template <class T>
+double as_float(T value, DType to) {
+  return to == kFloat32 ? static_cast<double>(static_cast<float>(value)) : static_cast<double>(value);
+}
+
+}  // namespace
+
 Expr cast(Expr value, DType dtype, Span span) {
   if (value->dtype == dtype) return value;
   if (value->kind == ExprKind::IntImm && !dtype.is_bool() && !value->dtype.is_bool()) {
-    int64_t v = static_cast<const IntImm&>(*value).value;
-    if (dtype.is_float()) return float_imm(static_cast<double>(v), dtype, span);
-    return int_imm(wrap_to(v, dtype), dtype, span);
+    const int64_t v = static_cast<const IntImm&>(*value).value;
+    const bool beyond = v < 0 && value->dtype == DType{TypeCode::UInt, 64};  // no int64
+    if (dtype.is_float()) {
+      return float_imm(beyond ? as_float(static_cast<uint64_t>(v), dtype) : as_float(v, dtype), dtype, span);
+    }
+    if (!beyond || !dtype.is_index()) return int_imm(wrap_to(v, dtype), dtype, span);
   }
   if (value->kind == ExprKind::FloatImm && dtype.is_float()) {
     return float_imm(static_cast<const FloatImm&>(*value).value, dtype, span);

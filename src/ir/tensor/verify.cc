@@ -141,7 +141,7 @@ class Verifier {
                       {{"buffer", buffer.name}, {"tile", shape_text(tiles_->buffer->tile)}},
                       {declaration_note(buffer), {tiles_->span, "inside a tile loop subscripts denote tiles"}});
     }
-    if (dead_) return;  // guarded tails of lowered loops hold accesses that never happen
+    if (doubtful_) return;  // a guard may know better: what never happens is no fault
     for (size_t d = 0; d < indices.size(); ++d) {
       const int64_t* index = int_value(indices[d]);
       const int64_t* extent = int_value(buffer.shape[d]);
@@ -259,27 +259,28 @@ class Verifier {
 
   void check(const While& n) {
     visit(n.condition, n.span);
-    const bool never = constant_truth(n.condition) == false;
-    inside({n.span, axes_of(n.condition), "condition"}, nullptr, never, [&] { visit(n.body); });
+    const bool runs = constant_truth(n.condition) == true;
+    inside({n.span, axes_of(n.condition), "condition"}, nullptr, !runs, [&] { visit(n.body); });
   }
 
   void check(const If& n) {
     visit(n.condition, n.span);
     const Control control{n.span, axes_of(n.condition), "condition"};
     const std::optional<bool> truth = constant_truth(n.condition);
-    inside(control, nullptr, truth == false, [&] { visit(n.then_body); });
-    if (n.else_body) inside(control, nullptr, truth == true, [&] { visit(n.else_body); });
+    inside(control, nullptr, truth != true, [&] { visit(n.then_body); });
+    if (n.else_body) inside(control, nullptr, truth != false, [&] { visit(n.else_body); });
   }
 
-  /// Runs `f` in a scope under `control`. `iteration` is set where the loop's iterations are independent; `dead` where nothing runs.
+  /// Runs `f` in a scope under `control`. `iteration` is set where the loop's iterations are independent; `doubtful` where it
+  /// may be that nothing runs.
   template <class F>
-  void inside(const Control& control, const StmtNode* iteration, bool dead, F&& f) {
+  void inside(const Control& control, const StmtNode* iteration, bool doubtful, F&& f) {
     const StmtNode* outer = iteration_;
     if (iteration) iteration_ = iteration;
     controls_.push_back(control);
-    dead_ += dead;
+    doubtful_ += doubtful;
     scoped(f);
-    dead_ -= dead;
+    doubtful_ -= doubtful;
     controls_.pop_back();
     iteration_ = outer;
   }
@@ -383,7 +384,7 @@ class Verifier {
   const Kernel* kernel_ = nullptr;
   const ForTiles* tiles_ = nullptr;
   const StmtNode* iteration_ = nullptr;
-  int dead_ = 0;
+  int doubtful_ = 0;  ///< enclosing conditions and loops that are not known to let anything run
 };
 
 }  // namespace

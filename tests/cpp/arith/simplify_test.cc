@@ -151,6 +151,19 @@ TEST_F(Simplify, DataIntegersWrapAndFloatsStay) {
   EXPECT_EQ(simplify(nan_sensitive), nan_sensitive);
 }
 
+TEST_F(Simplify, ConstantsFoldAsTheBuilderFoldsThem) {
+  Facts zero;
+  zero.bind_loop(i_, c(0), c(1));
+  const Expr widened = cast(cast(i, kFloat32), kFloat64);
+  EXPECT_EQ(text(widened, zero), to_text(float_imm(0, kFloat64)));
+  EXPECT_EQ(text(apply(Op::Neg, {cast(i, kFloat32)}), zero), to_text(float_imm(-0.0, kFloat32)));
+  const Expr truth = apply(Op::Eq, {i, c(0)});
+  EXPECT_EQ(text(cast(truth, kFloat32), zero), to_text(float_imm(1, kFloat32)));
+  Facts odd;
+  odd.bind_loop(i_, c(2049), c(1));
+  EXPECT_EQ(text(cast(i, {TypeCode::Float, 16}), odd), to_text(float_imm(2048, {TypeCode::Float, 16})));
+}
+
 TEST_F(Simplify, IndicesOfLoadsAreSimplified) {
   auto storage = make_ref<Matrix>();
   storage->name = "A";

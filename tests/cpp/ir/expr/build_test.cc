@@ -123,6 +123,11 @@ TEST(Build, CastsOfConstantsFold) {
   EXPECT_TRUE(structural_equal(cast(int_imm(300), kU8), int_imm(44, kU8)));
   EXPECT_TRUE(structural_equal(cast(float_imm(1.0000001, kFloat64), kF16), float_imm(1, kF16)));
   EXPECT_EQ(cast(float_imm(1.5, kFloat32), kInt32)->kind, ExprKind::Cast);
+  const Expr largest = int_imm(-1, {TypeCode::UInt, 64});
+  EXPECT_TRUE(structural_equal(cast(largest, kFloat64), float_imm(18446744073709551616.0, kFloat64)));
+  EXPECT_EQ(cast(largest, kIndex)->kind, ExprKind::Cast);  // no int64 holds it
+  const int64_t tie = (int64_t{1} << 54) + (int64_t{1} << 30) + 1;  // rounded twice it would fall to 2^54
+  EXPECT_TRUE(structural_equal(cast(int_imm(tie), kFloat32), float_imm(18014400656965632.0, kFloat32)));
   Expr x = var(kInt32);
   EXPECT_EQ(cast(x, kInt32), x);
 }

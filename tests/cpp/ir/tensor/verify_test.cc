@@ -182,6 +182,10 @@ TEST(VerifyPlace, ConstantIndicesLieInside) {
       "help: guard the access or change the loop's extent";
   EXPECT_EQ(in_kernel({alloc(a), at(3, 2)}), "accepted");
   EXPECT_EQ(in_kernel({alloc(a), at(3, 3)}), refused);
+  const Expr small = less(load(a, {i64(0), i64(0)}), f32(1));  // may never hold
+  EXPECT_EQ(in_kernel({alloc(a), if_then(small, at(3, 3))}), "accepted");
+  EXPECT_EQ(in_kernel({alloc(a), if_then(small, at(3, 2), at(3, 3))}), "accepted");
+  EXPECT_EQ(in_kernel({alloc(a), if_then(bool_imm(true), at(3, 3), at(3, 2))}), refused);
   EXPECT_EQ(in_kernel({alloc(a), store(a, {i64(0), i64(0)}, load(a, {i64(1), i64(3)}), line(6))}), refused);
   // What never runs is not refused: lowered tails look like this.
   EXPECT_EQ(in_kernel({alloc(a), if_then(less(i64(3), i64(3)), at(3, 3))}), "accepted");

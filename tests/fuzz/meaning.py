@@ -1,0 +1,649 @@
+"""What a program means: a literal evaluator of the tree, independent of every engine of the compiler.
+
+It also judges whether the program is defined: an access out of bounds, a read of nothing, two iterations that meet in an
+element, or a collective that cores reach differently raises `scalars.Undefined`.
+"""
+
+import itertools
+import math
+import random
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import program as p
+import scalars
+from scalars import Undefined
+
+STEPS = 80_000
+_serial = itertools.count()
+
+
+class Memory:
+    """One instance of a buffer: row-major values, None where nothing was written."""
+
+    def __init__(self, buffer, shape, data=None):
+        self.buffer, self.shape = buffer, shape
+        self.dtype, self.name = buffer.dtype, buffer.name
+        self.data = [None] * math.prod(shape) if data is None else data
+        self.key = next(_serial)
+
+    def forget(self):
+        self.data = [None] * len(self.data)
+        self.key = next(_serial)
+
+
+class Iterations:
+    """Who touched what in a loop whose iterations promise to be independent."""
+
+    def __init__(self):
+        self.now = 0
+        self.writer = {}
+        self.reader = {}
+
+    def note(self, place, write):
+        now = self.now
+        if self.writer.get(place, now) != now:
+            raise Undefined("two iterations meet in an element")
+        if write:
+            if self.reader.get(place, now) != now:
+                raise Undefined("an iteration reads what another writes")
+            self.writer[place] = now
+        elif self.reader.setdefault(place, now) != now:
+            self.reader[place] = -1
+
+
+@dataclass
+class Core:
+    """An executor with its names and its buffers; without a mesh there is one."""
+
+    at: tuple = ()
+    vars: dict = field(default_factory=dict)
+    memory: dict = field(default_factory=dict)
+    tile: tuple | None = None  # (tile of the loop, element inside the tile)
+    own: list = field(default_factory=list)  # buffers of the running kernel
+
+
+def tensor_data(seed, name, shape, dtype):
+    """The contents of a tensor argument: tame, and exact in every float type."""
+    rng = random.Random(f"{seed}/{name}")
+    count = math.prod(shape)
+    if dtype == "bool":
+        return [rng.random() < 0.5 for _ in range(count)]
+    if scalars.is_float(dtype):
+        return [(rng.randint(-16, 16) / 4, 0.0) for _ in range(count)]
+    low, high = scalars.int_range(dtype)
+    near = [rng.randint(max(low, -9), 9) for _ in range(count)]
+    return [rng.choice((low, high, rng.randint(low, high))) if rng.random() < 0.2 else v for v in near]
+
+
+class Machine:
+    """Evaluates one program."""
+
+    def __init__(self, program):
+        self.program = program
+        self.steps = 0
+        self.loops = []
+        self.params = {}
+
+    # -- the whole ----------------------------------------------------------------------------------------------------
+
+    def run(self):
+        """Name of a tensor parameter -> its Memory after the call."""
+        program = self.program
+        shape = tuple(program.mesh) if program.mesh else ()
+        cores = [Core(at) for at in np.ndindex(*shape)]
+        for core in cores:
+            core.vars.update(program.dims)
+            core.vars.update(program.scalars)
+        for q in program.params:
+            if isinstance(q, p.Buffer):
+                extents = tuple(self.int(cores[0], e) for e in q.shape)
+                data = tensor_data(program.seed, q.name, extents, q.dtype)
+                self.params[q.name] = Memory(q, extents, data)
+            elif scalars.is_float(q.dtype):
+                for core in cores:
+                    core.vars[q.name] = (program.scalars[q.name], 0.0)
+        for core in cores:
+            for q in program.params:
+                if isinstance(q, p.Buffer):
+                    core.memory[q.name] = self.params[q.name]
+        self.cores = cores
+        for _ in self.together(program.body, cores, host=True):
+            raise Undefined("a collective outside all cores")
+        return self.params
+
+    def tick(self):
+        self.steps += 1
+        if self.steps > STEPS:
+            raise Undefined("too long")
+
+    # -- expressions --------------------------------------------------------------------------------------------------
+
+    def int(self, core, e):
+        return e if type(e) is int else int(self.value(core, e))
+
+    def value(self, core, e):
+        self.tick()
+        return self.EXPRESSIONS[type(e)](self, core, e)
+
+    def _const(self, core, e):
+        return (float(e.value), 0.0) if scalars.is_float(e.dtype) else e.value
+
+    def _var(self, core, e):
+        return core.vars[e.name]
+
+    def _cast(self, core, e):
+        return scalars.convert(self.value(core, e.arg), p.dtype_of(e.arg), e.dtype)
+
+    def operand(self, core, e, dtype):
+        """An operand, widened to the common type."""
+        own = p.dtype_of(e)
+        x = self.value(core, e)
+        return x if own == dtype else scalars.convert(x, own, dtype)
+
+    def _apply(self, core, e):
+        if e.op in ("and", "or", "not"):
+            args = [self.value(core, a) for a in e.args]
+            return not args[0] if e.op == "not" else all(args) if e.op == "and" else any(args)
+        if e.op == "if_then_else":
+            condition = self.value(core, e.args[0])
+            args = [self.operand(core, a, e.dtype) for a in e.args[1:]]
+            return args[0] if condition else args[1]
+        if e.op in ("<<", ">>"):
+            return scalars.apply(e.op, [self.value(core, a) for a in e.args], e.dtype)
+        args = [self.operand(core, a, e.dtype) for a in e.args]
+        if e.op == "clamp":
+            x, low, high = args
+            return scalars.apply("min", [scalars.apply("max", [x, low], e.dtype), high], e.dtype)
+        if e.op in p.COMPARISONS:
+            return scalars.compare(e.op, *args, e.dtype)
+        return scalars.apply(e.op, args, e.dtype)
+
+    def _load(self, core, e):
+        memory = core.memory.get(e.buffer.name)
+        if memory is None:
+            raise Undefined("a buffer out of scope")
+        at = [self.int(core, i) for i in e.indices]
+        if core.tile is not None:
+            at = self.in_tile(core, e.buffer, at)
+        return self.read(memory, self.place(memory, at))
+
+    EXPRESSIONS = {p.Const: _const, p.Var: _var, p.Cast: _cast, p.Apply: _apply, p.Load: _load}
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+
+    def place(self, memory, at):
+        offset = 0
+        for i, n in zip(at, memory.shape, strict=True):
+            if not 0 <= i < n:
+                raise Undefined("an access out of bounds")
+            offset = offset * n + i
+        return offset
+
+    def read(self, memory, offset):
+        x = memory.data[offset]
+        if x is None:
+            raise Undefined("a read of nothing")
+        for loop in self.loops:
+            loop.note((memory.key, offset), False)
+        return x
+
+    def write(self, memory, offset, x):
+        for loop in self.loops:
+            loop.note((memory.key, offset), True)
+        memory.data[offset] = x
+
+    def in_tile(self, core, buffer, at):
+        """The element that a tile subscript denotes at the place inside the tile that is being computed."""
+        _, inside = core.tile
+        return [i * t + (inside[d] if t > 1 else 0) for d, (i, t) in enumerate(zip(at, buffer.tile, strict=True))]
+
+    def region(self, core, r):
+        """(memory, begins, extents, which dimensions stay) of a region."""
+        memory = core.memory.get(r.buffer.name)
+        if memory is None:
+            raise Undefined("a buffer out of scope")
+        if r.spans is None:
+            return memory, [0] * len(memory.shape), list(memory.shape), [True] * len(memory.shape)
+        begins = [self.int(core, s.begin) for s in r.spans]
+        extents = [1 if s.point else self.int(core, s.extent) for s in r.spans]
+        if any(b < 0 for b in begins) or any(e < 0 for e in extents):
+            raise Undefined("a region out of bounds")
+        return memory, begins, extents, [not s.point for s in r.spans]
+
+    def inside(self, core, r):
+        """The same for a region that must lie inside; elements as offsets, and the shape without points."""
+        memory, begins, extents, kept = self.region(core, r)
+        if any(b + e > n for b, e, n in zip(begins, extents, memory.shape)):
+            raise Undefined("a region out of bounds")
+        offsets = [self.place(memory, [b + x for b, x in zip(begins, at)]) for at in np.ndindex(*extents)]
+        return memory, offsets, [e for e, k in zip(extents, kept) if k]
+
+    def gather(self, core, r, dtype):
+        memory, offsets, shape = self.inside(core, r)
+        return [scalars.convert(self.read(memory, o), memory.dtype, dtype) for o in offsets], shape
+
+    def scatter(self, core, r, values, dtype):
+        memory, offsets, _ = self.inside(core, r)
+        for o, x in zip(offsets, values, strict=True):
+            self.write(memory, o, scalars.convert(x, dtype, memory.dtype))
+
+    # -- statements that one executor runs on its own -----------------------------------------------------------------
+
+    def all(self, core, stmts):
+        for s in stmts:
+            self.tick()
+            self.STATEMENTS[type(s)](self, core, s)
+
+    def _alloc(self, core, s):
+        memory = Memory(s.buffer, tuple(self.int(core, e) for e in s.buffer.shape))
+        core.memory[s.buffer.name] = memory
+        if s.buffer.kind != "global":
+            core.own.append(memory)
+
+    def _bind(self, core, s):
+        core.vars[s.var.name] = self.value(core, s.value)
+
+    def stored_value(self, core, s):
+        target = s.buffer.dtype
+        if not s.augmented:
+            return scalars.convert(self.value(core, s.value), p.dtype_of(s.value), target)
+        whole = p.Apply(s.augmented, target, [p.Load(s.buffer, s.indices), s.value])
+        return scalars.convert(self.value(core, whole), target, target)
+
+    def _store(self, core, s):
+        memory = core.memory.get(s.buffer.name)
+        if memory is None:
+            raise Undefined("a buffer out of scope")
+        offset = self.place(memory, [self.int(core, i) for i in s.indices])
+        self.write(memory, offset, self.stored_value(core, s))
+
+    def iterations(self, core, s):
+        begins = [self.int(core, b) for b in s.begins]
+        extents = [self.int(core, e) for e in s.extents]
+        if any(e < 0 for e in extents):
+            raise Undefined("a negative extent")
+        for at in np.ndindex(*extents):
+            yield [b + x for b, x in zip(begins, at)]
+
+    def _for(self, core, s):
+        record = Iterations() if s.kind in ("Parallel", "vectorized", "Persistent") else None
+        dealt = s.kind == "Persistent" and not self.program.mesh
+        if record:
+            self.loops.append(record)
+        for number, at in enumerate(self.iterations(core, s)):
+            if dealt and number % core.blocks != core.block:
+                continue
+            if record:
+                record.now = number
+            if s.kind == "Persistent":
+                self.forget(core)
+            for var, x in zip(s.vars, at):
+                core.vars[var.name] = x
+            self.all(core, s.body)
+        if record:
+            self.loops.pop()
+        if s.kind == "Persistent":
+            self.forget(core)
+
+    def forget(self, core):
+        for memory in core.own:
+            memory.forget()
+
+    def _tiles(self, core, s):
+        memory = core.memory.get(s.buffer.name)
+        if memory is None:
+            raise Undefined("a buffer out of scope")
+        counts = [-(-n // t) for n, t in zip(memory.shape, s.buffer.tile)]
+        record = Iterations() if s.parallel else None
+        if record:
+            self.loops.append(record)
+        for number, at in enumerate(np.ndindex(*counts)):
+            if record:
+                record.now = number
+            for var, x in zip(s.vars, at):
+                core.vars[var.name] = x
+            self.tile_body(core, s.body, s.buffer.tile)
+        if record:
+            self.loops.pop()
+
+    def tile_body(self, core, stmts, tile):
+        """Each statement reads all elements of its tiles before it stores."""
+        for s in stmts:
+            self.tick()
+            if isinstance(s, p.If):
+                self.tile_body(core, s.then if self.value(core, s.condition) else s.otherwise, tile)
+                continue
+            memory = core.memory.get(s.buffer.name)
+            if memory is None:
+                raise Undefined("a buffer out of scope")
+            results = []
+            for inside in np.ndindex(*tile):
+                core.tile = (tile, inside)
+                at = self.in_tile(core, s.buffer, [self.int(core, i) for i in s.indices])
+                if all(i < n for i, n in zip(at, memory.shape)):
+                    results.append((self.place(memory, at), self.stored_value(core, s)))
+                core.tile = None
+            for offset, x in results:
+                self.write(memory, offset, x)
+
+    def _if(self, core, s):
+        self.all(core, s.then if self.value(core, s.condition) else s.otherwise)
+
+    def _while(self, core, s):
+        while self.value(core, s.condition):
+            self.all(core, s.body)
+
+    # -- tile operations ----------------------------------------------------------------------------------------------
+
+    def _op(self, core, s):
+        name = "reduce" if s.name.startswith("reduce_") else s.name
+        getattr(self, f"op_{name}")(core, s, s.keywords)
+
+    def op_copy(self, core, s, keywords):
+        source, target = s.regions
+        pad = keywords.get("pad")
+        self.transfer(core, self.region(core, source), self.region(core, target), pad)
+
+    def transfer(self, core, source, target, pad, limits=(None, None)):
+        """Elements between two boxes; past the end of global memory reads give `pad` and writes are dropped."""
+        values, shapes = [], []
+        memory, begins, extents, kept = source
+        to = target[0]
+        if memory is to:
+            raise Undefined("a copy within a buffer")
+        filler = (0.0, 0.0) if scalars.is_float(to.dtype) else 0
+        if pad is not None:
+            filler = scalars.convert(self.value(core, pad), p.dtype_of(pad), to.dtype)
+        elif to.dtype == "bool":
+            filler = False
+        for at in np.ndindex(*extents):
+            offset = self.reach(memory, [b + x for b, x in zip(begins, at)], limits[0])
+            if offset is None:
+                values.append(filler)
+            else:
+                values.append(scalars.convert(self.read(memory, offset), memory.dtype, to.dtype))
+        shapes.append([e for e in extents if e != 1])
+        _, begins, extents, kept = target
+        shapes.append([e for e in extents if e != 1])
+        if shapes[0] != shapes[1]:
+            raise Undefined("a copy between unequal shapes")
+        for at, x in zip(np.ndindex(*extents), values, strict=True):
+            offset = self.reach(to, [b + x for b, x in zip(begins, at)], limits[1])
+            if offset is not None:
+                self.write(to, offset, x)
+
+    def reach(self, memory, at, limit):
+        """The offset of an element, None past the end of global memory or of a core's block."""
+        if limit and any(i >= n for i, n in zip(at, limit)):
+            return None
+        if memory.buffer.kind in ("param", "global") and any(i >= n for i, n in zip(at, memory.shape)):
+            return None
+        return self.place(memory, at)
+
+    def op_fill(self, core, s, keywords):
+        value = keywords["value"]
+        memory, offsets, _ = self.inside(core, s.regions[0])
+        x = scalars.convert(self.value(core, value), p.dtype_of(value), memory.dtype)
+        for o in offsets:
+            self.write(memory, o, x)
+
+    def op_clear(self, core, s, keywords):
+        memory, offsets, _ = self.inside(core, s.regions[0])
+        zero = (0.0, 0.0) if scalars.is_float(memory.dtype) else False if memory.dtype == "bool" else 0
+        for o in offsets:
+            self.write(memory, o, zero)
+
+    def op_gemm(self, core, s, keywords):
+        a, b, c = s.regions
+        if c.buffer in (a.buffer, b.buffer):
+            raise Undefined("a product into its operand")
+        dtype = c.buffer.dtype
+        evaluated = scalars.evaluation_dtype(dtype)
+        left, (rows, columns) = self.gather(core, a, evaluated)
+        right, (height, width) = self.gather(core, b, evaluated)
+        left, right = np.array(range(len(left))).reshape(rows, columns), left + right
+        if keywords.get("transpose_A"):
+            left = left.T
+        places = np.array(range(height * width)).reshape(height, width) + rows * columns
+        if keywords.get("transpose_B"):
+            places = places.T
+        if left.shape[1] != places.shape[0]:
+            raise Undefined("a product of unequal shapes")
+        zero = scalars.identity("sum", dtype)
+        old, shape = ([zero] * (left.shape[0] * places.shape[1]), [left.shape[0], places.shape[1]]) if keywords.get(
+            "clear"
+        ) else self.gather(core, c, evaluated)
+        if list(shape) != [left.shape[0], places.shape[1]]:
+            raise Undefined("a product of unequal shapes")
+        out = []
+        for i, j in np.ndindex(*shape):
+            terms = [
+                scalars.apply("*", [right[left[i, k]], right[places[k, j]]], evaluated) for k in range(left.shape[1])
+            ]
+            out.append(scalars.fold("sum", old[i * shape[1] + j], terms, dtype))
+        self.scatter(core, c, out, evaluated)
+
+    def op_reduce(self, core, s, keywords):
+        kind = s.name.removeprefix("reduce_")
+        source, target = s.regions
+        if source.buffer is target.buffer:
+            raise Undefined("a reduction within a buffer")
+        dtype = target.buffer.dtype
+        evaluated = scalars.evaluation_dtype(dtype)
+        values, shape = self.gather(core, source, evaluated)
+        dim = keywords.get("dim", -1) % len(shape)
+        kept = shape[:dim] + shape[dim + 1 :]
+        outer = shape[:dim] + [1] + shape[dim + 1 :]
+        _, _, given = self.inside(core, target)
+        if given not in (kept, outer):
+            raise Undefined("a reduction to another shape")
+        if keywords.get("clear", True):
+            start = [scalars.identity(kind, dtype)] * math.prod(kept)
+        else:
+            start, _ = self.gather(core, target, evaluated)
+        places = np.moveaxis(np.arange(math.prod(shape)).reshape(shape), dim, -1).reshape(math.prod(kept), shape[dim])
+        out = [scalars.fold(kind, start[n], [values[i] for i in row], dtype) for n, row in enumerate(places)]
+        self.scatter(core, target, out, evaluated)
+
+    def op_mesh_tensor_copy(self, core, s, keywords):
+        source, target = s.regions
+        placed = {q.buffer: q for q in self.program.placements}
+        reads = source.buffer in placed
+        placement = placed[source.buffer if reads else target.buffer]
+        memory = core.memory[placement.buffer.name]
+        begins, limits = [], []
+        for d, (n, tile) in enumerate(zip(memory.shape, placement.tiling)):
+            cores, mine = 1, 0
+            for axis, dim in sorted(placement.sharding.items()):
+                if dim == d:
+                    extent = self.program.mesh["xy".index(axis)]
+                    cores, mine = cores * extent, mine * extent + core.at["xy".index(axis)]
+            block = -(-n // cores)
+            coordinate = self.int(core, keywords["coord"][d])
+            if coordinate < 0:
+                raise Undefined("a tile before the block")
+            begins.append(mine * block + coordinate * tile)
+            limits.append(min((mine + 1) * block, n))
+        box = (memory, begins, list(placement.tiling), [True] * len(begins))
+        if reads:
+            self.transfer(core, box, self.region(core, target), keywords.get("pad"), (limits, None))
+        else:
+            self.transfer(core, self.region(core, source), box, None, (None, limits))
+
+    # -- the host body, and kernels whose cores meet ------------------------------------------------------------------
+
+    def together(self, stmts, cores, host=False):
+        """Runs statements on all cores. Yields never; a generator only so that nesting reads alike everywhere."""
+        for s in stmts:
+            self.tick()
+            if isinstance(s, p.Kernel):
+                self.launch(s, cores)
+            elif isinstance(s, p.Op) and s.name.startswith("comm."):
+                self.collective(s, cores)
+            elif not (host or holds_collective(s)):
+                for core in cores:
+                    for loop in self.loops:
+                        loop.now = self.cores.index(core)
+                    self.all(core, [s])
+            elif isinstance(s, p.For):
+                rounds = [list(self.iterations(core, s)) for core in cores]
+                if any(r != rounds[0] for r in rounds):
+                    raise Undefined("cores disagree on a loop around a collective")
+                for at in rounds[0]:
+                    for core in cores:
+                        if s.kind == "Persistent":
+                            self.forget(core)
+                        for var, x in zip(s.vars, at):
+                            core.vars[var.name] = x
+                    yield from self.together(s.body, cores, host)
+                if s.kind == "Persistent":
+                    for core in cores:
+                        self.forget(core)
+            elif isinstance(s, p.If):
+                conditions = [bool(self.value(core, s.condition)) for core in cores]
+                if len(set(conditions)) != 1:
+                    raise Undefined("cores disagree on a condition around a collective")
+                yield from self.together(s.then if conditions[0] else s.otherwise, cores, host)
+            else:
+                self.all_of(cores, s)
+
+    def all_of(self, cores, s):
+        for core in cores:
+            self.all(core, [s])
+
+    def launch(self, s, cores):
+        grids = {tuple(self.int(core, e) for e in s.extents) for core in cores}
+        if len(grids) != 1:
+            raise Undefined("cores disagree on a grid")
+        (grid,) = grids
+        record = Iterations()
+        self.loops.append(record)
+        if self.program.mesh:
+            if list(grid) != list(self.program.mesh):
+                raise Undefined("a grid that is not the mesh")
+            for core in cores:
+                self.enter(core, s, core.at)
+            for _ in self.together(s.body, cores):
+                pass
+        else:
+            (core,) = cores
+            core.blocks = math.prod(grid)
+            for number, at in enumerate(np.ndindex(*grid)):
+                record.now = core.block = number
+                self.enter(core, s, at)
+                self.all(core, s.body)
+        self.loops.pop()
+
+    def enter(self, core, s, at):
+        core.own = []
+        for var, x in zip(s.vars, at):
+            core.vars[var.name] = x
+
+    def collective(self, s, cores):
+        axis = s.keywords.get("axis", "all")
+        if s.name == "comm.barrier":
+            return
+        if s.name == "comm.put":
+            source = self.core_at(s.keywords["src_core"])
+            target = self.core_at(s.keywords["dst_core"])
+            values, _ = self.gather(source, s.regions[0], s.regions[0].buffer.dtype)
+            self.deliver(target, s, values)
+            return
+        groups = {}
+        for core in cores:
+            key = () if axis == "all" else tuple(x for d, x in enumerate(core.at) if d != "xy".index(axis))
+            groups.setdefault(key, []).append(core)
+        for group in groups.values():
+            self.exchange(s, group)
+
+    def core_at(self, coordinates):
+        at = tuple(self.int(self.cores[0], e) for e in coordinates)
+        for core in self.cores:
+            if core.at == at:
+                return core
+        raise Undefined("no such core")
+
+    def deliver(self, core, s, values):
+        for loop in self.loops:
+            loop.now = self.cores.index(core)
+        memory, offsets, _ = self.inside(core, s.regions[1])
+        for o, x in zip(offsets, values, strict=True):
+            self.write(memory, o, scalars.convert(x, memory.dtype, memory.dtype))
+
+    def exchange(self, s, group):
+        dtype = s.regions[0].buffer.dtype
+        gathered = []
+        for core in group:
+            for loop in self.loops:
+                loop.now = self.cores.index(core)
+            gathered.append(self.gather(core, s.regions[0], dtype))
+        arrays = [as_array(values, shape) for values, shape in gathered]
+        k = len(group)
+        name = s.name.removeprefix("comm.")
+        dim = s.keywords.get("dim", 0 if name == "all_to_all" else -1)
+        _, _, wanted = self.inside(group[0], s.regions[1])
+        if name == "broadcast":
+            out = [arrays[s.keywords["root"]]] * k
+        elif name == "permute":
+            shift = s.keywords.get("shift", 1)
+            out = [arrays[(n - shift) % k] for n in range(k)]
+        elif name == "all_gather":
+            whole = np.concatenate(arrays, axis=dim) if len(wanted) == arrays[0].ndim else np.stack(arrays, axis=dim)
+            out = [whole] * k
+        elif name == "all_to_all":
+            parts = [np.split(a, k, axis=dim) for a in arrays]
+            out = [np.concatenate([parts[sender][me] for sender in range(k)], axis=dim) for me in range(k)]
+        else:
+            whole = np.empty(arrays[0].shape, object)
+            for at in np.ndindex(*whole.shape):
+                whole[at] = self.combine(s.keywords.get("op", "sum"), [a[at] for a in arrays], dtype)
+            out = [whole] * k
+            if name == "reduce_scatter":
+                own = len(wanted) + 1 == whole.ndim
+                out = [np.take(whole, n, axis=dim) for n in range(k)] if own else np.split(whole, k, axis=dim)
+        for core, a in zip(group, out):
+            self.deliver(core, s, list(a.reshape(-1)))
+
+    def combine(self, kind, items, dtype):
+        """In order of the core's index, in the evaluation dtype, rounded once."""
+        x = items[0]
+        for y in items[1:]:
+            x = scalars.apply({"sum": "+", "prod": "*"}.get(kind, kind), [x, y], dtype)
+        return x
+
+    STATEMENTS = {
+        p.Alloc: _alloc,
+        p.Bind: _bind,
+        p.Store: _store,
+        p.For: _for,
+        p.ForTiles: _tiles,
+        p.If: _if,
+        p.While: _while,
+        p.Op: _op,
+    }
+
+
+def as_array(values, shape):
+    """An array of objects, which may be pairs."""
+    out = np.empty(len(values), object)
+    for n, x in enumerate(values):
+        out[n] = x
+    return out.reshape(shape)
+
+
+def holds_collective(s):
+    match s:
+        case p.Op(name=name):
+            return name.startswith("comm.")
+        case p.For(body=body) | p.While(body=body):
+            return any(map(holds_collective, body))
+        case p.If(then=then, otherwise=otherwise):
+            return any(map(holds_collective, then + otherwise))
+    return False
+
+
+def meaning(program):
+    """Name of a tensor parameter -> its Memory after the call. Raises Undefined."""
+    return Machine(program).run()

@@ -1,0 +1,164 @@
+"""Fresh random programs for a stated time, and tests of the fuzzer itself: it must see planted faults.
+
+HELVE_FUZZ_SECONDS sets the time (120, or 1200 with HELVE_TEST_LONG), HELVE_FUZZ_SEED the first seed. The seed is the same on every
+run unless it is set.
+"""
+
+import os
+
+import campaign
+import corpus
+import engines
+import program as p
+import pytest
+import scalars
+import tree
+import twins
+from generate import generate
+from meaning import meaning
+
+SECONDS = float(os.environ.get("HELVE_FUZZ_SECONDS") or ("1200" if os.environ.get("HELVE_TEST_LONG") else "120"))
+SEED = int(os.environ.get("HELVE_FUZZ_SEED", "1"))
+# What every run of some length must have met.
+NEEDED = [
+    *(f"loop {kind}" for kind in ("serial", "unroll", "vectorized", "Parallel", "Pipelined", "Persistent")),
+    *("loop of extent 0", "loop of extent 1", "loop of variable extent", "foreach_tiles", "if", "if else", "while", "bind"),
+    *("copy", "copy pad", "fill", "clear", "gemm", "reduce_sum", "reduce_max", "dynamic extent", "strides", "scalar parameter"),
+    *("comm.all_gather", "comm.all_reduce", "comm.broadcast", "comm.permute", "comm.put", "mesh_tensor_copy"),
+    *(f"dtype {name}" for name in engines.NUMPY),
+    *("buffer shared", "buffer tiles", "buffer fragment", "buffer local", "buffer global", "persistent_chunk 3"),
+]
+
+
+@pytest.mark.timeout(SECONDS + 280)
+def test_fresh_programs_agree(tmp_path):
+    report = campaign.run(SEED, SECONDS)
+    print(report.text())
+    messages = []
+    for seed, failure, _ in report.failures[:3]:
+        path = campaign.keep(seed, failure, tmp_path, seconds=30)
+        messages.append(f"seed {seed}: {failure.layer}: {failure.detail}\n{path.read_text()}")
+    assert not messages, f"{len(report.failures)} of {report.programs} programs failed\n" + "\n".join(messages)
+    assert sum(report.undefined.values()) < report.programs
+    if report.programs > 300:
+        assert [name for name in NEEDED if not report.coverage[name]] == []
+
+
+def test_a_seed_is_a_program():
+    assert p.text(generate(5)) == p.text(generate(5))
+    assert p.text(generate(5)) != p.text(generate(9))
+
+
+def sum_program(combine="+"):
+    """C[i] = A[i] + B[i] over three blocks of two, in a guarded tail of five elements."""
+    a, b, c = (p.Buffer(name, [5], "float32", "param") for name in "ABC")
+    block, i = p.Var("b"), p.Var("i")
+    at = p.Apply("+", "index", [p.Apply("*", "index", [block, p.index(2)]), i])
+    value = p.Apply(combine, "float32", [p.Load(a, [at]), p.Load(b, [at])])
+    guard = p.If(p.Apply("<", "index", [at, p.index(5)]), [p.Store(c, [at], value)], [])
+    loop = p.For("Parallel", [i], [0], [2], [guard])
+    return p.Program(1, [a, b, c], [p.Kernel([block], [3], [loop])])
+
+
+def call_of(program, text=None):
+    return engines.call_of(program, text or p.text(program), meaning(program))
+
+
+def test_a_right_program_passes():
+    assert engines.check(call_of(sum_program())) is None
+
+
+def test_a_wrong_result_is_seen():
+    wrong = p.text(sum_program("-"))
+    failure = engines.check(call_of(sum_program(), wrong))
+    assert failure.layer == "interp"
+    assert failure.detail.startswith("C[0] is ")
+
+
+def test_a_refused_program_is_seen():
+    assert engines.check(call_of(sum_program(), p.text(sum_program()).replace("float32", "float31"))).layer.startswith("refused HV")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda loop: loop.extents.__setitem__(0, 3),  # two blocks meet
+        lambda loop: loop.body.__setitem__(0, loop.body[0].then[0]),  # no guard
+    ],
+)
+def test_undefined_programs_are_refused_by_the_evaluator(change):
+    program = sum_program()
+    change(program.body[0].body[0])
+    with pytest.raises(scalars.Undefined):
+        meaning(program)
+
+
+def test_a_read_of_nothing_is_undefined():
+    program = sum_program()
+    kernel = program.body[0]
+    local = p.Buffer("L", [1], "float32", "local")
+    kernel.body[:0] = [p.Alloc(local), p.Op("copy", [p.Region(local), p.Region(program.params[2], [p.Span(0, 1)])])]
+    with pytest.raises(scalars.Undefined, match="nothing"):
+        meaning(program)
+
+
+def test_failures_shrink():
+    """Whatever keeps a product stays; nearly all else goes."""
+    import shrink
+
+    def defined(seed):
+        try:
+            return meaning(generate(seed))
+        except scalars.Undefined:
+            return None
+
+    seed = next(s for s in range(1, 400) if "T.gemm" in p.text(generate(s)) and defined(s))
+    small = shrink.shrink(generate(seed), lambda candidate, memories: "T.gemm" in p.text(candidate), 30)
+    assert "T.gemm" in p.text(small)
+    assert shrink.weight(small) < shrink.weight(generate(seed)) / 2
+
+
+@pytest.mark.parametrize("rewrite", twins.TWINS, ids=lambda f: f.__name__)
+def test_twins_mean_the_same(rewrite):
+    import random
+
+    made = 0
+    for seed in range(40):
+        program = generate(seed)
+        try:
+            expected = {name: memory.data for name, memory in meaning(program).items()}
+        except scalars.Undefined:
+            continue
+        other = rewrite(program, random.Random(seed))
+        if other is None:
+            continue
+        made += 1
+        assert {name: memory.data for name, memory in meaning(other).items()} == expected
+        assert p.text(other) != p.text(program)
+    assert made > 5
+
+
+def test_a_call_survives_the_corpus(tmp_path):
+    call = call_of(sum_program())
+    corpus.write(tmp_path / "sum.py-text", call, "a note", "llvm")
+    assert corpus.read(tmp_path / "sum.py-text") == (call, "a note", "llvm")
+
+
+def test_a_process_that_dies_is_a_failure(monkeypatch):
+    monkeypatch.setattr(engines, "check", lambda call: os.abort())
+    assert campaign.isolated(call_of(sum_program())).layer == "crash SIGABRT"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_rounding_is_numpys(dtype):
+    """round_exact against NumPy's conversions, ties included."""
+    kind = engines.NUMPY[dtype]
+    for n in range(-3000, 3000):
+        for scale in (1.0, 2.0**-9, 2.0**-30, 1.0 / 3):
+            value = n * scale
+            assert scalars.round_exact(value, dtype) == float(kind.type(value)), value
+
+
+def test_constructs_are_counted():
+    count = tree.constructs(sum_program())
+    assert count["loop Parallel"] == 1 and count["buffer param"] == 3 and count["float +"] == 1

@@ -1,0 +1,110 @@
+"""Walking program trees: all places of a tree by path, and what constructs a program uses."""
+
+import collections
+import copy
+import dataclasses
+
+import program as p
+import scalars
+
+
+def places(node, path=()):
+    """(path, value) of every field and list item below node; buffers are entered once a mention, not below."""
+    if dataclasses.is_dataclass(node) and not (isinstance(node, p.Buffer) and path):
+        items = [(f.name, getattr(node, f.name)) for f in dataclasses.fields(node)]
+    elif isinstance(node, dict):
+        items = list(node.items())
+    elif isinstance(node, list):
+        items = list(enumerate(node))
+    else:
+        return
+    for key, value in items:
+        yield (*path, key), value
+        yield from places(value, (*path, key))
+
+
+def step(node, key):
+    return node[key] if isinstance(node, (list, dict)) else getattr(node, key)
+
+
+def clone(node):
+    """A copy of a part of a tree; buffers stay the same objects."""
+    return copy.deepcopy(node, {id(b): b for b in buffers(node)})
+
+
+def replaced(tree, path, value):
+    """A copy of the tree with `value` at the path; in a list, the item is replaced by the items of a list."""
+    out, value = copy.deepcopy((tree, value))
+    node = out
+    for key in path[:-1]:
+        node = step(node, key)
+    key = path[-1]
+    if isinstance(node, list) and isinstance(value, list):
+        node[key : key + 1] = value
+    elif isinstance(node, (list, dict)):
+        node[key] = value
+    else:
+        setattr(node, key, value)
+    return out
+
+
+def buffers(tree):
+    """All buffers, each once."""
+    found = {id(tree): tree} if isinstance(tree, p.Buffer) else {}
+    for _, value in places(tree):
+        if isinstance(value, p.Buffer):
+            found[id(value)] = value
+    return list(found.values())
+
+
+def constructs(tree):
+    """How often each construct of the language stands in the program."""
+    count = collections.Counter()
+    for _, node in places(tree):
+        match node:
+            case p.For(kind=kind, vars=variables, extents=extents):
+                count[f"loop {kind}"] += 1
+                for e in extents:
+                    if e in (0, 1):
+                        count[f"loop of extent {e}"] += 1
+                    elif not isinstance(e, int):
+                        count["loop of variable extent"] += 1
+                if len(variables) > 1:
+                    count["loop of several variables"] += 1
+            case p.ForTiles(parallel=parallel):
+                count[f"foreach_tiles{' parallel' if parallel else ''}"] += 1
+            case p.If(otherwise=otherwise):
+                count["if else" if otherwise else "if"] += 1
+            case p.While():
+                count["while"] += 1
+            case p.Kernel(extents=extents):
+                count[f"kernel of {len(extents)} dimensions"] += 1
+            case p.Op(name=name, keywords=keywords):
+                count[name] += 1
+                for k in keywords:
+                    if k in ("pad", "clear", "transpose_A", "transpose_B", "axis"):
+                        count[f"{name.replace('reduce_max', 'reduce')} {k}"] += 1
+            case p.Bind():
+                count["bind"] += 1
+            case p.Store(augmented=augmented):
+                count["augmented store" if augmented else "store"] += 1
+            case p.Region(spans=spans) if spans is not None:
+                count["region"] += 1
+            case p.Cast(dtype=dtype):
+                count[f"cast to {dtype}"] += 1
+            case p.Apply(op=op, dtype=dtype):
+                kind = dtype if dtype in ("index", "bool") else "float" if scalars.is_float(dtype) else "int"
+                count[f"{kind} {op}"] += 1
+    for b in buffers(tree):
+        count[f"buffer {b.kind}"] += 1
+        count[f"dtype {b.dtype}"] += 1
+        count[f"rank {len(b.shape)}"] += 1
+        if b.strides:
+            count["strides"] += 1
+    count["dynamic extent"] += len(tree.dims)
+    count["scalar parameter"] += len(tree.scalars)
+    if tree.mesh:
+        count[f"mesh {tree.mesh[0]}x{tree.mesh[1]}"] += 1
+        count[f"persistent_chunk {tree.chunk}"] += 1
+        count["sharded tensor"] += len(tree.placements)
+    return +count
