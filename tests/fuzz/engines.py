@@ -111,7 +111,7 @@ def check(call):
     except helve.Error as error:
         return Failure(f"refused {error.code} when compiled", str(error))
     except helve.InternalError as error:
-        return Failure(f"pass {_first(error)[:60]}", str(error))
+        return Failure("pass " + _first(error).partition(" (/")[0][:60], str(error))
     return _check_stages(call, stages) or _check_machine_code(call, function, mesh)
 
 
