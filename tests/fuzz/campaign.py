@@ -63,6 +63,8 @@ def examine(seed):
         return "undefined", str(reason)
     text = p.text(program)
     failure = engines.check(engines.call_of(program, text, memories))
+    if failure and program.dims and "error[HV0210]" in failure.detail and "note: when " in failure.detail:
+        return "undefined", "out of bounds for extents that are not those of the call"  # the compiler asks for all of them
     made = 0
     if failure is None and seed % 3 == 0:
         other = twins.twin(program, seed)

@@ -14,7 +14,7 @@ import numpy as np
 import program as p
 import scalars
 from helve import _core
-from helve.target import Kernel
+from helve.testing import interpret
 from meaning import tensor_data
 
 NUMPY = {name: np.dtype(name) for name in [*scalars.BITS, "bool", "float16", "float32", "float64"]}
@@ -111,7 +111,7 @@ def check(call):
     except helve.Error as error:
         return Failure(f"refused {error.code} when compiled", str(error))
     except helve.InternalError as error:
-        return Failure(f"pass {_first(error)[:60]}", str(error))
+        return Failure("pass " + _first(error).partition(" (/")[0][:60], str(error))
     return _check_stages(call, stages) or _check_machine_code(call, function, mesh)
 
 
@@ -133,7 +133,7 @@ def _check_stages(call, stages):
             return Failure(f"round trip {where}", f"differs at '{path}'\n{text}")
         arguments = arguments_of(call)
         try:
-            Kernel(_core.compile(stage, "interp", None, False, False, 1))(*arguments)
+            interpret(stage, *arguments)
         except (helve.Error, helve.InternalError) as error:
             return Failure(where, f"{error}\n{text}")
         if found := difference(call, arguments):
