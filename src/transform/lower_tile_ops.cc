@@ -33,7 +33,9 @@ class Lowering final : public ScopedRewriter {
     const Stmt simple = map_parts(
         s, [&](const Expr& e) { return evaluated_before(simplify(e, facts), &out); }, [](const Stmt& part) { return part; });
     out.push_back(lower_tile_op(*as<TileOp>(simple), cpu_schedules(), context_));
-    return seq(std::move(out));
+    // Schedules compute with constants; what they leave is folded, so that the text reads back as it is.
+    return helve::rewrite(
+        seq(std::move(out)), [](const Stmt& inner) { return inner; }, [](const Expr& e) { return simplify(e); });
   }
 
  private:

@@ -78,8 +78,10 @@ Stmt fill_region(const Region& dst, const Expr& value) {
 /// The copy of the elements whose source and destination exist. `src_ends` and `dst_ends` bound the dimensions.
 Stmt copy_rectangle(const Region& src_region, const std::vector<Expr>& src_ends, const Region& dst_region,
                     const std::vector<Expr>& dst_ends, const Expr& pad, const LoweringContext& context) {
-  const Region src = squeezed(src_region);
-  const Region dst = squeezed(dst_region);
+  const bool squeeze = squeezed(src_region).shape().size() == squeezed(dst_region).shape().size();
+  // Extents known only at the call may be 1 where the other side's are known to be: dimensions then match by position.
+  const Region src = squeeze ? squeezed(src_region) : src_region;
+  const Region dst = squeeze ? squeezed(dst_region) : dst_region;
   const Rectangle readable = rectangle_of(src, src_ends, *context.facts);
   const Rectangle writable = rectangle_of(dst, dst_ends, *context.facts);
   HELVE_CHECK(readable.extents.size() == writable.extents.size(), "regions of a copy differ in rank");
