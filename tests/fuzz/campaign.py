@@ -65,6 +65,10 @@ def examine(seed):
     failure = engines.check(engines.call_of(program, text, memories))
     if failure and program.dims and "error[HV0210]" in failure.detail and "note: when " in failure.detail:
         return "undefined", "out of bounds for extents that are not those of the call"  # the compiler asks for all of them
+    if failure and "error[HV0210]" in failure.detail and "note: when " in failure.detail:
+        return "undefined", "out of bounds wherever it runs, in code that this call does not reach"
+    if failure and "error[HV0206]" in failure.detail and "is out of range" in failure.detail:
+        return "undefined", "a number cast to a type that cannot hold it"
     made = 0
     if failure is None and seed % 3 == 0:
         other = twins.twin(program, seed)

@@ -24,6 +24,19 @@ Region squeezed(const Region& region) {
   return out;
 }
 
+/// Extents of a copy are equal; where one side's is a constant, both are written with it.
+void share_constant_extents(Region* a, Region* b) {
+  size_t j = 0;
+  for (Range& x : a->ranges) {
+    if (x.point) continue;
+    while (j < b->ranges.size() && b->ranges[j].point) ++j;
+    if (j == b->ranges.size()) return;
+    Range& y = b->ranges[j++];
+    if (int_value(x.extent)) y.extent = x.extent;
+    if (int_value(y.extent)) x.extent = y.extent;
+  }
+}
+
 /// How many elements of each dimension of the region exist in the buffer: `ends` gives the end of each dimension.
 struct Rectangle {
   std::vector<Expr> extents;  ///< one for each dimension that is no point
@@ -80,8 +93,9 @@ Stmt copy_rectangle(const Region& src_region, const std::vector<Expr>& src_ends,
                     const std::vector<Expr>& dst_ends, const Expr& pad, const LoweringContext& context) {
   const bool squeeze = squeezed(src_region).shape().size() == squeezed(dst_region).shape().size();
   // Extents known only at the call may be 1 where the other side's are known to be: dimensions then match by position.
-  const Region src = squeeze ? squeezed(src_region) : src_region;
-  const Region dst = squeeze ? squeezed(dst_region) : dst_region;
+  Region src = squeeze ? squeezed(src_region) : src_region;
+  Region dst = squeeze ? squeezed(dst_region) : dst_region;
+  share_constant_extents(&src, &dst);
   const Rectangle readable = rectangle_of(src, src_ends, *context.facts);
   const Rectangle writable = rectangle_of(dst, dst_ends, *context.facts);
   HELVE_CHECK(readable.extents.size() == writable.extents.size(), "regions of a copy differ in rank");

@@ -119,6 +119,15 @@ class Verifier {
 
   /// Names and accesses below `e`; tiles are read in the value of a tile store only.
   void visit(const Expr& e, const Span& outer, bool in_tile_store = false) {
+    // A side of `if_then_else`, `and`, `or` may never be evaluated.
+    bool lazy = false;
+    walk(e, [&](const Expr& node) { lazy |= as_op(node, Op::Select) || as_op(node, Op::And) || as_op(node, Op::Or); });
+    doubtful_ += lazy;
+    visit_nodes(e, outer, in_tile_store);
+    doubtful_ -= lazy;
+  }
+
+  void visit_nodes(const Expr& e, const Span& outer, bool in_tile_store) {
     walk(e, [&](const Expr& node) {
       if (const Var* var = as<Var>(node)) {
         require_known(var, var->name);
