@@ -68,7 +68,7 @@ Expr Simplifier::normalise_comparison(const Expr& e, const Apply& node) {
   if (sum.is_constant()) return bool_imm(equation ? (sum.constant == 0) == (node.op == Op::Eq) : sum.constant < 0, e->span);
   const int64_t gcd = coefficient_gcd(sum);
   if (equation) {
-    if (gcd > 1 && sum.constant % gcd != 0) return bool_imm(node.op == Op::Ne, e->span);
+    if ((gcd > 1 && sum.constant % gcd != 0) || !residue_of(sum, facts_).contains(0)) return bool_imm(node.op == Op::Ne, e->span);
     if (std::optional<Sum> negated = scale(sum, -1);
         negated && proves_nonnegative(sum, facts_) && proves_nonnegative(*negated, facts_)) {
       return bool_imm(node.op == Op::Eq, e->span);

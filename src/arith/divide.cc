@@ -36,6 +36,7 @@ Division divide(const Sum& sum, int64_t divisor) {
 std::vector<int64_t> shared_divisors(const Sum& sum, int64_t divisor) {
   std::vector<int64_t> out;
   for (const Term& term : sum.terms) {
+    if (term.coefficient == kLeast) continue;  // its magnitude does not fit
     const int64_t g = std::gcd(term.coefficient, divisor);
     if (g > 1) out.push_back(g);
   }
@@ -64,6 +65,13 @@ Division split_by(const Sum& sum, int64_t g) {
   return out;
 }
 
+/// `sum` without its term at `index`, plus `value`; empty when the constant leaves int64.
+std::optional<Sum> replaced(const Sum& sum, size_t index, int64_t value) {
+  Sum out = sum;
+  out.terms.erase(out.terms.begin() + static_cast<std::ptrdiff_t>(index));
+  return add_constant(out, value);
+}
+
 Expr raw(Op op, const Expr& a, const Expr& b, Span span) {
   Ref<Apply> node = make_ref<Apply>(kIndex, op, std::vector<Expr>{a, b});
   node->span = span;
@@ -80,6 +88,11 @@ const Apply* by_constant(const Expr& e, Op op, int64_t& constant) {
 }
 
 }  // namespace
+
+/// The remainder that the term leaves whatever its value.
+std::optional<int64_t> Simplifier::known_remainder(const Term& term, int64_t divisor) const {
+  return residue_of(Sum{{term}, 0}, facts_).remainder_by(divisor);
+}
 
 /// k with size*k <= sum < size*(k+1) for all values of the sum, if there is one.
 std::optional<int64_t> Simplifier::block_of(const Sum& sum, int64_t size) {
@@ -104,6 +117,14 @@ Expr Simplifier::quotient(const Sum& sum, int64_t divisor, Span span) {
     std::optional<Sum> total = add(parts.whole, sum_of(rest));
     if (total) return written(*total, span);
     return raw(Op::FloorDiv, expr_of(sum, span), int_imm(divisor, kIndex, span), span);
+  }
+  const bool alone_already = sum.terms.size() == 1 && sum.constant == 0;
+  for (size_t i = 0; i < sum.terms.size() && !alone_already; ++i) {  // term + R = (term - r) + (R + r), c divides term - r
+    const std::optional<int64_t> known = known_remainder(sum.terms[i], divisor);
+    const std::optional<Sum> rest = known ? replaced(sum, i, *known) : std::nullopt;
+    if (!rest) continue;
+    const Expr first = quotient(Sum{{sum.terms[i]}, 0}, divisor, span), second = quotient(*rest, divisor, span);
+    if (auto total = add(sum_of(first), sum_of(second))) return written(*total, span);
   }
   for (int64_t g : shared_divisors(sum, divisor)) {
     Division split = split_by(sum, g);
@@ -138,6 +159,11 @@ Expr Simplifier::remainder(const Sum& sum, int64_t divisor, Span span) {
   }
   const Division parts = divide(sum, divisor);
   if (!parts.whole.is_constant() || parts.whole.constant != 0) return remainder(parts.rest, divisor, span);
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    const std::optional<int64_t> known = known_remainder(sum.terms[i], divisor);
+    const std::optional<Sum> rest = known ? replaced(sum, i, *known) : std::nullopt;
+    if (rest) return remainder(*rest, divisor, span);
+  }
   for (const Term& term : sum.terms) {  // y % (k*c) is y modulo c
     for (const Expr& factor : term.factors) {
       int64_t inner;
@@ -147,9 +173,9 @@ Expr Simplifier::remainder(const Sum& sum, int64_t divisor, Span span) {
       rest.erase(std::find(rest.begin(), rest.end(), factor));
       const Sum multiplier = rest.empty() ? Sum{{}, term.coefficient} : Sum{{{term.coefficient, rest}}, 0};
       std::optional<Sum> value = multiply(sum_of(nested->args[0]), multiplier);
-      std::optional<Sum> replaced = add(sum, Sum{{term}, 0}, -1);
-      if (replaced && value) replaced = add(*replaced, *value);
-      if (replaced && value) return remainder(sum_of(written(*replaced, span)), divisor, span);
+      std::optional<Sum> total = add(sum, Sum{{term}, 0}, -1);
+      if (total && value) total = add(*total, *value);
+      if (total && value) return remainder(sum_of(written(*total, span)), divisor, span);
     }
   }
   for (int64_t g : shared_divisors(sum, divisor)) {

@@ -3,6 +3,7 @@
 #include "helve/arith/facts.h"
 
 #include <limits>
+#include <numeric>
 
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/build.h"
@@ -104,6 +105,43 @@ Interval interval_of(const Expr& e, const Facts& facts) {
   return atom_interval(e, facts);
 }
 
+Residue residue_of(const Sum& sum, const Facts& facts) {
+  Residue out = Residue::point(sum.constant);
+  for (const Term& term : sum.terms) {
+    Residue product = Residue::point(term.coefficient);
+    for (const Expr& factor : term.factors) product = product * residue_of(factor, facts);
+    out = out + product;
+  }
+  return out;
+}
+
+Residue residue_of(const Expr& e, const Facts& facts) {
+  if (const int64_t* value = int_value(e)) {
+    const bool wraps = e->dtype == DType{TypeCode::UInt, 64} && *value < 0;  // the pattern of a value beyond int64
+    return wraps ? Residue::everything() : Residue::point(*value);
+  }
+  if (const Var* var = as<Var>(e)) return facts.residue_of(var);
+  if (!e->dtype.is_index()) return {};
+  const Sum sum = sum_of(e);
+  if (sum.atom() != e) return residue_of(sum, facts);
+  const Apply* node = as<Apply>(e);
+  if (!node) return {};
+  auto arg = [&](size_t i) { return residue_of(node->args[i], facts); };
+  switch (node->op) {
+    case Op::Add: return arg(0) + arg(1);  // a sum that did not fit
+    case Op::Sub: return arg(0) + -arg(1);
+    case Op::Neg: return -arg(0);
+    case Op::Mul: return arg(0) * arg(1);
+    case Op::FloorDiv: return floor_div(arg(0), arg(1));
+    case Op::FloorMod: return floor_mod(arg(0), arg(1));
+    case Op::Min:
+    case Op::Max: return unite(arg(0), arg(1));
+    case Op::Select: return unite(arg(1), arg(2));
+    case Op::Abs: return unite(arg(0), -arg(0));
+    default: return {};
+  }
+}
+
 Interval Facts::range_of(const Var* var) const {
   auto it = ranges_.find(var);
   return it == ranges_.end() ? Interval{} : it->second;
@@ -115,6 +153,25 @@ void Facts::bind(const Var* var, Interval range) {
   contradictory_ |= range.is_empty();
   ranges_[var] = range;
   narrow_ranges();
+}
+
+Residue Facts::residue_of(const Var* var) const {
+  auto it = residues_.find(var);
+  return it == residues_.end() ? Residue{} : it->second;
+}
+
+void Facts::bind_residue(const Var* var, const Residue& residue) {
+  HELVE_CHECK(var->dtype.is_integer(), "a residue is bound to an integer variable");
+  const std::optional<Residue> both = intersect(residue_of(var), residue);
+  contradictory_ |= !both;
+  if (!both || *both == Residue{}) return;
+  residues_[var] = *both;
+  narrow_ranges();
+}
+
+void Facts::bind_value(const Var* var, const Expr& e) {
+  bind_residue(var, helve::residue_of(e, *this));
+  bind(var, interval_of(e, *this));
 }
 
 void Facts::bind_loop(const VarRef& var, const Expr& begin, const Expr& extent) {
@@ -161,6 +218,7 @@ void Facts::assume_normal(const Expr& condition, bool value) {
     case Op::Eq:
     case Op::Ne:
       if (value != (node->op == Op::Eq)) return;
+      if (above) learn_congruence(*above, 0);
       learn_nonnegative(below);
       return learn_nonnegative(above);
     default: return;
@@ -181,8 +239,41 @@ void Facts::learn_nonnegative(std::optional<Sum> sum) {
   }
 }
 
+/// k*v + rest = 0 modulo m places v in a residue, and so does (k*v + rest) % c = r for every part of the sum that is known.
+void Facts::learn_congruence(const Sum& sum, int64_t modulus) {
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    const Term& term = sum.terms[i];
+    if (term.factors.size() != 1 || !term.factors[0]->dtype.is_index()) continue;
+    Sum rest = sum;
+    rest.terms.erase(rest.terms.begin() + static_cast<std::ptrdiff_t>(i));
+    const Residue product = Residue::of(modulus, 0) + -helve::residue_of(rest, *this);
+    const std::optional<Residue> value = divided(product, term.coefficient);
+    if (!value) {
+      contradictory_ = true;
+      return;
+    }
+    if (const Var* var = as<Var>(term.factors[0])) {
+      bind_residue(var, *value);
+      continue;
+    }
+    const Apply* inner = as_op(term.factors[0], Op::FloorMod);
+    const int64_t* divisor = inner ? int_value(inner->args[1]) : nullptr;
+    if (!divisor || *divisor <= 0) continue;
+    // x % c lies in the residue, so x does modulo the divisor that both share.
+    const int64_t shared = std::gcd(value->modulus, *divisor);
+    if (shared <= 1) continue;
+    const int64_t remainder = Residue::of(shared, value->remainder).remainder;
+    if (auto known = add_constant(sum_of(inner->args[0]), -remainder)) learn_congruence(*known, shared);
+  }
+}
+
 void Facts::narrow_ranges() {
   for (int round = 0; round < kNarrowingRounds; ++round) {
+    for (const auto& [var, residue] : residues_) {
+      Interval& range = ranges_[var];
+      range = tightened(range, residue);
+      contradictory_ |= range.is_empty();
+    }
     for (const Sum& sum : inequalities_) narrow_by(sum);
   }
 }

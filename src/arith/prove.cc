@@ -176,7 +176,13 @@ Sum tightened(const Sum& sum) {
 
 bool proves_nonnegative(const Sum& sum, const Facts& facts) {
   // In written order, so that the bounded search finds the same for the same sum however it came about.
-  return Prover(facts).nonnegative(ordered(sum), kDepth);
+  Prover prover(facts);
+  const Residue residue = residue_of(sum, facts);
+  if (residue.modulus > 1) {  // a sum that is r modulo m and above r - m is at least r
+    const std::optional<Sum> raised = add_constant(sum, residue.modulus - 1 - residue.remainder);
+    if (raised) return prover.nonnegative(ordered(*raised), kDepth);
+  }
+  return prover.nonnegative(ordered(sum), kDepth);
 }
 
 }  // namespace helve

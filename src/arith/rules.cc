@@ -1,8 +1,8 @@
 // The tables of rewrite rules.
-// Termination: every rule makes the expression smaller in the order (number of `%` and `//` nodes, number of other operator
-// nodes, number of `%` above `//`, number of `not` above `and`/`or`/comparisons, number of right operands of one
-// `and`/`or` that are the same operator, number of negative divisors and of shift, bit and comparison operators outside the
-// normal form), weighted so that replacing an operator outside the normal form pays for the nodes that replace it.
+// Termination: every rule decreases the weight of the expression, a natural number. With w and v the weights of the operands:
+// variable 1, constant 1 (negative: 10), w // v: 2w + v + 1, shifts: 3w + v + 5, w & v: w + v + 20, ~w: w + 20, `and` and `or`:
+// w + 2v + 1, not w: 2w, selection under w: 3w + the others + 1, -w: w + 2, every other operator: the sum of its operands' + 1.
+// Each is monotone in each operand, so what shrinks at its root shrinks the whole.
 #include "helve/arith/rules.h"
 
 #include "helve/ir/expr/build.h"

@@ -32,6 +32,7 @@ class Simplifier {
   Expr quotient(const Sum& sum, int64_t divisor, Span span);
   Expr remainder(const Sum& sum, int64_t divisor, Span span);
   Expr symbolic_division(const Expr& e, const Apply& node);
+  std::optional<int64_t> known_remainder(const Term& term, int64_t divisor) const;
   std::optional<int64_t> block_of(const Sum& sum, int64_t size);
 
   // compare.cc

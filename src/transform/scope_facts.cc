@@ -65,7 +65,7 @@ Stmt ScopedRewriter::rewrite_seq(const Seq& s, const Stmt& self, const Facts& fa
     out.push_back(rewrite_under(part, inner));
     changed |= out.back() != part;
     if (const Bind* b = as<Bind>(out.back()); b && b->var->dtype.is_index()) {
-      inner.bind(b->var.get(), interval_of(b->value, inner));
+      inner.bind_value(b->var.get(), b->value);
     }
   }
   return leave(changed ? seq(std::move(out), s.span) : self, facts);

@@ -13,7 +13,8 @@ namespace helve {
 /// division by zero, may disappear but never appear). Idempotent; returns `e` itself when it is in normal form.
 ///
 /// `index`: the sums of sum.h. `(sum) // c` and `(sum) % c` by a constant: c > 1, |coefficients| < c, constant in [0, c), no
-/// common divisor with c, no part that the facts place within one multiple of a divisor. Shifts and masks are `//`, `*`, `%`.
+/// common divisor with c, no part that the facts place within one multiple of a divisor, no term with a known remainder by c (one
+/// that stands alone under // excepted). Shifts and masks are `//`, `*`, `%`.
 /// Comparisons: `p < n + k`, `==`, `!=` with only positive coefficients on both sides, no common divisor, the constant on the
 /// right (on the left where p would be empty). `min`/`max`: no operand that another one is proved to decide, in
 /// `compare_structure` order, constants last. `not` only on atoms. `and`, `or`: to the left; the right operand and the branches

@@ -114,6 +114,17 @@ class Fuzz {
     if (pick(0, 2) == 0) loop(w.index[2], int_imm(pick(-1, 2)), ceil_div(n, int_imm(pick(2, 32))));
     if (pick(0, 2) == 0) loop(w.index[1], i, m);
     if (pick(0, 2) == 0) {
+      const auto v = static_cast<size_t>(pick(0, 4));
+      const int64_t modulus = pick(2, 12), remainder = pick(0, modulus - 1);
+      const Expr known = apply(Op::Eq, {floor_mod(Expr(w.index[v]), int_imm(modulus)), int_imm(remainder)});
+      if (pick(0, 1) == 0) {
+        w.facts.bind_residue(w.index[v], Residue::of(modulus, remainder));
+      } else {
+        w.facts.assume(known);
+      }
+      w.conditions.push_back(known);
+    }
+    if (pick(0, 2) == 0) {
       const Expr guard = condition(w, 1);
       w.facts.assume(guard);
       w.conditions.push_back(guard);
@@ -156,6 +167,10 @@ bool in_interval(Wide value, const Interval& range) {
   return (!range.low || value >= *range.low) && (!range.high || value <= *range.high);
 }
 
+bool in_residue(Wide value, const Residue& residue) {
+  return residue.modulus == 0 ? value == residue.remainder : (value - residue.remainder) % residue.modulus == 0;
+}
+
 /// All laws of one expression; false after a failure, which is reported.
 bool check(const World& w, const Expr& e, int& evaluated) {
   const Expr out = simplify(e, w.facts);
@@ -166,6 +181,7 @@ bool check(const World& w, const Expr& e, int& evaluated) {
     return false;
   }
   const Interval range = interval_of(e, w.facts), range_out = interval_of(out, w.facts);
+  const Residue residue = residue_of(e, w.facts), residue_out = residue_of(out, w.facts);
   const bool proved = e->dtype.is_bool() && can_prove(e, w.facts);
   for (const Assignment& at : w.assignments) {
     std::optional<Wide> before = evaluate(e, at);
@@ -178,6 +194,10 @@ bool check(const World& w, const Expr& e, int& evaluated) {
     }
     if (!in_interval(*before, range) || !in_interval(*before, range_out)) {
       ADD_FAILURE() << "a value outside the interval: " << describe(w, e, out, &at);
+      return false;
+    }
+    if (!in_residue(*before, residue) || !in_residue(*before, residue_out)) {
+      ADD_FAILURE() << "a value outside the residue: " << describe(w, e, out, &at);
       return false;
     }
     if (proved && *before == 0) {

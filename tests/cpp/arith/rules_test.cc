@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include "evaluate.h"
+#include "helve/arith/simplify.h"
 #include "helve/ir/expr/visit.h"
 
 namespace helve {
@@ -123,6 +125,83 @@ TEST(Rules, HoldOnLargeValues) {
   };
   for (const Rule& rule : rewrite_rules()) check(rule.name, rule.left, rule.right, rule.condition);
   for (const SumRule& rule : sum_rules()) check(rule.name, rule.first * rule.factor + rule.second, rule.right, rule.condition);
+}
+
+/// Numbers at which arithmetic on int64 goes wrong.
+const std::vector<int64_t>& extremes() {
+  constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  static const std::vector<int64_t> all = {least, least + 1, -(int64_t{1} << 62), -(int64_t{1} << 32), -8, -3, -2, -1, 0, 1, 2, 3, 7,
+                                           8, 62, 63, (int64_t{1} << 31) - 1, int64_t{1} << 32, int64_t{1} << 62, most - 1, most};
+  return all;
+}
+
+TEST(Rules, RefuseWhatLeavesInt64) {
+  // Constants at the ends of int64: a rule either keeps the value, computed in 128 bits, or does not fire.
+  int fired = 0;
+  for (const Rule& rule : rewrite_rules()) {
+    if (rule.domain != RuleDomain::Index && rule.domain != RuleDomain::Integer) continue;
+    const auto vars = variables_of({rule.left});
+    std::function<void(size_t, Bindings&)> step = [&](size_t i, Bindings& bindings) {
+      if (i < vars.size()) {
+        const bool constant = std::any_of(pattern_constants().begin(), pattern_constants().end(),
+                                          [&](const VarRef& c) { return c.get() == vars[i]; });
+        const std::vector<int64_t> one = {0};
+        for (int64_t value : constant ? extremes() : one) {
+          bindings.emplace_back(vars[i], constant ? int_imm(value) : Expr(make_var("x")));
+          step(i + 1, bindings);
+          bindings.pop_back();
+        }
+        return;
+      }
+      const Expr left = instantiate(rule.left, bindings, kIndex, {});
+      if (!left) return;
+      const Expr right = apply_rules(left), whole = simplify(left);
+      fired += right != Expr();
+      for (int64_t x : extremes()) {
+        Assignment at;
+        for (const auto& [var, e] : bindings) {
+          if (const Var* free = as<Var>(e)) at[free] = x;
+        }
+        const std::optional<Wide> before = evaluate(left, at);
+        if (!before) continue;
+        ASSERT_TRUE(!right || evaluate(right, at) == before) << rule.name << ": " << to_text(left) << " at " << x;
+        ASSERT_TRUE(evaluate(whole, at) == before) << rule.name << ": " << to_text(left) << " became " << to_text(whole) << " at " << x;
+      }
+    };
+    Bindings none;
+    step(0, none);
+  }
+  EXPECT_GT(fired, 100);
+}
+
+TEST(Rules, OperatorsOnExtremesAreExactOrLeft) {
+  const VarRef x = make_var("x");
+  for (Op op : {Op::Add, Op::Sub, Op::Mul, Op::FloorDiv, Op::FloorMod, Op::Min, Op::Max, Op::Lt, Op::Le, Op::Eq, Op::Ne}) {
+    for (int64_t a : extremes()) {
+      for (int64_t b : extremes()) {
+        for (int form = 0; form < 4; ++form) {
+          const bool divides = op == Op::FloorDiv || op == Op::FloorMod;
+          if (divides && b == 0 && form != 1) continue;  // refused by the builder
+          const Expr A = int_imm(a), B = int_imm(b);
+          Expr e;
+          if (form == 0) e = apply(op, {A, B});
+          if (form == 1) e = apply(op, {A, Expr(x)});
+          if (form == 2) e = apply(op, {Expr(x) + A, B});
+          if (form == 3) e = apply(op, {Expr(x) * A, B});
+          const Expr out = simplify(e);
+          ASSERT_EQ(simplify(out), out) << to_text(e);
+          for (int64_t value : extremes()) {
+            if (op == Op::Mul && form == 3) continue;  // three factors do not fit 128 bits
+            const Assignment at{{x.get(), value}};
+            const std::optional<Wide> before = evaluate(e, at);
+            if (before) {
+              ASSERT_TRUE(evaluate(out, at) == before) << to_text(e) << " became " << to_text(out) << " at " << value;
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Rules, OfDataHoldModuloPowersOfTwo) {
