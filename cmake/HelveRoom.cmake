@@ -5,7 +5,8 @@
 # helve_room(<path> USES <path>... [MAY_USE <path>...] [LIBRARIES <target>...] [TEST_USES <path>...])
 #   path: folder below src/ and include/helve/, for example ir/expr. Target: helve_ir_expr. Sources are all .cc below the folder.
 #   MAY_USE: rooms that are used where this build has them.
-#   TEST_USES: rooms that only the room's tests see, for example the interpreter as the judge of passes.
+#   TEST_USES: rooms that only the room's tests see, for example the interpreter as the judge of passes. Tests that see the
+#   printer record the functions that they verify (tests/cpp/record_functions.cc).
 function(helve_room path)
   cmake_parse_arguments(ARG "" "" "USES;MAY_USE;LIBRARIES;PRIVATE_LIBRARIES;TEST_USES" ${ARGN})
   string(REPLACE "/" "_" room ${path})
@@ -55,6 +56,10 @@ function(helve_room path)
         string(REPLACE "/" "_" used_room ${used})
         target_link_libraries(test_${room} PRIVATE helve_${used_room})
       endforeach()
+      if(print IN_LIST ARG_USES OR print IN_LIST ARG_TEST_USES)
+        target_sources(test_${room} PRIVATE ${PROJECT_SOURCE_DIR}/tests/cpp/record_functions.cc)
+        target_link_options(test_${room} PRIVATE -Wl,--wrap=_ZN5helve6verifyERKNS_3RefIKNS_8FunctionEEE)
+      endif()
       target_link_options(test_${room} PRIVATE -Wl,--gc-sections -Wl,--as-needed)
       add_test(NAME cpp.${room} COMMAND test_${room})
     endif()

@@ -37,16 +37,28 @@ class Suite:
         self.seconds += float(case.get("time") or 0.0)
 
 
+# The folder to which C++ tests write the functions that they build, and from which a Python test reads them back.
+RECORD = "HELVE_RECORD_FUNCTIONS"
+
+
+def recorded_functions(results: Path) -> Path:
+    return results / "functions"
+
+
 def run_cpp(build: Path, results: Path, suites: dict[str, Suite]) -> bool:
     """Runs ctest over `build`; True when every test of it passed."""
     cases = results / "gtest"
     cases.mkdir()
     report = results / "ctest.xml"
     jobs = os.cpu_count() or 1
+    recorded = recorded_functions(results)
+    recorded.mkdir()
     command = ["ctest", "--test-dir", str(build), "-j", str(jobs), "--output-on-failure", "--no-tests=error"]
     # A trailing slash makes GoogleTest write one file a binary.
     outcome = subprocess.run(
-        [*command, "--output-junit", str(report)], cwd=ROOT, env={**os.environ, "GTEST_OUTPUT": f"xml:{cases}/"}
+        [*command, "--output-junit", str(report)],
+        cwd=ROOT,
+        env={**os.environ, "GTEST_OUTPUT": f"xml:{cases}/", RECORD: str(recorded)},
     )
     if not report.exists():
         suites["cpp"] = Suite(failed=1)
@@ -71,7 +83,7 @@ def run_python(results: Path, arguments: list[str], suites: dict[str, Suite]) ->
     """Runs pytest over its configured folders; True when every test passed."""
     report = results / "pytest.xml"
     command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
-    outcome = subprocess.run(command, cwd=ROOT)
+    outcome = subprocess.run(command, cwd=ROOT, env={**os.environ, RECORD: str(recorded_functions(results))})
     if not report.exists():
         suites["python"] = Suite(failed=1)
         return False

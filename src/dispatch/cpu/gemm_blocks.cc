@@ -197,7 +197,8 @@ class BlockedGemm {
         Stmt body = serial(k, depth.extent, store(packed_b_, {q, Expr(k), Expr(j)}, what));
         return for_loop(LoopKind::Serial, std::vector<VarRef>{j}, {begin}, {extent}, body);
       };
-      return seq({column(int_imm(0), there, false), column(there, int_imm(nr_) - there, true)});
+      Stmt values = column(int_imm(0), there, false);
+      return fills(there, nr_) ? values : seq({values, column(there, int_imm(nr_) - there, true)});
     });
   }
 
@@ -212,6 +213,12 @@ class BlockedGemm {
                                body(Expr(last), rest))});
   }
 
+  /// Do `there` elements make a whole row of `width`, with nothing to pad?
+  static bool fills(const Expr& there, int64_t width) {
+    const int64_t* count = int_value(there);
+    return count && *count == width;
+  }
+
   /// `there` elements of a row of `width`, then zeros.
   Stmt padded_row(const BufferRef& buffer, const std::vector<Expr>& row, const Expr& there, int64_t width,
                   const std::function<Expr(const Expr&)>& value) const {
@@ -221,8 +228,10 @@ class BlockedGemm {
       return at;
     };
     VarRef j = make_var("j");
+    Stmt values = parallel(j, there, store(buffer, place(j), value(Expr(j))));
+    if (fills(there, width)) return values;
     VarRef pad = make_var("j");
-    return seq({parallel(j, there, store(buffer, place(j), value(Expr(j)))),
+    return seq({values,
                 for_loop(LoopKind::Serial, std::vector<VarRef>{pad}, {there}, {int_imm(width) - there},
                          store(buffer, place(pad), zero()))});
   }

@@ -1,5 +1,5 @@
-// Structural equality of statements and functions.
-// parse(print(f)) == f is judged by it, and a failed comparison tells where the trees part.
+// Structural equality and hash of statements and functions.
+// parse(print(f)) == f is judged by them; a failed comparison tells where the trees part.
 #pragma once
 
 #include <string>
@@ -13,5 +13,9 @@ bool structural_equal(const FunctionRef& a, const FunctionRef& b, std::string* p
 
 /// Equal statements; free variables and buffers by identity.
 bool structural_equal(const Stmt& a, const Stmt& b, std::string* path = nullptr);
+
+/// Equal functions have equal hashes, in every process and on every machine: variables and buffers count by the order of their
+/// definitions, names and spans not at all.
+uint64_t structural_hash(const FunctionRef& f);
 
 }  // namespace helve
