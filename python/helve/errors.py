@@ -88,7 +88,8 @@ for _class in (Error, LayoutError, ShapeError, DivisibilityError, InjectivityErr
     _class.__module__ = "helve"  # the public name, as tracebacks show it
 
 # The numbers of the table of diagnostics, by tens.
-_LAYOUT_CLASSES = {51: ShapeError, 52: DivisibilityError, 53: InjectivityError, 54: BoundsError, 55: UnsupportedError}
+_LAYOUT_CLASSES = {51: ShapeError, 52: DivisibilityError, 53: InjectivityError, 54: BoundsError, 55: UnsupportedError,
+                   56: UnsupportedError}
 
 
 def from_diagnostic(diagnostic: Diagnostic) -> Error:

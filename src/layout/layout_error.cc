@@ -12,8 +12,9 @@ void throw_layout_error(Code code, DiagnosticArgs args, Span span) {
     case 52: throw DivisibilityError(std::move(diagnostic));
     case 53: throw InjectivityError(std::move(diagnostic));
     case 54: throw BoundsError(std::move(diagnostic));
-    case 55: throw UnsupportedError(std::move(diagnostic));
-    default: HELVE_FAIL("a layout error with a code outside 500 to 559");
+    case 55:
+    case 56: throw UnsupportedError(std::move(diagnostic));
+    default: HELVE_FAIL("a layout error with a code outside 500 to 569");
   }
 }
 

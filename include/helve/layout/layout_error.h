@@ -37,7 +37,7 @@ class BoundsError : public LayoutError {
   using LayoutError::LayoutError;
 };
 
-/// No layout of the required form exists, or deciding it is beyond the limits (550 to 559).
+/// No layout of the required form exists, or deciding it is beyond the limits (550 to 569).
 class UnsupportedError : public LayoutError {
  public:
   using LayoutError::LayoutError;

@@ -1,0 +1,63 @@
+// The left operand of a composition, and operations mode by mode.
+// Shared with the operations that ask for values of one layout at the offsets of another.
+#pragma once
+
+#include <string>
+
+#include "flat.h"
+#include "helve/layout/cute/algebra.h"
+
+namespace helve::cute {
+
+/// Counts the steps of an exact search and refuses after kLayoutStepLimit.
+class Steps {
+ public:
+  Steps(const char* operation, const Layout& a, const Layout& b) : operation_(operation), a_(a), b_(b) {}
+  void count();
+
+ private:
+  [[noreturn]] void refuse() const;
+  const char* operation_;
+  const Layout& a_;
+  const Layout& b_;
+  int64_t used_ = 0;
+};
+
+/// Even steps of the right operand: `extent` steps of `stride` in indices of the left one, of `value` in its offsets.
+struct Piece {
+  int64_t extent;
+  int64_t stride;
+  int64_t value;
+  size_t leaf;   ///< of the right operand
+  int64_t step;  ///< in that leaf's coordinate
+};
+using Pieces = InlineVector<Piece, 6>;
+
+/// A layout as a function of all integers.
+class Outer {
+ public:
+  explicit Outer(const Modes& modes);
+
+  Wide at(int64_t index) const;
+  /// The least x in (0, extent) with at(x * stride) other than x * at(stride); `extent` when there is none.
+  int64_t first_uneven(int64_t extent, int64_t stride, Steps& steps) const;
+  /// Whether a sum of pieces can cross a border that its parts do not cross.
+  bool carries(const Pieces& pieces) const;
+
+ private:
+  /// floor(x / at) enters the value `jump` times.
+  struct Border {
+    int64_t at;
+    Wide jump;
+  };
+  Modes modes_;
+  InlineVector<Border, 6> borders_;
+};
+
+using Binary = Layout (*)(const Layout&, const Layout&);
+
+/// `apply` where the tiler has a layout; modes at Keep and beyond a tuple stay. Throws ShapeError for too many modes.
+Layout by_mode(const char* operation, const Layout& a, const Tiler& tiler, Binary apply);
+void check_tiler(const char* operation, const Layout& layout, const TilerTuple& modes);
+
+}  // namespace helve::cute

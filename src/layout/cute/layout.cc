@@ -1,0 +1,351 @@
+// The layout as a value: checked construction, evaluation, and the layouts that come from a shape alone.
+// Everything the constructor promises (extents, 64 bits) is checked here once, so that the algebra need not.
+#include "helve/layout/cute/layout.h"
+
+#include <numeric>
+
+#include "checked.h"
+#include "helve/layout/layout.h"
+#include "helve/support/hash.h"
+#include "structure.h"
+
+namespace helve::cute {
+
+namespace {
+
+Wide absolute(int64_t value) { return value < 0 ? -Wide{value} : Wide{value}; }
+
+ModeTree zipped(const IntTuple& shape, const IntTuple& stride) {
+  if (!congruent(shape, stride)) refuse_profile("Layout", stride.root(), shape.root());
+  ModeTree tree;
+  tree.profile = shape.profile;
+  tree.leaves.reserve(shape.leaves.size());
+  for (size_t k = 0; k < shape.leaves.size(); ++k) tree.leaves.push_back({shape.leaves[k], stride.leaves[k]});
+  return tree;
+}
+
+ModeTree compact(const IntTuple& shape) {
+  check_extents(shape.root());
+  return zipped(shape, prefix_product(shape));
+}
+
+template <class Take>
+IntTuple leaves_of(const ModeTree& tree, Take&& take) {
+  IntTuple result;
+  result.profile = tree.profile;
+  result.leaves.reserve(tree.leaves.size());
+  for (const Mode& mode : tree.leaves) result.leaves.push_back(take(mode));
+  return result;
+}
+
+}  // namespace
+
+Layout::Layout(ModeTree tree) : tree_(std::move(tree)) {
+  int64_t size = 1;
+  Wide span = 1;
+  for (const Mode& mode : tree_.leaves) {
+    if (mode.extent < 1) {
+      throw_layout_error(Code::CuteExtent, {{"shape", to_string(shape())}, {"extent", mode.extent}});
+    }
+    size = multiply(size, mode.extent, "the size of a layout");
+    span += (mode.extent - 1) * absolute(mode.stride);
+    if (span > std::numeric_limits<int64_t>::max()) refuse_overflow("the cosize of a layout");
+  }
+  if (tree_.profile.size() > kMaxDepth && depth() > kMaxDepth) refuse_depth();
+  size_ = size;
+  cosize_ = static_cast<int64_t>(span);
+}
+
+Layout::Layout(const IntTuple& shape) : Layout(compact(shape)) {}
+
+Layout::Layout(const IntTuple& shape, const IntTuple& stride) : Layout(zipped(shape, stride)) {}
+
+IntTuple Layout::shape() const {
+  return leaves_of(tree_, [](const Mode& mode) { return mode.extent; });
+}
+
+IntTuple Layout::stride() const {
+  return leaves_of(tree_, [](const Mode& mode) { return mode.stride; });
+}
+
+namespace {
+
+void check_range(const char* operation, const Layout& layout, size_t begin, size_t end) {
+  if (begin < end && end <= layout.rank()) return;
+  throw_layout_error(Code::CuteModeBounds, {{"operation", operation},
+                                            {"begin", static_cast<int64_t>(begin)},
+                                            {"end", static_cast<int64_t>(end)},
+                                            {"layout", to_string(layout)},
+                                            {"rank", static_cast<int64_t>(layout.rank())}});
+}
+
+}  // namespace
+
+Layout Layout::mode(size_t i) const {
+  check_range("mode", *this, i, i + 1);
+  return Layout(ModeTree::at(root().entry(i)));
+}
+
+int64_t Layout::operator()(int64_t index) const {
+  Wide sum = 0;
+  const Mode* mode = modes().begin();
+  for (const Mode* last = modes().end() - 1; mode != last; ++mode) {
+    sum += Wide{floor_modulo(index, mode->extent)} * mode->stride;
+    index = floor_divide(index, mode->extent);
+  }
+  return narrow(sum + Wide{index} * mode->stride, "an offset");
+}
+
+int64_t Layout::operator()(const IntTuple& coordinate) const {
+  if (coordinate.is_leaf()) return (*this)(coordinate.leaves[0] == kAll ? 0 : coordinate.leaves[0]);
+  return crd2idx(coordinate, shape(), stride());
+}
+
+uint64_t Layout::hash() const {
+  uint64_t seed = tree_.profile.size();
+  for (uint16_t token : tree_.profile) seed = hash_mix(seed, token);
+  for (const Mode& mode : modes()) {
+    seed = hash_mix(hash_mix(seed, static_cast<uint64_t>(mode.extent)), static_cast<uint64_t>(mode.stride));
+  }
+  return seed;
+}
+
+std::optional<Collision> find_collision(const Layout& layout) {
+  Modes sorted;
+  int64_t prefix = 1;
+  for (const Mode& mode : layout.modes()) {
+    if (mode.extent > 1 && mode.stride == 0) return Collision{0, prefix, 0};
+    prefix *= mode.extent;
+    if (mode.extent > 1) sorted.push_back(mode);
+  }
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Mode& a, const Mode& b) { return absolute(a.stride) < absolute(b.stride); });
+  Wide span = 0;
+  bool nested = true;
+  for (const Mode& mode : sorted) {
+    nested = nested && absolute(mode.stride) > span;
+    span += (mode.extent - 1) * absolute(mode.stride);
+  }
+  if (nested) return std::nullopt;
+  std::vector<Iter> iters;  // the slowest first: the digits reversed give the same indices
+  for (size_t k = layout.modes().size(); k-- > 0;) {
+    iters.push_back({layout.modes()[k].extent, layout.modes()[k].stride, axes::m()});
+  }
+  auto found = helve::Layout(std::move(iters)).find_collision();
+  if (!found) return std::nullopt;
+  int64_t first = std::min(found->first, found->second);
+  return Collision{first, std::max(found->first, found->second), layout(first)};
+}
+
+Layout make_layout(const Layout* first, const Layout* last) {
+  if (first == last) throw_layout_error(Code::CuteNothingLeft, {{"operation", "make_layout"}});
+  ModeTree tree = ModeTree::tuple_of(static_cast<size_t>(last - first));
+  for (; first != last; ++first) tree.append(first->root());
+  return Layout(std::move(tree));
+}
+
+Layout make_right_layout(const IntTuple& shape) {
+  check_extents(shape.root());
+  IntTuple stride = shape;
+  Wide current = 1;
+  for (size_t k = shape.leaves.size(); k-- > 0;) {
+    stride.leaves[k] = narrow(current, "a stride");
+    current *= shape.leaves[k];
+  }
+  return Layout(shape, stride);
+}
+
+namespace {
+
+/// A part of a shape that is compact in itself: the leaves [begin, end), and its place.
+struct OrderedPart {
+  int64_t place;
+  size_t entry;
+  size_t begin;
+  size_t end;
+  int64_t size;
+};
+
+void collect_parts(IntCursor order, IntCursor shape, const int64_t* base, std::vector<OrderedPart>& parts,
+                   const IntTuple& whole_order, const IntTuple& whole_shape) {
+  if (order.is_leaf()) {
+    parts.push_back({*order.leaves, parts.size(), static_cast<size_t>(shape.leaves - base),
+                     static_cast<size_t>(shape.next().leaves - base), product(shape)});
+    return;
+  }
+  if (shape.is_leaf() || shape.rank() != order.rank()) {
+    refuse_profile("make_ordered_layout", whole_order.root(), whole_shape.root());
+  }
+  size_t rank = order.rank();
+  order = order.front();
+  shape = shape.front();
+  for (size_t i = 0; i < rank; ++i, order = order.next(), shape = shape.next()) {
+    collect_parts(order, shape, base, parts, whole_order, whole_shape);
+  }
+}
+
+}  // namespace
+
+Layout make_ordered_layout(const IntTuple& shape, const IntTuple& order) {
+  check_extents(shape.root());
+  std::vector<OrderedPart> parts;
+  collect_parts(order.root(), shape.root(), shape.leaves.data(), parts, order, shape);
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const OrderedPart& a, const OrderedPart& b) { return a.place < b.place; });
+  IntTuple stride = shape;
+  Wide current = 1;
+  const OrderedPart* before = nullptr;
+  for (const OrderedPart& part : parts) {
+    if (part.size > 1) {
+      if (before != nullptr && before->place == part.place) {
+        throw_layout_error(Code::CuteOrderTie, {{"order", to_string(order)},
+                                                {"first", static_cast<int64_t>(before->entry)},
+                                                {"second", static_cast<int64_t>(part.entry)},
+                                                {"shape", to_string(shape)}});
+      }
+      before = &part;
+    }
+    for (size_t k = part.begin; k < part.end; ++k) {
+      stride.leaves[k] = narrow(current, "a stride");
+      current *= shape.leaves[k];
+    }
+  }
+  return Layout(shape, stride);
+}
+
+Layout make_layout_like(const Layout& layout) {
+  const Modes& modes = layout.modes();
+  std::vector<size_t> order(modes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return absolute(modes[a].stride) < absolute(modes[b].stride); });
+  ModeTree tree = layout.tree();
+  int64_t current = 1;
+  for (size_t k : order) {
+    if (modes[k].stride == 0) continue;
+    tree.leaves[k].stride = current;
+    current *= modes[k].extent;
+  }
+  return Layout(std::move(tree));
+}
+
+Layout flatten(const Layout& layout) {
+  return layout.is_leaf() ? layout : Layout(ModeTree::flat(layout.modes().begin(), layout.modes().end()));
+}
+
+Layout unflatten(const Layout& layout, const IntTuple& profile) {
+  if (profile.leaves.size() != layout.modes().size()) {
+    refuse_profile("unflatten", profile.root(), layout.shape().root());
+  }
+  ModeTree tree;
+  tree.leaves = layout.modes();
+  tree.profile = profile.profile;
+  return Layout(std::move(tree));
+}
+
+Layout group(const Layout& layout, size_t begin, size_t end) {
+  check_range("group", layout, begin, end);
+  ModeTree tree = ModeTree::tuple_of(layout.rank() - (end - begin) + 1);
+  ModeCursor entry = layout.root().front();
+  for (size_t i = 0; i < layout.rank(); ++i, entry = entry.next()) {
+    if (i == begin) tree.profile.push_back(static_cast<uint16_t>(end - begin));
+    tree.append(entry);
+  }
+  return Layout(std::move(tree));
+}
+
+Layout take(const Layout& layout, size_t begin, size_t end) {
+  check_range("take", layout, begin, end);
+  ModeTree tree = ModeTree::tuple_of(end - begin);
+  ModeCursor entry = layout.root().entry(begin);
+  for (size_t i = begin; i < end; ++i, entry = entry.next()) tree.append(entry);
+  return Layout(std::move(tree));
+}
+
+Layout select(const Layout& layout, const std::vector<size_t>& modes) {
+  if (modes.empty()) throw_layout_error(Code::CuteNothingLeft, {{"operation", "select"}});
+  ModeTree tree = ModeTree::tuple_of(modes.size());
+  for (size_t i : modes) {
+    check_range("select", layout, i, i + 1);
+    tree.append(layout.root().entry(i));
+  }
+  return Layout(std::move(tree));
+}
+
+namespace {
+
+Layout padded(const char* operation, const Layout& layout, size_t rank, const Layout& mode, bool at_end) {
+  if (rank < layout.rank()) check_range(operation, layout, 0, layout.rank() + 1);
+  if (rank == layout.rank()) return layout;
+  ModeTree tree = ModeTree::tuple_of(rank);
+  size_t missing = rank - layout.rank();
+  for (size_t i = 0; i < (at_end ? 0 : missing); ++i) tree.append(mode.root());
+  ModeCursor entry = layout.root().front();
+  for (size_t i = 0; i < layout.rank(); ++i, entry = entry.next()) tree.append(entry);
+  for (size_t i = 0; i < (at_end ? missing : 0); ++i) tree.append(mode.root());
+  return Layout(std::move(tree));
+}
+
+}  // namespace
+
+Layout append(const Layout& layout, size_t rank, const Layout& mode) {
+  return padded("append", layout, rank, mode, true);
+}
+
+Layout prepend(const Layout& layout, size_t rank, const Layout& mode) {
+  return padded("prepend", layout, rank, mode, false);
+}
+
+Layout replace(const Layout& layout, size_t i, const Layout& mode) {
+  check_range("replace", layout, i, i + 1);
+  if (layout.is_leaf()) return mode;
+  ModeTree tree = ModeTree::tuple_of(layout.rank());
+  ModeCursor entry = layout.root().front();
+  for (size_t k = 0; k < layout.rank(); ++k, entry = entry.next()) tree.append(k == i ? mode.root() : entry);
+  return Layout(std::move(tree));
+}
+
+Layout slice(const IntTuple& coordinate, const Layout& layout) {
+  return Layout(sliced("slice", coordinate, layout.tree(), layout.shape(), true));
+}
+
+Layout dice(const IntTuple& coordinate, const Layout& layout) {
+  return Layout(sliced("dice", coordinate, layout.tree(), layout.shape(), false));
+}
+
+std::pair<Layout, int64_t> slice_and_offset(const IntTuple& coordinate, const Layout& layout) {
+  return {slice(coordinate, layout), crd2idx(coordinate, layout.shape(), layout.stride())};
+}
+
+IntTuple idx2crd(const IntTuple& index, const IntTuple& shape, const IntTuple& stride) {
+  Layout layout(shape, stride);
+  Modes sorted;
+  for (const Mode& mode : layout.modes()) {
+    if (mode.extent > 1) sorted.push_back(mode);
+  }
+  std::sort(sorted.begin(), sorted.end(), [](const Mode& a, const Mode& b) { return a.stride < b.stride; });
+  int64_t current = 1;
+  for (const Mode& mode : sorted) {
+    if (mode.stride != current) break;
+    current *= mode.extent;
+  }
+  if (current != layout.size()) {
+    throw_layout_error(Code::CuteNotCompact, {{"operation", "idx2crd"},
+                                              {"layout", to_string(layout)},
+                                              {"offset", current},
+                                              {"size", layout.size()}});
+  }
+  if (!index.is_leaf()) return idx2crd(index, shape);
+  int64_t offset = index.leaves[0];
+  if (offset < 0 || offset >= layout.size()) {
+    throw_layout_error(Code::CoordinateBounds, {{"coordinate", to_string(index)}, {"shape", to_string(shape)}});
+  }
+  IntTuple result = shape;
+  for (size_t k = 0; k < shape.leaves.size(); ++k) {
+    const Mode& mode = layout.modes()[k];
+    result.leaves[k] = mode.extent == 1 ? 0 : offset / mode.stride % mode.extent;
+  }
+  return result;
+}
+
+}  // namespace helve::cute
