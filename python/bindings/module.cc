@@ -11,4 +11,5 @@ PYBIND11_MODULE(_core, module) {
   helve::python::bind_stmt(module);
   helve::python::bind_function(module);
   helve::python::bind_driver(module);
+  helve::python::bind_cute(module);
 }

@@ -3,6 +3,7 @@
 The package's front door; what stands here is public, the rest is reached through its own modules.
 """
 
+from helve import cute
 from helve import language as T
 from helve._core import __version__
 from helve.errors import (
@@ -37,6 +38,7 @@ __all__ = [
     "Warning",
     "__version__",
     "compile",
+    "cute",
     "num_threads",
     "parse",
     "set_num_threads",

@@ -42,6 +42,8 @@ LAYOUT_CLASSES = [
     (530, helve.InjectivityError),
     (540, helve.BoundsError),
     (550, helve.UnsupportedError),
+    (560, helve.UnsupportedError),
+    (570, helve.LayoutError),
 ]
 
 

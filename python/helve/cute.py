@@ -1,0 +1,85 @@
+"""CuTe layouts and their algebra: nested shapes and strides, composition, complement, division, products, swizzles.
+
+Names, notation and the colexicographic order (left mode fastest) are those of CuTe and of its Python model; every
+operation answers exactly or raises a `helve.LayoutError` that names the numbers and, where there is one, a coordinate.
+The calls go straight into the C++ core. `docs/cute.md` is the guide.
+"""
+
+from helve._core import CuteComposedLayout as ComposedLayout
+from helve._core import CuteLayout as Layout
+from helve._core import CuteSwizzle as Swizzle
+from helve._core import cute as _algebra
+
+append = _algebra.append
+affine = _algebra.affine
+blocked_product = _algebra.blocked_product
+ceil_div = _algebra.ceil_div
+coalesce = _algebra.coalesce
+compatible = _algebra.compatible
+complement = _algebra.complement
+composition = _algebra.composition
+congruent = _algebra.congruent
+cosize = _algebra.cosize
+crd2crd = _algebra.crd2crd
+crd2idx = _algebra.crd2idx
+depth = _algebra.depth
+dice = _algebra.dice
+domain_distribute = _algebra.domain_distribute
+downcast = _algebra.downcast
+evenly_divides = _algebra.evenly_divides
+filter = _algebra.filter  # noqa: A001 - CuTe's name
+filter_zeros = _algebra.filter_zeros
+flat_divide = _algebra.flat_divide
+flat_product = _algebra.flat_product
+flatten = _algebra.flatten
+format_layout = _algebra.format_layout
+group = _algebra.group
+idx2crd = _algebra.idx2crd
+inner_product = _algebra.inner_product
+left_inverse = _algebra.left_inverse
+logical_divide = _algebra.logical_divide
+logical_product = _algebra.logical_product
+make_layout = _algebra.make_layout
+make_layout_like = _algebra.make_layout_like
+make_layout_tv = _algebra.make_layout_tv
+make_ordered_layout = _algebra.make_ordered_layout
+make_right_layout = _algebra.make_right_layout
+make_tv_layout = _algebra.make_tv_layout
+max_common_layout = _algebra.max_common_layout
+max_common_vector = _algebra.max_common_vector
+nullspace = _algebra.nullspace
+parse = Layout.parse
+prefix_product = _algebra.prefix_product
+prepend = _algebra.prepend
+print_layout = _algebra.print_layout
+product = _algebra.product
+product_each = _algebra.product_each
+raked_product = _algebra.raked_product
+rank = _algebra.rank
+recast = _algebra.recast
+recast_layout = _algebra.recast_layout
+replace = _algebra.replace
+right_inverse = _algebra.right_inverse
+select = _algebra.select
+shape_div = _algebra.shape_div
+size = _algebra.size
+slice_ = _algebra.slice_
+slice_and_offset = _algebra.slice_and_offset
+take = _algebra.take
+tile_to_shape = _algebra.tile_to_shape
+tiled_divide = _algebra.tiled_divide
+tiled_product = _algebra.tiled_product
+unflatten = _algebra.unflatten
+upcast = _algebra.upcast
+weakly_compatible = _algebra.weakly_compatible
+weakly_congruent = _algebra.weakly_congruent
+zipped_divide = _algebra.zipped_divide
+zipped_product = _algebra.zipped_product
+
+
+def is_layout(x: object) -> bool:
+    """Whether `x` is a layout, plain or composed."""
+    return isinstance(x, (Layout, ComposedLayout))
+
+
+__all__ = sorted(name for name in globals() if not name.startswith("_"))
