@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "helve/arith/simplify.h"
+#include "helve/arith/sum.h"
 #include "helve/ir/expr/equal.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
@@ -60,14 +61,27 @@ int count_stores(const Stmt& s) {
   return count;
 }
 
-/// Facts about the variables of all loops below `s`.
-void learn_loops(const Stmt& s, Facts* facts) {
-  walk(s, [&](const Stmt& inner) {
-    const For* loop = as<For>(inner);
-    if (!loop) return;
-    for (size_t d = 0; d < loop->vars.size(); ++d) enter_loop(*facts, loop->vars[d], loop->begins[d], loop->extents[d]);
-  });
-}
+/// What is known inside the body of a loop, and the variables that do not last for one iteration of it.
+struct Inside {
+  Facts facts;
+  std::unordered_set<const Var*> varying;
+
+  void learn(const Stmt& s) {
+    walk(s, [&](const Stmt& inner) {
+      if (const Bind* n = as<Bind>(inner)) varying.insert(n->var.get());
+      const For* loop = as<For>(inner);
+      if (!loop) return;
+      for (size_t d = 0; d < loop->vars.size(); ++d) {
+        enter_loop(facts, loop->vars[d], loop->begins[d], loop->extents[d]);
+        varying.insert(loop->vars[d].get());
+      }
+    });
+  }
+  /// Has `e` one value in all iterations, as far as its variables and its loads go?
+  bool lasts(const Expr& e) const {
+    return !has_load(e) && std::none_of(varying.begin(), varying.end(), [&](const Var* var) { return mentions(e, var); });
+  }
+};
 
 class Fusion final : public ScopedRewriter {
  public:
@@ -77,39 +91,50 @@ class Fusion final : public ScopedRewriter {
   Stmt leave(const Stmt& s, const Facts& facts) override {
     const Seq* n = as<Seq>(s);
     if (!n) return s;
-    std::vector<Stmt> stmts = n->stmts;
+    std::vector<Part> stmts;
+    for (const Stmt& part : n->stmts) stmts.push_back({part, Accesses(part)});
     bool changed = false;
     for (size_t k = 1; k < stmts.size(); ++k) {
       for (size_t m = k; m-- > 0;) {
         Stmt fused = fuse(stmts, m, k, facts);
         if (!fused) continue;
-        stmts[k] = fused;
+        stmts[k] = {fused, Accesses(fused)};
         stmts.erase(stmts.begin() + static_cast<std::ptrdiff_t>(m));
         changed = true;
         --k;
         m = k;
       }
     }
-    return changed ? seq(std::move(stmts), s->span) : s;
+    if (!changed) return s;
+    std::vector<Stmt> out;
+    for (Part& part : stmts) out.push_back(std::move(part.stmt));
+    return seq(std::move(out), s->span);
   }
 
  private:
+  /// A statement of a sequence, and its accesses.
+  struct Part {
+    Stmt stmt;
+    Accesses accesses;
+  };
+
   /// The loop at `m` moved down to the loop at `k` and fused with it; null when that is not known to be right.
-  Stmt fuse(const std::vector<Stmt>& stmts, size_t m, size_t k, const Facts& facts) {
-    const For* first = as<For>(stmts[m]);
-    const For* second = as<For>(stmts[k]);
+  Stmt fuse(const std::vector<Part>& stmts, size_t m, size_t k, const Facts& facts) {
+    const For* first = as<For>(stmts[m].stmt);
+    const For* second = as<For>(stmts[k].stmt);
     if (!first || !second || !same_range(*first, *second)) return {};
     if (count_stores(first->body) + count_stores(second->body) > kMostStores) return {};
-    const Accesses early(stmts[m]);
     for (size_t t = m + 1; t < k; ++t) {
-      if (early.conflicts(Accesses(stmts[t]))) return {};
+      if (stmts[m].accesses.conflicts(stmts[t].accesses)) return {};
     }
     const Stmt moved = substitute(second->body, {{second->vars[0].get(), Expr(first->vars[0])}});
     if (!iterations_disjoint(*first, moved, facts)) return {};
     Ref<For> fused = make_ref<For>(*first);
-    fused->body = seq({first->body, moved});
+    Facts inside = facts;
+    enter_loop(inside, first->vars[0], first->begins[0], first->extents[0]);
+    fused->body = leave(seq({first->body, moved}), inside);  // both bodies are fused in themselves
     fused->span = second->span;
-    return rewrite_under(Stmt(fused), facts);
+    return Stmt(fused);
   }
 
   /// Bounds that are read from memory may change between the two loops.
@@ -122,10 +147,10 @@ class Fusion final : public ScopedRewriter {
 
   /// Different iterations touch different elements of every buffer that both bodies use and one writes.
   static bool iterations_disjoint(const For& loop, const Stmt& other, const Facts& outer) {
-    Facts facts = outer;
-    enter_loop(facts, loop.vars[0], loop.begins[0], loop.extents[0]);
-    learn_loops(loop.body, &facts);
-    learn_loops(other, &facts);
+    Inside inside{outer, {}};
+    enter_loop(inside.facts, loop.vars[0], loop.begins[0], loop.extents[0]);
+    inside.learn(loop.body);
+    inside.learn(other);
     const Accesses a(loop.body);
     const Accesses b(other);
     if (a.opaque || b.opaque) return false;
@@ -135,17 +160,19 @@ class Fusion final : public ScopedRewriter {
       std::vector<Accesses::Access> all = accesses;
       all.insert(all.end(), it->second.begin(), it->second.end());
       bool separated = false;
-      for (size_t d = 0; d < buffer->rank() && !separated; ++d) separated = separates(all, d, loop.vars[0], facts);
+      for (size_t d = 0; d < buffer->rank() && !separated; ++d) separated = separates(all, d, loop.vars[0], inside);
       if (!separated) return false;
     }
     return true;
   }
 
-  /// Index d of every access is step * var + rest with rest in one window narrower than the step.
-  static bool separates(const std::vector<Accesses::Access>& accesses, size_t d, const VarRef& var, const Facts& facts) {
+  /// Index d of every access is step * var + rest, with one rest that lasts or with rests in one window narrower than the step.
+  static bool separates(const std::vector<Accesses::Access>& accesses, size_t d, const VarRef& var, const Inside& inside) {
     std::optional<int64_t> step;
-    std::optional<int64_t> low;
-    std::optional<int64_t> high;
+    Interval window{0, 0};
+    Expr only;
+    bool one_rest = true;
+    bool narrow = true;
     for (const Accesses::Access& access : accesses) {
       const Expr& index = (*access.indices)[d];
       const Expr next = substitute(index, {{var.get(), Expr(var) + int_imm(1)}});
@@ -154,11 +181,12 @@ class Fusion final : public ScopedRewriter {
       step = here;
       const Expr rest = simplify(index - Expr(var) * int_imm(*here));
       if (mentions(rest, var.get())) return false;
-      const Interval range = interval_of(rest, facts);
-      if (!range.low || !range.high) return false;
-      low = std::min(low.value_or(*range.low), *range.low);
-      high = std::max(high.value_or(*range.high), *range.high);
-      if (*high - *low >= *step) return false;
+      one_rest = one_rest && (only ? same_expr(rest, only) : inside.lasts(rest));
+      const Interval range = interval_of(rest, inside.facts);
+      window = only ? unite(window, range) : range;
+      narrow = narrow && window.low && window.high && *window.high - *window.low < *step;
+      only = rest;
+      if (!one_rest && !narrow) return false;
     }
     return step.has_value();
   }

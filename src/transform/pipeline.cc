@@ -23,6 +23,8 @@ const std::vector<Pass>& cpu_pipeline() {
       {"vectorize_loops", vectorize_loops},        // innermost parallel loops become vectors and a tail
       {"simplify", simplify_function},
       {"fuse_loops", fuse_loops},                  // neighbouring loops over one range become one
+      {"contract_buffers", contract_buffers},      // values that are used where they are made need no block memory
+      {"fuse_loops", fuse_loops},
   };
   return passes;
 }

@@ -20,5 +20,6 @@ FunctionRef materialize_tiles(const FunctionRef& f, const PassOptions& options);
 FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);
 FunctionRef vectorize_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef fuse_loops(const FunctionRef& f, const PassOptions& options);
+FunctionRef contract_buffers(const FunctionRef& f, const PassOptions& options);
 
 }  // namespace helve

@@ -178,10 +178,12 @@ Value* Arithmetic::apply_float(Op op, DType t, llvm::ArrayRef<Value*> a) {
   auto one = [&] { return llvm::ConstantFP::get(a[0]->getType(), 1.0); };
   auto pick =
       [&](Value* first) {  // NaN in either operand wins: the comparison is false for it, and a[1] is the default
-        return b_.CreateSelect(b_.CreateFCmpUNO(a[0], a[0]), a[0], b_.CreateSelect(first, a[0], a[1]));
+        // Kept apart from the outer choice, the inner one is a single instruction of the processor.
+        Value* inner = b_.CreateFreeze(b_.CreateSelect(first, a[0], a[1]));
+        return b_.CreateSelect(b_.CreateFCmpUNO(a[0], a[0]), a[0], inner);
       };
   const bool own = t.bits <= 32;  // the polynomials serve float32 and what is evaluated in it
-  MathFunctions math(b_, features_.fma);
+  MathFunctions math(b_, features_.fma, features_.scale);
   switch (op) {
     case Op::Add: return b_.CreateFAdd(a[0], a[1]);
     case Op::Sub: return b_.CreateFSub(a[0], a[1]);

@@ -12,12 +12,15 @@ namespace helve::cpu {
 struct Features {
   bool fma = false;
   bool half = false;  ///< conversion between float16 and float32
+  bool scale = false;  ///< AVX-512: y * 2^n for vectors, rounded once
+  bool streams = false;  ///< stores around the caches, ordered by sfence
 };
 
 class Arithmetic {
  public:
   Arithmetic(llvm::IRBuilder<>& builder, Features features) : b_(builder), features_(features) {}
 
+  const Features& features() const { return features_; }
   /// The type of a value: small floats are held as float32, bool as i1, index as i64.
   llvm::Type* value_type(DType t) const;
   /// The type of an element in memory: small floats as their bits, bool as i8.

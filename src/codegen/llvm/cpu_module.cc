@@ -60,8 +60,10 @@ std::unique_ptr<llvm::Module> emit_module(llvm::LLVMContext& context, llvm::Targ
   module->setTargetTriple(machine.getTargetTriple().str());
   module->setDataLayout(machine.createDataLayout());
   const HostTarget& host = host_target(options.native);
+  CpuOptions known = options;
+  if (known.stream_bytes == 0) known.stream_bytes = host.cache_bytes;
   for (size_t i = 0; i < sources.size(); ++i) {
-    KernelEmitter emitter(*module, host.arithmetic, options, sources[i]);
+    KernelEmitter emitter(*module, host.arithmetic, known, sources[i]);
     emitter.emit(symbol_of(i), [&](llvm::Function& f) { set_attributes(f, host); });
     if (scratch) scratch->push_back(emitter.scratch_bytes());
   }

@@ -52,7 +52,7 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer, const std::v
     offset = b_.CreateAdd(terms[0], terms[1], "", false, true);
   }
   // Under a mask lane 0 may be off, and its address outside of the buffer.
-  const bool inside = mask_ == nullptr && known;
+  const bool inside = mask_ == nullptr && known && !may_lie_outside_;
   Value* pointer = b_.CreateGEP(p.element, p.base, offset, "",
                                 inside ? llvm::GEPNoWrapFlags::inBounds() : llvm::GEPNoWrapFlags::none());
   if (!known) {
@@ -123,7 +123,7 @@ void KernelEmitter::store(const Store& s) {
     mark(b_.CreateMaskedScatter(raw, a.pointer, align, all_lanes(mask_)), buffer);
   } else if (mask_) {
     mark(b_.CreateMaskedStore(raw, a.pointer, align, mask_), buffer);
-  } else {
+  } else if (!stream(raw, a.pointer, s)) {
     mark(b_.CreateAlignedStore(raw, a.pointer, align), buffer);
   }
 }

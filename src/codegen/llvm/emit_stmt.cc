@@ -1,6 +1,8 @@
 // Statements of a kernel.
 // Loops keep their promise in metadata (independent iterations) or become explicit vectors; buffers of a block get
 // their memory.
+#include <algorithm>
+
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
 
@@ -15,6 +17,14 @@ constexpr int64_t kChunkLanes = 32;
 constexpr int64_t kMaxUnroll = 64;         // copies of one loop
 constexpr int64_t kMaxUnrollTotal = 1024;  // copies of a nest
 constexpr int64_t kBufferAlignment = 64;
+
+/// Vectors of several registers side by side hide the latency of one another: copies of the loop would add nothing but code.
+bool holds_wide_vectors(const Stmt& s) {
+  if (const Seq* n = as<Seq>(s)) return std::any_of(n->stmts.begin(), n->stmts.end(), holds_wide_vectors);
+  const For* loop = as<For>(s);
+  const int64_t* extent = loop && loop->loop == LoopKind::Vectorized ? int_value(loop->extents[0]) : nullptr;
+  return extent && *extent >= kChunkLanes;
+}
 
 }  // namespace
 
@@ -163,6 +173,7 @@ void KernelEmitter::counted_loop(Value* extent, const std::function<void(Value*)
 }
 
 void KernelEmitter::loop(const For& s) {
+  if (two_forms(s)) return;
   const int64_t* extent = s.extents.size() == 1 ? int_value(s.extents[0]) : nullptr;
   if (s.loop == LoopKind::Unroll && unroll(s)) return;
   if (s.loop == LoopKind::Vectorized && lanes_ == 0 && extent && *extent > 1 && lanes_independent(s)) {
@@ -187,6 +198,8 @@ void KernelEmitter::loop_dimension(const For& s, size_t dim, llvm::MDNode* group
   if (s.loop == LoopKind::Vectorized) hint("llvm.loop.vectorize.enable", llvm::ConstantAsMetadata::get(b_.getTrue()));
   if (s.loop == LoopKind::Unroll) {
     hints.push_back(llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.enable")}));
+  } else if (holds_wide_vectors(s.body)) {
+    hints.push_back(llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.disable")}));
   }
   Value* begin = expr(s.begins[dim]);
   Value* extent = expr(s.extents[dim]);
@@ -236,9 +249,12 @@ void KernelEmitter::vector_chunk(const For& s, Value* begin, unsigned lanes) {
     return stmt(s.body);
   }
   lanes_ = lanes;
+  lane_ = s.vars[0].get();
   env_[s.vars[0].get()] = Binding{lanes_from(begin, 1), begin, 1};
   stmt(s.body);
+  fetch_early(s, lanes);
   lanes_ = 0;
+  lane_ = nullptr;
 }
 
 }  // namespace helve::cpu

@@ -16,7 +16,9 @@ KernelEmitter::KernelEmitter(llvm::Module& module, Features features, const CpuO
       arithmetic_(b_, features),
       options_(options),
       source_(source),
-      interface_(kernel_interface(*source.stmt)) {
+      interface_(kernel_interface(*source.stmt)),
+      streamed_(streamed_params(*source.stmt)),
+      early_reads_(early_reads(*source.stmt)) {
   for (const BufferRef& buffer : interface_.buffers) {
     instance_count_ += source.mesh && buffer->scope == MemoryScope::Global;
   }
@@ -93,7 +95,9 @@ void KernelEmitter::emit_body(llvm::Function* body) {
   harmless_ = stack_slot(b_.getInt64Ty(), 1);
   b_.CreateStore(b_.getInt64(0), harmless_);
   bind_arguments(body);
+  decide_streams();
   emit_blocks(body);
+  order_streams();
   b_.CreateRetVoid();
 }
 

@@ -5,6 +5,7 @@
 
 #include "arithmetic.h"
 #include "helve/analysis/kernel_interface.h"
+#include "helve/analysis/memory_traffic.h"
 #include "helve/codegen/llvm/cpu_module.h"
 #include "lanes.h"
 
@@ -92,11 +93,19 @@ class KernelEmitter {
   Place place(const Buffer& buffer, llvm::Value* base);
   llvm::Value* stack_slot(llvm::Type* type, uint64_t count);
 
+  // emit_traffic.cc
+  void decide_streams();
+  bool can_stream(const Store& s, const Var* lane) const;
+  bool two_forms(const For& s);
+  bool stream(llvm::Value* raw, llvm::Value* pointer, const Store& s);
+  void order_streams();
+  void fetch_early(const For& s, unsigned lanes);
+
   llvm::Module& module_;
   llvm::LLVMContext& context_;
   llvm::IRBuilder<> b_;
   Arithmetic arithmetic_;
-  const CpuOptions& options_;
+  const CpuOptions options_;
   const KernelSource& source_;
   KernelInterface interface_;
   int64_t instance_count_ = 0;
@@ -111,7 +120,13 @@ class KernelEmitter {
   unsigned lanes_ = 0;                 ///< 0: scalar code
   llvm::Value* mask_ = nullptr;        ///< lanes that are on; null: all
   bool in_first_lane_ = false;         ///< expressions are evaluated for lane 0
+  const Var* lane_ = nullptr;          ///< variable of the loop whose lanes run in step
+  bool may_lie_outside_ = false;       ///< addresses are not read or written, so they need not lie in their buffer
   int64_t unrolled_ = 1;               ///< copies of the code being emitted
+  enum class Stores { Undecided, Around, Through } stores_ = Stores::Undecided;  ///< the caches
+  std::unordered_set<const Buffer*> streamed_;
+  std::unordered_map<const Buffer*, llvm::Value*> stream_if_;
+  std::vector<EarlyRead> early_reads_;
   int64_t scratch_used_ = 0;
   int64_t scratch_peak_ = 0;
   int64_t stack_used_ = 0;

@@ -12,6 +12,7 @@ using llvm::Value;
 namespace {
 constexpr double kShifter = 12582912.0;  // 1.5 * 2^23: adding it rounds to an integer that stands in the low bits
 constexpr int64_t kShifterBits = 0x4B400000;
+constexpr uint32_t kCurrentRounding = 4;  // _MM_FROUND_CUR_DIRECTION
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
@@ -40,10 +41,28 @@ Value* MathFunctions::clamp(Value* x, double low, double high) {  // NaN passes:
   return b_.CreateSelect(b_.CreateFCmpOGT(x, constant(x, high)), constant(x, high), x);
 }
 
-Value* MathFunctions::scaled_exp(Value* shifted, Value* r) {
+Value* MathFunctions::scale(Value* y, Value* exponent) {
+  constexpr unsigned kLanes = 16;
+  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(y->getType());
+  if (!has_scale_ || !type || type->getNumElements() % kLanes != 0) return nullptr;
+  llvm::Type* part_type = llvm::FixedVectorType::get(b_.getFloatTy(), kLanes);
+  Value* nothing = llvm::Constant::getNullValue(part_type);
+  llvm::SmallVector<Value*, 4> parts;
+  for (unsigned first = 0; first < type->getNumElements(); first += kLanes) {
+    llvm::SmallVector<int, kLanes> lanes;
+    for (unsigned i = 0; i < kLanes; ++i) lanes.push_back(static_cast<int>(first + i));
+    parts.push_back(b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
+                                       {b_.CreateShuffleVector(y, lanes), b_.CreateShuffleVector(exponent, lanes), nothing,
+                                        b_.getInt16(0xFFFF), b_.getInt32(kCurrentRounding)}));
+  }
+  return llvm::concatenateVectors(b_, parts);
+}
+
+Value* MathFunctions::scaled_exp(Value* shifted, Value* n_float, Value* r) {
   Value* p = polynomial(
       r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
   Value* y = b_.CreateFAdd(multiply_add(p, b_.CreateFMul(r, r), r), constant(r, 1.0));
+  if (Value* scaled = scale(y, n_float)) return scaled;
   llvm::Type* word = integer(r, 0)->getType();
   Value* n = b_.CreateSub(b_.CreateBitCast(shifted, word), integer(r, kShifterBits));
   // In two steps: 2^n itself may be no float. The first product is exact, the second rounds once.
@@ -62,7 +81,7 @@ Value* MathFunctions::exp(Value* x) {
   // ln 2 = 0.693359375 - 2.12194440e-4; the first part has few bits, so that n times it is exact.
   Value* r = multiply_add(n, constant(x, -0.693359375), x);
   r = multiply_add(n, constant(x, 2.12194440e-4), r);
-  return scaled_exp(shifted, r);
+  return scaled_exp(shifted, n, r);
 }
 
 Value* MathFunctions::exp2(Value* x) {
@@ -70,7 +89,7 @@ Value* MathFunctions::exp2(Value* x) {
   Value* shifted = b_.CreateFAdd(x, constant(x, kShifter));
   Value* n = b_.CreateFSub(shifted, constant(x, kShifter));
   Value* r = b_.CreateFMul(b_.CreateFSub(x, n), constant(x, 0.693147180559945309));
-  return scaled_exp(shifted, r);
+  return scaled_exp(shifted, n, r);
 }
 
 MathFunctions::LogParts MathFunctions::reduce_log(Value* x) {

@@ -10,7 +10,8 @@ namespace helve::cpu {
 /// to 2 ulp.
 class MathFunctions {
  public:
-  MathFunctions(llvm::IRBuilder<>& builder, bool has_fma) : b_(builder), has_fma_(has_fma) {}
+  MathFunctions(llvm::IRBuilder<>& builder, bool has_fma, bool has_scale)
+      : b_(builder), has_fma_(has_fma), has_scale_(has_scale) {}
 
   llvm::Value* exp(llvm::Value* x);
   llvm::Value* exp2(llvm::Value* x);
@@ -34,12 +35,15 @@ class MathFunctions {
   llvm::Value* integer(const llvm::Value* like, int64_t c);
   llvm::Value* multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* c);
   llvm::Value* polynomial(llvm::Value* x, llvm::ArrayRef<double> highest_first);
-  /// 2^n * exp(r) for |r| <= ln(2) / 2, given 1.5 * 2^23 + n.
-  llvm::Value* scaled_exp(llvm::Value* shifted, llvm::Value* r);
+  /// 2^n * exp(r) for |r| <= ln(2) / 2, given 1.5 * 2^23 + n and n.
+  llvm::Value* scaled_exp(llvm::Value* shifted, llvm::Value* n_float, llvm::Value* r);
+  /// y * 2^exponent, rounded once, in one instruction; null where the processor has none for these lanes.
+  llvm::Value* scale(llvm::Value* y, llvm::Value* exponent);
   llvm::Value* clamp(llvm::Value* x, double low, double high);
 
   llvm::IRBuilder<>& b_;
   bool has_fma_;
+  bool has_scale_;
 };
 
 }  // namespace helve::cpu

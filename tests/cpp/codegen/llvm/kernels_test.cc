@@ -433,6 +433,78 @@ TEST(Memory, CoresHaveTheirOwnInstances) {
   }
 }
 
+/// Y = 2 X over (rows, columns), in vectors of 64 and of 8 and a scalar rest, with a declared row stride.
+struct Doubling {
+  VarRef b = make_var("b"), v = make_var("v"), l = make_var("l"), w = make_var("w"), m = make_var("m"), t = make_var("t");
+  BufferRef x, y;
+  Stmt kernel_stmt;
+  Doubling(DType type, int64_t rows, int64_t columns, int64_t stride, int64_t offset) {
+    const std::vector<Expr> shape = {idx(rows), idx(columns)}, strides = {idx(stride), idx(1)};
+    x = param("X", type, shape, strides);
+    y = param("Y", type, shape, strides);
+    const auto at = [&](const Expr& c) {
+      return store(y, {b, c}, apply(Op::Add, {load(x, {b, c}), load(x, {b, c})}));
+    };
+    const int64_t wide = (columns - offset) / 64, rest = offset + wide * 64, narrow = (columns - rest) / 8, last = rest + narrow * 8;
+    kernel_stmt = kernel({b}, {idx(rows)}, 128,
+        seq({for_loop(LoopKind::Serial, t, idx(offset), at(Expr(t))),
+             for_loop(LoopKind::Serial, v, idx(wide), for_loop(LoopKind::Vectorized, l, idx(64), at(Expr(v) * idx(64) + l + idx(offset)))),
+             for_loop(LoopKind::Serial, w, idx(narrow), for_loop(LoopKind::Vectorized, m, idx(8), at(Expr(w) * idx(8) + m + idx(rest)))),
+             for_loop(LoopKind::Serial, t, idx(columns - last), at(Expr(t) + idx(last)))}));
+  }
+};
+
+TEST(Memory, LargeTensorsAreWrittenAroundTheCachesWhereTheyLieWell) {
+  CpuOptions options;
+  options.stream_bytes = 1;
+  constexpr int64_t kRows = 3, kColumns = 157;
+  for (DType type : {kFloat32, kFloat64, kInt8, DType{TypeCode::Float, 16}}) {
+    for (int64_t stride : {160, 157}) {
+      for (int64_t offset : {0, 4, 3}) {
+        const Doubling d(type, kRows, kColumns, stride, offset);
+        const auto module = compile_cpu({{"test", as_kernel(d.kernel_stmt), false}}, options);
+        for (size_t shift : {0, 1, 4, 16}) {  // elements from an aligned address
+          const size_t count = static_cast<size_t>(kRows * stride) + 256;
+          Cells in(type, count), out(type, count);
+          for (size_t k = 0; k < count; ++k) {
+            in.set_bits(k, type.is_float() ? float_bits(static_cast<double>(k % 13), type) : k % 13);
+            out.set_bits(k, 0x55);
+          }
+          const auto align = [&](Cells& cells) {
+            auto address = reinterpret_cast<uintptr_t>(cells.data());
+            return (64 - address % 64) % 64 / static_cast<size_t>(type.bytes()) + shift;
+          };
+          const size_t from = align(in), to = align(out);
+          const auto bytes = static_cast<size_t>(type.bytes());
+          call(module->kernels()[0], *as<Kernel>(d.kernel_stmt),
+               {{{d.x.get(), static_cast<char*>(in.data()) + from * bytes}, {d.y.get(), static_cast<char*>(out.data()) + to * bytes}}, {}, {}, 0, kRows});
+          for (size_t k = 0; k < count; ++k) {
+            const bool inside = k >= to && (k - to) / static_cast<size_t>(stride) < kRows && (k - to) % static_cast<size_t>(stride) < kColumns;
+            const size_t source = k - to + from;
+            const double want = inside ? static_cast<double>(source % 13) * 2 : 0;
+            if (!inside) ASSERT_EQ(out.bits(k), 0x55u) << k;
+            else if (type.is_float()) ASSERT_EQ(out.real(k), want) << k << " of " << to_string(type);
+            else ASSERT_EQ(out.integer(k), static_cast<int64_t>(want)) << k;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Memory, OnlyLargeTensorsGoAroundTheCaches) {
+  const Doubling d(kFloat32, 3, 160, 160, 0);
+  const auto streams = [&](int64_t bytes) {
+    CpuOptions options;
+    options.stream_bytes = bytes;
+    return compile_cpu({{"test", as_kernel(d.kernel_stmt), false}}, options)->llvm_ir(true).find("!nontemporal") != std::string::npos;
+  };
+#if defined(__x86_64__)
+  EXPECT_TRUE(streams(3 * 160 * 4));
+#endif
+  EXPECT_FALSE(streams(3 * 160 * 4 + 1));
+}
+
 TEST(Arguments, ScalarsOfEveryDtype) {
   for (DType t :
        {kFloat64, kFloat32, DType{TypeCode::Float, 16}, DType{TypeCode::BFloat, 16}, DType{TypeCode::Float8E4M3, 8},

@@ -1,0 +1,143 @@
+// What a kernel could do for the memory system.
+// Accesses of equal nests with equal subscripts (element_access.h) are accesses of the same elements.
+#include "helve/analysis/memory_traffic.h"
+
+#include <algorithm>
+
+#include "helve/analysis/effects.h"
+#include "helve/analysis/element_access.h"
+#include "helve/arith/simplify.h"
+#include "helve/ir/tensor/visit.h"
+
+namespace helve {
+
+namespace {
+
+constexpr int64_t kMostFetched = 128 * 1024;  // bytes an iteration, a part of the second-level cache
+
+bool runs_more_than_once(const Expr& extent) {
+  const int64_t* n = int_value(extent);
+  return !n || *n > 1;
+}
+
+/// Does every store name all variables around it that take several values? Names bound on the way count by what they stand for.
+class OnceWritten {
+ public:
+  explicit OnceWritten(const Kernel& kernel) {
+    for (size_t d = 0; d < kernel.vars.size(); ++d) enter(kernel.vars[d], kernel.extents[d]);
+    visit(kernel.body);
+  }
+  std::unordered_set<const Buffer*> again;  ///< buffers that may be written twice at one place
+
+ private:
+  void enter(const VarRef& var, const Expr& extent) {
+    if (runs_more_than_once(extent)) around_.push_back(var);
+  }
+
+  void visit(const Stmt& s) {
+    if (!s) return;
+    const size_t depth = around_.size();
+    if (const For* loop = as<For>(s)) {
+      for (size_t d = 0; d < loop->vars.size(); ++d) enter(loop->vars[d], loop->extents[d]);
+    } else if (const Bind* n = as<Bind>(s)) {
+      names_.emplace(n->var.get(), substitute(n->value, names_));
+    } else if (const Store* n = as<Store>(s)) {
+      const bool once = std::all_of(around_.begin(), around_.end(), [&](const VarRef& var) {
+        return std::any_of(n->indices.begin(), n->indices.end(),
+                           [&](const Expr& index) { return mentions(substitute(index, names_), var.get()); });
+      });
+      if (!once) again.insert(n->buffer.get());
+    } else if (as<While>(s)) {
+      for (const Access& access : accesses(s)) again.insert(access.region.buffer.get());
+    }
+    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { visit(part); });
+    around_.resize(depth);
+  }
+
+  std::vector<VarRef> around_;
+  Substitution names_;
+};
+
+Facts facts_of(const Kernel& kernel) {
+  Facts facts;
+  for (size_t d = 0; d < kernel.vars.size(); ++d) facts.bind_loop(kernel.vars[d], int_imm(0), kernel.extents[d]);
+  return facts;
+}
+
+/// The most bytes that one run of the class's nest touches, if it is known.
+std::optional<int64_t> bytes_of(const ElementClass& c, DType dtype) {
+  int64_t bytes = dtype.bytes();
+  for (const NestLoop& loop : c.loops) {
+    const std::optional<int64_t> most = interval_of(loop.extent, c.facts).high;
+    if (!most || *most > kMostFetched) return {};
+    bytes *= std::max<int64_t>(*most, 0);
+    if (bytes > kMostFetched) return {};
+  }
+  return bytes;
+}
+
+/// The subscripts of `access` one step later in `var`; empty when that is the same element.
+std::vector<Expr> one_step_later(const ElementAccess& access, const VarRef& var) {
+  std::vector<Expr> out;
+  bool moves = false;
+  for (const Expr& index : access.indices) {
+    moves |= mentions(index, var.get());
+    out.push_back(simplify(substitute(index, {{var.get(), Expr(var) + int_imm(1)}})));
+  }
+  return moves ? out : std::vector<Expr>{};
+}
+
+void add_early_reads(const Kernel& kernel, const BufferRef& buffer, std::vector<EarlyRead>* out) {
+  const std::optional<std::vector<ElementAccess>> reads = element_accesses(kernel.body, *buffer);
+  if (!reads || reads->size() < 2) return;
+  const size_t outer = common_loops(*reads);
+  Facts facts = facts_of(kernel);
+  for (size_t k = 0; k < outer; ++k) facts.bind_loop((*reads)[0].loops[k].var, (*reads)[0].loops[k].begin, (*reads)[0].loops[k].extent);
+  const VarRef& stepped = outer ? (*reads)[0].loops[outer - 1].var : kernel.vars.back();
+  std::vector<bool> seen(reads->size(), false);
+  for (size_t first = 0; first < reads->size(); ++first) {
+    const ElementAccess& a = (*reads)[first];
+    if (seen[first] || a.opaque || a.loops.size() <= outer) continue;
+    const ElementClass c = class_of(a, outer, facts);
+    size_t last = first;
+    for (size_t i = first + 1; i < reads->size(); ++i) {
+      const ElementAccess& b = (*reads)[i];
+      if (seen[i] || b.opaque || !same_class(c, b, outer, facts)) continue;
+      seen[i] = true;
+      if (b.loops[outer].visit != a.loops[outer].visit && (*reads)[last].loops.back().visit != b.loops.back().visit) last = i;
+    }
+    const ElementAccess& again = (*reads)[last];
+    if (last == first || again.loops.back().kind != LoopKind::Vectorized || !bytes_of(c, buffer->dtype)) continue;
+    const std::vector<Expr> indices = one_step_later(again, stepped);
+    if (!indices.empty()) out->push_back({again.loops.back().loop, buffer, indices});
+  }
+}
+
+}  // namespace
+
+std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel) {
+  const OnceWritten written(kernel);
+  std::unordered_set<const Buffer*> out;
+  for (const BufferEffect& effect : buffer_effects(kernel.body)) {
+    const Buffer* buffer = effect.buffer.get();
+    if (buffer->scope == MemoryScope::Param && effect.written && !effect.read && !written.again.contains(buffer)) out.insert(buffer);
+  }
+  return out;
+}
+
+bool starts_aligned(const Expr& index, const Var* lane, int64_t unit) {
+  const Sum sum = sum_of(index);
+  return sum.constant % unit == 0 && std::all_of(sum.terms.begin(), sum.terms.end(), [&](const Term& term) {
+    return term.coefficient % unit == 0 || (term.factors.size() == 1 && term.factors[0].get() == lane);
+  });
+}
+
+std::vector<EarlyRead> early_reads(const Kernel& kernel) {
+  std::vector<EarlyRead> out;
+  for (const BufferEffect& effect : buffer_effects(kernel.body)) {
+    if (effect.buffer->scope == MemoryScope::Param && effect.read && !effect.written) add_early_reads(kernel, effect.buffer, &out);
+  }
+  return out;
+}
+
+}  // namespace helve

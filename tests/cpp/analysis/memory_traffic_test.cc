@@ -1,0 +1,89 @@
+// Which tensors may be written around the caches, and what can be fetched early.
+#include "helve/analysis/memory_traffic.h"
+
+#include <gtest/gtest.h>
+
+#include "helve/ir/expr/text.h"
+#include "ir/tensor/programs/build_ir.h"
+
+namespace helve::testing {
+namespace {
+
+const VarRef b = make_var("b"), t = make_var("t");
+
+const Kernel& kernel_of(const Stmt& s) { return *as<Kernel>(s); }
+Stmt blocks(std::vector<Stmt> body) { return kernel({b}, {idx(4)}, 128, seq(std::move(body))); }
+
+/// for v: for l in vectorized(8): body(v * 8 + l)
+Stmt nest(const std::function<Stmt(const Expr&)>& body, int64_t vectors = 8) {
+  const VarRef v = make_var("v"), l = make_var("l");
+  return serial(v, idx(vectors), {for_loop(LoopKind::Vectorized, l, idx(8), body(Expr(v) * idx(8) + l))});
+}
+
+TEST(StreamedParams, WrittenOnceAndNeverRead) {
+  const BufferRef x = param("X", kFloat32, {4, 64}), y = param("Y", kFloat32, {4, 64}), z = param("Z", kFloat32, {64});
+  const auto streams = [&](const Stmt& s) { return streamed_params(kernel_of(s)).contains(y.get()); };
+  const auto write = [&](const Expr& row) { return nest([&](const Expr& at) { return store(y, {row, at}, load(x, {b, at})); }); };
+  EXPECT_TRUE(streams(blocks({write(b)})));
+  EXPECT_TRUE(streams(blocks({bind(t, Expr(b)), write(t)}))) << "through a name";
+  EXPECT_FALSE(streams(blocks({write(idx(1))}))) << "all blocks write one row";
+  EXPECT_FALSE(streams(blocks({serial(t, idx(3), {write(b)})}))) << "written in each iteration";
+  EXPECT_TRUE(streams(blocks({serial(t, idx(1), {write(b)})})));
+  EXPECT_FALSE(streams(blocks({write(b), store(z, {Expr(b)}, load(y, {b, idx(0)}))}))) << "read";
+  EXPECT_FALSE(streams(blocks({while_loop(less(load(z, {idx(0)}), f32(1)), write(b))})));
+  EXPECT_FALSE(streamed_params(kernel_of(blocks({write(b)}))).contains(x.get()));
+}
+
+TEST(StreamedParams, StartsOfVectorsAreMultiples) {
+  const VarRef l = make_var("l"), v = make_var("v"), n = make_var("n");
+  EXPECT_TRUE(starts_aligned(Expr(v) * idx(8) + l, l.get(), 4));
+  EXPECT_TRUE(starts_aligned(Expr(v) * Expr(n) * idx(4) + l + idx(12), l.get(), 4));
+  EXPECT_FALSE(starts_aligned(Expr(v) * idx(8) + l + idx(2), l.get(), 4));
+  EXPECT_FALSE(starts_aligned(Expr(v) * Expr(n) + l, l.get(), 4));
+  EXPECT_FALSE(starts_aligned(Expr(v) * idx(6) + l, l.get(), 4));
+}
+
+/// X is read once or twice a block, Y is written.
+struct Reads {
+  BufferRef x, y = param("Y", kFloat32, {4, 64}), s = shared("s", kFloat32, {64});
+  explicit Reads(std::vector<int64_t> shape = {4, 64}) : x(param("X", kFloat32, std::move(shape))) {}
+  Stmt sum(const Expr& row, int64_t vectors = 8) const {
+    return nest([&](const Expr& at) { return store(s, {at}, load(s, {at}) + load(x, {row, at})); }, vectors);
+  }
+  Stmt scale(const Expr& row, int64_t vectors = 8) const {
+    return nest([&](const Expr& at) { return store(y, {row, at}, load(x, {row, at}) * load(s, {idx(0)})); }, vectors);
+  }
+};
+
+TEST(EarlyReads, TheSecondReadingFetchesTheNextBlock) {
+  const Reads r;
+  const Stmt body = blocks({alloc(r.s), r.sum(b), r.scale(b)});
+  const std::vector<EarlyRead> reads = early_reads(kernel_of(body));
+  ASSERT_EQ(reads.size(), 1u);
+  EXPECT_EQ(reads[0].buffer, r.x);
+  const For* last = as<For>(as<Seq>(kernel_of(body).body)->stmts[2]);
+  EXPECT_EQ(reads[0].loop, as<For>(last->body));
+  EXPECT_EQ(to_text(reads[0].indices[0]), "b + 1");
+}
+
+TEST(EarlyReads, OrTheNextIterationOfTheLoopAround) {
+  const Reads r({12, 64});
+  const Expr row = Expr(b) * idx(3) + t;
+  const std::vector<EarlyRead> reads = early_reads(kernel_of(blocks({alloc(r.s), serial(t, idx(3), {r.sum(row), r.scale(row)})})));
+  ASSERT_EQ(reads.size(), 1u);
+  EXPECT_EQ(to_text(reads[0].indices[0]), "b * 3 + t + 1");
+}
+
+TEST(EarlyReads, NotWhereItCannotPay) {
+  const Reads r, wide({4, 1 << 20});
+  const auto none = [](const Stmt& s) { return early_reads(kernel_of(s)).empty(); };
+  EXPECT_TRUE(none(blocks({alloc(r.s), r.scale(b)}))) << "read once";
+  EXPECT_TRUE(none(blocks({alloc(r.s), r.sum(b), r.scale(b, 4)}))) << "other elements";
+  EXPECT_TRUE(none(blocks({alloc(r.s), r.sum(idx(1)), r.scale(idx(1))}))) << "the same for every block";
+  EXPECT_TRUE(none(blocks({alloc(wide.s), wide.sum(b, 1 << 17), wide.scale(b, 1 << 17)}))) << "does not fit";
+  EXPECT_TRUE(none(blocks({alloc(r.s), nest([&](const Expr& at) { return store(r.y, {b, at}, load(r.x, {b, at}) * load(r.x, {b, at})); })})))
+      << "twice in one loop";
+}
+
+}  // namespace
+}  // namespace helve::testing
