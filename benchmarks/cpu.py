@@ -1,10 +1,13 @@
-"""The CPU target against NumPy: normalisations, softmax, the cost of a call, compile and import.
+"""The CPU target against NumPy: normalisations, softmax, elementwise chains, the cost of a call, compile and import.
 
-Run it: ``python benchmarks/cpu.py``. Every ratio is against NumPy's plain expression in the same run.
+Run it: ``python benchmarks/cpu.py``. Every ratio is against NumPy's plain expression in the same run; NumPy has one core, the copy as
+many as helve. What the numbers mean: docs/performance.md.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
+import os
 import pathlib
 import subprocess
 import sys
@@ -43,11 +46,72 @@ def rms_norm(n: int, rows: int = 1, dtype: str = "float32"):
     return main
 
 
-def normalisations() -> None:
+def layer_norm(n: int, rows: int = 1, dtype: str = "float32"):
+    """Y = (X - mean) / sqrt(variance + 1e-5) * G + H for each row."""
+    M = T.dyn("M")
+
+    @T.prim_func
+    def main(X: T.Tensor((M, n), dtype), G: T.Tensor((n,), dtype), H: T.Tensor((n,), dtype), Y: T.Tensor((M, n), dtype)):
+        with T.Kernel(T.ceildiv(M, rows)) as b:
+            x = T.alloc_shared((rows, n), dtype)
+            square = T.alloc_shared((rows, n), dtype)
+            mean = T.alloc_shared((rows,), dtype)
+            scale = T.alloc_shared((rows,), dtype)
+            T.copy(X[b * rows : (b + 1) * rows, :], x)
+            T.reduce_sum(x, mean, dim=1)
+            for i in T.Parallel(rows):
+                mean[i] = mean[i] / n
+            for i, j in T.Parallel(rows, n):
+                x[i, j] = x[i, j] - mean[i]
+            for i, j in T.Parallel(rows, n):
+                square[i, j] = x[i, j] * x[i, j]
+            T.reduce_sum(square, scale, dim=1)
+            for i in T.Parallel(rows):
+                scale[i] = T.rsqrt(scale[i] / n + 1e-5)
+            for i, j in T.Parallel(rows, n):
+                x[i, j] = x[i, j] * scale[i] * G[j] + H[j]
+            T.copy(x, Y[b * rows : (b + 1) * rows, :])
+
+    return main
+
+
+def chain(m: int, n: int, rows: int, columns: int, dtype: str = "float32"):
+    """B = (max(2 A + 1, 0) - A) (2 A + 1), a step at a time in tiles of (rows, columns)."""
+
+    @T.prim_func
+    def main(A: T.Tensor((m, n), dtype), B: T.Tensor((m, n), dtype)):
+        with T.Kernel(T.ceildiv(m, rows), T.ceildiv(n, columns)) as (r, c):
+            a = T.alloc_shared((rows, columns), dtype)
+            t = T.alloc_shared((rows, columns), dtype)
+            T.copy(A[r * rows : (r + 1) * rows, c * columns : (c + 1) * columns], a)
+            for i, j in T.Parallel(rows, columns):
+                t[i, j] = a[i, j] * 2.0 + 1.0
+            for i, j in T.Parallel(rows, columns):
+                a[i, j] = T.max(t[i, j], 0.0) - a[i, j]
+            for i, j in T.Parallel(rows, columns):
+                t[i, j] = a[i, j] * t[i, j]
+            T.copy(t, B[r * rows : (r + 1) * rows, c * columns : (c + 1) * columns])
+
+    return main
+
+
+def copier(x: np.ndarray, y: np.ndarray, threads: int):
+    """A call that copies x to y, a part a thread."""
+    if threads == 1:
+        return lambda: np.copyto(y, x)
+    pool = concurrent.futures.ThreadPoolExecutor(threads)
+    parts = list(zip(np.array_split(x, threads), np.array_split(y, threads)))
+    return lambda: list(pool.map(lambda part: np.copyto(part[1], part[0]), parts))
+
+
+def rows() -> None:
+    """Kernels over rows of a matrix, on one core and on two."""
     module = __import__("00_first_kernel")
     mesh_module = __import__("01_rms_norm")
-    x = np.random.default_rng(0).standard_normal(SHAPE, dtype=np.float32)
-    y = np.empty_like(x)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(SHAPE, dtype=np.float32)
+    g, h = rng.standard_normal((2, SHAPE[1]), dtype=np.float32)
+    y = np.zeros_like(x)  # written before it is timed: fresh pages would count as work
     moved = 2 * x.nbytes
 
     def numpy_rms():
@@ -66,39 +130,43 @@ def normalisations() -> None:
         np.exp(y, out=y)
         return np.divide(y, y.sum(axis=1, keepdims=True), out=y)
 
+    def numpy_layer_norm():
+        d = x - x.mean(axis=1, keepdims=True)
+        return d / np.sqrt((d * d).mean(axis=1, keepdims=True) + np.float32(1e-5)) * g + h
+
+    def numpy_chain():
+        t = x * np.float32(2) + np.float32(1)
+        return (np.maximum(t, np.float32(0)) - x) * t
+
     mesh = helve.Mesh((2, 2))
     rms = helve.compile(rms_norm(SHAPE[1]))
     rms_mesh = helve.compile(mesh_module.rms_norm_splitk(*SHAPE, 32, 256, mesh), mesh=mesh)
     soft = helve.compile(module.softmax(SHAPE[1], rows=1))
+    layer = helve.compile(layer_norm(SHAPE[1]))
+    chains = {tile: helve.compile(chain(*SHAPE, *tile)) for tile in ((1, 8192), (4, 2048), (32, 256), (64, 64))}
     for threads in (1, 2):
         helve.set_num_threads(threads)
-        print_table(
-            f"RMSNorm {SHAPE[0]} x {SHAPE[1]} float32, helve on {threads} core(s)",
-            compare(
-                {
-                    "NumPy, plain": numpy_rms,
-                    "NumPy, einsum and out=": numpy_rms_einsum,
-                    "helve, row kernel": lambda: rms(x, y),
-                    "helve, mesh 2x2 kernel": lambda: rms_mesh(x, y),
-                    "copy (np.copyto)": lambda: np.copyto(y, x),
-                },
-                "NumPy, plain",
-            ),
-            moved,
-        )
-        print_table(
-            f"softmax {SHAPE[0]} x {SHAPE[1]} float32, helve on {threads} core(s)",
-            compare(
-                {
-                    "NumPy, plain": numpy_softmax,
-                    "NumPy, out=": numpy_softmax_out,
-                    "helve": lambda: soft(x, y),
-                },
-                "NumPy, plain",
-                rounds=7,
-            ),
-            moved,
-        )
+        copy = copier(x, y, threads)
+        tables = {
+            "RMSNorm": {
+                "NumPy, plain": numpy_rms,
+                "NumPy, einsum and out=": numpy_rms_einsum,
+                "helve, row kernel": lambda: rms(x, y),
+                "helve, mesh 2x2 kernel": lambda: rms_mesh(x, y),
+            },
+            "softmax": {"NumPy, plain": numpy_softmax, "NumPy, out=": numpy_softmax_out, "helve": lambda: soft(x, y)},
+            "layer norm": {"NumPy, plain": numpy_layer_norm, "helve": lambda: layer(x, g, h, y)},
+            "elementwise chain": {
+                "NumPy, plain": numpy_chain,
+                **{f"helve, tiles {a} x {b}": (lambda k=kernel: k(x, y)) for (a, b), kernel in chains.items()},
+            },
+        }
+        for name, candidates in tables.items():
+            print_table(
+                f"{name} {SHAPE[0]} x {SHAPE[1]} float32; helve and the copy on {threads} core(s)",
+                compare({**candidates, "copy (np.copyto)": copy}, "NumPy, plain"),
+                moved,
+            )
     helve.set_num_threads(None)
 
 
@@ -153,7 +221,8 @@ def import_time() -> None:
 
 
 if __name__ == "__main__":
-    normalisations()
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
+    rows()
     call_overhead()
     compile_time()
     import_time()

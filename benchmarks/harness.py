@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Result:
-    """The median seconds of one candidate and the reference's median divided by it (above 1 is faster)."""
+    """The median and least seconds of one candidate, and the reference's median divided by its own (above 1 is faster)."""
 
     name: str
     seconds: float
+    least: float
     ratio: float
 
 
@@ -36,15 +37,15 @@ def compare(candidates: dict[str, Callable[[], object]], reference: str, rounds:
             call()
             times[name].append(time.perf_counter() - start)
     medians = {name: statistics.median(values) for name, values in times.items()}
-    return [Result(name, seconds, medians[reference] / seconds) for name, seconds in medians.items()]
+    return [Result(name, seconds, min(times[name]), medians[reference] / seconds) for name, seconds in medians.items()]
 
 
 def print_table(title: str, results: list[Result], bytes_moved: int | None = None) -> None:
-    """One line a candidate: milliseconds, GB/s of the bytes that must move, ratio to the reference."""
+    """One line a candidate: milliseconds (median and least), GB/s of the bytes that must move, ratio to the reference."""
     print(f"\n{title}")
     for r in results:
         rate = f"{bytes_moved / r.seconds / 1e9:8.2f} GB/s" if bytes_moved else ""
-        print(f"  {r.name:32}{r.seconds * 1e3:10.3f} ms {rate}  {r.ratio:6.2f}x")
+        print(f"  {r.name:32}{r.seconds * 1e3:10.3f} ms {r.least * 1e3:10.3f} ms {rate}  {r.ratio:6.2f}x")
 
 
 def per_call(call: Callable[[], object], calls: int = 2000, rounds: int = 15) -> float:
