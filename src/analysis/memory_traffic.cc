@@ -3,10 +3,13 @@
 #include "helve/analysis/memory_traffic.h"
 
 #include <algorithm>
+#include <numeric>
+#include <set>
 
 #include "helve/analysis/effects.h"
 #include "helve/analysis/element_access.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/visit.h"
 
 namespace helve {
@@ -14,6 +17,9 @@ namespace helve {
 namespace {
 
 constexpr int64_t kMostFetched = 128 * 1024;  // bytes an iteration, a part of the second-level cache
+constexpr int64_t kCached = 1 << 20;          // bytes of a tensor that stays in a core's cache anyway
+constexpr int64_t kLongRow = 16 * 1024;       // bytes of a row that the processor fetches well by itself
+constexpr int64_t kAhead = 4096;              // bytes between a read and the fetch
 
 bool runs_more_than_once(const Expr& extent) {
   const int64_t* n = int_value(extent);
@@ -87,29 +93,84 @@ std::vector<Expr> one_step_later(const ElementAccess& access, const VarRef& var)
   return moves ? out : std::vector<Expr>{};
 }
 
-void add_early_reads(const Kernel& kernel, const BufferRef& buffer, std::vector<EarlyRead>* out) {
-  const std::optional<std::vector<ElementAccess>> reads = element_accesses(kernel.body, *buffer);
-  if (!reads || reads->size() < 2) return;
-  const size_t outer = common_loops(*reads);
+/// Reads again what the iteration has read before: the last such loop fetches for the next iteration.
+void add_repeated_reads(const Kernel& kernel, const BufferRef& buffer, const std::vector<ElementAccess>& reads,
+                        std::vector<EarlyRead>* out) {
+  const size_t outer = common_loops(reads);
   Facts facts = facts_of(kernel);
-  for (size_t k = 0; k < outer; ++k) facts.bind_loop((*reads)[0].loops[k].var, (*reads)[0].loops[k].begin, (*reads)[0].loops[k].extent);
-  const VarRef& stepped = outer ? (*reads)[0].loops[outer - 1].var : kernel.vars.back();
-  std::vector<bool> seen(reads->size(), false);
-  for (size_t first = 0; first < reads->size(); ++first) {
-    const ElementAccess& a = (*reads)[first];
+  for (size_t k = 0; k < outer; ++k) facts.bind_loop(reads[0].loops[k].var, reads[0].loops[k].begin, reads[0].loops[k].extent);
+  const VarRef& stepped = outer ? reads[0].loops[outer - 1].var : kernel.vars.back();
+  std::vector<bool> seen(reads.size(), false);
+  for (size_t first = 0; first < reads.size(); ++first) {
+    const ElementAccess& a = reads[first];
     if (seen[first] || a.opaque || a.loops.size() <= outer) continue;
     const ElementClass c = class_of(a, outer, facts);
     size_t last = first;
-    for (size_t i = first + 1; i < reads->size(); ++i) {
-      const ElementAccess& b = (*reads)[i];
+    for (size_t i = first + 1; i < reads.size(); ++i) {
+      const ElementAccess& b = reads[i];
       if (seen[i] || b.opaque || !same_class(c, b, outer, facts)) continue;
       seen[i] = true;
-      if (b.loops[outer].visit != a.loops[outer].visit && (*reads)[last].loops.back().visit != b.loops.back().visit) last = i;
+      if (b.loops[outer].visit != a.loops[outer].visit && reads[last].loops.back().visit != b.loops.back().visit) last = i;
     }
-    const ElementAccess& again = (*reads)[last];
+    const ElementAccess& again = reads[last];
     if (last == first || again.loops.back().kind != LoopKind::Vectorized || !bytes_of(c, buffer->dtype)) continue;
     const std::vector<Expr> indices = one_step_later(again, stepped);
     if (!indices.empty()) out->push_back({again.loops.back().loop, buffer, indices});
+  }
+}
+
+/// The number of inner loops that walk over neighbouring elements, and how many elements that is. 0 loops when it is not known.
+std::pair<size_t, int64_t> run_of(const ElementAccess& a) {
+  size_t loops = 0;
+  int64_t elements = 1;
+  for (size_t k = a.loops.size(); k-- > 0;) {
+    const NestLoop& loop = a.loops[k];
+    const Expr& last = a.indices.back();
+    const Expr next = substitute(last, {{loop.var.get(), Expr(loop.var) + int_imm(1)}});
+    const std::optional<int64_t> step = constant_value(simplify(next - last));
+    const bool only_last = std::none_of(a.indices.begin(), a.indices.end() - 1,
+                                        [&](const Expr& index) { return mentions(index, loop.var.get()); });
+    if (!only_last || !step || *step != elements) break;
+    const int64_t* extent = int_value(loop.extent);
+    if (!extent || *extent > kMostFetched) return {0, 0};
+    elements *= *extent;
+    ++loops;
+  }
+  return {loops, elements};
+}
+
+/// Short rows: the processor's own prefetching starts anew with each, so that rows to come are asked for some rows ahead; at the end of
+/// the loop over rows those of the next iteration around it.
+void add_short_rows(const Kernel& kernel, const BufferRef& buffer, const std::vector<ElementAccess>& reads, std::vector<EarlyRead>* out) {
+  const std::optional<std::vector<int64_t>> shape = constant_shape(buffer->shape);
+  if (shape && std::accumulate(shape->begin(), shape->end(), buffer->dtype.bytes(), std::multiplies<>()) < kCached) return;
+  std::set<std::pair<int, std::string>> seen;  // vector loop and subscripts
+  for (const ElementAccess& a : reads) {
+    if (a.opaque || a.loops.empty() || a.indices.size() < 2 || a.loops.back().kind != LoopKind::Vectorized) continue;
+    const auto [inner, elements] = run_of(a);
+    if (inner == 0 || inner == a.loops.size()) continue;
+    const size_t row = a.loops.size() - inner - 1;
+    const NestLoop& rows = a.loops[row];
+    const int64_t bytes = elements * buffer->dtype.bytes();
+    const int64_t* count = int_value(rows.extent);
+    const int64_t* begin = int_value(rows.begin);
+    if (!count || !begin || *begin != 0 || bytes > kLongRow) continue;
+    const int64_t ahead = std::max<int64_t>(1, kAhead / bytes);
+    const VarRef& around = row ? a.loops[row - 1].var : kernel.vars.back();
+    const auto mentioned = [&](const VarRef& var) {
+      return std::any_of(a.indices.begin(), a.indices.end(), [&](const Expr& index) { return mentions(index, var.get()); });
+    };
+    if (*count < 2 * ahead || !mentioned(rows.var) || !mentioned(around)) continue;
+    const Expr later = Expr(rows.var) + int_imm(ahead);
+    const Substitution moved = {{rows.var.get(), floor_mod(later, int_imm(*count))},
+                                {around.get(), Expr(around) + floor_div(later, int_imm(*count))}};
+    EarlyRead read{a.loops.back().loop, buffer, {}};
+    std::string text;
+    for (const Expr& index : a.indices) {
+      read.indices.push_back(substitute(index, moved));
+      text += to_text(index) + ",";
+    }
+    if (seen.emplace(a.loops.back().visit, text).second) out->push_back(std::move(read));
   }
 }
 
@@ -135,7 +196,12 @@ bool starts_aligned(const Expr& index, const Var* lane, int64_t unit) {
 std::vector<EarlyRead> early_reads(const Kernel& kernel) {
   std::vector<EarlyRead> out;
   for (const BufferEffect& effect : buffer_effects(kernel.body)) {
-    if (effect.buffer->scope == MemoryScope::Param && effect.read && !effect.written) add_early_reads(kernel, effect.buffer, &out);
+    if (effect.buffer->scope != MemoryScope::Param || !effect.read || effect.written) continue;
+    const std::optional<std::vector<ElementAccess>> reads = element_accesses(kernel.body, *effect.buffer);
+    if (!reads || reads->empty()) continue;
+    const size_t before = out.size();
+    add_repeated_reads(kernel, effect.buffer, *reads, &out);
+    if (out.size() == before) add_short_rows(kernel, effect.buffer, *reads, &out);
   }
   return out;
 }

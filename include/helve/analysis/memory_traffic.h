@@ -26,6 +26,7 @@ struct EarlyRead {
 
 /// Where one iteration reads elements of a parameter more than once, the first time waits for memory and the last does not: there the
 /// same elements of the next iteration can be fetched. Only what fits into a core's cache beside the present ones.
+/// Where short rows are read once, rows some way ahead.
 std::vector<EarlyRead> early_reads(const Kernel& kernel);
 
 }  // namespace helve
