@@ -85,5 +85,22 @@ TEST(EarlyReads, NotWhereItCannotPay) {
       << "twice in one loop";
 }
 
+TEST(EarlyReads, ShortRowsAreFetchedAhead) {
+  // Rows of 256 bytes: 16 ahead, and past the end of the tile the first rows of the next one.
+  const BufferRef x = param("X", kFloat32, {1024, 1024}), y = param("Y", kFloat32, {1024, 1024}), small = param("Z", kFloat32, {64, 256});
+  const VarRef i = make_var("i"), j = make_var("j");
+  const auto tile = [&](const BufferRef& from, int64_t rows, int64_t vectors, const VarRef& row) {
+    const Stmt copy = nest([&](const Expr& at) { return store(y, {row, b * idx(64) + at}, load(from, {row, b * idx(64) + at})); }, vectors);
+    return blocks({for_loop(LoopKind::Parallel, row, idx(rows), copy)});
+  };
+  const Stmt body = tile(x, 64, 8, i);
+  const std::vector<EarlyRead> reads = early_reads(kernel_of(body));
+  ASSERT_EQ(reads.size(), 1u);
+  EXPECT_EQ(to_text(reads[0].indices[0]), "(i + 16) % 64");
+  EXPECT_EQ(to_text(reads[0].indices[1]), "(b + (i + 16) // 64) * 64 + (v * 8 + l)");
+  EXPECT_TRUE(early_reads(kernel_of(tile(small, 64, 8, j))).empty()) << "stays in the cache";
+  EXPECT_TRUE(early_reads(kernel_of(tile(x, 31, 8, make_var("k")))).empty()) << "too few rows";
+}
+
 }  // namespace
 }  // namespace helve::testing
