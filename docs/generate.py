@@ -124,12 +124,17 @@ def dtype_table() -> str:
     return table(["kind", "names"], [[kind, ", ".join(names)] for kind, names in kinds.items()])
 
 
+def plural(template: str) -> str:
+    """A template with its counted words in the plural: `{n:index/indices}` is `{n} indices`."""
+    return re.sub(r"\{(\w+):(?:[^}/]*/)?([^}]*)\}", lambda m: f"{{{m[1]}}} {m[2]}" + ("" if "/" in m[0] else "s"), template)
+
+
 def diagnostic_sections() -> str:
     """Every code, by range of numbers."""
     parts, listed = [], 0
     for first, last, subject in RANGES:
         rows = [
-            [f"`HV{number:04}`", name, severity, code(message), prose(remedy)]
+            [f"`HV{number:04}`", name, severity, code(plural(message)), prose(plural(remedy))]
             for name, number, severity, message, remedy in _core.diagnostic_rows()
             if first <= number <= last
         ]

@@ -91,7 +91,7 @@ bool CallArguments::add_numpy(const Buffer& parameter, py::handle value) {
     if (stride % item != 0 && array.shape(dim) > 1) {
       throw UserError(Code::ArgumentStrides, {},
                       {{"parameter", parameter.name},
-                       {"expected", "whole elements"},
+                       {"expected", "of whole elements"},
                        {"given", fmt::format("a step of {} bytes", stride)}});
     }
     out.extents[rank + d] = stride / item;

@@ -2,11 +2,14 @@
 // A call reads its arguments, leaves the interpreter lock and runs; signals are looked at while it waits.
 #include <pybind11/stl.h>
 
+#include <fmt/format.h>
+
 #include "arguments.h"
 #include "bindings.h"
 #include "casters.h"
 #include "helve/driver/compile.h"
 #include "helve/runtime/thread_pool.h"
+#include "helve/support/diagnostic.h"
 
 namespace helve::python {
 
@@ -21,13 +24,29 @@ bool signals_pending() {
   return false;
 }
 
+/// The call with arrays of the same types and shapes, below a reproducer.
+std::string call_text(const CallArguments& arguments) {
+  std::string out = "import numpy as np\nkernel(";
+  for (const runtime::TensorArgument& t : arguments.tensors()) {
+    std::string extents;
+    for (int32_t d = 0; d < t.tensor->ndim; ++d) extents += fmt::format("{}, ", t.tensor->shape[d]);
+    out += fmt::format("np.zeros(({}), \"{}\"), ", extents, to_text(t.tensor->dtype));
+  }
+  for (const runtime::ScalarArgument& s : arguments.scalars()) out += std::visit([](auto v) { return fmt::format("{}, ", v); }, s);
+  return out + ")\n";
+}
+
 void call(const CompiledKernel& kernel, const py::args& args) {
   static const runtime::InterruptHook hook = signals_pending;
   CallArguments arguments(*kernel.function(), args);
   runtime::CallOptions options;
   options.interrupt = &hook;
-  py::gil_scoped_release unlocked;
-  kernel.call(arguments.tensors(), arguments.scalars(), options);
+  try {
+    py::gil_scoped_release unlocked;
+    kernel.call(arguments.tensors(), arguments.scalars(), options);
+  } catch (const InternalError& fault) {
+    throw InternalError(fault, report_text(*kernel.function(), kernel.options()) + call_text(arguments));
+  }
 }
 
 std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const std::string& target,
@@ -62,6 +81,7 @@ void bind_driver(py::module_& module) {
              }
              return out;
            })
+      .def("warnings", &CompiledKernel::warnings)
       .def("times", [](const CompiledKernel& k) {
         std::vector<std::pair<std::string, double>> out;
         for (const StageTime& t : k.times()) out.emplace_back(t.stage, t.seconds);
@@ -77,6 +97,21 @@ void bind_driver(py::module_& module) {
       py::arg("function"), py::arg("target"), py::arg("mesh"), py::arg("verify"), py::arg("print_changed"),
       py::arg("persistent_chunk"), py::arg("check"));
   module.def(
+      "reproducer",
+      [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
+         int64_t persistent_chunk, const std::optional<std::string>& check) {
+        CompileOptions options;
+        options.target = parse_target(target);
+        options.mesh = mesh;
+        options.verify_passes = verify;
+        options.persistent_chunk = persistent_chunk;
+        if (check) options.check = parse_checks(*check);
+        return reproducer(*f, options);
+      },
+      py::arg("function"), py::arg("target"), py::arg("mesh") = py::none(), py::arg("verify") = false,
+      py::arg("persistent_chunk") = 1, py::arg("check") = py::none(),
+      "Python text that compiles the function again with the same options.");
+  module.def(
       "lowering_stages",
       [](const FunctionRef& f, const std::optional<MeshShape>& mesh, int64_t persistent_chunk) {
         CompileOptions options;
@@ -87,6 +122,7 @@ void bind_driver(py::module_& module) {
       },
       py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"));
   module.def("set_num_threads", &runtime::set_num_threads, py::arg("count"));
+  module.def("thread_limit", [] { return int64_t{runtime::kThreadLimit}; });
   module.def("num_threads", &runtime::num_threads);
   module.def("default_num_threads", &runtime::default_thread_count);
 }

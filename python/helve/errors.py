@@ -6,7 +6,9 @@ with a caret under the operation that cannot be done.
 
 from __future__ import annotations
 
+import difflib
 import unicodedata
+from collections.abc import Iterable
 
 from helve._core import Diagnostic, Note, Span
 from helve import source
@@ -108,6 +110,15 @@ def error(name: str, span: Span | None = None, /, *, notes: list[Note] = (), fix
     """The exception for the row `name` of the table, ready to be raised. `args` fill the places of its templates."""
     pairs = [(key, value if isinstance(value, (int, float, str)) else str(value)) for key, value in args.items()]
     return from_diagnostic(Diagnostic(name, span or Span(), pairs, list(notes), list(fixes)))
+
+
+def suggestion(name: object, known: Iterable[str], prefix: str = "") -> list[str]:
+    """"did you mean 'T.Kernel'?", for the name below `prefix` that is nearest by spelling, as a list of fixes."""
+    if not isinstance(name, str):
+        return []
+    candidates = {text.lower(): text for text in known}
+    near = difflib.get_close_matches(name.lower(), candidates, n=1, cutoff=0.7)
+    return [f"did you mean '{prefix}{candidates[near[0]]}'?"] if near else []
 
 
 def _rebuild(kind: type, args: tuple, state: dict) -> Error:

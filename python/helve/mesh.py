@@ -22,7 +22,7 @@ class Mesh:
         device: "host" (this process), "mpi" or "cuda".
 
     Raises:
-        ValueError: an extent below 1, names that do not match the shape, or an unknown device.
+        ValueError: an extent below 1, 2**31 cores or more, names that do not match the shape, or an unknown device.
     """
 
     shape: tuple[int, ...]
@@ -34,8 +34,8 @@ class Mesh:
         names = tuple(self.names)
         if names == ("x", "y") and len(shape) == 1:
             names = ("x",)
-        if not shape or any(extent < 1 for extent in shape):
-            raise ValueError(f"a mesh has one extent or more, each at least 1; given {shape}")
+        if not shape or any(extent < 1 for extent in shape) or math.prod(shape) >= 2**31:
+            raise ValueError(f"a mesh has one extent or more, each at least 1, and below 2**31 cores; given {shape}")
         if len(names) != len(shape) or len(set(names)) != len(names):
             raise ValueError(f"mesh {shape} needs {len(shape)} different axis names; given {names}")
         if not all(isinstance(name, str) and name.isidentifier() and name != "all" for name in names):

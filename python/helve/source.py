@@ -6,6 +6,7 @@ be run again before a fault is found.
 
 from __future__ import annotations
 
+import ast
 import linecache
 import threading
 from collections import OrderedDict
@@ -43,6 +44,51 @@ def line_of(filename: str, line: int) -> str | None:
         return text
     found = linecache.getline(filename, line)
     return found.rstrip("\r\n") if found else None
+
+
+def span_of_call(frame: FrameType, argument: int | str | None = None) -> _core.Span:
+    """The call that a Python frame stands at, or one argument of it: by position or by keyword.
+
+    The line, whole, where Python does not keep the places of calls.
+    """
+    whole = span_of_frame(frame)
+    code = frame.f_code
+    place = list(code.co_positions())[frame.f_lasti // 2] if hasattr(code, "co_positions") else (None,)
+    if None in place:
+        return whole
+    first, last, start, end = place
+    lines = [linecache.getline(code.co_filename, n, frame.f_globals).rstrip("\r\n") for n in range(first, last + 1)]
+    if not all(lines[:1] + lines[-1:]):
+        return whole
+    register(code.co_filename, first, lines)
+    encoded = [line.encode() for line in lines]
+    found = _argument(encoded, start, end, argument) or (0, start, len(lines) - 1, end)
+    column, end_column = (len(encoded[n][:c].decode(errors="replace")) + 1 for n, c in (found[:2], found[2:]))
+    return _core.Span(code.co_filename, first + found[0], column, first + found[2], end_column)
+
+
+def _argument(lines: list[bytes], start: int, end: int, wanted: int | str | None) -> tuple[int, int, int, int] | None:
+    """(line, column, end line, end column), in bytes from the first of `lines`, of an argument of the call in them."""
+    if wanted is None:
+        return None
+    text = [*lines]
+    text[-1] = text[-1][:end]
+    text[0] = b"(" + text[0][start:]
+    try:
+        call = ast.parse(b"\n".join(text) + b")", mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    if not isinstance(call, ast.Call) or any(isinstance(node, ast.Starred) for node in call.args):
+        return None
+    if isinstance(wanted, str):
+        node = next((k for k in call.keywords if k.arg == wanted), None)
+    else:
+        node = call.args[wanted] if wanted < len(call.args) else None
+    if node is None:
+        return None
+    shift = start - 1  # of the first line: what was cut off, less the parenthesis
+    return (node.lineno - 1, node.col_offset + (shift if node.lineno == 1 else 0),
+            node.end_lineno - 1, node.end_col_offset + (shift if node.end_lineno == 1 else 0))
 
 
 def span_of_frame(frame: FrameType) -> _core.Span:

@@ -6,16 +6,19 @@ The one way from a function to machine code; what a target does stands in the co
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from helve import _core, source
 from helve.mesh import Mesh
-from helve.errors import Error, error, from_diagnostic
+from helve.errors import Error, Warning, error, from_diagnostic, suggestion
 
 if TYPE_CHECKING:
     from helve.script.entry import PrimFunc
 
+_TARGETS = ("interp", "llvm")
+_CHECKS = ("all", "uninitialised", "races")
 _OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1, "check": None}
 
 
@@ -57,17 +60,49 @@ class Kernel:
         self._compiled = compiled
         self._call = compiled.__call__
 
-    def __call__(self, *args) -> None:
-        """Runs the kernel.
+    def __call__(self, *args, **named) -> None:
+        """Runs the kernel. Arguments may be named by their parameters: `kernel(a, B=b)`.
 
         Raises:
             helve.Error: the arguments do not fit the parameters (HV06xx, at the caller's line), or the program does what it
                 must not (HV07xx, at the kernel's line).
         """
         try:
-            self._call(*args)
+            self._call(*(self._in_order(args, named) if named else args))
         except Error as fault:
-            raise _at_caller(fault) from None
+            about = dict(fault.diagnostic.args)
+            parameter = about.get("parameter") or about.get("keyword") or about.get("second")
+            raise _at_caller(fault, *self._place_of(parameter, named)) from None
+
+    def _in_order(self, args: tuple, named: dict) -> list:
+        """All arguments in the order of the parameters."""
+        names = [p.name for p in self._compiled.function.params]
+        text = ", ".join(names)
+        values = dict(zip(names, args))
+        if len(args) > len(names):
+            raise error("CallArgumentCount", kernel=self.name, expected=len(names), given=len(args) + len(named), names=text)
+        for name, value in named.items():
+            if name not in names:
+                raise error("UnknownKeyword", function=self.name, keyword=name, parameters=text,
+                            fixes=suggestion(name, names))
+            if name in values:
+                raise error("BadArgument", function=self.name, value="a value", parameter=name,
+                            reason="it is given by position as well", remedy=f"give '{name}' once")
+            values[name] = value
+        for name in names:
+            if name not in values:
+                raise error("MissingArgument", function=self.name, parameter=name, parameters=text)
+        return [values[name] for name in names]
+
+    def _place_of(self, parameter: str | None, named: dict) -> tuple:
+        """(the argument in the call, notes on its declaration) of a parameter."""
+        names = [p.name for p in self._compiled.function.params]
+        if parameter not in names:
+            return (parameter if parameter in named else None,)
+        position = names.index(parameter)
+        span = self._compiled.function.params[position].span
+        note = [_core.Note(f"'{parameter}' is declared here", span)] if span.known else []
+        return (parameter if parameter in named else position), note
 
     @property
     def name(self) -> str:
@@ -139,21 +174,38 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
     Raises:
         helve.Error: the function, the mesh or an option is wrong.
     """
+    argument: int | str | None = None
     try:
         for name in options:
             if name not in _OPTIONS:
-                raise error("UnknownOption", option=name, known=", ".join(_OPTIONS))
+                argument = name
+                raise error("UnknownOption", option=name, known=", ".join(_OPTIONS), fixes=suggestion(name, _OPTIONS))
         chosen = {**_OPTIONS, **options}
         for name, value in chosen.items():
+            argument = name
             _check_option(name, value)
-        if target is not None and not isinstance(target, str):
-            raise error("UnknownTarget", target=target, known="interp, llvm")
+        argument = "target"
+        if target is not None and target not in _TARGETS:
+            raise error("UnknownTarget", target=target, known=", ".join(_TARGETS), fixes=suggestion(target, _TARGETS))
+        argument = 0
         function = getattr(func, "function", None)
         if not isinstance(function, _core.Function):
-            raise error("NotAKernel", given=type(func).__name__)
-        return Kernel(_core.compile(function, target or "llvm", mesh_shape(mesh), **chosen))
+            raise error("NotAKernel", given=_kind_of(func))
+        argument = "mesh"
+        shape = mesh_shape(mesh)
+        argument = None
+        compiled = _core.compile(function, target or "llvm", shape, **chosen)
     except Error as fault:
-        raise _at_caller(fault) from None
+        raise _at_caller(fault, argument) from None
+    for diagnostic in compiled.warnings():
+        warnings.warn(Warning(diagnostic), stacklevel=2)
+    return Kernel(compiled)
+
+
+def _kind_of(value) -> str:
+    """What the value is, in words."""
+    kind = type(value).__name__
+    return f"'{value}'" if isinstance(value, (int, float, str, type(None))) else f"a value of type '{kind}'"
 
 
 def _check_option(name: str, value) -> None:
@@ -163,6 +215,8 @@ def _check_option(name: str, value) -> None:
             raise error("OptionValue", option=name, value=repr(value), expected="True or False")
     elif isinstance(_OPTIONS[name], int) and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 2**20):
         raise error("OptionValue", option=name, value=repr(value), expected="a whole number from 1 to 1048576")
+    elif name == "check" and value is not None and value not in _CHECKS:
+        raise error("OptionValue", option=name, value=repr(value), expected='"all", "uninitialised", "races" or None')
 
 
 def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:
@@ -184,11 +238,14 @@ def set_num_threads(count: int | None) -> None:
     """Sets the number of threads that kernels use; None: one a core this process may run on.
 
     Raises:
-        ValueError: a count below 1.
+        helve.Error: HV0640 for anything but a whole number of threads.
     """
-    if count is not None and count < 1:
-        raise ValueError(f"a count of threads is 1 or more, given {count}")
-    _core.set_num_threads(_core.default_num_threads() if count is None else count)
+    try:
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or not 1 <= count < 2**31):
+            raise error("ThreadCount", origin="set_num_threads", value=count, limit=_core.thread_limit())
+        _core.set_num_threads(_core.default_num_threads() if count is None else count)
+    except Error as fault:
+        raise _at_caller(fault, 0) from None
 
 
 def num_threads() -> int:
@@ -196,15 +253,14 @@ def num_threads() -> int:
     return _core.num_threads()
 
 
-def _at_caller(fault: Error) -> Error:
-    """The fault at the line that called this module, unless it has a place of its own."""
+def _at_caller(fault: Error, argument: int | str | None = None, notes: list[_core.Note] = ()) -> Error:
+    """The fault at the call of this module that it is about, unless it has a place of its own.
+
+    `argument` names the argument at fault, by position or by keyword.
+    """
     if fault.filename is not None:
         return fault
-    frame = sys._getframe(2)
-    span = source.span_of_frame(frame)
-    positions = list(frame.f_code.co_positions())[frame.f_lasti // 2] if hasattr(frame.f_code, "co_positions") else ()
-    if positions and None not in positions:
-        span = _core.Span(frame.f_code.co_filename, positions[0], positions[2] + 1, positions[1], positions[3] + 1)
     data = fault.diagnostic
     fixes = data.help.split("\n") if data.help else []
-    return from_diagnostic(_core.Diagnostic(data.name, span, data.args, data.notes, fixes))
+    span = source.span_of_call(sys._getframe(2), argument)
+    return from_diagnostic(_core.Diagnostic(data.name, span, data.args, [*data.notes, *notes], fixes))

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "driver_targets.h"
+#include "reporting.h"
 #include "helve/print/printer.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
@@ -65,6 +66,7 @@ Lowered lower_for_cpu(const FunctionRef& f, const CompileOptions& options) {
   std::vector<PassInstrument*> instruments = {&times, &stages};
   if (options.verify_passes) instruments.push_back(&verifier);
   if (options.print_changed) instruments.push_back(&printer);
+  instruments.insert(instruments.end(), options.instruments.begin(), options.instruments.end());
   out.function = run_pipeline(cpu_pipeline(), f, pass_options, instruments);
   for (const TimeInstrument::Row& row : times.rows()) out.times.push_back({std::string(row.pass), row.seconds});
   for (const StageInstrument::Stage& stage : stages.stages()) {
@@ -95,17 +97,17 @@ Checked check(const FunctionRef& f, const CompileOptions& options) {
   Checked out;
   Clock::time_point start = Clock::now();
   out.function = place_on_mesh(f, options.mesh);
+  check_dtypes(*out.function, options.target);
   out.times.push_back({"verify", seconds(start)});
   start = Clock::now();
   out.proofs = prove(*out.function);
   refuse_refuted(out.proofs);
+  out.warnings = find_warnings(*out.function);
   out.times.push_back({"proofs", seconds(start)});
   return out;
 }
 
-}  // namespace
-
-std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options) {
+std::shared_ptr<const CompiledKernel> compile_checked(const FunctionRef& f, const CompileOptions& options) {
   if (options.check.any() && options.target != Target::Interp) {
     throw UserError(Code::OptionOfTarget, {},
                     {{"target", std::string(to_string(options.target))},
@@ -118,6 +120,12 @@ std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const Compil
     case Target::Llvm: return compile_llvm(std::move(checked), options);
   }
   __builtin_unreachable();
+}
+
+}  // namespace
+
+std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options) {
+  return reporting(*f, options, [&] { return compile_checked(f, options); });
 }
 
 }  // namespace helve

@@ -23,6 +23,9 @@ Lowered lower_for_cpu(const FunctionRef& f, const CompileOptions& options);
 /// Bytes of a vector register of the processor of this process.
 int64_t host_vector_bytes();
 
+/// DTypeOnTarget for a type that the target has no code for.
+void check_dtypes(const Function& f, Target target);
+
 std::shared_ptr<const CompiledKernel> compile_interp(Checked checked, const CompileOptions& options);
 std::shared_ptr<const CompiledKernel> compile_llvm(Checked checked, const CompileOptions& options);
 

@@ -27,7 +27,7 @@ namespace {
 
 class LlvmKernel final : public CompiledKernel {
  public:
-  LlvmKernel(Checked checked, const CompileOptions& options) : CompiledKernel(std::move(checked), Target::Llvm) {
+  LlvmKernel(Checked checked, const CompileOptions& options) : CompiledKernel(std::move(checked), options) {
     lowered_ = lower_for_cpu(function_, options);
     times_.insert(times_.end(), lowered_.times.begin(), lowered_.times.end());
     using Clock = std::chrono::steady_clock;

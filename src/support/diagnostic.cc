@@ -31,6 +31,14 @@ std::string arg_text(const DiagnosticArg& arg) {
   return std::get<std::string>(arg);
 }
 
+/// `2 indices` of the value 2 and `index/indices`; one form stands for both when the plural adds an s.
+std::string counted(const DiagnosticArg& arg, std::string_view forms) {
+  const bool one = arg_text(arg) == "1";
+  const size_t slash = forms.find('/');
+  if (slash != std::string_view::npos) return fmt::format("{} {}", arg_text(arg), one ? forms.substr(0, slash) : forms.substr(slash + 1));
+  return fmt::format("{} {}{}", arg_text(arg), forms, one ? "" : "s");
+}
+
 }  // namespace
 
 std::string fill_template(std::string_view text, const DiagnosticArgs& args) {
@@ -42,11 +50,12 @@ std::string fill_template(std::string_view text, const DiagnosticArgs& args) {
     }
     size_t end = text.find('}', i);
     HELVE_CHECK(end != std::string_view::npos, "an open place in a diagnostic template");
-    std::string_view place = text.substr(i + 1, end - i - 1);
+    const std::string_view inside = text.substr(i + 1, end - i - 1);
+    const std::string_view place = inside.substr(0, inside.find(':'));
     bool found = false;
     for (const auto& [name, value] : args) {
       if (name != place) continue;
-      out += arg_text(value);
+      out += place == inside ? arg_text(value) : counted(value, inside.substr(place.size() + 1));
       found = true;
       break;
     }

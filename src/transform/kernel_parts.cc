@@ -60,7 +60,7 @@ class Finder {
       }
       if (!has_collective(s)) {
         if (parts.empty() || parts.back().kind != Part::Kind::Segment) parts.emplace_back();
-        walk_exprs(s, [&](const Expr& e) { check_fresh(e); });
+        check_fresh(s);
         parts.back().stmts.push_back(s);
         if (const Bind* b = as<Bind>(s)) {
           loaded.push_back(b);
@@ -108,7 +108,7 @@ class Finder {
     for_each_part(
         s,
         [&](const Expr& e) {
-          walk(e, [&](const Expr& node) { check_fresh(node); });
+          check_fresh(e, s->span);
           const Span span = e->span.known() ? e->span : s->span;
           if (has_load(e)) refuse_kernel_value(first_collective(s), span, "this value is loaded from memory");
           for (const VarRef& v : kernel_.vars) {
@@ -119,10 +119,15 @@ class Finder {
   }
 
   /// A scalar that was loaded before a collective cannot be used after it.
-  void check_fresh(const Expr& e) {
+  void check_fresh(const Stmt& s) {
+    walk(s, [&](const Stmt& inner) {
+      for_each_part(inner, [&](const Expr& e) { check_fresh(e, inner->span); }, [](const Stmt&) {});
+    });
+  }
+  void check_fresh(const Expr& e, const Span& span) {
     for (const Bind* b : stale_) {
-      if (b->var.get() != e.get()) continue;
-      throw UserError(Code::ValueAcrossCollective, e->span,
+      if (!mentions(e, b->var.get())) continue;
+      throw UserError(Code::ValueAcrossCollective, e->span.known() ? e->span : span,
                       {{"name", b->var->name},
                        {"operation", operation_text(*last_collective_)},
                        {"remedy", fmt::format("load '{}' again after the collective, or keep it in a buffer", b->var->name)}},

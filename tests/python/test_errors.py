@@ -23,7 +23,7 @@ def test_attributes():
     e = raised(BAD)
     assert (e.code, e.name, e.filename) == ("HV0201", "IndexCount", "errors.py")
     assert (e.lineno, e.column, e.end_lineno, e.end_column) == (3, 5, 3, 12)
-    assert e.message == "'A' has 1 dimensions, 2 indices were given"
+    assert e.message == "'A' has 1 dimension, the subscript has 2 indices"
     assert e.notes == [] and e.help == "give one index or slice for each dimension"
     assert type(e).__module__ == "helve" and not isinstance(e, ValueError)
 
@@ -51,7 +51,7 @@ LAYOUT_CLASSES = [
 def test_every_diagnostic_renders_as_its_class(row):
     """Codes from 500 to 599 are layout errors, by tens; the templates name every argument that they need."""
     name, number, severity, message, help_text = row
-    places = dict.fromkeys(re.findall(r"{(\w+)}", message + help_text), "1")
+    places = dict.fromkeys(re.findall(r"{(\w+)(?::[^}]*)?}", message + help_text), "1")
     e = errors.from_diagnostic(_core.Diagnostic(name, _core.Span(), list(places.items())))
     expected = next((kind for first, kind in LAYOUT_CLASSES if first <= number < first + 10), helve.Error)
     assert type(e) is expected and isinstance(e, ValueError) == (500 <= number < 600)
@@ -66,7 +66,7 @@ def lines_of(name="IndexCount", span=None, text=None, **parts):
 
 def test_without_a_place():
     assert lines_of() == [
-        "error[HV0201]: 'A' has 1 dimensions, 2 indices were given",
+        "error[HV0201]: 'A' has 1 dimension, the subscript has 2 indices",
         "help: give one index or slice for each dimension",
     ]
 
@@ -112,7 +112,7 @@ def test_notes_have_places_and_fixes_lines():
     note = _core.Note("declared here", _core.Span("shown.py", 1, 1, 1, 2))
     shown = lines_of(span=_core.Span("shown.py", 2, 1, 2, 2), text=["a", "b"], notes=[note], fixes=["one", "two"])
     assert shown == [
-        "error[HV0201]: 'A' has 1 dimensions, 2 indices were given",
+        "error[HV0201]: 'A' has 1 dimension, the subscript has 2 indices",
         " --> shown.py:2:1",
         "  |",
         "2 | b",

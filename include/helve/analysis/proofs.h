@@ -35,6 +35,9 @@ struct Proof {
 /// the caller knows: a promise is refuted only when every value of them under which the code runs breaks it.
 std::vector<Proof> prove(const Function& f);
 
+/// Remarks about a verified function that stop no compile, in program order (ReducedPad).
+std::vector<Diagnostic> find_warnings(const Function& f);
+
 /// Throws the first refuted one as UserError (OutOfBounds, RacingLoop).
 void refuse_refuted(const std::vector<Proof>& proofs);
 

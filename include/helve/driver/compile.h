@@ -14,6 +14,7 @@
 #include "helve/interp/interp.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/runtime/executor.h"
+#include "helve/transform/pipeline.h"
 
 namespace helve {
 
@@ -30,6 +31,7 @@ struct CompileOptions {
   bool print_changed = false;      ///< print the function after each pass that changed it, to standard error
   int64_t persistent_chunk = 1;    ///< iterations of a Persistent loop that share one collective
   interp::Checks check;            ///< what each call looks for; Target::Interp only
+  std::vector<PassInstrument*> instruments;  ///< further watchers of the passes; they live at least as long as the compile
 };
 
 /// One stage of a compile and its time.
@@ -42,6 +44,7 @@ struct StageTime {
 struct Checked {
   FunctionRef function;
   std::vector<Proof> proofs;
+  std::vector<Diagnostic> warnings;
   std::vector<StageTime> times;  ///< "verify", "proofs"
 };
 
@@ -59,20 +62,27 @@ class CompiledKernel {
   virtual std::vector<std::string> stages() const = 0;
 
   const FunctionRef& function() const { return function_; }
-  Target target() const { return target_; }
+  Target target() const { return options_.target; }
   /// Wall time of each pass and generator, in order.
   const std::vector<StageTime>& times() const { return times_; }
   /// What was asked of the program before it was compiled; none of the answers is refuted.
   const std::vector<Proof>& proofs() const { return proofs_; }
+  /// Remarks that stopped nothing.
+  const std::vector<Diagnostic>& warnings() const { return warnings_; }
+  /// What it was compiled with, instruments aside.
+  const CompileOptions& options() const { return options_; }
 
  protected:
-  CompiledKernel(Checked checked, Target target)
-      : function_(std::move(checked.function)), target_(target), times_(std::move(checked.times)),
-        proofs_(std::move(checked.proofs)) {}
+  CompiledKernel(Checked checked, const CompileOptions& options)
+      : function_(std::move(checked.function)), options_(options), times_(std::move(checked.times)),
+        proofs_(std::move(checked.proofs)), warnings_(std::move(checked.warnings)) {
+    options_.instruments.clear();
+  }
   FunctionRef function_;
-  Target target_;
+  CompileOptions options_;
   std::vector<StageTime> times_;
   std::vector<Proof> proofs_;
+  std::vector<Diagnostic> warnings_;
 };
 
 /// The function as it is compiled for a mesh: verified, with the mesh it must have. MeshGrid where the two disagree.
@@ -81,7 +91,12 @@ FunctionRef place_on_mesh(const FunctionRef& f, const std::optional<MeshShape>& 
 /// The checks by name (see interp::parse_checks). BadArgument for another name.
 interp::Checks parse_checks(const std::string& name);
 
-/// Compiles for the target. UserError for what the user can mend.
+/// Python text that compiles the function again with the same options, for a report of a fault of helve.
+std::string reproducer(const Function& f, const CompileOptions& options);
+/// The request for a report and the reproducer, as it stands below the message of an InternalError.
+std::string report_text(const Function& f, const CompileOptions& options);
+
+/// Compiles for the target. UserError for what the user can mend; an InternalError brings its reproducer.
 std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options = {});
 
 /// The function after each pass of the CPU pipeline, first the function itself: each of them can be interpreted.

@@ -57,7 +57,7 @@ struct Diagnostic {
   Severity severity() const { return diagnostic_row(code).severity; }
 };
 
-/// Fills `{name}` places of `text` from `args`; an unknown place is an InternalError (the table is tested).
+/// Fills `{name}` places of `text` from `args`, `{name:index/indices}` and `{name:dimension}` with the word in its number; an unknown place is an InternalError (the table is tested).
 std::string fill_template(std::string_view text, const DiagnosticArgs& args);
 
 /// `error[HV0123]: message`, location, notes and help as plain text without the source lines (C++ callers).
@@ -83,6 +83,8 @@ class UserError : public std::exception {
 class InternalError : public std::exception {
  public:
   InternalError(std::string message, const char* file, int line);
+  /// The same fault with what is needed to see it again.
+  InternalError(const InternalError& fault, const std::string& report) : text_(fault.text_ + "\n" + report) {}
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:

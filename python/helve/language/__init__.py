@@ -7,6 +7,7 @@ here.
 
 from __future__ import annotations
 
+import keyword as _keyword
 import math as _math
 
 from helve import _core
@@ -37,6 +38,8 @@ def _tensor(shape, dtype="float32", strides=None) -> TensorType:
 
 def _dyn(name: str) -> _core.Var:
     """A dynamic extent, bound by the shapes of the arguments of a call."""
+    if not isinstance(name, str) or not name.isidentifier() or _keyword.iskeyword(name):
+        raise TypeError(f"the name of an extent is an identifier in quotes, as in T.dyn(\"M\"); given {name!r}")
     return _core.make_var(name, "index")
 
 
@@ -44,18 +47,28 @@ def _ceildiv(a, b):
     """The quotient rounded up: an int for ints, else the expression (a + b - 1) // b."""
     if isinstance(a, int) and isinstance(b, int):
         return -(-a // b)
+    for x in (a, b):
+        if not isinstance(x, (int, _core.Expr)):
+            raise TypeError(f"the operands are extents; given {x!r}")
     as_expr = [x if isinstance(x, _core.Expr) else _core.int_imm(x) for x in (a, b)]
     return _core.ceil_div(*as_expr)
 
 
+def _float_type(dtype) -> str:
+    name = _core.parse_dtype(str(dtype))
+    if name is None or not name.startswith(("float", "bfloat")):
+        raise TypeError(f"{dtype!r} is not a float type")
+    return name
+
+
 def _infinity(dtype=None):
     """Infinity: a number that follows its neighbour's type, or a constant of `dtype`."""
-    return _math.inf if dtype is None else _core.float_imm(_math.inf, str(dtype))
+    return _math.inf if dtype is None else _core.float_imm(_math.inf, _float_type(dtype))
 
 
 def _nan(dtype=None):
     """Not a number: a number that follows its neighbour's type, or a constant of `dtype`."""
-    return _math.nan if dtype is None else _core.float_imm(_math.nan, str(dtype))
+    return _math.nan if dtype is None else _core.float_imm(_math.nan, _float_type(dtype))
 
 
 def _mesh(shape, names=("x", "y"), device="host") -> _Mesh:

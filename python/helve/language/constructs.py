@@ -91,7 +91,20 @@ class HostConstruct(Construct):
         self.function = function
 
     def __call__(self, *args, **kwargs):
-        return self.function(*args, **kwargs)
+        return host_call(self.text, self.function, args, kwargs)
+
+
+def host_call(text: str, function: Callable, args: tuple, kwargs: dict) -> Any:
+    """A call of a name below `T` by plain Python; what fails is HostCallFailed at the line that called."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as problem:
+        fault = problem
+    reason = getattr(fault, "message", None) or f"{type(fault).__name__}: {fault}".partition("\n")[0]
+    given = ", ".join([repr(x) for x in args] + [f"{key}={value!r}" for key, value in kwargs.items()])
+    raise error("HostCallFailed", source.span_of_call(sys._getframe(2)), expression=f"{text}({given})",
+                reason=reason.replace(f"{getattr(function, '__name__', '')}()", f"{text}()"),
+                fixes=["see docs/language.md for what it takes"])
 
 
 class DType(str):
@@ -110,10 +123,18 @@ class DType(str):
 
     def __call__(self, x: int | float | bool | _core.Expr) -> _core.Expr:
         """`x` as a value of this type."""
-        return _core.cast(x, self) if isinstance(x, _core.Expr) else _core.constant_of(x, self)
+        return host_call(self.text, lambda x: _constant(x, self), (x,), {})
 
     def __repr__(self) -> str:
         return self.text
+
+
+def _constant(x: Any, dtype: str) -> _core.Expr:
+    if isinstance(x, _core.Expr):
+        return _core.cast(x, dtype)
+    if not isinstance(x, (bool, int, float)):
+        raise TypeError(f"{x!r} is not a number")
+    return _core.constant_of(x, dtype)
 
 
 class Namespace:

@@ -9,7 +9,7 @@ import ast
 from dataclasses import dataclass, field
 
 from helve.script.context import Context
-from helve.errors import error
+from helve.errors import error, suggestion
 
 
 @dataclass
@@ -49,7 +49,8 @@ def match(context: Context, construct, call: ast.Call) -> Arguments:
             raise context.unsupported(keyword.value, "'**' before an argument", "write the arguments one by one")
         if keyword.arg not in known:
             raise error("UnknownKeyword", context.span(keyword), function=construct.text, keyword=keyword.arg,
-                        parameters=construct.parameter_text)
+                        parameters=construct.parameter_text,
+                        fixes=keyword_fixes(keyword.arg, construct))
         if keyword.arg in arguments.nodes:
             raise context.bad_argument(keyword.value, construct.text, keyword.arg, "it is given by position as well",
                                        f"give '{keyword.arg}' once")
@@ -59,3 +60,9 @@ def match(context: Context, construct, call: ast.Call) -> Arguments:
             raise error("MissingArgument", context.span(call), function=construct.text, parameter=parameter.name,
                         parameters=construct.parameter_text)
     return arguments
+
+
+def keyword_fixes(keyword: str, construct) -> list[str]:
+    """The parameter that was meant, if one is near, and all of them."""
+    near = suggestion(keyword, [p.name for p in construct.parameters])
+    return [*near, f"its parameters are: {construct.parameter_text}"] if near else []

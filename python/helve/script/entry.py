@@ -122,6 +122,12 @@ def parse(text: str, filename: str | None = None) -> PrimFunc:
     Raises:
         helve.Error: the first fault of the text.
     """
+    for name, value in (("text", text), ("filename", "" if filename is None else filename)):
+        if not isinstance(value, str):
+            raise error("BadArgument", source.span_of_call(sys._getframe(1), 0 if name == "text" else name),
+                        function="helve.parse", value=f"a value of type '{type(value).__name__}'", parameter=name,
+                        reason="it is not a string", remedy="pass the text of a kernel" if name == "text" else
+                        "pass the name that errors show")
     filename = filename or f"<text {next(_counter)}>"
     lines = text.splitlines()
     context = Context(filename, lines, 0, Surroundings([{"T": language}], text=True))

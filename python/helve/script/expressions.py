@@ -7,14 +7,13 @@ folded by Python; as soon as an operand is an expression the core builds a typed
 from __future__ import annotations
 
 import ast
-import difflib
 import math
 import numbers
 import operator
 from typing import Any, Callable, Iterator
 
 from helve import _core, language
-from helve.errors import error
+from helve.errors import Error, error, suggestion
 from helve.language.constructs import Construct, DType, FrontEnd, HostConstruct, Namespace
 from helve.script.arguments import match
 from helve.script.context import Context, quote
@@ -157,9 +156,8 @@ class Expressions:
         if node.attr in members:
             return members[node.attr]
         prefix = "" if base is language else f"{base.name}."
-        near = _nearest(node.attr, members)
         raise error("UnknownOperation", self.context.span(node), name=prefix + node.attr,
-                    fixes=[f"did you mean 'T.{prefix}{near}'?"] if near else [])
+                    fixes=suggestion(node.attr, members, f"T.{prefix}"))
 
     def _buffer_attribute(self, buffer: _core.Buffer, node: ast.Attribute) -> Any:
         if node.attr == "shape":
@@ -311,7 +309,7 @@ class Expressions:
             values["dtype"] = self.dtype(arguments["dtype"], values["dtype"])
         if function.name == "ceildiv":
             return self._ceildiv(node, [(arguments[name], values[name]) for name in ("a", "b")])
-        return self.on_host(node, lambda: function(**values), True)
+        return self.on_host(node, lambda: function.function(**values), True)
 
     def _ceildiv(self, node: ast.Call, items: list[tuple[ast.expr, Any]]) -> Any:
         (_, a), (_, b) = items
@@ -367,6 +365,8 @@ class Expressions:
                                            "the text knows T, literals and its own names only")
         try:
             value = action()
+        except Error:
+            raise
         except Exception as problem:
             if isinstance(problem, (ZeroDivisionError,)):
                 raise error("ZeroDivisor", self.context.span(node)) from None
@@ -402,12 +402,16 @@ class Expressions:
 
     def in_range(self, node: ast.expr, value: Any, dtype: str = "index") -> Any:
         """An integer that 64 bits hold; WrongType otherwise."""
-        if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
-            if dtype == "uint64" and 0 <= value < 2**64:
-                return value - 2**64
+        if not isinstance(value, int) or isinstance(value, bool):
+            return value
+        unsigned = dtype == "uint64"
+        low, high = (0, 2**64) if unsigned else (-(2**63), 2**63)
+        if not low <= value < high:
+            fix = f"uint64 holds 0 to {2**64 - 1}; {value} wraps to {value % 2**64}" if unsigned else (
+                "integers have 64 bits at most")
             raise error("WrongType", self.context.span(node), what=quote(node)[1:-1], given="out of range",
-                        expected=dtype, fixes=["integers have 64 bits at most"])
-        return value
+                        expected=dtype, fixes=[fix])
+        return value - 2**64 if value >= 2**63 else value
 
     def expression(self, node: ast.expr) -> _core.Expr:
         """A scalar expression; a plain number takes its own type (index, float32 or bool)."""
@@ -457,7 +461,8 @@ class Expressions:
         span = self.context.span(node)
         if isinstance(value, _core.Expr):
             if value.dtype != "index":
-                raise error("IndexType", span, buffer=buffer.name, dtype=value.dtype)
+                raise error("IndexType", span, buffer=buffer.name, dtype=value.dtype,
+                            fixes=[f"write T.index({quote(node)[1:-1]})"] if "int" in value.dtype else [])
             return value
         plain_number = number(value)
         if not isinstance(plain_number, int) or isinstance(plain_number, bool):
@@ -493,7 +498,9 @@ class Expressions:
             name = str(value).rpartition(".")[2]
         found = _core.parse_dtype(name)
         if found is None or isinstance(value, (_core.Expr, _core.Buffer)):
-            raise error("UnknownDType", self.context.span(node), name=name, known=", ".join(_core.dtype_names()))
+            names = _core.dtype_names()
+            raise error("UnknownDType", self.context.span(node), name=name, known=", ".join(names),
+                        fixes=[f"{fix} dtypes are: {', '.join(names)}" for fix in suggestion(name, names)])
         return DType(found)
 
     def literal(self, arguments, name: str, kind: type | tuple, expected: str, remedy: str) -> Any:
@@ -577,10 +584,6 @@ def _kind_of(value: Any) -> str:
 
 def _text_of(operation: str) -> str:
     return next((text.strip() for name, text, _, _ in _core.operator_rows() if name == operation), operation)
-
-
-def _nearest(name: str, known) -> str | None:
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.7)), None)
 
 
 def _remedy_for(construct: Construct) -> str:

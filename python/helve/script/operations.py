@@ -60,7 +60,7 @@ def _tile_size(expressions: Expressions, arguments: Arguments, rank: int) -> lis
     if value is None:
         return [1] * (rank - 2) + [32] * min(rank, 2)
     numbers = [number(item) for item in value] if isinstance(value, (tuple, list)) else [number(value)]
-    if not all(isinstance(item, int) and not isinstance(item, bool) and item >= 1 for item in numbers):
+    if not all(isinstance(item, int) and not isinstance(item, bool) and 1 <= item < 2**31 for item in numbers):
         raise context.bad_argument(node, text, "tile_size", "tile extents are constants of 1 or more",
                                    "write for example tile_size=(32, 32)")
     if rank == 1 and len(numbers) == 2 and numbers[1] == 1:
@@ -300,7 +300,7 @@ def _placement(
         parts.update({expressions.evaluate(k): v for k, v in zip(value_node.keys, value_node.values)})
     sharding = _sharding(context, tensor, parts["sharding"], value["sharding"], refuse)
     tiling = [number(t) for t in value["tiling"]] if isinstance(value["tiling"], (tuple, list)) else []
-    if len(tiling) != tensor.rank or not all(type(t) is int and t >= 1 for t in tiling):
+    if len(tiling) != tensor.rank or not all(type(t) is int and 1 <= t < 2**31 for t in tiling):
         raise refuse(parts["tiling"], f"tiling has one constant of 1 or more for each of the {tensor.rank} dimensions")
     return _core.MeshTensor(tensor, sharding, tiling, context.span(key_node))
 

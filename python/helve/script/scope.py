@@ -6,14 +6,14 @@ Inside, names follow blocks; outside, they are compile-time constants of the pla
 from __future__ import annotations
 
 import builtins
-import difflib
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Iterator
 
 from helve import _core
-from helve.errors import error
+from helve.errors import error, suggestion
+from helve.language import NAMES
 
 MISSING = object()
 # What helve.parse may call besides T: none of these runs code of the program's own.
@@ -107,8 +107,8 @@ class Scope:
         if name in self.surroundings.local_names:
             note = _core.Note(f"'{name}' is assigned in the kernel, so it means a name of the kernel everywhere in it")
             raise error("UnknownName", span, name=name, notes=[note], fixes=["choose another name for one of the two"])
-        near = difflib.get_close_matches(name, self.known_names(), n=1, cutoff=0.75)
-        raise error("UnknownName", span, name=name, fixes=[f"did you mean '{near[0]}'?"] if near else [])
+        near = suggestion(name, self.known_names())
+        raise error("UnknownName", span, name=name, fixes=suggestion(name, NAMES, "T.") if not near else near)
 
     def known_names(self) -> list[str]:
         """Names that can be meant, innermost first."""

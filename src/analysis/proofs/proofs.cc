@@ -28,4 +28,6 @@ void refuse_refuted(const std::vector<Proof>& proofs) {
   }
 }
 
+std::vector<Diagnostic> find_warnings(const Function& f) { return proofs::find_reduced_pads(f); }
+
 }  // namespace helve

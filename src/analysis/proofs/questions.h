@@ -12,4 +12,7 @@ std::vector<Proof> prove_bounds(const Program& program, Budget& budget);
 /// One proof for each loop whose iterations are promised to be independent.
 std::vector<Proof> prove_races(const Program& program, Budget& budget);
 
+/// One warning for each reduction that may take in the pad of a copy (ReducedPad).
+std::vector<Diagnostic> find_reduced_pads(const Function& f);
+
 }  // namespace helve::proofs

@@ -364,9 +364,14 @@ class LoopRace {
                              {{"who", who()},
                               {"conflict", a.write && b.write ? "write" : "read and write"},
                               {"buffer", a.buffer->name},
-                              {"remedy", remedy(a.write && b.write, a.buffer->name)}},
+                              {"remedy", remedy(a.write && b.write, a.stmt == b.stmt && same_element(a, b), a.buffer->name)}},
                              std::move(notes),
                              {}};
+  }
+
+  static bool same_element(const Touch& a, const Touch& b) {
+    return std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), b.ranges.end(),
+                      [](const Range& x, const Range& y) { return same_expr(x.begin, y.begin); });
   }
 
   std::string who() const {
@@ -374,10 +379,14 @@ class LoopRace {
     return is_persistent_ ? "iterations of this T.Persistent loop" : "iterations of this parallel loop";
   }
 
-  std::string remedy(bool both_write, const std::string& buffer) const {
+  /// `in_place`: one statement changes the element that it reads, as a reduction does.
+  std::string remedy(bool both_write, bool in_place, const std::string& buffer) const {
     const std::string vars = join(step_.vars, ", ", [](const VarRef& v) { return v->name; });
     if (is_kernel_) {
       return fmt::format("give each {} elements of its own, or split the work into two kernels", mesh_ ? "core" : "block");
+    }
+    if (!both_write && in_place) {
+      return fmt::format("reduce outside the loop, by T.reduce_sum (or max, min, ...) into '{}', or make the loop {}", buffer, serial());
     }
     if (!both_write) return fmt::format("read from a copy of '{}', or make the loop {}", buffer, serial());
     return fmt::format("index '{}' with every loop variable ({}), or make the loop {}", buffer, vars, serial());

@@ -6,8 +6,10 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "helve/ir/expr/rounding.h"
+#include "helve/ir/expr/text.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve {
@@ -63,29 +65,49 @@ Expr cast(Expr value, DType dtype, Span span) {
 
 namespace {
 
-[[noreturn]] void mixed(std::string_view op, DType a, DType b, Span span) {
+/// "write T.cast(n, "float32") in place of n".
+std::string cast_remedy(const Expr& e, DType to) {
+  const std::string text = to_text(e);
+  if (text.size() > 40) return fmt::format("convert the {} side: T.cast(x, \"{}\")", to_string(e->dtype), to_string(to));
+  return fmt::format("write T.cast({}, \"{}\") in place of {}", text, to_string(to), text);
+}
+
+/// What to write where `a op b` is refused: the conversion that loses least.
+std::string mixed_remedy(const Expr& a, const Expr& b) {
+  const DType s = a->dtype, t = b->dtype;
+  if (s.is_bool() != t.is_bool()) return cast_remedy(s.is_bool() ? a : b, s.is_bool() ? t : s);
+  if (s.is_float() != t.is_float()) return cast_remedy(s.is_float() ? b : a, s.is_float() ? s : t);
+  if (s.is_float()) return fmt::format("convert both sides to {0}: T.cast(x, \"{0}\")", s.bits < 32 ? "float32" : "float64");
+  return cast_remedy(t.code == TypeCode::UInt ? b : a, t.code == TypeCode::UInt ? s : t);
+}
+
+[[noreturn]] void mixed(std::string_view op, const Expr& a, const Expr& b, Span span) {
   throw UserError(Code::MixedTypes, span,
-                  {{"left", to_string(a)}, {"right", to_string(b)}, {"operation", std::string(op)}});
+                  {{"left", to_string(a->dtype)}, {"right", to_string(b->dtype)}, {"operation", std::string(op)}}, {},
+                  {mixed_remedy(a, b)});
 }
 
-[[noreturn]] void wrong_type(std::string what, std::string given, std::string expected, Span span) {
+[[noreturn]] void wrong_type(std::string what, std::string given, std::string expected, Span span,
+                             std::vector<std::string> fixes = {}) {
   throw UserError(Code::WrongType, span,
-                  {{"what", std::move(what)}, {"given", std::move(given)}, {"expected", std::move(expected)}});
+                  {{"what", std::move(what)}, {"given", std::move(given)}, {"expected", std::move(expected)}}, {},
+                  std::move(fixes));
 }
 
-/// The common type of two operands.
-DType unify(std::string_view op, DType a, DType b, Span span) {
+/// A constant that its type does not hold; unsigned types name the value with the same bits.
+[[noreturn]] void out_of_range(int64_t value, DType dtype, Span span) {
+  std::string fix = fmt::format("{} holds {} to {}", to_string(dtype), extreme_int(dtype, true), extreme_int(dtype, false));
+  if (dtype.code == TypeCode::UInt) fix += fmt::format("; {} wraps to {}", value, wrap_to(value, dtype));
+  wrong_type(fmt::format("{}", value), "out of range", to_string(dtype), span, {std::move(fix)});
+}
+
+/// The common type of two operands; none where they cannot be combined.
+std::optional<DType> common_type(DType a, DType b) {
   if (a == b) return a;
-  if (a.is_bool() || b.is_bool()) mixed(op, a, b, span);
+  if (a.is_bool() || b.is_bool()) return std::nullopt;
   if (a.is_index()) return b;
   if (b.is_index()) return a;
-  if (a.is_float() != b.is_float()) mixed(op, a, b, span);
-  if (a.is_float()) {
-    bool same_width = a.bits == b.bits;
-    if (same_width) mixed(op, a, b, span);
-    return a.bits > b.bits ? a : b;
-  }
-  if (a.code != b.code) mixed(op, a, b, span);
+  if (a.is_float() ? a.bits == b.bits || !b.is_float() : a.code != b.code) return std::nullopt;
   return a.bits > b.bits ? a : b;
 }
 
@@ -137,7 +159,11 @@ Expr apply(Op op, std::vector<Expr> args, Span span) {
   check_operands(row, args, span);
   const size_t first = row.rule == OpRule::Select ? 1 : 0;
   DType type = args[first]->dtype;
-  for (size_t i = first + 1; i < args.size(); ++i) type = unify(row.text, type, args[i]->dtype, span);
+  for (size_t i = first + 1; i < args.size(); ++i) {
+    const std::optional<DType> common = common_type(type, args[i]->dtype);
+    if (!common) mixed(row.text, args[first], args[i], span);
+    type = *common;
+  }
   if (row.rule == OpRule::Float) {
     if (op == Op::Div && type.is_integer()) throw UserError(Code::IntegerDivision, span);
     if (!type.is_float()) wrong_type(fmt::format("an operand of '{}'", row.text), to_string(type), "a float", span);
@@ -162,7 +188,7 @@ Expr constant_of(const Operand& number, DType dtype, Span span) {
     if (dtype.is_bool()) wrong_type(fmt::format("{}", *i), "an integer", "bool", span);
     if (dtype.is_float()) return float_imm(static_cast<double>(*i), dtype, span);
     if (wrap_to(*i, dtype) != *i && !(dtype.code == TypeCode::UInt && dtype.bits == 64)) {
-      wrong_type(fmt::format("{}", *i), "out of range", to_string(dtype), span);
+      out_of_range(*i, dtype, span);
     }
     return int_imm(*i, dtype, span);
   }
@@ -189,7 +215,7 @@ Expr apply_operands(Op op, const std::vector<Operand>& args, Span span) {
     } else if (std::holds_alternative<bool>(args[i])) {
       exprs.push_back(constant_of(args[i], kBool, span));
     } else if (std::holds_alternative<double>(args[i]) && !weak.is_float()) {
-      mixed(row.text, weak, kFloat32, span);
+      mixed(row.text, *typed, constant_of(args[i], kFloat32, span), span);
     } else {
       exprs.push_back(constant_of(args[i], weak.is_bool() ? kIndex : weak, span));
     }
@@ -202,7 +228,7 @@ Expr convert_for_store(Expr value, DType dtype, Span span) {
   const bool widens = from.code == dtype.code && from.bits <= dtype.bits;
   const bool allowed = from == dtype || (from.is_index() && !dtype.is_bool()) || (from.is_float() && dtype.is_float()) ||
                        (from.is_data_int() && widens);
-  if (!allowed) wrong_type("the stored value", to_string(from), to_string(dtype), span);
+  if (!allowed) wrong_type("the stored value", to_string(from), to_string(dtype), span, {cast_remedy(value, dtype)});
   return cast(std::move(value), dtype, span);
 }
 
@@ -216,7 +242,9 @@ void check_indices(const Storage& buffer, const std::vector<Expr>& indices, Span
   for (const Expr& index : indices) {
     Span at = index->span.known() ? index->span : span;
     if (!index->dtype.is_index()) {
-      throw UserError(Code::IndexType, at, {{"buffer", buffer.name}, {"dtype", to_string(index->dtype)}});
+      std::vector<std::string> fixes;
+      if (index->dtype.is_data_int()) fixes.push_back(fmt::format("write T.index({})", to_text(index)));
+      throw UserError(Code::IndexType, at, {{"buffer", buffer.name}, {"dtype", to_string(index->dtype)}}, {}, std::move(fixes));
     }
     if (const int64_t* v = int_value(index); v && *v < 0) {
       throw UserError(Code::NegativeIndex, at, {{"buffer", buffer.name}, {"index", *v}});

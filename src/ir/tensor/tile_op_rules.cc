@@ -60,7 +60,7 @@ using namespace verify_rules;
 [[noreturn]] void wrong_type(std::string what, DType given, std::string expected, const TileOp& op, std::vector<Note> notes) {
   throw UserError(Code::WrongType, op.span,
                   {{"what", std::move(what)}, {"given", to_string(given)}, {"expected", std::move(expected)}},
-                  std::move(notes));
+                  std::move(notes), {"declare it with that type, or T.copy it to a buffer that has it: a copy converts"});
 }
 
 [[noreturn]] void shapes_differ(const TileOp& op, const std::string& what, const std::string& left, const std::string& right,
@@ -187,7 +187,7 @@ void check_region(const TileOp& op, const Region& region) {
     if (begin && *begin < 0) {
       throw UserError(Code::NegativeIndex, span, {{"buffer", buffer.name}, {"index", *begin}}, {declaration_note(buffer)});
     }
-    if (extent && *extent < 0) throw UserError(Code::NegativeExtent, span, {{"extent", *extent}}, {declaration_note(buffer)});
+    if (extent && *extent < 0) throw UserError(Code::NegativeExtent, span, {{"extent", *extent}}, {declaration_note(buffer)}, {"a slice ends where it begins, or later"});
     if (may_reach_past || !begin || !extent || !limit || *extent == 0 || *begin + *extent <= *limit) continue;
     throw UserError(Code::OutOfBounds, span,
                     {{"index", *begin + *extent - 1}, {"dim", static_cast<int64_t>(d)}, {"buffer", buffer.name}, {"extent", *limit}},

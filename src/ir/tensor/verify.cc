@@ -84,7 +84,21 @@ class Verifier {
         if (extent.get() == &dim) return;
       }
     }
-    throw UserError(Code::UnboundExtent, dim.span, {{"variable", dim.name}});
+    throw UserError(Code::UnboundExtent, first_use(dim), {{"variable", dim.name}});
+  }
+
+  /// The parameter that first needs the extent, or the function.
+  Span first_use(const Var& dim) const {
+    for (const Param& param : f_.params) {
+      const BufferRef* buffer = std::get_if<BufferRef>(&param);
+      if (!buffer) continue;
+      for (const std::vector<Expr>* exprs : {&(*buffer)->shape, &(*buffer)->strides}) {
+        for (const Expr& e : *exprs) {
+          if (mentions(e, &dim)) return (*buffer)->span;
+        }
+      }
+    }
+    return f_.span;
   }
 
   // Scopes.

@@ -27,9 +27,9 @@ TEST_F(Calls, AreAcceptedWhenTheyFit) {
 
 TEST_F(Calls, Counts) {
   EXPECT_EQ(error_text(f, {good_a(), scalar(int64_t{1})}),
-            "error[HV0601]: 'main' takes 2 tensor arguments, 1 were given\nhelp: its tensor parameters are: A, B");
+            "error[HV0601]: 'main' takes 2 tensor arguments, not 1\nhelp: its tensor parameters are: A, B");
   EXPECT_EQ(error_text(f, {good_a(), good_b()}),
-            "error[HV0602]: 'main' takes 1 scalar arguments, 0 were given\nhelp: its scalar parameters are: s");
+            "error[HV0602]: 'main' takes 1 scalar argument, not 0\nhelp: its scalar parameters are: s");
   EXPECT_EQ(error_text(f, {good_a(), scalar(int64_t{1}), good_b()}),
             "error[HV0108]: 'main' cannot take a scalar for 'B': it is a tensor\nhelp: pass the arguments in the order of the parameters");
 }

@@ -48,11 +48,11 @@ TEST(Arguments, Accepted) {
 TEST(Arguments, Counts) {
   HostTensor a(kFloat32, {4, 3}), b(kFloat32, {3, 6});
   EXPECT_EQ(error_of(plan_of_two(), {a.arg()}, kOne),
-            "error[HV0601]: 'f' takes 2 tensor arguments, 1 were given\nhelp: its tensor parameters are: A, B");
+            "error[HV0601]: 'f' takes 2 tensor arguments, not 1\nhelp: its tensor parameters are: A, B");
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}),
-            "error[HV0602]: 'f' takes 1 scalar arguments, 0 were given\nhelp: its scalar parameters are: k");
+            "error[HV0602]: 'f' takes 1 scalar argument, not 0\nhelp: its scalar parameters are: k");
   EXPECT_EQ(error_of(Plan{}, {}, kOne),
-            "error[HV0602]: '' takes 0 scalar arguments, 1 were given\nhelp: its scalar parameters are: none");
+            "error[HV0602]: '' takes 0 scalar arguments, not 1\nhelp: its scalar parameters are: none");
 }
 
 TEST(Arguments, TypeRankAndShape) {
@@ -279,7 +279,7 @@ TEST(Arguments, BufferSizes) {
 TEST(Arguments, FaultsStandAtTheCall) {
   const CallOptions options{nullptr, {intern_file("call.py"), 7, 3, 7, 9}};
   EXPECT_EQ(error_of(plan_of_two(), {}, {}, options),
-            "error[HV0601]: 'f' takes 2 tensor arguments, 0 were given\n  --> call.py:7:3\nhelp: its tensor parameters "
+            "error[HV0601]: 'f' takes 2 tensor arguments, not 0\n  --> call.py:7:3\nhelp: its tensor parameters "
             "are: A, B");
 }
 

@@ -22,8 +22,14 @@ TEST(Diagnostic, MessageIsFilledFromArguments) {
   UserError error(Code::IndexCount, Span{intern_file("k.py"), 3, 5, 3, 9},
                   {{"buffer", "A"}, {"rank", int64_t{2}}, {"given", int64_t{3}}});
   EXPECT_STREQ(error.what(),
-               "error[HV0201]: 'A' has 2 dimensions, 3 indices were given\n  --> k.py:3:5\n"
+               "error[HV0201]: 'A' has 2 dimensions, the subscript has 3 indices\n  --> k.py:3:5\n"
                "help: give one index or slice for each dimension");
+}
+
+TEST(Diagnostic, WordsStandInTheirNumber) {
+  const DiagnosticArgs args = {{"n", int64_t{1}}, {"m", int64_t{0}}};
+  EXPECT_EQ(fill_template("{n:dimension}, {m:dimension}, {n:index/indices}, {m:index/indices}", args),
+            "1 dimension, 0 dimensions, 1 index, 0 indices");
 }
 
 TEST(Diagnostic, AMissingArgumentIsAnInternalError) {

@@ -49,13 +49,17 @@ TEST(Build, MixingWidensWithinAKindAndIndexFollows) {
 
 TEST(Build, MixingKindsIsRefused) {
   EXPECT_EQ(fault([] { var(kF16) + var(kBF16); }),
-            "error[HV0204]: float16 and bfloat16 cannot be combined by '+'\nhelp: convert one side with T.cast(x, dtype)");
+            "error[HV0204]: float16 and bfloat16 cannot be combined by '+'\n"
+            "help: convert both sides to float32: T.cast(x, \"float32\")");
   EXPECT_EQ(fault([] { var(kI8) * var(kU8); }),
-            "error[HV0204]: int8 and uint8 cannot be combined by '*'\nhelp: convert one side with T.cast(x, dtype)");
+            "error[HV0204]: int8 and uint8 cannot be combined by '*'\n"
+            "help: write T.cast(v, \"int8\") in place of v");
   EXPECT_EQ(fault([] { max(var(kInt32), var(kFloat32)); }),
-            "error[HV0204]: int32 and float32 cannot be combined by 'max'\nhelp: convert one side with T.cast(x, dtype)");
+            "error[HV0204]: int32 and float32 cannot be combined by 'max'\n"
+            "help: write T.cast(v, \"float32\") in place of v");
   EXPECT_EQ(fault([] { less(var(kBool), var(kInt32)); }),
-            "error[HV0204]: bool and int32 cannot be combined by '<'\nhelp: convert one side with T.cast(x, dtype)");
+            "error[HV0204]: bool and int32 cannot be combined by '<'\n"
+            "help: write T.cast(v, \"int32\") in place of v");
 }
 
 TEST(Build, OperandsOfTheWrongTypeAreRefused) {
@@ -89,9 +93,10 @@ TEST(Build, WeakNumbersFollowTheTypedOperand) {
   EXPECT_EQ(dtype(Op::Exp, {int64_t{1}}), kFloat32);
   EXPECT_EQ(dtype(Op::Select, {var(kBool), int64_t{1}, var(kFloat64)}), kFloat64);
   EXPECT_EQ(fault([] { apply_operands(Op::Mul, {var(kIndex), 0.5}); }),
-            "error[HV0204]: index and float32 cannot be combined by '*'\nhelp: convert one side with T.cast(x, dtype)");
+            "error[HV0204]: index and float32 cannot be combined by '*'\n"
+            "help: write T.cast(v, \"float32\") in place of v");
   EXPECT_EQ(fault([] { apply_operands(Op::Add, {var(kI8), int64_t{128}}); }),
-            "error[HV0206]: 128 is out of range, expected int8\nhelp: convert with T.cast(x, dtype)");
+            "error[HV0206]: 128 is out of range, expected int8\nhelp: int8 holds -128 to 127");
 }
 
 TEST(Build, ConstantsOfAType) {
@@ -102,7 +107,7 @@ TEST(Build, ConstantsOfAType) {
   EXPECT_EQ(fault([] { constant_of(true, kInt32); }),
             "error[HV0206]: True is bool, expected int32\nhelp: convert with T.cast(x, dtype)");
   EXPECT_EQ(fault([] { constant_of(int64_t{-1}, kU8); }),
-            "error[HV0206]: -1 is out of range, expected uint8\nhelp: convert with T.cast(x, dtype)");
+            "error[HV0206]: -1 is out of range, expected uint8\nhelp: uint8 holds 0 to 255; -1 wraps to 255");
 }
 
 TEST(Build, StoresRoundFloatsAndWidenIntegersOnly) {
@@ -112,11 +117,14 @@ TEST(Build, StoresRoundFloatsAndWidenIntegersOnly) {
   Expr same = var(kFloat32);
   EXPECT_EQ(convert_for_store(same, kFloat32), same);
   EXPECT_EQ(fault([] { convert_for_store(var(kFloat32), kInt32); }),
-            "error[HV0206]: the stored value is float32, expected int32\nhelp: convert with T.cast(x, dtype)");
+            "error[HV0206]: the stored value is float32, expected int32\n"
+            "help: write T.cast(v, \"int32\") in place of v");
   EXPECT_EQ(fault([] { convert_for_store(var(kInt32), kI8); }),
-            "error[HV0206]: the stored value is int32, expected int8\nhelp: convert with T.cast(x, dtype)");
+            "error[HV0206]: the stored value is int32, expected int8\n"
+            "help: write T.cast(v, \"int8\") in place of v");
   EXPECT_EQ(fault([] { convert_for_store(var(kInt32), kFloat32); }),
-            "error[HV0206]: the stored value is int32, expected float32\nhelp: convert with T.cast(x, dtype)");
+            "error[HV0206]: the stored value is int32, expected float32\n"
+            "help: write T.cast(v, \"float32\") in place of v");
 }
 
 TEST(Build, CastsOfConstantsFold) {
@@ -140,9 +148,9 @@ TEST(Build, MinusOfAConstantFolds) {
 
 TEST(Build, Indices) {
   EXPECT_EQ(fault([] { load(array(), {var(kIndex)}); }),
-            "error[HV0201]: 'A' has 2 dimensions, 1 indices were given\nhelp: give one index or slice for each dimension");
+            "error[HV0201]: 'A' has 2 dimensions, the subscript has 1 index\nhelp: give one index or slice for each dimension");
   EXPECT_EQ(fault([] { load(array(), {var(kIndex), var(kInt32)}); }),
-            "error[HV0202]: an index of 'A' is int32, not an integer\nhelp: use T.index(x) to turn a loaded integer into an index");
+            "error[HV0202]: an index of 'A' is int32, expected index\nhelp: write T.index(v)");
   EXPECT_EQ(fault([] { tile_load(array(), {int_imm(-1), var(kIndex)}); }),
             "error[HV0203]: index -1 of 'A' is negative\nhelp: indices count from 0; write shape - n for the n-th last");
 }

@@ -378,7 +378,7 @@ TEST(MeshRule, MeshTensorCopy) {
             "error[HV0108]: 'T.mesh_tensor_copy' cannot take 'A' for 'dst': both operands are mesh tensors\n"
             "note: 'A' has shape (40, 50)\nhelp: copy through a buffer of the core");
   EXPECT_EQ(p.copy_tile(a, x, {0}),
-            "error[HV0201]: 'A' has 2 dimensions, 1 indices were given\nhelp: give one index or slice for each dimension");
+            "error[HV0201]: 'A' has 2 dimensions, the subscript has 1 index\nhelp: give one index or slice for each dimension");
   EXPECT_EQ(p.copy_tile(a, x, {0, -1}),
             "error[HV0203]: index -1 of 'A' is negative\nhelp: indices count from 0; write shape - n for the n-th last");
   Region half = x, part = a;

@@ -282,7 +282,7 @@ TEST(VerifyTiles, LoopsDoNotNest) {
             "error[HV0108]: 'T.foreach_tiles' cannot take 'flat' for 'buffer': it has no tiles\n  --> k.py:10:1\n"
             "note: 'flat' has shape (40, 70)\nhelp: allocate it with T.alloc_shared_tiles");
   EXPECT_EQ(in_kernel({alloc(t.x), for_tiles(t.x, {i}, false, seq({}), line(10))}),
-            "error[HV0201]: 'X' has 2 dimensions, 1 indices were given\n  --> k.py:10:1\nnote: 'X' has shape (40, 70)\n"
+            "error[HV0201]: 'X' has 2 dimensions, the subscript has 1 index\n  --> k.py:10:1\nnote: 'X' has shape (40, 70)\n"
             "help: a tile loop has one variable for each dimension");
 }
 

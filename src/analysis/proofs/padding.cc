@@ -1,0 +1,245 @@
+// Do reductions see the pad of a copy?
+// A copy that reads past an end fills up with its pad; the default 0 is no neutral element of max, min, prod and all, so a result may
+// be the pad's and not the data's. A warning needs the pad to reach the reduction unseen: any other write between the two ends the
+// question, since it may well be the mask that the author meant.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "helve/arith/simplify.h"
+#include "helve/ir/expr/rounding.h"
+#include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/visit.h"
+#include "questions.h"
+
+namespace helve::proofs {
+
+namespace {
+
+/// The region that a copy filled, with what may have come from beyond the end.
+struct Fill {
+  const TileOp* copy = nullptr;
+  bool carried = false;  ///< from an earlier iteration of a loop around both
+  bool passed_on = false;  ///< copied further: where the pads lie is not followed
+};
+using Fills = std::unordered_map<const Buffer*, std::vector<Fill>>;
+
+bool is_zero(const Expr& e) {
+  if (const int64_t* v = int_value(e)) return *v == 0;
+  const FloatImm* f = as<FloatImm>(e);
+  return f && f->value == 0.0;
+}
+
+bool is_sensitive(TileOpcode op) {
+  return op == TileOpcode::ReduceMax || op == TileOpcode::ReduceMin || op == TileOpcode::ReduceProd || op == TileOpcode::ReduceAll;
+}
+
+/// A pad that the reduction does not feel.
+std::string neutral_pad(TileOpcode op, DType t) {
+  if (op == TileOpcode::ReduceAll) return "True";
+  if (op == TileOpcode::ReduceProd) return "1";
+  const bool lowest = op == TileOpcode::ReduceMax;
+  if (t.is_float()) return lowest ? "-T.infinity()" : "T.infinity()";
+  return fmt::format("{}", extreme_int(t, lowest));
+}
+
+bool is_whole(const Region& region) {
+  for (size_t d = 0; d < region.ranges.size(); ++d) {
+    const Range& r = region.ranges[d];
+    const int64_t *begin = int_value(r.begin), *extent = int_value(r.extent), *limit = int_value(region.buffer->shape[d]);
+    const bool same = r.extent == region.buffer->shape[d] || (extent && limit && *extent == *limit);
+    if (!begin || *begin != 0 || !same) return false;
+  }
+  return true;
+}
+
+class Padding {
+ public:
+  explicit Padding(const Function& f) : program_(collect(f)) {
+    for (const Touch& touch : program_.touches) touches_[touch.stmt].push_back(&touch);
+  }
+
+  std::vector<Diagnostic> run() {
+    visit(program_.function->body);
+    return std::move(out_);
+  }
+
+ private:
+  void visit(const Stmt& s) {
+    if (!s) return;
+    switch (s->kind) {
+      case StmtKind::TileOp: return visit_operation(*as<TileOp>(s));
+      case StmtKind::Store: fills_.erase(as<Store>(s)->buffer.get()); return;
+      case StmtKind::TileStore: fills_.erase(as<TileStore>(s)->buffer.get()); return;
+      case StmtKind::If: {
+        const Fills before = fills_;
+        visit(as<If>(s)->then_body);
+        const Fills after_then = std::exchange(fills_, before);
+        visit(as<If>(s)->else_body);
+        for (const auto& [buffer, more] : after_then) add(buffer, more);
+        return;
+      }
+      case StmtKind::For:
+      case StmtKind::ForTiles:
+      case StmtKind::While: return visit_loop(s);
+      default: for_each_part(s, [](const Expr&) {}, [&](const Stmt& inner) { visit(inner); });
+    }
+  }
+
+  /// Once as the first iteration, once as a later one.
+  void visit_loop(const Stmt& s) {
+    auto body = [&] { for_each_part(s, [](const Expr&) {}, [&](const Stmt& inner) { visit(inner); }); };
+    body();
+    const Fills after = fills_;
+    for (auto& [buffer, fills] : fills_) {
+      for (Fill& fill : fills) fill.carried = true;
+    }
+    body();
+    fills_ = after;
+  }
+
+  void add(const Buffer* buffer, const std::vector<Fill>& more) {
+    std::vector<Fill>& fills = fills_[buffer];
+    for (const Fill& fill : more) {
+      const bool known = std::any_of(fills.begin(), fills.end(), [&](const Fill& f) { return f.copy == fill.copy; });
+      if (!known) fills.push_back(fill);
+    }
+  }
+
+  void visit_operation(const TileOp& op) {
+    const TileRule rule = op.row().rule;
+    if (rule == TileRule::Copy || rule == TileRule::MeshTensorCopy) return visit_copy(op);
+    if (is_sensitive(op.op)) {
+      const auto found = fills_.find(op.region(0).buffer.get());
+      if (found != fills_.end()) {
+        for (const Fill& fill : found->second) ask(op, fill);
+      }
+    }
+    for (size_t i = 0; i < op.row().params.size(); ++i) {
+      if (op.row().params[i].writes()) fills_.erase(op.region(i).buffer.get());
+    }
+  }
+
+  void visit_copy(const TileOp& op) {
+    const Region &src = op.region(0), &dst = op.region(1);
+    std::vector<Fill> now;
+    const Touch* from = touch(op, src, false);
+    if (from && from->may_pass_end && is_zero(op.expr(op.row().index_of("pad")))) now.push_back({&op, false, false});
+    if (const auto found = fills_.find(src.buffer.get()); found != fills_.end()) {
+      for (Fill fill : found->second) {
+        fill.passed_on = true;
+        now.push_back(fill);
+      }
+    }
+    if (is_whole(dst)) fills_.erase(dst.buffer.get());
+    add(dst.buffer.get(), now);
+  }
+
+  const Touch* touch(const TileOp& op, const Region& region, bool write) const {
+    const auto found = touches_.find(&op);
+    if (found == touches_.end()) return nullptr;
+    for (const Touch* t : found->second) {
+      if (t->buffer == region.buffer && t->write == write) return t;
+    }
+    return nullptr;
+  }
+
+  // The question.
+
+  /// The conditions under which element `at` of the source lies past the end, dimension d.
+  static Expr past_end(const Touch& src, size_t d, const Expr& at) {
+    const Expr beyond = apply(Op::Le, {src.limits[d], at});
+    if (!src.placed) return beyond;
+    return apply(Op::Or, {beyond, apply(Op::Le, {src.buffer->shape[d], src.block_begin[d] + at})});
+  }
+
+  /// Element `offsets` of the copy lies in the region that is reduced.
+  static void require_reduced(Query& query, const Touch& src, const Touch& dst, const Touch& reduced,
+                              const std::vector<Expr>& offsets) {
+    const auto wide = [](const Touch& t) {
+      std::vector<size_t> dims;
+      for (size_t d = 0; d < t.ranges.size(); ++d) {
+        const int64_t* extent = int_value(t.ranges[d].extent);
+        if (!extent || *extent != 1) dims.push_back(d);
+      }
+      return dims;
+    };
+    const std::vector<size_t> from = wide(src), to = wide(dst);
+    if (from.size() != to.size()) return;
+    for (size_t k = 0; k < to.size(); ++k) {
+      const Range& r = reduced.ranges[to[k]];
+      const Expr at = dst.ranges[to[k]].begin + offsets[from[k]];
+      query.require(apply(Op::Le, {r.begin, at}));
+      query.require(less(at, r.begin + r.extent));
+    }
+  }
+
+  void ask(const TileOp& op, const Fill& fill) {
+    if (std::any_of(asked_.begin(), asked_.end(), [&](const auto& p) { return p.first == &op && p.second == fill.copy; })) return;
+    const Touch* src = touch(*fill.copy, fill.copy->region(0), false);
+    const Touch* dst = touch(*fill.copy, fill.copy->region(1), true);
+    const Touch* reduced = touch(op, op.region(0), false);
+    if (!src || !dst || !reduced) return;
+    asked_.emplace_back(&op, fill.copy);
+    Query query(program_);
+    for (const StepRef& step : src->path) query.add(*step);
+    std::vector<Expr> offsets;
+    Expr violation;
+    for (size_t d = 0; d < src->ranges.size(); ++d) {
+      const VarRef offset = make_var(fmt::format("o{}", d));
+      query.add_variable(offset);
+      query.require(apply(Op::Le, {int_imm(0), Expr(offset)}));
+      query.require(less(Expr(offset), src->ranges[d].extent));
+      offsets.push_back(Expr(offset));
+      const Expr beyond = past_end(*src, d, src->ranges[d].begin + Expr(offset));
+      violation = violation ? apply(Op::Or, {violation, beyond}) : beyond;
+    }
+    if (!violation) return;
+    if (!fill.carried && !fill.passed_on) {
+      for (size_t k = 0; k < reduced->path.size(); ++k) {
+        if (k >= src->path.size() || reduced->path[k] != src->path[k]) query.add(*reduced->path[k]);
+      }
+      require_reduced(query, *src, *dst, *reduced, offsets);
+    }
+    const Answer answer = query.excludes(violation, budget_);
+    if (answer.verdict != Verdict::Proved) warn(op, *fill.copy, *src, answer);
+  }
+
+  void warn(const TileOp& op, const TileOp& copy, const Touch& src, const Answer& answer) {
+    const std::string operation = fmt::format("T.{}", op.row().python);
+    std::vector<Expr> mentioned = src.limits;
+    for (const Range& r : src.ranges) mentioned.insert(mentioned.end(), {r.begin, r.extent});
+    mentioned.insert(mentioned.end(), src.block_begin.begin(), src.block_begin.end());
+    const std::string when = answer.verdict == Verdict::Refuted ? mentioned_text(answer.witness, mentioned) : "";
+    const std::string pad = src.buffer->dtype.is_bool() ? "False" : "0";
+    out_.push_back({Code::ReducedPad,
+                    op.span,
+                    {{"operation", operation}, {"buffer", op.region(0).buffer->name}, {"pad", pad}, {"tensor", src.buffer->name}},
+                    {{copy.span, fmt::format("this copy reads past the end of {}'{}'{} and fills up with pad={}",
+                                             src.placed ? "the core's block of " : "", src.buffer->name,
+                                             when.empty() ? "" : fmt::format(" when {},", when), pad)}},
+                    {fmt::format("give the copy a pad that the reduction does not feel: pad={}",
+                                 neutral_pad(op.op, op.region(0).buffer->dtype))}});
+  }
+
+  const Program program_;
+  std::unordered_map<const StmtNode*, std::vector<const Touch*>> touches_;
+  Fills fills_;
+  std::vector<std::pair<const TileOp*, const TileOp*>> asked_;
+  Budget budget_;
+  std::vector<Diagnostic> out_;
+};
+
+}  // namespace
+
+std::vector<Diagnostic> find_reduced_pads(const Function& f) {
+  bool reduces = false;
+  walk(f.body, [&](const Stmt& s) {
+    const TileOp* op = as<TileOp>(s);
+    reduces |= op && is_sensitive(op->op);
+  });
+  return reduces ? Padding(f).run() : std::vector<Diagnostic>();
+}
+
+}  // namespace helve::proofs
