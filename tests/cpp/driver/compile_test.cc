@@ -27,6 +27,51 @@ TEST(Targets, AreKnownByName) {
   EXPECT_EQ(error_of([] { parse_target("fpga"); }), "error[HV0802]: 'fpga' is not a target\nhelp: targets are: interp, llvm");
 }
 
+/// Breaks an invariant after one pass, as a wrong pass would.
+class Saboteur final : public PassInstrument {
+ public:
+  void ran(const Pass& pass, const FunctionRef&, const FunctionRef&, double) override {
+    if (pass.name == "lower_tile_ops") throw InternalError("a pass was broken on purpose", "saboteur.cc", 7);
+  }
+};
+
+std::string report_of(const CompileOptions& options, const FunctionRef& f) {
+  try {
+    compile(f, options);
+  } catch (const InternalError& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Reports, AnInternalErrorBringsTheProgramAndTheOptions) {
+  Saboteur saboteur;
+  CompileOptions options;
+  options.instruments = {&saboteur};
+  options.verify_passes = true;
+  const BufferRef a = param("A", kFloat32, {4});
+  const FunctionRef f = function("main", {a}, one_block({tile_op(TileOpcode::Clear, {whole_region(a)})}));
+  const std::string program =
+      "@T.prim_func\ndef main(A: T.Tensor((4,), \"float32\")):\n    with T.Kernel(1) as b:\n        T.clear(A)\n";
+  EXPECT_EQ(print(f), program);
+  EXPECT_EQ(report_of(options, f),
+            "internal error: a pass was broken on purpose (saboteur.cc:7)\n"
+            "This is a fault of helve, not of your program. Please report it together with this text:\n\n"
+            "# helve " HELVE_VERSION "\nimport helve\n\nmain = helve.parse(r'''\n" + program +
+            "''')\nkernel = helve.compile(main, target=\"llvm\", verify=True)\n");
+}
+
+TEST(Reports, AMeshAndAChunkArePartOfTheReport) {
+  CompileOptions options;
+  options.target = Target::Interp;
+  options.mesh = MeshShape{{2, 3}, {"x", "y"}};
+  options.persistent_chunk = 4;
+  options.check = interp::Checks::all();
+  const FunctionRef f = function("main", {}, seq({}));
+  EXPECT_NE(reproducer(*f, options).find("helve.compile(main, target=\"interp\", mesh=helve.Mesh((2, 3), (\"x\", \"y\")), "
+                                         "persistent_chunk=4, check=\"all\")"), std::string::npos) << reproducer(*f, options);
+}
+
 class OnTarget : public ::testing::TestWithParam<Target> {};
 INSTANTIATE_TEST_SUITE_P(Driver, OnTarget, ::testing::ValuesIn(all_targets()),
                          [](const auto& info) { return std::string(to_string(info.param)); });
