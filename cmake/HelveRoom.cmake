@@ -17,7 +17,8 @@ function(helve_room path)
   get_filename_component(parent helve/${path} DIRECTORY)
   file(MAKE_DIRECTORY ${view}/${parent} ${PROJECT_SOURCE_DIR}/include/helve/${path})
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/include/helve/${path} ${view}/helve/${path} SYMBOLIC)
-  target_include_directories(helve_${room} PUBLIC ${view} PRIVATE ${PROJECT_SOURCE_DIR}/src/${path})
+  target_include_directories(helve_${room} PUBLIC $<BUILD_INTERFACE:${view}> $<INSTALL_INTERFACE:include>
+    PRIVATE ${PROJECT_SOURCE_DIR}/src/${path})
 
   foreach(used ${ARG_USES})
     string(REPLACE "/" "_" used_room ${used})
@@ -32,7 +33,8 @@ function(helve_room path)
       target_link_libraries(helve_${room} PUBLIC helve_${used_room})
     endif()
   endforeach()
-  target_link_libraries(helve_${room} PUBLIC ${ARG_LIBRARIES} PRIVATE helve_flags ${ARG_PRIVATE_LIBRARIES})
+  target_link_libraries(helve_${room} PUBLIC ${ARG_LIBRARIES}
+    PRIVATE $<BUILD_INTERFACE:helve_flags> ${ARG_PRIVATE_LIBRARIES})
   set_property(GLOBAL APPEND PROPERTY HELVE_ROOMS helve_${room})
 
   # Upward calls would be hidden where all archives meet; this binary holds the room, whole, and what it may use, nothing

@@ -14,6 +14,7 @@ from helve.errors import (
     InternalError,
     LayoutError,
     ShapeError,
+    UnknownNameError,
     UnsupportedError,
     Warning,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "Proof",
     "ShapeError",
     "T",
+    "UnknownNameError",
     "UnsupportedError",
     "Warning",
     "__version__",

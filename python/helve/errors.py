@@ -69,6 +69,10 @@ class UnsupportedError(LayoutError):
     """An operation whose result is no layout of the required form."""
 
 
+class UnknownNameError(Error, AttributeError):
+    """A name below T that there is not, where Python itself looks it up: in annotations and decorators."""
+
+
 class Warning(UserWarning):  # noqa: A001 - the public name is helve.Warning
     """A remark that never stops a compile; the same data as an Error."""
 
@@ -86,7 +90,7 @@ class InternalError(Exception):
 
 
 for _class in (Error, LayoutError, ShapeError, DivisibilityError, InjectivityError, BoundsError, UnsupportedError,
-               Warning, InternalError):
+               UnknownNameError, Warning, InternalError):
     _class.__module__ = "helve"  # the public name, as tracebacks show it
 
 # The numbers of the table of diagnostics, by tens.

@@ -30,7 +30,12 @@ class Mesh:
     device: str = "host"
 
     def __post_init__(self):
-        shape = tuple(operator.index(extent) for extent in self.shape)
+        try:
+            shape = tuple(operator.index(extent) for extent in self.shape)
+        except TypeError:
+            raise ValueError(f"the shape of a mesh is a tuple of whole numbers, as in (2, 4); given {self.shape!r}") from None
+        if not isinstance(self.names, (tuple, list)):
+            raise ValueError(f"axis names are a tuple, as in (\"x\", \"y\"); given {self.names!r}")
         names = tuple(self.names)
         if names == ("x", "y") and len(shape) == 1:
             names = ("x",)

@@ -60,7 +60,7 @@ class Kernel:
         self._compiled = compiled
         self._call = compiled.__call__
 
-    def __call__(self, *args, **named) -> None:
+    def __call__(self, /, *args, **named) -> None:
         """Runs the kernel. Arguments may be named by their parameters: `kernel(a, B=b)`.
 
         Raises:
@@ -126,16 +126,21 @@ class Kernel:
             helve.Error: HV0804 for a stage that this kernel does not have.
         """
         try:
-            return self._compiled.source(stage)
+            return self._text_of(stage)
         except Error as fault:
-            raise _at_caller(fault) from None
+            raise _at_caller(fault, 0) from None
+
+    def _text_of(self, stage: str) -> str:
+        if stage not in self.stages:
+            raise error("UnknownStage", stage=stage, known=", ".join(self.stages), fixes=suggestion(stage, self.stages))
+        return self._compiled.source(stage)
 
     def show(self, stage: str = "script") -> None:
         """Prints `source(stage)`."""
         try:
-            text = self._compiled.source(stage)
+            text = self._text_of(stage)
         except Error as fault:
-            raise _at_caller(fault) from None
+            raise _at_caller(fault, 0) from None
         print(text)
 
     def times(self) -> list[tuple[str, float]]:

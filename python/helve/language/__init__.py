@@ -11,6 +11,7 @@ import keyword as _keyword
 import math as _math
 
 from helve import _core
+from helve.errors import suggestion as _suggestion
 from helve.language.constructs import (
     Construct,
     DType,
@@ -22,6 +23,7 @@ from helve.language.constructs import (
     TensorType,
     TileOperation,
 )
+from helve.language.constructs import unknown_name as _unknown_name
 from helve.mesh import Mesh as _Mesh
 
 _p = Parameter
@@ -156,3 +158,14 @@ globals().update(NAMES)
 NAMES["prim_func"] = prim_func = FrontEnd()
 
 __all__ = list(NAMES)
+
+
+def __getattr__(name: str):
+    """Called by Python for a name that is not there.
+
+    Raises:
+        AttributeError: always; of helve.Error too (HV0102) where a kernel may have meant the name.
+    """
+    if name.startswith("_"):
+        raise AttributeError(f"T has no name '{name}'")
+    raise _unknown_name(name, _suggestion(name, NAMES, "T."))

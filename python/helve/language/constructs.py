@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, Callable
 
 from helve import _core, source
-from helve.errors import Error, error
+from helve.errors import Error, UnknownNameError, error, suggestion
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,15 @@ def _constant(x: Any, dtype: str) -> _core.Expr:
         return _core.cast(x, dtype)
     if not isinstance(x, (bool, int, float)):
         raise TypeError(f"{x!r} is not a number")
+    if isinstance(x, int) and not -(2**63) <= x < 2**63:
+        raise TypeError(f"{x} has more than 64 bits")
     return _core.constant_of(x, dtype)
+
+
+def unknown_name(name: str, fixes: list[str]) -> UnknownNameError:
+    """The error for a name below `T` that Python looked up, at the line of the caller's caller."""
+    place = source.span_of_call(sys._getframe(2))
+    return UnknownNameError(_core.Diagnostic("UnknownOperation", place, [("name", name)], [], fixes))
 
 
 class Namespace:
@@ -144,6 +152,12 @@ class Namespace:
         self.name = name
         self.members = members
         self.__dict__.update(members)
+
+    def __getattr__(self, name: str):
+        """Called by Python for a name that is not there: UnknownNameError, as for T itself."""
+        if name.startswith("_"):
+            raise AttributeError(f"{self!r} has no name '{name}'")
+        raise unknown_name(f"{self.__dict__['name']}.{name}", suggestion(name, self.members, f"{self!r}."))
 
     def __repr__(self) -> str:
         return f"T.{self.name}"
@@ -172,8 +186,11 @@ class FrontEnd:
     variadic = None
     define: Callable | None = None
 
-    def __call__(self, function: Callable | None = None, *, mesh: Any = None):
+    def __call__(self, function: Callable | None = None, *, mesh: Any = None, **unknown):
         frame = sys._getframe(1)
+        for keyword in unknown:
+            raise error("UnknownKeyword", source.span_of_call(frame, keyword), function=self.text, keyword=keyword,
+                        parameters=self.parameter_text, fixes=suggestion(keyword, ["mesh"]))
         if function is None:
             return lambda function: self._parse(function, mesh, frame)
         return self._parse(function, mesh, frame)

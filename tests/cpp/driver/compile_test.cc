@@ -52,7 +52,7 @@ TEST(Reports, AnInternalErrorBringsTheProgramAndTheOptions) {
   const BufferRef a = param("A", kFloat32, {4});
   const FunctionRef f = function("main", {a}, one_block({tile_op(TileOpcode::Clear, {whole_region(a)})}));
   const std::string program =
-      "@T.prim_func\ndef main(A: T.Tensor((4,), \"float32\")):\n    with T.Kernel(1) as b:\n        T.clear(A)\n";
+      "@T.prim_func\ndef main(A: T.Tensor((4,), \"float32\")):\n    with T.Kernel(1) as bx:\n        T.clear(A)\n";
   EXPECT_EQ(print(f), program);
   EXPECT_EQ(report_of(options, f),
             "internal error: a pass was broken on purpose (saboteur.cc:7)\n"
