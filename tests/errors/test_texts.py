@@ -97,11 +97,17 @@ def codes_with_a_case():
     return {int(code) for text in texts for code in re.findall(r"^(?:error|warning)\[HV(\d+)\]", text)}
 
 
+def is_awaited(name):
+    """The rows of the CuTe algebra have their cases as soon as Python can raise them, and not before."""
+    return name.startswith("Cute") and not (ROOT / "python/bindings/cute.cc").exists()
+
+
 def uncovered():
     """(number, name) of the diagnostics without a case here or in C++, in table order."""
     covered = codes_with_a_case()
-    of_cpp = set().union(*OF_CPP.values())
-    return [(number, name) for name, number, *_ in _core.diagnostic_rows() if number not in covered and name not in of_cpp]
+    elsewhere = set().union(*OF_CPP.values())
+    rows = [(number, name) for name, number, *_ in _core.diagnostic_rows() if number not in covered]
+    return [(number, name) for number, name in rows if name not in elsewhere and not is_awaited(name)]
 
 
 def test_every_diagnostic_has_a_case():

@@ -138,19 +138,19 @@ TEST(GemmRule, Accumulators) {
   EXPECT_EQ(types(u8, u8, kInt32), "accepted");
   EXPECT_EQ(types(kI8, kI8, kI8),
             "error[HV0206]: the accumulator of T.gemm is int8, expected int32\nnote: 'C' has shape (4, 4)\n"
-            "help: convert with T.cast(x, dtype)");
+            "help: declare it with that type, or T.copy it to a buffer that has it: a copy converts");
   EXPECT_EQ(types({TypeCode::Int, 16}, {TypeCode::Int, 16}, {TypeCode::Int, 16}),
             "error[HV0206]: the accumulator of T.gemm is int16, expected int32\nnote: 'C' has shape (4, 4)\n"
-            "help: convert with T.cast(x, dtype)");
+            "help: declare it with that type, or T.copy it to a buffer that has it: a copy converts");
   EXPECT_EQ(types(kFloat32, kFloat32, kF16),
             "error[HV0206]: the accumulator of T.gemm is float16, expected float32 or a wider float\n"
-            "note: 'C' has shape (4, 4)\nhelp: convert with T.cast(x, dtype)");
+            "note: 'C' has shape (4, 4)\nhelp: declare it with that type, or T.copy it to a buffer that has it: a copy converts");
   EXPECT_EQ(types(kF16, kBF16, kFloat32),
             "error[HV0206]: B of T.gemm is bfloat16, expected float16, as A\nnote: 'B' has shape (4, 4)\n"
-            "help: convert with T.cast(x, dtype)");
+            "help: declare it with that type, or T.copy it to a buffer that has it: a copy converts");
   EXPECT_EQ(types(kBool, kBool, kInt32),
             "error[HV0206]: A of T.gemm is bool, expected a number\nnote: 'A' has shape (4, 4)\n"
-            "help: convert with T.cast(x, dtype)");
+            "help: declare it with that type, or T.copy it to a buffer that has it: a copy converts");
 }
 
 // Reductions.
@@ -202,16 +202,16 @@ TEST(ReduceRule, Types) {
   EXPECT_EQ(types(TileOpcode::ReduceSum, kI8, kInt32), "accepted");
   EXPECT_EQ(types(TileOpcode::ReduceAll, kInt32, kBool),
             "error[HV0206]: 'A' in T.reduce_all is int32, expected bool\nnote: 'A' has shape (4, 5)\n"
-            "help: convert with T.cast(x, dtype)");
+            "help: declare it with that type, or T.copy it to a buffer that has it: a copy converts");
   EXPECT_EQ(types(TileOpcode::ReduceAny, kBool, kInt32),
             "error[HV0206]: 'B' in T.reduce_any is int32, expected bool\nnote: 'B' has shape (4,)\n"
-            "help: convert with T.cast(x, dtype)");
+            "help: declare it with that type, or T.copy it to a buffer that has it: a copy converts");
   EXPECT_EQ(types(TileOpcode::ReduceSum, kBool, kInt32),
             "error[HV0206]: 'A' in T.reduce_sum is bool, expected a number\nnote: 'A' has shape (4, 5)\n"
-            "help: convert with T.cast(x, dtype)");
+            "help: declare it with that type, or T.copy it to a buffer that has it: a copy converts");
   EXPECT_EQ(types(TileOpcode::ReduceProd, kFloat32, kInt32),
             "error[HV0206]: 'B' in T.reduce_prod is int32, expected float32, as the source\nnote: 'B' has shape (4,)\n"
-            "help: convert with T.cast(x, dtype)");
+            "help: declare it with that type, or T.copy it to a buffer that has it: a copy converts");
 }
 
 // Collectives.
