@@ -137,7 +137,7 @@ def test_a_fault_stays_the_same_call_after_call():
 def test_checks_by_name():
     for name in ("all", "uninitialised", "races", None):
         checked(scatter(True), check=name)(np.arange(5, dtype="int32"), zeros(5))
-    with pytest.raises(helve.Error, match="HV0108"):
+    with pytest.raises(helve.Error, match="HV0813"):
         checked(scatter(True), check="")
     with pytest.raises(helve.Error, match="HV0807"):
         helve.compile(scatter(True), target="llvm", check="all")
