@@ -105,6 +105,10 @@ def from_diagnostic(diagnostic: Diagnostic) -> Error:
     return Error(diagnostic)
 
 
+# As the core writes it above a reproducer.
+ASK_FOR_REPORT = "This is a fault of helve, not of your program. Please report it together with this text:"
+
+
 def from_internal(text: str) -> InternalError:
     """The exception for a broken invariant of the core."""
     return InternalError(text)

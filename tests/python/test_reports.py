@@ -5,7 +5,13 @@ from types import SimpleNamespace
 import helve
 import pytest
 from helve import T, _core
+from helve.errors import ASK_FOR_REPORT
 
+TEXT = """@T.prim_func
+def main(A: T.Tensor((4,), "float32")):
+    with T.Kernel(1) as b:
+        T.clear(A)
+"""
 MESH = helve.Mesh((2, 3), ("x", "y"))
 M = T.dyn("M")
 
@@ -71,7 +77,7 @@ def test_an_internal_error_of_a_compile_brings_the_program_and_the_options(targe
         helve.compile(broken_function(), target=target, verify=True)
     first, ask, rest = str(caught.value).split("\n", 2)
     assert first.startswith("internal error: 'gone' is used where it is not defined (")
-    assert ask == "This is a fault of helve, not of your program. Please report it together with this text:"
+    assert ask == ASK_FOR_REPORT
     assert rest == f"""
 # helve {helve.__version__}
 import helve
@@ -84,6 +90,25 @@ def broken(A: T.Tensor((4,), "float32")):
 ''')
 kernel = helve.compile(main, target="{target}", verify=True)
 """
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_an_internal_error_at_the_definition_brings_its_text(monkeypatch, inside):
+    verify = _core.verify
+    monkeypatch.setattr(_core, "verify", lambda function: verify(broken_function().function))
+    with pytest.raises(helve.InternalError) as caught:
+        if inside:
+
+            @T.prim_func
+            def main(A: T.Tensor((4,), "float32")):
+                with T.Kernel(1) as b:
+                    T.clear(A)
+
+        else:
+            helve.parse(TEXT)
+    first, rest = str(caught.value).split("\n", 1)
+    assert first.startswith("internal error: 'gone' is used where it is not defined (")
+    assert rest == f"{ASK_FOR_REPORT}\n\n# helve {helve.__version__}\n{TEXT}"
 
 
 def test_an_internal_error_is_no_error_of_the_program():

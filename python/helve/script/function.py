@@ -6,10 +6,11 @@ Parameters and their types come first, then the body; the verifier has the last 
 from __future__ import annotations
 
 import ast
+import textwrap
 from typing import Any
 
 from helve import _core
-from helve.errors import error
+from helve.errors import ASK_FOR_REPORT, InternalError, error
 from helve.language.constructs import DType, TensorType
 from helve.mesh import Mesh
 from helve.script.context import DEPTH_LIMIT, Context, check_depth
@@ -139,9 +140,16 @@ def _tensor(statements: Statements, name: str, node: ast.expr, declared: TensorT
 
 
 def guarded(context: Context, parse) -> Any:
-    """Runs a parse; exhausting Python's stack is a limit of the text, never a crash."""
+    """Runs a parse; exhausting Python's stack is a limit of the text, never a crash.
+
+    Raises:
+        helve.InternalError: a fault of helve; its text asks for a report and holds the function's.
+    """
     try:
         return parse()
+    except InternalError as fault:
+        text = textwrap.dedent("\n".join(line for line in context.lines if line != "if True:"))
+        raise InternalError(f"{fault}\n{ASK_FOR_REPORT}\n\n# helve {_core.__version__}\n{text}\n") from None
     except RecursionError:
         span = _core.Span(context.filename, 1 + context.offset, 1, 1 + context.offset, 1)
         raise error("TextLimit", span, limit=DEPTH_LIMIT, unit="nested levels") from None
