@@ -114,7 +114,7 @@ void bind_queries(Class& bound, Get get) {
   using Object = typename Class::type;
   bound.def("size", [get](const Object& self) { return get(self).size(); }, "The number of elements of the domain.")
       .def("cosize", [get](const Object& self) { return get(self).cosize(); },
-           "The span of the offsets: 1 + the sum of (extent - 1) * |stride|; of a composed layout, the largest value + 1.")
+           "The span of the offsets: 1 + the sum of (extent - 1) * |stride|; of a composed layout, its largest value + 1.")
       .def("rank", [get](const Object& self) { return get(self).rank(); }, "The number of modes at the top.")
       .def("depth", [get](const Object& self) { return get(self).depth(); },
            "The levels of nesting; 0 for an integer shape.")
@@ -142,7 +142,8 @@ void bind_layout(py::module_& module) {
       module, "CuteLayout",
       "A nested shape and congruent strides: a function from coordinates, left mode fastest, to offsets.\n\n"
       "Layout(shape) is compact, Layout(shape, stride) as given. Shapes and strides are integers or nested tuples.\n"
-      "An index past the size continues the last mode. Raises ShapeError, BoundsError, UnsupportedError beyond 64 bits.");
+      "An index past the size continues the last mode. Raises ShapeError, BoundsError, and UnsupportedError beyond\n"
+      "64 bits.");
   bound
       .def(py::init([](const cute::IntTuple& shape, const std::optional<cute::IntTuple>& stride) {
              return LayoutObject{stride ? cute::Layout(shape, *stride) : cute::Layout(shape), {}, {}, {}};
@@ -177,8 +178,8 @@ void bind_layout(py::module_& module) {
 void bind_swizzle(py::module_& module) {
   py::class_<Swizzle>(module, "CuteSwizzle",
                       "XORs `bits` bits at `base` with those `shift` above (below when it is negative).\n\n"
-                      "0 <= bits <= |shift|, 0 <= base. A permutation of every aligned block of size() offsets, and its "
-                      "own inverse. Raises UnsupportedError.")
+                      "0 <= bits <= |shift|, 0 <= base. A permutation of every aligned block of size() offsets, and "
+                      "its own inverse. Raises UnsupportedError.")
       .def(py::init(&cute::make_swizzle), py::arg("bits"), py::arg("base"), py::arg("shift"))
       .def_readonly("bits", &Swizzle::bits)
       .def_readonly("base", &Swizzle::base)

@@ -21,14 +21,16 @@ IntTuple shape_of(py::handle source) {
   if (py::isinstance<LayoutObject>(source)) return source.cast<const LayoutObject&>().layout.shape();
   if (py::isinstance<ComposedLayout>(source)) return source.cast<const ComposedLayout&>().inner().shape();
   IntTuple shape;
-  if (!append_tuple(shape, source, false)) throw py::type_error("expected a layout, an integer or a nested tuple of integers");
-  return shape;
+  if (append_tuple(shape, source, false)) return shape;
+  throw py::type_error("expected a layout, an integer or a nested tuple of integers");
 }
 
 py::list modes_of(const py::args& args) {
   if (args.size() == 1 && !py::isinstance<LayoutObject>(args[0])) return py::list(args[0]);
   return py::list(args);
 }
+
+constexpr const char* kMakeLayout = "make_layout takes layouts, or a shape and strides";
 
 bool is_shape(py::handle source) { return PyLong_Check(source.ptr()) || PyTuple_Check(source.ptr()); }
 
@@ -41,12 +43,12 @@ Layout make_layout(const py::args& args) {
   if (layouts) {
     std::vector<Layout> modes;
     for (py::handle mode : modes_of(args)) {
-      if (!py::isinstance<LayoutObject>(mode)) throw py::type_error("make_layout takes layouts, or a shape and strides");
+      if (!py::isinstance<LayoutObject>(mode)) throw py::type_error(kMakeLayout);
       modes.push_back(mode.cast<const LayoutObject&>().layout);
     }
     return cute::make_layout(modes);
   }
-  if (args.size() > 2) throw py::type_error("make_layout takes layouts, or a shape and strides");
+  if (args.size() > 2) throw py::type_error(kMakeLayout);
   if (args.size() == 1 || args[1].is_none()) return Layout(shape_of(args[0]));
   return Layout(shape_of(args[0]), shape_of(args[1]));
 }
@@ -254,10 +256,15 @@ void bind_core(py::module_& m) {
         py::arg("a"), py::arg("b"), "R with a(R(i)) = b(R(i)) = i, the longest that begins right_inverse(b).");
   m.def("max_common_layout", [](const ComposedLayout& a, const Layout& b) { return cute::max_common_layout(a, b); },
         py::arg("a"), py::arg("b"));
+  m.def("max_common_layout", [](const Layout& a, const ComposedLayout& b) { return cute::max_common_layout(b, a); },
+        py::arg("a"), py::arg("b"));
   m.def("max_common_vector", [](const Layout& a, const Layout& b) { return cute::max_common_vector(a, b); },
         py::arg("a"), py::arg("b"), "size(max_common_layout(a, b)): the widest vector that both keep together.");
   m.def("max_common_vector", [](const ComposedLayout& a, const Layout& b) {
     return cute::max_common_layout(a, b).size();
+  }, py::arg("a"), py::arg("b"));
+  m.def("max_common_vector", [](const Layout& a, const ComposedLayout& b) {
+    return cute::max_common_layout(b, a).size();
   }, py::arg("a"), py::arg("b"));
   bind_unary<cute::nullspace>(m, "nullspace", "K with layout(K(i)) = 0, of the broadcast modes.", false);
   m.def("domain_distribute", [](py::handle shape, int64_t n) { return cute::domain_distribute(shape_of(shape), n); },

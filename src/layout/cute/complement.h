@@ -15,8 +15,8 @@ struct Gaps {
 
   /// The complement, coalesced, for a codomain of `cosize_hi`.
   Layout up_to(int64_t cosize_hi) const;
-  /// The complement as a function of all indices.
-  Layout endless() const;
+  /// The complement as a function of all indices; the last mode has no end.
+  Modes endless() const;
 };
 
 /// Throws like `complement`.

@@ -1,5 +1,5 @@
 // Swizzles and composed layouts: evaluation, composition, inverses, units.
-// Questions about a swizzle's bits are answered by the bits; whether a composed layout is a layout after all, by its values.
+// Questions about a swizzle are answered by its bits; whether a composed layout is a layout after all, by its values.
 #include "helve/layout/cute/composed.h"
 
 #include <fmt/format.h>
@@ -122,7 +122,7 @@ Swizzle recast(const Swizzle& swizzle, int64_t old_bits, int64_t new_bits) {
   return recast_map(swizzle, old_bits, new_bits);
 }
 
-// -- composed layouts --------------------------------------------------------------------------------------------------
+// -- composed layouts -------------------------------------------------------------------------------------------------
 
 ComposedLayout::ComposedLayout(Layout inner, std::vector<Stage> stages)
     : inner_(std::move(inner)), stages_(std::move(stages)) {

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "helve/layout/cute/algebra.h"
-#include "helve/layout/layout.h"
 #include "structure.h"
 
 namespace helve::cute {
@@ -66,7 +65,9 @@ namespace {
 
 class Composer {
  public:
-  Composer(const Layout& a, const Layout& b) : a_(a), b_(b), outer_(a.modes()), steps_("composition", a, b) {}
+  /// `a` may be null: then the modes name the left operand.
+  Composer(const Modes& modes, const Layout* a, const Layout& b)
+      : modes_(modes), a_(a), b_(b), outer_(modes), steps_("composition") {}
 
   Layout run() {
     ModeTree result;
@@ -111,7 +112,7 @@ class Composer {
   }
 
   [[noreturn]] void refuse(const IntTuple& coordinate, Wide value, Wide expected) const {
-    throw_layout_error(Code::CuteComposition, {{"left", to_string(a_)},
+    throw_layout_error(Code::CuteComposition, {{"left", to_string(a_ ? *a_ : flat_layout(modes_))},
                                                {"right", to_string(b_)},
                                                {"shape", to_string(b_.shape())},
                                                {"coordinate", to_string(coordinate)},
@@ -119,8 +120,8 @@ class Composer {
                                                {"expected", narrow(expected, "an offset")}});
   }
 
-  /// A layout whose values are even below coordinate `even` of a leaf, a number that does not divide the extent, is even
-  /// there as well.
+  /// A layout whose values are even below coordinate `even` of a leaf, a number that does not divide the extent, is
+  /// even there as well.
   [[noreturn]] void refuse_cut(size_t leaf, int64_t step, int64_t even, int64_t stride) const {
     IntTuple coordinate = b_.shape();
     for (int64_t& digit : coordinate.leaves) digit = 0;
@@ -180,7 +181,8 @@ class Composer {
     refuse(coordinate, value, expected);
   }
 
-  const Layout& a_;
+  const Modes& modes_;
+  const Layout* a_;
   const Layout& b_;
   Outer outer_;
   Pieces pieces_;
@@ -191,21 +193,19 @@ class Composer {
 
 void Steps::refuse() const {
   throw_layout_error(Code::LayoutBudget, {{"operation", operation_},
-                                          {"layout", to_string(a_) + " and " + to_string(b_)},
+                                          {"layout", "operands whose carries cancel"},
                                           {"limit", kLayoutStepLimit}});
 }
 
-void Steps::count() {
-  if (++used_ > kLayoutStepLimit) refuse();
-}
+Layout composition(const Layout& a, const Layout& b) { return Composer(a.modes(), &a, b).run(); }
 
-Layout composition(const Layout& a, const Layout& b) { return Composer(a, b).run(); }
+Layout compose(const Modes& a, const Layout& b) { return Composer(a, nullptr, b).run(); }
 
 Layout composition(const Layout& a, const Tiler& b) {
   return by_mode("composition", a, b, [](const Layout& x, const Layout& y) { return composition(x, y); });
 }
 
-// -- tilers ------------------------------------------------------------------------------------------------------------
+// -- tilers -----------------------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -6,20 +6,21 @@
 
 #include "flat.h"
 #include "helve/layout/cute/algebra.h"
+#include "helve/layout/layout.h"
 
 namespace helve::cute {
 
 /// Counts the steps of an exact search and refuses after kLayoutStepLimit.
 class Steps {
  public:
-  Steps(const char* operation, const Layout& a, const Layout& b) : operation_(operation), a_(a), b_(b) {}
-  void count();
+  explicit Steps(const char* operation) : operation_(operation) {}
+  void count() {
+    if (++used_ > kLayoutStepLimit) refuse();
+  }
 
  private:
   [[noreturn]] void refuse() const;
   const char* operation_;
-  const Layout& a_;
-  const Layout& b_;
   int64_t used_ = 0;
 };
 
@@ -53,6 +54,9 @@ class Outer {
   Modes modes_;
   InlineVector<Border, 6> borders_;
 };
+
+/// The composition of flat endless modes with a layout; the modes name themselves in messages.
+Layout compose(const Modes& a, const Layout& b);
 
 using Binary = Layout (*)(const Layout&, const Layout&);
 

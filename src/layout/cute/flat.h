@@ -39,8 +39,7 @@ inline Layout flat_layout(const Modes& modes) {
   return Layout(ModeTree::flat(modes.begin(), modes.end()));
 }
 
-/// Modes of extent above 1 and stride other than 0, by stride; `leaf` counts among the given ones, `prefix` is the index
-/// of the mode's first step.
+/// Modes of extent above 1 and stride other than 0, by stride; `prefix` is the index of the mode's first step.
 struct PlacedMode {
   int64_t extent;
   int64_t stride;

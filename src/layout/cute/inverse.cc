@@ -32,11 +32,10 @@ void refuse_negative(const char* operation, const Layout& layout) {
                                            {"second", found->second},
                                            {"offset", found->offset}});
   }
-  throw_layout_error(
-      Code::CuteNesting,
-      {{"operation", operation},
-       {"layout", to_string(layout)},
-       {"reason", fmt::format("mode {}:{} begins inside mode {}:{}", high.extent, high.stride, low.extent, low.stride)}});
+  std::string reason =
+      fmt::format("mode {}:{} begins inside mode {}:{}", high.extent, high.stride, low.extent, low.stride);
+  throw_layout_error(Code::CuteNesting,
+                     {{"operation", operation}, {"layout", to_string(layout)}, {"reason", reason}});
 }
 
 }  // namespace
@@ -63,10 +62,10 @@ Layout Gaps::up_to(int64_t cosize_hi) const {
   return flat_layout(result);
 }
 
-Layout Gaps::endless() const {
+Modes Gaps::endless() const {
   Modes result = modes;
   result.push_back({1, end});
-  return flat_layout(result);
+  return result;
 }
 
 Layout complement(const Layout& layout, int64_t cosize_hi) {
@@ -145,7 +144,7 @@ Layout left_inverse(const Layout& layout) {
 Layout max_common_layout(const Layout& a, const Layout& b) {
   Layout inverse = right_inverse(b);
   Outer outer(a.modes());
-  Steps steps("max_common_layout", a, b);
+  Steps steps("max_common_layout");
   Pieces pieces;
   Modes result;
   int64_t index = 1;

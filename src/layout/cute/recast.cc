@@ -35,7 +35,7 @@ Layout upcast(const Layout& layout, int64_t n) {
       continue;
     }
     if (extent == 1) {
-      mode.stride = floor_divide(stride - 1, n) + 1;
+      mode.stride = stride / n + (stride > 0 ? 1 : 0);  // rounded up
       continue;
     }
     int64_t steps = stride > 0 && n % stride == 0 ? n / stride : 0;  // to the next unit

@@ -8,6 +8,17 @@
 
 namespace helve::cute {
 
+namespace {
+
+Layout paired(const Layout& first, const Layout& second) {
+  ModeTree tree = ModeTree::tuple_of(2);
+  tree.append(first.tree());
+  tree.append(second.tree());
+  return Layout(std::move(tree));
+}
+
+}  // namespace
+
 Layout logical_divide(const Layout& a, const Layout& tile) {
   Gaps gaps = find_gaps("logical_divide", tile);
   if (!gaps.filled) {
@@ -15,11 +26,11 @@ Layout logical_divide(const Layout& a, const Layout& tile) {
                                            {"layout", to_string(a)},
                                            {"reason", "the tile " + to_string(tile) + " has gaps that no tile fills"}});
   }
-  return composition(a, make_layout({tile, gaps.up_to(a.size())}));
+  return composition(a, paired(tile, gaps.up_to(a.size())));
 }
 
 Layout logical_product(const Layout& a, const Layout& b) {
-  return make_layout({a, composition(find_gaps("logical_product", a).endless(), b)});
+  return paired(a, compose(find_gaps("logical_product", a).endless(), b));
 }
 
 Layout logical_divide(const Layout& a, const Tiler& tiler) {
@@ -84,7 +95,7 @@ Layout unpacked(const Split& parts, bool tile_too) {
   return Layout(std::move(tree));
 }
 
-Layout paired(const Split& parts) { return make_layout({parts.tile, parts.rest}); }
+Layout paired(const Split& parts) { return paired(parts.tile, parts.rest); }
 
 /// Mode i is (first[i], second[i]).
 Layout zipped(const Layout& first, const Layout& second) {

@@ -86,7 +86,10 @@ void check_complement(const Layout& layout, const Digits& digits, const std::vec
   }
   ASSERT_LE(others.back() + 1, (bound + end - 1) / end * end) << text(digits);
   std::vector<char> seen(static_cast<size_t>(highest + others.back() + 1), 0);
-  for (int64_t v : std::set<int64_t>(values.begin(), values.end())) {
+  std::vector<char> own(static_cast<size_t>(highest + 1), 0);
+  for (int64_t v : values) {
+    if (own[v]) continue;
+    own[v] = 1;
     for (int64_t w : others) {
       ASSERT_FALSE(seen[v + w]) << text(digits);
       seen[v + w] = 1;
@@ -101,7 +104,7 @@ void check_inverses(const Layout& layout, const Digits& digits, const std::vecto
     ASSERT_EQ(value(digits, back[i]), static_cast<int64_t>(i)) << text(digits);
     ASSERT_LT(back[i], layout.size()) << text(digits);
   }
-  bool is_injective = injective(image(filter(layout)));
+  bool is_injective = !find_collision(filter(layout));  // judged by check_shortening
   if (is_injective) {  // then no function has a larger domain
     bool larger = std::find(values.begin(), values.end(), right.size()) != values.end();
     ASSERT_FALSE(larger) << text(digits) << " " << to_string(right);
@@ -125,29 +128,37 @@ void check_inverses(const Layout& layout, const Digits& digits, const std::vecto
   }
 }
 
+std::vector<int64_t> ordered(std::vector<int64_t> values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
 void check_units(const Layout& layout, const Digits& digits, const std::vector<int64_t>& values, int64_t n) {
   if (auto units = attempt([&] { return upcast(layout, n); })) {
-    std::set<int64_t> expected;
-    for (int64_t v : values) expected.insert(v / n);
-    std::vector<int64_t> found = image(*units);
-    ASSERT_EQ(std::set<int64_t>(found.begin(), found.end()), expected) << text(digits) << " by " << n;
+    std::vector<int64_t> expected;
+    for (int64_t v : values) expected.push_back(v / n);
+    ASSERT_EQ(ordered(image(*units)), ordered(expected)) << text(digits) << " by " << n;
   }
-  if (auto parts = attempt([&] { return downcast(layout, n); })) {
-    std::set<int64_t> expected;
-    for (int64_t v : values) {
-      for (int64_t k = 0; k < n; ++k) expected.insert(v * n + k);
-    }
-    std::vector<int64_t> found = image(*parts);
-    ASSERT_EQ(std::set<int64_t>(found.begin(), found.end()), expected) << text(digits) << " by " << n;
-    ASSERT_EQ(parts->size(), layout.size() * n);
+  bool steps = std::any_of(digits.begin(), digits.end(), [](const Digit& digit) { return digit.stride == 1; });
+  auto parts = attempt([&] { return downcast(layout, n); });
+  if (!steps) {
+    ASSERT_FALSE(parts) << text(digits);
   }
+  if (!parts) return;
+  std::vector<int64_t> expected;
+  for (int64_t v : values) {
+    for (int64_t k = 0; k < n; ++k) expected.push_back(v * n + k);
+  }
+  ASSERT_EQ(ordered(image(*parts)), ordered(expected)) << text(digits) << " by " << n;
+  ASSERT_EQ(parts->size(), layout.size() * n);
 }
 
 void check_unary(const Digits& digits) {
   Layout layout = layout_of(digits);
   std::vector<int64_t> values = image(digits);
   check_shortening(layout, digits, values);
-  for (int64_t bound : {int64_t{1}, layout.cosize(), layout.cosize() + 7, 2 * layout.cosize()}) {
+  for (int64_t bound : {int64_t{1}, layout.cosize(), layout.cosize() + 7}) {
     check_complement(layout, digits, values, bound);
   }
   check_inverses(layout, digits, values);

@@ -2,10 +2,10 @@
 // Plain digit counting over lists of (extent, stride), shared with no code of the room, judges every operation.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <random>
-#include <set>
 #include <vector>
 
 #include "helve/layout/cute/algebra.h"
@@ -53,8 +53,9 @@ inline std::vector<int64_t> image(const Digits& digits) {
 }
 inline std::vector<int64_t> image(const Layout& layout) { return image(digits_of(layout)); }
 
-inline bool injective(const std::vector<int64_t>& values) {
-  return std::set<int64_t>(values.begin(), values.end()).size() == values.size();
+inline bool injective(std::vector<int64_t> values) {
+  std::sort(values.begin(), values.end());
+  return std::adjacent_find(values.begin(), values.end()) == values.end();
 }
 
 /// Whether some digits have these values: tries every first extent.

@@ -18,8 +18,8 @@ std::string to_string(const Swizzle& swizzle);
 /// 2^(bits + base + |shift|): the swizzle permutes every aligned block of so many.
 int64_t size(const Swizzle& swizzle);
 
-/// s o t as one swizzle. Throws UnsupportedError unless the shifts are equal, the bits that are read stay unwritten, and
-/// the exclusive or of the masks is one run of bits.
+/// s o t as one swizzle. Throws UnsupportedError unless the shifts are equal, the bits that are read stay unwritten,
+/// and the exclusive or of the masks is one run of bits.
 Swizzle composition(const Swizzle& s, const Swizzle& t);
 /// In units of n elements, a power of two: the base sinks, and below 0 low bits fall inside a unit. Throws
 /// DivisibilityError, UnsupportedError where bits inside a unit would move units.
@@ -82,8 +82,8 @@ ComposedLayout composition(const ComposedLayout& layout, const Tiler& b);
 /// has the value.
 ComposedLayout composition(const Layout& a, const Swizzle& swizzle);
 
-/// Layout and offset with the same values, when there are such: a slice inside the bits that the swizzle leaves alone is
-/// an ordinary layout. By evaluation; throws UnsupportedError beyond kLayoutStepLimit elements.
+/// Layout and offset with the same values, when there are such: a slice inside the bits that the swizzle leaves alone
+/// is an ordinary layout. By evaluation; throws UnsupportedError beyond kLayoutStepLimit elements.
 std::optional<std::pair<Layout, int64_t>> affine(const ComposedLayout& layout);
 
 /// The inverses of s o L, s a swizzle without an offset: those of L, after s. Throws UnsupportedError for other stages.

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
+#include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <type_traits>
 
 namespace helve::cute {
@@ -18,13 +17,12 @@ class InlineVector {
  public:
   InlineVector() = default;
   InlineVector(std::initializer_list<T> values) { append(values.begin(), values.end()); }
-  InlineVector(size_t count, const T& value) {
-    reserve(count);
-    std::fill_n(data(), count, value);
-    size_ = count;
-  }
+  InlineVector(size_t count, const T& value) { append(count, value); }
   InlineVector(const InlineVector& other) { append(other.begin(), other.end()); }
   InlineVector(InlineVector&& other) noexcept { take(other); }
+  ~InlineVector() {
+    if (data_ != inside()) delete[] data_;
+  }
   InlineVector& operator=(const InlineVector& other) {
     if (this != &other) {
       size_ = 0;
@@ -33,43 +31,46 @@ class InlineVector {
     return *this;
   }
   InlineVector& operator=(InlineVector&& other) noexcept {
-    if (this != &other) take(other);
+    if (this != &other) {
+      if (data_ != inside()) delete[] data_;
+      data_ = inside();
+      take(other);
+    }
     return *this;
   }
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  T* data() { return heap_ ? heap_.get() : inside(); }
-  const T* data() const { return heap_ ? heap_.get() : inside(); }
-  T* begin() { return data(); }
-  T* end() { return data() + size_; }
-  const T* begin() const { return data(); }
-  const T* end() const { return data() + size_; }
-  T& operator[](size_t i) { return data()[i]; }
-  const T& operator[](size_t i) const { return data()[i]; }
-  T& back() { return data()[size_ - 1]; }
-  const T& back() const { return data()[size_ - 1]; }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+  T& operator[](size_t i) { return data_[i]; }
+  const T& operator[](size_t i) const { return data_[i]; }
+  T& back() { return data_[size_ - 1]; }
+  const T& back() const { return data_[size_ - 1]; }
 
   void push_back(T value) {
-    if (size_ == capacity_) reserve(2 * capacity_);
-    data()[size_++] = value;
+    if (size_ == capacity_) reserve(2 * size_t{capacity_});
+    data_[size_++] = value;
   }
   void append(const T* first, const T* last) {
     size_t count = static_cast<size_t>(last - first);
-    if (count == 0) return;
     reserve(size_ + count);
-    std::memcpy(static_cast<void*>(data() + size_), first, count * sizeof(T));
-    size_ += count;
+    std::copy(first, last, data_ + size_);
+    size_ += static_cast<uint32_t>(count);
+  }
+  void append(size_t count, T value) {
+    reserve(size_ + count);
+    std::fill_n(data_ + size_, count, value);
+    size_ += static_cast<uint32_t>(count);
   }
   void pop_back() { --size_; }
   void clear() { size_ = 0; }
   void reserve(size_t count) {
-    if (count <= capacity_) return;
-    count = std::max(count, 2 * capacity_);
-    std::unique_ptr<T[]> grown(new T[count]);
-    if (size_ != 0) std::memcpy(static_cast<void*>(grown.get()), data(), size_ * sizeof(T));
-    heap_ = std::move(grown);
-    capacity_ = count;
+    if (count > capacity_) grow(count);
   }
 
   friend bool operator==(const InlineVector& a, const InlineVector& b) {
@@ -78,19 +79,33 @@ class InlineVector {
 
  private:
   T* inside() { return reinterpret_cast<T*>(inline_); }
-  const T* inside() const { return reinterpret_cast<const T*>(inline_); }
+
+  void grow(size_t count) {
+    count = std::max(count, 2 * size_t{capacity_});
+    T* grown = new T[count];
+    std::copy(data_, data_ + size_, grown);
+    if (data_ != inside()) delete[] data_;
+    data_ = grown;
+    capacity_ = static_cast<uint32_t>(count);
+  }
+  /// Takes the values of another; this one's own storage is already given back.
   void take(InlineVector& other) {
-    heap_ = std::move(other.heap_);
     size_ = other.size_;
-    capacity_ = heap_ ? other.capacity_ : N;
-    if (!heap_ && size_ != 0) std::memcpy(inline_, other.inline_, size_ * sizeof(T));
+    if (other.data_ == other.inside()) {
+      capacity_ = N;
+      std::copy(other.data_, other.data_ + size_, data_);
+    } else {
+      data_ = other.data_;
+      capacity_ = other.capacity_;
+      other.data_ = other.inside();
+      other.capacity_ = N;
+    }
     other.size_ = 0;
-    other.capacity_ = N;
   }
 
-  size_t size_ = 0;
-  size_t capacity_ = N;
-  std::unique_ptr<T[]> heap_;
+  T* data_ = inside();
+  uint32_t size_ = 0;
+  uint32_t capacity_ = N;
   alignas(T) std::byte inline_[N * sizeof(T)];
 };
 

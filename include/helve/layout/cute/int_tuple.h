@@ -63,7 +63,8 @@ struct Tree {
   static Tree tuple_of(size_t rank);
   static Tree flat(const Leaf* first, const Leaf* last) {
     Tree tree = tuple_of(static_cast<size_t>(last - first));
-    for (; first != last; ++first) tree.append_leaf(*first);
+    tree.profile.append(static_cast<size_t>(last - first), kLeaf);
+    tree.leaves.append(first, last);
     return tree;
   }
 
@@ -79,14 +80,19 @@ struct Tree {
     profile.append(from.tokens, end.tokens);
     leaves.append(from.leaves, end.leaves);
   }
-  void append(const Tree& tree) { append(tree.root()); }
+  void append(const Tree& tree) {
+    profile.append(tree.profile.begin(), tree.profile.end());
+    leaves.append(tree.leaves.begin(), tree.leaves.end());
+  }
   /// A copy of the subtree at a cursor.
   static Tree at(Cursor<Leaf> from) {
     Tree tree;
     tree.append(from);
     return tree;
   }
-  friend bool operator==(const Tree& a, const Tree& b) { return a.profile == b.profile && a.leaves == b.leaves; }
+  friend bool operator==(const Tree& a, const Tree& b) {
+    return a.profile == b.profile && a.leaves == b.leaves;
+  }
 };
 
 /// An integer or a tuple of IntTuples.
@@ -96,7 +102,7 @@ using IntCursor = Cursor<int64_t>;
 /// In a coordinate: every value of this mode (`None` in Python, an underscore in CuTe).
 inline constexpr int64_t kAll = std::numeric_limits<int64_t>::min();
 
-/// Throws for an empty tuple, for one with more entries than a profile can count, and for one that is nested too deeply.
+/// Throws for an empty tuple, for one with more entries than a profile can count, and for one nested too deeply.
 void check_entries(size_t entries);
 [[noreturn]] void refuse_depth();
 
