@@ -2,8 +2,6 @@
 // Kept apart from the algebra so that each operation states only its own law.
 #include "integers.h"
 
-#include <limits>
-
 #include "helve/layout/notation.h"
 #include "helve/support/text.h"
 
@@ -11,11 +9,8 @@ namespace helve {
 
 namespace layout_detail {
 
-int64_t narrow(Wide value, std::string_view what) {
-  if (value < std::numeric_limits<int64_t>::min() || value > std::numeric_limits<int64_t>::max()) {
-    throw_layout_error(Code::LayoutOverflow, {{"what", std::string(what)}});
-  }
-  return static_cast<int64_t>(value);
+void refuse_overflow(std::string_view what) {
+  throw_layout_error(Code::LayoutOverflow, {{"what", std::string(what)}});
 }
 
 int64_t shape_product(const std::vector<int64_t>& shape) {

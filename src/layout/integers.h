@@ -12,8 +12,13 @@ namespace helve::layout_detail {
 
 using Wide = __int128;
 
-/// `value`, or UnsupportedError "`what` does not fit in 64 bits".
-int64_t narrow(Wide value, std::string_view what);
+/// UnsupportedError "`what` does not fit in 64 bits".
+[[noreturn]] void refuse_overflow(std::string_view what);
+
+inline int64_t narrow(Wide value, std::string_view what) {
+  if (value != static_cast<int64_t>(value)) refuse_overflow(what);
+  return static_cast<int64_t>(value);
+}
 
 inline int64_t checked_multiply(int64_t a, int64_t b, std::string_view what) { return narrow(Wide{a} * b, what); }
 inline int64_t checked_add(int64_t a, int64_t b, std::string_view what) { return narrow(Wide{a} + b, what); }

@@ -137,7 +137,7 @@ ComposedLayout ComposedLayout::then(Stage stage) const {
 
 int64_t ComposedLayout::through(int64_t value) const {
   for (const Stage& stage : stages_) {
-    value = add(value, stage.offset, "an offset");
+    value = checked_add(value, stage.offset, "an offset");
     if (const auto* swizzle = std::get_if<Swizzle>(&stage.map)) {
       value = swizzle->apply(value);
     } else {
@@ -151,7 +151,7 @@ int64_t ComposedLayout::cosize() const {
   check_size("cosize", *this);
   int64_t largest = 0;
   for (int64_t i = 0; i < size(); ++i) largest = std::max(largest, (*this)(i));
-  return add(largest, 1, "the cosize of a layout");
+  return checked_add(largest, 1, "the cosize of a layout");
 }
 
 std::string to_string(const ComposedLayout& layout) {
@@ -177,7 +177,7 @@ std::string print_layout(const ComposedLayout& layout) {
 ComposedLayout slice(const IntTuple& coordinate, const ComposedLayout& layout) {
   auto [kept, offset] = slice_and_offset(coordinate, layout.inner());
   std::vector<Stage> stages = layout.stages();
-  stages[0].offset = add(stages[0].offset, offset, "an offset");
+  stages[0].offset = checked_add(stages[0].offset, offset, "an offset");
   return ComposedLayout(std::move(kept), std::move(stages));
 }
 
@@ -362,7 +362,7 @@ ComposedLayout upcast(const ComposedLayout& layout, int64_t n) {
 
 ComposedLayout downcast(const ComposedLayout& layout, int64_t n) {
   ComposedLayout result = change_units(layout, [&](int64_t offset, const Swizzle& swizzle) {
-    return Stage{multiply(offset, n, "an offset"), downcast(swizzle, n)};
+    return Stage{checked_multiply(offset, n, "an offset"), downcast(swizzle, n)};
   });
   return result.with_inner(downcast(layout.inner(), n));
 }

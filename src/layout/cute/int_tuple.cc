@@ -24,10 +24,6 @@ void refuse_depth() {
                                        {"limit", static_cast<int64_t>(kMaxDepth)}});
 }
 
-void refuse_overflow(std::string_view what) {
-  throw_layout_error(Code::LayoutOverflow, {{"what", std::string(what)}});
-}
-
 void refuse_profile(const char* operation, IntCursor operand, IntCursor target) {
   throw_layout_error(Code::CuteProfile,
                      {{"operation", operation}, {"operand", to_string(operand)}, {"target", to_string(target)}});
@@ -92,7 +88,7 @@ std::string to_string(IntCursor tuple) {
 int64_t product(IntCursor tuple) {
   int64_t result = 1;
   for (const int64_t *leaf = tuple.leaves, *end = tuple.next().leaves; leaf != end; ++leaf) {
-    result = multiply(result, *leaf, "the product of a tuple");
+    result = checked_multiply(result, *leaf, "the product of a tuple");
   }
   return result;
 }
@@ -201,7 +197,7 @@ int64_t inner_product(const IntTuple& a, const IntTuple& b) {
   if (!congruent(a, b)) refuse_profile("inner_product", b.root(), a.root());
   Wide sum = 0;
   for (size_t k = 0; k < a.leaves.size(); ++k) {
-    sum += multiply(a.leaves[k], b.leaves[k], "an inner product");
+    sum += checked_multiply(a.leaves[k], b.leaves[k], "an inner product");
   }
   return narrow(sum, "an inner product");
 }

@@ -49,7 +49,7 @@ Gaps find_gaps(const char* operation, const Layout& layout) {
     if (mode.stride < gaps.end) refuse_overlap(operation, layout, sorted[k - 1], mode);
     gaps.filled = gaps.filled && mode.stride % gaps.end == 0;
     gaps.modes.push_back({mode.stride / gaps.end, gaps.end});
-    gaps.end = multiply(mode.extent, mode.stride, "the end of a layout");
+    gaps.end = checked_multiply(mode.extent, mode.stride, "the end of a layout");
   }
   return gaps;
 }

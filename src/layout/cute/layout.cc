@@ -47,7 +47,7 @@ Layout::Layout(ModeTree tree) : tree_(std::move(tree)) {
     if (mode.extent < 1) {
       throw_layout_error(Code::CuteExtent, {{"shape", to_string(shape())}, {"extent", mode.extent}});
     }
-    size = multiply(size, mode.extent, "the size of a layout");
+    size = checked_multiply(size, mode.extent, "the size of a layout");
     span += (mode.extent - 1) * absolute(mode.stride);
     if (span > std::numeric_limits<int64_t>::max()) refuse_overflow("the cosize of a layout");
   }

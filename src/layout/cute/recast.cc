@@ -63,9 +63,9 @@ Layout downcast(const Layout& layout, int64_t n) {
   if (unit == nullptr) refuse_recast("downcast", layout, n, "no mode has stride 1");
   for (Mode& mode : tree.leaves) {
     if (&mode == unit) {
-      mode.extent = multiply(mode.extent, n, "the size of a layout");
+      mode.extent = checked_multiply(mode.extent, n, "the size of a layout");
     } else {
-      mode.stride = multiply(mode.stride, n, "a stride");
+      mode.stride = checked_multiply(mode.stride, n, "a stride");
     }
   }
   return Layout(std::move(tree));
