@@ -190,6 +190,9 @@ void bind_structure(py::module_& m) {
         "Raises ShapeError, InjectivityError when two modes of extent above 1 have one place.");
   bind_unary<cute::make_layout_like>(m, "make_layout_like",
                                      "Compact, with the shape and the order of the strides; stride 0 stays.", false);
+  bind_unary<cute::make_fragment_like>(m, "make_fragment_like",
+                                       "Compact: mode 0 first, then the other modes in the order of their strides.",
+                                       false);
   m.def("unflatten", &cute::unflatten, py::arg("layout"), py::arg("profile"),
         "The leaves in the structure of `profile`. Raises ShapeError.");
   m.def("group", &cute::group, py::arg("layout"), py::arg("begin"), py::arg("end"),
@@ -295,6 +298,13 @@ void bind_tilings(py::module_& m) {
   m.def("tile_to_shape", [](const ComposedLayout& a, const IntTuple& shape, const std::optional<IntTuple>& order) {
     return a.with_inner(cute::tile_to_shape(a.inner(), shape, order));
   }, py::arg("block"), py::arg("shape"), py::arg("order") = py::none());
+  m.def("local_tile", [](const Layout& layout, const Tiler& tiler, const Coordinate& coordinate) {
+    return cute::local_tile(layout, tiler, coordinate.tuple);
+  }, py::arg("layout"), py::arg("tiler"), py::arg("coord"),
+        "(tile, offset): the tile at a coordinate of the rest; rest modes at None follow those of the tile.");
+  m.def("local_partition", &cute::local_partition, py::arg("layout"), py::arg("thr_layout"), py::arg("thr_idx"),
+        "(layout, offset) of what one thread gets: one element of every tile of the threads' shape.\n\n"
+        "Raises BoundsError for a thread that is not there, InjectivityError when the threads are not compact.");
   for (const char* name : {"make_tv_layout", "make_layout_tv"}) {
     m.def(name, &cute::make_tv_layout, py::arg("thr_layout"), py::arg("val_layout"),
           "(tiler_mn, layout_tv): the tile that threads and values cover, and (thread, value) -> index in it.\n\n"
@@ -324,18 +334,29 @@ void bind_units(py::module_& m, const char* up, const char* down, const char* bo
 }
 
 void bind_display(py::module_& m) {
-  m.def("size", [](const Layout& layout) { return layout.size(); }, py::arg("layout"), "The number of elements.");
+  using Path = std::vector<size_t>;
+  m.def("get", [](const Layout& layout, const py::args& path) {
+    Path modes;
+    for (py::handle i : path) modes.push_back(i.cast<size_t>());
+    return layout.mode(modes);
+  }, py::arg("layout"), "The mode at a path: get(L, i, j) is mode j of mode i. Raises BoundsError.");
+  m.def("size", [](const Layout& layout) { return layout.size(); }, py::arg("layout"),
+        "The number of elements, of the mode at the path `mode` when it is given. Raises BoundsError.");
   m.def("size", [](const ComposedLayout& layout) { return layout.size(); }, py::arg("layout"));
   m.def("size", [](const Swizzle& swizzle) { return cute::size(swizzle); }, py::arg("layout"));
   m.def("size", [](const IntTuple& shape) { return cute::product(shape); }, py::arg("shape"));
+  m.def("size", [](py::handle layout, const Path& mode) { return Layout(shape_of(layout)).mode(mode).size(); },
+        py::arg("layout"), py::arg("mode"));
   m.def("cosize", [](const Layout& layout) { return layout.cosize(); }, py::arg("layout"),
-        "The span of the offsets, strides by their absolute values.");
+        "The span of the offsets, strides by their absolute values; of the mode at the path `mode` when it is given.");
   m.def("cosize", [](const ComposedLayout& layout) { return layout.cosize(); }, py::arg("layout"));
   m.def("cosize", [](const Swizzle& swizzle) { return cute::size(swizzle); }, py::arg("layout"));
-  m.def("rank", [](py::handle shape) { return shape_of(shape).rank(); }, py::arg("layout"),
-        "The number of modes at the top; 1 for an integer.");
-  m.def("depth", [](py::handle shape) { return cute::depth(shape_of(shape).profile); }, py::arg("layout"),
-        "The levels of nesting; 0 for an integer.");
+  m.def("cosize", [](const Layout& layout, const Path& mode) { return layout.mode(mode).cosize(); },
+        py::arg("layout"), py::arg("mode"));
+  m.def("rank", [](py::handle layout, const Path& mode) { return Layout(shape_of(layout)).mode(mode).rank(); },
+        py::arg("layout"), py::arg("mode") = Path(), "The number of modes at the top, or at a path; 1 for an integer.");
+  m.def("depth", [](py::handle layout, const Path& mode) { return Layout(shape_of(layout)).mode(mode).depth(); },
+        py::arg("layout"), py::arg("mode") = Path(), "The levels of nesting; 0 for an integer.");
   m.def("affine", [](const ComposedLayout& layout) { return cute::affine(layout); }, py::arg("layout"),
         "(layout, offset) with the same values, when there are such, else None. Raises UnsupportedError when the "
         "domain is too large to look at.");

@@ -188,6 +188,64 @@ def test_more_of_the_table():
     assert cute.shape_div((4, 5, 6), 40) == (1, 1, 3)
 
 
+def test_modes_by_path():
+    layout = Layout(((2, 4), (3, 5)), ((3, 6), (1, 24)))
+    assert cute.get(layout, 0, 1) == Layout(4, 6) and cute.get(layout) == layout
+    assert cute.size(layout, mode=[1]) == 15 and cute.cosize(layout, mode=[1]) == 99
+    assert cute.rank(layout, mode=[1]) == 2 and cute.depth(layout, mode=[0, 1]) == 0
+    assert cute.size(layout.shape, mode=[0, 0]) == 2
+    with pytest.raises(helve.BoundsError):
+        cute.get(layout, 2)
+
+
+def test_parts_of_threads():
+    """The tiles of a matrix, and in each the elements of every thread, are its elements, each once."""
+    matrix = Layout((8, 12), (12, 1))
+    found = []
+    for m in range(2):
+        for n in range(2):
+            tile, start = cute.local_tile(matrix, (4, 6), (m, n))
+            assert tile.shape == (4, 6) and start == m * 48 + n * 6
+            threads = Layout((2, (3, 1)), (3, (1, 6)))
+            for thread in range(6):
+                part, offset = cute.local_partition(tile, threads, thread)
+                assert part.size() == 4 and offset == thread // 3 * 12 + thread % 3
+                found += [start + offset + part(i) for i in range(part.size())]
+    assert sorted(found) == list(range(96))
+    assert str(cute.local_tile(matrix, (4, 6), (1, None))[0]) == "(4,6,2):(12,1,6)"
+    with pytest.raises(helve.BoundsError):
+        cute.local_tile(matrix, (4, 6), (2, 0))
+    with pytest.raises(helve.ShapeError):
+        cute.local_tile(matrix, (4, 6), (0, 0, 0))
+    with pytest.raises(helve.BoundsError):
+        cute.local_partition(matrix, Layout((2, 3)), 6)
+    with pytest.raises(helve.InjectivityError):
+        cute.local_partition(matrix, Layout((2, 3), (1, 4)), 0)
+
+
+def test_fragments():
+    assert str(cute.make_fragment_like(Layout(((2, 4), 3, 5), ((0, 7), 100, 1)))) == "((2,4),3,5):((0,1),20,4)"
+    assert str(cute.make_fragment_like(Layout(8, 3))) == "8:1"
+
+
+def test_steps_are_limited():
+    """Carries that cancel over and over are looked at one by one, up to a limit."""
+    with pytest.raises(helve.UnsupportedError) as caught:
+        cute.composition(Layout((2**30, 2, 4), (0, 1, 1)), Layout(2**24, 2**31 - 1))
+    assert caught.value.message == "composition of operands whose carries cancel needs more than 4194304 steps"
+    with pytest.raises(helve.UnsupportedError) as caught:
+        cute.cosize(ComposedLayout(Swizzle(1, 0, 2), 0, Layout(2**23)))
+    assert caught.value.message == "cosize of SW_1_0_2 o 0 o 8388608:1 needs more than 4194304 steps"
+    with pytest.raises(helve.UnsupportedError) as caught:
+        cute.print_layout(Layout((2**11, 2**11)))
+    assert caught.value.message == "print_layout of (2048,2048):(1,2048): a table has at most 1048576 cells"
+
+
+def test_a_huge_carry_is_found_at_once():
+    with pytest.raises(helve.DivisibilityError, match=r"at coordinate \(1073741824,1\)"):
+        cute.composition(Layout((2**31, 4), (1, 5)), Layout((2**30 + 1, 2), (1, 2**30)))
+
+
 def test_tables(capsys):
     cute.print_layout(Layout((2, 3), (3, 1)))
     expected = """(2,3):(3,1)

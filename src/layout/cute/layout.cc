@@ -86,6 +86,12 @@ Layout Layout::mode(size_t i) const {
   return Layout(ModeTree::at(root().entry(i)));
 }
 
+Layout Layout::mode(const std::vector<size_t>& path) const {
+  Layout at = *this;
+  for (size_t i : path) at = at.mode(i);
+  return at;
+}
+
 int64_t Layout::operator()(int64_t index) const {
   Wide sum = 0;
   const Mode* mode = modes().begin();

@@ -102,6 +102,17 @@ Layout tile_to_shape(const Layout& block, const IntTuple& shape, const std::opti
 /// value) to the tile's colexicographic index. Throws InjectivityError unless both are compact.
 std::pair<IntTuple, Layout> make_tv_layout(const Layout& threads, const Layout& values);
 
+/// The tile at `coordinate` of zipped_divide(layout, tiler), and its offset; rest modes at kAll follow the tile's. Throws
+/// like zipped_divide and slice.
+std::pair<Layout, int64_t> local_tile(const Layout& layout, const Tiler& tiler, const IntTuple& coordinate);
+/// What one of the threads of a compact layout gets of `layout`, one element of every tile of the threads' shape: the
+/// rest modes and the offset. Throws like zipped_divide; BoundsError for a thread that is not there, InjectivityError
+/// when the threads are not compact.
+std::pair<Layout, int64_t> local_partition(const Layout& layout, const Layout& threads, int64_t thread);
+/// A compact layout for registers: mode 0 first, left fastest and with stride 0 kept, then the other modes in the order
+/// of their strides.
+Layout make_fragment_like(const Layout& layout);
+
 /// Offsets in units of n elements: U(c) = L(c) / n rounded down, c without the digits inside a unit. Each stride is a
 /// multiple of n or divides n, and then its extent and n / stride divide one another. Throws DivisibilityError.
 Layout upcast(const Layout& layout, int64_t n);

@@ -51,6 +51,8 @@ class Layout {
   bool is_leaf() const { return tree_.is_leaf(); }
   /// Mode i of the top level; a layout of one leaf is its own mode 0. Throws BoundsError.
   Layout mode(size_t i) const;
+  /// The mode at a path: mode i, therein mode j, ...
+  Layout mode(const std::vector<size_t>& path) const;
 
   /// The offset of an index, which may be any integer. Throws UnsupportedError beyond 64 bits.
   int64_t operator()(int64_t index) const;
