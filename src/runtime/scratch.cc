@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "helve/runtime/thread_pool.h"
+#include "helve/support/diagnostic.h"
 
 namespace helve::runtime {
 
@@ -39,7 +40,8 @@ ScratchLease::ScratchLease(int64_t bytes) : data_(nullptr) {
     const int64_t size = (std::max(bytes, 2 * block.bytes) + 4095) / 4096 * 4096;
     ::operator delete(block.data, kPage);
     block = {};
-    block.data = static_cast<std::byte*>(::operator new(static_cast<size_t>(size), kPage));
+    block.data = static_cast<std::byte*>(::operator new(static_cast<size_t>(size), kPage, std::nothrow));
+    if (block.data == nullptr) throw UserError(Code::OutOfMemory, {}, {{"buffer", "memory of a block"}, {"bytes", bytes}});
     block.bytes = size;
   }
   ++scratch.depth;

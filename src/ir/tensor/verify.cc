@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -212,7 +213,22 @@ class Verifier {
       refuse_argument(function, "shape", shape_text(buffer.shape), "memory of a kernel has constant extents",
                       "use constants, or T.alloc_global before the kernel", n.span);
     }
+    if (!global) check_size(buffer, function, n.span);
     define(&buffer, buffer.name);
+  }
+
+  /// Block memory stays far below what 64 bits count, so that no sum of sizes overflows.
+  void check_size(const Buffer& buffer, const std::string& function, const Span& span) {
+    constexpr double kMostBytes = 0x1p40;
+    const std::vector<int64_t> shape = *constant_shape(buffer.shape);
+    double bytes = static_cast<double>(buffer.dtype.bytes());
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const double tile = buffer.tile.empty() ? 1 : static_cast<double>(buffer.tile[d]);
+      bytes *= std::ceil(static_cast<double>(shape[d]) / tile) * tile;
+    }
+    if (bytes <= kMostBytes) return;
+    refuse_argument(function, "shape", shape_text(shape), "memory of a block is at most 2**40 bytes, tiles filled up",
+                    "use a smaller shape or tile, or T.alloc_global before the kernel", span);
   }
 
   void check(const Store& n) {

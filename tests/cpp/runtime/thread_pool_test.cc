@@ -341,5 +341,18 @@ TEST(Scratch, IsAlignedReusedAndNests) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(grown.data()) % 4096, 0u);
 }
 
+TEST(Scratch, MemoryThatIsNotThereIsRefusedAndLeavesTheThreadUsable) {
+  try {
+    ScratchLease lease(int64_t{1} << 61);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "error[HV0623]: buffer 'memory of a block' of 2305843009213693952 bytes cannot be allocated\n"
+                 "help: pass smaller tensors, or free memory");
+  }
+  ScratchLease lease(64);
+  EXPECT_NE(lease.data(), nullptr);
+}
+
 }  // namespace
 }  // namespace helve::runtime
