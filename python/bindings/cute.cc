@@ -114,7 +114,7 @@ void bind_queries(Class& bound, Get get) {
   using Object = typename Class::type;
   bound.def("size", [get](const Object& self) { return get(self).size(); }, "The number of elements of the domain.")
       .def("cosize", [get](const Object& self) { return get(self).cosize(); },
-           "The span of the offsets: 1 + the sum of (extent - 1) * |stride|; of a composed layout, its largest value + 1.")
+           "The span of the offsets: 1 + the sum of (extent - 1) * |stride|; of a composed layout, its maximum + 1.")
       .def("rank", [get](const Object& self) { return get(self).rank(); }, "The number of modes at the top.")
       .def("depth", [get](const Object& self) { return get(self).depth(); },
            "The levels of nesting; 0 for an integer shape.")

@@ -52,6 +52,13 @@ int64_t Outer::first_uneven(int64_t extent, int64_t stride, Steps& steps) const 
   return extent;
 }
 
+int64_t Outer::idle_stride(int64_t stride) const {
+  Wide rest = stride < 0 ? -Wide{stride} : Wide{stride};
+  for (size_t i = 0; i + 1 < modes_.size(); ++i) rest = (rest + modes_[i].extent - 1) / modes_[i].extent;
+  Wide value = (stride < 0 ? -rest : rest) * modes_.back().stride;
+  return value == static_cast<int64_t>(value) ? static_cast<int64_t>(value) : 0;
+}
+
 bool Outer::carries(const Pieces& pieces) const {
   for (const Border& border : borders_) {
     Wide sum = 0;
@@ -88,9 +95,7 @@ class Composer {
   void append_leaf(ModeTree& result, size_t leaf) {
     auto [extent, stride] = b_.modes()[leaf];
     if (extent == 1) {
-      Wide value = outer_.at(stride);
-      bool fits = value == static_cast<int64_t>(value);  // its stride is never taken
-      result.append_leaf({1, fits ? static_cast<int64_t>(value) : 0});
+      result.append_leaf({1, outer_.idle_stride(stride)});
       return;
     }
     size_t first = result.leaves.size();

@@ -42,6 +42,8 @@ class Outer {
   Wide at(int64_t index) const;
   /// The least x in (0, extent) with at(x * stride) other than x * at(stride); `extent` when there is none.
   int64_t first_uneven(int64_t extent, int64_t stride, Steps& steps) const;
+  /// The stride of a mode of extent 1, which is never taken: that of the last mode, in the steps that reach it.
+  int64_t idle_stride(int64_t stride) const;
   /// Whether a sum of pieces can cross a border that its parts do not cross.
   bool carries(const Pieces& pieces) const;
 

@@ -2,6 +2,8 @@
 // Each is a composition with a complement; the rest of the file regroups (tile, rest) pairs.
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "complement.h"
 #include "composition.h"
 #include "helve/layout/cute/algebra.h"
@@ -30,7 +32,11 @@ Layout logical_divide(const Layout& a, const Layout& tile) {
 }
 
 Layout logical_product(const Layout& a, const Layout& b) {
-  return paired(a, compose(find_gaps("logical_product", a).endless(), b));
+  Gaps gaps = find_gaps("logical_product", a);
+  Wide bound = std::min(Wide{a.size()} * b.cosize(), Wide{std::numeric_limits<int64_t>::max()});
+  Layout rest = gaps.up_to(static_cast<int64_t>(bound));
+  if (rest.size() >= b.cosize()) return paired(a, composition(rest, b));
+  return paired(a, compose(gaps.endless(), b));  // a block with gaps needs more copies than its size tells
 }
 
 Layout logical_divide(const Layout& a, const Tiler& tiler) {

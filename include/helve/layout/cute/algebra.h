@@ -102,8 +102,8 @@ Layout tile_to_shape(const Layout& block, const IntTuple& shape, const std::opti
 /// value) to the tile's colexicographic index. Throws InjectivityError unless both are compact.
 std::pair<IntTuple, Layout> make_tv_layout(const Layout& threads, const Layout& values);
 
-/// The tile at `coordinate` of zipped_divide(layout, tiler), and its offset; rest modes at kAll follow the tile's. Throws
-/// like zipped_divide and slice.
+/// The tile at `coordinate` of zipped_divide(layout, tiler), and its offset; rest modes at kAll follow the tile's.
+/// Throws like zipped_divide and slice.
 std::pair<Layout, int64_t> local_tile(const Layout& layout, const Tiler& tiler, const IntTuple& coordinate);
 /// What one of the threads of a compact layout gets of `layout`, one element of every tile of the threads' shape: the
 /// rest modes and the offset. Throws like zipped_divide; BoundsError for a thread that is not there, InjectivityError
