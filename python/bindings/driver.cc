@@ -8,6 +8,7 @@
 #include "bindings.h"
 #include "casters.h"
 #include "helve/driver/compile.h"
+#include "helve/ir/expr/text.h"
 #include "helve/runtime/thread_pool.h"
 #include "helve/support/diagnostic.h"
 
@@ -76,8 +77,10 @@ void bind_driver(py::module_& module) {
            [](const CompiledKernel& k) {
              py::list out;
              for (const Proof& p : k.proofs()) {
+               std::string needed;
+               for (const CallCondition& each : p.conditions) needed += (needed.empty() ? "" : " and ") + to_text(each.condition);
                out.append(py::make_tuple(std::string(to_string(p.kind)), p.question, std::string(to_string(p.verdict)),
-                                         p.span, p.reason));
+                                         p.span, p.reason, needed));
              }
              return out;
            })

@@ -27,11 +27,14 @@ class Proof:
     """One question that a compile asked of the program, and the answer.
 
     Attributes:
-        kind: "bounds" (a subscript stays inside its buffer) or "race" (iterations of a loop stay apart).
+        kind: "shape" (operands have equal shapes), "bounds" (a subscript stays inside its buffer) or "race" (iterations of a
+            loop stay apart).
         question: the statement in words.
-        verdict: "proved" or "unknown"; a refuted statement is an error of the compile.
+        verdict: "proved", "checked" (each call is checked, and refused unless it meets the condition) or "unknown"; a statement
+            that every call breaks is an error of the compile.
         filename, lineno, column: the access or the loop; None when unknown. Lines and columns count from 1.
-        reason: why the answer is unknown; empty when it is proved.
+        reason: why the answer is unknown; empty otherwise.
+        condition: what each call must meet, an expression of extents and parameters; empty when that is nothing.
     """
 
     kind: str
@@ -41,11 +44,13 @@ class Proof:
     lineno: int | None
     column: int | None
     reason: str
+    condition: str = ""
 
     def __repr__(self) -> str:
         place = f" ({self.filename}:{self.lineno}:{self.column})" if self.filename else ""
         reason = f": {self.reason}" if self.reason else ""
-        return f"<{self.verdict} {self.kind}: {self.question}{place}{reason}>"
+        needs = f": needs {self.condition}" if self.condition else ""
+        return f"<{self.verdict} {self.kind}: {self.question}{place}{reason}{needs}>"
 
 
 class Kernel:
@@ -148,14 +153,14 @@ class Kernel:
         return self._compiled.times()
 
     def proofs(self) -> list[Proof]:
-        """What was asked of the program before it was compiled: bounds in program order, then races of each parallel loop.
+        """What was asked of the program before it was compiled: shapes and bounds in program order, then races of each loop.
 
-        An unknown answer compiles; the interpreter checks the bounds that are left open when it runs.
+        An unknown answer compiles; the interpreter checks what is left open when it runs.
         """
         out = []
-        for kind, question, verdict, span, reason in self._compiled.proofs():
+        for kind, question, verdict, span, reason, condition in self._compiled.proofs():
             place = (span.file, span.line, span.column) if span.known else (None, None, None)
-            out.append(Proof(kind, question, verdict, *place, reason))
+            out.append(Proof(kind, question, verdict, *place, reason, condition))
         return out
 
     def __repr__(self) -> str:

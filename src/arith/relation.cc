@@ -1,5 +1,5 @@
 // Sets and relations by isl.
-// The only room and the only file that sees isl's headers; nothing of isl crosses the interface, exceptions included.
+// The only room that sees isl's headers; nothing of isl crosses the interface, exceptions included.
 #include "helve/arith/relation.h"
 
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/support/diagnostic.h"
+#include "isl_condition.h"
 
 namespace helve {
 
@@ -354,6 +355,25 @@ Answer IntegerSet::is_subset_of(const IntegerSet& other) const {
     }
   });
   return done ? answer : unknown(kOverBudget);
+}
+
+std::optional<Expr> IntegerSet::condition_outside(const IntegerSet& within, int limit) const {
+  const Data &a = *data_, &b = *within.data_;
+  if (!a.set || !b.set || !a.inexact.empty() || !b.inexact.empty() || !a.params.empty() || !b.params.empty()) return {};
+  HELVE_CHECK(a.engine == b.engine && a.tuple.size() == b.tuple.size(), "sets that cannot be compared");
+  std::optional<Expr> best;
+  auto offer = [&](std::optional<Expr> condition) {
+    if (condition && (!best || operator_count(*condition) < operator_count(*best))) best = condition;
+  };
+  const bool done = within_budget(a.engine, [&] {
+    const isl::set all = projected_from(*b.set, b.tuple.size());
+    const isl::set inside = projected_from(*a.set, a.tuple.size()).intersect(all).coalesce();
+    offer(condition_of(all.subtract(inside).coalesce(), all, a.tuple, limit));
+    if (best && operator_count(*best) <= 2) return;
+    if (const std::optional<Expr> broken = condition_of(inside, all, a.tuple, limit)) offer(negated(*broken));
+  });
+  if (!done) return {};
+  return best;
 }
 
 IntegerSet IntegerSet::projected(const std::vector<VarRef>& kept) const {

@@ -12,7 +12,7 @@ namespace {
 class InterpKernel final : public CompiledKernel {
  public:
   InterpKernel(Checked checked, const CompileOptions& options)
-      : CompiledKernel(std::move(checked), options), checks_(signature_plan(function_), {}) {
+      : CompiledKernel(std::move(checked), options), checks_(signature_plan(function_, call_conditions(proofs_)), {}) {
     run_options_.check = options.check;
   }
 

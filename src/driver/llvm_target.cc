@@ -32,7 +32,7 @@ class LlvmKernel final : public CompiledKernel {
     times_.insert(times_.end(), lowered_.times.begin(), lowered_.times.end());
     using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now();
-    HostModule host = build_host(function_, lowered_.function);
+    HostModule host = build_host(function_, lowered_.function, call_conditions(proofs_));
     times_.push_back({"host plan", std::chrono::duration<double>(Clock::now() - start).count()});
     module_ = compile_cpu(host.kernels);
     times_.push_back({"llvm: emit", module_->times().emit});

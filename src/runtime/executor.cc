@@ -42,6 +42,22 @@ class Run {
     return state;
   }
 
+  void step(const Check& s) {
+    if (value(s.condition) == 0) fail(s);
+  }
+
+  [[noreturn]] void fail(const Check& s) const {
+    Diagnostic fault = s.fault;
+    std::string all;
+    for (const CheckValue& each : s.values) {
+      const int64_t known = value(each.value);
+      fault.args.emplace_back(each.name, known);
+      all += fmt::format("{}{}={}", all.empty() ? "" : ", ", each.name, known);
+    }
+    fault.args.emplace_back("values", all);
+    throw UserError(std::move(fault));
+  }
+
   void step(const Allocate& s) {
     const size_t index = static_cast<size_t>(s.buffer) - plan_.params.size();
     const BufferDecl& decl = plan_.buffers[index];

@@ -66,6 +66,11 @@ class Verifier {
     }
   }
 
+  void step(const Check& s) const {
+    program(s.condition);
+    for (const CheckValue& each : s.values) program(each.value);
+  }
+
   void step(const Allocate& s) const {
     buffer(s.buffer);
     HELVE_CHECK(s.buffer >= static_cast<int64_t>(plan_.params.size()), "a parameter is allocated");

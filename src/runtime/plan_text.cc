@@ -86,6 +86,10 @@ class PlanPrinter {
     document_.line(line);
   }
 
+  void step(const Check& s) {
+    document_.line(fmt::format("check {} else {}", text(s.condition), s.fault.code_text()));
+  }
+
   void step(const Allocate& s) { document_.line("allocate " + buffer(s.buffer)); }
 
   void step(const Launch& s) {

@@ -1,4 +1,4 @@
-// Expressions in normal form; loops and branches that are decided disappear.
+// Expressions in normal form; loops and branches that are decided disappear, and accesses at constants outside their buffers.
 // Input and output: any stage. Keeps every effect and its order. A Persistent loop of one iteration stays: it says which block runs it.
 // Before:  for t in T.serial(1): if t < 4: X[(t * 32 + i) // 32] = 0.0
 // After:   X[0] = 0.0                                     (0 <= i < 32)
@@ -16,15 +16,36 @@ class Simplification final : public ScopedRewriter {
   using ScopedRewriter::ScopedRewriter;
 
  protected:
-  Expr expression(const Expr& e, const Facts& facts) override { return simplify(e, facts); }
+  Expr expression(const Expr& e, const Facts& facts) override { return without_faults(simplify(e, facts)); }
 
   Stmt leave(const Stmt& s, const Facts& facts) override {
+    if (const Store* store = as<Store>(s); store && outside(*store->buffer, store->indices)) return seq({}, s->span);
     if (const For* loop = as<For>(s)) return decided_loop(*loop, s, facts);
     if (const If* branch = as<If>(s)) return decided_branch(*branch, s);
     return s;
   }
 
  private:
+  /// Is the access a fault wherever it runs? Then it never does.
+  static bool outside(const Buffer& buffer, const std::vector<Expr>& indices) {
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const int64_t *index = int_value(indices[d]), *extent = int_value(buffer.shape[d]);
+      if (index && (*index < 0 || (extent && *index >= *extent))) return true;
+    }
+    return false;
+  }
+
+  /// Loads that are faults have any value.
+  static Expr without_faults(const Expr& e) {
+    if (!has_load(e)) return e;
+    return helve::rewrite(e, [](const Expr& node) {
+      const Load* load = as<Load>(node);
+      if (!load || !outside(buffer_of(load->buffer), load->indices)) return node;
+      const DType t = load->dtype;
+      return constant_of(t.is_bool() ? Operand(false) : t.is_float() ? Operand(0.0) : Operand(int64_t{0}), t, node->span);
+    });
+  }
+
   static bool is_empty(const Stmt& s) {
     const Seq* n = as<Seq>(s);
     return !s || (n && n->stmts.empty());

@@ -13,30 +13,50 @@
 
 namespace helve {
 
-enum class ProofKind { Race, Bounds };
-/// "race", "bounds".
+enum class ProofKind { Race, Bounds, Shape };
+/// "race", "bounds", "shape".
 std::string_view to_string(ProofKind kind);
+
+enum class ProofVerdict {
+  Proved,   ///< holds of every call
+  Checked,  ///< holds of the calls that meet a known condition; every call is checked
+  Refuted,  ///< broken by every call that runs the code
+  Unknown
+};
+/// "proved", "checked", "refuted", "unknown".
+std::string_view to_string(ProofVerdict verdict);
+
+/// What a call must meet: a condition on the function's extents and integer parameters, and the error when it does not. Integer
+/// parameters of the condition stand for their values, whatever their types.
+struct CallCondition {
+  Expr condition;
+  Diagnostic fault;  ///< lacks the argument "values", which the call knows
+};
 
 /// One question and its answer.
 struct Proof {
   ProofKind kind = ProofKind::Bounds;
   std::string question;             ///< "A[b * 64 + i] is inside (100,)"
-  Verdict verdict = Verdict::Unknown;
+  ProofVerdict verdict = ProofVerdict::Unknown;
   Span span;                        ///< the access, or the loop
   std::string witness;              ///< of a refuted question: "b=1, i=36"
   std::string reason;               ///< of an unknown one
   std::optional<Diagnostic> fault;  ///< of a refuted one: the error that it is
+  std::vector<CallCondition> conditions = {};  ///< each is needed; all together suffice for a checked one
 };
 
-/// All questions about a verified function: the bounds of each access in program order, then for each parallel loop, persistent
-/// loop and kernel whether two of its iterations conflict.
+/// All questions about a verified function: the shapes that operations need equal and the bounds of each access in program order,
+/// then for each parallel loop, persistent loop and kernel whether two of its iterations conflict.
 ///
-/// Extents are arguments of any size, so one size that breaks a promise refutes it. Scalar parameters have a meaning that only
-/// the caller knows: a promise is refuted only when every value of them under which the code runs breaks it.
+/// A promise is refuted only when every call that runs the code breaks it. Where extents and integer parameters decide, the exact
+/// condition on them is part of the answer.
 std::vector<Proof> prove(const Function& f);
 
 /// Remarks about a verified function that stop no compile, in program order (ReducedPad).
 std::vector<Diagnostic> find_warnings(const Function& f);
+
+/// The conditions of all proofs, each once, in order.
+std::vector<CallCondition> call_conditions(const std::vector<Proof>& proofs);
 
 /// Throws the first refuted one as UserError (OutOfBounds, RacingLoop).
 void refuse_refuted(const std::vector<Proof>& proofs);

@@ -75,6 +75,10 @@ class IntegerSet {
   Answer is_empty() const;
   /// Is every point one of `other`, which has a tuple of the same length? The witness is a point that is not.
   Answer is_subset_of(const IntegerSet& other) const;
+  /// The condition on the tuple under which a point of `within` is none of this set's, in the cheapest form that is found: over the
+  /// tuple's variables, of at most `limit` operators. A variable of a data type stands for its value as an integer. Nothing when
+  /// there is no such form, when a set has parameters or is inexact, or over the budget.
+  std::optional<Expr> condition_outside(const IntegerSet& within, int limit) const;
   /// The values that the variables `kept` of the tuple take.
   IntegerSet projected(const std::vector<VarRef>& kept) const;
 

@@ -10,6 +10,7 @@
 
 #include "helve/runtime/dlpack.h"
 #include "helve/runtime/scalar_program.h"
+#include "helve/support/diagnostic.h"
 
 namespace helve::runtime {
 
@@ -52,6 +53,20 @@ struct BufferDecl {
 };
 
 constexpr int64_t kInstanceAlignment = 64;
+
+/// An argument of a fault that the call knows.
+struct CheckValue {
+  std::string name;
+  ScalarProgram value;
+};
+
+/// Ends the call with `fault` unless the condition holds. The fault gets each value as an argument of its name, and all of them as
+/// the argument "values": "n=9, m=8".
+struct Check {
+  ScalarProgram condition;
+  Diagnostic fault;
+  std::vector<CheckValue> values;
+};
 
 /// Makes a buffer usable until the end of the call; its contents are undefined. A second Allocate may move it.
 struct Allocate {
@@ -126,7 +141,7 @@ struct Branch {
 };
 
 struct Step {
-  std::variant<Allocate, Launch, Collective, Loop, Branch> node;
+  std::variant<Check, Allocate, Launch, Collective, Loop, Branch> node;
 };
 
 struct Plan {

@@ -22,10 +22,10 @@ class Bounds {
     proof.span = touch.span;
     proof.question = touch.may_pass_end ? fmt::format("{} begins at 0 or later", touch.text)
                                         : fmt::format("{} is inside {}", touch.text, shape_text(touch.limits));
-    proof.verdict = Verdict::Proved;
+    proof.verdict = ProofVerdict::Proved;
     const Facts& facts = facts_after(touch.path, touch.path.size());
     if (facts.contradictory()) return proof;
-    for (size_t d = 0; d < touch.ranges.size() && proof.verdict != Verdict::Refuted; ++d) {
+    for (size_t d = 0; d < touch.ranges.size() && proof.verdict != ProofVerdict::Refuted; ++d) {
       const Expr violation = violated(touch, d, facts);
       if (violation) ask(touch, d, violation, proof);
     }
@@ -53,27 +53,28 @@ class Bounds {
     for (const Range& range : touch.ranges) {
       if (!range.point) query.require(less(int_imm(0), range.extent));
     }
-    const Answer answer = query.excludes(violation, budget_);
-    if (answer.verdict == Verdict::Proved) return;
-    proof.verdict = answer.verdict;
-    proof.reason = answer.reason;
-    if (answer.verdict == Verdict::Refuted) refute(touch, d, answer.witness, proof);
+    const Finding found = query.excludes(violation, budget_);
+    if (found.verdict == ProofVerdict::Refuted) return refute(touch, d, found.witness, proof);
+    weaken(proof, found.verdict, found.reason);
+    if (found.verdict != ProofVerdict::Checked) return;
+    proof.conditions.push_back(
+        call_condition(*program_.function, found.condition, proof.question, touch.span, {declaration(*touch.buffer)}));
+  }
+
+  static Note declaration(const Buffer& buffer) {
+    return {buffer.span, fmt::format("'{}' has shape {}", buffer.name, shape_text(buffer.shape))};
   }
 
   void refute(const Touch& touch, size_t d, const Witness& witness, Proof& proof) {
     const std::optional<int64_t> begin = evaluate(touch.ranges[d].begin, witness);
     const std::optional<int64_t> limit = evaluate(touch.limits[d], witness);
-    if (!begin || !limit) {
-      proof.verdict = Verdict::Unknown;
-      proof.reason = "the counterexample cannot be computed";
-      return;
-    }
+    if (!begin || !limit) return weaken(proof, ProofVerdict::Unknown, "the counterexample cannot be computed");
+    weaken(proof, ProofVerdict::Refuted);
     const int64_t index = *begin < 0 ? *begin : std::max(*begin, *limit);
     proof.witness = mentioned_text(witness, {touch.ranges[d].begin, touch.ranges[d].extent, touch.limits[d]});
     std::vector<Note> notes;
     if (!proof.witness.empty()) notes.push_back({{}, fmt::format("when {}", proof.witness)});
-    notes.push_back({touch.buffer->span,
-                     fmt::format("'{}' has shape {}", touch.buffer->name, shape_text(touch.buffer->shape))});
+    notes.push_back(declaration(*touch.buffer));
     proof.fault = Diagnostic{Code::OutOfBounds,
                              touch.span,
                              {{"index", index},

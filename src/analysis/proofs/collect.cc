@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "helve/analysis/effects.h"
+#include "helve/analysis/region_match.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/visit.h"
@@ -304,6 +305,7 @@ class Collector {
         for (const Expr& e : *list) visit(e, s.get());
       }
     }
+    claim_shapes(n);
     const std::vector<TileParam>& params = n.row().params;
     for (size_t i = 0; i < params.size(); ++i) {
       if (!params[i].is_region()) continue;
@@ -319,6 +321,33 @@ class Collector {
       t.write = false;
       out_.touches.push_back(std::move(t));
     }
+  }
+
+  /// What the verifier could not decide by constants.
+  void claim_shapes(const TileOp& n) {
+    ShapeClaim claim;
+    if (const auto pairs = equal_extents(n, f_)) {
+      claim.pairs.emplace();
+      for (const auto& [left, right] : *pairs) {
+        if (int_value(left) && int_value(right)) continue;
+        const Expr a = resolved(left), b = resolved(right);
+        if (!same_expr(a, b)) claim.pairs->emplace_back(a, b);
+      }
+      if (claim.pairs->empty()) return;
+    }
+    const std::vector<TileParam>& params = n.row().params;
+    std::vector<std::string> shapes;
+    for (size_t i = 0; i < params.size(); ++i) {
+      if (!params[i].is_region()) continue;
+      const Buffer& buffer = *n.region(i).buffer;
+      shapes.push_back(fmt::format("{} {}", params[i].name, shape_text(n.region(i).shape())));
+      claim.notes.push_back({buffer.span, fmt::format("'{}' has shape {}", buffer.name, shape_text(buffer.shape))});
+    }
+    const std::string all = join(shapes, ", ", [](const std::string& shape) { return shape; });
+    claim.text = fmt::format("{} of T.{} agree", all, n.row().python);
+    claim.span = n.span;
+    claim.path = path_;
+    out_.shapes.push_back(std::move(claim));
   }
 
   Touch operand(const Stmt& s, const TileOp& n, const Region& region) {

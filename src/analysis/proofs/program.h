@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,6 +11,7 @@
 
 #include "helve/arith/facts.h"
 #include "helve/ir/tensor/function.h"
+#include "helve/support/diagnostic.h"
 
 namespace helve::proofs {
 
@@ -42,8 +44,18 @@ struct Touch {
   Path path;
 };
 
+/// Extents that an operation needs equal; `pairs` is nothing when only a call decides what matches what.
+struct ShapeClaim {
+  std::optional<std::vector<std::pair<Expr, Expr>>> pairs;
+  std::string text;
+  std::vector<Note> notes;
+  Span span;
+  Path path;
+};
+
 struct Program {
   const Function* function = nullptr;
+  std::vector<ShapeClaim> shapes;
   std::vector<Touch> bounds;   ///< what must lie inside
   std::vector<Touch> touches;  ///< what may conflict
   std::vector<Path> loops;     ///< each ends in a loop whose iterations are independent

@@ -1,7 +1,10 @@
 // The proofs of a function.
-// Bounds come before races: an access outside its buffer is the fault to mend first.
+// Shapes and bounds come before races: an access outside its buffer is the fault to mend first.
 #include "helve/analysis/proofs.h"
 
+#include <algorithm>
+
+#include "helve/ir/expr/equal.h"
 #include "questions.h"
 
 namespace helve {
@@ -10,6 +13,17 @@ std::string_view to_string(ProofKind kind) {
   switch (kind) {
     case ProofKind::Race: return "race";
     case ProofKind::Bounds: return "bounds";
+    case ProofKind::Shape: return "shape";
+  }
+  __builtin_unreachable();
+}
+
+std::string_view to_string(ProofVerdict verdict) {
+  switch (verdict) {
+    case ProofVerdict::Proved: return "proved";
+    case ProofVerdict::Checked: return "checked";
+    case ProofVerdict::Refuted: return "refuted";
+    case ProofVerdict::Unknown: return "unknown";
   }
   __builtin_unreachable();
 }
@@ -17,8 +31,21 @@ std::string_view to_string(ProofKind kind) {
 std::vector<Proof> prove(const Function& f) {
   const proofs::Program program = proofs::collect(f);
   proofs::Budget budget;
-  std::vector<Proof> out = proofs::prove_bounds(program, budget);
+  std::vector<Proof> out = proofs::prove_shapes(program, budget);
+  for (Proof& proof : proofs::prove_bounds(program, budget)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_races(program, budget)) out.push_back(std::move(proof));
+  return out;
+}
+
+std::vector<CallCondition> call_conditions(const std::vector<Proof>& proofs) {
+  std::vector<CallCondition> out;
+  for (const Proof& proof : proofs) {
+    for (const CallCondition& each : proof.conditions) {
+      const bool known = std::any_of(out.begin(), out.end(),
+                                     [&](const CallCondition& other) { return same_expr(each.condition, other.condition); });
+      if (!known) out.push_back(each);
+    }
+  }
   return out;
 }
 

@@ -1,17 +1,22 @@
 // Questions about paths.
-// Extents are existential, scalar parameters are not: the caller knows what they mean.
+// What extents and integer parameters decide is answered by the exact condition on them, which a call can check.
 #include "query.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/text.h"
 #include "helve/ir/expr/visit.h"
+#include "helve/support/text.h"
 
 namespace helve::proofs {
 
 Query::Query(const Program& program) : program_(program) {
   for (const VarRef& dim : program.function->dims) {
     vars_.push_back(dim);
+    given_.push_back(dim);
     require(apply(Op::Le, {int_imm(0), Expr(dim)}));
     facts_.bind(dim, {0, std::nullopt});
   }
@@ -19,8 +24,9 @@ Query::Query(const Program& program) : program_(program) {
     const VarRef* var = std::get_if<VarRef>(&param);
     if (!var || !(*var)->dtype.is_integer()) continue;
     vars_.push_back(*var);
-    scalars_.push_back(*var);
+    given_.push_back(*var);
   }
+  ranges_ = conditions_.size();
 }
 
 void Query::doubt(const std::string& reason) {
@@ -58,26 +64,60 @@ Expr Query::conjunction(const Expr& last) const {
   return all ? all : bool_imm(true);
 }
 
-Answer Query::excludes(const Expr& violation, Budget& budget) const {
-  if (--budget.questions < 0) return {Verdict::Unknown, {}, {}, "over the budget of questions"};
+Finding Query::excludes(const Expr& violation, Budget& budget) const {
+  if (--budget.questions < 0) return {ProofVerdict::Unknown, {}, "over the budget of questions", {}};
   const Translation translation{&facts_, &program_.constant};
   const Expr condition = conjunction(violation);
   const IntegerSet broken(budget.engine, vars_, condition, {}, translation);
-  Answer answer = broken.is_empty();
-  if (answer.verdict != Verdict::Refuted) {
-    if (answer.verdict == Verdict::Unknown && !doubt_.empty()) answer.reason = doubt_;
-    return answer;
-  }
-  if (!doubt_.empty()) return {Verdict::Unknown, {}, {}, doubt_};
+  const Answer answer = broken.is_empty();
+  if (answer.verdict == Verdict::Proved) return {ProofVerdict::Proved, {}, {}, {}};
+  if (!doubt_.empty()) return {ProofVerdict::Unknown, {}, doubt_, {}};
+  if (answer.verdict == Verdict::Unknown) return {ProofVerdict::Unknown, {}, answer.reason, {}};
+  return depending(broken, {ProofVerdict::Refuted, answer.witness, {}, {}}, violation, budget);
+}
+
+Finding Query::depending(const IntegerSet& broken, Finding refuted, const Expr& violation, Budget& budget) const {
+  const Translation translation{&facts_, &program_.constant};
   std::vector<VarRef> used;
-  for (const VarRef& scalar : scalars_) {
-    if (mentions(condition, scalar.get())) used.push_back(scalar);
+  for (const VarRef& var : given_) {
+    bool mentioned = mentions(violation, var.get());
+    for (size_t i = ranges_; i < conditions_.size(); ++i) mentioned |= mentions(conditions_[i], var.get());
+    if (mentioned) used.push_back(var);
   }
-  if (used.empty()) return answer;
   const IntegerSet runs(budget.engine, vars_, conjunction({}), {}, translation);
-  const Answer always = runs.projected(used).is_subset_of(broken.projected(used));
-  if (always.verdict == Verdict::Proved) return answer;
-  return {Verdict::Unknown, {}, {}, fmt::format("it depends on the argument '{}'", used[0]->name)};
+  const IntegerSet values = broken.projected(used);
+  if (used.empty() || runs.projected(used).is_subset_of(values).verdict == Verdict::Proved) return refuted;
+  Finding out;
+  std::string names = join(used, ", ", [](const VarRef& var) { return fmt::format("'{}'", var->name); });
+  out.reason = fmt::format("it depends on {}", names);
+  const bool plain = std::none_of(used.begin(), used.end(), [](const VarRef& var) {
+    return var->dtype.code == TypeCode::UInt && var->dtype.bits == 64;  // the host's integers are signed
+  });
+  if (!plain) return out;
+  Expr legal = bool_imm(true);
+  for (const VarRef& dim : program_.function->dims) {
+    if (std::find(used.begin(), used.end(), dim) != used.end()) legal = logical_and(legal, apply(Op::Le, {int_imm(0), Expr(dim)}));
+  }
+  const IntegerSet calls(budget.engine, used, legal);
+  const std::optional<Expr> needed = values.condition_outside(calls, kConditionLimit);
+  if (!needed) {
+    out.reason += ", by no simple condition";
+    return out;
+  }
+  return {ProofVerdict::Checked, std::move(refuted.witness), {}, *needed};
+}
+
+CallCondition call_condition(const Function& f, const Expr& condition, const std::string& claim, const Span& span,
+                             std::vector<Note> notes) {
+  notes.insert(notes.begin(), {{}, fmt::format("{} only then", claim)});
+  return {condition, {Code::CallCondition, span, {{"kernel", f.name}, {"condition", to_text(condition)}}, std::move(notes), {}}};
+}
+
+void weaken(Proof& proof, ProofVerdict verdict, const std::string& reason) {
+  auto rank = [](ProofVerdict v) { return v == ProofVerdict::Proved ? 0 : v == ProofVerdict::Checked ? 1 : v == ProofVerdict::Unknown ? 2 : 3; };
+  if (rank(verdict) <= rank(proof.verdict)) return;
+  proof.verdict = verdict;
+  proof.reason = reason;
 }
 
 std::optional<int64_t> evaluate(const Expr& e, const Witness& witness) {

@@ -11,10 +11,21 @@
 
 namespace helve::proofs {
 
+/// Operators of the largest condition that a call evaluates.
+inline constexpr int kConditionLimit = 24;
+
 /// The exact engine of one compile and how many questions it may still be asked.
 struct Budget {
   ExactEngine engine;
   int questions = 200;
+};
+
+/// The answer to a question about all calls. Checked comes with the condition under which it holds.
+struct Finding {
+  ProofVerdict verdict = ProofVerdict::Unknown;
+  Witness witness;
+  std::string reason;
+  Expr condition;
 };
 
 class Query {
@@ -29,20 +40,30 @@ class Query {
   /// From now on a counterexample says nothing.
   void doubt(const std::string& reason);
 
-  /// Does nothing satisfy all conditions, `violation` among them? Refuted only when this holds of every value of the scalar
-  /// parameters under which the other conditions can be satisfied.
-  Answer excludes(const Expr& violation, Budget& budget) const;
+  /// Does nothing satisfy all conditions, `violation` among them? Refuted when this is broken for all extents and parameters with
+  /// which the other conditions can be satisfied, checked when it is for some of them.
+  Finding excludes(const Expr& violation, Budget& budget) const;
 
  private:
   Expr conjunction(const Expr& last) const;
+  /// Decides between refuted and checked: `broken` has a point.
+  Finding depending(const IntegerSet& broken, Finding refuted, const Expr& violation, Budget& budget) const;
 
   const Program& program_;
-  std::vector<VarRef> scalars_;
+  std::vector<VarRef> given_;  ///< by the call: extents, integer parameters
   std::vector<VarRef> vars_;
   std::vector<Expr> conditions_;
+  size_t ranges_ = 0;  ///< the first conditions: the ranges of extents
   Facts facts_;
   std::string doubt_;
 };
+
+/// The condition of a finding as one of every call; `claim` holds only then.
+CallCondition call_condition(const Function& f, const Expr& condition, const std::string& claim, const Span& span,
+                             std::vector<Note> notes);
+
+/// Makes the proof's answer at least as bad as `verdict`.
+void weaken(Proof& proof, ProofVerdict verdict, const std::string& reason = {});
 
 /// The value under a witness; empty when it is not determined.
 std::optional<int64_t> evaluate(const Expr& e, const Witness& witness);

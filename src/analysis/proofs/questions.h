@@ -1,10 +1,13 @@
-// The two kinds of question that a program is asked.
+// The kinds of question that a program is asked.
 // Each is one file; proofs.cc puts their answers in order.
 #pragma once
 
 #include "query.h"
 
 namespace helve::proofs {
+
+/// One proof for each operation whose operands have extents that constants do not decide.
+std::vector<Proof> prove_shapes(const Program& program, Budget& budget);
 
 /// One proof for each access that must lie inside its buffer.
 std::vector<Proof> prove_bounds(const Program& program, Budget& budget);

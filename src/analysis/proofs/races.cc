@@ -42,11 +42,11 @@ class LoopRace {
     proof.span = step_.span;
     proof.question = fmt::format("{} {} are independent", is_kernel_ ? (mesh_ ? "cores" : "blocks") : "iterations",
                                  join(step_.vars, ", ", [](const VarRef& v) { return v->name; }));
-    proof.verdict = Verdict::Proved;
+    proof.verdict = ProofVerdict::Proved;
     if (trivial()) return proof;
     for (const Pair& pair : conflicts()) {
       ask(pair, proof);
-      if (proof.verdict == Verdict::Refuted) break;
+      if (proof.verdict == ProofVerdict::Refuted) break;
     }
     return proof;
   }
@@ -148,7 +148,8 @@ class LoopRace {
 
   void ask(const Pair& pair, Proof& proof) {
     if (pair.first->buffer->scope == MemoryScope::Local) {
-      weaken(proof, fmt::format("'{}' is private to a thread, which runs several iterations", pair.first->buffer->name));
+      weaken(proof, ProofVerdict::Unknown,
+             fmt::format("'{}' is private to a thread, which runs several iterations", pair.first->buffer->name));
       return;
     }
     Query query(program_);
@@ -171,19 +172,25 @@ class LoopRace {
     if (is_persistent_ && !mesh_) query.require(on_other_blocks(renamed));
     std::vector<Expr> element;
     const Expr meeting = meets(query, pair, renamed, element);
-    const Answer answer = query.excludes(meeting, budget_);
-    if (answer.verdict == Verdict::Unknown) weaken(proof, answer.reason);
-    if (answer.verdict != Verdict::Refuted) return;
-    if (is_kernel_ && pair.first == pair.second && stores_constant(*pair.first->stmt)) {
-      weaken(proof, fmt::format("several store to '{}', each time the same constant", pair.first->buffer->name));
-    } else {
-      refute(pair, renamed, element, answer.witness, proof);
+    const Finding found = query.excludes(meeting, budget_);
+    if (found.verdict == ProofVerdict::Proved || found.verdict == ProofVerdict::Unknown) {
+      return weaken(proof, found.verdict, found.reason);
     }
-  }
-
-  static void weaken(Proof& proof, const std::string& reason) {
-    if (proof.verdict == Verdict::Proved) proof.reason = reason;
-    proof.verdict = Verdict::Unknown;
+    if (is_kernel_ && pair.first == pair.second && stores_constant(*pair.first->stmt)) {
+      weaken(proof, ProofVerdict::Unknown, fmt::format("several store to '{}', each time the same constant", pair.first->buffer->name));
+    } else if (is_kernel_ && mesh_ && pair.first->write && pair.second->write) {
+      // Cores that hold the same part of a tensor may store equal values; that is no race.
+      weaken(proof, ProofVerdict::Unknown, "cores may store equal values there");
+    } else if (found.verdict == ProofVerdict::Checked) {
+      weaken(proof, ProofVerdict::Checked);
+      const Span& span = later(pair).span;
+      std::vector<Note> notes;
+      if (step_.span != span) notes.push_back({step_.span, is_kernel_ ? "the kernel" : "the loop"});
+      proof.conditions.push_back(
+          call_condition(*program_.function, found.condition, proof.question, span, std::move(notes)));
+    } else {
+      refute(pair, renamed, element, found.witness, proof);
+    }
   }
 
   static bool stores_constant(const StmtNode& stmt) {
@@ -334,12 +341,6 @@ class LoopRace {
   void refute(const Pair& pair, const Substitution& renamed, const std::vector<Expr>& element, const Witness& witness,
               Proof& proof) const {
     const Touch &a = *pair.first, &b = *pair.second;
-    if (is_kernel_ && mesh_ && a.write && b.write) {
-      // Cores that hold the same part of a tensor may store equal values; that is no race.
-      proof.verdict = Verdict::Unknown;
-      proof.reason = "cores may store equal values there";
-      return;
-    }
     const std::string noun = !is_kernel_ ? "iteration" : mesh_ ? "core" : "block";
     const std::string one = iteration_text(witness, {}), two = iteration_text(witness, renamed);
     const std::string place = element_text(a, element, witness);
@@ -351,16 +352,14 @@ class LoopRace {
     }
     const std::string outer = outer_text(pair, witness);
     if (!outer.empty()) text += fmt::format(", when {}", outer);
-    proof.verdict = Verdict::Refuted;
-    proof.reason.clear();
+    weaken(proof, ProofVerdict::Refuted);
     proof.witness = text;
-    // The later access in program order; the store, where both share a statement.
-    const Touch& later = a.stmt == b.stmt ? (a.write ? a : b) : b;
-    const Touch& other = &later == &a ? b : a;
+    const Touch& last = later(pair);
+    const Touch& other = &last == &a ? b : a;
     std::vector<Note> notes = {{a.stmt == b.stmt ? Span{} : other.span, text}};
-    if (step_.span != later.span) notes.push_back({step_.span, is_kernel_ ? "the kernel" : "the loop"});
+    if (step_.span != last.span) notes.push_back({step_.span, is_kernel_ ? "the kernel" : "the loop"});
     proof.fault = Diagnostic{Code::RacingLoop,
-                             later.span,
+                             last.span,
                              {{"who", who()},
                               {"conflict", a.write && b.write ? "write" : "read and write"},
                               {"buffer", a.buffer->name},
@@ -372,6 +371,11 @@ class LoopRace {
   static bool same_element(const Touch& a, const Touch& b) {
     return std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), b.ranges.end(),
                       [](const Range& x, const Range& y) { return same_expr(x.begin, y.begin); });
+  }
+
+  /// The later access in program order; the store, where both share a statement.
+  static const Touch& later(const Pair& pair) {
+    return pair.first->stmt == pair.second->stmt && pair.first->write ? *pair.first : *pair.second;
   }
 
   std::string who() const {

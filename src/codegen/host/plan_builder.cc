@@ -5,6 +5,7 @@
 
 #include "helve/analysis/effects.h"
 #include "helve/analysis/kernel_interface.h"
+#include "helve/arith/simplify.h"
 #include "helve/codegen/host/host_module.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
@@ -19,19 +20,22 @@ namespace {
 
 class PlanBuilder {
  public:
-  PlanBuilder(const Function& signature, const Function& lowered) : signature_(signature), lowered_(lowered) {}
+  PlanBuilder(const Function& signature, const Function& lowered, const std::vector<CallCondition>& conditions)
+      : signature_(signature), lowered_(lowered), conditions_(conditions) {}
 
   HostModule build() {
     add_signature();
     collect_written();
     count_globals();
-    out_.plan.steps = steps(lowered_.body);
+    add_checks();
+    add_steps(lowered_.body, out_.plan.steps);
     out_.plan.slots = scalars_.slots();
     return std::move(out_);
   }
 
   runtime::Plan build_signature() {
     add_signature();
+    add_checks();
     out_.plan.slots = scalars_.slots();
     return std::move(out_.plan);
   }
@@ -120,6 +124,18 @@ class PlanBuilder {
     return found->second;
   }
 
+  void add_checks() {
+    for (const CallCondition& each : conditions_) {
+      runtime::Check check{scalars_.required(each.condition, "a condition"), each.fault, {}};
+      std::unordered_set<const Var*> seen;
+      walk(each.condition, [&](const Expr& e) {
+        const Var* var = as<Var>(e);
+        if (var && seen.insert(var).second) check.values.push_back({var->name, scalars_.required(e, "a condition")});
+      });
+      out_.plan.steps.push_back({std::move(check)});
+    }
+  }
+
   std::vector<Step> steps(const Stmt& s) {
     std::vector<Step> out;
     add_steps(s, out);
@@ -193,14 +209,27 @@ class PlanBuilder {
     out.push_back({std::move(node)});
   }
 
+  /// A grid extent below 0 ends the call.
+  void check_extent(const Expr& extent, const ScalarProgram& count, const Span& span, std::vector<Step>& out) const {
+    Facts facts;
+    for (const VarRef& dim : lowered_.dims) facts.bind(dim, {0, std::nullopt});
+    if (can_prove(apply(Op::Le, {int_imm(0), extent}), facts)) return;
+    runtime::Check check{ScalarProgram::binary(runtime::ScalarOp::Le, ScalarProgram(0), count), {Code::NegativeExtent, span, {}, {}, {}}, {}};
+    check.values.push_back({"extent", count});
+    out.push_back({std::move(check)});
+  }
+
   void launch(const Kernel& kernel, std::vector<Step>& out) {
     Ref<const Kernel> source = scalars_.with_deferred(kernel);
     runtime::Launch step;
     step.kernel = static_cast<int64_t>(out_.kernels.size());
     step.name = signature_.name + "_" + std::to_string(step.kernel);
     step.blocks = ScalarProgram(1);
-    for (const Expr& extent : kernel.extents)
-      step.blocks = times(step.blocks, scalars_.required(extent, "a grid extent"));
+    for (const Expr& extent : kernel.extents) {
+      ScalarProgram count = scalars_.required(extent, "a grid extent");
+      check_extent(extent, count, kernel.span, out);
+      step.blocks = times(step.blocks, count);
+    }
     const KernelInterface interface = kernel_interface(*source);
     for (const BufferRef& buffer : interface.buffers) step.buffers.push_back(id_of(*buffer));
     for (const VarRef& var : interface.scalars)
@@ -211,6 +240,7 @@ class PlanBuilder {
 
   const Function& signature_;
   const Function& lowered_;
+  const std::vector<CallCondition>& conditions_;
   HostModule out_;
   HostScalars scalars_;
   std::unordered_map<const Var*, int64_t> dim_slots_;
@@ -220,11 +250,13 @@ class PlanBuilder {
 
 }  // namespace
 
-HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered) {
-  return PlanBuilder(*signature, *lowered).build();
+HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered, const std::vector<CallCondition>& conditions) {
+  return PlanBuilder(*signature, *lowered, conditions).build();
 }
 
-runtime::Plan signature_plan(const FunctionRef& f) { return PlanBuilder(*f, *f).build_signature(); }
+runtime::Plan signature_plan(const FunctionRef& f, const std::vector<CallCondition>& conditions) {
+  return PlanBuilder(*f, *f, conditions).build_signature();
+}
 
 std::string plan_text(const HostModule& module) { return runtime::to_text(module.plan); }
 

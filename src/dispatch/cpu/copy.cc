@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "element_nest.h"
+#include "helve/analysis/region_match.h"
 #include "helve/arith/simplify.h"
 #include "helve/support/diagnostic.h"
 #include "schedules.h"
@@ -11,18 +12,6 @@
 namespace helve::cpu {
 
 namespace {
-
-bool is_one(const Expr& e) {
-  const int64_t* v = int_value(e);
-  return v && *v == 1;
-}
-
-/// The region with its dimensions of extent 1 as points, so that two regions of equal elements have equal ranks.
-Region squeezed(const Region& region) {
-  Region out = region;
-  for (Range& r : out.ranges) r.point = r.point || is_one(r.extent);
-  return out;
-}
 
 /// Extents of a copy are equal; where one side's is a constant, both are written with it.
 void share_constant_extents(Region* a, Region* b) {
@@ -91,10 +80,9 @@ Stmt fill_region(const Region& dst, const Expr& value) {
 /// The copy of the elements whose source and destination exist. `src_ends` and `dst_ends` bound the dimensions.
 Stmt copy_rectangle(const Region& src_region, const std::vector<Expr>& src_ends, const Region& dst_region,
                     const std::vector<Expr>& dst_ends, const Expr& pad, const LoweringContext& context) {
-  const bool squeeze = squeezed(src_region).shape().size() == squeezed(dst_region).shape().size();
-  // Extents known only at the call may be 1 where the other side's are known to be: dimensions then match by position.
-  Region src = squeeze ? squeezed(src_region) : src_region;
-  Region dst = squeeze ? squeezed(dst_region) : dst_region;
+  std::optional<std::pair<Region, Region>> both = matched_regions(src_region, dst_region);
+  HELVE_CHECK(both, "a copy between regions that do not match");
+  auto& [src, dst] = *both;
   share_constant_extents(&src, &dst);
   const Rectangle readable = rectangle_of(src, src_ends, *context.facts);
   const Rectangle writable = rectangle_of(dst, dst_ends, *context.facts);
@@ -167,11 +155,15 @@ Stmt copy_through_buffer(const TileOp& op, const LoweringContext& context, std::
 Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* declined) {
   const Region& src = op.region(0);
   const Region& dst = op.region(1);
+  const std::optional<std::pair<Region, Region>> both = matched_regions(src, dst);
+  if (!both) {
+    *declined = "extents known at the call decide which dimensions match";
+    return {};
+  }
   if (src.buffer == dst.buffer && !disjoint(src, dst, *context.facts)) return copy_through_buffer(op, context, declined);
   if (is_global(*src.buffer) && is_global(*dst.buffer)) {
     // Both ends may be ragged: elements are tested one by one.
-    const Region from = squeezed(src);
-    const Region to = squeezed(dst);
+    const auto& [from, to] = *both;
     return element_nest(nest_dims(to, to.shape()), [&](const std::vector<Expr>& at) {
       auto inside = [](const Region& region, const std::vector<Expr>& indices) {
         Expr all;

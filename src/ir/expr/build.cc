@@ -232,7 +232,7 @@ Expr convert_for_store(Expr value, DType dtype, Span span) {
   return cast(std::move(value), dtype, span);
 }
 
-void check_indices(const Storage& buffer, const std::vector<Expr>& indices, Span span) {
+void check_index_types(const Storage& buffer, const std::vector<Expr>& indices, Span span) {
   if (indices.size() != buffer.rank()) {
     throw UserError(Code::IndexCount, span,
                     {{"buffer", buffer.name},
@@ -246,6 +246,13 @@ void check_indices(const Storage& buffer, const std::vector<Expr>& indices, Span
       if (index->dtype.is_data_int()) fixes.push_back(fmt::format("write T.index({})", to_text(index)));
       throw UserError(Code::IndexType, at, {{"buffer", buffer.name}, {"dtype", to_string(index->dtype)}}, {}, std::move(fixes));
     }
+  }
+}
+
+void check_indices(const Storage& buffer, const std::vector<Expr>& indices, Span span) {
+  check_index_types(buffer, indices, span);
+  for (const Expr& index : indices) {
+    const Span at = index->span.known() ? index->span : span;
     if (const int64_t* v = int_value(index); v && *v < 0) {
       throw UserError(Code::NegativeIndex, at, {{"buffer", buffer.name}, {"index", *v}});
     }

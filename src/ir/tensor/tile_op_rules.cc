@@ -174,8 +174,9 @@ void check_reduce(const TileOp& op) {
   check_reduce_types(op);
 }
 
-/// Copies may reach past the end of a global tensor; all other regions lie inside their buffers.
-void check_region(const TileOp& op, const Region& region) {
+/// Copies may reach past the end of a global tensor; all other regions lie inside their buffers. A region that never `runs` may be
+/// wherever its guard keeps it from; numbers below 0 mean nothing anywhere.
+void check_region(const TileOp& op, const Region& region, bool runs) {
   const Buffer& buffer = *region.buffer;
   HELVE_CHECK(region.ranges.size() == buffer.rank(), "a region of another rank than its buffer");
   const bool may_reach_past = op.row().rule == TileRule::Copy && is_global(buffer);
@@ -187,8 +188,11 @@ void check_region(const TileOp& op, const Region& region) {
     if (begin && *begin < 0) {
       throw UserError(Code::NegativeIndex, span, {{"buffer", buffer.name}, {"index", *begin}}, {declaration_note(buffer)});
     }
-    if (extent && *extent < 0) throw UserError(Code::NegativeExtent, span, {{"extent", *extent}}, {declaration_note(buffer)}, {"a slice ends where it begins, or later"});
-    if (may_reach_past || !begin || !extent || !limit || *extent == 0 || *begin + *extent <= *limit) continue;
+    if (extent && *extent < 0) {
+      throw UserError(Code::NegativeExtent, span, {{"extent", *extent}}, {declaration_note(buffer)},
+                      {"a slice ends where it begins, or later"});
+    }
+    if (!runs || may_reach_past || !begin || !extent || !limit || *extent == 0 || *begin + *extent <= *limit) continue;
     throw UserError(Code::OutOfBounds, span,
                     {{"index", *begin + *extent - 1}, {"dim", static_cast<int64_t>(d)}, {"buffer", buffer.name}, {"extent", *limit}},
                     {declaration_note(buffer)});
@@ -197,9 +201,9 @@ void check_region(const TileOp& op, const Region& region) {
 
 }  // namespace
 
-void verify_tile_op(const TileOp& op, const MeshShape* mesh) {
+void verify_tile_op(const TileOp& op, const MeshShape* mesh, bool runs) {
   for (const TileOperand& operand : op.operands) {
-    if (const Region* region = std::get_if<Region>(&operand)) check_region(op, *region);
+    if (const Region* region = std::get_if<Region>(&operand)) check_region(op, *region, runs);
   }
   if (!mesh && (op.row().is_collective() || op.row().rule == TileRule::MeshTensorCopy)) {
     throw UserError(Code::CollectiveWithoutMesh, op.span, {{"operation", operation_text(op)}});

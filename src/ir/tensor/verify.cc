@@ -132,40 +132,44 @@ class Verifier {
 
   // Expressions.
 
-  /// Names and accesses below `e`; tiles are read in the value of a tile store only.
+  /// Names and accesses below `e`; tiles are read in the value of a tile store only. All but the first operand of a selection,
+  /// `and`, `or` may never be evaluated.
   void visit(const Expr& e, const Span& outer, bool in_tile_store = false) {
-    // A side of `if_then_else`, `and`, `or` may never be evaluated.
-    bool lazy = false;
-    walk(e, [&](const Expr& node) { lazy |= as_op(node, Op::Select) || as_op(node, Op::And) || as_op(node, Op::Or); });
-    doubtful_ += lazy;
-    visit_nodes(e, outer, in_tile_store);
-    doubtful_ -= lazy;
+    visit_node(e, outer, in_tile_store);
+    bool first = true;
+    const bool lazy = as_op(e, Op::Select) || as_op(e, Op::And) || as_op(e, Op::Or);
+    for_each_child(e, [&](const Expr& child) {
+      const bool doubtful = lazy && !first;
+      first = false;
+      doubtful_ += doubtful;
+      visit(child, outer, in_tile_store);
+      doubtful_ -= doubtful;
+    });
   }
 
-  void visit_nodes(const Expr& e, const Span& outer, bool in_tile_store) {
-    walk(e, [&](const Expr& node) {
-      if (const Var* var = as<Var>(node)) {
-        require_known(var, var->name);
-      } else if (const Load* load = as<Load>(node)) {
-        check_element(buffer_of(load->buffer), load->indices, span_of(node, outer));
-      } else if (const TileLoad* load = as<TileLoad>(node)) {
-        require_known(load->buffer.get(), load->buffer->name);
-        HELVE_CHECK(tiles_, "a tile load stands outside a tile loop");
-        verify_tile_load(*tiles_, *load, outer);
-        if (!in_tile_store) throw UserError(Code::TileValue, span_of(node, outer), {{"buffer", load->buffer->name}});
-      }
-    });
+  void visit_node(const Expr& node, const Span& outer, bool in_tile_store) {
+    if (const Var* var = as<Var>(node)) {
+      require_known(var, var->name);
+    } else if (const Load* load = as<Load>(node)) {
+      check_element(buffer_of(load->buffer), load->indices, span_of(node, outer));
+    } else if (const TileLoad* load = as<TileLoad>(node)) {
+      require_known(load->buffer.get(), load->buffer->name);
+      HELVE_CHECK(tiles_, "a tile load stands outside a tile loop");
+      verify_tile_load(*tiles_, *load, outer, doubtful_ == 0);
+      if (!in_tile_store) throw UserError(Code::TileValue, span_of(node, outer), {{"buffer", load->buffer->name}});
+    }
   }
 
   void check_element(const Buffer& buffer, const std::vector<Expr>& indices, const Span& span) {
     require_known(&buffer, buffer.name);
-    check_indices(buffer, indices, span);
+    check_index_types(buffer, indices, span);
     if (tiles_) {
       throw UserError(Code::NoMatchingTile, span,
                       {{"buffer", buffer.name}, {"tile", shape_text(tiles_->buffer->tile)}},
                       {declaration_note(buffer), {tiles_->span, "inside a tile loop subscripts denote tiles"}});
     }
     if (doubtful_) return;  // a guard may know better: what never happens is no fault
+    check_indices(buffer, indices, span);
     for (size_t d = 0; d < indices.size(); ++d) {
       const int64_t* index = int_value(indices[d]);
       const int64_t* extent = int_value(buffer.shape[d]);
@@ -242,7 +246,7 @@ class Verifier {
     HELVE_CHECK(tiles_, "a tile store stands outside a tile loop");
     require_known(n.buffer.get(), n.buffer->name);
     for (const Expr& index : n.indices) visit(index, n.span);
-    verify_tile_store(*tiles_, n);
+    verify_tile_store(*tiles_, n, doubtful_ == 0);
     visit(n.value, n.span, true);
   }
 
@@ -367,7 +371,7 @@ class Verifier {
       wrong_scope(operation, "iteration", "make the loop T.serial, or move the operation out of it", n.span,
                   {iteration_->span, "an iteration of this loop is executed by a part of the block only"});
     }
-    verify_tile_op(n, f_.mesh ? &*f_.mesh : nullptr);
+    verify_tile_op(n, f_.mesh ? &*f_.mesh : nullptr, doubtful_ == 0);
     if (n.row().rule == TileRule::MeshTensorCopy) verify_mesh_tensor_copy(n, f_);
     if (n.row().is_collective()) check_control(n);
   }

@@ -32,9 +32,9 @@ std::string operation_text(const TileOp& op);
                                   std::vector<Note> notes = {});
 
 /// Tile accesses inside `loop`: matching tiles, affine indices (NoMatchingTile, TileStoreIndex, OutOfBounds), and for a store
-/// the loop's own variables (ImplicitReduction, MixedRankStore).
-void verify_tile_load(const ForTiles& loop, const TileLoad& load, const Span& outer);
-void verify_tile_store(const ForTiles& loop, const TileStore& store);
+/// the loop's own variables (ImplicitReduction, MixedRankStore). Constants outside are wrong only in what certainly `runs`.
+void verify_tile_load(const ForTiles& loop, const TileLoad& load, const Span& outer, bool runs);
+void verify_tile_store(const ForTiles& loop, const TileStore& store, bool runs);
 
 /// The rule of mesh_tensor_copy, which needs the placement of the function's tensors.
 void verify_mesh_tensor_copy(const TileOp& op, const Function& f);

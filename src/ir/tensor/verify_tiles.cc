@@ -73,20 +73,23 @@ void check_tile_numbers(const Buffer& buffer, const std::vector<Expr>& indices, 
 
 }  // namespace
 
-void verify_tile_load(const ForTiles& loop, const TileLoad& load, const Span& outer) {
+void verify_tile_load(const ForTiles& loop, const TileLoad& load, const Span& outer, bool runs) {
   const Buffer& buffer = buffer_of(load.buffer);
   const Span span = load.span.known() ? load.span : outer;
-  check_indices(buffer, load.indices, span);
+  check_index_types(buffer, load.indices, span);
   if (!follows(buffer.tile, loop.buffer->tile)) no_match(loop, buffer, span);
   for (const Expr& index : load.indices) {
     if (!is_affine(loop, index)) wrong_index(loop, buffer, span_of(index, span));
   }
+  if (!runs) return;
+  check_indices(buffer, load.indices, span);
   check_tile_numbers(buffer, load.indices, span);
 }
 
-void verify_tile_store(const ForTiles& loop, const TileStore& store) {
+void verify_tile_store(const ForTiles& loop, const TileStore& store, bool runs) {
   const Buffer& buffer = *store.buffer;
-  check_indices(buffer, store.indices, store.span);
+  if (runs) check_indices(buffer, store.indices, store.span);
+  check_index_types(buffer, store.indices, store.span);
   if (!follows(buffer.tile, loop.buffer->tile)) no_match(loop, buffer, store.span);
   for (const VarRef& var : loop.vars) {
     bool varies = false;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "helve/ir/expr/text.h"
 #include "helve/support/diagnostic.h"
 #include "ir/tensor/programs/build_ir.h"
 #include "ir/tensor/programs/rms_norm.h"
@@ -20,6 +21,7 @@ std::string describe(const FunctionRef& f) {
     out += std::string(to_string(p.kind)) + " " + std::string(to_string(p.verdict)) + ": " + p.question;
     if (!p.witness.empty()) out += " [" + p.witness + "]";
     if (!p.reason.empty()) out += " (" + p.reason + ")";
+    for (const CallCondition& each : p.conditions) out += " {" + to_text(each.condition) + "}";
     out += "\n";
   }
   return out;
@@ -150,7 +152,7 @@ TEST(Proofs, CopiesOfOverlappingBoxes) {
   EXPECT_NE(fault(copies(-1)).find("error[HV0210]: index -1 of dimension 0 of 'A'"), std::string::npos);
 }
 
-TEST(Proofs, AnyExtentIsLegal) {
+TEST(Proofs, ExtentsOfACallDecide) {
   const VarRef m = make_var("M");
   BufferRef a = make_buffer("A", kFloat32, MemoryScope::Param, {at(m)});
   const Expr element = at(b) * idx(8) + at(i);
@@ -158,23 +160,78 @@ TEST(Proofs, AnyExtentIsLegal) {
   auto launch = [&](Expr grid, Stmt body) {
     return dynamic_function("f", {m}, {a}, kernel({b}, {std::move(grid)}, 128, std::move(body)));
   };
-  EXPECT_EQ(fault(launch(floor_div(at(m), idx(8)), bare)), "");
-  EXPECT_NE(fault(launch(ceil_div(at(m), idx(8)), bare)).find("index 1 of dimension 0 of 'A' is outside [0, 1)\nnote: when M=1, b=0, i=1"),
-            std::string::npos) << fault(launch(ceil_div(at(m), idx(8)), bare));
+  const std::string races = "race proved: blocks b are independent\nrace proved: iterations i are independent\n";
+  EXPECT_EQ(describe(launch(floor_div(at(m), idx(8)), bare)), "bounds proved: A[b * 8 + i] is inside (M,)\n" + races);
+  EXPECT_EQ(describe(launch(ceil_div(at(m), idx(8)), bare)), "bounds checked: A[b * 8 + i] is inside (M,) {M % 8 == 0}\n" + races);
   Stmt guarded = parallel(i, idx(8), if_then(less(element, at(m)), store(a, {element}, f32(0))));
-  EXPECT_EQ(fault(launch(ceil_div(at(m), idx(8)), guarded)), "");
+  EXPECT_EQ(describe(launch(ceil_div(at(m), idx(8)), guarded)), "bounds proved: A[b * 8 + i] is inside (M,)\n" + races);
+  // Whatever M is: once it runs, it is outside.
+  EXPECT_EQ(fault(launch(idx(1), store(a, {at(m)}, f32(0)))),
+            "error[HV0210]: index 0 of dimension 0 of 'A' is outside [0, 0)\nnote: when M=0\nnote: 'A' has shape (M,)\n"
+            "help: guard the access or change the loop's extent");
 }
 
-TEST(Proofs, AScalarArgumentMeansWhatTheCallerKnows) {
+TEST(Proofs, AScalarArgumentDecides) {
   const VarRef n = make_var("n");
   BufferRef a = param("A", kFloat32, {64});
   auto loop = [&](Stmt body) { return function("f", {a, n}, one_block({parallel(i, at(n), std::move(body))})); };
   EXPECT_EQ(describe(loop(store(a, {at(i)}, f32(0)))),
-            "bounds unknown: A[i] is inside (64,) (it depends on the argument 'n')\nrace proved: blocks bx are independent\n"
+            "bounds checked: A[i] is inside (64,) {n <= 64}\nrace proved: blocks bx are independent\n"
             "race proved: iterations i are independent\n");
+  EXPECT_EQ(describe(loop(store(a, {floor_mod(at(i), idx(5))}, f32(0)))),
+            "bounds proved: A[i % 5] is inside (64,)\nrace proved: blocks bx are independent\n"
+            "race checked: iterations i are independent {n <= 5}\n");
   // Whatever n is: once an iteration runs, it is outside; once two run, they meet.
   EXPECT_NE(fault(loop(store(a, {at(i) + idx(64)}, f32(0)))).find("HV0210"), std::string::npos);
   EXPECT_NE(fault(loop(store(a, {idx(3)}, f32(0)))).find("iterations i=0 and i=1 both write A[3]"), std::string::npos);
+}
+
+TEST(Proofs, IntegersOfDataTypesDecideByTheirValues) {
+  const VarRef n = make_var("n", kInt32), u = make_var("u", DType{TypeCode::UInt, 64});
+  BufferRef a = param("A", kFloat32, {64});
+  EXPECT_EQ(describe(function("f", {a, n}, one_block({store(a, {cast(at(n), kIndex) * idx(3) - idx(7)}, f32(0))}))),
+            "bounds checked: A[T.cast(n, \"index\") * 3 - 7] is inside (64,) {n >= 3 and n <= 23}\n"
+            "race proved: blocks bx are independent\n");
+  // A call's integers are signed, 64 bits wide.
+  EXPECT_EQ(describe(function("f", {a, u}, one_block({store(a, {cast(at(u), kIndex)}, f32(0))}))),
+            "bounds unknown: A[T.cast(u, \"index\")] is inside (64,) (it depends on 'u')\nrace proved: blocks bx are independent\n");
+}
+
+/// The lines of `describe` on shapes.
+std::string shapes(const FunctionRef& f) {
+  std::string out, all = describe(f);
+  for (size_t from = 0, to; (to = all.find('\n', from)) != std::string::npos; from = to + 1) {
+    if (all.compare(from, 6, "shape ") == 0) out += all.substr(from, to - from + 1);
+  }
+  return out;
+}
+
+TEST(Proofs, ShapesOfOperandsAgree) {
+  const VarRef m = make_var("M"), n = make_var("N");
+  BufferRef a = make_buffer("A", kFloat32, MemoryScope::Param, {at(m), at(n)});
+  BufferRef c = make_buffer("C", kFloat32, MemoryScope::Param, {at(n), at(n)});
+  BufferRef s = shared("S", kFloat32, {8, 4});
+  auto of = [&](Stmt op) {
+    return shapes(dynamic_function("f", {m, n}, {a, c}, kernel({b}, {idx(2)}, 128, seq({alloc(s), std::move(op)}))));
+  };
+  const auto copy = [&](Region from, Region to) { return tile_op(TileOpcode::Copy, {std::move(from), std::move(to), f32(0)}); };
+  EXPECT_EQ(of(copy(whole_region(a), whole_region(a))), "");
+  EXPECT_EQ(of(copy(whole_region(a), whole_region(s))),
+            "shape checked: src (M, N), dst (8, 4) of T.copy agree {M == 8 and N == 4}\n");
+  EXPECT_EQ(of(copy(whole_region(a), whole_region(c))), "shape checked: src (M, N), dst (N, N) of T.copy agree {N == M}\n");
+  // Dimensions of extent 1 are dropped; without a constant 1 they match by position.
+  EXPECT_EQ(of(copy(whole_region(a), box(s, {{idx(0), 1}, {idx(0), 1}}))),
+            "shape checked: src (M, N), dst (1, 1) of T.copy agree {M == 1 and N == 1}\n");
+  EXPECT_EQ(of(tile_op(TileOpcode::ReduceSum, {whole_region(a), box(s, {{idx(0), 8}, {idx(0), 1}}), int64_t{1}, true})),
+            "shape checked: src (M, N), dst (8, 1) of T.reduce_sum agree {M == 8}\n");
+  const auto gemm = [&](bool transpose) {
+    return tile_op(TileOpcode::Gemm, {whole_region(a), whole_region(a), whole_region(c), transpose, false, false});
+  };
+  EXPECT_EQ(of(gemm(true)), "");
+  EXPECT_EQ(of(gemm(false)), "shape checked: A (M, N), B (M, N), C (N, N) of T.gemm agree {N == M}\n");
+  // What the block decides as well: both blocks must agree.
+  const Region part{a, {{idx(0), at(b) + idx(3), false}, {idx(0), at(m), false}}};
+  EXPECT_EQ(of(copy(part, box(s, {{idx(0), 3}, {idx(0), 4}}))), "shape refuted: src (b + 3, M), dst (3, 4) of T.copy agree [M=0]\n");
 }
 
 TEST(Proofs, DataDependentSubscriptsAreUnknown) {
@@ -237,7 +294,7 @@ TEST(Proofs, RmsNormIsProved) {
     FunctionRef f = rms_norm_splitk(m, n, 32, 64, rows, cols);
     int bounds = 0, races = 0;
     for (const Proof& p : prove(*f)) {
-      EXPECT_EQ(p.verdict, Verdict::Proved) << p.question << " " << p.reason << p.witness;
+      EXPECT_EQ(p.verdict, ProofVerdict::Proved) << p.question << " " << p.reason << p.witness;
       (p.kind == ProofKind::Race ? races : bounds) += 1;
     }
     EXPECT_GT(bounds, 10);

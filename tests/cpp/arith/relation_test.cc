@@ -303,5 +303,32 @@ TEST(IntegerRelation, AnEmptyTupleAndAnEmptyDomain) {
   EXPECT_EQ(IntegerSet(engine, {}, bool_imm(false)).is_empty().verdict, Verdict::Proved);
 }
 
+TEST(Relation, AConditionOutsideASetIsExact) {
+  int simple = 0, unknown = 0;
+  for (uint32_t seed = 0; seed < 400; ++seed) {
+    const VarRef x = make_var("x"), y = make_var("y"), z = make_var("z");
+    Random random(seed, {x, y, z});
+    const Expr condition = both(random.condition(2), in_range(z, -3, 4));
+    const ExactEngine engine;
+    const IntegerSet set = IntegerSet(engine, {x, y, z}, condition).projected({y, x});
+    const IntegerSet within(engine, {y, x}, le(int_imm(0), Expr(x)));
+    const std::optional<Expr> outside = set.condition_outside(within, seed % 2 ? 24 : 4);
+    if (!outside) {
+      ++unknown;
+      continue;
+    }
+    ++simple;
+    for (int64_t i = 0; i < 9; ++i) {
+      for (int64_t j = -6; j < 9; ++j) {
+        bool inside = false;
+        for (int64_t k = -3; k <= 4 && !inside; ++k) inside = evaluate(condition, {{x.get(), i}, {y.get(), j}, {z.get(), k}}).value() != 0;
+        ASSERT_EQ(evaluate(*outside, {{x.get(), i}, {y.get(), j}}).value() != 0, !inside) << "seed " << seed << " at " << i << ", " << j;
+      }
+    }
+  }
+  EXPECT_GT(simple, 250);
+  EXPECT_GT(unknown, 0);  // a condition that is too long
+}
+
 }  // namespace
 }  // namespace helve

@@ -25,6 +25,25 @@ TEST(SimplifyFunction, DecidedLoopsAndBranchesDisappear) {
   expect_untouched(simplify_function, after);
 }
 
+TEST(SimplifyFunction, AccessesThatAreFaultsDisappear) {
+  const BufferRef out = param("out", kFloat32, {4}), a = param("A", kFloat32, {4});
+  const VarRef n = make_var("n"), t = make_var("t");
+  // Where n is positive the subscripts are constants outside, so n never is.
+  const Expr below = floor_div(Expr(t), idx(-4)) - idx(1), past = Expr(t) + idx(4);
+  const auto body = [&](const Stmt& inside) {
+    return function("main", {out, a, n}, one_block({if_then(less(idx(0), Expr(n)), inside), store(out, {idx(0)}, f32(1))}));
+  };
+  const FunctionRef after = function("main", {out, a, n}, one_block({store(out, {idx(0)}, f32(1))}));
+  expect_becomes(simplify_function, body(loop(LoopKind::Serial, t, idx(1), {store(out, {below}, f32(2))})), after);
+  expect_becomes(simplify_function, body(loop(LoopKind::Serial, t, idx(1), {store(out, {past}, f32(2))})), after);
+  const auto loads = [&](const Expr& value) {
+    return body(loop(LoopKind::Serial, t, idx(1), {store(out, {idx(1)}, value)}));
+  };
+  expect_becomes(simplify_function, loads(select(less(idx(5), Expr(n)), load(a, {past}), f32(3))),
+                 loads(select(less(idx(5), Expr(n)), f32(0), f32(3))));
+  expect_untouched(simplify_function, after);
+}
+
 TEST(SimplifyFunction, LoopsWithEffectsStay) {
   const BufferRef out = param("out", kInt32, {1});
   const VarRef n = make_var("n"), t = make_var("t"), k = make_var("k");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "helve/analysis/proofs.h"
 #include "helve/codegen/host/kernel_source.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/runtime/plan.h"
@@ -19,11 +20,13 @@ struct HostModule {
 /// The plan of `lowered`. Names, shapes and strides of parameters are those of `signature`, whose parameters and dims
 /// correspond to those of `lowered` by position; what is read and written is what `lowered` does. scratch_bytes of a
 /// Launch stays 0: the code generator of the kernels knows it. UserError HostExpression for a value that the host would
-/// have to compute from data.
-HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered);
+/// have to compute from data. The plan begins with a check of each of the conditions, which are on the extents and parameters of
+/// `signature`.
+HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered,
+                      const std::vector<CallCondition>& conditions = {});
 
-/// A plan that checks the arguments of `f`, a function at any stage, and does nothing.
-runtime::Plan signature_plan(const FunctionRef& f);
+/// A plan that checks the arguments of `f`, a function at any stage, and the conditions, and does nothing else.
+runtime::Plan signature_plan(const FunctionRef& f, const std::vector<CallCondition>& conditions = {});
 
 /// The plan for people.
 std::string plan_text(const HostModule& module);

@@ -35,10 +35,12 @@ Expr cast(Expr value, DType dtype, Span span = {});
 /// within the rules of a store; float to int is refused (WrongType).
 Expr convert_for_store(Expr value, DType dtype, Span span = {});
 
-/// Checks rank and index types (IndexCount, IndexType, NegativeIndex).
+/// Checks rank, index types and signs (IndexCount, IndexType, NegativeIndex).
 Expr load(StorageRef buffer, std::vector<Expr> indices, Span span = {});
 Expr tile_load(StorageRef buffer, std::vector<Expr> indices, Span span = {});
 void check_indices(const Storage& buffer, const std::vector<Expr>& indices, Span span);
+/// Of these, what stays wrong where nothing runs: rank and types.
+void check_index_types(const Storage& buffer, const std::vector<Expr>& indices, Span span);
 
 /// The identity of max (`lowest`) or min (`!lowest`) for dtype: infinities for floats, extreme values for integers.
 Expr extreme_imm(DType dtype, bool lowest, Span span = {});

@@ -10,7 +10,8 @@ namespace helve {
 /// dtypes of tile operations, mesh and grid, collectives.
 void verify(const FunctionRef& f);
 
-/// The shape and dtype rule of one tile operation. `mesh` may be null where none is known.
-void verify_tile_op(const TileOp& op, const MeshShape* mesh);
+/// The shape and dtype rule of one tile operation. `mesh` may be null where none is known; `runs` is false where it may be that
+/// nothing reaches the operation.
+void verify_tile_op(const TileOp& op, const MeshShape* mesh, bool runs);
 
 }  // namespace helve

@@ -1,0 +1,79 @@
+// Do the operands of tile operations have equal shapes?
+// The verifier compares constants; extents known at the call are compared here, since lowered loops trust their equality.
+#include <fmt/format.h>
+
+#include "helve/arith/simplify.h"
+#include "helve/ir/expr/text.h"
+#include "questions.h"
+
+namespace helve::proofs {
+
+namespace {
+
+/// An extent below 0 is that of an empty region.
+Expr counted(const Expr& extent, const Facts& facts) {
+  return can_prove(apply(Op::Le, {int_imm(0), extent}), facts) ? extent : max(extent, int_imm(0));
+}
+
+Facts facts_at(const ShapeClaim& claim, const Program& program) {
+  Facts facts;
+  for (const VarRef& dim : program.function->dims) facts.bind(dim, {0, std::nullopt});
+  for (const StepRef& step : claim.path) learn(facts, *step, program.constant);
+  return facts;
+}
+
+/// The first two extents that differ under the witness are the error's.
+void refute(const ShapeClaim& claim, const Witness& witness, Proof& proof) {
+  for (const auto& [left, right] : *claim.pairs) {
+    const std::optional<int64_t> a = evaluate(left, witness), b = evaluate(right, witness);
+    if (!a || !b || std::max<int64_t>(*a, 0) == std::max<int64_t>(*b, 0)) continue;
+    weaken(proof, ProofVerdict::Refuted);
+    proof.witness = mentioned_text(witness, {left, right});
+    std::vector<Note> notes = claim.notes;
+    if (!proof.witness.empty()) notes.insert(notes.begin(), {{}, fmt::format("when {}", proof.witness)});
+    proof.fault = Diagnostic{Code::ShapeMismatch,
+                             claim.span,
+                             {{"what", "extents that must be equal"}, {"left", to_text(left)}, {"right", to_text(right)}},
+                             std::move(notes),
+                             {}};
+    return;
+  }
+  weaken(proof, ProofVerdict::Unknown, "the counterexample cannot be computed");
+}
+
+}  // namespace
+
+std::vector<Proof> prove_shapes(const Program& program, Budget& budget) {
+  std::vector<Proof> out;
+  for (const ShapeClaim& claim : program.shapes) {
+    Proof proof;
+    proof.kind = ProofKind::Shape;
+    proof.question = claim.text;
+    proof.span = claim.span;
+    proof.verdict = ProofVerdict::Proved;
+    if (!claim.pairs) weaken(proof, ProofVerdict::Unknown, "extents known at the call decide which dimensions match");
+    const Facts facts = facts_at(claim, program);
+    Expr differ;
+    for (size_t i = 0; claim.pairs && i < claim.pairs->size(); ++i) {
+      const auto& [left, right] = (*claim.pairs)[i];
+      const Expr a = counted(left, facts), b = counted(right, facts);
+      if (can_prove(apply(Op::Eq, {a, b}), facts)) continue;
+      const Expr one = apply(Op::Ne, {a, b});
+      differ = differ ? apply(Op::Or, {differ, one}) : one;
+    }
+    if (differ && !facts.contradictory()) {
+      Query query(program);
+      for (const StepRef& step : claim.path) query.add(*step);
+      const Finding found = query.excludes(differ, budget);
+      weaken(proof, found.verdict, found.reason);
+      if (found.verdict == ProofVerdict::Checked) {
+        proof.conditions.push_back(call_condition(*program.function, found.condition, claim.text, claim.span, claim.notes));
+      }
+      if (found.verdict == ProofVerdict::Refuted) refute(claim, found.witness, proof);
+    }
+    out.push_back(std::move(proof));
+  }
+  return out;
+}
+
+}  // namespace helve::proofs

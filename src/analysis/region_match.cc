@@ -1,0 +1,121 @@
+// The equal extents of tile operations, one case a rule.
+// The verifier has refused what constants refute, so what is left here holds unless an extent known at the call breaks it.
+#include "helve/analysis/region_match.h"
+
+namespace helve {
+
+namespace {
+
+using Pairs = std::vector<std::pair<Expr, Expr>>;
+
+Region squeezed(const Region& region) {
+  Region out = region;
+  for (Range& r : out.ranges) {
+    const int64_t* extent = int_value(r.extent);
+    r.point = r.point || (extent && *extent == 1);
+  }
+  return out;
+}
+
+Pairs zipped(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  Pairs out;
+  for (size_t d = 0; d < a.size() && d < b.size(); ++d) out.emplace_back(a[d], b[d]);
+  return out;
+}
+
+std::optional<Pairs> matched_extents(const Region& a, const Region& b) {
+  const std::optional<std::pair<Region, Region>> both = matched_regions(a, b);
+  if (!both) return std::nullopt;
+  return zipped(both->first.shape(), both->second.shape());
+}
+
+Pairs of_gemm(const TileOp& op) {
+  std::vector<std::vector<Expr>> shapes;
+  for (size_t i = 0; i < 3; ++i) shapes.push_back(op.region(i).shape());
+  if (op.flag(op.row().index_of("transpose_A"))) std::swap(shapes[0][0], shapes[0][1]);
+  if (op.flag(op.row().index_of("transpose_B"))) std::swap(shapes[1][0], shapes[1][1]);
+  return {{shapes[0][1], shapes[1][0]}, {shapes[0][0], shapes[2][0]}, {shapes[1][1], shapes[2][1]}};
+}
+
+/// The dimension that the operation names among `rank`.
+size_t dimension(const TileOp& op, size_t rank) {
+  const int64_t dim = op.integer(op.row().index_of("dim"));
+  return static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim);
+}
+
+Pairs of_reduce(const TileOp& op) {
+  std::vector<Expr> shape = op.region(0).shape();
+  const std::vector<Expr> dst = op.region(1).shape();
+  const size_t dim = dimension(op, shape.size());
+  if (dst.size() == shape.size()) {
+    shape[dim] = int_imm(1);
+  } else {
+    shape.erase(shape.begin() + static_cast<int64_t>(dim));
+  }
+  return zipped(shape, dst);
+}
+
+/// `whole` holds the parts of k cores: in a dimension of its own, or one after the other.
+Pairs of_parts(const TileOp& op, const Region& part, const Region& whole, int64_t k) {
+  std::vector<Expr> expected = part.shape();
+  const std::vector<Expr> shape = whole.shape();
+  if (shape.size() == expected.size() && !shape.empty()) {
+    Expr& extent = expected[dimension(op, shape.size())];
+    extent = extent * int_imm(k);
+  } else {
+    expected.insert(expected.begin() + static_cast<int64_t>(dimension(op, expected.size() + 1)), int_imm(k));
+  }
+  return zipped(expected, shape);
+}
+
+int64_t cores_of(const TileOp& op, const MeshShape& mesh) {
+  for (size_t i = 0; i < op.row().params.size(); ++i) {
+    if (op.row().params[i].name == "axis") return group_size(mesh, op.text(i)).value_or(mesh.size());
+  }
+  return mesh.size();
+}
+
+std::optional<Pairs> of_tile(const TileOp& op, const Function& f) {
+  const MeshTensor* src = f.mesh_tensor(op.region(0).buffer.get());
+  const MeshTensor* tensor = src ? src : f.mesh_tensor(op.region(1).buffer.get());
+  if (!tensor) return Pairs{};
+  Region tile{tensor->buffer, {}};
+  for (int64_t extent : tensor->tiling) tile.ranges.push_back({int_imm(0), int_imm(extent), false});
+  return matched_extents(tile, op.region(src ? 1 : 0));
+}
+
+}  // namespace
+
+std::optional<std::pair<Region, Region>> matched_regions(const Region& a, const Region& b) {
+  auto fit = [](const Region& x, const Region& y) { return x.shape().size() == y.shape().size(); };
+  std::pair<Region, Region> out{squeezed(a), squeezed(b)};
+  if (fit(out.first, out.second)) return out;
+  if (fit(a, b)) return std::pair{a, b};
+  return std::nullopt;
+}
+
+std::optional<Pairs> equal_extents(const TileOp& op, const Function& f) {
+  switch (op.row().rule) {
+    case TileRule::Copy:
+    case TileRule::CommSame:
+    case TileRule::CommPut: return matched_extents(op.region(0), op.region(1));
+    case TileRule::Fill:
+    case TileRule::Clear:
+    case TileRule::CommBarrier: return Pairs{};
+    case TileRule::Gemm: return of_gemm(op);
+    case TileRule::Reduce: return of_reduce(op);
+    case TileRule::MeshTensorCopy: return of_tile(op, f);
+    case TileRule::CommGather: return of_parts(op, op.region(0), op.region(1), cores_of(op, *f.mesh));
+    case TileRule::CommScatter: return of_parts(op, op.region(1), op.region(0), cores_of(op, *f.mesh));
+    case TileRule::CommAllToAll: {
+      std::optional<Pairs> out = matched_extents(op.region(0), op.region(1));
+      const std::vector<Expr> shape = op.region(0).shape();
+      const Expr rest = floor_mod(shape[dimension(op, shape.size())], int_imm(cores_of(op, *f.mesh)));
+      if (out) out->emplace_back(rest, int_imm(0));
+      return out;
+    }
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace helve
