@@ -12,6 +12,6 @@ void verify(const FunctionRef& f);
 
 /// The shape and dtype rule of one tile operation. `mesh` may be null where none is known; `runs` is false where it may be that
 /// nothing reaches the operation.
-void verify_tile_op(const TileOp& op, const MeshShape* mesh, bool runs);
+void verify_tile_op(const TileOp& op, const MeshShape* mesh, bool runs = true);
 
 }  // namespace helve

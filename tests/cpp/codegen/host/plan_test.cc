@@ -100,9 +100,25 @@ TEST(HostPlan, LoopsBranchesAndBinds) {
   EXPECT_EQ(runtime::to_text(node.extent, &names), "n - 2");
   const auto& branch = std::get<runtime::Branch>(node.body.at(0).node);
   EXPECT_EQ(runtime::to_text(branch.condition, &names), "7 < (t * 3)");
-  EXPECT_EQ(runtime::to_text(std::get<runtime::Launch>(branch.then_steps.at(0).node).scalars.at(0), &names), "t * 3");
+  EXPECT_EQ(runtime::to_text(std::get<runtime::Check>(branch.then_steps.at(0).node).condition, &names), "0 <= (t * 3)");
+  EXPECT_EQ(runtime::to_text(std::get<runtime::Launch>(branch.then_steps.at(1).node).scalars.at(0), &names), "t * 3");
   EXPECT_EQ(std::get<runtime::Allocate>(branch.else_steps.at(0).node).buffer, 1);
   EXPECT_EQ(runtime::to_text(host.plan.buffers.at(0).elements, &names), "(t * 3) * 2");
+}
+
+TEST(HostPlan, ConditionsOfTheCallStandFirst) {
+  VarRef n = make_var("n", kInt32), user = make_var("n", kInt32);
+  BufferRef out = param("out", {idx(100)});
+  const auto of = [&](const VarRef& v) { return function({}, {out, v}, kernel({make_var("b")}, {idx(1)}, 128, seq({}))); };
+  // Of the signature's parameters, whose data integers stand for their values.
+  const Expr condition = make_ref<Apply>(kBool, Op::Le, std::vector<Expr>{Expr(user), idx(64)});
+  const CallCondition needed{condition, {Code::CallCondition, {}, {}, {}, {}}};
+  const HostModule host = build_host(of(user), of(n), {needed});
+  runtime::verify(host.plan, 1);
+  const auto& check = std::get<runtime::Check>(host.plan.steps.at(0).node);
+  EXPECT_EQ(runtime::to_text(check.condition, &host.plan.slots), "n <= 64");
+  EXPECT_EQ(check.values.at(0).name, "n");
+  EXPECT_EQ(signature_plan(of(user), {needed}).steps.size(), 1u);
 }
 
 TEST(HostPlan, ValuesThatTheHostCannotComputeMoveIntoKernels) {
