@@ -16,7 +16,11 @@ class Simplification final : public ScopedRewriter {
   using ScopedRewriter::ScopedRewriter;
 
  protected:
-  Expr expression(const Expr& e, const Facts& facts) override { return without_faults(simplify(e, facts)); }
+  Expr expression(const Expr& e, const Facts& facts) override {
+    const Expr normal = simplify(e, facts);
+    const Expr sound = without_faults(normal);
+    return sound == normal ? normal : simplify(sound, facts);
+  }
 
   Stmt leave(const Stmt& s, const Facts& facts) override {
     if (const Store* store = as<Store>(s); store && outside(*store->buffer, store->indices)) return seq({}, s->span);

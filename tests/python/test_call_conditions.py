@@ -147,7 +147,7 @@ def test_a_plan_shows_its_checks_once():
                 A[i] = B[i]
 
     lines = helve.compile(main).source("host").splitlines()
-    assert [line.strip() for line in lines if "check" in line] == ["check M >= 7 else HV0616"]
+    assert [line.strip() for line in lines if "check" in line] == ["check 7 <= M else HV0616"]
 
 
 def test_what_a_loaded_number_decides_compiles_and_is_listed():
