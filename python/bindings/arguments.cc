@@ -140,6 +140,18 @@ namespace {
                   {{"parameter", parameter.name}, {"expected", to_string(parameter.dtype)}, {"given", type_name(value)}});
 }
 
+/// The least and the greatest integer of a type, which its literals need not hold.
+std::string lowest(DType t) {
+  if (t.is_bool() || t.code == TypeCode::UInt) return "0";
+  const int bits = t.is_index() ? 64 : t.bits;
+  return fmt::format("{}", bits == 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (bits - 1)));
+}
+std::string highest(DType t) {
+  if (t.is_bool()) return "1";
+  const int bits = t.is_index() ? 64 : t.bits;
+  return fmt::format("{}", ~uint64_t{0} >> (64 - bits + (t.code == TypeCode::UInt ? 0 : 1)));
+}
+
 }  // namespace
 
 void CallArguments::add_scalar(const Var& parameter, py::handle value) {
@@ -154,13 +166,22 @@ void CallArguments::add_scalar(const Var& parameter, py::handle value) {
       scalars_.emplace_back(integer);
       return;
     }
+    const bool is_uint64 = parameter.dtype.code == TypeCode::UInt && parameter.dtype.bits == 64;
+    if (is_uint64 && overflow > 0) {
+      const uint64_t large = PyLong_AsUnsignedLongLong(number.ptr());
+      if (!PyErr_Occurred()) {
+        scalars_.emplace_back(large);
+        return;
+      }
+      PyErr_Clear();
+    }
     if (!parameter.dtype.is_float()) {
       throw UserError(Code::ScalarArgumentRange, {},
                       {{"parameter", parameter.name},
                        {"expected", to_string(parameter.dtype)},
                        {"given", std::string(py::str(number))},
-                       {"low", std::numeric_limits<int64_t>::min()},
-                       {"high", std::numeric_limits<int64_t>::max()}});
+                       {"low", lowest(parameter.dtype)},
+                       {"high", highest(parameter.dtype)}});
     }
   }
   const double real = PyFloat_AsDouble(value.ptr());

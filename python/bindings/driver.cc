@@ -69,7 +69,7 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
 void bind_driver(py::module_& module) {
   py::class_<CompiledKernel, std::shared_ptr<CompiledKernel>>(module, "CompiledKernel", "A compiled function.")
       .def("__call__", call)
-      .def("source", &CompiledKernel::source, py::arg("stage"))
+      .def("source", &CompiledKernel::source, py::arg("stage"), py::call_guard<py::gil_scoped_release>())
       .def("stages", &CompiledKernel::stages)
       .def_property_readonly("function", &CompiledKernel::function)
       .def_property_readonly("target", [](const CompiledKernel& k) { return std::string(to_string(k.target())); })
@@ -121,6 +121,7 @@ void bind_driver(py::module_& module) {
         options.mesh = mesh;
         options.verify_passes = true;
         options.persistent_chunk = persistent_chunk;
+        py::gil_scoped_release unlocked;
         return lowering_stages(f, options);
       },
       py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"));

@@ -29,7 +29,10 @@ class InterpKernel final : public CompiledKernel {
         args.push_back(std::visit([](auto v) { return interp::ScalarArg{v}; }, scalars[next_scalar++]));
       }
     }
-    interp::run(function_, args, run_options_);
+    runtime::InterruptPoll poll(options.interrupt);
+    interp::Options run_options = run_options_;
+    if (poll.active()) run_options.interrupt = [&poll] { poll.throw_if_requested(); };
+    interp::run(function_, args, run_options);
   }
 
   std::vector<std::string> stages() const override { return {"script"}; }

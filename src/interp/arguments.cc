@@ -66,21 +66,23 @@ void check_counts(const Function& f, const std::vector<Arg>& args) {
 Scalar scalar_value(const Var& param, const ScalarArg& arg) {
   const double* fraction = std::get_if<double>(&arg.value);
   if (param.dtype.is_float()) {
-    const double v = fraction ? *fraction : static_cast<double>(std::get<int64_t>(arg.value));
+    const double v = std::visit([](auto number) { return static_cast<double>(number); }, arg.value);
     return of_float(round_to(v, param.dtype));
   }
   if (fraction) {
     throw UserError(Code::ScalarArgumentType, {},
                     {{"parameter", param.name}, {"expected", to_string(param.dtype)}, {"given", fmt::format("{}", *fraction)}});
   }
-  const int64_t v = std::get<int64_t>(arg.value);
-  const bool fits = is_uint64(param.dtype) ? v >= 0 : param.dtype.is_bool() ? v == 0 || v == 1 : wrap_to(v, param.dtype) == v;
+  const uint64_t* large = std::get_if<uint64_t>(&arg.value);
+  if (large && is_uint64(param.dtype)) return of_int(static_cast<int64_t>(*large));
+  const int64_t v = large ? 0 : std::get<int64_t>(arg.value);
+  const bool fits = large ? false : is_uint64(param.dtype) ? v >= 0 : param.dtype.is_bool() ? v == 0 || v == 1 : wrap_to(v, param.dtype) == v;
   if (!fits) {
     const std::string high = is_uint64(param.dtype) ? "18446744073709551615" : fmt::format("{}", extreme_int(param.dtype, false));
     throw UserError(Code::ScalarArgumentRange, {},
                     {{"parameter", param.name},
                      {"expected", to_string(param.dtype)},
-                     {"given", v},
+                     {"given", large ? fmt::format("{}", *large) : fmt::format("{}", v)},
                      {"low", extreme_int(param.dtype, true)},
                      {"high", high}});
   }

@@ -56,6 +56,7 @@ class LoopCode final : public StmtCode {
     const int64_t step = dealt ? frame.blocks : 1;
     if (frame.trace) frame.trace->enter(label_, bounds.begins, bounds.extents);
     for (int64_t i = dealt ? frame.block : 0; i < count; i += step) {
+      scope_.poll();
       enter(frame, bounds, i);
       body_->run(frame);
     }
@@ -79,6 +80,7 @@ class LoopCode final : public StmtCode {
         if (core->trace) core->trace->enter(label_, own.begins, own.extents);
       }
       for (int64_t i = 0; i < count; ++i) {
+        scope_.poll();
         for (Frame* core : together) enter(*core, bounds[index_in(cores, core)], i);
         body_->run_all(together);
       }
@@ -228,6 +230,7 @@ class KernelCode final : public StmtCode {
     const int64_t blocks = Bounds{{}, grid}.count(span_);
     if (frame.trace) frame.trace->enter(label_, std::vector<int64_t>(grid.size(), 0), grid);
     for (int64_t block = 0; block < blocks; ++block) {
+      scope_.poll();
       if (frame.trace) frame.trace->iterate(block);
       enter(frame, grid, block, blocks);
       body_->run(frame);

@@ -172,7 +172,10 @@ class WhileCode final : public StmtCode {
     include(*body_);
   }
   void run(Frame& frame) const override {
-    while (condition_->eval(frame).i != 0) body_->run(frame);
+    while (condition_->eval(frame).i != 0) {
+      scope_.poll();
+      body_->run(frame);
+    }
   }
 
  protected:
@@ -181,6 +184,7 @@ class WhileCode final : public StmtCode {
     for (;;) {
       going = cores_with(going, uniform_condition(*this, *condition_, scope_, going, span_), 1);
       if (going.empty()) return;
+      scope_.poll();
       body_->run_all(going);
     }
   }

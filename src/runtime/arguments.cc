@@ -280,26 +280,32 @@ void Binder::bind_scalar(size_t s) {
   frame_.setters[static_cast<size_t>(expected.slot)] = -static_cast<int32_t>(s) - 1;
   const auto* whole = std::get_if<int64_t>(&scalars_[s]);
   if (!integer) {
-    const double real = whole != nullptr ? static_cast<double>(*whole) : std::get<double>(scalars_[s]);
+    const double real = std::visit([](auto number) { return static_cast<double>(number); }, scalars_[s]);
     const auto bits = float_bits(expected.dtype, real);
     HELVE_CHECK(bits.has_value(), fmt::format("a scalar parameter of {}", to_text(expected.dtype)));
     slot = *bits;
     return;
   }
-  if (whole == nullptr) {
+  const auto* large = std::get_if<uint64_t>(&scalars_[s]);
+  const bool is_uint64 = expected.dtype.code == kDLUInt && expected.dtype.bits == 64;
+  if (large != nullptr && is_uint64) {
+    slot = std::bit_cast<int64_t>(*large);
+    return;
+  }
+  if (whole == nullptr && large == nullptr) {
     throw UserError(Code::ScalarArgumentType, {},
                     {{"parameter", expected.name},
                      {"expected", to_text(expected.dtype)},
                      {"given", fmt::format("{}", std::get<double>(scalars_[s]))}});
   }
   const IntegerRange range = integer_range(expected.dtype);
-  if (*whole < range.low || *whole > range.high) {
+  if (large != nullptr || *whole < range.low || *whole > range.high) {
     throw UserError(Code::ScalarArgumentRange, {},
                     {{"parameter", expected.name},
                      {"expected", to_text(expected.dtype)},
-                     {"given", *whole},
+                     {"given", large != nullptr ? fmt::format("{}", *large) : fmt::format("{}", *whole)},
                      {"low", range.low},
-                     {"high", range.high}});
+                     {"high", is_uint64 ? fmt::format("{}", ~uint64_t{0}) : fmt::format("{}", range.high)}});
   }
   slot = *whole;
 }

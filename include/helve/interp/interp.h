@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -20,9 +21,10 @@ struct TensorArg {
   std::vector<int64_t> strides;
 };
 
-/// A scalar argument. Integers go to any parameter, floats only to float parameters; a float parameter rounds.
+/// A scalar argument. Integers go to any parameter, floats only to float parameters; a float parameter rounds. uint64_t holds
+/// what int64_t does not.
 struct ScalarArg {
-  std::variant<double, int64_t> value;
+  std::variant<double, int64_t, uint64_t> value;
 };
 
 using Arg = std::variant<TensorArg, ScalarArg>;
@@ -45,6 +47,8 @@ struct Options {
   bool check_bounds = true;
   /// A run with checks is several times slower, and its reports name the values of the loop variables.
   Checks check;
+  /// Called now and then while the function runs; what it throws ends the run.
+  std::function<void()> interrupt = {};
 };
 
 /// Runs `f` on `args`, one for each parameter in order. Dynamic extents are bound from the shapes of the arguments. Blocks of a

@@ -202,16 +202,16 @@ class Padding {
       }
       require_reduced(query, *src, *dst, *reduced, offsets);
     }
-    const Answer answer = query.excludes(violation, budget_);
-    if (answer.verdict != Verdict::Proved) warn(op, *fill.copy, *src, answer);
+    const Finding found = query.excludes(violation, budget_);
+    if (found.verdict != ProofVerdict::Proved) warn(op, *fill.copy, *src, found);
   }
 
-  void warn(const TileOp& op, const TileOp& copy, const Touch& src, const Answer& answer) {
+  void warn(const TileOp& op, const TileOp& copy, const Touch& src, const Finding& found) {
     const std::string operation = fmt::format("T.{}", op.row().python);
     std::vector<Expr> mentioned = src.limits;
     for (const Range& r : src.ranges) mentioned.insert(mentioned.end(), {r.begin, r.extent});
     mentioned.insert(mentioned.end(), src.block_begin.begin(), src.block_begin.end());
-    const std::string when = answer.verdict == Verdict::Refuted ? mentioned_text(answer.witness, mentioned) : "";
+    const std::string when = found.verdict == ProofVerdict::Unknown ? "" : mentioned_text(found.witness, mentioned);
     const std::string pad = src.buffer->dtype.is_bool() ? "False" : "0";
     out_.push_back({Code::ReducedPad,
                     op.span,
