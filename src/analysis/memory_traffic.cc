@@ -174,6 +174,23 @@ void add_short_rows(const Kernel& kernel, const BufferRef& buffer, const std::ve
   }
 }
 
+/// Of what runs as a whole: branches of the body's own condition are looked at apart.
+void add_early_reads(const Kernel& kernel, const Stmt& body, std::vector<EarlyRead>* out) {
+  if (const If* n = as<If>(body)) {
+    add_early_reads(kernel, n->then_body, out);
+    return add_early_reads(kernel, n->else_body, out);
+  }
+  if (!body) return;
+  for (const BufferEffect& effect : buffer_effects(kernel.body)) {
+    if (effect.buffer->scope != MemoryScope::Param || !effect.read || effect.written) continue;
+    const std::optional<std::vector<ElementAccess>> reads = element_accesses(body, *effect.buffer);
+    if (!reads || reads->empty()) continue;
+    const size_t before = out->size();
+    add_repeated_reads(kernel, effect.buffer, *reads, out);
+    if (out->size() == before) add_short_rows(kernel, effect.buffer, *reads, out);
+  }
+}
+
 }  // namespace
 
 std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel) {
@@ -195,14 +212,7 @@ bool starts_aligned(const Expr& index, const Var* lane, int64_t unit) {
 
 std::vector<EarlyRead> early_reads(const Kernel& kernel) {
   std::vector<EarlyRead> out;
-  for (const BufferEffect& effect : buffer_effects(kernel.body)) {
-    if (effect.buffer->scope != MemoryScope::Param || !effect.read || effect.written) continue;
-    const std::optional<std::vector<ElementAccess>> reads = element_accesses(kernel.body, *effect.buffer);
-    if (!reads || reads->empty()) continue;
-    const size_t before = out.size();
-    add_repeated_reads(kernel, effect.buffer, *reads, &out);
-    if (out.size() == before) add_short_rows(kernel, effect.buffer, *reads, &out);
-  }
+  add_early_reads(kernel, kernel.body, &out);
   return out;
 }
 

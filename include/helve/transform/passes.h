@@ -18,6 +18,7 @@ FunctionRef lower_tile_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_block_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef materialize_tiles(const FunctionRef& f, const PassOptions& options);
 FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);
+FunctionRef split_full_blocks(const FunctionRef& f, const PassOptions& options);
 FunctionRef vectorize_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef fuse_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef contract_buffers(const FunctionRef& f, const PassOptions& options);

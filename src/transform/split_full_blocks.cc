@@ -1,0 +1,107 @@
+// Blocks that reach past no tensor's end get code of their own, without tails.
+// Input and output: element loops, simplified; another simplification uses the condition. Kernels whose loops are laid out by hand
+// (unrolled) are left alone: they see to their edges themselves, and twice their code is dear.
+// Before:  n0 = T.min(M - b * 4, 4)              After:  if M - b * 4 >= 4:
+//          for i in T.Parallel(n0): ...                      n0 = T.min(M - b * 4, 4)     (4, when simplified)
+//                                                            for i in T.Parallel(n0): ...
+//                                                        else:
+//                                                            n0_1 = T.min(M - b * 4, 4)
+//                                                            for i_1 in T.Parallel(n0_1): ...
+// Both branches are the whole body; variables and buffers of the second are its own.
+#include <algorithm>
+#include <unordered_set>
+
+#include "helve/arith/sum.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/transform/passes.h"
+
+namespace helve {
+
+namespace {
+
+constexpr size_t kMostConditions = 4;
+constexpr int kMostStores = 32;
+
+/// What a statement defines.
+struct Definitions {
+  std::vector<VarRef> vars;
+  std::vector<BufferRef> buffers;
+
+  explicit Definitions(const Stmt& s) {
+    walk(s, [&](const Stmt& inner) {
+      if (const For* n = as<For>(inner)) vars.insert(vars.end(), n->vars.begin(), n->vars.end());
+      if (const Bind* n = as<Bind>(inner)) vars.push_back(n->var);
+      if (const Alloc* n = as<Alloc>(inner)) buffers.push_back(n->buffer);
+    });
+  }
+};
+
+/// The statement with variables and buffers of its own.
+Stmt renewed(const Stmt& s) {
+  const Definitions defined(s);
+  Substitution vars;
+  for (const VarRef& var : defined.vars) vars.emplace(var.get(), Expr(make_var(var->name, var->dtype)));
+  BufferMap buffers;
+  for (const BufferRef& b : defined.buffers) {
+    buffers.emplace(b.get(), make_buffer(b->name, b->dtype, b->scope, b->shape, b->tile, b->strides, b->span));
+  }
+  const auto own = [&](const VarRef& var) { return VarRef(as<Var>(vars.at(var.get()))); };
+  return rewrite(replace_buffers(substitute(s, vars), buffers), [&](const Stmt& inner) -> Stmt {
+    if (const For* n = as<For>(inner)) {
+      Ref<For> copy = make_ref<For>(*n);
+      std::transform(n->vars.begin(), n->vars.end(), copy->vars.begin(), own);
+      return Stmt(copy);
+    }
+    if (const Bind* n = as<Bind>(inner)) return bind(own(n->var), n->value, inner->span);
+    if (const Alloc* n = as<Alloc>(inner)) return alloc(buffers.at(n->buffer.get()), inner->span);
+    return inner;
+  });
+}
+
+/// Conditions under which every extent min(rest, block) of the body is the block; empty when none is known before the body runs.
+std::vector<Expr> fullness(const Stmt& body) {
+  const Definitions inside(body);
+  std::unordered_set<const Var*> bound;
+  for (const VarRef& var : inside.vars) bound.insert(var.get());
+  std::vector<Expr> found;
+  walk_exprs(body, [&](const Expr& e) {
+    const Apply* least = as_op(e, Op::Min);
+    if (!least || !e->dtype.is_index() || !int_value(least->args[1]) || has_load(least->args[0])) return;
+    bool early = true;
+    walk(least->args[0], [&](const Expr& part) { early &= !as<Var>(part) || !bound.contains(as<Var>(part)); });
+    const Expr full = apply(Op::Ge, {least->args[0], least->args[1]});
+    if (early && std::none_of(found.begin(), found.end(), [&](const Expr& known) { return same_expr(known, full); })) found.push_back(full);
+  });
+  return found;
+}
+
+bool is_small(const Stmt& body) {
+  int stores = 0;
+  bool plain = true;
+  walk(body, [&](const Stmt& s) {
+    stores += s->kind == StmtKind::Store;
+    const For* loop = as<For>(s);
+    plain &= s->kind != StmtKind::While && !(loop && loop->loop == LoopKind::Unroll);
+  });
+  return plain && stores <= kMostStores;
+}
+
+Stmt split(const Stmt& s) {
+  const Kernel* n = as<Kernel>(s);
+  if (!n || as<If>(n->body) || !is_small(n->body)) return s;
+  const std::vector<Expr> conditions = fullness(n->body);
+  if (conditions.empty() || conditions.size() > kMostConditions) return s;
+  Expr all = conditions[0];
+  for (size_t k = 1; k < conditions.size(); ++k) all = logical_and(all, conditions[k]);
+  Ref<Kernel> copy = make_ref<Kernel>(*n);
+  copy->body = if_then(all, n->body, renewed(n->body));
+  return Stmt(copy);
+}
+
+}  // namespace
+
+FunctionRef split_full_blocks(const FunctionRef& f, const PassOptions&) {
+  return with_body(f, rewrite(f->body, split));
+}
+
+}  // namespace helve
