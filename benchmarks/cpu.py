@@ -95,6 +95,64 @@ def chain(m: int, n: int, rows: int, columns: int, dtype: str = "float32"):
     return main
 
 
+def row_copy(m: int, n: int, dtype: str = "float32"):
+    @T.prim_func
+    def main(A: T.Tensor((m, n), dtype), B: T.Tensor((m, n), dtype)):
+        with T.Kernel(m) as r:
+            a = T.alloc_shared((n,), dtype)
+            T.copy(A[r, :], a)
+            T.copy(a, B[r, :])
+
+    return main
+
+
+def row_sums(m: int, n: int, dtype: str = "float32"):
+    @T.prim_func
+    def main(A: T.Tensor((m, n), dtype), S: T.Tensor((m,), dtype)):
+        with T.Kernel(m) as r:
+            T.reduce_sum(A[r, :], S[r : r + 1], dim=0)
+
+    return main
+
+
+def exponentials(turns: int, dtype: str = "float32"):
+    """exp of 4096 elements in the first-level cache, `turns` times."""
+
+    @T.prim_func
+    def main(X: T.Tensor((4096,), dtype)):
+        with T.Kernel(1) as _b:
+            x = T.alloc_shared((4096,), dtype)
+            T.copy(X, x)
+            for _t in T.serial(turns):
+                for i in T.Parallel(4096):
+                    x[i] = T.exp(0.0 - x[i])
+            T.copy(x, X)
+
+    return main
+
+
+def floors() -> None:
+    """What memory and arithmetic allow: no kernel over a matrix takes less."""
+    x = np.random.default_rng(0).standard_normal(SHAPE, dtype=np.float32)
+    y = np.zeros_like(x)
+    sums = np.zeros(SHAPE[0], np.float32)
+    copy, read = helve.compile(row_copy(*SHAPE)), helve.compile(row_sums(*SHAPE))
+    for threads in (1, 2):
+        helve.set_num_threads(threads)
+        candidates = {
+            "copy (np.copyto)": copier(x, y, threads),
+            "copy around the caches (helve)": lambda: copy(x, y),
+            "read only (helve, row sums)": lambda: read(x, sums),
+        }
+        print_table(f"floors, {SHAPE[0]} x {SHAPE[1]} float32 on {threads} core(s)", compare(candidates, "copy (np.copyto)"), 2 * x.nbytes)
+    helve.set_num_threads(None)
+    turns = 1000
+    exp = helve.compile(exponentials(turns))
+    seconds = per_call(lambda: exp(np.zeros(4096, np.float32)), calls=3)
+    print(f"\nexp of float32 in the first-level cache: {seconds / turns / 4096 * 1e9:.3f} ns an element, "
+          f"{seconds / turns / 4096 * SHAPE[0] * SHAPE[1] * 1e3:.2f} ms for {SHAPE[0]} x {SHAPE[1]}")  # fmt: skip
+
+
 def copier(x: np.ndarray, y: np.ndarray, threads: int):
     """A call that copies x to y, a part a thread."""
     if threads == 1:
@@ -222,6 +280,7 @@ def import_time() -> None:
 
 if __name__ == "__main__":
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
+    floors()
     rows()
     call_overhead()
     compile_time()

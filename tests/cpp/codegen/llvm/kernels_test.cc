@@ -458,7 +458,7 @@ TEST(Memory, LargeTensorsAreWrittenAroundTheCachesWhereTheyLieWell) {
   CpuOptions options;
   options.stream_bytes = 1;
   constexpr int64_t kRows = 3, kColumns = 157;
-  for (DType type : {kFloat32, kFloat64, kInt8, DType{TypeCode::Float, 16}}) {
+  for (DType type : {kFloat32, kFloat64, DType{TypeCode::Int, 8}, DType{TypeCode::Float, 16}}) {
     for (int64_t stride : {160, 157}) {
       for (int64_t offset : {0, 4, 3}) {
         const Doubling d(type, kRows, kColumns, stride, offset);
