@@ -1,6 +1,6 @@
 // Accesses of one buffer in lowered loops, element by element.
-// An access belongs to a class when its nest has the class's bounds and its subscripts the class's form; variables of one nest then
-// stand for those of the other.
+// An access belongs to a class when its nest has the class's bounds and its subscripts the class's form; variables of
+// one nest then stand for those of the other.
 #include "helve/analysis/element_access.h"
 
 #include <algorithm>
@@ -59,7 +59,8 @@ Stmt ElementWalk::loop(const For& loop, const Stmt& self) {
   for (size_t d = 0; d < loop.vars.size(); ++d) {
     expression(loop.begins[d], false);
     expression(loop.extents[d], false);
-    loops_.push_back({loop.vars[d], substitute(loop.begins[d], names_), substitute(loop.extents[d], names_), loop.loop, visit, &loop});
+    const Expr begin = substitute(loop.begins[d], names_), extent = substitute(loop.extents[d], names_);
+    loops_.push_back({loop.vars[d], begin, extent, loop.loop, visit, &loop});
   }
   Stmt body = walk(loop.body);
   loops_.resize(loops_.size() - loop.vars.size());
@@ -84,8 +85,8 @@ Stmt ElementWalk::bind(const Bind& bind, const Stmt& self) {
 
 Expr ElementWalk::expression(const Expr& e, bool straight) {
   return rewrite(e, [&](const Expr& node) -> Expr {
-    // A selection or a lazy operand does not always read its operands; reading more than it does is no change of what it computes,
-    // and an element of the class exists wherever its nest runs.
+    // A selection or a lazy operand does not always read its operands; reading more than it does is no change of what
+    // it computes, and an element of the class exists wherever its nest runs.
     const Load* load = as<Load>(node);
     if (!load || &buffer_of(load->buffer) != &buffer_) return node;
     unclear_ |= !straight || conditions_ > 0;
@@ -144,8 +145,8 @@ class Collector final : public ElementWalk {
   }
 };
 
-/// Different iterations of the class touch different elements: each variable counts in one dimension, and there a step of it is
-/// longer than what the variables of shorter steps span.
+/// Different iterations of the class touch different elements: each variable counts in one dimension, and there a step
+/// of it is longer than what the variables of shorter steps span.
 bool one_iteration_each(const ElementClass& c) {
   std::vector<bool> placed(c.loops.size(), false);
   for (const Expr& index : c.indices) {
@@ -176,7 +177,8 @@ bool one_iteration_each(const ElementClass& c) {
 
 void enter(Facts* facts, const NestLoop& loop) { facts->bind_loop(loop.var, loop.begin, loop.extent); }
 
-/// Some dimension of one class ends before the other's begins. Facts of further classes, which may be empty, have no say.
+/// Some dimension of one class ends before the other's begins. Facts of further classes, which may be empty, have no
+/// say.
 bool apart(const ElementClass& a, const ElementClass& b) {
   Facts facts = a.facts;
   for (const NestLoop& loop : b.loops) enter(&facts, loop);

@@ -26,7 +26,8 @@ bool runs_more_than_once(const Expr& extent) {
   return !n || *n > 1;
 }
 
-/// Does every store name all variables around it that take several values? Names bound on the way count by what they stand for.
+/// Does every store name all variables around it that take several values? Names bound on the way count by what they
+/// stand for.
 class OnceWritten {
  public:
   explicit OnceWritten(const Kernel& kernel) {
@@ -98,7 +99,10 @@ void add_repeated_reads(const Kernel& kernel, const BufferRef& buffer, const std
                         std::vector<EarlyRead>* out) {
   const size_t outer = common_loops(reads);
   Facts facts = facts_of(kernel);
-  for (size_t k = 0; k < outer; ++k) facts.bind_loop(reads[0].loops[k].var, reads[0].loops[k].begin, reads[0].loops[k].extent);
+  for (size_t k = 0; k < outer; ++k) {
+    const NestLoop& loop = reads[0].loops[k];
+    facts.bind_loop(loop.var, loop.begin, loop.extent);
+  }
   const VarRef& stepped = outer ? reads[0].loops[outer - 1].var : kernel.vars.back();
   std::vector<bool> seen(reads.size(), false);
   for (size_t first = 0; first < reads.size(); ++first) {
@@ -110,7 +114,8 @@ void add_repeated_reads(const Kernel& kernel, const BufferRef& buffer, const std
       const ElementAccess& b = reads[i];
       if (seen[i] || b.opaque || !same_class(c, b, outer, facts)) continue;
       seen[i] = true;
-      if (b.loops[outer].visit != a.loops[outer].visit && reads[last].loops.back().visit != b.loops.back().visit) last = i;
+      const bool later = b.loops[outer].visit != a.loops[outer].visit;
+      if (later && reads[last].loops.back().visit != b.loops.back().visit) last = i;
     }
     const ElementAccess& again = reads[last];
     if (last == first || again.loops.back().kind != LoopKind::Vectorized || !bytes_of(c, buffer->dtype)) continue;
@@ -119,7 +124,8 @@ void add_repeated_reads(const Kernel& kernel, const BufferRef& buffer, const std
   }
 }
 
-/// The number of inner loops that walk over neighbouring elements, and how many elements that is. 0 loops when it is not known.
+/// The number of inner loops that walk over neighbouring elements, and how many elements that is. 0 loops when it is
+/// not known.
 std::pair<size_t, int64_t> run_of(const ElementAccess& a) {
   size_t loops = 0;
   int64_t elements = 1;
@@ -134,16 +140,19 @@ std::pair<size_t, int64_t> run_of(const ElementAccess& a) {
     const int64_t* extent = int_value(loop.extent);
     if (!extent || *extent > kMostFetched) return {0, 0};
     elements *= *extent;
+    if (elements > kLongRow) return {0, 0};
     ++loops;
   }
   return {loops, elements};
 }
 
-/// Short rows: the processor's own prefetching starts anew with each, so that rows to come are asked for some rows ahead; at the end of
-/// the loop over rows those of the next iteration around it.
-void add_short_rows(const Kernel& kernel, const BufferRef& buffer, const std::vector<ElementAccess>& reads, std::vector<EarlyRead>* out) {
+/// Short rows: the processor's own prefetching starts anew with each, so that rows to come are asked for some rows
+/// ahead; at the end of the loop over rows those of the next iteration around it.
+void add_short_rows(const Kernel& kernel, const BufferRef& buffer, const std::vector<ElementAccess>& reads,
+                    std::vector<EarlyRead>* out) {
   const std::optional<std::vector<int64_t>> shape = constant_shape(buffer->shape);
-  if (shape && std::accumulate(shape->begin(), shape->end(), buffer->dtype.bytes(), std::multiplies<>()) < kCached) return;
+  const double element = static_cast<double>(buffer->dtype.bytes());  // a product of extents need not fit an integer
+  if (shape && std::accumulate(shape->begin(), shape->end(), element, std::multiplies<>()) < kCached) return;
   std::set<std::pair<int, std::string>> seen;  // vector loop and subscripts
   for (const ElementAccess& a : reads) {
     if (a.opaque || a.loops.empty() || a.indices.size() < 2 || a.loops.back().kind != LoopKind::Vectorized) continue;
@@ -158,7 +167,8 @@ void add_short_rows(const Kernel& kernel, const BufferRef& buffer, const std::ve
     const int64_t ahead = std::max<int64_t>(1, kAhead / bytes);
     const VarRef& around = row ? a.loops[row - 1].var : kernel.vars.back();
     const auto mentioned = [&](const VarRef& var) {
-      return std::any_of(a.indices.begin(), a.indices.end(), [&](const Expr& index) { return mentions(index, var.get()); });
+      return std::any_of(a.indices.begin(), a.indices.end(),
+                         [&](const Expr& index) { return mentions(index, var.get()); });
     };
     if (*count < 2 * ahead || !mentioned(rows.var) || !mentioned(around)) continue;
     const Expr later = Expr(rows.var) + int_imm(ahead);
@@ -198,7 +208,8 @@ std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel) {
   std::unordered_set<const Buffer*> out;
   for (const BufferEffect& effect : buffer_effects(kernel.body)) {
     const Buffer* buffer = effect.buffer.get();
-    if (buffer->scope == MemoryScope::Param && effect.written && !effect.read && !written.again.contains(buffer)) out.insert(buffer);
+    const bool only_written = effect.written && !effect.read && !written.again.contains(buffer);
+    if (buffer->scope == MemoryScope::Param && only_written) out.insert(buffer);
   }
   return out;
 }

@@ -1,17 +1,18 @@
 // Values that wait in block memory only to be read again at the same place of an equal loop go without it.
-// Input and output: lowered loops, fused. A copy of what nobody writes is read where it lies; a value that is used in the iteration
-// that makes it is kept for that iteration alone; what nobody reads is not stored.
+// Input and output: lowered loops, fused. A copy of what nobody writes is read where it lies; a value that is used in
+// the iteration that makes it is kept for that iteration alone; what nobody reads is not stored.
 // Before:  x = T.alloc_shared((64,))                     After:  for v in T.serial(8):
 //          for v in T.serial(8):                                     for l in T.vectorized(8):
 //              for l in T.vectorized(8): x[v * 8 + l] = A[v * 8 + l]     part[l] = part[l] + A[v * 8 + l]
 //              for l in T.vectorized(8):                         for v in T.serial(8):
 //                  part[l] = part[l] + x[v * 8 + l]                  x = T.alloc_local((8,))
-//          for v in T.serial(8):                                     for l in T.vectorized(8): x[l] = A[v * 8 + l] * s[0]
+//          for v in T.serial(8):                                 for l in T.vectorized(8): x[l] = A[v * 8 + l] * s[0]
 //              for l in T.vectorized(8):                             for l in T.vectorized(8): B[v * 8 + l] = x[l]
 //                  x[v * 8 + l] = x[v * 8 + l] * s[0]
 //              for l in T.vectorized(8): B[v * 8 + l] = x[v * 8 + l]
-// Nests of equal shape with equal subscripts touch one element each iteration (analysis/element_access.h), so that an element's
-// history is the list of the accesses in program order, and a read sees the last write before it in that list.
+// Nests of equal shape with equal subscripts touch one element each iteration (analysis/element_access.h), so that an
+// element's history is the list of the accesses in program order, and a read sees the last write before it in that
+// list.
 #include <algorithm>
 #include <unordered_set>
 

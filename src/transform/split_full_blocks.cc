@@ -1,6 +1,6 @@
 // Blocks that reach past no tensor's end get code of their own, without tails.
-// Input and output: element loops, simplified; another simplification uses the condition. Kernels whose loops are laid out by hand
-// (unrolled) are left alone: they see to their edges themselves, and twice their code is dear.
+// Input and output: element loops, simplified; another simplification uses the condition. Kernels whose loops are laid
+// out by hand (unrolled) are left alone: they see to their edges themselves, and twice their code is dear.
 // Before:  n0 = T.min(M - b * 4, 4)              After:  if M - b * 4 >= 4:
 //          for i in T.Parallel(n0): ...                      n0 = T.min(M - b * 4, 4)     (4, when simplified)
 //                                                            for i in T.Parallel(n0): ...
@@ -58,7 +58,8 @@ Stmt renewed(const Stmt& s) {
   });
 }
 
-/// Conditions under which every extent min(rest, block) of the body is the block; empty when none is known before the body runs.
+/// Conditions under which every extent min(rest, block) of the body is the block; empty when none is known before the
+/// body runs.
 std::vector<Expr> fullness(const Stmt& body) {
   const Definitions inside(body);
   std::unordered_set<const Var*> bound;
@@ -70,7 +71,8 @@ std::vector<Expr> fullness(const Stmt& body) {
     bool early = true;
     walk(least->args[0], [&](const Expr& part) { early &= !as<Var>(part) || !bound.contains(as<Var>(part)); });
     const Expr full = apply(Op::Ge, {least->args[0], least->args[1]});
-    if (early && std::none_of(found.begin(), found.end(), [&](const Expr& known) { return same_expr(known, full); })) found.push_back(full);
+    const auto is_full = [&](const Expr& known) { return same_expr(known, full); };
+    if (early && std::none_of(found.begin(), found.end(), is_full)) found.push_back(full);
   });
   return found;
 }

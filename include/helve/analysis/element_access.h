@@ -1,6 +1,6 @@
 // Accesses of one buffer in lowered loops, element by element.
-// Passes that move or remove values and code generation ask the same question: which accesses touch the same element, in which
-// order. Loops of equal shape whose accesses have equal subscripts answer it without a solver.
+// Passes that move or remove values and code generation ask the same question: which accesses touch the same element,
+// in which order. Loops of equal shape whose accesses have equal subscripts answer it without a solver.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,8 @@ struct NestLoop {
   const For* loop = nullptr;
 };
 
-/// One place where an element is read or written. Names bound between the root and the place are replaced by what they stand for.
+/// One place where an element is read or written. Names bound between the root and the place are replaced by what they
+/// stand for.
 struct ElementAccess {
   bool write = false;
   std::vector<Expr> indices;
@@ -33,15 +34,16 @@ struct ElementAccess {
   bool opaque = false;          ///< uses a name that stands for what was read from memory
 };
 
-/// Visits a statement in the order of execution: operands of a store before the store, loops once. Numbers of accesses and of
-/// visits of loops are the same in every walk of the same statement.
+/// Visits a statement in the order of execution: operands of a store before the store, loops once. Numbers of accesses
+/// and of visits of loops are the same in every walk of the same statement.
 class ElementWalk {
  public:
   explicit ElementWalk(const Buffer& buffer) : buffer_(buffer) {}
   virtual ~ElementWalk() = default;
 
   Stmt walk(const Stmt& s);
-  /// Does something touch the buffer that is not an element access on a straight path: under a condition, in a loop's bounds?
+  /// Does something touch the buffer that is not an element access on a straight path: under a condition, in a loop's
+  /// bounds?
   bool unclear() const { return unclear_; }
 
  protected:
@@ -71,7 +73,8 @@ class ElementWalk {
 /// Every access of `buffer` below `s` in order of execution; nothing when they are not all plain.
 std::optional<std::vector<ElementAccess>> element_accesses(const Stmt& s, const Buffer& buffer);
 
-/// Accesses that touch element `indices` of a buffer at the iteration `loops` of nests of one shape, and no other element.
+/// Accesses that touch element `indices` of a buffer at the iteration `loops` of nests of one shape, and no other
+/// element.
 struct ElementClass {
   std::vector<NestLoop> loops;  ///< with variables of the class's own
   std::vector<Expr> indices;
@@ -85,11 +88,12 @@ size_t common_loops(const std::vector<ElementAccess>& accesses);
 /// The class that `access` founds, below its `outer` first loops; `facts` hold around the others.
 ElementClass class_of(const ElementAccess& access, size_t outer, const Facts& facts);
 
-/// Does `access` belong to the class? Its nest has as many loops, of equal kinds and bounds, and the subscripts are equal.
+/// Does `access` belong to the class? Its nest has as many loops, of equal kinds and bounds, and the subscripts are
+/// equal.
 bool same_class(const ElementClass& known, const ElementAccess& access, size_t outer, const Facts& facts);
 
-/// The accesses by class. Nothing unless every class is known to touch an element in one iteration only, and two classes never
-/// the same.
+/// The accesses by class. Nothing unless every class is known to touch an element in one iteration only, and two
+/// classes never the same.
 std::optional<std::vector<ElementClass>> element_classes(const std::vector<ElementAccess>& accesses, size_t outer,
                                                          const Facts& facts);
 

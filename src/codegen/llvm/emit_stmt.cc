@@ -18,7 +18,8 @@ constexpr int64_t kMaxUnroll = 64;         // copies of one loop
 constexpr int64_t kMaxUnrollTotal = 1024;  // copies of a nest
 constexpr int64_t kBufferAlignment = 64;
 
-/// Vectors of several registers side by side hide the latency of one another: copies of the loop would add nothing but code.
+/// Vectors of several registers side by side hide the latency of one another: copies of the loop would add nothing but
+/// code.
 bool holds_wide_vectors(const Stmt& s) {
   if (const Seq* n = as<Seq>(s)) return std::any_of(n->stmts.begin(), n->stmts.end(), holds_wide_vectors);
   const For* loop = as<For>(s);

@@ -1,6 +1,7 @@
 // Stores that go around the caches, and reads that begin early.
-// A tensor that does not fit into the caches pays for each line twice when it is written through them: the line is fetched first.
-// Whether it fits, and whether its rows allow such stores, is known at the call: loops that write it exist in both forms.
+// A tensor that does not fit into the caches pays for each line twice when it is written through them: the line is
+// fetched first. Whether it fits, and whether its rows allow such stores, is known at the call: loops that write it
+// exist in both forms.
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -86,7 +87,8 @@ bool KernelEmitter::two_forms(const For& s) {
   return true;
 }
 
-/// The vector in pieces that the processor writes without reading the line; false when this store goes through the caches.
+/// The vector in pieces that the processor writes without reading the line; false when this store goes through the
+/// caches.
 bool KernelEmitter::stream(Value* raw, Value* pointer, const Store& s) {
   if (stores_ != Stores::Around || !can_stream(s, lane_)) return false;
   auto* type = llvm::cast<llvm::FixedVectorType>(raw->getType());
@@ -122,7 +124,8 @@ void KernelEmitter::fetch_early(const For& s, unsigned lanes) {
     const int64_t bytes = lanes * read.buffer->dtype.bytes();
     for (int64_t at = 0; at < bytes; at += kCacheLine) {
       Value* line = b_.CreateGEP(b_.getInt8Ty(), a.pointer, b_.getInt64(static_cast<uint64_t>(at)));
-      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()}, {line, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+      Value* how[] = {line, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)};  // for reading, to the first level, data
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()}, how);
     }
   }
 }

@@ -39,8 +39,8 @@ llvm::orc::JITTargetMachineBuilder detect(bool native, int optimization) {
   return builder;
 }
 
-/// Bytes of the largest cache of the first core. The kernel's files know what a virtual machine was given; the processor's own account
-/// is that of the whole socket.
+/// Bytes of the largest cache of the first core. The kernel's files know what a virtual machine was given; the
+/// processor's own account is that of the whole socket.
 int64_t last_level_cache() {
   constexpr int64_t kUsual = 32 << 20;
   int64_t largest = 0;
