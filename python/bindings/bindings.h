@@ -4,6 +4,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include "helve/layout/layout.h"
+
 namespace helve::python {
 
 /// `diagnostic_rows()`, `Span`, `Diagnostic`, and the translation of C++ exceptions.
@@ -11,6 +13,10 @@ void bind_diagnostics(pybind11::module_& module);
 
 /// The operators, tile operations and dtypes as data.
 void bind_tables(pybind11::module_& module);
+
+/// Axes, swizzles, layouts and their algebra.
+void bind_layout(pybind11::module_& module);
+void bind_layout_algebra(pybind11::module_& module, pybind11::class_<Layout>& layout);
 
 /// Expression nodes and their builders.
 void bind_expr(pybind11::module_& module);

@@ -18,6 +18,7 @@ from helve.errors import (
     UnsupportedError,
     Warning,
 )
+from helve.layout import Layout, Swizzle, axis
 from helve.mesh import Mesh
 from helve.script.entry import PrimFunc, parse
 from helve.target import Kernel, Proof, compile, num_threads, set_num_threads
@@ -29,16 +30,19 @@ __all__ = [
     "InjectivityError",
     "InternalError",
     "Kernel",
+    "Layout",
     "LayoutError",
     "Mesh",
     "PrimFunc",
     "Proof",
     "ShapeError",
+    "Swizzle",
     "T",
     "UnknownNameError",
     "UnsupportedError",
     "Warning",
     "__version__",
+    "axis",
     "compile",
     "cute",
     "num_threads",

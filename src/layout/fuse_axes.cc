@@ -2,6 +2,8 @@
 // The ways to number the threads of a block are fixed by the hardware; going from one to another is a linear map.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "helve/layout/notation.h"
 #include "helve/layout/rearrange.h"
 #include "integers.h"
@@ -33,7 +35,58 @@ const ThreadBits* find_bits(Axis axis) {
   return nullptr;
 }
 
+/// The scopes from narrow to wide; an axis counts instances of one inside another.
+enum class Level : int { Thread, Warp, Warpgroup, Cta, Cluster, Device };
+
+std::string_view to_string(Level level) {
+  constexpr std::string_view kNames[] = {"thread", "warp", "warpgroup", "cta", "cluster", "device"};
+  return kNames[static_cast<int>(level)];
+}
+
+struct AxisScopes {
+  Axis axis;
+  Level unit;
+  Level scope;
+};
+
+const std::vector<AxisScopes>& axis_scopes() {
+  static const std::vector<AxisScopes> rows = {
+      {axes::laneid(), Level::Thread, Level::Warp},         {axes::wid_in_wg(), Level::Warp, Level::Warpgroup},
+      {axes::tid_in_wg(), Level::Thread, Level::Warpgroup}, {axes::wgid(), Level::Warpgroup, Level::Cta},
+      {axes::warpid(), Level::Warp, Level::Cta},            {axes::tx(), Level::Thread, Level::Cta},
+      {axes::cta_in_cluster(), Level::Cta, Level::Cluster}, {axes::cta(), Level::Cta, Level::Device},
+  };
+  return rows;
+}
+
+/// The rows of `axes` from narrow to wide. Throws unless each begins where the one before ends.
+std::vector<AxisScopes> check_chain(const Layout& layout, const std::vector<Axis>& axes) {
+  std::vector<AxisScopes> chain;
+  for (const AxisScopes& row : axis_scopes()) {
+    if (std::find(axes.begin(), axes.end(), row.axis) != axes.end()) chain.push_back(row);
+  }
+  std::stable_sort(chain.begin(), chain.end(), [](const AxisScopes& a, const AxisScopes& b) {
+    return a.unit != b.unit ? a.unit < b.unit : a.scope < b.scope;
+  });
+  auto describe = [](const AxisScopes& row) {
+    return fmt::format("'{}' ({} in {})", row.axis.name(), to_string(row.unit), to_string(row.scope));
+  };
+  for (size_t k = 1; k < chain.size(); ++k) {
+    if (chain[k].unit == chain[k - 1].scope) continue;
+    throw_layout_error(Code::ScopeChain, {{"layout", to_string(layout)},
+                                          {"left", describe(chain[k - 1])},
+                                          {"right", describe(chain[k])}});
+  }
+  return chain;
+}
+
 }  // namespace
+
+std::optional<ExecutionScopes> execution_scopes(const Layout& layout) {
+  std::vector<AxisScopes> chain = check_chain(layout, layout.axes());
+  if (chain.empty()) return std::nullopt;
+  return ExecutionScopes{to_string(chain.front().unit), to_string(chain.back().scope)};
+}
 
 Layout fuse_axes(const Layout& layout, Axis target) {
   const ThreadBits* whole = find_bits(target);
@@ -53,6 +106,9 @@ Layout fuse_axes(const Layout& layout, Axis target) {
                                              {"target", target.name()}});
     }
   }
+  std::vector<Axis> parts;
+  for (const ThreadBits* bits : used) parts.push_back(bits->axis);
+  check_chain(layout, parts);
   auto factor = [&](Axis axis) {
     for (const ThreadBits* bits : used) {
       if (bits->axis == axis) return int64_t{1} << (bits->low - whole->low);

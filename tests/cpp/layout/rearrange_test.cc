@@ -298,5 +298,37 @@ TEST(LayoutFuse, Refusals) {
             "error[HV0557]: axes cannot be fused to 'laneid'\nhelp: targets are: tx, tid_in_wg, warpid");
 }
 
+TEST(LayoutFuse, PartsWithAGapBetweenThemAreRefused) {
+  std::string help =
+      "\nhelp: name the axis between them, also when it has extent 1: laneid, wid_in_wg and wgid, or laneid and warpid, "
+      "or tid_in_wg and wgid";
+  Layout gap = parse_layout("S[(2, 32) : (1@wgid, 1@laneid)]");
+  std::string text =
+      "error[HV0563]: axes 'laneid' (thread in warp) and 'wgid' (warpgroup in cta) of S[(2, 32) : (1@wgid, 1@laneid)] "
+      "do not connect" + help;
+  EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { fuse_axes(gap, axes::tx()); }), text);
+  EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { execution_scopes(gap); }), text);
+  Layout whole = parse_layout("S[(2, 1, 32) : (1@wgid, 1@wid_in_wg, 1@laneid)]");
+  EXPECT_EQ(to_string(fuse_axes(whole, axes::tx())), "S[(2, 1, 32) : (128@tx, 32@tx, 1@tx)]");
+}
+
+TEST(LayoutScopes, AxesFormOneChain) {
+  auto scopes = [](const char* text) { return execution_scopes(parse_layout(text)); };
+  using S = ExecutionScopes;
+  EXPECT_EQ(scopes("S[8 : 1]"), std::nullopt);
+  EXPECT_EQ(scopes("S[(2, 8) : (1@x, 1@reg)]"), std::nullopt);
+  EXPECT_EQ(scopes("S[8 : 1@laneid]"), (S{"thread", "warp"}));
+  EXPECT_EQ(scopes("S[(4, 8) : (1@warpid, 1@laneid)]"), (S{"thread", "cta"}));
+  EXPECT_EQ(scopes("S[8 : 1@laneid] + R[4 : 1@wid_in_wg]"), (S{"thread", "warpgroup"}));
+  EXPECT_EQ(scopes("S[(4, 8) : (1@wid_in_wg, 1@laneid)] + 1@wgid"), (S{"thread", "cta"}));
+  EXPECT_EQ(scopes("S[(4, 8, 2) : (1@cta_in_cluster, 1@tx, 1)]"), (S{"thread", "cluster"}));
+  EXPECT_EQ(scopes("S[(4, 8) : (1@cta, 1@warpid)]"), (S{"warp", "device"}));
+  for (const char* text : {"S[(2, 2) : (1@warpid, 1@wgid)]", "S[(2, 2) : (1@tx, 1@laneid)]",
+                           "S[(2, 2) : (1@laneid, 1@cta)]", "S[(2, 2) : (1@cta, 1@cta_in_cluster)]",
+                           "S[2 : 1@laneid] + 1@wgid"}) {
+    EXPECT_THROW(scopes(text), UnsupportedError) << text;
+  }
+}
+
 }  // namespace
 }  // namespace helve

@@ -1,0 +1,52 @@
+// How layouts cross into Python.
+// An iter is a tuple (extent, stride, axis), a point a dict from axes to integers, and integers are read with their
+// overflow named, so that a layout written in Python is refused by the same words as one in C++.
+#pragma once
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "helve/layout/layout.h"
+#include "helve/layout/rearrange.h"
+
+namespace helve::python {
+
+/// `stride@axis` as a value: what `4@laneid` is.
+struct Displacement {
+  int64_t value;
+  Axis axis;
+};
+
+/// The integer that `source` holds (anything with `__index__`); none when it is no integer. Throws UnsupportedError
+/// beyond 64 bits.
+std::optional<int64_t> read_integer(pybind11::handle source);
+
+/// An integer on `m`, or a Displacement.
+std::optional<Displacement> read_displacement(pybind11::handle source);
+
+}  // namespace helve::python
+
+namespace pybind11::detail {
+
+template <>
+struct type_caster<helve::Iter> {
+  PYBIND11_TYPE_CASTER(helve::Iter, const_name("tuple[int, int, Axis]"));
+  bool load(handle source, bool) {
+    if (!isinstance<tuple>(source) && !isinstance<list>(source)) return false;
+    auto items = reinterpret_borrow<sequence>(source);
+    if (items.size() != 2 && items.size() != 3) return false;
+    auto extent = helve::python::read_integer(items[0]);
+    auto stride = helve::python::read_displacement(items[1]);
+    if (!extent || !stride) return false;
+    value = {*extent, stride->value, stride->axis};
+    if (items.size() == 2) return true;
+    if (!isinstance<helve::Axis>(items[2]) || !PyLong_Check(object(items[1]).ptr())) return false;
+    value.axis = object(items[2]).cast<helve::Axis>();
+    return true;
+  }
+  static handle cast(const helve::Iter& source, return_value_policy, handle) {
+    return make_tuple(source.extent, source.stride, source.axis).release();
+  }
+};
+
+}  // namespace pybind11::detail

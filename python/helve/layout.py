@@ -1,0 +1,57 @@
+"""Axe layouts: where every element lives, on the axes of devices, threads and memory at once.
+
+Written as they are printed, `S[(8, 2, 4, 2) : (4@laneid, 1@warpid, 1@laneid, 1)] + R[2 : 4@warpid] + 5@warpid`; the values
+and the algebra are the C++ core's, here are the names. `docs/layouts.md` is the guide.
+"""
+
+from __future__ import annotations
+
+from helve import _core
+from helve._core import Axis, Displacement, Layout, Replicas, Swizzle, axis, direct_sum, inner_of, left_of, outer_of
+from helve._core import right_of, tile
+from helve.errors import error
+
+__all__ = [
+    "Axis", "Displacement", "Layout", "R", "Replicas", "S", "Swizzle", "axis", "direct_sum", "inner_of", "left_of",
+    "outer_of", "right_of", "tile",
+    "Bank", "F", "P", "TCol", "TLane", "cta", "cta_in_cluster", "gpuid", "laneid", "m", "reg", "tid_in_wg", "tx", "warpid",
+    "wgid", "wid_in_wg", "x", "y",
+]  # fmt: skip
+
+_AXES = {each.name: each for each in _core.builtin_axes()}
+gpuid, x, y = _AXES["gpuid"], _AXES["x"], _AXES["y"]
+cta, cta_in_cluster, wgid, warpid = _AXES["cta"], _AXES["cta_in_cluster"], _AXES["wgid"], _AXES["warpid"]
+wid_in_wg, tid_in_wg, laneid, tx = _AXES["wid_in_wg"], _AXES["tid_in_wg"], _AXES["laneid"], _AXES["tx"]
+m, reg, F, P, Bank = _AXES["m"], _AXES["reg"], _AXES["F"], _AXES["P"], _AXES["Bank"]
+TLane, TCol = _AXES["TLane"], _AXES["TCol"]
+
+
+class _Literal:
+    """What stands before the brackets of `S[extents : strides]` and `R[extents : strides]`."""
+
+    def __init__(self, name: str, make):
+        self._name = name
+        self._make = make
+
+    def __repr__(self) -> str:
+        return self._name
+
+    def __getitem__(self, item: slice):
+        if not isinstance(item, slice) or item.start is None or item.stop is None or item.step is not None:
+            raise TypeError(f"a layout is written {self._name}[extents : strides]; given {self._name}[{item}]")
+        extents, strides = (part if isinstance(part, tuple) else (part,) for part in (item.start, item.stop))
+        if len(extents) != len(strides):
+            raise error("ShapeRank", operation=f"{self._name}[...]", left=f"extents {extents}", right=f"strides {strides}")
+        return self._make(list(zip(extents, strides, strict=True)))
+
+
+S = _Literal("S", Layout)
+"""`S[extents : strides]` is a Layout: its shard iters, slowest first. A stride is `4@laneid`, or an integer on `m`.
+
+Raises:
+    TypeError: anything but two integers or tuples with a colon between them.
+    helve.ShapeError: as many strides as extents are needed; an extent below 1.
+"""
+
+R = _Literal("R", Replicas)
+"""`R[extents : strides]`, added to a layout, are its replica iters. Raises as `S` does."""
