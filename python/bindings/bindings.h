@@ -14,9 +14,10 @@ void bind_diagnostics(pybind11::module_& module);
 /// The operators, tile operations and dtypes as data.
 void bind_tables(pybind11::module_& module);
 
-/// Axes, swizzles, layouts and their algebra.
-void bind_layout(pybind11::module_& module);
-void bind_layout_algebra(pybind11::module_& module, pybind11::class_<Layout>& layout);
+/// `helve.layout`: axes, layouts and their algebra.
+void bind_axe(pybind11::module_& module);
+void bind_axe_algebra(pybind11::module_& module, pybind11::class_<Layout>& layout);
+void bind_axe_bridges(pybind11::module_& module, pybind11::class_<Layout>& layout);
 
 /// Expression nodes and their builders.
 void bind_expr(pybind11::module_& module);

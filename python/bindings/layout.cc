@@ -1,4 +1,4 @@
-// Axes, swizzles and the Axe layout in Python.
+// Axes and the Axe layout in Python.
 // Values are immutable and hashed; operators build them as the printed notation reads, `S[...] + R[...] + 5@warpid`.
 #include <pybind11/operators.h>
 
@@ -44,16 +44,6 @@ AxisKind kind_named(const std::string& name) {
     if (to_string(kind) == name) return kind;
   }
   throw py::value_error("the kind of an axis is 'device', 'thread' or 'memory'; given '" + name + "'");
-}
-
-int swizzle_number(int64_t value) {
-  // Beyond the limits either way, so that the constructor of Layout refuses it with this number.
-  return static_cast<int>(std::clamp<int64_t>(value, -1000000, 1000000));
-}
-
-Swizzle make_swizzle(int64_t bits, int64_t base, int64_t shift) {
-  Swizzle given{swizzle_number(bits), swizzle_number(base), swizzle_number(shift)};
-  return Layout({}, {}, {}, given).swizzle();
 }
 
 Layout with_offset(const Layout& layout, const Displacement& added, int64_t sign) {
@@ -125,27 +115,6 @@ void bind_literals(py::module_& module) {
   py::class_<Replicas>(module, "Replicas", "The replica iters of a layout, `R[2 : 4@warpid]`, to be added to its shard.")
       .def(py::init([](std::vector<Iter> iters) { return Replicas{std::move(iters)}; }), py::arg("iters"))
       .def_readonly("iters", &Replicas::iters);
-}
-
-void bind_swizzle(py::module_& module) {
-  py::class_<Swizzle>(module, "Swizzle",
-                      "XORs `bits` bits of an address, at bit `base`, with those `shift` above (below when negative).\n\n"
-                      "CuTe's Swizzle<B, M, S> (NVIDIA/cutlass, include/cute/swizzle.hpp), in units of elements. It is "
-                      "its own inverse\nand permutes every block of `period()` addresses.\n\n"
-                      "Raises:\n    helve.UnsupportedError: unless 0 <= bits <= |shift|, 0 <= base, and their sum is at "
-                      "most 62.")
-      .def(py::init(&make_swizzle), py::arg("bits"), py::arg("base"), py::arg("shift"))
-      .def_readonly("bits", &Swizzle::bits)
-      .def_readonly("base", &Swizzle::base)
-      .def_readonly("shift", &Swizzle::shift)
-      .def("period", &Swizzle::period, "2^(bits + base + |shift|) elements; 1 when there are no bits.")
-      .def("__call__", &Swizzle::apply, py::arg("address"), "The address that `address` goes to.")
-      .def("__eq__", [](const Swizzle& a, const Swizzle& b) { return a == b; }, py::is_operator())
-      .def("__hash__", [](const Swizzle& s) { return py::hash(py::make_tuple(s.bits, s.base, s.shift)); })
-      .def("__repr__", [](const Swizzle& s) { return to_string(s); })
-      .def("__reduce__", [](const Swizzle& s) {
-        return py::make_tuple(py::type::of<Swizzle>(), py::make_tuple(s.bits, s.base, s.shift));
-      });
 }
 
 void bind_operators(py::class_<Layout>& layout) {
@@ -221,15 +190,15 @@ constexpr const char* kLayoutText =
 
 }  // namespace
 
-void bind_layout(py::module_& module) {
+void bind_axe(py::module_& module) {
   bind_axis(module);
   bind_literals(module);
-  bind_swizzle(module);
   py::class_<Layout> layout(module, "Layout", kLayoutText);
   bind_parts(layout);
   bind_operators(layout);
-  bind_layout_algebra(module, layout);
-  for (const char* name : {"Axis", "Layout", "Swizzle"}) module.attr(name).attr("__module__") = "helve.layout";
+  bind_axe_algebra(module, layout);
+  bind_axe_bridges(module, layout);
+  for (const char* name : {"Axis", "Layout"}) module.attr(name).attr("__module__") = "helve.layout";
 }
 
 }  // namespace helve::python

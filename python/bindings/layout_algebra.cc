@@ -180,7 +180,7 @@ void bind_parts_of(py::class_<Layout>& layout) {
 
 }  // namespace
 
-void bind_layout_algebra(py::module_& module, py::class_<Layout>& layout) {
+void bind_axe_algebra(py::module_& module, py::class_<Layout>& layout) {
   bind_map(layout);
   bind_parts_of(layout);
   module.def("tile", &tile, py::arg("outer"), py::arg("outer_shape"), py::arg("inner"), py::arg("inner_shape"),

@@ -7,10 +7,10 @@ PYBIND11_MODULE(_core, module) {
   module.attr("__version__") = HELVE_VERSION;
   helve::python::bind_diagnostics(module);
   helve::python::bind_tables(module);
-  helve::python::bind_layout(module);
   helve::python::bind_expr(module);
   helve::python::bind_stmt(module);
   helve::python::bind_function(module);
   helve::python::bind_driver(module);
   helve::python::bind_cute(module);
+  helve::python::bind_axe(module);
 }

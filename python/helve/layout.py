@@ -7,13 +7,14 @@ and the algebra are the C++ core's, here are the names. `docs/layouts.md` is the
 from __future__ import annotations
 
 from helve import _core
-from helve._core import Axis, Displacement, Layout, Replicas, Swizzle, axis, direct_sum, inner_of, left_of, outer_of
-from helve._core import right_of, tile
+from helve._core import Axis, BankPhase, BankReport, Displacement, Layout, Replicas, SwizzleChoice, axis, bank_conflicts
+from helve._core import CuteSwizzle as Swizzle
+from helve._core import choose_swizzle, direct_sum, inner_of, left_of, outer_of, right_of, tile
 from helve.errors import error
 
 __all__ = [
-    "Axis", "Displacement", "Layout", "R", "Replicas", "S", "Swizzle", "axis", "direct_sum", "inner_of", "left_of",
-    "outer_of", "right_of", "tile",
+    "Axis", "BankPhase", "BankReport", "Displacement", "Layout", "R", "Replicas", "S", "Swizzle", "SwizzleChoice",
+    "axis", "bank_conflicts", "choose_swizzle", "direct_sum", "inner_of", "left_of", "outer_of", "right_of", "tile",
     "Bank", "F", "P", "TCol", "TLane", "cta", "cta_in_cluster", "gpuid", "laneid", "m", "reg", "tid_in_wg", "tx", "warpid",
     "wgid", "wid_in_wg", "x", "y",
 ]  # fmt: skip

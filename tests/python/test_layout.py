@@ -235,7 +235,7 @@ def test_group(layout, data):
 @given(layouts(2, 3), layouts(2, 3), st.booleans())
 def test_products(a, b, scaled):
     assume(a.swizzle is None and (scaled or b.swizzle is None))
-    assume(b.swizzle is None or b.span(m) % b.swizzle.period() == 0)
+    assume(b.swizzle is None or b.span(m) % b.swizzle.size() == 0)
     shapes = (a.size(),), (b.size(),)
     whole = (tile if scaled else direct_sum)(a, shapes[0], b, shapes[1])
     every = image(b)
@@ -317,9 +317,9 @@ def test_fewer_axes():
 @given(swizzles(), st.integers(0, 10**6))
 def test_swizzles(swizzle, address):
     assert swizzle(address) == swizzled(swizzle, address) and swizzle(swizzle(address)) == address
-    assert swizzle.period() == 2 ** (swizzle.bits + swizzle.base + abs(swizzle.shift))
+    assert swizzle.size() == 2 ** (swizzle.bits + swizzle.base + abs(swizzle.shift))
     assert pickle.loads(pickle.dumps(swizzle)) == swizzle == Swizzle(swizzle.bits, swizzle.base, swizzle.shift)
-    assert swizzle(address) // swizzle.period() == address // swizzle.period()
+    assert swizzle(address) // swizzle.size() == address // swizzle.size()
 
 
 # -- holes of the published algebra and its public code ---------------------------------------------------------------

@@ -1,0 +1,102 @@
+"""Distributions, written as in DISTAL: `distribution("xy -> x y *", shape, mesh)`.
+
+The reading and the arithmetic are the core's; here is the value that users hold: mesh, shape and layout together.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from helve import _core
+from helve.layout import Axis, Layout
+from helve.mesh import Mesh
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Where the elements of a tensor live on a mesh.
+
+    Attributes:
+        mesh: the mesh.
+        shape: the tensor's extents, in elements.
+        layout: a layout over `domain`: the device axes of the mesh (named as its axes), then the address in the device's
+            own block, row-major, in elements, on `m`.
+        domain: extents, a whole number of blocks in each dimension; what lies outside `shape` is padding.
+        block: the extents of every device's block, ceil(shape / devices) in each dimension.
+        partial: {axis: "sum"} for the axes over which the tensor is the sum of what the devices hold.
+    """
+
+    mesh: Mesh
+    shape: tuple[int, ...]
+    layout: Layout
+    domain: tuple[int, ...]
+    block: tuple[int, ...]
+    partial: dict[Axis, str] = field(hash=False)
+    _core: _core.Distribution = field(repr=False, compare=False, hash=False)
+
+    def local_begin(self, device: Sequence[int]) -> tuple[int, ...] | None:
+        """The first element of a device's block; None for a device that holds nothing.
+
+        Args:
+            device: its coordinate in the mesh.
+
+        Raises:
+            helve.ShapeError, helve.BoundsError: no device of the mesh.
+        """
+        part = self._core.part(device)
+        return None if part is None else tuple(part[0])
+
+    def local_shape(self, device: Sequence[int]) -> tuple[int, ...] | None:
+        """The extents of what a device holds: short or 0 at the end of a dimension; None where it holds nothing.
+
+        Raises as `local_begin`.
+        """
+        part = self._core.part(device)
+        return None if part is None else tuple(part[1])
+
+    def owners(self, index: Sequence[int]) -> list[tuple[int, ...]]:
+        """The devices that hold an element (or a term of it), by coordinates, sorted.
+
+        Args:
+            index: the element, in `shape`.
+
+        Raises:
+            helve.ShapeError, helve.BoundsError: no element of the tensor.
+        """
+        _core.flatten_index(index, self.shape)
+        names = [_core.axis(name, "device") for name in self.mesh.names]
+        found = set()
+        for point in self.layout.apply(index, self.domain):
+            ranges = [
+                range(extent) if axis in self.partial else (point.get(axis, 0),)
+                for axis, extent in zip(names, self.mesh.shape, strict=True)
+            ]
+            found.update(itertools.product(*ranges))
+        return sorted(found)
+
+
+def distribution(notation: str | Sequence[str], shape: Sequence[int], mesh: Mesh) -> Distribution:
+    """The distribution that `notation` describes (DISTAL, arXiv 2203.08069, tensor distribution notation).
+
+    On the left of "->" stand the tensor's dimensions, on the right one entry for each axis of the mesh: a dimension that
+    is cut into blocks over it, `*` for copies, a number for the one coordinate that holds the data, `+` for the terms of a
+    sum. Names are characters ("xy -> xy*"), or words where there are blanks ("row col -> row *"). A dimension that is
+    not named on the right is not cut.
+
+    Args:
+        notation: the text; for two levels and more a list of texts, outer level first, which share out the axes of the
+            mesh in order: ["xy -> x y", "xy -> y *"]. A dimension cut at several levels has blocks of ceil(extent /
+            devices), devices counted over all levels.
+        shape: the tensor's extents, in elements; they need not divide.
+        mesh: the mesh; its axis names become device axes.
+
+    Raises:
+        helve.LayoutError: a text that is no distribution of this tensor over this mesh.
+        helve.ShapeError: a negative extent.
+    """
+    levels = [notation] if isinstance(notation, str) else list(notation)
+    made = _core.Distribution(levels, list(shape), list(mesh.names), list(mesh.shape))
+    partial = dict.fromkeys(made.partial, "sum")
+    return Distribution(mesh, tuple(shape), made.layout, tuple(made.domain), tuple(made.block), partial, made)
