@@ -23,7 +23,8 @@ Layout from_modes(const cute::Layout& layout, int64_t offset, const Swizzle& swi
   std::vector<Iter> shard;
   for (size_t d = 0; d < layout.rank(); ++d) {
     std::vector<Iter> digits;
-    for (const cute::Mode& mode : layout.mode(d).modes()) digits.push_back({mode.extent, mode.stride, axes::m()});
+    const cute::Layout top = layout.mode(d);
+    for (const cute::Mode& mode : top.modes()) digits.push_back({mode.extent, mode.stride, axes::m()});
     for (const Iter& iter : reversed(digits)) shard.push_back(iter);
   }
   Point origin;

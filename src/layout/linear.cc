@@ -173,7 +173,7 @@ int address_bits(const LinearLayout& linear) {
   for (const Point& point : linear.index) add(point);
   for (const Point& point : linear.replica) add(point);
   add(linear.offset);
-  return std::bit_width(all);
+  return static_cast<int>(std::bit_width(all));
 }
 
 }  // namespace
@@ -288,7 +288,7 @@ LinearBases to_bases(const Layout& layout, const std::vector<int64_t>& shape) {
     for (const Point& point : inputs) {
       if (auto it = point.find(axis); it != point.end()) all |= it->second;
     }
-    for (int bit = 0; bit < std::bit_width(static_cast<uint64_t>(all)); ++bit) places.push_back({axis, bit});
+    for (int bit = 0; (all >> bit) != 0; ++bit) places.push_back({axis, bit});
   }
   auto vector_of = [&](const Point& point) {
     Elimination::Bits vector(places.size(), false);

@@ -160,15 +160,30 @@ TEST(LayoutBanks, OtherAccessesAreSearched) {
 }
 
 TEST(LayoutBanks, PaddingIsNamedWhereItIsBetter) {
-  // Columns of bytes: 32 rows of 128 bytes fall into one bank, and XOR by bytes moves at most 4 of them into one word.
-  SwizzleChoice choice = choose_swizzle(6, 96, 4, 1, {BankAccess{{0, 96, 192, 288, 384, 480, 7, 103}, 1}});
-  EXPECT_EQ(choice.plain_depth, 6);
-  EXPECT_EQ(choice.padded_depth, 1);
-  EXPECT_EQ(choice.padding_bytes, choice.padding * 6 * 4);
-  if (choice.depth > 1) {
-    EXPECT_EQ(choice.verdict, SwizzleVerdict::Padding);
-  } else {
-    EXPECT_EQ(choice.verdict, SwizzleVerdict::Searched);
+  // Two rows of 16 elements with gaps between them, beside the columns: no swizzle serves all, a longer row does better.
+  std::vector<BankAccess> patches;
+  for (int64_t step : {1, 3, 5}) {
+    BankAccess& patch = patches.emplace_back();
+    for (int64_t i = 0; i < 2; ++i) {
+      for (int64_t j = 0; j < 16; ++j) patch.first.push_back(i * step % 8 * 96 + j * step % 96);
+    }
+  }
+  SwizzleChoice choice = choose_swizzle(8, 96, 4, 1, patches);
+  EXPECT_EQ(choice.verdict, SwizzleVerdict::Padding);
+  EXPECT_EQ(choice.padding_bytes, choice.padding * 8 * 4);
+  for (int64_t at = 0; at < 96; ++at) patches.push_back(column(8, 96, 1, 0, at));
+  auto extra = [&](const Layout& layout) {
+    int64_t sum = 0;
+    for (const BankAccess& access : patches) {
+      for (int64_t depth : depths_by_bytes(layout, access, 4)) sum += std::max<int64_t>(depth - 1, 0);
+    }
+    return sum;
+  };
+  Layout padded({{8, 96 + choice.padding, kM}, {96, 1, kM}});
+  EXPECT_LT(extra(padded), extra(rows_of(8, 96, choice.swizzle)));
+  EXPECT_LT(extra(rows_of(8, 96, choice.swizzle)), extra(rows_of(8, 96)));
+  for (int64_t less = 0; less < choice.padding; ++less) {
+    EXPECT_GT(extra(Layout({{8, 96 + less, kM}, {96, 1, kM}})), extra(padded));
   }
 }
 

@@ -84,7 +84,9 @@ void check(const std::vector<Deal>& deals, const std::vector<int64_t>& shape) {
           auto mine = expected.find(each.axis);
           same = same && (it == place.end() ? 0 : it->second) == (mine == expected.end() ? 0 : mine->second);
         }
-        if (same) ASSERT_EQ(place, expected) << text;
+        if (same) {
+          ASSERT_EQ(place, expected) << text;
+        }
         found = found || same;
       }
       ASSERT_EQ(found, here) << text;

@@ -127,7 +127,7 @@ TEST(LayoutLinear, AccumulatorOfAnMmaAsTritonStatesIt) {
   EXPECT_TRUE(from_bases(bases, {16, 8}).equivalent(fragment));
   bases[axes::warpid()] = {{0, 0}, {0, 0}};  // four warps hold the same
   Layout replicated = from_bases(bases, {16, 8});
-  EXPECT_EQ(to_string(replicated), to_string(fragment) + " + R[4 : 1@warpid]");
+  EXPECT_EQ(to_string(replicated), "S[(2, 32, 2) : (2@reg, 1@laneid, 1@reg)] + R[4 : 1@warpid]");
   EXPECT_EQ(to_bases(replicated, {16, 8}), bases);
 }
 
