@@ -69,3 +69,11 @@ def test_rms_norm(capsys):
 def test_rms_norm_shows_a_stage(stage, expected, capsys):
     load("01_rms_norm").main(cases=[("llvm", (100, 77), (2, 3))], show=stage)
     assert expected in capsys.readouterr().out
+
+
+def test_layouts(capsys):
+    load("02_layouts").main()
+    out = capsys.readouterr().out
+    assert "ij -> i j  S[(2, 4, 3, 4) : (1@x, 4, 1@y, 1)]" in out
+    assert "rows of 40: no swizzle: proved" in out and "rows of 64: Swizzle(3, 3, 3): proved" in out
+    assert "lane 5     [(1, 2), (1, 3), (9, 2), (9, 3)]" in out
