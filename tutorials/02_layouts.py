@@ -1,7 +1,7 @@
 """Layouts: one matrix on a mesh of devices, in shared memory and in the registers of a warp.
 
-A layout maps the index of an element to all places where it lives. Here the same calls spread a matrix over devices, find a
-swizzle for a tile of it, and deal the tile out to the lanes of a warp; every step is checked against NumPy.
+A layout maps the index of an element to all places where it lives. Here the same calls spread a matrix over devices,
+find a swizzle for a tile of it, and deal the tile out to the lanes of a warp; every step is checked against NumPy.
 
 Run it: ``python tutorials/02_layouts.py``
 """

@@ -84,12 +84,13 @@ void bind_axis(py::module_& module) {
       .def("__reduce__", [module](const Axis& a) {
         return py::make_tuple(module.attr("axis"), py::make_tuple(a.name(), std::string(to_string(a.kind()))));
       });
-  module.def("axis", [](const std::string& name, const std::string& kind) { return Axis::make(name, kind_named(kind)); },
-             py::arg("name"), py::arg("kind"),
-             "The axis called `name`, made at the first call.\n\n"
-             "Args:\n    name: an identifier.\n    kind: \"device\", \"thread\" or \"memory\".\n\n"
-             "Raises:\n    helve.LayoutError: `name` is no identifier, or an axis of another kind.\n"
-             "    ValueError: another kind than these.");
+  module.def(
+      "axis", [](const std::string& name, const std::string& kind) { return Axis::make(name, kind_named(kind)); },
+      py::arg("name"), py::arg("kind"),
+      "The axis called `name`, made at the first call.\n\n"
+      "Args:\n    name: an identifier.\n    kind: \"device\", \"thread\" or \"memory\".\n\n"
+      "Raises:\n    helve.LayoutError: `name` is no identifier, or an axis of another kind.\n"
+      "    ValueError: another kind than these.");
   module.def("builtin_axes", [] {
     py::list all;
 #define HELVE_AXIS(name, kind) all.append(axes::name());
@@ -101,18 +102,23 @@ void bind_axis(py::module_& module) {
 
 void bind_literals(py::module_& module) {
   py::class_<Displacement>(module, "Displacement", "A step along an axis, `4@laneid`: a stride or an offset.")
-      .def(py::init([](int64_t value, Axis axis) { return Displacement{value, axis}; }), py::arg("value"), py::arg("axis"))
+      .def(py::init([](int64_t value, Axis axis) { return Displacement{value, axis}; }), py::arg("value"),
+           py::arg("axis"))
       .def_readonly("value", &Displacement::value)
       .def_readonly("axis", &Displacement::axis)
-      .def("__neg__", [](const Displacement& d) {
-        if (d.value == std::numeric_limits<int64_t>::min()) throw_layout_error(Code::LayoutOverflow, {{"what", "an offset"}});
-        return Displacement{-d.value, d.axis};
-      })
-      .def("__eq__", [](const Displacement& a, const Displacement& b) { return a.value == b.value && a.axis == b.axis; },
-           py::is_operator())
+      .def("__neg__",
+           [](const Displacement& d) {
+             if (d.value == std::numeric_limits<int64_t>::min())
+               throw_layout_error(Code::LayoutOverflow, {{"what", "an offset"}});
+             return Displacement{-d.value, d.axis};
+           })
+      .def(
+          "__eq__", [](const Displacement& a, const Displacement& b) { return a.value == b.value && a.axis == b.axis; },
+          py::is_operator())
       .def("__hash__", [](const Displacement& d) { return py::hash(py::make_tuple(d.value, d.axis)); })
       .def("__repr__", &to_text);
-  py::class_<Replicas>(module, "Replicas", "The replica iters of a layout, `R[2 : 4@warpid]`, to be added to its shard.")
+  py::class_<Replicas>(module, "Replicas",
+                       "The replica iters of a layout, `R[2 : 4@warpid]`, to be added to its shard.")
       .def(py::init([](std::vector<Iter> iters) { return Replicas{std::move(iters)}; }), py::arg("iters"))
       .def_readonly("iters", &Replicas::iters);
 }
@@ -153,30 +159,36 @@ void bind_operators(py::class_<Layout>& layout) {
 
 void bind_parts(py::class_<Layout>& layout) {
   layout
-      .def(py::init([](std::vector<Iter> shard, std::vector<Iter> replica, Point offset, std::optional<Swizzle> swizzle) {
-             return Layout(std::move(shard), std::move(replica), std::move(offset), swizzle.value_or(Swizzle{}));
-           }),
-           py::arg("shard") = std::vector<Iter>{}, py::arg("replica") = std::vector<Iter>{}, py::arg("offset") = Point{},
-           py::arg("swizzle") = py::none())
+      .def(py::init(
+               [](std::vector<Iter> shard, std::vector<Iter> replica, Point offset, std::optional<Swizzle> swizzle) {
+                 return Layout(std::move(shard), std::move(replica), std::move(offset), swizzle.value_or(Swizzle{}));
+               }),
+           py::arg("shard") = std::vector<Iter>{}, py::arg("replica") = std::vector<Iter>{},
+           py::arg("offset") = Point{}, py::arg("swizzle") = py::none())
       .def_static("parse", &parse_layout, py::arg("text"),
                   "The layout that `text` spells, as `str` prints it.\n\n"
                   "Raises:\n    helve.LayoutError: with the column and what was expected there.")
-      .def_property_readonly("shard", [](const Layout& self) { return py::tuple(py::cast(self.shard())); },
-                             "The iters of the domain, slowest first: (extent, stride, axis).")
-      .def_property_readonly("replica", [](const Layout& self) { return py::tuple(py::cast(self.replica())); },
-                             "The iters of the copies: (extent, stride, axis).")
-      .def_property_readonly("offset", [](const Layout& self) { return self.offset(); }, "{axis: n}, in units of the axis.")
+      .def_property_readonly(
+          "shard", [](const Layout& self) { return py::tuple(py::cast(self.shard())); },
+          "The iters of the domain, slowest first: (extent, stride, axis).")
+      .def_property_readonly(
+          "replica", [](const Layout& self) { return py::tuple(py::cast(self.replica())); },
+          "The iters of the copies: (extent, stride, axis).")
+      .def_property_readonly(
+          "offset", [](const Layout& self) { return self.offset(); }, "{axis: n}, in units of the axis.")
       .def_property_readonly(
           "swizzle",
           [](const Layout& self) { return self.swizzle().identity() ? std::nullopt : std::optional(self.swizzle()); },
           "The swizzle of the memory axis, or None.")
-      .def_property_readonly("axes", [](const Layout& self) { return py::tuple(py::cast(self.axes())); },
-                             "Every axis that shard, replica or offset name, by kind and name.");
+      .def_property_readonly(
+          "axes", [](const Layout& self) { return py::tuple(py::cast(self.axes())); },
+          "Every axis that shard, replica or offset name, by kind and name.");
 }
 
 constexpr const char* kLayoutText =
     "Where every element lives, on all axes at once: L(x) = { D(x) + r + O : r in R } (Axe, arXiv 2601.19092).\n\n"
-    "The domain is [0, size()): the flat, row-major index, whose digits are the shard's iters, the last the fastest. A\n"
+    "The domain is [0, size()): the flat, row-major index, whose digits are the shard's iters, the last the fastest. "
+    "A\n"
     "layout has no rank; every shape with size() elements is admitted. All answers are exact, or refused by a\n"
     "`helve.LayoutError` that names the numbers.\n\n"
     "Args:\n"

@@ -92,14 +92,16 @@ py::dict apply_many(const Layout& layout, const py::object& given, const std::op
 
 void bind_map(py::class_<Layout>& layout) {
   layout
-      .def("size", [](const Layout& self, std::optional<Axis> axis) { return axis ? self.size(*axis) : self.size(); },
-           py::arg("axis") = py::none(),
-           "The number of indices; with an axis, the product of the extents of the shard's iters on it.")
+      .def(
+          "size", [](const Layout& self, std::optional<Axis> axis) { return axis ? self.size(*axis) : self.size(); },
+          py::arg("axis") = py::none(),
+          "The number of indices; with an axis, the product of the extents of the shard's iters on it.")
       .def("span", &Layout::span, py::arg("axis"),
            "max - min + 1 of the coordinates on `axis`, swizzled and with replicas; 1 for an axis not used.")
       .def("apply", &apply, py::arg("coord"), py::arg("shape") = py::none(),
            "Every point of an element: one {axis: coordinate} a replica, sorted, without duplicates.\n\n"
-           "Args:\n    coord: the flat index; with `shape`, a coordinate in it.\n    shape: extents, size() elements.\n\n"
+           "Args:\n    coord: the flat index; with `shape`, a coordinate in it.\n    shape: extents, size() "
+           "elements.\n\n"
            "Raises:\n    helve.BoundsError: outside the domain.\n    helve.ShapeError: a shape that is not admitted.")
       .def("apply_many", &apply_many, py::arg("indices"), py::arg("out") = py::none(),
            "The coordinates of many flat indices.\n\n"
@@ -115,41 +117,47 @@ void bind_map(py::class_<Layout>& layout) {
            "Args:\n    point: {axis: coordinate}; an axis not named is at 0.\n\n"
            "Raises:\n    helve.InjectivityError: two indices share a point; the message names them.")
       .def("is_injective", &Layout::is_injective, "Whether two indices never share a point. Exact.")
-      .def("find_collision",
-           [](const Layout& self) -> py::object {
-             auto c = self.find_collision();
-             return c ? py::object(py::make_tuple(c->first, c->second, c->point)) : py::none();
-           },
-           "(first, second, point): two indices that share a point; None for an injective layout.")
-      .def("canonicalize", &Layout::canonicalize,
-           "An equal map: no unit extents, neighbours merged, replica strides positive, merged and sorted. The shard is "
-           "unique.\nRules D0, D1, C0 to C2 of the Axe paper, appendix A.")
+      .def(
+          "find_collision",
+          [](const Layout& self) -> py::object {
+            auto c = self.find_collision();
+            return c ? py::object(py::make_tuple(c->first, c->second, c->point)) : py::none();
+          },
+          "(first, second, point): two indices that share a point; None for an injective layout.")
+      .def(
+          "canonicalize", &Layout::canonicalize,
+          "An equal map: no unit extents, neighbours merged, replica strides positive, merged and sorted. The shard is "
+          "unique.\nRules D0, D1, C0 to C2 of the Axe paper, appendix A.")
       .def("equivalent", &Layout::equivalent, py::arg("other"),
            "Whether both are the same map. Exact, also where canonical replicas differ.\n\n"
-           "Raises:\n    helve.UnsupportedError: two different swizzles, or replica sets without a unique form, too large "
+           "Raises:\n    helve.UnsupportedError: two different swizzles, or replica sets without a unique form, too "
+           "large "
            "to list.");
 }
 
 void bind_parts_of(py::class_<Layout>& layout) {
   layout
-      .def("group",
-           [](const Layout& self, const Shape& shape) {
-             GroupedLayout grouped = self.group(shape);
-             return py::make_tuple(grouped.layout, py::tuple(py::cast(grouped.separators)));
-           },
-           py::arg("shape"),
-           "(layout, separators): an equal layout whose iters [separators[d], separators[d + 1]) are those of dimension d,"
-           "\nas few as possible.\n\n"
-           "Raises:\n    helve.ShapeError: a shape that is not admitted.\n"
-           "    helve.DivisibilityError: no equal layout has these blocks.")
-      .def("group_many",
-           [](const Layout& self, const std::vector<Shape>& shapes) {
-             GroupedMany grouped = self.group_many(shapes);
-             py::list separators;
-             for (const auto& each : grouped.separators) separators.append(py::tuple(py::cast(each)));
-             return py::make_tuple(grouped.layout, separators);
-           },
-           py::arg("shapes"), "(layout, separators of each shape): the coarsest iters that group by every shape.")
+      .def(
+          "group",
+          [](const Layout& self, const Shape& shape) {
+            GroupedLayout grouped = self.group(shape);
+            return py::make_tuple(grouped.layout, py::tuple(py::cast(grouped.separators)));
+          },
+          py::arg("shape"),
+          "(layout, separators): an equal layout whose iters [separators[d], separators[d + 1]) are those of dimension "
+          "d,"
+          "\nas few as possible.\n\n"
+          "Raises:\n    helve.ShapeError: a shape that is not admitted.\n"
+          "    helve.DivisibilityError: no equal layout has these blocks.")
+      .def(
+          "group_many",
+          [](const Layout& self, const std::vector<Shape>& shapes) {
+            GroupedMany grouped = self.group_many(shapes);
+            py::list separators;
+            for (const auto& each : grouped.separators) separators.append(py::tuple(py::cast(each)));
+            return py::make_tuple(grouped.layout, separators);
+          },
+          py::arg("shapes"), "(layout, separators of each shape): the coarsest iters that group by every shape.")
       .def("slice", &slice, py::arg("region"), py::arg("shape"),
            "The layout of a region: over the extents end - begin, coordinate t is where begin + t was.\n\n"
            "Args:\n    region: one (begin, end) a dimension, end excluded.\n    shape: the extents of the whole.\n\n"
@@ -167,15 +175,18 @@ void bind_parts_of(py::class_<Layout>& layout) {
       .def("project", &project, py::arg("axes"), "The layout on `axes` only; the digits of others leave the domain.")
       .def("fuse_axes", &fuse_axes, py::arg("target"),
            "Thread axes counted together on `target` (tx, tid_in_wg or warpid); the map is the same, renumbered.\n\n"
-           "Raises:\n    helve.UnsupportedError: another target, axes that count the same threads, or with a gap between "
+           "Raises:\n    helve.UnsupportedError: another target, axes that count the same threads, or with a gap "
+           "between "
            "them.")
-      .def("execution_scopes",
-           [](const Layout& self) -> py::object {
-             auto scopes = execution_scopes(self);
-             return scopes ? py::object(py::make_tuple(std::string(scopes->unit), std::string(scopes->scope))) : py::none();
-           },
-           "(unit, scope) of the thread axes: (\"thread\", \"warp\") for laneid; None without thread axes.\n\n"
-           "Raises:\n    helve.UnsupportedError: axes that form no chain, as laneid with wgid.");
+      .def(
+          "execution_scopes",
+          [](const Layout& self) -> py::object {
+            auto scopes = execution_scopes(self);
+            return scopes ? py::object(py::make_tuple(std::string(scopes->unit), std::string(scopes->scope)))
+                          : py::none();
+          },
+          "(unit, scope) of the thread axes: (\"thread\", \"warp\") for laneid; None without thread axes.\n\n"
+          "Raises:\n    helve.UnsupportedError: axes that form no chain, as laneid with wgid.");
 }
 
 }  // namespace
@@ -183,13 +194,15 @@ void bind_parts_of(py::class_<Layout>& layout) {
 void bind_axe_algebra(py::module_& module, py::class_<Layout>& layout) {
   bind_map(layout);
   bind_parts_of(layout);
-  module.def("tile", &tile, py::arg("outer"), py::arg("outer_shape"), py::arg("inner"), py::arg("inner_shape"),
-             "The Kronecker product: (x, y) goes to outer(x) * span(inner) + inner(y), axis by axis.\n\n"
-             "The domain is interleaved, (outer_shape[0], inner_shape[0], outer_shape[1], ...); shapes have equal rank "
-             "(Axe, 2.4).\n\n"
-             "Raises:\n    helve.ShapeError, helve.DivisibilityError: shapes that do not group their layouts.\n"
-             "    helve.UnsupportedError: a swizzled outer, or a swizzled inner whose span is no multiple of its period.");
-  module.def("direct_sum", &direct_sum, py::arg("left"), py::arg("left_shape"), py::arg("right"), py::arg("right_shape"),
+  module.def(
+      "tile", &tile, py::arg("outer"), py::arg("outer_shape"), py::arg("inner"), py::arg("inner_shape"),
+      "The Kronecker product: (x, y) goes to outer(x) * span(inner) + inner(y), axis by axis.\n\n"
+      "The domain is interleaved, (outer_shape[0], inner_shape[0], outer_shape[1], ...); shapes have equal rank "
+      "(Axe, 2.4).\n\n"
+      "Raises:\n    helve.ShapeError, helve.DivisibilityError: shapes that do not group their layouts.\n"
+      "    helve.UnsupportedError: a swizzled outer, or a swizzled inner whose span is no multiple of its period.");
+  module.def("direct_sum", &direct_sum, py::arg("left"), py::arg("left_shape"), py::arg("right"),
+             py::arg("right_shape"),
              "(x, y) goes to left(x) + right(y) on the interleaved domain (Axe, appendix F).\n\n"
              "Raises:\n    like `tile`; helve.UnsupportedError for any swizzle.");
   const std::tuple<const char*, decltype(&outer_of), const char*> recognisers[] = {
@@ -198,9 +211,10 @@ void bind_axe_algebra(py::module_& module, py::class_<Layout>& layout) {
       {"left_of", &left_of, "X with direct_sum(X, whole_shape / known_shape, known, known_shape) equal to `whole`"},
       {"right_of", &right_of, "X with direct_sum(known, known_shape, X, whole_shape / known_shape) equal to `whole`"}};
   for (const auto& [name, function, law] : recognisers) {
-    std::string text = fmt::format("{}, or None when there is none. Exact.\n\nRaises:\n    helve.ShapeError: shapes that "
-                                   "are not admitted.\n    helve.UnsupportedError: swizzles that would have to be compared.",
-                                   law);
+    std::string text = fmt::format(
+        "{}, or None when there is none. Exact.\n\nRaises:\n    helve.ShapeError: shapes that "
+        "are not admitted.\n    helve.UnsupportedError: swizzles that would have to be compared.",
+        law);
     module.def(name, function, py::arg("whole"), py::arg("whole_shape"), py::arg("known"), py::arg("known_shape"),
                text.c_str());
   }

@@ -45,10 +45,12 @@ std::string verdict_text(const SwizzleChoice& choice) {
 void bind_reports(py::module_& module) {
   py::class_<BankPhase>(module, "BankPhase", "The threads of a warp that are served together.")
       .def_readonly("first_thread", &BankPhase::first_thread)
-      .def_readonly("words", &BankPhase::words, "Of each thread, the 4-byte words that it touches; word w is in bank w % 32.")
+      .def_readonly("words", &BankPhase::words,
+                    "Of each thread, the 4-byte words that it touches; word w is in bank w % 32.")
       .def_readonly("depth", &BankPhase::depth, "Different words in the fullest bank: the steps that the phase takes.")
       .def("table", &bank_table,
-           "The phase as text: a row for each 128 bytes, a column for each bank, the threads that touch the word, and the "
+           "The phase as text: a row for each 128 bytes, a column for each bank, the threads that touch the word, and "
+           "the "
            "depth.");
   py::class_<BankReport>(module, "BankReport", "How an access falls on the banks of shared memory.")
       .def_readonly("phases", &BankReport::phases)
@@ -59,13 +61,17 @@ void bind_reports(py::module_& module) {
         for (const BankPhase& phase : self.phases) text += bank_table(phase);
         return text;
       });
-  py::class_<SwizzleChoice>(module, "SwizzleChoice", "A swizzle, how it is known to be right, and what padding would give.")
+  py::class_<SwizzleChoice>(module, "SwizzleChoice",
+                            "A swizzle, how it is known to be right, and what padding would give.")
       .def_property_readonly(
           "swizzle",
-          [](const SwizzleChoice& self) { return self.swizzle.identity() ? std::nullopt : std::optional(self.swizzle); },
+          [](const SwizzleChoice& self) {
+            return self.swizzle.identity() ? std::nullopt : std::optional(self.swizzle);
+          },
           "None where none is needed or helps.")
-      .def_property_readonly("verdict", [](const SwizzleChoice& self) { return std::string(to_string(self.verdict)); },
-                             "\"proved\", \"searched\" or \"padding is better\".")
+      .def_property_readonly(
+          "verdict", [](const SwizzleChoice& self) { return std::string(to_string(self.verdict)); },
+          "\"proved\", \"searched\" or \"padding is better\".")
       .def_readonly("depth", &SwizzleChoice::depth, "Of the worst phase, swizzled.")
       .def_readonly("plain_depth", &SwizzleChoice::plain_depth, "The same without a swizzle.")
       .def_readonly("padding", &SwizzleChoice::padding, "Elements a row by which the best padding lengthens rows.")
@@ -84,7 +90,8 @@ void bind_banks(py::module_& module) {
       },
       py::arg("layout"), py::arg("access"), py::arg("element_bytes"), py::arg("width") = 1,
       "How an access of a warp falls on the 32 banks of shared memory, 4 bytes each.\n\n"
-      "A phase serves 32 threads of 4 bytes or less, 16 of 8, 8 of 16 (ldmatrix: 8 rows of 16 bytes); a word that several\n"
+      "A phase serves 32 threads of 4 bytes or less, 16 of 8, 8 of 16 (ldmatrix: 8 rows of 16 bytes); a word that "
+      "several\n"
       "threads touch counts once, for reads and writes (CUDA C++ Programming Guide, shared memory).\n\n"
       "Args:\n"
       "    layout: elements to addresses on `m`, in elements.\n"
@@ -107,25 +114,29 @@ void bind_banks(py::module_& module) {
       py::arg("others") = std::vector<std::pair<py::iterable, int64_t>>{},
       "A swizzle for a row-major tile of which warps move columns: thread t the `width` elements at row t, from any\n"
       "column that is a multiple of `width`.\n\n"
-      "Without `others`, for vectors of 4 bytes or more, the answer is a closed form that is free of conflicts for every\n"
-      "row stride, aligned group of rows and column (\"proved\"). Else every swizzle that keeps vectors together and the\n"
+      "Without `others`, for vectors of 4 bytes or more, the answer is a closed form that is free of conflicts for "
+      "every\n"
+      "row stride, aligned group of rows and column (\"proved\"). Else every swizzle that keeps vectors together and "
+      "the\n"
       "tile in its place is tried (\"searched\"), and compared with longer rows (\"padding is better\").\n\n"
       "Args:\n"
       "    rows, row_stride: the tile, in elements.\n"
       "    element_bytes, width: as for `bank_conflicts`.\n"
       "    others: further accesses of the tile: (flat indices row * row_stride + column, width).\n\n"
       "Raises:\n"
-      "    helve.ShapeError: rows that do not keep vectors aligned, a tile beyond the limit, what bank_conflicts refuses.");
+      "    helve.ShapeError: rows that do not keep vectors aligned, a tile beyond the limit, what bank_conflicts "
+      "refuses.");
 }
 
 void bind_distribution(py::module_& module) {
   module.def("flatten_index", &flatten, py::arg("coordinate"), py::arg("shape"),
              "The row-major flat index of a coordinate. Raises helve.ShapeError, helve.BoundsError.");
   py::class_<Distribution>(module, "Distribution", "Where the elements of a tensor live on a mesh; see helve.dist.")
-      .def(py::init([](const std::vector<std::string>& levels, const Shape& shape, const std::vector<std::string>& names,
-                       const Shape& extents) {
+      .def(py::init([](const std::vector<std::string>& levels, const Shape& shape,
+                       const std::vector<std::string>& names, const Shape& extents) {
              std::vector<MeshAxis> mesh;
-             for (size_t a = 0; a < names.size(); ++a) mesh.push_back({Axis::make(names[a], AxisKind::Device), extents.at(a)});
+             for (size_t a = 0; a < names.size(); ++a)
+               mesh.push_back({Axis::make(names[a], AxisKind::Device), extents.at(a)});
              return distribute(levels, shape, mesh);
            }),
            py::arg("levels"), py::arg("shape"), py::arg("names"), py::arg("extents"))
@@ -141,74 +152,82 @@ void bind_distribution(py::module_& module) {
                                }
                                return axes;
                              })
-      .def("part",
-           [](const Distribution& self, const Shape& device) -> py::object {
-             auto part = self.part(device);
-             return part ? py::object(py::make_tuple(part->begin, part->extents)) : py::none();
-           },
-           py::arg("device"));
+      .def(
+          "part",
+          [](const Distribution& self, const Shape& device) -> py::object {
+            auto part = self.part(device);
+            return part ? py::object(py::make_tuple(part->begin, part->extents)) : py::none();
+          },
+          py::arg("device"));
 }
 
 void bind_bits(py::class_<Layout>& layout) {
   layout
-      .def("to_bases",
-           [](const Layout& self, const Shape& shape) {
-             py::dict result;
-             for (const auto& [axis, columns] : to_bases(self, shape)) {
-               py::list bits;
-               for (const Shape& column : columns) bits.append(py::tuple(py::cast(column)));
-               result[py::cast(axis)] = bits;
-             }
-             return result;
-           },
-           py::arg("shape"),
-           "The layout as a linear map over bits, as Triton states it (arXiv 2505.23819): for each axis and each bit of "
-           "its\ncoordinate, lowest first, the coordinate in `shape` that it contributes by XOR; zeros are replicas.\n\n"
-           "Raises:\n    helve.UnsupportedError: extents that are no powers of two, sums that carry, an offset, places "
-           "without\n        an element or with two.\n    helve.ShapeError: a shape that is not admitted.")
+      .def(
+          "to_bases",
+          [](const Layout& self, const Shape& shape) {
+            py::dict result;
+            for (const auto& [axis, columns] : to_bases(self, shape)) {
+              py::list bits;
+              for (const Shape& column : columns) bits.append(py::tuple(py::cast(column)));
+              result[py::cast(axis)] = bits;
+            }
+            return result;
+          },
+          py::arg("shape"),
+          "The layout as a linear map over bits, as Triton states it (arXiv 2505.23819): for each axis and each bit of "
+          "its\ncoordinate, lowest first, the coordinate in `shape` that it contributes by XOR; zeros are replicas.\n\n"
+          "Raises:\n    helve.UnsupportedError: extents that are no powers of two, sums that carry, an offset, places "
+          "without\n        an element or with two.\n    helve.ShapeError: a shape that is not admitted.")
       .def_static("from_bases", &from_bases, py::arg("bases"), py::arg("shape"),
                   "The layout over `shape` that `to_bases` would give as `bases`, swizzled where it must be.\n\n"
                   "Args:\n    bases: {axis: coordinates, one for each bit}.\n    shape: extents, powers of two.\n\n"
                   "Raises:\n    helve.UnsupportedError: bits that are no layout; the message names them.")
-      .def("to_linear",
-           [](const Layout& self) {
-             LinearLayout linear = to_linear(self);
-             return py::make_tuple(linear.index, linear.replica, linear.offset);
-           },
-           "(index, replica, offset): the points of x are the XOR of `offset`, of `index[k]` over the bits k of x, and of "
-           "any\nsubset of `replica`; each a {axis: coordinate}.\n\n"
-           "Raises:\n    helve.UnsupportedError: extents that are no powers of two, or sums that carry.")
-      .def_static("from_linear",
-                  [](std::vector<Point> index, std::vector<Point> replica, Point offset) {
-                    return from_linear({std::move(index), std::move(replica), std::move(offset)});
-                  },
-                  py::arg("index"), py::arg("replica") = std::vector<Point>{}, py::arg("offset") = Point{},
-                  "The layout with these bits, the inverse of `to_linear`.\n\n"
-                  "Raises:\n    helve.UnsupportedError: bits that are no layout under any swizzle.");
+      .def(
+          "to_linear",
+          [](const Layout& self) {
+            LinearLayout linear = to_linear(self);
+            return py::make_tuple(linear.index, linear.replica, linear.offset);
+          },
+          "(index, replica, offset): the points of x are the XOR of `offset`, of `index[k]` over the bits k of x, and "
+          "of "
+          "any\nsubset of `replica`; each a {axis: coordinate}.\n\n"
+          "Raises:\n    helve.UnsupportedError: extents that are no powers of two, or sums that carry.")
+      .def_static(
+          "from_linear",
+          [](std::vector<Point> index, std::vector<Point> replica, Point offset) {
+            return from_linear({std::move(index), std::move(replica), std::move(offset)});
+          },
+          py::arg("index"), py::arg("replica") = std::vector<Point>{}, py::arg("offset") = Point{},
+          "The layout with these bits, the inverse of `to_linear`.\n\n"
+          "Raises:\n    helve.UnsupportedError: bits that are no layout under any swizzle.");
 }
 
 void bind_cute_forms(py::class_<Layout>& layout) {
   layout
-      .def_static("from_cute",
-                  [](const py::object& given) {
-                    if (py::isinstance<cute::ComposedLayout>(given)) return from_cute(given.cast<cute::ComposedLayout&>());
-                    if (!py::isinstance<LayoutObject>(given)) throw py::type_error("from_cute takes a helve.cute layout");
-                    return from_cute(given.cast<LayoutObject&>().layout);
-                  },
-                  py::arg("layout"),
-                  "The layout over the sizes of the top modes with the same address on `m` at every coordinate.\n\n"
-                  "Raises:\n    helve.UnsupportedError: a composed layout whose outside is no swizzle.")
-      .def("to_cute",
-           [](const Layout& self, const std::optional<Shape>& shape) {
-             auto made = to_cute(self, shape.value_or(Shape{self.size()}));
-             if (auto* plain = std::get_if<cute::Layout>(&made)) return py::cast(*plain);
-             return py::cast(std::get<cute::ComposedLayout>(made));
-           },
-           py::arg("shape") = py::none(),
-           "The helve.cute layout with one mode for each dimension of `shape` (one for all of them when None), equal at "
-           "every\ncoordinate; composed when swizzled. CuTe's flat index runs from the left, this one's from the right.\n\n"
-           "Raises:\n    helve.UnsupportedError: replicas, other axes than `m`, an offset without a swizzle.\n"
-           "    helve.DivisibilityError: the shape does not group the layout.");
+      .def_static(
+          "from_cute",
+          [](const py::object& given) {
+            if (py::isinstance<cute::ComposedLayout>(given)) return from_cute(given.cast<cute::ComposedLayout&>());
+            if (!py::isinstance<LayoutObject>(given)) throw py::type_error("from_cute takes a helve.cute layout");
+            return from_cute(given.cast<LayoutObject&>().layout);
+          },
+          py::arg("layout"),
+          "The layout over the sizes of the top modes with the same address on `m` at every coordinate.\n\n"
+          "Raises:\n    helve.UnsupportedError: a composed layout whose outside is no swizzle.")
+      .def(
+          "to_cute",
+          [](const Layout& self, const std::optional<Shape>& shape) {
+            auto made = to_cute(self, shape.value_or(Shape{self.size()}));
+            if (auto* plain = std::get_if<cute::Layout>(&made)) return py::cast(*plain);
+            return py::cast(std::get<cute::ComposedLayout>(made));
+          },
+          py::arg("shape") = py::none(),
+          "The helve.cute layout with one mode for each dimension of `shape` (one for all of them when None), equal at "
+          "every\ncoordinate; composed when swizzled. CuTe's flat index runs from the left, this one's from the "
+          "right.\n\n"
+          "Raises:\n    helve.UnsupportedError: replicas, other axes than `m`, an offset without a swizzle.\n"
+          "    helve.DivisibilityError: the shape does not group the layout.");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 """Axe layouts: where every element lives, on the axes of devices, threads and memory at once.
 
-Written as they are printed, `S[(8, 2, 4, 2) : (4@laneid, 1@warpid, 1@laneid, 1)] + R[2 : 4@warpid] + 5@warpid`; the values
-and the algebra are the C++ core's, here are the names. `docs/layouts.md` is the guide.
+Written as they are printed, `S[(8, 2, 4, 2) : (4@laneid, 1@warpid, 1@laneid, 1)] + R[2 : 4@warpid] + 5@warpid`; the
+values and the algebra are the C++ core's, here are the names. `docs/layouts.md` is the guide.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from helve.errors import error
 __all__ = [
     "Axis", "BankPhase", "BankReport", "Displacement", "Layout", "R", "Replicas", "S", "Swizzle", "SwizzleChoice",
     "axis", "bank_conflicts", "choose_swizzle", "direct_sum", "inner_of", "left_of", "outer_of", "right_of", "tile",
-    "Bank", "F", "P", "TCol", "TLane", "cta", "cta_in_cluster", "gpuid", "laneid", "m", "reg", "tid_in_wg", "tx", "warpid",
-    "wgid", "wid_in_wg", "x", "y",
+    "Bank", "F", "P", "TCol", "TLane", "cta", "cta_in_cluster", "gpuid", "laneid", "m", "reg", "tid_in_wg", "tx",
+    "warpid", "wgid", "wid_in_wg", "x", "y",
 ]  # fmt: skip
 
 _AXES = {each.name: each for each in _core.builtin_axes()}
@@ -42,7 +42,8 @@ class _Literal:
             raise TypeError(f"a layout is written {self._name}[extents : strides]; given {self._name}[{item}]")
         extents, strides = (part if isinstance(part, tuple) else (part,) for part in (item.start, item.stop))
         if len(extents) != len(strides):
-            raise error("ShapeRank", operation=f"{self._name}[...]", left=f"extents {extents}", right=f"strides {strides}")
+            operands = {"left": f"extents {extents}", "right": f"strides {strides}"}
+            raise error("ShapeRank", operation=f"{self._name}[...]", **operands)
         return self._make(list(zip(extents, strides, strict=True)))
 
 

@@ -44,7 +44,8 @@ int64_t access_bytes(int64_t element_bytes, int64_t width) {
 /// The addresses on `m` of the elements of thread t, in elements: one run, aligned.
 int64_t vector_address(const BatchMap& map, size_t m, const BankAccess& access, size_t t, int64_t element_bytes) {
   std::vector<int64_t> indices;
-  for (int64_t j = 0; j < access.width; ++j) indices.push_back(layout_detail::checked_add(access.first[t], j, "an index"));
+  for (int64_t j = 0; j < access.width; ++j)
+    indices.push_back(layout_detail::checked_add(access.first[t], j, "an index"));
   std::vector<int64_t> addresses(indices.size(), 0);
   if (m < map.axes().size()) {
     map.apply(m, indices, addresses.data());
@@ -53,8 +54,8 @@ int64_t vector_address(const BatchMap& map, size_t m, const BankAccess& access, 
   }
   for (size_t j = 1; j < addresses.size(); ++j) {
     if (addresses[j] == addresses[j - 1] + 1) continue;
-    refuse(fmt::format("elements {} and {} of thread {} have the addresses {} and {}, they do not lie together", j - 1, j, t,
-                       addresses[j - 1], addresses[j]));
+    refuse(fmt::format("elements {} and {} of thread {} have the addresses {} and {}, they do not lie together", j - 1,
+                       j, t, addresses[j - 1], addresses[j]));
   }
   if (addresses[0] % access.width != 0) {
     refuse(fmt::format("thread {} begins at element {}, which is no multiple of {}: byte {} is not aligned to {}", t,
@@ -78,7 +79,8 @@ int64_t phase_depth(const BankPhase& phase) {
 BankReport bank_conflicts(const Layout& layout, const BankAccess& access, int64_t element_bytes) {
   int64_t bytes = access_bytes(element_bytes, access.width);
   for (const Iter& iter : layout.replica()) {
-    if (iter.axis == axes::m()) refuse(fmt::format("{} has replicas on m, an access has one address", to_string(layout)));
+    if (iter.axis == axes::m())
+      refuse(fmt::format("{} has replicas on m, an access has one address", to_string(layout)));
   }
   layout_detail::checked_multiply(layout.span(axes::m()), element_bytes, "an address in bytes");
   layout_detail::checked_multiply(layout.offset(axes::m()), element_bytes, "an address in bytes");

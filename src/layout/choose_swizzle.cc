@@ -1,6 +1,6 @@
 // The swizzle of a tile: by rule where the rule is proved, else by trying all.
-// Swizzles are usually copied from tables of power-of-two shapes; the rule covers every row stride, and what it does not
-// cover is searched and compared with padding.
+// Swizzles are usually copied from tables of power-of-two shapes; the rule covers every row stride, and what it does
+// not cover is searched and compared with padding.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -113,8 +113,8 @@ std::vector<BankAccess> column_accesses(int64_t rows, int64_t stride, int64_t wi
   return all;
 }
 
-/// The best swizzle that keeps `width` elements together and moves nothing out of the tile; of equals the one with fewest
-/// bits, then the shortest shift. A shift below 0 keys higher bits by lower ones.
+/// The best swizzle that keeps `width` elements together and moves nothing out of the tile; of equals the one with
+/// fewest bits, then the shortest shift. A shift below 0 keys higher bits by lower ones.
 std::pair<Swizzle, Cost> search(const Tile& tile, int64_t width) {
   Swizzle best;
   Cost least = tile.cost(0, best);

@@ -65,7 +65,8 @@ class NotationReader {
 
   void read_level(const std::string& level) {
     size_t arrow = level.find("->");
-    if (arrow == std::string::npos || level.find("->", arrow + 2) != std::string::npos) refuse("it has one '->' a level");
+    if (arrow == std::string::npos || level.find("->", arrow + 2) != std::string::npos)
+      refuse("it has one '->' a level");
     std::vector<std::string> dims = entries(std::string_view(level).substr(0, arrow));
     std::vector<std::string> right = entries(std::string_view(level).substr(arrow + 2));
     if (dims.size() != cut.size()) {
@@ -73,7 +74,8 @@ class NotationReader {
     }
     for (size_t d = 0; d < dims.size(); ++d) {
       if (!is_letter(dims[d][0])) refuse(fmt::format("'{}' cannot name a dimension", dims[d]));
-      if (std::find(dims.begin(), dims.begin() + static_cast<ptrdiff_t>(d), dims[d]) != dims.begin() + static_cast<ptrdiff_t>(d)) {
+      if (std::find(dims.begin(), dims.begin() + static_cast<ptrdiff_t>(d), dims[d]) !=
+          dims.begin() + static_cast<ptrdiff_t>(d)) {
         refuse(fmt::format("dimension '{}' is named twice on the left", dims[d]));
       }
     }
@@ -81,7 +83,8 @@ class NotationReader {
       if (next_ == mesh_.size()) {
         refuse(fmt::format("it has more entries than the {} axes of the mesh", mesh_.size()));
       }
-      bool again = std::find(right.begin(), right.begin() + static_cast<ptrdiff_t>(k), right[k]) != right.begin() + static_cast<ptrdiff_t>(k);
+      bool again = std::find(right.begin(), right.begin() + static_cast<ptrdiff_t>(k), right[k]) !=
+                   right.begin() + static_cast<ptrdiff_t>(k);
       if (again && is_letter(right[k][0])) {
         refuse(fmt::format("dimension '{}' is cut twice in one level; give two levels", right[k]));
       }

@@ -1,6 +1,6 @@
 // Between iters and bit matrices.
-// A digit of a power-of-two extent is a run of index bits; a sum without carries is an XOR; a swizzle is linear. So only
-// carries have to be looked for, and matrices are inverted by elimination on words.
+// A digit of a power-of-two extent is a run of index bits; a sum without carries is an XOR; a swizzle is linear. So
+// only carries have to be looked for, and matrices are inverted by elimination on words.
 #include "helve/layout/linear.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,8 @@ class SharedBits {
     if (value < 0) return fmt::format("{} is negative", what);
     int64_t& used = used_[axis];
     int64_t shared = used & value;
-    if (shared != 0) return fmt::format("{} shares bit {} of axis {} with another", what, logarithm(shared & -shared), axis.name());
+    if (shared != 0)
+      return fmt::format("{} shares bit {} of axis {} with another", what, logarithm(shared & -shared), axis.name());
     used |= value;
     return "";
   }
@@ -140,7 +141,8 @@ std::optional<Layout> plain_layout(const LinearLayout& swizzled, const Swizzle& 
       Iter iter{2, 0, axes::m()};
       for (auto [axis, value] : points[k]) {
         if (value == 0) continue;
-        if (iter.stride != 0) reason = fmt::format("{} bit {} moves along {} and {}", kind, k, iter.axis.name(), axis.name());
+        if (iter.stride != 0)
+          reason = fmt::format("{} bit {} moves along {} and {}", kind, k, iter.axis.name(), axis.name());
         iter = {2, value, axis};
         std::string shared = bits.add(axis, value, fmt::format("{} bit {}", kind, k));
         if (reason.empty()) reason = shared;
@@ -188,7 +190,8 @@ Layout from_linear(const LinearLayout& linear) {
     for (int distance = bits; bits + distance <= width; ++distance) {
       for (int base = 0; bits + base + distance <= width; ++base) {
         for (int sign : {1, -1}) {
-          if (auto layout = plain_layout(linear, Swizzle{bits, base, sign * distance}, other)) return layout->canonicalize();
+          if (auto layout = plain_layout(linear, Swizzle{bits, base, sign * distance}, other))
+            return layout->canonicalize();
         }
       }
     }

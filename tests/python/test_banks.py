@@ -53,8 +53,9 @@ def test_the_chosen_swizzle_is_proved(stride, width, swizzle):
     assert choice.swizzle == (swizzle and Swizzle(*swizzle)) and choice.verdict == "proved" and choice.depth == 1
     for at in range(0, stride, width):
         assert bank_conflicts(matrix(32, stride, choice.swizzle), column(32, stride, at), 4, width).depth == 1
-    plain = max(bank_conflicts(matrix(32, stride), column(32, stride, at), 4, width).depth for at in range(0, stride, width))
-    assert choice.plain_depth == plain
+    columns = [column(32, stride, at) for at in range(0, stride, width)]
+    plain = matrix(32, stride)
+    assert choice.plain_depth == max(bank_conflicts(plain, each, 4, width).depth for each in columns)
 
 
 def test_a_choice_reads_well():

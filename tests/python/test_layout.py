@@ -376,7 +376,8 @@ def test_gaps_between_thread_axes_are_refused_where_a_chain_is_needed():
     gap = S[(2, 32) : (1@wgid, 1@laneid)]
     assert gap.size() == 64 and gap.is_injective()
     for question in (gap.execution_scopes, lambda: gap.fuse_axes(helve.layout.tx)):
-        with pytest.raises(helve.UnsupportedError, match=re.escape("axes 'laneid' (thread in warp) and 'wgid' (warpgroup")):
+        text = re.escape("axes 'laneid' (thread in warp) and 'wgid' (warpgroup in cta)")
+        with pytest.raises(helve.UnsupportedError, match=text):
             question()
 
 

@@ -1,6 +1,6 @@
 // Tensors spread over a mesh, in DISTAL's notation.
-// "xy -> x y *" is a set-valued map from elements to devices (DISTAL, arXiv 2203.08069, tensor distribution notation), and
-// that is a layout on device axes: a variable is a shard iter, '*' a replica, a number an offset.
+// "xy -> x y *" is a set-valued map from elements to devices (DISTAL, arXiv 2203.08069, tensor distribution notation),
+// and that is a layout on device axes: a variable is a shard iter, '*' a replica, a number an offset.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct MeshAxis {
 
 /// Where the elements of a tensor live on a mesh.
 ///
-/// A dimension of extent N that is cut over axes with P devices in all is cut into blocks of B = ceil(N / P), dealt over
-/// the axes row-major; the last blocks may be short or empty. `domain` is P * B, at least 1 and at least the shape; what
-/// lies outside the shape is padding. The layout covers the domain: device axes, then the address in the own block,
-/// row-major, on `m`. Device axes of extent 1 are kept.
+/// A dimension of extent N that is cut over axes with P devices in all is cut into blocks of B = ceil(N / P), dealt
+/// over the axes row-major; the last blocks may be short or empty. `domain` is P * B, at least 1 and at least the
+/// shape; what lies outside the shape is padding. The layout covers the domain: device axes, then the address in the
+/// own block, row-major, on `m`. Device axes of extent 1 are kept.
 struct Distribution {
   std::vector<MeshAxis> mesh;
   std::vector<int64_t> shape;
@@ -44,10 +44,11 @@ struct Distribution {
   std::optional<Part> part(const std::vector<int64_t>& device) const;
 };
 
-/// The distribution that `levels` describe, outer level first; each names the tensor's dimensions on the left of "->" and,
-/// on the right, one entry for each of the next axes of the mesh: a dimension that is cut, '*' for copies, '+' for terms
-/// of a sum, a number for the one coordinate that holds the data. Entries are characters ("xy -> xy*"), or words between
-/// blanks ("row col -> row *"). A dimension may be cut once a level. Throws LayoutError; ShapeError for a negative extent.
+/// The distribution that `levels` describe, outer level first; each names the tensor's dimensions on the left of "->"
+/// and, on the right, one entry for each of the next axes of the mesh: a dimension that is cut, '*' for copies, '+' for
+/// terms of a sum, a number for the one coordinate that holds the data. Entries are characters ("xy -> xy*"), or words
+/// between blanks ("row col -> row *"). A dimension may be cut once a level. Throws LayoutError; ShapeError for a
+/// negative extent.
 Distribution distribute(const std::vector<std::string>& levels, const std::vector<int64_t>& shape,
                         const std::vector<MeshAxis>& mesh);
 

@@ -10,8 +10,8 @@
 
 namespace helve {
 
-/// The points of index x are the XOR, axis by axis, of `offset`, of `index[k]` over the bits k of x, and of any subset of
-/// `replica`. Bit 0 is the lowest. Coordinates are not negative.
+/// The points of index x are the XOR, axis by axis, of `offset`, of `index[k]` over the bits k of x, and of any subset
+/// of `replica`. Bit 0 is the lowest. Coordinates are not negative.
 struct LinearLayout {
   std::vector<Point> index;
   std::vector<Point> replica;

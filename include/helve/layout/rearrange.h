@@ -57,9 +57,9 @@ struct ExecutionScopes {
   bool operator==(const ExecutionScopes&) const = default;
 };
 
-/// The scopes of the layout's thread axes: laneid is a thread in a warp, warpid a warp in a cta, both together a thread in
-/// a cta. None without a thread axis of the hardware. Throws UnsupportedError unless the axes form one chain, where each
-/// begins at the scope at which the one before ends: not for laneid with wgid, nor for warpid with wgid.
+/// The scopes of the layout's thread axes: laneid is a thread in a warp, warpid a warp in a cta, both together a thread
+/// in a cta. None without a thread axis of the hardware. Throws UnsupportedError unless the axes form one chain, where
+/// each begins at the scope at which the one before ends: not for laneid with wgid, nor for warpid with wgid.
 std::optional<ExecutionScopes> execution_scopes(const Layout& layout);
 
 }  // namespace helve

@@ -21,8 +21,8 @@ class Distribution:
     Attributes:
         mesh: the mesh.
         shape: the tensor's extents, in elements.
-        layout: a layout over `domain`: the device axes of the mesh (named as its axes), then the address in the device's
-            own block, row-major, in elements, on `m`.
+        layout: a layout over `domain`: the device axes of the mesh (named as its axes), then the address in the
+            device's own block, row-major, in elements, on `m`.
         domain: extents, a whole number of blocks in each dimension; what lies outside `shape` is padding.
         block: the extents of every device's block, ceil(shape / devices) in each dimension.
         partial: {axis: "sum"} for the axes over which the tensor is the sum of what the devices hold.
@@ -80,10 +80,10 @@ class Distribution:
 def distribution(notation: str | Sequence[str], shape: Sequence[int], mesh: Mesh) -> Distribution:
     """The distribution that `notation` describes (DISTAL, arXiv 2203.08069, tensor distribution notation).
 
-    On the left of "->" stand the tensor's dimensions, on the right one entry for each axis of the mesh: a dimension that
-    is cut into blocks over it, `*` for copies, a number for the one coordinate that holds the data, `+` for the terms of a
-    sum. Names are characters ("xy -> xy*"), or words where there are blanks ("row col -> row *"). A dimension that is
-    not named on the right is not cut.
+    On the left of "->" stand the tensor's dimensions, on the right one entry for each axis of the mesh: a dimension
+    that is cut into blocks over it, `*` for copies, a number for the one coordinate that holds the data, `+` for the
+    terms of a sum. Names are characters ("xy -> xy*"), or words where there are blanks ("row col -> row *"). A
+    dimension that is not named on the right is not cut.
 
     Args:
         notation: the text; for two levels and more a list of texts, outer level first, which share out the axes of the

@@ -29,7 +29,8 @@ void check_batch(const Layout& layout) {
 }
 
 TEST(LayoutBatch, EveryShardOfTwelve) {
-  std::vector<std::pair<int64_t, Axis>> steps = {{0, axes::m()}, {1, axes::m()}, {-3, axes::m()}, {7, axes::m()}, {2, axes::laneid()}};
+  std::vector<std::pair<int64_t, Axis>> steps = {
+      {0, axes::m()}, {1, axes::m()}, {-3, axes::m()}, {7, axes::m()}, {2, axes::laneid()}};
   for (int64_t size : {1, 7, 8, 12}) {
     oracle::for_each_shard(size, steps, [](const std::vector<Iter>& shard) { check_batch(Layout(shard)); });
     if (HasFatalFailure()) return;
@@ -48,7 +49,8 @@ TEST(LayoutBatch, ExtentsNearTheLimitsOfTheReciprocal) {
   const int64_t big = (int64_t{1} << 31) + 11;
   Layout layout({{big - 1, 1, axes::laneid()}, {big, 3, axes::m()}});
   BatchMap map(layout);
-  std::vector<int64_t> indices = {0, 1, big - 1, big, big + 1, 5 * big - 1, 5 * big, layout.size() - 1, layout.size() - big};
+  std::vector<int64_t> indices = {
+      0, 1, big - 1, big, big + 1, 5 * big - 1, 5 * big, layout.size() - 1, layout.size() - big};
   ASSERT_EQ(map.axes().size(), 2u);
   for (size_t a = 0; a < 2; ++a) {
     bool lane = map.axes()[a] == axes::laneid();
@@ -56,14 +58,17 @@ TEST(LayoutBatch, ExtentsNearTheLimitsOfTheReciprocal) {
     map.apply(a, indices, out.data());
     for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], lane ? indices[i] / big : indices[i] % big * 3);
   }
-  for (int64_t divisor = 3; divisor < int64_t{1} << 61; divisor = divisor * 3 + 2) {
-    int64_t outer = (int64_t{1} << 62) / divisor;
-    Layout pair({{outer, 0, axes::m()}, {divisor, 1, axes::m()}});
-    BatchMap remainder(pair);
-    for (int64_t x : {int64_t{0}, divisor - 1, divisor, pair.size() - 1, pair.size() / 2, pair.size() - divisor}) {
-      int64_t out = -1;
-      remainder.apply(0, {&x, 1}, &out);
-      EXPECT_EQ(out, x % divisor) << x << " by " << divisor;
+  for (int64_t limit : {int64_t{1} << 31, int64_t{1} << 62}) {  // where products of 64 bits are enough, and beyond
+    for (int64_t divisor = 3; divisor < limit / 2; divisor = divisor * 3 + 2) {
+      Layout pair({{limit / divisor, 0, axes::m()}, {divisor, 1, axes::m()}});
+      BatchMap remainder(pair);
+      std::vector<int64_t> edges;
+      for (int64_t x : {int64_t{0}, pair.size() / 2 / divisor * divisor, pair.size() - divisor}) {
+        for (int64_t y : {x, x + 1, x + divisor - 1}) edges.push_back(y);
+      }
+      std::vector<int64_t> out(edges.size(), -1);
+      remainder.apply(0, edges, out.data());
+      for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], edges[i] % divisor) << edges[i] << " by " << divisor;
     }
   }
 }

@@ -160,7 +160,8 @@ TEST(LayoutBanks, OtherAccessesAreSearched) {
 }
 
 TEST(LayoutBanks, PaddingIsNamedWhereItIsBetter) {
-  // Two rows of 16 elements with gaps between them, beside the columns: no swizzle serves all, a longer row does better.
+  // Two rows of 16 elements with gaps between them, beside the columns: no swizzle serves all, a longer row does
+  // better.
   std::vector<BankAccess> patches;
   for (int64_t step : {1, 3, 5}) {
     BankAccess& patch = patches.emplace_back();
@@ -189,15 +190,18 @@ TEST(LayoutBanks, PaddingIsNamedWhereItIsBetter) {
 
 TEST(LayoutBanks, Refusals) {
   std::string help =
-      "\nhelp: an access is the index of the first element of each thread; a thread moves 1, 2, 4, 8 or 16 bytes, aligned "
+      "\nhelp: an access is the index of the first element of each thread; a thread moves 1, 2, 4, 8 or 16 bytes, "
+      "aligned "
       "to as many";
   auto refused = [](auto&& call) { return oracle::refusal<ShapeError>(call); };
   Layout plain = rows_of(4, 8);
   EXPECT_EQ(refused([&] { bank_conflicts(plain, {{0}, 3}, 4); }),
             "error[HV0519]: bank_conflicts: 3 elements of 4 bytes are no access of one thread" + help);
-  EXPECT_EQ(refused([&] { bank_conflicts(plain, {{0, 2}, 4}, 4); }),
-            "error[HV0519]: bank_conflicts: thread 1 begins at element 2, which is no multiple of 4: byte 8 is not aligned "
-            "to 16" + help);
+  EXPECT_EQ(
+      refused([&] { bank_conflicts(plain, {{0, 2}, 4}, 4); }),
+      "error[HV0519]: bank_conflicts: thread 1 begins at element 2, which is no multiple of 4: byte 8 is not aligned "
+      "to 16" +
+          help);
   EXPECT_EQ(refused([&] { bank_conflicts(Layout({{4, 1, kM}, {8, 4, kM}}), {{0}, 2}, 4); }),
             "error[HV0519]: bank_conflicts: elements 0 and 1 of thread 0 have the addresses 0 and 4, they do not lie "
             "together" + help);
@@ -208,10 +212,12 @@ TEST(LayoutBanks, Refusals) {
             "error[HV0519]: choose_swizzle: rows of 42 elements do not keep vectors of 4 aligned" + help);
   EXPECT_EQ(refused([&] { choose_swizzle(0, 8, 4, 4); }),
             "error[HV0519]: choose_swizzle: a tile of 0 rows of 8 elements" + help);
-  EXPECT_EQ(refused([&] { choose_swizzle(8, 8, 4, 0); }), "error[HV0519]: choose_swizzle: vectors of 0 elements" + help);
-  EXPECT_EQ(refused([&] { choose_swizzle(1024, 1024, 4, 4); }),
-            "error[HV0519]: choose_swizzle: a tile of 1024 rows of 1024 elements is beyond the limit of 262144 elements" +
-                help);
+  EXPECT_EQ(refused([&] { choose_swizzle(8, 8, 4, 0); }),
+            "error[HV0519]: choose_swizzle: vectors of 0 elements" + help);
+  EXPECT_EQ(
+      refused([&] { choose_swizzle(1024, 1024, 4, 4); }),
+      "error[HV0519]: choose_swizzle: a tile of 1024 rows of 1024 elements is beyond the limit of 262144 elements" +
+          help);
 }
 
 TEST(LayoutBanks, TableOfAPhase) {

@@ -138,12 +138,15 @@ TEST(LayoutDistribution, EveryPlacementOfSmallTensors) {
 
 TEST(LayoutDistribution, KnownPlacements) {
   auto text = [](const std::vector<std::string>& levels, const std::vector<int64_t>& shape,
-                 const std::vector<int64_t>& extents) { return to_string(distribute(levels, shape, mesh_of(extents)).layout); };
+                 const std::vector<int64_t>& extents) {
+    return to_string(distribute(levels, shape, mesh_of(extents)).layout);
+  };
   EXPECT_EQ(text({"x -> x"}, {100}, {10}), "S[(10, 10) : (1@da, 1)]");
   EXPECT_EQ(text({"xy -> x"}, {100, 100}, {10}), "S[(10, 10, 100) : (1@da, 100, 1)]");
   EXPECT_EQ(text({"xy -> xy"}, {100, 100}, {10, 10}), "S[(10, 10, 10, 10) : (1@da, 10, 1@db, 1)]");
   EXPECT_EQ(text({"xy -> xy0"}, {100, 100}, {10, 10, 10}), "S[(10, 10, 10, 10) : (1@da, 10, 1@db, 1)] + 0@dc");
-  EXPECT_EQ(text({"xy -> x y *"}, {100, 100}, {10, 10, 10}), "S[(10, 10, 10, 10) : (1@da, 10, 1@db, 1)] + R[10 : 1@dc]");
+  EXPECT_EQ(text({"xy -> x y *"}, {100, 100}, {10, 10, 10}),
+            "S[(10, 10, 10, 10) : (1@da, 10, 1@db, 1)] + R[10 : 1@dc]");
   EXPECT_EQ(text({"xyz -> xy"}, {100, 100, 100}, {10, 10}), "S[(10, 10, 10, 10, 100) : (1@da, 1000, 1@db, 100, 1)]");
   EXPECT_EQ(text({"xy -> yx"}, {4, 6}, {2, 4}), "S[(4, 2, 3) : (1@db, 1@da, 1)]");
   EXPECT_EQ(text({"row col -> row *"}, {4, 6}, {2, 2}), "S[(2, 2, 6) : (1@da, 6, 1)] + R[2 : 1@db]");
@@ -177,21 +180,30 @@ TEST(LayoutDistribution, TwoLevelsCountTheirDevicesTogether) {
 
 TEST(LayoutDistribution, Refusals) {
   std::string help =
-      "\nhelp: a distribution reads like 'x y -> x y': the tensor's dimensions, then for each mesh axis the dimension that "
+      "\nhelp: a distribution reads like 'x y -> x y': the tensor's dimensions, then for each mesh axis the dimension "
+      "that "
       "it cuts, '*' for copies, or the number of the one coordinate that holds the data";
   auto refused = [](const std::vector<std::string>& levels) {
     return oracle::refusal<LayoutError>([&] { distribute(levels, {4, 6}, mesh_of({2, 3})); });
   };
   EXPECT_EQ(refused({"xy"}), "error[HV0506]: distribution 'xy': it has one '->' a level" + help);
-  EXPECT_EQ(refused({"xyz -> xy"}), "error[HV0506]: distribution 'xyz -> xy': it names 3 dimensions of a tensor of 2" + help);
-  EXPECT_EQ(refused({"xx -> x*"}), "error[HV0506]: distribution 'xx -> x*': dimension 'x' is named twice on the left" + help);
+  EXPECT_EQ(refused({"xyz -> xy"}),
+            "error[HV0506]: distribution 'xyz -> xy': it names 3 dimensions of a tensor of 2" + help);
+  EXPECT_EQ(refused({"xx -> x*"}),
+            "error[HV0506]: distribution 'xx -> x*': dimension 'x' is named twice on the left" + help);
   EXPECT_EQ(refused({"x1 -> x*"}), "error[HV0506]: distribution 'x1 -> x*': '1' cannot name a dimension" + help);
-  EXPECT_EQ(refused({"xy -> x"}), "error[HV0506]: distribution 'xy -> x': it has 1 entries for a mesh of 2 axes" + help);
-  EXPECT_EQ(refused({"xy -> xy*"}), "error[HV0506]: distribution 'xy -> xy*': it has more entries than the 2 axes of the mesh" + help);
-  EXPECT_EQ(refused({"xy -> xx"}), "error[HV0506]: distribution 'xy -> xx': dimension 'x' is cut twice in one level; give two levels" + help);
-  EXPECT_EQ(refused({"xy -> xz"}), "error[HV0506]: distribution 'xy -> xz': 'z' is no dimension on the left, no number, '*' nor '+'" + help);
-  EXPECT_EQ(refused({"xy -> x3"}), "error[HV0506]: distribution 'xy -> x3': coordinate 3 is outside axis 'db' of extent 3" + help);
-  EXPECT_EQ(refused({"xy -> x", "x -> x"}), "error[HV0506]: distribution 'xy -> x; x -> x': it names 1 dimensions of a tensor of 2" + help);
+  EXPECT_EQ(refused({"xy -> x"}),
+            "error[HV0506]: distribution 'xy -> x': it has 1 entries for a mesh of 2 axes" + help);
+  EXPECT_EQ(refused({"xy -> xy*"}),
+            "error[HV0506]: distribution 'xy -> xy*': it has more entries than the 2 axes of the mesh" + help);
+  EXPECT_EQ(refused({"xy -> xx"}),
+            "error[HV0506]: distribution 'xy -> xx': dimension 'x' is cut twice in one level; give two levels" + help);
+  EXPECT_EQ(refused({"xy -> xz"}),
+            "error[HV0506]: distribution 'xy -> xz': 'z' is no dimension on the left, no number, '*' nor '+'" + help);
+  EXPECT_EQ(refused({"xy -> x3"}),
+            "error[HV0506]: distribution 'xy -> x3': coordinate 3 is outside axis 'db' of extent 3" + help);
+  EXPECT_EQ(refused({"xy -> x", "x -> x"}),
+            "error[HV0506]: distribution 'xy -> x; x -> x': it names 1 dimensions of a tensor of 2" + help);
   EXPECT_THROW(distribute({"x -> x"}, {-1}, mesh_of({2})), ShapeError);
   Distribution made = distribute({"xy -> x y"}, {4, 6}, mesh_of({2, 3}));
   EXPECT_THROW(made.part({2, 0}), BoundsError);

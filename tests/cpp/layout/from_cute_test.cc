@@ -53,7 +53,8 @@ TEST(LayoutCute, RandomLayoutsAgreeAtEveryCoordinate) {
     }
     ++answered;
     for (int64_t i = 0; i < shape[0]; ++i) {
-      for (int64_t j = 0; j < shape[1]; ++j) ASSERT_EQ(value(made, {i, j}), address(layout, {i, j}, shape)) << to_string(layout);
+      for (int64_t j = 0; j < shape[1]; ++j)
+        ASSERT_EQ(value(made, {i, j}), address(layout, {i, j}, shape)) << to_string(layout);
     }
     Layout back = std::visit([](const auto& l) { return from_cute(l); }, made);
     ASSERT_EQ(oracle::image(back), oracle::image(layout)) << to_string(layout) << " became " << to_string(back);
@@ -87,8 +88,10 @@ TEST(LayoutCute, Refusals) {
   EXPECT_EQ(to("S[4 : 1] + R[2 : 4]"), "error[HV0566]: S[4 : 1] + R[2 : 4] has no CuTe form: it has replicas" + help);
   EXPECT_EQ(to("S[4 : 1] + 4"), "error[HV0566]: S[4 : 1] + 4 has no CuTe form: it has an offset" + help);
   EXPECT_EQ(to("S[4 : 1] + 4@x"), "error[HV0566]: S[4 : 1] + 4@x has no CuTe form: it has an offset on axis x" + help);
-  EXPECT_EQ(to("S[4 : 1@x]"), "error[HV0566]: S[4 : 1@x] has no CuTe form: iter 4:1@x is on another axis than m" + help);
-  cute::ComposedLayout two = cute::composition(Swizzle{1, 0, 1}, cute::composition(Swizzle{1, 0, 2}, cute::Layout(8, 1)));
+  EXPECT_EQ(to("S[4 : 1@x]"),
+            "error[HV0566]: S[4 : 1@x] has no CuTe form: iter 4:1@x is on another axis than m" + help);
+  cute::ComposedLayout two =
+      cute::composition(Swizzle{1, 0, 1}, cute::composition(Swizzle{1, 0, 2}, cute::Layout(8, 1)));
   EXPECT_THROW(from_cute(two), UnsupportedError);
 }
 

@@ -58,7 +58,8 @@ Layout random_layout(oracle::RandomLayouts& random) {
   Swizzle swizzle{};
   if (random.number(0, 1)) {
     int bits = static_cast<int>(random.number(1, 2));
-    swizzle = {bits, static_cast<int>(random.number(0, 2)), static_cast<int>(bits + random.number(0, 2)) * (random.number(0, 1) ? 1 : -1)};
+    swizzle = {bits, static_cast<int>(random.number(0, 2)),
+               static_cast<int>(bits + random.number(0, 2)) * (random.number(0, 1) ? 1 : -1)};
   }
   return Layout(shard, replica, offset, swizzle);
 }
@@ -72,7 +73,8 @@ TEST(LayoutLinear, BitsGiveThePoints) {
     try {
       LinearLayout linear = to_linear(layout);
       ++answered;
-      for (int64_t x = 0; x < layout.size(); ++x) ASSERT_EQ(points_of(linear, x), oracle::points(layout, x)) << to_string(layout);
+      for (int64_t x = 0; x < layout.size(); ++x)
+        ASSERT_EQ(points_of(linear, x), oracle::points(layout, x)) << to_string(layout);
       Layout back = from_linear(linear);
       ASSERT_EQ(oracle::image(back), oracle::image(layout)) << to_string(layout) << " became " << to_string(back);
     } catch (const UnsupportedError& error) {
@@ -161,19 +163,28 @@ TEST(LayoutLinear, BasesOfRandomLayoutsRoundTrip) {
 }
 
 TEST(LayoutLinear, Refusals) {
-  auto linear = [](const char* text) { return oracle::refusal<UnsupportedError>([&] { to_linear(parse_layout(text)); }); };
-  std::string help = "\nhelp: extents and strides of a layout over bits are powers of two, offsets touch no bit that a digit moves";
-  EXPECT_EQ(linear("S[24 : 1]"), "error[HV0564]: S[24 : 1] is not linear in bits: iter 24:1 has no power of two as its extent" + help);
-  EXPECT_EQ(linear("S[4 : 3]"), "error[HV0564]: S[4 : 3] is not linear in bits: bit 1 of iter 4:3 shares bit 1 of axis m with another" + help);
-  EXPECT_EQ(linear("S[4 : -1]"), "error[HV0564]: S[4 : -1] is not linear in bits: bit 0 of iter 4:-1 is negative" + help);
-  EXPECT_EQ(linear("S[4 : 1] + 3"), "error[HV0564]: S[4 : 1] + 3 is not linear in bits: the offset shares bit 0 of axis m with another" + help);
+  auto linear = [](const char* text) {
+    return oracle::refusal<UnsupportedError>([&] { to_linear(parse_layout(text)); });
+  };
+  std::string help =
+      "\nhelp: extents and strides of a layout over bits are powers of two, offsets touch no bit that a digit moves";
+  EXPECT_EQ(linear("S[24 : 1]"),
+            "error[HV0564]: S[24 : 1] is not linear in bits: iter 24:1 has no power of two as its extent" + help);
+  EXPECT_EQ(
+      linear("S[4 : 3]"),
+      "error[HV0564]: S[4 : 3] is not linear in bits: bit 1 of iter 4:3 shares bit 1 of axis m with another" + help);
+  EXPECT_EQ(linear("S[4 : -1]"),
+            "error[HV0564]: S[4 : -1] is not linear in bits: bit 0 of iter 4:-1 is negative" + help);
+  EXPECT_EQ(linear("S[4 : 1] + 3"),
+            "error[HV0564]: S[4 : 1] + 3 is not linear in bits: the offset shares bit 0 of axis m with another" + help);
   auto bases = [](const char* text) {
     Layout layout = parse_layout(text);
     return oracle::refusal<UnsupportedError>([&] { to_bases(layout, {layout.size()}); });
   };
   EXPECT_EQ(bases("S[4 : 1] + 4"), "error[HV0564]: S[4 : 1] + 4 is not linear in bits: bases have no offset" + help);
   EXPECT_EQ(bases("S[4 : 2]"), "error[HV0564]: S[4 : 2] is not linear in bits: no element is at 1" + help);
-  EXPECT_EQ(bases("S[(2, 2) : (0, 1)]"), "error[HV0564]: S[(2, 2) : (0, 1)] is not linear in bits: two elements share a place" + help);
+  EXPECT_EQ(bases("S[(2, 2) : (0, 1)]"),
+            "error[HV0564]: S[(2, 2) : (0, 1)] is not linear in bits: two elements share a place" + help);
   std::string one = "\nhelp: each index bit moves one bit of one axis, apart from one swizzle of the memory axis";
   Axis m = axes::m();
   EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { from_linear({{{{m, 1}, {axes::laneid(), 1}}}, {}, {}}); }),

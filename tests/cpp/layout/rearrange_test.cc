@@ -300,7 +300,8 @@ TEST(LayoutFuse, Refusals) {
 
 TEST(LayoutFuse, PartsWithAGapBetweenThemAreRefused) {
   std::string help =
-      "\nhelp: name the axis between them, also when it has extent 1: laneid, wid_in_wg and wgid, or laneid and warpid, "
+      "\nhelp: name the axis between them, also when it has extent 1: laneid, wid_in_wg and wgid, or laneid and "
+      "warpid, "
       "or tid_in_wg and wgid";
   Layout gap = parse_layout("S[(2, 32) : (1@wgid, 1@laneid)]");
   std::string text =
