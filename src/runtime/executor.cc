@@ -43,7 +43,7 @@ class Run {
   }
 
   void step(const Check& s) {
-    if (value(s.condition) == 0) fail(s);
+    if (evaluate_defined(s.condition, frame_.slots).value_or(0) == 0) fail(s);
   }
 
   [[noreturn]] void fail(const Check& s) const {

@@ -169,20 +169,31 @@ void verify(const ScalarProgram& program, int64_t slot_count) {
   HELVE_CHECK(depth == 1, fmt::format("a scalar program leaves {} values", depth));
 }
 
-int64_t evaluate_code(const ScalarProgram& program, std::span<const int64_t> slots,
-                      const std::vector<std::string>* names) {
+namespace {
+
+Cell result_of(const ScalarProgram& program, std::span<const int64_t> slots) {
   constexpr size_t kSmall = 64;  // the stack is never deeper than the code is long
-  Cell result;
   if (program.code.size() <= kSmall) {
     std::array<Cell, kSmall> stack;
-    result = run(program, slots, stack.data());
-  } else {
-    std::vector<Cell> stack(program.code.size());
-    result = run(program, slots, stack.data());
+    return run(program, slots, stack.data());
   }
+  std::vector<Cell> stack(program.code.size());
+  return run(program, slots, stack.data());
+}
+
+}  // namespace
+
+int64_t evaluate_code(const ScalarProgram& program, std::span<const int64_t> slots,
+                      const std::vector<std::string>* names) {
+  const Cell result = result_of(program, slots);
   if (result.fault == Fault::None) return result.value;
   const Code code = result.fault == Fault::Overflow ? Code::ScalarOverflow : Code::ScalarZeroDivisor;
   throw UserError(code, {}, {{"expression", to_text(program, names)}});
+}
+
+std::optional<int64_t> evaluate_defined(const ScalarProgram& program, std::span<const int64_t> slots) {
+  const Cell result = result_of(program, slots);
+  return result.fault == Fault::None ? std::optional(result.value) : std::nullopt;
 }
 
 std::string to_text(const ScalarProgram& program, const std::vector<std::string>* names) {

@@ -54,13 +54,16 @@ struct BufferDecl {
 
 constexpr int64_t kInstanceAlignment = 64;
 
+/// No extent of an argument is larger: no machine addresses as many bytes.
+constexpr int64_t kLargestExtent = int64_t{1} << 48;
+
 /// An argument of a fault that the call knows.
 struct CheckValue {
   std::string name;
   ScalarProgram value;
 };
 
-/// Ends the call with `fault` unless the condition holds. The fault gets each value as an argument of its name, and all of them as
+/// Ends the call with `fault` unless the condition holds; one that cannot be computed does not. The fault gets each value as an argument of its name, and all of them as
 /// the argument "values": "n=9, m=8".
 struct Check {
   ScalarProgram condition;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -72,6 +73,9 @@ inline int64_t evaluate(const ScalarProgram& program, std::span<const int64_t> s
   if (program.is_constant()) return program.code[0].value;
   return evaluate_code(program, slots, names);
 }
+
+/// The value of a verified program, or nothing where `evaluate` would be an error.
+std::optional<int64_t> evaluate_defined(const ScalarProgram& program, std::span<const int64_t> slots);
 
 /// Infix text with full parentheses below the top; a slot without a name is `$index`.
 std::string to_text(const ScalarProgram& program, const std::vector<std::string>* names = nullptr);

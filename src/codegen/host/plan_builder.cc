@@ -7,6 +7,7 @@
 #include "helve/analysis/kernel_interface.h"
 #include "helve/arith/simplify.h"
 #include "helve/codegen/host/host_module.h"
+#include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "host_scalars.h"
@@ -18,6 +19,8 @@ using runtime::Step;
 
 namespace {
 
+static_assert(kLargestExtent == runtime::kLargestExtent, "the call checks the extents that bounds are proved for");
+
 class PlanBuilder {
  public:
   PlanBuilder(const Function& signature, const Function& lowered, const std::vector<CallCondition>& conditions)
@@ -28,6 +31,7 @@ class PlanBuilder {
     collect_written();
     count_globals();
     add_checks();
+    add_index_checks();
     add_steps(lowered_.body, out_.plan.steps);
     out_.plan.slots = scalars_.slots();
     return std::move(out_);
@@ -126,13 +130,32 @@ class PlanBuilder {
 
   void add_checks() {
     for (const CallCondition& each : conditions_) {
-      runtime::Check check{scalars_.required(each.condition, "a condition"), each.fault, {}};
-      std::unordered_set<const Var*> seen;
-      walk(each.condition, [&](const Expr& e) {
-        const Var* var = as<Var>(e);
-        if (var && seen.insert(var).second) check.values.push_back({var->name, scalars_.required(e, "a condition")});
-      });
-      out_.plan.steps.push_back({std::move(check)});
+      add_check(scalars_.required(each.condition, "a condition"), each.fault, each.condition);
+    }
+  }
+
+  /// A check whose fault shows the variables of `over`.
+  void add_check(ScalarProgram condition, Diagnostic fault, const Expr& over) {
+    runtime::Check check{std::move(condition), std::move(fault), {}};
+    std::unordered_set<const Var*> seen;
+    walk(over, [&](const Expr& e) {
+      const Var* var = as<Var>(e);
+      if (var && seen.insert(var).second) check.values.push_back({var->name, scalars_.required(e, "a condition")});
+    });
+    out_.plan.steps.push_back({std::move(check)});
+  }
+
+  /// Kernels trust that index values stay in 64 bits; where extents and parameters decide it, the call does.
+  void add_index_checks() {
+    bounds_ = std::make_shared<const IndexBounds>(FunctionRef(&lowered_));
+    for (const IndexRequirement& each : bounds_->requirements()) {
+      const std::string text = to_text(each.expression);
+      if (!each.reach) throw UserError(Code::IndexRange, each.span, {{"expression", text}, {"values", "constant extents"}});
+      const Expr reach = expr_of(*each.reach);
+      // Nothing in it is negative: that it can be computed is the whole condition.
+      ScalarProgram computed = scalars_.required(reach, "the reach of an index");
+      add_check(ScalarProgram::binary(runtime::ScalarOp::Le, ScalarProgram(0), computed),
+                {Code::IndexRange, {}, {{"expression", text}}, {}, {}}, reach);
     }
   }
 
@@ -234,7 +257,7 @@ class PlanBuilder {
     for (const BufferRef& buffer : interface.buffers) step.buffers.push_back(id_of(*buffer));
     for (const VarRef& var : interface.scalars)
       step.scalars.push_back(scalars_.required(Expr(var), "'" + var->name + "'"));
-    out_.kernels.push_back({step.name, std::move(source), lowered_.mesh.has_value()});
+    out_.kernels.push_back({step.name, std::move(source), lowered_.mesh.has_value(), bounds_});
     out.push_back({std::move(step)});
   }
 
@@ -243,6 +266,7 @@ class PlanBuilder {
   const std::vector<CallCondition>& conditions_;
   HostModule out_;
   HostScalars scalars_;
+  std::shared_ptr<const IndexBounds> bounds_;
   std::unordered_map<const Var*, int64_t> dim_slots_;
   std::unordered_map<const Buffer*, int64_t> ids_;
   std::unordered_set<const Buffer*> written_;

@@ -64,7 +64,7 @@ Value* Arithmetic::call_library(const char* name, llvm::ArrayRef<Value*> args) {
   return out;
 }
 
-Value* Arithmetic::apply(Op op, DType t, llvm::SmallVector<Value*, 3> args) {
+Value* Arithmetic::apply(Op op, DType t, llvm::SmallVector<Value*, 3> args, bool exact) {
   unify(args);
   switch (op) {
     case Op::Lt:
@@ -80,7 +80,7 @@ Value* Arithmetic::apply(Op op, DType t, llvm::SmallVector<Value*, 3> args) {
     default: break;
   }
   HELVE_CHECK(!t.is_bool(), "operator " + std::string(row_of(op).name) + " on bool");
-  return t.is_float() ? apply_float(op, t, args) : apply_integer(op, t, args);
+  return t.is_float() ? apply_float(op, t, args) : apply_integer(op, t, args, exact);
 }
 
 Value* Arithmetic::compare(Op op, DType t, Value* x, Value* y) {
@@ -148,9 +148,8 @@ Value* Arithmetic::shift(Op op, DType t, Value* x, Value* amount) {
   return b_.CreateSelect(inside, b_.CreateLShr(x, legal), zero);
 }
 
-Value* Arithmetic::apply_integer(Op op, DType t, llvm::ArrayRef<Value*> a) {
+Value* Arithmetic::apply_integer(Op op, DType t, llvm::ArrayRef<Value*> a, bool exact) {
   using llvm::Intrinsic::ID;
-  const bool exact = t.is_index();  // index arithmetic is mathematical: overflow is no value of a legal program
   const bool sgn = t.is_signed();
   auto binary = [&](ID id) { return b_.CreateBinaryIntrinsic(id, a[0], a[1]); };
   switch (op) {

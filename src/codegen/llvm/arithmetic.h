@@ -26,8 +26,8 @@ class Arithmetic {
   /// The type of an element in memory: small floats as their bits, bool as i8.
   llvm::Type* memory_type(DType t) const;
 
-  /// `op` on values of dtype `t`; a scalar beside a vector counts for every lane.
-  llvm::Value* apply(Op op, DType t, llvm::SmallVector<llvm::Value*, 3> args);
+  /// `op` on values of dtype `t`; a scalar beside a vector counts for every lane. `exact`: no result of + - * leaves the type.
+  llvm::Value* apply(Op op, DType t, llvm::SmallVector<llvm::Value*, 3> args, bool exact = false);
   /// The Cast node.
   llvm::Value* convert(llvm::Value* v, DType from, DType to);
   llvm::Value* from_memory(llvm::Value* raw, DType t);
@@ -42,7 +42,7 @@ class Arithmetic {
   void unify(llvm::MutableArrayRef<llvm::Value*> values);
 
  private:
-  llvm::Value* apply_integer(Op op, DType t, llvm::ArrayRef<llvm::Value*> a);
+  llvm::Value* apply_integer(Op op, DType t, llvm::ArrayRef<llvm::Value*> a, bool exact);
   llvm::Value* apply_float(Op op, DType t, llvm::ArrayRef<llvm::Value*> a);
   llvm::Value* compare(Op op, DType t, llvm::Value* x, llvm::Value* y);
   llvm::Value* floor_divide(DType t, llvm::Value* x, llvm::Value* y, bool remainder);

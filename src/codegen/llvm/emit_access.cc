@@ -25,7 +25,7 @@ KernelEmitter::Place KernelEmitter::place(const Buffer& buffer, Value* base) {
     return p;
   }
   for (size_t d = buffer.rank(); d-- > 1;) {
-    p.strides[d - 1] = b_.CreateMul(p.strides[d], expr(buffer.shape[d]), "", false, true);
+    p.strides[d - 1] = b_.CreateMul(p.strides[d], expr(buffer.shape[d]));
   }
   return p;
 }
@@ -41,15 +41,19 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer, const std::v
     const std::optional<int64_t> s = step(indices[d]);
     const auto* stride = llvm::dyn_cast<llvm::ConstantInt>(p.strides[d]);
     known &= s && (*s == 0 || stride);
-    if (known && *s != 0) total += *s * stride->getSExtValue();
+    int64_t moved;
+    if (known && *s != 0) {
+      known = !__builtin_mul_overflow(*s, stride->getSExtValue(), &moved) && !__builtin_add_overflow(total, moved, &total);
+    }
   }
+  const bool exact = source_.bounds && source_.bounds->address_fits64(buffer, indices);
   Value* offset = b_.getInt64(0);
   for (size_t d = 0; d < indices.size(); ++d) {
     Value* parts[] = {known ? first_lane(indices[d]) : expr(indices[d]), p.strides[d]};
     arithmetic_.unify(parts);
-    Value* terms[] = {offset, b_.CreateMul(parts[0], parts[1], "", false, true)};
+    Value* terms[] = {offset, b_.CreateMul(parts[0], parts[1], "", false, exact)};
     arithmetic_.unify(terms);
-    offset = b_.CreateAdd(terms[0], terms[1], "", false, true);
+    offset = b_.CreateAdd(terms[0], terms[1], "", false, exact);
   }
   // Under a mask lane 0 may be off, and its address outside of the buffer.
   const bool inside = mask_ == nullptr && known && !may_lie_outside_;

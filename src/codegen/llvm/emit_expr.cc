@@ -21,10 +21,7 @@ Value* KernelEmitter::expr(const Expr& e) {
       return in_first_lane_ && found->second.first ? found->second.first : found->second.value;
     }
     case ExprKind::Apply: return apply(*as<Apply>(e));
-    case ExprKind::Cast: {
-      const Cast& c = *as<Cast>(e);
-      return arithmetic_.convert(expr(c.value), c.value->dtype, c.dtype);
-    }
+    case ExprKind::Cast: return convert(*as<Cast>(e));
     case ExprKind::Load: return load(*as<Load>(e));
     case ExprKind::TileLoad: HELVE_FAIL("a tile access in lowered code");
   }
@@ -35,8 +32,39 @@ Value* KernelEmitter::apply(const Apply& a) {
   if (a.op == Op::Select) return select(a);
   if (a.op == Op::And || a.op == Op::Or) return short_circuit(a);
   llvm::SmallVector<Value*, 3> args;
-  for (const Expr& arg : a.args) args.push_back(expr(arg));
-  return arithmetic_.apply(a.op, a.args[0]->dtype, std::move(args));
+  bool vector = false;
+  for (const Expr& arg : a.args) {
+    args.push_back(expr(arg));
+    vector |= args.back()->getType()->isVectorTy();
+  }
+  const DType t = a.args[0]->dtype;
+  if (!t.is_index()) return arithmetic_.apply(a.op, t, std::move(args));
+  if (!narrows(a, vector)) return arithmetic_.apply(a.op, t, std::move(args), fits64(Expr(&a)));
+  for (Value*& arg : args) arg = b_.CreateTrunc(arg, Arithmetic::shaped(b_.getInt32Ty(), arg));
+  Value* out = arithmetic_.apply(a.op, kInt32, std::move(args), true);
+  return a.dtype.is_bool() ? out : b_.CreateSExt(out, Arithmetic::shaped(b_.getInt64Ty(), out));
+}
+
+/// Is the operator done in 32 bits? Lanes are narrower that way, and a division is several times faster; a scalar in a register
+/// gains nothing else. Products of an address never come here: they are formed in emit_access.cc, in 64 bits.
+bool KernelEmitter::narrows(const Apply& a, bool vector) const {
+  const bool divides = a.op == Op::FloorDiv || a.op == Op::FloorMod;
+  if (!source_.bounds || !(vector || divides)) return false;
+  for (const Expr& arg : a.args) {
+    if (!source_.bounds->fits32(arg)) return false;
+  }
+  return a.dtype.is_bool() || source_.bounds->fits32(Expr(&a));
+}
+
+bool KernelEmitter::fits64(const Expr& e) const { return source_.bounds && source_.bounds->fits64(e); }
+
+Value* KernelEmitter::convert(const Cast& c) {
+  Value* v = expr(c.value);
+  const DType from = c.value->dtype;
+  const bool narrow = from.is_index() && c.dtype.is_float() && v->getType()->isVectorTy() && source_.bounds &&
+                      source_.bounds->fits32(c.value);  // few processors convert lanes of 64 bits
+  if (!narrow) return arithmetic_.convert(v, from, c.dtype);
+  return arithmetic_.convert(b_.CreateTrunc(v, Arithmetic::shaped(b_.getInt32Ty(), v)), kInt32, c.dtype);
 }
 
 Value* KernelEmitter::under_branch(Value* condition, const std::function<Value*()>& then,
@@ -121,7 +149,7 @@ Value* KernelEmitter::first_lane(const Expr& e) {
 Value* KernelEmitter::lanes_from(Value* first, int64_t step) {
   llvm::SmallVector<llvm::Constant*, 16> offsets;
   for (unsigned lane = 0; lane < lanes_; ++lane) {
-    offsets.push_back(llvm::ConstantInt::getSigned(first->getType(), static_cast<int64_t>(lane) * step));
+    offsets.push_back(llvm::ConstantInt::get(first->getType(), uint64_t{lane} * static_cast<uint64_t>(step)));
   }
   return b_.CreateAdd(b_.CreateVectorSplat(lanes_, first), llvm::ConstantVector::get(offsets));
 }

@@ -207,7 +207,8 @@ void KernelEmitter::loop_dimension(const For& s, size_t dim, llvm::MDNode* group
   counted_loop(
       extent,
       [&](Value* iv) {
-        env_[s.vars[dim].get()] = Binding{b_.CreateAdd(begin, iv, "", false, true), nullptr, 0};
+        const VarRef& var = s.vars[dim];
+        env_[var.get()] = Binding{b_.CreateAdd(begin, iv, "", false, fits64(Expr(var))), nullptr, 0};
         loop_dimension(s, dim + 1, group);
       },
       hints);
@@ -218,12 +219,13 @@ bool KernelEmitter::unroll(const For& s) {
   const int64_t* extent = int_value(s.extents[0]);
   if (!extent || *extent > kMaxUnroll || unrolled_ * *extent > kMaxUnrollTotal) return false;
   Value* begin = expr(s.begins[0]);
+  const bool exact = fits64(Expr(s.vars[0]));
   const int64_t outer = unrolled_;
   const int64_t used = scratch_used_;
   unrolled_ *= std::max<int64_t>(*extent, 1);
   for (int64_t i = 0; i < *extent; ++i) {
     env_[s.vars[0].get()] =
-        Binding{b_.CreateAdd(begin, b_.getInt64(static_cast<uint64_t>(i)), "", false, true), nullptr, 0};
+        Binding{b_.CreateAdd(begin, b_.getInt64(static_cast<uint64_t>(i)), "", false, exact), nullptr, 0};
     stmt(s.body);
     scratch_used_ = used;
   }
@@ -234,7 +236,8 @@ bool KernelEmitter::unroll(const For& s) {
 void KernelEmitter::vectorize(const For& s, int64_t extent) {
   Value* begin = expr(s.begins[0]);
   if (extent <= kMaxLanes) return vector_chunk(s, begin, static_cast<unsigned>(extent));
-  auto at = [&](Value* offset) { return b_.CreateAdd(begin, offset, "", false, true); };
+  const bool exact = fits64(Expr(s.vars[0]));
+  auto at = [&](Value* offset) { return b_.CreateAdd(begin, offset, "", false, exact); };
   counted_loop(
       b_.getInt64(static_cast<uint64_t>(extent / kChunkLanes)),
       [&](Value* iv) { vector_chunk(s, at(b_.CreateMul(iv, b_.getInt64(kChunkLanes), "", false, true)), kChunkLanes); },

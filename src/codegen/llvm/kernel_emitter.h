@@ -74,6 +74,9 @@ class KernelEmitter {
   // emit_expr.cc
   llvm::Value* expr(const Expr& e);
   llvm::Value* apply(const Apply& a);
+  llvm::Value* convert(const Cast& c);
+  bool narrows(const Apply& a, bool vector) const;
+  bool fits64(const Expr& e) const;
   llvm::Value* select(const Apply& a);
   llvm::Value* short_circuit(const Apply& a);
   llvm::Value* under_branch(llvm::Value* condition, const std::function<llvm::Value*()>& then,

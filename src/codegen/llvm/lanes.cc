@@ -25,17 +25,22 @@ std::optional<int64_t> step_of_apply(const Apply& a, const StepOfVar& step_of) {
   for (const auto& s : steps) {
     if (!s) return std::nullopt;
   }
+  int64_t out = 0;
+  bool overflow = false;
   switch (a.op) {
-    case Op::Add: return *steps[0] + *steps[1];
-    case Op::Sub: return *steps[0] - *steps[1];
-    case Op::Neg: return -*steps[0];
-    case Op::Mul:
-      for (int side : {0, 1}) {
-        if (const int64_t* c = int_value(a.args[side])) return *c * *steps[1 - side];
-      }
-      return std::nullopt;
+    case Op::Add: overflow = __builtin_add_overflow(*steps[0], *steps[1], &out); break;
+    case Op::Sub: overflow = __builtin_sub_overflow(*steps[0], *steps[1], &out); break;
+    case Op::Neg: overflow = __builtin_sub_overflow(0, *steps[0], &out); break;
+    case Op::Mul: {
+      const int64_t* left = int_value(a.args[0]);
+      const int64_t* right = int_value(a.args[1]);
+      if (!left && !right) return std::nullopt;
+      overflow = __builtin_mul_overflow(left ? *left : *steps[0], left ? *steps[1] : *right, &out);
+      break;
+    }
     default: return std::nullopt;
   }
+  return overflow ? std::nullopt : std::optional(out);
 }
 
 struct BodyAccess {

@@ -3,8 +3,10 @@
 // the host.
 #pragma once
 
+#include <memory>
 #include <string>
 
+#include "helve/analysis/index_bounds.h"
 #include "helve/ir/tensor/stmt.h"
 
 namespace helve {
@@ -13,6 +15,7 @@ struct KernelSource {
   std::string name;
   Ref<const Kernel> stmt;  ///< lowered: flat loops over row-major buffers
   bool mesh = false;       ///< of a mesh function: Global buffers have one instance a core, and a block is a core
+  std::shared_ptr<const IndexBounds> bounds = {};  ///< of index values, under what the plan checks; null: nothing is known
 };
 
 }  // namespace helve

@@ -1,0 +1,292 @@
+// Magnitudes of index expressions as sums over dynamic extents.
+// |a + b| <= |a| + |b| and |a * b| <= |a| * |b| need no signs, so a bound of the whole bounds every part, and evaluating it without
+// overflow is the whole check at a call.
+#include "helve/analysis/index_bounds.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "helve/arith/simplify.h"
+#include "helve/ir/expr/build.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
+
+namespace helve {
+
+namespace {
+
+constexpr int64_t kGreatest = std::numeric_limits<int64_t>::max();
+
+Sum atom_sum(Expr e) { return {{{1, {std::move(e)}}}, 0}; }
+
+Expr absolute(const Expr& e) { return Expr(make_ref<Apply>(kIndex, Op::Abs, std::vector<Expr>{e})); }
+
+/// No coefficient of `small` is above that of the same product in `large`.
+bool implied(const Sum& small, const Sum& large) {
+  if (small.constant > large.constant) return false;
+  return std::all_of(small.terms.begin(), small.terms.end(), [&](const Term& term) {
+    return std::any_of(large.terms.begin(), large.terms.end(), [&](const Term& other) {
+      return term.coefficient <= other.coefficient && same_factors(term.factors, other.factors);
+    });
+  });
+}
+
+/// Can the operator leave the range of its operands?
+bool grows(Op op) {
+  switch (op) {
+    case Op::Add:
+    case Op::Sub:
+    case Op::Mul:
+    case Op::Neg:
+    case Op::Abs:
+    case Op::FloorDiv:
+    case Op::ShiftLeft: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+IndexBounds::IndexBounds(FunctionRef lowered) : function_(std::move(lowered)) {
+  for (const VarRef& dim : function_->dims) {
+    inputs_.insert(dim.get());
+    facts_.bind(dim, {0, std::nullopt});
+  }
+  for (const Param& param : function_->params) {
+    if (const VarRef* var = std::get_if<VarRef>(&param)) inputs_.insert(var->get());
+  }
+  collect(function_->body);
+  walk(function_->body, [&](const Stmt& s) {
+    if (const Kernel* kernel = as<Kernel>(s)) require_below(kernel->body);
+    if (const Bind* bind = as<Bind>(s); bind && has_load(bind->value)) require_below(s);  // runs in kernels, wherever it stands
+  });
+  drop_implied();
+}
+
+IndexBounds::Reach IndexBounds::constant(int64_t value) { return {Reach::Bounded, Sum{{}, value}}; }
+
+IndexBounds::Reach IndexBounds::magnitude(int64_t value) {
+  return value < -kGreatest ? Reach{Reach::Beyond, {}} : constant(std::abs(value));
+}
+
+IndexBounds::Reach IndexBounds::bounded(std::optional<Sum> sum) {
+  return sum ? Reach{Reach::Bounded, std::move(*sum)} : Reach{Reach::Beyond, {}};
+}
+
+IndexBounds::Reach IndexBounds::plus(const Reach& a, const Reach& b) {
+  if (a.kind != Reach::Bounded) return a.kind == Reach::Beyond && b.kind == Reach::None ? b : a;
+  return b.kind == Reach::Bounded ? bounded(add(a.sum, b.sum)) : b;
+}
+
+IndexBounds::Reach IndexBounds::times(const Reach& a, const Reach& b) {
+  if (a.kind != Reach::Bounded) return a.kind == Reach::Beyond && b.kind == Reach::None ? b : a;
+  if (b.kind != Reach::Bounded) return b;
+  if ((a.sum.terms.size() + 1) * (b.sum.terms.size() + 1) <= kTermLimit) return bounded(multiply(a.sum, b.sum));
+  return bounded(multiply(atom_sum(expr_of(a.sum)), atom_sum(expr_of(b.sum))));  // not multiplied out
+}
+
+/// The sum of the greater coefficients bounds both.
+IndexBounds::Reach IndexBounds::either(const Reach& a, const Reach& b) {
+  if (a.kind != Reach::Bounded) return a.kind == Reach::Beyond && b.kind == Reach::None ? b : a;
+  if (b.kind != Reach::Bounded) return b;
+  Reach out = a;
+  out.sum.constant = std::max(a.sum.constant, b.sum.constant);
+  for (const Term& term : b.sum.terms) {
+    auto same = std::find_if(out.sum.terms.begin(), out.sum.terms.end(),
+                             [&](const Term& known) { return same_factors(known.factors, term.factors); });
+    if (same == out.sum.terms.end()) {
+      out.sum.terms.push_back(term);
+    } else {
+      same->coefficient = std::max(same->coefficient, term.coefficient);
+    }
+  }
+  return out;
+}
+
+/// The places that give variables their values; copies of a body share its variables, so one may have several.
+void IndexBounds::collect(const Stmt& s) {
+  walk(s, [&](const Stmt& each) {
+    if (const Bind* n = as<Bind>(each)) {
+      definitions_[n->var.get()].push_back({n->value, {}});
+    } else if (const For* n = as<For>(each)) {
+      for (size_t d = 0; d < n->vars.size(); ++d) definitions_[n->vars[d].get()].push_back({n->begins[d], n->extents[d]});
+    } else if (const Kernel* n = as<Kernel>(each)) {
+      for (size_t d = 0; d < n->vars.size(); ++d) definitions_[n->vars[d].get()].push_back({int_imm(0), n->extents[d]});
+    }
+  });
+}
+
+void IndexBounds::require(const Reach& reach, const Expr& e, const Span& span) {
+  if (reach.kind == Reach::Beyond) return requirements_.push_back({std::nullopt, e, span});
+  if (reach.kind == Reach::None || reach.sum.is_constant()) return;
+  requirements_.push_back({reach.sum, e, span});
+}
+
+void IndexBounds::require_below(const Stmt& body) {
+  walk(body, [&](const Stmt& s) {
+    if (const For* n = as<For>(s)) {
+      for (const VarRef& var : n->vars) require(reach_of_var(var), Expr(var), s->span);
+    } else if (const Store* n = as<Store>(s)) {
+      require(reach_of_address(*n->buffer, n->indices), Expr(make_ref<Load>(StorageRef(n->buffer), n->indices)), s->span);
+    }
+  });
+  walk_exprs(body, [&](const Expr& e) {
+    if (const Load* load = as<Load>(e)) require(reach_of_address(buffer_of(load->buffer), load->indices), e, e->span);
+    const Apply* node = e->dtype.is_index() ? as<Apply>(e) : nullptr;
+    if (node && grows(node->op)) require(reach_of(e), e, e->span);
+  });
+}
+
+void IndexBounds::drop_implied() {
+  Facts limits;
+  for (const VarRef& dim : function_->dims) limits.bind(dim, {0, kLargestExtent});
+  std::vector<IndexRequirement> kept;
+  for (size_t i = 0; i < requirements_.size(); ++i) {
+    const IndexRequirement& each = requirements_[i];
+    bool needed = !each.reach || !interval_of(*each.reach, limits).high;
+    for (size_t j = 0; j < requirements_.size() && needed && each.reach; ++j) {
+      const IndexRequirement& other = requirements_[j];
+      if (i == j || !other.reach || !implied(*each.reach, *other.reach)) continue;
+      needed = j > i && implied(*other.reach, *each.reach);  // of equal ones the first stays
+    }
+    if (needed) kept.push_back(each);
+  }
+  requirements_ = std::move(kept);
+}
+
+/// Brings the range of a variable into the facts.
+void IndexBounds::resolve(const Var* var) const {
+  auto places = definitions_.find(var);
+  if (places == definitions_.end() || variables_.contains(var) || !resolving_.insert(var).second) return;
+  std::optional<Interval> range;
+  Reach reach;
+  for (const Definition& place : places->second) {
+    Interval values = range_of(place.begin);
+    Reach far = reach_of(place.begin);
+    if (place.extent) {
+      const Interval count = max(range_of(place.extent), Interval::point(1));
+      values = {values.low, (values + count + Interval::point(-1)).high};
+      far = plus(far, count.high ? constant(*count.high) : reach_of(place.extent));
+    }
+    reach = range ? either(reach, far) : far;
+    range = range ? unite(*range, values) : values;
+  }
+  if (var->dtype.is_integer()) facts_.bind(var, *range);
+  variables_.emplace(var, std::move(reach));
+}
+
+Interval IndexBounds::range_of(const Expr& e) const {
+  walk(e, [&](const Expr& part) {
+    if (const Var* var = as<Var>(part)) resolve(var);
+  });
+  return interval_of(e, facts_);
+}
+
+IndexBounds::Reach IndexBounds::reach_of_var(const VarRef& var) const {
+  resolve(var.get());
+  if (auto known = variables_.find(var.get()); known != variables_.end()) return known->second;
+  if (!inputs_.contains(var.get())) return {};
+  if (facts_.range_of(var.get()).at_least(0)) return bounded(atom_sum(Expr(var)));
+  return bounded(atom_sum(absolute(Expr(var))));
+}
+
+IndexBounds::Reach IndexBounds::reach_of(const Expr& e) const {
+  if (!e->dtype.is_index()) return {};
+  if (auto known = known_.find(e.get()); known != known_.end()) return known->second.reach;
+  const Interval range = range_of(e);
+  Reach out;
+  if (range.low && range.high && *range.low > -kGreatest) {
+    out = constant(std::max(std::abs(*range.low), std::abs(*range.high)));
+  } else if (const int64_t* value = int_value(e)) {
+    out = magnitude(*value);
+  } else if (const Var* var = as<Var>(e)) {
+    out = reach_of_var(VarRef(var));
+  } else if (const Cast* cast = as<Cast>(e)) {
+    const Var* var = as<Var>(cast->value);
+    if (var && inputs_.contains(var) && var->dtype.code == TypeCode::Int) out = bounded(atom_sum(absolute(e)));
+  } else if (const Apply* node = as<Apply>(e)) {
+    out = reach_of_apply(*node, e);
+  }
+  known_.emplace(e.get(), Known{e, out});
+  return out;
+}
+
+/// Collected first: what a part adds and another takes away does not count twice.
+IndexBounds::Reach IndexBounds::reach_of_sum(const Expr& e) const {
+  const Sum sum = sum_of(e);
+  if (sum.atom() == e) {  // too large to be collected
+    const Apply& node = *as<Apply>(e);
+    if (node.op == Op::Neg) return reach_of(node.args[0]);
+    return node.op == Op::Mul ? times(reach_of(node.args[0]), reach_of(node.args[1]))
+                              : plus(reach_of(node.args[0]), reach_of(node.args[1]));
+  }
+  Reach out = magnitude(sum.constant);
+  for (const Term& term : sum.terms) {
+    Reach product = magnitude(term.coefficient);
+    for (const Expr& factor : term.factors) product = times(product, reach_of(factor));
+    out = plus(out, product);
+  }
+  return out;
+}
+
+/// A quotient is no larger than its dividend; by a constant it is that much smaller, one more for the floor of
+/// what is negative.
+IndexBounds::Reach IndexBounds::reach_of_quotient(const Apply& node) const {
+  const Reach value = reach_of(node.args[0]);
+  const int64_t* divisor = int_value(node.args[1]);
+  if (value.kind != Reach::Bounded || !divisor || *divisor == 0 || *divisor < -kGreatest) return value;
+  const Expr whole = Expr(make_ref<Apply>(kIndex, Op::FloorDiv,
+                                          std::vector<Expr>{expr_of(value.sum), int_imm(std::abs(*divisor))}));
+  const Reach quotient = bounded(sum_of(simplify(whole, facts_)));
+  return range_of(node.args[0]).at_least(0) && *divisor > 0 ? quotient : plus(quotient, constant(1));
+}
+
+IndexBounds::Reach IndexBounds::reach_of_apply(const Apply& node, const Expr& e) const {
+  auto arg = [&](size_t i) { return reach_of(node.args[i]); };
+  switch (node.op) {
+    case Op::Add:
+    case Op::Sub:
+    case Op::Mul:
+    case Op::Neg: return reach_of_sum(e);
+    case Op::Abs: return arg(0);
+    case Op::FloorDiv: return reach_of_quotient(node);
+    case Op::FloorMod: return arg(1);
+    case Op::Min:
+    case Op::Max: return either(arg(0), arg(1));
+    case Op::Select: return either(arg(1), arg(2));
+    case Op::BitAnd:
+    case Op::BitOr:
+    case Op::BitXor: return plus(times(plus(arg(0), arg(1)), constant(2)), constant(1));  // below the next power of two
+    case Op::BitNot: return plus(arg(0), constant(1));
+    case Op::ShiftRight: return arg(0);
+    case Op::ShiftLeft: {
+      const int64_t* shift = int_value(node.args[1]);
+      if (!shift || *shift < 0 || *shift > 62) return {};
+      return times(arg(0), constant(int64_t{1} << *shift));
+    }
+    default: HELVE_FAIL("operator " + std::string(row_of(node.op).name) + " has no index value: " + to_string(e->dtype));
+  }
+}
+
+IndexBounds::Reach IndexBounds::reach_of_address(const Buffer& buffer, const std::vector<Expr>& indices) const {
+  Reach total = constant(0), stride = constant(1);
+  for (size_t d = indices.size(); d-- > 0;) {
+    const Reach by = buffer.strides.empty() ? stride : reach_of(buffer.strides[d]);
+    total = plus(total, times(plus(reach_of(indices[d]), constant(1)), by));  // strides themselves have to fit as well
+    if (buffer.strides.empty() && d > 0) stride = times(stride, reach_of(buffer.shape[d]));
+  }
+  return times(total, constant(std::max<int64_t>(buffer.dtype.bytes(), 1)));
+}
+
+bool IndexBounds::fits64(const Expr& e) const { return reach_of(e).kind == Reach::Bounded; }
+
+bool IndexBounds::fits32(const Expr& e) const {
+  return e->dtype.is_index() &&
+         range_of(e).within(std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
+}
+
+bool IndexBounds::address_fits64(const Buffer& buffer, const std::vector<Expr>& indices) const {
+  return reach_of_address(buffer, indices).kind == Reach::Bounded;
+}
+
+}  // namespace helve

@@ -1,0 +1,219 @@
+// Bounds of index values: where the requirements hold, no value that is said to fit leaves its width.
+#include "helve/analysis/index_bounds.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+#include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/visit.h"
+
+namespace helve {
+namespace {
+
+using Wide = __int128;
+using Assignment = std::unordered_map<const Var*, Wide>;
+constexpr Wide kGreatest = std::numeric_limits<int64_t>::max();
+constexpr Wide kLeast = std::numeric_limits<int64_t>::min();
+
+Wide floor_quotient_of(Wide a, Wide b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
+
+/// The value in unbounded integers; empty for a zero divisor. Operands of a product have to stay below 2^63 for 128 bits to do.
+std::optional<Wide> evaluate(const Expr& e, const Assignment& at) {
+  if (const int64_t* value = int_value(e)) return Wide{*value};
+  if (const Var* var = as<Var>(e)) return at.at(var);
+  const Apply* node = as<Apply>(e);
+  if (!node) return std::nullopt;
+  std::vector<Wide> v;
+  for (const Expr& arg : node->args) {
+    std::optional<Wide> value = evaluate(arg, at);
+    if (!value) return value;
+    v.push_back(*value);
+  }
+  Wide out = 0;
+  switch (node->op) {
+    case Op::Add: return v[0] + v[1];
+    case Op::Sub: return v[0] - v[1];
+    case Op::Mul: return __builtin_mul_overflow(v[0], v[1], &out) ? std::nullopt : std::optional(out);
+    case Op::Neg: return -v[0];
+    case Op::Abs: return v[0] < 0 ? -v[0] : v[0];
+    case Op::Min: return std::min(v[0], v[1]);
+    case Op::Max: return std::max(v[0], v[1]);
+    case Op::FloorDiv: return v[1] == 0 ? std::nullopt : std::optional(floor_quotient_of(v[0], v[1]));
+    case Op::FloorMod: return v[1] == 0 ? std::nullopt : std::optional(v[0] - v[1] * floor_quotient_of(v[0], v[1]));
+    case Op::Lt: return v[0] < v[1];
+    case Op::Select: return v[0] != 0 ? v[1] : v[2];
+    default: return std::nullopt;
+  }
+}
+
+Expr c(int64_t value) { return int_imm(value); }
+
+FunctionRef function(std::vector<VarRef> dims, std::vector<Param> params, Stmt body) {
+  Ref<Function> f = make_ref<Function>();
+  f->name = "f";
+  f->dims = std::move(dims);
+  f->params = std::move(params);
+  f->body = std::move(body);
+  return FunctionRef(f);
+}
+
+std::vector<std::string> texts(const IndexBounds& bounds) {
+  std::vector<std::string> out;
+  for (const IndexRequirement& each : bounds.requirements()) out.push_back(each.reach ? to_text(expr_of(*each.reach)) : "none");
+  return out;
+}
+
+class Bounds : public ::testing::Test {
+ protected:
+  VarRef M_ = make_var("M"), N_ = make_var("N"), b_ = make_var("b"), i_ = make_var("i"), j_ = make_var("j"), v_ = make_var("v");
+  Expr M = M_, N = N_, b = b_, i = i_, j = j_, v = v_;
+};
+
+TEST_F(Bounds, OfConstantLoopsNeedNothing) {
+  BufferRef out = make_buffer("out", kFloat32, MemoryScope::Param, {c(1 << 20), c(1 << 20)});
+  const Expr product = i * c(1 << 12), quotient = floor_div(j, c(3));
+  Stmt body = store(out, {i, quotient}, cast(product, kFloat32));
+  body = for_loop(LoopKind::Serial, {i_}, {c(0)}, {c(1 << 20)}, for_loop(LoopKind::Serial, j_, c(1 << 20), body));
+  IndexBounds bounds(function({}, {out}, kernel({b_}, {c(4)}, 128, body)));
+  EXPECT_TRUE(bounds.requirements().empty());
+  EXPECT_TRUE(bounds.fits32(i) && bounds.fits32(quotient));
+  EXPECT_FALSE(bounds.fits32(product));  // reaches 2^32 - 2^12
+  EXPECT_TRUE(bounds.fits64(product) && bounds.address_fits64(*out, {i, quotient}));
+}
+
+TEST_F(Bounds, OfDynamicExtentsAreRequired) {
+  BufferRef out = make_buffer("out", kFloat32, MemoryScope::Param, {M, N});
+  const Expr row = b * c(32) + i;
+  Stmt body = for_loop(LoopKind::Serial, {i_}, {c(0)}, {c(32)}, for_loop(LoopKind::Serial, j_, N, store(out, {row, j}, float_imm(0, kFloat32))));
+  IndexBounds bounds(function({M_, N_}, {out}, kernel({b_}, {ceil_div(M, c(32))}, 128, body)));
+  // The address implies the bounds of its parts but for the row, as N may be 0: (M + 31) // 32 blocks of 32 rows of N elements.
+  EXPECT_EQ(texts(bounds), (std::vector<std::string>{"N * ((M + 31) // 32) * 128 + N * 132 + 4", "(M + 31) // 32 * 32 + 31"}));
+  EXPECT_TRUE(bounds.fits64(row) && bounds.fits64(j) && bounds.address_fits64(*out, {row, j}));
+  EXPECT_FALSE(bounds.fits32(row) || bounds.fits32(j));
+  EXPECT_TRUE(bounds.fits32(i));
+}
+
+TEST_F(Bounds, OfDataAreKnownUpTo32Bits) {
+  BufferRef near = make_buffer("near", kInt32, MemoryScope::Param, {c(8)}), far = make_buffer("far", kInt64, MemoryScope::Param, {c(8)});
+  BufferRef out = make_buffer("out", kFloat32, MemoryScope::Param, {N});
+  const Expr small = cast(load(near, {c(0)}), kIndex), large = cast(load(far, {c(0)}), kIndex);
+  Stmt body = seq({store(out, {small}, float_imm(0, kFloat32)), store(out, {large}, float_imm(0, kFloat32))});
+  IndexBounds bounds(function({N_}, {near, far, out}, kernel({b_}, {c(1)}, 128, body)));
+  EXPECT_TRUE(bounds.fits32(small) && bounds.fits64(small) && bounds.address_fits64(*out, {small}));
+  EXPECT_FALSE(bounds.fits64(large) || bounds.fits64(large + c(1)) || bounds.address_fits64(*out, {large}));
+  EXPECT_TRUE(bounds.fits64(floor_mod(large, c(8))) && bounds.fits32(floor_mod(large, c(8))));
+  EXPECT_TRUE(bounds.requirements().empty());
+}
+
+TEST_F(Bounds, OfVariablesWithSeveralDefinitionsHoldBoth) {
+  // A copy of a body shares its variables: v is i + 1 in one place and i * 1000 in the other.
+  BufferRef out = make_buffer("out", kFloat32, MemoryScope::Param, {c(100000)});
+  auto part = [&](const Expr& value, int64_t count) {
+    return for_loop(LoopKind::Serial, i_, c(count), seq({bind(v_, value), store(out, {v}, float_imm(0, kFloat32))}));
+  };
+  IndexBounds small(function({}, {out}, kernel({b_}, {c(1)}, 128, seq({part(i + c(1), 50), part(i * c(1000), 100)}))));
+  EXPECT_TRUE(small.fits32(v * c(20000)));
+  EXPECT_FALSE(small.fits32(v * c(22000)));
+}
+
+TEST_F(Bounds, ThatNoArgumentMeetsAreSaidSo) {
+  BufferRef out = make_buffer("out", kFloat32, MemoryScope::Param, {c(int64_t{1} << 40), c(int64_t{1} << 40)});
+  Stmt body = for_loop(LoopKind::Serial, i_, c(int64_t{1} << 40), store(out, {i, c(0)}, float_imm(0, kFloat32)));
+  IndexBounds bounds(function({}, {out}, kernel({b_}, {c(1)}, 128, body)));
+  EXPECT_EQ(texts(bounds), std::vector<std::string>{"none"});
+  EXPECT_FALSE(bounds.address_fits64(*out, {i, c(0)}));
+}
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : random_(seed) {}
+  int64_t pick(int64_t low, int64_t high) { return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1)); }
+
+  Expr index(const std::vector<Expr>& leaves, int depth) {
+    if (depth == 0 || pick(0, 4) == 0) return pick(0, 3) == 0 ? c(pick(-40, 1 << 20)) : leaves[static_cast<size_t>(pick(0, static_cast<int64_t>(leaves.size()) - 1))];
+    auto sub = [&] { return index(leaves, depth - 1); };
+    switch (pick(0, 11)) {
+      case 0: case 1: case 2: return sub() + sub();
+      case 3: return sub() - sub();
+      case 4: case 5: return sub() * sub();
+      case 6: return floor_div(sub(), c(pick(0, 1) == 0 ? pick(1, 64) : -pick(1, 9)));
+      case 7: return floor_mod(sub(), c(pick(1, 64)));
+      case 8: return min(sub(), sub());
+      case 9: return max(sub(), sub());
+      case 10: return select(less(sub(), sub()), sub(), sub());
+      default: return apply(Op::Abs, {sub()});
+    }
+  }
+
+  std::mt19937_64 random_;
+};
+
+TEST(BoundsFuzz, WhatIsSaidToFitFits) {
+  Random random(5);
+  int held = 0, refused = 0, fitted = 0;
+  for (int round = 0; round < 1500; ++round) {
+    const VarRef M = make_var("M"), N = make_var("N"), n = make_var("n"), b = make_var("b"), i = make_var("i"), j = make_var("j"), v = make_var("v");
+    const std::vector<Expr> outer = {Expr(M), Expr(N), Expr(n)};
+    BufferRef out = make_buffer("out", kFloat32, MemoryScope::Param, {Expr(M), Expr(N)});
+    const Expr grid = random.index(outer, 1), begin = random.index({Expr(M), Expr(n), Expr(b)}, 1), extent = random.index({Expr(N), Expr(b)}, 1);
+    const Expr value = random.index({Expr(M), Expr(N), Expr(n), Expr(b), Expr(i)}, 2);
+    const Expr row = random.index({Expr(N), Expr(b), Expr(i), Expr(v)}, 2), column = random.index({Expr(i), Expr(v), Expr(j)}, 2);
+    Stmt inner = seq({bind(v, value), for_loop(LoopKind::Serial, {j}, {Expr(i)}, {c(8)}, store(out, {row, column}, float_imm(0, kFloat32)))});
+    Stmt body = for_loop(LoopKind::Serial, {i}, {begin}, {extent}, inner);
+    const FunctionRef f = function({M, N}, {out, n}, kernel({b}, {grid}, 128, body));
+    const IndexBounds bounds(f);
+    for (int sample = 0; sample < 30; ++sample) {
+      auto large = [&] { return Wide{random.pick(0, (int64_t{1} << random.pick(0, 45)) - 1)}; };
+      Assignment at{{M.get(), large()}, {N.get(), large()}, {n.get(), random.pick(0, 1) == 0 ? large() : -large()}};
+      bool holds = true;
+      for (const IndexRequirement& each : bounds.requirements()) {
+        const Wide reach = each.reach ? evaluate(expr_of(*each.reach), at).value_or(-1) : -1;
+        holds = holds && reach <= kGreatest && reach >= 0;
+      }
+      ++(holds ? held : refused);
+      if (!holds) continue;
+      auto inside = [&](const VarRef& var, const Expr& from, const Expr& count) {  // a value of the loop's variable
+        const std::optional<Wide> first = evaluate(from, at), size = evaluate(count, at);
+        if (!first || !size || *size <= 0) return false;
+        const Wide offset = random.pick(0, 3) == 0 ? *size - 1 : *size * random.pick(0, 999) / 1000;
+        at[var.get()] = *first + offset;
+        return true;
+      };
+      const std::optional<Wide> blocks = evaluate(grid, at);
+      if (!blocks || *blocks > kGreatest) continue;  // the host computes the grid, exactly
+      if (!inside(b, c(0), grid) || !inside(i, begin, extent) || !inside(j, Expr(i), c(8))) continue;
+      const std::optional<Wide> bound = evaluate(value, at);
+      if (!bound) continue;
+      at[v.get()] = *bound;
+      auto check = [&](const Expr& whole) {
+        walk(whole, [&](const Expr& e) {
+          if (!e->dtype.is_index()) return;
+          const std::optional<Wide> exact = evaluate(e, at);
+          if (!exact) return;
+          if (bounds.fits64(e)) {
+            ++fitted;
+            EXPECT_TRUE(*exact >= kLeast && *exact <= kGreatest) << to_text(e);
+          }
+          if (bounds.fits32(e)) {
+            EXPECT_TRUE(*exact >= INT32_MIN && *exact <= INT32_MAX) << to_text(e);
+          }
+        });
+      };
+      for (const Expr& e : {value, row, column, Expr(i), Expr(j)}) check(e);
+      const std::optional<Wide> r = evaluate(row, at), k = evaluate(column, at);
+      if (r && k && bounds.address_fits64(*out, {row, column})) {
+        const Wide bytes = (*r * at[N.get()] + *k) * 4;
+        EXPECT_TRUE(bytes >= kLeast && bytes <= kGreatest);
+      }
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+  EXPECT_GT(held, 4000);
+  EXPECT_GT(refused, 1000);
+  EXPECT_GT(fitted, 20000);
+}
+
+}  // namespace
+}  // namespace helve
