@@ -21,6 +21,12 @@ std::string names_text(const auto& params) {
   return params.empty() ? "none" : join(params, ", ", [](const auto& p) { return p.name; });
 }
 
+/// The product of numbers that are not negative, or the largest int64: no memory has as many elements.
+int64_t saturating_product(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
+}
+
 class Binder {
  public:
   Binder(const Plan& plan, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
@@ -87,6 +93,10 @@ class Binder {
         throw UserError(Code::NegativeArgumentExtent, {},
                         {{"dim", static_cast<int64_t>(d)}, {"parameter", expected.name}, {"given", extent}});
       }
+      if (extent > kLargestExtent) {
+        throw UserError(Code::ArgumentExtent, {},
+                        {{"dim", static_cast<int64_t>(d)}, {"parameter", expected.name}, {"given", extent}, {"limit", kLargestExtent}});
+      }
       if (const auto* bind = std::get_if<BindSlot>(&expected.dims[d])) bind_slot(p, d, bind->slot, extent);
     }
   }
@@ -118,7 +128,7 @@ class Binder {
     for (size_t d = 0; d < expected.dims.size(); ++d) {
       const auto* program = std::get_if<ScalarProgram>(&expected.dims[d]);
       if (program != nullptr && value(*program) != given.shape[d]) shape_error(p, d, value(*program));
-      if (__builtin_mul_overflow(elements, given.shape[d], &elements)) elements = std::numeric_limits<int64_t>::max();
+      elements = saturating_product(elements, given.shape[d]);
     }
     BufferState& state = frame_.buffers[p];
     const int64_t bytes = element_bytes(expected.dtype);
@@ -130,11 +140,14 @@ class Binder {
       throw UserError(Code::MissingData, {}, {{"parameter", expected.name}, {"elements", elements}});
     }
     check_strides(p);
-    for (size_t d = 0; d < expected.dims.size(); ++d) {
-      const int64_t reach = (given.shape[d] - 1) * stride(p, d) * bytes;
-      (reach < 0 ? state.low : state.high) += reach;
+    bool fits = !__builtin_add_overflow(state.high, bytes, &state.high);
+    for (size_t d = 0; d < expected.dims.size() && fits; ++d) {
+      int64_t reach = 0;
+      fits = !__builtin_mul_overflow(given.shape[d] - 1, stride(p, d), &reach) && !__builtin_mul_overflow(reach, bytes, &reach);
+      int64_t& end = reach < 0 ? state.low : state.high;
+      fits = fits && !__builtin_add_overflow(end, reach, &end);
     }
-    state.high += bytes;
+    if (!fits) throw UserError(Code::ArgumentSpan, {}, {{"parameter", expected.name}});
     const int64_t natural = std::has_single_bit(static_cast<uint64_t>(bytes)) ? bytes : 1;
     const int64_t alignment = std::max(expected.alignment, natural);
     if (reinterpret_cast<uintptr_t>(state.base) % static_cast<uintptr_t>(alignment) != 0) {
@@ -152,7 +165,7 @@ class Binder {
 
   int64_t compact_stride(size_t p, size_t d) const {
     int64_t stride = 1;
-    for (size_t e = shape(p).size(); --e > d;) stride *= shape(p)[e];
+    for (size_t e = shape(p).size(); --e > d;) stride = saturating_product(stride, shape(p)[e]);
     return stride;
   }
 
@@ -163,7 +176,7 @@ class Binder {
   void check_strides(size_t p) const {
     if (param(p).strides.empty() && tensor(p).strides == nullptr) return;
     int64_t compact = 1;
-    for (size_t d = shape(p).size(); d-- > 0; compact *= shape(p)[d]) {
+    for (size_t d = shape(p).size(); d-- > 0; compact = saturating_product(compact, shape(p)[d])) {
       if (shape(p)[d] == 1) continue;
       const int64_t expected = param(p).strides.empty() ? compact : value(param(p).strides[d]);
       const int64_t given = tensor(p).strides != nullptr ? tensor(p).strides[d] : compact;

@@ -133,6 +133,44 @@ TEST(Arguments, DeviceAccessAndData) {
             "error[HV0613]: the argument of 'A' has 12 elements and no data\nhelp: pass a tensor that owns memory");
 }
 
+TEST(Arguments, ReachBeyond64Bits) {
+  const int64_t far = int64_t{1} << 60;
+  Plan plan = plan_of_two();
+  plan.params[0].strides = {P(far), P(1)};
+  plan.params[1].strides = {P(6), P(-far)};
+  HostTensor a(kFloat32, {4, 3}), b(kFloat32, {3, 6});
+  int64_t rows_apart[] = {far, 1}, backwards[] = {6, -far};
+  a.view().strides = rows_apart;
+  b.view().strides = backwards;
+  const std::string text = " lie further apart than 64-bit addresses reach\nhelp: pass a tensor that fits in memory";
+  EXPECT_EQ(error_of(plan, {a.arg(), b.arg()}, kOne), "error[HV0617]: the elements of the argument of 'A'" + text);
+  plan.params[0].strides = {P(far / 8), P(1)};
+  rows_apart[0] = far / 8;  // 3 * 2^57 * 4 bytes and a little
+  EXPECT_EQ(error_of(plan, {a.arg(), b.arg()}, kOne), "error[HV0617]: the elements of the argument of 'B'" + text);
+}
+
+TEST(Arguments, ExtentsBeyondAnyMachine) {
+  HostTensor a(kFloat32, {4, 0}), b(kFloat32, {0, 0});
+  int64_t shape[] = {4, kLargestExtent + 1}, other[] = {kLargestExtent + 1, 0};
+  a.view().shape = shape;
+  b.view().shape = other;
+  EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, kOne),
+            "error[HV0618]: dimension 1 of the argument of 'A' is 281474976710657, more than any machine addresses\nhelp: pass a tensor "
+            "of at most 281474976710656 elements in each dimension");
+}
+
+TEST(Arguments, CompactStridesOfHugeShapesSaturate) {
+  // No memory holds these: the call ends with an error, whatever the product of the extents.
+  Plan plan = plan_of_two();
+  plan.params = {{"A", kFloat32, {P(2), P(int64_t{1} << 40), P(int64_t{1} << 40)}, {}, true, false, 0, {}}};
+  HostTensor small(kFloat32, {1, 1, 1});
+  int64_t shape[] = {2, int64_t{1} << 40, int64_t{1} << 40};
+  small.view().shape = shape;
+  EXPECT_EQ(error_of(plan, {small.arg()}, kOne),
+            "error[HV0617]: the elements of the argument of 'A' lie further apart than 64-bit addresses reach\nhelp: pass a "
+            "tensor that fits in memory");
+}
+
 TEST(Arguments, Overlap) {
   HostTensor memory(kFloat32, {100});
   HostTensor a(kFloat32, {4, 3}), b(kFloat32, {3, 6});
