@@ -58,13 +58,11 @@ void add(std::vector<BufferEffect>& effects, const Access& access) {
 }  // namespace
 
 bool reads_operand(const TileOp& op, size_t i) {
-  const std::vector<TileParam>& params = op.row().params;
-  if (!params[i].is_region()) return false;
-  if (params[i].kind == ParamKind::In) return true;
-  for (size_t k = 0; k < params.size(); ++k) {
-    if (params[k].name == "clear") return !op.flag(k);
-  }
-  return params[i].reads();
+  const TileParam& param = op.row().params[i];
+  if (!param.is_region()) return false;
+  if (param.kind == ParamKind::In) return true;
+  const std::optional<bool> clears = op.clears();
+  return clears ? !*clears : param.reads();
 }
 
 std::vector<Access> direct_accesses(const Stmt& s) {

@@ -32,14 +32,14 @@ std::optional<Pairs> matched_extents(const Region& a, const Region& b) {
 Pairs of_gemm(const TileOp& op) {
   std::vector<std::vector<Expr>> shapes;
   for (size_t i = 0; i < 3; ++i) shapes.push_back(op.region(i).shape());
-  if (op.flag(op.row().index_of("transpose_A"))) std::swap(shapes[0][0], shapes[0][1]);
-  if (op.flag(op.row().index_of("transpose_B"))) std::swap(shapes[1][0], shapes[1][1]);
+  if (op.transposes(0)) std::swap(shapes[0][0], shapes[0][1]);
+  if (op.transposes(1)) std::swap(shapes[1][0], shapes[1][1]);
   return {{shapes[0][1], shapes[1][0]}, {shapes[0][0], shapes[2][0]}, {shapes[1][1], shapes[2][1]}};
 }
 
 /// The dimension that the operation names among `rank`.
 size_t dimension(const TileOp& op, size_t rank) {
-  const int64_t dim = op.integer(op.row().index_of("dim"));
+  const int64_t dim = op.dim();
   return static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim);
 }
 
@@ -69,10 +69,7 @@ Pairs of_parts(const TileOp& op, const Region& part, const Region& whole, int64_
 }
 
 int64_t cores_of(const TileOp& op, const MeshShape& mesh) {
-  for (size_t i = 0; i < op.row().params.size(); ++i) {
-    if (op.row().params[i].name == "axis") return group_size(mesh, op.text(i)).value_or(mesh.size());
-  }
-  return mesh.size();
+  return op.axis() ? group_size(mesh, *op.axis()).value_or(mesh.size()) : mesh.size();
 }
 
 std::optional<Pairs> of_tile(const TileOp& op, const Function& f) {

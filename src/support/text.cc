@@ -10,7 +10,6 @@ void TextDocument::line(std::string_view text) {
   if (!text.empty()) text_.append(static_cast<size_t>(depth_ * width_), ' ');
   text_.append(text);
   text_.push_back('\n');
-  ++lines_;
 }
 
 std::string shape_text(std::span<const int64_t> extents) {

@@ -240,7 +240,7 @@ class Splitter {
         if (!is_split_buffer(region->buffer.get())) continue;
         region->buffer = home_of(region->buffer.get(), persistent, chunk);
         if (chunked) region->ranges.insert(region->ranges.begin(), {int_imm(0), int_imm(chunk->size), false});
-      } else if (chunked && op->row().params[i].name == "dim") {
+      } else if (chunked && i == op->dim_position()) {
         op->operands[i] = shifted(op->integer(i));
       }
     }

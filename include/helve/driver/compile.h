@@ -3,7 +3,6 @@
 // user to look at.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>

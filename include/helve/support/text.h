@@ -30,12 +30,10 @@ class TextDocument {
   [[nodiscard]] Indent indent() { return Indent(*this); }
 
   const std::string& text() const { return text_; }
-  int line_count() const { return lines_; }
 
  private:
   int width_;
   int depth_ = 0;
-  int lines_ = 0;
   std::string text_;
 };
 

@@ -361,7 +361,7 @@ class Collector {
 
   /// A tile of the executing core's block.
   Touch block_tile(const Stmt& s, const TileOp& n, const MeshTensor& tensor) {
-    const std::vector<Expr>& coord = n.exprs(n.row().index_of("coord"));
+    const std::vector<Expr>& coord = n.coord();
     std::vector<Range> ranges;
     for (size_t d = 0; d < coord.size(); ++d) {
       ranges.push_back({coord[d] * int_imm(tensor.tiling[d]), int_imm(tensor.tiling[d]), false});

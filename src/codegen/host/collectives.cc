@@ -66,8 +66,8 @@ class CollectiveBuilder {
       step_.kind = CollectiveKind::Barrier;
       return step_;
     }
-    const Region& src = op_.region(op_.row().index_of("src"));
-    const Region& dst = op_.region(op_.row().index_of("dst"));
+    const Region& src = op_.region(0);
+    const Region& dst = op_.region(1);
     HELVE_CHECK(src.buffer->scope == MemoryScope::Global && dst.buffer->scope == MemoryScope::Global,
                 "a collective of the host body works on Global buffers");
     step_.src = id_of(*src.buffer);

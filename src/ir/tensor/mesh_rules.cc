@@ -36,7 +36,7 @@ Expr times(const Expr& extent, int64_t k) {
 
 /// The dimension that `dim` names among `rank`.
 size_t dimension(const TileOp& op, int64_t rank) {
-  const int64_t dim = op.integer(op.row().index_of("dim"));
+  const int64_t dim = op.dim();
   if (dim < -rank || dim >= rank) {
     refuse_argument(operation_text(op), "dim", std::to_string(dim), fmt::format("there are {} dimensions", rank),
                     "dimensions count from 0, or from the end with -1", op.span);
@@ -76,13 +76,13 @@ void check_all_to_all(const TileOp& op, int64_t k) {
   const size_t dim = dimension(op, static_cast<int64_t>(shape.size()));
   const int64_t* extent = int_value(shape[dim]);
   if (!extent || *extent % k == 0) return;
-  refuse_argument(operation_text(op), "dim", std::to_string(op.integer(op.row().index_of("dim"))),
+  refuse_argument(operation_text(op), "dim", std::to_string(op.dim()),
                   fmt::format("{} elements are not {} equal parts", *extent, k),
                   "make the extent a multiple of the number of cores in the group", op.span);
 }
 
 void check_root(const TileOp& op, int64_t k) {
-  const int64_t root = op.integer(op.row().index_of("root"));
+  const int64_t root = op.root();
   if (root >= 0 && root < k) return;
   refuse_argument(operation_text(op), "root", std::to_string(root), fmt::format("the group has {} cores", k),
                   "roots count from 0 in each group", op.span);
@@ -127,18 +127,16 @@ void check_reduction(const TileOp& op, const std::string& name) {
 
 void verify_collective(const TileOp& op, const MeshShape& mesh) {
   int64_t k = mesh.size();
-  for (size_t i = 0; i < op.row().params.size(); ++i) {
-    if (op.row().params[i].name == "axis") {
-      std::optional<int64_t> size = group_size(mesh, op.text(i));
-      if (!size) unknown_axis(mesh, op.text(i), op.span, true);
-      k = *size;
-    }
+  if (const std::string* axis = op.axis()) {
+    std::optional<int64_t> size = group_size(mesh, *axis);
+    if (!size) unknown_axis(mesh, *axis, op.span, true);
+    k = *size;
   }
   if (op.row().rule == TileRule::CommBarrier) return;
   check_dtypes(op);
+  if (const std::string* combination = op.combination()) check_reduction(op, *combination);
+  if (op.op == TileOpcode::CommBroadcast) check_root(op, k);
   for (size_t i = 0; i < op.row().params.size(); ++i) {
-    if (op.row().params[i].name == "op") check_reduction(op, op.text(i));
-    if (op.row().params[i].name == "root") check_root(op, k);
     if (op.row().params[i].kind == ParamKind::Coord) check_core(op, i, mesh);
   }
   switch (op.row().rule) {
@@ -168,7 +166,7 @@ void verify_mesh_tensor_copy(const TileOp& op, const Function& f) {
     refuse_argument(function, src ? "src" : "dst", fmt::format("a part of '{}'", buffer.name), "coord chooses the tile",
                     fmt::format("give '{}' whole", buffer.name), op.span);
   }
-  check_indices(buffer, op.exprs(op.row().index_of("coord")), op.span);
+  check_indices(buffer, op.coord(), op.span);
   std::vector<Expr> tiling;
   for (int64_t extent : tensor.tiling) tiling.push_back(int_imm(extent));
   if (may_equal_squeezed(local.shape(), tiling)) return;

@@ -47,6 +47,18 @@ void require_bool(const Expr& e, Span span) {
                   {}, {"compare it, for example with '!= 0'"});
 }
 
+/// A Store or TileStore of the value converted to the buffer's dtype.
+template <class N>
+Stmt make_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span) {
+  check_indices(*buffer, indices, span);
+  value = convert_for_store(std::move(value), buffer->dtype, value->span.known() ? value->span : span);
+  return make<N>(span, [&](N& n) {
+    n.buffer = std::move(buffer);
+    n.indices = std::move(indices);
+    n.value = std::move(value);
+  });
+}
+
 }  // namespace
 
 Stmt seq(std::vector<Stmt> stmts, Span span) {
@@ -75,23 +87,11 @@ Stmt bind(VarRef var, Expr value, Span span) {
 }
 
 Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span) {
-  check_indices(*buffer, indices, span);
-  value = convert_for_store(std::move(value), buffer->dtype, value->span.known() ? value->span : span);
-  return make<Store>(span, [&](Store& n) {
-    n.buffer = std::move(buffer);
-    n.indices = std::move(indices);
-    n.value = std::move(value);
-  });
+  return make_store<Store>(std::move(buffer), std::move(indices), std::move(value), span);
 }
 
 Stmt tile_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span) {
-  check_indices(*buffer, indices, span);
-  value = convert_for_store(std::move(value), buffer->dtype, value->span.known() ? value->span : span);
-  return make<TileStore>(span, [&](TileStore& n) {
-    n.buffer = std::move(buffer);
-    n.indices = std::move(indices);
-    n.value = std::move(value);
-  });
+  return make_store<TileStore>(std::move(buffer), std::move(indices), std::move(value), span);
 }
 
 Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins, std::vector<Expr> extents, Stmt body,

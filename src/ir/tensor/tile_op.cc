@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "helve/ir/tensor/stmt.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve {
@@ -38,18 +39,42 @@ const std::vector<TileOpRow>& tile_op_rows() {
   return rows;
 }
 
-size_t TileOpRow::index_of(std::string_view param) const {
+std::optional<size_t> TileOpRow::find(std::string_view param) const {
   for (size_t i = 0; i < params.size(); ++i) {
     if (params[i].name == param) return i;
   }
-  HELVE_FAIL(fmt::format("'{}' has no parameter '{}'", name, param));
+  return std::nullopt;
 }
 
-const TileOpRow* find_tile_op(std::string_view python) {
-  for (const TileOpRow& row : tile_op_rows()) {
-    if (row.python == python) return &row;
-  }
-  return nullptr;
+size_t TileOpRow::index_of(std::string_view param) const {
+  const std::optional<size_t> found = find(param);
+  HELVE_CHECK(found, fmt::format("'{}' has no parameter '{}'", name, param));
+  return *found;
+}
+
+std::optional<size_t> TileOp::dim_position() const { return row().find("dim"); }
+int64_t TileOp::dim() const { return integer(row().index_of("dim")); }
+int64_t TileOp::root() const { return integer(row().index_of("root")); }
+const std::vector<Expr>& TileOp::coord() const { return exprs(row().index_of("coord")); }
+
+std::optional<bool> TileOp::clears() const {
+  const std::optional<size_t> found = row().find("clear");
+  return found ? std::optional(flag(*found)) : std::nullopt;
+}
+
+bool TileOp::transposes(size_t matrix) const {
+  HELVE_CHECK(matrix < 2, "a product has two factors");
+  return flag(row().index_of(matrix == 0 ? "transpose_A" : "transpose_B"));
+}
+
+const std::string* TileOp::axis() const {
+  const std::optional<size_t> found = row().find("axis");
+  return found ? &text(*found) : nullptr;
+}
+
+const std::string* TileOp::combination() const {
+  const std::optional<size_t> found = row().find("op");
+  return found ? &text(*found) : nullptr;
 }
 
 ReduceKind reduce_kind(TileOpcode op) {

@@ -115,8 +115,8 @@ void check_gemm(const TileOp& op) {
                       "give a region of two dimensions", op.span, {declaration_note(*region.buffer)});
     }
   }
-  if (op.flag(op.row().index_of("transpose_A"))) std::swap(shapes[0][0], shapes[0][1]);
-  if (op.flag(op.row().index_of("transpose_B"))) std::swap(shapes[1][0], shapes[1][1]);
+  if (op.transposes(0)) std::swap(shapes[0][0], shapes[0][1]);
+  if (op.transposes(1)) std::swap(shapes[1][0], shapes[1][1]);
   auto same = [&](const char* what, const Expr& left, const Expr& right, size_t i, size_t k) {
     if (may_equal(left, right)) return;
     shapes_differ(op, what, to_text(left), to_text(right),

@@ -399,10 +399,7 @@ class Verifier {
 
   /// Control flow around a collective decides alike on all cores of the group.
   void check_control(const TileOp& n) {
-    std::string axis = "all";
-    for (size_t i = 0; i < n.row().params.size(); ++i) {
-      if (n.row().params[i].name == "axis") axis = n.text(i);
-    }
+    const std::string axis = n.axis() ? *n.axis() : "all";
     const AxisSet group = axis == "all" ? ~AxisSet{0} : AxisSet{1} << *f_.mesh->axis(axis);
     for (const Control& control : controls_) {
       if (!(control.axes & group)) continue;

@@ -2,6 +2,7 @@
 // Immutable nodes; a program at any stage, from the user's tile kernel down to flat loops, is built from this one list.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -164,6 +165,16 @@ struct TileOp final : StmtNode {
   int64_t integer(size_t i) const { return std::get<int64_t>(operands[i]); }
   bool flag(size_t i) const { return std::get<bool>(operands[i]); }
   const std::string& text(size_t i) const { return std::get<std::string>(operands[i]); }
+
+  // Parameters that mean the same in every row that has them; other rooms need no names. InternalError where the row has none.
+  int64_t dim() const;
+  std::optional<size_t> dim_position() const;  ///< of the operand `dim`, if the row has it
+  int64_t root() const;
+  const std::vector<Expr>& coord() const;
+  bool transposes(size_t matrix) const;         ///< of a product: the first or the second factor
+  std::optional<bool> clears() const;           ///< is what stood in the result forgotten? Nothing where the row does not ask
+  const std::string* axis() const;              ///< of a collective; null where it has no groups
+  const std::string* combination() const;       ///< the operator of a reducing collective, else null
 };
 
 template <class T>

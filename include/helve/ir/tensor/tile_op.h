@@ -50,12 +50,12 @@ struct TileOpRow {
   bool is_collective() const { return scope == OpScope::Collective; }
   /// The position of a parameter; an unknown name is an InternalError.
   size_t index_of(std::string_view param) const;
+  /// The position of a parameter, if the row has it.
+  std::optional<size_t> find(std::string_view param) const;
 };
 
 const std::vector<TileOpRow>& tile_op_rows();
 inline const TileOpRow& row_of(TileOpcode op) { return tile_op_rows()[static_cast<size_t>(op)]; }
-/// The row with this Python name.
-const TileOpRow* find_tile_op(std::string_view python);
 
 /// How a reduction combines: for Reduce rows and the `op` text of collectives.
 enum class ReduceKind { Sum, Prod, Max, Min, AbsMax, Any, All };

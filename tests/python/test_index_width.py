@@ -1,0 +1,137 @@
+"""Index arithmetic in machine words: exact, or refused at the call; 32 bits only where they hold every value."""
+
+import re
+
+import helve
+import numpy as np
+import pytest
+
+EDGE = 2**31
+
+
+def compiled(text, **options):
+    return helve.compile(helve.parse(text), **options)
+
+
+def huge(extent):
+    """A tensor of any extent over one element."""
+    return np.broadcast_to(np.int8(0), (extent,))
+
+
+HEAD = (
+    'M = T.dyn("M")\nN = T.dyn("N")\n@T.prim_func\n'
+    'def main(n: T.index, A: T.Tensor((M,), "int8", strides=(0,)), B: T.Tensor((N,), "int8", strides=(0,)), C: T.Tensor((1,), "int64")):\n'
+    "    with T.Kernel(1) as b:\n"
+)
+
+
+@pytest.mark.parametrize(
+    "value, exact",
+    [
+        ("M * N", lambda m, n, k: m * n),
+        ("(M * N + 5) // 16", lambda m, n, k: (m * n + 5) // 16),
+        ("(M - N) * (N + 3)", lambda m, n, k: (m - n) * (n + 3)),
+        ("M * n", lambda m, n, k: m * k),
+        ("n + 1", lambda m, n, k: k + 1),
+        ("T.min(M * N, 7)", lambda m, n, k: min(m * n, 7)),
+        ("M * N % 1000", lambda m, n, k: m * n % 1000),
+        ("M * 16 - N * n", lambda m, n, k: m * 16 - n * k),
+    ],
+)
+def test_a_call_is_exact_or_refused(value, exact):
+    """What is refused may be more than what overflows, but by no more than a factor of four in magnitude."""
+    kernel = compiled(HEAD + f'        C[0] = T.cast({value}, "int64")\n')
+    ran = refused = 0
+    for m in (0, 1, 3, EDGE, 2**40, 2**48 - 1):
+        for n in (1, 5, EDGE - 1, 2**45):
+            for k in (0, 1, -3, EDGE, -(2**62), 2**63 - 1):
+                c = np.full(1, -1, np.int64)
+                try:
+                    kernel(k, huge(m), huge(n), c)
+                except helve.Error as error:
+                    assert error.code == "HV0625"
+                    assert c[0] == -1, "a refused call writes nothing"
+                    assert max(m, 1) * max(n, 4) * max(abs(k), 1) > 2**61
+                    refused += 1
+                else:
+                    assert c[0] == exact(m, n, k)
+                    ran += 1
+    assert ran > 40
+    assert refused > 0
+
+
+def test_the_interpreter_refuses_no_call_that_machine_code_runs():
+    text = HEAD + '        for i in T.serial(T.min(M, 2)):\n            C[0] = C[0] + T.cast((i + 1) * N * n, "int64")\n'
+    machine, reference = compiled(text), compiled(text, target="interp")
+    for m in (0, 2):
+        for n in (1, EDGE, 2**40):
+            for k in (0, -7, 2**22, 2**23, 2**40):
+                results = []
+                for kernel in (machine, reference):
+                    c = np.zeros(1, np.int64)
+                    try:
+                        kernel(k, huge(m), huge(n), c)
+                        results.append(c[0])
+                    except helve.Error as error:
+                        results.append(error.code)
+                if results[0] != "HV0625":
+                    assert results[0] == results[1]
+                else:
+                    assert results[1] == "HV0701" or m == 0 or n * k * 4 >= 2**63
+
+
+def test_strides_and_extents_that_make_an_address():
+    text = (
+        'M = T.dyn("M")\n@T.prim_func\ndef main(ld: T.index, A: T.Tensor((M, 2), "int32", strides=(ld, 1)), B: T.Tensor((2,), "int32")):\n'
+        "    with T.Kernel(1) as b:\n        for i in T.serial(M):\n            B[0] = B[0] + A[i, 1]\n"
+    )
+    kernel = compiled(text)
+    memory = np.arange(12, dtype=np.int32)
+    for stride in (0, 2, 5, -3):
+        base = memory[6:] if stride < 0 else memory
+        a = np.lib.stride_tricks.as_strided(base, (2, 2), (stride * 4, 4))
+        b = np.zeros(2, np.int32)
+        kernel(stride, a, b)
+        assert b[0] == a[0, 1] + a[1, 1]
+    a = np.lib.stride_tricks.as_strided(memory, (1, 2), (2**62, 4))  # one row: its stride is never used, and would not fit
+    with pytest.raises(helve.Error) as caught:
+        kernel(2**61, a, np.zeros(2, np.int32))
+    assert caught.value.code == "HV0625"
+
+
+@pytest.mark.parametrize("begin", [0, EDGE - 40, EDGE - 1, 2 * EDGE - 20])
+@pytest.mark.parametrize("divisor", [1, 3, 7, 8, 48, EDGE - 1, EDGE, EDGE + 1, 3 * EDGE])
+def test_quotients_and_lanes_at_the_edge_of_32_bits(begin, divisor):
+    count = 70
+    text = (
+        f'@T.prim_func\ndef main(Q: T.Tensor(({count},), "int64"), R: T.Tensor(({count},), "int64"), F: T.Tensor(({count},), "float64"), '
+        f'L: T.Tensor(({count},), "int64")):\n    with T.Kernel(1) as b:\n'
+        f"        for i in T.Parallel({count}):\n            Q[i] = T.cast((i + {begin}) // {divisor}, \"int64\")\n"
+        f'            R[i] = T.cast((i + {begin} - 35) % {divisor}, "int64")\n            F[i] = T.cast(i + {begin}, "float64")\n'
+        f'            L[i] = T.cast(T.if_then_else(i + {begin} < {EDGE}, i * 3, i - {begin}), "int64")\n'
+    )
+    got = [np.zeros(count, t) for t in ("int64", "int64", "float64", "int64")]
+    compiled(text)(*got)
+    i = np.arange(count)
+    np.testing.assert_array_equal(got[0], (i + begin) // divisor)
+    np.testing.assert_array_equal(got[1], (i + begin - 35) % divisor)
+    np.testing.assert_array_equal(got[2], (i + begin).astype(np.float64))
+    np.testing.assert_array_equal(got[3], np.where(i + begin < EDGE, i * 3, i - begin))
+
+
+def test_data_of_64_bits_carries_no_promise():
+    """An index that is read from int64 may be anything: its arithmetic wraps, and is not marked as if it could not."""
+    text = (
+        '@T.prim_func\ndef main(I: T.Tensor((40,), "{0}"), A: T.Tensor((1000,), "int32"), B: T.Tensor((40,), "int32")):\n'
+        "    with T.Kernel(1) as b:\n        for i in T.serial(40):\n            B[i] = A[T.index(I[i]) * 21 + 5]\n"
+    )
+    far, near = compiled(text.format("int64")), compiled(text.format("int32"))
+    products = lambda kernel: re.findall(r"mul (nsw )?i64 [^\n]*, (?:21|84)\b", kernel.source("llvm"))  # noqa: E731
+    assert "nsw " not in products(far)
+    assert "nsw" in near.source("llvm")
+    rows = np.random.default_rng(1).integers(0, 47, 40)
+    a = np.arange(1000, dtype=np.int32)
+    for kernel, dtype in ((far, np.int64), (near, np.int32)):
+        b = np.zeros(40, np.int32)
+        kernel(rows.astype(dtype), a, b)
+        np.testing.assert_array_equal(b, a[rows * 21 + 5])
