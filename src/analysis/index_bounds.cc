@@ -1,6 +1,6 @@
 // Magnitudes of index expressions as sums over dynamic extents.
-// |a + b| <= |a| + |b| and |a * b| <= |a| * |b| need no signs, so a bound of the whole bounds every part, and evaluating it without
-// overflow is the whole check at a call.
+// |a + b| <= |a| + |b| and |a * b| <= |a| * |b| need no signs, so a bound of the whole bounds every part, and
+// evaluating it without overflow is the whole check at a call.
 #include "helve/analysis/index_bounds.h"
 
 #include <algorithm>
@@ -58,7 +58,8 @@ IndexBounds::IndexBounds(FunctionRef lowered) : function_(std::move(lowered)) {
   collect(function_->body);
   walk(function_->body, [&](const Stmt& s) {
     if (const Kernel* kernel = as<Kernel>(s)) require_below(kernel->body);
-    if (const Bind* bind = as<Bind>(s); bind && has_load(bind->value)) require_below(s);  // runs in kernels, wherever it stands
+    const Bind* bind = as<Bind>(s);
+    if (bind && has_load(bind->value)) require_below(s);  // runs in kernels, wherever it stands
   });
   drop_implied();
 }
@@ -109,7 +110,9 @@ void IndexBounds::collect(const Stmt& s) {
     if (const Bind* n = as<Bind>(each)) {
       definitions_[n->var.get()].push_back({n->value, {}});
     } else if (const For* n = as<For>(each)) {
-      for (size_t d = 0; d < n->vars.size(); ++d) definitions_[n->vars[d].get()].push_back({n->begins[d], n->extents[d]});
+      for (size_t d = 0; d < n->vars.size(); ++d) {
+        definitions_[n->vars[d].get()].push_back({n->begins[d], n->extents[d]});
+      }
     } else if (const Kernel* n = as<Kernel>(each)) {
       for (size_t d = 0; d < n->vars.size(); ++d) definitions_[n->vars[d].get()].push_back({int_imm(0), n->extents[d]});
     }
@@ -127,7 +130,8 @@ void IndexBounds::require_below(const Stmt& body) {
     if (const For* n = as<For>(s)) {
       for (const VarRef& var : n->vars) require(reach_of_var(var), Expr(var), s->span);
     } else if (const Store* n = as<Store>(s)) {
-      require(reach_of_address(*n->buffer, n->indices), Expr(make_ref<Load>(StorageRef(n->buffer), n->indices)), s->span);
+      const Expr element(make_ref<Load>(StorageRef(n->buffer), n->indices));
+      require(reach_of_address(*n->buffer, n->indices), element, s->span);
     }
   });
   walk_exprs(body, [&](const Expr& e) {
@@ -264,7 +268,7 @@ IndexBounds::Reach IndexBounds::reach_of_apply(const Apply& node, const Expr& e)
       if (!shift || *shift < 0 || *shift > 62) return {};
       return times(arg(0), constant(int64_t{1} << *shift));
     }
-    default: HELVE_FAIL("operator " + std::string(row_of(node.op).name) + " has no index value: " + to_string(e->dtype));
+    default: HELVE_FAIL("operator " + std::string(row_of(node.op).name) + " has no index value");
   }
 }
 

@@ -1,6 +1,6 @@
 // How large the index values of a lowered function can become.
-// `index` is unbounded and a machine word is not: this is the one place that says which expression fits which width, proved from
-// constants, or under a requirement that the host checks at the call.
+// `index` is unbounded and a machine word is not: this is the one place that says which expression fits which width,
+// proved from constants, or under a requirement that the host checks at the call.
 #pragma once
 
 #include <optional>
@@ -16,16 +16,16 @@ namespace helve {
 /// What an extent of an argument can be at most; calls refuse more (no machine addresses as many bytes).
 inline constexpr int64_t kLargestExtent = int64_t{1} << 48;
 
-/// `reach` (not negative, over dynamic extents and scalar parameters) has to stay in int64; then `expression` does, and so do its
-/// parts. An empty reach is known to leave it.
+/// `reach` (not negative, over dynamic extents and scalar parameters) has to stay in int64; then `expression` does, and
+/// so do its parts. An empty reach is known to leave it.
 struct IndexRequirement {
   std::optional<Sum> reach;
   Expr expression;
   Span span;
 };
 
-/// Bounds on the magnitude of every index expression in the kernels of a lowered function. Conditions are not used: a value that is
-/// computed under a guard, or in a lane that is off, is bounded as if it were not.
+/// Bounds on the magnitude of every index expression in the kernels of a lowered function. Conditions are not used: a
+/// value that is computed under a guard, or in a lane that is off, is bounded as if it were not.
 ///
 /// A value that comes from 64-bit data has no bound. Arithmetic on it wraps modulo 2^64.
 class IndexBounds {
@@ -36,16 +36,17 @@ class IndexBounds {
   bool fits64(const Expr& e) const;
   /// Is every value of `e` in int32, whatever the arguments?
   bool fits32(const Expr& e) const;
-  /// Do all partial sums of the element's address, in elements and in bytes, stay in int64 whenever the requirements hold?
+  /// Do all partial sums of the element's address, in elements and in bytes, stay in int64 whenever the requirements
+  /// hold?
   bool address_fits64(const Buffer& buffer, const std::vector<Expr>& indices) const;
 
-  /// What has to hold of the arguments besides extents up to kLargestExtent, none implied by another by its coefficients, in program
-  /// order.
+  /// What has to hold of the arguments besides extents up to kLargestExtent, none implied by another by its
+  /// coefficients, in program order.
   const std::vector<IndexRequirement>& requirements() const { return requirements_; }
 
  private:
-  /// An upper bound of a magnitude: none known, a sum with coefficients >= 0 of products of what is never negative, or one whose
-  /// coefficients leave int64.
+  /// An upper bound of a magnitude: none known, a sum with coefficients >= 0 of products of what is never negative, or
+  /// one whose coefficients leave int64.
   struct Reach {
     enum Kind { None, Bounded, Beyond } kind = None;
     Sum sum;
