@@ -140,7 +140,10 @@ class PlanBuilder {
     std::unordered_set<const Var*> seen;
     walk(over, [&](const Expr& e) {
       const Var* var = as<Var>(e);
-      if (var && seen.insert(var).second) check.values.push_back({var->name, scalars_.required(e, "a condition")});
+      if (!var || !seen.insert(var).second) return;
+      ScalarProgram value = scalars_.required(e, "a condition");
+      std::string name = runtime::to_text(value, &scalars_.slots());  // as the user calls it
+      check.values.push_back({std::move(name), std::move(value)});
     });
     out_.plan.steps.push_back({std::move(check)});
   }

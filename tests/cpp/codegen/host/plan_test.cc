@@ -78,7 +78,12 @@ TEST(HostPlan, NamesAndShapesComeFromTheSignature) {
   EXPECT_EQ(host.plan.scalar_params[1].name, "scale");
   EXPECT_EQ(host.plan.scalar_params[1].dtype, (runtime::DLDataType{runtime::kDLFloat, 32, 1}));
   EXPECT_EQ(host.plan.scalar_params[1].slot, 2);
-  const auto& launch = std::get<runtime::Launch>(host.plan.steps.at(0).node);
+  const auto& check = std::get<runtime::Check>(host.plan.steps.at(0).node);  // of the address that rows and pitch make
+  EXPECT_EQ(check.fault.code, Code::IndexRange);
+  ASSERT_EQ(check.values.size(), 2u);
+  EXPECT_EQ(check.values[0].name, "rows");
+  EXPECT_EQ(check.values[1].name, "pitch");
+  const auto& launch = std::get<runtime::Launch>(host.plan.steps.at(1).node);
   EXPECT_EQ(launch.buffers, std::vector<int64_t>{0});
   runtime::verify(host.plan, 1);
 }
