@@ -3,7 +3,7 @@
 The package's front door; what stands here is public, the rest is reached through its own modules.
 """
 
-from helve import cute, dist
+from helve import cute, dist, viz
 from helve import language as T
 from helve._core import __version__
 from helve.errors import (
@@ -49,4 +49,5 @@ __all__ = [
     "num_threads",
     "parse",
     "set_num_threads",
+    "viz",
 ]

@@ -5,6 +5,8 @@ from typing import Iterable, Iterator, Mapping, Sequence, overload
 import numpy as np
 import numpy.typing as npt
 
+from helve.viz import Picture
+
 Operand = Expr | bool | int | float
 
 __version__: str
@@ -149,6 +151,7 @@ class Layout:
     @staticmethod
     def from_cute(layout: CuteLayout | CuteComposedLayout) -> Layout: ...
     def to_cute(self, shape: Sequence[int] | None = ...) -> CuteLayout | CuteComposedLayout: ...
+    def show(self, shape: Sequence[int] | None = ...) -> Picture: ...
 
 class BankPhase:
     """The threads of a warp that are served together."""

@@ -6,11 +6,14 @@ values and the algebra are the C++ core's, here are the names. `docs/layouts.md`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from helve import _core
 from helve._core import Axis, BankPhase, BankReport, Displacement, Layout, Replicas, SwizzleChoice, axis, bank_conflicts
 from helve._core import CuteSwizzle as Swizzle
 from helve._core import choose_swizzle, direct_sum, inner_of, left_of, outer_of, right_of, tile
 from helve.errors import error
+from helve.viz import Picture, draw_layout
 
 __all__ = [
     "Axis", "BankPhase", "BankReport", "Displacement", "Layout", "R", "Replicas", "S", "Swizzle", "SwizzleChoice",
@@ -57,3 +60,20 @@ Raises:
 
 R = _Literal("R", Replicas)
 """`R[extents : strides]`, added to a layout, are its replica iters. Raises as `S` does."""
+
+
+def _show(self: Layout, shape: Sequence[int] | None = None) -> Picture:
+    """The layout as a picture: notebooks display it, `.save(path)` writes SVG, `.text()` is for terminals.
+
+    Args:
+        shape: extents of the grid, see `helve.viz.draw_layout`.
+
+    Raises:
+        helve.ShapeError: the shape has another number of elements.
+    """
+    return draw_layout(self, shape)
+
+
+# A picture is made of Python objects, so the C++ class gets it here.
+Layout.show = _show
+Layout._repr_html_ = lambda self: draw_layout(self).svg()

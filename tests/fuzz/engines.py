@@ -6,6 +6,7 @@ and machine code, compiled with the verifier after each pass.
 
 import itertools
 import math
+import warnings
 from dataclasses import dataclass
 
 import helve
@@ -145,7 +146,9 @@ def _check_machine_code(call, function, mesh):
     arguments = arguments_of(call)
     options = {"persistent_chunk": call.chunk} if mesh else {}
     try:
-        kernel = helve.compile(function, "llvm", mesh, verify=True, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", helve.Warning)
+            kernel = helve.compile(function, "llvm", mesh, verify=True, **options)
         kernel(*arguments)
     except (helve.Error, helve.InternalError) as error:
         return Failure("llvm raises", str(error))

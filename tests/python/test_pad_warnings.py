@@ -6,7 +6,7 @@ import helve
 import pytest
 
 
-def warned(body, head='A: T.Tensor((100,), "float32"), B: T.Tensor((32,), "float32"), n: T.index', grid="4", before=""):
+def warned(body, head='A: T.Tensor((100,), "float32"), B: T.Tensor((32,), "float32"), C: T.Tensor((100, 5), "float32"), n: T.index', grid="4", before=""):
     """The warnings of a kernel with this body, as (operation, note)."""
     lines = "".join(f"        {line}\n" for line in body.strip("\n").splitlines())
     text = f"{before}@T.prim_func\ndef main({head}):\n    with T.Kernel({grid}) as b:\n{lines}"
@@ -46,6 +46,10 @@ QUIET = {
     "the pad lies outside what is reduced": SHARED + "T.copy(A[90:122], S)\nT.reduce_max(S[0:10], R, dim=0)\n",
     "reduced before it is filled": SHARED + "T.fill(S, 1.0)\n" + MAX + COPY,
     "another buffer": SHARED + COPY + 'Q = T.alloc_shared((32,), "float32")\nT.fill(Q, 1.0)\nT.reduce_max(Q, R, dim=0)\n',
+    "the pad is a row of its own": (
+        'X = T.alloc_shared((32, 5), "float32")\nP = T.alloc_shared((32,), "float32")\n'
+        "T.copy(C[b * 32 : b * 32 + 32, :], X)\nT.reduce_max(X, P, dim=1)\n"
+    ),
     "an empty copy": SHARED + "T.copy(A[100:100], S[0:0])\n" + MAX,
 }
 

@@ -154,17 +154,36 @@ class Padding {
     return apply(Op::Or, {beyond, apply(Op::Le, {src.buffer->shape[d], src.block_begin[d] + at})});
   }
 
+  /// The dimensions that a copy matches with those of the other side.
+  static std::vector<size_t> wide(const Touch& t) {
+    std::vector<size_t> dims;
+    for (size_t d = 0; d < t.ranges.size(); ++d) {
+      const int64_t* extent = int_value(t.ranges[d].extent);
+      if (!extent || *extent != 1) dims.push_back(d);
+    }
+    return dims;
+  }
+
+  /// The dimension of the copy's source that the reduction runs over, where the copy filled what is reduced. Only there do pads meet
+  /// data: past the end in another dimension a whole result is pad, and stays apart.
+  static std::optional<size_t> reduced_dim(const TileOp& op, const Touch& src, const Touch& dst) {
+    const Region& region = op.region(0);
+    const int64_t rank = static_cast<int64_t>(region.shape().size());
+    int64_t left = op.integer(op.row().index_of("dim"));
+    if (left < 0) left += rank;
+    size_t d = 0;
+    for (; d < region.ranges.size(); ++d) {
+      if (!region.ranges[d].point && left-- == 0) break;
+    }
+    const std::vector<size_t> from = wide(src), to = wide(dst);
+    const auto at = std::find(to.begin(), to.end(), d);
+    if (at == to.end() || from.size() != to.size()) return {};
+    return from[static_cast<size_t>(at - to.begin())];
+  }
+
   /// Element `offsets` of the copy lies in the region that is reduced.
   static void require_reduced(Query& query, const Touch& src, const Touch& dst, const Touch& reduced,
                               const std::vector<Expr>& offsets) {
-    const auto wide = [](const Touch& t) {
-      std::vector<size_t> dims;
-      for (size_t d = 0; d < t.ranges.size(); ++d) {
-        const int64_t* extent = int_value(t.ranges[d].extent);
-        if (!extent || *extent != 1) dims.push_back(d);
-      }
-      return dims;
-    };
     const std::vector<size_t> from = wide(src), to = wide(dst);
     if (from.size() != to.size()) return;
     for (size_t k = 0; k < to.size(); ++k) {
@@ -186,6 +205,7 @@ class Padding {
     for (const StepRef& step : src->path) query.add(*step);
     std::vector<Expr> offsets;
     Expr violation;
+    const std::optional<size_t> mixed = fill.passed_on ? std::nullopt : reduced_dim(op, *src, *dst);
     for (size_t d = 0; d < src->ranges.size(); ++d) {
       const VarRef offset = make_var(fmt::format("o{}", d));
       query.add_variable(offset);
@@ -193,7 +213,11 @@ class Padding {
       query.require(less(Expr(offset), src->ranges[d].extent));
       offsets.push_back(Expr(offset));
       const Expr beyond = past_end(*src, d, src->ranges[d].begin + Expr(offset));
-      violation = violation ? apply(Op::Or, {violation, beyond}) : beyond;
+      if (mixed && *mixed != d) {
+        query.require(apply(Op::Not, {beyond}));
+      } else {
+        violation = violation ? apply(Op::Or, {violation, beyond}) : beyond;
+      }
     }
     if (!violation) return;
     if (!fill.carried && !fill.passed_on) {

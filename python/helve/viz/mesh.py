@@ -1,0 +1,79 @@
+"""Sharding over a mesh as a picture: one grid a device, in the shape of the mesh.
+
+The other reading of a layout with device axes: not who holds an element, but what a device holds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+from helve._core import Layout
+from helve.viz.picture import WHITE, Cell, Grid, Picture, color
+
+_MAX_DEVICES = 64
+_MAX_ELEMENTS = 4096
+
+
+def draw_mesh(layout: Layout, shape: Sequence[int], mesh: Mapping[str, int]) -> Picture:
+    """Which elements each device of a mesh holds.
+
+    Args:
+        layout: a layout with device axes of the mesh.
+        shape: the tensor's shape, one or two dimensions, at most 4096 elements.
+        mesh: extents by axis name, slowest first, at most 64 devices. The last axis runs to the right.
+
+    Returns:
+        One grid a device; what the device holds is filled and shows the address there, the rest is empty. Elements with the same
+        fill on several devices are replicas.
+
+    Raises:
+        ValueError: too many devices or elements, or a shape of more than two dimensions.
+        ShapeError: the layout has another number of elements.
+    """
+    extents = list(shape)
+    if len(extents) not in (1, 2):
+        raise ValueError(f"a mesh picture shows one or two dimensions, not {len(extents)}")
+    if math.prod(mesh.values()) > _MAX_DEVICES or math.prod(extents) > _MAX_ELEMENTS:
+        raise ValueError(f"a mesh picture shows at most {_MAX_DEVICES} devices and {_MAX_ELEMENTS} elements")
+    held = _held(layout, extents, list(mesh))
+    names = list(mesh)
+    grids = []
+    for outer in itertools.product(*(range(mesh[name]) for name in names[:-1])):
+        row = []
+        for last in range(mesh[names[-1]]):
+            place = (*outer, last)
+            caption = " ".join(f"{name}={value}" for name, value in zip(names, place))
+            row.append(_device_grid(held.get(place, {}), extents, caption))
+        grids.append(tuple(row))
+    return Picture(f"{layout}  on {' x '.join(f'{name}={extent}' for name, extent in mesh.items())}", tuple(grids))
+
+
+def _held(layout: Layout, extents: list[int], names: list[str]) -> dict[tuple[int, ...], dict[tuple[int, ...], str]]:
+    """By device, the elements that it holds with their places on the other axes."""
+    held: dict[tuple[int, ...], dict[tuple[int, ...], str]] = {}
+    for element in itertools.product(*(range(extent) for extent in extents)):
+        for point in layout.apply(list(element), extents):
+            by_name = {axis.name: value for axis, value in point.items()}
+            device = tuple(by_name.get(name, 0) for name in names)
+            rest = [(name, value) for name, value in by_name.items() if name not in names]
+            text = " ".join(str(value) if name == "m" else f"{name}{value}" for name, value in rest)
+            held.setdefault(device, {})[element] = text
+    return held
+
+
+def _device_grid(mine: dict[tuple[int, ...], str], extents: list[int], caption: str) -> Grid:
+    fill = color(min(mine)[0] * 5 + min(mine)[-1]) if mine else WHITE
+    rows, columns = (1, extents[0]) if len(extents) == 1 else extents
+    cells = []
+    for row in range(rows):
+        line = []
+        for column in range(columns):
+            element = (column,) if len(extents) == 1 else (row, column)
+            if element in mine:
+                line.append(Cell((mine[element],), fill, f"element {element}"))
+            else:
+                line.append(Cell((), WHITE, f"element {element}"))
+        cells.append(tuple(line))
+    return Grid(tuple(cells), caption=caption)

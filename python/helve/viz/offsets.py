@@ -1,0 +1,90 @@
+"""CuTe layouts as pictures: offsets, threads and values, swizzles.
+
+The views of CuTe's own print_latex and print_svg: a matrix of offsets coloured by offset, a tile coloured by thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from helve._core import CuteLayout, CuteSwizzle
+from helve._core import cute as _algebra
+from helve.viz.picture import ALARM, WHITE, Cell, Grid, Picture, color
+
+
+def _matrix(layout: CuteLayout) -> tuple[int, int]:
+    """Rows and columns: mode 0, and the product of all others."""
+    rows = _algebra.size(layout[0]) if _algebra.rank(layout) > 1 else 1
+    return rows, _algebra.size(layout) // rows
+
+
+def _grid(rows: int, columns: int, cell: Callable[[int, int], Cell], caption: str) -> Grid:
+    cells = tuple(tuple(cell(row, column) for column in range(columns)) for row in range(rows))
+    labels = tuple(str(row) for row in range(rows)), tuple(str(column) for column in range(columns))
+    return Grid(cells, caption=caption, row_labels=labels[0], column_labels=labels[1])
+
+
+def draw_offsets(layout: CuteLayout) -> Picture:
+    """The offset of each coordinate; mode 0 runs down, all others to the right."""
+    rows, columns = _matrix(layout)
+
+    def cell(row: int, column: int) -> Cell:
+        offset = layout(row + rows * column)
+        return Cell((str(offset),), color(offset), f"({row},{column}) -> {offset}")
+
+    return Picture(str(layout), ((_grid(rows, columns, cell, "offsets"),),))
+
+
+def draw_tv(layout: CuteLayout, tile: tuple[int, int]) -> Picture:
+    """Who owns each element of a tile.
+
+    Args:
+        layout: a thread-value layout, (threads, values) to the colexicographic index in the tile (make_tv_layout's first result).
+        tile: rows and columns.
+
+    Returns:
+        The tile; each cell names its thread and value, coloured by thread. An element that nobody owns is white; one that several
+        own lists them and is red.
+
+    Raises:
+        ValueError: the layout is not of rank 2, or leaves the tile.
+    """
+    rows, columns = tile
+    if _algebra.rank(layout) != 2:
+        raise ValueError(f"a thread-value layout has two modes; {layout} has {_algebra.rank(layout)}")
+    threads = _algebra.size(layout[0])
+    owners: dict[int, list[tuple[int, int]]] = {}
+    for index in range(_algebra.size(layout)):
+        place = layout(index)
+        if not 0 <= place < rows * columns:
+            raise ValueError(f"thread {index % threads}, value {index // threads} is at {place}, outside {rows} x {columns}")
+        owners.setdefault(place, []).append((index % threads, index // threads))
+
+    def cell(row: int, column: int) -> Cell:
+        mine = owners.get(row + rows * column, [])
+        if not mine:
+            return Cell((), WHITE, f"({row},{column}) has no owner")
+        story = f"({row},{column}): " + "; ".join(f"thread {thread}, value {value}" for thread, value in mine)
+        thread, value = mine[0]
+        if len(mine) > 1:
+            return Cell((f"T{thread}", f"+{len(mine) - 1}"), ALARM, story)
+        return Cell((f"T{thread}", f"V{value}"), color(thread), story)
+
+    return Picture(str(layout), ((_grid(rows, columns, cell, f"tile {rows} x {columns}"),),))
+
+
+def draw_swizzle(swizzle: CuteSwizzle, layout: CuteLayout) -> Picture:
+    """The offsets of `layout` before and after `swizzle`, coloured by the offset modulo the row length."""
+    rows, columns = _matrix(layout)
+    before = {(row, column): layout(row + rows * column) for row in range(rows) for column in range(columns)}
+
+    def plain(row: int, column: int) -> Cell:
+        offset = before[row, column]
+        return Cell((str(offset),), color(offset % columns), f"({row},{column}) -> {offset}")
+
+    def swizzled(row: int, column: int) -> Cell:
+        offset = before[row, column]
+        return Cell((str(swizzle(offset)),), color(swizzle(offset) % columns), f"({row},{column}): {offset} -> {swizzle(offset)}")
+
+    grids = (_grid(rows, columns, plain, str(layout)), _grid(rows, columns, swizzled, f"{swizzle} o {layout}"))
+    return Picture(str(swizzle), (grids,))

@@ -1,0 +1,162 @@
+"""Pictures of layouts: golden files, and that they tell the truth.
+
+The golden files lie in tests/golden/pictures; HELVE_UPDATE_GOLDEN=1 writes them anew.
+"""
+
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import helve
+import pytest
+from helve import cute, viz
+from helve.layout import R, S, bank_conflicts, laneid, reg, warpid, x, y
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden/pictures"
+
+AXE = S[(8, 2, 4, 2) : (4 @ laneid, 1 @ warpid, 1 @ laneid, 1)] + R[2 : 4 @ warpid] + 5 @ warpid
+PICTURES = {
+    "ownership": lambda: viz.draw_layout(AXE, (8, 16)),
+    "addresses": lambda: S[(4, 6) : (6, 1)].show(),
+    "sharding": lambda: viz.draw_mesh(S[(2, 4, 8) : (1 @ x, 8, 1)] + R[2 : 1 @ y], (8, 8), {"x": 2, "y": 2}),
+    "offsets": lambda: viz.draw_offsets(cute.Layout((4, (2, 2)), (2, (1, 8)))),
+    "thread_values": lambda: viz.draw_tv(cute.Layout(((4, 8), (2, 2)), ((32, 1), (16, 8))), (16, 8)),
+    "swizzle": lambda: viz.draw_swizzle(cute.Swizzle(2, 0, 3), cute.Layout((4, 8), (8, 1))),
+    "banks": lambda: viz.draw_banks(bank_conflicts(S[(8, 64) : (64, 1)], [row * 64 for row in range(8)], 4, 4)),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_golden_picture(name):
+    svg = PICTURES[name]().svg()
+    path = GOLDEN / f"{name}.svg"
+    if os.environ.get("HELVE_UPDATE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(svg, encoding="utf-8")
+    assert svg == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_are_documents(name):
+    """Well-formed, and nothing is drawn outside the frame."""
+    root = ElementTree.fromstring(PICTURES[name]().svg())
+    width, height = int(root.get("width")), int(root.get("height"))
+    for rect in root.iter("{http://www.w3.org/2000/svg}rect"):
+        left, top = int(rect.get("x", 0)), int(rect.get("y", 0))
+        assert left >= 0 and top >= 0
+        assert left + int(rect.get("width")) <= width and top + int(rect.get("height")) <= height
+
+
+def test_cells_tell_every_replica():
+    (grid,) = viz.draw_layout(AXE, (8, 16)).grids[0]
+    for row in range(8):
+        for column in range(16):
+            points = AXE.apply((row, column), (8, 16))
+            cell = grid.cells[row][column]
+            assert len(points) == 2
+            for point in points:
+                assert f"{point[laneid]}@laneid, {point[warpid]}@warpid" in cell.title
+    assert grid.cells[3][9].lines == ("T12 W6|10", "1")
+
+
+def test_many_replicas_are_counted():
+    (grid,) = (S[2 : 1 @ reg] + R[8 : 1 @ laneid]).show().grids[0]
+    assert grid.cells[0][1].lines == ("T0|1|+6", "R1")
+
+
+def test_replicas_that_are_no_product_are_listed():
+    (grid,) = (S[2:1] + R[(2, 2) : (1 @ laneid, 3 @ warpid)]).show().grids[0]
+    assert grid.cells[0][0].lines == ("T0|1 W0|3", "0")
+
+
+def test_large_layouts_are_cut_and_say_so():
+    (grid,) = S[(100, 200) : (200, 1)].show().grids[0]
+    assert (grid.rows, grid.columns) == (64, 64)
+    assert grid.note == "the first 64 of 100 rows and 64 of 200 columns"
+
+
+def test_the_shape_must_fit():
+    with pytest.raises(helve.ShapeError):
+        S[(4, 8) : (8, 1)].show((4, 9))
+
+
+def test_mesh_grids_hold_what_devices_hold():
+    layout = S[(2, 3, 4) : (1 @ x, 4, 1)] + R[2 : 1 @ y]
+    grids = viz.draw_mesh(layout, (6, 4), {"x": 2, "y": 2}).grids
+    for device_row, row in enumerate(grids):
+        for grid in row:
+            held = [(r, c) for r in range(6) for c in range(4) if grid.cells[r][c].lines]
+            assert held == [(r, c) for r in range(6) for c in range(4) if r // 3 == device_row]
+    assert grids[1][0].cells[4][2].lines == ("6",)
+
+
+@pytest.mark.parametrize("shape, mesh", [((2, 2, 2), {"x": 2}), ((8,), {"x": 65}), ((4097,), {"x": 2})])
+def test_mesh_pictures_have_limits(shape, mesh):
+    with pytest.raises(ValueError, match="a mesh picture shows"):
+        viz.draw_mesh(S[8:1], shape, mesh)
+
+
+def test_a_tile_with_gaps_and_double_owners():
+    (grid,) = viz.draw_tv(cute.Layout((2, 2), (1, 1)), (4, 1)).grids[0]
+    assert [row[0].lines for row in grid.cells] == [("T0", "V0"), ("T1", "+1"), ("T1", "V1"), ()]
+    with pytest.raises(ValueError, match="outside 2 x 1"):
+        viz.draw_tv(cute.Layout((2, 2), (1, 2)), (2, 1))
+    with pytest.raises(ValueError, match="two modes"):
+        viz.draw_tv(cute.Layout(8), (8, 1))
+
+
+def test_bank_conflicts_are_red():
+    (grid,) = viz.draw_banks(bank_conflicts(S[(8, 64) : (64, 1)], [row * 64 for row in range(8)], 4, 4)).grids[0]
+    red = {column for row in grid.cells for column, cell in enumerate(row) if cell.fill == "#e06666"}
+    assert red == {0, 1, 2, 3}
+
+
+def test_notebooks_show_layouts():
+    assert S[(2, 3) : (3, 1)]._repr_html_().startswith("<svg ")
+    assert S[(2, 3) : (3, 1)].show()._repr_html_() == S[(2, 3) : (3, 1)].show().svg()
+
+
+def helve_command(*arguments):
+    command = [sys.executable, "-c", "from helve.cli import app; app()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_the_command_draws(tmp_path):
+    target = tmp_path / "out.svg"
+    done = helve_command("layout", str(AXE), "--shape", "8,16", "--svg", str(target))
+    assert done.returncode == 0, done.stderr
+    assert target.read_text() == viz.draw_layout(AXE, (8, 16)).svg()
+    assert done.stdout.splitlines() == [
+        str(AXE), "size       128", "span       32@laneid", "span       6@warpid", "span       2@m", "injective  yes",
+    ]  # fmt: skip
+
+
+def test_the_command_prints_tables():
+    done = helve_command("layout", "S[(2, 2, 3) : (6, 3, 1)]", "--shape", "2,6")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == """\
+S[(2, 2, 3) : (6, 3, 1)]
+canonical  S[12 : 1]
+size       12
+span       12@m
+injective  yes
+S[(2, 2, 3) : (6, 3, 1)]
+
+shape (2, 6)
+    0    1    2    3    4    5
+  +----+----+----+----+----+----+
+0 |  0 |  1 |  2 |  3 |  4 |  5 |
+  +----+----+----+----+----+----+
+1 |  6 |  7 |  8 |  9 | 10 | 11 |
+  +----+----+----+----+----+----+
+"""
+
+
+def test_the_command_explains_mistakes():
+    wrong = helve_command("layout", "S[(2, 3) : (3")
+    assert wrong.returncode == 1 and wrong.stderr.startswith("error[HV05")
+    assert helve_command("layout", "S[6 : 1]", "--shape", "2,4").returncode == 1
+    assert helve_command("layout", "S[6 : 1]", "--shape", "2,x").returncode == 2
+    assert helve_command("--version").stdout.strip() == helve.__version__
