@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <unordered_map>
+
 #include "bindings.h"
 #include "helve/layout/notation.h"
 #include "layout_casters.h"
@@ -11,6 +13,18 @@
 namespace helve::python {
 
 namespace py = pybind11;
+
+py::handle axis_object(Axis axis) {
+  // Never freed: Python objects may outlive every static.
+  static auto& all = *new std::unordered_map<Axis, py::object>;
+  py::object& one = all[axis];
+  if (!one) {
+    const auto* shared = new Axis(axis);
+    const auto policy = py::return_value_policy::reference;
+    one = py::reinterpret_steal<py::object>(py::detail::type_caster_base<Axis>::cast(shared, policy, {}));
+  }
+  return one;
+}
 
 std::optional<int64_t> read_integer(py::handle source) {
   if (PyIndex_Check(source.ptr()) == 0) return std::nullopt;
@@ -65,7 +79,7 @@ Layout with_replicas(const Layout& layout, const Replicas& added) {
 }
 
 void bind_axis(py::module_& module) {
-  py::class_<Axis>(module, "Axis",
+  py::class_<Axis, std::unique_ptr<Axis, py::nodelete>>(module, "Axis",
                    "A named axis of places: of devices, of threads or of memory.\n\n"
                    "`4@laneid` is a step of 4 along it. Axes compare by identity; `helve.axis` makes them.")
       .def_property_readonly("name", [](const Axis& a) { return a.name(); })
@@ -77,9 +91,7 @@ void bind_axis(py::module_& module) {
              if (!number) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
              return py::cast(Displacement{*number, axis});
            })
-      .def("__eq__", [](const Axis& a, const Axis& b) { return a == b; }, py::is_operator())
       .def("__lt__", [](const Axis& a, const Axis& b) { return a < b; }, py::is_operator())
-      .def("__hash__", [](const Axis& a) { return a.hash(); })
       .def("__repr__", [](const Axis& a) { return a.name(); })
       .def("__reduce__", [module](const Axis& a) {
         return py::make_tuple(module.attr("axis"), py::make_tuple(a.name(), std::string(to_string(a.kind()))));

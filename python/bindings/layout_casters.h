@@ -17,6 +17,9 @@ struct Displacement {
   Axis axis;
 };
 
+/// The one object that stands for `axis` in Python; lives as long as the process.
+pybind11::handle axis_object(Axis axis);
+
 /// The integer that `source` holds (anything with `__index__`); none when it is no integer. Throws UnsupportedError
 /// beyond 64 bits.
 std::optional<int64_t> read_integer(pybind11::handle source);
@@ -27,6 +30,14 @@ std::optional<Displacement> read_displacement(pybind11::handle source);
 }  // namespace helve::python
 
 namespace pybind11::detail {
+
+/// An axis is one Python object, so that Python compares and hashes axes by identity, as C++ does.
+template <>
+struct type_caster<helve::Axis> : type_caster_base<helve::Axis> {
+  static handle cast(const helve::Axis& source, return_value_policy, handle) {
+    return helve::python::axis_object(source).inc_ref();
+  }
+};
 
 template <>
 struct type_caster<helve::Iter> {
