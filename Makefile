@@ -31,7 +31,7 @@ demo: install ## set up, then compile and run the first tutorial
 test: install ## set up, then run all tests (C++ and Python)
 	@$(PY) tests/run.py --build $(BUILD)
 
-test-long: install ## sanitizer builds, larger fuzzing and law suites
+test-long: install ## sanitizer builds of the usual tests, then larger fuzzing and the full law suites
 	@$(MAKE) --no-print-directory sanitized FOLDER=$(BUILD)-asan SANITIZE=address,undefined
 	@$(MAKE) --no-print-directory sanitized FOLDER=$(BUILD)-tsan SANITIZE=thread
 	@HELVE_TEST_LONG=1 $(PY) tests/run.py --build $(BUILD)
@@ -71,6 +71,6 @@ install: build ## set-up, step 4: install the package into .venv
 sanitized: venv
 	@test -e $(FOLDER)/build.ninja || cmake --log-level=NOTICE -G Ninja -S . -B $(FOLDER) -DHELVE_PYTHON=OFF -DHELVE_SANITIZE=$(SANITIZE)
 	@ninja -C $(FOLDER) -j$(JOBS) --quiet
-	@HELVE_TEST_LONG=1 $(PY) tests/run.py --build $(FOLDER) --only-cpp
+	@$(PY) tests/run.py --build $(FOLDER) --only-cpp
 
 .PHONY: help demo test test-long wheel clean distclean packages venv build install sanitized

@@ -1,6 +1,6 @@
 // The laws of the Axe algebra over whole families of small layouts.
-// All ordered factorisations with strides 0 to 8, 16 and 32. The full families run with HELVE_TEST_LONG, outside sanitizer builds; a
-// seeded sample of the same families runs always. Values stand in plain vectors here, so that millions of layouts take minutes.
+// All ordered factorisations with strides 0 to 8, 16 and 32. The full families run with HELVE_TEST_LONG, a seeded sample
+// of them always. Values stand in plain vectors here, so that millions of layouts take minutes.
 #include <algorithm>
 
 #include "helve/layout/rearrange.h"
@@ -10,12 +10,6 @@
 
 namespace helve {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 const std::vector<int64_t> kStrides = {0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 32};
 const Axis kM = axes::m();
@@ -64,7 +58,7 @@ class Family {
   std::mt19937 random_;
 };
 
-uint32_t denominator(uint32_t sampled) { return oracle::long_tests() && !kSanitized ? 1 : sampled; }
+uint32_t denominator(uint32_t sampled) { return oracle::long_tests() ? 1 : sampled; }
 
 /// Do the values of `size` indices split into blocks of `inner`, each block the first one moved?
 bool splits(const Values& f, size_t inner) {
