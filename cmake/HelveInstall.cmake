@@ -22,8 +22,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/helveConfigVersion.cmake 
 install(FILES ${PROJECT_BINARY_DIR}/helveConfig.cmake ${PROJECT_BINARY_DIR}/helveConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/FindISL.cmake DESTINATION ${package} COMPONENT cpp EXCLUDE_FROM_ALL)
 
-# The tutorial is built from the installed package alone, as a user of C++ builds it.
-if(HELVE_TESTS)
+# The tutorial is built from the installed package alone, as a user of C++ builds it; nobody installs sanitizers' builds.
+if(HELVE_TESTS AND NOT HELVE_SANITIZE)
   set(prefix ${PROJECT_BINARY_DIR}/package)
   add_test(NAME package.install
     COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --component cpp --prefix ${prefix})

@@ -33,8 +33,8 @@ std::optional<Wide> evaluate(const Expr& e, const Assignment& at) {
   }
   Wide out = 0;
   switch (node->op) {
-    case Op::Add: return v[0] + v[1];
-    case Op::Sub: return v[0] - v[1];
+    case Op::Add: return __builtin_add_overflow(v[0], v[1], &out) ? std::nullopt : std::optional(out);
+    case Op::Sub: return __builtin_sub_overflow(v[0], v[1], &out) ? std::nullopt : std::optional(out);
     case Op::Mul: return __builtin_mul_overflow(v[0], v[1], &out) ? std::nullopt : std::optional(out);
     case Op::Neg: return -v[0];
     case Op::Abs: return v[0] < 0 ? -v[0] : v[0];
@@ -129,7 +129,10 @@ TEST_F(Bounds, ThatNoArgumentMeetsAreSaidSo) {
 class Random {
  public:
   explicit Random(uint64_t seed) : random_(seed) {}
-  int64_t pick(int64_t low, int64_t high) { return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1)); }
+  int64_t pick(int64_t low, int64_t high) {
+    const uint64_t span = static_cast<uint64_t>(high) - static_cast<uint64_t>(low) + 1;  // 0: all of them
+    return static_cast<int64_t>(static_cast<uint64_t>(low) + (span ? random_() % span : random_()));
+  }
 
   Expr index(const std::vector<Expr>& leaves, int depth) {
     if (depth == 0 || pick(0, 4) == 0) return pick(0, 3) == 0 ? c(pick(-40, 1 << 20)) : leaves[static_cast<size_t>(pick(0, static_cast<int64_t>(leaves.size()) - 1))];

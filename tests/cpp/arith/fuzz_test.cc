@@ -27,7 +27,8 @@ class Fuzz {
   explicit Fuzz(uint64_t seed) : random_(seed) {}
 
   int64_t pick(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
+    const uint64_t span = static_cast<uint64_t>(high) - static_cast<uint64_t>(low) + 1;  // 0: all of them
+    return static_cast<int64_t>(static_cast<uint64_t>(low) + (span ? random_() % span : random_()));
   }
 
   int64_t constant() {

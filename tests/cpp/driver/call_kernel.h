@@ -50,7 +50,7 @@ inline std::vector<std::vector<std::byte>> call(const CompiledKernel& kernel, un
 
 inline std::vector<float> as_floats(const std::vector<std::byte>& bytes) {
   std::vector<float> out(bytes.size() / 4);
-  std::memcpy(out.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
   return out;
 }
 
