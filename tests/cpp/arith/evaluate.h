@@ -39,10 +39,11 @@ inline Wide as_member(Wide value, DType dtype) {
 std::optional<Wide> evaluate(const Expr& e, const Assignment& at);
 
 inline std::optional<Wide> evaluate_operator(Op op, DType operand, Wide a, Wide b) {
+  Wide out = 0;
   switch (op) {
-    case Op::Add: return a + b;
-    case Op::Sub: return a - b;
-    case Op::Mul: return a * b;
+    case Op::Add: return __builtin_add_overflow(a, b, &out) ? std::nullopt : std::optional(out);
+    case Op::Sub: return __builtin_sub_overflow(a, b, &out) ? std::nullopt : std::optional(out);
+    case Op::Mul: return __builtin_mul_overflow(a, b, &out) ? std::nullopt : std::optional(out);
     case Op::FloorDiv: return b == 0 ? std::nullopt : std::optional(floor_quotient_of(a, b));
     case Op::FloorMod: return b == 0 ? std::nullopt : std::optional(a - b * floor_quotient_of(a, b));
     case Op::Neg: return -a;
@@ -61,7 +62,7 @@ inline std::optional<Wide> evaluate_operator(Op op, DType operand, Wide a, Wide 
     case Op::BitNot: return ~a;
     case Op::ShiftLeft:
       if (b < 0 || b > 62 || (!operand.is_index() && b >= operand.bits)) return std::nullopt;
-      return a * (Wide{1} << static_cast<int>(b));
+      return __builtin_mul_overflow(a, Wide{1} << static_cast<int>(b), &out) ? std::nullopt : std::optional(out);
     case Op::ShiftRight:
       if (b < 0 || b > 62 || (!operand.is_index() && b >= operand.bits)) return std::nullopt;
       return floor_quotient_of(a, Wide{1} << static_cast<int>(b));
@@ -70,7 +71,7 @@ inline std::optional<Wide> evaluate_operator(Op op, DType operand, Wide a, Wide 
   }
 }
 
-/// The value of `e`; empty where it faults (zero divisor, shift out of range). `and`, `or` and selections are lazy.
+/// The value of `e`; empty where it faults (zero divisor, shift out of range) or leaves 128 bits. `and`, `or` and selections are lazy.
 inline std::optional<Wide> evaluate(const Expr& e, const Assignment& at) {
   if (const IntImm* i = as<IntImm>(e)) return as_member(i->value, e->dtype);
   if (const Var* var = as<Var>(e)) return at.at(var);
