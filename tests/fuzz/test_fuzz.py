@@ -1,6 +1,6 @@
 """Random programs for a stated time, and tests of the fuzzer itself: it must see planted faults.
 
-HELVE_FUZZ_SECONDS sets the time (120, or 1200 with HELVE_TEST_LONG), HELVE_FUZZ_SEED the first seed (1).
+HELVE_FUZZ_SECONDS sets the time (120, or 600 with HELVE_TEST_LONG), HELVE_FUZZ_SEED the first seed (1).
 `python tests/fuzz/run.py` looks further.
 """
 
@@ -17,7 +17,7 @@ import twins
 from generate import generate
 from meaning import meaning
 
-SECONDS = float(os.environ.get("HELVE_FUZZ_SECONDS") or ("1200" if os.environ.get("HELVE_TEST_LONG") else "120"))
+SECONDS = float(os.environ.get("HELVE_FUZZ_SECONDS") or ("600" if os.environ.get("HELVE_TEST_LONG") else "120"))
 SEED = int(os.environ.get("HELVE_FUZZ_SEED", "1"))
 # What every run of some length must have met.
 NEEDED = [
