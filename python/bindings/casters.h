@@ -26,7 +26,7 @@ std::optional<E> parse_enum(std::string_view text, int count) {
 }
 
 inline std::optional<MemoryScope> parse_scope(std::string_view text) { return parse_enum<MemoryScope>(text, 5); }
-inline std::optional<LoopKind> parse_loop(std::string_view text) { return parse_enum<LoopKind>(text, 6); }
+inline std::optional<LoopKind> parse_loop(std::string_view text) { return parse_enum<LoopKind>(text, 7); }
 
 }  // namespace helve::python
 

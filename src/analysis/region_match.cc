@@ -98,6 +98,7 @@ std::optional<Pairs> equal_extents(const TileOp& op, const Function& f) {
     case TileRule::CommPut: return matched_extents(op.region(0), op.region(1));
     case TileRule::Fill:
     case TileRule::Clear:
+    case TileRule::Sync:
     case TileRule::CommBarrier: return Pairs{};
     case TileRule::Gemm: return of_gemm(op);
     case TileRule::Reduce: return of_reduce(op);

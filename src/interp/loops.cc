@@ -41,7 +41,8 @@ class LoopCode final : public StmtCode {
       : scope_(scope), kind_(node.loop), begins_(prepare(node.begins, scope)), extents_(prepare(node.extents, scope)),
         span_(node.span) {
     for (const VarRef& var : node.vars) vars_.push_back(scope.define(var));
-    const bool independent = kind_ == LoopKind::Parallel || kind_ == LoopKind::Persistent;
+    const bool independent =
+        kind_ == LoopKind::Parallel || kind_ == LoopKind::Persistent || kind_ == LoopKind::Thread;
     label_ = label_of("T." + std::string(to_string(kind_)), independent ? LoopOrder::Iterations : LoopOrder::Sequential,
                       span_, node.vars, scope);
     if (kind_ == LoopKind::Persistent) forgotten_ = scope.kernel_buffers;

@@ -95,6 +95,9 @@ void fill(const Operands& op, Frame& frame, Scalar value) {
 
 void run_fill(const Operands& op, Frame& frame) { fill(op, frame, op.value("value").eval(frame)); }
 
+/// Statements of a block run one after the other, whichever threads execute them.
+void run_sync_threads(const Operands&, Frame&) {}
+
 void run_clear(const Operands& op, Frame& frame) {
   fill(op, frame, op.region("dst").buffer().dtype.is_float() ? of_float(0) : of_int(0));
 }
@@ -199,6 +202,7 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::ReduceAbsMax: return block(run_reduce_absmax);
     case TileOpcode::ReduceAny: return block(run_reduce_any);
     case TileOpcode::ReduceAll: return block(run_reduce_all);
+    case TileOpcode::SyncThreads: return block(run_sync_threads);
     case TileOpcode::MeshTensorCopy: return prepare_mesh_tensor_copy(s, scope);
     case TileOpcode::CommBroadcast: return prepare_collective(s, scope, run_broadcast);
     case TileOpcode::CommPut: return prepare_collective(s, scope, run_put);

@@ -149,6 +149,7 @@ class Printer {
         inside = fmt::format("{}, num_stages={}", spell_.bounds(n.begins[0], n.extents[0]), n.num_stages);
         break;
       case LoopKind::Parallel: inside = bound_items(n); break;
+      case LoopKind::Thread: inside = spell_.bounds(n.begins[0], n.extents[0]); break;
       case LoopKind::Persistent: inside = "[" + bound_items(n) + "]"; break;
     }
     line(n, fmt::format("for {} in T.{}({}):", spell_.targets(n.vars), to_string(n.loop), inside));

@@ -103,6 +103,10 @@ _CONSTRUCTS = [
     Construct("unroll", _BOUNDS, "A loop that is unrolled."),
     Construct("vectorized", _BOUNDS, "A loop over the lanes of a vector."),
     Construct(
+        "threads", (_p("count"),),
+        "The part of a block's program that each of its `count` threads runs; the variable is the thread.",
+    ),
+    Construct(
         "Pipelined", (_p("start"), _o("stop", None), _o("num_stages", 1)),
         "A serial loop whose iterations may overlap over num_stages stages.",
     ),

@@ -22,6 +22,7 @@ _KINDS = {
     "range": "serial",
     "unroll": "unroll",
     "vectorized": "vectorized",
+    "threads": "threads",
     "Pipelined": "Pipelined",
     "Parallel": "Parallel",
     "Persistent": "Persistent",
@@ -129,7 +130,8 @@ def _counted_loop(expressions: Expressions, header: Header, arguments: Arguments
     """One variable with start, stop and, where the kind has it, a constant step."""
     context, name = expressions.context, arguments.construct.name
     header.kind = _KINDS[name]
-    first = expressions.index(arguments["start"], expressions.evaluate(arguments["start"]), "a loop bound")
+    parameter = "count" if name == "threads" else "start"
+    first = expressions.index(arguments[parameter], expressions.evaluate(arguments[parameter]), "a loop bound")
     begin, end = _core.int_imm(0), first
     stop = arguments.get("stop")
     stop_value = None if stop is None else expressions.evaluate(stop)
@@ -138,7 +140,7 @@ def _counted_loop(expressions: Expressions, header: Header, arguments: Arguments
     step = 1
     if name == "Pipelined":
         header.num_stages = _stages(expressions, arguments)
-    else:
+    elif name != "threads":
         step = expressions.literal(arguments, "step", int, "a compile-time integer", "write a constant step")
         if step == 0:
             raise context.bad_argument(arguments["step"], arguments.construct.text, "step", "it is 0",

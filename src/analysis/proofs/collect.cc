@@ -17,7 +17,8 @@ bool is_independent(const StmtNode& loop) {
   if (loop.kind == StmtKind::ForTiles) return static_cast<const ForTiles&>(loop).parallel;
   if (loop.kind != StmtKind::For) return false;
   const LoopKind kind = static_cast<const For&>(loop).loop;
-  return kind == LoopKind::Parallel || kind == LoopKind::Vectorized || kind == LoopKind::Persistent;
+  return kind == LoopKind::Parallel || kind == LoopKind::Vectorized || kind == LoopKind::Persistent ||
+         kind == LoopKind::Thread;
 }
 
 bool changes(const Expr& e, const std::unordered_set<const Storage*>& constant) {

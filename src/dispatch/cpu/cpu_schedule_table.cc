@@ -10,12 +10,16 @@
 
 namespace helve {
 
+/// One thread runs the block, statement by statement: all that came before is visible.
+Stmt cpu::lower_sync_threads(const TileOp&, const LoweringContext&, std::string*) { return seq({}); }
+
 const std::vector<TileSchedule>& cpu_schedules() {
   static const std::vector<TileSchedule> schedules = {
       {TileOpcode::Copy, "element loops", 0, cpu::lower_copy},
       {TileOpcode::MeshTensorCopy, "element loops", 0, cpu::lower_mesh_tensor_copy},
       {TileOpcode::Fill, "element loops", 0, cpu::lower_fill},
       {TileOpcode::Clear, "element loops", 0, cpu::lower_fill},
+      {TileOpcode::SyncThreads, "order of the program", 0, cpu::lower_sync_threads},
       {TileOpcode::Gemm, "register blocks over packed panels", 10, cpu::lower_gemm_blocks},
       {TileOpcode::Gemm, "rows of C in an accumulator", 0, cpu::lower_gemm},
 #define REDUCTION(op)                                                         \

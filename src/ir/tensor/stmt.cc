@@ -15,6 +15,7 @@ std::string_view to_string(LoopKind kind) {
     case LoopKind::Vectorized: return "vectorized";
     case LoopKind::Parallel: return "Parallel";
     case LoopKind::Pipelined: return "Pipelined";
+    case LoopKind::Thread: return "threads";
     case LoopKind::Persistent: return "Persistent";
   }
   __builtin_unreachable();

@@ -211,7 +211,8 @@ void verify_tile_op(const TileOp& op, const MeshShape* mesh, bool runs) {
   switch (op.row().rule) {
     case TileRule::Copy: return check_copy(op);
     case TileRule::Fill:
-    case TileRule::Clear: return;
+    case TileRule::Clear:
+    case TileRule::Sync: return;
     case TileRule::Gemm: return check_gemm(op);
     case TileRule::Reduce: return check_reduce(op);
     case TileRule::MeshTensorCopy: return;  // judged with the function's placement

@@ -265,9 +265,11 @@ class Verifier {
     if (n.loop == LoopKind::Pipelined && n.num_stages < 1) {
       throw UserError(Code::StageCount, n.span, {{"stages", int64_t{n.num_stages}}});
     }
-    const bool parallel = n.loop == LoopKind::Parallel || n.loop == LoopKind::Vectorized;
+    const bool parallel =
+        n.loop == LoopKind::Parallel || n.loop == LoopKind::Vectorized || n.loop == LoopKind::Thread;
     const std::string name = fmt::format("T.{}", to_string(n.loop));
     if (parallel && !kernel_) wrong_scope(name, "host", "put it inside T.Kernel", n.span);
+    if (n.loop == LoopKind::Thread) check_threads(n);
     inside({n.span, axes, "loop"}, parallel ? &n : nullptr, empty, [&] {
       for (const VarRef& var : n.vars) {
         define(var.get(), var->name);
@@ -275,6 +277,20 @@ class Verifier {
       }
       visit(n.body);
     });
+  }
+
+  /// A loop over threads is one over all threads of the block, and a thread is not divided again.
+  void check_threads(const For& n) {
+    if (iteration_) {
+      wrong_scope("T.threads", "iteration", "divide the block's work once", n.span,
+                  {iteration_->span, "an iteration of this loop is executed by a part of the block only"});
+    }
+    const int64_t* begin = int_value(n.begins[0]);
+    const int64_t* extent = int_value(n.extents[0]);
+    if (begin && extent && *begin == 0 && *extent == kernel_->threads) return;
+    refuse_argument("T.threads", "count", extent ? std::to_string(*extent) : "an expression",
+                    fmt::format("the block has {} threads", kernel_->threads), "give the number that T.Kernel states",
+                    n.span, {{kernel_->span, "the kernel"}});
   }
 
   void check(const ForTiles& n) {

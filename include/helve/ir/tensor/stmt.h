@@ -77,12 +77,13 @@ struct TileStore final : StmtNode {
   }
 };
 
-enum class LoopKind { Serial, Unroll, Vectorized, Parallel, Pipelined, Persistent };
+enum class LoopKind { Serial, Unroll, Vectorized, Parallel, Pipelined, Persistent, Thread };
 std::string_view to_string(LoopKind kind);
 
 /// A rectangular loop: vars[d] runs from begins[d] over extents[d] values, the last fastest. Serial, Unroll, Vectorized and
-/// Pipelined have one variable. Parallel and Persistent promise independent iterations. A negative extent runs nothing only in
-/// lowered code (it arises from tails); the verifier refuses constants.
+/// Pipelined have one variable. Parallel and Persistent promise independent iterations. Thread is the part of a block's program that
+/// each of its threads runs: from 0 over the number of threads, every iteration another thread. A negative extent runs nothing only
+/// in lowered code (it arises from tails); the verifier refuses constants.
 struct For final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::For;
   LoopKind loop = LoopKind::Serial;
