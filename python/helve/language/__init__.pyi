@@ -267,8 +267,15 @@ def sin(x: _Scalar) -> _Expr:
 def sqrt(x: _Scalar) -> _Expr:
     """The scalar operator Sqrt."""
 
+def sync_threads() -> None:
+    """All threads of the block arrive before one goes on; what each wrote to block or global memory before is then
+    visible to the others. Compiled kernels get the barriers that they need; nothing has to be written by hand."""
+
 def tanh(x: _Scalar) -> _Expr:
     """The scalar operator Tanh."""
+
+def threads(count: _Any) -> _Any:
+    """The part of a block's program that each of its `count` threads runs; the variable is the thread."""
 
 uint16: _DType
 
