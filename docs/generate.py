@@ -47,6 +47,7 @@ RANGES = [
     (600, 699, "Calls of a kernel"),
     (700, 799, "Running"),
     (800, 899, "Targets and compiling"),
+    (900, 999, "CUDA"),
 ]
 
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
@@ -58,7 +59,13 @@ def run_cpp(build: Path, results: Path, suites: dict[str, Suite]) -> bool:
     outcome = subprocess.run(
         [*command, "--output-junit", str(report)],
         cwd=ROOT,
-        env={**os.environ, "GTEST_OUTPUT": f"xml:{cases}/", RECORD: str(recorded)},
+        env={
+            **os.environ,
+            "GTEST_OUTPUT": f"xml:{cases}/",
+            RECORD: str(recorded),
+            # Where pip's wheel of NVRTC stands, if it is installed.
+            "HELVE_TEST_SITE_PACKAGES": sysconfig.get_path("purelib"),
+        },
     )
     if not report.exists():
         suites["cpp"] = Suite(failed=1)

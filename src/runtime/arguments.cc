@@ -30,8 +30,8 @@ int64_t saturating_product(int64_t a, int64_t b) {
 class Binder {
  public:
   Binder(const Plan& plan, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
-         Frame& frame)
-      : plan_(plan), tensors_(tensors), scalars_(scalars), frame_(frame) {}
+         Frame& frame, ArgumentMemory memory)
+      : plan_(plan), tensors_(tensors), scalars_(scalars), frame_(frame), memory_(memory) {}
 
   void run() {
     check_counts();
@@ -83,7 +83,7 @@ class Binder {
                        {"expected", static_cast<int64_t>(expected.dims.size())},
                        {"given", int64_t{given.ndim}}});
     }
-    if (!is_host_memory(given.device)) {
+    if (memory_ == ArgumentMemory::HostOnly && !is_host_memory(given.device)) {
       throw UserError(Code::ArgumentDevice, {},
                       {{"kernel", plan_.name}, {"parameter", expected.name}, {"given", to_text(given.device)}});
     }
@@ -247,6 +247,7 @@ class Binder {
   std::span<const TensorArgument> tensors_;
   std::span<const ScalarArgument> scalars_;
   Frame& frame_;
+  ArgumentMemory memory_;
 };
 
 struct IntegerRange {
@@ -326,8 +327,8 @@ void Binder::bind_scalar(size_t s) {
 }  // namespace
 
 void bind_arguments(const Plan& plan, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
-                    Frame& frame) {
-  Binder(plan, tensors, scalars, frame).run();
+                    Frame& frame, ArgumentMemory memory) {
+  Binder(plan, tensors, scalars, frame, memory).run();
 }
 
 }  // namespace helve::runtime

@@ -9,9 +9,13 @@
 
 namespace helve::runtime {
 
+/// Where the memory of arguments may be: HostOnly where the CPU uses it (UserError ArgumentDevice), Anywhere where the
+/// caller has looked at the devices.
+enum class ArgumentMemory { HostOnly, Anywhere };
+
 /// Fills the frame's slots and the states of its parameters. UserError 601-615, 620, 621.
 void bind_arguments(const Plan& plan, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
-                    Frame& frame);
+                    Frame& frame, ArgumentMemory memory = ArgumentMemory::HostOnly);
 
 /// Whether two strided boxes of elements share a byte. Exact but for a bound on the search, beyond which it answers
 /// true. Strides in bytes; `element` bytes each.

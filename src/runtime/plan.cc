@@ -82,6 +82,7 @@ class Verifier {
     programs(s.scalars);
     for (int64_t id : s.buffers) buffer(id);
     HELVE_CHECK(s.scratch_bytes >= 0 && s.grain >= 1, "a launch with a negative scratch size or a grain below 1");
+    HELVE_CHECK(s.threads >= 0 && s.shared_bytes >= 0 && s.cluster >= 1, "a launch with a negative size or no cluster");
   }
 
   void step(const Collective& s) const {

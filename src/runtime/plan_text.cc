@@ -98,6 +98,10 @@ class PlanPrinter {
                     join(s.buffers, ", ", [this](int64_t id) { return buffer(id); }), list(s.scalars));
     if (s.scratch_bytes != 0) line += fmt::format(" scratch {}", s.scratch_bytes);
     if (s.grain != 1) line += fmt::format(" grain {}", s.grain);
+    if (s.threads != 0) line += fmt::format(" threads {}", s.threads);
+    if (s.shared_bytes != 0) line += fmt::format(" shared {}", s.shared_bytes);
+    if (s.cluster != 1) line += fmt::format(" cluster {}", s.cluster);
+    if (s.cooperative) line += " cooperative";
     document_.line(line);
   }
 

@@ -85,6 +85,11 @@ struct Launch {
   std::vector<ScalarProgram> scalars = {};
   int64_t scratch_bytes = 0;  ///< private memory of each worker, 4096-aligned, contents undefined
   int64_t grain = 1;          ///< fewest blocks worth a task of their own
+  int64_t threads = 0;        ///< CUDA: threads a block
+  int64_t shared_bytes = 0;   ///< CUDA: dynamic shared memory of a block
+  int64_t cluster = 1;        ///< CUDA: blocks a cluster
+  /// CUDA: all blocks are resident together; the kernel gets a zeroed uint32_t* workspace as its last parameter.
+  bool cooperative = false;
 };
 
 enum class CollectiveKind : uint8_t { AllGather, Broadcast, AllReduce, ReduceScatter, AllToAll, Permute, Barrier };

@@ -1,0 +1,128 @@
+// NVIDIA's driver, loaded at run time.
+// helve starts and compiles on machines without it; declarations of our own keep the toolkit's headers out of the build.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace helve::runtime::cuda {
+
+// The driver's handles and structures, by their ABI (cuda.h of CUDA 12 and 13).
+using CudaContext = struct CudaContextHandle*;
+using CudaLibrary = struct CudaLibraryHandle*;
+using CudaKernel = struct CudaKernelHandle*;
+using CudaFunction = struct CudaFunctionHandle*;
+using CudaStream = struct CudaStreamHandle*;  ///< null: the legacy default stream
+using CudaEvent = struct CudaEventHandle*;
+using DeviceAddress = unsigned long long;
+
+struct LaunchAttribute {
+  int id;
+  int padding;
+  union {
+    char bytes[64];
+    int cooperative;
+    unsigned cluster[3];
+  };
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+constexpr int kLaunchCooperative = 2;
+constexpr int kLaunchClusterDimension = 4;
+
+struct LaunchConfig {
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+  CudaStream stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+static_assert(sizeof(LaunchConfig) == 56);
+
+// Results, attributes and flags, by their names and values in cuda.h.
+constexpr int kCudaSuccess = 0;
+constexpr int kCudaOutOfMemory = 2;
+constexpr int kCudaNotReady = 600;
+constexpr int kFunctionMaxThreads = 0;
+constexpr int kFunctionSharedBytes = 1;
+constexpr int kFunctionLocalBytes = 3;
+constexpr int kFunctionRegisters = 4;
+constexpr int kFunctionMaxDynamicShared = 8;
+constexpr int kFunctionNonPortableCluster = 14;
+constexpr int kDeviceMultiprocessors = 16;
+constexpr int kDeviceCapabilityMajor = 75;
+constexpr int kDeviceCapabilityMinor = 76;
+constexpr int kDeviceSharedOptin = 97;
+constexpr unsigned kEventDisableTiming = 2;
+constexpr unsigned kEventWaitExternal = 1;
+
+/// Throws what a failed call means: CudaCallFailed with the result's name and a remedy.
+[[noreturn]] void fail_call(const char* function, int result);
+
+/// One function of the driver. Calling it checks the result: UserError CudaCallFailed.
+template <class Signature>
+class DriverFunction;
+template <class... Args>
+class DriverFunction<int(Args...)> {
+ public:
+  explicit DriverFunction(const char* name) : name_(name) {}
+  void operator()(Args... args) const {
+    if (const int result = pointer_(args...); result != kCudaSuccess) fail_call(name_, result);
+  }
+  /// The result, unchecked, for calls of which some results are answers.
+  int result(Args... args) const { return pointer_(args...); }
+  const char* name() const { return name_; }
+  void bind(void* symbol) { pointer_ = reinterpret_cast<int (*)(Args...)>(symbol); }
+
+ private:
+  const char* name_;
+  int (*pointer_)(Args...) = nullptr;
+};
+
+/// The driver's functions, all bound.
+struct Driver {
+#define HELVE_CUDA_FUNCTION(member, symbol, parameters) DriverFunction<int parameters> member{#symbol};
+#include "helve/runtime/cuda/driver_table.inc"
+#undef HELVE_CUDA_FUNCTION
+};
+
+/// The loaded and initialised driver: HELVE_LIBCUDA when set and not empty, else libcuda.so.1 of the system. Nothing is
+/// loaded before the first call. UserError CudaDriverMissing, CudaDriverOutdated, CudaCallFailed; a failed load is tried
+/// again by the next call.
+const Driver& driver();
+
+/// A device and its primary context, which stays alive until the process ends.
+struct Device {
+  int ordinal = 0;
+  std::string name;  ///< "NVIDIA H200"
+  int major = 0;     ///< compute capability
+  int minor = 0;
+  int multiprocessors = 0;
+  int64_t shared_limit = 0;  ///< most bytes of shared memory a block can ask for
+  CudaContext context = nullptr;
+
+  /// What to compile for to use all of it: "sm_80"; from Hopper on with the architecture's own instructions, "sm_90a".
+  std::string arch() const;
+  /// "cuda:0 (NVIDIA H200)"
+  std::string text() const;
+};
+
+int device_count();
+
+/// UserError CudaDeviceMissing, and those of `driver()`. The reference stays valid.
+const Device& device(int ordinal);
+
+/// Makes a device's primary context current on this thread for as long as it lives.
+class ContextScope {
+ public:
+  explicit ContextScope(const Device& device);
+  ~ContextScope();
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+
+ private:
+  bool pushed_;
+};
+
+}  // namespace helve::runtime::cuda

@@ -1,0 +1,171 @@
+// NVRTC, loaded at run time.
+// It comes with pip's wheels, with PyTorch or with a toolkit; linking to any one of them would tie helve to it.
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+
+#include "helve/support/diagnostic.h"
+#include "helve/support/text.h"
+#include "toolchain.h"
+
+namespace helve::runtime::cuda {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Program = struct ProgramHandle*;
+
+/// The functions of libnvrtc; all return a result code, 0 for success.
+struct Functions {
+  int (*nvrtcVersion)(int*, int*);
+  int (*nvrtcGetNumSupportedArchs)(int*);
+  int (*nvrtcGetSupportedArchs)(int*);
+  int (*nvrtcCreateProgram)(Program*, const char*, const char*, int, const char* const*, const char* const*);
+  int (*nvrtcDestroyProgram)(Program*);
+  int (*nvrtcCompileProgram)(Program, int, const char* const*);
+  int (*nvrtcGetCUBINSize)(Program, size_t*);
+  int (*nvrtcGetCUBIN)(Program, char*);
+  int (*nvrtcGetProgramLogSize)(Program, size_t*);
+  int (*nvrtcGetProgramLog)(Program, char*);
+  const char* (*nvrtcGetErrorString)(int);
+};
+
+constexpr const char* kNames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+
+/// Folders that may hold the library, in the order in which they are tried: pip's wheels, then toolkits, newest first.
+std::vector<fs::path> folders(const std::vector<std::string>& site_packages) {
+  std::vector<fs::path> out;
+  for (const std::string& site : site_packages) {
+    for (const char* inside : {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"}) out.push_back(fs::path(site) / inside);
+  }
+  std::vector<fs::path> toolkits;
+  std::error_code fault;
+  for (fs::directory_iterator it("/usr/local", fault), end; !fault && it != end; it.increment(fault)) {
+    if (it->path().filename().string().starts_with("cuda")) toolkits.push_back(it->path() / "lib64");
+  }
+  std::ranges::sort(toolkits, std::greater<>());
+  out.insert(out.end(), toolkits.begin(), toolkits.end());
+  return out;
+}
+
+void* open_library(const std::vector<std::string>& site_packages) {
+  const auto fail = [](std::string reason) {
+    throw UserError(Code::NvrtcMissing, {}, {{"reason", std::move(reason)}});
+  };
+  const char* named = std::getenv("HELVE_NVRTC");
+  if (named != nullptr && *named != '\0') {
+    if (void* handle = dlopen(named, RTLD_NOW | RTLD_LOCAL)) return handle;
+    fail(dlerror());
+  }
+  const std::vector<fs::path> places = folders(site_packages);
+  for (const fs::path& folder : places) {
+    for (const char* name : kNames) {
+      std::error_code fault;
+      if (!fs::exists(folder / name, fault)) continue;
+      if (void* handle = dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+      fail(dlerror());
+    }
+  }
+  for (const char* name : kNames) {
+    if (void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return handle;
+  }
+  fail(fmt::format("there is no {} in {} nor in the system's library path", kNames[2],
+                   places.empty() ? "/usr/local/cuda*/lib64"
+                                  : join(places, ", ", [](const fs::path& p) { return p.string(); })));
+  return nullptr;
+}
+
+class Nvrtc final : public Toolchain {
+ public:
+  explicit Nvrtc(void* handle) {
+    auto bind = [handle](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
+      if (function == nullptr) {
+        throw UserError(Code::NvrtcMissing, {}, {{"reason", fmt::format("the library has no function {}", name)}});
+      }
+    };
+#define HELVE_BIND(name) bind(call_.name, #name)
+    HELVE_BIND(nvrtcVersion);
+    HELVE_BIND(nvrtcGetNumSupportedArchs);
+    HELVE_BIND(nvrtcGetSupportedArchs);
+    HELVE_BIND(nvrtcCreateProgram);
+    HELVE_BIND(nvrtcDestroyProgram);
+    HELVE_BIND(nvrtcCompileProgram);
+    HELVE_BIND(nvrtcGetCUBINSize);
+    HELVE_BIND(nvrtcGetCUBIN);
+    HELVE_BIND(nvrtcGetProgramLogSize);
+    HELVE_BIND(nvrtcGetProgramLog);
+    HELVE_BIND(nvrtcGetErrorString);
+#undef HELVE_BIND
+    int major = 0, minor = 0, count = 0;
+    check(call_.nvrtcVersion(&major, &minor), "nvrtcVersion");
+    text_ = fmt::format("NVRTC {}.{}", major, minor);
+    check(call_.nvrtcGetNumSupportedArchs(&count), "nvrtcGetNumSupportedArchs");
+    architectures_.resize(static_cast<size_t>(count));
+    check(call_.nvrtcGetSupportedArchs(architectures_.data()), "nvrtcGetSupportedArchs");
+  }
+
+  const std::string& text() const override { return text_; }
+  const std::vector<int>& architectures() const override { return architectures_; }
+
+  Result compile(std::string_view source, const std::string& name, const std::string& arch,
+                 const std::vector<std::string>& flags) const override {
+    std::vector<std::string> all = {"--gpu-architecture=" + arch, "--std=c++17", "--ptxas-options=-v"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    std::vector<const char*> pointers;
+    for (const std::string& flag : all) pointers.push_back(flag.c_str());
+    Program program = nullptr;
+    check(call_.nvrtcCreateProgram(&program, std::string(source).c_str(), name.c_str(), 0, nullptr, nullptr),
+          "nvrtcCreateProgram");
+    struct Destroy {
+      const Functions& call;
+      Program program;
+      ~Destroy() { call.nvrtcDestroyProgram(&program); }
+    } destroy{call_, program};
+    const int outcome = call_.nvrtcCompileProgram(program, static_cast<int>(pointers.size()), pointers.data());
+    Result out{outcome == 0, {}, {}};
+    size_t bytes = 0;
+    check(call_.nvrtcGetProgramLogSize(program, &bytes), "nvrtcGetProgramLogSize");
+    out.log.resize(bytes);
+    check(call_.nvrtcGetProgramLog(program, out.log.data()), "nvrtcGetProgramLog");
+    while (!out.log.empty() && (out.log.back() == '\0' || out.log.back() == '\n')) out.log.pop_back();
+    if (!out.compiled) {
+      if (out.log.empty()) out.log = call_.nvrtcGetErrorString(outcome);
+      return out;
+    }
+    check(call_.nvrtcGetCUBINSize(program, &bytes), "nvrtcGetCUBINSize");
+    out.bytes.resize(bytes);
+    check(call_.nvrtcGetCUBIN(program, out.bytes.data()), "nvrtcGetCUBIN");
+    return out;
+  }
+
+ private:
+  void check(int result, const char* function) const {
+    HELVE_CHECK(result == 0, fmt::format("{} failed: {}", function, call_.nvrtcGetErrorString(result)));
+  }
+
+  Functions call_{};
+  std::string text_;
+  std::vector<int> architectures_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Toolchain> nvrtc(const std::vector<std::string>& site_packages) {
+  static std::mutex mutex;
+  static std::map<void*, std::shared_ptr<const Toolchain>> loaded;
+  void* handle = open_library(site_packages);
+  std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<const Toolchain>& slot = loaded[handle];
+  if (slot == nullptr) slot = std::make_shared<Nvrtc>(handle);
+  return slot;
+}
+
+}  // namespace helve::runtime::cuda

@@ -1,0 +1,38 @@
+// The two compilers of CUDA C behind one interface.
+// compile.cc decides which one and caches; what differs between them stays in their files.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace helve::runtime::cuda {
+
+/// A compiler that is there and ready.
+class Toolchain {
+ public:
+  virtual ~Toolchain() = default;
+
+  /// "NVRTC 13.0"
+  virtual const std::string& text() const = 0;
+  /// The architectures that it compiles for, without letters: 80, 90.
+  virtual const std::vector<int>& architectures() const = 0;
+
+  struct Result {
+    bool compiled;
+    std::string bytes;
+    std::string log;
+  };
+  /// Compiles with the resources of each kernel in the log.
+  virtual Result compile(std::string_view source, const std::string& name, const std::string& arch,
+                         const std::vector<std::string>& flags) const = 0;
+};
+
+/// The library that the environment and the folders name now; each is set up once a process. UserError NvrtcMissing.
+std::shared_ptr<const Toolchain> nvrtc(const std::vector<std::string>& site_packages);
+
+/// The program that HELVE_NVCC or PATH names now. UserError NvccMissing.
+std::shared_ptr<const Toolchain> nvcc();
+
+}  // namespace helve::runtime::cuda

@@ -1,0 +1,261 @@
+// libcuda over the memory of the host: device memory is malloc, a launch is a call, a stream is a number.
+// It proves on any machine what is handed to the driver; what a GPU does with it, tests/gpu proves.
+#include "fake_libcuda.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+using namespace helve::runtime::cuda;
+
+namespace {
+
+FakeState& state() {
+  static FakeState it;
+  return it;
+}
+
+std::map<DeviceAddress, size_t>& blocks() {
+  static std::map<DeviceAddress, size_t> it;
+  return it;
+}
+
+std::vector<CudaContext>& contexts() {
+  static std::vector<CudaContext> it;
+  return it;
+}
+
+/// Notes the call; the result to return at once, 0 to go on.
+int enter(const char* function, const std::string& detail = {}) {
+  state().calls.push_back(detail.empty() ? function : std::string(function) + " " + detail);
+  const bool counts = state().fail_countdown > 0 && (state().fail_function.empty() || state().fail_function == function);
+  return counts && --state().fail_countdown == 0 ? state().fail_result : 0;
+}
+
+std::string number(unsigned long long value) { return std::to_string(value); }
+std::string of_stream(CudaStream stream) { return "stream " + number(reinterpret_cast<uintptr_t>(stream)); }
+
+}  // namespace
+
+#define FAKE(name, ...) extern "C" __attribute__((visibility("default"))) int name(__VA_ARGS__)
+#define ENTER(...)                                         \
+  if (const int result = enter(__func__ __VA_OPT__(,) __VA_ARGS__)) { \
+    return result;                                         \
+  }
+
+extern "C" __attribute__((visibility("default"))) FakeState* helve_fake_state() { return &state(); }
+
+FAKE(cuInit, unsigned) {
+  ENTER();
+  return 0;
+}
+
+FAKE(cuGetErrorName, int result, const char** name) {
+  *name = result == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : result == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : nullptr;
+  return *name != nullptr ? 0 : 1;
+}
+
+FAKE(cuGetErrorString, int result, const char** text) {
+  *text = result == 2 ? "out of memory" : result == 700 ? "an illegal memory access was encountered" : nullptr;
+  return *text != nullptr ? 0 : 1;
+}
+
+FAKE(cuDriverGetVersion, int* version) {
+  *version = 13000;
+  return 0;
+}
+
+FAKE(cuDeviceGetCount, int* count) {
+  ENTER();
+  *count = state().device_count;
+  return 0;
+}
+
+FAKE(cuDeviceGet, int* device, int ordinal) {
+  *device = ordinal;
+  return 0;
+}
+
+FAKE(cuDeviceGetName, char* name, int length, int device) {
+  std::strncpy(name, ("Fake GPU " + number(device)).c_str(), static_cast<size_t>(length));
+  return 0;
+}
+
+FAKE(cuDeviceGetAttribute, int* value, int attribute, int) {
+  switch (attribute) {
+    case kDeviceCapabilityMajor: *value = state().capability / 10; return 0;
+    case kDeviceCapabilityMinor: *value = state().capability % 10; return 0;
+    case kDeviceMultiprocessors: *value = state().multiprocessors; return 0;
+    case kDeviceSharedOptin: *value = 232448; return 0;
+    default: return 1;
+  }
+}
+
+FAKE(cuDevicePrimaryCtxRetain, CudaContext* context, int device) {
+  ENTER();
+  *context = reinterpret_cast<CudaContext>(static_cast<uintptr_t>(device) + 1);
+  return 0;
+}
+
+FAKE(cuCtxGetCurrent, CudaContext* context) {
+  *context = contexts().empty() ? nullptr : contexts().back();
+  return 0;
+}
+
+FAKE(cuCtxPushCurrent_v2, CudaContext context) {
+  contexts().push_back(context);
+  return 0;
+}
+
+FAKE(cuCtxPopCurrent_v2, CudaContext* context) {
+  if (contexts().empty()) return 201;
+  *context = contexts().back();
+  contexts().pop_back();
+  return 0;
+}
+
+FAKE(cuLibraryLoadData, CudaLibrary* library, const void*, int*, void**, unsigned, int*, void**, unsigned) {
+  ENTER();
+  *library = reinterpret_cast<CudaLibrary>(uintptr_t{1});
+  return 0;
+}
+
+FAKE(cuLibraryUnload, CudaLibrary) {
+  ENTER();
+  return 0;
+}
+
+FAKE(cuLibraryGetKernel, CudaKernel* kernel, CudaLibrary, const char* name) {
+  ENTER(name);
+  for (size_t i = 0; i < state().kernel_names.size(); ++i) {
+    if (state().kernel_names[i] != name) continue;
+    *kernel = reinterpret_cast<CudaKernel>(i + 1);
+    return 0;
+  }
+  return 500;
+}
+
+FAKE(cuKernelGetFunction, CudaFunction* function, CudaKernel kernel) {
+  *function = reinterpret_cast<CudaFunction>(kernel);
+  return 0;
+}
+
+FAKE(cuFuncGetAttribute, int* value, int attribute, CudaFunction) {
+  *value = attribute == kFunctionMaxThreads ? state().max_threads : attribute == kFunctionSharedBytes ? 1024 : 0;
+  return 0;
+}
+
+FAKE(cuFuncSetAttribute, CudaFunction function, int attribute, int value) {
+  ENTER(number(reinterpret_cast<uintptr_t>(function)) + ": " + std::to_string(attribute) + " = " + std::to_string(value));
+  return 0;
+}
+
+FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, int* count, CudaFunction, int threads, size_t shared, unsigned) {
+  ENTER(std::to_string(threads) + " threads, " + number(shared) + " bytes");
+  *count = state().resident_blocks;
+  return 0;
+}
+
+FAKE(cuOccupancyMaxActiveClusters, int* count, CudaFunction, const LaunchConfig* config) {
+  ENTER("of " + number(config->attributes[0].cluster[0]));
+  *count = state().resident_clusters;
+  return 0;
+}
+
+FAKE(cuLaunchKernelEx, const LaunchConfig* config, CudaFunction function, void** parameters, void**) {
+  std::string detail = "grid " + number(config->grid[0]) + " block " + number(config->block[0]) + " shared " +
+                       number(config->shared_bytes) + " " + of_stream(config->stream);
+  for (unsigned a = 0; a < config->attribute_count; ++a) {
+    const LaunchAttribute& each = config->attributes[a];
+    if (each.id == kLaunchCooperative) detail += " cooperative " + std::to_string(each.cooperative);
+    if (each.id == kLaunchClusterDimension) detail += " cluster " + number(each.cluster[0]) + "x" + number(each.cluster[1]);
+  }
+  ENTER(detail);
+  if (contexts().empty()) return 201;
+  state().kernels.at(reinterpret_cast<uintptr_t>(function) - 1)(*config, parameters);
+  return 0;
+}
+
+FAKE(cuMemAlloc_v2, DeviceAddress* address, size_t bytes) {
+  ENTER(number(bytes));
+  if (state().memory_used + static_cast<int64_t>(bytes) > state().memory_limit) return 2;
+  void* block = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (block == nullptr) return 2;
+  std::memset(block, 0xcd, bytes);
+  *address = reinterpret_cast<DeviceAddress>(block);
+  blocks()[*address] = bytes;
+  state().memory_used += static_cast<int64_t>(bytes);
+  ++state().allocations;
+  return 0;
+}
+
+FAKE(cuMemFree_v2, DeviceAddress address) {
+  ENTER();
+  const auto it = blocks().find(address);
+  if (it == blocks().end()) return 1;
+  state().memory_used -= static_cast<int64_t>(it->second);
+  --state().allocations;
+  blocks().erase(it);
+  std::free(reinterpret_cast<void*>(address));
+  return 0;
+}
+
+FAKE(cuMemcpyHtoDAsync_v2, DeviceAddress to, const void* from, size_t bytes, CudaStream stream) {
+  ENTER(number(bytes) + " " + of_stream(stream));
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return 0;
+}
+
+FAKE(cuMemcpyDtoHAsync_v2, void* to, DeviceAddress from, size_t bytes, CudaStream stream) {
+  ENTER(number(bytes) + " " + of_stream(stream));
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return 0;
+}
+
+FAKE(cuMemsetD8Async, DeviceAddress address, unsigned char value, size_t bytes, CudaStream stream) {
+  ENTER(number(bytes) + " " + of_stream(stream));
+  std::memset(reinterpret_cast<void*>(address), value, bytes);
+  return 0;
+}
+
+FAKE(cuStreamGetId, CudaStream stream, unsigned long long* id) {
+  *id = 1000 + reinterpret_cast<uintptr_t>(stream);
+  return 0;
+}
+
+FAKE(cuStreamQuery, CudaStream) {
+  ENTER();
+  return state().not_ready > 0 && state().not_ready-- > 0 ? kCudaNotReady : 0;
+}
+
+FAKE(cuStreamSynchronize, CudaStream stream) {
+  ENTER(of_stream(stream));
+  return 0;
+}
+
+FAKE(cuStreamGetCaptureInfo_v2, CudaStream, int* status, unsigned long long* id, void**, const void***, size_t*) {
+  *status = state().capture_status;
+  if (id != nullptr) *id = state().capture_id;
+  return 0;
+}
+
+FAKE(cuEventCreate, CudaEvent* event, unsigned) {
+  ENTER();
+  *event = reinterpret_cast<CudaEvent>(uintptr_t{1});
+  return 0;
+}
+
+FAKE(cuEventDestroy_v2, CudaEvent) {
+  ENTER();
+  return 0;
+}
+
+FAKE(cuEventRecord, CudaEvent, CudaStream stream) {
+  ENTER(of_stream(stream));
+  return 0;
+}
+
+FAKE(cuStreamWaitEvent, CudaStream stream, CudaEvent, unsigned flags) {
+  ENTER(of_stream(stream) + " flags " + number(flags));
+  return 0;
+}
