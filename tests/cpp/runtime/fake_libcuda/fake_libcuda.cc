@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 
 using namespace helve::runtime::cuda;
 
@@ -15,18 +16,26 @@ FakeState& state() {
   return it;
 }
 
+/// Guards the notes and the blocks; kernels run outside it.
+std::recursive_mutex& mutex() {
+  static std::recursive_mutex it;
+  return it;
+}
+
 std::map<DeviceAddress, size_t>& blocks() {
   static std::map<DeviceAddress, size_t> it;
   return it;
 }
 
+/// Every thread has its own stack of contexts.
 std::vector<CudaContext>& contexts() {
-  static std::vector<CudaContext> it;
+  static thread_local std::vector<CudaContext> it;
   return it;
 }
 
 /// Notes the call; the result to return at once, 0 to go on.
 int enter(const char* function, const std::string& detail = {}) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex());
   state().calls.push_back(detail.empty() ? function : std::string(function) + " " + detail);
   const bool counts = state().fail_countdown > 0 && (state().fail_function.empty() || state().fail_function == function);
   return counts && --state().fail_countdown == 0 ? state().fail_result : 0;
@@ -178,6 +187,7 @@ FAKE(cuLaunchKernelEx, const LaunchConfig* config, CudaFunction function, void**
 
 FAKE(cuMemAlloc_v2, DeviceAddress* address, size_t bytes) {
   ENTER(number(bytes));
+  const std::lock_guard<std::recursive_mutex> lock(mutex());
   if (state().memory_used + static_cast<int64_t>(bytes) > state().memory_limit) return 2;
   void* block = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (block == nullptr) return 2;
@@ -191,6 +201,7 @@ FAKE(cuMemAlloc_v2, DeviceAddress* address, size_t bytes) {
 
 FAKE(cuMemFree_v2, DeviceAddress address) {
   ENTER();
+  const std::lock_guard<std::recursive_mutex> lock(mutex());
   const auto it = blocks().find(address);
   if (it == blocks().end()) return 1;
   state().memory_used -= static_cast<int64_t>(it->second);

@@ -1,0 +1,306 @@
+// Kernels of collectives, and how they are launched.
+// One thread makes one element of one destination; where that comes from is arithmetic on core numbers.
+#include "collectives.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/support/diagnostic.h"
+#include "helve/support/text.h"
+
+namespace helve::runtime::cuda {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kBlocksPerMultiprocessor = 8;
+
+/// Conversions of the small floats, by their fields: exponent bits, fraction bits, whether only NaN is special.
+constexpr const char* kPrelude = R"(typedef long long Int;
+typedef unsigned int Word;
+template <int E, int M, bool OnlyNan> struct Small {
+  static __device__ float decode(Word code) {
+    const int bias = (1 << (E - 1)) - 1;
+    const Word sign = (code >> (E + M) & 1) << 31, exponent = code >> M & ((1u << E) - 1), fraction = code & ((1u << M) - 1);
+    if (OnlyNan ? (code & ((1u << (E + M)) - 1)) == (1u << (E + M)) - 1 : exponent == (1u << E) - 1)
+      return __uint_as_float(sign | (!OnlyNan && fraction == 0 ? 0x7f800000u : 0x7fc00000u));
+    if (exponent == 0) {
+      const float value = (float)fraction * __uint_as_float((Word)(1 - bias - M + 127) << 23);
+      return sign ? -value : value;
+    }
+    return __uint_as_float(sign | (exponent + 127 - bias) << 23 | fraction << (23 - M));
+  }
+  static __device__ Word encode(float value) {
+    const int bias = (1 << (E - 1)) - 1;
+    const Word top = OnlyNan ? (1u << (E + M)) - 1 : ((1u << E) - 1) << M;
+    const Word largest = top - 1, overflow = top, nan = OnlyNan ? top : top | 1u << (M - 1);
+    const Word bits = __float_as_uint(value), sign = (bits >> 31) << (E + M), fraction = bits & 0x7fffff;
+    const int exponent = bits >> 23 & 0xff;
+    if (exponent == 0xff) return sign | (fraction != 0 ? nan : overflow);
+    if (exponent == 0) return sign;
+    const int target = exponent - 127 + bias, drop = 23 - M + (target < 1 ? 1 - target : 0);
+    if (drop > 24) return sign;
+    const unsigned long long significand = 1ull << 23 | fraction, half = 1ull << (drop - 1);
+    const unsigned long long rounded = (significand + half - 1 + (significand >> drop & 1)) >> drop;
+    const unsigned long long code = target < 1 ? rounded : ((unsigned long long)(target - 1) << M) + rounded;
+    return sign | (code > largest ? overflow : (Word)code);
+  }
+};
+struct Brain {
+  static __device__ float decode(Word code) { return __uint_as_float(code << 16); }
+  static __device__ Word encode(float value) {
+    const Word bits = __float_as_uint(value);
+    return (bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  }
+};
+template <int N> struct Bytes { unsigned char byte[N]; };
+)";
+
+/// How elements of a dtype are stored and computed with. `encode` and `decode` are calls around `$`.
+struct ElementType {
+  std::string stored, value, decode = "$", encode = "$";
+};
+
+ElementType small(const char* stored, const char* format) {
+  return {stored, "float", fmt::format("{}::decode($)", format), fmt::format("({}){}::encode($)", stored, format)};
+}
+
+/// nullopt-like: an empty `stored` where the dtype has no reductions.
+ElementType reduced_type(DLDataType dtype) {
+  if (dtype.lanes != 1) return {};
+  switch (dtype.code << 8 | dtype.bits) {
+    // Integers wrap: sums and products are those of unsigned numbers.
+    case kDLInt << 8 | 8: return {"signed char", "signed char"};
+    case kDLInt << 8 | 16: return {"short", "short"};
+    case kDLInt << 8 | 32: return {"int", "int"};
+    case kDLInt << 8 | 64: return {"long long", "long long"};
+    case kDLUInt << 8 | 8: return {"unsigned char", "unsigned char"};
+    case kDLUInt << 8 | 16: return {"unsigned short", "unsigned short"};
+    case kDLUInt << 8 | 32: return {"unsigned", "unsigned"};
+    case kDLUInt << 8 | 64: return {"unsigned long long", "unsigned long long"};
+    case kDLBool << 8 | 8: return {"unsigned char", "bool", "($ != 0)"};
+    case kDLFloat << 8 | 64: return {"double", "double"};
+    case kDLFloat << 8 | 32: return {"float", "float"};
+    case kDLFloat << 8 | 16: return small("unsigned short", "Small<5, 10, false>");
+    case kDLBfloat << 8 | 16: return small("unsigned short", "Brain");
+    case kDLFloat8_e4m3fn << 8 | 8: return small("unsigned char", "Small<4, 3, true>");
+    case kDLFloat8_e5m2 << 8 | 8: return small("unsigned char", "Small<5, 2, false>");
+    default: return {};
+  }
+}
+
+ElementType moved_type(DLDataType dtype) {
+  switch (const int64_t bytes = element_bytes(dtype)) {
+    case 1: return {"unsigned char", "unsigned char"};
+    case 2: return {"unsigned short", "unsigned short"};
+    case 4: return {"unsigned", "unsigned"};
+    case 8: return {"unsigned long long", "unsigned long long"};
+    default: return {fmt::format("Bytes<{}>", bytes), fmt::format("Bytes<{}>", bytes)};
+  }
+}
+
+std::string around(const std::string& form, const std::string& inside) {
+  std::string out = form;
+  if (const size_t at = out.find('$'); at != std::string::npos) out.replace(at, 1, inside);
+  return out;
+}
+
+bool reduces(CollectiveKind kind) { return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter; }
+bool has_slots(CollectiveKind kind) { return kind == CollectiveKind::AllGather || kind == CollectiveKind::AllToAll; }
+
+/// The text of one collective's kernel.
+class KernelWriter {
+ public:
+  KernelWriter(const std::vector<int64_t>& mesh, const Collective& step) : mesh_(mesh), step_(step) {
+    type_ = reduces(step.kind) ? reduced_type(step.dtype) : moved_type(step.dtype);
+    if (type_.stored.empty()) {
+      throw UserError(Code::ReductionDType, {},
+                      {{"dtype", to_text(step.dtype)}, {"operation", std::string(name_of(step.op))}});
+    }
+  }
+
+  std::string write(const std::string& name) {
+    groups(name);
+    std::string head = fmt::format(
+        "extern \"C\" __global__ void {}(const char* src, char* dst, char* packed, Int mode, Int count, Int src_stride, "
+        "Int dst_stride, Int src_offset, Int dst_offset, Int member_src, Int member_dst, Int root", name);
+    for (const char* each : {"n", "s", "d"}) {
+      for (size_t d = 0; d < step_.extents.size(); ++d) head += fmt::format(", Int {}{}", each, d);
+    }
+    out_.line(head + ") {");
+    {
+      auto body = out_.indent();
+      out_.line(fmt::format("typedef {} E;", type_.stored));
+      out_.line("for (Int t = blockIdx.x * (Int)blockDim.x + threadIdx.x; t < count; t += gridDim.x * (Int)blockDim.x) {");
+      element(name);
+      out_.line("}");
+    }
+    out_.line("}");
+    return out_.text();
+  }
+
+ private:
+  /// member_<name>(core, k): core number of member k of the core's group; rank_<name>(core): its own number there.
+  void groups(const std::string& name) {
+    std::string member, rank = "0";
+    int64_t stride = 1;
+    for (size_t a = mesh_.size(); a-- > 0; stride *= mesh_[a]) {
+      if ((step_.axes >> a & 1) == 0) continue;
+      member += fmt::format(" core += (k % {0} - core / {1} % {0}) * {1}; k /= {0};", mesh_[a], stride);
+    }
+    int64_t behind = 1;
+    for (int64_t extent : mesh_) behind *= extent;
+    for (size_t a = 0; a < mesh_.size(); ++a) {
+      behind /= mesh_[a];
+      if (step_.axes >> a & 1) rank = fmt::format("({} * {} + core / {} % {})", rank, mesh_[a], behind, mesh_[a]);
+    }
+    out_.line(fmt::format("static __device__ Int member_{}(Int core, Int k) {{{} return core; }}", name, member));
+    out_.line(fmt::format("static __device__ Int rank_{}(Int core) {{ return {}; }}", name, rank));
+    if (step_.kind != CollectiveKind::Permute) return;
+    const auto list = [&](const char* side, int64_t Peer::*end) {
+      out_.line(fmt::format("__constant__ int {}_{}[] = {{{}}};", side, name,
+                            join(step_.peers, ", ", [end](const Peer& p) { return fmt::format("{}", p.*end); })));
+    };
+    list("from", &Peer::source);
+    list("to", &Peer::destination);
+  }
+
+  void element(const std::string& name) {
+    auto body = out_.indent();
+    const int64_t members = group_size(mesh_, step_.axes);
+    out_.line("Int rest = t, from = src_offset, to = dst_offset;");
+    for (size_t d = step_.extents.size(); d-- > 0;) {
+      out_.line(fmt::format("{{ const Int i = rest % n{0}; rest /= n{0}; from += i * s{0}; to += i * d{0}; }}", d));
+    }
+    if (has_slots(step_.kind)) {
+      out_.line(fmt::format("const Int k = rest % {0}; rest /= {0}; to += k * member_dst;", members));
+    }
+    std::string core = "rest", source = fmt::format("member_{}(core, k)", name);
+    if (step_.kind == CollectiveKind::Permute) {
+      core = fmt::format("to_{}[rest]", name);
+      source = fmt::format("from_{}[rest]", name);
+    } else if (step_.kind == CollectiveKind::Broadcast) {
+      source = fmt::format("member_{}(core, root)", name);
+    }
+    out_.line(fmt::format("const Int core = {};", core));
+    if (step_.kind == CollectiveKind::ReduceScatter || step_.kind == CollectiveKind::AllToAll) {
+      out_.line(fmt::format("from += rank_{}(core) * member_src;", name));
+    }
+    out_.line("E result;");
+    out_.line("if (mode == 2) {");
+    out_.line("    result = ((const E*)packed)[t];");
+    out_.line("} else {");
+    {
+      auto inner = out_.indent();
+      reduces(step_.kind) ? fold(members, source) : out_.line(fmt::format("result = {};", stored_at(source)));
+    }
+    out_.line("}");
+    out_.line("if (mode == 1) ((E*)packed)[t] = result;");
+    out_.line("else ((E*)(dst + core * dst_stride))[to] = result;");
+  }
+
+  static std::string stored_at(const std::string& core) {
+    return fmt::format("((const E*)(src + {} * src_stride))[from]", core);
+  }
+
+  void fold(int64_t members, const std::string& source) {
+    const std::string& value = type_.value;
+    out_.line("Int k = 0;");
+    out_.line(fmt::format("{} a = {};", value, around(type_.decode, stored_at(source))));
+    out_.line(fmt::format("for (k = 1; k < {}; ++k) {{", members));
+    out_.line(fmt::format("    const {} b = {};", value, around(type_.decode, stored_at(source))));
+    out_.line(fmt::format("    a = {};", combine()));
+    out_.line("}");
+    out_.line(fmt::format("result = {};", around(type_.encode, "a")));
+  }
+
+  std::string combine() const {
+    const bool sums = step_.op == ReduceOp::Sum || step_.op == ReduceOp::Prod;
+    const bool grows = step_.op == ReduceOp::Sum || step_.op == ReduceOp::Max;
+    if (type_.value == "bool") return grows ? "a || b" : "a && b";
+    const bool floating = type_.value == "float" || type_.value == "double";
+    if (sums) {
+      const char* sign = step_.op == ReduceOp::Sum ? "+" : "*";
+      if (type_.value == "float") return fmt::format("__f{}_rn(a, b)", step_.op == ReduceOp::Sum ? "add" : "mul");
+      if (type_.value == "double") return fmt::format("__d{}_rn(a, b)", step_.op == ReduceOp::Sum ? "add" : "mul");
+      return fmt::format("({})((unsigned long long)a {} (unsigned long long)b)", type_.value, sign);
+    }
+    const std::string chosen = grows ? "b > a ? b : a" : "b < a ? b : a";
+    return floating ? fmt::format("a != a ? a : b != b ? b : {}", chosen) : chosen;
+  }
+
+  const std::vector<int64_t>& mesh_;
+  const Collective& step_;
+  ElementType type_;
+  TextDocument out_{2};
+};
+
+/// The bytes between the first and the last element that a side can touch, over all cores.
+struct Reach {
+  const std::byte* low;
+  const std::byte* high;
+};
+
+Reach reach_of(const CoreBuffer& buffer, int64_t offset, std::span<const int64_t> extents, std::span<const int64_t> strides,
+               int64_t members, int64_t member_stride, int64_t cores, int64_t bytes) {
+  int64_t low = offset, high = offset;
+  for (size_t d = 0; d < extents.size(); ++d) (strides[d] < 0 ? low : high) += (extents[d] - 1) * strides[d];
+  (member_stride < 0 ? low : high) += (members - 1) * member_stride;
+  return {buffer.base + low * bytes, buffer.base + (high + 1) * bytes + (cores - 1) * buffer.stride};
+}
+
+}  // namespace
+
+std::string collective_name(size_t index) { return fmt::format("collective_{}", index); }
+
+std::string collective_source(const std::vector<int64_t>& mesh, const std::vector<const Collective*>& collectives) {
+  std::string out = kPrelude;
+  for (size_t c = 0; c < collectives.size(); ++c) {
+    out += "\n" + KernelWriter(mesh, *collectives[c]).write(collective_name(c));
+  }
+  return out;
+}
+
+ExchangeSize exchange_size(const Collective& step, const CollectiveRequest& r) {
+  int64_t box = 1, cores = 1;
+  for (int64_t extent : r.extents) box *= std::max<int64_t>(extent, 0);
+  for (int64_t extent : r.mesh) cores *= extent;
+  if (box == 0) return {};
+  const int64_t members = group_size(r.mesh, r.axes), bytes = element_bytes(r.dtype);
+  const int64_t targets = step.kind == CollectiveKind::Permute ? static_cast<int64_t>(r.peers.size()) : cores;
+  HELVE_CHECK(step.kind != CollectiveKind::Broadcast || (r.root >= 0 && r.root < members),
+              fmt::format("root {} is no member", r.root));
+  ExchangeSize out;
+  out.elements = box * targets * (has_slots(step.kind) ? members : 1);
+  const bool split = step.kind == CollectiveKind::ReduceScatter || step.kind == CollectiveKind::AllToAll;
+  const Reach from = reach_of(r.src, r.src_offset, r.extents, r.src_strides, split ? members : 1, r.member_stride_src, cores, bytes);
+  const Reach to = reach_of(r.dst, r.dst_offset, r.extents, r.dst_strides, has_slots(step.kind) ? members : 1,
+                            r.member_stride_dst, cores, bytes);
+  if (from.low < to.high && to.low < from.high) out.exchange_bytes = out.elements * bytes;
+  return out;
+}
+
+void launch_collective(const CollectiveRequest& r, const ExchangeSize& size, std::byte* exchange,
+                       CudaFunction function, const Device& device, CudaStream stream) {
+  if (size.elements == 0) return;
+  const std::byte* src = r.src.base;
+  std::byte *dst = r.dst.base, *packed = exchange;
+  int64_t mode = 0;
+  std::vector<int64_t> numbers = {size.elements, r.src.stride, r.dst.stride, r.src_offset, r.dst_offset,
+                                  r.member_stride_src, r.member_stride_dst, r.root};
+  for (std::span<const int64_t> list : {r.extents, r.src_strides, r.dst_strides}) {
+    numbers.insert(numbers.end(), list.begin(), list.end());
+  }
+  std::vector<void*> parameters = {&src, &dst, &packed, &mode};
+  for (int64_t& number : numbers) parameters.push_back(&number);
+  const int64_t wanted = (size.elements + kThreads - 1) / kThreads;
+  const int64_t most = int64_t{device.multiprocessors} * kBlocksPerMultiprocessor;
+  const LaunchConfig config{{static_cast<unsigned>(std::min(wanted, most)), 1, 1}, {kThreads, 1, 1}, 0, stream, nullptr, 0};
+  const bool direct = size.exchange_bytes == 0;
+  for (mode = direct ? 0 : 1; mode <= (direct ? 0 : 2); ++mode) {
+    driver().launch(&config, function, parameters.data(), nullptr);
+  }
+}
+
+}  // namespace helve::runtime::cuda

@@ -1,0 +1,247 @@
+// The executor of plans on a CUDA device.
+// What a call needs beyond its arguments is made once: code by device, memory by stream.
+#include "helve/runtime/cuda/executor.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "arguments.h"
+#include "collectives.h"
+#include "device_frame.h"
+#include "helve/support/diagnostic.h"
+#include "plan_walker.h"
+#include "program.h"
+#include "staging.h"
+
+namespace helve::runtime::cuda {
+
+namespace {
+
+constexpr const char* kWarmUp = "call the kernel once with arguments of these shapes before capturing";
+
+[[noreturn]] void forbid(const Plan& plan, std::string action, std::string remedy) {
+  throw UserError(Code::ForbiddenInCapture, {},
+                  {{"kernel", plan.name}, {"action", std::move(action)}, {"remedy", std::move(remedy)}});
+}
+
+/// Steps on a device: everything is enqueued on one stream.
+class Run final : public PlanWalker<Run> {
+ public:
+  Run(const Plan& plan, const Program& program, DeviceFrame& frame, const Situation& where, InterruptPoll& poll)
+      : PlanWalker(plan, frame, poll), program_(program), device_frame_(frame), where_(where) {}
+
+  std::byte* reserve(size_t index, int64_t bytes, int64_t alignment) {
+    return memory(device_frame_.device_blocks[index], bytes, alignment);
+  }
+
+  void launch(const Launch& s, int64_t blocks) {
+    const Program::Site& site = program_.site(s);
+    if (blocks > kGridLimit) {
+      throw UserError(Code::GridSize, {}, {{"kernel", s.name}, {"blocks", blocks}, {"limit", kGridLimit}});
+    }
+    HELVE_CHECK(blocks % s.cluster == 0, fmt::format("{} blocks in clusters of {}", blocks, s.cluster));
+    std::vector<void*>& parameters = device_frame_.parameters;
+    parameters.clear();
+    for (void*& pointer : frame_.pointers) parameters.push_back(&pointer);
+    for (int64_t& scalar : frame_.scalars) parameters.push_back(&scalar);
+    LaunchAttribute attributes[2];
+    unsigned count = 0;
+    if (s.cluster > 1) {
+      attributes[count] = {kLaunchClusterDimension, 0, {}};
+      attributes[count].cluster[0] = static_cast<unsigned>(s.cluster);
+      attributes[count].cluster[1] = attributes[count].cluster[2] = 1;
+      ++count;
+    }
+    std::byte* workspace = nullptr;
+    if (s.cooperative) {
+      workspace = zeroed_workspace(s, site, blocks);
+      parameters.push_back(&workspace);
+      attributes[count] = {kLaunchCooperative, 0, {}};
+      attributes[count++].cooperative = 1;
+    }
+    const LaunchConfig config{{static_cast<unsigned>(blocks), 1, 1},
+                              {static_cast<unsigned>(s.threads), 1, 1},
+                              static_cast<unsigned>(s.shared_bytes),
+                              where_.stream,
+                              attributes,
+                              count};
+    driver().launch(&config, site.function, parameters.data(), nullptr);
+  }
+
+  void communicate(const Collective& s, const CollectiveRequest& request) {
+    if (s.kind == CollectiveKind::Barrier) return;  // the stream orders the steps
+    const ExchangeSize size = exchange_size(s, request);
+    std::byte* exchange = nullptr;
+    if (size.exchange_bytes > 0) exchange = needed(device_frame_.exchanged, size.exchange_bytes, "exchanged elements");
+    launch_collective(request, size, exchange, program_.collective(s), where_.device, where_.stream);
+  }
+
+ private:
+  std::byte* memory(DeviceBlock& block, int64_t bytes, int64_t alignment) {
+    if (where_.captured && !block.fits(bytes, alignment)) {
+      forbid(plan_, fmt::format("allocates {} bytes", bytes), kWarmUp);
+    }
+    return block.reserve(bytes, alignment) ? block.data() : nullptr;
+  }
+
+  std::byte* needed(DeviceBlock& block, int64_t bytes, const char* what) {
+    std::byte* base = memory(block, bytes, kInstanceAlignment);
+    if (base == nullptr) {
+      throw UserError(Code::OutOfMemory, {}, {{"buffer", std::string(what)}, {"bytes", fmt::format("{}", bytes)}});
+    }
+    return base;
+  }
+
+  std::byte* zeroed_workspace(const Launch& s, const Program::Site& site, int64_t blocks) {
+    if (blocks > site.resident) {
+      throw UserError(Code::ResidentBlocks, {},
+                      {{"kernel", s.name}, {"blocks", blocks}, {"limit", site.resident}, {"device", where_.device.text()}});
+    }
+    constexpr int64_t kBytes = kWorkspaceWords * 4;
+    std::byte* base = needed(device_frame_.workspace, kBytes, "workspace");
+    driver().fill_bytes(reinterpret_cast<DeviceAddress>(base), 0, kBytes, where_.stream);
+    return base;
+  }
+
+  const Program& program_;
+  DeviceFrame& device_frame_;
+  const Situation& where_;
+};
+
+/// The device of all arguments; nullopt when all are host arrays. UserError DeviceArgument, MixedDevices.
+std::optional<int> device_of(const Plan& plan, std::span<const TensorArgument> tensors) {
+  const auto is_cuda = [](DLDevice d) { return d.device_type == kDLCUDA || d.device_type == kDLCUDAManaged; };
+  const auto name = [&](size_t p) { return p < plan.params.size() ? plan.params[p].name : fmt::format("argument {}", p); };
+  for (size_t p = 0; p < tensors.size(); ++p) {
+    HELVE_CHECK(tensors[p].tensor != nullptr, "a call with a null tensor");
+    const DLDevice given = tensors[p].tensor->device, first = tensors[0].tensor->device;
+    if (!is_cuda(given) && !is_host_memory(given)) {
+      throw UserError(Code::DeviceArgument, {},
+                      {{"kernel", plan.name}, {"parameter", name(p)}, {"given", to_text(given)}});
+    }
+    if (is_cuda(given) != is_cuda(first) || (is_cuda(given) && given.device_id != first.device_id)) {
+      throw UserError(Code::MixedDevices, {},
+                      {{"first", name(0)},
+                       {"second", name(p)},
+                       {"first_device", to_text(first)},
+                       {"second_device", to_text(given)}});
+    }
+  }
+  if (tensors.empty() || !is_cuda(tensors[0].tensor->device)) return std::nullopt;
+  return tensors[0].tensor->device.device_id;
+}
+
+void verify_launches(const PlanParts& parts) {
+  for (const Launch* launch : parts.launches) {
+    HELVE_CHECK(launch->threads > 0, fmt::format("launch {} has no threads", launch->name));
+  }
+}
+
+}  // namespace
+
+class Executor::Impl {
+ public:
+  Impl(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain)
+      : plan_(std::move(plan)), parts_(parts_of(plan_)) {
+    verify(plan_, static_cast<int64_t>(kernels.size()));
+    verify_launches(parts_);
+    if (!parts_.collectives.empty()) {
+      code_.collectives =
+          compile_cubin(collective_source(plan_.mesh, parts_.collectives), "collectives.cu", cubin.arch, toolchain);
+    }
+    code_.kernels = std::move(cubin);
+    code_.names = std::move(kernels);
+  }
+
+  void call(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars, CudaStream stream,
+            const CallOptions& options) {
+    try {
+      const std::optional<int> given = device_of(plan_, tensors);
+      run(tensors, scalars, {device(given.value_or(0)), stream}, !given && !tensors.empty(), options);
+    } catch (const UserError& error) {
+      if (error.diagnostic().span.known() || !options.span.known()) throw;
+      Diagnostic located = error.diagnostic();
+      located.span = options.span;
+      throw UserError(std::move(located));
+    }
+  }
+
+  const Plan& plan() const { return plan_; }
+  const Cubin& cubin() const { return code_.kernels; }
+  void release_memory() { frames_.clear(); }
+
+ private:
+  void run(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars, Situation where, bool staged,
+           const CallOptions& options) {
+    const ContextScope context(where.device);
+    const bool holds_memory = parts_.allocates || staged;
+    if (holds_memory) look_at(where);
+    if (staged && where.captured) forbid(plan_, "copies host arrays", "pass tensors of the device");
+    Lease lease(*this, where, holds_memory);
+    DeviceFrame& frame = *lease.frame;
+    bind_arguments(plan_, tensors, scalars, frame, ArgumentMemory::Anywhere);
+    for (size_t b = plan_.params.size(); b < frame.buffers.size(); ++b) frame.buffers[b].ready = false;
+    const Program& program = program_on(where);
+    InterruptPoll poll(options.interrupt);
+    std::optional<Staging> staging;
+    if (staged) staging.emplace(plan_, frame, where.stream);
+    Run(plan_, program, frame, where, poll).steps(plan_.steps);
+    if (staging) staging->finish(poll);
+  }
+
+  /// Which stream it is, and whether it is captured. Handles are given again to later streams, numbers are not.
+  static void look_at(Situation& where) {
+    const Driver& cuda = driver();
+    int status = 0;
+    cuda.stream_capture_info(where.stream, &status, &where.capture_id, nullptr, nullptr, nullptr);
+    where.captured = status != 0;
+    cuda.stream_get_id(where.stream, &where.stream_id);
+  }
+
+  const Program& program_on(const Situation& where) {
+    std::lock_guard<std::mutex> lock(programs_mutex_);
+    std::unique_ptr<Program>& slot = programs_[where.device.ordinal];
+    if (slot != nullptr) return *slot;
+    Situation now = where;
+    look_at(now);
+    if (now.captured) forbid(plan_, "loads its code", kWarmUp);
+    slot = std::make_unique<Program>(code_, parts_, where.device);
+    return *slot;
+  }
+
+  /// A frame of this call's own.
+  struct Lease {
+    Lease(Impl& impl, const Situation& situation, bool memory)
+        : owner(impl), where(situation), holds_memory(memory), frame(impl.frames_.take(impl.plan_, situation)) {}
+    ~Lease() { owner.frames_.give(std::move(frame), where, holds_memory); }
+    Impl& owner;
+    const Situation& where;
+    bool holds_memory;
+    std::unique_ptr<DeviceFrame> frame;
+  };
+
+  const Plan plan_;
+  const PlanParts parts_;  ///< points into plan_
+  Binary code_;
+  std::mutex programs_mutex_;
+  std::map<int, std::unique_ptr<Program>> programs_;
+  FramePool frames_;
+};
+
+Executor::Executor(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain)
+    : impl_(std::make_unique<Impl>(std::move(plan), std::move(cubin), std::move(kernels), toolchain)) {}
+Executor::~Executor() = default;
+
+void Executor::call(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars, CudaStream stream,
+                    const CallOptions& options) const {
+  impl_->call(tensors, scalars, stream, options);
+}
+
+const Plan& Executor::plan() const { return impl_->plan(); }
+const Cubin& Executor::cubin() const { return impl_->cubin(); }
+void Executor::release_memory() const { impl_->release_memory(); }
+
+}  // namespace helve::runtime::cuda

@@ -1,0 +1,58 @@
+// A cubin on one device: its functions, and what each launch of the plan may use there.
+// Everything that a launch could ask the driver is asked once, when the code is loaded.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "helve/runtime/cuda/compile.h"
+#include "helve/runtime/cuda/driver.h"
+#include "helve/runtime/plan.h"
+
+namespace helve::runtime::cuda {
+
+/// The launches and the collectives that move something, in the order of the plan's text.
+struct PlanParts {
+  std::vector<const Launch*> launches;
+  std::vector<const Collective*> collectives;
+  bool allocates = false;    ///< an Allocate, a cooperative launch or a collective: calls keep device memory
+};
+PlanParts parts_of(const Plan& plan);
+
+/// What is run: the plan's kernels, and the kernels of its collectives.
+struct Binary {
+  Cubin kernels;
+  std::vector<std::string> names;
+  Cubin collectives;  ///< without bytes where the plan has none
+};
+
+class Program {
+ public:
+  /// Loads the code into the device's context. UserError CudaArchitectureMismatch, BlockThreads, BlockSharedMemory,
+  /// ClusterSize, CudaCallFailed.
+  Program(const Binary& code, const PlanParts& parts, const Device& device);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  struct Site {
+    CudaFunction function = nullptr;
+    int64_t resident = 0;  ///< for cooperative launches: the most blocks that the device holds at once
+  };
+  const Site& site(const Launch& launch) const { return sites_.at(&launch); }
+  CudaFunction collective(const Collective& step) const { return collectives_.at(&step); }
+
+ private:
+  void load(const Binary& code, const PlanParts& parts);
+  CudaFunction find(CudaLibrary library, const std::string& name) const;
+  void admit(const PlanParts& parts, const std::vector<CudaFunction>& functions);
+  int64_t resident_blocks(const Launch& launch, CudaFunction function) const;
+
+  const Device& device_;
+  std::vector<CudaLibrary> libraries_;
+  std::unordered_map<const Launch*, Site> sites_;
+  std::unordered_map<const Collective*, CudaFunction> collectives_;
+};
+
+}  // namespace helve::runtime::cuda
