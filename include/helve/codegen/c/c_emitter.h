@@ -1,0 +1,110 @@
+// Expressions and statements of a kernel in C.
+// What every C-family target shares: scalar code, loops, branches, names, widths of index. Where buffers live and who executes
+// is the business of the classes below it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "helve/analysis/index_bounds.h"
+#include "helve/arith/facts.h"
+#include "helve/codegen/c/c_names.h"
+#include "helve/codegen/c/c_operators.h"
+#include "helve/ir/tensor/stmt.h"
+#include "helve/support/text.h"
+
+namespace helve::c {
+
+/// The text of an expression. `wide`: of an index, that C computes it in 64 bits.
+struct CExpr {
+  std::string text;
+  int precedence = kPrimary;
+  bool wide = false;
+};
+
+class CEmitter {
+ public:
+  CEmitter(std::shared_ptr<const IndexBounds> bounds, bool line_directives)
+      : bounds_(std::move(bounds)), line_directives_(line_directives) {}
+  virtual ~CEmitter() = default;
+
+ protected:
+  // What a target decides.
+  virtual CExpr load(const Load& l) = 0;
+  virtual void store(const Store& s) = 0;
+  virtual void alloc(const Alloc& s) = 0;
+  virtual void tile_op(const TileOp& s) = 0;
+  virtual void thread_loop(const For& s) = 0;
+  virtual void vector_loop(const For& s) = 0;
+  /// The text uses this part of the prelude.
+  virtual void need(const std::string& part) = 0;
+
+  // emit_expr.cc
+  CExpr expr(const Expr& e);
+  /// The expression as an operand where `least` binds as tightly.
+  std::string text(const Expr& e, int least = kLowest);
+  static std::string enclosed(const CExpr& e, int least);
+  /// The value of `e` as float or double bits of `to` in memory: rounded once.
+  std::string rounded(const Expr& e, DType to);
+  /// `function(args...)` of the prelude.
+  std::string call(const std::string& part, const std::string& template_arguments, const std::string& args);
+  /// Do all values of the index expression fit an int here?
+  bool narrow(const Expr& e) const;
+  std::string index_type(bool wide) const { return wide ? "long long" : "int"; }
+  std::string type_of(const Expr& e, bool wide) const;
+
+  // emit_stmt.cc
+  void stmt(const Stmt& s);
+  void line(const std::string& text, const Span& span = {});
+  /// `head {`, the body, `}`.
+  void block(const std::string& head, const Span& span, const std::function<void()>& body);
+  void serial_loop(const For& s, const std::string& pragma, const std::function<void()>& body);
+  void declare(const VarRef& var, const std::string& type, const std::string& value, const Span& span = {});
+  /// A name for `var` of this type; it is known to be wide where it is.
+  std::string define(const VarRef& var, bool wide);
+  void assume(const Expr& condition, bool holds);
+
+  /// The facts are those of the enclosing place again when it ends; names too.
+  class Place {
+   public:
+    explicit Place(CEmitter& emitter) : emitter_(emitter), names_(emitter.names_), facts_(emitter.facts_) {}
+    ~Place() { emitter_.facts_ = std::move(facts_); }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+   private:
+    CEmitter& emitter_;
+    CNames::Scope names_;
+    Facts facts_;
+  };
+
+  std::shared_ptr<const IndexBounds> bounds_;
+  const bool line_directives_;
+  TextDocument out_{4};
+  CNames names_;
+  Facts facts_;
+  std::unordered_map<const Var*, bool> wide_;  ///< of index variables: how they are declared
+
+ private:
+  CExpr apply(const Apply& a);
+  CExpr index_apply(const Apply& a, const Form& form, std::vector<CExpr> args);
+  CExpr helper_call(const Apply& a, const Form& form, const std::vector<CExpr>& args);
+  CExpr plain_quotient(const Apply& a, const std::vector<CExpr>& args);
+  bool is_plain_quotient(const Apply& a) const;
+  bool shifts_within(const Apply& a) const;
+  CExpr conversion(const Expr& value, DType to, bool narrow_index);
+  void seq(const Seq& s);
+  void bind(const Bind& s);
+  void if_then(const If& s);
+  void while_loop(const While& s);
+  void for_loop(const For& s);
+
+  const std::string* file_ = nullptr;  ///< what the next line of the text counts as
+  int next_line_ = 0;
+};
+
+/// The position of an element from its buffer's base, in elements: by declared strides or row-major. A `first` dimension above 0
+/// leaves the dimensions before it out. A sum in normal form where all strides are constants.
+Expr element_offset(const Buffer& buffer, const std::vector<Expr>& indices, size_t first = 0);
+
+}  // namespace helve::c

@@ -1,0 +1,28 @@
+// The operators of the language in C.
+// One row an operator, one form a kind of type: the emitter has no case for any operator of its own.
+#pragma once
+
+#include <string_view>
+
+#include "helve/ir/expr/dtype.h"
+#include "helve/ir/expr/operators.h"
+
+namespace helve::c {
+
+enum class FormKind { None, Infix, Prefix, Wrap, Call, Helper, Choice, Same };
+
+/// How C writes an operator: `text` is its token, or the name of a function.
+struct Form {
+  FormKind kind = FormKind::None;
+  std::string_view text = {};
+};
+
+/// The form of `op` on operands of `dtype`; None where the type rules leave no such operation.
+Form form_of(Op op, DType dtype);
+
+/// How tightly C binds, higher is tighter.
+enum Precedence { kLowest = 0, kConditional = 3, kUnary = 14, kPrimary = 15 };
+/// Of an infix token.
+int precedence_of(std::string_view token);
+
+}  // namespace helve::c

@@ -1,0 +1,37 @@
+// CUDA C of kernels in thread form.
+// The text is whole: it includes nothing, so that NVRTC compiles it without a toolkit, and reads like a kernel written by hand.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "helve/codegen/host/kernel_source.h"
+
+namespace helve {
+
+struct CudaOptions {
+  bool line_directives = false;  ///< name the user's file and line beside each statement
+  bool prelude = true;           ///< begin with the helve_ functions that the kernels call
+};
+
+/// A kernel of the text. Its parameters are one pointer a buffer of the kernel's interface, then each scalar as a long long (a
+/// float scalar as the bits of its dtype), then, in a mesh function, the instance stride in bytes of each Global buffer. The grid
+/// is one-dimensional: blockIdx.x is the block's number, row-major.
+struct CudaKernel {
+  std::string name;
+  int64_t threads = 0;              ///< of a block
+  int64_t shared_bytes = 0;         ///< dynamic shared memory of a block
+  std::vector<int64_t> alignments;  ///< bytes, of each buffer's base: what vector accesses rely on, at least an element's
+};
+
+struct CudaSource {
+  std::string text;
+  std::vector<CudaKernel> kernels;  ///< in the order of the sources
+};
+
+/// The text is for sm_80 and later, to be compiled with --fmad=false: contraction changes results.
+/// UserError DTypeOnTarget for a packed dtype; InternalError for a kernel that is not in thread form.
+CudaSource emit_cuda(const std::vector<KernelSource>& kernels, const CudaOptions& options = {});
+
+}  // namespace helve

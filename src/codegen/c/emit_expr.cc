@@ -1,0 +1,244 @@
+// Expressions as C text.
+// Parentheses follow precedence; integers wrap in unsigned arithmetic; an index is computed in int only where its bounds and
+// those of its operands prove that it fits.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "helve/arith/simplify.h"
+#include "helve/codegen/c/c_emitter.h"
+#include "helve/codegen/c/c_types.h"
+#include "helve/support/diagnostic.h"
+
+namespace helve::c {
+
+namespace {
+
+std::string cast_text(const std::string& type, const std::string& operand) { return "(" + type + ")" + operand; }
+
+bool is_comparison(Op op) { return row_of(op).rule == OpRule::Compare; }
+
+/// Is every value of the type one of float, or one of double that rounding through float leaves alone?
+bool rounds_through_float(DType t) {
+  return t == kFloat32 || t.is_small_float() || t.is_bool() || (t.is_data_int() && t.bits <= 16);
+}
+
+}  // namespace
+
+std::string CEmitter::enclosed(const CExpr& e, int least) {
+  return e.precedence < least ? "(" + e.text + ")" : e.text;
+}
+
+std::string CEmitter::text(const Expr& e, int least) { return enclosed(expr(e), least); }
+
+std::string CEmitter::call(const std::string& part, const std::string& template_arguments, const std::string& args) {
+  need(part);
+  return fmt::format("helve_{}{}({})", part, template_arguments.empty() ? "" : "<" + template_arguments + ">", args);
+}
+
+bool CEmitter::narrow(const Expr& e) const {
+  if (bounds_ && bounds_->fits32(e)) return true;
+  constexpr int64_t least = std::numeric_limits<int32_t>::min(), most = std::numeric_limits<int32_t>::max();
+  if (const Apply* shift = as_op(e, Op::ShiftLeft)) {
+    const Interval amount = interval_of(shift->args[1], facts_);
+    if (!amount.within(0, 31)) return false;
+    return (interval_of(shift->args[0], facts_) * Interval{1, int64_t{1} << *amount.high}).within(least, most);
+  }
+  return interval_of(e, facts_).within(least, most);
+}
+
+std::string CEmitter::type_of(const Expr& e, bool wide) const {
+  return e->dtype.is_index() ? index_type(wide) : value_type(e->dtype);
+}
+
+CExpr CEmitter::expr(const Expr& e) {
+  switch (e->kind) {
+    case ExprKind::IntImm: {
+      const int64_t value = as<IntImm>(e)->value;
+      const bool wide = e->dtype.is_index() && value != static_cast<int32_t>(value);
+      return {integer_text(value, e->dtype, wide), value < 0 ? kUnary : kPrimary, wide};
+    }
+    case ExprKind::FloatImm: {
+      const double value = as<FloatImm>(e)->value;
+      const std::string literal = float_text(value, e->dtype);
+      if (literal.find("helve_nan") != std::string::npos) need("nan");
+      if (literal.find("helve_infinity") != std::string::npos) need("infinity");
+      return {literal, literal[0] == '-' ? kUnary : kPrimary};
+    }
+    case ExprKind::Var: {
+      const Var* var = as<Var>(e);
+      const auto wide = wide_.find(var);
+      return {names_.of(var, var->name), kPrimary, wide != wide_.end() && wide->second};
+    }
+    case ExprKind::Apply: return apply(*as<Apply>(e));
+    case ExprKind::Cast: return conversion(as<Cast>(e)->value, e->dtype, e->dtype.is_index() && narrow(e));
+    case ExprKind::Load: return load(*as<Load>(e));
+    case ExprKind::TileLoad: HELVE_FAIL("a tile access in lowered code");
+  }
+  __builtin_unreachable();
+}
+
+CExpr CEmitter::apply(const Apply& a) {
+  const DType t = a.op == Op::Select ? a.dtype : a.args[0]->dtype;
+  Form form = form_of(a.op, t);
+  std::vector<CExpr> args;
+  for (const Expr& arg : a.args) args.push_back(expr(arg));
+  if (form.kind == FormKind::Helper) {
+    if (is_plain_quotient(a)) return plain_quotient(a, args);
+    if (shifts_within(a)) form = {t.is_index() ? FormKind::Infix : FormKind::Wrap, a.op == Op::ShiftLeft ? "<<" : ">>"};
+    if (form.kind == FormKind::Wrap && a.op == Op::ShiftRight) form.kind = FormKind::Infix;  // of signed ones it is floor
+  }
+  if (t.is_index()) return index_apply(a, form, std::move(args));
+  switch (form.kind) {
+    case FormKind::Infix: {
+      const int level = precedence_of(form.text);
+      return {fmt::format("{} {} {}", enclosed(args[0], level), form.text, enclosed(args[1], level + 1)), level};
+    }
+    case FormKind::Prefix: return {std::string(form.text) + enclosed(args[0], kPrimary), kUnary};
+    case FormKind::Wrap: {
+      const std::string wrapping = wrapping_type(t);
+      auto operand = [&](size_t i) {
+        const bool same = wrapping == value_type(t);
+        return same ? enclosed(args[i], kUnary) : cast_text(wrapping, enclosed(args[i], kUnary));
+      };
+      const std::string body =
+          args.size() == 1 ? std::string(form.text) + (wrapping == value_type(t) ? enclosed(args[0], kPrimary) : operand(0))
+                           : fmt::format("{} {} {}", operand(0), form.text, operand(1));
+      if (wrapping == value_type(t)) return {body, args.size() == 1 ? int{kUnary} : precedence_of(form.text)};
+      return {cast_text(value_type(t), "(" + body + ")"), kUnary};
+    }
+    case FormKind::Call:
+    case FormKind::Helper: return helper_call(a, form, args);
+    case FormKind::Choice:
+      return {fmt::format("{} ? {} : {}", enclosed(args[0], kConditional + 1), enclosed(args[1], kConditional + 1),
+                          enclosed(args[2], kConditional + 1)),
+              kConditional};
+    case FormKind::Same: return args[0];
+    case FormKind::None: break;
+  }
+  HELVE_FAIL("operator " + std::string(row_of(a.op).name) + " on " + to_string(t));
+}
+
+CExpr CEmitter::helper_call(const Apply& a, const Form& form, const std::vector<CExpr>& args) {
+  const std::string list = join(args, ", ", [](const CExpr& e) { return enclosed(e, kConditional); });
+  if (form.kind == FormKind::Call) return {fmt::format("{}({})", form.text, list)};
+  const DType t = a.args[0]->dtype;
+  return {call(std::string(form.text), t.is_integer() ? value_type(t) : "", list)};
+}
+
+/// Arithmetic in int where result and operands fit it; else in 64 bits, into which one operand has to be converted where C would
+/// not do so by itself.
+CExpr CEmitter::index_apply(const Apply& a, const Form& form, std::vector<CExpr> args) {
+  const bool compares = is_comparison(a.op);
+  const size_t first = form.kind == FormKind::Choice ? 1 : 0;
+  bool wide = false;
+  for (size_t i = first; i < args.size(); ++i) wide |= args[i].wide;
+  const bool by_itself = wide;
+  wide |= !compares && form.kind != FormKind::Choice && !narrow(Expr(&a));
+  auto widened = [&](CExpr& e) {
+    if (!e.wide && wide) e = {cast_text("long long", enclosed(e, kUnary)), kUnary, true};
+  };
+  switch (form.kind) {
+    case FormKind::Infix: {
+      const int level = precedence_of(form.text);
+      if (!by_itself || level == precedence_of("<<")) widened(args[0]);
+      return {fmt::format("{} {} {}", enclosed(args[0], level), form.text, enclosed(args[1], level + 1)), level,
+              wide && !compares};
+    }
+    case FormKind::Prefix:
+      widened(args[0]);
+      return {std::string(form.text) + enclosed(args[0], kPrimary), kUnary, wide};
+    case FormKind::Call:
+    case FormKind::Helper: {
+      for (CExpr& each : args) widened(each);
+      const std::string list = join(args, ", ", [](const CExpr& e) { return enclosed(e, kConditional); });
+      if (form.kind == FormKind::Call) return {fmt::format("{}({})", form.text, list), kPrimary, wide};
+      return {call(std::string(form.text), index_type(wide), list), kPrimary, wide};
+    }
+    case FormKind::Choice:
+      return {fmt::format("{} ? {} : {}", enclosed(args[0], kConditional + 1), enclosed(args[1], kConditional + 1),
+                          enclosed(args[2], kConditional + 1)),
+              kConditional, wide};
+    case FormKind::Wrap:
+    case FormKind::Same:
+    case FormKind::None: break;
+  }
+  HELVE_FAIL("operator " + std::string(row_of(a.op).name) + " on index");
+}
+
+/// C truncates: that is floor where neither operand is negative. The divisor is not 0.
+bool CEmitter::is_plain_quotient(const Apply& a) const {
+  if (a.op != Op::FloorDiv && a.op != Op::FloorMod) return false;
+  const Interval value = interval_of(a.args[0], facts_), divisor = interval_of(a.args[1], facts_);
+  if (!a.args[0]->dtype.is_signed()) return as<IntImm>(a.args[1]) && divisor.at_least(1);
+  return value.at_least(0) && divisor.at_least(1);
+}
+
+CExpr CEmitter::plain_quotient(const Apply& a, const std::vector<CExpr>& args) {
+  const char* token = a.op == Op::FloorDiv ? "/" : "%";
+  const int level = precedence_of(token);
+  return {fmt::format("{} {} {}", enclosed(args[0], level), token, enclosed(args[1], level + 1)), level,
+          args[0].wide || args[1].wide};
+}
+
+/// A shift that C defines: the amount is below the width.
+bool CEmitter::shifts_within(const Apply& a) const {
+  if (a.op != Op::ShiftLeft && a.op != Op::ShiftRight) return false;
+  const DType t = a.args[0]->dtype;
+  const int64_t width = t.is_index() ? (narrow(Expr(&a)) && narrow(a.args[0]) ? 32 : 64) : t.bits;
+  return interval_of(a.args[1], facts_).within(0, width - 1);
+}
+
+std::string CEmitter::rounded(const Expr& e, DType to) {
+  const std::string name = "to_" + small_float_name(to);
+  need(small_float_name(to));
+  const DType from = e->dtype;
+  if (rounds_through_float(from)) return fmt::format("helve_{}({})", name, text(e, kConditional));
+  // A double holds the value; rounded to odd, its float still rounds to the nearest of the small type.
+  return fmt::format("helve_{}({})", name, call("to_odd", "", from == kFloat64 ? text(e, kConditional) : cast_text("double", text(e, kUnary))));
+}
+
+CExpr CEmitter::conversion(const Expr& value, DType to, bool narrow_index) {
+  const DType from = value->dtype;
+  if (from == to) return expr(value);
+  if (to.is_bool()) {
+    const int level = precedence_of("!=");
+    return {fmt::format("{} != 0", text(value, level)), level};
+  }
+  if (to.is_small_float()) return {fmt::format("helve_to_float({})", rounded(value, to))};
+  const bool wide = to.is_index() && !narrow_index;
+  const std::string type = to.is_index() ? index_type(wide) : value_type(to);
+  if (to.is_float()) {
+    if (from.is_float() && from.bits <= 32 && to.bits == 32) return expr(value);
+    return {cast_text(type, text(value, kUnary)), kUnary};
+  }
+  if (from.is_float()) {
+    const int bits = to.is_index() ? 64 : to.bits;
+    const std::string whole = to.is_index() ? "long long" : type;
+    const std::string argument = text(value, kConditional);
+    return {call("saturate", fmt::format("{}, {}, {}", whole, bits, to.is_signed() ? "true" : "false"), argument), kPrimary,
+            to.is_index()};
+  }
+  const CExpr operand = expr(value);
+  if (to.is_index() && from.is_index()) return operand;
+  return {cast_text(type, enclosed(operand, kUnary)), kUnary, wide};
+}
+
+Expr element_offset(const Buffer& buffer, const std::vector<Expr>& indices, size_t first) {
+  Expr offset;
+  Expr stride = int_imm(1);
+  bool constant = true;
+  for (size_t d = indices.size(); d-- > first;) {
+    const Expr by = buffer.strides.empty() ? stride : buffer.strides[d];
+    constant &= int_value(by) != nullptr;
+    const int64_t* factor = int_value(by);
+    Expr term = factor && *factor == 1 ? indices[d] : indices[d] * by;
+    if (const int64_t* index = int_value(indices[d]); index && *index == 0) term = nullptr;
+    if (term) offset = offset ? term + offset : term;
+    if (buffer.strides.empty() && d > first) stride = simplify(stride * buffer.shape[d]);
+  }
+  if (!offset) return int_imm(0);
+  return constant ? expr_of(sum_of(offset)) : offset;
+}
+
+}  // namespace helve::c

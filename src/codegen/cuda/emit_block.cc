@@ -1,0 +1,73 @@
+// What stands at block scope: memory, loops over threads, barriers.
+// All shared memory is one array of the launch; each buffer has a place of its own in it.
+#include <fmt/format.h>
+
+#include "helve/codegen/c/c_types.h"
+#include "helve/support/diagnostic.h"
+#include "kernel_emitter.h"
+
+namespace helve::cuda {
+
+namespace {
+
+/// The elements of block memory from dimension `first` on; at least one, so that an array has a size.
+int64_t elements(const Buffer& buffer, size_t first) {
+  const std::optional<std::vector<int64_t>> shape = constant_shape(buffer.shape);
+  HELVE_CHECK(shape, "block memory '" + buffer.name + "' has a dynamic shape");
+  int64_t count = 1;
+  for (size_t d = first; d < shape->size(); ++d) count *= (*shape)[d];
+  return std::max<int64_t>(count, 1);
+}
+
+}  // namespace
+
+void KernelEmitter::alloc(const Alloc& s) {
+  const Buffer& buffer = *s.buffer;
+  const std::string type = element_type(buffer);
+  switch (buffer.scope) {
+    case MemoryScope::Shared: {
+      const int64_t begin = kernel_.shared_bytes;
+      const int64_t bytes = elements(buffer, 0) * buffer.dtype.bytes();
+      kernel_.shared_bytes += (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+      return line(fmt::format("{0}* const {1} = ({0}*)(helve_shared + {2});", type,
+                              names_.define(&buffer, buffer.name), begin),
+                  s.span);
+    }
+    case MemoryScope::Fragment: {
+      const int64_t* threads = int_value(buffer.shape.at(0));
+      HELVE_CHECK(!thread_ && threads && *threads == kernel_.threads,
+                  "fragment '" + buffer.name + "' has a first dimension of the block's threads");
+      return line(fmt::format("{} {}[{}];", type, names_.define(&buffer, buffer.name), elements(buffer, 1)), s.span);
+    }
+    case MemoryScope::Local:
+      HELVE_CHECK(thread_, "local memory '" + buffer.name + "' belongs to a thread");
+      return line(fmt::format("{} {}[{}];", type, names_.define(&buffer, buffer.name), elements(buffer, 0)), s.span);
+    case MemoryScope::Param:
+    case MemoryScope::Global: break;
+  }
+  HELVE_FAIL("a kernel allocates block memory");
+}
+
+void KernelEmitter::tile_op(const TileOp& s) {
+  HELVE_CHECK(s.op == TileOpcode::SyncThreads && !thread_,
+              "tile operation " + std::string(s.row().name) + " in a kernel in thread form");
+  line("__syncthreads();", s.span);
+}
+
+void KernelEmitter::thread_loop(const For& s) {
+  const int64_t* begin = int_value(s.begins[0]);
+  const int64_t* extent = int_value(s.extents[0]);
+  HELVE_CHECK(s.vars.size() == 1 && begin && *begin == 0 && extent && *extent == kernel_.threads && !thread_,
+              "a loop over threads runs over all threads of the block, once");
+  block("", s.span, [&] {
+    const VarRef& var = s.vars[0];
+    names_.alias(var.get(), "tx");
+    wide_[var.get()] = false;
+    facts_.bind_loop(var, s.begins[0], s.extents[0]);
+    thread_ = var.get();
+    stmt(s.body);
+    thread_ = nullptr;
+  });
+}
+
+}  // namespace helve::cuda

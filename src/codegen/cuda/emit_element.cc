@@ -1,0 +1,107 @@
+// Loads and stores of elements.
+// A fragment's first dimension is the thread: an access at the thread's own number is a register, one at its number with bits
+// flipped is another lane's, which comes by a shuffle.
+#include <fmt/format.h>
+
+#include "helve/arith/simplify.h"
+#include "helve/codegen/c/c_types.h"
+#include "helve/ir/expr/visit.h"
+#include "helve/support/diagnostic.h"
+#include "kernel_emitter.h"
+
+namespace helve::cuda {
+
+using c::CExpr;
+
+namespace {
+
+constexpr int64_t kWarp = 32;
+
+bool is_var(const Expr& e, const Var* var) { return as<Var>(e) == var; }
+
+}  // namespace
+
+/// `owner` is the subscript of the fragment's first dimension.
+Expr KernelEmitter::exchange_of(const Buffer& buffer, const Expr& owner) const {
+  if (is_var(owner, thread_)) return nullptr;
+  const Apply* flip = as_op(owner, Op::BitXor);
+  HELVE_CHECK(flip && thread_, "fragment '" + buffer.name + "' is subscripted by a thread, or one with bits flipped");
+  for (size_t i : {0, 1}) {
+    if (is_var(flip->args[i], thread_)) return flip->args[1 - i];
+  }
+  HELVE_FAIL("fragment '" + buffer.name + "' is subscripted by another number than the thread's");
+}
+
+KernelEmitter::Element KernelEmitter::element(const Buffer& buffer, const std::vector<Expr>& indices) const {
+  const std::string& name = names_.of(&buffer, buffer.name);
+  if (buffer.scope != MemoryScope::Fragment) {
+    return {name, c::element_offset(buffer, indices), nullptr};
+  }
+  return {name, c::element_offset(buffer, indices, 1), exchange_of(buffer, indices[0])};
+}
+
+std::string KernelEmitter::element_text(const Element& e) { return fmt::format("{}[{}]", e.name, text(e.offset)); }
+
+/// The lanes of an exchange are those of one warp: for all values of the loops that the bits depend on.
+void KernelEmitter::check_exchange(const Expr& bits) const {
+  const Interval range = interval_of(bits, facts_);
+  if (range.within(0, kWarp - 1)) return;
+  std::vector<const Var*> vars;
+  walk(bits, [&](const Expr& e) {
+    const Var* var = as<Var>(e);
+    if (var && std::find(vars.begin(), vars.end(), var) == vars.end()) vars.push_back(var);
+  });
+  HELVE_CHECK(vars.size() == 1, "the bits flipped by a fragment's subscript are not known to be below a warp's size");
+  const Interval values = facts_.range_of(vars[0]);
+  HELVE_CHECK(values.low && values.high && *values.high - *values.low < 64,
+              "the bits flipped by a fragment's subscript take too many values");
+  for (int64_t v = *values.low; v <= *values.high; ++v) {
+    const std::optional<int64_t> one = constant_value(substitute(bits, {{vars[0], int_imm(v)}}));
+    HELVE_CHECK(one && *one >= 0 && *one < kWarp, "a fragment's subscript leaves the warp");
+  }
+}
+
+/// The element as it is in memory or registers.
+std::string KernelEmitter::raw_load(const Load& l) {
+  if (auto staged = stage_of_.find(&l); staged != stage_of_.end()) {
+    return fmt::format("{}[{}]", staged_[staged->second].name, lane_index_);
+  }
+  const Buffer& buffer = buffer_of(l.buffer);
+  const Element e = element(buffer, l.indices);
+  const std::string own = element_text(e);
+  if (!e.exchange) return own;
+  check_exchange(e.exchange);
+  const std::string bits = text(e.exchange, c::kConditional);
+  if (buffer.dtype.is_small_float()) return call("shuffle_bits_xor", "", own + ", " + bits);
+  return call("shuffle_xor", "", own + ", " + bits);
+}
+
+CExpr KernelEmitter::load(const Load& l) {
+  const std::string raw = raw_load(l);
+  if (l.dtype.is_small_float()) return {fmt::format("helve_to_float({})", raw)};
+  if (l.dtype.is_bool()) return {raw + " != 0", c::precedence_of("!=")};
+  return {raw};
+}
+
+/// What the store writes: elements of one type are copied as they are, else the value is rounded once.
+std::string KernelEmitter::value_for(const Store& s) {
+  const DType t = s.buffer->dtype;
+  const Cast* cast = as<Cast>(s.value);
+  const Expr& value = cast && cast->dtype == t ? cast->value : s.value;  // the conversion is the store's
+  const Load* copied = as<Load>(value);
+  if (copied && copied->dtype == t) return raw_load(*copied);
+  if (t.is_small_float()) return rounded(value, t);
+  return text(s.value);
+}
+
+void KernelEmitter::store(const Store& s) {
+  const std::string value = value_for(s);
+  if (auto staged = stage_of_.find(&s); staged != stage_of_.end()) {
+    return line(fmt::format("{}[{}] = {};", staged_[staged->second].name, lane_index_, value), s.span);
+  }
+  const Element e = element(*s.buffer, s.indices);
+  HELVE_CHECK(!e.exchange, "a thread stores to another thread's registers");
+  line(fmt::format("{} = {};", element_text(e), value), s.span);
+}
+
+}  // namespace helve::cuda

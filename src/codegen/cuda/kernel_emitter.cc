@@ -1,0 +1,145 @@
+// The frame of a kernel: its signature, scalars from their 64-bit slots, the block's coordinates.
+// Parameters do not overlap (the call checks it), so every pointer is __restrict__.
+#include "kernel_emitter.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "helve/analysis/effects.h"
+#include "helve/codegen/c/c_types.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
+
+namespace helve::cuda {
+
+KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& options, Prelude& prelude)
+    : CEmitter(source.bounds, options.line_directives),
+      source_(source),
+      prelude_(prelude),
+      interface_(kernel_interface(*source.stmt)) {
+  kernel_.name = source.name;
+  kernel_.threads = source.stmt->threads;
+  for (size_t i = 0; i < interface_.buffers.size(); ++i) {
+    position_[interface_.buffers[i].get()] = i;
+    kernel_.alignments.push_back(std::max<int64_t>(interface_.buffers[i]->dtype.bytes(), 1));
+  }
+}
+
+CudaKernel KernelEmitter::emit() {
+  signature();
+  {
+    Place place(*this);
+    TextDocument::Indent indent = out_.indent();
+    bool threads = false, shared = false;
+    walk(source_.stmt->body, [&](const Stmt& s) {
+      const For* loop = as<For>(s);
+      threads |= loop && loop->loop == LoopKind::Thread;
+      const Alloc* alloc = as<Alloc>(s);
+      shared |= alloc && alloc->buffer->scope == MemoryScope::Shared;
+    });
+    if (shared) line("extern __shared__ __align__(1024) unsigned char helve_shared[];");
+    if (threads) line("const int tx = threadIdx.x;");
+    unpack_scalars();
+    grid();
+    instances();
+    stmt(source_.stmt->body);
+  }
+  line("}");
+  return kernel_;
+}
+
+void KernelEmitter::signature() {
+  std::vector<std::string> list;
+  parameters(list);
+  const std::string head = fmt::format("extern \"C\" __global__ void __launch_bounds__({})", kernel_.threads);
+  const std::string one = fmt::format("{}({}) {{", kernel_.name, join(list, ", ", [](const auto& p) { return p; }));
+  line(head, source_.stmt->span);
+  if (one.size() <= 120) return line(one);
+  line(kernel_.name + "(");
+  TextDocument::Indent indent = out_.indent();
+  for (size_t i = 0; i < list.size(); ++i) line(list[i] + (i + 1 < list.size() ? "," : ") {"));
+}
+
+/// An index keeps its slot's name and type; other scalars are unpacked from it.
+void KernelEmitter::parameters(std::vector<std::string>& out) {
+  std::unordered_map<const Buffer*, bool> written;
+  for (const BufferEffect& effect : buffer_effects(source_.stmt->body)) written[effect.buffer.get()] = effect.written;
+  for (const BufferRef& buffer : interface_.buffers) {
+    const bool per_core = source_.mesh && buffer->scope == MemoryScope::Global;
+    const std::string name =
+        per_core ? names_.fresh(buffer->name + "_cores") : names_.define(buffer.get(), buffer->name);
+    if (per_core) instances_.push_back({buffer.get(), name, {}});
+    const std::string type = element_type(*buffer);
+    out.push_back(fmt::format("{}{}* __restrict__ {}", written[buffer.get()] ? "" : "const ", type, name));
+    for (const Expr& extent : buffer->shape) {
+      if (const Var* var = as<Var>(extent)) facts_.bind(var, {0, kLargestExtent});
+    }
+  }
+  for (const VarRef& var : interface_.scalars) {
+    scalar_names_.push_back(var->dtype.is_index() ? define(var, true) : names_.fresh(var->name + "_slot"));
+    out.push_back("long long " + scalar_names_.back());
+  }
+  for (Instance& each : instances_) {
+    each.stride = names_.fresh(each.buffer->name + "_stride");
+    out.push_back("long long " + each.stride);
+  }
+}
+
+/// The type of an element in memory, with what the prelude knows of it.
+std::string KernelEmitter::element_type(const Buffer& buffer) {
+  if (buffer.dtype.is_small_float()) need(c::small_float_name(buffer.dtype));
+  return c::memory_type(buffer.dtype);
+}
+
+void KernelEmitter::unpack_scalars() {
+  for (size_t i = 0; i < interface_.scalars.size(); ++i) {
+    const VarRef& var = interface_.scalars[i];
+    const DType t = var->dtype;
+    if (t.is_index()) continue;
+    const std::string& slot = scalar_names_[i];
+    std::string value;
+    if (t.is_small_float()) {
+      need(c::small_float_name(t));
+      const char* bits = t.bits == 16 ? "unsigned short" : "unsigned char";
+      value = fmt::format("helve_to_float({}{{({}){}}})", c::memory_type(t), bits, slot);
+    } else if (t.is_float()) {
+      value = t.bits == 64 ? fmt::format("__longlong_as_double({})", slot) : fmt::format("__int_as_float((int){})", slot);
+    } else {
+      value = t.is_bool() ? slot + " != 0" : fmt::format("({}){}", c::value_type(t), slot);
+    }
+    declare(var, c::value_type(t), value);
+    wide_.erase(var.get());
+  }
+}
+
+/// Coordinates of the block, row-major. The launch has at most 2^31 - 1 blocks.
+void KernelEmitter::grid() {
+  const Kernel& kernel = *source_.stmt;
+  const size_t rank = kernel.vars.size();
+  constexpr int64_t most = std::numeric_limits<int32_t>::max() - 1;
+  std::string rest = "blockIdx.x";
+  for (size_t d = rank; d-- > 0;) {
+    const VarRef& var = kernel.vars[d];
+    std::string value = rest;
+    if (d > 0) {
+      const std::string extent = text(kernel.extents[d], c::kUnary);
+      value = fmt::format("{} % {}", rest, extent);
+      rest = fmt::format("{} / {}", rest, extent);
+    }
+    declare(var, "int", value, kernel.span);
+    facts_.bind_loop(var, int_imm(0), kernel.extents[d]);
+    facts_.bind(var, {0, most});
+  }
+}
+
+/// In a mesh function the block is a core, with its own instance of each Global buffer.
+void KernelEmitter::instances() {
+  for (const Instance& each : instances_) {
+    const std::string type = element_type(*each.buffer);
+    line(fmt::format("{0}* const {1} = ({0}*)((unsigned char*){2} + blockIdx.x * {3});", type,
+                     names_.define(each.buffer, each.buffer->name), each.cores, each.stride));
+  }
+}
+
+}  // namespace helve::cuda

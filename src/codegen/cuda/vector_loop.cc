@@ -1,0 +1,210 @@
+// Loops whose lanes move through memory together.
+// An access whose lanes lie side by side, at an address proved to be aligned, becomes one of up to 16 bytes: what is read is read
+// before the lanes run, what is written is written after them. Everything else stays as it is, lane by lane.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/analysis/memory_traffic.h"
+#include "helve/arith/simplify.h"
+#include "helve/codegen/c/c_types.h"
+#include "helve/ir/expr/visit.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
+#include "kernel_emitter.h"
+
+namespace helve::cuda {
+
+namespace {
+
+constexpr int64_t kMaxLanes = 64;
+constexpr int64_t kWidest = 16;
+
+/// One access of a lane to memory, names bound in the body replaced.
+struct LaneAccess {
+  const void* node;
+  const Buffer* buffer;
+  std::vector<Expr> indices;
+  bool write;
+  bool always;  ///< every lane makes it
+};
+
+/// The accesses to memory in the order of a lane's execution.
+class LaneWalk {
+ public:
+  bool collect(const Stmt& s) { return visit(s, true); }
+  const std::vector<LaneAccess>& accesses() const { return accesses_; }
+
+ private:
+  bool visit(const Stmt& s, bool always) {
+    if (!s) return true;
+    if (const Seq* n = as<Seq>(s)) {
+      return std::all_of(n->stmts.begin(), n->stmts.end(), [&](const Stmt& each) { return visit(each, always); });
+    }
+    if (const Bind* n = as<Bind>(s)) {
+      read(n->value, always);
+      names_[n->var.get()] = substitute(n->value, names_);
+      return true;
+    }
+    if (const Store* n = as<Store>(s)) {
+      for (const Expr& index : n->indices) read(index, always);
+      read(n->value, always);
+      add(n, *n->buffer, n->indices, true, always);
+      return true;
+    }
+    if (const If* n = as<If>(s)) {
+      read(n->condition, always);
+      return visit(n->then_body, false) && visit(n->else_body, false);
+    }
+    return s->kind == StmtKind::Alloc;
+  }
+
+  void read(const Expr& e, bool always) {
+    const Apply* apply = as<Apply>(e);
+    const bool lazy = apply && (apply->op == Op::Select || apply->op == Op::And || apply->op == Op::Or);
+    bool first = true;
+    for_each_child(e, [&](const Expr& child) {
+      read(child, always && (first || !lazy));
+      first = false;
+    });
+    if (const Load* load = as<Load>(e)) add(load, buffer_of(load->buffer), load->indices, false, always);
+  }
+
+  void add(const void* node, const Buffer& buffer, const std::vector<Expr>& indices, bool write, bool always) {
+    if (buffer.scope == MemoryScope::Fragment || buffer.scope == MemoryScope::Local) return;
+    std::vector<Expr> plain;
+    for (const Expr& index : indices) plain.push_back(substitute(index, names_));
+    accesses_.push_back({node, &buffer, std::move(plain), write, always});
+  }
+
+  Substitution names_;
+  std::vector<LaneAccess> accesses_;
+};
+
+bool same_element(const LaneAccess& a, const LaneAccess& b) {
+  return std::equal(a.indices.begin(), a.indices.end(), b.indices.begin(), b.indices.end(), same_expr);
+}
+
+/// May the buffer's reads come before all lanes and its write after them? So when it is written once at most, by every lane, and
+/// what is read besides is the lane's own element, before it is written.
+bool moves(const std::vector<LaneAccess>& accesses, const Buffer* buffer) {
+  const LaneAccess* written = nullptr;
+  for (const LaneAccess& each : accesses) {
+    if (each.buffer != buffer) continue;
+    if (written) return false;
+    if (each.write) written = &each;
+  }
+  return !written || std::all_of(accesses.begin(), accesses.end(), [&](const LaneAccess& each) {
+    return each.buffer != buffer || same_element(each, *written);
+  });
+}
+
+bool mentions_any(const Expr& e, const std::vector<VarRef>& vars) {
+  return std::any_of(vars.begin(), vars.end(), [&](const VarRef& v) { return mentions(e, v.get()); });
+}
+
+}  // namespace
+
+/// Bytes of one access when the lanes are side by side from an aligned begin; 0 when they are not.
+int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Expr& offset, const Var* lane, int64_t lanes) const {
+  const Sum sum = sum_of(offset);
+  Sum rest;
+  rest.constant = sum.constant;
+  int64_t step = 0;
+  for (const Term& term : sum.terms) {
+    if (term.factors.size() == 1 && as<Var>(term.factors[0]) == lane) {
+      step = term.coefficient;
+    } else if (std::any_of(term.factors.begin(), term.factors.end(), [&](const Expr& f) { return mentions(f, lane); })) {
+      return 0;
+    } else {
+      rest.terms.push_back(term);
+    }
+  }
+  if (step != 1) return 0;
+  const int64_t element = buffer.dtype.bytes();
+  const Residue residue = residue_of(rest, facts_);
+  for (int64_t width = kWidest; width > element; width /= 2) {
+    const int64_t unit = width / element;
+    if (lanes % unit != 0) continue;
+    if (starts_aligned(offset, lane, unit) || residue.remainder_by(unit) == 0) return width;
+  }
+  return 0;
+}
+
+/// Decides which accesses of the body move together.
+void KernelEmitter::stage(const For& s, int64_t lanes) {
+  LaneWalk walk;
+  if (!walk.collect(s.body)) return;
+  const Var* lane = s.vars[0].get();
+  for (const LaneAccess& each : walk.accesses()) {
+    const bool plain = std::none_of(each.indices.begin(), each.indices.end(), has_load);
+    if (!each.always || !plain || !moves(walk.accesses(), each.buffer)) continue;
+    const Expr offset = c::element_offset(*each.buffer, each.indices);
+    const int64_t width = vector_bytes(*each.buffer, offset, lane, lanes);
+    if (width == 0) continue;
+    const Expr start = expr_of(sum_of(substitute(offset, {{lane, s.begins[0]}})));
+    auto same = std::find_if(staged_.begin(), staged_.end(), [&](const Staged& other) {
+      return !each.write && !other.writes && other.buffer == each.buffer && same_expr(other.start, start);
+    });
+    if (same == staged_.end()) {
+      staged_.push_back({each.buffer, start, width, names_.fresh(each.buffer->name + "_v"), each.write});
+      same = staged_.end() - 1;
+    }
+    stage_of_[each.node] = static_cast<size_t>(same - staged_.begin());
+    if (auto found = position_.find(each.buffer); found != position_.end()) {
+      int64_t& alignment = kernel_.alignments[found->second];
+      alignment = std::max(alignment, width);
+    }
+  }
+}
+
+void KernelEmitter::load_staged(const For& s, int64_t lanes) {
+  for (const Staged& each : staged_) {
+    line(fmt::format("{} {}[{}];", element_type(*each.buffer), each.name, lanes), s.span);
+    if (each.writes) continue;
+    const std::string from = fmt::format("{} + {}", names_.of(each.buffer, each.buffer->name),
+                                         text(each.start, c::precedence_of("+") + 1));
+    line(call("load", std::to_string(each.width), each.name + ", " + from) + ";");
+  }
+}
+
+void KernelEmitter::store_staged() {
+  for (const Staged& each : staged_) {
+    if (!each.writes) continue;
+    const std::string to = fmt::format("{} + {}", names_.of(each.buffer, each.buffer->name),
+                                       text(each.start, c::precedence_of("+") + 1));
+    line(call("store", std::to_string(each.width), to + ", " + each.name) + ";");
+  }
+}
+
+void KernelEmitter::vector_loop(const For& s) {
+  HELVE_CHECK(s.vars.size() == 1, "a vector loop has one variable");
+  const If* guard = as<If>(s.body);
+  if (guard && !mentions_any(guard->condition, s.vars) && !has_load(guard->condition)) {
+    auto lanes_of = [&](const Stmt& body) {
+      return body ? helve::for_loop(s.loop, s.vars, s.begins, s.extents, body, 1, s.span) : Stmt();
+    };
+    return stmt(helve::if_then(guard->condition, lanes_of(guard->then_body), lanes_of(guard->else_body), guard->span));
+  }
+  const int64_t* lanes = int_value(s.extents[0]);
+  auto lane_loop = [&] { serial_loop(s, "unroll", [&] { stmt(s.body); }); };
+  HELVE_CHECK(staged_.empty(), "a vector loop in another");
+  if (!lanes || *lanes < 2 || *lanes > kMaxLanes) return lane_loop();
+  Place place(*this);
+  stage(s, *lanes);
+  if (staged_.empty()) return lane_loop();
+  block("", s.span, [&] {
+    load_staged(s, *lanes);
+    serial_loop(s, "unroll", [&] {
+      const int64_t* begin = int_value(s.begins[0]);
+      const Expr lane = begin && *begin == 0 ? Expr(s.vars[0]) : Expr(s.vars[0]) - s.begins[0];
+      lane_index_ = text(lane);
+      stmt(s.body);
+    });
+    store_staged();
+  });
+  staged_.clear();
+  stage_of_.clear();
+}
+
+}  // namespace helve::cuda

@@ -1,0 +1,61 @@
+"""NVRTC for tests: generated CUDA C becomes a cubin, no GPU needed.
+
+The library comes from pip's wheels or the system; a test that needs it skips itself where there is none.
+"""
+
+import ctypes
+import glob
+import os
+import re
+import site
+import sys
+from functools import cache
+
+import pytest
+
+ARCHITECTURES = ("sm_80", "sm_90a")
+
+
+@cache
+def library():
+    folders = [*site.getsitepackages(), *(path for path in sys.path if path.endswith("site-packages"))]
+    patterns = [f"{folder}/nvidia/*/lib/libnvrtc.so*" for folder in folders] + ["/usr/local/cuda*/lib64/libnvrtc.so*"]
+    candidates = [os.environ.get("HELVE_NVRTC", "")] + [path for pattern in patterns for path in sorted(glob.glob(pattern))]
+    for path in candidates:
+        if path and os.path.exists(path):
+            return ctypes.CDLL(path)
+    return None
+
+
+needs_nvrtc = pytest.mark.skipif(library() is None, reason="libnvrtc is not installed")
+
+
+def compile_cubin(text, arch):
+    """The cubin's bytes and the log of NVRTC and ptxas; an AssertionError with text and log when it does not compile."""
+    nvrtc = library()
+    program = ctypes.c_void_p()
+    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None) == 0
+    options = [f"--gpu-architecture={arch}", "--fmad=false", "--ptxas-options=-v", "--std=c++17"]
+    array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+    status = nvrtc.nvrtcCompileProgram(program, len(options), array)
+    size = ctypes.c_size_t()
+    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    nvrtc.nvrtcGetProgramLog(program, log)
+    message = log.value.decode()
+    assert status == 0, f"{message}\n{text}"
+    nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
+    cubin = ctypes.create_string_buffer(size.value)
+    nvrtc.nvrtcGetCUBIN(program, cubin)
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return cubin.raw, message
+
+
+def assert_compiles(text):
+    """For each architecture, without spills or warnings."""
+    for arch in ARCHITECTURES:
+        cubin, log = compile_cubin(text, arch)
+        assert cubin[:4] == b"\x7fELF"
+        assert "warning" not in log, log
+        for count in re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", log):
+            assert count == "0", f"{log}\n{text}"
