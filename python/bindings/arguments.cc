@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "dlpack_exchange.h"
 #include "helve/codegen/host/host_module.h"
 #include "helve/support/diagnostic.h"
 
@@ -45,6 +46,14 @@ std::optional<DLDataType> numpy_dtype(const py::dtype& dtype) {
                   {{"parameter", parameter.name}, {"given", type_name(value)}, {"reason", std::string(why)}});
 }
 
+/// The Python error of a failed exchange, as the reason why the value is no array for helve.
+[[noreturn]] void not_exchanged(const Buffer& parameter, py::handle value) {
+  const py::error_already_set error;
+  if (error.matches(PyExc_KeyboardInterrupt)) throw error;
+  const std::string why = py::str(error.value());
+  not_an_array(parameter, value, why.substr(0, why.find('\n')).c_str());
+}
+
 }  // namespace
 
 CallArguments::CallArguments(const Function& function, const py::args& args) {
@@ -69,10 +78,34 @@ CallArguments::CallArguments(const Function& function, const py::args& args) {
       add_scalar(*std::get<VarRef>(function.params[i]), args[i]);
     }
   }
+  for (const Deferred& each : deferred_) add_dlpack(*each.parameter, each.value, tensors_[each.tensor]);
 }
 
 void CallArguments::add_tensor(const Buffer& parameter, py::handle value) {
-  if (!add_numpy(parameter, value)) add_dlpack(parameter, value);
+  if (add_exchanged(parameter, value) || add_numpy(parameter, value)) return;
+  deferred_.push_back({tensors_.size(), &parameter, value});
+  tensors_.push_back({});
+}
+
+bool CallArguments::add_exchanged(const Buffer& parameter, py::handle value) {
+  const ExchangeType& type = exchange_of(Py_TYPE(value.ptr()));
+  if (type.api == nullptr) return false;
+  if (type.borrows) {
+    Array& out = arrays_.emplace_back();
+    if (type.api->dltensor_from_py_object_no_sync(value.ptr(), &out.tensor) != 0) not_exchanged(parameter, value);
+    tensors_.push_back({&out.tensor, false});
+  } else {
+    runtime::DLManagedTensorVersioned* managed = nullptr;
+    if (type.api->managed_tensor_from_py_object_no_sync(value.ptr(), &managed) != 0) not_exchanged(parameter, value);
+    managed_.emplace_back(managed);
+    tensors_.push_back({&managed->dl_tensor, (managed->flags & runtime::DLPACK_FLAG_BITMASK_READ_ONLY) != 0});
+  }
+  const runtime::DLDevice device = tensors_.back().tensor->device;
+  if (stream_ || device.device_type != runtime::kDLCUDA || type.api->current_work_stream == nullptr) return true;
+  void* stream = nullptr;
+  if (type.api->current_work_stream(device.device_type, device.device_id, &stream) != 0) throw py::error_already_set();
+  stream_ = stream;
+  return true;
 }
 
 bool CallArguments::add_numpy(const Buffer& parameter, py::handle value) {
@@ -107,14 +140,21 @@ bool CallArguments::add_numpy(const Buffer& parameter, py::handle value) {
   return true;
 }
 
-void CallArguments::add_dlpack(const Buffer& parameter, py::handle value) {
+void CallArguments::add_dlpack(const Buffer& parameter, py::handle value, runtime::TensorArgument& out) {
   if (!py::hasattr(value, "__dlpack__")) not_an_array(parameter, value, "it has no __dlpack__");
+  // The exporter of an array on a CUDA device makes it ready on the stream that it is told: 1 is the legacy default.
+  py::dict asked;
+  const bool has_device = py::hasattr(value, "__dlpack_device__");
+  if (has_device && py::tuple(value.attr("__dlpack_device__")())[0].cast<int>() == runtime::kDLCUDA) {
+    if (!stream_) stream_ = current_stream_of(value);
+    asked["stream"] = *stream_ == nullptr ? 1 : reinterpret_cast<uintptr_t>(*stream_);
+  }
   py::object capsule;
   try {
-    capsule = value.attr("__dlpack__")(py::arg("max_version") = py::make_tuple(1, 0));
+    capsule = value.attr("__dlpack__")(py::arg("max_version") = py::make_tuple(1, 0), **asked);
   } catch (py::error_already_set& error) {
     if (!error.matches(PyExc_TypeError)) throw;  // an exporter of before DLPack 1.0
-    capsule = value.attr("__dlpack__")();
+    capsule = value.attr("__dlpack__")(**asked);
   }
   capsules_.push_back(capsule);
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
@@ -123,13 +163,12 @@ void CallArguments::add_dlpack(const Buffer& parameter, py::handle value) {
     if (managed->version.major != runtime::DLPACK_MAJOR_VERSION) {
       not_an_array(parameter, value, "its DLPack capsule is of another major version");
     }
-    const bool read_only = managed->flags & runtime::DLPACK_FLAG_BITMASK_READ_ONLY;
-    tensors_.push_back({&managed->dl_tensor, read_only});
+    out = {&managed->dl_tensor, (managed->flags & runtime::DLPACK_FLAG_BITMASK_READ_ONLY) != 0};
     return;
   }
   if (!PyCapsule_IsValid(capsule.ptr(), "dltensor")) not_an_array(parameter, value, "its DLPack capsule is of an unknown kind");
   auto* managed = static_cast<runtime::DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
-  tensors_.push_back({&managed->dl_tensor, false});
+  out = {&managed->dl_tensor, false};
 }
 
 namespace {

@@ -42,6 +42,7 @@ void call(const CompiledKernel& kernel, const py::args& args) {
   CallArguments arguments(*kernel.function(), args);
   runtime::CallOptions options;
   options.interrupt = &hook;
+  options.stream = arguments.stream();
   try {
     py::gil_scoped_release unlocked;
     kernel.call(arguments.tensors(), arguments.scalars(), options);

@@ -4,6 +4,8 @@ A capsule is read by the layout that its version promises, so a version that is 
 """
 
 import ctypes
+import sys
+from types import SimpleNamespace
 
 import helve
 import numpy as np
@@ -59,3 +61,159 @@ def test_another_major_version_is_refused(double, major):
         double(Exporter(np.zeros(5, np.float32), major), np.zeros(5, np.float32))
     assert caught.value.code == "HV0631"
     assert caught.value.message.endswith("its DLPack capsule is of another major version")
+
+
+class DLTensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+                ("byte_offset", ctypes.c_uint64)]
+
+
+class Managed(ctypes.Structure):
+    pass
+
+
+DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(Managed))
+Managed._fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", DELETER),
+                    ("flags", ctypes.c_uint64), ("tensor", DLTensor)]
+FROM_OBJECT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.POINTER(Managed)))
+STREAM = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+
+
+class Exchange(ctypes.Structure):
+    pass
+
+
+Exchange._fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("prev_api", ctypes.POINTER(Exchange)),
+                     ("allocator", ctypes.c_void_p), ("from_object", FROM_OBJECT), ("to_object", ctypes.c_void_p),
+                     ("borrow", ctypes.c_void_p), ("stream", STREAM)]
+
+
+def exchanging_type(device=(1, 0), flags=0, major=1, prev=None):
+    """A type that hands its arrays over by DLPack's C exchange alone, and a list of what was asked of it."""
+    asked = []
+
+    class Array:
+        def __init__(self, array):
+            self.array = array
+            self.shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+            self.managed = None
+
+    @DELETER
+    def delete(managed):
+        asked.append("deleted")
+
+    @FROM_OBJECT
+    def from_object(value, out):
+        asked.append("exchanged")
+        data = value.array.ctypes.data
+        value.managed = Managed(1, 1, None, delete, flags, DLTensor(data, *device, value.array.ndim, 2, 32, 1, value.shape, None, 0))
+        out[0] = ctypes.pointer(value.managed)
+        return 0
+
+    @STREAM
+    def stream(device_type, device_id, out):
+        asked.append(("stream", device_type, device_id))
+        out[0] = 0x1234
+        return 0
+
+    table = Exchange(major, 3, prev, None, from_object, None, None, stream)
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    Array.__dlpack_c_exchange_api__ = new(ctypes.addressof(table), b"dlpack_exchange_api", None)
+    Array.kept = (table, delete, from_object, stream)
+    return Array, asked
+
+
+def test_the_c_exchange_is_preferred_and_gives_back(double):
+    Array, asked = exchanging_type()
+    a, b = np.arange(5, dtype=np.float32), np.zeros(5, np.float32)
+    double(Array(a), Array(b))
+    np.testing.assert_array_equal(b, a * 2)
+    assert asked == ["exchanged", "exchanged", "deleted", "deleted"]
+
+
+def test_an_older_table_of_a_known_version_is_found(double):
+    first, asked = exchanging_type()
+    Array, newer = exchanging_type(major=2, prev=ctypes.pointer(first.kept[0]))
+    a, b = np.arange(5, dtype=np.float32), np.zeros(5, np.float32)
+    double(Array(a), Array(b))
+    np.testing.assert_array_equal(b, a * 2)
+    assert asked.count("exchanged") == 2 and newer == []
+
+
+def test_a_table_of_no_known_version_is_not_used(double):
+    Array, asked = exchanging_type(major=2)
+    with pytest.raises(helve.Error) as caught:
+        double(Array(np.zeros(5, np.float32)), np.zeros(5, np.float32))
+    assert caught.value.code == "HV0631" and caught.value.message.endswith("it has no __dlpack__")
+    assert asked == []
+
+
+def test_read_only_flags_of_the_exchange_count(double):
+    Array, _ = exchanging_type(flags=1)
+    array = np.zeros(5, np.float32)
+    double(Array(array), array.copy())
+    with pytest.raises(helve.Error) as caught:
+        double(array, Array(array.copy()))
+    assert caught.value.code == "HV0610"
+
+
+def test_arrays_of_a_device_tell_their_stream_once(double):
+    Array, asked = exchanging_type(device=(2, 3))
+    with pytest.raises(helve.Error) as caught:
+        double(Array(np.zeros(5, np.float32)), Array(np.zeros(5, np.float32)))
+    assert caught.value.code == "HV0609" and "cuda:3" in caught.value.message
+    assert asked == ["exchanged", ("stream", 2, 3), "exchanged", "deleted", "deleted"]
+
+
+def test_exporters_on_a_device_are_told_the_stream(double):
+    class OnDevice(Exporter):
+        def __dlpack_device__(self):
+            return (2, 0)
+
+        def __dlpack__(self, stream=None, max_version=None):
+            streams.append(stream)
+            return super().__dlpack__(max_version)
+
+    streams = []
+    double(OnDevice(np.zeros(5, np.float32), 1), np.zeros(5, np.float32))
+    assert streams == [1]  # the legacy default stream
+    Array, _ = exchanging_type(device=(2, 0))
+    with pytest.raises(helve.Error):
+        double(OnDevice(np.zeros(5, np.float32), 1), Array(np.zeros(5, np.float32)))
+    assert streams == [1, 0x1234]
+
+
+def test_torch_tensors_are_read_where_they_are(double):
+    torch = pytest.importorskip("torch")
+    whole = torch.arange(10, dtype=torch.float32)
+    out = torch.zeros(5)
+    double(whole[5:], out)
+    assert out.tolist() == [10, 12, 14, 16, 18]
+    double(torch.nn.Parameter(torch.ones(5)), out)
+    assert out.tolist() == [2.0] * 5
+    with pytest.raises(helve.Error) as caught:
+        double(whole[::2], out)
+    assert caught.value.code == "HV0608"
+    with pytest.raises(helve.Error) as caught:
+        double(torch.zeros(5).to_sparse(), out)
+    assert caught.value.code == "HV0631"
+
+
+def test_cupy_arrays_are_ordered_on_cupys_stream(double, monkeypatch):
+    class ndarray(Exporter):
+        def __dlpack_device__(self):
+            return (2, 0)
+
+        def __dlpack__(self, stream=None, max_version=None):
+            streams.append(stream)
+            return super().__dlpack__(max_version)
+
+    ndarray.__module__ = "cupy._core.core"
+    streams = []
+    cuda = SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=77))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
+    double(ndarray(np.zeros(5, np.float32), 1), np.zeros(5, np.float32))
+    assert streams == [77]

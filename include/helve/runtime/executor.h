@@ -36,6 +36,7 @@ using ScalarArgument = std::variant<int64_t, double, uint64_t>;
 struct CallOptions {
   const InterruptHook* interrupt = nullptr;  ///< polled between steps and in waits, on the calling thread
   Span span;                                 ///< of the call; faults of arguments are reported there
+  void* stream = nullptr;                    ///< CUDA: the caller's stream; null is the legacy default stream
 };
 
 class Executor {

@@ -1,0 +1,53 @@
+// The exchange tables of types, and streams of libraries without one.
+// Asking a type costs more than the exchange itself, so the answers are kept.
+#include "dlpack_exchange.h"
+
+#include <string>
+#include <unordered_map>
+
+namespace helve::python {
+
+namespace py = pybind11;
+
+namespace {
+
+/// The top package that a type comes from.
+std::string package_of(PyTypeObject* type) {
+  const py::handle handle(reinterpret_cast<PyObject*>(type));
+  if (!py::hasattr(handle, "__module__")) return {};
+  const std::string name = py::str(handle.attr("__module__"));
+  return name.substr(0, name.find('.'));
+}
+
+ExchangeType look_up(PyTypeObject* type) {
+  const py::handle handle(reinterpret_cast<PyObject*>(type));
+  if (!py::hasattr(handle, "__dlpack_c_exchange_api__")) return {};
+  const py::object capsule = handle.attr("__dlpack_c_exchange_api__");
+  if (!PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) return {};
+  const auto* header = static_cast<const DLPackExchangeHeader*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  while (header != nullptr && header->version.major != runtime::DLPACK_MAJOR_VERSION) header = header->prev_api;
+  const auto* api = reinterpret_cast<const DLPackExchange*>(header);
+  if (api == nullptr || api->managed_tensor_from_py_object_no_sync == nullptr) return {};
+  const bool borrows = package_of(type) == "torch" && api->dltensor_from_py_object_no_sync != nullptr;
+  return {api, borrows};
+}
+
+}  // namespace
+
+const ExchangeType& exchange_of(PyTypeObject* type) {
+  // Guarded by the interpreter lock. A reference to each type keeps its address from being given to another one.
+  static std::unordered_map<PyTypeObject*, ExchangeType> known;
+  const auto found = known.find(type);
+  if (found != known.end()) return found->second;
+  const ExchangeType answer = look_up(type);
+  Py_INCREF(reinterpret_cast<PyObject*>(type));
+  return known.emplace(type, answer).first->second;
+}
+
+void* current_stream_of(py::handle value) {
+  if (package_of(Py_TYPE(value.ptr())) != "cupy") return nullptr;
+  const py::object stream = py::module_::import("cupy").attr("cuda").attr("get_current_stream")();
+  return reinterpret_cast<void*>(stream.attr("ptr").cast<uintptr_t>());
+}
+
+}  // namespace helve::python
