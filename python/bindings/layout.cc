@@ -46,7 +46,7 @@ namespace {
 
 /// What stands behind `R[...]`.
 struct Replicas {
-  std::vector<Iter> iters;
+  Iters iters;
 };
 
 std::string to_text(const Displacement& d) {
@@ -73,8 +73,8 @@ Layout with_offset(const Layout& layout, const Displacement& added, int64_t sign
 }
 
 Layout with_replicas(const Layout& layout, const Replicas& added) {
-  std::vector<Iter> replica = layout.replica();
-  replica.insert(replica.end(), added.iters.begin(), added.iters.end());
+  Iters replica = layout.replica();
+  replica.append(added.iters.begin(), added.iters.end());
   return Layout(layout.shard(), std::move(replica), layout.offset(), layout.swizzle());
 }
 
@@ -131,7 +131,7 @@ void bind_literals(py::module_& module) {
       .def("__repr__", &to_text);
   py::class_<Replicas>(module, "Replicas",
                        "The replica iters of a layout, `R[2 : 4@warpid]`, to be added to its shard.")
-      .def(py::init([](std::vector<Iter> iters) { return Replicas{std::move(iters)}; }), py::arg("iters"))
+      .def(py::init([](Iters iters) { return Replicas{std::move(iters)}; }), py::arg("iters"))
       .def_readonly("iters", &Replicas::iters);
 }
 
@@ -172,10 +172,10 @@ void bind_operators(py::class_<Layout>& layout) {
 void bind_parts(py::class_<Layout>& layout) {
   layout
       .def(py::init(
-               [](std::vector<Iter> shard, std::vector<Iter> replica, Point offset, std::optional<Swizzle> swizzle) {
+               [](Iters shard, Iters replica, Point offset, std::optional<Swizzle> swizzle) {
                  return Layout(std::move(shard), std::move(replica), std::move(offset), swizzle.value_or(Swizzle{}));
                }),
-           py::arg("shard") = std::vector<Iter>{}, py::arg("replica") = std::vector<Iter>{},
+           py::arg("shard") = Iters{}, py::arg("replica") = Iters{},
            py::arg("offset") = Point{}, py::arg("swizzle") = py::none())
       .def_static("parse", &parse_layout, py::arg("text"),
                   "The layout that `text` spells, as `str` prints it.\n\n"

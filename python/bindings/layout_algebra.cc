@@ -18,9 +18,13 @@ namespace {
 using Shape = std::vector<int64_t>;
 using Indices = py::array_t<int64_t, py::array::c_style | py::array::forcecast>;
 
-py::list point_list(const std::vector<Point>& points) {
-  py::list all;
-  for (const Point& point : points) all.append(py::cast(point));
+py::list point_list(const Points& points) {
+  py::list all(points.size());
+  for (size_t i = 0; i < points.size(); ++i) {
+    py::dict point;
+    for (size_t a = 0; a < points.axes().size(); ++a) point[axis_object(points.axes()[a])] = py::int_(points.row(i)[a]);
+    PyList_SET_ITEM(all.ptr(), static_cast<py::ssize_t>(i), point.release().ptr());
+  }
   return all;
 }
 

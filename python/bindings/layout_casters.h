@@ -60,4 +60,29 @@ struct type_caster<helve::Iter> {
   }
 };
 
+/// A point is a dict.
+template <>
+struct type_caster<helve::Point> {
+  PYBIND11_TYPE_CASTER(helve::Point, const_name("dict[Axis, int]"));
+  bool load(handle source, bool) {
+    if (!isinstance<dict>(source)) return false;
+    value = helve::Point();
+    for (auto [axis, coordinate] : reinterpret_borrow<dict>(source)) {
+      if (!isinstance<helve::Axis>(axis)) return false;
+      auto number = helve::python::read_integer(coordinate);
+      if (!number) return false;
+      value[axis.cast<helve::Axis>()] = *number;
+    }
+    return true;
+  }
+  static handle cast(const helve::Point& source, return_value_policy, handle) {
+    dict result;
+    for (const auto& [axis, coordinate] : source) result[helve::python::axis_object(axis)] = pybind11::int_(coordinate);
+    return result.release();
+  }
+};
+
+template <class T, size_t N>
+struct type_caster<helve::InlineVector<T, N>> : list_caster<helve::InlineVector<T, N>, T> {};
+
 }  // namespace pybind11::detail

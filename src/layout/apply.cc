@@ -16,19 +16,10 @@ using layout_detail::Term;
 
 namespace {
 
-size_t axis_position(const Layout& layout, Axis axis) {
-  const std::vector<Axis>& all = layout.axes();
-  return static_cast<size_t>(std::lower_bound(all.begin(), all.end(), axis) - all.begin());
-}
-
-/// The digits of an index, one for each shard iter.
-std::vector<int64_t> shard_digits(const Layout& layout, int64_t index) {
-  std::vector<int64_t> digits(layout.shard().size());
-  for (size_t k = digits.size(); k-- > 0;) {
-    digits[k] = index % layout.shard()[k].extent;
-    index /= layout.shard()[k].extent;
-  }
-  return digits;
+size_t axis_position(const Axes& axes, Axis axis) {
+  size_t a = 0;
+  while (!(axes[a] == axis)) ++a;
+  return a;
 }
 
 int64_t shard_index(const Layout& layout, const std::vector<int64_t>& digits) {
@@ -37,55 +28,60 @@ int64_t shard_index(const Layout& layout, const std::vector<int64_t>& digits) {
   return index;
 }
 
-using Coordinates = std::vector<int64_t>;  // one entry for each of layout.axes()
+[[noreturn]] void refuse_index(int64_t index, int64_t size) {
+  throw_layout_error(Code::CoordinateBounds, {{"coordinate", shape_text(std::vector{index})},
+                                              {"shape", shape_text(std::vector{size})}});
+}
 
-void sort_unique(std::vector<Coordinates>& points) {
-  std::sort(points.begin(), points.end());
-  points.erase(std::unique(points.begin(), points.end()), points.end());
+/// Adds the copies of one replica iter to every row, those of the larger digits behind.
+void replicate(Points& points, const Iter& iter) {
+  const size_t width = points.axes().size();
+  const size_t moved = axis_position(points.axes(), iter.axis);
+  const size_t rows = points.size();
+  points.resize(rows * static_cast<size_t>(iter.extent));
+  for (size_t i = rows; i < points.size(); ++i) {
+    const int64_t* from = points.row(i - rows);
+    int64_t* to = points.row(i);
+    for (size_t a = 0; a < width; ++a) to[a] = from[a];
+    to[moved] += iter.stride;
+  }
 }
 
 }  // namespace
 
-std::vector<Point> Layout::apply(int64_t index) const {
-  if (index < 0 || index >= size()) {
-    throw_layout_error(Code::CoordinateBounds, {{"coordinate", shape_text(std::vector{index})}, {"shape", shape_text(std::vector{size()})}});
+Points Layout::apply(int64_t index) const {
+  if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(size_)) [[unlikely]] refuse_index(index, size_);
+  Points points(axes_);
+  points.resize(1);
+  int64_t* origin = points.row(0);
+  for (size_t a = 0; a < axes_.size(); ++a) origin[a] = 0;
+  for (const auto& [axis, value] : offset_) origin[axis_position(axes_, axis)] = value;
+  for (const Iter* iter = shard_.end(); iter != shard_.begin();) {
+    --iter;
+    const layout_detail::Quotient digit = layout_detail::divide(index, iter->extent);
+    origin[axis_position(axes_, iter->axis)] += digit.rest * iter->stride;
+    index = digit.value;
   }
-  Coordinates origin(axes().size());
-  for (size_t a = 0; a < origin.size(); ++a) origin[a] = offset(axes()[a]);
-  std::vector<int64_t> digits = shard_digits(*this, index);
-  for (size_t k = 0; k < digits.size(); ++k) {
-    origin[axis_position(*this, shard()[k].axis)] += digits[k] * shard()[k].stride;
-  }
-  StepCounter counter("the list of replicas", *this);
-  std::vector<Coordinates> points{std::move(origin)};
-  for (const Iter& iter : replica()) {
-    if (iter.extent == 1 || iter.stride == 0) continue;
-    size_t a = axis_position(*this, iter.axis);
-    std::vector<Coordinates> next;
-    for (const Coordinates& point : points) {
-      counter.step(iter.extent);
-      for (int64_t digit = 0; digit < iter.extent; ++digit) {
-        next.push_back(point);
-        next.back()[a] += digit * iter.stride;
-      }
+  if (!replica_.empty()) {
+    StepCounter counter("the list of replicas", *this);
+    for (size_t k = replica_.size(); k-- > 0;) {  // the last the fastest: usual replicas come out sorted
+      const Iter& iter = replica_[k];
+      if (iter.extent == 1 || iter.stride == 0) continue;
+      counter.step(layout_detail::narrow(layout_detail::Wide{static_cast<int64_t>(points.size())} * iter.extent,
+                                         "the number of replicas"));
+      replicate(points, iter);
+      points.sort();
     }
-    sort_unique(next);
-    points = std::move(next);
   }
-  if (!swizzle().identity() && std::binary_search(axes().begin(), axes().end(), axes::m())) {
-    size_t a = axis_position(*this, axes::m());
-    for (Coordinates& point : points) point[a] = swizzle().apply(point[a]);
-    sort_unique(points);
+  if (!swizzle_.identity() && std::find(axes_.begin(), axes_.end(), axes::m()) != axes_.end()) {
+    const size_t a = axis_position(axes_, axes::m());
+    for (size_t i = 0; i < points.size(); ++i) points.row(i)[a] = swizzle_.apply(points.row(i)[a]);
+    points.sort();
   }
-  std::vector<Point> result;
-  for (const Coordinates& point : points) {
-    Point& named = result.emplace_back();
-    for (size_t a = 0; a < point.size(); ++a) named.emplace_hint(named.end(), axes()[a], point[a]);
-  }
-  return result;
+  return points;
 }
 
-std::vector<Point> Layout::apply(const std::vector<int64_t>& coordinate, const std::vector<int64_t>& shape) const {
+Points Layout::apply(const std::vector<int64_t>& coordinate, const std::vector<int64_t>& shape) const {
   layout_detail::check_admitted(*this, shape);
   return apply(flatten(coordinate, shape));
 }
@@ -139,7 +135,7 @@ std::optional<Layout::Collision> Layout::find_collision() const {
       for (size_t t = of_axis.shard.size(); t < terms.size(); ++t) {
         point[axis] += std::max<int64_t>((*solution)[t], 0) * terms[t].stride;
       }
-      if (auto it = point.find(axes::m()); it != point.end()) it->second = swizzle().apply(it->second);
+      if (auto* at = point.find(axes::m()); at != point.end()) at->second = swizzle().apply(at->second);
       int64_t x = shard_index(*this, a);
       int64_t y = shard_index(*this, b);
       return Collision{std::min(x, y), std::max(x, y), std::move(point)};
@@ -158,13 +154,12 @@ std::optional<int64_t> Layout::inverse(const Point& point) const {
                                             {"point", to_string(collision->point)}});
   }
   for (const auto& [axis, value] : point) {
-    if (value != 0 && !std::binary_search(axes().begin(), axes().end(), axis)) return std::nullopt;
+    if (value != 0 && std::find(axes_.begin(), axes_.end(), axis) == axes_.end()) return std::nullopt;
   }
   StepCounter counter("the inverse", *this);
   std::vector<int64_t> digits(shard().size(), 0);
   for (Axis axis : axes()) {
-    auto it = point.find(axis);
-    int64_t value = it == point.end() ? 0 : it->second;
+    int64_t value = point.at(axis);
     if (axis == axes::m()) value = swizzle().apply(value);
     layout_detail::Wide target = layout_detail::Wide{value} - offset(axis);
     if (target != static_cast<int64_t>(target)) return std::nullopt;  // beyond every span

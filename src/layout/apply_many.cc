@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstring>
 
+#include "blocks.h"
 #include "helve/support/text.h"
 #include "integers.h"
 
@@ -26,7 +27,7 @@ BatchMap::Quotient BatchMap::quotient(uint64_t divisor, uint64_t coefficient) co
 }
 
 BatchMap::BatchMap(const Layout& layout) : layout_(layout), maps_(layout.axes().size()) {
-  std::vector<Iter> shard = layout_detail::normalize_shard(layout.shard());
+  Iters shard = layout_detail::normalize_shard(layout.shard());
   for (size_t a = 0; a < maps_.size(); ++a) {
     Axis axis = axes()[a];
     maps_[a].offset = static_cast<uint64_t>(layout.offset(axis));
@@ -47,14 +48,11 @@ BatchMap::BatchMap(const Layout& layout) : layout_(layout), maps_(layout.axes().
 void BatchMap::prepare_replicas() {
   Layout alone({}, layout_.replica());
   for (AxisMap& map : maps_) map.displacements.assign(1, 0);
-  std::vector<Point> points = alone.apply(0);
+  Points points = alone.apply(0);
   replicas_ = static_cast<int64_t>(points.size());
   for (size_t a = 0; a < maps_.size(); ++a) {
     maps_[a].displacements.clear();
-    for (const Point& point : points) {
-      auto it = point.find(axes()[a]);
-      maps_[a].displacements.push_back(it == point.end() ? 0 : it->second);
-    }
+    for (const Point& point : points) maps_[a].displacements.push_back(point.at(axes()[a]));
   }
 }
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "helve/layout/layout_error.h"
-#include "helve/support/hash.h"
 
 namespace helve {
 
@@ -33,14 +33,7 @@ bool is_identifier(std::string_view name) {
   return true;
 }
 
-uint64_t name_hash(std::string_view name) {
-  uint64_t seed = 0;
-  for (char c : name) seed = hash_mix(seed, static_cast<unsigned char>(c));
-  return seed;
-}
-
-}  // namespace
-
+/// The axes that were made so far, the built-in ones first.
 class AxisRegistry {
  public:
   static AxisRegistry& instance() {
@@ -51,33 +44,32 @@ class AxisRegistry {
   /// The axis of that name, made with `kind` when it is new.
   Axis intern(std::string_view name, AxisKind kind) {
     std::lock_guard<std::mutex> lock(mutex_);
-    auto it = records_.find(name);
-    if (it == records_.end()) {
-      auto record = std::make_unique<Axis::Record>(Axis::Record{std::string(name), kind, name_hash(name)});
-      it = records_.emplace(std::string(name), std::move(record)).first;
-    }
-    return Axis(it->second.get());
+    if (auto it = records_.find(name); it != records_.end()) return Axis(it->second);
+    made_.push_back(std::make_unique<const AxisRecord>(AxisRecord::make(name, kind)));
+    records_.emplace(made_.back()->name, made_.back().get());
+    return Axis(made_.back().get());
   }
 
   std::optional<Axis> find(std::string_view name) {
     std::lock_guard<std::mutex> lock(mutex_);
     auto it = records_.find(name);
     if (it == records_.end()) return std::nullopt;
-    return Axis(it->second.get());
+    return Axis(it->second);
   }
 
  private:
   AxisRegistry() {
-#define HELVE_AXIS(name, kind) intern(#name, AxisKind::kind);
+#define HELVE_AXIS(name, kind) records_.emplace(#name, &axes::records::name);
 #include "helve/layout/axis_table.inc"
 #undef HELVE_AXIS
   }
 
   std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<Axis::Record>, std::less<>> records_;
+  std::map<std::string_view, const AxisRecord*> records_;
+  std::vector<std::unique_ptr<const AxisRecord>> made_;
 };
 
-Axis::Axis() : Axis(axes::m()) {}
+}  // namespace
 
 Axis Axis::make(std::string_view name, AxisKind kind) {
   if (!is_identifier(name)) throw_layout_error(Code::AxisName, {{"name", std::string(name)}});
@@ -92,14 +84,10 @@ Axis Axis::make(std::string_view name, AxisKind kind) {
 
 std::optional<Axis> Axis::find(std::string_view name) { return AxisRegistry::instance().find(name); }
 
-namespace axes {
-#define HELVE_AXIS(name, kind)                                                       \
-  Axis name() {                                                                      \
-    static const Axis axis = AxisRegistry::instance().intern(#name, AxisKind::kind); \
-    return axis;                                                                     \
-  }
+namespace axes::records {
+#define HELVE_AXIS(name, kind) constinit const AxisRecord name = AxisRecord::make(#name, AxisKind::kind);
 #include "helve/layout/axis_table.inc"
 #undef HELVE_AXIS
-}  // namespace axes
+}  // namespace axes::records
 
 }  // namespace helve

@@ -2,6 +2,7 @@
 // Equal maps should look equal: rules D0, D1 and C0 to C2 of the Axe paper, with strides 0 decided as well.
 #include <algorithm>
 
+#include "blocks.h"
 #include "helve/layout/layout.h"
 #include "integers.h"
 #include "replica_set.h"
@@ -10,37 +11,36 @@ namespace helve {
 
 namespace layout_detail {
 
-std::vector<Iter> normalize_shard(const std::vector<Iter>& shard) {
-  // Law: the last extent is the first index where the map leaves its first slope, so the result is unique. From the
-  // back, each iter either continues the one after it or starts a new digit.
-  std::vector<Iter> reversed;
-  for (size_t k = shard.size(); k-- > 0;) {
-    Iter iter = shard[k];
+void append_normalized(Iters& result, const Iters& shard) {
+  // Law: the last extent is the first index where the map leaves its first slope, so the result is unique. Each iter
+  // either continues into the next one or ends a digit.
+  Iter* last = nullptr;
+  for (const Iter& iter : shard) {
     if (iter.extent == 1) continue;
-    if (iter.stride == 0) iter.axis = axes::m();
-    if (!reversed.empty()) {
-      Iter& last = reversed.back();
-      if (last.axis == iter.axis && Wide{last.stride} * last.extent == iter.stride) {
-        last.extent *= iter.extent;
-        continue;
-      }
+    const Axis axis = iter.stride == 0 ? axes::m() : iter.axis;
+    int64_t reach = 0;
+    if (last && last->axis == axis && !__builtin_mul_overflow(iter.extent, iter.stride, &reach) &&
+        last->stride == reach) {
+      last->extent *= iter.extent;
+      last->stride = iter.stride;
+    } else {
+      result.push_back({iter.extent, iter.stride, axis});
+      last = &result.back();
     }
-    reversed.push_back(iter);
   }
-  return {reversed.rbegin(), reversed.rend()};
 }
 
 namespace {
 
 /// C2: one step that merges two iters of one axis where the wider continues the narrower; false when there is none.
-bool merge_once(std::vector<Iter>& iters) {
+bool merge_once(Iters& iters) {
   for (size_t i = 0; i < iters.size(); ++i) {
     for (size_t j = 0; j < iters.size(); ++j) {
       if (i == j || iters[i].axis != iters[j].axis || iters[j].stride % iters[i].stride != 0) continue;
       int64_t ratio = iters[j].stride / iters[i].stride;
       if (ratio > iters[i].extent) continue;
       iters[i].extent += ratio * (iters[j].extent - 1);
-      iters.erase(iters.begin() + static_cast<ptrdiff_t>(j));
+      iters.erase(iters.begin() + j);
       return true;
     }
   }
@@ -49,7 +49,7 @@ bool merge_once(std::vector<Iter>& iters) {
 
 }  // namespace
 
-ReplicaSet canonical_replicas(const std::vector<Iter>& replica, const Point& offset) {
+ReplicaSet canonical_replicas(const Iters& replica, const Point& offset) {
   ReplicaSet set{{}, offset};
   for (Iter iter : replica) {
     if (iter.extent == 1 || iter.stride == 0) continue;
@@ -59,7 +59,7 @@ ReplicaSet canonical_replicas(const std::vector<Iter>& replica, const Point& off
     }
     set.iters.push_back(iter);
   }
-  std::erase_if(set.offset, [](const auto& entry) { return entry.second == 0; });
+  erase_if(set.offset, [](const auto& entry) { return entry.second == 0; });
   auto before = [](const Iter& a, const Iter& b) {
     if (a.axis != b.axis) return a.axis < b.axis;
     return a.stride != b.stride ? a.stride < b.stride : a.extent < b.extent;
@@ -72,19 +72,39 @@ ReplicaSet canonical_replicas(const std::vector<Iter>& replica, const Point& off
 
 }  // namespace layout_detail
 
-Layout Layout::canonicalize() const {
-  auto [replicas, origin] = layout_detail::canonical_replicas(replica(), offset());
-  Layout plain(layout_detail::normalize_shard(shard()), std::move(replicas), std::move(origin));
-  if (swizzle().identity()) return plain;
-  // The swizzle moves nothing when all source bits of all addresses are 0.
-  int64_t low = plain.offset(axes::m());
-  for (const Iter& iter : plain.shard()) {
-    if (iter.axis == axes::m() && iter.stride < 0) low += (iter.extent - 1) * iter.stride;
+namespace {
+
+/// Whether all addresses lie below the lowest source bit of the swizzle, so that it moves nothing.
+bool moves_nothing(const Layout& layout) {
+  int64_t low = layout.offset(axes::m());
+  int64_t high = low;
+  for (const auto* iters : {&layout.shard(), &layout.replica()}) {
+    for (const Iter& iter : *iters) {
+      if (iter.axis == axes::m()) (iter.stride < 0 ? low : high) += (iter.extent - 1) * iter.stride;
+    }
   }
-  int64_t high = low + (plain.span(axes::m()) - 1);
-  int64_t source = int64_t{1} << (swizzle().base + std::max(swizzle().shift, 0));
-  if (low >= 0 && high < source) return plain;
-  return Layout(plain.shard(), plain.replica(), plain.offset(), swizzle());
+  const Swizzle& swizzle = layout.swizzle();
+  return low >= 0 && high < int64_t{1} << (swizzle.base + std::max(swizzle.shift, 0));
+}
+
+}  // namespace
+
+Layout Layout::canonicalize() const {
+  Layout result;
+  result.size_ = size_;
+  layout_detail::append_normalized(result.shard_, shard_);
+  if (replica_.empty()) {
+    for (const auto& [axis, value] : offset_) {
+      if (value != 0) result.offset_.append(axis, value);
+    }
+  } else {
+    layout_detail::ReplicaSet set = layout_detail::canonical_replicas(replica_, offset_);
+    result.replica_ = set.iters;
+    result.offset_ = set.offset;
+  }
+  result.find_axes();
+  if (!swizzle_.identity() && !moves_nothing(*this)) result.swizzle_ = swizzle_;
+  return result;
 }
 
 }  // namespace helve

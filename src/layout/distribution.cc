@@ -140,13 +140,13 @@ Distribution distribute(const std::vector<std::string>& levels, const std::vecto
     result.domain.push_back(layout_detail::checked_multiply(block, devices, "the domain"));
   }
   int64_t stride = layout_detail::shape_product(result.block);
-  std::vector<Iter> shard;
+  Iters shard;
   for (size_t d = 0; d < shape.size(); ++d) {
     for (const MeshAxis& each : read.cut[d]) shard.push_back({each.extent, 1, each.axis});
     stride /= result.block[d];
     if (result.block[d] > 1) shard.push_back({result.block[d], stride, axes::m()});
   }
-  std::vector<Iter> replica;
+  Iters replica;
   for (const MeshAxis& each : read.copied) replica.push_back({each.extent, 1, each.axis});
   result.layout = Layout(std::move(shard), std::move(replica), read.fixed);
   return result;

@@ -25,7 +25,7 @@ void check_not_negative(const std::vector<int64_t>& shape) {
 
 Layout compact(const std::vector<int64_t>& domain) {
   int64_t size = layout_detail::shape_product(domain);
-  std::vector<Iter> shard;
+  Iters shard;
   for (int64_t extent : domain) {
     size /= extent;
     if (extent > 1) shard.push_back({extent, size, axes::m()});

@@ -4,6 +4,7 @@
 // exists.
 #include <algorithm>
 
+#include "blocks.h"
 #include "helve/layout/layout.h"
 #include "integers.h"
 #include "replica_set.h"
@@ -18,8 +19,8 @@ using layout_detail::replica_sums;
 using layout_detail::ReplicaSet;
 using layout_detail::StepCounter;
 
-std::vector<Iter> on_axis(const std::vector<Iter>& iters, Axis axis) {
-  std::vector<Iter> result;
+Iters on_axis(const Iters& iters, Axis axis) {
+  Iters result;
   for (const Iter& iter : iters) {
     if (iter.axis == axis) result.push_back(iter);
   }
@@ -27,14 +28,14 @@ std::vector<Iter> on_axis(const std::vector<Iter>& iters, Axis axis) {
 }
 
 /// The gap condition: each stride is beyond the continuation of the one before. Sets under it have one canonical form.
-bool has_gaps(const std::vector<Iter>& iters) {
+bool has_gaps(const Iters& iters) {
   for (size_t k = 0; k + 1 < iters.size(); ++k) {
     if (layout_detail::Wide{iters[k].extent} * iters[k].stride >= iters[k + 1].stride) return false;
   }
   return true;
 }
 
-int64_t reach(const std::vector<Iter>& iters) {
+int64_t reach(const Iters& iters) {
   int64_t sum = 0;
   for (const Iter& iter : iters) sum += (iter.extent - 1) * iter.stride;
   return sum;
@@ -50,8 +51,8 @@ bool equal_sets(const ReplicaSet& a, const ReplicaSet& b, StepCounter& counter) 
   std::sort(axes.begin(), axes.end());
   axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
   for (Axis axis : axes) {
-    std::vector<Iter> left = on_axis(a.iters, axis);
-    std::vector<Iter> right = on_axis(b.iters, axis);
+    Iters left = on_axis(a.iters, axis);
+    Iters right = on_axis(b.iters, axis);
     if (left == right) continue;
     if ((has_gaps(left) && has_gaps(right)) || reach(left) != reach(right)) return false;
     if (replica_sums(left, axis, counter) != replica_sums(right, axis, counter)) return false;
@@ -67,14 +68,14 @@ bool equal_without_swizzle(const Layout& a, const Layout& b, StepCounter& counte
 /// The layout with the coordinates on `m` (or all others) set to 0, and without its swizzle.
 Layout restrict_to(const Layout& layout, bool memory) {
   auto kept = [&](Axis axis) { return (axis == axes::m()) == memory; };
-  std::vector<Iter> shard = layout.shard();
+  Iters shard = layout.shard();
   for (Iter& iter : shard) {
     if (!kept(iter.axis)) iter.stride = 0;
   }
-  std::vector<Iter> replica = layout.replica();
-  std::erase_if(replica, [&](const Iter& iter) { return !kept(iter.axis); });
+  Iters replica = layout.replica();
+  erase_if(replica, [&](const Iter& iter) { return !kept(iter.axis); });
   Point offset = layout.offset();
-  std::erase_if(offset, [&](const auto& entry) { return !kept(entry.first); });
+  erase_if(offset, [&](const auto& entry) { return !kept(entry.first); });
   return Layout(normalize_shard(shard), std::move(replica), std::move(offset));
 }
 

@@ -20,9 +20,9 @@ Digits reversed(Digits digits) {
 }
 
 Layout from_modes(const cute::Layout& layout, int64_t offset, const Swizzle& swizzle) {
-  std::vector<Iter> shard;
+  Iters shard;
   for (size_t d = 0; d < layout.rank(); ++d) {
-    std::vector<Iter> digits;
+    Iters digits;
     const cute::Layout top = layout.mode(d);
     for (const cute::Mode& mode : top.modes()) digits.push_back({mode.extent, mode.stride, axes::m()});
     for (const Iter& iter : reversed(digits)) shard.push_back(iter);
@@ -32,7 +32,7 @@ Layout from_modes(const cute::Layout& layout, int64_t offset, const Swizzle& swi
   return Layout(std::move(shard), {}, std::move(origin), swizzle);
 }
 
-cute::Layout mode_of(const std::vector<Iter>& digits) {
+cute::Layout mode_of(const Iters& digits) {
   std::vector<cute::Layout> modes;
   for (const Iter& iter : reversed(digits)) modes.emplace_back(iter.extent, iter.stride);
   if (modes.empty()) return cute::Layout(1, 0);

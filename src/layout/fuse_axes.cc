@@ -60,7 +60,7 @@ const std::vector<AxisScopes>& axis_scopes() {
 }
 
 /// The rows of `axes` from narrow to wide. Throws unless each begins where the one before ends.
-std::vector<AxisScopes> check_chain(const Layout& layout, const std::vector<Axis>& axes) {
+std::vector<AxisScopes> check_chain(const Layout& layout, const Axes& axes) {
   std::vector<AxisScopes> chain;
   for (const AxisScopes& row : axis_scopes()) {
     if (std::find(axes.begin(), axes.end(), row.axis) != axes.end()) chain.push_back(row);
@@ -106,7 +106,7 @@ Layout fuse_axes(const Layout& layout, Axis target) {
                                              {"target", target.name()}});
     }
   }
-  std::vector<Axis> parts;
+  Axes parts;
   for (const ThreadBits* bits : used) parts.push_back(bits->axis);
   check_chain(layout, parts);
   auto factor = [&](Axis axis) {
@@ -115,8 +115,8 @@ Layout fuse_axes(const Layout& layout, Axis target) {
     }
     return int64_t{0};
   };
-  std::vector<Iter> shard = layout.shard();
-  std::vector<Iter> replica = layout.replica();
+  Iters shard = layout.shard();
+  Iters replica = layout.replica();
   for (auto* part : {&shard, &replica}) {
     for (Iter& iter : *part) {
       if (int64_t f = factor(iter.axis)) {

@@ -2,6 +2,7 @@
 // A layout has no rank; whoever wants the digits of one dimension asks for the blocks of a shape.
 #include <algorithm>
 
+#include "blocks.h"
 #include "helve/layout/layout.h"
 #include "helve/layout/notation.h"
 #include "helve/support/text.h"
@@ -11,41 +12,57 @@ namespace helve {
 
 namespace layout_detail {
 
-std::optional<Blocks> try_cut_blocks(const std::vector<Iter>& iters, const std::vector<int64_t>& shape,
-                                     CutFailure* failure) {
+namespace {
+
+bool refuse_cut(CutFailure* failure, const CutFailure& found) {
+  if (failure) *failure = found;
+  return false;
+}
+
+}  // namespace
+
+bool try_cut_blocks(const Iters& iters, const std::vector<int64_t>& shape, Iters& result, Separators& separators,
+                    CutFailure* failure) {
   // Law: merging only removes boundaries, so a boundary that cannot be cut out of the normalized iters is in no equal
   // shard.
-  Blocks blocks{{}, {0}};
-  size_t next = 0;
-  int64_t rest = 1;  // what is left of iter `next`, its fast part; 1: nothing taken yet
+  const Iter* next = iters.begin();
+  int64_t rest = 1;  // what is left of the iter at `next`, its fast part; 1: nothing taken yet
+  separators.push_back(0);
   for (size_t d = 0; d < shape.size(); ++d) {
     int64_t needed = shape[d];
     while (needed > 1) {
-      HELVE_CHECK(next < iters.size(), "a shape with more elements than the iters that it groups");
-      Iter iter = iters[next];
-      if (rest > 1) iter.extent = rest;
-      if (needed % iter.extent == 0) {
-        blocks.iters.push_back(iter);
-        needed /= iter.extent;
+      HELVE_CHECK(next != iters.end(), "a shape with more elements than the iters that it groups");
+      const int64_t extent = rest > 1 ? rest : next->extent;
+      if (extent <= needed) {
+        const Quotient left = divide(needed, extent);
+        if (left.rest != 0) return refuse_cut(failure, {d, needed, {extent, next->stride, next->axis}});
+        result.push_back({extent, next->stride, next->axis});
+        needed = left.value;
         ++next;
         rest = 1;
-      } else if (iter.extent % needed == 0) {
-        rest = iter.extent / needed;
-        blocks.iters.push_back({needed, rest * iter.stride, iter.axis});
-        needed = 1;
       } else {
-        if (failure) *failure = {d, needed, iter};
-        return std::nullopt;
+        const Quotient left = divide(extent, needed);
+        if (left.rest != 0) return refuse_cut(failure, {d, needed, {extent, next->stride, next->axis}});
+        rest = left.value;
+        result.push_back({needed, rest * next->stride, next->axis});
+        needed = 1;
       }
     }
-    blocks.separators.push_back(blocks.iters.size());
+    separators.push_back(result.size());
   }
+  return true;
+}
+
+std::optional<Blocks> try_cut_blocks(const Iters& iters, const std::vector<int64_t>& shape) {
+  Blocks blocks;
+  if (!try_cut_blocks(iters, shape, blocks.iters, blocks.separators)) return std::nullopt;
   return blocks;
 }
 
-Blocks cut_blocks(const std::vector<Iter>& iters, const std::vector<int64_t>& shape, const Layout& layout) {
+void cut_blocks(const Iters& iters, const std::vector<int64_t>& shape, const Layout& layout, Iters& result,
+                Separators& separators) {
   CutFailure failure{};
-  if (std::optional<Blocks> blocks = try_cut_blocks(iters, shape, &failure)) return std::move(*blocks);
+  if (try_cut_blocks(iters, shape, result, separators, &failure)) return;
   throw_layout_error(Code::GroupDivisibility, {{"shape", shape_text(shape)},
                                                {"layout", to_string(layout)},
                                                {"dim", static_cast<int64_t>(failure.dim)},
@@ -53,18 +70,26 @@ Blocks cut_blocks(const std::vector<Iter>& iters, const std::vector<int64_t>& sh
                                                {"iter", to_string(failure.iter)}});
 }
 
+Blocks cut_blocks(const Iters& iters, const std::vector<int64_t>& shape, const Layout& layout) {
+  Blocks blocks;
+  cut_blocks(iters, shape, layout, blocks.iters, blocks.separators);
+  return blocks;
+}
+
 }  // namespace layout_detail
 
-std::vector<Iter> GroupedLayout::block(size_t d) const {
+Iters GroupedLayout::block(size_t d) const {
   HELVE_CHECK(d + 1 < separators.size(), "a block beyond the rank");
-  return {layout.shard().begin() + static_cast<ptrdiff_t>(separators[d]),
-          layout.shard().begin() + static_cast<ptrdiff_t>(separators[d + 1])};
+  return {layout.shard().begin() + separators[d], layout.shard().begin() + separators[d + 1]};
 }
 
 GroupedLayout Layout::group(const std::vector<int64_t>& shape) const {
   layout_detail::check_admitted(*this, shape);
-  layout_detail::Blocks blocks = layout_detail::cut_blocks(layout_detail::normalize_shard(shard()), shape, *this);
-  return {Layout(std::move(blocks.iters), replica(), offset(), swizzle()), std::move(blocks.separators)};
+  GroupedLayout result{without_shard(), {}};
+  layout_detail::cut_blocks(layout_detail::normalize_shard(shard_), shape, *this, result.layout.shard_,
+                            result.separators);
+  result.layout.find_axes();
+  return result;
 }
 
 namespace {
@@ -97,14 +122,16 @@ std::vector<int64_t> refine(const std::vector<std::vector<int64_t>>& shapes) {
 GroupedMany Layout::group_many(const std::vector<std::vector<int64_t>>& shapes) const {
   for (const std::vector<int64_t>& shape : shapes) layout_detail::check_admitted(*this, shape);
   std::vector<int64_t> refined = shapes.empty() ? std::vector<int64_t>{size()} : refine(shapes);
-  layout_detail::Blocks blocks = layout_detail::cut_blocks(layout_detail::normalize_shard(shard()), refined, *this);
-  GroupedMany result{Layout(blocks.iters, replica(), offset(), swizzle()), {}};
+  GroupedMany result{without_shard(), {}};
+  Separators cuts;
+  layout_detail::cut_blocks(layout_detail::normalize_shard(shard_), refined, *this, result.layout.shard_, cuts);
+  result.layout.find_axes();
   for (const std::vector<int64_t>& shape : shapes) {
-    std::vector<size_t>& separators = result.separators.emplace_back(1, 0);
+    Separators& separators = result.separators.emplace_back(size_t{1}, size_t{0});
     size_t next = 0;
     for (int64_t extent : shape) {
       for (; extent > 1; ++next) extent /= refined[next];
-      separators.push_back(blocks.separators[next]);
+      separators.push_back(cuts[next]);
     }
   }
   return result;

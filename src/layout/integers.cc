@@ -16,19 +16,21 @@ void refuse_overflow(std::string_view what) {
 int64_t shape_product(const std::vector<int64_t>& shape) {
   int64_t product = 1;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] < 1) {
+    if (shape[d] < 1) [[unlikely]] {
       throw_layout_error(Code::ShapeExtent, {{"shape", shape_text(shape)},
                                              {"extent", shape[d]},
                                              {"dim", static_cast<int64_t>(d)}});
     }
-    product = checked_multiply(product, shape[d], "the number of elements of shape " + shape_text(shape));
+    if (__builtin_mul_overflow(product, shape[d], &product)) [[unlikely]] {
+      refuse_overflow("the number of elements of shape " + shape_text(shape));
+    }
   }
   return product;
 }
 
 void check_admitted(const Layout& layout, const std::vector<int64_t>& shape) {
   int64_t product = shape_product(shape);
-  if (product != layout.size()) {
+  if (product != layout.size()) [[unlikely]] {
     throw_layout_error(Code::LayoutSize,
                        {{"shape", shape_text(shape)}, {"product", product}, {"size", layout.size()}});
   }

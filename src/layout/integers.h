@@ -2,6 +2,7 @@
 // Every value of a layout fits in 64 bits or is refused; products are formed in 128 bits and narrowed in one place.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -48,33 +49,19 @@ class StepCounter {
   int64_t used_ = 0;
 };
 
-/// D0 and D1: the unique shortest iters of the same map, without units; iters of stride 0 on `m`.
-std::vector<Iter> normalize_shard(const std::vector<Iter>& shard);
-
-/// Iters cut into blocks, one for each dimension of a shape.
-struct Blocks {
-  std::vector<Iter> iters;
-  std::vector<size_t> separators;
-
-  std::vector<Iter> block(size_t d) const {
-    auto at = [&](size_t k) { return iters.begin() + static_cast<ptrdiff_t>(separators[k]); };
-    return {at(d), at(d + 1)};
+/// The quotient and the rest of numbers above 0; by a shift where the divisor is a power of two, as most extents are.
+struct Quotient {
+  int64_t value;
+  int64_t rest;
+};
+inline Quotient divide(int64_t a, int64_t b) {
+  if ((b & (b - 1)) == 0) return {a >> std::countr_zero(static_cast<uint64_t>(b)), a & (b - 1)};
+  if (((a | b) >> 32) == 0) {
+    const auto x = static_cast<uint32_t>(a);
+    const auto y = static_cast<uint32_t>(b);
+    return {x / y, x % y};
   }
-};
-
-/// Where a shape cuts an iter off a divisor.
-struct CutFailure {
-  size_t dim;
-  int64_t needed;
-  Iter iter;
-};
-
-/// Cuts normalized iters with as many elements as `shape`; none, and `failure` filled, when no equal iters have such
-/// blocks.
-std::optional<Blocks> try_cut_blocks(const std::vector<Iter>& iters, const std::vector<int64_t>& shape,
-                                     CutFailure* failure);
-
-/// The same, or DivisibilityError, which names `layout`.
-Blocks cut_blocks(const std::vector<Iter>& iters, const std::vector<int64_t>& shape, const Layout& layout);
+  return {a / b, a % b};
+}
 
 }  // namespace helve::layout_detail

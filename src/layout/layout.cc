@@ -2,6 +2,8 @@
 // The constructor admits only layouts whose every value fits in 64 bits, so that no later question can overflow.
 #include "helve/layout/layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "helve/layout/notation.h"
@@ -27,15 +29,6 @@ int64_t Swizzle::period() const {
   return int64_t{1} << (bits + base + (shift < 0 ? -shift : shift));
 }
 
-struct Layout::Data {
-  std::vector<Iter> shard;
-  std::vector<Iter> replica;
-  Point offset;
-  Swizzle swizzle;
-  std::vector<Axis> axes;
-  int64_t size = 1;
-};
-
 namespace {
 
 Swizzle checked_swizzle(const Swizzle& swizzle) {
@@ -58,77 +51,115 @@ Swizzle checked_swizzle(const Swizzle& swizzle) {
                                          {"reason", reason}});
 }
 
-void check_iters(const std::vector<Iter>& iters, const std::string& part) {
+/// The product of the extents. Throws for one below 1.
+int64_t checked_size(const Iters& iters, const char* part) {
   int64_t product = 1;
   for (size_t k = 0; k < iters.size(); ++k) {
-    if (iters[k].extent < 1) {
-      throw_layout_error(Code::IterExtent, {{"index", static_cast<int64_t>(k)},
-                                            {"part", part},
-                                            {"extent", iters[k].extent}});
+    const int64_t extent = iters[k].extent;
+    if (extent < 1) [[unlikely]] {
+      throw_layout_error(Code::IterExtent, {{"index", static_cast<int64_t>(k)}, {"part", part}, {"extent", extent}});
     }
-    product = checked_multiply(product, iters[k].extent, "the number of elements of the " + part);
+    if (__builtin_mul_overflow(product, extent, &product)) [[unlikely]] {
+      layout_detail::refuse_overflow(fmt::format("the number of elements of the {}", part));
+    }
   }
+  return product;
 }
 
-/// The least and the greatest coordinate on `axis`, before the swizzle.
+/// The least and the greatest coordinate on an axis, before the swizzle.
 struct Range {
   int64_t low;
   int64_t high;
 };
 
-Range axis_range(const std::vector<Iter>& shard, const std::vector<Iter>& replica, const Point& offset, Axis axis) {
-  std::string what = "a coordinate on axis '" + axis.name() + "'";
-  auto it = offset.find(axis);
-  Range range{it == offset.end() ? 0 : it->second, it == offset.end() ? 0 : it->second};
-  for (const auto* iters : {&shard, &replica}) {
+/// The range of an axis of a layout that was admitted: nothing overflows.
+Range axis_range(const Layout& layout, Axis axis) {
+  const int64_t offset = layout.offset(axis);
+  Range range{offset, offset};
+  for (const auto* iters : {&layout.shard(), &layout.replica()}) {
     for (const Iter& iter : *iters) {
       if (iter.axis != axis) continue;
-      int64_t reach = checked_multiply(iter.extent - 1, iter.stride, what);
-      int64_t& end = reach < 0 ? range.low : range.high;
-      end = checked_add(end, reach, what);
+      const int64_t reach = (iter.extent - 1) * iter.stride;
+      (reach < 0 ? range.low : range.high) += reach;
     }
   }
   return range;
 }
 
+/// Throws unless every coordinate on `axis`, and its span, fit.
+void check_axis(const Layout& layout, Axis axis) {
+  const std::string what = "a coordinate on axis '" + axis.name() + "'";
+  Range range{layout.offset(axis), layout.offset(axis)};
+  for (const auto* iters : {&layout.shard(), &layout.replica()}) {
+    for (const Iter& iter : *iters) {
+      if (iter.axis != axis) continue;
+      const int64_t reach = checked_multiply(iter.extent - 1, iter.stride, what);
+      int64_t& end = reach < 0 ? range.low : range.high;
+      end = checked_add(end, reach, what);
+    }
+  }
+  layout_detail::narrow(layout_detail::Wide{range.high} - range.low + 1, "the span of axis '" + axis.name() + "'");
+}
+
+/// Whether the reaches of all iters and all offsets are below 2^62 together: then every coordinate and span fits.
+bool clearly_fits(const Layout& layout) {
+  constexpr uint64_t kLimit = uint64_t{1} << 62;
+  uint64_t total = 0;
+  auto add = [&](int64_t value) {
+    const uint64_t magnitude = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+    if (magnitude >= kLimit) return false;
+    total += magnitude;
+    return total < kLimit;
+  };
+  for (const auto* iters : {&layout.shard(), &layout.replica()}) {
+    for (const Iter& iter : *iters) {
+      int64_t reach = 0;
+      if (__builtin_mul_overflow(iter.extent - 1, iter.stride, &reach) || !add(reach)) return false;
+    }
+  }
+  for (const auto& [axis, value] : layout.offset()) {
+    if (!add(value)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-Layout::Layout() : Layout(std::vector<Iter>{}) {}
-
-Layout::Layout(std::vector<Iter> shard, std::vector<Iter> replica, Point offset, Swizzle swizzle) {
-  check_iters(shard, "shard");
-  check_iters(replica, "replica");
-  auto data = std::make_shared<Data>();
-  data->swizzle = checked_swizzle(swizzle);
-  for (const Iter& iter : shard) data->size *= iter.extent;
-  for (const auto* iters : {&shard, &replica}) {
-    for (const Iter& iter : *iters) data->axes.push_back(iter.axis);
-  }
-  for (const auto& [axis, value] : offset) data->axes.push_back(axis);
-  std::sort(data->axes.begin(), data->axes.end());
-  data->axes.erase(std::unique(data->axes.begin(), data->axes.end()), data->axes.end());
-  for (Axis axis : data->axes) {
-    Range range = axis_range(shard, replica, offset, axis);
-    layout_detail::narrow(layout_detail::Wide{range.high} - range.low + 1, "the span of axis '" + axis.name() + "'");
-  }
-  data->shard = std::move(shard);
-  data->replica = std::move(replica);
-  data->offset = std::move(offset);
-  data_ = std::move(data);
+Layout::Layout(const Iters& shard, const Iters& replica, const Point& offset, const Swizzle& swizzle)
+    : shard_(shard), replica_(replica), offset_(offset) {
+  size_ = checked_size(shard_, "shard");
+  checked_size(replica_, "replica");
+  if (swizzle != Swizzle{}) swizzle_ = checked_swizzle(swizzle);
+  find_axes();
+  if (clearly_fits(*this)) return;
+  for (Axis axis : axes_) check_axis(*this, axis);
 }
 
-const std::vector<Iter>& Layout::shard() const { return data_->shard; }
-const std::vector<Iter>& Layout::replica() const { return data_->replica; }
-const Point& Layout::offset() const { return data_->offset; }
-const Swizzle& Layout::swizzle() const { return data_->swizzle; }
-const std::vector<Axis>& Layout::axes() const { return data_->axes; }
-
-int64_t Layout::offset(Axis axis) const {
-  auto it = data_->offset.find(axis);
-  return it == data_->offset.end() ? 0 : it->second;
+Layout Layout::without_shard() const {
+  Layout result;
+  result.replica_ = replica_;
+  result.offset_ = offset_;
+  result.swizzle_ = swizzle_;
+  result.size_ = size_;
+  return result;
 }
 
-int64_t Layout::size() const { return data_->size; }
+void Layout::find_axes() {
+  auto mention = [&](Axis axis) {
+    for (const Axis* at = axes_.begin(); at != axes_.end(); ++at) {
+      if (*at == axis) return;
+      if (axis < *at) {
+        axes_.insert(at, axis);
+        return;
+      }
+    }
+    axes_.push_back(axis);
+  };
+  axes_.clear();
+  for (const Iter& iter : shard_) mention(iter.axis);
+  for (const Iter& iter : replica_) mention(iter.axis);
+  for (const auto& [axis, value] : offset_) mention(axis);
+}
 
 int64_t Layout::size(Axis axis) const {
   int64_t product = 1;
@@ -187,14 +218,13 @@ int64_t swizzled_span(const Layout& layout, Range range) {
 }  // namespace
 
 int64_t Layout::span(Axis axis) const {
-  Range range = axis_range(shard(), replica(), offset(), axis);
+  Range range = axis_range(*this, axis);
   if (axis == axes::m() && !swizzle().identity()) return swizzled_span(*this, range);
   return range.high - range.low + 1;
 }
 
 bool operator==(const Layout& a, const Layout& b) {
-  return a.data_ == b.data_ || (a.shard() == b.shard() && a.replica() == b.replica() && a.offset() == b.offset() &&
-                                a.swizzle() == b.swizzle());
+  return a.shard() == b.shard() && a.replica() == b.replica() && a.offset() == b.offset() && a.swizzle() == b.swizzle();
 }
 
 uint64_t Layout::hash() const {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "blocks.h"
 #include "helve/layout/notation.h"
 #include "helve/support/text.h"
 #include "integers.h"
@@ -50,7 +51,7 @@ LinearLayout to_linear(const Layout& layout) {
   LinearLayout result;
   for (bool is_replica : {false, true}) {
     std::vector<Point>& points = is_replica ? result.replica : result.index;
-    std::vector<Iter> iters = is_replica ? layout.replica() : layout.shard();
+    Iters iters = is_replica ? layout.replica() : layout.shard();
     std::reverse(iters.begin(), iters.end());
     for (const Iter& iter : iters) {
       if (!is_power(iter.extent)) refuse(fmt::format("iter {} has no power of two as its extent", to_string(iter)));
@@ -136,7 +137,7 @@ std::optional<Layout> plain_layout(const LinearLayout& swizzled, const Swizzle& 
   LinearLayout linear = reduced(swizzled, swizzle);
   SharedBits bits;
   auto iters_of = [&](const std::vector<Point>& points, const char* kind) {
-    std::vector<Iter> iters;
+    Iters iters;
     for (size_t k = 0; k < points.size() && reason.empty(); ++k) {
       Iter iter{2, 0, axes::m()};
       for (auto [axis, value] : points[k]) {
@@ -153,8 +154,8 @@ std::optional<Layout> plain_layout(const LinearLayout& swizzled, const Swizzle& 
     return iters;
   };
   reason.clear();
-  std::vector<Iter> shard = iters_of(linear.index, "index");
-  std::vector<Iter> replica = iters_of(linear.replica, "replica");
+  Iters shard = iters_of(linear.index, "index");
+  Iters replica = iters_of(linear.replica, "replica");
   Point offset;
   for (auto [axis, value] : linear.offset) {
     if (value == 0) continue;

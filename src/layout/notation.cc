@@ -17,7 +17,7 @@ std::string placed(int64_t value, Axis axis) {
   return axis == axes::m() ? fmt::format("{}", value) : fmt::format("{}@{}", value, axis.name());
 }
 
-std::string iters_text(const std::vector<Iter>& iters) {
+std::string iters_text(const Iters& iters) {
   auto extent = [](const Iter& iter) { return fmt::format("{}", iter.extent); };
   auto stride = [](const Iter& iter) { return placed(iter.stride, iter.axis); };
   if (iters.size() == 1) return fmt::format("[{} : {}]", extent(iters[0]), stride(iters[0]));
@@ -59,8 +59,8 @@ class LayoutParser {
 
   Layout parse() {
     expect("S");
-    std::vector<Iter> shard = iters();
-    std::vector<Iter> replica;
+    Iters shard = iters();
+    Iters replica;
     Point offset;
     Swizzle swizzle;
     while (true) {
@@ -167,7 +167,7 @@ class LayoutParser {
     return items;
   }
 
-  std::vector<Iter> iters() {
+  Iters iters() {
     expect("[");
     std::vector<int64_t> extents = tuple([&] { return integer(); });
     expect(":");
@@ -182,7 +182,7 @@ class LayoutParser {
       fail(fmt::format("expected {} strides, {} are given", extents.size(), strides.size()));
     }
     expect("]");
-    std::vector<Iter> result;
+    Iters result;
     for (size_t k = 0; k < extents.size(); ++k) result.push_back({extents[k], strides[k].first, strides[k].second});
     return result;
   }

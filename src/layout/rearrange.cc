@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "blocks.h"
 #include "helve/layout/notation.h"
 #include "helve/support/text.h"
 #include "integers.h"
@@ -25,7 +26,7 @@ Layout permute(const Layout& layout, const std::vector<int64_t>& shape, const st
                        {{"order", shape_text(order)}, {"rank", static_cast<int64_t>(shape.size())}});
   }
   GroupedLayout grouped = layout.group(shape);
-  std::vector<Iter> shard;
+  Iters shard;
   for (int64_t d : order) {
     for (const Iter& iter : grouped.block(static_cast<size_t>(d))) shard.push_back(iter);
   }
@@ -71,14 +72,14 @@ Layout pack(const Layout& layout, int64_t factor) {
   };
   Swizzle swizzle = shift_base(layout, factor, false);
   if (layout.size() % factor != 0) refuse("it has " + std::to_string(layout.size()) + " elements");
-  std::vector<Iter> iters = layout_detail::normalize_shard(layout.shard());
+  Iters iters = layout_detail::normalize_shard(layout.shard());
   const Iter& last = iters.back();
   if (last.stride != 1 || last.axis != axes::m() || last.extent % factor != 0) {
     refuse("its last iter is " + to_string(last));
   }
   auto blocks = layout_detail::cut_blocks(iters, {layout.size() / factor, factor}, layout);
-  std::vector<Iter> shard = blocks.block(0);
-  std::vector<Iter> replica = layout.replica();
+  Iters shard = blocks.block(0);
+  Iters replica = layout.replica();
   for (auto* part : {&shard, &replica}) {
     for (Iter& iter : *part) {
       if (iter.axis != axes::m() || iter.extent == 1) continue;
@@ -98,8 +99,8 @@ Layout unpack(const Layout& layout, int64_t factor) {
   check_factor(factor);
   if (factor == 1) return layout;
   Swizzle swizzle = shift_base(layout, factor, true);
-  std::vector<Iter> shard = layout.shard();
-  std::vector<Iter> replica = layout.replica();
+  Iters shard = layout.shard();
+  Iters replica = layout.replica();
   for (auto* part : {&shard, &replica}) {
     for (Iter& iter : *part) {
       if (iter.axis == axes::m()) iter.stride = checked_multiply(iter.stride, factor, "a stride");
@@ -117,12 +118,12 @@ namespace {
 
 template <class Kept>
 Layout keep_axes(const Layout& layout, Kept&& kept) {
-  std::vector<Iter> shard = layout.shard();
-  std::vector<Iter> replica = layout.replica();
+  Iters shard = layout.shard();
+  Iters replica = layout.replica();
   Point offset = layout.offset();
-  std::erase_if(shard, [&](const Iter& iter) { return !kept(iter.axis); });
-  std::erase_if(replica, [&](const Iter& iter) { return !kept(iter.axis); });
-  std::erase_if(offset, [&](const auto& entry) { return !kept(entry.first); });
+  erase_if(shard, [&](const Iter& iter) { return !kept(iter.axis); });
+  erase_if(replica, [&](const Iter& iter) { return !kept(iter.axis); });
+  erase_if(offset, [&](const auto& entry) { return !kept(entry.first); });
   return Layout(std::move(shard), std::move(replica), std::move(offset),
                 kept(axes::m()) ? layout.swizzle() : Swizzle{});
 }

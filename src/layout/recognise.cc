@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "blocks.h"
 #include "integers.h"
 #include "operands.h"
 #include "replica_set.h"
@@ -28,9 +29,9 @@ using layout_detail::Wide;
 
 /// The whole's blocks and the known operand's, dimension by dimension, and both replica sets.
 struct Parts {
-  std::vector<std::vector<Iter>> slow;   ///< the whole's blocks of the first operand
-  std::vector<std::vector<Iter>> fast;   ///< the whole's blocks of the second operand
-  std::vector<std::vector<Iter>> known;  ///< the blocks of the known operand
+  std::vector<Iters> slow;   ///< the whole's blocks of the first operand
+  std::vector<Iters> fast;   ///< the whole's blocks of the second operand
+  std::vector<Iters> known;  ///< the blocks of the known operand
   ReplicaSet whole_set;
   ReplicaSet known_set;
   std::vector<Axis> axes;
@@ -48,8 +49,8 @@ std::optional<Parts> take_apart(const char* operation, const Layout& whole, cons
     interleaved.push_back(known_is_fast ? whole_shape[d] / known_shape[d] : known_shape[d]);
     interleaved.push_back(known_is_fast ? known_shape[d] : whole_shape[d] / known_shape[d]);
   }
-  auto of_whole = layout_detail::try_cut_blocks(normalize_shard(whole.shard()), interleaved, nullptr);
-  auto of_known = layout_detail::try_cut_blocks(normalize_shard(known.shard()), known_shape, nullptr);
+  auto of_whole = layout_detail::try_cut_blocks(normalize_shard(whole.shard()), interleaved);
+  auto of_known = layout_detail::try_cut_blocks(normalize_shard(known.shard()), known_shape);
   if (!of_whole || !of_known) return std::nullopt;
   Parts parts;
   for (size_t d = 0; d < whole_shape.size(); ++d) {
@@ -59,30 +60,25 @@ std::optional<Parts> take_apart(const char* operation, const Layout& whole, cons
   }
   parts.whole_set = canonical_replicas(whole.replica(), whole.offset());
   parts.known_set = canonical_replicas(known.replica(), known.offset());
-  parts.axes = whole.axes();
+  parts.axes.assign(whole.axes().begin(), whole.axes().end());
   parts.axes.insert(parts.axes.end(), known.axes().begin(), known.axes().end());
   std::sort(parts.axes.begin(), parts.axes.end());
   parts.axes.erase(std::unique(parts.axes.begin(), parts.axes.end()), parts.axes.end());
   return parts;
 }
 
-int64_t coordinate(const Point& point, Axis axis) {
-  auto it = point.find(axis);
-  return it == point.end() ? 0 : it->second;
-}
-
-std::vector<Iter> join_blocks(const std::vector<std::vector<Iter>>& blocks) {
-  std::vector<Iter> shard;
-  for (const std::vector<Iter>& block : blocks) shard.insert(shard.end(), block.begin(), block.end());
+Iters join_blocks(const std::vector<Iters>& blocks) {
+  Iters shard;
+  for (const Iters& block : blocks) shard.append(block.begin(), block.end());
   return shard;
 }
 
 /// Adds to `replica` and `offset` what `axis` needs so that known_scale * known + X is the whole's set, X in multiples
 /// of x_scale; X is divided by x_scale. False when there is no such X.
 bool recover_axis(const Parts& parts, Axis axis, int64_t known_scale, int64_t x_scale, StepCounter& counter,
-                  std::vector<Iter>& replica, Point& offset) {
-  Wide origin = coordinate(parts.whole_set.offset, axis);
-  origin -= Wide{known_scale} * coordinate(parts.known_set.offset, axis);
+                  Iters& replica, Point& offset) {
+  Wide origin = parts.whole_set.offset.at(axis);
+  origin -= Wide{known_scale} * parts.known_set.offset.at(axis);
   if (origin % x_scale != 0) return false;
   if (origin != 0) offset[axis] = narrow(origin / x_scale, "an offset");
   std::vector<int64_t> start = replica_sums(parts.known_set.iters, axis, counter);
@@ -112,14 +108,14 @@ std::optional<Layout> outer_of(const Layout& whole_, const std::vector<int64_t>&
     refuse_swizzled("outer_of", "inner", inner);
   }
   if (parts->fast != parts->known) return std::nullopt;
-  std::vector<Iter> shard = join_blocks(parts->slow);
+  Iters shard = join_blocks(parts->slow);
   for (Iter& iter : shard) {
     int64_t span = inner.span(iter.axis);
     if (iter.stride % span != 0) return std::nullopt;
     iter.stride /= span;
   }
   StepCounter counter("outer_of", whole_);
-  std::vector<Iter> replica;
+  Iters replica;
   Point offset;
   for (Axis axis : parts->axes) {
     if (!recover_axis(*parts, axis, 1, inner.span(axis), counter, replica, offset)) return std::nullopt;
@@ -133,7 +129,7 @@ namespace {
 /// inner's shard plus the reach of the whole's replicas. 0 when that is no integer.
 int64_t required_span(const Parts& parts, Axis axis) {
   Wide numerator = 1;
-  for (const std::vector<Iter>& block : parts.fast) {
+  for (const Iters& block : parts.fast) {
     for (const Iter& iter : block) {
       if (iter.axis == axis) numerator += Wide{iter.extent - 1} * (iter.stride < 0 ? -iter.stride : iter.stride);
     }
@@ -158,7 +154,7 @@ std::optional<Layout> inner_of(const Layout& whole_, const std::vector<int64_t>&
   refuse_swizzled("inner_of", "whole", whole);
   auto parts = take_apart("inner_of", whole, whole_shape, outer, outer_shape, false);
   if (!parts) return std::nullopt;
-  for (std::vector<Iter>& block : parts->known) {
+  for (Iters& block : parts->known) {
     for (Iter& iter : block) {
       int64_t span = required_span(*parts, iter.axis);
       Wide stride = Wide{iter.stride} * span;
@@ -168,7 +164,7 @@ std::optional<Layout> inner_of(const Layout& whole_, const std::vector<int64_t>&
   }
   if (parts->slow != parts->known) return std::nullopt;
   StepCounter counter("inner_of", whole_);
-  std::vector<Iter> replica;
+  Iters replica;
   Point offset;
   for (Axis axis : parts->axes) {
     int64_t span = required_span(*parts, axis);
@@ -188,7 +184,7 @@ std::optional<Layout> addend_of(const char* operation, const Layout& whole_, con
   auto parts = take_apart(operation, whole, whole_shape, known, known_shape, known_is_fast);
   if (!parts || (known_is_fast ? parts->fast : parts->slow) != parts->known) return std::nullopt;
   StepCounter counter(operation, whole_);
-  std::vector<Iter> replica;
+  Iters replica;
   Point offset;
   for (Axis axis : parts->axes) {
     if (!recover_axis(*parts, axis, 1, 1, counter, replica, offset)) return std::nullopt;

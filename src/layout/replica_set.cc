@@ -6,7 +6,7 @@
 
 namespace helve::layout_detail {
 
-std::vector<int64_t> replica_sums(const std::vector<Iter>& iters, Axis axis, StepCounter& counter) {
+std::vector<int64_t> replica_sums(const Iters& iters, Axis axis, StepCounter& counter) {
   std::vector<int64_t> all{0};
   for (const Iter& iter : iters) {
     if (iter.axis != axis) continue;
@@ -34,7 +34,7 @@ class Completion {
   bool run(const std::vector<int64_t>& start) {
     return std::includes(target_.begin(), target_.end(), start.begin(), start.end()) && extend(start, 1);
   }
-  const std::vector<Iter>& iters() const { return iters_; }
+  const Iters& iters() const { return iters_; }
 
  private:
   bool extend(const std::vector<int64_t>& reached, int64_t least_stride) {
@@ -78,12 +78,12 @@ class Completion {
   int64_t step_;
   Axis axis_;
   StepCounter& counter_;
-  std::vector<Iter> iters_;
+  Iters iters_;
 };
 
 }  // namespace
 
-std::optional<std::vector<Iter>> complete_set(const std::vector<int64_t>& target, const std::vector<int64_t>& start,
+std::optional<Iters> complete_set(const std::vector<int64_t>& target, const std::vector<int64_t>& start,
                                               int64_t step, Axis axis, StepCounter& counter) {
   Completion completion(target, step, axis, counter);
   if (!completion.run(start)) return std::nullopt;

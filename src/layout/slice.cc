@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "blocks.h"
 #include "helve/layout/notation.h"
 #include "helve/layout/rearrange.h"
 #include "helve/support/text.h"
@@ -20,19 +21,19 @@ using Displacement = std::vector<int64_t>;  // one entry for each axis of the sl
 
 /// Iters that give listed displacements, or the first index at which every attempt fails and why.
 struct Fit {
-  std::vector<Iter> iters;
+  Iters iters;
   int64_t failed_at = -1;
   std::string reason;
 };
 
-std::string displacement_text(const Displacement& value, const std::vector<Axis>& axes) {
+std::string displacement_text(const Displacement& value, const Axes& axes) {
   Point point;
   for (size_t a = 0; a < axes.size(); ++a) point[axes[a]] = value[a];
   return to_string(point);
 }
 
 /// Law: in a normalized shard the last stride is f(1), and its extent the least x with f(x) != x * f(1).
-Fit fit_iters(std::vector<Displacement> values, const std::vector<Axis>& axes) {
+Fit fit_iters(std::vector<Displacement> values, const Axes& axes) {
   Fit fit;
   int64_t unit = 1;
   while (values.size() > 1) {
@@ -78,7 +79,7 @@ Fit fit_iters(std::vector<Displacement> values, const std::vector<Axis>& axes) {
   return fit;
 }
 
-Displacement displacement(const std::vector<Iter>& iters, int64_t index, const std::vector<Axis>& axes) {
+Displacement displacement(const Iters& iters, int64_t index, const Axes& axes) {
   Displacement value(axes.size(), 0);
   for (size_t k = iters.size(); k-- > 0;) {
     size_t a = static_cast<size_t>(std::lower_bound(axes.begin(), axes.end(), iters[k].axis) - axes.begin());
@@ -94,16 +95,16 @@ Displacement difference(Displacement a, const Displacement& b) {
 }
 
 /// The iters of [begin, begin + length) of one block; none when it is no layout by itself.
-std::optional<std::vector<Iter>> slice_block(std::vector<Iter> iters, int64_t begin, int64_t length,
-                                             const std::vector<Axis>& axes, StepCounter& counter) {
-  std::vector<Iter> peeled;
+std::optional<Iters> slice_block(Iters iters, int64_t begin, int64_t length,
+                                             const Axes& axes, StepCounter& counter) {
+  Iters peeled;
   while (length > 1 && begin % iters.back().extent == 0 && length % iters.back().extent == 0) {
     peeled.push_back(iters.back());
     begin /= iters.back().extent;
     length /= iters.back().extent;
     iters.pop_back();
   }
-  std::vector<Iter> result;
+  Iters result;
   if (length > 1 && begin % iters.back().extent + length <= iters.back().extent) {
     result.push_back({length, iters.back().stride, iters.back().axis});
   } else if (length > 1) {
@@ -115,22 +116,23 @@ std::optional<std::vector<Iter>> slice_block(std::vector<Iter> iters, int64_t be
     if (fit.failed_at >= 0) return std::nullopt;
     result = std::move(fit.iters);
   }
-  result.insert(result.end(), peeled.rbegin(), peeled.rend());
+  std::reverse(peeled.begin(), peeled.end());
+  result.append(peeled.begin(), peeled.end());
   return result;
 }
 
 /// Dimension by dimension; none when the shape does not group the layout or a dimension is no layout by itself.
-std::optional<std::vector<Iter>> slice_blocks(const Layout& layout, const std::vector<Iter>& iters,
+std::optional<Iters> slice_blocks(const Layout& layout, const Iters& iters,
                                               const Region& region, const std::vector<int64_t>& shape,
                                               StepCounter& counter) {
-  auto blocks = layout_detail::try_cut_blocks(iters, shape, nullptr);
+  auto blocks = layout_detail::try_cut_blocks(iters, shape);
   if (!blocks) return std::nullopt;
-  std::vector<Iter> result;
+  Iters result;
   for (size_t d = 0; d < shape.size(); ++d) {
     auto [begin, end] = region[d];
     auto part = slice_block(blocks->block(d), begin, end - begin, layout.axes(), counter);
     if (!part) return std::nullopt;
-    result.insert(result.end(), part->begin(), part->end());
+    result.append(part->begin(), part->end());
   }
   return result;
 }
@@ -165,7 +167,7 @@ Layout slice(const Layout& layout, const Region& region, const std::vector<int64
     extents.push_back(end - first);
   }
   // An iter of stride 0 counts as one on `m`; its axis plays no part in a displacement.
-  std::vector<Iter> iters = layout_detail::normalize_shard(layout.shard());
+  Iters iters = layout_detail::normalize_shard(layout.shard());
   Displacement origin = displacement(iters, flatten(begin, shape), layout.axes());
   StepCounter counter("the slice", layout);
   auto shard = slice_blocks(layout, iters, region, shape, counter);

@@ -2,8 +2,10 @@
 // The digits of the index are // and % of the flat index, a replica is a bounded local, a bit of a swizzle is (a + b) % 2.
 #include "helve/layout/to_relation.h"
 
-#include "helve/ir/expr/build.h"
 #include <algorithm>
+#include <map>
+
+#include "helve/ir/expr/build.h"
 
 #include "integers.h"
 
@@ -38,7 +40,7 @@ void require_range(Expr& condition, const VarRef& var, int64_t extent) {
 }  // namespace
 
 IntegerRelation to_relation(const ExactEngine& engine, const Layout& layout, const std::vector<int64_t>& shape,
-                            const std::vector<Axis>& axes) {
+                            const Axes& axes) {
   layout_detail::check_admitted(layout, shape);
   Expr condition = bool_imm(true);
   std::vector<VarRef> coordinate, replicas;

@@ -20,7 +20,7 @@ class BatchMap {
   explicit BatchMap(const Layout& layout);
 
   /// The axes with coordinates: those of the layout.
-  const std::vector<Axis>& axes() const { return layout_.axes(); }
+  const Axes& axes() const { return layout_.axes(); }
   /// The number of points of every index: the replicas that differ, 1 or more.
   int64_t replicas() const { return replicas_; }
 

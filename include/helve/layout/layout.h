@@ -4,8 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +12,8 @@
 
 #include "helve/layout/axis.h"
 #include "helve/layout/layout_error.h"
+#include "helve/layout/point.h"
+#include "helve/support/inline_vector.h"
 
 namespace helve {
 
@@ -26,8 +26,8 @@ struct Iter {
   bool operator==(const Iter&) const = default;
 };
 
-/// A place, or a displacement: coordinates by axis. An axis that is not mentioned has coordinate 0.
-using Point = std::map<Axis, int64_t>;
+/// A list of iters.
+using Iters = InlineVector<Iter, 6>;
 
 /// XORs `bits` bits of an address, at bit `base`, with those `shift` above (below when negative), as CuTe's
 /// Swizzle<B, M, S>. It is its own inverse and permutes every block of `period()` addresses within itself.
@@ -60,21 +60,21 @@ struct GroupedMany;
 class Layout {
  public:
   /// One element at the origin.
-  Layout();
+  Layout() = default;
   /// Throws ShapeError for an extent below 1, UnsupportedError for values beyond 64 bits or an impossible swizzle.
-  explicit Layout(std::vector<Iter> shard, std::vector<Iter> replica = {}, Point offset = {}, Swizzle swizzle = {});
+  explicit Layout(const Iters& shard, const Iters& replica = {}, const Point& offset = {}, const Swizzle& swizzle = {});
 
-  const std::vector<Iter>& shard() const;
-  const std::vector<Iter>& replica() const;
-  const Point& offset() const;
-  const Swizzle& swizzle() const;
+  const Iters& shard() const { return shard_; }
+  const Iters& replica() const { return replica_; }
+  const Point& offset() const { return offset_; }
+  const Swizzle& swizzle() const { return swizzle_; }
   /// Every axis that shard, replica or offset mention, in order.
-  const std::vector<Axis>& axes() const;
+  const Axes& axes() const { return axes_; }
   /// The offset along `axis`, 0 when it is not mentioned.
-  int64_t offset(Axis axis) const;
+  int64_t offset(Axis axis) const { return offset_.at(axis); }
 
   /// The number of logical indices.
-  int64_t size() const;
+  int64_t size() const { return size_; }
   /// The product of the extents of the shard iters on `axis`.
   int64_t size(Axis axis) const;
   /// max - min + 1 of the image's coordinates on `axis` (of the swizzled ones on `m`); 1 for an axis not used.
@@ -82,9 +82,9 @@ class Layout {
 
   /// Every point of an index, sorted and without duplicates; each names all of axes().
   /// Throws BoundsError outside the domain, UnsupportedError for more replicas than the limit of steps.
-  std::vector<Point> apply(int64_t index) const;
+  Points apply(int64_t index) const;
   /// The same for a coordinate in `shape`. Throws ShapeError too, when the shape is not admitted.
-  std::vector<Point> apply(const std::vector<int64_t>& coordinate, const std::vector<int64_t>& shape) const;
+  Points apply(const std::vector<int64_t>& coordinate, const std::vector<int64_t>& shape) const;
 
   /// The index that has `point` among its points; none outside the image.
   /// Throws InjectivityError, with two indices that share a point, when the layout is not injective.
@@ -122,24 +122,35 @@ class Layout {
   GroupedMany group_many(const std::vector<std::vector<int64_t>>& shapes) const;
 
  private:
-  struct Data;
-  explicit Layout(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
-  std::shared_ptr<const Data> data_;
+  /// This layout without a shard, to be given equal iters: what fits in 64 bits here fits there.
+  Layout without_shard() const;
+  /// Fills axes_ from the other members.
+  void find_axes();
+
+  Iters shard_;
+  Iters replica_;
+  Point offset_;
+  Axes axes_;
+  Swizzle swizzle_;
+  int64_t size_ = 1;
 };
+
+/// Where the blocks of a grouped shard begin.
+using Separators = InlineVector<size_t, 8>;
 
 /// A layout whose shard is cut into blocks: block d is iters [separators[d], separators[d + 1]).
 struct GroupedLayout {
   Layout layout;
-  std::vector<size_t> separators;  ///< rank + 1 entries, from 0 to the number of iters
+  Separators separators;  ///< rank + 1 entries, from 0 to the number of iters
 
   size_t rank() const { return separators.size() - 1; }
   /// The iters of dimension d, slowest first.
-  std::vector<Iter> block(size_t d) const;
+  Iters block(size_t d) const;
 };
 
 struct GroupedMany {
   Layout layout;
-  std::vector<std::vector<size_t>> separators;  ///< one list for each shape
+  std::vector<Separators> separators;  ///< one list for each shape
 };
 
 /// The Kronecker product: on the interleaved domain (outer_shape[0], inner_shape[0], outer_shape[1], ...), T(x, y) =

@@ -10,7 +10,7 @@ namespace helve {
 /// { coordinate in `shape` -> coordinates on `axes` }: one image for each replica, swizzled. Axes that the layout does not use
 /// are 0. Throws ShapeError when the shape is not admitted.
 IntegerRelation to_relation(const ExactEngine& engine, const Layout& layout, const std::vector<int64_t>& shape,
-                            const std::vector<Axis>& axes);
+                            const Axes& axes);
 /// Over the layout's own axes.
 IntegerRelation to_relation(const ExactEngine& engine, const Layout& layout, const std::vector<int64_t>& shape);
 

@@ -133,7 +133,7 @@ std::optional<Collision> find_collision(const Layout& layout) {
     span += (mode.extent - 1) * absolute(mode.stride);
   }
   if (nested) return std::nullopt;
-  std::vector<Iter> iters;  // the slowest first: the digits reversed give the same indices
+  Iters iters;  // the slowest first: the digits reversed give the same indices
   for (size_t k = layout.modes().size(); k-- > 0;) {
     iters.push_back({layout.modes()[k].extent, layout.modes()[k].stride, axes::m()});
   }

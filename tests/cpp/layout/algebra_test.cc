@@ -11,7 +11,7 @@ const Axis kLane = axes::laneid();
 const Axis kWarp = axes::warpid();
 const Axis kM = axes::m();
 
-int64_t product(const std::vector<Iter>& iters) {
+int64_t product(const Iters& iters) {
   int64_t result = 1;
   for (const Iter& iter : iters) result *= iter.extent;
   return result;
@@ -20,7 +20,7 @@ int64_t product(const std::vector<Iter>& iters) {
 void check_group(const Layout& layout, const std::vector<int64_t>& shape) {
   GroupedLayout grouped = layout.group(shape);
   ASSERT_EQ(grouped.rank(), shape.size());
-  ASSERT_EQ(grouped.separators.front(), 0u);
+  ASSERT_EQ(grouped.separators[0], 0u);
   ASSERT_EQ(grouped.separators.back(), grouped.layout.shard().size());
   for (size_t d = 0; d < shape.size(); ++d) ASSERT_EQ(product(grouped.block(d)), shape[d]) << to_string(layout);
   ASSERT_EQ(oracle::image(grouped.layout), oracle::image(layout)) << to_string(layout);
@@ -30,7 +30,7 @@ TEST(LayoutGroup, SucceedsExactlyWhereBlocksExist) {
   auto steps = oracle::steps_on({0, 1, 2, 3, 4, 6, 8, 12}, kM);
   int refused = 0;
   for (int64_t size : {1, 4, 6, 8, 9, 12}) {
-    oracle::for_each_shard(size, steps, [&](const std::vector<Iter>& shard) {
+    oracle::for_each_shard(size, steps, [&](const Iters& shard) {
       Layout layout(shard);
       auto f = oracle::displacements(layout);
       for (int64_t outer = 1; outer <= size; ++outer) {
@@ -60,7 +60,7 @@ TEST(LayoutGroup, SeveralShapesAtOnce) {
   Layout layout({{24, 1, kM}});
   GroupedMany many = layout.group_many({{4, 6}, {24}, {2, 1, 12}});
   EXPECT_EQ(to_string(many.layout), "S[(2, 2, 6) : (12, 6, 1)]");
-  EXPECT_EQ(many.separators, (std::vector<std::vector<size_t>>{{0, 2, 3}, {0, 3}, {0, 1, 1, 3}}));
+  EXPECT_EQ(many.separators, (std::vector<Separators>{{0, 2, 3}, {0, 3}, {0, 1, 1, 3}}));
   EXPECT_EQ(oracle::refusal<DivisibilityError>([&] { layout.group_many({{4, 6}, {6, 4}}); }),
             "error[HV0521]: shapes (4, 6), (6, 4) have no common refinement: of the products 4 and 6 of last "
             "dimensions neither divides the other\n"
@@ -102,7 +102,7 @@ TEST(LayoutTile, SmallLayoutsExhaustively) {
   std::vector<std::pair<int64_t, Axis>> steps = {{0, kM}, {1, kM}, {-2, kM}, {3, kM}, {1, kLane}};
   std::vector<Layout> all;
   for (int64_t size : {1, 2, 4}) {
-    oracle::for_each_shard(size, steps, [&](const std::vector<Iter>& shard) { all.push_back(Layout(shard)); });
+    oracle::for_each_shard(size, steps, [&](const Iters& shard) { all.push_back(Layout(shard)); });
   }
   for (const Layout& a : all) {
     for (const Layout& b : all) {

@@ -32,7 +32,7 @@ TEST(LayoutBatch, EveryShardOfTwelve) {
   std::vector<std::pair<int64_t, Axis>> steps = {
       {0, axes::m()}, {1, axes::m()}, {-3, axes::m()}, {7, axes::m()}, {2, axes::laneid()}};
   for (int64_t size : {1, 7, 8, 12}) {
-    oracle::for_each_shard(size, steps, [](const std::vector<Iter>& shard) { check_batch(Layout(shard)); });
+    oracle::for_each_shard(size, steps, [](const Iters& shard) { check_batch(Layout(shard)); });
     if (HasFatalFailure()) return;
   }
 }

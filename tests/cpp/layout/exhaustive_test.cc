@@ -18,7 +18,7 @@ const Axis kLane = axes::laneid();
 using Values = std::vector<int64_t>;
 
 /// The addresses of all indices of a layout on `m` alone.
-Values values(const std::vector<Iter>& shard) {
+Values values(const Iters& shard) {
   Values result{0};
   for (const Iter& iter : shard) {
     Values longer;
@@ -45,7 +45,7 @@ class Family {
   template <class Visit>
   int64_t visit(int64_t size, const std::vector<std::pair<int64_t, Axis>>& steps, Visit&& visit) {
     int64_t count = 0;
-    oracle::for_each_shard(size, steps, [&](const std::vector<Iter>& shard) {
+    oracle::for_each_shard(size, steps, [&](const Iters& shard) {
       if (denominator_ > 1 && random_() % denominator_ != 0) return;
       ++count;
       visit(shard);
@@ -106,7 +106,7 @@ void check_places(const Layout& layout, const Values& f) {
   for (size_t x = 0; x < f.size(); ++x) injective &= first.emplace(f[x], static_cast<int64_t>(x)).second;
   ASSERT_EQ(layout.is_injective(), injective) << to_string(layout);
   for (size_t x = 0; x < f.size(); ++x) {
-    const std::vector<Point> points = layout.apply(static_cast<int64_t>(x));
+    const Points points = layout.apply(static_cast<int64_t>(x));
     ASSERT_EQ(points.size(), 1u);
     const auto at = points[0].find(kM);
     ASSERT_EQ(at == points[0].end() ? 0 : at->second, f[x]) << to_string(layout) << " at " << x;
@@ -181,7 +181,7 @@ TEST(LayoutExhaustive, UnaryOperationsOnOneAxis) {
   std::mt19937 random(11);
   int64_t count = 0;
   for (int64_t size = 1; size <= 64; ++size) {
-    count += family.visit(size, oracle::steps_on(kStrides, kM), [&](const std::vector<Iter>& shard) {
+    count += family.visit(size, oracle::steps_on(kStrides, kM), [&](const Iters& shard) {
       if (testing::Test::HasFailure()) return;
       const Layout layout(shard);
       const Values f = values(shard);
@@ -219,7 +219,7 @@ TEST(LayoutExhaustive, UnaryOperationsOnTwoAxes) {
   Family family(denominator(300));
   int64_t count = 0;
   for (int64_t size = 1; size <= 16; ++size) {
-    count += family.visit(size, steps_on_two_axes(), [&](const std::vector<Iter>& shard) {
+    count += family.visit(size, steps_on_two_axes(), [&](const Iters& shard) {
       if (!testing::Test::HasFailure()) check_image(Layout(shard));
     });
   }
@@ -228,11 +228,11 @@ TEST(LayoutExhaustive, UnaryOperationsOnTwoAxes) {
 }
 
 TEST(LayoutExhaustive, UnaryOperationsOnTwoAxesWithReplicas) {
-  std::vector<Iter> iters;
+  Iters iters;
   for (const int64_t extent : {2, 3}) {
     for (const auto& [stride, axis] : steps_on_two_axes()) iters.push_back({extent, stride, axis});
   }
-  std::vector<std::vector<Iter>> replicas{{}};
+  std::vector<Iters> replicas{{}};
   for (size_t a = 0; a < iters.size(); ++a) {
     replicas.push_back({iters[a]});
     for (size_t b = a; b < iters.size(); ++b) replicas.push_back({iters[a], iters[b]});
@@ -242,8 +242,8 @@ TEST(LayoutExhaustive, UnaryOperationsOnTwoAxesWithReplicas) {
   const uint32_t some = denominator(8000);
   int64_t count = 0;
   for (int64_t size = 1; size <= 8; ++size) {
-    family.visit(size, steps_on_two_axes(), [&](const std::vector<Iter>& shard) {
-      for (const std::vector<Iter>& replica : replicas) {
+    family.visit(size, steps_on_two_axes(), [&](const Iters& shard) {
+      for (const Iters& replica : replicas) {
         if (testing::Test::HasFailure() || (some > 1 && random() % some != 0)) continue;
         ++count;
         check_image(Layout(shard, replica));
@@ -284,7 +284,7 @@ TEST(LayoutExhaustive, ProductsOfPairsOnOneAxis) {
   Family whole(1);
   for (int64_t size = 1; size <= 8; ++size) {
     whole.visit(size, oracle::steps_on(kStrides, kM),
-                [&](const std::vector<Iter>& shard) { all.emplace_back(Layout(shard), values(shard)); });
+                [&](const Iters& shard) { all.emplace_back(Layout(shard), values(shard)); });
   }
   std::mt19937 random(17);
   const uint32_t some = denominator(400);

@@ -30,7 +30,7 @@ TEST(LayoutCute, RandomLayoutsAgreeAtEveryCoordinate) {
   oracle::RandomLayouts random(31);
   int answered = 0;
   for (int k = 0; k < 3000; ++k) {
-    std::vector<Iter> shard;
+    Iters shard;
     for (int64_t n = random.number(1, 4); n > 0; --n) shard.push_back({random.number(1, 4), random.number(-3, 9), kM});
     Swizzle swizzle{};
     Point offset;

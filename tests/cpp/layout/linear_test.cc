@@ -48,8 +48,8 @@ bool linear_by_enumeration(const Layout& layout) {
 }
 
 Layout random_layout(oracle::RandomLayouts& random) {
-  std::vector<Iter> shard;
-  std::vector<Iter> replica;
+  Iters shard;
+  Iters replica;
   auto iter = [&] { return Iter{int64_t{1} << random.number(0, 2), int64_t{1} << random.number(0, 6), random.axis()}; };
   for (int64_t k = random.number(0, 3); k > 0; --k) shard.push_back(iter());
   for (int64_t k = random.number(0, 1); k > 0; --k) replica.push_back(iter());
@@ -92,7 +92,7 @@ TEST(LayoutLinear, BitsGiveThePoints) {
 TEST(LayoutLinear, AnyStridesWithoutCarriesAreLinear) {
   auto steps = oracle::steps_on({0, 1, 2, 3, 4, 5, 8}, axes::m());
   for (int64_t size : {1, 2, 4, 6, 8}) {
-    oracle::for_each_shard(size, steps, [&](const std::vector<Iter>& shard) {
+    oracle::for_each_shard(size, steps, [&](const Iters& shard) {
       Layout layout(shard);
       bool power = (size & (size - 1)) == 0;
       if (power && linear_by_enumeration(layout)) {

@@ -57,7 +57,7 @@ TEST(LayoutMap, EveryLayoutOfOneAxisUpToTwentyFour) {
   int64_t total = 0;
   auto steps = oracle::steps_on({0, 1, 2, 3, 4, 5, 6, 7, 8, 16}, kM);
   for (int64_t size = 1; size <= 24; ++size) {
-    oracle::for_each_shard(size, steps, [&](const std::vector<Iter>& shard) {
+    oracle::for_each_shard(size, steps, [&](const Iters& shard) {
       Layout layout(shard);
       ++total;
       check_layout(layout);
@@ -85,11 +85,11 @@ TEST(LayoutMap, EveryLayoutOfOneAxisUpToTwentyFour) {
 TEST(LayoutMap, EveryLayoutOfTwoAxesWithReplicas) {
   std::vector<std::pair<int64_t, Axis>> steps = {{0, kM},    {1, kM},    {-2, kM},  {3, kM},
                                                  {0, kLane}, {1, kLane}, {2, kLane}};
-  std::vector<std::vector<Iter>> replicas = {
+  std::vector<Iters> replicas = {
       {}, {{2, 4, kLane}}, {{3, -1, kM}}, {{2, 2, kM}, {2, 3, kM}}, {{2, 0, kM}, {2, 1, kLane}}};
   for (int64_t size : {1, 2, 4, 6, 8}) {
-    oracle::for_each_shard(size, steps, [&](const std::vector<Iter>& shard) {
-      for (const std::vector<Iter>& replica : replicas) {
+    oracle::for_each_shard(size, steps, [&](const Iters& shard) {
+      for (const Iters& replica : replicas) {
         check_layout(Layout(shard, replica, {{kLane, 1}, {kM, -2}}));
       }
     });
@@ -98,7 +98,7 @@ TEST(LayoutMap, EveryLayoutOfTwoAxesWithReplicas) {
 }
 
 TEST(LayoutMap, ReplicaSetsAreComparedAsSets) {
-  std::vector<Iter> iters;
+  Iters iters;
   for (int64_t extent : {1, 2, 3, 4}) {
     for (int64_t stride : {-2, 0, 1, 2, 3, 4, 5}) iters.push_back({extent, stride, kM});
   }
@@ -167,7 +167,7 @@ TEST(LayoutMap, ShardedMatricesOfThePaper) {
   EXPECT_EQ(sharded.span(kM), 4032);
   EXPECT_EQ(sharded.apply({40, 70}, {64, 128})[0], (Point{{kGpu, 3}, {kM, 8 * 128 + 6}}));
   Layout replicated({{2, 1, kGpu}, {32, 128, kM}, {128, 1, kM}}, {{2, 2, kGpu}});
-  EXPECT_EQ(replicated.canonicalize().shard(), (std::vector<Iter>{{2, 1, kGpu}, {4096, 1, kM}}));
+  EXPECT_EQ(replicated.canonicalize().shard(), (Iters{{2, 1, kGpu}, {4096, 1, kM}}));
   EXPECT_EQ(replicated.apply(64 * 128 - 1), (std::vector<Point>{{{kGpu, 1}, {kM, 4095}}, {{kGpu, 3}, {kM, 4095}}}));
 }
 
@@ -190,12 +190,12 @@ TEST(LayoutMap, ColumnMajorIsNotBitLinear) {
 TEST(LayoutMap, AliasedReplicasAreCountedOnce) {  // E_R is 8, the set has 6 points
   Layout layout({}, {{4, 1, kM}, {2, 2, kM}});
   EXPECT_EQ(layout.apply(0).size(), 6u);
-  EXPECT_EQ(layout.canonicalize().replica(), (std::vector<Iter>{{6, 1, kM}}));
+  EXPECT_EQ(layout.canonicalize().replica(), (Iters{{6, 1, kM}}));
 }
 
 TEST(LayoutMap, CanonicalReplicasMergeAtTheWeakBound) {
-  EXPECT_EQ(Layout({}, {{2, 1, kM}, {2, 2, kM}}).canonicalize().replica(), (std::vector<Iter>{{4, 1, kM}}));
-  EXPECT_EQ(Layout({}, {{2, 2, kM}, {2, 3, kM}}).canonicalize().replica(), (std::vector<Iter>{{2, 2, kM}, {2, 3, kM}}));
+  EXPECT_EQ(Layout({}, {{2, 1, kM}, {2, 2, kM}}).canonicalize().replica(), (Iters{{4, 1, kM}}));
+  EXPECT_EQ(Layout({}, {{2, 2, kM}, {2, 3, kM}}).canonicalize().replica(), (Iters{{2, 2, kM}, {2, 3, kM}}));
   Layout negative({}, {{3, -2, kM}}, {{kM, 4}});
   EXPECT_EQ(to_string(negative.canonicalize()), "S[() : ()] + R[3 : 2]");
 }

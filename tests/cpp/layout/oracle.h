@@ -18,7 +18,7 @@
 namespace helve::oracle {
 
 /// A point without zero coordinates, so that equal places compare equal.
-using Place = std::map<Axis, int64_t>;
+using Place = Point;
 using Places = std::set<Place>;
 
 inline Place place(const Point& point) {
@@ -181,7 +181,7 @@ void for_each_shard(int64_t size, const std::vector<std::pair<int64_t, Axis>>& s
   for (const std::vector<int64_t>& extents : factorizations(size)) {
     std::vector<size_t> choice(extents.size(), 0);
     while (true) {
-      std::vector<Iter> iters;
+      Iters iters;
       for (size_t k = 0; k < extents.size(); ++k) {
         iters.push_back({extents[k], steps[choice[k]].first, steps[choice[k]].second});
       }
@@ -212,8 +212,8 @@ class RandomLayouts {
   }
   Iter iter(int64_t max_extent) { return {number(1, max_extent), number(-3, 9), axis()}; }
   Layout layout(int64_t max_iters, int64_t max_extent, bool swizzle) {
-    std::vector<Iter> shard;
-    std::vector<Iter> replica;
+    Iters shard;
+    Iters replica;
     Point offset;
     for (int64_t k = number(0, max_iters); k > 0; --k) shard.push_back(iter(max_extent));
     for (int64_t k = number(0, 2); k > 0; --k) replica.push_back(iter(3));

@@ -62,7 +62,7 @@ TEST(LayoutSlice, EveryRegionOfSmallLayouts) {
   std::vector<std::pair<int64_t, Axis>> steps = {{0, kM}, {1, kM}, {2, kM}, {-3, kM}, {5, kM}, {1, kLane}};
   int refused = 0;
   for (int64_t size : {1, 4, 6, 8, 9}) {
-    oracle::for_each_shard(size, steps, [&](const std::vector<Iter>& shard) {
+    oracle::for_each_shard(size, steps, [&](const Iters& shard) {
       Layout layout(shard);
       check_every_slice(layout, {size}, &refused);
       for (int64_t outer = 2; outer < size; ++outer) {
@@ -200,9 +200,9 @@ TEST(LayoutPack, PackIsRefusedExactlyWherePacksAreTorn) {
   int packed = 0;
   int refused = 0;
   for (int64_t size : {1, 2, 4, 6, 8, 12}) {
-    oracle::for_each_shard(size, steps, [&](const std::vector<Iter>& shard) {
+    oracle::for_each_shard(size, steps, [&](const Iters& shard) {
       for (int64_t start : {0, 1, 2}) {
-        for (const std::vector<Iter>& replica : {std::vector<Iter>{}, {{2, 2, kM}}, {{2, 3, kM}}}) {
+        for (const Iters& replica : {Iters{}, {{2, 2, kM}}, {{2, 3, kM}}}) {
           Layout layout(shard, replica, {{kM, start}});
           for (int64_t factor : {2, 3}) {
             // Every pack of every replica begins at a multiple of the factor, and its parts follow each other.

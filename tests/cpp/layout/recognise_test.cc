@@ -70,16 +70,16 @@ TEST(LayoutRecognise, OperandsOfRandomProducts) {
 
 TEST(LayoutRecognise, NothingIsMissedAmongSmallLayouts) {
   std::vector<std::pair<int64_t, Axis>> steps = {{0, kM}, {1, kM}, {2, kM}, {3, kM}, {-1, kM}, {1, kLane}, {2, kLane}};
-  std::vector<std::vector<Iter>> replicas = {{}, {{2, 1, kM}}, {{2, 2, kM}}, {{3, 1, kM}}, {{2, 1, kLane}}};
+  std::vector<Iters> replicas = {{}, {{2, 1, kM}}, {{2, 2, kM}}, {{3, 1, kM}}, {{2, 1, kLane}}};
   std::vector<Layout> operands;
-  oracle::for_each_shard(2, steps, [&](const std::vector<Iter>& shard) {
+  oracle::for_each_shard(2, steps, [&](const Iters& shard) {
     for (const auto& replica : replicas) {
       for (int64_t offset : {0, 1}) operands.push_back(Layout(shard, replica, {{kM, offset}}));
     }
   });
   std::vector<Layout> wholes;
-  std::vector<std::vector<Iter>> whole_replicas = {{}, {{2, 2, kM}}, {{4, 1, kM}}, {{2, 1, kM}, {2, 3, kM}}};
-  oracle::for_each_shard(4, steps, [&](const std::vector<Iter>& shard) {
+  std::vector<Iters> whole_replicas = {{}, {{2, 2, kM}}, {{4, 1, kM}}, {{2, 1, kM}, {2, 3, kM}}};
+  oracle::for_each_shard(4, steps, [&](const Iters& shard) {
     for (const auto& replica : whole_replicas) {
       for (int64_t offset : {0, 2}) wholes.push_back(Layout(shard, replica, {{kM, offset}}));
     }

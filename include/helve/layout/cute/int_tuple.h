@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "helve/layout/cute/inline_vector.h"
 #include "helve/layout/layout_error.h"
+#include "helve/support/inline_vector.h"
 
 namespace helve::cute {
 
