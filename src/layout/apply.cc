@@ -39,11 +39,10 @@ void replicate(Points& points, const Iter& iter) {
   const size_t moved = axis_position(points.axes(), iter.axis);
   const size_t rows = points.size();
   points.resize(rows * static_cast<size_t>(iter.extent));
-  for (size_t i = rows; i < points.size(); ++i) {
-    const int64_t* from = points.row(i - rows);
-    int64_t* to = points.row(i);
-    for (size_t a = 0; a < width; ++a) to[a] = from[a];
-    to[moved] += iter.stride;
+  const int64_t* from = points.row(0);
+  int64_t* to = points.row(rows);
+  for (const int64_t* end = points.row(points.size()); to != end; from += width, to += width) {
+    for (size_t a = 0; a < width; ++a) to[a] = from[a] + (a == moved ? iter.stride : 0);
   }
 }
 
@@ -53,24 +52,29 @@ Points Layout::apply(int64_t index) const {
   if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(size_)) [[unlikely]] refuse_index(index, size_);
   Points points(axes_);
   points.resize(1);
-  int64_t* origin = points.row(0);
-  for (size_t a = 0; a < axes_.size(); ++a) origin[a] = 0;
-  for (const auto& [axis, value] : offset_) origin[axis_position(axes_, axis)] = value;
-  for (const Iter* iter = shard_.end(); iter != shard_.begin();) {
-    --iter;
-    const layout_detail::Quotient digit = layout_detail::divide(index, iter->extent);
-    origin[axis_position(axes_, iter->axis)] += digit.rest * iter->stride;
+  InlineVector<int64_t, 8> steps;  // what each digit adds on its axis
+  steps.resize_unset(shard_.size());
+  for (size_t k = shard_.size(); k-- > 0;) {
+    const layout_detail::Quotient digit = layout_detail::divide(index, shard_[k].extent);
+    steps[k] = digit.rest * shard_[k].stride;
     index = digit.value;
+  }
+  int64_t* origin = points.row(0);
+  const Point::Entry* start = offset_.begin();  // in the order of the axes
+  for (Axis axis : axes_) {
+    int64_t sum = start != offset_.end() && start->first == axis ? start++->second : 0;
+    for (size_t k = 0; k < steps.size(); ++k) sum += shard_[k].axis == axis ? steps[k] : 0;
+    *origin++ = sum;
   }
   if (!replica_.empty()) {
     StepCounter counter("the list of replicas", *this);
     for (size_t k = replica_.size(); k-- > 0;) {  // the last the fastest: usual replicas come out sorted
       const Iter& iter = replica_[k];
       if (iter.extent == 1 || iter.stride == 0) continue;
-      counter.step(layout_detail::narrow(layout_detail::Wide{static_cast<int64_t>(points.size())} * iter.extent,
-                                         "the number of replicas"));
+      counter.step(static_cast<int64_t>(points.size()), iter.extent);
+      const bool ascending = points.size() == 1 && iter.stride > 0;
       replicate(points, iter);
-      points.sort();
+      if (!ascending) points.sort();
     }
   }
   if (!swizzle_.identity() && std::find(axes_.begin(), axes_.end(), axes::m()) != axes_.end()) {

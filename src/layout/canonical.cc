@@ -11,25 +11,6 @@ namespace helve {
 
 namespace layout_detail {
 
-void append_normalized(Iters& result, const Iters& shard) {
-  // Law: the last extent is the first index where the map leaves its first slope, so the result is unique. Each iter
-  // either continues into the next one or ends a digit.
-  Iter* last = nullptr;
-  for (const Iter& iter : shard) {
-    if (iter.extent == 1) continue;
-    const Axis axis = iter.stride == 0 ? axes::m() : iter.axis;
-    int64_t reach = 0;
-    if (last && last->axis == axis && !__builtin_mul_overflow(iter.extent, iter.stride, &reach) &&
-        last->stride == reach) {
-      last->extent *= iter.extent;
-      last->stride = iter.stride;
-    } else {
-      result.push_back({iter.extent, iter.stride, axis});
-      last = &result.back();
-    }
-  }
-}
-
 namespace {
 
 /// C2: one step that merges two iters of one axis where the wider continues the narrower; false when there is none.
@@ -102,7 +83,7 @@ Layout Layout::canonicalize() const {
     result.replica_ = set.iters;
     result.offset_ = set.offset;
   }
-  result.find_axes();
+  result.find_axes(axes_);
   if (!swizzle_.identity() && !moves_nothing(*this)) result.swizzle_ = swizzle_;
   return result;
 }

@@ -33,7 +33,12 @@ bool try_cut_blocks(const Iters& iters, const std::vector<int64_t>& shape, Iters
     while (needed > 1) {
       HELVE_CHECK(next != iters.end(), "a shape with more elements than the iters that it groups");
       const int64_t extent = rest > 1 ? rest : next->extent;
-      if (extent <= needed) {
+      if (extent == needed) {
+        result.push_back({extent, next->stride, next->axis});
+        needed = 1;
+        ++next;
+        rest = 1;
+      } else if (extent < needed) {
         const Quotient left = divide(needed, extent);
         if (left.rest != 0) return refuse_cut(failure, {d, needed, {extent, next->stride, next->axis}});
         result.push_back({extent, next->stride, next->axis});
@@ -85,10 +90,10 @@ Iters GroupedLayout::block(size_t d) const {
 
 GroupedLayout Layout::group(const std::vector<int64_t>& shape) const {
   layout_detail::check_admitted(*this, shape);
-  GroupedLayout result{without_shard(), {}};
+  GroupedLayout result;
   layout_detail::cut_blocks(layout_detail::normalize_shard(shard_), shape, *this, result.layout.shard_,
                             result.separators);
-  result.layout.find_axes();
+  complete(result.layout);
   return result;
 }
 
@@ -122,10 +127,10 @@ std::vector<int64_t> refine(const std::vector<std::vector<int64_t>>& shapes) {
 GroupedMany Layout::group_many(const std::vector<std::vector<int64_t>>& shapes) const {
   for (const std::vector<int64_t>& shape : shapes) layout_detail::check_admitted(*this, shape);
   std::vector<int64_t> refined = shapes.empty() ? std::vector<int64_t>{size()} : refine(shapes);
-  GroupedMany result{without_shard(), {}};
+  GroupedMany result;
   Separators cuts;
   layout_detail::cut_blocks(layout_detail::normalize_shard(shard_), refined, *this, result.layout.shard_, cuts);
-  result.layout.find_axes();
+  complete(result.layout);
   for (const std::vector<int64_t>& shape : shapes) {
     Separators& separators = result.separators.emplace_back(size_t{1}, size_t{0});
     size_t next = 0;

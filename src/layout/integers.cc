@@ -13,27 +13,19 @@ void refuse_overflow(std::string_view what) {
   throw_layout_error(Code::LayoutOverflow, {{"what", std::string(what)}});
 }
 
-int64_t shape_product(const std::vector<int64_t>& shape) {
-  int64_t product = 1;
+void refuse_shape(const std::vector<int64_t>& shape) {
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] < 1) [[unlikely]] {
-      throw_layout_error(Code::ShapeExtent, {{"shape", shape_text(shape)},
-                                             {"extent", shape[d]},
-                                             {"dim", static_cast<int64_t>(d)}});
-    }
-    if (__builtin_mul_overflow(product, shape[d], &product)) [[unlikely]] {
-      refuse_overflow("the number of elements of shape " + shape_text(shape));
-    }
+    if (shape[d] >= 1) continue;
+    throw_layout_error(Code::ShapeExtent, {{"shape", shape_text(shape)},
+                                           {"extent", shape[d]},
+                                           {"dim", static_cast<int64_t>(d)}});
   }
-  return product;
+  refuse_overflow("the number of elements of shape " + shape_text(shape));
 }
 
-void check_admitted(const Layout& layout, const std::vector<int64_t>& shape) {
-  int64_t product = shape_product(shape);
-  if (product != layout.size()) [[unlikely]] {
-    throw_layout_error(Code::LayoutSize,
-                       {{"shape", shape_text(shape)}, {"product", product}, {"size", layout.size()}});
-  }
+void refuse_size(const Layout& layout, const std::vector<int64_t>& shape, int64_t product) {
+  throw_layout_error(Code::LayoutSize,
+                     {{"shape", shape_text(shape)}, {"product", product}, {"size", layout.size()}});
 }
 
 void StepCounter::refuse() const {

@@ -25,10 +25,21 @@ inline int64_t checked_multiply(int64_t a, int64_t b, std::string_view what) { r
 inline int64_t checked_add(int64_t a, int64_t b, std::string_view what) { return narrow(Wide{a} + b, what); }
 
 /// The number of elements of a shape. Throws ShapeError for an extent below 1, UnsupportedError beyond 64 bits.
-int64_t shape_product(const std::vector<int64_t>& shape);
+[[noreturn]] void refuse_shape(const std::vector<int64_t>& shape);
+inline int64_t shape_product(const std::vector<int64_t>& shape) {
+  int64_t product = 1;
+  for (int64_t extent : shape) {
+    if (extent < 1 || __builtin_mul_overflow(product, extent, &product)) [[unlikely]] refuse_shape(shape);
+  }
+  return product;
+}
 
 /// Throws ShapeError unless `layout` admits `shape`.
-void check_admitted(const Layout& layout, const std::vector<int64_t>& shape);
+[[noreturn]] void refuse_size(const Layout& layout, const std::vector<int64_t>& shape, int64_t product);
+inline void check_admitted(const Layout& layout, const std::vector<int64_t>& shape) {
+  const int64_t product = shape_product(shape);
+  if (product != layout.size()) [[unlikely]] refuse_size(layout, shape, product);
+}
 
 /// Floor division, divisor above 0.
 inline int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
@@ -39,7 +50,13 @@ class StepCounter {
   StepCounter(std::string_view operation, const Layout& layout) : operation_(operation), layout_(layout) {}
   void step(int64_t count = 1) {
     used_ += count;
-    if (used_ > kLayoutStepLimit) refuse();
+    if (used_ > kLayoutStepLimit) [[unlikely]] refuse();
+  }
+  /// Steps of `each`, `count` times.
+  void step(int64_t count, int64_t each) {
+    int64_t all = 0;
+    if (__builtin_mul_overflow(count, each, &all) || all > kLayoutStepLimit) [[unlikely]] refuse();
+    step(all);
   }
 
  private:

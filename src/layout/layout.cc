@@ -135,15 +135,6 @@ Layout::Layout(const Iters& shard, const Iters& replica, const Point& offset, co
   for (Axis axis : axes_) check_axis(*this, axis);
 }
 
-Layout Layout::without_shard() const {
-  Layout result;
-  result.replica_ = replica_;
-  result.offset_ = offset_;
-  result.swizzle_ = swizzle_;
-  result.size_ = size_;
-  return result;
-}
-
 void Layout::find_axes() {
   auto mention = [&](Axis axis) {
     for (const Axis* at = axes_.begin(); at != axes_.end(); ++at) {

@@ -122,10 +122,13 @@ class Layout {
   GroupedMany group_many(const std::vector<std::vector<int64_t>>& shapes) const;
 
  private:
-  /// This layout without a shard, to be given equal iters: what fits in 64 bits here fits there.
-  Layout without_shard() const;
+  /// Makes `result`, whose shard is an equal one of this layout's, equal to this layout: what fits in 64 bits here fits
+  /// there.
+  void complete(Layout& result) const;
   /// Fills axes_ from the other members.
   void find_axes();
+  /// The same, where nearly all axes are among `known`, sorted.
+  void find_axes(const Axes& known);
 
   Iters shard_;
   Iters replica_;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <initializer_list>
 #include <iterator>
 #include <type_traits>
@@ -27,7 +26,7 @@ class InlineVector {
   InlineVector(size_t count, const T& value) { append(count, value); }
   InlineVector(const T* first, const T* last) { append(first, last); }
   InlineVector(const std::vector<T>& values) { append(values.data(), values.data() + values.size()); }
-  InlineVector(const InlineVector& other) { copy(other); }
+  InlineVector(const InlineVector& other) { append(other.begin(), other.end()); }
   InlineVector(InlineVector&& other) noexcept { take(other); }
   ~InlineVector() { release(); }
   InlineVector& operator=(const InlineVector& other) {
@@ -73,7 +72,7 @@ class InlineVector {
   void append(const T* first, const T* last) {
     const auto count = static_cast<size_t>(last - first);
     reserve(size_ + count);
-    for (T* out = data_ + size_; first != last; ++first, ++out) *out = *first;
+    copy_elements(data_ + size_, first, count);
     size_ += static_cast<uint32_t>(count);
   }
   void append(size_t count, T value) {
@@ -129,26 +128,17 @@ class InlineVector {
     data_ = grown;
     capacity_ = static_cast<uint32_t>(count);
   }
-  /// The whole inline storage is copied, used or not: a few vector moves, where a copy of unknown length is a call.
-  void copy_inside(const InlineVector& other) { std::memcpy(inline_, other.inline_, sizeof(inline_)); }
-  void copy(const InlineVector& other) {
-    if (other.size_ <= N) {
-      size_ = other.size_;
-      if (other.data_ == other.inside()) {
-        copy_inside(other);
-      } else {
-        std::copy(other.begin(), other.end(), data_);
-      }
-    } else {
-      append(other.begin(), other.end());
-    }
+  /// Element by element: what was just written comes back without waiting for memory, which a copy of the whole storage
+  /// in wide moves would do.
+  static void copy_elements(T* to, const T* from, size_t count) {
+    for (size_t i = 0; i < count; ++i) to[i] = from[i];
   }
   /// Takes the values of another; this one's own storage is already given back.
   void take(InlineVector& other) {
     size_ = other.size_;
     if (other.data_ == other.inside()) {
       capacity_ = N;
-      copy_inside(other);
+      copy_elements(data_, other.data_, size_);
     } else {
       data_ = other.data_;
       capacity_ = other.capacity_;

@@ -8,8 +8,10 @@ namespace helve::cute {
 
 using layout_detail::checked_add;
 using layout_detail::checked_multiply;
+using layout_detail::divide;
 using layout_detail::floor_divide;
 using layout_detail::narrow;
+using layout_detail::Quotient;
 using layout_detail::refuse_overflow;
 using layout_detail::Wide;
 
@@ -19,6 +21,6 @@ inline int64_t floor_modulo(int64_t a, int64_t b) {
   return rest < 0 ? rest + b : rest;
 }
 /// The quotient rounded up, both above 0.
-inline int64_t ceil_divide(int64_t a, int64_t b) { return (a - 1) / b + 1; }
+inline int64_t ceil_divide(int64_t a, int64_t b) { return a == 1 ? 1 : divide(a - 1, b).value + 1; }
 
 }  // namespace helve::cute

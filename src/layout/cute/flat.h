@@ -8,7 +8,8 @@
 namespace helve::cute {
 
 inline bool continues(const Mode& left, const Mode& right) {
-  return Wide{left.extent} * left.stride == right.stride;
+  int64_t end = 0;
+  return !__builtin_mul_overflow(left.extent, left.stride, &end) && end == right.stride;
 }
 
 /// The shortest modes with the same values on [0, size): no extent 1, no mode that continues the one before. May be
@@ -34,9 +35,7 @@ inline Modes coalesce_endless(const Modes& modes) {
 
 /// Modes as a layout of depth 0 or 1; 1:0 for none.
 inline Layout flat_layout(const Modes& modes) {
-  if (modes.empty()) return Layout();
-  if (modes.size() == 1) return Layout(modes[0].extent, modes[0].stride);
-  return Layout(ModeTree::flat(modes.begin(), modes.end()));
+  return Layout(modes.begin(), modes.end());
 }
 
 /// Modes of extent above 1 and stride other than 0, by stride; `prefix` is the index of the mode's first step.

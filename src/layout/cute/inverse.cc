@@ -47,16 +47,17 @@ Gaps find_gaps(const char* operation, const Layout& layout) {
   for (size_t k = 0; k < sorted.size(); ++k) {
     const PlacedMode& mode = sorted[k];
     if (mode.stride < gaps.end) refuse_overlap(operation, layout, sorted[k - 1], mode);
-    gaps.filled = gaps.filled && mode.stride % gaps.end == 0;
-    gaps.modes.push_back({mode.stride / gaps.end, gaps.end});
+    const Quotient gap = divide(mode.stride, gaps.end);
+    gaps.filled = gaps.filled && gap.rest == 0;
+    const Mode between{gap.value, gaps.end};
+    append_coalesced(gaps.modes, &between, &between + 1);
     gaps.end = checked_multiply(mode.extent, mode.stride, "the end of a layout");
   }
   return gaps;
 }
 
 Layout Gaps::up_to(int64_t cosize_hi) const {
-  Modes result;
-  append_coalesced(result, modes.begin(), modes.end());
+  Modes result = modes;
   Mode beyond{ceil_divide(cosize_hi, end), end};
   append_coalesced(result, &beyond, &beyond + 1);
   return flat_layout(result);
@@ -73,10 +74,25 @@ Layout complement(const Layout& layout, int64_t cosize_hi) {
   return find_gaps("complement", layout).up_to(cosize_hi);
 }
 
-Layout right_inverse(const Layout& layout) {
-  Modes modes;
-  append_coalesced(modes, layout.modes().begin(), layout.modes().end());
-  PlacedModes sorted = sort_by_stride(modes);
+namespace {
+
+/// The modes, as strides of the inverse, of the chain from stride 1 in which each begins where the one before ends.
+/// Modes are sorted by strides, which differ.
+Modes only_chain(const PlacedModes& sorted) {
+  Modes result;
+  int64_t end = 1;
+  for (const PlacedMode& placed : sorted) {
+    if (placed.stride < end) continue;
+    if (placed.stride > end) break;
+    const Mode mode{placed.extent, placed.prefix};
+    append_coalesced(result, &mode, &mode + 1);
+    if (__builtin_mul_overflow(end, placed.extent, &end)) break;
+  }
+  return result;
+}
+
+/// The longest of such chains, where strides may be equal.
+Modes longest_chain(const PlacedModes& sorted) {
   // From the largest stride down: where the longest chain that begins with a mode ends, and its next mode.
   size_t count = sorted.size();
   InlineVector<int64_t, 6> ends(count, 0);
@@ -99,7 +115,18 @@ Layout right_inverse(const Layout& layout) {
     Mode mode{sorted[k].extent, sorted[k].prefix};
     append_coalesced(result, &mode, &mode + 1);
   }
-  return flat_layout(result);
+  return result;
+}
+
+}  // namespace
+
+Layout right_inverse(const Layout& layout) {
+  Modes modes;
+  append_coalesced(modes, layout.modes().begin(), layout.modes().end());
+  PlacedModes sorted = sort_by_stride(modes);
+  bool equal_strides = false;
+  for (size_t k = 1; k < sorted.size(); ++k) equal_strides |= sorted[k].stride == sorted[k - 1].stride;
+  return flat_layout(equal_strides ? longest_chain(sorted) : only_chain(sorted));
 }
 
 Layout left_inverse(const Layout& layout) {

@@ -40,20 +40,33 @@ IntTuple leaves_of(const ModeTree& tree, Take&& take) {
 
 }  // namespace
 
-Layout::Layout(ModeTree tree) : tree_(std::move(tree)) {
+void Layout::admit() {
   int64_t size = 1;
-  Wide span = 1;
+  int64_t span = 1;
   for (const Mode& mode : tree_.leaves) {
-    if (mode.extent < 1) {
+    if (mode.extent < 1) [[unlikely]] {
       throw_layout_error(Code::CuteExtent, {{"shape", to_string(shape())}, {"extent", mode.extent}});
     }
-    size = checked_multiply(size, mode.extent, "the size of a layout");
-    span += (mode.extent - 1) * absolute(mode.stride);
-    if (span > std::numeric_limits<int64_t>::max()) refuse_overflow("the cosize of a layout");
+    if (__builtin_mul_overflow(size, mode.extent, &size)) [[unlikely]] refuse_overflow("the size of a layout");
+    int64_t reach = 0;
+    bool overflows = __builtin_mul_overflow(mode.extent - 1, mode.stride, &reach);
+    overflows |= reach < 0 ? __builtin_sub_overflow(span, reach, &span) : __builtin_add_overflow(span, reach, &span);
+    if (overflows) [[unlikely]] refuse_overflow("the cosize of a layout");
   }
-  if (tree_.profile.size() > kMaxDepth && depth() > kMaxDepth) refuse_depth();
+  if (tree_.profile.size() > kMaxDepth && depth() > kMaxDepth) [[unlikely]] refuse_depth();
   size_ = size;
-  cosize_ = static_cast<int64_t>(span);
+  cosize_ = span;
+}
+
+Layout::Layout(const Mode* first, const Mode* last) {
+  const auto count = static_cast<size_t>(last - first);
+  if (count > 1) {
+    check_entries(count);
+    tree_.profile.push_back(static_cast<uint16_t>(count));
+  }
+  for (; first != last; ++first) tree_.append_leaf(*first);
+  if (count == 0) tree_.append_leaf({1, 0});
+  admit();
 }
 
 Layout::Layout(const IntTuple& shape) : Layout(compact(shape)) {}

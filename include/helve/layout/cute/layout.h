@@ -35,7 +35,10 @@ class Layout {
   explicit Layout(const IntTuple& shape);
   /// Throws ShapeError too, unless the two are congruent.
   Layout(const IntTuple& shape, const IntTuple& stride);
-  explicit Layout(ModeTree tree);
+  explicit Layout(const ModeTree& tree) : tree_(tree) { admit(); }
+  explicit Layout(ModeTree&& tree) : tree_(std::move(tree)) { admit(); }
+  /// The modes in one level; one mode alone as it is, 1:0 for none.
+  Layout(const Mode* first, const Mode* last);
 
   const ModeTree& tree() const { return tree_; }
   const Modes& modes() const { return tree_.leaves; }
@@ -63,6 +66,9 @@ class Layout {
   uint64_t hash() const;
 
  private:
+  /// Sets the size and the cosize. Throws what the constructors throw.
+  void admit();
+
   ModeTree tree_;
   int64_t size_;
   int64_t cosize_;
