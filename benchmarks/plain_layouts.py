@@ -4,6 +4,7 @@ The yardstick of benchmarks/layout_bench.py: nested tuples, no checks, no classe
 """
 
 from math import gcd
+from operator import itemgetter
 
 
 def leaves(tree):
@@ -124,24 +125,32 @@ def logical_product(a, b):
 
 
 def axe_apply(layout, index):
-    """All points of an index of an Axe layout (shard, replica, offset) with iters (extent, stride, axis)."""
+    """All points of an index of an Axe layout (shard, replica, offset) with iters (extent, stride, axis).
+
+    Sorted, without repetitions; each names all axes of the layout.
+    """
     shard, replica, start = layout
-    base = dict(start)
+    axes = sorted({axis for _, _, axis in shard + replica} | start.keys())
+    base = dict.fromkeys(axes, 0)
+    base.update(start)
     for extent, stride, axis in reversed(shard):
         index, digit = divmod(index, extent)
-        base[axis] = base.get(axis, 0) + digit * stride
+        base[axis] += digit * stride
     points = [base]
     for extent, stride, axis in replica:
-        points = [{**point, axis: point.get(axis, 0) + step * stride} for point in points for step in range(extent)]
-    return points
+        points = [{**point, axis: point[axis] + step * stride} for point in points for step in range(extent)]
+    places = sorted({tuple(point.values()) for point in points})
+    return [dict(zip(axes, place)) for place in places]
 
 
 def axe_canonicalize(layout):
-    """Unit iters dropped, neighbours merged, replicas positive and sorted."""
+    """Unit iters dropped, neighbours merged, replicas positive, merged where one continues another, and sorted."""
     shard = []
     for extent, stride, axis in layout[0]:
         if extent == 1:
             continue
+        if stride == 0:
+            axis = "m"
         if shard and shard[-1][2] == axis and shard[-1][1] == extent * stride:
             shard[-1] = (shard[-1][0] * extent, stride, axis)
         else:
@@ -155,7 +164,18 @@ def axe_canonicalize(layout):
             start[axis] = start.get(axis, 0) + (extent - 1) * stride
             stride = -stride
         replica.append((extent, stride, axis))
-    return shard, sorted(replica), {axis: value for axis, value in start.items() if value}
+    return shard, merged(sorted(replica, key=itemgetter(2, 1))), {axis: value for axis, value in start.items() if value}
+
+
+def merged(replica):
+    """Replica iters, sorted by axis and stride, of which none continues another."""
+    for i, (extent, stride, axis) in enumerate(replica):
+        for j, (other, step, name) in enumerate(replica):
+            if i != j and name == axis and step % stride == 0 and step // stride <= extent:
+                rest = [iter for k, iter in enumerate(replica) if k not in (i, j)]
+                rest.append((extent + step // stride * (other - 1), stride, axis))
+                return merged(sorted(rest, key=itemgetter(2, 1)))
+    return replica
 
 
 def axe_group(layout, shape):

@@ -63,8 +63,8 @@ py::object tuple_object(cute::IntCursor tuple) {
 }
 
 bool load_tiler(cute::Tiler& result, py::handle source, size_t level) {
-  if (py::isinstance<LayoutObject>(source)) {
-    result = cute::Tiler(source.cast<LayoutObject&>().layout);
+  if (py::detail::make_caster<LayoutObject> object; object.load(source, false)) {
+    result = cute::Tiler(static_cast<LayoutObject&>(object).layout);
     return true;
   }
   if (source.is_none()) return true;

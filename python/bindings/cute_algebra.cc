@@ -222,12 +222,12 @@ void bind_core(py::module_& m) {
   m.def("filter", [](const Layout& layout, const std::optional<IntTuple>& profile) {
     return profile ? cute::filter(layout, *profile) : cute::filter(layout);
   }, py::arg("layout"), py::arg("profile"));
-  m.def("composition", [](const Layout& a, const Tiler& b) {
-    const auto* layout = std::get_if<Layout>(&b.value);
-    return layout ? cute::composition(a, *layout) : cute::composition(a, b);
-  }, py::arg("a"), py::arg("b"),
+  m.def("composition", [](const Layout& a, const Layout& b) { return cute::composition(a, b); }, py::arg("a"),
+        py::arg("b"),
         "R with R(c) = a(b(c)) for every coordinate c of b, of b's shape; a tuple composes mode by mode.\n\n"
         "Answers whenever such a layout exists. Raises DivisibilityError with a coordinate where none has the value.");
+  m.def("composition", [](const Layout& a, const Tiler& b) { return cute::composition(a, b); }, py::arg("a"),
+        py::arg("b"));
   m.def("composition", [](const ComposedLayout& a, const Tiler& b) { return cute::composition(a, b); }, py::arg("a"),
         py::arg("b"));
   m.def("composition", [](const Layout& a, const ComposedLayout& b) { return cute::composition(a, b); }, py::arg("a"),

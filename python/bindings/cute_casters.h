@@ -58,6 +58,32 @@ struct type_caster<helve::cute::Tiler> {
   bool load(handle source, bool) { return helve::python::load_tiler(value, source); }
 };
 
+/// As for any bound class, with its registration looked up once and not by every argument of every call.
+template <>
+struct type_caster<helve::python::LayoutObject> : type_caster_generic {
+  using Object = helve::python::LayoutObject;
+  static constexpr auto name = const_name<Object>();
+  template <class T>
+  using cast_op_type = pybind11::detail::cast_op_type<T>;
+
+  type_caster() : type_caster_generic(registration()) {}
+  operator Object*() { return static_cast<Object*>(value); }
+  operator Object&() {
+    if (value == nullptr) throw reference_cast_error();
+    return *static_cast<Object*>(value);
+  }
+  static handle cast(Object&& made, return_value_policy, handle parent) {
+    return type_caster_generic::cast(new Object(std::move(made)), return_value_policy::take_ownership, parent,
+                                     registration(), nullptr, nullptr);
+  }
+
+ private:
+  static const type_info* registration() {
+    static const type_info* const found = get_type_info(typeid(Object));
+    return found;
+  }
+};
+
 /// A layout is borrowed from its object; an integer n is n:1.
 template <>
 struct type_caster<helve::cute::Layout> {
@@ -78,8 +104,8 @@ struct type_caster<helve::cute::Layout> {
     return made ? *made : static_cast<helve::python::LayoutObject&>(object).layout;
   }
   static handle cast(helve::cute::Layout source, return_value_policy, handle parent) {
-    return make_caster<helve::python::LayoutObject>::cast(helve::python::LayoutObject{std::move(source), {}, {}, {}},
-                                                          return_value_policy::move, parent);
+    return make_caster<helve::python::LayoutObject>::cast({std::move(source), {}, {}, {}}, return_value_policy::move,
+                                                          parent);
   }
 
   make_caster<helve::python::LayoutObject> object;
