@@ -44,10 +44,10 @@ DeviceFrame::~DeviceFrame() {
 }
 
 std::unique_ptr<DeviceFrame> FramePool::take_idle(const Situation& where) {
-  if (auto same = idle_.find({where.device.ordinal, where.stream_id}); same != idle_.end() && !same->second.empty()) {
-    return pop(same->second);
+  if (!where.captured) {
+    const auto same = idle_.find({where.device.ordinal, where.stream_id});
+    return same != idle_.end() && !same->second.empty() ? pop(same->second) : nullptr;
   }
-  if (!where.captured) return nullptr;
   for (auto& [place, frames] : idle_) {
     if (place.first == where.device.ordinal && !frames.empty()) return pop(frames);
   }

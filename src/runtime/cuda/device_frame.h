@@ -55,7 +55,7 @@ struct DeviceFrame : Frame {
 struct Situation {
   const Device& device;
   CudaStream stream;
-  unsigned long long stream_id = 0;
+  unsigned long long stream_id = 0;  ///< of a captured stream, its handle
   bool captured = false;
   unsigned long long capture_id = 0;
 };

@@ -192,13 +192,18 @@ class Executor::Impl {
     if (staging) staging->finish(poll);
   }
 
-  /// Which stream it is, and whether it is captured. Handles are given again to later streams, numbers are not.
+  /// Which stream it is, and whether it is captured. Handles are given again to later streams, numbers are not; the number
+  /// of a captured stream may not be asked, but its handle stays its own while the capture lasts.
   static void look_at(Situation& where) {
     const Driver& cuda = driver();
     int status = 0;
     cuda.stream_capture_info(where.stream, &status, &where.capture_id, nullptr, nullptr, nullptr);
     where.captured = status != 0;
-    cuda.stream_get_id(where.stream, &where.stream_id);
+    if (where.captured) {
+      where.stream_id = reinterpret_cast<uintptr_t>(where.stream);
+    } else {
+      cuda.stream_get_id(where.stream, &where.stream_id);
+    }
   }
 
   const Program& program_on(const Situation& where) {

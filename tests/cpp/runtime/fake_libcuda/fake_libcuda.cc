@@ -124,6 +124,7 @@ FAKE(cuCtxPopCurrent_v2, CudaContext* context) {
 }
 
 FAKE(cuLibraryLoadData, CudaLibrary* library, const void*, int*, void**, unsigned, int*, void**, unsigned) {
+  if (state().capture_status != 0) return 900;
   ENTER();
   *library = reinterpret_cast<CudaLibrary>(uintptr_t{1});
   return 0;
@@ -186,6 +187,7 @@ FAKE(cuLaunchKernelEx, const LaunchConfig* config, CudaFunction function, void**
 }
 
 FAKE(cuMemAlloc_v2, DeviceAddress* address, size_t bytes) {
+  if (state().capture_status != 0) return 900;
   ENTER(number(bytes));
   const std::lock_guard<std::recursive_mutex> lock(mutex());
   if (state().memory_used + static_cast<int64_t>(bytes) > state().memory_limit) return 2;
@@ -200,6 +202,7 @@ FAKE(cuMemAlloc_v2, DeviceAddress* address, size_t bytes) {
 }
 
 FAKE(cuMemFree_v2, DeviceAddress address) {
+  if (state().capture_status != 0) return 900;
   ENTER();
   const std::lock_guard<std::recursive_mutex> lock(mutex());
   const auto it = blocks().find(address);
@@ -230,16 +233,19 @@ FAKE(cuMemsetD8Async, DeviceAddress address, unsigned char value, size_t bytes, 
 }
 
 FAKE(cuStreamGetId, CudaStream stream, unsigned long long* id) {
+  if (state().capture_status != 0) return 900;  // as the driver, which then drops the capture
   *id = 1000 + reinterpret_cast<uintptr_t>(stream);
   return 0;
 }
 
 FAKE(cuStreamQuery, CudaStream) {
+  if (state().capture_status != 0) return 900;
   ENTER();
   return state().not_ready > 0 && state().not_ready-- > 0 ? kCudaNotReady : 0;
 }
 
 FAKE(cuStreamSynchronize, CudaStream stream) {
+  if (state().capture_status != 0) return 900;
   ENTER(of_stream(stream));
   return 0;
 }
