@@ -261,7 +261,9 @@ TEST_F(Gpu, CallsAreCapturedInGraphs) {
   sum.src = sum.dst = 2;
   sum.extents = {P::slot(0)};
   sum.src_strides = sum.dst_strides = {P(1)};
-  const Executor cores = executor(core_plan({2, 3}, {{sum}}));
+  auto owner = std::make_unique<Executor>(core_plan({2, 3}, {{sum}}), compile_cubin(kSource, "k.cu", device(0).arch(), options()),
+                                          kKernels, options());
+  const Executor& cores = *owner;
   Tensor in(kFloat32, {6, 100}), out(kFloat32, {6, 100});
   const std::vector<TensorArgument> arguments = {in.arg(), out.arg()};
   void *graph = nullptr, *ready = nullptr;
@@ -281,9 +283,16 @@ TEST_F(Gpu, CallsAreCapturedInGraphs) {
     must(symbol<int(void*, CudaStream)>("cuGraphLaunch")(ready, stream));
     driver().stream_synchronize(stream);
     EXPECT_EQ(out.memory.read<float>(600), std::vector<float>(600, static_cast<float>(6 * round)));
-    cores.call(arguments);  // an ordinary call in between has memory of its own
+    if (round == 1) owner.reset();  // the graph keeps code and memory
+    if (round == 0) cores.call(arguments);  // an ordinary call in between has memory of its own
   }
+  must(symbol<int(void*)>("cuGraphExecDestroy")(ready));
+  must(symbol<int(void*)>("cuGraphDestroy")(graph));
   must(symbol<int(CudaStream)>("cuStreamDestroy_v2")(stream));
+  const Executor next = executor(core_plan({2, 3}, {}));  // frees what the graph gave back
+  next.call(arguments);
+  driver().stream_synchronize(nullptr);
+  EXPECT_EQ(out.memory.read<float>(600), std::vector<float>(600, 2.0f));
 }
 
 TEST_F(Gpu, CooperativeLaunchesWaitForAllBlocks) {

@@ -2,10 +2,7 @@
 // Memory that a stream's work still uses is given to later work of the same stream only.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -58,29 +55,33 @@ struct Situation {
   unsigned long long stream_id = 0;  ///< of a captured stream, its handle
   bool captured = false;
   unsigned long long capture_id = 0;
+  CudaGraph graph = nullptr;  ///< that the capture writes
 };
 
-/// Frames that no call uses. A frame of a captured call belongs to that capture for good, since the graph holds its
-/// addresses.
+/// Frames that no call uses. A frame of a captured call belongs to the graph, which holds its addresses, and comes back
+/// when the graph and all that was made of it are gone.
 class FramePool {
  public:
+  FramePool();
+  ~FramePool();
+  FramePool(const FramePool&) = delete;
+  FramePool& operator=(const FramePool&) = delete;
+
   /// A frame for a call there, warm if there is one: of the same stream, or for a capture of any stream of the device,
   /// after whose last call the graph then waits.
   std::unique_ptr<DeviceFrame> take(const Plan& plan, const Situation& where);
   /// Gives a frame back. `holds_memory`: later work may meet what this call left running.
   void give(std::unique_ptr<DeviceFrame> frame, const Situation& where, bool holds_memory);
+  /// Frees what neither a call nor a graph uses.
   void clear();
 
  private:
-  using Place = std::pair<int, unsigned long long>;                             // device, stream
-  using Capture = std::tuple<int, unsigned long long, unsigned long long>;      // device, capture, stream
-  using Frames = std::vector<std::unique_ptr<DeviceFrame>>;
+  struct State;
+  struct GraphHold;
+  static void graph_is_gone(void* hold);
+  void attach_to_graph(const Situation& where);
 
-  std::unique_ptr<DeviceFrame> take_idle(const Situation& where);
-
-  std::mutex mutex_;
-  std::map<Place, Frames> idle_;
-  std::map<Capture, Frames> captured_;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace helve::runtime::cuda

@@ -165,4 +165,8 @@ ContextScope::~ContextScope() {
   if (pushed_) driver().context_pop.result(&popped);
 }
 
+RelaxedCapture::RelaxedCapture() { (void)driver().exchange_capture_mode.result(&mode_); }
+
+RelaxedCapture::~RelaxedCapture() { (void)driver().exchange_capture_mode.result(&mode_); }
+
 }  // namespace helve::runtime::cuda

@@ -197,7 +197,7 @@ class Executor::Impl {
   static void look_at(Situation& where) {
     const Driver& cuda = driver();
     int status = 0;
-    cuda.stream_capture_info(where.stream, &status, &where.capture_id, nullptr, nullptr, nullptr);
+    cuda.stream_capture_info(where.stream, &status, &where.capture_id, &where.graph, nullptr, nullptr);
     where.captured = status != 0;
     if (where.captured) {
       where.stream_id = reinterpret_cast<uintptr_t>(where.stream);

@@ -67,23 +67,14 @@ Program::Program(const Binary& code, const PlanParts& parts, const Device& devic
                      {"device", device.text()},
                      {"given", device.arch()}});
   }
-  try {
-    load(code, parts);
-  } catch (...) {
-    for (CudaLibrary library : libraries_) (void)driver().library_unload.result(library);
-    throw;
-  }
-}
-
-Program::~Program() {
-  for (CudaLibrary library : libraries_) (void)driver().library_unload.result(library);
+  load(code, parts);
 }
 
 void Program::load(const Binary& code, const PlanParts& parts) {
-  const auto load_cubin = [this](const Cubin& cubin) {
+  const RelaxedCapture relaxed;
+  const auto load_cubin = [](const Cubin& cubin) {
     CudaLibrary library = nullptr;
     driver().library_load_data(&library, cubin.bytes.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
-    libraries_.push_back(library);
     return library;
   };
   if (!parts.launches.empty()) {

@@ -31,8 +31,8 @@ class Program {
  public:
   /// Loads the code into the device's context. UserError CudaArchitectureMismatch, BlockThreads, BlockSharedMemory,
   /// ClusterSize, CudaCallFailed.
+  /// The code stays loaded until the process ends: work and graphs that use it may outlive everything here.
   Program(const Binary& code, const PlanParts& parts, const Device& device);
-  ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
@@ -50,7 +50,6 @@ class Program {
   int64_t resident_blocks(const Launch& launch, CudaFunction function) const;
 
   const Device& device_;
-  std::vector<CudaLibrary> libraries_;
   std::unordered_map<const Launch*, Site> sites_;
   std::unordered_map<const Collective*, CudaFunction> collectives_;
 };

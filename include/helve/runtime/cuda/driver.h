@@ -15,6 +15,8 @@ using CudaKernel = struct CudaKernelHandle*;
 using CudaFunction = struct CudaFunctionHandle*;
 using CudaStream = struct CudaStreamHandle*;  ///< null: the legacy default stream
 using CudaEvent = struct CudaEventHandle*;
+using CudaGraph = struct CudaGraphHandle*;
+using CudaUserObject = struct CudaUserObjectHandle*;
 using DeviceAddress = unsigned long long;
 
 struct LaunchAttribute {
@@ -56,6 +58,9 @@ constexpr int kDeviceCapabilityMinor = 76;
 constexpr int kDeviceSharedOptin = 97;
 constexpr unsigned kEventDisableTiming = 2;
 constexpr unsigned kEventWaitExternal = 1;
+constexpr unsigned kUserObjectNoDestructorSync = 1;
+constexpr unsigned kGraphUserObjectMove = 1;
+constexpr int kCaptureModeRelaxed = 2;
 
 /// Throws what a failed call means: CudaCallFailed with the result's name and a remedy.
 [[noreturn]] void fail_call(const char* function, int result);
@@ -123,6 +128,19 @@ class ContextScope {
 
  private:
   bool pushed_;
+};
+
+/// Lets this thread allocate, free and load while it lives although some stream is captured in a mode that forbids it: a
+/// kernel may be collected or first used in the middle of somebody's capture, which is not to be spoilt by that.
+class RelaxedCapture {
+ public:
+  RelaxedCapture();
+  ~RelaxedCapture();
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  int mode_ = kCaptureModeRelaxed;
 };
 
 }  // namespace helve::runtime::cuda

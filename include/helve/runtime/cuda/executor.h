@@ -39,8 +39,8 @@ class Executor {
   /// Enqueues the plan on the caller's stream. Arguments in parameter order, borrowed for the call.
   /// Tensors on one CUDA device: returns when all is enqueued; they must live until the stream has passed the call.
   /// Host arrays only: they are copied to device 0 and the written ones back; returns when the results are written.
-  /// While the stream is captured, what the plan allocates must be there from an earlier call, and belongs to the
-  /// graph from then on: neither the executor nor its memory may go before the graph.
+  /// While the stream is captured, what the plan allocates must be there from an earlier call; it belongs to the graph
+  /// until that is destroyed, and survives the executor.
   /// UserError: those of runtime::Executor::call for arguments, 9xx for the device; Interrupted while it waits.
   void call(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars = {},
             CudaStream stream = nullptr, const CallOptions& options = {}) const;

@@ -44,6 +44,10 @@ int enter(const char* function, const std::string& detail = {}) {
 std::string number(unsigned long long value) { return std::to_string(value); }
 std::string of_stream(CudaStream stream) { return "stream " + number(reinterpret_cast<uintptr_t>(stream)); }
 
+/// In the mode that every thread starts in, a capture forbids what may wait.
+thread_local int capture_mode = 0;
+bool forbidden() { return state().capture_status != 0 && capture_mode != kCaptureModeRelaxed; }
+
 }  // namespace
 
 #define FAKE(name, ...) extern "C" __attribute__((visibility("default"))) int name(__VA_ARGS__)
@@ -124,14 +128,9 @@ FAKE(cuCtxPopCurrent_v2, CudaContext* context) {
 }
 
 FAKE(cuLibraryLoadData, CudaLibrary* library, const void*, int*, void**, unsigned, int*, void**, unsigned) {
-  if (state().capture_status != 0) return 900;
+  if (forbidden()) return 900;
   ENTER();
   *library = reinterpret_cast<CudaLibrary>(uintptr_t{1});
-  return 0;
-}
-
-FAKE(cuLibraryUnload, CudaLibrary) {
-  ENTER();
   return 0;
 }
 
@@ -187,7 +186,7 @@ FAKE(cuLaunchKernelEx, const LaunchConfig* config, CudaFunction function, void**
 }
 
 FAKE(cuMemAlloc_v2, DeviceAddress* address, size_t bytes) {
-  if (state().capture_status != 0) return 900;
+  if (forbidden()) return 900;
   ENTER(number(bytes));
   const std::lock_guard<std::recursive_mutex> lock(mutex());
   if (state().memory_used + static_cast<int64_t>(bytes) > state().memory_limit) return 2;
@@ -202,7 +201,7 @@ FAKE(cuMemAlloc_v2, DeviceAddress* address, size_t bytes) {
 }
 
 FAKE(cuMemFree_v2, DeviceAddress address) {
-  if (state().capture_status != 0) return 900;
+  if (forbidden()) return 900;
   ENTER();
   const std::lock_guard<std::recursive_mutex> lock(mutex());
   const auto it = blocks().find(address);
@@ -239,20 +238,22 @@ FAKE(cuStreamGetId, CudaStream stream, unsigned long long* id) {
 }
 
 FAKE(cuStreamQuery, CudaStream) {
-  if (state().capture_status != 0) return 900;
+  if (forbidden()) return 900;
   ENTER();
   return state().not_ready > 0 && state().not_ready-- > 0 ? kCudaNotReady : 0;
 }
 
 FAKE(cuStreamSynchronize, CudaStream stream) {
-  if (state().capture_status != 0) return 900;
+  if (forbidden()) return 900;
   ENTER(of_stream(stream));
   return 0;
 }
 
-FAKE(cuStreamGetCaptureInfo_v2, CudaStream, int* status, unsigned long long* id, void**, const void***, size_t*) {
+FAKE(cuStreamGetCaptureInfo_v2, CudaStream, int* status, unsigned long long* id, CudaGraph* graph, const void***, size_t*) {
   *status = state().capture_status;
-  if (id != nullptr) *id = state().capture_id;
+  if (state().capture_status == 0) return 0;
+  *id = state().capture_id;
+  *graph = reinterpret_cast<CudaGraph>(static_cast<uintptr_t>(state().capture_id));
   return 0;
 }
 
@@ -274,5 +275,25 @@ FAKE(cuEventRecord, CudaEvent, CudaStream stream) {
 
 FAKE(cuStreamWaitEvent, CudaStream stream, CudaEvent, unsigned flags) {
   ENTER(of_stream(stream) + " flags " + number(flags));
+  return 0;
+}
+
+FAKE(cuUserObjectCreate, CudaUserObject* object, void* data, void (*destroy)(void*), unsigned, unsigned) {
+  ENTER();
+  *object = reinterpret_cast<CudaUserObject>(new std::pair(destroy, data));
+  return 0;
+}
+
+FAKE(cuGraphRetainUserObject, CudaGraph graph, CudaUserObject object, unsigned, unsigned) {
+  ENTER(number(reinterpret_cast<uintptr_t>(graph)));
+  const auto* call = reinterpret_cast<std::pair<void (*)(void*), void*>*>(object);
+  const auto [destroy, data] = *call;
+  delete call;
+  state().graph_ends[reinterpret_cast<uintptr_t>(graph)].push_back([destroy, data] { destroy(data); });
+  return 0;
+}
+
+FAKE(cuThreadExchangeStreamCaptureMode, int* mode) {
+  std::swap(*mode, capture_mode);
   return 0;
 }
