@@ -18,11 +18,6 @@ std::string cast_text(const std::string& type, const std::string& operand) { ret
 
 bool is_comparison(Op op) { return row_of(op).rule == OpRule::Compare; }
 
-/// Is every value of the type one of float, or one of double that rounding through float leaves alone?
-bool rounds_through_float(DType t) {
-  return t == kFloat32 || t.is_small_float() || t.is_bool() || (t.is_data_int() && t.bits <= 16);
-}
-
 }  // namespace
 
 std::string CEmitter::enclosed(const CExpr& e, int least) {
@@ -81,8 +76,13 @@ CExpr CEmitter::expr(const Expr& e) {
 CExpr CEmitter::apply(const Apply& a) {
   const DType t = a.op == Op::Select ? a.dtype : a.args[0]->dtype;
   Form form = form_of(a.op, t);
+  const bool lazy = a.op == Op::Select || a.op == Op::And || a.op == Op::Or;
   std::vector<CExpr> args;
-  for (const Expr& arg : a.args) args.push_back(expr(arg));
+  for (const Expr& arg : a.args) {
+    args.push_back(expr(arg));
+    if (lazy && args.size() == 1) decisions_.push_back(arg);
+  }
+  if (lazy) decisions_.pop_back();
   if (form.kind == FormKind::Helper) {
     if (is_plain_quotient(a)) return plain_quotient(a, args);
     if (shifts_within(a)) form = {t.is_index() ? FormKind::Infix : FormKind::Wrap, a.op == Op::ShiftLeft ? "<<" : ">>"};
@@ -187,6 +187,11 @@ bool CEmitter::shifts_within(const Apply& a) const {
   const DType t = a.args[0]->dtype;
   const int64_t width = t.is_index() ? (narrow(Expr(&a)) && narrow(a.args[0]) ? 32 : 64) : t.bits;
   return interval_of(a.args[1], facts_).within(0, width - 1);
+}
+
+/// Its values are those of float, or of integers that float holds.
+bool CEmitter::rounds_through_float(DType t) {
+  return t == kFloat32 || t.is_small_float() || t.is_bool() || (t.is_data_int() && t.bits <= 16);
 }
 
 std::string CEmitter::rounded(const Expr& e, DType to) {

@@ -5,6 +5,7 @@
 #include "helve/codegen/c/c_emitter.h"
 #include "helve/codegen/c/c_types.h"
 #include "helve/ir/expr/visit.h"
+#include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve::c {
@@ -62,6 +63,7 @@ void CEmitter::declare(const VarRef& var, const std::string& type, const std::st
 }
 
 void CEmitter::bind(const Bind& s) {
+  if (!used(s.var.get())) return;
   const CExpr value = expr(s.value);
   const bool index = s.var->dtype.is_index();
   const std::string type = index ? index_type(!narrow(Expr(s.var)) && !narrow(s.value)) : value_type(s.var->dtype);
@@ -70,7 +72,22 @@ void CEmitter::bind(const Bind& s) {
   if (index && !again) facts_.bind_value(s.var.get(), s.value);
 }
 
+void CEmitter::find_uses(const Stmt& body) {
+  walk_exprs(body, [&](const Expr& e) {
+    if (const Load* load = as<Load>(e)) used_.insert(load->buffer.get());
+    if (as<Var>(e)) used_.insert(e.get());
+  });
+  walk(body, [&](const Stmt& s) {
+    if (const Store* store = as<Store>(s)) used_.insert(store->buffer.get());
+    const TileOp* op = as<TileOp>(s);
+    for (size_t i = 0; op && i < op->operands.size(); ++i) {
+      if (const Region* region = std::get_if<Region>(&op->operands[i])) used_.insert(region->buffer.get());
+    }
+  });
+}
+
 void CEmitter::assume(const Expr& condition, bool holds) {
+  decisions_.push_back(condition);
   if (has_load(condition)) return;
   facts_.assume(holds ? condition : helve::apply(Op::Not, {condition}));
 }
@@ -92,7 +109,10 @@ void CEmitter::if_then(const If& s) {
 }
 
 void CEmitter::while_loop(const While& s) {
-  block(fmt::format("while ({})", text(s.condition)), s.span, [&] { stmt(s.body); });
+  block(fmt::format("while ({})", text(s.condition)), s.span, [&] {
+    decisions_.push_back(s.condition);
+    stmt(s.body);
+  });
 }
 
 /// Bounds are those at the loop's entry, so what they read from memory is read before.
@@ -112,6 +132,7 @@ void CEmitter::serial_loop(const For& s, const std::string& pragma, const std::f
     limit = name;
   }
   facts_.bind_loop(var, s.begins[0], s.extents[0]);
+  decisions_.push_back(s.extents[0]);
   const std::string name = define(var, wide);
   if (!pragma.empty()) line("#pragma " + pragma, s.span);
   block(fmt::format("for ({} {} = {}; {} < {}; ++{})", index_type(wide), name, start, name, limit, name),

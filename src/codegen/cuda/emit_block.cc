@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "helve/codegen/c/c_types.h"
+#include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
 
@@ -23,6 +24,7 @@ int64_t elements(const Buffer& buffer, size_t first) {
 
 void KernelEmitter::alloc(const Alloc& s) {
   const Buffer& buffer = *s.buffer;
+  if (!used(&buffer)) return;
   const std::string type = element_type(buffer);
   switch (buffer.scope) {
     case MemoryScope::Shared: {
@@ -65,6 +67,10 @@ void KernelEmitter::thread_loop(const For& s) {
     wide_[var.get()] = false;
     facts_.bind_loop(var, s.begins[0], s.extents[0]);
     thread_ = var.get();
+    thread_decisions_ = decisions_.size();
+    walk(s.body, [&](const Stmt& each) {
+      if (const Bind* bind = as<Bind>(each)) own_values_.insert(bind->var.get());
+    });
     stmt(s.body);
     thread_ = nullptr;
   });

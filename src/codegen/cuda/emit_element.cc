@@ -42,8 +42,28 @@ KernelEmitter::Element KernelEmitter::element(const Buffer& buffer, const std::v
 
 std::string KernelEmitter::element_text(const Element& e) { return fmt::format("{}[{}]", e.name, text(e.offset)); }
 
+/// Has the expression one value in all lanes of a warp? The thread's number may decide it by whole warps.
+bool KernelEmitter::warps_agree(const Expr& e) const {
+  if (const Var* var = as<Var>(e)) return var != thread_ && !own_values_.contains(var);
+  if (const Load* load = as<Load>(e)) {
+    const MemoryScope scope = buffer_of(load->buffer).scope;
+    if (scope == MemoryScope::Fragment || scope == MemoryScope::Local) return false;
+  }
+  if (const Apply* apply = as<Apply>(e); apply && apply->args.size() == 2 && is_var(apply->args[0], thread_)) {
+    const int64_t* by = int_value(apply->args[1]);
+    const bool whole = by && *by > 0 && *by % kWarp == 0;
+    if (whole && (apply->op == Op::FloorDiv || apply->op == Op::Lt || apply->op == Op::Ge)) return true;
+  }
+  bool agree = true;
+  for_each_child(e, [&](const Expr& child) { agree &= warps_agree(child); });
+  return agree;
+}
+
 /// The lanes of an exchange are those of one warp: for all values of the loops that the bits depend on.
 void KernelEmitter::check_exchange(const Expr& bits) const {
+  for (size_t i = thread_decisions_; i < decisions_.size(); ++i) {
+    HELVE_CHECK(warps_agree(decisions_[i]), "lanes of a warp part before they exchange registers");
+  }
   const Interval range = interval_of(bits, facts_);
   if (range.within(0, kWarp - 1)) return;
   std::vector<const Var*> vars;
@@ -83,11 +103,16 @@ CExpr KernelEmitter::load(const Load& l) {
   return {raw};
 }
 
+/// The value before the conversion that the store makes.
+const Expr& KernelEmitter::stored(const Store& s) {
+  const Cast* cast = as<Cast>(s.value);
+  return cast && cast->dtype == s.buffer->dtype ? cast->value : s.value;
+}
+
 /// What the store writes: elements of one type are copied as they are, else the value is rounded once.
 std::string KernelEmitter::value_for(const Store& s) {
   const DType t = s.buffer->dtype;
-  const Cast* cast = as<Cast>(s.value);
-  const Expr& value = cast && cast->dtype == t ? cast->value : s.value;  // the conversion is the store's
+  const Expr& value = stored(s);
   const Load* copied = as<Load>(value);
   if (copied && copied->dtype == t) return raw_load(*copied);
   if (t.is_small_float()) return rounded(value, t);
@@ -96,8 +121,9 @@ std::string KernelEmitter::value_for(const Store& s) {
 
 void KernelEmitter::store(const Store& s) {
   const std::string value = value_for(s);
-  if (auto staged = stage_of_.find(&s); staged != stage_of_.end()) {
-    return line(fmt::format("{}[{}] = {};", staged_[staged->second].name, lane_index_, value), s.span);
+  if (auto found = stage_of_.find(&s); found != stage_of_.end()) {
+    const Staged& staged = staged_[found->second];
+    return line(fmt::format("{}[{}] = {};", staged.name, lane_index_, staged.rounds ? text(stored(s)) : value), s.span);
   }
   const Element e = element(*s.buffer, s.indices);
   HELVE_CHECK(!e.exchange, "a thread stores to another thread's registers");

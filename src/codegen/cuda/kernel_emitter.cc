@@ -27,6 +27,7 @@ KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& opti
 }
 
 CudaKernel KernelEmitter::emit() {
+  find_uses(source_.stmt->body);
   signature();
   {
     Place place(*this);
@@ -36,7 +37,7 @@ CudaKernel KernelEmitter::emit() {
       const For* loop = as<For>(s);
       threads |= loop && loop->loop == LoopKind::Thread;
       const Alloc* alloc = as<Alloc>(s);
-      shared |= alloc && alloc->buffer->scope == MemoryScope::Shared;
+      shared |= alloc && alloc->buffer->scope == MemoryScope::Shared && used(alloc->buffer.get());
     });
     if (shared) line("extern __shared__ __align__(1024) unsigned char helve_shared[];");
     if (threads) line("const int tx = threadIdx.x;");
@@ -96,7 +97,7 @@ void KernelEmitter::unpack_scalars() {
   for (size_t i = 0; i < interface_.scalars.size(); ++i) {
     const VarRef& var = interface_.scalars[i];
     const DType t = var->dtype;
-    if (t.is_index()) continue;
+    if (t.is_index() || !used(var.get())) continue;
     const std::string& slot = scalar_names_[i];
     std::string value;
     if (t.is_small_float()) {
@@ -127,7 +128,7 @@ void KernelEmitter::grid() {
       value = fmt::format("{} % {}", rest, extent);
       rest = fmt::format("{} / {}", rest, extent);
     }
-    declare(var, "int", value, kernel.span);
+    if (used(var.get())) declare(var, "int", value, kernel.span);
     facts_.bind_loop(var, int_imm(0), kernel.extents[d]);
     facts_.bind(var, {0, most});
   }

@@ -32,6 +32,7 @@ class KernelEmitter final : public c::CEmitter {
     int64_t width = 0;  ///< bytes of an access
     std::string name;   ///< of the array with an element a lane
     bool writes = false;
+    bool rounds = false;  ///< the array holds floats, which the access rounds
   };
 
   /// A Global buffer of a mesh function: parameters with the first core's instance and the bytes from one to the next.
@@ -57,7 +58,9 @@ class KernelEmitter final : public c::CEmitter {
   std::string element_text(const Element& e);
   std::string raw_load(const Load& l);
   std::string value_for(const Store& s);
+  static const Expr& stored(const Store& s);
   void check_exchange(const Expr& bits) const;
+  bool warps_agree(const Expr& e) const;
 
   // emit_block.cc
   void alloc(const Alloc& s) override;
@@ -71,6 +74,7 @@ class KernelEmitter final : public c::CEmitter {
   int64_t vector_bytes(const Buffer& buffer, const Expr& offset, const Var* lane, int64_t lanes) const;
   void load_staged(const For& s, int64_t lanes);
   void store_staged();
+  bool rounds_in_pairs(const Store& s) const;
 
   const KernelSource& source_;
   Prelude& prelude_;
@@ -80,8 +84,10 @@ class KernelEmitter final : public c::CEmitter {
   std::vector<Instance> instances_;
   std::vector<std::string> scalar_names_;
   const Var* thread_ = nullptr;  ///< of the loop over threads around this place
+  size_t thread_decisions_ = 0;                   ///< those of the block: the rest are the thread's
+  std::unordered_set<const Var*> own_values_;     ///< bound by each thread for itself
   std::vector<Staged> staged_;
-  std::unordered_map<const void*, size_t> stage_of_;  ///< of loads and stores
+  std::unordered_map<const Object*, size_t> stage_of_;  ///< of loads and stores
   std::string lane_index_;                            ///< the lane's position in the arrays of staged_
 };
 

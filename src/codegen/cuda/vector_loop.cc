@@ -22,7 +22,7 @@ constexpr int64_t kWidest = 16;
 
 /// One access of a lane to memory, names bound in the body replaced.
 struct LaneAccess {
-  const void* node;
+  const Object* node;
   const Buffer* buffer;
   std::vector<Expr> indices;
   bool write;
@@ -70,7 +70,7 @@ class LaneWalk {
     if (const Load* load = as<Load>(e)) add(load, buffer_of(load->buffer), load->indices, false, always);
   }
 
-  void add(const void* node, const Buffer& buffer, const std::vector<Expr>& indices, bool write, bool always) {
+  void add(const Object* node, const Buffer& buffer, const std::vector<Expr>& indices, bool write, bool always) {
     if (buffer.scope == MemoryScope::Fragment || buffer.scope == MemoryScope::Local) return;
     std::vector<Expr> plain;
     for (const Expr& index : indices) plain.push_back(substitute(index, names_));
@@ -147,7 +147,8 @@ void KernelEmitter::stage(const For& s, int64_t lanes) {
       return !each.write && !other.writes && other.buffer == each.buffer && same_expr(other.start, start);
     });
     if (same == staged_.end()) {
-      staged_.push_back({each.buffer, start, width, names_.fresh(each.buffer->name + "_v"), each.write});
+      const bool rounds = each.write && rounds_in_pairs(*static_cast<const Store*>(each.node));
+      staged_.push_back({each.buffer, start, width, names_.fresh(each.buffer->name + "_v"), each.write, rounds});
       same = staged_.end() - 1;
     }
     stage_of_[each.node] = static_cast<size_t>(same - staged_.begin());
@@ -158,9 +159,18 @@ void KernelEmitter::stage(const For& s, int64_t lanes) {
   }
 }
 
+/// Floats for 16-bit elements are kept as they are until the access, which converts two at a time.
+bool KernelEmitter::rounds_in_pairs(const Store& s) const {
+  const DType t = s.buffer->dtype;
+  const Expr& value = stored(s);
+  const bool copied = as<Load>(value) && value->dtype == t;
+  return t.is_small_float() && t.bits == 16 && !copied && rounds_through_float(value->dtype);
+}
+
 void KernelEmitter::load_staged(const For& s, int64_t lanes) {
   for (const Staged& each : staged_) {
-    line(fmt::format("{} {}[{}];", element_type(*each.buffer), each.name, lanes), s.span);
+    const std::string type = each.rounds ? "float" : element_type(*each.buffer);
+    line(fmt::format("{} {}[{}];", type, each.name, lanes), s.span);
     if (each.writes) continue;
     const std::string from = fmt::format("{} + {}", names_.of(each.buffer, each.buffer->name),
                                          text(each.start, c::precedence_of("+") + 1));
@@ -173,7 +183,9 @@ void KernelEmitter::store_staged() {
     if (!each.writes) continue;
     const std::string to = fmt::format("{} + {}", names_.of(each.buffer, each.buffer->name),
                                        text(each.start, c::precedence_of("+") + 1));
-    line(call("store", std::to_string(each.width), to + ", " + each.name) + ";");
+    const std::string part = each.rounds ? "store_" + c::small_float_name(each.buffer->dtype) : "store";
+    need(part);
+    line(fmt::format("helve_{}<{}>({}, {});", each.rounds ? "store_rounded" : "store", each.width, to, each.name));
   }
 }
 

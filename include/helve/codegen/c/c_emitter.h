@@ -3,8 +3,12 @@
 // is the business of the classes below it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "helve/analysis/index_bounds.h"
 #include "helve/arith/facts.h"
@@ -44,8 +48,10 @@ class CEmitter {
   /// The expression as an operand where `least` binds as tightly.
   std::string text(const Expr& e, int least = kLowest);
   static std::string enclosed(const CExpr& e, int least);
-  /// The value of `e` as float or double bits of `to` in memory: rounded once.
+  /// The value of `e` as an element of the small float type `to` in memory: rounded once.
   std::string rounded(const Expr& e, DType to);
+  /// Does rounding a value of `from` to a small float through float round it once?
+  static bool rounds_through_float(DType from);
   /// `function(args...)` of the prelude.
   std::string call(const std::string& part, const std::string& template_arguments, const std::string& args);
   /// Do all values of the index expression fit an int here?
@@ -63,12 +69,19 @@ class CEmitter {
   /// A name for `var` of this type; it is known to be wide where it is.
   std::string define(const VarRef& var, bool wide);
   void assume(const Expr& condition, bool holds);
+  /// Is the variable or buffer used in the kernel? Nothing is declared that is not.
+  bool used(const Object* object) const { return used_.contains(object); }
+  void find_uses(const Stmt& body);
 
-  /// The facts are those of the enclosing place again when it ends; names too.
+  /// Facts, names and decisions are those of the enclosing place again when it ends.
   class Place {
    public:
-    explicit Place(CEmitter& emitter) : emitter_(emitter), names_(emitter.names_), facts_(emitter.facts_) {}
-    ~Place() { emitter_.facts_ = std::move(facts_); }
+    explicit Place(CEmitter& emitter)
+        : emitter_(emitter), names_(emitter.names_), facts_(emitter.facts_), decisions_(emitter.decisions_.size()) {}
+    ~Place() {
+      emitter_.facts_ = std::move(facts_);
+      emitter_.decisions_.resize(decisions_);
+    }
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 
@@ -76,6 +89,7 @@ class CEmitter {
     CEmitter& emitter_;
     CNames::Scope names_;
     Facts facts_;
+    size_t decisions_;
   };
 
   std::shared_ptr<const IndexBounds> bounds_;
@@ -84,6 +98,7 @@ class CEmitter {
   CNames names_;
   Facts facts_;
   std::unordered_map<const Var*, bool> wide_;  ///< of index variables: how they are declared
+  std::vector<Expr> decisions_;                ///< what decides whether, and how often, this place is reached
 
  private:
   CExpr apply(const Apply& a);
@@ -99,6 +114,7 @@ class CEmitter {
   void while_loop(const While& s);
   void for_loop(const For& s);
 
+  std::unordered_set<const Object*> used_;
   const std::string* file_ = nullptr;  ///< what the next line of the text counts as
   int next_line_ = 0;
 };

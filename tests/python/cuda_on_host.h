@@ -1,0 +1,272 @@
+// CUDA on the CPU, for tests: g++ compiles the text of generated kernels behind this file.
+// Threads of a block are fibers that stop at barriers and shuffles. The helve_ functions are written here a second time, from
+// their definitions, so that the text is judged without the prelude; vector accesses check that they are aligned.
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __shared__
+#define __align__(n) __attribute__((aligned(n)))
+
+struct helve_index { unsigned x; };
+static helve_index threadIdx, blockIdx;
+alignas(1024) unsigned char helve_shared[232448];
+
+namespace host {
+
+enum Fault { Fine = 0, Deadlock = 1, Misaligned = 2, BadShuffle = 3, Redzone = 4 };
+static int fault = Fine;
+
+struct Barrier {
+  int arrived = 0;
+  long generation = 0;
+};
+struct Fiber {
+  ucontext_t context;
+  std::unique_ptr<char[]> stack;
+  bool done = false;
+};
+constexpr size_t kStack = 64 * 1024;
+static std::vector<Fiber> fibers;
+static ucontext_t scheduler;
+static unsigned running, block_threads;
+static long changes;
+static Barrier whole, warps[32];
+static uint64_t slots[1024];
+static void (*entry)(void*);
+static void* entry_argument;
+
+static void trampoline() {
+  entry(entry_argument);
+  fibers[running].done = true;
+  ++changes;
+  swapcontext(&fibers[running].context, &scheduler);
+}
+
+static void wait(Barrier& barrier, int count) {
+  const long generation = barrier.generation;
+  if (++barrier.arrived == count) {
+    barrier.arrived = 0;
+    ++barrier.generation;
+    ++changes;
+    return;
+  }
+  while (barrier.generation == generation) swapcontext(&fibers[running].context, &scheduler);
+}
+
+/// False when the threads that are left wait for one another.
+static bool run_block(unsigned threads) {
+  block_threads = threads;
+  whole = {};
+  for (Barrier& each : warps) each = {};
+  for (unsigned t = 0; t < threads; ++t) {
+    Fiber& f = fibers[t];
+    f.done = false;
+    getcontext(&f.context);
+    f.context.uc_stack.ss_sp = f.stack.get();
+    f.context.uc_stack.ss_size = kStack;
+    f.context.uc_link = &scheduler;
+    makecontext(&f.context, trampoline, 0);
+  }
+  for (;;) {
+    const long before = changes;
+    bool all = true;
+    for (running = 0; running < threads; ++running) {
+      if (fibers[running].done) continue;
+      all = false;
+      threadIdx.x = running;
+      swapcontext(&scheduler, &fibers[running].context);
+    }
+    if (all) return true;
+    if (changes == before) return false;
+  }
+}
+
+template <class F>
+static void call(void* f) { (*static_cast<F*>(f))(); }
+
+template <class P>
+static P argument(long long slot) {
+  if constexpr (std::is_pointer_v<P>) return reinterpret_cast<P>(slot);
+  else return static_cast<P>(slot);
+}
+
+template <class... P, size_t... I>
+static int launch(void (*kernel)(P...), const long long* args, unsigned blocks, unsigned threads, size_t shared,
+                  std::index_sequence<I...>) {
+  fault = Fine;
+  while (fibers.size() < threads) fibers.push_back({{}, std::make_unique<char[]>(kStack), false});
+  auto body = [&] { kernel(argument<P>(args[I])...); };
+  entry = call<decltype(body)>;
+  entry_argument = &body;
+  for (unsigned b = 0; b < blocks && fault == Fine; ++b) {
+    blockIdx.x = b;
+    std::memset(helve_shared, 0xa5, sizeof(helve_shared));
+    if (!run_block(threads)) fault = Deadlock;
+    for (size_t i = shared; i < sizeof(helve_shared); ++i) {
+      if (helve_shared[i] != 0xa5) fault = Redzone;
+    }
+  }
+  return fault;
+}
+
+template <class... P>
+static int launch(void (*kernel)(P...), const long long* args, unsigned blocks, unsigned threads, size_t shared) {
+  return launch(kernel, args, blocks, threads, shared, std::index_sequence_for<P...>());
+}
+
+/// The float format of E exponent bits and M of mantissa; `top` is an infinity where it has one.
+struct Format {
+  int exponent, mantissa, bias;
+  bool infinite;
+};
+static double decode(unsigned bits, Format f) {
+  const unsigned m = bits & ((1u << f.mantissa) - 1), ones = (1u << f.exponent) - 1, e = bits >> f.mantissa & ones;
+  const double sign = bits >> (f.exponent + f.mantissa) & 1 ? -1.0 : 1.0;
+  if (e == ones && f.infinite) return m ? std::nan("") : sign * INFINITY;
+  if (e == ones && m == (1u << f.mantissa) - 1) return std::nan("");
+  return sign * (e == 0 ? std::ldexp(m, 1 - f.bias - f.mantissa)
+                        : std::ldexp((1u << f.mantissa) + m, static_cast<int>(e) - f.bias - f.mantissa));
+}
+static unsigned encode(double x, Format f) {
+  const unsigned sign = std::signbit(x) ? 1u << (f.exponent + f.mantissa) : 0;
+  const unsigned top = ((1u << f.exponent) - 1) << f.mantissa, nan = top | (f.infinite ? 1u << (f.mantissa - 1) : (1u << f.mantissa) - 1);
+  if (x != x) return sign | nan;
+  if (x == 0) return sign;
+  x = std::fabs(x);
+  if (std::isinf(x)) return sign | (f.infinite ? top : nan);
+  int e = 0;
+  std::frexp(x, &e);
+  const int unit = std::max(e - 1, 1 - f.bias) - f.mantissa;
+  const double steps = std::nearbyint(std::ldexp(x, -unit));  // of the unit; may reach the next power of two
+  const unsigned code = static_cast<unsigned>(steps) + (static_cast<unsigned>(unit + f.mantissa + f.bias - 1) << f.mantissa);
+  const unsigned most = f.infinite ? top : nan;
+  return sign | (code > most ? most : code);
+}
+
+}  // namespace host
+
+static void __syncthreads() { host::wait(host::whole, static_cast<int>(host::block_threads)); }
+
+template <class T>
+static T __shfl_xor_sync(unsigned mask, T x, int c) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "CUDA has no such shuffle");
+  if (mask != 0xffffffffu || c < 0 || c >= 32) host::fault = host::BadShuffle;
+  const unsigned me = host::running;
+  host::Barrier& warp = host::warps[me / 32];
+  std::memcpy(&host::slots[me], &x, sizeof(T));
+  host::wait(warp, 32);
+  T r;
+  std::memcpy(&r, &host::slots[me ^ (c & 31)], sizeof(T));
+  host::wait(warp, 32);
+  return r;
+}
+
+static int min(int a, int b) { return b < a ? b : a; }
+static int max(int a, int b) { return a < b ? b : a; }
+static unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
+static unsigned max(unsigned a, unsigned b) { return a < b ? b : a; }
+static long long min(long long a, long long b) { return b < a ? b : a; }
+static long long max(long long a, long long b) { return a < b ? b : a; }
+static unsigned long long min(unsigned long long a, unsigned long long b) { return b < a ? b : a; }
+static unsigned long long max(unsigned long long a, unsigned long long b) { return a < b ? b : a; }
+static float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+static double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+static float __int_as_float(int i) { float r; std::memcpy(&r, &i, 4); return r; }
+static double __longlong_as_double(long long i) { double r; std::memcpy(&r, &i, 8); return r; }
+
+static float helve_infinity() { return INFINITY; }
+static float helve_nan() { return NAN; }
+template <class T> static T helve_min(T a, T b) { return a != a ? a : b != b ? b : b < a ? b : a; }
+template <class T> static T helve_max(T a, T b) { return a != a ? a : b != b ? b : a < b ? b : a; }
+template <class T> static T helve_sigmoid(T x) { return T(1) / (T(1) + std::exp(-x)); }
+
+typedef __int128 helve_wide;
+template <class T> static T helve_abs(T x) { return (T)(x < 0 ? -(helve_wide)x : (helve_wide)x); }
+template <class T> static T helve_floor_div(T a, T b) {
+  const helve_wide x = a, y = b;
+  helve_wide q = x / y;
+  while (q * y > x && y > 0) --q;
+  while (q * y < x && y < 0) --q;
+  return (T)q;
+}
+template <class T> static T helve_floor_mod(T a, T b) {
+  const helve_wide x = a, y = b;
+  const helve_wide r = x % y;
+  return (T)(r != 0 && (r < 0) != (y < 0) ? r + y : r);
+}
+template <class T> static T helve_shift_left(T a, T b) {
+  T r = a;
+  for (T i = 0; i < b && r != 0; ++i) r = (T)(2 * (unsigned long long)r);
+  return r;
+}
+template <class T> static T helve_shift_right(T a, T b) {
+  helve_wide r = a;
+  for (T i = 0; i < b && r != 0 && r != -1; ++i) r = r >= 0 ? r / 2 : (r - 1) / 2;
+  return (T)r;
+}
+template <class T, int B, bool S, class F> static T helve_saturate(F x) {
+  if (x != x) return 0;
+  const long double most = S ? std::ldexp(1.0L, B - 1) - 1 : std::ldexp(1.0L, B) - 1, least = S ? -std::ldexp(1.0L, B - 1) : 0;
+  const long double whole = std::trunc((long double)x);
+  return whole >= most ? (T)(~0ull >> (S ? 65 - B : 64 - B)) : whole <= least ? (T)(S ? -(helve_wide)most - 1 : 0) : (T)whole;
+}
+static double helve_to_odd(double x) { return x; }
+
+template <int E, int M, int BIAS, bool INF, class W>
+struct helve_small {
+  W bits;
+  static constexpr host::Format format() { return {E, M, BIAS, INF}; }
+};
+typedef helve_small<5, 10, 15, true, unsigned short> helve_float16;
+typedef helve_small<8, 7, 127, true, unsigned short> helve_bfloat16;
+typedef helve_small<4, 3, 7, false, unsigned char> helve_float8_e4m3;
+typedef helve_small<5, 2, 15, true, unsigned char> helve_float8_e5m2;
+template <int E, int M, int BIAS, bool INF, class W>
+static float helve_to_float(helve_small<E, M, BIAS, INF, W> x) { return (float)host::decode(x.bits, x.format()); }
+template <class T> static T helve_small_of(double x) {
+  T r;
+  r.bits = (decltype(r.bits))host::encode(x, T::format());
+  return r;
+}
+static helve_float16 helve_to_float16(double x) { return helve_small_of<helve_float16>(x); }
+static helve_bfloat16 helve_to_bfloat16(double x) { return helve_small_of<helve_bfloat16>(x); }
+static helve_float8_e4m3 helve_to_float8_e4m3(double x) { return helve_small_of<helve_float8_e4m3>(x); }
+static helve_float8_e5m2 helve_to_float8_e5m2(double x) { return helve_small_of<helve_float8_e5m2>(x); }
+
+template <class T> static T helve_shuffle_xor(T x, int c) {
+  if constexpr (sizeof(T) < 4) return (T)__shfl_xor_sync(0xffffffffu, (int)x, c);
+  else return __shfl_xor_sync(0xffffffffu, x, c);
+}
+template <class T> static T helve_shuffle_bits_xor(T x, int c) {
+  x.bits = (decltype(x.bits))__shfl_xor_sync(0xffffffffu, (unsigned)x.bits, c);
+  return x;
+}
+
+template <int W, int N, class T> static void helve_load(T (&to)[N], const T* from) {
+  static_assert(N * sizeof(T) % W == 0 && W > sizeof(T), "an access of whole words");
+  if (reinterpret_cast<uintptr_t>(from) % W != 0) host::fault = host::Misaligned;
+  std::memcpy(to, from, sizeof(to));
+}
+template <int W, int N, class T> static void helve_store(T* to, const T (&from)[N]) {
+  static_assert(N * sizeof(T) % W == 0 && W > sizeof(T), "an access of whole words");
+  if (reinterpret_cast<uintptr_t>(to) % W != 0) host::fault = host::Misaligned;
+  std::memcpy(to, from, sizeof(from));
+}
+template <int W, int N, class T> static void helve_store_rounded(T* to, const float (&from)[N]) {
+  T rounded[N];
+  for (int i = 0; i < N; ++i) rounded[i] = helve_small_of<T>(from[i]);
+  helve_store<W>(to, rounded);
+}

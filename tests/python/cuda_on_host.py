@@ -1,0 +1,79 @@
+"""Generated CUDA C on the CPU: g++ compiles the kernels' text behind cuda_on_host.h, which says what CUDA is.
+
+Functions are compiled many at a time, since a start of the compiler costs more than a kernel.
+"""
+
+import ctypes
+import hashlib
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+import helve
+from helve import _core
+
+HEADER = Path(__file__).with_name("cuda_on_host.h")
+FAULTS = ["", "threads wait for one another", "a vector access is misaligned", "a bad shuffle", "shared memory beyond its size"]
+
+
+class HostKernels:
+    """The kernels of functions in thread form. Functions have one kernel each and names of their own."""
+
+    def __init__(self, functions, folder):
+        texts, self.kernels = [], {}
+        for function in functions:
+            text, kernels = _core.cuda_source(function.function, prelude=False)
+            (kernel,) = kernels
+            name = kernel["name"]
+            assert name.removesuffix("_0") not in self.kernels
+            self.kernels[name.removesuffix("_0")] = kernel
+            texts.append(text)
+            texts.append(
+                f'extern "C" int run_{name}(const long long* args, unsigned blocks) {{ '
+                f"return host::launch({name}, args, blocks, {kernel['threads']}, {kernel['shared_bytes']}); }}\n"
+            )
+        source = HEADER.read_text() + "\n" + "\n".join(texts)
+        stem = Path(folder) / hashlib.sha256(source.encode()).hexdigest()[:16]
+        stem.with_suffix(".cc").write_text(source)
+        command = ["g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing"]
+        done = subprocess.run(
+            [*command, "-o", str(stem.with_suffix(".so")), str(stem.with_suffix(".cc"))], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr[:4000]
+        self.library = ctypes.CDLL(str(stem.with_suffix(".so")))
+
+    def run(self, name, blocks, arrays, scalars=None):
+        """Runs all blocks; `arrays` by the parameters' names, `scalars` as the 64-bit slots of theirs."""
+        kernel = self.kernels[name]
+        scalars = scalars or {}
+        slots = [arrays[b].ctypes.data for b in kernel["buffers"]] + [scalars[s] for s in kernel["scalars"]]
+        args = (ctypes.c_longlong * max(len(slots), 1))(*slots)
+        fault = getattr(self.library, f"run_{kernel['name']}")(args, blocks)
+        assert fault == 0, f"{name}: {FAULTS[fault]}"
+
+
+def aligned(array):
+    """A copy whose first element stands at a multiple of 64 bytes."""
+    memory = np.zeros(array.nbytes + 64, np.uint8)
+    begin = -memory.ctypes.data % 64
+    out = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+    out[...] = array
+    return out
+
+
+def assert_same(got, wanted, message):
+    """Equal bits, any NaN for any NaN, zeros of either sign."""
+    bits = np.dtype(f"u{got.itemsize}")
+    equal = got.view(bits) == wanted.view(bits)
+    if got.dtype.kind not in "iub":
+        wide_got, wide_wanted = got.astype("float64"), wanted.astype("float64")
+        equal |= (np.isnan(wide_got) & np.isnan(wide_wanted)) | (wide_got == wide_wanted)
+    if equal.all():
+        return
+    place = np.unravel_index(int(np.argmin(equal)), got.shape)
+    raise AssertionError(f"{message} at {place}: {got[place]!r}, the interpreter has {wanted[place]!r}")
+
+
+def interpret(function, *arguments):
+    helve.compile(function, target="interp", check=None)(*arguments)
