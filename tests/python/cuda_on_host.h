@@ -1,6 +1,7 @@
 // CUDA on the CPU, for tests: g++ compiles the text of generated kernels behind this file.
 // Threads of a block are fibers that stop at barriers and shuffles. The helve_ functions are written here a second time, from
-// their definitions, so that the text is judged without the prelude; vector accesses check that they are aligned.
+// their definitions, so that the text is judged without the prelude; vector accesses check that they are aligned. With
+// HELVE_PRELUDE the prelude itself is compiled, its PTX replaced by the ptx_ functions.
 #include <ucontext.h>
 
 #include <algorithm>
@@ -161,15 +162,16 @@ static unsigned encode(double x, Format f) {
 static void __syncthreads() { host::wait(host::whole, static_cast<int>(host::block_threads)); }
 
 template <class T>
-static T __shfl_xor_sync(unsigned mask, T x, int c) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "CUDA has no such shuffle");
+static auto __shfl_xor_sync(unsigned mask, T given, int c) {
+  auto x = +given;  // CUDA has shuffles of 32 and 64 bits
+  typedef decltype(x) V;
   if (mask != 0xffffffffu || c < 0 || c >= 32) host::fault = host::BadShuffle;
   const unsigned me = host::running;
   host::Barrier& warp = host::warps[me / 32];
-  std::memcpy(&host::slots[me], &x, sizeof(T));
+  std::memcpy(&host::slots[me], &x, sizeof(V));
   host::wait(warp, 32);
-  T r;
-  std::memcpy(&r, &host::slots[me ^ (c & 31)], sizeof(T));
+  V r;
+  std::memcpy(&r, &host::slots[me ^ (c & 31)], sizeof(V));
   host::wait(warp, 32);
   return r;
 }
@@ -186,6 +188,31 @@ static float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 static double rsqrt(double x) { return 1.0 / std::sqrt(x); }
 static float __int_as_float(int i) { float r; std::memcpy(&r, &i, 4); return r; }
 static double __longlong_as_double(long long i) { double r; std::memcpy(&r, &i, 8); return r; }
+
+static unsigned __float_as_uint(float x) { unsigned r; std::memcpy(&r, &x, 4); return r; }
+static int __float_as_int(float x) { int r; std::memcpy(&r, &x, 4); return r; }
+static float __uint_as_float(unsigned i) { float r; std::memcpy(&r, &i, 4); return r; }
+static float __fadd_rn(float a, float b) { return a + b; }
+static float __fmul_rn(float a, float b) { return a * b; }
+static float __double2float_rz(double x) {
+  const float r = (float)x;
+  return std::isinf(x) || std::fabs((double)r) <= std::fabs(x) ? r : std::nextafter(r, 0.0f);
+}
+struct alignas(8) uint2 { unsigned x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+
+#ifdef HELVE_PRELUDE
+
+constexpr host::Format kHalf{5, 10, 15, true}, kBrain{8, 7, 127, true};
+static float ptx_max_NaN_f32(float a, float b) { return a != a || b != b ? NAN : a < b ? b : a; }
+static float ptx_min_NaN_f32(float a, float b) { return a != a || b != b ? NAN : b < a ? b : a; }
+static float ptx_cvt_f32_f16(unsigned short bits) { return (float)host::decode(bits, kHalf); }
+static unsigned short ptx_cvt_rn_f16_f32(float x) { return (unsigned short)host::encode(x, kHalf); }
+static unsigned short ptx_cvt_rn_bf16_f32(float x) { return (unsigned short)host::encode(x, kBrain); }
+static unsigned ptx_cvt_rn_f16x2_f32(float high, float low) { return host::encode(high, kHalf) << 16 | host::encode(low, kHalf); }
+static unsigned ptx_cvt_rn_bf16x2_f32(float high, float low) { return host::encode(high, kBrain) << 16 | host::encode(low, kBrain); }
+
+#else
 
 static float helve_infinity() { return INFINITY; }
 static float helve_nan() { return NAN; }
@@ -270,3 +297,5 @@ template <int W, int N, class T> static void helve_store_rounded(T* to, const fl
   for (int i = 0; i < N; ++i) rounded[i] = helve_small_of<T>(from[i]);
   helve_store<W>(to, rounded);
 }
+
+#endif

@@ -5,6 +5,7 @@ Functions are compiled many at a time, since a start of the compiler costs more 
 
 import ctypes
 import hashlib
+import re
 import subprocess
 from pathlib import Path
 
@@ -17,23 +18,38 @@ HEADER = Path(__file__).with_name("cuda_on_host.h")
 FAULTS = ["", "threads wait for one another", "a vector access is misaligned", "a bad shuffle", "shared memory beyond its size"]
 
 
-class HostKernels:
-    """The kernels of functions in thread form. Functions have one kernel each and names of their own."""
+def without_ptx(text):
+    """`asm("op %0, %1;" : "=f"(r) : "f"(x));` becomes `r = ptx_op(x);`."""
+    out = re.sub(
+        r'asm\("([\w.]+) %[^"]*" : "=\w"\(([\w.]+)\) : (.*)\);',
+        lambda m: f"{m[2]} = ptx_{m[1].replace('.', '_')}({re.sub(chr(34) + '[a-z]' + chr(34), '', m[3])});",
+        text,
+    )
+    assert "asm" not in out
+    return out
 
-    def __init__(self, functions, folder):
+
+class HostKernels:
+    """The kernels of functions in thread form. Functions have one kernel each and names of their own.
+
+    The prelude is the header's; with `prelude` it is that of the text, for each function in a namespace of its own.
+    """
+
+    def __init__(self, functions, folder, prelude=False):
         texts, self.kernels = [], {}
         for function in functions:
-            text, kernels = _core.cuda_source(function.function, prelude=False)
+            text, kernels = _core.cuda_source(function.function, prelude=prelude)
             (kernel,) = kernels
             name = kernel["name"]
+            scope = f"of_{name}::" if prelude else ""
             assert name.removesuffix("_0") not in self.kernels
             self.kernels[name.removesuffix("_0")] = kernel
-            texts.append(text)
+            texts.append(f"namespace of_{name} {{\n{without_ptx(text)}}}\n" if prelude else text)
             texts.append(
                 f'extern "C" int run_{name}(const long long* args, unsigned blocks) {{ '
-                f"return host::launch({name}, args, blocks, {kernel['threads']}, {kernel['shared_bytes']}); }}\n"
+                f"return host::launch({scope}{name}, args, blocks, {kernel['threads']}, {kernel['shared_bytes']}); }}\n"
             )
-        source = HEADER.read_text() + "\n" + "\n".join(texts)
+        source = "#define HELVE_PRELUDE\n" * prelude + HEADER.read_text() + "\n" + "\n".join(texts)
         stem = Path(folder) / hashlib.sha256(source.encode()).hexdigest()[:16]
         stem.with_suffix(".cc").write_text(source)
         command = ["g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing"]

@@ -110,10 +110,10 @@ def test_every_operator_stands_here():
     assert named == {row[0] for row in _core.operator_rows()}
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory):
+@pytest.fixture(scope="module", params=["own functions", "prelude"])
+def kernels(request, tmp_path_factory):
     functions = [operator_program(d) for d in DTYPES] + [cast_program(d) for d in DTYPES]
-    return HostKernels(functions, tmp_path_factory.mktemp("cuda"))
+    return HostKernels(functions, tmp_path_factory.mktemp("cuda"), prelude=request.param == "prelude")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

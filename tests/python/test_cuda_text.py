@@ -1,48 +1,231 @@
-"""CUDA C of kernels in thread form: the text itself, and that it compiles."""
+"""CUDA C of kernels in thread form: the text itself, what it tells of its kernels, and what it refuses.
 
+HELVE_UPDATE_GOLDEN=1 writes the texts anew.
+"""
+
+import os
+import re
 from pathlib import Path
 
+import helve
 import pytest
 import test_threads
+from cuda_examples import FUNCTIONS
 from nvrtc import assert_compiles, needs_nvrtc
 
-from helve import T, _core
+from helve import _core
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "cuda"
+WHOLE = {"row_sums"}  # kept with their prelude
 
 
 def cuda_source(function, **options):
     return _core.cuda_source(function.function, **options)
 
 
-@T.prim_func
-def scaled_rows(A: T.Tensor((48, 96), "float32", strides=(104, 1)), s: T.float32, B: T.Tensor((48, 96), "float16")):
-    with T.Kernel(4, 3, threads=96) as (by, bx):
-        for tx in T.threads(96):
-            for r in T.serial(4):
-                for v in T.vectorized(8):
-                    B[by * 12 + tx // 4 % 12, bx * 32 + tx % 4 * 8 + v] = (
-                        A[by * 12 + tx // 4 % 12, bx * 32 + tx % 4 * 8 + v] * s
-                    )
+def kernel_of(text):
+    """The text without its prelude and the facts of the only kernel."""
+    text, (kernel,) = cuda_source(helve.parse(text), prelude=False)
+    return text, kernel
 
 
-GOLDENS = {"row_sums": test_threads.row_sums, "scaled_rows": scaled_rows}
+def body(statements, params='A: T.Tensor((4096,), "float32"), B: T.Tensor((4096,), "float32")', threads=128):
+    lines = "\n".join("        " + line for line in statements.strip("\n").split("\n"))
+    return f"@T.prim_func\ndef main({params}):\n    with T.Kernel(2, threads={threads}) as b:\n{lines}\n"
 
 
-@pytest.mark.parametrize("name", GOLDENS)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_text_is_as_kept(name):
-    text, _ = cuda_source(GOLDENS[name])
-    assert text == (GOLDEN / f"{name}.cu").read_text()
+    text, _ = cuda_source(FUNCTIONS[name], prelude=name in WHOLE)
+    path = GOLDEN / f"{name}.cu"
+    if os.environ.get("HELVE_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("name", GOLDENS)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_text_compiles(name):
-    assert_compiles(cuda_source(GOLDENS[name])[0])
+    assert_compiles(cuda_source(FUNCTIONS[name])[0])
 
 
-def test_vector_accesses_are_reported():
+@needs_nvrtc
+def test_the_text_compiles_with_lines():
+    assert_compiles(cuda_source(test_threads.row_sums, line_directives=True)[0])
+
+
+def test_lines_are_those_of_the_source():
+    text, _ = cuda_source(test_threads.row_sums, line_directives=True)
+    source = Path(test_threads.__file__).read_text().split("\n")
+    number, file, seen = 0, "", {}
+    for line in text.split("\n"):
+        if found := re.match(r'\s*#line (\d+) "(.*)"', line):
+            number, file = int(found[1]), found[2]
+            continue
+        seen.setdefault(line.strip(), []).append((number, file))
+        number += 1
+    for line, wanted in {
+        "s[0] = s[0] + x[r];": "s[tx, 0] = s[tx, 0] + x[tx, r]",
+        "__syncthreads();": "T.sync_threads()",
+        "B[b] = w[0] + w[1];": "B[b] = w[0] + w[1]",
+        "float t[1];": 't = T.alloc_fragment((THREADS, 1), "float32")',
+        "if (tx % 32 == 0) {": "if tx % 32 == 0:",
+    }.items():
+        ((at, where),) = seen[line]
+        assert source[at - 1].strip() == wanted
+        assert where.endswith("test_threads.py")
+
+
+def test_kernels_are_described():
     _, (kernel,) = cuda_source(test_threads.row_sums)
-    assert dict(zip(kernel["buffers"], kernel["alignments"])) == {"A": 16, "B": 4}
-    assert kernel["threads"] == test_threads.THREADS
-    assert kernel["shared_bytes"] == 128
+    assert kernel == {
+        "name": "row_sums_0",
+        "threads": 64,
+        "shared_bytes": 128,
+        "buffers": ["A", "B"],
+        "alignments": [16, 4],
+        "scalars": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lanes", "shift", "bytes_"),
+    [
+        ("float32", 4, 0, 16),
+        ("float32", 8, 0, 16),
+        ("float32", 6, 0, 8),
+        ("float32", 3, 0, 4),
+        ("float32", 4, 2, 8),
+        ("float32", 4, 1, 4),
+        ("float64", 2, 0, 16),
+        ("float64", 2, 1, 8),
+        ("bfloat16", 8, 0, 16),
+        ("bfloat16", 8, 4, 8),
+        ("bfloat16", 8, 6, 4),
+        ("bfloat16", 2, 0, 4),
+        ("bfloat16", 1, 0, 2),
+        ("int8", 16, 0, 16),
+        ("int8", 2, 0, 2),
+        ("int8", 12, 0, 4),
+        ("bool", 4, 8, 4),
+    ],
+)
+def test_the_width_of_a_vector_follows_from_its_alignment(dtype, lanes, shift, bytes_):
+    params = f'A: T.Tensor((4096,), "{dtype}"), B: T.Tensor((4096,), "{dtype}")'
+    text, kernel = kernel_of(
+        body(
+            f"""
+for tx in T.threads(128):
+    for v in T.vectorized({lanes}):
+        B[(b * 128 + tx) * {lanes} + v] = A[(b * 128 + tx) * {lanes} + v + {shift}]
+""",
+            params,
+        )
+    )
+    alignments = dict(zip(kernel["buffers"], kernel["alignments"]))
+    assert alignments["A"] == bytes_
+    element = {"float64": 8, "float32": 4, "bfloat16": 2, "int8": 1, "bool": 1}[dtype]
+    assert ("helve_load" in text) == (bytes_ > element)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "B[tx * 4 + v] = A[tx * 8 + v * 2]",  # lanes apart
+        "B[tx * 4 + v] = A[(tx * 4 + v) % 512]",  # side by side, but that takes more to see
+        "B[tx * 4 + v] = T.if_then_else(tx > v, A[tx * 4 + v], 0.0)",  # not every lane reads
+        "B[tx * 4 + v] = T.if_then_else(B[tx * 4 + v] > A[0], A[0], 1.0)",  # B is in vectors, A is not
+    ],
+)
+def test_other_reads_stay_single(statement):
+    text, kernel = kernel_of(body(f"for tx in T.threads(128):\n    for v in T.vectorized(4):\n        {statement}"))
+    assert dict(zip(kernel["buffers"], kernel["alignments"])) == {"A": 4, "B": 16}
+    assert "helve_store<16>(B + tx * 4, B_v" in text
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "    B[tx * 4 + v] = 1.0\n        A[tx * 4 + v] = B[tx * 4 + v]",  # read after it is written
+        "    B[tx * 4 + v] = 1.0\n        B[tx * 4 + v] = A[tx * 4 + v]",  # written twice
+    ],
+)
+def test_what_cannot_wait_for_all_lanes_stays_single(statements):
+    text, _ = kernel_of(body(f"for tx in T.threads(128):\n    for v in T.vectorized(4):\n    {statements}"))
+    assert "B_v" not in text
+
+
+def test_what_is_not_used_is_not_declared():
+    text, kernel = kernel_of(
+        body(
+            """
+S = T.alloc_shared((64,), "float32")
+x = T.alloc_fragment((128, 4), "float32")
+q = b * 3
+for tx in T.threads(128):
+    B[tx] = A[tx]
+"""
+        )
+    )
+    assert kernel["shared_bytes"] == 0
+    assert "helve_shared" not in text and "x[" not in text and "q" not in text
+
+
+def test_packed_elements_are_refused():
+    with pytest.raises(helve.Error) as caught:
+        kernel_of(
+            body(
+                """
+for tx in T.threads(128):
+    L = T.alloc_local((2,), "int4")
+    L[0] = T.cast(1, "int4")
+    B[tx] = T.cast(L[0], "float32")
+"""
+            )
+        )
+    assert caught.value.code == "HV0810"
+
+
+@pytest.mark.parametrize(
+    ("statements", "reason"),
+    [
+        ("for i in T.Parallel(128):\n    B[i] = A[i]", "not of the thread form"),
+        ('x = T.alloc_fragment((64, 4), "float32")\nfor tx in T.threads(128):\n    x[tx // 2, 0] = A[tx]', "first dimension"),
+        (
+            'x = T.alloc_fragment((128, 1), "float32")\nfor tx in T.threads(128):\n    x[tx, 0] = A[tx]\n'
+            "for tx in T.threads(128):\n    if tx % 2 == 0:\n        B[tx] = x[tx ^ 1, 0]",
+            "part before they exchange",
+        ),
+        (
+            'x = T.alloc_fragment((128, 1), "float32")\nfor tx in T.threads(128):\n    x[tx, 0] = A[tx]\n'
+            "for tx in T.threads(128):\n    B[tx] = x[tx ^ 32, 0]",
+            "below a warp's size",
+        ),
+        (
+            'x = T.alloc_fragment((128, 1), "float32")\nfor tx in T.threads(128):\n    x[tx, 0] = A[tx]\n'
+            "for tx in T.threads(128):\n    B[tx] = x[(tx + 1) % 128, 0]",
+            "with bits flipped",
+        ),
+    ],
+)
+def test_what_is_not_in_thread_form_is_a_fault_of_a_pass(statements, reason):
+    with pytest.raises(helve.InternalError, match=reason):
+        kernel_of(body(statements))
+
+
+def test_warps_may_part_before_an_exchange():
+    text, _ = kernel_of(
+        body(
+            """
+x = T.alloc_fragment((128, 1), "float32")
+for tx in T.threads(128):
+    x[tx, 0] = A[tx]
+for tx in T.threads(128):
+    if tx // 32 == 1 and b == 0:
+        B[tx] = x[tx ^ 1, 0]
+    if tx >= 96:
+        B[tx] = x[tx ^ 3, 0]
+"""
+        )
+    )
+    assert text.count("helve_shuffle_xor") == 2

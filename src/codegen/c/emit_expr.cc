@@ -16,6 +16,12 @@ namespace {
 
 std::string cast_text(const std::string& type, const std::string& operand) { return "(" + type + ")" + operand; }
 
+/// A prefix operator on its operand; two minus signs would be a decrement.
+std::string prefixed(std::string_view token, const CExpr& operand) {
+  const bool bare = operand.precedence >= kUnary && !operand.text.starts_with(token);
+  return std::string(token) + (bare ? operand.text : "(" + operand.text + ")");
+}
+
 bool is_comparison(Op op) { return row_of(op).rule == OpRule::Compare; }
 
 }  // namespace
@@ -39,6 +45,7 @@ bool CEmitter::narrow(const Expr& e) const {
     if (!amount.within(0, 31)) return false;
     return (interval_of(shift->args[0], facts_) * Interval{1, int64_t{1} << *amount.high}).within(least, most);
   }
+  if (const Apply* shift = as_op(e, Op::ShiftRight)) return narrow(shift->args[0]);
   return interval_of(e, facts_).within(least, most);
 }
 
@@ -94,19 +101,8 @@ CExpr CEmitter::apply(const Apply& a) {
       const int level = precedence_of(form.text);
       return {fmt::format("{} {} {}", enclosed(args[0], level), form.text, enclosed(args[1], level + 1)), level};
     }
-    case FormKind::Prefix: return {std::string(form.text) + enclosed(args[0], kPrimary), kUnary};
-    case FormKind::Wrap: {
-      const std::string wrapping = wrapping_type(t);
-      auto operand = [&](size_t i) {
-        const bool same = wrapping == value_type(t);
-        return same ? enclosed(args[i], kUnary) : cast_text(wrapping, enclosed(args[i], kUnary));
-      };
-      const std::string body =
-          args.size() == 1 ? std::string(form.text) + (wrapping == value_type(t) ? enclosed(args[0], kPrimary) : operand(0))
-                           : fmt::format("{} {} {}", operand(0), form.text, operand(1));
-      if (wrapping == value_type(t)) return {body, args.size() == 1 ? int{kUnary} : precedence_of(form.text)};
-      return {cast_text(value_type(t), "(" + body + ")"), kUnary};
-    }
+    case FormKind::Prefix: return {prefixed(form.text, args[0]), kUnary};
+    case FormKind::Wrap: return wrapped(a, form, args);
     case FormKind::Call:
     case FormKind::Helper: return helper_call(a, form, args);
     case FormKind::Choice:
@@ -117,6 +113,30 @@ CExpr CEmitter::apply(const Apply& a) {
     case FormKind::None: break;
   }
   HELVE_FAIL("operator " + std::string(row_of(a.op).name) + " on " + to_string(t));
+}
+
+/// Arithmetic modulo 2^width: in the unsigned type, converted back once at the end.
+CExpr CEmitter::wrapped(const Apply& a, const Form& form, const std::vector<CExpr>& args) {
+  const DType t = a.args[0]->dtype;
+  const std::string type = value_type(t), wrapping = wrapping_type(t);
+  auto operand = [&](size_t i) -> CExpr {
+    if (const IntImm* constant = as<IntImm>(a.args[i]); constant && constant->value >= 0) {
+      return {integer_text(constant->value, {TypeCode::UInt, static_cast<uint8_t>(t.bits == 64 ? 64 : 32)})};
+    }
+    if (!args[i].modular.empty()) return {args[i].modular, args[i].modular_precedence};
+    if (type == wrapping) return args[i];
+    return {cast_text(wrapping, enclosed(args[i], kUnary)), kUnary};
+  };
+  int level = kUnary;
+  std::string body;
+  if (args.size() == 1) {
+    body = prefixed(form.text, operand(0));
+  } else {
+    level = precedence_of(form.text);
+    body = fmt::format("{} {} {}", enclosed(operand(0), level), form.text, enclosed(operand(1), level + 1));
+  }
+  if (type == wrapping) return {body, level};
+  return {cast_text(type, "(" + body + ")"), kUnary, false, body, level};
 }
 
 CExpr CEmitter::helper_call(const Apply& a, const Form& form, const std::vector<CExpr>& args) {
@@ -147,7 +167,7 @@ CExpr CEmitter::index_apply(const Apply& a, const Form& form, std::vector<CExpr>
     }
     case FormKind::Prefix:
       widened(args[0]);
-      return {std::string(form.text) + enclosed(args[0], kPrimary), kUnary, wide};
+      return {prefixed(form.text, args[0]), kUnary, wide};
     case FormKind::Call:
     case FormKind::Helper: {
       for (CExpr& each : args) widened(each);

@@ -61,7 +61,7 @@ void KernelEmitter::thread_loop(const For& s) {
   const int64_t* extent = int_value(s.extents[0]);
   HELVE_CHECK(s.vars.size() == 1 && begin && *begin == 0 && extent && *extent == kernel_.threads && !thread_,
               "a loop over threads runs over all threads of the block, once");
-  block("", s.span, [&] {
+  auto body = [&] {
     const VarRef& var = s.vars[0];
     names_.alias(var.get(), "tx");
     wide_[var.get()] = false;
@@ -73,7 +73,10 @@ void KernelEmitter::thread_loop(const For& s) {
     });
     stmt(s.body);
     thread_ = nullptr;
-  });
+  };
+  if (as<Seq>(s.body)) return block("", s.span, body);
+  Place place(*this);  // one statement needs no braces
+  body();
 }
 
 }  // namespace helve::cuda

@@ -56,22 +56,14 @@ row_sums_0(const helve_bfloat16* __restrict__ A, float* __restrict__ B) {
     }
     #pragma unroll
     for (int k = 0; k < 5; ++k) {
-        {
-            t[0] = helve_shuffle_xor(s[0], 1 << k);
-        }
-        {
-            s[0] = s[0] + t[0];
-        }
+        t[0] = helve_shuffle_xor(s[0], 1 << k);
+        s[0] = s[0] + t[0];
     }
-    {
-        if (tx % 32 == 0) {
-            w[tx / 32] = s[0];
-        }
+    if (tx % 32 == 0) {
+        w[tx / 32] = s[0];
     }
     __syncthreads();
-    {
-        if (tx == 0) {
-            B[b] = w[0] + w[1];
-        }
+    if (tx == 0) {
+        B[b] = w[0] + w[1];
     }
 }

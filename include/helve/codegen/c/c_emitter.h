@@ -24,6 +24,8 @@ struct CExpr {
   std::string text;
   int precedence = kPrimary;
   bool wide = false;
+  std::string modular = {};  ///< of an integer: the same modulo 2^width in the type that it wraps in, where it was computed there
+  int modular_precedence = kPrimary;
 };
 
 class CEmitter {
@@ -103,6 +105,7 @@ class CEmitter {
  private:
   CExpr apply(const Apply& a);
   CExpr index_apply(const Apply& a, const Form& form, std::vector<CExpr> args);
+  CExpr wrapped(const Apply& a, const Form& form, const std::vector<CExpr>& args);
   CExpr helper_call(const Apply& a, const Form& form, const std::vector<CExpr>& args);
   CExpr plain_quotient(const Apply& a, const std::vector<CExpr>& args);
   bool is_plain_quotient(const Apply& a) const;
