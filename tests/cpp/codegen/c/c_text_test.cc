@@ -76,20 +76,19 @@ TEST(COperators, HaveAFormWhereTheTypeRulesHaveTheOperator) {
       case OpRule::Select:
       case OpRule::Number: EXPECT_TRUE(real && whole) << row.name; break;
     }
-    if (form_of(row.op, kFloat32).kind == FormKind::Infix) EXPECT_GT(precedence_of(form_of(row.op, kFloat32).text), 0);
+    const Form form = form_of(row.op, kFloat32);
+    if (form.kind == FormKind::Infix) {
+      EXPECT_GT(precedence_of(form.text), 0) << row.name;
+    }
   }
   EXPECT_THROW(precedence_of("**"), InternalError);
 }
 
 TEST(ElementOffset, IsANormalSumUnderConstantStrides) {
   VarRef i = var("i"), j = var("j"), n = var("n");
-  const auto text = [](const Expr& e) {
-    const Sum sum = sum_of(e);
-    return sum.terms.size();
-  };
   BufferRef rows = make_buffer("A", kFloat32, MemoryScope::Param, {int_imm(8), int_imm(16)});
   const Expr offset = element_offset(*rows, {Expr(i) + int_imm(1), Expr(j) + int_imm(2)});
-  EXPECT_EQ(text(offset), 2u);
+  EXPECT_EQ(sum_of(offset).terms.size(), 2u);
   EXPECT_EQ(sum_of(offset).constant, 18);
   EXPECT_EQ(sum_of(element_offset(*rows, {Expr(i), Expr(j)}, 1)).terms.size(), 1u);  // the first dimension left out
   BufferRef dynamic = make_buffer("B", kFloat32, MemoryScope::Param, {int_imm(8), Expr(n)});
