@@ -55,12 +55,22 @@ std::vector<fs::path> folders(const std::vector<std::string>& site_packages) {
   return out;
 }
 
+/// NVRTC opens its library of built-ins by name alone and finds it through a run path of its own, which does not hold
+/// where dlopen is wrapped (sanitizers, profilers): one that is loaded already is found in any case.
+void open_builtins(const fs::path& folder) {
+  std::error_code fault;
+  for (fs::directory_iterator it(folder, fault), end; !fault && it != end; it.increment(fault)) {
+    if (it->path().filename().string().starts_with("libnvrtc-builtins.so.")) (void)dlopen(it->path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+}
+
 void* open_library(const std::vector<std::string>& site_packages) {
   const auto fail = [](std::string reason) {
     throw UserError(Code::NvrtcMissing, {}, {{"reason", std::move(reason)}});
   };
   const char* named = std::getenv("HELVE_NVRTC");
   if (named != nullptr && *named != '\0') {
+    open_builtins(fs::path(named).parent_path());
     if (void* handle = dlopen(named, RTLD_NOW | RTLD_LOCAL)) return handle;
     fail(dlerror());
   }
@@ -69,6 +79,7 @@ void* open_library(const std::vector<std::string>& site_packages) {
     for (const char* name : kNames) {
       std::error_code fault;
       if (!fs::exists(folder / name, fault)) continue;
+      open_builtins(folder);
       if (void* handle = dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
       fail(dlerror());
     }

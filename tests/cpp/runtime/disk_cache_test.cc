@@ -2,8 +2,6 @@
 #include "helve/runtime/disk_cache.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -11,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "processes.h"
 #include "temporary_folder.h"
 
 namespace helve::runtime {
@@ -148,29 +147,18 @@ TEST(DiskCache, TheEnvironmentNamesFolderAndLimit) {
 TEST(DiskCache, ManyProcesses) {
   const TemporaryFolder folder;
   const auto payload_of = [](int key) { return std::string(2000 + 100 * key, static_cast<char>('A' + key)); };
-  std::vector<pid_t> children;
-  for (int process = 0; process < 64; ++process) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      const DiskCache cache(folder.path(), 20000);
-      int faults = 0;
-      for (int round = 0; round < 20; ++round) {
-        const int key = round % 2 == 0 ? 0 : (process + round) % 16;
-        const std::string name(1, static_cast<char>(key));
-        const auto found = cache.load(sha256(name));
-        faults += found && *found != payload_of(key);
-        faults += !found && cache.store(sha256(name), payload_of(key)).has_value();
-      }
-      _exit(faults == 0 ? 0 : 1);
+  run_processes(64, [&](int process) {
+    const DiskCache cache(folder.path(), 20000);
+    int faults = 0;
+    for (int round = 0; round < 20; ++round) {
+      const int key = round % 2 == 0 ? 0 : (process + round) % 16;
+      const std::string name(1, static_cast<char>(key));
+      const auto found = cache.load(sha256(name));
+      faults += found && *found != payload_of(key);
+      faults += !found && cache.store(sha256(name), payload_of(key)).has_value();
     }
-    children.push_back(child);
-  }
-  for (pid_t child : children) {
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  }
+    return faults;
+  });
   const DiskCache cache(folder.path(), 20000);
   int64_t bytes = 0;
   for (const fs::path& file : files_of(cache)) {
