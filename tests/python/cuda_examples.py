@@ -176,5 +176,17 @@ def cores(A: T.Tensor((6, 64), "int32")):
             A[x * 3 + y, tx] = G[63 - tx]
 """
 
+# Rows that data names.
+TEXTS["gather"] = """
+@T.prim_func
+def gather(A: T.Tensor((64, 128), "float32"), I: T.Tensor((32,), "int32"), J: T.Tensor((32,), "int64"),
+           B: T.Tensor((32, 128), "float32")):
+    with T.Kernel(32, threads=32) as b:
+        row = T.index(I[b])
+        for tx in T.threads(32):
+            for v in T.vectorized(4):
+                B[b, tx * 4 + v] = A[row, tx * 4 + v] + A[T.index(J[b]), tx * 4 + v]
+"""
+
 FUNCTIONS = {name: helve.parse(text) for name, text in TEXTS.items()}
 FUNCTIONS["row_sums"] = test_threads.row_sums

@@ -65,7 +65,7 @@ class RandomKernel:
     # Parts. Each stands at block scope.
 
     def _load(self, source, fragment, dtype, extent):
-        kind = self.rng.choice(["whole", "whole", "shifted", "reversed", "free", "lane"])
+        kind = self.rng.choice(["whole", "whole", "shifted", "reversed", "free", "free", "lane"])
         base = f"(bx * {self.threads} + tx) * {self.width}"
         self.threads_loop()
         self.depth += 1
@@ -82,7 +82,7 @@ class RandomKernel:
             "whole": f"{base} + v",
             "shifted": f"({base} + v + {self.rng.randrange(1, 9)}) % {self.extent if extent != 'M' else 'T.max(M, 1)'}",
             "reversed": f"{base} + ({self.width - 1} - v)",
-            "free": f"{base} + v",
+            "free": f"{base} + v" if extent == "M" else f"{self._index(['tx', 'v', 'bx', 'n'])} % {extent}",
             "lane": f"{base} + v",
         }[kind]
         if extent == "M":
@@ -110,6 +110,18 @@ class RandomKernel:
         whole = ["({a} & {b})", "({a} ^ {b})", "({a} | {b})", "~({a})", "({a} >> %d)" % self.rng.randrange(8),
                  "({a} << %d)" % self.rng.randrange(8), "({a} // %d)" % self.rng.randrange(1, 9), "({a} %% %d)" % self.rng.randrange(1, 9)]
         return pick(own + (real if self.floats else whole)).format(a=a, b=b)
+
+    def _index(self, names, depth=3):
+        """An index expression of any sign."""
+        pick = self.rng.choice
+        if depth == 0 or self.rng.random() < 0.15:
+            return pick([*names, str(self.rng.randrange(0, 50))])
+        a, b = self._index(names, depth - 1), self._index(names, depth - 1)
+        k = self.rng.randrange(1, 9)
+        forms = ["({a} + {b})", "({a} - {b})", "({a} * {k})", "({a} // {k})", "({a} % {k})", "({a} // (0 - {k}))", "({a} % (0 - {k}))",
+                 "T.min({a}, {b})", "T.max({a}, {b})", "T.abs({a})", "T.if_then_else({a} < {b}, {b}, {a})", "({a} ^ {b})", "({a} & {b})",
+                 "({a} | {b})", "(~{a})", "({a} << {k})", "({a} >> {k})", "(-{a})"]
+        return pick(forms).format(a=a, b=b, k=k)
 
     def _constant(self):
         return f'T.cast({self.rng.randrange(0, 7)}, "{self.work}")'
@@ -158,6 +170,8 @@ class RandomKernel:
                 f"(tx * {self.width} + v - {self.rng.randrange(0, 3 * total)}) % {total}",
                 f"((tx - {self.rng.randrange(0, 70)}) // {self.rng.randrange(1, 7)} + v) % {total}",
                 f"(tx % 8 * {self.width} + v) + 0",
+                f"{self._index(['tx', 'v', 'bx', 'n'])} % {total}",
+                f"{self._index(['tx', 'v', 'bx'])} % {total}",
             ]
         )
         self.line(f"        y[tx, v] = S[{place}]")

@@ -99,6 +99,20 @@ bool moves(const std::vector<LaneAccess>& accesses, const Buffer* buffer) {
   });
 }
 
+/// Does the subscript read what the lanes write, or registers? Then it cannot be computed before they run.
+bool reads_written(const Expr& index, const std::vector<LaneAccess>& accesses) {
+  bool found = false;
+  walk(index, [&](const Expr& e) {
+    const Load* load = as<Load>(e);
+    if (!load) return;
+    const Buffer* buffer = &buffer_of(load->buffer);
+    found |= buffer->scope == MemoryScope::Fragment || buffer->scope == MemoryScope::Local ||
+             std::any_of(accesses.begin(), accesses.end(),
+                         [&](const LaneAccess& each) { return each.write && each.buffer == buffer; });
+  });
+  return found;
+}
+
 bool mentions_any(const Expr& e, const std::vector<VarRef>& vars) {
   return std::any_of(vars.begin(), vars.end(), [&](const VarRef& v) { return mentions(e, v.get()); });
 }
@@ -133,12 +147,14 @@ int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Expr& offset, co
 
 /// Decides which accesses of the body move together.
 void KernelEmitter::stage(const For& s, int64_t lanes) {
-  LaneWalk walk;
-  if (!walk.collect(s.body)) return;
+  LaneWalk body;
+  if (!body.collect(s.body)) return;
+  const std::vector<LaneAccess>& accesses = body.accesses();
   const Var* lane = s.vars[0].get();
-  for (const LaneAccess& each : walk.accesses()) {
-    const bool plain = std::none_of(each.indices.begin(), each.indices.end(), has_load);
-    if (!each.always || !plain || !moves(walk.accesses(), each.buffer)) continue;
+  for (const LaneAccess& each : accesses) {
+    const bool early = std::none_of(each.indices.begin(), each.indices.end(),
+                                    [&](const Expr& index) { return reads_written(index, accesses); });
+    if (!each.always || !early || !moves(accesses, each.buffer)) continue;
     const Expr offset = c::element_offset(*each.buffer, each.indices);
     const int64_t width = vector_bytes(*each.buffer, offset, lane, lanes);
     if (width == 0) continue;
