@@ -1,6 +1,6 @@
 """Types of the C++ core, for editors and checkers."""
 
-from typing import Iterable, Iterator, Mapping, Sequence, overload
+from typing import Any, Iterable, Iterator, Mapping, Sequence, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -616,6 +616,11 @@ def reproducer(
 def lowering_stages(
     function: Function, mesh: MeshShape | None, persistent_chunk: int
 ) -> list[tuple[str, Function]]: ...
+def cuda_source(
+    function: Function, line_directives: bool = False, prelude: bool = True
+) -> tuple[str, list[dict[str, Any]]]:
+    """The CUDA C of a function in thread form, and for each kernel its name, threads, shared bytes and parameters."""
+
 def set_num_threads(count: int) -> None: ...
 def thread_limit() -> int: ...
 def num_threads() -> int: ...
