@@ -27,6 +27,12 @@ inline FakeState& fake_state() {
 class FakeDriverTest : public testing::Test {
  protected:
   FakeDriverTest() { fake_state() = FakeState(); }
+  ~FakeDriverTest() override {
+    for (const auto& [capture, ends] : fake_state().graph_ends) {
+      for (const auto& end : ends) end();
+    }
+    fake_state() = FakeState();
+  }
 
   /// The calls of functions whose names begin so, with their details.
   static std::vector<std::string> calls(const std::string& begin) {
