@@ -3,6 +3,8 @@
 // those of its operands prove that it fits.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "helve/arith/simplify.h"
@@ -20,6 +22,16 @@ std::string cast_text(const std::string& type, const std::string& operand) { ret
 std::string prefixed(std::string_view token, const CExpr& operand) {
   const bool bare = operand.precedence >= kUnary && !operand.text.starts_with(token);
   return std::string(token) + (bare ? operand.text : "(" + operand.text + ")");
+}
+
+/// `left token right`. What people seldom know by heart is put into parentheses though C does not need them: arithmetic in shifts
+/// and masks, `&&` in `||`.
+std::string joined(const CExpr& left, std::string_view token, const CExpr& right) {
+  const int level = precedence_of(token);
+  const bool bitwise = token == "&" || token == "|" || token == "^" || token == "<<" || token == ">>";
+  const int least = bitwise ? int{kUnary} : token == "||" ? precedence_of("&&") + 1 : level;
+  auto operand = [](const CExpr& e, int at_least) { return e.precedence < at_least ? "(" + e.text + ")" : e.text; };
+  return fmt::format("{} {} {}", operand(left, least), token, operand(right, std::max(least, level + 1)));
 }
 
 bool is_comparison(Op op) { return row_of(op).rule == OpRule::Compare; }
@@ -92,6 +104,7 @@ CExpr CEmitter::apply(const Apply& a) {
   if (lazy) decisions_.pop_back();
   if (form.kind == FormKind::Helper) {
     if (is_plain_quotient(a)) return plain_quotient(a, args);
+    if (const std::optional<int64_t> by = power_divisor(a)) return power_quotient(a, args[0], *by);
     if (shifts_within(a)) form = {t.is_index() ? FormKind::Infix : FormKind::Wrap, a.op == Op::ShiftLeft ? "<<" : ">>"};
     if (form.kind == FormKind::Wrap && a.op == Op::ShiftRight) form.kind = FormKind::Infix;  // of signed ones it is floor
   }
@@ -99,7 +112,7 @@ CExpr CEmitter::apply(const Apply& a) {
   switch (form.kind) {
     case FormKind::Infix: {
       const int level = precedence_of(form.text);
-      return {fmt::format("{} {} {}", enclosed(args[0], level), form.text, enclosed(args[1], level + 1)), level};
+      return {joined(args[0], form.text, args[1]), level};
     }
     case FormKind::Prefix: return {prefixed(form.text, args[0]), kUnary};
     case FormKind::Wrap: return wrapped(a, form, args);
@@ -133,7 +146,7 @@ CExpr CEmitter::wrapped(const Apply& a, const Form& form, const std::vector<CExp
     body = prefixed(form.text, operand(0));
   } else {
     level = precedence_of(form.text);
-    body = fmt::format("{} {} {}", enclosed(operand(0), level), form.text, enclosed(operand(1), level + 1));
+    body = joined(operand(0), form.text, operand(1));
   }
   if (type == wrapping) return {body, level};
   return {cast_text(type, "(" + body + ")"), kUnary, false, body, level};
@@ -162,8 +175,7 @@ CExpr CEmitter::index_apply(const Apply& a, const Form& form, std::vector<CExpr>
     case FormKind::Infix: {
       const int level = precedence_of(form.text);
       if (!by_itself || level == precedence_of("<<")) widened(args[0]);
-      return {fmt::format("{} {} {}", enclosed(args[0], level), form.text, enclosed(args[1], level + 1)), level,
-              wide && !compares};
+      return {joined(args[0], form.text, args[1]), level, wide && !compares};
     }
     case FormKind::Prefix:
       widened(args[0]);
@@ -191,14 +203,32 @@ bool CEmitter::is_plain_quotient(const Apply& a) const {
   if (a.op != Op::FloorDiv && a.op != Op::FloorMod) return false;
   const Interval value = interval_of(a.args[0], facts_), divisor = interval_of(a.args[1], facts_);
   if (!a.args[0]->dtype.is_signed()) return as<IntImm>(a.args[1]) && divisor.at_least(1);
-  return value.at_least(0) && divisor.at_least(1);
+  if (!divisor.at_least(1)) return false;
+  return value.at_least(0) || can_prove(helve::apply(Op::Le, {int_imm(0, a.dtype), a.args[0]}), facts_);
 }
 
 CExpr CEmitter::plain_quotient(const Apply& a, const std::vector<CExpr>& args) {
   const char* token = a.op == Op::FloorDiv ? "/" : "%";
   const int level = precedence_of(token);
-  return {fmt::format("{} {} {}", enclosed(args[0], level), token, enclosed(args[1], level + 1)), level,
+  return {joined(args[0], token, args[1]), level,
           args[0].wide || args[1].wide};
+}
+
+/// The power of two that a number of either sign is divided by: a shift and a mask round down by themselves.
+std::optional<int64_t> CEmitter::power_divisor(const Apply& a) {
+  if (a.op != Op::FloorDiv && a.op != Op::FloorMod) return std::nullopt;
+  const int64_t* divisor = int_value(a.args[1]);
+  const bool power = divisor && *divisor > 0 && std::has_single_bit(static_cast<uint64_t>(*divisor));
+  return power ? std::optional(*divisor) : std::nullopt;
+}
+
+CExpr CEmitter::power_quotient(const Apply& a, const CExpr& value, int64_t divisor) {
+  const bool quotient = a.op == Op::FloorDiv;
+  const int level = precedence_of(quotient ? ">>" : "&");
+  const std::string by = quotient ? std::to_string(std::countr_zero(static_cast<uint64_t>(divisor)))
+                                  : integer_text(divisor - 1, a.args[1]->dtype, divisor - 1 > std::numeric_limits<int32_t>::max());
+  const bool wide = value.wide || (!quotient && a.dtype.is_index() && divisor - 1 > std::numeric_limits<int32_t>::max());
+  return {joined(value, quotient ? ">>" : "&", {by}), level, wide};
 }
 
 /// A shift that C defines: the amount is below the width.

@@ -7,7 +7,7 @@ collatz_0(const long long* __restrict__ A, int* __restrict__ B) {
         x[0] = A[b * 64 + tx];
         x[1] = 0ll;
         while (x[0] > 1ll) {
-            x[0] = helve_floor_mod<long long>(x[0], 2ll) == 0ll ? helve_floor_div<long long>(x[0], 2ll) : (long long)((unsigned long long)x[0] * 3ull + 1ull);
+            x[0] = (x[0] & 1ll) == 0ll ? x[0] >> 1 : (long long)((unsigned long long)x[0] * 3ull + 1ull);
             x[1] = (long long)((unsigned long long)x[1] + 1ull);
         }
         B[b * 64 + tx] = (int)x[1];

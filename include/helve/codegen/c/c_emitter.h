@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -109,6 +110,8 @@ class CEmitter {
   CExpr helper_call(const Apply& a, const Form& form, const std::vector<CExpr>& args);
   CExpr plain_quotient(const Apply& a, const std::vector<CExpr>& args);
   bool is_plain_quotient(const Apply& a) const;
+  static std::optional<int64_t> power_divisor(const Apply& a);
+  CExpr power_quotient(const Apply& a, const CExpr& value, int64_t divisor);
   bool shifts_within(const Apply& a) const;
   CExpr conversion(const Expr& value, DType to, bool narrow_index);
   void seq(const Seq& s);
