@@ -117,15 +117,16 @@ void bind_driver(py::module_& module) {
       "Python text that compiles the function again with the same options.");
   module.def(
       "lowering_stages",
-      [](const FunctionRef& f, const std::optional<MeshShape>& mesh, int64_t persistent_chunk) {
+      [](const FunctionRef& f, const std::optional<MeshShape>& mesh, int64_t persistent_chunk, const std::string& target) {
         CompileOptions options;
+        options.target = parse_target(target);
         options.mesh = mesh;
         options.verify_passes = true;
         options.persistent_chunk = persistent_chunk;
         py::gil_scoped_release unlocked;
         return lowering_stages(f, options);
       },
-      py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"));
+      py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"), py::arg("target") = "llvm");
   module.def("set_num_threads", &runtime::set_num_threads, py::arg("count"));
   module.def("thread_limit", [] { return int64_t{runtime::kThreadLimit}; });
   module.def("num_threads", &runtime::num_threads);

@@ -19,13 +19,15 @@ namespace helve {
 Target parse_target(const std::string& name) {
   if (name == "interp") return Target::Interp;
   if (name == "llvm") return Target::Llvm;
-  throw UserError(Code::UnknownTarget, {}, {{"target", name}, {"known", "interp, llvm"}});
+  if (name == "cuda") return Target::Cuda;
+  throw UserError(Code::UnknownTarget, {}, {{"target", name}, {"known", "interp, llvm, cuda"}});
 }
 
 std::string_view to_string(Target target) {
   switch (target) {
     case Target::Interp: return "interp";
     case Target::Llvm: return "llvm";
+    case Target::Cuda: return "cuda";
   }
   __builtin_unreachable();
 }
@@ -54,9 +56,14 @@ class PrintInstrument final : public PassInstrument {
 
 }  // namespace
 
-Lowered lower_for_cpu(const FunctionRef& f, const CompileOptions& options) {
+Lowered lower(const FunctionRef& f, const CompileOptions& options) {
+  const bool cuda = options.target == Target::Cuda;
   PassOptions pass_options;
   pass_options.vector_bytes = host_vector_bytes();
+  if (cuda) {
+    pass_options.schedules = &cuda_schedules();
+    pass_options.walk_tiles = false;
+  }
   pass_options.persistent_chunk = options.persistent_chunk;
   Lowered out;
   StageInstrument stages;
@@ -67,7 +74,7 @@ Lowered lower_for_cpu(const FunctionRef& f, const CompileOptions& options) {
   if (options.verify_passes) instruments.push_back(&verifier);
   if (options.print_changed) instruments.push_back(&printer);
   instruments.insert(instruments.end(), options.instruments.begin(), options.instruments.end());
-  out.function = run_pipeline(cpu_pipeline(), f, pass_options, instruments);
+  out.function = run_pipeline(cuda ? cuda_pipeline() : cpu_pipeline(), f, pass_options, instruments);
   for (const TimeInstrument::Row& row : times.rows()) out.times.push_back({std::string(row.pass), row.seconds});
   for (const StageInstrument::Stage& stage : stages.stages()) {
     out.stages.emplace_back(std::string(stage.pass), stage.function);
@@ -78,7 +85,7 @@ Lowered lower_for_cpu(const FunctionRef& f, const CompileOptions& options) {
 std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionRef& f, const CompileOptions& options) {
   FunctionRef placed = place_on_mesh(f, options.mesh);
   std::vector<std::pair<std::string, FunctionRef>> out = {{"script", placed}};
-  Lowered lowered = lower_for_cpu(placed, options);
+  Lowered lowered = lower(placed, options);
   out.insert(out.end(), lowered.stages.begin(), lowered.stages.end());
   return out;
 }
@@ -118,6 +125,7 @@ std::shared_ptr<const CompiledKernel> compile_checked(const FunctionRef& f, cons
   switch (options.target) {
     case Target::Interp: return compile_interp(std::move(checked), options);
     case Target::Llvm: return compile_llvm(std::move(checked), options);
+    case Target::Cuda: return compile_cuda(std::move(checked), options);
   }
   __builtin_unreachable();
 }

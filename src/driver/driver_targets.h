@@ -11,14 +11,15 @@
 
 namespace helve {
 
-/// A function after the CPU pipeline, with every stage on the way.
+/// A function after its target's pipeline, with every stage on the way.
 struct Lowered {
   FunctionRef function;
   std::vector<std::pair<std::string, FunctionRef>> stages;
   std::vector<StageTime> times;
 };
 
-Lowered lower_for_cpu(const FunctionRef& f, const CompileOptions& options);
+/// By the pipeline of options.target.
+Lowered lower(const FunctionRef& f, const CompileOptions& options);
 
 /// Bytes of a vector register of the processor of this process.
 int64_t host_vector_bytes();
@@ -28,6 +29,7 @@ void check_dtypes(const Function& f, Target target);
 
 std::shared_ptr<const CompiledKernel> compile_interp(Checked checked, const CompileOptions& options);
 std::shared_ptr<const CompiledKernel> compile_llvm(Checked checked, const CompileOptions& options);
+std::shared_ptr<const CompiledKernel> compile_cuda(Checked checked, const CompileOptions& options);
 
 /// Throws UnknownStage.
 [[noreturn]] std::string unknown_stage(const std::string& stage, const std::vector<std::string>& known);

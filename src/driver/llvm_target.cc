@@ -28,7 +28,7 @@ namespace {
 class LlvmKernel final : public CompiledKernel {
  public:
   LlvmKernel(Checked checked, const CompileOptions& options) : CompiledKernel(std::move(checked), options) {
-    lowered_ = lower_for_cpu(function_, options);
+    lowered_ = lower(function_, options);
     times_.insert(times_.end(), lowered_.times.begin(), lowered_.times.end());
     using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now();

@@ -6,6 +6,8 @@
 //                  X[i*32 + r, j*32 + c] = X[i*32 + r, j*32 + c] * v[i*32 + r]
 // A tile statement reads all operands before it stores. It may read other tiles of its target only by other tile numbers, so element
 // order inside one statement is free.
+#include "helve/arith/simplify.h"
+#include "helve/arith/sum.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 
@@ -66,7 +68,48 @@ Expr tile_count(const ForTiles& loop, size_t d) {
   return ceil_div(loop.buffer->shape[d], int_imm(loop.buffer->tile[d]));
 }
 
-Stmt lower_loops(const Stmt& s) {
+/// A tile statement of a parallel loop as one loop over all elements of its target.
+Stmt over_elements(const ForTiles& loop, const TileStore& s) {
+  ElementLoops loops = element_loops(s);
+  Substitution places;
+  std::vector<VarRef> vars;
+  for (size_t d = 0; d < loop.vars.size(); ++d) {
+    const Expr tile = int_imm(loop.buffer->tile[d]);
+    vars.push_back(make_var(loop.vars[d]->name));
+    places.emplace(loop.vars[d].get(), floor_div(Expr(vars[d]), tile));
+    if (loops.vars[d]) places.emplace(loops.vars[d].get(), floor_mod(Expr(vars[d]), tile));
+  }
+  Facts facts;
+  for (size_t d = 0; d < vars.size(); ++d) facts.bind_loop(vars[d], int_imm(0), loop.buffer->shape[d]);
+  const Stmt store = helve::rewrite(
+      substitute(loops.store, places), [](const Stmt& inner) { return inner; },
+      [&](const Expr& e) { return simplify(e, facts); });
+  return for_loop(LoopKind::Parallel, vars, std::vector<Expr>(vars.size(), int_imm(0)), loop.buffer->shape, store, 1, loop.span);
+}
+
+/// Does the statement stand for the same tile of the loop's buffer, or of one with the same tiles, in every iteration?
+bool covers(const ForTiles& loop, const TileStore& s) {
+  if (s.buffer->tile != loop.buffer->tile || s.indices.size() != loop.vars.size()) return false;
+  for (size_t d = 0; d < s.indices.size(); ++d) {
+    if (s.indices[d].get() != loop.vars[d].get()) return false;
+    if (!same_expr(s.buffer->shape[d], loop.buffer->shape[d])) return false;
+  }
+  return true;
+}
+
+/// Independent iterations may run statement by statement; null where one of the statements is no plain tile statement.
+Stmt over_elements(const ForTiles& loop) {
+  std::vector<Stmt> out;
+  const Seq* several = as<Seq>(loop.body);
+  for (const Stmt& s : several ? several->stmts : std::vector<Stmt>{loop.body}) {
+    const TileStore* n = as<TileStore>(s);
+    if (!n || !covers(loop, *n)) return {};
+    out.push_back(over_elements(loop, *n));
+  }
+  return seq(std::move(out), loop.span);
+}
+
+Stmt lower_loops(const Stmt& s, bool walk_tiles) {
   if (const TileStore* n = as<TileStore>(s)) {
     ElementLoops loops = element_loops(*n);
     Stmt out = loops.store;
@@ -75,7 +118,11 @@ Stmt lower_loops(const Stmt& s) {
   }
   const ForTiles* loop = as<ForTiles>(s);
   if (!loop) {
-    return map_parts(s, [](const Expr& e) { return e; }, lower_loops);
+    return map_parts(
+        s, [](const Expr& e) { return e; }, [&](const Stmt& part) { return lower_loops(part, walk_tiles); });
+  }
+  if (!walk_tiles && loop->parallel) {
+    if (Stmt all = over_elements(*loop)) return all;
   }
   const TileStore* only = as<TileStore>(loop->body);
   if (only && loop->parallel) {
@@ -87,7 +134,7 @@ Stmt lower_loops(const Stmt& s) {
     }
     return out;
   }
-  Stmt out = lower_loops(loop->body);
+  Stmt out = lower_loops(loop->body, walk_tiles);
   for (size_t d = loop->vars.size(); d-- > 0;) {
     out = for_loop(loop->parallel ? LoopKind::Parallel : LoopKind::Serial, loop->vars[d], tile_count(*loop, d), out,
                    loop->span);
@@ -97,6 +144,8 @@ Stmt lower_loops(const Stmt& s) {
 
 }  // namespace
 
-FunctionRef lower_tile_loops(const FunctionRef& f, const PassOptions&) { return with_body(f, lower_loops(f->body)); }
+FunctionRef lower_tile_loops(const FunctionRef& f, const PassOptions& options) {
+  return with_body(f, lower_loops(f->body, options.walk_tiles));
+}
 
 }  // namespace helve

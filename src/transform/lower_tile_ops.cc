@@ -1,10 +1,12 @@
 // Tile operations become loops, each by the first schedule of the target that fits.
-// Input: kernels without collectives. Output: no tile operation of block scope is left; collectives of the host body stay.
+// Output: no tile operation is left that the target has schedules for; collectives stay.
 // Before:  T.fill(acc, 0.0)
 // After:   for i, j in T.Parallel(...): acc[i, j] = 0.0
 // Every operation computes what its row in the table says; floating sums may be re-associated where the row allows it.
 // Facts about enclosing loops are handed to the schedules, so that a full tile needs no test. An operand that reads memory is
 // evaluated once, before the operation writes.
+#include <algorithm>
+
 #include "helve/arith/simplify.h"
 #include "helve/dispatch/schedule_table.h"
 #include "helve/ir/tensor/visit.h"
@@ -17,7 +19,7 @@ namespace {
 
 class Lowering final : public ScopedRewriter {
  public:
-  Lowering(const Function& f, const PassOptions& options) : ScopedRewriter(f) {
+  Lowering(const Function& f, const PassOptions& options) : ScopedRewriter(f), schedules_(*options.schedules) {
     context_.function = &f;
     context_.vector_bytes = options.vector_bytes;
   }
@@ -25,20 +27,24 @@ class Lowering final : public ScopedRewriter {
  protected:
   Stmt leave(const Stmt& s, const Facts& facts) override {
     const TileOp* op = as<TileOp>(s);
-    if (!op || op->row().is_collective()) return s;
+    if (!op || op->row().is_collective() || !has_schedule(op->op)) return s;
     context_.kernel = enclosing_kernel();
     context_.facts = &facts;
     // Extents such as (b + 1) * n - b * n become constants before a schedule looks at them.
     std::vector<Stmt> out;
     const Stmt simple = map_parts(
         s, [&](const Expr& e) { return evaluated_before(simplify(e, facts), &out); }, [](const Stmt& part) { return part; });
-    out.push_back(lower_tile_op(*as<TileOp>(simple), cpu_schedules(), context_));
+    out.push_back(lower_tile_op(*as<TileOp>(simple), schedules_, context_));
     // Schedules compute with constants; what they leave is folded, so that the text reads back as it is.
     return helve::rewrite(
         seq(std::move(out)), [](const Stmt& inner) { return inner; }, [](const Expr& e) { return simplify(e); });
   }
 
  private:
+  bool has_schedule(TileOpcode op) const {
+    return std::any_of(schedules_.begin(), schedules_.end(), [&](const TileSchedule& s) { return s.op == op; });
+  }
+
   /// The value of an operand; one that reads memory, which the operation may overwrite, gets a name in `binds`.
   static Expr evaluated_before(const Expr& e, std::vector<Stmt>* binds) {
     bool reads = false;
@@ -49,6 +55,7 @@ class Lowering final : public ScopedRewriter {
     return Expr(var);
   }
 
+  const std::vector<TileSchedule>& schedules_;
   LoweringContext context_;
 };
 

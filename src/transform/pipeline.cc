@@ -31,6 +31,20 @@ const std::vector<Pass>& cpu_pipeline() {
   return passes;
 }
 
+const std::vector<Pass>& cuda_pipeline() {
+  static const std::vector<Pass> passes = {
+      {"split_mesh_kernels", split_mesh_kernels},  // collectives move to the host body, kernels become phases
+      {"lower_tile_ops", lower_tile_ops},          // copy, fill, gemm become loops over elements
+      {"lower_tile_loops", lower_tile_loops},      // tile statements become loops over elements
+      {"lower_block_loops", lower_block_loops},    // Persistent and Pipelined become serial
+      {"erase_tiles", erase_tiles},                // buffers keep their logical shape
+      {"simplify", simplify_function},
+      {"distribute_threads", distribute_threads},  // loops and reductions become the program of a thread
+      {"simplify", simplify_function},
+  };
+  return passes;
+}
+
 FunctionRef run_pipeline(const std::vector<Pass>& passes, FunctionRef f, const PassOptions& options,
                          const std::vector<PassInstrument*>& instruments) {
   using Clock = std::chrono::steady_clock;

@@ -29,6 +29,9 @@ struct TileSchedule {
 /// The schedules of the CPU, highest priority first for each operation.
 const std::vector<TileSchedule>& cpu_schedules();
 
+/// The schedules for NVIDIA GPUs. Operations without a row are left to later passes.
+const std::vector<TileSchedule>& cuda_schedules();
+
 /// Lowers `op` by the first schedule that accepts it; NoSchedule lists the reasons when none does.
 Stmt lower_tile_op(const TileOp& op, const std::vector<TileSchedule>& schedules, const LoweringContext& context);
 

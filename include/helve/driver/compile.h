@@ -17,9 +17,9 @@
 
 namespace helve {
 
-enum class Target { Interp, Llvm };
+enum class Target { Interp, Llvm, Cuda };
 
-/// "interp" or "llvm"; UnknownTarget for anything else.
+/// "interp", "llvm" or "cuda"; UnknownTarget for anything else.
 Target parse_target(const std::string& name);
 std::string_view to_string(Target target);
 
@@ -98,7 +98,8 @@ std::string report_text(const Function& f, const CompileOptions& options);
 /// Compiles for the target. UserError for what the user can mend; an InternalError brings its reproducer.
 std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options = {});
 
-/// The function after each pass of the CPU pipeline, first the function itself: each of them can be interpreted.
+/// The function after each pass of the target's pipeline (the CPU's for Target::Interp), first the function itself: each of them can
+/// be interpreted.
 std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionRef& f, const CompileOptions& options = {});
 
 }  // namespace helve

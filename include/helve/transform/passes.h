@@ -2,12 +2,15 @@
 // The order in which a target runs them is data (pipeline.h).
 #pragma once
 
+#include "helve/dispatch/schedule_table.h"
 #include "helve/ir/tensor/function.h"
 
 namespace helve {
 
 /// What a pass may be told about the target and by the user.
 struct PassOptions {
+  const std::vector<TileSchedule>* schedules = &cpu_schedules();  ///< of the tile operations
+  bool walk_tiles = true;         ///< elements are walked tile by tile, else in one loop over all
   int64_t vector_bytes = 32;      ///< width of the target's vector registers
   int64_t persistent_chunk = 1;   ///< iterations of a Persistent loop that share one collective
 };
@@ -17,6 +20,8 @@ FunctionRef lower_tile_ops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_tile_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_block_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef materialize_tiles(const FunctionRef& f, const PassOptions& options);
+FunctionRef erase_tiles(const FunctionRef& f, const PassOptions& options);
+FunctionRef distribute_threads(const FunctionRef& f, const PassOptions& options);
 FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_full_blocks(const FunctionRef& f, const PassOptions& options);
 FunctionRef vectorize_loops(const FunctionRef& f, const PassOptions& options);

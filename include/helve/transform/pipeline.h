@@ -17,6 +17,9 @@ struct Pass {
 /// From the user's function to loops over plain buffers, for codegen/llvm and codegen/host.
 const std::vector<Pass>& cpu_pipeline();
 
+/// From the user's function to the program of the threads of a block, for codegen/cuda and codegen/host.
+const std::vector<Pass>& cuda_pipeline();
+
 /// Watches a pipeline.
 class PassInstrument {
  public:

@@ -11,14 +11,15 @@ from helve.script.entry import PrimFunc, parse
 from helve.target import Kernel, mesh_shape
 
 
-def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: int = 1) -> list[tuple[str, _core.Function]]:
+def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: int = 1,
+                    target: str = "llvm") -> list[tuple[str, _core.Function]]:
     """The function after each pass of the CPU pipeline, the function itself first, as (name of the pass, function).
 
     Raises:
         helve.Error: the function or the mesh is wrong.
         helve.InternalError: a pass made a function that does not verify.
     """
-    return _core.lowering_stages(func.function, mesh_shape(mesh), persistent_chunk)
+    return _core.lowering_stages(func.function, mesh_shape(mesh), persistent_chunk, target)
 
 
 def interpret(function: _core.Function, *args, check: str | None = None) -> None:
@@ -36,7 +37,7 @@ def interpret(function: _core.Function, *args, check: str | None = None) -> None
 
 
 def check_stages(func: PrimFunc, make_args, mesh: Mesh | None = None, rtol: float = 1e-5, atol: float = 1e-6,
-                 check: str | None = "all") -> None:
+                 check: str | None = "all", target: str = "llvm") -> None:
     """Interprets every stage on the same arguments and compares with the first.
 
     Args:
@@ -53,7 +54,7 @@ def check_stages(func: PrimFunc, make_args, mesh: Mesh | None = None, rtol: floa
     import numpy as np
 
     expected = None
-    for name, stage in lowering_stages(func, mesh):
+    for name, stage in lowering_stages(func, mesh, target=target):
         args = make_args()
         interpret(stage, *args, check=check)
         if expected is None:

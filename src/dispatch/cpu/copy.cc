@@ -3,8 +3,8 @@
 // common full tile runs without a test in its inner loop.
 #include <fmt/format.h>
 
+#include "copy_regions.h"
 #include "element_nest.h"
-#include "helve/analysis/region_match.h"
 #include "helve/arith/simplify.h"
 #include "helve/support/diagnostic.h"
 #include "schedules.h"
@@ -12,19 +12,6 @@
 namespace helve::cpu {
 
 namespace {
-
-/// Extents of a copy are equal; where one side's is a constant, both are written with it.
-void share_constant_extents(Region* a, Region* b) {
-  size_t j = 0;
-  for (Range& x : a->ranges) {
-    if (x.point) continue;
-    while (j < b->ranges.size() && b->ranges[j].point) ++j;
-    if (j == b->ranges.size()) return;
-    Range& y = b->ranges[j++];
-    if (int_value(x.extent)) y.extent = x.extent;
-    if (int_value(y.extent)) x.extent = y.extent;
-  }
-}
 
 /// How many elements of each dimension of the region exist in the buffer: `ends` gives the end of each dimension.
 struct Rectangle {
@@ -77,13 +64,9 @@ Stmt fill_region(const Region& dst, const Expr& value) {
   });
 }
 
-/// The copy of the elements whose source and destination exist. `src_ends` and `dst_ends` bound the dimensions.
-Stmt copy_rectangle(const Region& src_region, const std::vector<Expr>& src_ends, const Region& dst_region,
-                    const std::vector<Expr>& dst_ends, const Expr& pad, const LoweringContext& context) {
-  std::optional<std::pair<Region, Region>> both = matched_regions(src_region, dst_region);
-  HELVE_CHECK(both, "a copy between regions that do not match");
-  auto& [src, dst] = *both;
-  share_constant_extents(&src, &dst);
+/// The copy of the elements whose source and destination exist.
+Stmt copy_rectangle(const CopyRegions& copy_of, const LoweringContext& context) {
+  const auto& [src, dst, src_ends, dst_ends, pad] = copy_of;
   const Rectangle readable = rectangle_of(src, src_ends, *context.facts);
   const Rectangle writable = rectangle_of(dst, dst_ends, *context.facts);
   HELVE_CHECK(readable.extents.size() == writable.extents.size(), "regions of a copy differ in rank");
@@ -117,25 +100,6 @@ Stmt copy_rectangle(const Region& src_region, const std::vector<Expr>& src_ends,
   return seq(std::move(out));
 }
 
-/// Where each dimension of the region's buffer ends for a copy: past it, a global tensor pads and drops; anything else has no past.
-std::vector<Expr> ends_of(const Region& region) {
-  if (is_global(*region.buffer)) return region.buffer->shape;
-  std::vector<Expr> out;
-  for (const Range& r : region.ranges) out.push_back(r.begin + r.extent);
-  return out;
-}
-
-/// Is some dimension of the two regions known to end before the other's begins?
-bool disjoint(const Region& a, const Region& b, const Facts& facts) {
-  auto before = [&](const Range& x, const Range& y) {
-    return can_prove(apply(Op::Le, {x.begin + x.extent, y.begin}), facts);
-  };
-  for (size_t d = 0; d < a.ranges.size(); ++d) {
-    if (before(a.ranges[d], b.ranges[d]) || before(b.ranges[d], a.ranges[d])) return true;
-  }
-  return false;
-}
-
 /// A copy inside one buffer: all elements are read before one is written.
 Stmt copy_through_buffer(const TileOp& op, const LoweringContext& context, std::string* declined) {
   const Region& src = op.region(0);
@@ -146,24 +110,22 @@ Stmt copy_through_buffer(const TileOp& op, const LoweringContext& context, std::
   }
   const BufferRef between = make_buffer("between", src.buffer->dtype, MemoryScope::Local, src.shape());
   const Region all = whole_region(between);
-  return seq({alloc(between), copy_rectangle(src, ends_of(src), all, ends_of(all), op.expr(2), context),
-              copy_rectangle(all, ends_of(all), dst, ends_of(dst), op.expr(2), context)});
+  return seq({alloc(between), copy_rectangle({src, all, ends_of(src), ends_of(all), op.expr(2)}, context),
+              copy_rectangle({all, dst, ends_of(all), ends_of(dst), op.expr(2)}, context)});
 }
 
 }  // namespace
 
 Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  const std::optional<CopyRegions> regions = copy_regions(op, context, declined);
+  if (!regions) return {};
   const Region& src = op.region(0);
   const Region& dst = op.region(1);
-  const std::optional<std::pair<Region, Region>> both = matched_regions(src, dst);
-  if (!both) {
-    *declined = "extents known at the call decide which dimensions match";
-    return {};
-  }
   if (src.buffer == dst.buffer && !disjoint(src, dst, *context.facts)) return copy_through_buffer(op, context, declined);
   if (is_global(*src.buffer) && is_global(*dst.buffer)) {
     // Both ends may be ragged: elements are tested one by one.
-    const auto& [from, to] = *both;
+    const Region& from = regions->src;
+    const Region& to = regions->dst;
     return element_nest(nest_dims(to, to.shape()), [&](const std::vector<Expr>& at) {
       auto inside = [](const Region& region, const std::vector<Expr>& indices) {
         Expr all;
@@ -179,26 +141,12 @@ Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* d
       return if_then(inside(to, to_at), store(to.buffer, to_at, select(inside(from, from_at), value, op.expr(2))));
     });
   }
-  return copy_rectangle(src, ends_of(src), dst, ends_of(dst), op.expr(2), context);
+  return copy_rectangle(*regions, context);
 }
 
-Stmt lower_mesh_tensor_copy(const TileOp& op, const LoweringContext& context, std::string*) {
-  const Function& f = *context.function;
-  const bool reads = f.mesh_tensor(op.region(0).buffer.get()) != nullptr;
-  const Region& local = op.region(reads ? 1 : 0);
-  const MeshTensor& tensor = *f.mesh_tensor(op.region(reads ? 0 : 1).buffer.get());
-  const std::vector<Expr> core(context.kernel->vars.begin(), context.kernel->vars.end());
-  const std::vector<Expr> begins = shard_begin(*f.mesh, tensor, core);
-  const std::vector<Expr> extents = local_shape(*f.mesh, tensor, core);
-  Region global{tensor.buffer, {}};
-  std::vector<Expr> ends;
-  for (size_t d = 0; d < begins.size(); ++d) {
-    const Expr start = op.exprs(2)[d] * int_imm(tensor.tiling[d]);
-    global.ranges.push_back({plus(begins[d], start), int_imm(tensor.tiling[d]), false});
-    ends.push_back(plus(begins[d], extents[d]));
-  }
-  if (reads) return copy_rectangle(global, ends, local, ends_of(local), op.expr(3), context);
-  return copy_rectangle(local, ends_of(local), global, ends, op.expr(3), context);
+Stmt lower_mesh_tensor_copy(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  const std::optional<CopyRegions> regions = copy_regions(op, context, declined);
+  return regions ? copy_rectangle(*regions, context) : Stmt();
 }
 
 Stmt lower_fill(const TileOp& op, const LoweringContext&, std::string*) {

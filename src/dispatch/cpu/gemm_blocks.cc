@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "element_nest.h"
+#include "reduction.h"
 #include "schedules.h"
 
 namespace helve::cpu {

@@ -7,77 +7,12 @@
 #include "helve/arith/simplify.h"
 #include "helve/dispatch/vector_run.h"
 #include "helve/support/diagnostic.h"
+#include "reduction.h"
 #include "schedules.h"
 
 namespace helve::cpu {
 
 namespace {
-
-struct Reduction {
-  ReduceKind kind;
-  Region src;
-  Region dst;
-  size_t dim;  ///< among the dimensions of the source region
-  bool clear;
-  DType acc;
-
-  /// What combining starts from. Over nothing a magnitude is 0, but what stands in the destination stays, even below 0.
-  Expr identity() const {
-    switch (kind) {
-      case ReduceKind::AbsMax:
-        if (!clear) return extreme_imm(acc, true);
-        [[fallthrough]];
-      case ReduceKind::Sum: return acc.is_float() ? float_imm(0, acc) : int_imm(0, acc);
-      case ReduceKind::Prod: return acc.is_float() ? float_imm(1, acc) : int_imm(1, acc);
-      case ReduceKind::Max: return extreme_imm(acc, true);
-      case ReduceKind::Min: return extreme_imm(acc, false);
-      case ReduceKind::Any: return bool_imm(false);
-      case ReduceKind::All: return bool_imm(true);
-    }
-    __builtin_unreachable();
-  }
-
-  /// Two partial results as one.
-  Expr merge(const Expr& a, const Expr& b) const {
-    switch (kind) {
-      case ReduceKind::Sum: return a + b;
-      case ReduceKind::Prod: return a * b;
-      case ReduceKind::Max:
-      case ReduceKind::AbsMax: return max(a, b);
-      case ReduceKind::Min: return min(a, b);
-      case ReduceKind::Any: return apply(Op::Or, {a, b});
-      case ReduceKind::All: return logical_and(a, b);
-    }
-    __builtin_unreachable();
-  }
-
-  /// An element of the source as a partial result.
-  Expr element(const std::vector<Expr>& at) const {
-    Expr value = cast(load(src.buffer, region_indices(src, at)), acc);
-    return kind == ReduceKind::AbsMax ? apply(Op::Abs, {value}) : value;
-  }
-
-  /// The place of the result for the coordinates of the remaining dimensions.
-  std::vector<Expr> place(const std::vector<Expr>& rest) const {
-    std::vector<Expr> at = rest;
-    const std::vector<Expr> shape = dst.shape();
-    if (shape.size() == rest.size() + 1) at.insert(at.begin() + static_cast<std::ptrdiff_t>(dim), int_imm(0));
-    return region_indices(dst, at);
-  }
-
-  Stmt write(const std::vector<Expr>& rest, Expr value) const {
-    const std::vector<Expr> at = place(rest);
-    if (!clear) value = merge(cast(load(dst.buffer, at), acc), value);
-    return store(dst.buffer, at, cast(value, dst.buffer->dtype));
-  }
-};
-
-Reduction reduction_of(const TileOp& op) {
-  Reduction r{reduce_kind(op.op), op.region(0), op.region(1), 0, op.flag(3), accumulator(op.region(1).buffer->dtype)};
-  const int64_t rank = static_cast<int64_t>(r.src.shape().size());
-  r.dim = static_cast<size_t>(op.integer(2) < 0 ? op.integer(2) + rank : op.integer(2));
-  return r;
-}
 
 std::vector<Expr> with_coordinate(std::vector<Expr> rest, size_t dim, const Expr& at) {
   rest.insert(rest.begin() + static_cast<std::ptrdiff_t>(dim), at);

@@ -16,7 +16,4 @@ Stmt lower_reduce_rows(const TileOp& op, const LoweringContext& context, std::st
 Stmt lower_reduce_columns(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_reduce_elements(const TileOp& op, const LoweringContext& context, std::string* declined);
 
-/// The dtype in which values of `dtype` are accumulated.
-inline DType accumulator(DType dtype) { return dtype.is_small_float() ? kFloat32 : dtype; }
-
 }  // namespace helve::cpu

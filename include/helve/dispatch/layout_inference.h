@@ -1,0 +1,50 @@
+// Which block buffers live in registers, and how loops are divided among the threads of a block.
+// Fragments and block memory are one question: a buffer whose every use fits one division of the threads needs no memory.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "helve/arith/facts.h"
+#include "helve/dispatch/thread_layout.h"
+#include "helve/ir/tensor/stmt.h"
+
+namespace helve {
+
+/// A nest of Parallel loops as one loop; `begins` are taken into the body.
+struct ElementLoop {
+  std::vector<VarRef> vars;
+  std::vector<Expr> extents;
+  Stmt body;
+};
+
+/// The loops that stand perfectly in each other, with bounds that do not depend on each other's variables.
+ElementLoop element_loop(const For& loop);
+
+/// Does a loop over elements hold another one that is divided among the threads, rather than being divided itself?
+bool is_divided_inside(const For& loop);
+
+/// The place of one buffer of a kernel, and why it is there.
+struct BufferPlace {
+  BufferRef buffer;
+  bool registers = false;
+  std::string reason;  ///< why a buffer is not in registers; empty where it is
+};
+
+/// The answer for one kernel: a deterministic function of its statements.
+struct BlockLayouts {
+  std::unordered_map<const StmtNode*, ThreadLayout> loops;     ///< of every divided loop and every reduction
+  std::unordered_map<const Buffer*, ThreadLayout> registers;  ///< of the buffers that live in registers
+  std::vector<BufferPlace> places;                            ///< every buffer allocated by the block, in program order
+};
+
+/// Loops are taken from the largest to the smallest. A loop whose fragments have layouts is divided by them; another one so that its
+/// widest accesses of global memory are vectors side by side, and its fragments get their layouts from it. A buffer stays in block
+/// memory where an access is no element of such a loop, where two loops need it divided differently, or where registers are short.
+BlockLayouts infer_layouts(const Kernel& kernel, const Facts& facts);
+
+/// The registers, in words of 32 bits, that inference gives to one thread of a block of `threads`.
+int64_t register_budget(int64_t threads);
+
+}  // namespace helve

@@ -1,0 +1,44 @@
+// Where the iterations of a loop, or the elements of a fragment, live in a block of threads.
+// One Axe layout on the axes `tx` and `reg` answers both: a loop is divided by it, and a register is found by it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "helve/layout/layout.h"
+
+namespace helve {
+
+/// A layout on `tx` and `reg`, cut into one block of iters for each dimension of `domain`. Elements past a shape that is smaller than
+/// the domain are padding. Threads that differ only along a replica hold the same elements.
+class ThreadLayout {
+ public:
+  /// Throws ShapeError and DivisibilityError where the layout cannot be cut that way.
+  ThreadLayout(const Layout& layout, std::vector<int64_t> domain);
+
+  const Layout& layout() const { return grouped_.layout; }
+  const std::vector<int64_t>& domain() const { return domain_; }
+  size_t rank() const { return domain_.size(); }
+  /// The iters of dimension d, slowest first.
+  std::vector<Iter> block(size_t d) const { return grouped_.block(d); }
+  /// Registers of one thread.
+  int64_t registers() const { return layout().span(axes::reg()); }
+
+  /// The places of the elements with the dimensions `kept` (in the order of the result): threads along a dimension that is left out
+  /// hold replicas, its registers go.
+  ThreadLayout project(const std::vector<size_t>& kept) const;
+
+  /// Do the two divide dimension d of this and dimension e of `other` alike: the same iters, up to the numbers of registers?
+  bool divides_alike(size_t d, const ThreadLayout& other, size_t e) const;
+
+ private:
+  GroupedLayout grouped_;
+  std::vector<int64_t> domain_;
+};
+
+/// `shape` over `threads` threads, for accesses that are side by side along the last dimension: each thread takes runs of `vector`
+/// elements, neighbouring threads neighbouring runs, and what is left of the threads goes to the dimensions before. Threads that are
+/// not needed hold replicas. `vector` divides the last extent.
+ThreadLayout spread(const std::vector<int64_t>& shape, int64_t threads, int64_t vector);
+
+}  // namespace helve

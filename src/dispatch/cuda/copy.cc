@@ -1,0 +1,116 @@
+// Copies and fills on a GPU as one loop over all elements.
+// The tests for what lies past an end stand inside, where the division among threads takes them out of vectors again.
+#include "../copy_regions.h"
+#include "../element_nest.h"
+#include "helve/arith/simplify.h"
+#include "helve/support/diagnostic.h"
+#include "schedules.h"
+
+namespace helve::cuda {
+
+namespace {
+
+constexpr const char* kNames[] = {"i", "j", "k", "l"};
+
+/// One Parallel loop over `extents`; `body` gets the coordinates and what is known inside.
+Stmt over_elements(const std::vector<Expr>& extents, const Facts& facts,
+                   const std::function<Stmt(const std::vector<Expr>&, const Facts&)>& body) {
+  std::vector<VarRef> vars;
+  std::vector<Expr> coords;
+  Facts inside = facts;
+  for (size_t d = 0; d < extents.size(); ++d) {
+    vars.push_back(make_var(kNames[std::min<size_t>(d, 3)]));
+    coords.push_back(Expr(vars.back()));
+    inside.bind_loop(vars.back(), int_imm(0), extents[d]);
+  }
+  Stmt s = body(coords, inside);
+  if (vars.empty()) {
+    vars.push_back(make_var("i"));
+    return for_loop(LoopKind::Parallel, vars, {int_imm(0)}, {int_imm(1)}, s);
+  }
+  return for_loop(LoopKind::Parallel, vars, std::vector<Expr>(extents.size(), int_imm(0)), extents, s);
+}
+
+/// The condition under which the element exists; null where that is known.
+Expr inside(const std::vector<Expr>& indices, const std::vector<Expr>& ends, const Facts& facts) {
+  Expr all;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const Expr one = simplify(less(indices[d], ends[d]), facts);
+    if (can_prove(one, facts)) continue;
+    all = all ? logical_and(all, one) : one;
+  }
+  return all;
+}
+
+Stmt copy_elements(const CopyRegions& copy, const Facts& facts) {
+  return over_elements(copy.dst.shape(), facts, [&](const std::vector<Expr>& at, const Facts& known) {
+    const std::vector<Expr> from = region_indices(copy.src, at);
+    const std::vector<Expr> to = region_indices(copy.dst, at);
+    const DType dtype = copy.dst.buffer->dtype;
+    Stmt moved = store(copy.dst.buffer, to, cast(load(copy.src.buffer, from), dtype));
+    if (const Expr readable = inside(from, copy.src_ends, known)) {
+      moved = if_then(readable, moved, store(copy.dst.buffer, to, cast(copy.pad, dtype)));
+    }
+    const Expr writable = inside(to, copy.dst_ends, known);
+    return writable ? if_then(writable, moved) : moved;
+  });
+}
+
+}  // namespace
+
+Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  const std::optional<CopyRegions> regions = copy_regions(op, context, declined);
+  if (!regions) return {};
+  const Facts& facts = *context.facts;
+  if (regions->src.buffer != regions->dst.buffer || disjoint(regions->src, regions->dst, facts)) {
+    return copy_elements(*regions, facts);
+  }
+  // All elements are read before one is written.
+  if (!constant_shape(regions->src.shape())) {
+    *declined = "the two regions of one buffer may overlap and have no constant shape";
+    return {};
+  }
+  const BufferRef between = make_buffer("between", regions->src.buffer->dtype, MemoryScope::Fragment, regions->src.shape());
+  const Region all = whole_region(between);
+  return seq({alloc(between), copy_elements({regions->src, all, regions->src_ends, ends_of(all), regions->pad}, facts),
+              copy_elements({all, regions->dst, ends_of(all), regions->dst_ends, regions->pad}, facts)});
+}
+
+Stmt lower_fill(const TileOp& op, const LoweringContext& context, std::string*) {
+  const Region& dst = op.region(0);
+  const DType dtype = dst.buffer->dtype;
+  const Operand zero = dtype.is_bool() ? Operand(false) : dtype.is_float() ? Operand(0.0) : Operand(int64_t{0});
+  const Expr value = op.op == TileOpcode::Fill ? op.expr(1) : constant_of(zero, dtype);
+  return over_elements(dst.shape(), *context.facts, [&](const std::vector<Expr>& at, const Facts&) {
+    return store(dst.buffer, region_indices(dst, at), value);
+  });
+}
+
+/// C[i, j] += sum over k: one thread runs the whole sum of its elements.
+Stmt lower_gemm(const TileOp& op, const LoweringContext& context, std::string*) {
+  const Region &a = op.region(0), &b = op.region(1), &c = op.region(2);
+  const bool ta = op.transposes(0), tb = op.transposes(1);
+  const Expr depth = a.shape()[ta ? 0 : 1];
+  const DType dtype = c.buffer->dtype;
+  const DType wide = dtype.is_small_float() ? kFloat32 : dtype;
+  return over_elements(c.shape(), *context.facts, [&](const std::vector<Expr>& at, const Facts&) {
+    const BufferRef sum = make_buffer("sum", wide, MemoryScope::Local, {int_imm(1)});
+    const std::vector<Expr> only = {int_imm(0)};
+    const std::vector<Expr> place = region_indices(c, at);
+    const VarRef k = make_var("k");
+    const auto element = [&](const Region& region, const Expr& row, const Expr& column) {
+      return cast(load(region.buffer, region_indices(region, {row, column})), wide);
+    };
+    const Expr left = ta ? element(a, Expr(k), at[0]) : element(a, at[0], Expr(k));
+    const Expr right = tb ? element(b, at[1], Expr(k)) : element(b, Expr(k), at[1]);
+    const Expr before = load(sum, only);
+    const Expr next = wide.is_float() ? apply(Op::Fma, {left, right, before}) : before + left * right;
+    const Expr zero = wide.is_float() ? float_imm(0, wide) : int_imm(0, wide);
+    const Expr start = *op.clears() ? zero : cast(load(c.buffer, place), wide);
+    return seq({alloc(sum), store(sum, only, start),
+                for_loop(LoopKind::Serial, k, depth, store(sum, only, next)),
+                store(c.buffer, place, cast(load(sum, only), dtype))});
+  });
+}
+
+}  // namespace helve::cuda

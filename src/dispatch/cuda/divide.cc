@@ -1,0 +1,134 @@
+// Loops over elements as the program of one thread.
+// Before:  for i, j in T.Parallel(4, 256): x[i, j] = A[b, i, j] * 2.0           (x a fragment, 128 threads)
+// After:   for tx in T.threads(128):
+//              for r in T.unroll(4):
+//                  for v in T.vectorized(2): x_1[tx, r * 2 + v] = A[b, r, tx * 2 + v] * 2.0
+// Threads that hold copies of one iteration all compute it, and the first of them stores to memory.
+#include "helve/dispatch/divide.h"
+
+#include "digits.h"
+#include "helve/arith/simplify.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
+
+namespace helve {
+
+const ThreadLayout* DividedKernel::registers_of(const Buffer& buffer) const {
+  auto it = layouts.registers.find(&buffer);
+  return it == layouts.registers.end() ? nullptr : &it->second;
+}
+
+Expr DividedKernel::place(const Expr& e) const {
+  return rewrite(e, [&](const Expr& node) -> Expr {
+    const Load* l = as<Load>(node);
+    if (!l) return node;
+    auto it = buffers.find(&buffer_of(l->buffer));
+    if (it == buffers.end() || it->second.buffer.get() == &buffer_of(l->buffer)) return node;
+    HELVE_CHECK(!it->second.registers, "a register is read outside of the loops over elements");
+    return load(it->second.buffer, l->indices, l->span);
+  });
+}
+
+Stmt thread_loop(int64_t threads, const std::function<Stmt(const Expr&)>& body, Span span) {
+  const VarRef tx = make_var("tx");
+  return for_loop(LoopKind::Thread, tx, int_imm(threads), body(Expr(tx)), span);
+}
+
+namespace {
+
+/// The body of one loop with fragments as registers.
+class ElementBody {
+ public:
+  ElementBody(const ElementLoop& loop, const DividedKernel& kernel, const Digits& digits, const Expr& tx, const Expr& first)
+      : loop_(loop), kernel_(kernel), digits_(digits), tx_(tx), first_(first) {}
+
+  Stmt run() const {
+    const Stmt placed = rewrite(
+        loop_.body, [&](const Stmt& s) { return statement(s); },
+        [&](const Expr& e) { return rewrite(e, [&](const Expr& node) { return element(node); }); });
+    Substitution values;
+    for (size_t d = 0; d < loop_.vars.size(); ++d) values.emplace(loop_.vars[d].get(), digits_.coords()[d]);
+    return substitute(placed, values);
+  }
+
+ private:
+  std::vector<Expr> register_at(const ThreadLayout& layout, const std::vector<Expr>& indices) const {
+    std::vector<int> dims;
+    for (const Expr& index : indices) {
+      int dim = -1;
+      for (size_t d = 0; d < loop_.vars.size(); ++d) {
+        if (loop_.vars[d].get() == index.get()) dim = static_cast<int>(d);
+      }
+      dims.push_back(dim);
+    }
+    return {tx_, digits_.register_of(layout, dims)};
+  }
+
+  const PlacedBuffer* placed(const Buffer& buffer) const {
+    auto it = kernel_.buffers.find(&buffer);
+    return it == kernel_.buffers.end() ? nullptr : &it->second;
+  }
+
+  Expr element(const Expr& node) const {
+    const Load* l = as<Load>(node);
+    if (!l) return node;
+    const Buffer& buffer = buffer_of(l->buffer);
+    const PlacedBuffer* place = placed(buffer);
+    if (!place) return node;
+    if (!place->registers) return load(place->buffer, l->indices, l->span);
+    return load(place->buffer, register_at(*kernel_.registers_of(buffer), l->indices), l->span);
+  }
+
+  Stmt statement(const Stmt& s) const {
+    const Store* n = as<Store>(s);
+    if (!n) return s;
+    const PlacedBuffer* place = placed(*n->buffer);
+    if (place && place->registers) {
+      return store(place->buffer, register_at(*kernel_.registers_of(*n->buffer), n->indices), n->value, s->span);
+    }
+    const Stmt moved = place ? store(place->buffer, n->indices, n->value, s->span) : s;
+    return first_ && n->buffer->scope != MemoryScope::Local ? if_then(first_, moved) : moved;
+  }
+
+  const ElementLoop& loop_;
+  const DividedKernel& kernel_;
+  const Digits& digits_;
+  Expr tx_;
+  Expr first_;
+};
+
+bool uses_registers(const Stmt& body, const DividedKernel& kernel) {
+  bool found = false;
+  const auto look = [&](const Buffer& buffer) { found |= kernel.registers_of(buffer) != nullptr; };
+  walk(body, [&](const Stmt& s) {
+    if (const Store* n = as<Store>(s)) look(*n->buffer);
+  });
+  walk_exprs(body, [&](const Expr& e) {
+    if (const Load* l = as<Load>(e)) look(buffer_of(l->buffer));
+  });
+  return found;
+}
+
+}  // namespace
+
+Stmt divide_loop(const For& loop, const DividedKernel& kernel, const Facts& facts) {
+  ElementLoop flat = element_loop(loop);
+  for (Expr& e : flat.extents) e = kernel.place(e);
+  const ThreadLayout& layout = kernel.layout_of(loop);
+  return thread_loop(
+      kernel.threads,
+      [&](const Expr& tx) {
+        Facts known = facts;
+        known.bind_loop(VarRef(as<Var>(tx)), int_imm(0), int_imm(kernel.threads));
+        const Digits digits(layout, flat.extents, tx, known);
+        const Expr first = is_first_replica(layout, tx, kernel.threads);
+        // Without registers copies of an iteration are not needed at all.
+        const bool together = uses_registers(flat.body, kernel);
+        const Stmt body = ElementBody(flat, kernel, digits, tx, together ? first : Expr()).run();
+        const Stmt all = digits.nest(body, true);
+        return first && !together ? if_then(first, all) : all;
+      },
+      loop.span);
+}
+
+}  // namespace helve

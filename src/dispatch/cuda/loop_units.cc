@@ -1,0 +1,253 @@
+// The loops over elements and the reductions of a kernel, with what each uses of which buffer.
+// A use that is not one plain element an iteration puts its buffer into block memory, where any element may be read.
+#include "loop_units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/analysis/memory_traffic.h"
+#include "helve/arith/simplify.h"
+#include "helve/ir/tensor/visit.h"
+
+namespace helve {
+
+namespace {
+
+constexpr int64_t kVectorBytes = 16;
+
+bool is_parallel(const Stmt& s) {
+  const For* loop = as<For>(s);
+  return loop && loop->loop == LoopKind::Parallel;
+}
+
+bool mentions_any(const Expr& e, const std::vector<VarRef>& vars) {
+  return std::any_of(vars.begin(), vars.end(), [&](const VarRef& var) { return mentions(e, var.get()); });
+}
+
+/// The loop that stands alone inside `loop` and whose bounds do not depend on it; null otherwise.
+const For* perfect_inner(const For& loop) {
+  const For* inner = as<For>(loop.body);
+  if (!inner || inner->loop != LoopKind::Parallel) return nullptr;
+  for (size_t d = 0; d < inner->vars.size(); ++d) {
+    if (mentions_any(inner->begins[d], loop.vars) || mentions_any(inner->extents[d], loop.vars)) return nullptr;
+  }
+  return inner;
+}
+
+bool is_block_buffer(const Buffer& b) { return b.scope == MemoryScope::Shared || b.scope == MemoryScope::Fragment; }
+
+/// The address of an element in elements, as far as the strides are known.
+Expr flat_address(const Buffer& buffer, const std::vector<Expr>& indices) {
+  Expr address = int_imm(0);
+  Expr pitch = int_imm(1);
+  for (size_t d = indices.size(); d-- > 0;) {
+    const Expr stride = buffer.strides.empty() ? pitch : buffer.strides[d];
+    address = address + indices[d] * stride;
+    pitch = pitch * buffer.shape[d];
+  }
+  return address;
+}
+
+class Collector {
+ public:
+  Collector(const Kernel& kernel, const Facts& facts) : facts_(facts) { visit(kernel.body); }
+  LoopUnits take() { return std::move(out_); }
+
+ private:
+  void visit(const Stmt& s) {
+    if (!s) return;
+    if (const Alloc* n = as<Alloc>(s)) return allocate(n->buffer);
+    if (const Store* n = as<Store>(s)) in_memory(*n->buffer, "it is stored to outside of a loop over elements");
+    if (const TileOp* n = as<TileOp>(s)) return operation(*n, s.get());
+    if (const For* loop = as<For>(s); loop && loop->loop == LoopKind::Parallel && !is_divided_inside(*loop)) {
+      return divided(*loop, s.get());
+    }
+    for_each_part(
+        s, [&](const Expr& e) { scalar(e); }, [&](const Stmt& part) { visit(part); });
+  }
+
+  void allocate(const BufferRef& buffer) {
+    if (is_block_buffer(*buffer)) {
+      out_.allocated.push_back(buffer);
+      if (!constant_shape(buffer->shape)) in_memory(*buffer, "its shape is not constant");
+    }
+  }
+
+  void in_memory(const Buffer& buffer, const std::string& reason) {
+    if (is_block_buffer(buffer)) out_.memory.emplace_back(&buffer, reason);
+  }
+
+  void scalar(const Expr& e) {
+    walk(e, [&](const Expr& node) {
+      if (const Load* l = as<Load>(node)) in_memory(buffer_of(l->buffer), "it is read outside of a loop over elements");
+    });
+  }
+
+  void operation(const TileOp& op, const StmtNode* self) {
+    const bool reduction = op.row().rule == TileRule::Reduce;
+    if (!reduction) {
+      for (const TileOperand& operand : op.operands) {
+        if (const Region* region = std::get_if<Region>(&operand)) {
+          in_memory(*region->buffer, fmt::format("it is an operand of T.{}", op.row().python));
+        }
+      }
+      return;
+    }
+    const Region& src = op.region(0);
+    const Region& dst = op.region(1);
+    LoopUnit unit;
+    unit.stmt = self;
+    unit.extents = src.shape();
+    const size_t rank = unit.extents.size();
+    const size_t dim = static_cast<size_t>(op.dim() < 0 ? op.dim() + static_cast<int64_t>(rank) : op.dim());
+    unit.reduced = static_cast<int>(dim);
+    std::vector<int> kept;
+    for (size_t d = 0; d < rank; ++d) {
+      if (d != dim) kept.push_back(static_cast<int>(d));
+      else if (dst.shape().size() == rank) kept.push_back(-1);
+    }
+    std::vector<int> all;
+    for (size_t d = 0; d < rank; ++d) all.push_back(static_cast<int>(d));
+    operand(src, all, false, &unit);
+    operand(dst, kept, true, &unit);
+    out_.units.push_back(std::move(unit));
+  }
+
+  void operand(const Region& region, const std::vector<int>& dims, bool written, LoopUnit* unit) {
+    unit->touched.emplace_back(region.buffer.get(), written);
+    if (!is_block_buffer(*region.buffer)) return;
+    if (!region.whole()) return in_memory(*region.buffer, "a part of it is reduced");
+    unit->uses.push_back({region.buffer.get(), dims});
+  }
+
+  void divided(const For& loop, const StmtNode* self) {
+    const ElementLoop flat = element_loop(loop);
+    for (const Expr& e : flat.extents) scalar(e);
+    LoopUnit unit;
+    unit.stmt = self;
+    unit.extents = flat.extents;
+    walk(flat.body, [&](const Stmt& s) {
+      if (const Store* n = as<Store>(s)) access(*n->buffer, n->indices, true, flat, &unit);
+    });
+    walk_exprs(flat.body, [&](const Expr& e) {
+      if (const Load* l = as<Load>(e)) access(buffer_of(l->buffer), l->indices, false, flat, &unit);
+    });
+    out_.units.push_back(std::move(unit));
+  }
+
+  void access(const Buffer& buffer, const std::vector<Expr>& indices, bool written, const ElementLoop& loop, LoopUnit* unit) {
+    unit->touched.emplace_back(&buffer, written);
+    if (is_global(buffer)) {
+      unit->vector = std::max(unit->vector, width(buffer, indices, loop));
+      return;
+    }
+    if (!is_block_buffer(buffer)) return;
+    LoopUse use{&buffer, {}};
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const int64_t* extent = int_value(buffer.shape[d]);
+      if (extent && *extent == 1) {
+        use.dims.push_back(-1);
+        continue;
+      }
+      const auto var = std::find_if(loop.vars.begin(), loop.vars.end(), [&](const VarRef& v) { return v.get() == indices[d].get(); });
+      const int64_t* bound = var == loop.vars.end() ? nullptr : int_value(loop.extents[static_cast<size_t>(var - loop.vars.begin())]);
+      const int dim = bound && extent && *bound == *extent ? static_cast<int>(var - loop.vars.begin()) : -1;
+      if (dim < 0 || std::find(use.dims.begin(), use.dims.end(), dim) != use.dims.end()) {
+        return in_memory(buffer, "an access is not the element of its loop's iteration");
+      }
+      use.dims.push_back(dim);
+    }
+    for (const LoopUse& known : unit->uses) {
+      if (known.buffer != &buffer) continue;
+      if (known.dims == use.dims) return;
+      return in_memory(buffer, "a loop reads it in two orders");
+    }
+    unit->uses.push_back(std::move(use));
+  }
+
+  /// The widest run of elements that iterations side by side along the last variable access as one aligned vector.
+  int64_t width(const Buffer& buffer, const std::vector<Expr>& indices, const ElementLoop& loop) const {
+    const VarRef& last = loop.vars.back();
+    const int64_t* extent = int_value(loop.extents.back());
+    if (!extent) return 1;
+    const Expr address = flat_address(buffer, indices);
+    const Expr step = simplify(substitute(address, {{last.get(), Expr(last) + int_imm(1)}}) - address, facts_);
+    const int64_t* one = int_value(step);
+    if (!one || *one != 1) return 1;
+    const VarRef run = make_var("run");
+    const VarRef lane = make_var("lane");
+    for (int64_t lanes = std::max<int64_t>(1, kVectorBytes / buffer.dtype.bytes()); lanes > 1; lanes /= 2) {
+      if (*extent % lanes != 0) continue;
+      const Expr at = simplify(substitute(address, {{last.get(), Expr(run) * int_imm(lanes) + Expr(lane)}}), facts_);
+      if (starts_aligned(at, lane.get(), lanes)) return lanes;
+    }
+    return 1;
+  }
+
+  const Facts& facts_;
+  LoopUnits out_;
+};
+
+}  // namespace
+
+ElementLoop element_loop(const For& loop) {
+  ElementLoop out;
+  Substitution begins;
+  const For* current = &loop;
+  for (;;) {
+    for (size_t d = 0; d < current->vars.size(); ++d) {
+      out.vars.push_back(current->vars[d]);
+      out.extents.push_back(current->extents[d]);
+      const int64_t* begin = int_value(current->begins[d]);
+      if (!begin || *begin != 0) begins.emplace(current->vars[d].get(), current->begins[d] + Expr(current->vars[d]));
+    }
+    const For* inner = perfect_inner(*current);
+    if (!inner) break;
+    current = inner;
+  }
+  out.body = begins.empty() ? current->body : substitute(current->body, begins);
+  return out;
+}
+
+bool is_divided_inside(const For& loop) {
+  const For* current = &loop;
+  while (const For* inner = perfect_inner(*current)) current = inner;
+  bool found = false;
+  walk(current->body, [&](const Stmt& s) { found |= is_parallel(s) || s->kind == StmtKind::TileOp; });
+  return found;
+}
+
+bool LoopUnit::constant() const {
+  return std::all_of(extents.begin(), extents.end(), [](const Expr& e) { return int_value(e) != nullptr; });
+}
+
+int64_t LoopUnit::elements() const {
+  int64_t count = 1;
+  for (const Expr& e : extents) {
+    const int64_t* extent = int_value(e);
+    if (!extent || __builtin_mul_overflow(count, *extent, &count)) return INT64_MAX;
+  }
+  return count;
+}
+
+bool LoopUnit::covered_by(const LoopUse& use) const {
+  for (size_t d = 0; d < extents.size(); ++d) {
+    const int64_t* extent = int_value(extents[d]);
+    if (extent && *extent == 1) continue;
+    if (std::find(use.dims.begin(), use.dims.end(), static_cast<int>(d)) == use.dims.end()) return false;
+  }
+  return true;
+}
+
+bool LoopUnit::updates_memory(const std::unordered_set<const Buffer*>& registers) const {
+  return std::any_of(touched.begin(), touched.end(), [&](const auto& written) {
+    return written.second && !registers.contains(written.first) &&
+           std::any_of(touched.begin(), touched.end(),
+                       [&](const auto& read) { return read.first == written.first && !read.second; });
+  });
+}
+
+LoopUnits loop_units(const Kernel& kernel, const Facts& facts) { return Collector(kernel, facts).take(); }
+
+}  // namespace helve

@@ -1,0 +1,46 @@
+// The loops over elements and the reductions of a kernel, with what each uses of which buffer.
+// Layout inference looks at nothing else, so that what fits a division is decided in one place.
+#pragma once
+
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "helve/dispatch/layout_inference.h"
+
+namespace helve {
+
+/// The accesses of one block buffer in a loop: dimension k of the buffer is indexed by variable dims[k] of the loop, or has extent 1
+/// (-1).
+struct LoopUse {
+  const Buffer* buffer;
+  std::vector<int> dims;
+};
+
+/// One loop over elements, or one reduction as the loop over its source.
+struct LoopUnit {
+  const StmtNode* stmt;
+  std::vector<Expr> extents;
+  std::vector<LoopUse> uses;                            ///< of block buffers, plain ones only
+  std::vector<std::pair<const Buffer*, bool>> touched;  ///< every buffer, and whether it is written
+  int reduced = -1;                                     ///< of a reduction the dimension that goes
+  int64_t vector = 1;                                   ///< elements of the widest global access side by side
+
+  bool constant() const;
+  int64_t elements() const;
+  /// Does the buffer have each dimension of the loop that is not 1?
+  bool covered_by(const LoopUse& use) const;
+  /// Does the loop read and write one buffer that is not in `registers`?
+  bool updates_memory(const std::unordered_set<const Buffer*>& registers) const;
+};
+
+struct LoopUnits {
+  std::vector<LoopUnit> units;
+  std::vector<BufferRef> allocated;                             ///< Shared and Fragment buffers of constant shape
+  std::vector<std::pair<const Buffer*, std::string>> memory;  ///< those that cannot live in registers, and why
+};
+
+LoopUnits loop_units(const Kernel& kernel, const Facts& facts);
+
+}  // namespace helve

@@ -1,0 +1,65 @@
+// What a reduction combines, and how.
+// Small floats are combined in float32 and rounded once.
+#include "reduction.h"
+
+#include "element_nest.h"
+#include "helve/support/diagnostic.h"
+
+namespace helve {
+
+Expr Reduction::identity() const {
+  switch (kind) {
+    case ReduceKind::AbsMax:
+      if (!clear) return extreme_imm(acc, true);
+      [[fallthrough]];
+    case ReduceKind::Sum: return acc.is_float() ? float_imm(0, acc) : int_imm(0, acc);
+    case ReduceKind::Prod: return acc.is_float() ? float_imm(1, acc) : int_imm(1, acc);
+    case ReduceKind::Max: return extreme_imm(acc, true);
+    case ReduceKind::Min: return extreme_imm(acc, false);
+    case ReduceKind::Any: return bool_imm(false);
+    case ReduceKind::All: return bool_imm(true);
+  }
+  __builtin_unreachable();
+}
+
+Expr Reduction::merge(const Expr& a, const Expr& b) const {
+  switch (kind) {
+    case ReduceKind::Sum: return a + b;
+    case ReduceKind::Prod: return a * b;
+    case ReduceKind::Max:
+    case ReduceKind::AbsMax: return max(a, b);
+    case ReduceKind::Min: return min(a, b);
+    case ReduceKind::Any: return apply(Op::Or, {a, b});
+    case ReduceKind::All: return logical_and(a, b);
+  }
+  __builtin_unreachable();
+}
+
+Expr Reduction::partial(const Expr& value) const {
+  const Expr wide = cast(value, acc);
+  return kind == ReduceKind::AbsMax ? apply(Op::Abs, {wide}) : wide;
+}
+
+Expr Reduction::element(const std::vector<Expr>& at) const { return partial(load(src.buffer, region_indices(src, at))); }
+
+std::vector<Expr> Reduction::place(const std::vector<Expr>& rest) const {
+  std::vector<Expr> at = rest;
+  const std::vector<Expr> shape = dst.shape();
+  if (shape.size() == rest.size() + 1) at.insert(at.begin() + static_cast<std::ptrdiff_t>(dim), int_imm(0));
+  return region_indices(dst, at);
+}
+
+Stmt Reduction::write(const std::vector<Expr>& rest, Expr value) const {
+  const std::vector<Expr> at = place(rest);
+  if (!clear) value = merge(cast(load(dst.buffer, at), acc), value);
+  return store(dst.buffer, at, cast(value, dst.buffer->dtype));
+}
+
+Reduction reduction_of(const TileOp& op) {
+  Reduction r{reduce_kind(op.op), op.region(0), op.region(1), 0, *op.clears(), accumulator(op.region(1).buffer->dtype)};
+  const int64_t rank = static_cast<int64_t>(r.src.shape().size());
+  r.dim = static_cast<size_t>(op.dim() < 0 ? op.dim() + rank : op.dim());
+  return r;
+}
+
+}  // namespace helve

@@ -1,0 +1,147 @@
+// The program of a block becomes that of its threads.
+// Input: kernels of loops over elements, reductions, collectives and scalar code of the block. Output: the same kernels as code that
+// every thread of the block runs, with T.threads loops for what each thread does by itself; fragments, and block memory that fits, are
+// registers: F[thread, register]. Barriers are still missing (insert_barriers).
+// Before:  x = T.alloc_fragment((1024,), "float32")            After:  x_1 = T.alloc_fragment((128, 8), "float32")
+//          for i in T.Parallel(1024): x[i] = A[b, i]                   for tx in T.threads(128):
+//                                                                          for r in T.unroll(2):
+//                                                                              for v in T.vectorized(4):
+//                                                                                  x_1[tx, r * 4 + v] = A[b, (r * 128 + tx) * 4 + v]
+// Every iteration of a loop runs on one thread, or with the same result on several of which one stores to memory. Kernels that are
+// written for threads already stay as they are.
+#include "helve/arith/simplify.h"
+#include "helve/dispatch/divide.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/transform/passes.h"
+#include "scope_facts.h"
+
+namespace helve {
+
+namespace {
+
+bool is_written_for_threads(const Kernel& kernel) {
+  bool found = false;
+  walk(kernel.body, [&](const Stmt& s) {
+    const For* loop = as<For>(s);
+    found |= loop && loop->loop == LoopKind::Thread;
+  });
+  return found;
+}
+
+class Distribution {
+ public:
+  Distribution(const Kernel& kernel, const Facts& facts) : kernel_{kernel.threads, infer_layouts(kernel, facts), {}} {
+    for (const BufferPlace& place : kernel_.layouts.places) kernel_.buffers.emplace(place.buffer.get(), placed(place));
+  }
+
+  Stmt statement(const Stmt& s, const Facts& facts) {
+    if (!s) return s;
+    switch (s->kind) {
+      case StmtKind::Seq: return sequence(*as<Seq>(s), facts);
+      case StmtKind::Alloc: return allocation(*as<Alloc>(s), s);
+      case StmtKind::Store: return scalar_store(*as<Store>(s));
+      case StmtKind::For: return loop(*as<For>(s), s, facts);
+      case StmtKind::If: return conditional(*as<If>(s), facts);
+      case StmtKind::TileOp: return operation(*as<TileOp>(s), s, facts);
+      default:
+        return map_parts(
+            s, [&](const Expr& e) { return kernel_.place(e); }, [&](const Stmt& part) { return statement(part, facts); });
+    }
+  }
+
+ private:
+  PlacedBuffer placed(const BufferPlace& place) const {
+    const Buffer& b = *place.buffer;
+    if (place.registers) {
+      const int64_t registers = kernel_.layouts.registers.at(&b).registers();
+      return {make_buffer(b.name, b.dtype, MemoryScope::Fragment, {int_imm(kernel_.threads), int_imm(registers)}, {}, {}, b.span), true};
+    }
+    if (b.scope == MemoryScope::Shared) return {place.buffer, false};
+    return {make_buffer(b.name, b.dtype, MemoryScope::Shared, b.shape, {}, {}, b.span), false};
+  }
+
+  Stmt sequence(const Seq& s, const Facts& facts) {
+    Facts inner = facts;
+    std::vector<Stmt> out;
+    for (const Stmt& part : s.stmts) {
+      out.push_back(statement(part, inner));
+      if (const Bind* b = as<Bind>(part); b && b->var->dtype.is_index()) inner.bind_value(b->var.get(), b->value);
+    }
+    return seq(std::move(out), s.span);
+  }
+
+  Stmt allocation(const Alloc& s, const Stmt& self) const {
+    auto it = kernel_.buffers.find(s.buffer.get());
+    return it == kernel_.buffers.end() ? self : alloc(it->second.buffer, s.span);
+  }
+
+  /// A scalar store of the block happens once; private memory is every thread's own.
+  Stmt scalar_store(const Store& s) const {
+    auto it = kernel_.buffers.find(s.buffer.get());
+    const BufferRef target = it == kernel_.buffers.end() ? s.buffer : it->second.buffer;
+    std::vector<Expr> indices;
+    for (const Expr& index : s.indices) indices.push_back(kernel_.place(index));
+    const Stmt moved = store(target, std::move(indices), kernel_.place(s.value), s.span);
+    if (target->scope == MemoryScope::Local) return moved;
+    return thread_loop(
+        kernel_.threads, [&](const Expr& tx) { return if_then(apply(Op::Eq, {tx, int_imm(0)}), moved, {}, s.span); }, s.span);
+  }
+
+  Stmt loop(const For& s, const Stmt& self, const Facts& facts) {
+    if (s.loop == LoopKind::Parallel && !is_divided_inside(s)) return divide_loop(s, kernel_, facts);
+    Facts inner = facts;
+    for (size_t d = 0; d < s.vars.size(); ++d) enter_loop(inner, s.vars[d], s.begins[d], s.extents[d]);
+    if (s.loop != LoopKind::Parallel) {
+      return map_parts(
+          self, [&](const Expr& e) { return kernel_.place(e); }, [&](const Stmt& part) { return statement(part, inner); });
+    }
+    Stmt body = statement(s.body, inner);
+    for (size_t d = s.vars.size(); d-- > 0;) {
+      body = for_loop(LoopKind::Serial, {s.vars[d]}, {kernel_.place(s.begins[d])}, {kernel_.place(s.extents[d])}, body, 1, s.span);
+    }
+    return body;
+  }
+
+  Stmt conditional(const If& s, const Facts& facts) {
+    Facts holds = facts;
+    if (!has_load(s.condition)) holds.assume(s.condition);
+    const Stmt then_body = statement(s.then_body, holds);
+    const Stmt else_body = statement(s.else_body, facts);
+    return if_then(kernel_.place(s.condition), then_body, else_body, s.span);
+  }
+
+  Stmt operation(const TileOp& s, const Stmt& self, const Facts& facts) const {
+    if (s.row().rule == TileRule::Reduce) return divide_reduction(s, kernel_, facts);
+    BufferMap moved;
+    for (const auto& [buffer, place] : kernel_.buffers) moved.emplace(buffer, place.buffer);
+    const Stmt renamed = replace_buffers(self, moved);
+    return map_parts(
+        renamed, [&](const Expr& e) { return kernel_.place(e); }, [](const Stmt& part) { return part; });
+  }
+
+  DividedKernel kernel_;
+};
+
+class Kernels final : public ScopedRewriter {
+ public:
+  using ScopedRewriter::ScopedRewriter;
+
+ protected:
+  Stmt leave(const Stmt& s, const Facts& facts) override {
+    const Kernel* kernel = as<Kernel>(s);
+    if (!kernel || is_written_for_threads(*kernel)) return s;
+    Facts inner = facts;
+    for (size_t d = 0; d < kernel->vars.size(); ++d) enter_loop(inner, kernel->vars[d], int_imm(0), kernel->extents[d]);
+    Ref<Kernel> out = make_ref<Kernel>(*kernel);
+    out->body = Distribution(*kernel, inner).statement(kernel->body, inner);
+    return Stmt(out);
+  }
+};
+
+}  // namespace
+
+FunctionRef distribute_threads(const FunctionRef& f, const PassOptions&) {
+  return with_body(f, Kernels(*f).rewrite(f->body));
+}
+
+}  // namespace helve
