@@ -88,10 +88,10 @@ class Distribution {
   }
 
   Stmt loop(const For& s, const Stmt& self, const Facts& facts) {
-    if (s.loop == LoopKind::Parallel && !is_divided_inside(s)) return divide_loop(s, kernel_, facts);
+    if (is_element_loop(s) && !is_divided_inside(s)) return divide_loop(s, kernel_, facts);
     Facts inner = facts;
     for (size_t d = 0; d < s.vars.size(); ++d) enter_loop(inner, s.vars[d], s.begins[d], s.extents[d]);
-    if (s.loop != LoopKind::Parallel) {
+    if (!is_element_loop(s)) {
       return map_parts(
           self, [&](const Expr& e) { return kernel_.place(e); }, [&](const Stmt& part) { return statement(part, inner); });
     }

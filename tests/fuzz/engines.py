@@ -109,18 +109,20 @@ def check(call):
     try:
         shape = None if mesh is None else _core.MeshShape(list(mesh.shape), list(mesh.names))
         stages = _core.lowering_stages(function.function, shape, call.chunk)
+        threads = _core.lowering_stages(function.function, shape, call.chunk, "cuda")
     except helve.Error as error:
         return Failure(f"refused {error.code} when compiled", str(error))
     except helve.InternalError as error:
         return Failure("pass " + _first(error).partition(" (/")[0][:60], str(error))
-    return _check_stages(call, stages) or _check_machine_code(call, function, mesh)
+    return (_check_stages(call, stages) or _check_machine_code(call, function, mesh)
+            or _check_stages(call, threads, "cuda "))
 
 
-def _check_stages(call, stages):
+def _check_stages(call, stages, target=""):
     before, passes = None, []
     for name, stage in stages:
         passes.append(name)
-        where = "interp" if len(passes) == 1 else f"after {name} ({len(passes) - 1})"
+        where = f"{target}interp" if len(passes) == 1 else f"{target}after {name} ({len(passes) - 1})"
         text = _core.print(stage)
         if text == before:
             continue

@@ -12,7 +12,7 @@
 
 namespace helve {
 
-/// A nest of Parallel loops as one loop; `begins` are taken into the body.
+/// A nest of independent loops as one loop; `begins` are taken into the body.
 struct ElementLoop {
   std::vector<VarRef> vars;
   std::vector<Expr> extents;
@@ -21,6 +21,9 @@ struct ElementLoop {
 
 /// The loops that stand perfectly in each other, with bounds that do not depend on each other's variables.
 ElementLoop element_loop(const For& loop);
+
+/// Are the iterations of the loop independent, so that threads may share them?
+inline bool is_element_loop(const For& loop) { return loop.loop == LoopKind::Parallel || loop.loop == LoopKind::Vectorized; }
 
 /// Does a loop over elements hold another one that is divided among the threads, rather than being divided itself?
 bool is_divided_inside(const For& loop);

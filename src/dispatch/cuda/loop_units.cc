@@ -18,7 +18,7 @@ constexpr int64_t kVectorBytes = 16;
 
 bool is_parallel(const Stmt& s) {
   const For* loop = as<For>(s);
-  return loop && loop->loop == LoopKind::Parallel;
+  return loop && is_element_loop(*loop);
 }
 
 bool mentions_any(const Expr& e, const std::vector<VarRef>& vars) {
@@ -28,7 +28,7 @@ bool mentions_any(const Expr& e, const std::vector<VarRef>& vars) {
 /// The loop that stands alone inside `loop` and whose bounds do not depend on it; null otherwise.
 const For* perfect_inner(const For& loop) {
   const For* inner = as<For>(loop.body);
-  if (!inner || inner->loop != LoopKind::Parallel) return nullptr;
+  if (!inner || !is_element_loop(*inner)) return nullptr;
   for (size_t d = 0; d < inner->vars.size(); ++d) {
     if (mentions_any(inner->begins[d], loop.vars) || mentions_any(inner->extents[d], loop.vars)) return nullptr;
   }
@@ -60,7 +60,7 @@ class Collector {
     if (const Alloc* n = as<Alloc>(s)) return allocate(n->buffer);
     if (const Store* n = as<Store>(s)) in_memory(*n->buffer, "it is stored to outside of a loop over elements");
     if (const TileOp* n = as<TileOp>(s)) return operation(*n, s.get());
-    if (const For* loop = as<For>(s); loop && loop->loop == LoopKind::Parallel && !is_divided_inside(*loop)) {
+    if (const For* loop = as<For>(s); loop && is_element_loop(*loop) && !is_divided_inside(*loop)) {
       return divided(*loop, s.get());
     }
     for_each_part(
