@@ -22,6 +22,7 @@ FunctionRef lower_block_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef materialize_tiles(const FunctionRef& f, const PassOptions& options);
 FunctionRef erase_tiles(const FunctionRef& f, const PassOptions& options);
 FunctionRef distribute_threads(const FunctionRef& f, const PassOptions& options);
+FunctionRef insert_barriers(const FunctionRef& f, const PassOptions& options);
 FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_full_blocks(const FunctionRef& f, const PassOptions& options);
 FunctionRef vectorize_loops(const FunctionRef& f, const PassOptions& options);
