@@ -39,7 +39,7 @@ class Distribution {
     switch (s->kind) {
       case StmtKind::Seq: return sequence(*as<Seq>(s), facts);
       case StmtKind::Alloc: return allocation(*as<Alloc>(s), s);
-      case StmtKind::Store: return scalar_store(*as<Store>(s));
+      case StmtKind::Store: return scalar_store(*as<Store>(s), s, facts);
       case StmtKind::For: return loop(*as<For>(s), s, facts);
       case StmtKind::If: return conditional(*as<If>(s), facts);
       case StmtKind::TileOp: return operation(*as<TileOp>(s), s, facts);
@@ -76,7 +76,8 @@ class Distribution {
   }
 
   /// A scalar store of the block happens once; private memory is every thread's own.
-  Stmt scalar_store(const Store& s) const {
+  Stmt scalar_store(const Store& s, const Stmt& self, const Facts& facts) const {
+    if (kernel_.registers_of(*s.buffer)) return divide_store(self, kernel_, facts);
     auto it = kernel_.buffers.find(s.buffer.get());
     const BufferRef target = it == kernel_.buffers.end() ? s.buffer : it->second.buffer;
     std::vector<Expr> indices;

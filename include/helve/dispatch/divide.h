@@ -34,6 +34,9 @@ Stmt thread_loop(int64_t threads, const std::function<Stmt(const Expr& tx)>& bod
 /// A nest of Parallel loops, divided.
 Stmt divide_loop(const For& loop, const DividedKernel& kernel, const Facts& facts);
 
+/// A store of the block to a buffer in registers, of which every thread holds a copy.
+Stmt divide_store(const Stmt& store, const DividedKernel& kernel, const Facts& facts);
+
 /// A reduction: each thread its own elements, then lanes by exchange of registers, then warps through block memory.
 Stmt divide_reduction(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
 

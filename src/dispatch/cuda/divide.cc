@@ -109,26 +109,33 @@ bool uses_registers(const Stmt& body, const DividedKernel& kernel) {
   return found;
 }
 
-}  // namespace
-
-Stmt divide_loop(const For& loop, const DividedKernel& kernel, const Facts& facts) {
-  ElementLoop flat = element_loop(loop);
-  for (Expr& e : flat.extents) e = kernel.place(e);
-  const ThreadLayout& layout = kernel.layout_of(loop);
+Stmt divide(const ElementLoop& loop, const ThreadLayout& layout, const DividedKernel& kernel, const Facts& facts, const Span& span) {
   return thread_loop(
       kernel.threads,
       [&](const Expr& tx) {
         Facts known = facts;
         known.bind_loop(VarRef(as<Var>(tx)), int_imm(0), int_imm(kernel.threads));
-        const Digits digits(layout, flat.extents, tx, known);
+        const Digits digits(layout, loop.extents, tx, known);
         const Expr first = is_first_replica(layout, tx, kernel.threads);
         // Without registers copies of an iteration are not needed at all.
-        const bool together = uses_registers(flat.body, kernel);
-        const Stmt body = ElementBody(flat, kernel, digits, tx, together ? first : Expr()).run();
+        const bool together = uses_registers(loop.body, kernel);
+        const Stmt body = ElementBody(loop, kernel, digits, tx, together ? first : Expr()).run();
         const Stmt all = digits.nest(body, true);
         return first && !together ? if_then(first, all) : all;
       },
-      loop.span);
+      span);
+}
+
+}  // namespace
+
+Stmt divide_loop(const For& loop, const DividedKernel& kernel, const Facts& facts) {
+  ElementLoop flat = element_loop(loop);
+  for (Expr& e : flat.extents) e = kernel.place(e);
+  return divide(flat, kernel.layout_of(loop), kernel, facts, loop.span);
+}
+
+Stmt divide_store(const Stmt& store, const DividedKernel& kernel, const Facts& facts) {
+  return divide({{}, {}, store}, kernel.layout_of(*store), kernel, facts, store->span);
 }
 
 }  // namespace helve

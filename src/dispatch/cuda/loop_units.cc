@@ -58,7 +58,7 @@ class Collector {
   void visit(const Stmt& s) {
     if (!s) return;
     if (const Alloc* n = as<Alloc>(s)) return allocate(n->buffer);
-    if (const Store* n = as<Store>(s)) in_memory(*n->buffer, "it is stored to outside of a loop over elements");
+    if (const Store* n = as<Store>(s)) return scalar_store(*n, s);
     if (const TileOp* n = as<TileOp>(s)) return operation(*n, s.get());
     if (const For* loop = as<For>(s); loop && is_element_loop(*loop) && !is_divided_inside(*loop)) {
       return divided(*loop, s.get());
@@ -76,6 +76,30 @@ class Collector {
 
   void in_memory(const Buffer& buffer, const std::string& reason) {
     if (is_block_buffer(buffer)) out_.memory.emplace_back(&buffer, reason);
+  }
+
+  /// A store to the only element of a buffer is a loop over nothing: every thread can hold the element. Another one is memory's.
+  void scalar_store(const Store& n, const Stmt& self) {
+    for (const Expr& index : n.indices) scalar(index);
+    LoopUnit unit;
+    unit.stmt = self.get();
+    if (!is_single(*n.buffer)) in_memory(*n.buffer, "it is stored to outside of a loop over elements");
+    access(*n.buffer, n.indices, true, {}, &unit);
+    walk(n.value, [&](const Expr& node) {
+      const Load* l = as<Load>(node);
+      if (!l) return;
+      const Buffer& buffer = buffer_of(l->buffer);
+      if (!is_single(buffer)) in_memory(buffer, "it is read outside of a loop over elements");
+      access(buffer, l->indices, false, {}, &unit);
+    });
+    out_.units.push_back(std::move(unit));
+  }
+
+  static bool is_single(const Buffer& buffer) {
+    return std::all_of(buffer.shape.begin(), buffer.shape.end(), [](const Expr& e) {
+      const int64_t* extent = int_value(e);
+      return extent && *extent == 1;
+    });
   }
 
   void scalar(const Expr& e) {
@@ -168,6 +192,7 @@ class Collector {
 
   /// The widest run of elements that iterations side by side along the last variable access as one aligned vector.
   int64_t width(const Buffer& buffer, const std::vector<Expr>& indices, const ElementLoop& loop) const {
+    if (loop.vars.empty()) return 1;
     const VarRef& last = loop.vars.back();
     const int64_t* extent = int_value(loop.extents.back());
     if (!extent) return 1;
