@@ -4,32 +4,12 @@
 #include "../element_nest.h"
 #include "helve/arith/simplify.h"
 #include "helve/support/diagnostic.h"
+#include "over_elements.h"
 #include "schedules.h"
 
 namespace helve::cuda {
 
 namespace {
-
-constexpr const char* kNames[] = {"i", "j", "k", "l"};
-
-/// One Parallel loop over `extents`; `body` gets the coordinates and what is known inside.
-Stmt over_elements(const std::vector<Expr>& extents, const Facts& facts,
-                   const std::function<Stmt(const std::vector<Expr>&, const Facts&)>& body) {
-  std::vector<VarRef> vars;
-  std::vector<Expr> coords;
-  Facts inside = facts;
-  for (size_t d = 0; d < extents.size(); ++d) {
-    vars.push_back(make_var(kNames[std::min<size_t>(d, 3)]));
-    coords.push_back(Expr(vars.back()));
-    inside.bind_loop(vars.back(), int_imm(0), extents[d]);
-  }
-  Stmt s = body(coords, inside);
-  if (vars.empty()) {
-    vars.push_back(make_var("i"));
-    return for_loop(LoopKind::Parallel, vars, {int_imm(0)}, {int_imm(1)}, s);
-  }
-  return for_loop(LoopKind::Parallel, vars, std::vector<Expr>(extents.size(), int_imm(0)), extents, s);
-}
 
 /// The condition under which the element exists; null where that is known.
 Expr inside(const std::vector<Expr>& indices, const std::vector<Expr>& ends, const Facts& facts) {

@@ -1,6 +1,5 @@
 // The schedules for NVIDIA GPUs.
-// Reductions have none here: they are divided among threads with the loops around them, by the layout of their source. Collectives
-// and barriers stay what they are until code generation.
+// Collectives and barriers have none: they stay what they are until code generation.
 #include "schedules.h"
 
 namespace helve {
@@ -11,6 +10,10 @@ const std::vector<TileSchedule>& cuda_schedules() {
       {TileOpcode::MeshTensorCopy, "loop over elements", 0, cuda::lower_copy},
       {TileOpcode::Fill, "loop over elements", 0, cuda::lower_fill},
       {TileOpcode::Clear, "loop over elements", 0, cuda::lower_fill},
+#define REDUCTION(op) {TileOpcode::op, "registers, then lanes, then warps", 0, cuda::lower_reduce},
+      REDUCTION(ReduceSum) REDUCTION(ReduceProd) REDUCTION(ReduceMax) REDUCTION(ReduceMin) REDUCTION(ReduceAbsMax)
+          REDUCTION(ReduceAny) REDUCTION(ReduceAll)
+#undef REDUCTION
       {TileOpcode::Gemm, "products and sums of single elements", 0, cuda::lower_gemm},
   };
   return schedules;

@@ -25,14 +25,19 @@ bool mentions_any(const Expr& e, const std::vector<VarRef>& vars) {
   return std::any_of(vars.begin(), vars.end(), [&](const VarRef& var) { return mentions(e, var.get()); });
 }
 
-/// The loop that stands alone inside `loop` and whose bounds do not depend on it; null otherwise.
-const For* perfect_inner(const For& loop) {
-  const For* inner = as<For>(loop.body);
-  if (!inner || !is_element_loop(*inner)) return nullptr;
-  for (size_t d = 0; d < inner->vars.size(); ++d) {
-    if (mentions_any(inner->begins[d], loop.vars) || mentions_any(inner->extents[d], loop.vars)) return nullptr;
+/// The loops that stand perfectly in `loop`, itself first, with bounds that depend on none of them.
+std::vector<const For*> perfect_nest(const For& loop) {
+  std::vector<const For*> nest = {&loop};
+  std::vector<VarRef> vars = loop.vars;
+  for (;;) {
+    const For* inner = as<For>(nest.back()->body);
+    if (!inner || !is_element_loop(*inner)) return nest;
+    for (size_t d = 0; d < inner->vars.size(); ++d) {
+      if (mentions_any(inner->begins[d], vars) || mentions_any(inner->extents[d], vars)) return nest;
+    }
+    nest.push_back(inner);
+    vars.insert(vars.end(), inner->vars.begin(), inner->vars.end());
   }
-  return inner;
 }
 
 bool is_block_buffer(const Buffer& b) { return b.scope == MemoryScope::Shared || b.scope == MemoryScope::Fragment; }
@@ -140,6 +145,10 @@ class Collector {
 
   void operand(const Region& region, const std::vector<int>& dims, bool written, LoopUnit* unit) {
     unit->touched.emplace_back(region.buffer.get(), written);
+    for (const Range& range : region.ranges) {
+      scalar(range.begin);
+      scalar(range.extent);
+    }
     if (!is_block_buffer(*region.buffer)) return;
     if (!region.whole()) return in_memory(*region.buffer, "a part of it is reduced");
     unit->uses.push_back({region.buffer.get(), dims});
@@ -219,27 +228,23 @@ class Collector {
 ElementLoop element_loop(const For& loop) {
   ElementLoop out;
   Substitution begins;
-  const For* current = &loop;
-  for (;;) {
-    for (size_t d = 0; d < current->vars.size(); ++d) {
-      out.vars.push_back(current->vars[d]);
-      out.extents.push_back(current->extents[d]);
-      const int64_t* begin = int_value(current->begins[d]);
-      if (!begin || *begin != 0) begins.emplace(current->vars[d].get(), current->begins[d] + Expr(current->vars[d]));
+  const std::vector<const For*> nest = perfect_nest(loop);
+  for (const For* level : nest) {
+    for (size_t d = 0; d < level->vars.size(); ++d) {
+      out.vars.push_back(level->vars[d]);
+      out.extents.push_back(level->extents[d]);
+      const int64_t* begin = int_value(level->begins[d]);
+      if (!begin || *begin != 0) begins.emplace(level->vars[d].get(), level->begins[d] + Expr(level->vars[d]));
     }
-    const For* inner = perfect_inner(*current);
-    if (!inner) break;
-    current = inner;
   }
-  out.body = begins.empty() ? current->body : substitute(current->body, begins);
+  const Stmt& body = nest.back()->body;
+  out.body = begins.empty() ? body : substitute(body, begins);
   return out;
 }
 
 bool is_divided_inside(const For& loop) {
-  const For* current = &loop;
-  while (const For* inner = perfect_inner(*current)) current = inner;
   bool found = false;
-  walk(current->body, [&](const Stmt& s) { found |= is_parallel(s) || s->kind == StmtKind::TileOp; });
+  walk(perfect_nest(loop).back()->body, [&](const Stmt& s) { found |= is_parallel(s) || s->kind == StmtKind::TileOp; });
   return found;
 }
 

@@ -10,6 +10,8 @@
 #include "helve/arith/simplify.h"
 #include "helve/dispatch/divide.h"
 #include "helve/support/diagnostic.h"
+#include "over_elements.h"
+#include "schedules.h"
 
 namespace helve {
 
@@ -72,11 +74,7 @@ class Division {
   void check_whole_pass() const {
     for (size_t k = 0; k < kept_.size(); ++k) {
       const int64_t* extent = int_value(kept_extents_[k]);
-      if (!extent) {
-        throw UserError(Code::NoSchedule, span_, {{"operation", "T.reduce"}},
-                        {{{}, "'lanes, then warps' declined: an extent that is kept is known at the call only"}});
-      }
-      HELVE_CHECK(*extent <= kept_layout_.domain()[k], "a reduction whose results do not fit its layout");
+      HELVE_CHECK(extent && *extent <= kept_layout_.domain()[k], "a reduction whose results do not fit its layout");
     }
   }
 
@@ -243,6 +241,31 @@ class Division {
 };
 
 }  // namespace
+
+/// Stays what it is where each thread can keep its part of the results: it is then divided among threads with the loops around it.
+/// Else one thread runs the whole sum of each result.
+Stmt cuda::lower_reduce(const TileOp& op, const LoweringContext& context, std::string*) {
+  constexpr int64_t kMostResults = 32;
+  const Reduction r = reduction_of(op);
+  std::vector<Expr> kept = r.src.shape();
+  kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(r.dim));
+  int64_t results = 1;
+  for (const Expr& e : kept) {
+    const int64_t* extent = int_value(e);
+    results = extent && results >= 0 && *extent <= (int64_t{1} << 20) ? std::min(results * *extent, int64_t{1} << 20) : -1;
+  }
+  if (results >= 0 && results <= kMostResults * context.kernel->threads) return Stmt(make_ref<TileOp>(op));
+  return over_elements(kept, *context.facts, [&](const std::vector<Expr>& rest, const Facts&) {
+    const BufferRef partial = make_buffer("partial", r.acc, MemoryScope::Local, {int_imm(1)});
+    const std::vector<Expr> only = {int_imm(0)};
+    const VarRef k = make_var("k");
+    std::vector<Expr> at = rest;
+    at.insert(at.begin() + static_cast<std::ptrdiff_t>(r.dim), Expr(k));
+    return seq({alloc(partial), store(partial, only, r.identity()),
+                for_loop(LoopKind::Serial, k, r.src.shape()[r.dim], store(partial, only, r.merge(load(partial, only), r.element(at)))),
+                r.write(rest, load(partial, only))});
+  });
+}
 
 Stmt divide_reduction(const TileOp& op, const DividedKernel& kernel, const Facts& facts) {
   return Division(op, kernel, facts).run();

@@ -8,6 +8,7 @@ namespace helve::cuda {
 
 Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_fill(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_reduce(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_gemm(const TileOp& op, const LoweringContext& context, std::string* declined);
 
 }  // namespace helve::cuda
