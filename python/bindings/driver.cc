@@ -53,7 +53,8 @@ void call(const CompiledKernel& kernel, const py::args& args) {
 
 std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const std::string& target,
                                                   const std::optional<MeshShape>& mesh, bool verify, bool print_changed,
-                                                  int64_t persistent_chunk, const std::optional<std::string>& check) {
+                                                  int64_t persistent_chunk, const std::optional<std::string>& check,
+                                                  const std::string& arch, std::vector<std::string> site_packages) {
   CompileOptions options;
   options.target = parse_target(target);
   options.mesh = mesh;
@@ -61,6 +62,8 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
   options.print_changed = print_changed;
   options.persistent_chunk = persistent_chunk;
   if (check) options.check = parse_checks(*check);
+  options.arch = arch;
+  options.site_packages = std::move(site_packages);
   py::gil_scoped_release unlocked;
   return compile(f, options);
 }
@@ -94,12 +97,13 @@ void bind_driver(py::module_& module) {
   module.def(
       "compile",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
-         bool print_changed, int64_t persistent_chunk, const std::optional<std::string>& check) {
+         bool print_changed, int64_t persistent_chunk, const std::optional<std::string>& check, const std::string& arch,
+         std::vector<std::string> site_packages) {
         return std::const_pointer_cast<CompiledKernel>(
-            compile_for(f, target, mesh, verify, print_changed, persistent_chunk, check));
+            compile_for(f, target, mesh, verify, print_changed, persistent_chunk, check, arch, std::move(site_packages)));
       },
       py::arg("function"), py::arg("target"), py::arg("mesh"), py::arg("verify"), py::arg("print_changed"),
-      py::arg("persistent_chunk"), py::arg("check"));
+      py::arg("persistent_chunk"), py::arg("check"), py::arg("arch") = "", py::arg("site_packages") = py::tuple());
   module.def(
       "reproducer",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,

@@ -5,6 +5,7 @@ The one way from a function to machine code; what a target does stands in the co
 
 from __future__ import annotations
 
+import site
 import sys
 import warnings
 from dataclasses import dataclass
@@ -17,9 +18,9 @@ from helve.errors import Error, Warning, error, from_diagnostic, suggestion
 if TYPE_CHECKING:
     from helve.script.entry import PrimFunc
 
-_TARGETS = ("interp", "llvm")
+_TARGETS = ("interp", "llvm", "cuda")
 _CHECKS = ("all", "uninitialised", "races")
-_OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1, "check": None}
+_OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1, "check": None, "arch": None}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -172,7 +173,7 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
 
     Args:
         func: what `T.prim_func` or `helve.parse` gave.
-        target: "llvm" (machine code for this CPU; the default) or "interp" (the reference interpreter).
+        target: "llvm" (machine code for this CPU; the default), "cuda" (an NVIDIA GPU) or "interp" (the reference interpreter).
         mesh: the mesh to run on, for functions that are written for one.
         verify: run the verifier after each pass.
         print_changed: print the function to standard error after each pass that changed it.
@@ -180,6 +181,8 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         check: for target "interp", what each call looks for: "all", "uninitialised" (uses of elements that were never
             written), "races" (conflicts of iterations, blocks and cores), or None. Checked calls are several times
             slower.
+        arch: for target "cuda", what to compile for ("sm_80", "sm_90a"), so that no GPU is needed before the first call; the
+            first device's own by default.
 
     Raises:
         helve.Error: the function, the mesh or an option is wrong.
@@ -204,7 +207,12 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         argument = "mesh"
         shape = mesh_shape(mesh)
         argument = None
-        compiled = _core.compile(function, target or "llvm", shape, **chosen)
+        arch = chosen.pop("arch")
+        if arch is not None and target != "cuda":
+            argument = "arch"
+            raise error("OptionOfTarget", target=target or "llvm", option="arch", other="cuda")
+        places = site.getsitepackages() if target == "cuda" else []
+        compiled = _core.compile(function, target or "llvm", shape, **chosen, arch=arch or "", site_packages=places)
     except Error as fault:
         raise _at_caller(fault, argument) from None
     for diagnostic in compiled.warnings():
@@ -225,6 +233,8 @@ def _check_option(name: str, value) -> None:
             raise error("OptionValue", option=name, value=repr(value), expected="True or False")
     elif isinstance(_OPTIONS[name], int) and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 2**20):
         raise error("OptionValue", option=name, value=repr(value), expected="a whole number from 1 to 1048576")
+    elif name == "arch" and value is not None and not isinstance(value, str):
+        raise error("OptionValue", option=name, value=repr(value), expected='an architecture such as "sm_90a", or None')
     elif name == "check" and value is not None and value not in _CHECKS:
         raise error("OptionValue", option=name, value=repr(value), expected='"all", "uninitialised", "races" or None')
 

@@ -30,6 +30,8 @@ struct CompileOptions {
   bool print_changed = false;      ///< print the function after each pass that changed it, to standard error
   int64_t persistent_chunk = 1;    ///< iterations of a Persistent loop that share one collective
   interp::Checks check;            ///< what each call looks for; Target::Interp only
+  std::string arch;                ///< Target::Cuda: what to compile for, "sm_90a"; empty: the first device's own
+  std::vector<std::string> site_packages;    ///< Target::Cuda: folders in which pip's wheels of NVRTC may stand
   std::vector<PassInstrument*> instruments;  ///< further watchers of the passes; they live at least as long as the compile
 };
 

@@ -1,7 +1,7 @@
 // Copies and fills on a GPU as one loop over all elements.
 // The tests for what lies past an end stand inside, where the division among threads takes them out of vectors again.
-#include "../copy_regions.h"
-#include "../element_nest.h"
+#include "copy_regions.h"
+#include "element_nest.h"
 #include "helve/arith/simplify.h"
 #include "helve/support/diagnostic.h"
 #include "over_elements.h"

@@ -1,11 +1,11 @@
 // Reductions over threads: registers, then lanes, then warps.
 // Every step leaves each thread with the combination of more of the threads along the reduced dimension; at the end all of them have the
 // result, which is what the layout of the destination says.
-#include "../reduction.h"
+#include "reduction.h"
 
 #include <algorithm>
 
-#include "../element_nest.h"
+#include "element_nest.h"
 #include "digits.h"
 #include "helve/arith/simplify.h"
 #include "helve/dispatch/divide.h"
