@@ -20,7 +20,7 @@ class ThreadLayout {
   const std::vector<int64_t>& domain() const { return domain_; }
   size_t rank() const { return domain_.size(); }
   /// The iters of dimension d, slowest first.
-  std::vector<Iter> block(size_t d) const { return grouped_.block(d); }
+  Iters block(size_t d) const { return grouped_.block(d); }
   /// Registers of one thread.
   int64_t registers() const { return layout().span(axes::reg()); }
 

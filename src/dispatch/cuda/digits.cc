@@ -37,7 +37,7 @@ Digits::Digits(const ThreadLayout& layout, const std::vector<Expr>& extents, con
     : tx_(tx), threads_(threads_of(layout)), facts_(facts) {
   HELVE_CHECK(extents.size() == layout.rank(), "a loop and its layout differ in rank");
   for (size_t d = 0; d < extents.size(); ++d) {
-    const std::vector<Iter> iters = layout.block(d);
+    const Iters iters = layout.block(d);
     const int64_t domain = layout.domain()[d];
     const int64_t* extent = int_value(extents[d]);
     std::optional<int64_t> passes;
@@ -56,7 +56,7 @@ Digits::Digits(const ThreadLayout& layout, const std::vector<Expr>& extents, con
   }
 }
 
-void Digits::add_dimension(size_t d, const std::vector<Iter>& iters, bool last) {
+void Digits::add_dimension(size_t d, const Iters& iters, bool last) {
   int64_t weight = 1;
   for (const Iter& iter : iters) weight *= iter.extent;
   for (size_t k = 0; k < iters.size(); ++k) {
@@ -95,7 +95,7 @@ Expr Digits::register_of(const ThreadLayout& fragment, const std::vector<int>& d
   Expr number;
   for (size_t k = 0; k < dims.size(); ++k) {
     if (dims[k] < 0) continue;
-    const std::vector<Iter> iters = fragment.block(k);
+    const Iters iters = fragment.block(k);
     const std::vector<Expr>& digits = digits_[static_cast<size_t>(dims[k])];
     HELVE_CHECK(iters.size() == digits.size(), "a fragment and its loop are divided differently");
     for (size_t i = 0; i < iters.size(); ++i) {

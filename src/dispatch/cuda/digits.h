@@ -38,7 +38,7 @@ class Digits {
     bool unrolled;
   };
 
-  void add_dimension(size_t d, const std::vector<Iter>& iters, bool last);
+  void add_dimension(size_t d, const Iters& iters, bool last);
   void add_guard(size_t d, const Expr& extent, int64_t domain, const std::optional<int64_t>& passes);
   Stmt vectorized(const Stmt& s, bool vector) const;
   Expr over_lanes(const Expr& condition) const;

@@ -26,7 +26,7 @@ struct ThreadDigit {
   bool in_warp() const { return stride < kWarp; }
 };
 
-std::vector<ThreadDigit> split_at_warps(const std::vector<Iter>& iters) {
+std::vector<ThreadDigit> split_at_warps(const Iters& iters) {
   std::vector<ThreadDigit> out;
   for (const Iter& iter : iters) {
     if (iter.axis != axes::tx() || iter.extent == 1) continue;

@@ -39,11 +39,11 @@ ThreadLayout::ThreadLayout(const Layout& layout, std::vector<int64_t> domain)
     : grouped_(layout.group(domain)), domain_(std::move(domain)) {}
 
 ThreadLayout ThreadLayout::project(const std::vector<size_t>& kept) const {
-  std::vector<Iter> shard;
+  Iters shard;
   std::vector<int64_t> domain;
   for (size_t d : kept) {
-    const std::vector<Iter> iters = block(d);
-    shard.insert(shard.end(), iters.begin(), iters.end());
+    const Iters iters = block(d);
+    shard.append(iters.begin(), iters.end());
     domain.push_back(domain_[d]);
   }
   std::vector<Iter*> registers;
@@ -51,7 +51,7 @@ ThreadLayout ThreadLayout::project(const std::vector<size_t>& kept) const {
     if (iter.axis == axes::reg()) registers.push_back(&iter);
   }
   close_gaps(registers);
-  std::vector<Iter> replica = layout().replica();
+  Iters replica = layout().replica();
   for (size_t d = 0; d < rank(); ++d) {
     if (std::find(kept.begin(), kept.end(), d) != kept.end()) continue;
     for (const Iter& iter : block(d)) {
@@ -62,8 +62,8 @@ ThreadLayout ThreadLayout::project(const std::vector<size_t>& kept) const {
 }
 
 bool ThreadLayout::divides_alike(size_t d, const ThreadLayout& other, size_t e) const {
-  const std::vector<Iter> a = block(d);
-  const std::vector<Iter> b = other.block(e);
+  const Iters a = block(d);
+  const Iters b = other.block(e);
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Iter& x, const Iter& y) {
     return x.extent == y.extent && x.axis == y.axis && (x.axis == axes::reg() || x.stride == y.stride);
   });
@@ -88,7 +88,7 @@ ThreadLayout spread(const std::vector<int64_t>& shape, int64_t threads, int64_t 
     domain[d] = parts[d].repeats * taken * run;
     used *= taken;
   }
-  std::vector<Iter> shard;
+  Iters shard;
   int64_t registers = 1;
   for (const Part& part : parts) registers *= part.repeats * part.run;
   const auto on_registers = [&](int64_t extent) {
@@ -100,7 +100,7 @@ ThreadLayout spread(const std::vector<int64_t>& shape, int64_t threads, int64_t 
     shard.push_back({part.threads, part.stride, axes::tx()});
     on_registers(part.run);
   }
-  std::vector<Iter> replica;
+  Iters replica;
   if (used < threads) replica.push_back({threads / used, used, axes::tx()});
   return ThreadLayout(Layout(std::move(shard), std::move(replica)), std::move(domain));
 }
