@@ -7,8 +7,10 @@
 #include "arguments.h"
 #include "bindings.h"
 #include "casters.h"
+#include "helve/analysis/barriers.h"
 #include "helve/driver/compile.h"
 #include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/visit.h"
 #include "helve/runtime/thread_pool.h"
 #include "helve/support/diagnostic.h"
 
@@ -88,6 +90,19 @@ void bind_driver(py::module_& module) {
              }
              return out;
            })
+      .def("layouts",
+           [](const CompiledKernel& k) {
+             py::list out;
+             for (const BufferLayout& row : k.layouts()) {
+               py::object layout = py::none(), domain = py::none();
+               if (row.layout) {
+                 layout = py::cast(row.layout->layout());
+                 domain = py::cast(row.layout->domain());
+               }
+               out.append(py::make_tuple(row.kernel, row.buffer, layout, domain, row.reason));
+             }
+             return out;
+           })
       .def("warnings", &CompiledKernel::warnings)
       .def("times", [](const CompiledKernel& k) {
         std::vector<std::pair<std::string, double>> out;
@@ -131,6 +146,20 @@ void bind_driver(py::module_& module) {
         return lowering_stages(f, options);
       },
       py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"), py::arg("target") = "llvm");
+  module.def(
+      "unordered_accesses",
+      [](const FunctionRef& f) {
+        std::vector<std::tuple<std::string, bool>> out;
+        BarrierAnalysis analysis(f);
+        walk(f->body, [&](const Stmt& s) {
+          const helve::Kernel* kernel = as<helve::Kernel>(s);
+          if (!kernel) return;
+          for (const UnorderedAccesses& each : analysis.unordered(*kernel)) out.emplace_back(each.buffer->name, each.certain);
+        });
+        return out;
+      },
+      py::arg("function"),
+      "Of a function in thread form: the buffers, and whether it is certain, where threads touch one element with no barrier between.");
   module.def("set_num_threads", &runtime::set_num_threads, py::arg("count"));
   module.def("thread_limit", [] { return int64_t{runtime::kThreadLimit}; });
   module.def("num_threads", &runtime::num_threads);

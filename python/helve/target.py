@@ -54,6 +54,29 @@ class Proof:
         return f"<{self.verdict} {self.kind}: {self.question}{place}{reason}{needs}>"
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class BufferPlace:
+    """Where a buffer of a block lives.
+
+    Attributes:
+        kernel: "k0" for the first kernel of the function.
+        name: the buffer's name.
+        domain: the extents that the layout covers, at least the buffer's own.
+        layout: a helve.Layout on the axes `tx` and `reg`, or None where the buffer stands in block memory.
+        reason: why it does; empty otherwise.
+    """
+
+    kernel: str
+    name: str
+    domain: tuple[int, ...]
+    layout: _core.Layout | None
+    reason: str
+
+    def __repr__(self) -> str:
+        where = f"{self.layout} over {self.domain}" if self.layout is not None else f"block memory: {self.reason}"
+        return f"<{self.kernel} {self.name}: {where}>"
+
+
 class Kernel:
     """A compiled function. Call it with arrays (anything with DLPack) and numbers, in the order of its parameters.
 
@@ -163,6 +186,11 @@ class Kernel:
             place = (span.file, span.line, span.column) if span.known else (None, None, None)
             out.append(Proof(kind, question, verdict, *place, reason, condition))
         return out
+
+    def layouts(self) -> list[BufferPlace]:
+        """Where each buffer of a block lives, in program order; empty for targets without threads."""
+        return [BufferPlace(kernel, buffer.name, tuple(domain or ()), layout, reason)
+                for kernel, buffer, layout, domain, reason in self._compiled.layouts()]
 
     def __repr__(self) -> str:
         return f"<helve.Kernel {self.name} for {self.target}>"

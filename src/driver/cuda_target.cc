@@ -6,6 +6,7 @@
 #include "driver_targets.h"
 #include "helve/codegen/cuda/cuda_module.h"
 #include "helve/codegen/host/host_module.h"
+#include "helve/ir/tensor/visit.h"
 #include "helve/print/printer.h"
 #include "helve/runtime/cuda/executor.h"
 #include "helve/support/diagnostic.h"
@@ -83,6 +84,32 @@ class CudaCompiled final : public CompiledKernel {
     for (const auto& [name, f] : lowered_.stages) {
       if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
     }
+    return out;
+  }
+
+  std::vector<BufferLayout> layouts() const override {
+    std::vector<BufferLayout> out;
+    const FunctionRef* before = nullptr;  // what the division among threads was given
+    for (const auto& [name, f] : lowered_.stages) {
+      if (name == "distribute_threads") break;
+      before = &f;
+    }
+    HELVE_CHECK(before, "a pipeline for CUDA without a division among threads");
+    int number = 0;
+    walk((*before)->body, [&](const Stmt& s) {
+      const Kernel* kernel = as<Kernel>(s);
+      if (!kernel) return;
+      const std::string name = "k" + std::to_string(number++);
+      Facts facts;
+      for (const VarRef& dim : (*before)->dims) facts.bind(dim, {0, std::nullopt});
+      for (size_t d = 0; d < kernel->vars.size(); ++d) facts.bind_loop(kernel->vars[d], int_imm(0), kernel->extents[d]);
+      const BlockLayouts found = infer_layouts(*kernel, facts);
+      for (const BufferPlace& place : found.places) {
+        BufferLayout row{name, place.buffer, std::nullopt, place.reason};
+        if (place.registers) row.layout = found.registers.at(place.buffer.get());
+        out.push_back(std::move(row));
+      }
+    });
     return out;
   }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "helve/analysis/proofs.h"
+#include "helve/dispatch/layout_inference.h"
 #include "helve/interp/interp.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/runtime/executor.h"
@@ -49,6 +50,14 @@ struct Checked {
   std::vector<StageTime> times;  ///< "verify", "proofs"
 };
 
+/// Where a buffer of a kernel's block lives.
+struct BufferLayout {
+  std::string kernel;                ///< "k0" for the first kernel of the function
+  BufferRef buffer;                  ///< as the user declared it
+  std::optional<ThreadLayout> layout;  ///< on `tx` and `reg`; nothing: block memory, row-major
+  std::string reason;                ///< why it is not in registers
+};
+
 /// A compiled function. Immutable; any number of threads may call it.
 class CompiledKernel {
  public:
@@ -61,6 +70,9 @@ class CompiledKernel {
   /// The text of a stage: "script", "lowered", "host", "llvm", "asm", or the name of a pass. UnknownStage for anything else.
   virtual std::string source(const std::string& stage) const = 0;
   virtual std::vector<std::string> stages() const = 0;
+
+  /// The buffers of every kernel, in program order. Empty for targets without threads.
+  virtual std::vector<BufferLayout> layouts() const { return {}; }
 
   const FunctionRef& function() const { return function_; }
   Target target() const { return options_.target; }
