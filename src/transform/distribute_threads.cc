@@ -39,7 +39,7 @@ class Distribution {
     switch (s->kind) {
       case StmtKind::Seq: return sequence(*as<Seq>(s), facts);
       case StmtKind::Alloc: return allocation(*as<Alloc>(s), s);
-      case StmtKind::Store: return scalar_store(*as<Store>(s), s, facts);
+      case StmtKind::Store: return divide_store(s, kernel_, facts);
       case StmtKind::For: return loop(*as<For>(s), s, facts);
       case StmtKind::If: return conditional(*as<If>(s), facts);
       case StmtKind::TileOp: return operation(*as<TileOp>(s), s, facts);
@@ -73,19 +73,6 @@ class Distribution {
   Stmt allocation(const Alloc& s, const Stmt& self) const {
     auto it = kernel_.buffers.find(s.buffer.get());
     return it == kernel_.buffers.end() ? self : alloc(it->second.buffer, s.span);
-  }
-
-  /// A scalar store of the block happens once; private memory is every thread's own.
-  Stmt scalar_store(const Store& s, const Stmt& self, const Facts& facts) const {
-    if (kernel_.registers_of(*s.buffer)) return divide_store(self, kernel_, facts);
-    auto it = kernel_.buffers.find(s.buffer.get());
-    const BufferRef target = it == kernel_.buffers.end() ? s.buffer : it->second.buffer;
-    std::vector<Expr> indices;
-    for (const Expr& index : s.indices) indices.push_back(kernel_.place(index));
-    const Stmt moved = store(target, std::move(indices), kernel_.place(s.value), s.span);
-    if (target->scope == MemoryScope::Local) return moved;
-    return thread_loop(
-        kernel_.threads, [&](const Expr& tx) { return if_then(apply(Op::Eq, {tx, int_imm(0)}), moved, {}, s.span); }, s.span);
   }
 
   Stmt loop(const For& s, const Stmt& self, const Facts& facts) {

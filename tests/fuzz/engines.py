@@ -115,7 +115,17 @@ def check(call):
     except helve.InternalError as error:
         return Failure("pass " + _first(error).partition(" (/")[0][:60], str(error))
     return (_check_stages(call, stages) or _check_machine_code(call, function, mesh)
-            or _check_stages(call, threads, "cuda "))
+            or _check_stages(call, threads, "cuda ") or _check_cuda_text(threads[-1][1]))
+
+
+def _check_cuda_text(stage):
+    try:
+        _core.cuda_source(stage)
+    except helve.Error as error:
+        return Failure(f"refused {error.code} as CUDA C", str(error))
+    except helve.InternalError as error:
+        return Failure("cuda text " + _first(error).partition(" (/")[0][:60], str(error))
+    return None
 
 
 def _check_stages(call, stages, target=""):

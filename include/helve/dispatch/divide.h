@@ -34,7 +34,7 @@ Stmt thread_loop(int64_t threads, const std::function<Stmt(const Expr& tx)>& bod
 /// A nest of Parallel loops, divided.
 Stmt divide_loop(const For& loop, const DividedKernel& kernel, const Facts& facts);
 
-/// A store of the block to a buffer in registers, of which every thread holds a copy.
+/// A scalar store of the block: once in memory, in every copy where the buffer is in registers.
 Stmt divide_store(const Stmt& store, const DividedKernel& kernel, const Facts& facts);
 
 /// A reduction: each thread its own elements, then lanes by exchange of registers, then warps through block memory.

@@ -24,6 +24,8 @@ bool is_var(const Expr& e, const Var* var) { return as<Var>(e) == var; }
 /// `owner` is the subscript of the fragment's first dimension.
 Expr KernelEmitter::exchange_of(const Buffer& buffer, const Expr& owner) const {
   if (is_var(owner, thread_)) return nullptr;
+  // Where a guard says which thread runs, its number may stand for the variable.
+  if (thread_ && can_prove(helve::apply(Op::Eq, {owner, Expr(thread_)}), facts_)) return nullptr;
   const Apply* flip = as_op(owner, Op::BitXor);
   HELVE_CHECK(flip && thread_, "fragment '" + buffer.name + "' is subscripted by a thread, or one with bits flipped");
   for (size_t i : {0, 1}) {

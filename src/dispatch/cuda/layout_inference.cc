@@ -13,7 +13,7 @@
 
 namespace helve {
 
-int64_t register_budget(int64_t threads) { return std::min<int64_t>(255, 65536 / threads) - 48; }
+int64_t register_budget(int64_t threads) { return std::min<int64_t>(255, 65536 / threads) - 24; }
 
 namespace {
 
@@ -178,24 +178,56 @@ class Inference {
 
   /// The largest buffer of block memory that went into registers when they do not suffice, then the largest fragment.
   std::optional<Evicted> over_budget(const BlockLayouts& out) const {
-    int64_t words = 0;
+    const std::unordered_map<const Buffer*, Life> lives = lives_of(out);
+    const int64_t words = most_at_once(lives);
+    const int64_t budget = register_budget(kernel_.threads);
+    if (words <= budget) return std::nullopt;
     const Buffer* largest = nullptr;
     int64_t most = 0;
     for (const BufferRef& buffer : allocated_) {
-      auto it = out.registers.find(buffer.get());
-      if (it == out.registers.end()) continue;
-      const int64_t taken = it->second.registers() * std::max<int64_t>(1, buffer->dtype.bytes() / 4);
-      words += taken;
+      auto it = lives.find(buffer.get());
+      if (it == lives.end()) continue;
       const bool fragment = buffer->scope == MemoryScope::Fragment;
-      const int64_t weight = taken * 2 + (fragment ? 0 : int64_t{1} << 32);
+      const int64_t weight = it->second.words + (fragment ? 0 : int64_t{1} << 32);
       if (weight > most) {
         most = weight;
         largest = buffer.get();
       }
     }
-    const int64_t budget = register_budget(kernel_.threads);
-    if (words <= budget) return std::nullopt;
     return Evicted{largest, fmt::format("{} registers a thread are needed and {} are there", words, budget)};
+  }
+
+  /// The loops, by their numbers, between which a buffer holds values, and its size in a thread.
+  struct Life {
+    size_t first;
+    size_t last;
+    int64_t words;
+  };
+
+  std::unordered_map<const Buffer*, Life> lives_of(const BlockLayouts& out) const {
+    std::unordered_map<const Buffer*, Life> lives;
+    for (size_t n = 0; n < units_.units.size(); ++n) {
+      for (const LoopUse& use : units_.units[n].uses) {
+        auto layout = out.registers.find(use.buffer);
+        if (layout == out.registers.end()) continue;
+        const int64_t words = layout->second.registers() * std::max<int64_t>(1, use.buffer->dtype.bytes() / 4);
+        lives.try_emplace(use.buffer, Life{n, n, words}).first->second.last = n;
+      }
+    }
+    return lives;
+  }
+
+  /// Values that the very next loop uses up flow from one to the other element by element; they never stand all at once.
+  int64_t most_at_once(const std::unordered_map<const Buffer*, Life>& lives) const {
+    int64_t most = 0;
+    for (size_t n = 0; n < units_.units.size(); ++n) {
+      int64_t words = 0;
+      for (const auto& [buffer, life] : lives) {
+        if (life.first <= n && n <= life.last && life.last > life.first + 1) words += life.words;
+      }
+      most = std::max(most, words);
+    }
+    return most;
   }
 
   const Kernel& kernel_;

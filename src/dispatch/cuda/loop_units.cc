@@ -40,8 +40,6 @@ std::vector<const For*> perfect_nest(const For& loop) {
   }
 }
 
-bool is_block_buffer(const Buffer& b) { return b.scope == MemoryScope::Shared || b.scope == MemoryScope::Fragment; }
-
 /// The address of an element in elements, as far as the strides are known.
 Expr flat_address(const Buffer& buffer, const std::vector<Expr>& indices) {
   Expr address = int_imm(0);
@@ -60,6 +58,12 @@ class Collector {
   LoopUnits take() { return std::move(out_); }
 
  private:
+  /// Block memory and fragments; private memory that the block allocates holds the same in every thread, so it is like a fragment.
+  bool is_block_buffer(const Buffer& b) const {
+    if (b.scope != MemoryScope::Local) return b.scope == MemoryScope::Shared || b.scope == MemoryScope::Fragment;
+    return std::any_of(out_.allocated.begin(), out_.allocated.end(), [&](const BufferRef& each) { return each.get() == &b; });
+  }
+
   void visit(const Stmt& s) {
     if (!s) return;
     if (const Alloc* n = as<Alloc>(s)) return allocate(n->buffer);
@@ -73,10 +77,9 @@ class Collector {
   }
 
   void allocate(const BufferRef& buffer) {
-    if (is_block_buffer(*buffer)) {
-      out_.allocated.push_back(buffer);
-      if (!constant_shape(buffer->shape)) in_memory(*buffer, "its shape is not constant");
-    }
+    if (is_global(*buffer)) return;
+    out_.allocated.push_back(buffer);
+    if (!constant_shape(buffer->shape)) in_memory(*buffer, "its shape is not constant");
   }
 
   void in_memory(const Buffer& buffer, const std::string& reason) {

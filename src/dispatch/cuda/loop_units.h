@@ -37,7 +37,7 @@ struct LoopUnit {
 
 struct LoopUnits {
   std::vector<LoopUnit> units;
-  std::vector<BufferRef> allocated;                             ///< Shared and Fragment buffers of constant shape
+  std::vector<BufferRef> allocated;                             ///< by the block, outside of loops over elements
   std::vector<std::pair<const Buffer*, std::string>> memory;  ///< those that cannot live in registers, and why
 };
 
