@@ -592,6 +592,7 @@ class CompiledKernel:
     def target(self) -> str: ...
     def times(self) -> list[tuple[str, float]]: ...
     def proofs(self) -> list[tuple[str, str, str, Span, str, str]]: ...
+    def layouts(self) -> list[tuple[str, Buffer, Layout | None, list[int] | None, str]]: ...
     def warnings(self) -> list[Diagnostic]: ...
 
 def compile(
@@ -602,6 +603,8 @@ def compile(
     print_changed: bool,
     persistent_chunk: int,
     check: str | None,
+    arch: str = "",
+    site_packages: Sequence[str] = (),
 ) -> CompiledKernel: ...
 def reproducer(
     function: Function,
@@ -614,8 +617,11 @@ def reproducer(
     """Python text that compiles the function again with the same options."""
 
 def lowering_stages(
-    function: Function, mesh: MeshShape | None, persistent_chunk: int
+    function: Function, mesh: MeshShape | None, persistent_chunk: int, target: str = "llvm"
 ) -> list[tuple[str, Function]]: ...
+def unordered_accesses(function: Function) -> list[tuple[str, bool]]:
+    """Of a function in thread form: the buffers, and whether it is certain, where threads touch one element with no barrier between."""
+
 def cuda_source(
     function: Function, line_directives: bool = False, prelude: bool = True
 ) -> tuple[str, list[dict[str, Any]]]:
