@@ -1,0 +1,106 @@
+"""LayerNorm: rows less their mean, divided by their standard deviation, with a weight and a bias for each column.
+
+Forward here, backward in `layer_norm_backward`; the definition is that of Ba, Kiros and Hinton, "Layer Normalization", 2016.
+"""
+
+from __future__ import annotations
+
+from helve import T
+from helve.kernels.rows import RowPlan, plan_rows
+
+
+def layer_norm(N: int, dtype: str = "float32", eps: float = 1e-5, **tuning):
+    """Y[i, j] = (X[i, j] - mean of X[i, :]) * rsqrt(variance of X[i, :] + eps) * W[j] + B[j].
+
+    The kernel takes (X, W, B, Y): X and Y (M, N) with any number of rows M, W and B (N,), all of `dtype`. The variance is that of the
+    whole row (divided by N). It computes in float32 and rounds once.
+
+    Args:
+        N: elements of a row.
+        dtype: "float32", "float16" or "bfloat16".
+        eps: what is added to the variance.
+        tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    plan = plan_rows(N, dtype, words=4, **tuning)
+    return _whole_rows(N, dtype, eps, plan) if plan.chunks == 1 else _long_rows(N, dtype, eps, plan)
+
+
+def _whole_rows(N: int, dtype: str, eps: float, plan: RowPlan):
+    """Rows stay in registers, so that the variance is summed from what is left when the mean is gone."""
+    M = T.dyn("M")
+    rows, threads = plan.rows, plan.threads
+
+    @T.prim_func
+    def layer_norm(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), B: T.Tensor((N,), dtype), Y: T.Tensor((M, N), dtype)):
+        with T.Kernel(T.ceildiv(M, rows), threads=threads) as b:
+            x = T.alloc_fragment((rows, N), "float32")
+            square = T.alloc_fragment((rows, N), "float32")
+            mean = T.alloc_fragment((rows,), "float32")
+            scale = T.alloc_fragment((rows,), "float32")
+            w = T.alloc_fragment((N,), dtype)
+            bias = T.alloc_fragment((N,), dtype)
+            T.copy(X[b * rows : (b + 1) * rows, :], x)
+            T.copy(W, w)
+            T.copy(B, bias)
+            T.reduce_sum(x, mean, dim=1)
+            for i in T.Parallel(rows):
+                mean[i] = mean[i] * (1.0 / N)
+            for i, j in T.Parallel(rows, N):
+                x[i, j] = x[i, j] - mean[i]
+            for i, j in T.Parallel(rows, N):
+                square[i, j] = x[i, j] * x[i, j]
+            T.reduce_sum(square, scale, dim=1)
+            for i in T.Parallel(rows):
+                scale[i] = T.rsqrt(scale[i] * (1.0 / N) + eps)
+            for i, j in T.Parallel(rows, N):
+                x[i, j] = x[i, j] * scale[i] * w[j] + bias[j]
+            T.copy(x, Y[b * rows : (b + 1) * rows, :])
+
+    return layer_norm
+
+
+def _long_rows(N: int, dtype: str, eps: float, plan: RowPlan):
+    """Sums of a row and of its squares in one pass, both of differences from its first element, so that large means do no harm."""
+    M = T.dyn("M")
+    threads, chunk, chunks, kept = plan.threads, plan.chunk, plan.chunks, plan.kept
+
+    @T.prim_func
+    def layer_norm(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), B: T.Tensor((N,), dtype), Y: T.Tensor((M, N), dtype)):
+        with T.Kernel(M, threads=threads) as b:
+            row = T.alloc_shared((max(kept, 1), chunk), dtype)
+            x = T.alloc_fragment((chunk,), dtype)
+            total = T.alloc_fragment((chunk,), "float32")
+            square = T.alloc_fragment((chunk,), "float32")
+            first = T.alloc_fragment((1,), "float32")
+            mean = T.alloc_fragment((1,), "float32")
+            scale = T.alloc_fragment((1,), "float32")
+            T.clear(total)
+            T.clear(square)
+            first[0] = X[b, 0]
+            for c in T.serial(chunks):
+                T.copy(X[b, c * chunk : (c + 1) * chunk], x)
+                for j in T.Parallel(chunk):
+                    if c * chunk + j < N:
+                        total[j] = total[j] + (x[j] - first[0])
+                        square[j] = square[j] + (x[j] - first[0]) * (x[j] - first[0])
+                if c < kept:
+                    T.copy(x, row[c, :])
+            T.reduce_sum(total, mean, dim=0)
+            T.reduce_sum(square, scale, dim=0)
+            mean[0] = mean[0] * (1.0 / N)
+            scale[0] = T.rsqrt(T.max(scale[0] * (1.0 / N) - mean[0] * mean[0], 0.0) + eps)
+            mean[0] = mean[0] + first[0]
+            for back in T.serial(chunks):  # what was read last is in the cache
+                c = chunks - 1 - back
+                if c < kept:
+                    T.copy(row[c, :], x)
+                else:
+                    T.copy(X[b, c * chunk : (c + 1) * chunk], x)
+                for j in T.Parallel(chunk):
+                    if c * chunk + j < N:
+                        Y[b, c * chunk + j] = (x[j] - mean[0]) * scale[0] * W[c * chunk + j] + B[c * chunk + j]
+
+    return layer_norm

@@ -1,0 +1,210 @@
+"""The gradients of LayerNorm.
+
+Each block runs through its share of the rows and keeps the sums for the gradients of weight and bias to itself; a second launch adds the
+blocks' sums, so that results repeat bit for bit.
+"""
+
+from __future__ import annotations
+
+from helve import T
+from helve.kernels.rows import RowPlan, plan_rows
+
+
+def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, blocks: int = 264, **tuning):
+    """With r = rsqrt(variance of X[i, :] + eps), h = (X - mean) * r and g = DY * W: DX = r * (g - mean(g) - h * mean(g * h)),
+    DW = sum over i of DY * h, DB = sum over i of DY.
+
+    The kernel takes (X, W, DY, DX, DW, DB): X, DY and DX (M, N) with any number of rows M, W (N,), all of `dtype`, DW and DB (N,)
+    float32. It computes in float32 and rounds DX once.
+
+    Args:
+        N: elements of a row.
+        dtype: "float32", "float16" or "bfloat16".
+        eps: what was added to the variance.
+        blocks: blocks that share the rows: a small multiple of the device's multiprocessors.
+        tuning: `rows`, `threads`, `elements` of `plan_rows`.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    if blocks < 1:
+        raise ValueError(f"blocks is at least 1, not {blocks}")
+    plan = plan_rows(N, dtype, words=6, **tuning)
+    return _whole_rows(N, dtype, eps, blocks, plan) if plan.chunks == 1 else _long_rows(N, dtype, eps, blocks, plan)
+
+
+def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
+    """The weight, both its gradients and one group of rows live in registers."""
+    M = T.dyn("M")
+    rows, threads = plan.rows, plan.threads
+
+    @T.prim_func
+    def layer_norm_backward(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), DY: T.Tensor((M, N), dtype),
+                            DX: T.Tensor((M, N), dtype), DW: T.Tensor((N,), "float32"), DB: T.Tensor((N,), "float32")):
+        part = T.alloc_global((2, blocks, N), "float32")
+        with T.Kernel(blocks, threads=threads) as b:
+            w = T.alloc_fragment((N,), dtype)
+            dw = T.alloc_fragment((N,), "float32")
+            db = T.alloc_fragment((N,), "float32")
+            x = T.alloc_fragment((rows, N), "float32")
+            dy = T.alloc_fragment((rows, N), "float32")
+            product = T.alloc_fragment((rows, N), "float32")
+            mean = T.alloc_fragment((rows,), "float32")
+            scale = T.alloc_fragment((rows,), "float32")
+            dot = T.alloc_fragment((rows,), "float32")
+            T.copy(W, w)
+            T.clear(dw)
+            T.clear(db)
+            for step in T.serial(T.ceildiv(M, blocks * rows)):
+                first = (step * blocks + b) * rows
+                T.copy(X[first : first + rows, :], x)
+                T.copy(DY[first : first + rows, :], dy)
+                T.reduce_sum(x, mean, dim=1)
+                for i in T.Parallel(rows):
+                    mean[i] = mean[i] * (1.0 / N)
+                for i, j in T.Parallel(rows, N):
+                    x[i, j] = x[i, j] - mean[i]
+                    product[i, j] = x[i, j] * x[i, j]
+                T.reduce_sum(product, scale, dim=1)
+                for i in T.Parallel(rows):
+                    scale[i] = T.rsqrt(scale[i] * (1.0 / N) + eps)
+                for i, j in T.Parallel(rows, N):
+                    x[i, j] = x[i, j] * scale[i]
+                T.reduce_sum(dy, db, dim=0, clear=False)
+                for i, j in T.Parallel(rows, N):
+                    product[i, j] = dy[i, j] * x[i, j]
+                T.reduce_sum(product, dw, dim=0, clear=False)
+                for i, j in T.Parallel(rows, N):
+                    dy[i, j] = dy[i, j] * w[j]
+                T.reduce_sum(dy, mean, dim=1)
+                for i, j in T.Parallel(rows, N):
+                    product[i, j] = dy[i, j] * x[i, j]
+                T.reduce_sum(product, dot, dim=1)
+                for i in T.Parallel(rows):
+                    mean[i] = mean[i] * (1.0 / N)
+                    dot[i] = dot[i] * (1.0 / N)
+                for i, j in T.Parallel(rows, N):
+                    x[i, j] = (dy[i, j] - mean[i] - x[i, j] * dot[i]) * scale[i]
+                T.copy(x, DX[first : first + rows, :])
+            T.copy(dw, part[0, b, :])
+            T.copy(db, part[1, b, :])
+        with T.Kernel(2, T.ceildiv(N, 64), threads=512) as (which, c):
+            sums = T.alloc_fragment((32, 64), "float32")
+            more = T.alloc_fragment((32, 64), "float32")
+            total = T.alloc_fragment((64,), "float32")
+            T.clear(sums)
+            for step in T.serial(T.ceildiv(blocks, 32)):
+                T.copy(part[which, step * 32 : (step + 1) * 32, c * 64 : (c + 1) * 64], more)
+                for i, j in T.Parallel(32, 64):
+                    sums[i, j] = sums[i, j] + more[i, j]
+            T.reduce_sum(sums, total, dim=0)
+            if which == 0:
+                T.copy(total, DW[c * 64 : (c + 1) * 64])
+            else:
+                T.copy(total, DB[c * 64 : (c + 1) * 64])
+
+    return layer_norm_backward
+
+
+def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
+    """Rows pass twice in chunks and leave mean and scale; columns are summed by slabs after that.
+
+    All sums of a row are of differences from its first element, so that large means do no harm.
+    """
+    M = T.dyn("M")
+    threads, chunk, chunks = plan.threads, plan.chunk, plan.chunks
+    tall, wide = 16, 256  # rows and columns that a block of the second launch reads at the same time
+    slabs = -(-N // wide)
+    parts = max(1, blocks // slabs)
+
+    @T.prim_func
+    def layer_norm_backward(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), DY: T.Tensor((M, N), dtype),
+                            DX: T.Tensor((M, N), dtype), DW: T.Tensor((N,), "float32"), DB: T.Tensor((N,), "float32")):
+        means = T.alloc_global((M,), "float32")
+        scales = T.alloc_global((M,), "float32")
+        part = T.alloc_global((2, parts, N), "float32")
+        with T.Kernel(M, threads=threads) as b:
+            x = T.alloc_fragment((chunk,), dtype)
+            g = T.alloc_fragment((chunk,), "float32")
+            sum_x = T.alloc_fragment((chunk,), "float32")
+            sum_xx = T.alloc_fragment((chunk,), "float32")
+            sum_g = T.alloc_fragment((chunk,), "float32")
+            sum_gx = T.alloc_fragment((chunk,), "float32")
+            start = T.alloc_fragment((1,), "float32")
+            mean = T.alloc_fragment((1,), "float32")
+            scale = T.alloc_fragment((1,), "float32")
+            mean_g = T.alloc_fragment((1,), "float32")
+            dot = T.alloc_fragment((1,), "float32")
+            T.clear(sum_x)
+            T.clear(sum_xx)
+            T.clear(sum_g)
+            T.clear(sum_gx)
+            start[0] = X[b, 0]
+            for c in T.serial(chunks):
+                T.copy(X[b, c * chunk : (c + 1) * chunk], x)
+                T.copy(DY[b, c * chunk : (c + 1) * chunk], g)
+                for j in T.Parallel(chunk):
+                    if c * chunk + j < N:
+                        sum_x[j] = sum_x[j] + (x[j] - start[0])
+                        sum_xx[j] = sum_xx[j] + (x[j] - start[0]) * (x[j] - start[0])
+                        sum_g[j] = sum_g[j] + g[j] * W[c * chunk + j]
+                        sum_gx[j] = sum_gx[j] + g[j] * W[c * chunk + j] * (x[j] - start[0])
+            T.reduce_sum(sum_x, mean, dim=0)
+            T.reduce_sum(sum_xx, scale, dim=0)
+            T.reduce_sum(sum_g, mean_g, dim=0)
+            T.reduce_sum(sum_gx, dot, dim=0)
+            mean[0] = mean[0] * (1.0 / N)
+            mean_g[0] = mean_g[0] * (1.0 / N)
+            scale[0] = T.rsqrt(T.max(scale[0] * (1.0 / N) - mean[0] * mean[0], 0.0) + eps)
+            dot[0] = (dot[0] * (1.0 / N) - mean[0] * mean_g[0]) * scale[0]
+            mean[0] = mean[0] + start[0]
+            for i in T.Parallel(1):
+                means[b + i] = mean[i]
+                scales[b + i] = scale[i]
+            for back in T.serial(chunks):  # what was read last is in the cache
+                c = chunks - 1 - back
+                T.copy(X[b, c * chunk : (c + 1) * chunk], x)
+                T.copy(DY[b, c * chunk : (c + 1) * chunk], g)
+                for j in T.Parallel(chunk):
+                    if c * chunk + j < N:
+                        DX[b, c * chunk + j] = (g[j] * W[c * chunk + j] - mean_g[0]
+                                                - (x[j] - mean[0]) * scale[0] * dot[0]) * scale[0]
+        with T.Kernel(parts, slabs, threads=256) as (p, c):
+            x = T.alloc_fragment((tall, wide), dtype)
+            dy = T.alloc_fragment((tall, wide), dtype)
+            dw = T.alloc_fragment((tall, wide), "float32")
+            db = T.alloc_fragment((tall, wide), "float32")
+            mean = T.alloc_fragment((tall,), "float32")
+            scale = T.alloc_fragment((tall,), "float32")
+            total = T.alloc_fragment((wide,), "float32")
+            T.clear(dw)
+            T.clear(db)
+            for step in T.serial(T.ceildiv(M, parts * tall)):
+                first = (step * parts + p) * tall
+                T.copy(X[first : first + tall, c * wide : (c + 1) * wide], x)
+                T.copy(DY[first : first + tall, c * wide : (c + 1) * wide], dy)
+                T.copy(means[first : first + tall], mean)
+                T.copy(scales[first : first + tall], scale)
+                for i, j in T.Parallel(tall, wide):
+                    dw[i, j] = dw[i, j] + dy[i, j] * ((x[i, j] - mean[i]) * scale[i])
+                    db[i, j] = db[i, j] + dy[i, j]
+            T.reduce_sum(dw, total, dim=0)
+            T.copy(total, part[0, p, c * wide : (c + 1) * wide])
+            T.reduce_sum(db, total, dim=0)
+            T.copy(total, part[1, p, c * wide : (c + 1) * wide])
+        with T.Kernel(2, T.ceildiv(N, 64), threads=512) as (which, c):
+            sums = T.alloc_fragment((32, 64), "float32")
+            more = T.alloc_fragment((32, 64), "float32")
+            total = T.alloc_fragment((64,), "float32")
+            T.clear(sums)
+            for step in T.serial(T.ceildiv(parts, 32)):
+                T.copy(part[which, step * 32 : (step + 1) * 32, c * 64 : (c + 1) * 64], more)
+                for i, j in T.Parallel(32, 64):
+                    sums[i, j] = sums[i, j] + more[i, j]
+            T.reduce_sum(sums, total, dim=0)
+            if which == 0:
+                T.copy(total, DW[c * 64 : (c + 1) * 64])
+            else:
+                T.copy(total, DB[c * 64 : (c + 1) * 64])
+
+    return layer_norm_backward

@@ -1,0 +1,161 @@
+"""The gradients of RMSNorm.
+
+Each block runs through its share of the rows and keeps the sums for the weight's gradient to itself; a second launch adds the blocks'
+sums, so that results repeat bit for bit.
+"""
+
+from __future__ import annotations
+
+from helve import T
+from helve.kernels.rows import RowPlan, plan_rows
+
+
+def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks: int = 264, **tuning):
+    """With r = rsqrt(mean of X[i, :] squared + eps) and g = DY * W: DX = r * g - X * r^3 * mean(g * X), DW = sum over i of DY * X * r.
+
+    The kernel takes (X, W, DY, DX, DW): X, DY and DX (M, N) with any number of rows M, W (N,), all of `dtype`, and DW (N,) float32. It
+    computes in float32 and rounds DX once.
+
+    Args:
+        N: elements of a row.
+        dtype: "float32", "float16" or "bfloat16".
+        eps: what was added to the mean square.
+        blocks: blocks that share the rows: a small multiple of the device's multiprocessors.
+        tuning: `rows`, `threads`, `elements` of `plan_rows`.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    if blocks < 1:
+        raise ValueError(f"blocks is at least 1, not {blocks}")
+    plan = plan_rows(N, dtype, words=5, **tuning)
+    return _whole_rows(N, dtype, eps, blocks, plan) if plan.chunks == 1 else _long_rows(N, dtype, eps, blocks, plan)
+
+
+def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
+    """The weight, its gradient and one group of rows live in registers."""
+    M = T.dyn("M")
+    rows, threads = plan.rows, plan.threads
+
+    @T.prim_func
+    def rms_norm_backward(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), DY: T.Tensor((M, N), dtype),
+                          DX: T.Tensor((M, N), dtype), DW: T.Tensor((N,), "float32")):
+        part = T.alloc_global((blocks, N), "float32")
+        with T.Kernel(blocks, threads=threads) as b:
+            w = T.alloc_fragment((N,), dtype)
+            dw = T.alloc_fragment((N,), "float32")
+            x = T.alloc_fragment((rows, N), "float32")
+            dy = T.alloc_fragment((rows, N), "float32")
+            product = T.alloc_fragment((rows, N), "float32")
+            scale = T.alloc_fragment((rows,), "float32")
+            dot = T.alloc_fragment((rows,), "float32")
+            T.copy(W, w)
+            T.clear(dw)
+            for step in T.serial(T.ceildiv(M, blocks * rows)):
+                first = (step * blocks + b) * rows
+                T.copy(X[first : first + rows, :], x)
+                T.copy(DY[first : first + rows, :], dy)
+                for i, j in T.Parallel(rows, N):
+                    product[i, j] = x[i, j] * x[i, j]
+                T.reduce_sum(product, scale, dim=1)
+                for i, j in T.Parallel(rows, N):
+                    product[i, j] = dy[i, j] * w[j] * x[i, j]
+                T.reduce_sum(product, dot, dim=1)
+                for i in T.Parallel(rows):
+                    scale[i] = T.rsqrt(scale[i] * (1.0 / N) + eps)
+                    dot[i] = dot[i] * (1.0 / N) * scale[i] * scale[i]
+                for i, j in T.Parallel(rows, N):
+                    product[i, j] = dy[i, j] * x[i, j] * scale[i]
+                T.reduce_sum(product, dw, dim=0, clear=False)
+                for i, j in T.Parallel(rows, N):
+                    x[i, j] = (dy[i, j] * w[j] - x[i, j] * dot[i]) * scale[i]
+                T.copy(x, DX[first : first + rows, :])
+            T.copy(dw, part[b, :])
+        with T.Kernel(T.ceildiv(N, 64), threads=512) as c:
+            sums = T.alloc_fragment((32, 64), "float32")
+            more = T.alloc_fragment((32, 64), "float32")
+            total = T.alloc_fragment((64,), "float32")
+            T.clear(sums)
+            for step in T.serial(T.ceildiv(blocks, 32)):
+                T.copy(part[step * 32 : (step + 1) * 32, c * 64 : (c + 1) * 64], more)
+                for i, j in T.Parallel(32, 64):
+                    sums[i, j] = sums[i, j] + more[i, j]
+            T.reduce_sum(sums, total, dim=0)
+            T.copy(total, DW[c * 64 : (c + 1) * 64])
+
+    return rms_norm_backward
+
+
+def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
+    """Rows pass twice in chunks and leave their scale; columns are summed by slabs after that."""
+    M = T.dyn("M")
+    threads, chunk, chunks = plan.threads, plan.chunk, plan.chunks
+    tall, wide = 16, 256  # rows and columns that a block of the second launch reads at the same time
+    slabs = -(-N // wide)
+    parts = max(1, blocks // slabs)
+
+    @T.prim_func
+    def rms_norm_backward(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), DY: T.Tensor((M, N), dtype),
+                          DX: T.Tensor((M, N), dtype), DW: T.Tensor((N,), "float32")):
+        scales = T.alloc_global((M,), "float32")
+        part = T.alloc_global((parts, N), "float32")
+        with T.Kernel(M, threads=threads) as b:
+            w = T.alloc_fragment((chunk,), dtype)
+            x = T.alloc_fragment((chunk,), dtype)
+            dy = T.alloc_fragment((chunk,), dtype)
+            square = T.alloc_fragment((chunk,), "float32")
+            product = T.alloc_fragment((chunk,), "float32")
+            scale = T.alloc_fragment((1,), "float32")
+            dot = T.alloc_fragment((1,), "float32")
+            T.clear(square)
+            T.clear(product)
+            for c in T.serial(chunks):
+                T.copy(X[b, c * chunk : (c + 1) * chunk], x)
+                T.copy(DY[b, c * chunk : (c + 1) * chunk], dy)
+                T.copy(W[c * chunk : (c + 1) * chunk], w)
+                for j in T.Parallel(chunk):
+                    square[j] = square[j] + T.float32(x[j]) * T.float32(x[j])
+                    product[j] = product[j] + T.float32(dy[j]) * T.float32(w[j]) * T.float32(x[j])
+            T.reduce_sum(square, scale, dim=0)
+            T.reduce_sum(product, dot, dim=0)
+            scale[0] = T.rsqrt(scale[0] * (1.0 / N) + eps)
+            dot[0] = dot[0] * (1.0 / N) * scale[0] * scale[0]
+            for i in T.Parallel(1):
+                scales[b + i] = scale[i]
+            for back in T.serial(chunks):  # what was read last is in the cache
+                c = chunks - 1 - back
+                T.copy(X[b, c * chunk : (c + 1) * chunk], x)
+                T.copy(DY[b, c * chunk : (c + 1) * chunk], dy)
+                T.copy(W[c * chunk : (c + 1) * chunk], w)
+                for j in T.Parallel(chunk):
+                    x[j] = (dy[j] * w[j] - x[j] * dot[0]) * scale[0]
+                T.copy(x, DX[b, c * chunk : (c + 1) * chunk])
+        with T.Kernel(parts, slabs, threads=256) as (p, c):
+            x = T.alloc_fragment((tall, wide), dtype)
+            dy = T.alloc_fragment((tall, wide), dtype)
+            sums = T.alloc_fragment((tall, wide), "float32")
+            scale = T.alloc_fragment((tall,), "float32")
+            total = T.alloc_fragment((wide,), "float32")
+            T.clear(sums)
+            for step in T.serial(T.ceildiv(M, parts * tall)):
+                first = (step * parts + p) * tall
+                T.copy(X[first : first + tall, c * wide : (c + 1) * wide], x)
+                T.copy(DY[first : first + tall, c * wide : (c + 1) * wide], dy)
+                T.copy(scales[first : first + tall], scale)
+                for i, j in T.Parallel(tall, wide):
+                    sums[i, j] = sums[i, j] + T.float32(dy[i, j]) * T.float32(x[i, j]) * scale[i]
+            T.reduce_sum(sums, total, dim=0)
+            T.copy(total, part[p, c * wide : (c + 1) * wide])
+        with T.Kernel(T.ceildiv(N, 64), threads=512) as c:
+            sums = T.alloc_fragment((32, 64), "float32")
+            more = T.alloc_fragment((32, 64), "float32")
+            total = T.alloc_fragment((64,), "float32")
+            T.clear(sums)
+            for step in T.serial(T.ceildiv(parts, 32)):
+                T.copy(part[step * 32 : (step + 1) * 32, c * 64 : (c + 1) * 64], more)
+                for i, j in T.Parallel(32, 64):
+                    sums[i, j] = sums[i, j] + more[i, j]
+            T.reduce_sum(sums, total, dim=0)
+            T.copy(total, DW[c * 64 : (c + 1) * 64])
+
+    return rms_norm_backward

@@ -1,0 +1,46 @@
+"""Rotary position embedding: pairs of a head's elements are turned by an angle that grows with the position.
+
+An element is paired with the one half a head further, as in the models that came after Su et al., "RoFormer", 2021.
+"""
+
+from __future__ import annotations
+
+from helve import T
+from helve.kernels.rows import DTYPES
+
+
+def rope(heads: int, D: int, dtype: str = "float32", inverse: bool = False, threads: int = 128):
+    """Y[b, s, h, :D/2] = X1 * COS[s] - X2 * SIN[s]; Y[b, s, h, D/2:] = X2 * COS[s] + X1 * SIN[s], X1 and X2 the halves of a head.
+
+    The kernel takes (X, COS, SIN, Y): X and Y (B, S, heads, D) of `dtype`, COS and SIN (S, D / 2) float32; any batch B and length S.
+    It computes in float32 and rounds once.
+
+    Args:
+        heads: heads of a position.
+        D: elements of a head, even.
+        dtype: "float32", "float16" or "bfloat16".
+        inverse: turn back; this is the backward pass too, for a rotation's transpose is its inverse.
+        threads: threads a block.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    if heads < 1 or D < 2 or D % 2:
+        raise ValueError(f"heads is at least 1 and D even, not {heads} and {D}")
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
+    B, S = T.dyn("B"), T.dyn("S")
+    half = D // 2
+    sign = -1.0 if inverse else 1.0
+
+    @T.prim_func
+    def rope(X: T.Tensor((B, S, heads, D), dtype), COS: T.Tensor((S, half), "float32"), SIN: T.Tensor((S, half), "float32"),
+             Y: T.Tensor((B, S, heads, D), dtype)):
+        with T.Kernel(B, S, threads=threads) as (b, s):
+            for h, j in T.Parallel(heads, half):
+                x1 = T.float32(X[b, s, h, j])
+                x2 = T.float32(X[b, s, h, half + j])
+                Y[b, s, h, j] = x1 * COS[s, j] - x2 * (sign * SIN[s, j])
+                Y[b, s, h, half + j] = x2 * COS[s, j] + x1 * (sign * SIN[s, j])
+
+    return rope

@@ -1,0 +1,176 @@
+"""Softmax over the rows of a matrix, forward and backward.
+
+A row that fits is read once and reduced twice; a longer one passes in chunks with a running maximum and sum, as in Milakov and
+Gimelshein, "Online normalizer calculation for softmax", 2018.
+"""
+
+from __future__ import annotations
+
+from helve import T
+from helve.kernels.rows import RowPlan, plan_rows
+
+LOWEST = -3.0e38  # below every score; unlike -infinity it can be subtracted from itself
+
+
+def softmax(N: int, dtype: str = "float32", **tuning):
+    """Y[i, j] = exp(X[i, j]) / sum over k of exp(X[i, k]).
+
+    The kernel takes (X, Y), both (M, N) of `dtype` with any number of rows M. It computes in float32, from the row's maximum, and
+    rounds once. A row of nothing but -infinity gives NaN.
+
+    Args:
+        N: elements of a row.
+        dtype: "float32", "float16" or "bfloat16".
+        tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    plan = plan_rows(N, dtype, words=2, **tuning)
+    return _whole_rows(N, dtype, plan) if plan.chunks == 1 else _long_rows(N, dtype, plan)
+
+
+def softmax_backward(N: int, dtype: str = "float32", **tuning):
+    """DX[i, j] = Y[i, j] * (DY[i, j] - sum over k of DY[i, k] * Y[i, k]), from the softmax Y itself.
+
+    The kernel takes (Y, DY, DX), all (M, N) of `dtype` with any number of rows M. It computes in float32 and rounds once.
+
+    Args:
+        N: elements of a row.
+        dtype: "float32", "float16" or "bfloat16".
+        tuning: `rows`, `threads`, `elements` of `plan_rows`.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    plan = plan_rows(N, dtype, words=3, **tuning)
+    return _whole_rows_backward(N, dtype, plan) if plan.chunks == 1 else _long_rows_backward(N, dtype, plan)
+
+
+def _whole_rows(N: int, dtype: str, plan: RowPlan):
+    """Rows stay in registers from the load to the store."""
+    M = T.dyn("M")
+    rows, threads = plan.rows, plan.threads
+
+    @T.prim_func
+    def softmax(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)):
+        with T.Kernel(T.ceildiv(M, rows), threads=threads) as b:
+            x = T.alloc_fragment((rows, N), "float32")
+            peak = T.alloc_fragment((rows,), "float32")
+            total = T.alloc_fragment((rows,), "float32")
+            T.copy(X[b * rows : (b + 1) * rows, :], x, pad=-T.infinity())
+            T.reduce_max(x, peak, dim=1)
+            for i, j in T.Parallel(rows, N):
+                x[i, j] = T.exp(x[i, j] - peak[i])
+            T.reduce_sum(x, total, dim=1)
+            for i in T.Parallel(rows):
+                total[i] = 1.0 / total[i]
+            for i, j in T.Parallel(rows, N):
+                x[i, j] = x[i, j] * total[i]
+            T.copy(x, Y[b * rows : (b + 1) * rows, :])
+
+    return softmax
+
+
+def _long_rows(N: int, dtype: str, plan: RowPlan):
+    """Each lane of a vector keeps the maximum and the sum of its column of the chunks; the row's follow from them."""
+    M = T.dyn("M")
+    threads, chunk, chunks, kept = plan.threads, plan.chunk, plan.chunks, plan.kept
+    width = threads * 8
+    turns = chunk // width
+
+    @T.prim_func
+    def softmax(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)):
+        with T.Kernel(M, threads=threads) as b:
+            row = T.alloc_shared((max(kept, 1), turns, width), dtype)
+            x = T.alloc_fragment((turns, width), "float32")
+            peak = T.alloc_fragment((width,), "float32")
+            before = T.alloc_fragment((width,), "float32")
+            total = T.alloc_fragment((width,), "float32")
+            top = T.alloc_fragment((1,), "float32")
+            scale = T.alloc_fragment((1,), "float32")
+            T.fill(peak, LOWEST)
+            T.clear(total)
+            for c in T.serial(chunks):
+                for t, j in T.Parallel(turns, width):
+                    x[t, j] = X[b, c * chunk + t * width + j] if c * chunk + t * width + j < N else -T.infinity()
+                if c < kept:
+                    T.copy(x, row[c, :, :])
+                T.copy(peak, before)
+                T.reduce_max(x, peak, dim=0, clear=False)
+                for j in T.Parallel(width):
+                    total[j] = total[j] * T.exp(before[j] - peak[j])
+                for t, j in T.Parallel(turns, width):
+                    x[t, j] = T.exp(x[t, j] - peak[j])
+                T.reduce_sum(x, total, dim=0, clear=False)
+            T.reduce_max(peak, top, dim=0)
+            for j in T.Parallel(width):
+                total[j] = total[j] * T.exp(peak[j] - top[0])
+            T.reduce_sum(total, scale, dim=0)
+            scale[0] = 1.0 / scale[0]
+            for back in T.serial(chunks):  # what was read last is in the cache
+                c = chunks - 1 - back
+                if c < kept:
+                    T.copy(row[c, :, :], x)
+                else:
+                    for t, j in T.Parallel(turns, width):
+                        x[t, j] = X[b, c * chunk + t * width + j] if c * chunk + t * width + j < N else -T.infinity()
+                for t, j in T.Parallel(turns, width):
+                    if c * chunk + t * width + j < N:
+                        Y[b, c * chunk + t * width + j] = T.exp(x[t, j] - top[0]) * scale[0]
+
+    return softmax
+
+
+def _whole_rows_backward(N: int, dtype: str, plan: RowPlan):
+    """Rows stay in registers from the load to the store."""
+    M = T.dyn("M")
+    rows, threads = plan.rows, plan.threads
+
+    @T.prim_func
+    def softmax_backward(Y: T.Tensor((M, N), dtype), DY: T.Tensor((M, N), dtype), DX: T.Tensor((M, N), dtype)):
+        with T.Kernel(T.ceildiv(M, rows), threads=threads) as b:
+            y = T.alloc_fragment((rows, N), "float32")
+            dy = T.alloc_fragment((rows, N), "float32")
+            product = T.alloc_fragment((rows, N), "float32")
+            dot = T.alloc_fragment((rows,), "float32")
+            T.copy(Y[b * rows : (b + 1) * rows, :], y)
+            T.copy(DY[b * rows : (b + 1) * rows, :], dy)
+            for i, j in T.Parallel(rows, N):
+                product[i, j] = dy[i, j] * y[i, j]
+            T.reduce_sum(product, dot, dim=1)
+            for i, j in T.Parallel(rows, N):
+                y[i, j] = y[i, j] * (dy[i, j] - dot[i])
+            T.copy(y, DX[b * rows : (b + 1) * rows, :])
+
+    return softmax_backward
+
+
+def _long_rows_backward(N: int, dtype: str, plan: RowPlan):
+    """A row passes twice in chunks."""
+    M = T.dyn("M")
+    threads, chunk, chunks = plan.threads, plan.chunk, plan.chunks
+
+    @T.prim_func
+    def softmax_backward(Y: T.Tensor((M, N), dtype), DY: T.Tensor((M, N), dtype), DX: T.Tensor((M, N), dtype)):
+        with T.Kernel(M, threads=threads) as b:
+            y = T.alloc_fragment((chunk,), dtype)
+            dy = T.alloc_fragment((chunk,), dtype)
+            product = T.alloc_fragment((chunk,), "float32")
+            dot = T.alloc_fragment((1,), "float32")
+            T.clear(product)
+            for c in T.serial(chunks):
+                T.copy(Y[b, c * chunk : (c + 1) * chunk], y)
+                T.copy(DY[b, c * chunk : (c + 1) * chunk], dy)
+                for j in T.Parallel(chunk):
+                    product[j] = product[j] + T.float32(dy[j]) * T.float32(y[j])
+            T.reduce_sum(product, dot, dim=0)
+            for back in T.serial(chunks):  # what was read last is in the cache
+                c = chunks - 1 - back
+                T.copy(Y[b, c * chunk : (c + 1) * chunk], y)
+                T.copy(DY[b, c * chunk : (c + 1) * chunk], dy)
+                for j in T.Parallel(chunk):
+                    y[j] = y[j] * (dy[j] - dot[0])
+                T.copy(y, DX[b, c * chunk : (c + 1) * chunk])
+
+    return softmax_backward

@@ -1,0 +1,100 @@
+"""Sums over the rows and over the columns of a matrix.
+
+Row sums are a reduction in each block. Column sums go over two launches: every block leaves the sums of its rows, and a second kernel
+adds them, so that results repeat bit for bit.
+"""
+
+from __future__ import annotations
+
+from helve import T
+from helve.kernels.rows import DTYPES, plan_rows
+
+
+def row_sums(N: int, dtype: str = "float32", **tuning):
+    """S[i] = sum over j of X[i, j].
+
+    The kernel takes (X, S): X (M, N) of `dtype` with any number of rows M, S (M,) float32.
+
+    Args:
+        N: elements of a row.
+        dtype: "float32", "float16" or "bfloat16".
+        tuning: `rows`, `threads`, `elements` of `plan_rows`.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    plan = plan_rows(N, dtype, words=2, **tuning)
+    M = T.dyn("M")
+    rows, threads, chunk, chunks = plan.rows, plan.threads, plan.chunk, plan.chunks
+
+    @T.prim_func
+    def row_sums(X: T.Tensor((M, N), dtype), S: T.Tensor((M,), "float32")):
+        with T.Kernel(T.ceildiv(M, rows), threads=threads) as b:
+            x = T.alloc_fragment((rows, chunk), "float32")
+            total = T.alloc_fragment((rows, chunk), "float32")
+            s = T.alloc_fragment((rows,), "float32")
+            T.clear(total)
+            for c in T.serial(chunks):
+                T.copy(X[b * rows : (b + 1) * rows, c * chunk : (c + 1) * chunk], x)
+                for i, j in T.Parallel(rows, chunk):
+                    total[i, j] = total[i, j] + x[i, j]
+            T.reduce_sum(total, s, dim=1)
+            for i in T.Parallel(rows):
+                if b * rows + i < M:
+                    S[b * rows + i] = s[i]
+
+    return row_sums
+
+
+def column_sums(N: int, dtype: str = "float32", blocks: int = 264, threads: int = 256, rows: int = 16):
+    """S[j] = sum over i of X[i, j].
+
+    The kernel takes (X, S): X (M, N) of `dtype` with any number of rows M, S (N,) float32.
+
+    Args:
+        N: elements of a row.
+        dtype: "float32", "float16" or "bfloat16".
+        blocks: about how many blocks share the matrix: a small multiple of the device's multiprocessors.
+        threads: threads a block.
+        rows: rows that a block reads at the same time.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
+    if N < 1 or blocks < 1 or rows < 1:
+        raise ValueError(f"N, blocks and rows are at least 1: {N}, {blocks}, {rows} were given")
+    M = T.dyn("M")
+    width = min(N, 16 * threads // rows)
+    slabs = -(-N // width)
+    parts = max(1, blocks // slabs)
+
+    @T.prim_func
+    def column_sums(X: T.Tensor((M, N), dtype), S: T.Tensor((N,), "float32")):
+        part = T.alloc_global((parts, N), "float32")
+        with T.Kernel(parts, slabs, threads=threads) as (p, c):
+            x = T.alloc_fragment((rows, width), "float32")
+            total = T.alloc_fragment((rows, width), "float32")
+            s = T.alloc_fragment((width,), "float32")
+            T.clear(total)
+            for step in T.serial(T.ceildiv(M, parts * rows)):
+                first = (step * parts + p) * rows
+                T.copy(X[first : first + rows, c * width : (c + 1) * width], x)
+                for i, j in T.Parallel(rows, width):
+                    total[i, j] = total[i, j] + x[i, j]
+            T.reduce_sum(total, s, dim=0)
+            T.copy(s, part[p, c * width : (c + 1) * width])
+        with T.Kernel(T.ceildiv(N, 64), threads=512) as c:
+            x = T.alloc_fragment((32, 64), "float32")
+            total = T.alloc_fragment((32, 64), "float32")
+            s = T.alloc_fragment((64,), "float32")
+            T.clear(total)
+            for step in T.serial(T.ceildiv(parts, 32)):
+                T.copy(part[step * 32 : (step + 1) * 32, c * 64 : (c + 1) * 64], x)
+                for i, j in T.Parallel(32, 64):
+                    total[i, j] = total[i, j] + x[i, j]
+            T.reduce_sum(total, s, dim=0)
+            T.copy(s, S[c * 64 : (c + 1) * 64])
+
+    return column_sums

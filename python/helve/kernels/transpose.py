@@ -1,0 +1,44 @@
+"""Transposition of a matrix.
+
+A tile passes through block memory, so that both the reads and the writes of neighbouring threads lie side by side.
+"""
+
+from __future__ import annotations
+
+from helve import T
+from helve.kernels.rows import DTYPES
+
+
+def transpose(dtype: str = "float32", tile: int = 64, threads: int = 256, M: int | None = None, N: int | None = None):
+    """Y[j, i] = X[i, j].
+
+    The kernel takes (X, Y): X (M, N), Y (N, M), both of `dtype`. An extent that is given and a multiple of 16 bytes is read or written
+    in vectors.
+
+    Args:
+        dtype: "float32", "float16" or "bfloat16".
+        tile: rows and columns that a block turns.
+        threads: threads a block.
+        M: rows of X; None leaves them to the call.
+        N: columns of X; None leaves them to the call.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
+    if not 1 <= tile <= 128:
+        raise ValueError(f"tile is from 1 to 128, not {tile}")
+    rows = T.dyn("M") if M is None else M
+    columns = T.dyn("N") if N is None else N
+
+    @T.prim_func
+    def transpose(X: T.Tensor((rows, columns), dtype), Y: T.Tensor((columns, rows), dtype)):
+        with T.Kernel(T.ceildiv(rows, tile), T.ceildiv(columns, tile), threads=threads) as (r, c):
+            x = T.alloc_shared((tile, tile + 1), dtype)  # the odd pitch puts the elements of a column into different banks
+            T.copy(X[r * tile : (r + 1) * tile, c * tile : (c + 1) * tile], x[:, 0:tile])
+            for j, i in T.Parallel(tile, tile):
+                if c * tile + j < columns and r * tile + i < rows:
+                    Y[c * tile + j, r * tile + i] = x[i, j]
+
+    return transpose
