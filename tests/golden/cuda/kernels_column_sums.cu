@@ -1,0 +1,261 @@
+struct helve_bfloat16 { unsigned short bits; };
+__device__ __forceinline__ float helve_to_float(helve_bfloat16 x) {
+    return __uint_as_float((unsigned int)x.bits << 16);
+}
+__device__ __forceinline__ helve_bfloat16 helve_to_bfloat16(float x) {
+    helve_bfloat16 r;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+    return r;
+}
+// The value of the lane whose number differs in the bits of c.
+template <class T>
+__device__ __forceinline__ T helve_shuffle_xor(T x, int c) { return (T)__shfl_xor_sync(0xffffffffu, x, c); }
+// N bytes that move at once.
+template <int N> struct helve_word;
+template <> struct helve_word<2> { typedef unsigned short type; };
+template <> struct helve_word<4> { typedef unsigned int type; };
+template <> struct helve_word<8> { typedef uint2 type; };
+template <> struct helve_word<16> { typedef uint4 type; };
+// N elements from memory that is aligned to W bytes, W bytes at a time.
+template <int W, int N, class T>
+__device__ __forceinline__ void helve_load(T (&to)[N], const T* from) {
+    typedef typename helve_word<W>::type word;
+    constexpr int count = W / sizeof(T);
+#pragma unroll
+    for (int i = 0; i < N; i += count) {
+        union { word whole; T parts[count]; } u;
+        u.whole = *(const word*)(from + i);
+#pragma unroll
+        for (int j = 0; j < count; ++j) to[i + j] = u.parts[j];
+    }
+}
+// N elements to memory that is aligned to W bytes, W bytes at a time.
+template <int W, int N, class T>
+__device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
+    typedef typename helve_word<W>::type word;
+    constexpr int count = W / sizeof(T);
+#pragma unroll
+    for (int i = 0; i < N; i += count) {
+        union { word whole; T parts[count]; } u;
+#pragma unroll
+        for (int j = 0; j < count; ++j) u.parts[j] = from[i + j];
+        *(word*)(to + i) = u.whole;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+column_sums_0(const helve_bfloat16* __restrict__ X, float* __restrict__ part, long long M) {
+    extern __shared__ __align__(1024) unsigned char helve_shared[];
+    const int tx = threadIdx.x;
+    const int c = blockIdx.x % 16;
+    const int p = blockIdx.x / 16;
+    float x[16];
+    float total[16];
+    float s[8];
+    {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                total[r * 8 + v] = 0.0f;
+            }
+        }
+    }
+    for (long long step = 0; step < (M + 255) / 256; ++step) {
+        const long long first = step * 256 + p * 16;
+        {
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                if (r * 8 + first + tx / 32 < M) {
+                    {
+                        helve_bfloat16 X_v[8];
+                        helve_load<16>(X_v, X + (r * 32768 + first * 4096 + tx / 32 * 4096 + c * 256 + tx % 32 * 8));
+                        #pragma unroll
+                        for (int v = 0; v < 8; ++v) {
+                            x[r * 8 + v] = helve_to_float(X_v[v]);
+                        }
+                    }
+                } else {
+                    #pragma unroll
+                    for (int v = 0; v < 8; ++v) {
+                        x[r * 8 + v] = 0.0f;
+                    }
+                }
+            }
+        }
+        {
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    total[r * 8 + v] = total[r * 8 + v] + x[r * 8 + v];
+                }
+            }
+        }
+    }
+    float partial[8];
+    {
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            partial[v] = 0.0f;
+        }
+    }
+    {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                partial[v] = partial[v] + total[r * 8 + v];
+            }
+        }
+    }
+    float* const warps = (float*)(helve_shared + 0);
+    {
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            warps[tx / 32 * 256 + tx % 32 * 8 + v] = partial[v];
+        }
+    }
+    {
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            partial[v] = 0.0f;
+        }
+    }
+    __syncthreads();
+    {
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            #pragma unroll
+            for (int w = 0; w < 8; ++w) {
+                partial[v] = partial[v] + warps[w * 256 + tx % 32 * 8 + v];
+            }
+        }
+    }
+    {
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            s[v] = partial[v];
+        }
+    }
+    {
+        if (tx / 32 == 0) {
+            {
+                float part_v[8];
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    part_v[v] = s[v];
+                }
+                helve_store<16>(part + (p * 4096 + c * 256 + tx % 32 * 8), part_v);
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(512)
+column_sums_1(const float* __restrict__ part, float* __restrict__ S) {
+    extern __shared__ __align__(1024) unsigned char helve_shared[];
+    const int tx = threadIdx.x;
+    const int c = blockIdx.x;
+    float x[4];
+    float total[4];
+    float s[4];
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            total[v] = 0.0f;
+        }
+    }
+    {
+        if (tx / 16 < 16) {
+            {
+                float part_v[4];
+                helve_load<16>(part_v, part + (tx / 16 * 4096 + c * 64 + tx % 16 * 4));
+                #pragma unroll
+                for (int v = 0; v < 4; ++v) {
+                    x[v] = part_v[v];
+                }
+            }
+        } else {
+            #pragma unroll
+            for (int v = 0; v < 4; ++v) {
+                x[v] = 0.0f;
+            }
+        }
+    }
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            total[v] = total[v] + x[v];
+        }
+    }
+    float partial[4];
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            partial[v] = 0.0f;
+        }
+    }
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            partial[v] = partial[v] + total[v];
+        }
+    }
+    float other[4];
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            other[v] = helve_shuffle_xor(partial[v], 16);
+        }
+    }
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            partial[v] = partial[v] + other[v];
+        }
+    }
+    float* const warps = (float*)(helve_shared + 0);
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            if (tx / 16 % 2 == 0) {
+                warps[tx / 32 * 64 + tx % 16 * 4 + v] = partial[v];
+            }
+        }
+    }
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            partial[v] = 0.0f;
+        }
+    }
+    __syncthreads();
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            #pragma unroll
+            for (int w = 0; w < 16; ++w) {
+                partial[v] = partial[v] + warps[w * 64 + tx % 16 * 4 + v];
+            }
+        }
+    }
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            s[v] = partial[v];
+        }
+    }
+    {
+        if (tx / 16 == 0) {
+            {
+                float S_v[4];
+                #pragma unroll
+                for (int v = 0; v < 4; ++v) {
+                    S_v[v] = s[v];
+                }
+                helve_store<16>(S + (c * 64 + tx % 16 * 4), S_v);
+            }
+        }
+    }
+}

@@ -1,0 +1,463 @@
+struct helve_bfloat16 { unsigned short bits; };
+__device__ __forceinline__ float helve_to_float(helve_bfloat16 x) {
+    return __uint_as_float((unsigned int)x.bits << 16);
+}
+__device__ __forceinline__ helve_bfloat16 helve_to_bfloat16(float x) {
+    helve_bfloat16 r;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+    return r;
+}
+// The value of the lane whose number differs in the bits of c.
+template <class T>
+__device__ __forceinline__ T helve_shuffle_xor(T x, int c) { return (T)__shfl_xor_sync(0xffffffffu, x, c); }
+// N bytes that move at once.
+template <int N> struct helve_word;
+template <> struct helve_word<2> { typedef unsigned short type; };
+template <> struct helve_word<4> { typedef unsigned int type; };
+template <> struct helve_word<8> { typedef uint2 type; };
+template <> struct helve_word<16> { typedef uint4 type; };
+// N elements from memory that is aligned to W bytes, W bytes at a time.
+template <int W, int N, class T>
+__device__ __forceinline__ void helve_load(T (&to)[N], const T* from) {
+    typedef typename helve_word<W>::type word;
+    constexpr int count = W / sizeof(T);
+#pragma unroll
+    for (int i = 0; i < N; i += count) {
+        union { word whole; T parts[count]; } u;
+        u.whole = *(const word*)(from + i);
+#pragma unroll
+        for (int j = 0; j < count; ++j) to[i + j] = u.parts[j];
+    }
+}
+// N elements to memory that is aligned to W bytes, W bytes at a time.
+template <int W, int N, class T>
+__device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
+    typedef typename helve_word<W>::type word;
+    constexpr int count = W / sizeof(T);
+#pragma unroll
+    for (int i = 0; i < N; i += count) {
+        union { word whole; T parts[count]; } u;
+#pragma unroll
+        for (int j = 0; j < count; ++j) u.parts[j] = from[i + j];
+        *(word*)(to + i) = u.whole;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(128)
+rms_norm_backward_0(
+    const helve_bfloat16* __restrict__ W,
+    const helve_bfloat16* __restrict__ X,
+    const helve_bfloat16* __restrict__ DY,
+    helve_bfloat16* __restrict__ DX,
+    float* __restrict__ part,
+    long long M) {
+    extern __shared__ __align__(1024) unsigned char helve_shared[];
+    const int tx = threadIdx.x;
+    const int b = blockIdx.x;
+    helve_bfloat16 w[32];
+    float dw[32];
+    float x[32];
+    float dy[32];
+    float product[32];
+    float scale[1];
+    float dot[1];
+    {
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            {
+                helve_bfloat16 W_v[8];
+                helve_load<16>(W_v, W + (r * 1024 + tx * 8));
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    w[r * 8 + v] = W_v[v];
+                }
+            }
+        }
+    }
+    {
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                dw[r * 8 + v] = 0.0f;
+            }
+        }
+    }
+    for (long long step = 0; step < (M + 263) / 264; ++step) {
+        const long long first = step * 264 + b;
+        {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                if (first < M) {
+                    {
+                        helve_bfloat16 X_v[8];
+                        helve_load<16>(X_v, X + (first * 4096 + r * 1024 + tx * 8));
+                        #pragma unroll
+                        for (int v = 0; v < 8; ++v) {
+                            x[r * 8 + v] = helve_to_float(X_v[v]);
+                        }
+                    }
+                } else {
+                    #pragma unroll
+                    for (int v = 0; v < 8; ++v) {
+                        x[r * 8 + v] = 0.0f;
+                    }
+                }
+            }
+        }
+        {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                if (first < M) {
+                    {
+                        helve_bfloat16 DY_v[8];
+                        helve_load<16>(DY_v, DY + (first * 4096 + r * 1024 + tx * 8));
+                        #pragma unroll
+                        for (int v = 0; v < 8; ++v) {
+                            dy[r * 8 + v] = helve_to_float(DY_v[v]);
+                        }
+                    }
+                } else {
+                    #pragma unroll
+                    for (int v = 0; v < 8; ++v) {
+                        dy[r * 8 + v] = 0.0f;
+                    }
+                }
+            }
+        }
+        {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    product[r * 8 + v] = x[r * 8 + v] * x[r * 8 + v];
+                }
+            }
+        }
+        float partial[1];
+        {
+            partial[0] = 0.0f;
+        }
+        {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial[0] = partial[0] + product[r * 8 + v];
+                }
+            }
+        }
+        float other[1];
+        {
+            other[0] = helve_shuffle_xor(partial[0], 1);
+        }
+        {
+            partial[0] = partial[0] + other[0];
+        }
+        {
+            other[0] = helve_shuffle_xor(partial[0], 2);
+        }
+        {
+            partial[0] = partial[0] + other[0];
+        }
+        {
+            other[0] = helve_shuffle_xor(partial[0], 4);
+        }
+        {
+            partial[0] = partial[0] + other[0];
+        }
+        {
+            other[0] = helve_shuffle_xor(partial[0], 8);
+        }
+        {
+            partial[0] = partial[0] + other[0];
+        }
+        {
+            other[0] = helve_shuffle_xor(partial[0], 16);
+        }
+        {
+            partial[0] = partial[0] + other[0];
+        }
+        float* const warps = (float*)(helve_shared + 0);
+        {
+            if (tx % 32 == 0) {
+                warps[tx / 32] = partial[0];
+            }
+        }
+        {
+            partial[0] = 0.0f;
+        }
+        __syncthreads();
+        {
+            #pragma unroll
+            for (int w_1 = 0; w_1 < 4; ++w_1) {
+                partial[0] = partial[0] + warps[w_1];
+            }
+        }
+        {
+            scale[0] = partial[0];
+        }
+        {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    product[r * 8 + v] = dy[r * 8 + v] * helve_to_float(w[r * 8 + v]) * x[r * 8 + v];
+                }
+            }
+        }
+        float partial_1[1];
+        {
+            partial_1[0] = 0.0f;
+        }
+        {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial_1[0] = partial_1[0] + product[r * 8 + v];
+                }
+            }
+        }
+        float other_1[1];
+        {
+            other_1[0] = helve_shuffle_xor(partial_1[0], 1);
+        }
+        {
+            partial_1[0] = partial_1[0] + other_1[0];
+        }
+        {
+            other_1[0] = helve_shuffle_xor(partial_1[0], 2);
+        }
+        {
+            partial_1[0] = partial_1[0] + other_1[0];
+        }
+        {
+            other_1[0] = helve_shuffle_xor(partial_1[0], 4);
+        }
+        {
+            partial_1[0] = partial_1[0] + other_1[0];
+        }
+        {
+            other_1[0] = helve_shuffle_xor(partial_1[0], 8);
+        }
+        {
+            partial_1[0] = partial_1[0] + other_1[0];
+        }
+        {
+            other_1[0] = helve_shuffle_xor(partial_1[0], 16);
+        }
+        {
+            partial_1[0] = partial_1[0] + other_1[0];
+        }
+        float* const warps_1 = (float*)(helve_shared + 128);
+        {
+            if (tx % 32 == 0) {
+                warps_1[tx / 32] = partial_1[0];
+            }
+        }
+        {
+            partial_1[0] = 0.0f;
+        }
+        __syncthreads();
+        {
+            #pragma unroll
+            for (int w_1 = 0; w_1 < 4; ++w_1) {
+                partial_1[0] = partial_1[0] + warps_1[w_1];
+            }
+        }
+        {
+            dot[0] = partial_1[0];
+        }
+        {
+            scale[0] = rsqrtf(scale[0] * 0.00024414062f + 1e-06f);
+        }
+        {
+            dot[0] = dot[0] * 0.00024414062f * scale[0] * scale[0];
+        }
+        {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    product[r * 8 + v] = dy[r * 8 + v] * x[r * 8 + v] * scale[0];
+                }
+            }
+        }
+        float partial_2[32];
+        {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial_2[r * 8 + v] = 0.0f;
+                }
+            }
+        }
+        {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial_2[r * 8 + v] = partial_2[r * 8 + v] + product[r * 8 + v];
+                }
+            }
+        }
+        {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    dw[r * 8 + v] = dw[r * 8 + v] + partial_2[r * 8 + v];
+                }
+            }
+        }
+        {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    x[r * 8 + v] = (dy[r * 8 + v] * helve_to_float(w[r * 8 + v]) - x[r * 8 + v] * dot[0]) * scale[0];
+                }
+            }
+        }
+        {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                if (first < M) {
+                    {
+                        helve_bfloat16 DX_v[8];
+                        #pragma unroll
+                        for (int v = 0; v < 8; ++v) {
+                            DX_v[v] = helve_to_bfloat16(x[r * 8 + v]);
+                        }
+                        helve_store<16>(DX + (first * 4096 + r * 1024 + tx * 8), DX_v);
+                    }
+                }
+            }
+        }
+    }
+    {
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            {
+                float part_v[8];
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    part_v[v] = dw[r * 8 + v];
+                }
+                helve_store<16>(part + (b * 4096 + r * 1024 + tx * 8), part_v);
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(512)
+rms_norm_backward_1(const float* __restrict__ part, float* __restrict__ DW) {
+    extern __shared__ __align__(1024) unsigned char helve_shared[];
+    const int tx = threadIdx.x;
+    const int c = blockIdx.x;
+    float sums[4];
+    float more[4];
+    float total[4];
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            sums[v] = 0.0f;
+        }
+    }
+    for (int step = 0; step < 9; ++step) {
+        {
+            if (step * 32 + tx / 16 < 264) {
+                {
+                    float part_v[4];
+                    helve_load<16>(part_v, part + (step * 131072 + tx / 16 * 4096 + c * 64 + tx % 16 * 4));
+                    #pragma unroll
+                    for (int v = 0; v < 4; ++v) {
+                        more[v] = part_v[v];
+                    }
+                }
+            } else {
+                #pragma unroll
+                for (int v = 0; v < 4; ++v) {
+                    more[v] = 0.0f;
+                }
+            }
+        }
+        {
+            #pragma unroll
+            for (int v = 0; v < 4; ++v) {
+                sums[v] = sums[v] + more[v];
+            }
+        }
+    }
+    float partial[4];
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            partial[v] = 0.0f;
+        }
+    }
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            partial[v] = partial[v] + sums[v];
+        }
+    }
+    float other[4];
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            other[v] = helve_shuffle_xor(partial[v], 16);
+        }
+    }
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            partial[v] = partial[v] + other[v];
+        }
+    }
+    float* const warps = (float*)(helve_shared + 0);
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            if (tx / 16 % 2 == 0) {
+                warps[tx / 32 * 64 + tx % 16 * 4 + v] = partial[v];
+            }
+        }
+    }
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            partial[v] = 0.0f;
+        }
+    }
+    __syncthreads();
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            #pragma unroll
+            for (int w = 0; w < 16; ++w) {
+                partial[v] = partial[v] + warps[w * 64 + tx % 16 * 4 + v];
+            }
+        }
+    }
+    {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            total[v] = partial[v];
+        }
+    }
+    {
+        if (tx / 16 == 0) {
+            {
+                float DW_v[4];
+                #pragma unroll
+                for (int v = 0; v < 4; ++v) {
+                    DW_v[v] = total[v];
+                }
+                helve_store<16>(DW + (c * 64 + tx % 16 * 4), DW_v);
+            }
+        }
+    }
+}

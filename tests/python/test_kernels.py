@@ -1,0 +1,252 @@
+"""helve.kernels: every kernel against its definition in float64, on the CPU and at every stage of the way to a GPU.
+
+A kernel has a form for rows that fit a block's registers and one for rows that pass in chunks; small tuning parameters make short rows
+take the second. The kernels' CUDA C is compared with tests/golden/cuda; HELVE_UPDATE_GOLDEN=1 writes it anew.
+"""
+
+import os
+import re
+import warnings
+from pathlib import Path
+
+import kernel_cases as cases
+import numpy as np
+import pytest
+from nvrtc import ARCHITECTURES, needs_nvrtc
+
+import helve
+import helve.testing
+from helve import _core, kernels
+from helve.kernels.rows import plan_rows
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "cuda"
+
+# Rows of several chunks with a short last one, one of which stays on the chip where the kernel keeps any.
+LONG = {"threads": 32, "elements": 8}
+KEPT = {**LONG, "on_chip": 1200}
+
+SMALL = [
+    *((case, 5, 77, "bfloat16", {}) for case in cases.BY_ROWS),
+    *((case, 3, 600, "float32", KEPT if case in (cases.rms_norm, cases.layer_norm, cases.softmax) else LONG)
+      for case in cases.BY_ROWS),
+    *((case, 7, 40, "float16", {"blocks": 2}) for case in cases.BACKWARD),
+    *((case, 5, 600, "float32", {**LONG, "blocks": 7}) for case in cases.BACKWARD),
+    (cases.rope, 5, 60, "bfloat16", {}),
+    (cases.rope, 3, 30, "float32", {"threads": 32}),
+    (cases.swiglu, 5, 77, "float16", {"threads": 32, "elements": 2}),
+    (cases.swiglu_backward, 3, 136, "bfloat16", {"threads": 32, "elements": 8}),
+    (cases.transpose, 19, 40, "bfloat16", {"tile": 16, "threads": 32}),
+    (cases.transpose, 24, 40, "float32", {"tile": 16, "threads": 64, "fixed": True}),
+    (cases.column_sums, 37, 77, "bfloat16", {"blocks": 6, "rows": 4, "threads": 32}),
+]  # fmt: skip
+
+
+def name_of(value):
+    return getattr(value, "__name__", None) or (",".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else str(value))
+
+
+small = pytest.mark.parametrize(("case", "M", "N", "dtype", "tuning"), SMALL, ids=name_of)
+
+
+@small
+def test_targets_agree_with_the_definition(case, M, N, dtype, tuning):
+    call = case(M, N, dtype, **tuning)
+    for target in ("interp", "llvm"):
+        arguments = call.arguments()
+        helve.compile(call.function, target=target)(*arguments)
+        call.check(arguments)
+
+
+@small
+def test_every_stage_towards_a_gpu_means_the_same(case, M, N, dtype, tuning):
+    call = case(M, N, dtype, **tuning)
+    step = cases.STEP[dtype] + 1e-5
+    helve.testing.check_stages(call.function, call.arguments, target="cuda", rtol=step, atol=step)
+
+
+@pytest.mark.parametrize("dtype", cases.DTYPES)
+def test_every_dtype(dtype):
+    for case in (cases.rms_norm, cases.softmax):
+        call = case(6, 200, dtype)
+        arguments = call.arguments()
+        helve.compile(call.function)(*arguments)
+        call.check(arguments)
+
+
+@pytest.mark.parametrize("case", cases.ALL, ids=name_of)
+@pytest.mark.parametrize("N", [1, 3, 8])
+def test_short_rows(case, N):
+    for M in (1, 9):
+        call = case(M, N, "float32")
+        arguments = call.arguments()
+        helve.compile(call.function)(*arguments)
+        call.check(arguments)
+
+
+def test_one_compile_serves_any_number_of_rows():
+    for tuning in ({}, LONG):
+        kernel = helve.compile(kernels.softmax(300, **tuning))
+        for rows in (0, 1, 2, 31):
+            call = cases.softmax(rows, 300, "float32", **tuning)
+            arguments = call.arguments()
+            kernel(*arguments)
+            call.check(arguments)
+
+
+def test_no_rows_at_all():
+    """Sums over nothing are zero."""
+    for case, tuning in [(cases.column_sums, {}), (cases.rms_norm_backward, {}), (cases.rms_norm_backward, LONG)]:
+        call = case(0, 300, "float32", **tuning)
+        arguments = call.arguments()
+        helve.compile(call.function)(*arguments)
+        call.check(arguments)
+
+
+def test_torch_agrees():
+    torch = pytest.importorskip("torch")
+    functional = torch.nn.functional
+    x, w, b, dy = (torch.randn(*shape, dtype=torch.float64) for shape in [(9, 333), (333,), (333,), (9, 333)])
+    for leaf in (x, w, b):
+        leaf.requires_grad_()
+    kernel_inputs = [t.detach().float() for t in (x, w, b, dy)]
+    normed = functional.layer_norm(x, (333,), w, b)
+    gradients = torch.autograd.grad(normed, (x, w, b), dy)
+    y, dx, dw, db = (torch.empty(*t.shape) for t in (x, x, w, b))
+    helve.compile(kernels.layer_norm(333))(*kernel_inputs[:3], y)
+    helve.compile(kernels.layer_norm_backward(333, blocks=4))(kernel_inputs[0], kernel_inputs[1], kernel_inputs[3], dx, dw, db)
+    for got, wanted in zip((y, dx, dw, db), (normed, *gradients), strict=True):
+        torch.testing.assert_close(got.double(), wanted.detach(), rtol=1e-5, atol=1e-5)
+    label = torch.tensor([5, -100, *range(7)])
+    loss, lse = torch.empty(9), torch.empty(9)
+    helve.compile(kernels.cross_entropy(333))(kernel_inputs[0], label, loss, lse)
+    wanted = functional.cross_entropy(x.detach(), label, reduction="none")
+    torch.testing.assert_close(loss.double(), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_large_means_do_not_spoil_the_variance():
+    for tuning in ({}, LONG):
+        x = np.random.default_rng(1).standard_normal((2, 600)).astype("float32") + np.float32(4096)
+        one, zero = np.ones(600, "float32"), np.zeros(600, "float32")
+        y = np.empty_like(x)
+        helve.compile(kernels.layer_norm(600, **tuning))(x, one, zero, y)
+        X = x.astype(np.float64)
+        np.testing.assert_allclose(y, (X - X.mean(1, keepdims=True)) / np.sqrt(X.var(1, keepdims=True) + 1e-5), rtol=1e-3, atol=1e-3)
+
+
+def test_softmax_of_extreme_scores():
+    """Masked scores are zero, large ones do not overflow, a row without any score is NaN."""
+    for tuning in ({}, LONG):
+        x = np.full((3, 600), -np.inf, "float32")
+        x[0, 5], x[1, 5], x[1, 500] = 7.0, 1e38, 1e38
+        y = np.empty_like(x)
+        helve.compile(kernels.softmax(600, **tuning))(x, y)
+        assert y[0, 5] == 1.0 and y[0].sum() == 1.0
+        assert y[1, 5] == y[1, 500] == 0.5 and y[1].sum() == 1.0
+        assert np.isnan(y[2]).all()
+
+
+def test_kernels_are_compiled_once():
+    first = kernels.compiled(kernels.softmax, 40, "float32")
+    assert kernels.compiled(kernels.softmax, 40, "float32") is first
+    assert kernels.compiled(kernels.softmax, 41, "float32") is not first
+
+
+def test_plans_cover_the_row():
+    for dtype in cases.DTYPES:
+        for N in [1, 5, 31, 32, 33, 1000, 1024, 4096, 5000, 8192, 8193, 65536, 131072, 262144, 300001]:
+            for words in (2, 3, 6):
+                plan = plan_rows(N, dtype, words)
+                assert (plan.chunks - 1) * plan.chunk < N <= plan.chunks * plan.chunk
+                assert plan.rows == 1 or plan.chunks == 1
+                assert plan.kept * plan.chunk * cases.DTYPES[dtype].itemsize <= 112 * 1024 or plan.chunks == 1
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: kernels.softmax(0),
+        lambda: kernels.softmax(8, "float64"),
+        lambda: kernels.rms_norm(8, threads=33),
+        lambda: kernels.rms_norm(8, rows=0),
+        lambda: kernels.layer_norm(8, elements=0),
+        lambda: kernels.row_sums(8, on_chip=-1),
+        lambda: kernels.cross_entropy(8, label_dtype="uint8"),
+        lambda: kernels.rope(1, 3),
+        lambda: kernels.rope(1, 4, "int8"),
+        lambda: kernels.swiglu(8, "int8"),
+        lambda: kernels.swiglu_backward(8, threads=0),
+        lambda: kernels.transpose("int8"),
+        lambda: kernels.transpose(tile=129),
+        lambda: kernels.column_sums(8, "int8"),
+        lambda: kernels.column_sums(8, blocks=0),
+        lambda: kernels.rms_norm_backward(8, blocks=0),
+        lambda: kernels.layer_norm_backward(8, blocks=0),
+    ],
+)
+def test_arguments_out_of_range_are_refused(build):
+    with pytest.raises(ValueError):
+        build()
+
+
+# What users run: (builder, its arguments).
+LARGE = {
+    "rms_norm_1k": (kernels.rms_norm, (1024, "bfloat16")),
+    "rms_norm_8k": (kernels.rms_norm, (8192, "bfloat16")),
+    "rms_norm_64k": (kernels.rms_norm, (65536, "bfloat16")),
+    "rms_norm_odd": (kernels.rms_norm, (5001, "float32")),
+    "layer_norm_4k": (kernels.layer_norm, (4096, "float32")),
+    "layer_norm_32k": (kernels.layer_norm, (32768, "bfloat16")),
+    "rms_norm_backward_4k": (kernels.rms_norm_backward, (4096, "bfloat16")),
+    "rms_norm_backward_32k": (kernels.rms_norm_backward, (32768, "bfloat16")),
+    "layer_norm_backward_4k": (kernels.layer_norm_backward, (4096, "bfloat16")),
+    "layer_norm_backward_32k": (kernels.layer_norm_backward, (32768, "float16")),
+    "softmax_4k": (kernels.softmax, (4096, "float32")),
+    "softmax_128k": (kernels.softmax, (131072, "bfloat16")),
+    "softmax_backward_4k": (kernels.softmax_backward, (4096, "bfloat16")),
+    "cross_entropy_32k": (kernels.cross_entropy, (32768, "bfloat16")),
+    "cross_entropy_50257": (kernels.cross_entropy, (50257, "bfloat16")),
+    "rope": (kernels.rope, (32, 128, "bfloat16")),
+    "swiglu": (kernels.swiglu, (11008, "bfloat16")),
+    "swiglu_backward": (kernels.swiglu_backward, (11008, "bfloat16")),
+    "transpose": (kernels.transpose, ("bfloat16",)),
+    "row_sums": (kernels.row_sums, (4096, "bfloat16")),
+    "column_sums": (kernels.column_sums, (4096, "bfloat16")),
+}
+
+SHOWN = ["rms_norm_1k", "rms_norm_64k", "layer_norm_4k", "rms_norm_backward_4k", "layer_norm_backward_4k", "softmax_4k", "softmax_128k",
+         "softmax_backward_4k", "cross_entropy_32k", "rope", "swiglu", "transpose", "row_sums", "column_sums"]  # fmt: skip
+
+
+def thread_form(name):
+    builder, arguments = LARGE[name]
+    return helve.testing.lowering_stages(builder(*arguments), target="cuda")[-1][1]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_cuda_text_is_as_kept(name):
+    text, _ = _core.cuda_source(thread_form(name))
+    path = GOLDEN / f"kernels_{name}.cu"
+    if os.environ.get("HELVE_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_fragments_are_registers(name):
+    """Block memory holds what a kernel puts there by itself, and the results of warps."""
+    in_memory = set(re.findall(r"(\w+) = T.alloc_shared\(", _core.print(thread_form(name))))
+    kept = {"x"} if name == "transpose" else {"row"}
+    assert {re.sub(r"_\d+$", "", buffer) for buffer in in_memory} <= {"warps", *kept}
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", LARGE)
+def test_gpu_code_keeps_to_its_registers(name, tmp_path, monkeypatch):
+    """Spills and arrays in memory would be warnings of the compile."""
+    monkeypatch.setenv("HELVE_CACHE_LIMIT", "0")
+    builder, arguments = LARGE[name]
+    for arch in ARCHITECTURES:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", helve.Warning)
+            kernel = helve.compile(builder(*arguments), target="cuda", arch=arch)
+    assert "__global__" in kernel.source("cuda")
