@@ -154,8 +154,8 @@ def test_kernels_are_compiled_once():
 def test_plans_cover_the_row():
     for dtype in cases.DTYPES:
         for N in [1, 5, 31, 32, 33, 1000, 1024, 4096, 5000, 8192, 8193, 65536, 131072, 262144, 300001]:
-            for words in (2, 3, 6):
-                plan = plan_rows(N, dtype, words)
+            for words, few in [(2, False), (3, False), (4, True), (6, True)]:
+                plan = plan_rows(N, dtype, words, few)
                 assert (plan.chunks - 1) * plan.chunk < N <= plan.chunks * plan.chunk
                 assert plan.rows == 1 or plan.chunks == 1
                 assert plan.kept * plan.chunk * cases.DTYPES[dtype].itemsize <= 112 * 1024 or plan.chunks == 1

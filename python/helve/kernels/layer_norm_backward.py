@@ -29,12 +29,12 @@ def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, block
     """
     if blocks < 1:
         raise ValueError(f"blocks is at least 1, not {blocks}")
-    plan = plan_rows(N, dtype, words=6, **tuning)
+    plan = plan_rows(N, dtype, words=5, few=True, **tuning)
     return _whole_rows(N, dtype, eps, blocks, plan) if plan.chunks == 1 else _long_rows(N, dtype, eps, blocks, plan)
 
 
 def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
-    """The weight, both its gradients and one group of rows live in registers."""
+    """Both gradients of parameters and one group of rows live in registers; the weight itself is near enough in the caches."""
     M = T.dyn("M")
     rows, threads = plan.rows, plan.threads
 
@@ -43,7 +43,6 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                             DX: T.Tensor((M, N), dtype), DW: T.Tensor((N,), "float32"), DB: T.Tensor((N,), "float32")):
         part = T.alloc_global((2, blocks, N), "float32")
         with T.Kernel(blocks, threads=threads) as b:
-            w = T.alloc_fragment((N,), dtype)
             dw = T.alloc_fragment((N,), "float32")
             db = T.alloc_fragment((N,), "float32")
             x = T.alloc_fragment((rows, N), "float32")
@@ -52,7 +51,6 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
             mean = T.alloc_fragment((rows,), "float32")
             scale = T.alloc_fragment((rows,), "float32")
             dot = T.alloc_fragment((rows,), "float32")
-            T.copy(W, w)
             T.clear(dw)
             T.clear(db)
             for step in T.serial(T.ceildiv(M, blocks * rows)):
@@ -75,7 +73,7 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                     product[i, j] = dy[i, j] * x[i, j]
                 T.reduce_sum(product, dw, dim=0, clear=False)
                 for i, j in T.Parallel(rows, N):
-                    dy[i, j] = dy[i, j] * w[j]
+                    dy[i, j] = dy[i, j] * W[j]
                 T.reduce_sum(dy, mean, dim=1)
                 for i, j in T.Parallel(rows, N):
                     product[i, j] = dy[i, j] * x[i, j]

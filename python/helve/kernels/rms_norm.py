@@ -72,7 +72,7 @@ def _long_rows(N: int, dtype: str, eps: float, plan: RowPlan):
             for c in T.serial(chunks):
                 T.copy(X[b, c * chunk : (c + 1) * chunk], x)
                 for j in T.Parallel(chunk):
-                    square[j] = square[j] + T.float32(x[j]) * T.float32(x[j])
+                    square[j] = square[j] + x[j] * x[j]
                 if c < kept:
                     T.copy(x, row[c, :])
             T.reduce_sum(square, scale, dim=0)

@@ -28,12 +28,12 @@ def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks:
     """
     if blocks < 1:
         raise ValueError(f"blocks is at least 1, not {blocks}")
-    plan = plan_rows(N, dtype, words=5, **tuning)
+    plan = plan_rows(N, dtype, words=4, few=True, **tuning)
     return _whole_rows(N, dtype, eps, blocks, plan) if plan.chunks == 1 else _long_rows(N, dtype, eps, blocks, plan)
 
 
 def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
-    """The weight, its gradient and one group of rows live in registers."""
+    """The weight's gradient and one group of rows live in registers; the weight itself is near enough in the caches."""
     M = T.dyn("M")
     rows, threads = plan.rows, plan.threads
 
@@ -42,14 +42,12 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                           DX: T.Tensor((M, N), dtype), DW: T.Tensor((N,), "float32")):
         part = T.alloc_global((blocks, N), "float32")
         with T.Kernel(blocks, threads=threads) as b:
-            w = T.alloc_fragment((N,), dtype)
             dw = T.alloc_fragment((N,), "float32")
             x = T.alloc_fragment((rows, N), "float32")
             dy = T.alloc_fragment((rows, N), "float32")
             product = T.alloc_fragment((rows, N), "float32")
             scale = T.alloc_fragment((rows,), "float32")
             dot = T.alloc_fragment((rows,), "float32")
-            T.copy(W, w)
             T.clear(dw)
             for step in T.serial(T.ceildiv(M, blocks * rows)):
                 first = (step * blocks + b) * rows
@@ -59,7 +57,7 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                     product[i, j] = x[i, j] * x[i, j]
                 T.reduce_sum(product, scale, dim=1)
                 for i, j in T.Parallel(rows, N):
-                    product[i, j] = dy[i, j] * w[j] * x[i, j]
+                    product[i, j] = dy[i, j] * W[j] * x[i, j]
                 T.reduce_sum(product, dot, dim=1)
                 for i in T.Parallel(rows):
                     scale[i] = T.rsqrt(scale[i] * (1.0 / N) + eps)
@@ -68,7 +66,7 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                     product[i, j] = dy[i, j] * x[i, j] * scale[i]
                 T.reduce_sum(product, dw, dim=0, clear=False)
                 for i, j in T.Parallel(rows, N):
-                    x[i, j] = (dy[i, j] * w[j] - x[i, j] * dot[i]) * scale[i]
+                    x[i, j] = (dy[i, j] * W[j] - x[i, j] * dot[i]) * scale[i]
                 T.copy(x, DX[first : first + rows, :])
             T.copy(dw, part[b, :])
         with T.Kernel(T.ceildiv(N, 64), threads=512) as c:
@@ -100,7 +98,6 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
         scales = T.alloc_global((M,), "float32")
         part = T.alloc_global((parts, N), "float32")
         with T.Kernel(M, threads=threads) as b:
-            w = T.alloc_fragment((chunk,), dtype)
             x = T.alloc_fragment((chunk,), dtype)
             dy = T.alloc_fragment((chunk,), dtype)
             square = T.alloc_fragment((chunk,), "float32")
@@ -112,10 +109,10 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
             for c in T.serial(chunks):
                 T.copy(X[b, c * chunk : (c + 1) * chunk], x)
                 T.copy(DY[b, c * chunk : (c + 1) * chunk], dy)
-                T.copy(W[c * chunk : (c + 1) * chunk], w)
                 for j in T.Parallel(chunk):
-                    square[j] = square[j] + T.float32(x[j]) * T.float32(x[j])
-                    product[j] = product[j] + T.float32(dy[j]) * T.float32(w[j]) * T.float32(x[j])
+                    if c * chunk + j < N:
+                        square[j] = square[j] + x[j] * x[j]
+                        product[j] = product[j] + dy[j] * W[c * chunk + j] * x[j]
             T.reduce_sum(square, scale, dim=0)
             T.reduce_sum(product, dot, dim=0)
             scale[0] = T.rsqrt(scale[0] * (1.0 / N) + eps)
@@ -126,10 +123,9 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                 c = chunks - 1 - back
                 T.copy(X[b, c * chunk : (c + 1) * chunk], x)
                 T.copy(DY[b, c * chunk : (c + 1) * chunk], dy)
-                T.copy(W[c * chunk : (c + 1) * chunk], w)
                 for j in T.Parallel(chunk):
-                    x[j] = (dy[j] * w[j] - x[j] * dot[0]) * scale[0]
-                T.copy(x, DX[b, c * chunk : (c + 1) * chunk])
+                    if c * chunk + j < N:
+                        DX[b, c * chunk + j] = (dy[j] * W[c * chunk + j] - x[j] * dot[0]) * scale[0]
         with T.Kernel(parts, slabs, threads=256) as (p, c):
             x = T.alloc_fragment((tall, wide), dtype)
             dy = T.alloc_fragment((tall, wide), dtype)
@@ -143,7 +139,7 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                 T.copy(DY[first : first + tall, c * wide : (c + 1) * wide], dy)
                 T.copy(scales[first : first + tall], scale)
                 for i, j in T.Parallel(tall, wide):
-                    sums[i, j] = sums[i, j] + T.float32(dy[i, j]) * T.float32(x[i, j]) * scale[i]
+                    sums[i, j] = sums[i, j] + dy[i, j] * x[i, j] * scale[i]
             T.reduce_sum(sums, total, dim=0)
             T.copy(total, part[p, c * wide : (c + 1) * wide])
         with T.Kernel(T.ceildiv(N, 64), threads=512) as c:

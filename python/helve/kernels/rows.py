@@ -36,7 +36,7 @@ class RowPlan:
     kept: int
 
 
-def plan_rows(N: int, dtype: str, words: int = 3, rows: int | None = None, threads: int | None = None,
+def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, rows: int | None = None, threads: int | None = None,
               elements: int | None = None, on_chip: int = ON_CHIP) -> RowPlan:
     """The division for rows of N elements.
 
@@ -44,6 +44,7 @@ def plan_rows(N: int, dtype: str, words: int = 3, rows: int | None = None, threa
         N: elements of a row, at least 1.
         dtype: "float32", "float16" or "bfloat16".
         words: registers that the kernel needs for each element that a thread holds.
+        few: hold half as many elements a thread where a row fits the block's registers that way, so that more blocks do.
         rows: rows a block; as many as fill its threads by default. Without effect on rows of several chunks.
         threads: threads a block, a multiple of 32; by default the least power of two whose registers hold a row, or 512.
         elements: elements of a row that a thread may hold at once, by default what its registers allow, 32 at most; longer rows
@@ -57,13 +58,16 @@ def plan_rows(N: int, dtype: str, words: int = 3, rows: int | None = None, threa
         raise ValueError(f"N and elements are at least 1, on_chip 0: {N}, {elements} and {on_chip} were given")
     if dtype not in DTYPES:
         raise ValueError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
-    if threads is None:
-        threads = 32
-        while threads < MOST_THREADS and threads * (elements or _held(threads, words)) < N:
-            threads *= 2
-    if threads % 32 or not 32 <= threads <= 1024:
+    if threads is not None and (threads % 32 or not 32 <= threads <= 1024):
         raise ValueError(f"threads is a multiple of 32 up to 1024, not {threads}")
-    width = threads * (elements or _held(threads, words))
+    given = threads
+    for most in (ELEMENTS // 2, ELEMENTS) if few else (ELEMENTS,):
+        threads = given or 32
+        while not given and threads < MOST_THREADS and threads * (elements or _held(threads, words, most)) < N:
+            threads *= 2
+        width = threads * (elements or _held(threads, words, most))
+        if N <= width:
+            break
     if N <= width:
         if rows is None:
             rows = max(1, min(width // N, 32))
@@ -74,9 +78,9 @@ def plan_rows(N: int, dtype: str, words: int = 3, rows: int | None = None, threa
     return RowPlan(1, threads, width, chunks, min(chunks, on_chip // (width * DTYPES[dtype])))
 
 
-def _held(threads: int, words: int) -> int:
-    """Elements of which `words` registers each fit a thread, a power of two; some registers are left for the rest."""
-    elements = ELEMENTS
+def _held(threads: int, words: int, most: int) -> int:
+    """Elements of which `words` registers each fit a thread, a power of two up to `most`; some registers are left for the rest."""
+    elements = most
     while elements > 8 and elements * words > min(255, 65536 // threads) - 56:
         elements //= 2
     return elements

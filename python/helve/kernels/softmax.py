@@ -163,7 +163,7 @@ def _long_rows_backward(N: int, dtype: str, plan: RowPlan):
                 T.copy(Y[b, c * chunk : (c + 1) * chunk], y)
                 T.copy(DY[b, c * chunk : (c + 1) * chunk], dy)
                 for j in T.Parallel(chunk):
-                    product[j] = product[j] + T.float32(dy[j]) * T.float32(y[j])
+                    product[j] = product[j] + dy[j] * y[j]
             T.reduce_sum(product, dot, dim=0)
             for back in T.serial(chunks):  # what was read last is in the cache
                 c = chunks - 1 - back

@@ -52,102 +52,82 @@ column_sums_0(const helve_bfloat16* __restrict__ X, float* __restrict__ part, lo
     float x[16];
     float total[16];
     float s[8];
-    {
+    #pragma unroll
+    for (int r = 0; r < 2; ++r) {
         #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                total[r * 8 + v] = 0.0f;
-            }
+        for (int v = 0; v < 8; ++v) {
+            total[r * 8 + v] = 0.0f;
         }
     }
     for (long long step = 0; step < (M + 255) / 256; ++step) {
         const long long first = step * 256 + p * 16;
-        {
-            #pragma unroll
-            for (int r = 0; r < 2; ++r) {
-                if (r * 8 + first + tx / 32 < M) {
-                    {
-                        helve_bfloat16 X_v[8];
-                        helve_load<16>(X_v, X + (r * 32768 + first * 4096 + tx / 32 * 4096 + c * 256 + tx % 32 * 8));
-                        #pragma unroll
-                        for (int v = 0; v < 8; ++v) {
-                            x[r * 8 + v] = helve_to_float(X_v[v]);
-                        }
-                    }
-                } else {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            if (r * 8 + first + tx / 32 < M) {
+                {
+                    helve_bfloat16 X_v[8];
+                    helve_load<16>(X_v, X + (r * 32768 + first * 4096 + tx / 32 * 4096 + c * 256 + tx % 32 * 8));
                     #pragma unroll
                     for (int v = 0; v < 8; ++v) {
-                        x[r * 8 + v] = 0.0f;
+                        x[r * 8 + v] = helve_to_float(X_v[v]);
                     }
                 }
-            }
-        }
-        {
-            #pragma unroll
-            for (int r = 0; r < 2; ++r) {
+            } else {
                 #pragma unroll
                 for (int v = 0; v < 8; ++v) {
-                    total[r * 8 + v] = total[r * 8 + v] + x[r * 8 + v];
+                    x[r * 8 + v] = 0.0f;
                 }
             }
         }
-    }
-    float partial[8];
-    {
-        #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            partial[v] = 0.0f;
-        }
-    }
-    {
         #pragma unroll
         for (int r = 0; r < 2; ++r) {
             #pragma unroll
             for (int v = 0; v < 8; ++v) {
-                partial[v] = partial[v] + total[r * 8 + v];
+                total[r * 8 + v] = total[r * 8 + v] + x[r * 8 + v];
             }
+        }
+    }
+    float partial[8];
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
+        partial[v] = 0.0f;
+    }
+    #pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            partial[v] = partial[v] + total[r * 8 + v];
         }
     }
     float* const warps = (float*)(helve_shared + 0);
-    {
-        #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            warps[tx / 32 * 256 + tx % 32 * 8 + v] = partial[v];
-        }
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
+        warps[tx / 32 * 256 + tx % 32 * 8 + v] = partial[v];
     }
-    {
-        #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            partial[v] = 0.0f;
-        }
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
+        partial[v] = 0.0f;
     }
     __syncthreads();
-    {
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
         #pragma unroll
-        for (int v = 0; v < 8; ++v) {
+        for (int w = 0; w < 8; ++w) {
+            partial[v] = partial[v] + warps[w * 256 + tx % 32 * 8 + v];
+        }
+    }
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
+        s[v] = partial[v];
+    }
+    if (tx / 32 == 0) {
+        {
+            float part_v[8];
             #pragma unroll
-            for (int w = 0; w < 8; ++w) {
-                partial[v] = partial[v] + warps[w * 256 + tx % 32 * 8 + v];
+            for (int v = 0; v < 8; ++v) {
+                part_v[v] = s[v];
             }
-        }
-    }
-    {
-        #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            s[v] = partial[v];
-        }
-    }
-    {
-        if (tx / 32 == 0) {
-            {
-                float part_v[8];
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    part_v[v] = s[v];
-                }
-                helve_store<16>(part + (p * 4096 + c * 256 + tx % 32 * 8), part_v);
-            }
+            helve_store<16>(part + (p * 4096 + c * 256 + tx % 32 * 8), part_v);
         }
     }
 }
@@ -160,102 +140,78 @@ column_sums_1(const float* __restrict__ part, float* __restrict__ S) {
     float x[4];
     float total[4];
     float s[4];
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            total[v] = 0.0f;
-        }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        total[v] = 0.0f;
     }
-    {
-        if (tx / 16 < 16) {
-            {
-                float part_v[4];
-                helve_load<16>(part_v, part + (tx / 16 * 4096 + c * 64 + tx % 16 * 4));
-                #pragma unroll
-                for (int v = 0; v < 4; ++v) {
-                    x[v] = part_v[v];
-                }
-            }
-        } else {
+    if (tx / 16 < 16) {
+        {
+            float part_v[4];
+            helve_load<16>(part_v, part + (tx / 16 * 4096 + c * 64 + tx % 16 * 4));
             #pragma unroll
             for (int v = 0; v < 4; ++v) {
-                x[v] = 0.0f;
+                x[v] = part_v[v];
             }
         }
-    }
-    {
+    } else {
         #pragma unroll
         for (int v = 0; v < 4; ++v) {
-            total[v] = total[v] + x[v];
+            x[v] = 0.0f;
         }
+    }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        total[v] = total[v] + x[v];
     }
     float partial[4];
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            partial[v] = 0.0f;
-        }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        partial[v] = 0.0f;
     }
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            partial[v] = partial[v] + total[v];
-        }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        partial[v] = partial[v] + total[v];
     }
     float other[4];
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            other[v] = helve_shuffle_xor(partial[v], 16);
-        }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        other[v] = helve_shuffle_xor(partial[v], 16);
     }
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            partial[v] = partial[v] + other[v];
-        }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        partial[v] = partial[v] + other[v];
     }
     float* const warps = (float*)(helve_shared + 0);
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            if (tx / 16 % 2 == 0) {
-                warps[tx / 32 * 64 + tx % 16 * 4 + v] = partial[v];
-            }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        if (tx / 16 % 2 == 0) {
+            warps[tx / 32 * 64 + tx % 16 * 4 + v] = partial[v];
         }
     }
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            partial[v] = 0.0f;
-        }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        partial[v] = 0.0f;
     }
     __syncthreads();
-    {
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
         #pragma unroll
-        for (int v = 0; v < 4; ++v) {
+        for (int w = 0; w < 16; ++w) {
+            partial[v] = partial[v] + warps[w * 64 + tx % 16 * 4 + v];
+        }
+    }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        s[v] = partial[v];
+    }
+    if (tx / 16 == 0) {
+        {
+            float S_v[4];
             #pragma unroll
-            for (int w = 0; w < 16; ++w) {
-                partial[v] = partial[v] + warps[w * 64 + tx % 16 * 4 + v];
+            for (int v = 0; v < 4; ++v) {
+                S_v[v] = s[v];
             }
-        }
-    }
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            s[v] = partial[v];
-        }
-    }
-    {
-        if (tx / 16 == 0) {
-            {
-                float S_v[4];
-                #pragma unroll
-                for (int v = 0; v < 4; ++v) {
-                    S_v[v] = s[v];
-                }
-                helve_store<16>(S + (c * 64 + tx % 16 * 4), S_v);
-            }
+            helve_store<16>(S + (c * 64 + tx % 16 * 4), S_v);
         }
     }
 }

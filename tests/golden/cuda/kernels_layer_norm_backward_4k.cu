@@ -42,518 +42,347 @@ __device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
         *(word*)(to + i) = u.whole;
     }
 }
+// Floats to memory that is aligned to W bytes, rounded in pairs.
+template <int W, int N>
+__device__ __forceinline__ void helve_store_rounded(helve_bfloat16* to, const float (&from)[N]) {
+    helve_bfloat16 rounded[N];
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        unsigned int pair;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[i + 1]), "f"(from[i]));
+        rounded[i].bits = (unsigned short)pair;
+        rounded[i + 1].bits = (unsigned short)(pair >> 16);
+    }
+    helve_store<W>(to, rounded);
+}
 
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(256)
 layer_norm_backward_0(
-    const helve_bfloat16* __restrict__ W,
     const helve_bfloat16* __restrict__ X,
     const helve_bfloat16* __restrict__ DY,
+    const helve_bfloat16* __restrict__ W,
     helve_bfloat16* __restrict__ DX,
     float* __restrict__ part,
     long long M) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int b = blockIdx.x;
-    helve_bfloat16 w[32];
-    float dw[32];
-    float db[32];
-    float x[32];
-    float dy[32];
-    float product[32];
+    float dw[16];
+    float db[16];
+    float x[16];
+    float dy[16];
+    float product[16];
     float mean[1];
     float scale[1];
     float dot[1];
-    {
+    #pragma unroll
+    for (int r = 0; r < 2; ++r) {
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            {
-                helve_bfloat16 W_v[8];
-                helve_load<16>(W_v, W + (r * 1024 + tx * 8));
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    w[r * 8 + v] = W_v[v];
-                }
-            }
+        for (int v = 0; v < 8; ++v) {
+            dw[r * 8 + v] = 0.0f;
         }
     }
-    {
+    #pragma unroll
+    for (int r = 0; r < 2; ++r) {
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                dw[r * 8 + v] = 0.0f;
-            }
-        }
-    }
-    {
-        #pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                db[r * 8 + v] = 0.0f;
-            }
+        for (int v = 0; v < 8; ++v) {
+            db[r * 8 + v] = 0.0f;
         }
     }
     for (long long step = 0; step < (M + 263) / 264; ++step) {
         const long long first = step * 264 + b;
-        {
-            #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                if (first < M) {
-                    {
-                        helve_bfloat16 X_v[8];
-                        helve_load<16>(X_v, X + (first * 4096 + r * 1024 + tx * 8));
-                        #pragma unroll
-                        for (int v = 0; v < 8; ++v) {
-                            x[r * 8 + v] = helve_to_float(X_v[v]);
-                        }
-                    }
-                } else {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            if (first < M) {
+                {
+                    helve_bfloat16 X_v[8];
+                    helve_load<16>(X_v, X + (first * 4096 + r * 2048 + tx * 8));
                     #pragma unroll
                     for (int v = 0; v < 8; ++v) {
-                        x[r * 8 + v] = 0.0f;
+                        x[r * 8 + v] = helve_to_float(X_v[v]);
                     }
+                }
+            } else {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    x[r * 8 + v] = 0.0f;
                 }
             }
         }
-        {
-            #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                if (first < M) {
-                    {
-                        helve_bfloat16 DY_v[8];
-                        helve_load<16>(DY_v, DY + (first * 4096 + r * 1024 + tx * 8));
-                        #pragma unroll
-                        for (int v = 0; v < 8; ++v) {
-                            dy[r * 8 + v] = helve_to_float(DY_v[v]);
-                        }
-                    }
-                } else {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            if (first < M) {
+                {
+                    helve_bfloat16 DY_v[8];
+                    helve_load<16>(DY_v, DY + (first * 4096 + r * 2048 + tx * 8));
                     #pragma unroll
                     for (int v = 0; v < 8; ++v) {
-                        dy[r * 8 + v] = 0.0f;
+                        dy[r * 8 + v] = helve_to_float(DY_v[v]);
                     }
+                }
+            } else {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    dy[r * 8 + v] = 0.0f;
                 }
             }
         }
         float partial[1];
-        {
-            partial[0] = 0.0f;
-        }
-        {
+        partial[0] = 0.0f;
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    partial[0] = partial[0] + x[r * 8 + v];
-                }
+            for (int v = 0; v < 8; ++v) {
+                partial[0] = partial[0] + x[r * 8 + v];
             }
         }
         float other[1];
-        {
-            other[0] = helve_shuffle_xor(partial[0], 1);
-        }
-        {
-            partial[0] = partial[0] + other[0];
-        }
-        {
-            other[0] = helve_shuffle_xor(partial[0], 2);
-        }
-        {
-            partial[0] = partial[0] + other[0];
-        }
-        {
-            other[0] = helve_shuffle_xor(partial[0], 4);
-        }
-        {
-            partial[0] = partial[0] + other[0];
-        }
-        {
-            other[0] = helve_shuffle_xor(partial[0], 8);
-        }
-        {
-            partial[0] = partial[0] + other[0];
-        }
-        {
-            other[0] = helve_shuffle_xor(partial[0], 16);
-        }
-        {
-            partial[0] = partial[0] + other[0];
-        }
+        other[0] = helve_shuffle_xor(partial[0], 1);
+        partial[0] = partial[0] + other[0];
+        other[0] = helve_shuffle_xor(partial[0], 2);
+        partial[0] = partial[0] + other[0];
+        other[0] = helve_shuffle_xor(partial[0], 4);
+        partial[0] = partial[0] + other[0];
+        other[0] = helve_shuffle_xor(partial[0], 8);
+        partial[0] = partial[0] + other[0];
+        other[0] = helve_shuffle_xor(partial[0], 16);
+        partial[0] = partial[0] + other[0];
         float* const warps = (float*)(helve_shared + 0);
-        {
-            if (tx % 32 == 0) {
-                warps[tx / 32] = partial[0];
-            }
+        if (tx % 32 == 0) {
+            warps[tx / 32] = partial[0];
         }
-        {
-            partial[0] = 0.0f;
-        }
+        partial[0] = 0.0f;
         __syncthreads();
-        {
+        #pragma unroll
+        for (int w = 0; w < 8; ++w) {
+            partial[0] = partial[0] + warps[w];
+        }
+        mean[0] = partial[0];
+        mean[0] = mean[0] * 0.00024414062f;
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int w_1 = 0; w_1 < 4; ++w_1) {
-                partial[0] = partial[0] + warps[w_1];
+            for (int v = 0; v < 8; ++v) {
+                x[r * 8 + v] = x[r * 8 + v] - mean[0];
             }
-        }
-        {
-            mean[0] = partial[0];
-        }
-        {
-            mean[0] = mean[0] * 0.00024414062f;
-        }
-        {
             #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    x[r * 8 + v] = x[r * 8 + v] - mean[0];
-                }
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    product[r * 8 + v] = x[r * 8 + v] * x[r * 8 + v];
-                }
+            for (int v = 0; v < 8; ++v) {
+                product[r * 8 + v] = x[r * 8 + v] * x[r * 8 + v];
             }
         }
         float partial_1[1];
-        {
-            partial_1[0] = 0.0f;
-        }
-        {
+        partial_1[0] = 0.0f;
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    partial_1[0] = partial_1[0] + product[r * 8 + v];
-                }
+            for (int v = 0; v < 8; ++v) {
+                partial_1[0] = partial_1[0] + product[r * 8 + v];
             }
         }
         float other_1[1];
-        {
-            other_1[0] = helve_shuffle_xor(partial_1[0], 1);
-        }
-        {
-            partial_1[0] = partial_1[0] + other_1[0];
-        }
-        {
-            other_1[0] = helve_shuffle_xor(partial_1[0], 2);
-        }
-        {
-            partial_1[0] = partial_1[0] + other_1[0];
-        }
-        {
-            other_1[0] = helve_shuffle_xor(partial_1[0], 4);
-        }
-        {
-            partial_1[0] = partial_1[0] + other_1[0];
-        }
-        {
-            other_1[0] = helve_shuffle_xor(partial_1[0], 8);
-        }
-        {
-            partial_1[0] = partial_1[0] + other_1[0];
-        }
-        {
-            other_1[0] = helve_shuffle_xor(partial_1[0], 16);
-        }
-        {
-            partial_1[0] = partial_1[0] + other_1[0];
-        }
+        other_1[0] = helve_shuffle_xor(partial_1[0], 1);
+        partial_1[0] = partial_1[0] + other_1[0];
+        other_1[0] = helve_shuffle_xor(partial_1[0], 2);
+        partial_1[0] = partial_1[0] + other_1[0];
+        other_1[0] = helve_shuffle_xor(partial_1[0], 4);
+        partial_1[0] = partial_1[0] + other_1[0];
+        other_1[0] = helve_shuffle_xor(partial_1[0], 8);
+        partial_1[0] = partial_1[0] + other_1[0];
+        other_1[0] = helve_shuffle_xor(partial_1[0], 16);
+        partial_1[0] = partial_1[0] + other_1[0];
         float* const warps_1 = (float*)(helve_shared + 128);
-        {
-            if (tx % 32 == 0) {
-                warps_1[tx / 32] = partial_1[0];
-            }
+        if (tx % 32 == 0) {
+            warps_1[tx / 32] = partial_1[0];
         }
-        {
-            partial_1[0] = 0.0f;
-        }
+        partial_1[0] = 0.0f;
         __syncthreads();
-        {
+        #pragma unroll
+        for (int w = 0; w < 8; ++w) {
+            partial_1[0] = partial_1[0] + warps_1[w];
+        }
+        scale[0] = partial_1[0];
+        scale[0] = rsqrtf(scale[0] * 0.00024414062f + 1e-05f);
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int w_1 = 0; w_1 < 4; ++w_1) {
-                partial_1[0] = partial_1[0] + warps_1[w_1];
+            for (int v = 0; v < 8; ++v) {
+                x[r * 8 + v] = x[r * 8 + v] * scale[0];
             }
         }
-        {
-            scale[0] = partial_1[0];
-        }
-        {
-            scale[0] = rsqrtf(scale[0] * 0.00024414062f + 1e-05f);
-        }
-        {
+        float partial_2[16];
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    x[r * 8 + v] = x[r * 8 + v] * scale[0];
-                }
+            for (int v = 0; v < 8; ++v) {
+                partial_2[r * 8 + v] = 0.0f;
             }
         }
-        float partial_2[32];
-        {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    partial_2[r * 8 + v] = 0.0f;
-                }
+            for (int v = 0; v < 8; ++v) {
+                partial_2[r * 8 + v] = partial_2[r * 8 + v] + dy[r * 8 + v];
             }
         }
-        {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    partial_2[r * 8 + v] = partial_2[r * 8 + v] + dy[r * 8 + v];
-                }
+            for (int v = 0; v < 8; ++v) {
+                db[r * 8 + v] = db[r * 8 + v] + partial_2[r * 8 + v];
             }
         }
-        {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    db[r * 8 + v] = db[r * 8 + v] + partial_2[r * 8 + v];
-                }
+            for (int v = 0; v < 8; ++v) {
+                product[r * 8 + v] = dy[r * 8 + v] * x[r * 8 + v];
             }
         }
-        {
+        float partial_3[16];
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    product[r * 8 + v] = dy[r * 8 + v] * x[r * 8 + v];
-                }
+            for (int v = 0; v < 8; ++v) {
+                partial_3[r * 8 + v] = 0.0f;
             }
         }
-        float partial_3[32];
-        {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    partial_3[r * 8 + v] = 0.0f;
-                }
+            for (int v = 0; v < 8; ++v) {
+                partial_3[r * 8 + v] = partial_3[r * 8 + v] + product[r * 8 + v];
             }
         }
-        {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    partial_3[r * 8 + v] = partial_3[r * 8 + v] + product[r * 8 + v];
-                }
+            for (int v = 0; v < 8; ++v) {
+                dw[r * 8 + v] = dw[r * 8 + v] + partial_3[r * 8 + v];
             }
         }
-        {
-            #pragma unroll
-            for (int r = 0; r < 4; ++r) {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            {
+                helve_bfloat16 W_v[8];
+                helve_load<16>(W_v, W + (r * 2048 + tx * 8));
                 #pragma unroll
                 for (int v = 0; v < 8; ++v) {
-                    dw[r * 8 + v] = dw[r * 8 + v] + partial_3[r * 8 + v];
-                }
-            }
-        }
-        {
-            #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    dy[r * 8 + v] = dy[r * 8 + v] * helve_to_float(w[r * 8 + v]);
+                    dy[r * 8 + v] = dy[r * 8 + v] * helve_to_float(W_v[v]);
                 }
             }
         }
         float partial_4[1];
-        {
-            partial_4[0] = 0.0f;
-        }
-        {
+        partial_4[0] = 0.0f;
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    partial_4[0] = partial_4[0] + dy[r * 8 + v];
-                }
+            for (int v = 0; v < 8; ++v) {
+                partial_4[0] = partial_4[0] + dy[r * 8 + v];
             }
         }
         float other_2[1];
-        {
-            other_2[0] = helve_shuffle_xor(partial_4[0], 1);
-        }
-        {
-            partial_4[0] = partial_4[0] + other_2[0];
-        }
-        {
-            other_2[0] = helve_shuffle_xor(partial_4[0], 2);
-        }
-        {
-            partial_4[0] = partial_4[0] + other_2[0];
-        }
-        {
-            other_2[0] = helve_shuffle_xor(partial_4[0], 4);
-        }
-        {
-            partial_4[0] = partial_4[0] + other_2[0];
-        }
-        {
-            other_2[0] = helve_shuffle_xor(partial_4[0], 8);
-        }
-        {
-            partial_4[0] = partial_4[0] + other_2[0];
-        }
-        {
-            other_2[0] = helve_shuffle_xor(partial_4[0], 16);
-        }
-        {
-            partial_4[0] = partial_4[0] + other_2[0];
-        }
+        other_2[0] = helve_shuffle_xor(partial_4[0], 1);
+        partial_4[0] = partial_4[0] + other_2[0];
+        other_2[0] = helve_shuffle_xor(partial_4[0], 2);
+        partial_4[0] = partial_4[0] + other_2[0];
+        other_2[0] = helve_shuffle_xor(partial_4[0], 4);
+        partial_4[0] = partial_4[0] + other_2[0];
+        other_2[0] = helve_shuffle_xor(partial_4[0], 8);
+        partial_4[0] = partial_4[0] + other_2[0];
+        other_2[0] = helve_shuffle_xor(partial_4[0], 16);
+        partial_4[0] = partial_4[0] + other_2[0];
         float* const warps_2 = (float*)(helve_shared + 256);
-        {
-            if (tx % 32 == 0) {
-                warps_2[tx / 32] = partial_4[0];
-            }
+        if (tx % 32 == 0) {
+            warps_2[tx / 32] = partial_4[0];
         }
-        {
-            partial_4[0] = 0.0f;
-        }
+        partial_4[0] = 0.0f;
         __syncthreads();
-        {
-            #pragma unroll
-            for (int w_1 = 0; w_1 < 4; ++w_1) {
-                partial_4[0] = partial_4[0] + warps_2[w_1];
-            }
+        #pragma unroll
+        for (int w = 0; w < 8; ++w) {
+            partial_4[0] = partial_4[0] + warps_2[w];
         }
-        {
-            mean[0] = partial_4[0];
-        }
-        {
+        mean[0] = partial_4[0];
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    product[r * 8 + v] = dy[r * 8 + v] * x[r * 8 + v];
-                }
+            for (int v = 0; v < 8; ++v) {
+                product[r * 8 + v] = dy[r * 8 + v] * x[r * 8 + v];
             }
         }
         float partial_5[1];
-        {
-            partial_5[0] = 0.0f;
-        }
-        {
+        partial_5[0] = 0.0f;
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    partial_5[0] = partial_5[0] + product[r * 8 + v];
-                }
+            for (int v = 0; v < 8; ++v) {
+                partial_5[0] = partial_5[0] + product[r * 8 + v];
             }
         }
         float other_3[1];
-        {
-            other_3[0] = helve_shuffle_xor(partial_5[0], 1);
-        }
-        {
-            partial_5[0] = partial_5[0] + other_3[0];
-        }
-        {
-            other_3[0] = helve_shuffle_xor(partial_5[0], 2);
-        }
-        {
-            partial_5[0] = partial_5[0] + other_3[0];
-        }
-        {
-            other_3[0] = helve_shuffle_xor(partial_5[0], 4);
-        }
-        {
-            partial_5[0] = partial_5[0] + other_3[0];
-        }
-        {
-            other_3[0] = helve_shuffle_xor(partial_5[0], 8);
-        }
-        {
-            partial_5[0] = partial_5[0] + other_3[0];
-        }
-        {
-            other_3[0] = helve_shuffle_xor(partial_5[0], 16);
-        }
-        {
-            partial_5[0] = partial_5[0] + other_3[0];
-        }
+        other_3[0] = helve_shuffle_xor(partial_5[0], 1);
+        partial_5[0] = partial_5[0] + other_3[0];
+        other_3[0] = helve_shuffle_xor(partial_5[0], 2);
+        partial_5[0] = partial_5[0] + other_3[0];
+        other_3[0] = helve_shuffle_xor(partial_5[0], 4);
+        partial_5[0] = partial_5[0] + other_3[0];
+        other_3[0] = helve_shuffle_xor(partial_5[0], 8);
+        partial_5[0] = partial_5[0] + other_3[0];
+        other_3[0] = helve_shuffle_xor(partial_5[0], 16);
+        partial_5[0] = partial_5[0] + other_3[0];
         float* const warps_3 = (float*)(helve_shared + 384);
-        {
-            if (tx % 32 == 0) {
-                warps_3[tx / 32] = partial_5[0];
-            }
+        if (tx % 32 == 0) {
+            warps_3[tx / 32] = partial_5[0];
         }
-        {
-            partial_5[0] = 0.0f;
-        }
+        partial_5[0] = 0.0f;
         __syncthreads();
-        {
+        #pragma unroll
+        for (int w = 0; w < 8; ++w) {
+            partial_5[0] = partial_5[0] + warps_3[w];
+        }
+        dot[0] = partial_5[0];
+        mean[0] = mean[0] * 0.00024414062f;
+        dot[0] = dot[0] * 0.00024414062f;
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int w_1 = 0; w_1 < 4; ++w_1) {
-                partial_5[0] = partial_5[0] + warps_3[w_1];
+            for (int v = 0; v < 8; ++v) {
+                x[r * 8 + v] = (dy[r * 8 + v] - mean[0] - x[r * 8 + v] * dot[0]) * scale[0];
             }
         }
-        {
-            dot[0] = partial_5[0];
-        }
-        {
-            mean[0] = mean[0] * 0.00024414062f;
-        }
-        {
-            dot[0] = dot[0] * 0.00024414062f;
-        }
-        {
-            #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    x[r * 8 + v] = (dy[r * 8 + v] - mean[0] - x[r * 8 + v] * dot[0]) * scale[0];
-                }
-            }
-        }
-        {
-            #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                if (first < M) {
-                    {
-                        helve_bfloat16 DX_v[8];
-                        #pragma unroll
-                        for (int v = 0; v < 8; ++v) {
-                            DX_v[v] = helve_to_bfloat16(x[r * 8 + v]);
-                        }
-                        helve_store<16>(DX + (first * 4096 + r * 1024 + tx * 8), DX_v);
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            if (first < M) {
+                {
+                    float DX_v[8];
+                    #pragma unroll
+                    for (int v = 0; v < 8; ++v) {
+                        DX_v[v] = x[r * 8 + v];
                     }
+                    helve_store_rounded<16>(DX + (first * 4096 + r * 2048 + tx * 8), DX_v);
                 }
             }
         }
     }
-    {
-        #pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            {
-                float part_v[8];
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    part_v[v] = dw[r * 8 + v];
-                }
-                helve_store<16>(part + (b * 4096 + r * 1024 + tx * 8), part_v);
+    #pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        {
+            float part_v[8];
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                part_v[v] = dw[r * 8 + v];
             }
+            helve_store<16>(part + (b * 4096 + r * 2048 + tx * 8), part_v);
         }
     }
-    {
-        #pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            {
-                float part_v[8];
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    part_v[v] = db[r * 8 + v];
-                }
-                helve_store<16>(part + (b * 4096 + r * 1024 + tx * 8 + 1081344), part_v);
+    #pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        {
+            float part_v[8];
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                part_v[v] = db[r * 8 + v];
             }
+            helve_store<16>(part + (b * 4096 + r * 2048 + tx * 8 + 1081344), part_v);
         }
     }
 }
@@ -567,118 +396,92 @@ layer_norm_backward_1(const float* __restrict__ part, float* __restrict__ DW, fl
     float sums[4];
     float more[4];
     float total[4];
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            sums[v] = 0.0f;
-        }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        sums[v] = 0.0f;
     }
     for (int step = 0; step < 9; ++step) {
-        {
-            if (step * 32 + tx / 16 < 264) {
-                {
-                    float part_v[4];
-                    helve_load<16>(part_v, part + (which * 1081344 + step * 131072 + tx / 16 * 4096 + c * 64 + tx % 16 * 4));
-                    #pragma unroll
-                    for (int v = 0; v < 4; ++v) {
-                        more[v] = part_v[v];
-                    }
-                }
-            } else {
+        if (step * 32 + tx / 16 < 264) {
+            {
+                float part_v[4];
+                helve_load<16>(part_v, part + (which * 1081344 + step * 131072 + tx / 16 * 4096 + c * 64 + tx % 16 * 4));
                 #pragma unroll
                 for (int v = 0; v < 4; ++v) {
-                    more[v] = 0.0f;
+                    more[v] = part_v[v];
                 }
             }
-        }
-        {
+        } else {
             #pragma unroll
             for (int v = 0; v < 4; ++v) {
-                sums[v] = sums[v] + more[v];
+                more[v] = 0.0f;
             }
+        }
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            sums[v] = sums[v] + more[v];
         }
     }
     float partial[4];
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            partial[v] = 0.0f;
-        }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        partial[v] = 0.0f;
     }
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            partial[v] = partial[v] + sums[v];
-        }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        partial[v] = partial[v] + sums[v];
     }
     float other[4];
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            other[v] = helve_shuffle_xor(partial[v], 16);
-        }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        other[v] = helve_shuffle_xor(partial[v], 16);
     }
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            partial[v] = partial[v] + other[v];
-        }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        partial[v] = partial[v] + other[v];
     }
     float* const warps = (float*)(helve_shared + 0);
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            if (tx / 16 % 2 == 0) {
-                warps[tx / 32 * 64 + tx % 16 * 4 + v] = partial[v];
-            }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        if (tx / 16 % 2 == 0) {
+            warps[tx / 32 * 64 + tx % 16 * 4 + v] = partial[v];
         }
     }
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            partial[v] = 0.0f;
-        }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        partial[v] = 0.0f;
     }
     __syncthreads();
-    {
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
         #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            #pragma unroll
-            for (int w = 0; w < 16; ++w) {
-                partial[v] = partial[v] + warps[w * 64 + tx % 16 * 4 + v];
-            }
+        for (int w = 0; w < 16; ++w) {
+            partial[v] = partial[v] + warps[w * 64 + tx % 16 * 4 + v];
         }
     }
-    {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            total[v] = partial[v];
-        }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        total[v] = partial[v];
     }
     if (which == 0) {
-        {
-            if (tx / 16 == 0) {
-                {
-                    float DW_v[4];
-                    #pragma unroll
-                    for (int v = 0; v < 4; ++v) {
-                        DW_v[v] = total[v];
-                    }
-                    helve_store<16>(DW + (c * 64 + tx % 16 * 4), DW_v);
+        if (tx / 16 == 0) {
+            {
+                float DW_v[4];
+                #pragma unroll
+                for (int v = 0; v < 4; ++v) {
+                    DW_v[v] = total[v];
                 }
+                helve_store<16>(DW + (c * 64 + tx % 16 * 4), DW_v);
             }
         }
     } else {
-        {
-            if (tx / 16 == 0) {
-                {
-                    float DB_v[4];
-                    #pragma unroll
-                    for (int v = 0; v < 4; ++v) {
-                        DB_v[v] = total[v];
-                    }
-                    helve_store<16>(DB + (c * 64 + tx % 16 * 4), DB_v);
+        if (tx / 16 == 0) {
+            {
+                float DB_v[4];
+                #pragma unroll
+                for (int v = 0; v < 4; ++v) {
+                    DB_v[v] = total[v];
                 }
+                helve_store<16>(DB + (c * 64 + tx % 16 * 4), DB_v);
             }
         }
     }

@@ -42,6 +42,19 @@ __device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
         *(word*)(to + i) = u.whole;
     }
 }
+// Floats to memory that is aligned to W bytes, rounded in pairs.
+template <int W, int N>
+__device__ __forceinline__ void helve_store_rounded(helve_bfloat16* to, const float (&from)[N]) {
+    helve_bfloat16 rounded[N];
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        unsigned int pair;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[i + 1]), "f"(from[i]));
+        rounded[i].bits = (unsigned short)pair;
+        rounded[i + 1].bits = (unsigned short)(pair >> 16);
+    }
+    helve_store<W>(to, rounded);
+}
 
 extern "C" __global__ void __launch_bounds__(32)
 rms_norm_0(
@@ -55,111 +68,73 @@ rms_norm_0(
     float square[32];
     float scale[1];
     helve_bfloat16 w[32];
-    {
-        #pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            {
-                helve_bfloat16 X_v[8];
-                helve_load<16>(X_v, X + ((long long)b * 1024 + r * 256 + tx * 8));
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    x[r * 8 + v] = helve_to_float(X_v[v]);
-                }
-            }
-        }
-    }
-    {
-        #pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            {
-                helve_bfloat16 W_v[8];
-                helve_load<16>(W_v, W + (r * 256 + tx * 8));
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    w[r * 8 + v] = W_v[v];
-                }
-            }
-        }
-    }
-    {
-        #pragma unroll
-        for (int r = 0; r < 4; ++r) {
+    #pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        {
+            helve_bfloat16 X_v[8];
+            helve_load<16>(X_v, X + ((long long)b * 1024 + r * 256 + tx * 8));
             #pragma unroll
             for (int v = 0; v < 8; ++v) {
-                square[r * 8 + v] = x[r * 8 + v] * x[r * 8 + v];
+                x[r * 8 + v] = helve_to_float(X_v[v]);
             }
+        }
+    }
+    #pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        {
+            helve_bfloat16 W_v[8];
+            helve_load<16>(W_v, W + (r * 256 + tx * 8));
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                w[r * 8 + v] = W_v[v];
+            }
+        }
+    }
+    #pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            square[r * 8 + v] = x[r * 8 + v] * x[r * 8 + v];
         }
     }
     float partial[1];
-    {
-        partial[0] = 0.0f;
-    }
-    {
+    partial[0] = 0.0f;
+    #pragma unroll
+    for (int r = 0; r < 4; ++r) {
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial[0] = partial[0] + square[r * 8 + v];
-            }
+        for (int v = 0; v < 8; ++v) {
+            partial[0] = partial[0] + square[r * 8 + v];
         }
     }
     float other[1];
-    {
-        other[0] = helve_shuffle_xor(partial[0], 1);
-    }
-    {
-        partial[0] = partial[0] + other[0];
-    }
-    {
-        other[0] = helve_shuffle_xor(partial[0], 2);
-    }
-    {
-        partial[0] = partial[0] + other[0];
-    }
-    {
-        other[0] = helve_shuffle_xor(partial[0], 4);
-    }
-    {
-        partial[0] = partial[0] + other[0];
-    }
-    {
-        other[0] = helve_shuffle_xor(partial[0], 8);
-    }
-    {
-        partial[0] = partial[0] + other[0];
-    }
-    {
-        other[0] = helve_shuffle_xor(partial[0], 16);
-    }
-    {
-        partial[0] = partial[0] + other[0];
-    }
-    {
-        scale[0] = partial[0];
-    }
-    {
-        scale[0] = rsqrtf(scale[0] * 0.0009765625f + 1e-06f);
-    }
-    {
+    other[0] = helve_shuffle_xor(partial[0], 1);
+    partial[0] = partial[0] + other[0];
+    other[0] = helve_shuffle_xor(partial[0], 2);
+    partial[0] = partial[0] + other[0];
+    other[0] = helve_shuffle_xor(partial[0], 4);
+    partial[0] = partial[0] + other[0];
+    other[0] = helve_shuffle_xor(partial[0], 8);
+    partial[0] = partial[0] + other[0];
+    other[0] = helve_shuffle_xor(partial[0], 16);
+    partial[0] = partial[0] + other[0];
+    scale[0] = partial[0];
+    scale[0] = rsqrtf(scale[0] * 0.0009765625f + 1e-06f);
+    #pragma unroll
+    for (int r = 0; r < 4; ++r) {
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                x[r * 8 + v] = x[r * 8 + v] * scale[0] * helve_to_float(w[r * 8 + v]);
-            }
+        for (int v = 0; v < 8; ++v) {
+            x[r * 8 + v] = x[r * 8 + v] * scale[0] * helve_to_float(w[r * 8 + v]);
         }
     }
-    {
-        #pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            {
-                helve_bfloat16 Y_v[8];
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    Y_v[v] = helve_to_bfloat16(x[r * 8 + v]);
-                }
-                helve_store<16>(Y + ((long long)b * 1024 + r * 256 + tx * 8), Y_v);
+    #pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        {
+            float Y_v[8];
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                Y_v[v] = x[r * 8 + v];
             }
+            helve_store_rounded<16>(Y + ((long long)b * 1024 + r * 256 + tx * 8), Y_v);
         }
     }
 }

@@ -38,24 +38,22 @@ rope_0(
     const int tx = threadIdx.x;
     const int s = blockIdx.x % S;
     const int b = blockIdx.x / S;
-    {
-        for (int pass = 0; pass < 2; ++pass) {
-            {
-                helve_bfloat16 X_v[8];
-                helve_load<16>(X_v, X + (S * b * 4096 + (long long)s * 4096 + pass * 2048 + tx / 8 * 128 + tx % 8 * 8));
-                helve_bfloat16 X_v_1[8];
-                helve_load<16>(X_v_1, X + (S * b * 4096 + (long long)s * 4096 + pass * 2048 + tx / 8 * 128 + tx % 8 * 8 + 64));
-                float COS_v[8];
-                helve_load<16>(COS_v, COS + ((long long)s * 64 + tx % 8 * 8));
-                float SIN_v[8];
-                helve_load<16>(SIN_v, SIN + ((long long)s * 64 + tx % 8 * 8));
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    const float x1 = helve_to_float(X_v[v]);
-                    const float x2 = helve_to_float(X_v_1[v]);
-                    Y[b * (S * 4096) + ((long long)s * 4096 + ((pass * 16 + tx / 8) * 128 + (tx % 8 * 8 + v)))] = helve_to_bfloat16(x1 * COS_v[v] - x2 * (1.0f * SIN_v[v]));
-                    Y[b * (S * 4096) + ((long long)s * 4096 + ((pass * 16 + tx / 8) * 128 + (tx % 8 * 8 + v + 64)))] = helve_to_bfloat16(x2 * COS_v[v] + x1 * (1.0f * SIN_v[v]));
-                }
+    for (int pass = 0; pass < 2; ++pass) {
+        {
+            helve_bfloat16 X_v[8];
+            helve_load<16>(X_v, X + (S * b * 4096 + (long long)s * 4096 + pass * 2048 + tx / 8 * 128 + tx % 8 * 8));
+            helve_bfloat16 X_v_1[8];
+            helve_load<16>(X_v_1, X + (S * b * 4096 + (long long)s * 4096 + pass * 2048 + tx / 8 * 128 + tx % 8 * 8 + 64));
+            float COS_v[8];
+            helve_load<16>(COS_v, COS + ((long long)s * 64 + tx % 8 * 8));
+            float SIN_v[8];
+            helve_load<16>(SIN_v, SIN + ((long long)s * 64 + tx % 8 * 8));
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                const float x1 = helve_to_float(X_v[v]);
+                const float x2 = helve_to_float(X_v_1[v]);
+                Y[b * (S * 4096) + ((long long)s * 4096 + ((pass * 16 + tx / 8) * 128 + (tx % 8 * 8 + v)))] = helve_to_bfloat16(x1 * COS_v[v] - x2 * (1.0f * SIN_v[v]));
+                Y[b * (S * 4096) + ((long long)s * 4096 + ((pass * 16 + tx / 8) * 128 + (tx % 8 * 8 + v + 64)))] = helve_to_bfloat16(x2 * COS_v[v] + x1 * (1.0f * SIN_v[v]));
             }
         }
     }

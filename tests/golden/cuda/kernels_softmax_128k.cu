@@ -50,6 +50,19 @@ __device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
         *(word*)(to + i) = u.whole;
     }
 }
+// Floats to memory that is aligned to W bytes, rounded in pairs.
+template <int W, int N>
+__device__ __forceinline__ void helve_store_rounded(helve_bfloat16* to, const float (&from)[N]) {
+    helve_bfloat16 rounded[N];
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        unsigned int pair;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[i + 1]), "f"(from[i]));
+        rounded[i].bits = (unsigned short)pair;
+        rounded[i + 1].bits = (unsigned short)(pair >> 16);
+    }
+    helve_store<W>(to, rounded);
+}
 
 extern "C" __global__ void __launch_bounds__(512)
 softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* __restrict__ Y, long long M) {
@@ -63,20 +76,163 @@ softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* __restrict__ Y, 
     float total[8];
     float top[1];
     float scale[1];
-    {
-        #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            peak[v] = -3e+38f;
-        }
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
+        peak[v] = -3e+38f;
     }
-    {
-        #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            total[v] = 0.0f;
-        }
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
+        total[v] = 0.0f;
     }
     for (int c = 0; c < 8; ++c) {
-        {
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            {
+                helve_bfloat16 X_v[8];
+                helve_load<16>(X_v, X + ((long long)b * 131072 + c * 16384 + r * 4096 + tx * 8));
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    x[r * 8 + v] = helve_to_float(X_v[v]);
+                }
+            }
+        }
+        if (c < 3) {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                {
+                    float row_v[8];
+                    #pragma unroll
+                    for (int v = 0; v < 8; ++v) {
+                        row_v[v] = x[r * 8 + v];
+                    }
+                    helve_store_rounded<16>(row + (c * 16384 + r * 4096 + tx * 8), row_v);
+                }
+            }
+        }
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            before[v] = peak[v];
+        }
+        float partial[8];
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            partial[v] = -helve_infinity();
+        }
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                partial[v] = helve_max(partial[v], x[r * 8 + v]);
+            }
+        }
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            peak[v] = helve_max(peak[v], partial[v]);
+        }
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            total[v] = total[v] * expf(before[v] - peak[v]);
+        }
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                x[r * 8 + v] = expf(x[r * 8 + v] - peak[v]);
+            }
+        }
+        float partial_1[8];
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            partial_1[v] = 0.0f;
+        }
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                partial_1[v] = partial_1[v] + x[r * 8 + v];
+            }
+        }
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            total[v] = total[v] + partial_1[v];
+        }
+    }
+    float partial[1];
+    partial[0] = -helve_infinity();
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
+        partial[0] = helve_max(partial[0], peak[v]);
+    }
+    float other[1];
+    other[0] = helve_shuffle_xor(partial[0], 1);
+    partial[0] = helve_max(partial[0], other[0]);
+    other[0] = helve_shuffle_xor(partial[0], 2);
+    partial[0] = helve_max(partial[0], other[0]);
+    other[0] = helve_shuffle_xor(partial[0], 4);
+    partial[0] = helve_max(partial[0], other[0]);
+    other[0] = helve_shuffle_xor(partial[0], 8);
+    partial[0] = helve_max(partial[0], other[0]);
+    other[0] = helve_shuffle_xor(partial[0], 16);
+    partial[0] = helve_max(partial[0], other[0]);
+    float* const warps = (float*)(helve_shared + 98304);
+    if (tx % 32 == 0) {
+        warps[tx / 32] = partial[0];
+    }
+    partial[0] = -helve_infinity();
+    __syncthreads();
+    #pragma unroll
+    for (int w = 0; w < 16; ++w) {
+        partial[0] = helve_max(partial[0], warps[w]);
+    }
+    top[0] = partial[0];
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
+        total[v] = total[v] * expf(peak[v] - top[0]);
+    }
+    float partial_1[1];
+    partial_1[0] = 0.0f;
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
+        partial_1[0] = partial_1[0] + total[v];
+    }
+    float other_1[1];
+    other_1[0] = helve_shuffle_xor(partial_1[0], 1);
+    partial_1[0] = partial_1[0] + other_1[0];
+    other_1[0] = helve_shuffle_xor(partial_1[0], 2);
+    partial_1[0] = partial_1[0] + other_1[0];
+    other_1[0] = helve_shuffle_xor(partial_1[0], 4);
+    partial_1[0] = partial_1[0] + other_1[0];
+    other_1[0] = helve_shuffle_xor(partial_1[0], 8);
+    partial_1[0] = partial_1[0] + other_1[0];
+    other_1[0] = helve_shuffle_xor(partial_1[0], 16);
+    partial_1[0] = partial_1[0] + other_1[0];
+    float* const warps_1 = (float*)(helve_shared + 98432);
+    if (tx % 32 == 0) {
+        warps_1[tx / 32] = partial_1[0];
+    }
+    partial_1[0] = 0.0f;
+    __syncthreads();
+    #pragma unroll
+    for (int w = 0; w < 16; ++w) {
+        partial_1[0] = partial_1[0] + warps_1[w];
+    }
+    scale[0] = partial_1[0];
+    scale[0] = 1.0f / scale[0];
+    for (int back = 0; back < 8; ++back) {
+        const int c = 7 - back;
+        if (c < 3) {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                {
+                    helve_bfloat16 row_v[8];
+                    helve_load<16>(row_v, row + (c * 16384 + r * 4096 + tx * 8));
+                    #pragma unroll
+                    for (int v = 0; v < 8; ++v) {
+                        x[r * 8 + v] = helve_to_float(row_v[v]);
+                    }
+                }
+            }
+        } else {
             #pragma unroll
             for (int r = 0; r < 4; ++r) {
                 {
@@ -89,258 +245,15 @@ softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* __restrict__ Y, 
                 }
             }
         }
-        if (c < 3) {
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
             {
-                #pragma unroll
-                for (int r = 0; r < 4; ++r) {
-                    {
-                        helve_bfloat16 row_v[8];
-                        #pragma unroll
-                        for (int v = 0; v < 8; ++v) {
-                            row_v[v] = helve_to_bfloat16(x[r * 8 + v]);
-                        }
-                        helve_store<16>(row + (c * 16384 + r * 4096 + tx * 8), row_v);
-                    }
-                }
-            }
-        }
-        {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                before[v] = peak[v];
-            }
-        }
-        float partial[8];
-        {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial[v] = -helve_infinity();
-            }
-        }
-        {
-            #pragma unroll
-            for (int r = 0; r < 4; ++r) {
+                float Y_v[8];
                 #pragma unroll
                 for (int v = 0; v < 8; ++v) {
-                    partial[v] = helve_max(partial[v], x[r * 8 + v]);
+                    Y_v[v] = expf(x[r * 8 + v] - top[0]) * scale[0];
                 }
-            }
-        }
-        {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                peak[v] = helve_max(peak[v], partial[v]);
-            }
-        }
-        {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                total[v] = total[v] * expf(before[v] - peak[v]);
-            }
-        }
-        {
-            #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    x[r * 8 + v] = expf(x[r * 8 + v] - peak[v]);
-                }
-            }
-        }
-        float partial_1[8];
-        {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial_1[v] = 0.0f;
-            }
-        }
-        {
-            #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    partial_1[v] = partial_1[v] + x[r * 8 + v];
-                }
-            }
-        }
-        {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                total[v] = total[v] + partial_1[v];
-            }
-        }
-    }
-    float partial[1];
-    {
-        partial[0] = -helve_infinity();
-    }
-    {
-        #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            partial[0] = helve_max(partial[0], peak[v]);
-        }
-    }
-    float other[1];
-    {
-        other[0] = helve_shuffle_xor(partial[0], 1);
-    }
-    {
-        partial[0] = helve_max(partial[0], other[0]);
-    }
-    {
-        other[0] = helve_shuffle_xor(partial[0], 2);
-    }
-    {
-        partial[0] = helve_max(partial[0], other[0]);
-    }
-    {
-        other[0] = helve_shuffle_xor(partial[0], 4);
-    }
-    {
-        partial[0] = helve_max(partial[0], other[0]);
-    }
-    {
-        other[0] = helve_shuffle_xor(partial[0], 8);
-    }
-    {
-        partial[0] = helve_max(partial[0], other[0]);
-    }
-    {
-        other[0] = helve_shuffle_xor(partial[0], 16);
-    }
-    {
-        partial[0] = helve_max(partial[0], other[0]);
-    }
-    float* const warps = (float*)(helve_shared + 98304);
-    {
-        if (tx % 32 == 0) {
-            warps[tx / 32] = partial[0];
-        }
-    }
-    {
-        partial[0] = -helve_infinity();
-    }
-    __syncthreads();
-    {
-        #pragma unroll
-        for (int w = 0; w < 16; ++w) {
-            partial[0] = helve_max(partial[0], warps[w]);
-        }
-    }
-    {
-        top[0] = partial[0];
-    }
-    {
-        #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            total[v] = total[v] * expf(peak[v] - top[0]);
-        }
-    }
-    float partial_1[1];
-    {
-        partial_1[0] = 0.0f;
-    }
-    {
-        #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            partial_1[0] = partial_1[0] + total[v];
-        }
-    }
-    float other_1[1];
-    {
-        other_1[0] = helve_shuffle_xor(partial_1[0], 1);
-    }
-    {
-        partial_1[0] = partial_1[0] + other_1[0];
-    }
-    {
-        other_1[0] = helve_shuffle_xor(partial_1[0], 2);
-    }
-    {
-        partial_1[0] = partial_1[0] + other_1[0];
-    }
-    {
-        other_1[0] = helve_shuffle_xor(partial_1[0], 4);
-    }
-    {
-        partial_1[0] = partial_1[0] + other_1[0];
-    }
-    {
-        other_1[0] = helve_shuffle_xor(partial_1[0], 8);
-    }
-    {
-        partial_1[0] = partial_1[0] + other_1[0];
-    }
-    {
-        other_1[0] = helve_shuffle_xor(partial_1[0], 16);
-    }
-    {
-        partial_1[0] = partial_1[0] + other_1[0];
-    }
-    float* const warps_1 = (float*)(helve_shared + 98432);
-    {
-        if (tx % 32 == 0) {
-            warps_1[tx / 32] = partial_1[0];
-        }
-    }
-    {
-        partial_1[0] = 0.0f;
-    }
-    __syncthreads();
-    {
-        #pragma unroll
-        for (int w = 0; w < 16; ++w) {
-            partial_1[0] = partial_1[0] + warps_1[w];
-        }
-    }
-    {
-        scale[0] = partial_1[0];
-    }
-    {
-        scale[0] = 1.0f / scale[0];
-    }
-    for (int back = 0; back < 8; ++back) {
-        const int c = 7 - back;
-        if (c < 3) {
-            {
-                #pragma unroll
-                for (int r = 0; r < 4; ++r) {
-                    {
-                        helve_bfloat16 row_v[8];
-                        helve_load<16>(row_v, row + (c * 16384 + r * 4096 + tx * 8));
-                        #pragma unroll
-                        for (int v = 0; v < 8; ++v) {
-                            x[r * 8 + v] = helve_to_float(row_v[v]);
-                        }
-                    }
-                }
-            }
-        } else {
-            {
-                #pragma unroll
-                for (int r = 0; r < 4; ++r) {
-                    {
-                        helve_bfloat16 X_v[8];
-                        helve_load<16>(X_v, X + ((long long)b * 131072 + c * 16384 + r * 4096 + tx * 8));
-                        #pragma unroll
-                        for (int v = 0; v < 8; ++v) {
-                            x[r * 8 + v] = helve_to_float(X_v[v]);
-                        }
-                    }
-                }
-            }
-        }
-        {
-            #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                {
-                    helve_bfloat16 Y_v[8];
-                    #pragma unroll
-                    for (int v = 0; v < 8; ++v) {
-                        Y_v[v] = helve_to_bfloat16(expf(x[r * 8 + v] - top[0]) * scale[0]);
-                    }
-                    helve_store<16>(Y + ((long long)b * 131072 + c * 16384 + r * 4096 + tx * 8), Y_v);
-                }
+                helve_store_rounded<16>(Y + ((long long)b * 131072 + c * 16384 + r * 4096 + tx * 8), Y_v);
             }
         }
     }

@@ -41,6 +41,19 @@ __device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
         *(word*)(to + i) = u.whole;
     }
 }
+// Floats to memory that is aligned to W bytes, rounded in pairs.
+template <int W, int N>
+__device__ __forceinline__ void helve_store_rounded(helve_bfloat16* to, const float (&from)[N]) {
+    helve_bfloat16 rounded[N];
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        unsigned int pair;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[i + 1]), "f"(from[i]));
+        rounded[i].bits = (unsigned short)pair;
+        rounded[i + 1].bits = (unsigned short)(pair >> 16);
+    }
+    helve_store<W>(to, rounded);
+}
 
 extern "C" __global__ void __launch_bounds__(256)
 swiglu_0(
@@ -53,67 +66,59 @@ swiglu_0(
     const int r = blockIdx.x / 3;
     float a[16];
     float b[16];
-    {
-        #pragma unroll
-        for (int r_1 = 0; r_1 < 2; ++r_1) {
-            if (c * 512 + r_1 * 256 + tx < 1376) {
-                {
-                    helve_bfloat16 A_v[8];
-                    helve_load<16>(A_v, A + ((long long)r * 11008 + c * 4096 + r_1 * 2048 + tx * 8));
-                    #pragma unroll
-                    for (int v = 0; v < 8; ++v) {
-                        a[r_1 * 8 + v] = helve_to_float(A_v[v]);
-                    }
-                }
-            } else {
+    #pragma unroll
+    for (int r_1 = 0; r_1 < 2; ++r_1) {
+        if (c * 512 + r_1 * 256 + tx < 1376) {
+            {
+                helve_bfloat16 A_v[8];
+                helve_load<16>(A_v, A + ((long long)r * 11008 + c * 4096 + r_1 * 2048 + tx * 8));
                 #pragma unroll
                 for (int v = 0; v < 8; ++v) {
-                    a[v + 8] = 0.0f;
+                    a[r_1 * 8 + v] = helve_to_float(A_v[v]);
                 }
             }
-        }
-    }
-    {
-        #pragma unroll
-        for (int r_1 = 0; r_1 < 2; ++r_1) {
-            if (c * 512 + r_1 * 256 + tx < 1376) {
-                {
-                    helve_bfloat16 B_v[8];
-                    helve_load<16>(B_v, B + ((long long)r * 11008 + c * 4096 + r_1 * 2048 + tx * 8));
-                    #pragma unroll
-                    for (int v = 0; v < 8; ++v) {
-                        b[r_1 * 8 + v] = helve_to_float(B_v[v]);
-                    }
-                }
-            } else {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    b[v + 8] = 0.0f;
-                }
-            }
-        }
-    }
-    {
-        #pragma unroll
-        for (int r_1 = 0; r_1 < 2; ++r_1) {
+        } else {
             #pragma unroll
             for (int v = 0; v < 8; ++v) {
-                a[r_1 * 8 + v] = a[r_1 * 8 + v] * helve_sigmoid(a[r_1 * 8 + v]) * b[r_1 * 8 + v];
+                a[v + 8] = 0.0f;
             }
         }
     }
-    {
-        #pragma unroll
-        for (int r_1 = 0; r_1 < 2; ++r_1) {
-            if (c * 512 + r_1 * 256 + tx < 1376) {
-                {
-                    helve_bfloat16 Y_v[8];
-                    #pragma unroll
-                    for (int v = 0; v < 8; ++v) {
-                        Y_v[v] = helve_to_bfloat16(a[r_1 * 8 + v]);
-                    }
-                    helve_store<16>(Y + ((long long)r * 11008 + c * 4096 + r_1 * 2048 + tx * 8), Y_v);
+    #pragma unroll
+    for (int r_1 = 0; r_1 < 2; ++r_1) {
+        if (c * 512 + r_1 * 256 + tx < 1376) {
+            {
+                helve_bfloat16 B_v[8];
+                helve_load<16>(B_v, B + ((long long)r * 11008 + c * 4096 + r_1 * 2048 + tx * 8));
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    b[r_1 * 8 + v] = helve_to_float(B_v[v]);
                 }
+            }
+        } else {
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                b[v + 8] = 0.0f;
+            }
+        }
+    }
+    #pragma unroll
+    for (int r_1 = 0; r_1 < 2; ++r_1) {
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            a[r_1 * 8 + v] = a[r_1 * 8 + v] * helve_sigmoid(a[r_1 * 8 + v]) * b[r_1 * 8 + v];
+        }
+    }
+    #pragma unroll
+    for (int r_1 = 0; r_1 < 2; ++r_1) {
+        if (c * 512 + r_1 * 256 + tx < 1376) {
+            {
+                float Y_v[8];
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    Y_v[v] = a[r_1 * 8 + v];
+                }
+                helve_store_rounded<16>(Y + ((long long)r * 11008 + c * 4096 + r_1 * 2048 + tx * 8), Y_v);
             }
         }
     }

@@ -1,0 +1,200 @@
+__device__ __forceinline__ float helve_infinity() { return __int_as_float(0x7f800000); }
+__device__ __forceinline__ float helve_nan() { return __int_as_float(0x7fc00000); }
+// The greater; NaN where an operand is.
+__device__ __forceinline__ float helve_max(float a, float b) {
+    float r;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}
+__device__ __forceinline__ double helve_max(double a, double b) { return a > b || a != a ? a : b; }
+struct helve_bfloat16 { unsigned short bits; };
+__device__ __forceinline__ float helve_to_float(helve_bfloat16 x) {
+    return __uint_as_float((unsigned int)x.bits << 16);
+}
+__device__ __forceinline__ helve_bfloat16 helve_to_bfloat16(float x) {
+    helve_bfloat16 r;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+    return r;
+}
+// The value of the lane whose number differs in the bits of c.
+template <class T>
+__device__ __forceinline__ T helve_shuffle_xor(T x, int c) { return (T)__shfl_xor_sync(0xffffffffu, x, c); }
+// N bytes that move at once.
+template <int N> struct helve_word;
+template <> struct helve_word<2> { typedef unsigned short type; };
+template <> struct helve_word<4> { typedef unsigned int type; };
+template <> struct helve_word<8> { typedef uint2 type; };
+template <> struct helve_word<16> { typedef uint4 type; };
+// N elements from memory that is aligned to W bytes, W bytes at a time.
+template <int W, int N, class T>
+__device__ __forceinline__ void helve_load(T (&to)[N], const T* from) {
+    typedef typename helve_word<W>::type word;
+    constexpr int count = W / sizeof(T);
+#pragma unroll
+    for (int i = 0; i < N; i += count) {
+        union { word whole; T parts[count]; } u;
+        u.whole = *(const word*)(from + i);
+#pragma unroll
+        for (int j = 0; j < count; ++j) to[i + j] = u.parts[j];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(512)
+cross_entropy_0(
+    const helve_bfloat16* __restrict__ X,
+    const long long* __restrict__ LABEL,
+    float* __restrict__ LSE,
+    float* __restrict__ LOSS,
+    long long M) {
+    extern __shared__ __align__(1024) unsigned char helve_shared[];
+    const int tx = threadIdx.x;
+    const int b = blockIdx.x;
+    float x[32];
+    float peak[8];
+    float before[8];
+    float total[8];
+    float top[1];
+    float lse[1];
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
+        peak[v] = -3e+38f;
+    }
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
+        total[v] = 0.0f;
+    }
+    for (int c = 0; c < 2; ++c) {
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            {
+                helve_bfloat16 X_v[8];
+                helve_load<16>(X_v, X + ((long long)b * 32768 + c * 16384 + r * 4096 + tx * 8));
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    x[r * 8 + v] = helve_to_float(X_v[v]);
+                }
+            }
+        }
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            before[v] = peak[v];
+        }
+        float partial[8];
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            partial[v] = -helve_infinity();
+        }
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                partial[v] = helve_max(partial[v], x[r * 8 + v]);
+            }
+        }
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            peak[v] = helve_max(peak[v], partial[v]);
+        }
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            total[v] = total[v] * expf(before[v] - peak[v]);
+        }
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                x[r * 8 + v] = expf(x[r * 8 + v] - peak[v]);
+            }
+        }
+        float partial_1[8];
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            partial_1[v] = 0.0f;
+        }
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                partial_1[v] = partial_1[v] + x[r * 8 + v];
+            }
+        }
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            total[v] = total[v] + partial_1[v];
+        }
+    }
+    float partial[1];
+    partial[0] = -helve_infinity();
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
+        partial[0] = helve_max(partial[0], peak[v]);
+    }
+    float other[1];
+    other[0] = helve_shuffle_xor(partial[0], 1);
+    partial[0] = helve_max(partial[0], other[0]);
+    other[0] = helve_shuffle_xor(partial[0], 2);
+    partial[0] = helve_max(partial[0], other[0]);
+    other[0] = helve_shuffle_xor(partial[0], 4);
+    partial[0] = helve_max(partial[0], other[0]);
+    other[0] = helve_shuffle_xor(partial[0], 8);
+    partial[0] = helve_max(partial[0], other[0]);
+    other[0] = helve_shuffle_xor(partial[0], 16);
+    partial[0] = helve_max(partial[0], other[0]);
+    float* const warps = (float*)(helve_shared + 0);
+    if (tx % 32 == 0) {
+        warps[tx / 32] = partial[0];
+    }
+    partial[0] = -helve_infinity();
+    __syncthreads();
+    #pragma unroll
+    for (int w = 0; w < 16; ++w) {
+        partial[0] = helve_max(partial[0], warps[w]);
+    }
+    top[0] = partial[0];
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
+        total[v] = total[v] * expf(peak[v] - top[0]);
+    }
+    float partial_1[1];
+    partial_1[0] = 0.0f;
+    #pragma unroll
+    for (int v = 0; v < 8; ++v) {
+        partial_1[0] = partial_1[0] + total[v];
+    }
+    float other_1[1];
+    other_1[0] = helve_shuffle_xor(partial_1[0], 1);
+    partial_1[0] = partial_1[0] + other_1[0];
+    other_1[0] = helve_shuffle_xor(partial_1[0], 2);
+    partial_1[0] = partial_1[0] + other_1[0];
+    other_1[0] = helve_shuffle_xor(partial_1[0], 4);
+    partial_1[0] = partial_1[0] + other_1[0];
+    other_1[0] = helve_shuffle_xor(partial_1[0], 8);
+    partial_1[0] = partial_1[0] + other_1[0];
+    other_1[0] = helve_shuffle_xor(partial_1[0], 16);
+    partial_1[0] = partial_1[0] + other_1[0];
+    float* const warps_1 = (float*)(helve_shared + 128);
+    if (tx % 32 == 0) {
+        warps_1[tx / 32] = partial_1[0];
+    }
+    partial_1[0] = 0.0f;
+    __syncthreads();
+    #pragma unroll
+    for (int w = 0; w < 16; ++w) {
+        partial_1[0] = partial_1[0] + warps_1[w];
+    }
+    lse[0] = partial_1[0];
+    lse[0] = top[0] + logf(lse[0]);
+    const long long label = (long long)LABEL[b];
+    if (tx == 0) {
+        LSE[b] = lse[0];
+    }
+    if (-1 < label && label < 32768) {
+        if (tx == 0) {
+            LOSS[b] = lse[0] - helve_to_float(X[(long long)b * 32768 + label]);
+        }
+    } else {
+        if (tx == 0) {
+            LOSS[b] = label == -100 ? 0.0f : helve_nan();
+        }
+    }
+}

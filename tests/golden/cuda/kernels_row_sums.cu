@@ -1,0 +1,100 @@
+struct helve_bfloat16 { unsigned short bits; };
+__device__ __forceinline__ float helve_to_float(helve_bfloat16 x) {
+    return __uint_as_float((unsigned int)x.bits << 16);
+}
+__device__ __forceinline__ helve_bfloat16 helve_to_bfloat16(float x) {
+    helve_bfloat16 r;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+    return r;
+}
+// The value of the lane whose number differs in the bits of c.
+template <class T>
+__device__ __forceinline__ T helve_shuffle_xor(T x, int c) { return (T)__shfl_xor_sync(0xffffffffu, x, c); }
+// N bytes that move at once.
+template <int N> struct helve_word;
+template <> struct helve_word<2> { typedef unsigned short type; };
+template <> struct helve_word<4> { typedef unsigned int type; };
+template <> struct helve_word<8> { typedef uint2 type; };
+template <> struct helve_word<16> { typedef uint4 type; };
+// N elements from memory that is aligned to W bytes, W bytes at a time.
+template <int W, int N, class T>
+__device__ __forceinline__ void helve_load(T (&to)[N], const T* from) {
+    typedef typename helve_word<W>::type word;
+    constexpr int count = W / sizeof(T);
+#pragma unroll
+    for (int i = 0; i < N; i += count) {
+        union { word whole; T parts[count]; } u;
+        u.whole = *(const word*)(from + i);
+#pragma unroll
+        for (int j = 0; j < count; ++j) to[i + j] = u.parts[j];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(128)
+row_sums_0(const helve_bfloat16* __restrict__ X, float* __restrict__ S, long long M) {
+    extern __shared__ __align__(1024) unsigned char helve_shared[];
+    const int tx = threadIdx.x;
+    const int b = blockIdx.x;
+    float x[32];
+    float total[32];
+    float s[1];
+    #pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            total[r * 8 + v] = 0.0f;
+        }
+    }
+    #pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        {
+            helve_bfloat16 X_v[8];
+            helve_load<16>(X_v, X + ((long long)b * 4096 + r * 1024 + tx * 8));
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                x[r * 8 + v] = helve_to_float(X_v[v]);
+            }
+        }
+    }
+    #pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            total[r * 8 + v] = total[r * 8 + v] + x[r * 8 + v];
+        }
+    }
+    float partial[1];
+    partial[0] = 0.0f;
+    #pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+            partial[0] = partial[0] + total[r * 8 + v];
+        }
+    }
+    float other[1];
+    other[0] = helve_shuffle_xor(partial[0], 1);
+    partial[0] = partial[0] + other[0];
+    other[0] = helve_shuffle_xor(partial[0], 2);
+    partial[0] = partial[0] + other[0];
+    other[0] = helve_shuffle_xor(partial[0], 4);
+    partial[0] = partial[0] + other[0];
+    other[0] = helve_shuffle_xor(partial[0], 8);
+    partial[0] = partial[0] + other[0];
+    other[0] = helve_shuffle_xor(partial[0], 16);
+    partial[0] = partial[0] + other[0];
+    float* const warps = (float*)(helve_shared + 0);
+    if (tx % 32 == 0) {
+        warps[tx / 32] = partial[0];
+    }
+    partial[0] = 0.0f;
+    __syncthreads();
+    #pragma unroll
+    for (int w = 0; w < 4; ++w) {
+        partial[0] = partial[0] + warps[w];
+    }
+    s[0] = partial[0];
+    if (tx == 0) {
+        S[b] = s[0];
+    }
+}
