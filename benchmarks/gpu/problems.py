@@ -18,6 +18,7 @@ from helve import kernels
 
 K = 1024
 EVERY = tuple(2**n * K for n in range(9))  # 1k to 256k
+TENSOR_BYTES = 256 << 20  # of the largest tensor of a problem
 TRITON_MOST = 64 * K  # a row is one block of registers there; longer ones take minutes to compile
 
 
@@ -58,6 +59,11 @@ class Problem:
     setup: Callable
     columns: tuple
     quick: tuple = ()
+
+
+def rows_of(N: int) -> int:
+    """Rows of bfloat16 for the usual size of a tensor."""
+    return max(1, TENSOR_BYTES // 2 // N)
 
 
 def size(*tensors) -> int:
@@ -211,7 +217,7 @@ PROBLEMS = {
     "rope": Problem(lambda N, **t: kernels.rope(N // 128, 128, "bfloat16", **t), rope, (4 * K,), (4 * K,)),
     "swiglu": Problem(lambda N, **t: kernels.swiglu(N, "bfloat16", **t), swiglu, (4 * K, 11008), (11008,)),
     "swiglu_backward": Problem(lambda N, **t: kernels.swiglu_backward(N, "bfloat16", **t), swiglu_backward, (11008,)),
-    "transpose": Problem(lambda N, **t: kernels.transpose("bfloat16", **t), transpose, (4 * K, 16 * K), (4 * K,)),
+    "transpose": Problem(lambda N, **t: kernels.transpose("bfloat16", M=rows_of(N), N=N, **t), transpose, (4 * K, 16 * K), (4 * K,)),
     "row_sums": Problem(lambda N, **t: kernels.row_sums(N, "bfloat16", **t), row_sums, (K, 4 * K, 32 * K), (4 * K,)),
     "column_sums": Problem(lambda N, **t: kernels.column_sums(N, "bfloat16", **t), column_sums, (K, 4 * K, 32 * K), (4 * K,)),
 }  # fmt: skip

@@ -19,12 +19,11 @@ os.environ.setdefault("HELVE_CACHE_LIMIT", "0")  # every compile is a whole one
 
 import torch  # noqa: E402
 from measure import Clock, first_call, host_time, release, require_device, warm_up, worst_error  # noqa: E402
-from problems import PROBLEMS, together  # noqa: E402
+from problems import PROBLEMS, rows_of, together  # noqa: E402
 
 import helve  # noqa: E402
 from helve import T  # noqa: E402
 
-TENSOR_BYTES = 256 << 20  # of the largest tensor of a problem
 FAULTS = (RuntimeError, ValueError, TypeError, ImportError, AssertionError, helve.Error, helve.InternalError)
 
 
@@ -55,7 +54,7 @@ def sizes(chosen):
         if chosen.columns:
             columns = [int(c) for c in chosen.columns.split(",")]
         for N in columns:
-            yield name, problem, max(1, TENSOR_BYTES // 2 // N), N
+            yield name, problem, rows_of(N), N
 
 
 def dry_run(chosen) -> None:

@@ -7,10 +7,10 @@ blocks' sums, so that results repeat bit for bit.
 from __future__ import annotations
 
 from helve import T
-from helve.kernels.rows import RowPlan, plan_rows
+from helve.kernels.rows import MULTIPROCESSORS, RowPlan, plan_rows
 
 
-def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, blocks: int = 264, **tuning):
+def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, blocks: int | None = None, **tuning):
     """With r = rsqrt(variance of X[i, :] + eps), h = (X - mean) * r and g = DY * W: DX = r * (g - mean(g) - h * mean(g * h)),
     DW = sum over i of DY * h, DB = sum over i of DY.
 
@@ -21,15 +21,17 @@ def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, block
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
         eps: what was added to the variance.
-        blocks: blocks that share the rows: a small multiple of the device's multiprocessors.
+        blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time, of 512 threads each.
         tuning: `rows`, `threads`, `elements` of `plan_rows`.
 
     Raises:
         ValueError: an argument is out of its range.
     """
+    plan = plan_rows(N, dtype, words=5, few=True, **tuning)
+    if blocks is None:
+        blocks = MULTIPROCESSORS * (max(1, 512 // plan.threads) if plan.chunks == 1 else 4)
     if blocks < 1:
         raise ValueError(f"blocks is at least 1, not {blocks}")
-    plan = plan_rows(N, dtype, words=5, few=True, **tuning)
     return _whole_rows(N, dtype, eps, blocks, plan) if plan.chunks == 1 else _long_rows(N, dtype, eps, blocks, plan)
 
 
@@ -86,20 +88,20 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                 T.copy(x, DX[first : first + rows, :])
             T.copy(dw, part[0, b, :])
             T.copy(db, part[1, b, :])
-        with T.Kernel(2, T.ceildiv(N, 64), threads=512) as (which, c):
-            sums = T.alloc_fragment((32, 64), "float32")
-            more = T.alloc_fragment((32, 64), "float32")
-            total = T.alloc_fragment((64,), "float32")
+        with T.Kernel(2, T.ceildiv(N, 16), threads=512) as (which, c):
+            sums = T.alloc_fragment((256, 16), "float32")
+            more = T.alloc_fragment((256, 16), "float32")
+            total = T.alloc_fragment((16,), "float32")
             T.clear(sums)
-            for step in T.serial(T.ceildiv(blocks, 32)):
-                T.copy(part[which, step * 32 : (step + 1) * 32, c * 64 : (c + 1) * 64], more)
-                for i, j in T.Parallel(32, 64):
+            for step in T.serial(T.ceildiv(blocks, 256)):
+                T.copy(part[which, step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], more)
+                for i, j in T.Parallel(256, 16):
                     sums[i, j] = sums[i, j] + more[i, j]
             T.reduce_sum(sums, total, dim=0)
             if which == 0:
-                T.copy(total, DW[c * 64 : (c + 1) * 64])
+                T.copy(total, DW[c * 16 : (c + 1) * 16])
             else:
-                T.copy(total, DB[c * 64 : (c + 1) * 64])
+                T.copy(total, DB[c * 16 : (c + 1) * 16])
 
     return layer_norm_backward
 
@@ -190,19 +192,19 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
             T.copy(total, part[0, p, c * wide : (c + 1) * wide])
             T.reduce_sum(db, total, dim=0)
             T.copy(total, part[1, p, c * wide : (c + 1) * wide])
-        with T.Kernel(2, T.ceildiv(N, 64), threads=512) as (which, c):
-            sums = T.alloc_fragment((32, 64), "float32")
-            more = T.alloc_fragment((32, 64), "float32")
-            total = T.alloc_fragment((64,), "float32")
+        with T.Kernel(2, T.ceildiv(N, 16), threads=512) as (which, c):
+            sums = T.alloc_fragment((256, 16), "float32")
+            more = T.alloc_fragment((256, 16), "float32")
+            total = T.alloc_fragment((16,), "float32")
             T.clear(sums)
-            for step in T.serial(T.ceildiv(parts, 32)):
-                T.copy(part[which, step * 32 : (step + 1) * 32, c * 64 : (c + 1) * 64], more)
-                for i, j in T.Parallel(32, 64):
+            for step in T.serial(T.ceildiv(parts, 256)):
+                T.copy(part[which, step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], more)
+                for i, j in T.Parallel(256, 16):
                     sums[i, j] = sums[i, j] + more[i, j]
             T.reduce_sum(sums, total, dim=0)
             if which == 0:
-                T.copy(total, DW[c * 64 : (c + 1) * 64])
+                T.copy(total, DW[c * 16 : (c + 1) * 16])
             else:
-                T.copy(total, DB[c * 64 : (c + 1) * 64])
+                T.copy(total, DB[c * 16 : (c + 1) * 16])
 
     return layer_norm_backward

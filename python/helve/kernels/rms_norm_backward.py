@@ -7,10 +7,10 @@ sums, so that results repeat bit for bit.
 from __future__ import annotations
 
 from helve import T
-from helve.kernels.rows import RowPlan, plan_rows
+from helve.kernels.rows import MULTIPROCESSORS, RowPlan, plan_rows
 
 
-def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks: int = 264, **tuning):
+def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks: int | None = None, **tuning):
     """With r = rsqrt(mean of X[i, :] squared + eps) and g = DY * W: DX = r * g - X * r^3 * mean(g * X), DW = sum over i of DY * X * r.
 
     The kernel takes (X, W, DY, DX, DW): X, DY and DX (M, N) with any number of rows M, W (N,), all of `dtype`, and DW (N,) float32. It
@@ -20,15 +20,17 @@ def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks:
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
         eps: what was added to the mean square.
-        blocks: blocks that share the rows: a small multiple of the device's multiprocessors.
+        blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time, of 768 threads each.
         tuning: `rows`, `threads`, `elements` of `plan_rows`.
 
     Raises:
         ValueError: an argument is out of its range.
     """
+    plan = plan_rows(N, dtype, words=4, few=True, **tuning)
+    if blocks is None:
+        blocks = MULTIPROCESSORS * (max(1, 768 // plan.threads) if plan.chunks == 1 else 4)
     if blocks < 1:
         raise ValueError(f"blocks is at least 1, not {blocks}")
-    plan = plan_rows(N, dtype, words=4, few=True, **tuning)
     return _whole_rows(N, dtype, eps, blocks, plan) if plan.chunks == 1 else _long_rows(N, dtype, eps, blocks, plan)
 
 
@@ -69,17 +71,17 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                     x[i, j] = (dy[i, j] * W[j] - x[i, j] * dot[i]) * scale[i]
                 T.copy(x, DX[first : first + rows, :])
             T.copy(dw, part[b, :])
-        with T.Kernel(T.ceildiv(N, 64), threads=512) as c:
-            sums = T.alloc_fragment((32, 64), "float32")
-            more = T.alloc_fragment((32, 64), "float32")
-            total = T.alloc_fragment((64,), "float32")
+        with T.Kernel(T.ceildiv(N, 16), threads=512) as c:
+            sums = T.alloc_fragment((256, 16), "float32")
+            more = T.alloc_fragment((256, 16), "float32")
+            total = T.alloc_fragment((16,), "float32")
             T.clear(sums)
-            for step in T.serial(T.ceildiv(blocks, 32)):
-                T.copy(part[step * 32 : (step + 1) * 32, c * 64 : (c + 1) * 64], more)
-                for i, j in T.Parallel(32, 64):
+            for step in T.serial(T.ceildiv(blocks, 256)):
+                T.copy(part[step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], more)
+                for i, j in T.Parallel(256, 16):
                     sums[i, j] = sums[i, j] + more[i, j]
             T.reduce_sum(sums, total, dim=0)
-            T.copy(total, DW[c * 64 : (c + 1) * 64])
+            T.copy(total, DW[c * 16 : (c + 1) * 16])
 
     return rms_norm_backward
 
@@ -142,16 +144,16 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                     sums[i, j] = sums[i, j] + dy[i, j] * x[i, j] * scale[i]
             T.reduce_sum(sums, total, dim=0)
             T.copy(total, part[p, c * wide : (c + 1) * wide])
-        with T.Kernel(T.ceildiv(N, 64), threads=512) as c:
-            sums = T.alloc_fragment((32, 64), "float32")
-            more = T.alloc_fragment((32, 64), "float32")
-            total = T.alloc_fragment((64,), "float32")
+        with T.Kernel(T.ceildiv(N, 16), threads=512) as c:
+            sums = T.alloc_fragment((256, 16), "float32")
+            more = T.alloc_fragment((256, 16), "float32")
+            total = T.alloc_fragment((16,), "float32")
             T.clear(sums)
-            for step in T.serial(T.ceildiv(parts, 32)):
-                T.copy(part[step * 32 : (step + 1) * 32, c * 64 : (c + 1) * 64], more)
-                for i, j in T.Parallel(32, 64):
+            for step in T.serial(T.ceildiv(parts, 256)):
+                T.copy(part[step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], more)
+                for i, j in T.Parallel(256, 16):
                     sums[i, j] = sums[i, j] + more[i, j]
             T.reduce_sum(sums, total, dim=0)
-            T.copy(total, DW[c * 64 : (c + 1) * 64])
+            T.copy(total, DW[c * 16 : (c + 1) * 16])
 
     return rms_norm_backward

@@ -15,6 +15,7 @@ ELEMENTS = 32
 MOST_THREADS = 512
 # Block memory for the part of a long row that is not read again: two such blocks fit a multiprocessor of Hopper, one of Ampere.
 ON_CHIP = 112 * 1024
+MULTIPROCESSORS = 132  # of an H200: kernels whose blocks share all rows are laid out for so many
 
 
 @dataclass(frozen=True, slots=True)

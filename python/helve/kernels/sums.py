@@ -7,7 +7,7 @@ adds them, so that results repeat bit for bit.
 from __future__ import annotations
 
 from helve import T
-from helve.kernels.rows import DTYPES, plan_rows
+from helve.kernels.rows import DTYPES, MULTIPROCESSORS, plan_rows
 
 
 def row_sums(N: int, dtype: str = "float32", **tuning):
@@ -46,7 +46,7 @@ def row_sums(N: int, dtype: str = "float32", **tuning):
     return row_sums
 
 
-def column_sums(N: int, dtype: str = "float32", blocks: int = 264, threads: int = 256, rows: int = 16):
+def column_sums(N: int, dtype: str = "float32", blocks: int = 3 * MULTIPROCESSORS, threads: int = 256, rows: int = 32):
     """S[j] = sum over i of X[i, j].
 
     The kernel takes (X, S): X (M, N) of `dtype` with any number of rows M, S (N,) float32.
@@ -66,7 +66,7 @@ def column_sums(N: int, dtype: str = "float32", blocks: int = 264, threads: int 
     if N < 1 or blocks < 1 or rows < 1:
         raise ValueError(f"N, blocks and rows are at least 1: {N}, {blocks}, {rows} were given")
     M = T.dyn("M")
-    width = min(N, 16 * threads // rows)
+    width = max(1, min(N, 32 * threads // rows))
     slabs = -(-N // width)
     parts = max(1, blocks // slabs)
 
@@ -85,16 +85,16 @@ def column_sums(N: int, dtype: str = "float32", blocks: int = 264, threads: int 
                     total[i, j] = total[i, j] + x[i, j]
             T.reduce_sum(total, s, dim=0)
             T.copy(s, part[p, c * width : (c + 1) * width])
-        with T.Kernel(T.ceildiv(N, 64), threads=512) as c:
-            x = T.alloc_fragment((32, 64), "float32")
-            total = T.alloc_fragment((32, 64), "float32")
-            s = T.alloc_fragment((64,), "float32")
+        with T.Kernel(T.ceildiv(N, 16), threads=512) as c:
+            x = T.alloc_fragment((256, 16), "float32")
+            total = T.alloc_fragment((256, 16), "float32")
+            s = T.alloc_fragment((16,), "float32")
             T.clear(total)
-            for step in T.serial(T.ceildiv(parts, 32)):
-                T.copy(part[step * 32 : (step + 1) * 32, c * 64 : (c + 1) * 64], x)
-                for i, j in T.Parallel(32, 64):
+            for step in T.serial(T.ceildiv(parts, 256)):
+                T.copy(part[step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], x)
+                for i, j in T.Parallel(256, 16):
                     total[i, j] = total[i, j] + x[i, j]
             T.reduce_sum(total, s, dim=0)
-            T.copy(s, S[c * 64 : (c + 1) * 64])
+            T.copy(s, S[c * 16 : (c + 1) * 16])
 
     return column_sums

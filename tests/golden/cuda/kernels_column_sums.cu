@@ -49,20 +49,20 @@ column_sums_0(const helve_bfloat16* __restrict__ X, float* __restrict__ part, lo
     const int tx = threadIdx.x;
     const int c = blockIdx.x % 16;
     const int p = blockIdx.x / 16;
-    float x[16];
-    float total[16];
+    float x[32];
+    float total[32];
     float s[8];
     #pragma unroll
-    for (int r = 0; r < 2; ++r) {
+    for (int r = 0; r < 4; ++r) {
         #pragma unroll
         for (int v = 0; v < 8; ++v) {
             total[r * 8 + v] = 0.0f;
         }
     }
-    for (long long step = 0; step < (M + 255) / 256; ++step) {
-        const long long first = step * 256 + p * 16;
+    for (long long step = 0; step < (M + 767) / 768; ++step) {
+        const long long first = step * 768 + p * 32;
         #pragma unroll
-        for (int r = 0; r < 2; ++r) {
+        for (int r = 0; r < 4; ++r) {
             if (r * 8 + first + tx / 32 < M) {
                 {
                     helve_bfloat16 X_v[8];
@@ -80,7 +80,7 @@ column_sums_0(const helve_bfloat16* __restrict__ X, float* __restrict__ part, lo
             }
         }
         #pragma unroll
-        for (int r = 0; r < 2; ++r) {
+        for (int r = 0; r < 4; ++r) {
             #pragma unroll
             for (int v = 0; v < 8; ++v) {
                 total[r * 8 + v] = total[r * 8 + v] + x[r * 8 + v];
@@ -93,7 +93,7 @@ column_sums_0(const helve_bfloat16* __restrict__ X, float* __restrict__ part, lo
         partial[v] = 0.0f;
     }
     #pragma unroll
-    for (int r = 0; r < 2; ++r) {
+    for (int r = 0; r < 4; ++r) {
         #pragma unroll
         for (int v = 0; v < 8; ++v) {
             partial[v] = partial[v] + total[r * 8 + v];
@@ -137,31 +137,40 @@ column_sums_1(const float* __restrict__ part, float* __restrict__ S) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int c = blockIdx.x;
-    float x[4];
-    float total[4];
+    float x[8];
+    float total[8];
     float s[4];
     #pragma unroll
-    for (int v = 0; v < 4; ++v) {
-        total[v] = 0.0f;
-    }
-    if (tx / 16 < 16) {
-        {
-            float part_v[4];
-            helve_load<16>(part_v, part + (tx / 16 * 4096 + c * 64 + tx % 16 * 4));
-            #pragma unroll
-            for (int v = 0; v < 4; ++v) {
-                x[v] = part_v[v];
-            }
-        }
-    } else {
+    for (int r = 0; r < 2; ++r) {
         #pragma unroll
         for (int v = 0; v < 4; ++v) {
-            x[v] = 0.0f;
+            total[r * 4 + v] = 0.0f;
         }
     }
     #pragma unroll
-    for (int v = 0; v < 4; ++v) {
-        total[v] = total[v] + x[v];
+    for (int r = 0; r < 2; ++r) {
+        if (r * 128 + tx / 4 < 24) {
+            {
+                float part_v[4];
+                helve_load<16>(part_v, part + (tx / 4 * 4096 + c * 16 + tx % 4 * 4));
+                #pragma unroll
+                for (int v = 0; v < 4; ++v) {
+                    x[v] = part_v[v];
+                }
+            }
+        } else {
+            #pragma unroll
+            for (int v = 0; v < 4; ++v) {
+                x[r * 4 + v] = 0.0f;
+            }
+        }
+    }
+    #pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            total[r * 4 + v] = total[r * 4 + v] + x[r * 4 + v];
+        }
     }
     float partial[4];
     #pragma unroll
@@ -169,10 +178,29 @@ column_sums_1(const float* __restrict__ part, float* __restrict__ S) {
         partial[v] = 0.0f;
     }
     #pragma unroll
-    for (int v = 0; v < 4; ++v) {
-        partial[v] = partial[v] + total[v];
+    for (int r = 0; r < 2; ++r) {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            partial[v] = partial[v] + total[r * 4 + v];
+        }
     }
     float other[4];
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        other[v] = helve_shuffle_xor(partial[v], 4);
+    }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        partial[v] = partial[v] + other[v];
+    }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        other[v] = helve_shuffle_xor(partial[v], 8);
+    }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        partial[v] = partial[v] + other[v];
+    }
     #pragma unroll
     for (int v = 0; v < 4; ++v) {
         other[v] = helve_shuffle_xor(partial[v], 16);
@@ -184,8 +212,8 @@ column_sums_1(const float* __restrict__ part, float* __restrict__ S) {
     float* const warps = (float*)(helve_shared + 0);
     #pragma unroll
     for (int v = 0; v < 4; ++v) {
-        if (tx / 16 % 2 == 0) {
-            warps[tx / 32 * 64 + tx % 16 * 4 + v] = partial[v];
+        if (tx / 4 % 8 == 0) {
+            warps[tx / 32 * 16 + tx % 4 * 4 + v] = partial[v];
         }
     }
     #pragma unroll
@@ -197,21 +225,21 @@ column_sums_1(const float* __restrict__ part, float* __restrict__ S) {
     for (int v = 0; v < 4; ++v) {
         #pragma unroll
         for (int w = 0; w < 16; ++w) {
-            partial[v] = partial[v] + warps[w * 64 + tx % 16 * 4 + v];
+            partial[v] = partial[v] + warps[w * 16 + tx % 4 * 4 + v];
         }
     }
     #pragma unroll
     for (int v = 0; v < 4; ++v) {
         s[v] = partial[v];
     }
-    if (tx / 16 == 0) {
+    if (tx / 4 == 0) {
         {
             float S_v[4];
             #pragma unroll
             for (int v = 0; v < 4; ++v) {
                 S_v[v] = s[v];
             }
-            helve_store<16>(S + (c * 64 + tx % 16 * 4), S_v);
+            helve_store<16>(S + (c * 16 + tx % 4 * 4), S_v);
         }
     }
 }

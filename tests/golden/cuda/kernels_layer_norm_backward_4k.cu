@@ -391,34 +391,43 @@ extern "C" __global__ void __launch_bounds__(512)
 layer_norm_backward_1(const float* __restrict__ part, float* __restrict__ DW, float* __restrict__ DB) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
-    const int c = blockIdx.x % 64;
-    const int which = blockIdx.x / 64;
-    float sums[4];
-    float more[4];
+    const int c = blockIdx.x % 256;
+    const int which = blockIdx.x / 256;
+    float sums[8];
+    float more[8];
     float total[4];
     #pragma unroll
-    for (int v = 0; v < 4; ++v) {
-        sums[v] = 0.0f;
+    for (int r = 0; r < 2; ++r) {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            sums[r * 4 + v] = 0.0f;
+        }
     }
-    for (int step = 0; step < 9; ++step) {
-        if (step * 32 + tx / 16 < 264) {
-            {
-                float part_v[4];
-                helve_load<16>(part_v, part + (which * 1081344 + step * 131072 + tx / 16 * 4096 + c * 64 + tx % 16 * 4));
+    for (int step = 0; step < 2; ++step) {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            if (step * 256 + r * 128 + tx / 4 < 264) {
+                {
+                    float part_v[4];
+                    helve_load<16>(part_v, part + (which * 1081344 + step * 1048576 + r * 524288 + tx / 4 * 4096 + c * 16 + tx % 4 * 4));
+                    #pragma unroll
+                    for (int v = 0; v < 4; ++v) {
+                        more[r * 4 + v] = part_v[v];
+                    }
+                }
+            } else {
                 #pragma unroll
                 for (int v = 0; v < 4; ++v) {
-                    more[v] = part_v[v];
+                    more[r * 4 + v] = 0.0f;
                 }
-            }
-        } else {
-            #pragma unroll
-            for (int v = 0; v < 4; ++v) {
-                more[v] = 0.0f;
             }
         }
         #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            sums[v] = sums[v] + more[v];
+        for (int r = 0; r < 2; ++r) {
+            #pragma unroll
+            for (int v = 0; v < 4; ++v) {
+                sums[r * 4 + v] = sums[r * 4 + v] + more[r * 4 + v];
+            }
         }
     }
     float partial[4];
@@ -427,10 +436,29 @@ layer_norm_backward_1(const float* __restrict__ part, float* __restrict__ DW, fl
         partial[v] = 0.0f;
     }
     #pragma unroll
-    for (int v = 0; v < 4; ++v) {
-        partial[v] = partial[v] + sums[v];
+    for (int r = 0; r < 2; ++r) {
+        #pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            partial[v] = partial[v] + sums[r * 4 + v];
+        }
     }
     float other[4];
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        other[v] = helve_shuffle_xor(partial[v], 4);
+    }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        partial[v] = partial[v] + other[v];
+    }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        other[v] = helve_shuffle_xor(partial[v], 8);
+    }
+    #pragma unroll
+    for (int v = 0; v < 4; ++v) {
+        partial[v] = partial[v] + other[v];
+    }
     #pragma unroll
     for (int v = 0; v < 4; ++v) {
         other[v] = helve_shuffle_xor(partial[v], 16);
@@ -442,8 +470,8 @@ layer_norm_backward_1(const float* __restrict__ part, float* __restrict__ DW, fl
     float* const warps = (float*)(helve_shared + 0);
     #pragma unroll
     for (int v = 0; v < 4; ++v) {
-        if (tx / 16 % 2 == 0) {
-            warps[tx / 32 * 64 + tx % 16 * 4 + v] = partial[v];
+        if (tx / 4 % 8 == 0) {
+            warps[tx / 32 * 16 + tx % 4 * 4 + v] = partial[v];
         }
     }
     #pragma unroll
@@ -455,7 +483,7 @@ layer_norm_backward_1(const float* __restrict__ part, float* __restrict__ DW, fl
     for (int v = 0; v < 4; ++v) {
         #pragma unroll
         for (int w = 0; w < 16; ++w) {
-            partial[v] = partial[v] + warps[w * 64 + tx % 16 * 4 + v];
+            partial[v] = partial[v] + warps[w * 16 + tx % 4 * 4 + v];
         }
     }
     #pragma unroll
@@ -463,25 +491,25 @@ layer_norm_backward_1(const float* __restrict__ part, float* __restrict__ DW, fl
         total[v] = partial[v];
     }
     if (which == 0) {
-        if (tx / 16 == 0) {
+        if (tx / 4 == 0) {
             {
                 float DW_v[4];
                 #pragma unroll
                 for (int v = 0; v < 4; ++v) {
                     DW_v[v] = total[v];
                 }
-                helve_store<16>(DW + (c * 64 + tx % 16 * 4), DW_v);
+                helve_store<16>(DW + (c * 16 + tx % 4 * 4), DW_v);
             }
         }
     } else {
-        if (tx / 16 == 0) {
+        if (tx / 4 == 0) {
             {
                 float DB_v[4];
                 #pragma unroll
                 for (int v = 0; v < 4; ++v) {
                     DB_v[v] = total[v];
                 }
-                helve_store<16>(DB + (c * 64 + tx % 16 * 4), DB_v);
+                helve_store<16>(DB + (c * 16 + tx % 4 * 4), DB_v);
             }
         }
     }
