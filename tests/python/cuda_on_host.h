@@ -1,7 +1,7 @@
 // CUDA on the CPU, for tests: g++ compiles the text of generated kernels behind this file.
-// Threads of a block are fibers that stop at barriers and shuffles. The helve_ functions are written here a second time, from
-// their definitions, so that the text is judged without the prelude; vector accesses check that they are aligned. With
-// HELVE_PRELUDE the prelude itself is compiled, its PTX replaced by the ptx_ functions.
+// Threads of a block are fibers that stop at barriers and shuffles. The helve_ functions are written here a second
+// time, from their definitions, so that the text is judged without the prelude; vector accesses check that they are
+// aligned. With HELVE_PRELUDE the prelude itself is compiled, its PTX replaced by the ptx_ functions.
 #include <ucontext.h>
 
 #include <algorithm>

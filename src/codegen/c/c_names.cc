@@ -18,16 +18,16 @@ const std::unordered_set<std::string>& taken_names() {
       "const_cast", "continue", "co_await", "co_return", "co_yield", "decltype", "default", "delete", "do", "double",
       "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
       "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or",
-      "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "restrict", "return", "short",
-      "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this",
+      "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "restrict", "return",
+      "short", "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this",
       "thread_local", "throw", "true", "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using",
       "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq", "main", "std", "linux", "unix", "NULL",
       // what every CUDA text sees
       "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "dim3", "uint2", "uint3", "uint4", "int2", "int4",
-      "float2", "float4", "double2", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp10",
-      "log10", "log1p", "expm1", "cbrt", "hypot", "fdim", "fmax", "fmin", "fmod", "tgamma", "lgamma", "erfc", "erfinv",
-      "j0", "j1", "jn", "y0", "y1", "yn", "trunc", "lround", "printf", "malloc", "free", "memcpy", "memset", "assert",
-      "clock", "clock64", "min", "max", "abs", "fabs", "floor", "ceil", "rint", "round", "exp", "exp2", "log", "log2",
+      "float2", "float4", "double2", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh",
+      "exp10", "log10", "log1p", "expm1", "cbrt", "hypot", "fdim", "fmax", "fmin", "fmod", "tgamma", "lgamma", "erfc",
+      "erfinv", "j0", "j1", "jn", "y0", "y1", "yn", "trunc", "lround", "printf", "malloc", "free", "memcpy",
+      "memset", "assert", "clock", "clock64", "min", "max", "abs", "fabs", "floor", "ceil", "rint", "round", "exp", "exp2", "log", "log2",
       "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "erf", "pow", "fma", "fabsf", "floorf", "ceilf", "rintf", "expf",
       "exp2f", "logf", "log2f", "sqrtf", "rsqrtf", "sinf", "cosf", "tanhf", "erff", "powf", "fmaf", "signbit", "isnan",
       "isinf", "isfinite", "norm", "tx"};
@@ -37,8 +37,8 @@ const std::unordered_set<std::string>& taken_names() {
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// ASCII letters, digits and single underscores, a letter first: C++ keeps names with two underscores for itself, and the prelude
-/// those that begin with helve_.
+/// ASCII letters, digits and single underscores, a letter first: C++ keeps names with two underscores for itself, and
+/// the prelude those that begin with helve_.
 std::string identifier(const std::string& hint) {
   std::string out;
   for (char c : hint) {

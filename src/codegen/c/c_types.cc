@@ -52,7 +52,8 @@ std::string integer_text(int64_t value, DType t, bool wide) {
     return fmt::format("{}{}", value, t.bits == 32 ? "u" : "");
   }
   const std::string suffix = wide || (!t.is_index() && t.bits == 64) ? "ll" : "";
-  if (value == std::numeric_limits<int64_t>::min()) return fmt::format("(-{}ll - 1)", std::numeric_limits<int64_t>::max());
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  if (value == std::numeric_limits<int64_t>::min()) return fmt::format("(-{}ll - 1)", most);
   if (value == std::numeric_limits<int32_t>::min() && suffix.empty()) return "(-2147483647 - 1)";
   return fmt::format("{}{}", value, suffix);
 }

@@ -1,6 +1,6 @@
 // Expressions as C text.
-// Parentheses follow precedence; integers wrap in unsigned arithmetic; an index is computed in int only where its bounds and
-// those of its operands prove that it fits.
+// Parentheses follow precedence; integers wrap in unsigned arithmetic; an index is computed in int only where its
+// bounds and those of its operands prove that it fits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ std::string prefixed(std::string_view token, const CExpr& operand) {
   return std::string(token) + (bare ? operand.text : "(" + operand.text + ")");
 }
 
-/// `left token right`. What people seldom know by heart is put into parentheses though C does not need them: arithmetic in shifts
-/// and masks, `&&` in `||`.
+/// `left token right`. What people seldom know by heart is put into parentheses though C does not need them: arithmetic
+/// in shifts and masks, `&&` in `||`.
 std::string joined(const CExpr& left, std::string_view token, const CExpr& right) {
   const int level = precedence_of(token);
   const bool bitwise = token == "&" || token == "|" || token == "^" || token == "<<" || token == ">>";
@@ -106,7 +106,8 @@ CExpr CEmitter::apply(const Apply& a) {
     if (is_plain_quotient(a)) return plain_quotient(a, args);
     if (const std::optional<int64_t> by = power_divisor(a)) return power_quotient(a, args[0], *by);
     if (shifts_within(a)) form = {t.is_index() ? FormKind::Infix : FormKind::Wrap, a.op == Op::ShiftLeft ? "<<" : ">>"};
-    if (form.kind == FormKind::Wrap && a.op == Op::ShiftRight) form.kind = FormKind::Infix;  // of signed ones it is floor
+    // To the right it is floor already.
+    if (form.kind == FormKind::Wrap && a.op == Op::ShiftRight) form.kind = FormKind::Infix;
   }
   if (t.is_index()) return index_apply(a, form, std::move(args));
   switch (form.kind) {
@@ -159,8 +160,8 @@ CExpr CEmitter::helper_call(const Apply& a, const Form& form, const std::vector<
   return {call(std::string(form.text), t.is_integer() ? value_type(t) : "", list)};
 }
 
-/// Arithmetic in int where result and operands fit it; else in 64 bits, into which one operand has to be converted where C would
-/// not do so by itself.
+/// Arithmetic in int where result and operands fit it; else in 64 bits, into which one operand has to be converted
+/// where C would not do so by itself.
 CExpr CEmitter::index_apply(const Apply& a, const Form& form, std::vector<CExpr> args) {
   const bool compares = is_comparison(a.op);
   const size_t first = form.kind == FormKind::Choice ? 1 : 0;
@@ -225,9 +226,10 @@ std::optional<int64_t> CEmitter::power_divisor(const Apply& a) {
 CExpr CEmitter::power_quotient(const Apply& a, const CExpr& value, int64_t divisor) {
   const bool quotient = a.op == Op::FloorDiv;
   const int level = precedence_of(quotient ? ">>" : "&");
+  const bool wide_mask = a.dtype.is_index() && divisor - 1 > std::numeric_limits<int32_t>::max();
   const std::string by = quotient ? std::to_string(std::countr_zero(static_cast<uint64_t>(divisor)))
-                                  : integer_text(divisor - 1, a.args[1]->dtype, divisor - 1 > std::numeric_limits<int32_t>::max());
-  const bool wide = value.wide || (!quotient && a.dtype.is_index() && divisor - 1 > std::numeric_limits<int32_t>::max());
+                                  : integer_text(divisor - 1, a.args[1]->dtype, wide_mask);
+  const bool wide = value.wide || (!quotient && wide_mask);
   return {joined(value, quotient ? ">>" : "&", {by}), level, wide};
 }
 
@@ -250,7 +252,8 @@ std::string CEmitter::rounded(const Expr& e, DType to) {
   const DType from = e->dtype;
   if (rounds_through_float(from)) return fmt::format("helve_{}({})", name, text(e, kConditional));
   // A double holds the value; rounded to odd, its float still rounds to the nearest of the small type.
-  return fmt::format("helve_{}({})", name, call("to_odd", "", from == kFloat64 ? text(e, kConditional) : cast_text("double", text(e, kUnary))));
+  const std::string wide = from == kFloat64 ? text(e, kConditional) : cast_text("double", text(e, kUnary));
+  return fmt::format("helve_{}({})", name, call("to_odd", "", wide));
 }
 
 CExpr CEmitter::conversion(const Expr& value, DType to, bool narrow_index) {
@@ -271,8 +274,8 @@ CExpr CEmitter::conversion(const Expr& value, DType to, bool narrow_index) {
     const int bits = to.is_index() ? 64 : to.bits;
     const std::string whole = to.is_index() ? "long long" : type;
     const std::string argument = text(value, kConditional);
-    return {call("saturate", fmt::format("{}, {}, {}", whole, bits, to.is_signed() ? "true" : "false"), argument), kPrimary,
-            to.is_index()};
+    const std::string range = fmt::format("{}, {}, {}", whole, bits, to.is_signed() ? "true" : "false");
+    return {call("saturate", range, argument), kPrimary, to.is_index()};
   }
   const CExpr operand = expr(value);
   if (to.is_index() && from.is_index()) return operand;

@@ -1,5 +1,6 @@
 // Statements as C text.
-// Names and facts end with the block that they stand in; a directive tells the user's line wherever the text has left it.
+// Names and facts end with the block that they stand in; a directive tells the user's line wherever the text has left
+// it.
 #include <fmt/format.h>
 
 #include "helve/codegen/c/c_emitter.h"

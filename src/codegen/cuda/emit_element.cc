@@ -1,6 +1,6 @@
 // Loads and stores of elements.
-// A fragment's first dimension is the thread: an access at the thread's own number is a register, one at its number with bits
-// flipped is another lane's, which comes by a shuffle.
+// A fragment's first dimension is the thread: an access at the thread's own number is a register, one at its number
+// with bits flipped is another lane's, which comes by a shuffle.
 #include <fmt/format.h>
 
 #include "helve/arith/simplify.h"

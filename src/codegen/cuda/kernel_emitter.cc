@@ -105,7 +105,7 @@ void KernelEmitter::unpack_scalars() {
       const char* bits = t.bits == 16 ? "unsigned short" : "unsigned char";
       value = fmt::format("helve_to_float({}{{({}){}}})", c::memory_type(t), bits, slot);
     } else if (t.is_float()) {
-      value = t.bits == 64 ? fmt::format("__longlong_as_double({})", slot) : fmt::format("__int_as_float((int){})", slot);
+      value = fmt::format(fmt::runtime(t.bits == 64 ? "__longlong_as_double({})" : "__int_as_float((int){})"), slot);
     } else {
       value = t.is_bool() ? slot + " != 0" : fmt::format("({}){}", c::value_type(t), slot);
     }

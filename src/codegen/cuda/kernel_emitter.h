@@ -1,5 +1,6 @@
 // One kernel in thread form as a CUDA function.
-// Statements at block scope are run by all threads alike; a loop over threads is a block in which tx is the thread's own.
+// Statements at block scope are run by all threads alike; a loop over threads is a block in which tx is the thread's
+// own.
 #pragma once
 
 #include "helve/analysis/kernel_interface.h"
@@ -22,7 +23,7 @@ class KernelEmitter final : public c::CEmitter {
   struct Element {
     std::string name;         ///< of the array
     Expr offset;              ///< in elements
-    Expr exchange;            ///< of a fragment: the bits in which the owning lane's number differs from the reader's, or null
+    Expr exchange;            ///< of a fragment: the bits in which owner and reader differ, null when they are one
   };
 
   /// Elements that a vector loop moves at once, before or after its lanes.

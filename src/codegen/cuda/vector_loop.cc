@@ -1,6 +1,7 @@
 // Loops whose lanes move through memory together.
-// An access whose lanes lie side by side, at an address proved to be aligned, becomes one of up to 16 bytes: what is read is read
-// before the lanes run, what is written is written after them. Everything else stays as it is, lane by lane.
+// An access whose lanes lie side by side, at an address proved to be aligned, becomes one of up to 16 bytes: what is
+// read is read before the lanes run, what is written is written after them. Everything else stays as it is, lane by
+// lane.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -85,8 +86,8 @@ bool same_element(const LaneAccess& a, const LaneAccess& b) {
   return std::equal(a.indices.begin(), a.indices.end(), b.indices.begin(), b.indices.end(), same_expr);
 }
 
-/// May the buffer's reads come before all lanes and its write after them? So when it is written once at most, by every lane, and
-/// what is read besides is the lane's own element, before it is written.
+/// May the buffer's reads come before all lanes and its write after them? So when it is written once at most, by every
+/// lane, and what is read besides is the lane's own element, before it is written.
 bool moves(const std::vector<LaneAccess>& accesses, const Buffer* buffer) {
   const LaneAccess* written = nullptr;
   for (const LaneAccess& each : accesses) {
@@ -128,7 +129,8 @@ int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Expr& offset, co
   for (const Term& term : sum.terms) {
     if (term.factors.size() == 1 && as<Var>(term.factors[0]) == lane) {
       step = term.coefficient;
-    } else if (std::any_of(term.factors.begin(), term.factors.end(), [&](const Expr& f) { return mentions(f, lane); })) {
+    } else if (std::any_of(term.factors.begin(), term.factors.end(),
+                           [&](const Expr& factor) { return mentions(factor, lane); })) {
       return 0;
     } else {
       rest.terms.push_back(term);

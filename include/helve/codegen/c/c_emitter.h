@@ -1,6 +1,6 @@
 // Expressions and statements of a kernel in C.
-// What every C-family target shares: scalar code, loops, branches, names, widths of index. Where buffers live and who executes
-// is the business of the classes below it.
+// What every C-family target shares: scalar code, loops, branches, names, widths of index. Where buffers live and who
+// executes is the business of the classes below it.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ struct CExpr {
   std::string text;
   int precedence = kPrimary;
   bool wide = false;
-  std::string modular = {};  ///< of an integer: the same modulo 2^width in the type that it wraps in, where it was computed there
+  std::string modular = {};  ///< of an integer: the same modulo 2^width, in the type where it was computed
   int modular_precedence = kPrimary;
 };
 
@@ -125,8 +125,8 @@ class CEmitter {
   int next_line_ = 0;
 };
 
-/// The position of an element from its buffer's base, in elements: by declared strides or row-major. A `first` dimension above 0
-/// leaves the dimensions before it out. A sum in normal form where all strides are constants.
+/// The position of an element from its buffer's base, in elements: by declared strides or row-major. A `first`
+/// dimension above 0 leaves the dimensions before it out. A sum in normal form where all strides are constants.
 Expr element_offset(const Buffer& buffer, const std::vector<Expr>& indices, size_t first = 0);
 
 }  // namespace helve::c

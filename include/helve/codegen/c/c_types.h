@@ -1,5 +1,6 @@
 // Element types and constants in C.
-// What a value is while it is computed with and what it is in memory differ for small floats and bool; both are decided here.
+// What a value is while it is computed with and what it is in memory differ for small floats and bool; both are decided
+// here.
 #pragma once
 
 #include <string>
@@ -11,8 +12,8 @@ namespace helve::c {
 /// The type of a value: small floats are float. `index` has none of its own (its width follows from bounds).
 std::string value_type(DType t);
 
-/// The type of an element in memory: small floats are structs of their bits, bool a byte. UserError DTypeOnTarget for a packed
-/// type, which is not addressed singly.
+/// The type of an element in memory: small floats are structs of their bits, bool a byte. UserError DTypeOnTarget for a
+/// packed type, which is not addressed singly.
 std::string memory_type(DType t);
 
 /// The unsigned type in which an integer wraps: at least 32 bits wide, as C promotes.

@@ -1,5 +1,6 @@
 // CUDA C of kernels in thread form.
-// The text is whole: it includes nothing, so that NVRTC compiles it without a toolkit, and reads like a kernel written by hand.
+// The text is whole: it includes nothing, so that NVRTC compiles it without a toolkit, and reads like a kernel written
+// by hand.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,14 @@ struct CudaOptions {
   bool prelude = true;           ///< begin with the helve_ functions that the kernels call
 };
 
-/// A kernel of the text. Its parameters are one pointer a buffer of the kernel's interface, then each scalar as a long long (a
-/// float scalar as the bits of its dtype), then, in a mesh function, the instance stride in bytes of each Global buffer. The grid
-/// is one-dimensional: blockIdx.x is the block's number, row-major.
+/// A kernel of the text. Its parameters are one pointer a buffer of the kernel's interface, then each scalar as a long
+/// long (a float scalar as the bits of its dtype), then, in a mesh function, the instance stride in bytes of each
+/// Global buffer. The grid is one-dimensional: blockIdx.x is the block's number, row-major.
 struct CudaKernel {
   std::string name;
   int64_t threads = 0;              ///< of a block
   int64_t shared_bytes = 0;         ///< dynamic shared memory of a block
-  std::vector<int64_t> alignments;  ///< bytes, of each buffer's base: what vector accesses rely on, at least an element's
+  std::vector<int64_t> alignments;  ///< bytes, of each buffer's base: what accesses rely on, at least an element's
 };
 
 struct CudaSource {

@@ -14,7 +14,8 @@ VarRef var(const char* name) { return make_var(name); }
 
 TEST(CNames, KeepsHintsThatAreFree) {
   CNames names;
-  VarRef a = var("a"), b = var("a"), keyword = var("while"), builtin = var("expf"), odd = var("__x__y"), empty = var("_");
+  VarRef a = var("a"), b = var("a"), keyword = var("while"), builtin = var("expf");
+  VarRef odd = var("__x__y"), empty = var("_");
   EXPECT_EQ(names.define(a.get(), a->name), "a");
   EXPECT_EQ(names.define(b.get(), b->name), "a_1");
   EXPECT_EQ(names.define(keyword.get(), keyword->name), "while_1");
@@ -93,7 +94,8 @@ TEST(ElementOffset, IsANormalSumUnderConstantStrides) {
   EXPECT_EQ(sum_of(element_offset(*rows, {Expr(i), Expr(j)}, 1)).terms.size(), 1u);  // the first dimension left out
   BufferRef dynamic = make_buffer("B", kFloat32, MemoryScope::Param, {int_imm(8), Expr(n)});
   EXPECT_EQ(*int_value(element_offset(*dynamic, {int_imm(0), int_imm(0)})), 0);
-  BufferRef strided = make_buffer("C", kFloat32, MemoryScope::Param, {int_imm(8), int_imm(4)}, {}, {int_imm(5), int_imm(2)});
+  const std::vector<Expr> shape = {int_imm(8), int_imm(4)}, strides = {int_imm(5), int_imm(2)};
+  BufferRef strided = make_buffer("C", kFloat32, MemoryScope::Param, shape, {}, strides);
   EXPECT_EQ(*int_value(element_offset(*strided, {int_imm(3), int_imm(1)})), 17);
 }
 

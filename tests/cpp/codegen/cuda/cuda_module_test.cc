@@ -75,8 +75,9 @@ TEST(CudaModule, RefusesPackedElements) {
   BufferRef a = param("A", kFloat32, 32);
   BufferRef packed = make_buffer("L", {TypeCode::Int, 4}, MemoryScope::Local, {int_imm(2)});
   VarRef tx = make_var("tx");
-  Stmt body = over_threads(
-      tx, 32, seq({alloc(packed), store(packed, {int_imm(0)}, int_imm(1, {TypeCode::Int, 4})), store(a, {Expr(tx)}, float_imm(0, kFloat32))}));
+  Stmt first = store(packed, {int_imm(0)}, int_imm(1, {TypeCode::Int, 4}));
+  Stmt second = store(a, {Expr(tx)}, float_imm(0, kFloat32));
+  Stmt body = over_threads(tx, 32, seq({alloc(packed), first, second}));
   try {
     emit_cuda({source_of(body, {}, {}, 32)});
     FAIL() << "a packed dtype";
