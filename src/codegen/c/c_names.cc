@@ -26,11 +26,11 @@ const std::unordered_set<std::string>& taken_names() {
       "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "dim3", "uint2", "uint3", "uint4", "int2", "int4",
       "float2", "float4", "double2", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh",
       "exp10", "log10", "log1p", "expm1", "cbrt", "hypot", "fdim", "fmax", "fmin", "fmod", "tgamma", "lgamma", "erfc",
-      "erfinv", "j0", "j1", "jn", "y0", "y1", "yn", "trunc", "lround", "printf", "malloc", "free", "memcpy",
-      "memset", "assert", "clock", "clock64", "min", "max", "abs", "fabs", "floor", "ceil", "rint", "round", "exp", "exp2", "log", "log2",
-      "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "erf", "pow", "fma", "fabsf", "floorf", "ceilf", "rintf", "expf",
-      "exp2f", "logf", "log2f", "sqrtf", "rsqrtf", "sinf", "cosf", "tanhf", "erff", "powf", "fmaf", "signbit", "isnan",
-      "isinf", "isfinite", "norm", "tx"};
+      "erfinv", "j0", "j1", "jn", "y0", "y1", "yn", "trunc", "lround", "printf", "malloc", "free", "memcpy", "memset",
+      "assert", "clock", "clock64", "min", "max", "abs", "fabs", "floor", "ceil", "rint", "round", "exp", "exp2", "log",
+      "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "erf", "pow", "fma", "fabsf", "floorf", "ceilf", "rintf",
+      "expf", "exp2f", "logf", "log2f", "sqrtf", "rsqrtf", "sinf", "cosf", "tanhf", "erff", "powf", "fmaf", "signbit",
+      "isnan", "isinf", "isfinite", "norm", "tx"};
   return names;
 }
 
