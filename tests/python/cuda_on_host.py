@@ -30,16 +30,19 @@ def without_ptx(text):
 
 
 class HostKernels:
-    """The kernels of functions in thread form. Functions have one kernel each and names of their own.
+    """The kernels of functions in thread form. Functions have one kernel each and names of their own, unless `names` gives them.
 
     The prelude is the header's; with `prelude` it is that of the text, for each function in a namespace of its own.
     """
 
-    def __init__(self, functions, folder, prelude=False):
+    def __init__(self, functions, folder, prelude=False, names=None):
         texts, self.kernels = [], {}
-        for function in functions:
-            text, kernels = _core.cuda_source(function.function, prelude=prelude)
+        for place, function in enumerate(functions):
+            text, kernels = _core.cuda_source(getattr(function, "function", function), prelude=prelude)
             (kernel,) = kernels
+            if names:
+                text = re.sub(rf"\b{kernel['name']}\(", f"{names[place]}_0(", text)
+                kernel["name"] = f"{names[place]}_0"
             name = kernel["name"]
             scope = f"of_{name}::" if prelude else ""
             assert name.removesuffix("_0") not in self.kernels
