@@ -3,6 +3,7 @@
 What they compute has to be what the interpreter computes from the user's text.
 """
 
+import kernel_cases
 import ml_dtypes
 import numpy as np
 import pytest
@@ -19,6 +20,11 @@ SOFTMAX = [
     (96, 2, 256, "bfloat16", 7),
     (1024, 1, 512, "float32", 3),
     (4096, 1, 128, "bfloat16", 2),
+]
+LIBRARY = [
+    (make, rows, columns, dtype)
+    for make in [*kernel_cases.BY_ROWS, kernel_cases.rope, kernel_cases.swiglu, kernel_cases.swiglu_backward, kernel_cases.transpose]
+    for rows, columns, dtype in [(3, 256, "bfloat16"), (5, 77, "float32")]
 ]
 BLOCKS = {"products": 2, "reversed": 1, "counted": 1, "columns": 1, "softmax": 2}
 
@@ -62,6 +68,44 @@ def test_softmax(kernels, case):
     kernels.run(softmax_name(case), -(-height // rows), {"X": aligned(x), "Y": out}, {"M": height})
     tolerance = {"float32": 1e-5, "float16": 1e-3, "bfloat16": 8e-3}[dtype]
     np.testing.assert_allclose(out.astype(np.float64), wanted, rtol=tolerance, atol=1e-7)
+
+
+def library_name(case):
+    make, rows, columns, dtype = case
+    return f"{make.__name__}_{rows}_{columns}_{dtype}"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """Name -> call of a kernel of helve.kernels, and all of them compiled."""
+    calls = {library_name(case): case[0](*case[1:]) for case in LIBRARY}
+    forms = [thread_form(call.function) for call in calls.values()]
+    return calls, HostKernels(forms, tmp_path_factory.mktemp("cuda"), names=list(calls))
+
+
+def launch(form, arrays):
+    """The number of blocks and the extents that arguments of these shapes bind."""
+    extents = {}
+    for param in form.params:
+        for extent, size in zip(param.shape, arrays[param.name].shape):
+            extents[str(extent)] = size
+    (kernel,) = (node for node in [form.body, *getattr(form.body, "stmts", [])] if isinstance(node, _core.Kernel))
+    blocks = 1
+    for extent in kernel.extents:
+        blocks *= eval(str(extent), {}, extents)
+    return blocks, extents
+
+
+@pytest.mark.parametrize("case", LIBRARY, ids=library_name)
+def test_the_kernels_of_the_library(library, case):
+    calls, kernels = library
+    call = calls[library_name(case)]
+    arguments = [aligned(array) for array in call.arguments()]
+    form = thread_form(call.function)
+    arrays = dict(zip([p.name for p in form.params], arguments))
+    blocks, extents = launch(form, arrays)
+    kernels.run(library_name(case), blocks, arrays, extents)
+    call.check(arguments)
 
 
 @needs_nvrtc
