@@ -7,7 +7,7 @@ sum is what a backward pass starts from.
 from __future__ import annotations
 
 from helve import T
-from helve.kernels.rows import RowPlan, plan_rows
+from helve.kernels.rows import LOG2E, RowPlan, plan_rows
 from helve.kernels.softmax import LOWEST
 
 
@@ -48,7 +48,7 @@ def _whole_rows(N: int, dtype: str, label_dtype: str, ignore: int, plan: RowPlan
             T.copy(X[b * rows : (b + 1) * rows, :], x, pad=-T.infinity())
             T.reduce_max(x, peak, dim=1)
             for i, j in T.Parallel(rows, N):
-                x[i, j] = T.exp(x[i, j] - peak[i])
+                x[i, j] = T.exp2((x[i, j] - peak[i]) * LOG2E)
             T.reduce_sum(x, total, dim=1)
             for i in T.Parallel(rows):
                 total[i] = peak[i] + T.log(total[i])
@@ -89,13 +89,13 @@ def _long_rows(N: int, dtype: str, label_dtype: str, ignore: int, plan: RowPlan)
                 T.copy(peak, before)
                 T.reduce_max(x, peak, dim=0, clear=False)
                 for j in T.Parallel(width):
-                    total[j] = total[j] * T.exp(before[j] - peak[j])
+                    total[j] = total[j] * T.exp2((before[j] - peak[j]) * LOG2E)
                 for t, j in T.Parallel(turns, width):
-                    x[t, j] = T.exp(x[t, j] - peak[j])
+                    x[t, j] = T.exp2((x[t, j] - peak[j]) * LOG2E)
                 T.reduce_sum(x, total, dim=0, clear=False)
             T.reduce_max(peak, top, dim=0)
             for j in T.Parallel(width):
-                total[j] = total[j] * T.exp(peak[j] - top[0])
+                total[j] = total[j] * T.exp2((peak[j] - top[0]) * LOG2E)
             T.reduce_sum(total, lse, dim=0)
             lse[0] = top[0] + T.log(lse[0])
             for i in T.Parallel(1):

@@ -15,6 +15,7 @@ ELEMENTS = 32
 MOST_THREADS = 512
 # Block memory for the part of a long row that is not read again: two such blocks fit a multiprocessor of Hopper, one of Ampere.
 ON_CHIP = 112 * 1024
+LOG2E = 1.4426950408889634  # exp(x) = exp2(x * LOG2E); processors have exp2
 MULTIPROCESSORS = 132  # of an H200: kernels whose blocks share all rows are laid out for so many
 
 

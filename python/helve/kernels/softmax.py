@@ -7,7 +7,7 @@ Gimelshein, "Online normalizer calculation for softmax", 2018.
 from __future__ import annotations
 
 from helve import T
-from helve.kernels.rows import RowPlan, plan_rows
+from helve.kernels.rows import LOG2E, RowPlan, plan_rows
 
 LOWEST = -3.0e38  # below every score; unlike -infinity it can be subtracted from itself
 
@@ -61,7 +61,7 @@ def _whole_rows(N: int, dtype: str, plan: RowPlan):
             T.copy(X[b * rows : (b + 1) * rows, :], x, pad=-T.infinity())
             T.reduce_max(x, peak, dim=1)
             for i, j in T.Parallel(rows, N):
-                x[i, j] = T.exp(x[i, j] - peak[i])
+                x[i, j] = T.exp2((x[i, j] - peak[i]) * LOG2E)
             T.reduce_sum(x, total, dim=1)
             for i in T.Parallel(rows):
                 total[i] = 1.0 / total[i]

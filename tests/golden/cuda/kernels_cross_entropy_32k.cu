@@ -97,13 +97,13 @@ cross_entropy_0(
         }
         #pragma unroll
         for (int v = 0; v < 8; ++v) {
-            total[v] = total[v] * expf(before[v] - peak[v]);
+            total[v] = total[v] * exp2f((before[v] - peak[v]) * 1.442695f);
         }
         #pragma unroll
         for (int r = 0; r < 4; ++r) {
             #pragma unroll
             for (int v = 0; v < 8; ++v) {
-                x[r * 8 + v] = expf(x[r * 8 + v] - peak[v]);
+                x[r * 8 + v] = exp2f((x[r * 8 + v] - peak[v]) * 1.442695f);
             }
         }
         float partial_1[8];
@@ -153,7 +153,7 @@ cross_entropy_0(
     top[0] = partial[0];
     #pragma unroll
     for (int v = 0; v < 8; ++v) {
-        total[v] = total[v] * expf(peak[v] - top[0]);
+        total[v] = total[v] * exp2f((peak[v] - top[0]) * 1.442695f);
     }
     float partial_1[1];
     partial_1[0] = 0.0f;

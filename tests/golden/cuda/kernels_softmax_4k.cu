@@ -96,7 +96,7 @@ softmax_0(const float* __restrict__ X, float* __restrict__ Y, long long M) {
     for (int r = 0; r < 8; ++r) {
         #pragma unroll
         for (int v = 0; v < 4; ++v) {
-            x[r * 4 + v] = expf(x[r * 4 + v] - peak[0]);
+            x[r * 4 + v] = exp2f((x[r * 4 + v] - peak[0]) * 1.442695f);
         }
     }
     float partial_1[1];
