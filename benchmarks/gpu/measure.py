@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import torch
 
+DEVICE = "cuda"
 FLUSH_BYTES = 256 << 20  # five times the level 2 cache of an H200
 
 
@@ -37,10 +38,10 @@ class Clock:
     """Samples of calls between two events on the current stream."""
 
     def __init__(self):
-        self._flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+        self._flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device=DEVICE)
 
-    def sample(self, call: Callable[[], object]) -> float:
-        """Milliseconds of one call; valid after a synchronisation, so it returns a function that tells them."""
+    def sample(self, call: Callable[[], object]) -> Callable[[], float]:
+        """Enqueues one call; the function that it returns tells the milliseconds, after a synchronisation."""
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         self._flush.zero_()
         start.record()
@@ -62,7 +63,7 @@ class Clock:
 
 def warm_up(seconds: float) -> None:
     """Keeps the device busy until its clocks are up."""
-    a = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
+    a = torch.randn(4096, 4096, device=DEVICE, dtype=torch.bfloat16)
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         for _ in range(20):
@@ -95,19 +96,19 @@ def host_time(call: Callable[[], object], calls: int = 1000, rounds: int = 15) -
 
 def random(*shape: int, dtype=torch.bfloat16) -> torch.Tensor:
     """Uniform in [-1, 1]."""
-    return torch.empty(*shape, dtype=dtype, device="cuda").uniform_(-1, 1)
+    return torch.empty(*shape, dtype=dtype, device=DEVICE).uniform_(-1, 1)
 
 
 def labels(rows: int, classes: int) -> torch.Tensor:
     """One column for each row."""
-    return torch.randint(0, classes, (rows,), device="cuda")
+    return torch.randint(0, classes, (rows,), device=DEVICE)
 
 
 def worst_error(got, wanted) -> float:
-    """The largest difference over all outputs, in units of the output's tolerance: right at 1 or less.
+    """The largest difference over all outputs, in units of what is allowed: right at 1 or less.
 
-    A tolerance is a step of the output's dtype relative to the value, and one of the largest value in float32 for sums; what is wanted
-    comes in float32.
+    Allowed is a step of the output's dtype relative to the value, and a little of the tensor's largest value, since sums of many terms
+    cancel; what is wanted comes in float32.
     """
     worst = 0.0
     for a, b in zip(got, wanted, strict=True):

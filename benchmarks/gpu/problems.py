@@ -7,7 +7,7 @@ PyTorch gets.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import measure
 import torch
@@ -53,12 +53,14 @@ class Problem:
         build: columns and tuning parameters to a function for helve.compile.
         setup: rows and columns to a Setup.
         columns, quick: row lengths of the whole run and of the short one.
+        grid: values of tuning parameters to try; all combinations.
     """
 
     build: Callable
     setup: Callable
     columns: tuple
     quick: tuple = ()
+    grid: dict = field(default_factory=dict)
 
 
 def rows_of(N: int) -> int:
@@ -203,21 +205,39 @@ def column_sums(M, N):
     return simple([x], [torch.empty(N, device=x.device)], lambda x: x.sum(0, dtype=torch.float32))
 
 
+ELEMENTS = {"threads": (32, 64, 128, 256, 512, 1024), "elements": (8, 16, 32, 64)}
+FORWARD = {**ELEMENTS, "on_chip": (0, 112 * K, 224 * K)}
+BACKWARD = {**ELEMENTS, "blocks": (132, 264, 396, 528)}
+
+
+def rows_kernel(builder, setup, columns, quick, grid=None) -> Problem:
+    """A kernel over rows of bfloat16 whose builder takes their length first."""
+    return Problem(lambda N, **tuning: builder(N, "bfloat16", **tuning), setup, columns, quick, grid or ELEMENTS)
+
+
 PROBLEMS = {
-    "rms_norm": Problem(lambda N, **t: kernels.rms_norm(N, "bfloat16", **t), rms_norm, EVERY, (4 * K, 64 * K)),
-    "softmax": Problem(lambda N, **t: kernels.softmax(N, "bfloat16", **t), softmax, EVERY, (4 * K, 64 * K)),
-    "cross_entropy": Problem(lambda N, **t: kernels.cross_entropy(N, "bfloat16", **t), cross_entropy, EVERY, (32 * K,)),
-    "layer_norm": Problem(lambda N, **t: kernels.layer_norm(N, "bfloat16", **t), layer_norm, (K, 4 * K, 8 * K, 32 * K), (4 * K,)),
-    "rms_norm_backward": Problem(lambda N, **t: kernels.rms_norm_backward(N, "bfloat16", **t), rms_norm_backward,
-                                 (K, 4 * K, 8 * K, 32 * K), (4 * K,)),
-    "layer_norm_backward": Problem(lambda N, **t: kernels.layer_norm_backward(N, "bfloat16", **t), layer_norm_backward,
-                                   (K, 4 * K, 8 * K, 32 * K), (4 * K,)),
-    "softmax_backward": Problem(lambda N, **t: kernels.softmax_backward(N, "bfloat16", **t), softmax_backward,
-                                (K, 4 * K, 32 * K), (4 * K,)),
-    "rope": Problem(lambda N, **t: kernels.rope(N // 128, 128, "bfloat16", **t), rope, (4 * K,), (4 * K,)),
-    "swiglu": Problem(lambda N, **t: kernels.swiglu(N, "bfloat16", **t), swiglu, (4 * K, 11008), (11008,)),
-    "swiglu_backward": Problem(lambda N, **t: kernels.swiglu_backward(N, "bfloat16", **t), swiglu_backward, (11008,)),
-    "transpose": Problem(lambda N, **t: kernels.transpose("bfloat16", M=rows_of(N), N=N, **t), transpose, (4 * K, 16 * K), (4 * K,)),
-    "row_sums": Problem(lambda N, **t: kernels.row_sums(N, "bfloat16", **t), row_sums, (K, 4 * K, 32 * K), (4 * K,)),
-    "column_sums": Problem(lambda N, **t: kernels.column_sums(N, "bfloat16", **t), column_sums, (K, 4 * K, 32 * K), (4 * K,)),
+    "rms_norm": rows_kernel(kernels.rms_norm, rms_norm, EVERY, (4 * K, 64 * K), FORWARD),
+    "softmax": rows_kernel(kernels.softmax, softmax, EVERY, (4 * K, 64 * K), FORWARD),
+    "cross_entropy": rows_kernel(kernels.cross_entropy, cross_entropy, EVERY, (32 * K,)),
+    "layer_norm": rows_kernel(kernels.layer_norm, layer_norm, (K, 4 * K, 8 * K, 32 * K), (4 * K,), FORWARD),
+    "rms_norm_backward": rows_kernel(kernels.rms_norm_backward, rms_norm_backward, (K, 4 * K, 8 * K, 32 * K), (4 * K,), BACKWARD),
+    "layer_norm_backward": rows_kernel(
+        kernels.layer_norm_backward, layer_norm_backward, (K, 4 * K, 8 * K, 32 * K), (4 * K,), BACKWARD
+    ),
+    "softmax_backward": rows_kernel(kernels.softmax_backward, softmax_backward, (K, 4 * K, 32 * K), (4 * K,)),
+    "rope": Problem(
+        lambda N, **tuning: kernels.rope(N // 128, 128, "bfloat16", **tuning), rope, (4 * K,), (4 * K,),
+        {"threads": (64, 128, 256), "elements": (8, 16, 32)},
+    ),
+    "swiglu": rows_kernel(kernels.swiglu, swiglu, (4 * K, 11008), (11008,)),
+    "swiglu_backward": rows_kernel(kernels.swiglu_backward, swiglu_backward, (11008,), ()),
+    "transpose": Problem(
+        lambda N, **tuning: kernels.transpose("bfloat16", M=rows_of(N), N=N, **tuning), transpose, (4 * K, 16 * K), (4 * K,),
+        {"tile": (32, 64, 128), "threads": (128, 256, 512)},
+    ),
+    "row_sums": rows_kernel(kernels.row_sums, row_sums, (K, 4 * K, 32 * K), (4 * K,)),
+    "column_sums": rows_kernel(
+        kernels.column_sums, column_sums, (K, 4 * K, 32 * K), (4 * K,),
+        {"blocks": (264, 396, 528), "threads": (128, 256, 512), "rows": (16, 32, 64)},
+    ),
 }  # fmt: skip

@@ -224,7 +224,7 @@ def thread_form(name):
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_cuda_text_is_as_kept(name):
-    text, _ = _core.cuda_source(thread_form(name))
+    text, _ = _core.cuda_source(thread_form(name), prelude=False)
     path = GOLDEN / f"kernels_{name}.cu"
     if os.environ.get("HELVE_UPDATE_GOLDEN"):
         path.write_text(text)

@@ -1,39 +1,3 @@
-// The value of the lane whose number differs in the bits of c.
-template <class T>
-__device__ __forceinline__ T helve_shuffle_xor(T x, int c) { return (T)__shfl_xor_sync(0xffffffffu, x, c); }
-// N bytes that move at once.
-template <int N> struct helve_word;
-template <> struct helve_word<2> { typedef unsigned short type; };
-template <> struct helve_word<4> { typedef unsigned int type; };
-template <> struct helve_word<8> { typedef uint2 type; };
-template <> struct helve_word<16> { typedef uint4 type; };
-// N elements from memory that is aligned to W bytes, W bytes at a time.
-template <int W, int N, class T>
-__device__ __forceinline__ void helve_load(T (&to)[N], const T* from) {
-    typedef typename helve_word<W>::type word;
-    constexpr int count = W / sizeof(T);
-#pragma unroll
-    for (int i = 0; i < N; i += count) {
-        union { word whole; T parts[count]; } u;
-        u.whole = *(const word*)(from + i);
-#pragma unroll
-        for (int j = 0; j < count; ++j) to[i + j] = u.parts[j];
-    }
-}
-// N elements to memory that is aligned to W bytes, W bytes at a time.
-template <int W, int N, class T>
-__device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
-    typedef typename helve_word<W>::type word;
-    constexpr int count = W / sizeof(T);
-#pragma unroll
-    for (int i = 0; i < N; i += count) {
-        union { word whole; T parts[count]; } u;
-#pragma unroll
-        for (int j = 0; j < count; ++j) u.parts[j] = from[i + j];
-        *(word*)(to + i) = u.whole;
-    }
-}
-
 extern "C" __global__ void __launch_bounds__(128)
 layer_norm_0(
     const float* __restrict__ X,

@@ -1,13 +1,3 @@
-struct helve_bfloat16 { unsigned short bits; };
-__device__ __forceinline__ float helve_to_float(helve_bfloat16 x) {
-    return __uint_as_float((unsigned int)x.bits << 16);
-}
-__device__ __forceinline__ helve_bfloat16 helve_to_bfloat16(float x) {
-    helve_bfloat16 r;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
-    return r;
-}
-
 extern "C" __global__ void __launch_bounds__(256)
 transpose_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* __restrict__ Y, long long M, long long N) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];

@@ -1,0 +1,59 @@
+"""The problems of benchmarks/gpu on the CPU: arguments, definitions and tolerances fit helve's kernels.
+
+A benchmark that cannot run where it is changed would rot; here all of it runs but the clock and the rivals.
+"""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+import helve
+
+torch = pytest.importorskip("torch")
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "gpu"
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    """The benchmark's modules, with tensors on the CPU."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    modules = {name: importlib.import_module(name) for name in ("measure", "problems", "run")}
+    monkeypatch.setattr(modules["measure"], "DEVICE", "cpu")
+    yield type("Benchmark", (), modules)
+    for name in modules:
+        sys.modules.pop(name)
+
+
+def names():
+    return ["rms_norm", "softmax", "cross_entropy", "layer_norm", "rms_norm_backward", "layer_norm_backward", "softmax_backward", "rope",
+            "swiglu", "swiglu_backward", "transpose", "row_sums", "column_sums"]  # fmt: skip
+
+
+def test_every_problem_is_tested(benchmark):
+    assert sorted(benchmark.problems.PROBLEMS) == sorted(names())
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_problem_is_what_the_kernel_computes(benchmark, monkeypatch, name):
+    monkeypatch.setattr(benchmark.problems, "TENSOR_BYTES", 12 * 256 * 2)
+    problem = benchmark.problems.PROBLEMS[name]
+    M, N = benchmark.problems.rows_of(256), 256
+    assert M == 12
+    setup = problem.setup(M, N)
+    kernel = helve.compile(problem.build(N))
+    calls = {"helve": lambda: kernel(*setup.inputs, *setup.outputs), "eager": setup.call_of(setup.expression)}
+    assert benchmark.run.verdict(setup, calls).startswith("right")
+    assert setup.moved >= sum(t.nbytes for t in setup.outputs) + setup.inputs[0].nbytes
+    # A wrong result is seen.
+    calls["helve"] = lambda: [t.fill_(0.5) for t in setup.outputs]
+    assert "WRONG" in benchmark.run.verdict(setup, calls)
+
+
+def test_sizes_follow_the_options(benchmark, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["run.py", "--kernels", "softmax,rope", "--quick"])
+    listed = [(name, N) for name, _, _, N in benchmark.run.sizes(benchmark.run.arguments())]
+    assert listed == [("softmax", 4096), ("softmax", 65536), ("rope", 4096)]
+    monkeypatch.setattr(sys, "argv", ["run.py", "--kernels", "softmax", "--columns", "1000,3000"])
+    assert [(M, N) for _, _, M, N in benchmark.run.sizes(benchmark.run.arguments())] == [(134217, 1000), (44739, 3000)]
