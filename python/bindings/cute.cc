@@ -4,6 +4,7 @@
 
 #include "bindings.h"
 #include "cute_casters.h"
+#include "cute_coordinates.h"
 
 namespace helve::python {
 
@@ -284,6 +285,7 @@ void bind_cute(py::module_& module) {
     type.attr("__qualname__") = name;
   }
   bind_cute_algebra(module);
+  bind_cute_coordinates(module);
 }
 
 }  // namespace helve::python

@@ -2,6 +2,7 @@
 // Each is bound once for layouts and, where it acts on the domain alone, once for composed layouts.
 #include "bindings.h"
 #include "cute_casters.h"
+#include "helve/layout/cute/coordinates.h"
 #include "helve/ir/expr/dtype.h"
 #include "helve/support/diagnostic.h"
 
@@ -20,6 +21,7 @@ using cute::Tiler;
 IntTuple shape_of(py::handle source) {
   if (py::isinstance<LayoutObject>(source)) return source.cast<const LayoutObject&>().layout.shape();
   if (py::isinstance<ComposedLayout>(source)) return source.cast<const ComposedLayout&>().inner().shape();
+  if (py::isinstance<cute::CoordinateLayout>(source)) return source.cast<const cute::CoordinateLayout&>().shape();
   IntTuple shape;
   if (append_tuple(shape, source, false)) return shape;
   throw py::type_error("expected a layout, an integer or a nested tuple of integers");

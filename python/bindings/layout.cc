@@ -128,11 +128,18 @@ void bind_literals(py::module_& module) {
           "__eq__", [](const Displacement& a, const Displacement& b) { return a.value == b.value && a.axis == b.axis; },
           py::is_operator())
       .def("__hash__", [](const Displacement& d) { return py::hash(py::make_tuple(d.value, d.axis)); })
+      .def("__reduce__",
+           [](const Displacement& d) {
+             return py::make_tuple(py::type::of<Displacement>(), py::make_tuple(d.value, d.axis));
+           })
       .def("__repr__", &to_text);
   py::class_<Replicas>(module, "Replicas",
                        "The replica iters of a layout, `R[2 : 4@warpid]`, to be added to its shard.")
       .def(py::init([](Iters iters) { return Replicas{std::move(iters)}; }), py::arg("iters"))
-      .def_readonly("iters", &Replicas::iters);
+      .def_readonly("iters", &Replicas::iters)
+      .def("__reduce__", [](const Replicas& self) {
+        return py::make_tuple(py::type::of<Replicas>(), py::make_tuple(self.iters));
+      });
 }
 
 void bind_operators(py::class_<Layout>& layout) {

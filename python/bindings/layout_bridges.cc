@@ -9,6 +9,7 @@
 #include "helve/layout/from_cute.h"
 #include "helve/layout/linear.h"
 #include "helve/layout/notation.h"
+#include "helve/layout/to_relation.h"
 #include "layout_casters.h"
 
 namespace helve::python {
@@ -143,7 +144,14 @@ void bind_distribution(py::module_& module) {
       .def_readonly("domain", &Distribution::domain)
       .def_readonly("block", &Distribution::block)
       .def_readonly("layout", &Distribution::layout)
-      .def_readonly("partial", &Distribution::partial)
+      .def_property_readonly("partial",
+                             [](const Distribution& self) {
+                               py::dict operators;
+                               for (const Partial& each : self.partial) {
+                                 operators[axis_object(each.axis)] = std::string(to_string(each.op));
+                               }
+                               return operators;
+                             })
       .def_property_readonly("cut",
                              [](const Distribution& self) {
                                std::vector<std::vector<Axis>> axes(self.cut.size());
@@ -205,6 +213,11 @@ void bind_bits(py::class_<Layout>& layout) {
 
 void bind_cute_forms(py::class_<Layout>& layout) {
   layout
+      .def("to_relation", &relation_text, py::arg("shape"),
+           "The layout over `shape` as a relation in isl's notation, a line of text for other exact tools: coordinates\n"
+           "x0, x1, ... to the coordinates on its axes, which have the axes' names; one image for each replica.\n\n"
+           "Raises:\n    helve.ShapeError: a shape that is not admitted.\n"
+           "    helve.UnsupportedError: more operations of isl than the limit.")
       .def_static(
           "from_cute",
           [](const py::object& given) {

@@ -5,11 +5,18 @@ operation answers exactly or raises a `helve.LayoutError` that names the numbers
 The calls go straight into the C++ core. `docs/cute.md` is the guide.
 """
 
+import operator as _operator
+
+from helve._core import CuteBasis as Basis
 from helve._core import CuteComposedLayout as ComposedLayout
+from helve._core import CuteCoordinateLayout as CoordinateLayout
 from helve._core import CuteLayout as Layout
 from helve._core import CuteSwizzle as Swizzle
 from helve._core import cute as _algebra
+from helve.errors import error as _error
+from helve.viz import draw_offsets as _draw_offsets
 
+E = _algebra.E
 append = _algebra.append
 affine = _algebra.affine
 blocked_product = _algebra.blocked_product
@@ -43,6 +50,7 @@ local_tile = _algebra.local_tile
 logical_divide = _algebra.logical_divide
 logical_product = _algebra.logical_product
 make_fragment_like = _algebra.make_fragment_like
+make_identity_layout = _algebra.make_identity_layout
 make_layout = _algebra.make_layout
 make_layout_like = _algebra.make_layout_like
 make_layout_tv = _algebra.make_layout_tv
@@ -81,9 +89,73 @@ zipped_divide = _algebra.zipped_divide
 zipped_product = _algebra.zipped_product
 
 
+def print_latex(layout) -> None:
+    """Prints the layout as a LaTeX document: its offsets in a table, mode 0 down and all others to the right.
+
+    `helve.viz` draws more (threads and values, swizzles, banks); every picture has `.latex()`.
+
+    Args:
+        layout: a layout, plain or composed.
+    """
+    print(_draw_offsets(layout).latex(), end="")
+
+
+def print_tensor(values, layout) -> None:
+    """Prints the elements of a tensor as CuTe's print_tensor does.
+
+    A line for each coordinate of mode 0, a column for each of mode 1; for ranks 3 and 4 a table for each coordinate of
+    the further modes, with rules of `-` and `=` between them.
+
+    Args:
+        values: the memory, as a flat sequence: element `layout(c)` of it is the one at coordinate c.
+        layout: a layout of rank 1 to 4, plain or composed.
+
+    Raises:
+        helve.ShapeError: a layout of another rank.
+        helve.BoundsError: the layout reaches outside the values.
+    """
+    print(format_tensor(values, layout), end="")
+
+
+def format_tensor(values, layout) -> str:
+    """The text that print_tensor prints. Raises as it does."""
+    ranks = layout.rank()
+    if ranks > 4:
+        needed = "a tensor has 1 to 4"
+        raise _error("CuteRank", operation="print_tensor", operand=str(layout), given=ranks, needed=needed)
+    count = len(values)
+
+    def place(coordinate):
+        offset = layout(coordinate)
+        if not 0 <= offset < count:
+            raise _error("CoordinateBounds", coordinate=f"({offset},)", shape=f"({count},)")
+        return offset
+
+    extents = [layout[mode].size() for mode in range(ranks)] if ranks > 1 else [layout.size()]
+    sizes = extents + [1] * (4 - ranks)
+    blocks = []
+    for last in range(sizes[3]):
+        for third in range(sizes[2]):
+            if blocks:
+                blocks.append(("-" if third else "=") * (5 * sizes[1]) + "\n")
+            for row in range(sizes[0]):
+                coordinates = [(row, column, third, last)[:ranks] for column in range(sizes[1])]
+                texts = [_cell(values[place(each if ranks > 1 else each[0])]) for each in coordinates]
+                blocks.append("".join(texts) + "\n")
+    return f"{layout}:\n" + "".join(blocks)
+
+
+def _cell(value) -> str:
+    """An element, right-aligned as CuTe aligns it: integers in 5 places, other numbers in 10 with two decimals."""
+    try:
+        return f"{_operator.index(value):5d}"
+    except TypeError:
+        return f"{float(value):10.2e}"
+
+
 def is_layout(x: object) -> bool:
-    """Whether `x` is a layout, plain or composed."""
-    return isinstance(x, (Layout, ComposedLayout))
+    """Whether `x` is a layout, plain, composed or of coordinates."""
+    return isinstance(x, (Layout, ComposedLayout, CoordinateLayout))
 
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

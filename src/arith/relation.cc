@@ -428,6 +428,25 @@ IntegerRelation::IntegerRelation(const ExactEngine& engine, std::vector<VarRef> 
   data_ = std::make_shared<Data>(Data{engine.state(), question.tuple, question.params, question.inexact, map});
 }
 
+std::optional<std::string> IntegerRelation::text(const std::vector<std::string>& tuple_names,
+                                                 const std::vector<std::string>& image_names) const {
+  if (!data_->map) return std::nullopt;
+  std::string text;
+  const bool done = within_budget(data_->engine, [&] {
+    isl_map* map = data_->map->coalesce().release();
+    unsigned at = 0;
+    for (const std::string& name : tuple_names) map = isl_map_set_dim_name(map, isl_dim_in, at++, name.c_str());
+    at = 0;
+    for (const std::string& name : image_names) map = isl_map_set_dim_name(map, isl_dim_out, at++, name.c_str());
+    char* made = isl_map_to_str(map);
+    isl_map_free(map);
+    text = made;
+    free(made);
+  });
+  if (!done) return std::nullopt;
+  return text;
+}
+
 Answer IntegerRelation::is_injective() const {
   const Data& d = *data_;
   if (!d.map) return unknown(kOverBudget);

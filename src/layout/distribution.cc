@@ -12,6 +12,11 @@
 
 namespace helve {
 
+std::string_view to_string(PartialOp op) {
+  constexpr std::string_view kNames[] = {"sum", "prod", "max", "min"};
+  return kNames[static_cast<int>(op)];
+}
+
 namespace {
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
@@ -38,6 +43,16 @@ std::vector<std::string> entries(std::string_view side) {
   return all;
 }
 
+/// The operator that an entry names; a dimension of that name comes first.
+std::optional<PartialOp> partial_op(const std::string& entry, const std::vector<std::string>& dims) {
+  if (entry == "+") return PartialOp::Sum;
+  if (std::find(dims.begin(), dims.end(), entry) != dims.end()) return std::nullopt;
+  for (PartialOp op : {PartialOp::Sum, PartialOp::Prod, PartialOp::Max, PartialOp::Min}) {
+    if (entry == to_string(op)) return op;
+  }
+  return std::nullopt;
+}
+
 /// Reads levels and deals the axes of the mesh.
 class NotationReader {
  public:
@@ -55,7 +70,7 @@ class NotationReader {
  public:
   std::vector<std::vector<MeshAxis>> cut;  ///< the axes that cut each dimension, outer first
   std::vector<MeshAxis> copied;
-  std::vector<Axis> summed;
+  std::vector<Partial> partial;
   Point fixed;
 
  private:
@@ -85,7 +100,7 @@ class NotationReader {
       }
       bool again = std::find(right.begin(), right.begin() + static_cast<ptrdiff_t>(k), right[k]) !=
                    right.begin() + static_cast<ptrdiff_t>(k);
-      if (again && is_letter(right[k][0])) {
+      if (again && is_letter(right[k][0]) && !partial_op(right[k], dims)) {
         refuse(fmt::format("dimension '{}' is cut twice in one level; give two levels", right[k]));
       }
       deal(right[k], dims);
@@ -96,8 +111,8 @@ class NotationReader {
     const MeshAxis& axis = mesh_[next_++];
     if (entry == "*") {
       copied.push_back(axis);
-    } else if (entry == "+") {
-      summed.push_back(axis.axis);
+    } else if (std::optional<PartialOp> op = partial_op(entry, dims)) {
+      partial.push_back({axis.axis, *op});
     } else if (std::all_of(entry.begin(), entry.end(), is_digit)) {
       int64_t number = entry.size() > 18 ? std::numeric_limits<int64_t>::max() : std::stoll(entry);
       if (number >= axis.extent) {
@@ -129,7 +144,7 @@ Distribution distribute(const std::vector<std::string>& levels, const std::vecto
                         const std::vector<MeshAxis>& mesh) {
   check_operands(shape, mesh);
   NotationReader read(levels, shape.size(), mesh);
-  Distribution result{mesh, shape, {}, {}, read.cut, Layout(), read.summed};
+  Distribution result{mesh, shape, {}, {}, read.cut, Layout(), read.partial};
   for (size_t d = 0; d < shape.size(); ++d) {
     int64_t devices = 1;
     for (const MeshAxis& each : read.cut[d]) {

@@ -10,7 +10,7 @@ std::vector<int64_t> replica_sums(const Iters& iters, Axis axis, StepCounter& co
   std::vector<int64_t> all{0};
   for (const Iter& iter : iters) {
     if (iter.axis != axis) continue;
-    counter.step(narrow(Wide{static_cast<int64_t>(all.size())} * iter.extent, "the number of replicas"));
+    counter.step(static_cast<int64_t>(all.size()), iter.extent);
     std::vector<int64_t> next;
     for (int64_t value : all) {
       for (int64_t digit = 0; digit < iter.extent; ++digit) next.push_back(value + digit * iter.stride);

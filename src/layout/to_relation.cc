@@ -2,6 +2,8 @@
 // The digits of the index are // and % of the flat index, a replica is a bounded local, a bit of a swizzle is (a + b) % 2.
 #include "helve/layout/to_relation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -74,6 +76,16 @@ IntegerRelation to_relation(const ExactEngine& engine, const Layout& layout, con
 
 IntegerRelation to_relation(const ExactEngine& engine, const Layout& layout, const std::vector<int64_t>& shape) {
   return to_relation(engine, layout, shape, layout.axes());
+}
+
+std::string relation_text(const Layout& layout, const std::vector<int64_t>& shape) {
+  std::vector<std::string> coordinates, places;
+  for (size_t d = 0; d < shape.size(); ++d) coordinates.push_back(fmt::format("x{}", d));
+  for (Axis axis : layout.axes()) places.push_back(axis.name());
+  const ExactEngine engine(kLayoutStepLimit);
+  std::optional<std::string> text = to_relation(engine, layout, shape).text(coordinates, places);
+  if (!text) layout_detail::StepCounter("the relation", layout).step(kLayoutStepLimit + 1);
+  return *text;
 }
 
 }  // namespace helve

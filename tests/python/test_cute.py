@@ -5,6 +5,7 @@ shrinks. The judge is plain digit counting.
 """
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import helve
-from helve import cute
+from helve import cute, viz
 from helve.cute import ComposedLayout, Layout, Swizzle
 
 # -- the judge ---------------------------------------------------------------------------------------------------------
@@ -260,6 +261,45 @@ def test_tables(capsys):
     wide = cute.format_layout(Layout((4, (2, 2)), (4, (1, 2)))).splitlines()
     assert wide[1:4] == ["       0    1    2    3", "    +----+----+----+----+", " 0  |  0 |  1 |  2 |  3 |"]
     assert wide[9] == " 3  | 12 | 13 | 14 | 15 |"
+
+
+def test_tables_of_tensors(capsys):
+    cute.print_tensor(list(range(6)), Layout((2, 3), (1, 2)))
+    assert capsys.readouterr().out == "(2,3):(1,2):\n    0    2    4\n    1    3    5\n"
+    assert cute.format_tensor([1, -2, 300000], Layout(3, 1)) == "3:1:\n    1\n   -2\n300000\n"
+    values = np.arange(8) / 4
+    assert cute.format_tensor(values, Layout((2, 2, 2))) == (
+        "(2,2,2):(1,2,4):\n"
+        "  0.00e+00  5.00e-01\n  2.50e-01  7.50e-01\n"
+        "----------\n"
+        "  1.00e+00  1.50e+00\n  1.25e+00  1.75e+00\n"
+    )
+    four = cute.format_tensor(range(8), Layout((1, 2, 2, 2))).splitlines()
+    assert four[1:] == ["    0    1", "-" * 10, "    2    3", "=" * 10, "    4    5", "-" * 10, "    6    7"]
+    swizzled = cute.composition(Swizzle(1, 0, 1), Layout((2, 2), (2, 1)))
+    assert cute.format_tensor("abcd".encode(), swizzled).splitlines()[2] == f"{ord('d'):5d}{ord('c'):5d}"
+    nested = cute.format_tensor(range(8), Layout((2, (2, 2)), (4, (1, 2)))).splitlines()
+    assert nested[1:] == ["    0    1    2    3", "    4    5    6    7"]
+
+
+def test_tensors_that_cannot_be_printed():
+    many = "print_tensor: (2,2,2,2,2):(1,2,4,8,16) has 5 modes, a tensor has 1 to 4"
+    with pytest.raises(helve.ShapeError, match=re.escape(many)):
+        cute.print_tensor(range(32), Layout((2, 2, 2, 2, 2)))
+    with pytest.raises(helve.BoundsError, match=re.escape("coordinate (6,) is outside shape (6,)")):
+        cute.print_tensor(range(6), Layout((2, 2), (1, 6)))
+    with pytest.raises(helve.BoundsError, match=re.escape("coordinate (-1,) is outside shape (6,)")):
+        cute.print_tensor(range(6), Layout((2, 2), (1, -1)))
+
+
+def test_latex(capsys):
+    cute.print_latex(Layout((2, 2), (1, 2)))
+    text = capsys.readouterr().out
+    assert text == viz.draw_offsets(Layout((2, 2), (1, 2))).latex()
+    assert text.startswith("\\documentclass[convert]{standalone}\n\\usepackage{tikz}\n\\definecolor{fill")
+    cells = re.findall(r"\\filldraw\[fill=fill\w{6}\] \(.*?\) rectangle \+\(.*?\) node\[.*?\] \{(.*?)\};", text)
+    assert cells == ["0", "2", "1", "3"]
+    assert text.count("{") == text.count("}") and text.endswith("\\end{tikzpicture}\n\\end{document}\n")
 
 
 # -- swizzles ----------------------------------------------------------------------------------------------------------

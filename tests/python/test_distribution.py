@@ -1,6 +1,8 @@
 """Distributions in Python: DISTAL's rows, faces, copies, uneven blocks, two levels, and the text of refusals."""
 
+import copy
 import itertools
+import pickle
 import re
 
 import helve
@@ -82,6 +84,21 @@ def test_terms_of_a_sum_are_everywhere():
     made = distribution("x -> x +", (4,), helve.Mesh((2, 3)))
     assert made.partial == {y: "sum"} and made.layout == S[(2, 2) : (1@x, 1)]
     assert made.owners((3,)) == [(1, 0), (1, 1), (1, 2)]
+
+
+def test_other_reductions_have_words():
+    made = distribution("rows cols -> max rows min", (4, 6), helve.Mesh((2, 3, 5), ("x", "y", "z")))
+    assert {axis.name: op for axis, op in made.partial.items()} == {"x": "max", "z": "min"} and made.block == (2, 6)
+    assert distribution("i -> prod sum", (4,), helve.Mesh((2, 3))).partial == {x: "prod", y: "sum"}
+    assert distribution("i -> max max", (4,), helve.Mesh((2, 3))).partial == {x: "max", y: "max"}
+    named = distribution("max j -> max j", (4, 6), helve.Mesh((2, 3)))  # here `max` is a dimension
+    assert named.partial == {} and named.block == (2, 2)
+
+
+def test_distributions_travel():
+    made = distribution(["ij -> i +", "ij -> i j"], (9, 10), helve.Mesh((2, 3, 2, 5), ("x", "y", "z", "w")))
+    for again in (pickle.loads(pickle.dumps(made)), copy.copy(made), copy.deepcopy(made)):
+        assert again == made and again.partial == made.partial and again.owners((8, 9)) == made.owners((8, 9))
 
 
 def test_distributions_compare_by_value():

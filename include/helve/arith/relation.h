@@ -98,6 +98,9 @@ class IntegerRelation {
   Answer is_injective() const;
   /// Are the two relations, of equal arities, the same? The witness is a tuple with an image of only one of them.
   Answer is_equal(const IntegerRelation& other) const;
+  /// In isl's notation, with a name for each entry of the tuple and of the image; nothing over the budget.
+  std::optional<std::string> text(const std::vector<std::string>& tuple_names,
+                                  const std::vector<std::string>& image_names) const;
 
  private:
   struct Data;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "helve/layout/layout.h"
@@ -18,6 +19,19 @@ struct MeshAxis {
   int64_t extent;
 
   bool operator==(const MeshAxis&) const = default;
+};
+
+/// How the terms that devices hold make the tensor.
+enum class PartialOp : int { Sum, Prod, Max, Min };
+/// "sum", "prod", "max", "min".
+std::string_view to_string(PartialOp op);
+
+/// An axis over which the tensor is yet to be reduced.
+struct Partial {
+  Axis axis;
+  PartialOp op = PartialOp::Sum;
+
+  bool operator==(const Partial&) const = default;
 };
 
 /// Where the elements of a tensor live on a mesh.
@@ -33,7 +47,7 @@ struct Distribution {
   std::vector<int64_t> block;  ///< the extents of every device's block
   std::vector<std::vector<MeshAxis>> cut;  ///< the axes that cut each dimension, outer first
   Layout layout;
-  std::vector<Axis> partial;  ///< axes over which the tensor is the sum of what devices hold
+  std::vector<Partial> partial;  ///< axes over which the tensor is the sum (or another) of what devices hold
 
   /// The first element of a device's block and the extents of what it holds of the shape, 0 where it holds nothing of a
   /// dimension. None for a device that holds nothing because of an offset. Throws ShapeRank, CoordinateBounds.

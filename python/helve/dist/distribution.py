@@ -25,7 +25,8 @@ class Distribution:
             device's own block, row-major, in elements, on `m`.
         domain: extents, a whole number of blocks in each dimension; what lies outside `shape` is padding.
         block: the extents of every device's block, ceil(shape / devices) in each dimension.
-        partial: {axis: "sum"} for the axes over which the tensor is the sum of what the devices hold.
+        partial: {axis: operator} for the axes over which the tensor is yet to be reduced: it is the "sum", "prod",
+            "max" or "min" of what the devices hold.
     """
 
     mesh: Mesh
@@ -35,6 +36,10 @@ class Distribution:
     block: tuple[int, ...]
     partial: dict[Axis, str] = field(hash=False)
     _core: _core.Distribution = field(repr=False, compare=False, hash=False)
+    _levels: tuple[str, ...] = field(repr=False, compare=False, hash=False)
+
+    def __reduce__(self):
+        return distribution, (list(self._levels), self.shape, self.mesh)
 
     def local_begin(self, device: Sequence[int]) -> tuple[int, ...] | None:
         """The first element of a device's block; None for a device that holds nothing.
@@ -81,9 +86,9 @@ def distribution(notation: str | Sequence[str], shape: Sequence[int], mesh: Mesh
     """The distribution that `notation` describes (DISTAL, arXiv 2203.08069, tensor distribution notation).
 
     On the left of "->" stand the tensor's dimensions, on the right one entry for each axis of the mesh: a dimension
-    that is cut into blocks over it, `*` for copies, a number for the one coordinate that holds the data, `+` for the
-    terms of a sum. Names are characters ("xy -> xy*"), or words where there are blanks ("row col -> row *"). A
-    dimension that is not named on the right is not cut.
+    that is cut into blocks over it, `*` for copies, a number for the one coordinate that holds the data, `+` (or `sum`)
+    for the terms of a sum, `prod`, `max` and `min` for those of other reductions. Names are characters ("xy -> xy*"),
+    or words where there are blanks ("row col -> row max"). A dimension that is not named on the right is not cut.
 
     Args:
         notation: the text; for two levels and more a list of texts, outer level first, which share out the axes of the
@@ -98,5 +103,5 @@ def distribution(notation: str | Sequence[str], shape: Sequence[int], mesh: Mesh
     """
     levels = [notation] if isinstance(notation, str) else list(notation)
     made = _core.Distribution(levels, list(shape), list(mesh.names), list(mesh.shape))
-    partial = dict.fromkeys(made.partial, "sum")
-    return Distribution(mesh, tuple(shape), made.layout, tuple(made.domain), tuple(made.block), partial, made)
+    sizes = tuple(shape), made.layout, tuple(made.domain), tuple(made.block)
+    return Distribution(mesh, *sizes, made.partial, made, tuple(levels))

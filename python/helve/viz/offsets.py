@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from helve._core import CuteLayout, CuteSwizzle
+from helve._core import CuteComposedLayout, CuteCoordinateLayout, CuteLayout, CuteSwizzle
 from helve._core import cute as _algebra
 from helve.viz.picture import ALARM, WHITE, Cell, Grid, Picture, color
 
@@ -24,13 +24,14 @@ def _grid(rows: int, columns: int, cell: Callable[[int, int], Cell], caption: st
     return Grid(cells, caption=caption, row_labels=labels[0], column_labels=labels[1])
 
 
-def draw_offsets(layout: CuteLayout) -> Picture:
-    """The offset of each coordinate; mode 0 runs down, all others to the right."""
+def draw_offsets(layout: CuteLayout | CuteComposedLayout | CuteCoordinateLayout) -> Picture:
+    """The offset (or the coordinate) at each coordinate; mode 0 runs down, all others to the right."""
     rows, columns = _matrix(layout)
 
     def cell(row: int, column: int) -> Cell:
         offset = layout(row + rows * column)
-        return Cell((str(offset),), color(offset), f"({row},{column}) -> {offset}")
+        number = offset if isinstance(offset, int) else row + rows * column
+        return Cell((str(offset),), color(number), f"({row},{column}) -> {offset}")
 
     return Picture(str(layout), ((_grid(rows, columns, cell, "offsets"),),))
 

@@ -80,6 +80,12 @@ class Picture:
 
         return render(self)
 
+    def latex(self) -> str:
+        """The picture as a LaTeX document of its own, drawn with TikZ."""
+        from helve.viz.latex import render
+
+        return render(self)
+
     def save(self, path: str | Path) -> None:
         """Writes the SVG document to `path`."""
         Path(path).write_text(self.svg(), encoding="utf-8")

@@ -125,7 +125,7 @@ std::string table_text(const std::string& title, const IntTuple& shape, int64_t 
   IntTuple extents = product_each(shape);
   int64_t rows = extents.leaves[0];
   int64_t columns = extents.leaves[1];
-  if (checked_multiply(rows, columns, "the cells of a table") > kMaxTableCells) {
+  if (rows * columns > kMaxTableCells) {  // the size of a layout fits in 64 bits
     throw_layout_error(Code::CuteUnsupported, {{"operation", "print_layout"},
                                                {"layout", title},
                                                {"reason", fmt::format("a table has at most {} cells", kMaxTableCells)},

@@ -174,7 +174,7 @@ TEST(LayoutDistribution, TwoLevelsCountTheirDevicesTogether) {
   EXPECT_EQ(made.part({1, 1, 1})->extents, (std::vector<int64_t>{2, 2}));
   EXPECT_EQ(made.part({1, 1, 2})->extents, (std::vector<int64_t>{0, 2}));
   Distribution sum = distribute({"x -> x +"}, {8}, mesh_of({2, 4}));
-  EXPECT_EQ(sum.partial, (std::vector<Axis>{device_axes()[1]}));
+  EXPECT_EQ(sum.partial, (std::vector<Partial>{{device_axes()[1], PartialOp::Sum}}));
   EXPECT_EQ(to_string(sum.layout), "S[(2, 4) : (1@da, 1)]");
 }
 
