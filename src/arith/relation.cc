@@ -433,7 +433,7 @@ std::optional<std::string> IntegerRelation::text(const std::vector<std::string>&
   if (!data_->map) return std::nullopt;
   std::string text;
   const bool done = within_budget(data_->engine, [&] {
-    isl_map* map = data_->map->coalesce().release();
+    isl_map* map = isl_map_copy(data_->map->get());
     unsigned at = 0;
     for (const std::string& name : tuple_names) map = isl_map_set_dim_name(map, isl_dim_in, at++, name.c_str());
     at = 0;

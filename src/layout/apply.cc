@@ -12,7 +12,7 @@ namespace helve {
 
 using layout_detail::solve_relation;
 using layout_detail::StepCounter;
-using layout_detail::Term;
+using layout_detail::Terms;
 
 namespace {
 
@@ -95,7 +95,7 @@ namespace {
 /// The terms of one axis: shard iters first, then replicas, with the iters' positions.
 struct AxisTerms {
   std::vector<size_t> shard;
-  std::vector<Term> terms;
+  Terms terms;
 };
 
 AxisTerms axis_terms(const Layout& layout, Axis axis, bool differences) {
@@ -121,7 +121,7 @@ std::optional<Layout::Collision> Layout::find_collision() const {
     // Two indices share a point when a difference of digits, not all 0 in the shard, sums to 0. Up to sign its first
     // digit that is not 0 is positive; the swizzle is a bijection and plays no part.
     for (size_t first = 0; first < of_axis.shard.size(); ++first) {
-      std::vector<Term> terms = of_axis.terms;
+      Terms terms = of_axis.terms;
       if (terms[first].high == 0) continue;
       for (size_t before = 0; before < first; ++before) terms[before].low = terms[before].high = 0;
       terms[first].low = 1;

@@ -12,16 +12,20 @@ namespace {
 
 class RelationSearch {
  public:
-  RelationSearch(const std::vector<Term>& terms, StepCounter& counter) : counter_(counter) {
-    order_.resize(terms.size());
-    std::iota(order_.begin(), order_.end(), size_t{0});
-    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
-      return magnitude(terms[a].stride) > magnitude(terms[b].stride);
-    });
+  RelationSearch(const Terms& terms, StepCounter& counter) : counter_(counter) {
+    // Stable by insertion: there are few terms.
+    for (size_t k = 0; k < terms.size(); ++k) {
+      size_t at = k;
+      order_.push_back(k);
+      for (; at > 0 && magnitude(terms[order_[at - 1]].stride) < magnitude(terms[k].stride); --at) {
+        order_[at] = order_[at - 1];
+      }
+      order_[at] = k;
+    }
     for (size_t k : order_) terms_.push_back(terms[k]);
-    low_.assign(terms.size() + 1, 0);
-    high_.assign(terms.size() + 1, 0);
-    divisor_.assign(terms.size() + 1, 0);
+    low_.append(terms.size() + 1, 0);
+    high_.append(terms.size() + 1, 0);
+    divisor_.append(terms.size() + 1, 0);
     for (size_t k = terms.size(); k-- > 0;) {
       Wide a = Wide{terms_[k].stride} * terms_[k].low;
       Wide b = Wide{terms_[k].stride} * terms_[k].high;
@@ -29,12 +33,12 @@ class RelationSearch {
       high_[k] = high_[k + 1] + std::max(a, b);
       divisor_[k] = std::gcd(divisor_[k + 1], magnitude(terms_[k].stride));
     }
-    values_.assign(terms.size(), 0);
+    values_.append(terms.size(), 0);
   }
 
-  std::optional<std::vector<int64_t>> run(int64_t target) {
+  std::optional<Solution> run(int64_t target) {
     if (!possible(0, target) || !search(0, target)) return std::nullopt;
-    std::vector<int64_t> result(values_.size());
+    Solution result(values_.size(), 0);
     for (size_t k = 0; k < order_.size(); ++k) result[order_[k]] = values_[k];
     return result;
   }
@@ -80,18 +84,17 @@ class RelationSearch {
   static Wide ceil_divide(Wide a, Wide b) { return -floor_divide(-a, b); }
 
   StepCounter& counter_;
-  std::vector<size_t> order_;
-  std::vector<Term> terms_;
-  std::vector<Wide> low_;
-  std::vector<Wide> high_;
-  std::vector<uint64_t> divisor_;
-  std::vector<int64_t> values_;
+  InlineVector<size_t, 8> order_;
+  Terms terms_;
+  InlineVector<Wide, 9> low_;
+  InlineVector<Wide, 9> high_;
+  InlineVector<uint64_t, 9> divisor_;
+  Solution values_;
 };
 
 }  // namespace
 
-std::optional<std::vector<int64_t>> solve_relation(const std::vector<Term>& terms, int64_t target,
-                                                   StepCounter& counter) {
+std::optional<Solution> solve_relation(const Terms& terms, int64_t target, StepCounter& counter) {
   return RelationSearch(terms, counter).run(target);
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "integers.h"
 
@@ -17,9 +16,12 @@ struct Term {
   int64_t high;
 };
 
+using Terms = InlineVector<Term, 8>;
+/// One coefficient for each term.
+using Solution = InlineVector<int64_t, 8>;
+
 /// Coefficients with sum(coefficient * stride) == target, those near 0 first; none when there are none. Exact; every
 /// term's reach fits in 64 bits. Refused through `counter` when the search is too long.
-std::optional<std::vector<int64_t>> solve_relation(const std::vector<Term>& terms, int64_t target,
-                                                   StepCounter& counter);
+std::optional<Solution> solve_relation(const Terms& terms, int64_t target, StepCounter& counter);
 
 }  // namespace helve::layout_detail

@@ -1,5 +1,6 @@
 """Layouts as bit matrices and as CuTe layouts, in Python: round trips and the coordinates both sides agree on."""
 
+import itertools
 import re
 
 import helve
@@ -125,3 +126,49 @@ def test_refused_conversions(make, text):
         make()
     with pytest.raises(TypeError, match="from_cute takes a helve.cute layout"):
         Layout.from_cute(S[4:1])
+
+
+# -- relations ---------------------------------------------------------------------------------------------------------
+
+
+def pairs_of(text, names, ranges):
+    """The tuples of an isl relation's text, by trying all: its disjuncts are read as Python conditions."""
+    conditions = []
+    for disjunct in text.strip("{} ").split(";"):
+        tuples, _, condition = disjunct.partition(":")
+        fixed = [entry for entry in re.split(r"[\[\],]", tuples) if "=" in entry]  # "m = 3x0" inside the tuple
+        condition = " and ".join(each.strip() for each in [*fixed, condition] if each.strip())
+        while "floor(" in condition:  # the innermost first, with other brackets once it is read
+            condition = re.sub(r"floor\(\(([^()]*)\)/(\d+)\)", r"⟦⟦\1⟧//\2⟧", condition)
+        condition = condition.replace("⟦", "(").replace("⟧", ")").replace(" mod ", " % ")
+        condition = re.sub(r"(\d)([a-z(])", r"\1*\2", re.sub(r"(?<![<>=])=(?!=)", "==", condition))
+        conditions.append(compile(condition.strip(), "relation", "eval"))
+    places = itertools.product(*ranges)
+    return {place for place in places if any(eval(each, {}, dict(zip(names, place))) for each in conditions)}
+
+
+@pytest.mark.parametrize(
+    "text, shape",
+    [
+        ("S[(2, 3) : (3, 1)]", (2, 3)),
+        ("S[(2, 2, 2) : (2@reg, 1@laneid, 1@reg)]", (4, 2)),
+        ("S[(2, 4) : (1@laneid, 1)] + R[2 : 2@laneid]", (8,)),
+        ("S[(2, 3) : (1@x, -1)] + R[(2, 2) : (2, 3)] + 4", (3, 2)),
+        ("S[(4, 4) : (4, 1)] ^ Swizzle(2, 0, 2)", (4, 4)),
+        ("S[(2, 2) : (1, 0)] + 3@warpid", (4,)),
+    ],
+)
+def test_relations_are_the_map(text, shape):
+    layout = Layout.parse(text)
+    points = {coordinate: layout.apply(coordinate, shape) for coordinate in itertools.product(*map(range, shape))}
+    expected = {(*coordinate, *point.values()) for coordinate, found in points.items() for point in found}
+    relation = layout.to_relation(shape)
+    names = [f"x{d}" for d in range(len(shape))] + [axis.name for axis in layout.axes]
+    assert relation.startswith(f"{{ [{', '.join(names[: len(shape)])}] -> [")
+    around = [range(-1, extent + 1) for extent in shape] + [range(-4, 17)] * len(layout.axes)
+    assert pairs_of(relation, names, around) == expected
+
+
+def test_refused_relations():
+    with pytest.raises(helve.ShapeError, match=re.escape("shape (3, 3) has 9 elements, the layout has 8")):
+        S[8:1].to_relation((3, 3))
