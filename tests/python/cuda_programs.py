@@ -205,8 +205,10 @@ class RandomKernel:
         if guard:
             self.line(f"if {guard}:")
             self.depth += 1
-        self.line(f"for v in T.vectorized({self.width}):")
         value = self.rng.choice(["x[tx, v]", "T.max(x[tx, v], y[tx, v])", "x[tx, v] + y[tx, v]"])
         value = value if self.output == self.work else f'T.cast({value}, "{self.output}")'
-        self.line(f"    O[bx * {self.threads} + tx, v] = {value}")
+        cut = self.rng.choice([0, 0, self.rng.randrange(self.width), self.width // 2])
+        for lanes in [str(cut), f"{cut}, {self.width}"] if cut else [str(self.width)]:
+            self.line(f"for v in T.vectorized({lanes}):")
+            self.line(f"    O[bx * {self.threads} + tx, v] = {value}")
         self.depth = 2

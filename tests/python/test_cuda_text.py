@@ -128,6 +128,23 @@ for tx in T.threads(128):
     assert ("helve_load" in text) == (bytes_ > element)
 
 
+@pytest.mark.parametrize(("begin", "bytes_"), [("0", 16), ("2", 8), ("1", 4), ("b", 4), ("b * 2", 8), ("n", 4)])
+def test_lanes_may_begin_anywhere(begin, bytes_):
+    text, kernel = kernel_of(
+        body(
+            f"""
+for tx in T.threads(128):
+    for v in T.vectorized({begin}, {begin} + 4):
+        B[tx * 8 + v] = A[tx * 8 + v]
+""",
+            'A: T.Tensor((4096,), "float32"), B: T.Tensor((4096,), "float32"), n: T.index',
+        )
+    )
+    assert kernel["alignments"] == [bytes_, bytes_]
+    if bytes_ > 4 and begin != "0":
+        assert f"B_v[v - {begin}]" in text.replace("(", "").replace(")", "")
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -71,8 +71,8 @@ class KernelEmitter final : public c::CEmitter {
 
   // vector_loop.cc
   void vector_loop(const For& s) override;
-  void stage(const For& s, int64_t lanes);
-  int64_t vector_bytes(const Buffer& buffer, const Expr& offset, const Var* lane, int64_t lanes) const;
+  void stage(const For& s);
+  int64_t vector_bytes(const Buffer& buffer, const Expr& offset, const Expr& start, const For& s) const;
   void load_staged(const For& s, int64_t lanes);
   void store_staged();
   bool rounds_in_pairs(const Store& s) const;

@@ -120,35 +120,32 @@ bool mentions_any(const Expr& e, const std::vector<VarRef>& vars) {
 
 }  // namespace
 
-/// Bytes of one access when the lanes are side by side from an aligned begin; 0 when they are not.
-int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Expr& offset, const Var* lane, int64_t lanes) const {
-  const Sum sum = sum_of(offset);
-  Sum rest;
-  rest.constant = sum.constant;
+/// Bytes of one access when the lanes of `offset` are side by side and `start`, the first one's, is aligned; 0 when not.
+int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Expr& offset, const Expr& start, const For& s) const {
+  const Var* lane = s.vars[0].get();
+  const int64_t lanes = *int_value(s.extents[0]);
   int64_t step = 0;
-  for (const Term& term : sum.terms) {
+  for (const Term& term : sum_of(offset).terms) {
     if (term.factors.size() == 1 && as<Var>(term.factors[0]) == lane) {
       step = term.coefficient;
     } else if (std::any_of(term.factors.begin(), term.factors.end(),
                            [&](const Expr& factor) { return mentions(factor, lane); })) {
       return 0;
-    } else {
-      rest.terms.push_back(term);
     }
   }
   if (step != 1) return 0;
   const int64_t element = buffer.dtype.bytes();
-  const Residue residue = residue_of(rest, facts_);
+  const Residue residue = residue_of(sum_of(start), facts_);
   for (int64_t width = kWidest; width > element; width /= 2) {
     const int64_t unit = width / element;
     if (lanes % unit != 0) continue;
-    if (starts_aligned(offset, lane, unit) || residue.remainder_by(unit) == 0) return width;
+    if (starts_aligned(start, lane, unit) || residue.remainder_by(unit) == 0) return width;
   }
   return 0;
 }
 
 /// Decides which accesses of the body move together.
-void KernelEmitter::stage(const For& s, int64_t lanes) {
+void KernelEmitter::stage(const For& s) {
   LaneWalk body;
   if (!body.collect(s.body)) return;
   const std::vector<LaneAccess>& accesses = body.accesses();
@@ -158,9 +155,9 @@ void KernelEmitter::stage(const For& s, int64_t lanes) {
                                     [&](const Expr& index) { return reads_written(index, accesses); });
     if (!each.always || !early || !moves(accesses, each.buffer)) continue;
     const Expr offset = c::element_offset(*each.buffer, each.indices);
-    const int64_t width = vector_bytes(*each.buffer, offset, lane, lanes);
-    if (width == 0) continue;
     const Expr start = expr_of(sum_of(substitute(offset, {{lane, s.begins[0]}})));
+    const int64_t width = vector_bytes(*each.buffer, offset, start, s);
+    if (width == 0) continue;
     auto same = std::find_if(staged_.begin(), staged_.end(), [&](const Staged& other) {
       return !each.write && !other.writes && other.buffer == each.buffer && same_expr(other.start, start);
     });
@@ -221,7 +218,7 @@ void KernelEmitter::vector_loop(const For& s) {
   HELVE_CHECK(staged_.empty(), "a vector loop in another");
   if (!lanes || *lanes < 2 || *lanes > kMaxLanes) return lane_loop();
   Place place(*this);
-  stage(s, *lanes);
+  stage(s);
   if (staged_.empty()) return lane_loop();
   block("", s.span, [&] {
     load_staged(s, *lanes);
