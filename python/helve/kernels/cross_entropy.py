@@ -6,8 +6,10 @@ sum is what a backward pass starts from.
 
 from __future__ import annotations
 
+from math import gcd
+
 from helve import T
-from helve.kernels.rows import LOG2E, RowPlan, plan_rows
+from helve.kernels.rows import DTYPES, LOG2E, RowPlan, plan_rows
 from helve.kernels.softmax import LOWEST
 
 
@@ -65,37 +67,43 @@ def _whole_rows(N: int, dtype: str, label_dtype: str, ignore: int, plan: RowPlan
 
 
 def _long_rows(N: int, dtype: str, label_dtype: str, ignore: int, plan: RowPlan):
-    """Each lane of a vector keeps the maximum and the sum of its column of the chunks."""
+    """Every thread keeps the maximum and the sum of what it has seen of the row; the row's follow from them."""
     M = T.dyn("M")
     threads, chunk, chunks = plan.threads, plan.chunk, plan.chunks
-    width = threads * 8
-    turns = chunk // width
+    run = gcd(16 // DTYPES[dtype], chunk // threads, N)  # elements side by side on a thread: an aligned vector
+    turns, width = chunk // threads // run, threads * run
 
     @T.prim_func
     def cross_entropy(X: T.Tensor((M, N), dtype), LABEL: T.Tensor((M,), label_dtype), LOSS: T.Tensor((M,), "float32"),
                       LSE: T.Tensor((M,), "float32")):
         with T.Kernel(M, threads=threads) as b:
-            x = T.alloc_fragment((turns, width), "float32")
-            peak = T.alloc_fragment((width,), "float32")
-            before = T.alloc_fragment((width,), "float32")
-            total = T.alloc_fragment((width,), "float32")
+            x = T.alloc_fragment((turns, threads, run), "float32")
+            some = T.alloc_fragment((turns, threads), "float32")
+            peak = T.alloc_fragment((threads,), "float32")
+            before = T.alloc_fragment((threads,), "float32")
+            total = T.alloc_fragment((threads,), "float32")
             top = T.alloc_fragment((1,), "float32")
             lse = T.alloc_fragment((1,), "float32")
             T.fill(peak, LOWEST)
             T.clear(total)
             for c in T.serial(chunks):
-                for t, j in T.Parallel(turns, width):
-                    x[t, j] = X[b, c * chunk + t * width + j] if c * chunk + t * width + j < N else -T.infinity()
+                for t, i, v in T.Parallel(turns, threads, run):
+                    if c * chunk + t * width + i * run + v < N:
+                        x[t, i, v] = X[b, c * chunk + t * width + i * run + v]
+                    else:
+                        x[t, i, v] = -T.infinity()
                 T.copy(peak, before)
-                T.reduce_max(x, peak, dim=0, clear=False)
-                for j in T.Parallel(width):
-                    total[j] = total[j] * T.exp2((before[j] - peak[j]) * LOG2E)
-                for t, j in T.Parallel(turns, width):
-                    x[t, j] = T.exp2((x[t, j] - peak[j]) * LOG2E)
-                T.reduce_sum(x, total, dim=0, clear=False)
+                T.reduce_max(x, some, dim=2)
+                T.reduce_max(some, peak, dim=0, clear=False)
+                for t, i, v in T.Parallel(turns, threads, run):
+                    x[t, i, v] = T.exp2((x[t, i, v] - peak[i]) * LOG2E)
+                T.reduce_sum(x, some, dim=2)
+                for i in T.Parallel(threads):
+                    total[i] = total[i] * T.exp2((before[i] - peak[i]) * LOG2E)
+                T.reduce_sum(some, total, dim=0, clear=False)
             T.reduce_max(peak, top, dim=0)
-            for j in T.Parallel(width):
-                total[j] = total[j] * T.exp2((peak[j] - top[0]) * LOG2E)
+            for i in T.Parallel(threads):
+                total[i] = total[i] * T.exp2((peak[i] - top[0]) * LOG2E)
             T.reduce_sum(total, lse, dim=0)
             lse[0] = top[0] + T.log(lse[0])
             for i in T.Parallel(1):

@@ -6,8 +6,10 @@ Gimelshein, "Online normalizer calculation for softmax", 2018.
 
 from __future__ import annotations
 
+from math import gcd
+
 from helve import T
-from helve.kernels.rows import LOG2E, RowPlan, plan_rows
+from helve.kernels.rows import DTYPES, LOG2E, RowPlan, plan_rows
 
 LOWEST = -3.0e38  # below every score; unlike -infinity it can be subtracted from itself
 
@@ -73,51 +75,60 @@ def _whole_rows(N: int, dtype: str, plan: RowPlan):
 
 
 def _long_rows(N: int, dtype: str, plan: RowPlan):
-    """Each lane of a vector keeps the maximum and the sum of its column of the chunks; the row's follow from them."""
+    """Every thread keeps the maximum and the sum of what it has seen of the row; the row's follow from them."""
     M = T.dyn("M")
     threads, chunk, chunks, kept = plan.threads, plan.chunk, plan.chunks, plan.kept
-    width = threads * 8
-    turns = chunk // width
+    run = gcd(16 // DTYPES[dtype], chunk // threads, N)  # elements side by side on a thread: an aligned vector
+    turns, width = chunk // threads // run, threads * run
 
     @T.prim_func
     def softmax(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)):
         with T.Kernel(M, threads=threads) as b:
-            row = T.alloc_shared((max(kept, 1), turns, width), dtype)
-            x = T.alloc_fragment((turns, width), "float32")
-            peak = T.alloc_fragment((width,), "float32")
-            before = T.alloc_fragment((width,), "float32")
-            total = T.alloc_fragment((width,), "float32")
+            row = T.alloc_shared((max(kept, 1), turns, threads, run), dtype)
+            x = T.alloc_fragment((turns, threads, run), "float32")
+            some = T.alloc_fragment((turns, threads), "float32")
+            peak = T.alloc_fragment((threads,), "float32")
+            before = T.alloc_fragment((threads,), "float32")
+            total = T.alloc_fragment((threads,), "float32")
             top = T.alloc_fragment((1,), "float32")
             scale = T.alloc_fragment((1,), "float32")
             T.fill(peak, LOWEST)
             T.clear(total)
             for c in T.serial(chunks):
-                for t, j in T.Parallel(turns, width):
-                    x[t, j] = X[b, c * chunk + t * width + j] if c * chunk + t * width + j < N else -T.infinity()
+                for t, i, v in T.Parallel(turns, threads, run):
+                    if c * chunk + t * width + i * run + v < N:
+                        x[t, i, v] = X[b, c * chunk + t * width + i * run + v]
+                    else:
+                        x[t, i, v] = -T.infinity()
                 if c < kept:
-                    T.copy(x, row[c, :, :])
+                    T.copy(x, row[c, :, :, :])
                 T.copy(peak, before)
-                T.reduce_max(x, peak, dim=0, clear=False)
-                for j in T.Parallel(width):
-                    total[j] = total[j] * T.exp(before[j] - peak[j])
-                for t, j in T.Parallel(turns, width):
-                    x[t, j] = T.exp(x[t, j] - peak[j])
-                T.reduce_sum(x, total, dim=0, clear=False)
+                T.reduce_max(x, some, dim=2)
+                T.reduce_max(some, peak, dim=0, clear=False)
+                for t, i, v in T.Parallel(turns, threads, run):
+                    x[t, i, v] = T.exp2((x[t, i, v] - peak[i]) * LOG2E)
+                T.reduce_sum(x, some, dim=2)
+                for i in T.Parallel(threads):
+                    total[i] = total[i] * T.exp2((before[i] - peak[i]) * LOG2E)
+                T.reduce_sum(some, total, dim=0, clear=False)
             T.reduce_max(peak, top, dim=0)
-            for j in T.Parallel(width):
-                total[j] = total[j] * T.exp(peak[j] - top[0])
+            for i in T.Parallel(threads):
+                total[i] = total[i] * T.exp2((peak[i] - top[0]) * LOG2E)
             T.reduce_sum(total, scale, dim=0)
             scale[0] = 1.0 / scale[0]
             for back in T.serial(chunks):  # what was read last is in the cache
                 c = chunks - 1 - back
                 if c < kept:
-                    T.copy(row[c, :, :], x)
+                    T.copy(row[c, :, :, :], x)
                 else:
-                    for t, j in T.Parallel(turns, width):
-                        x[t, j] = X[b, c * chunk + t * width + j] if c * chunk + t * width + j < N else -T.infinity()
-                for t, j in T.Parallel(turns, width):
-                    if c * chunk + t * width + j < N:
-                        Y[b, c * chunk + t * width + j] = T.exp(x[t, j] - top[0]) * scale[0]
+                    for t, i, v in T.Parallel(turns, threads, run):
+                        if c * chunk + t * width + i * run + v < N:
+                            x[t, i, v] = X[b, c * chunk + t * width + i * run + v]
+                        else:
+                            x[t, i, v] = -T.infinity()
+                for t, i, v in T.Parallel(turns, threads, run):
+                    if c * chunk + t * width + i * run + v < N:
+                        Y[b, c * chunk + t * width + i * run + v] = T.exp2((x[t, i, v] - top[0]) * LOG2E) * scale[0]
 
     return softmax
 

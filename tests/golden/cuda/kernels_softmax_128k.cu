@@ -5,19 +5,14 @@ softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* __restrict__ Y, 
     const int b = blockIdx.x;
     helve_bfloat16* const row = (helve_bfloat16*)(helve_shared + 0);
     float x[32];
-    float peak[8];
-    float before[8];
-    float total[8];
+    float some[4];
+    float peak[1];
+    float before[1];
+    float total[1];
     float top[1];
     float scale[1];
-    #pragma unroll
-    for (int v = 0; v < 8; ++v) {
-        peak[v] = -3e+38f;
-    }
-    #pragma unroll
-    for (int v = 0; v < 8; ++v) {
-        total[v] = 0.0f;
-    }
+    peak[0] = -3e+38f;
+    total[0] = 0.0f;
     for (int c = 0; c < 8; ++c) {
         #pragma unroll
         for (int r = 0; r < 4; ++r) {
@@ -43,60 +38,65 @@ softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* __restrict__ Y, 
                 }
             }
         }
+        before[0] = peak[0];
+        float partial[4];
         #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            before[v] = peak[v];
-        }
-        float partial[8];
-        #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            partial[v] = -helve_infinity();
+        for (int r = 0; r < 4; ++r) {
+            partial[r] = -helve_infinity();
         }
         #pragma unroll
         for (int r = 0; r < 4; ++r) {
             #pragma unroll
             for (int v = 0; v < 8; ++v) {
-                partial[v] = helve_max(partial[v], x[r * 8 + v]);
+                partial[r] = helve_max(partial[r], x[r * 8 + v]);
             }
         }
         #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            peak[v] = helve_max(peak[v], partial[v]);
+        for (int r = 0; r < 4; ++r) {
+            some[r] = partial[r];
         }
+        float partial_1[1];
+        partial_1[0] = -helve_infinity();
         #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            total[v] = total[v] * expf(before[v] - peak[v]);
+        for (int r = 0; r < 4; ++r) {
+            partial_1[0] = helve_max(partial_1[0], some[r]);
+        }
+        peak[0] = helve_max(peak[0], partial_1[0]);
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                x[r * 8 + v] = exp2f((x[r * 8 + v] - peak[0]) * 1.442695f);
+            }
+        }
+        float partial_2[4];
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            partial_2[r] = 0.0f;
         }
         #pragma unroll
         for (int r = 0; r < 4; ++r) {
             #pragma unroll
             for (int v = 0; v < 8; ++v) {
-                x[r * 8 + v] = expf(x[r * 8 + v] - peak[v]);
+                partial_2[r] = partial_2[r] + x[r * 8 + v];
             }
-        }
-        float partial_1[8];
-        #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            partial_1[v] = 0.0f;
         }
         #pragma unroll
         for (int r = 0; r < 4; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial_1[v] = partial_1[v] + x[r * 8 + v];
-            }
+            some[r] = partial_2[r];
         }
+        total[0] = total[0] * exp2f((before[0] - peak[0]) * 1.442695f);
+        float partial_3[1];
+        partial_3[0] = 0.0f;
         #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-            total[v] = total[v] + partial_1[v];
+        for (int r = 0; r < 4; ++r) {
+            partial_3[0] = partial_3[0] + some[r];
         }
+        total[0] = total[0] + partial_3[0];
     }
     float partial[1];
     partial[0] = -helve_infinity();
-    #pragma unroll
-    for (int v = 0; v < 8; ++v) {
-        partial[0] = helve_max(partial[0], peak[v]);
-    }
+    partial[0] = helve_max(partial[0], peak[0]);
     float other[1];
     other[0] = helve_shuffle_xor(partial[0], 1);
     partial[0] = helve_max(partial[0], other[0]);
@@ -119,16 +119,10 @@ softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* __restrict__ Y, 
         partial[0] = helve_max(partial[0], warps[w]);
     }
     top[0] = partial[0];
-    #pragma unroll
-    for (int v = 0; v < 8; ++v) {
-        total[v] = total[v] * expf(peak[v] - top[0]);
-    }
+    total[0] = total[0] * exp2f((peak[0] - top[0]) * 1.442695f);
     float partial_1[1];
     partial_1[0] = 0.0f;
-    #pragma unroll
-    for (int v = 0; v < 8; ++v) {
-        partial_1[0] = partial_1[0] + total[v];
-    }
+    partial_1[0] = partial_1[0] + total[0];
     float other_1[1];
     other_1[0] = helve_shuffle_xor(partial_1[0], 1);
     partial_1[0] = partial_1[0] + other_1[0];
@@ -185,7 +179,7 @@ softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* __restrict__ Y, 
                 float Y_v[8];
                 #pragma unroll
                 for (int v = 0; v < 8; ++v) {
-                    Y_v[v] = expf(x[r * 8 + v] - top[0]) * scale[0];
+                    Y_v[v] = exp2f((x[r * 8 + v] - top[0]) * 1.442695f) * scale[0];
                 }
                 helve_store_rounded<16>(Y + ((long long)b * 131072 + c * 16384 + r * 4096 + tx * 8), Y_v);
             }
