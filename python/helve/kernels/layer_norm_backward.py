@@ -47,45 +47,47 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
         with T.Kernel(blocks, threads=threads) as b:
             dw = T.alloc_fragment((N,), "float32")
             db = T.alloc_fragment((N,), "float32")
-            x = T.alloc_fragment((rows, N), "float32")
-            dy = T.alloc_fragment((rows, N), "float32")
+            x = T.alloc_fragment((rows, N), dtype)
+            dy = T.alloc_fragment((rows, N), dtype)
             product = T.alloc_fragment((rows, N), "float32")
             mean = T.alloc_fragment((rows,), "float32")
+            mean_g = T.alloc_fragment((rows,), "float32")
             scale = T.alloc_fragment((rows,), "float32")
             dot = T.alloc_fragment((rows,), "float32")
             T.clear(dw)
             T.clear(db)
             for step in T.serial(T.ceildiv(M, blocks * rows)):
                 first = (step * blocks + b) * rows
-                T.copy(X[first : first + rows, :], x)
-                T.copy(DY[first : first + rows, :], dy)
-                T.reduce_sum(x, mean, dim=1)
-                for i in T.Parallel(rows):
-                    mean[i] = mean[i] * (1.0 / N)
-                for i, j in T.Parallel(rows, N):
-                    x[i, j] = x[i, j] - mean[i]
-                    product[i, j] = x[i, j] * x[i, j]
-                T.reduce_sum(product, scale, dim=1)
-                for i in T.Parallel(rows):
-                    scale[i] = T.rsqrt(scale[i] * (1.0 / N) + eps)
-                for i, j in T.Parallel(rows, N):
-                    x[i, j] = x[i, j] * scale[i]
-                T.reduce_sum(dy, db, dim=0, clear=False)
-                for i, j in T.Parallel(rows, N):
-                    product[i, j] = dy[i, j] * x[i, j]
-                T.reduce_sum(product, dw, dim=0, clear=False)
-                for i, j in T.Parallel(rows, N):
-                    dy[i, j] = dy[i, j] * W[j]
-                T.reduce_sum(dy, mean, dim=1)
-                for i, j in T.Parallel(rows, N):
-                    product[i, j] = dy[i, j] * x[i, j]
-                T.reduce_sum(product, dot, dim=1)
-                for i in T.Parallel(rows):
-                    mean[i] = mean[i] * (1.0 / N)
-                    dot[i] = dot[i] * (1.0 / N)
-                for i, j in T.Parallel(rows, N):
-                    x[i, j] = (dy[i, j] - mean[i] - x[i, j] * dot[i]) * scale[i]
-                T.copy(x, DX[first : first + rows, :])
+                if first < M:  # nothing inside asks again whether the row is there
+                    T.copy(X[first : first + rows, :], x)
+                    T.copy(DY[first : first + rows, :], dy)
+                    for i, j in T.Parallel(rows, N):
+                        product[i, j] = x[i, j]
+                    T.reduce_sum(product, mean, dim=1)
+                    for i, j in T.Parallel(rows, N):
+                        product[i, j] = dy[i, j] * W[j]
+                    T.reduce_sum(product, mean_g, dim=1)
+                    for i in T.Parallel(rows):
+                        mean[i] = mean[i] * (1.0 / N)
+                        mean_g[i] = mean_g[i] * (1.0 / N)
+                    for i, j in T.Parallel(rows, N):
+                        product[i, j] = (x[i, j] - mean[i]) * (x[i, j] - mean[i])
+                    T.reduce_sum(product, scale, dim=1)
+                    for i, j in T.Parallel(rows, N):
+                        product[i, j] = dy[i, j] * W[j] * (x[i, j] - mean[i])
+                    T.reduce_sum(product, dot, dim=1)
+                    for i in T.Parallel(rows):
+                        scale[i] = T.rsqrt(scale[i] * (1.0 / N) + eps)
+                        dot[i] = dot[i] * (1.0 / N) * scale[i] * scale[i]
+                    for i, j in T.Parallel(rows, N):
+                        product[i, j] = dy[i, j] * ((x[i, j] - mean[i]) * scale[i])
+                    T.reduce_sum(product, dw, dim=0, clear=False)
+                    for i, j in T.Parallel(rows, N):
+                        product[i, j] = dy[i, j]
+                    T.reduce_sum(product, db, dim=0, clear=False)
+                    for i, j in T.Parallel(rows, N):
+                        x[i, j] = (dy[i, j] * W[j] - mean_g[i] - (x[i, j] - mean[i]) * dot[i]) * scale[i]
+                    T.copy(x, DX[first : first + rows, :])
             T.copy(dw, part[0, b, :])
             T.copy(db, part[1, b, :])
         with T.Kernel(2, T.ceildiv(N, 16), threads=512) as (which, c):

@@ -45,31 +45,32 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
         part = T.alloc_global((blocks, N), "float32")
         with T.Kernel(blocks, threads=threads) as b:
             dw = T.alloc_fragment((N,), "float32")
-            x = T.alloc_fragment((rows, N), "float32")
-            dy = T.alloc_fragment((rows, N), "float32")
+            x = T.alloc_fragment((rows, N), dtype)
+            dy = T.alloc_fragment((rows, N), dtype)
             product = T.alloc_fragment((rows, N), "float32")
             scale = T.alloc_fragment((rows,), "float32")
             dot = T.alloc_fragment((rows,), "float32")
             T.clear(dw)
             for step in T.serial(T.ceildiv(M, blocks * rows)):
                 first = (step * blocks + b) * rows
-                T.copy(X[first : first + rows, :], x)
-                T.copy(DY[first : first + rows, :], dy)
-                for i, j in T.Parallel(rows, N):
-                    product[i, j] = x[i, j] * x[i, j]
-                T.reduce_sum(product, scale, dim=1)
-                for i, j in T.Parallel(rows, N):
-                    product[i, j] = dy[i, j] * W[j] * x[i, j]
-                T.reduce_sum(product, dot, dim=1)
-                for i in T.Parallel(rows):
-                    scale[i] = T.rsqrt(scale[i] * (1.0 / N) + eps)
-                    dot[i] = dot[i] * (1.0 / N) * scale[i] * scale[i]
-                for i, j in T.Parallel(rows, N):
-                    product[i, j] = dy[i, j] * x[i, j] * scale[i]
-                T.reduce_sum(product, dw, dim=0, clear=False)
-                for i, j in T.Parallel(rows, N):
-                    x[i, j] = (dy[i, j] * W[j] - x[i, j] * dot[i]) * scale[i]
-                T.copy(x, DX[first : first + rows, :])
+                if first < M:  # nothing inside asks again whether the row is there
+                    T.copy(X[first : first + rows, :], x)
+                    T.copy(DY[first : first + rows, :], dy)
+                    for i, j in T.Parallel(rows, N):
+                        product[i, j] = x[i, j] * x[i, j]
+                    T.reduce_sum(product, scale, dim=1)
+                    for i, j in T.Parallel(rows, N):
+                        product[i, j] = dy[i, j] * W[j] * x[i, j]
+                    T.reduce_sum(product, dot, dim=1)
+                    for i in T.Parallel(rows):
+                        scale[i] = T.rsqrt(scale[i] * (1.0 / N) + eps)
+                        dot[i] = dot[i] * (1.0 / N) * scale[i] * scale[i]
+                    for i, j in T.Parallel(rows, N):
+                        product[i, j] = dy[i, j] * x[i, j] * scale[i]
+                    T.reduce_sum(product, dw, dim=0, clear=False)
+                    for i, j in T.Parallel(rows, N):
+                        x[i, j] = (dy[i, j] * W[j] - x[i, j] * dot[i]) * scale[i]
+                    T.copy(x, DX[first : first + rows, :])
             T.copy(dw, part[b, :])
         with T.Kernel(T.ceildiv(N, 16), threads=512) as c:
             sums = T.alloc_fragment((256, 16), "float32")

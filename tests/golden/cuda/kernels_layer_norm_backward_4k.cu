@@ -11,10 +11,11 @@ layer_norm_backward_0(
     const int b = blockIdx.x;
     float dw[16];
     float db[16];
-    float x[16];
-    float dy[16];
+    helve_bfloat16 x[16];
+    helve_bfloat16 dy[16];
     float product[16];
     float mean[1];
+    float mean_g[1];
     float scale[1];
     float dot[1];
     #pragma unroll
@@ -33,274 +34,271 @@ layer_norm_backward_0(
     }
     for (long long step = 0; step < (M + 263) / 264; ++step) {
         const long long first = step * 264 + b;
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            if (first < M) {
+        if (first < M) {
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
                 {
                     helve_bfloat16 X_v[8];
                     helve_load<16>(X_v, X + (first * 4096 + r * 2048 + tx * 8));
                     #pragma unroll
                     for (int v = 0; v < 8; ++v) {
-                        x[r * 8 + v] = helve_to_float(X_v[v]);
+                        x[r * 8 + v] = X_v[v];
                     }
                 }
-            } else {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    x[r * 8 + v] = 0.0f;
-                }
             }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            if (first < M) {
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
                 {
                     helve_bfloat16 DY_v[8];
                     helve_load<16>(DY_v, DY + (first * 4096 + r * 2048 + tx * 8));
                     #pragma unroll
                     for (int v = 0; v < 8; ++v) {
-                        dy[r * 8 + v] = helve_to_float(DY_v[v]);
+                        dy[r * 8 + v] = DY_v[v];
                     }
                 }
-            } else {
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
                 #pragma unroll
                 for (int v = 0; v < 8; ++v) {
-                    dy[r * 8 + v] = 0.0f;
+                    product[r * 8 + v] = helve_to_float(x[r * 8 + v]);
                 }
             }
-        }
-        float partial[1];
-        partial[0] = 0.0f;
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
+            float partial[1];
+            partial[0] = 0.0f;
             #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial[0] = partial[0] + x[r * 8 + v];
-            }
-        }
-        float other[1];
-        other[0] = helve_shuffle_xor(partial[0], 1);
-        partial[0] = partial[0] + other[0];
-        other[0] = helve_shuffle_xor(partial[0], 2);
-        partial[0] = partial[0] + other[0];
-        other[0] = helve_shuffle_xor(partial[0], 4);
-        partial[0] = partial[0] + other[0];
-        other[0] = helve_shuffle_xor(partial[0], 8);
-        partial[0] = partial[0] + other[0];
-        other[0] = helve_shuffle_xor(partial[0], 16);
-        partial[0] = partial[0] + other[0];
-        float* const warps = (float*)(helve_shared + 0);
-        if (tx % 32 == 0) {
-            warps[tx / 32] = partial[0];
-        }
-        partial[0] = 0.0f;
-        __syncthreads();
-        #pragma unroll
-        for (int w = 0; w < 8; ++w) {
-            partial[0] = partial[0] + warps[w];
-        }
-        mean[0] = partial[0];
-        mean[0] = mean[0] * 0.00024414062f;
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                x[r * 8 + v] = x[r * 8 + v] - mean[0];
-            }
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                product[r * 8 + v] = x[r * 8 + v] * x[r * 8 + v];
-            }
-        }
-        float partial_1[1];
-        partial_1[0] = 0.0f;
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial_1[0] = partial_1[0] + product[r * 8 + v];
-            }
-        }
-        float other_1[1];
-        other_1[0] = helve_shuffle_xor(partial_1[0], 1);
-        partial_1[0] = partial_1[0] + other_1[0];
-        other_1[0] = helve_shuffle_xor(partial_1[0], 2);
-        partial_1[0] = partial_1[0] + other_1[0];
-        other_1[0] = helve_shuffle_xor(partial_1[0], 4);
-        partial_1[0] = partial_1[0] + other_1[0];
-        other_1[0] = helve_shuffle_xor(partial_1[0], 8);
-        partial_1[0] = partial_1[0] + other_1[0];
-        other_1[0] = helve_shuffle_xor(partial_1[0], 16);
-        partial_1[0] = partial_1[0] + other_1[0];
-        float* const warps_1 = (float*)(helve_shared + 128);
-        if (tx % 32 == 0) {
-            warps_1[tx / 32] = partial_1[0];
-        }
-        partial_1[0] = 0.0f;
-        __syncthreads();
-        #pragma unroll
-        for (int w = 0; w < 8; ++w) {
-            partial_1[0] = partial_1[0] + warps_1[w];
-        }
-        scale[0] = partial_1[0];
-        scale[0] = rsqrtf(scale[0] * 0.00024414062f + 1e-05f);
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                x[r * 8 + v] = x[r * 8 + v] * scale[0];
-            }
-        }
-        float partial_2[16];
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial_2[r * 8 + v] = 0.0f;
-            }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial_2[r * 8 + v] = partial_2[r * 8 + v] + dy[r * 8 + v];
-            }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                db[r * 8 + v] = db[r * 8 + v] + partial_2[r * 8 + v];
-            }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                product[r * 8 + v] = dy[r * 8 + v] * x[r * 8 + v];
-            }
-        }
-        float partial_3[16];
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial_3[r * 8 + v] = 0.0f;
-            }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial_3[r * 8 + v] = partial_3[r * 8 + v] + product[r * 8 + v];
-            }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                dw[r * 8 + v] = dw[r * 8 + v] + partial_3[r * 8 + v];
-            }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            {
-                helve_bfloat16 W_v[8];
-                helve_load<16>(W_v, W + (r * 2048 + tx * 8));
+            for (int r = 0; r < 2; ++r) {
                 #pragma unroll
                 for (int v = 0; v < 8; ++v) {
-                    dy[r * 8 + v] = dy[r * 8 + v] * helve_to_float(W_v[v]);
+                    partial[0] = partial[0] + product[r * 8 + v];
                 }
             }
-        }
-        float partial_4[1];
-        partial_4[0] = 0.0f;
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial_4[0] = partial_4[0] + dy[r * 8 + v];
+            float other[1];
+            other[0] = helve_shuffle_xor(partial[0], 1);
+            partial[0] = partial[0] + other[0];
+            other[0] = helve_shuffle_xor(partial[0], 2);
+            partial[0] = partial[0] + other[0];
+            other[0] = helve_shuffle_xor(partial[0], 4);
+            partial[0] = partial[0] + other[0];
+            other[0] = helve_shuffle_xor(partial[0], 8);
+            partial[0] = partial[0] + other[0];
+            other[0] = helve_shuffle_xor(partial[0], 16);
+            partial[0] = partial[0] + other[0];
+            float* const warps = (float*)(helve_shared + 0);
+            if (tx % 32 == 0) {
+                warps[tx / 32] = partial[0];
             }
-        }
-        float other_2[1];
-        other_2[0] = helve_shuffle_xor(partial_4[0], 1);
-        partial_4[0] = partial_4[0] + other_2[0];
-        other_2[0] = helve_shuffle_xor(partial_4[0], 2);
-        partial_4[0] = partial_4[0] + other_2[0];
-        other_2[0] = helve_shuffle_xor(partial_4[0], 4);
-        partial_4[0] = partial_4[0] + other_2[0];
-        other_2[0] = helve_shuffle_xor(partial_4[0], 8);
-        partial_4[0] = partial_4[0] + other_2[0];
-        other_2[0] = helve_shuffle_xor(partial_4[0], 16);
-        partial_4[0] = partial_4[0] + other_2[0];
-        float* const warps_2 = (float*)(helve_shared + 256);
-        if (tx % 32 == 0) {
-            warps_2[tx / 32] = partial_4[0];
-        }
-        partial_4[0] = 0.0f;
-        __syncthreads();
-        #pragma unroll
-        for (int w = 0; w < 8; ++w) {
-            partial_4[0] = partial_4[0] + warps_2[w];
-        }
-        mean[0] = partial_4[0];
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
+            partial[0] = 0.0f;
+            __syncthreads();
             #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                product[r * 8 + v] = dy[r * 8 + v] * x[r * 8 + v];
+            for (int w = 0; w < 8; ++w) {
+                partial[0] = partial[0] + warps[w];
             }
-        }
-        float partial_5[1];
-        partial_5[0] = 0.0f;
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
+            mean[0] = partial[0];
             #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial_5[0] = partial_5[0] + product[r * 8 + v];
-            }
-        }
-        float other_3[1];
-        other_3[0] = helve_shuffle_xor(partial_5[0], 1);
-        partial_5[0] = partial_5[0] + other_3[0];
-        other_3[0] = helve_shuffle_xor(partial_5[0], 2);
-        partial_5[0] = partial_5[0] + other_3[0];
-        other_3[0] = helve_shuffle_xor(partial_5[0], 4);
-        partial_5[0] = partial_5[0] + other_3[0];
-        other_3[0] = helve_shuffle_xor(partial_5[0], 8);
-        partial_5[0] = partial_5[0] + other_3[0];
-        other_3[0] = helve_shuffle_xor(partial_5[0], 16);
-        partial_5[0] = partial_5[0] + other_3[0];
-        float* const warps_3 = (float*)(helve_shared + 384);
-        if (tx % 32 == 0) {
-            warps_3[tx / 32] = partial_5[0];
-        }
-        partial_5[0] = 0.0f;
-        __syncthreads();
-        #pragma unroll
-        for (int w = 0; w < 8; ++w) {
-            partial_5[0] = partial_5[0] + warps_3[w];
-        }
-        dot[0] = partial_5[0];
-        mean[0] = mean[0] * 0.00024414062f;
-        dot[0] = dot[0] * 0.00024414062f;
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                x[r * 8 + v] = (dy[r * 8 + v] - mean[0] - x[r * 8 + v] * dot[0]) * scale[0];
-            }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            if (first < M) {
+            for (int r = 0; r < 2; ++r) {
                 {
-                    float DX_v[8];
+                    helve_bfloat16 W_v[8];
+                    helve_load<16>(W_v, W + (r * 2048 + tx * 8));
+                    #pragma unroll
+                    for (int v = 0; v < 8; ++v) {
+                        product[r * 8 + v] = helve_to_float(dy[r * 8 + v]) * helve_to_float(W_v[v]);
+                    }
+                }
+            }
+            float partial_1[1];
+            partial_1[0] = 0.0f;
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial_1[0] = partial_1[0] + product[r * 8 + v];
+                }
+            }
+            float other_1[1];
+            other_1[0] = helve_shuffle_xor(partial_1[0], 1);
+            partial_1[0] = partial_1[0] + other_1[0];
+            other_1[0] = helve_shuffle_xor(partial_1[0], 2);
+            partial_1[0] = partial_1[0] + other_1[0];
+            other_1[0] = helve_shuffle_xor(partial_1[0], 4);
+            partial_1[0] = partial_1[0] + other_1[0];
+            other_1[0] = helve_shuffle_xor(partial_1[0], 8);
+            partial_1[0] = partial_1[0] + other_1[0];
+            other_1[0] = helve_shuffle_xor(partial_1[0], 16);
+            partial_1[0] = partial_1[0] + other_1[0];
+            float* const warps_1 = (float*)(helve_shared + 128);
+            if (tx % 32 == 0) {
+                warps_1[tx / 32] = partial_1[0];
+            }
+            partial_1[0] = 0.0f;
+            __syncthreads();
+            #pragma unroll
+            for (int w = 0; w < 8; ++w) {
+                partial_1[0] = partial_1[0] + warps_1[w];
+            }
+            mean_g[0] = partial_1[0];
+            mean[0] = mean[0] * 0.00024414062f;
+            mean_g[0] = mean_g[0] * 0.00024414062f;
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    product[r * 8 + v] = (helve_to_float(x[r * 8 + v]) - mean[0]) * (helve_to_float(x[r * 8 + v]) - mean[0]);
+                }
+            }
+            float partial_2[1];
+            partial_2[0] = 0.0f;
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial_2[0] = partial_2[0] + product[r * 8 + v];
+                }
+            }
+            float other_2[1];
+            other_2[0] = helve_shuffle_xor(partial_2[0], 1);
+            partial_2[0] = partial_2[0] + other_2[0];
+            other_2[0] = helve_shuffle_xor(partial_2[0], 2);
+            partial_2[0] = partial_2[0] + other_2[0];
+            other_2[0] = helve_shuffle_xor(partial_2[0], 4);
+            partial_2[0] = partial_2[0] + other_2[0];
+            other_2[0] = helve_shuffle_xor(partial_2[0], 8);
+            partial_2[0] = partial_2[0] + other_2[0];
+            other_2[0] = helve_shuffle_xor(partial_2[0], 16);
+            partial_2[0] = partial_2[0] + other_2[0];
+            float* const warps_2 = (float*)(helve_shared + 256);
+            if (tx % 32 == 0) {
+                warps_2[tx / 32] = partial_2[0];
+            }
+            partial_2[0] = 0.0f;
+            __syncthreads();
+            #pragma unroll
+            for (int w = 0; w < 8; ++w) {
+                partial_2[0] = partial_2[0] + warps_2[w];
+            }
+            scale[0] = partial_2[0];
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                {
+                    helve_bfloat16 W_v[8];
+                    helve_load<16>(W_v, W + (r * 2048 + tx * 8));
+                    #pragma unroll
+                    for (int v = 0; v < 8; ++v) {
+                        product[r * 8 + v] = helve_to_float(dy[r * 8 + v]) * helve_to_float(W_v[v]) * (helve_to_float(x[r * 8 + v]) - mean[0]);
+                    }
+                }
+            }
+            float partial_3[1];
+            partial_3[0] = 0.0f;
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial_3[0] = partial_3[0] + product[r * 8 + v];
+                }
+            }
+            float other_3[1];
+            other_3[0] = helve_shuffle_xor(partial_3[0], 1);
+            partial_3[0] = partial_3[0] + other_3[0];
+            other_3[0] = helve_shuffle_xor(partial_3[0], 2);
+            partial_3[0] = partial_3[0] + other_3[0];
+            other_3[0] = helve_shuffle_xor(partial_3[0], 4);
+            partial_3[0] = partial_3[0] + other_3[0];
+            other_3[0] = helve_shuffle_xor(partial_3[0], 8);
+            partial_3[0] = partial_3[0] + other_3[0];
+            other_3[0] = helve_shuffle_xor(partial_3[0], 16);
+            partial_3[0] = partial_3[0] + other_3[0];
+            float* const warps_3 = (float*)(helve_shared + 384);
+            if (tx % 32 == 0) {
+                warps_3[tx / 32] = partial_3[0];
+            }
+            partial_3[0] = 0.0f;
+            __syncthreads();
+            #pragma unroll
+            for (int w = 0; w < 8; ++w) {
+                partial_3[0] = partial_3[0] + warps_3[w];
+            }
+            dot[0] = partial_3[0];
+            scale[0] = rsqrtf(scale[0] * 0.00024414062f + 1e-05f);
+            dot[0] = dot[0] * 0.00024414062f * scale[0] * scale[0];
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    product[r * 8 + v] = helve_to_float(dy[r * 8 + v]) * ((helve_to_float(x[r * 8 + v]) - mean[0]) * scale[0]);
+                }
+            }
+            float partial_4[16];
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial_4[r * 8 + v] = 0.0f;
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial_4[r * 8 + v] = partial_4[r * 8 + v] + product[r * 8 + v];
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    dw[r * 8 + v] = dw[r * 8 + v] + partial_4[r * 8 + v];
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    product[r * 8 + v] = helve_to_float(dy[r * 8 + v]);
+                }
+            }
+            float partial_5[16];
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial_5[r * 8 + v] = 0.0f;
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial_5[r * 8 + v] = partial_5[r * 8 + v] + product[r * 8 + v];
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    db[r * 8 + v] = db[r * 8 + v] + partial_5[r * 8 + v];
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                {
+                    helve_bfloat16 W_v[8];
+                    helve_load<16>(W_v, W + (r * 2048 + tx * 8));
+                    #pragma unroll
+                    for (int v = 0; v < 8; ++v) {
+                        x[r * 8 + v] = helve_to_bfloat16((helve_to_float(dy[r * 8 + v]) * helve_to_float(W_v[v]) - mean_g[0] - (helve_to_float(x[r * 8 + v]) - mean[0]) * dot[0]) * scale[0]);
+                    }
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                {
+                    helve_bfloat16 DX_v[8];
                     #pragma unroll
                     for (int v = 0; v < 8; ++v) {
                         DX_v[v] = x[r * 8 + v];
                     }
-                    helve_store_rounded<16>(DX + (first * 4096 + r * 2048 + tx * 8), DX_v);
+                    helve_store<16>(DX + (first * 4096 + r * 2048 + tx * 8), DX_v);
                 }
             }
         }

@@ -10,8 +10,8 @@ rms_norm_backward_0(
     const int tx = threadIdx.x;
     const int b = blockIdx.x;
     float dw[16];
-    float x[16];
-    float dy[16];
+    helve_bfloat16 x[16];
+    helve_bfloat16 dy[16];
     float product[16];
     float scale[1];
     float dot[1];
@@ -24,174 +24,160 @@ rms_norm_backward_0(
     }
     for (long long step = 0; step < (M + 395) / 396; ++step) {
         const long long first = step * 396 + b;
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            if (first < M) {
+        if (first < M) {
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
                 {
                     helve_bfloat16 X_v[8];
                     helve_load<16>(X_v, X + (first * 4096 + r * 2048 + tx * 8));
                     #pragma unroll
                     for (int v = 0; v < 8; ++v) {
-                        x[r * 8 + v] = helve_to_float(X_v[v]);
+                        x[r * 8 + v] = X_v[v];
                     }
                 }
-            } else {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    x[r * 8 + v] = 0.0f;
-                }
             }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            if (first < M) {
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
                 {
                     helve_bfloat16 DY_v[8];
                     helve_load<16>(DY_v, DY + (first * 4096 + r * 2048 + tx * 8));
                     #pragma unroll
                     for (int v = 0; v < 8; ++v) {
-                        dy[r * 8 + v] = helve_to_float(DY_v[v]);
+                        dy[r * 8 + v] = DY_v[v];
                     }
                 }
-            } else {
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
                 #pragma unroll
                 for (int v = 0; v < 8; ++v) {
-                    dy[r * 8 + v] = 0.0f;
+                    product[r * 8 + v] = helve_to_float(x[r * 8 + v]) * helve_to_float(x[r * 8 + v]);
                 }
             }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
+            float partial[1];
+            partial[0] = 0.0f;
             #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                product[r * 8 + v] = x[r * 8 + v] * x[r * 8 + v];
-            }
-        }
-        float partial[1];
-        partial[0] = 0.0f;
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial[0] = partial[0] + product[r * 8 + v];
-            }
-        }
-        float other[1];
-        other[0] = helve_shuffle_xor(partial[0], 1);
-        partial[0] = partial[0] + other[0];
-        other[0] = helve_shuffle_xor(partial[0], 2);
-        partial[0] = partial[0] + other[0];
-        other[0] = helve_shuffle_xor(partial[0], 4);
-        partial[0] = partial[0] + other[0];
-        other[0] = helve_shuffle_xor(partial[0], 8);
-        partial[0] = partial[0] + other[0];
-        other[0] = helve_shuffle_xor(partial[0], 16);
-        partial[0] = partial[0] + other[0];
-        float* const warps = (float*)(helve_shared + 0);
-        if (tx % 32 == 0) {
-            warps[tx / 32] = partial[0];
-        }
-        partial[0] = 0.0f;
-        __syncthreads();
-        #pragma unroll
-        for (int w = 0; w < 8; ++w) {
-            partial[0] = partial[0] + warps[w];
-        }
-        scale[0] = partial[0];
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            {
-                helve_bfloat16 W_v[8];
-                helve_load<16>(W_v, W + (r * 2048 + tx * 8));
+            for (int r = 0; r < 2; ++r) {
                 #pragma unroll
                 for (int v = 0; v < 8; ++v) {
-                    product[r * 8 + v] = dy[r * 8 + v] * helve_to_float(W_v[v]) * x[r * 8 + v];
+                    partial[0] = partial[0] + product[r * 8 + v];
                 }
             }
-        }
-        float partial_1[1];
-        partial_1[0] = 0.0f;
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
+            float other[1];
+            other[0] = helve_shuffle_xor(partial[0], 1);
+            partial[0] = partial[0] + other[0];
+            other[0] = helve_shuffle_xor(partial[0], 2);
+            partial[0] = partial[0] + other[0];
+            other[0] = helve_shuffle_xor(partial[0], 4);
+            partial[0] = partial[0] + other[0];
+            other[0] = helve_shuffle_xor(partial[0], 8);
+            partial[0] = partial[0] + other[0];
+            other[0] = helve_shuffle_xor(partial[0], 16);
+            partial[0] = partial[0] + other[0];
+            float* const warps = (float*)(helve_shared + 0);
+            if (tx % 32 == 0) {
+                warps[tx / 32] = partial[0];
+            }
+            partial[0] = 0.0f;
+            __syncthreads();
             #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial_1[0] = partial_1[0] + product[r * 8 + v];
+            for (int w = 0; w < 8; ++w) {
+                partial[0] = partial[0] + warps[w];
             }
-        }
-        float other_1[1];
-        other_1[0] = helve_shuffle_xor(partial_1[0], 1);
-        partial_1[0] = partial_1[0] + other_1[0];
-        other_1[0] = helve_shuffle_xor(partial_1[0], 2);
-        partial_1[0] = partial_1[0] + other_1[0];
-        other_1[0] = helve_shuffle_xor(partial_1[0], 4);
-        partial_1[0] = partial_1[0] + other_1[0];
-        other_1[0] = helve_shuffle_xor(partial_1[0], 8);
-        partial_1[0] = partial_1[0] + other_1[0];
-        other_1[0] = helve_shuffle_xor(partial_1[0], 16);
-        partial_1[0] = partial_1[0] + other_1[0];
-        float* const warps_1 = (float*)(helve_shared + 128);
-        if (tx % 32 == 0) {
-            warps_1[tx / 32] = partial_1[0];
-        }
-        partial_1[0] = 0.0f;
-        __syncthreads();
-        #pragma unroll
-        for (int w = 0; w < 8; ++w) {
-            partial_1[0] = partial_1[0] + warps_1[w];
-        }
-        dot[0] = partial_1[0];
-        scale[0] = rsqrtf(scale[0] * 0.00024414062f + 1e-06f);
-        dot[0] = dot[0] * 0.00024414062f * scale[0] * scale[0];
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
+            scale[0] = partial[0];
             #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                product[r * 8 + v] = dy[r * 8 + v] * x[r * 8 + v] * scale[0];
-            }
-        }
-        float partial_2[16];
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial_2[r * 8 + v] = 0.0f;
-            }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                partial_2[r * 8 + v] = partial_2[r * 8 + v] + product[r * 8 + v];
-            }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                dw[r * 8 + v] = dw[r * 8 + v] + partial_2[r * 8 + v];
-            }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            {
-                helve_bfloat16 W_v[8];
-                helve_load<16>(W_v, W + (r * 2048 + tx * 8));
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    x[r * 8 + v] = (dy[r * 8 + v] * helve_to_float(W_v[v]) - x[r * 8 + v] * dot[0]) * scale[0];
-                }
-            }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            if (first < M) {
+            for (int r = 0; r < 2; ++r) {
                 {
-                    float DX_v[8];
+                    helve_bfloat16 W_v[8];
+                    helve_load<16>(W_v, W + (r * 2048 + tx * 8));
+                    #pragma unroll
+                    for (int v = 0; v < 8; ++v) {
+                        product[r * 8 + v] = helve_to_float(dy[r * 8 + v]) * helve_to_float(W_v[v]) * helve_to_float(x[r * 8 + v]);
+                    }
+                }
+            }
+            float partial_1[1];
+            partial_1[0] = 0.0f;
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial_1[0] = partial_1[0] + product[r * 8 + v];
+                }
+            }
+            float other_1[1];
+            other_1[0] = helve_shuffle_xor(partial_1[0], 1);
+            partial_1[0] = partial_1[0] + other_1[0];
+            other_1[0] = helve_shuffle_xor(partial_1[0], 2);
+            partial_1[0] = partial_1[0] + other_1[0];
+            other_1[0] = helve_shuffle_xor(partial_1[0], 4);
+            partial_1[0] = partial_1[0] + other_1[0];
+            other_1[0] = helve_shuffle_xor(partial_1[0], 8);
+            partial_1[0] = partial_1[0] + other_1[0];
+            other_1[0] = helve_shuffle_xor(partial_1[0], 16);
+            partial_1[0] = partial_1[0] + other_1[0];
+            float* const warps_1 = (float*)(helve_shared + 128);
+            if (tx % 32 == 0) {
+                warps_1[tx / 32] = partial_1[0];
+            }
+            partial_1[0] = 0.0f;
+            __syncthreads();
+            #pragma unroll
+            for (int w = 0; w < 8; ++w) {
+                partial_1[0] = partial_1[0] + warps_1[w];
+            }
+            dot[0] = partial_1[0];
+            scale[0] = rsqrtf(scale[0] * 0.00024414062f + 1e-06f);
+            dot[0] = dot[0] * 0.00024414062f * scale[0] * scale[0];
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    product[r * 8 + v] = helve_to_float(dy[r * 8 + v]) * helve_to_float(x[r * 8 + v]) * scale[0];
+                }
+            }
+            float partial_2[16];
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial_2[r * 8 + v] = 0.0f;
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial_2[r * 8 + v] = partial_2[r * 8 + v] + product[r * 8 + v];
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    dw[r * 8 + v] = dw[r * 8 + v] + partial_2[r * 8 + v];
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                {
+                    helve_bfloat16 W_v[8];
+                    helve_load<16>(W_v, W + (r * 2048 + tx * 8));
+                    #pragma unroll
+                    for (int v = 0; v < 8; ++v) {
+                        x[r * 8 + v] = helve_to_bfloat16((helve_to_float(dy[r * 8 + v]) * helve_to_float(W_v[v]) - helve_to_float(x[r * 8 + v]) * dot[0]) * scale[0]);
+                    }
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                {
+                    helve_bfloat16 DX_v[8];
                     #pragma unroll
                     for (int v = 0; v < 8; ++v) {
                         DX_v[v] = x[r * 8 + v];
                     }
-                    helve_store_rounded<16>(DX + (first * 4096 + r * 2048 + tx * 8), DX_v);
+                    helve_store<16>(DX + (first * 4096 + r * 2048 + tx * 8), DX_v);
                 }
             }
         }
