@@ -6,8 +6,10 @@ Forward here, backward in `rms_norm_backward`; the definition is that of Zhang a
 
 from __future__ import annotations
 
+from math import gcd
+
 from helve import T
-from helve.kernels.rows import RowPlan, plan_rows
+from helve.kernels.rows import DTYPES, RowPlan, plan_rows
 
 
 def rms_norm(N: int, dtype: str = "float32", eps: float = 1e-6, **tuning):
@@ -25,8 +27,10 @@ def rms_norm(N: int, dtype: str = "float32", eps: float = 1e-6, **tuning):
     Raises:
         ValueError: an argument is out of its range.
     """
-    plan = plan_rows(N, dtype, **tuning)
-    return _whole_rows(N, dtype, eps, plan) if plan.chunks == 1 else _long_rows(N, dtype, eps, plan)
+    plan = plan_rows(N, dtype, words=3, **tuning)
+    if plan.chunks == 1:
+        return _whole_rows(N, dtype, eps, plan)
+    return _long_rows(N, dtype, eps, plan_rows(N, dtype, words=2, whole=False, **tuning))
 
 
 def _whole_rows(N: int, dtype: str, eps: float, plan: RowPlan):
@@ -59,33 +63,47 @@ def _long_rows(N: int, dtype: str, eps: float, plan: RowPlan):
     """A row passes in chunks; the first of them wait in block memory for their scale, the others are read again."""
     M = T.dyn("M")
     threads, chunk, chunks, kept = plan.threads, plan.chunk, plan.chunks, plan.kept
+    run = gcd(16 // DTYPES[dtype], chunk // threads, N)  # elements side by side on a thread: an aligned vector
+    turns, width = chunk // threads // run, threads * run
 
     @T.prim_func
     def rms_norm(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), Y: T.Tensor((M, N), dtype)):
         with T.Kernel(M, threads=threads) as b:
-            row = T.alloc_shared((max(kept, 1), chunk), dtype)
-            x = T.alloc_fragment((chunk,), dtype)
-            w = T.alloc_fragment((chunk,), dtype)
-            square = T.alloc_fragment((chunk,), "float32")
+            row = T.alloc_shared((max(kept, 1), turns, threads, run), dtype)
+            x = T.alloc_fragment((turns, threads, run), dtype)
+            square = T.alloc_fragment((turns, threads, run), "float32")
+            some = T.alloc_fragment((turns, threads), "float32")
+            total = T.alloc_fragment((threads,), "float32")
             scale = T.alloc_fragment((1,), "float32")
-            T.clear(square)
+            T.clear(total)
             for c in T.serial(chunks):
-                T.copy(X[b, c * chunk : (c + 1) * chunk], x)
-                for j in T.Parallel(chunk):
-                    square[j] = square[j] + x[j] * x[j]
+                for t, i, v in T.Parallel(turns, threads, run):
+                    if c * chunk + t * width + i * run + v < N:
+                        x[t, i, v] = X[b, c * chunk + t * width + i * run + v]
+                    else:
+                        x[t, i, v] = 0.0
                 if c < kept:
-                    T.copy(x, row[c, :])
-            T.reduce_sum(square, scale, dim=0)
+                    T.copy(x, row[c, :, :, :])
+                for t, i, v in T.Parallel(turns, threads, run):
+                    square[t, i, v] = x[t, i, v] * x[t, i, v]
+                T.reduce_sum(square, some, dim=2)
+                T.reduce_sum(some, total, dim=0, clear=False)
+            T.reduce_sum(total, scale, dim=0)
             scale[0] = T.rsqrt(scale[0] * (1.0 / N) + eps)
             for back in T.serial(chunks):  # what was read last is in the cache
                 c = chunks - 1 - back
                 if c < kept:
-                    T.copy(row[c, :], x)
+                    T.copy(row[c, :, :, :], x)
                 else:
-                    T.copy(X[b, c * chunk : (c + 1) * chunk], x)
-                T.copy(W[c * chunk : (c + 1) * chunk], w)
-                for j in T.Parallel(chunk):
-                    x[j] = x[j] * scale[0] * w[j]
-                T.copy(x, Y[b, c * chunk : (c + 1) * chunk])
+                    for t, i, v in T.Parallel(turns, threads, run):
+                        if c * chunk + t * width + i * run + v < N:
+                            x[t, i, v] = X[b, c * chunk + t * width + i * run + v]
+                        else:
+                            x[t, i, v] = 0.0
+                for t, i, v in T.Parallel(turns, threads, run):
+                    if c * chunk + t * width + i * run + v < N:
+                        Y[b, c * chunk + t * width + i * run + v] = (
+                            x[t, i, v] * scale[0] * W[c * chunk + t * width + i * run + v]
+                        )
 
     return rms_norm

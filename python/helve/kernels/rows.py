@@ -38,8 +38,9 @@ class RowPlan:
     kept: int
 
 
-def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, rows: int | None = None, threads: int | None = None,
-              elements: int | None = None, on_chip: int = ON_CHIP) -> RowPlan:
+def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, whole: bool = True,
+              rows: int | None = None, threads: int | None = None, elements: int | None = None,
+              on_chip: int = ON_CHIP) -> RowPlan:
     """The division for rows of N elements.
 
     Args:
@@ -47,6 +48,7 @@ def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, rows: int |
         dtype: "float32", "float16" or "bfloat16".
         words: registers that the kernel needs for each element that a thread holds.
         few: hold half as many elements a thread where a row fits the block's registers that way, so that more blocks do.
+        whole: False for the division into chunks also where a row fits.
         rows: rows a block; as many as fill its threads by default. Without effect on rows of several chunks.
         threads: threads a block, a multiple of 32; by default the least power of two whose registers hold a row, or 512.
         elements: elements of a row that a thread may hold at once, by default what its registers allow, 32 at most; longer rows
@@ -70,7 +72,7 @@ def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, rows: int |
         width = threads * (elements or _held(threads, words, most))
         if N <= width:
             break
-    if N <= width:
+    if whole and N <= width:
         if rows is None:
             rows = max(1, min(width // N, 32))
         if rows < 1:
