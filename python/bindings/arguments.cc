@@ -166,7 +166,8 @@ void CallArguments::add_dlpack(const Buffer& parameter, py::handle value, runtim
     out = {&managed->dl_tensor, (managed->flags & runtime::DLPACK_FLAG_BITMASK_READ_ONLY) != 0};
     return;
   }
-  if (!PyCapsule_IsValid(capsule.ptr(), "dltensor")) not_an_array(parameter, value, "its DLPack capsule is of an unknown kind");
+  if (!PyCapsule_IsValid(capsule.ptr(), "dltensor"))
+    not_an_array(parameter, value, "its DLPack capsule is of an unknown kind");
   auto* managed = static_cast<runtime::DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
   out = {&managed->dl_tensor, false};
 }
@@ -175,8 +176,9 @@ namespace {
 
 [[noreturn]] void not_a_number(const Var& parameter, py::handle value) {
   PyErr_Clear();
-  throw UserError(Code::NotANumber, {},
-                  {{"parameter", parameter.name}, {"expected", to_string(parameter.dtype)}, {"given", type_name(value)}});
+  throw UserError(
+      Code::NotANumber, {},
+      {{"parameter", parameter.name}, {"expected", to_string(parameter.dtype)}, {"given", type_name(value)}});
 }
 
 /// The least and the greatest integer of a type, which its literals need not hold.
@@ -194,8 +196,10 @@ std::string highest(DType t) {
 }  // namespace
 
 void CallArguments::add_scalar(const Var& parameter, py::handle value) {
-  // bool, int and NumPy integers have __index__; everything else must be a real number. An array has both and is neither.
-  if (py::isinstance<py::array>(value) && py::reinterpret_borrow<py::array>(value).ndim() != 0) not_a_number(parameter, value);
+  // bool, int and NumPy integers have __index__; everything else must be a real number. An array has both and is
+  // neither.
+  if (py::isinstance<py::array>(value) && py::reinterpret_borrow<py::array>(value).ndim() != 0)
+    not_a_number(parameter, value);
   if (PyIndex_Check(value.ptr())) {
     const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
     if (!number) not_a_number(parameter, value);

@@ -1,5 +1,6 @@
 // How values of the IR cross into Python.
-// Element types and small enumerations are strings there, nodes are counted references; every binding file sees the same casters.
+// Element types and small enumerations are strings there, nodes are counted references; every binding file sees the
+// same casters.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -41,7 +41,8 @@ void translate(std::exception_ptr thrown) {
 }
 
 void bind_span(py::module_& module) {
-  py::class_<Span>(module, "Span", "A range of source text; lines and columns count from 1, the end column is exclusive.")
+  py::class_<Span>(module, "Span",
+                   "A range of source text; lines and columns count from 1, the end column is exclusive.")
       .def(py::init<>())
       .def(py::init([](const std::string& file, int line, int column, int end_line, int end_column) {
              return Span{intern_file(file), line, column, end_line, end_column};
@@ -55,7 +56,8 @@ void bind_span(py::module_& module) {
       .def_property_readonly("known", &Span::known)
       .def("__eq__", [](const Span& a, const Span& b) { return a == b; })
       .def("__repr__", [](const Span& s) {
-        return s.known() ? fmt::format("{}:{}:{}-{}:{}", *s.file, s.line, s.column, s.end_line, s.end_column) : "unknown";
+        return s.known() ? fmt::format("{}:{}:{}-{}:{}", *s.file, s.line, s.column, s.end_line, s.end_column)
+                         : "unknown";
       });
 }
 

@@ -35,7 +35,8 @@ std::string call_text(const CallArguments& arguments) {
     for (int32_t d = 0; d < t.tensor->ndim; ++d) extents += fmt::format("{}, ", t.tensor->shape[d]);
     out += fmt::format("np.zeros(({}), \"{}\"), ", extents, to_text(t.tensor->dtype));
   }
-  for (const runtime::ScalarArgument& s : arguments.scalars()) out += std::visit([](auto v) { return fmt::format("{}, ", v); }, s);
+  for (const runtime::ScalarArgument& s : arguments.scalars())
+    out += std::visit([](auto v) { return fmt::format("{}, ", v); }, s);
   return out + ")\n";
 }
 
@@ -84,7 +85,8 @@ void bind_driver(py::module_& module) {
              py::list out;
              for (const Proof& p : k.proofs()) {
                std::string needed;
-               for (const CallCondition& each : p.conditions) needed += (needed.empty() ? "" : " and ") + to_text(each.condition);
+               for (const CallCondition& each : p.conditions)
+                 needed += (needed.empty() ? "" : " and ") + to_text(each.condition);
                out.append(py::make_tuple(std::string(to_string(p.kind)), p.question, std::string(to_string(p.verdict)),
                                          p.span, p.reason, needed));
              }

@@ -25,13 +25,16 @@ void bind_identity(C& node) {
 /// Python's arithmetic on expressions, for extents that are computed outside a kernel.
 template <class C>
 void bind_arithmetic(C& expr) {
-  const std::pair<const char*, Op> operators[] = {{"add", Op::Add},           {"sub", Op::Sub},          {"mul", Op::Mul},
-                                                  {"floordiv", Op::FloorDiv}, {"mod", Op::FloorMod}, {"truediv", Op::Div}};
+  const std::pair<const char*, Op> operators[] = {{"add", Op::Add},      {"sub", Op::Sub},
+                                                  {"mul", Op::Mul},      {"floordiv", Op::FloorDiv},
+                                                  {"mod", Op::FloorMod}, {"truediv", Op::Div}};
   for (const auto& [name, op] : operators) {
-    expr.def(fmt::format("__{}__", name).c_str(),
-             [op](const Expr& self, const Operand& other) { return apply_operands(op, {self, other}); }, py::is_operator());
-    expr.def(fmt::format("__r{}__", name).c_str(),
-             [op](const Expr& self, const Operand& other) { return apply_operands(op, {other, self}); }, py::is_operator());
+    expr.def(
+        fmt::format("__{}__", name).c_str(),
+        [op](const Expr& self, const Operand& other) { return apply_operands(op, {self, other}); }, py::is_operator());
+    expr.def(
+        fmt::format("__r{}__", name).c_str(),
+        [op](const Expr& self, const Operand& other) { return apply_operands(op, {other, self}); }, py::is_operator());
   }
   expr.def("__neg__", [](const Expr& self) { return apply_operands(Op::Neg, {self}); });
 }

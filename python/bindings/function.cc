@@ -1,5 +1,6 @@
 // Functions, meshes, equality and the verifier in Python.
-// The last step of a front end: what it built becomes one immutable function, checked by the rules that every pass obeys.
+// The last step of a front end: what it built becomes one immutable function, checked by the rules that every pass
+// obeys.
 #include "bindings.h"
 #include "casters.h"
 #include "helve/ir/tensor/equal.h"
@@ -14,13 +15,15 @@ namespace py = pybind11;
 namespace {
 
 FunctionRef make_function(std::string name, std::vector<VarRef> dims, std::vector<Param> params,
-                          std::optional<MeshShape> mesh, std::vector<MeshTensor> mesh_tensors, Stmt body, Span span) {
+                          std::optional<MeshShape> mesh, std::vector<MeshTensor> mesh_tensors, Stmt body,
+                          std::vector<MayAlias> may_alias, Span span) {
   Ref<Function> function = make_ref<Function>();
   function->name = std::move(name);
   function->dims = std::move(dims);
   function->params = std::move(params);
   function->mesh = std::move(mesh);
   function->mesh_tensors = std::move(mesh_tensors);
+  function->may_alias = std::move(may_alias);
   function->body = std::move(body);
   function->span = span;
   return FunctionRef(function);
@@ -38,15 +41,21 @@ void bind_mesh(py::module_& module) {
       .def("__eq__", [](const MeshShape& a, const MeshShape& b) { return a == b; })
       .def("__str__", [](const MeshShape& mesh) { return to_string(mesh); });
   py::class_<MeshTensor>(module, "MeshTensor", "The placement of one tensor on the mesh.")
-      .def(py::init([](BufferRef buffer, std::vector<std::pair<std::string, int64_t>> sharding, std::vector<int64_t> tiling,
-                       Span span) {
-             return MeshTensor{std::move(buffer), std::move(sharding), std::move(tiling), span};
-           }),
+      .def(py::init(
+               [](BufferRef buffer, std::vector<std::pair<std::string, int64_t>> sharding, std::vector<int64_t> tiling,
+                  Span span) { return MeshTensor{std::move(buffer), std::move(sharding), std::move(tiling), span}; }),
            py::arg("buffer"), py::arg("sharding"), py::arg("tiling"), py::arg("span") = Span{})
       .def_readonly("buffer", &MeshTensor::buffer)
       .def_readonly("sharding", &MeshTensor::sharding)
       .def_readonly("tiling", &MeshTensor::tiling)
       .def_readonly("span", &MeshTensor::span);
+  py::class_<MayAlias>(module, "MayAlias", "Parameters whose arguments may share memory.")
+      .def(py::init([](std::vector<BufferRef> buffers, std::vector<Span> places, Span span) {
+             return MayAlias{std::move(buffers), std::move(places), span};
+           }),
+           py::arg("buffers"), py::arg("places") = std::vector<Span>{}, py::arg("span") = Span{})
+      .def_readonly("buffers", &MayAlias::buffers)
+      .def_readonly("span", &MayAlias::span);
   module.def("sharded_shape", &sharded_shape, py::arg("mesh"), py::arg("tensor"));
   module.def("local_shape", &local_shape, py::arg("mesh"), py::arg("tensor"), py::arg("core"));
 }
@@ -68,9 +77,11 @@ void bind_function(py::module_& module) {
       .def_readonly("params", &Function::params)
       .def_readonly("mesh", &Function::mesh)
       .def_readonly("mesh_tensors", &Function::mesh_tensors)
+      .def_readonly("may_alias", &Function::may_alias)
       .def_readonly("body", &Function::body);
   module.def("make_function", &make_function, py::arg("name"), py::arg("dims"), py::arg("params"), py::arg("mesh"),
-             py::arg("mesh_tensors"), py::arg("body"), py::arg("span") = Span{});
+             py::arg("mesh_tensors"), py::arg("body"), py::arg("may_alias") = std::vector<MayAlias>{},
+             py::arg("span") = Span{});
   module.def("print", [](const FunctionRef& function) { return print(function); }, py::arg("function"),
              "The function as Python text that parses back to an equal function.");
   module.def("structural_equal", &equality<FunctionRef>, py::arg("a"), py::arg("b"),

@@ -15,13 +15,16 @@ namespace {
 void bind_buffers(py::module_& module) {
   bind_node<Buffer, Storage>(module, "Buffer", "A buffer: element type, scope, logical shape, tile and strides.");
   py::class_<Range>(module, "Range", "`extent` elements from `begin`; a point drops its dimension.")
-      .def(py::init([](Expr begin, Expr extent, bool point) { return Range{std::move(begin), std::move(extent), point}; }),
+      .def(py::init(
+               [](Expr begin, Expr extent, bool point) { return Range{std::move(begin), std::move(extent), point}; }),
            py::arg("begin"), py::arg("extent"), py::arg("point") = false)
       .def_readonly("begin", &Range::begin)
       .def_readonly("extent", &Range::extent)
       .def_readonly("point", &Range::point);
   py::class_<Region>(module, "Region", "A box of a buffer.")
-      .def(py::init([](BufferRef buffer, std::vector<Range> ranges) { return Region{std::move(buffer), std::move(ranges)}; }),
+      .def(py::init([](BufferRef buffer, std::vector<Range> ranges) {
+             return Region{std::move(buffer), std::move(ranges)};
+           }),
            py::arg("buffer"), py::arg("ranges"))
       .def_readonly("buffer", &Region::buffer)
       .def_readonly("ranges", &Region::ranges)
@@ -29,7 +32,8 @@ void bind_buffers(py::module_& module) {
       .def_property_readonly("whole", &Region::whole);
   module.def("whole_region", &whole_region, py::arg("buffer"));
   module.def("make_buffer", &make_buffer, py::arg("name"), py::arg("dtype"), py::arg("scope"), py::arg("shape"),
-             py::arg("tile") = std::vector<int64_t>{}, py::arg("strides") = std::vector<Expr>{}, py::arg("span") = Span{});
+             py::arg("tile") = std::vector<int64_t>{}, py::arg("strides") = std::vector<Expr>{},
+             py::arg("span") = Span{});
 }
 
 void bind_nodes(py::module_& module) {
@@ -61,12 +65,12 @@ TileOperand operand_of(const TileParam& param, py::handle value) {
   __builtin_unreachable();
 }
 
-Stmt make_tile_op(TileOpcode op, const std::vector<py::object>& values, Span span) {
+Stmt make_tile_op(TileOpcode op, const std::vector<py::object>& values, Span span, std::vector<Span> places) {
   const TileOpRow& row = row_of(op);
   HELVE_CHECK(values.size() == row.params.size(), fmt::format("'{}' takes {} operands", row.name, row.params.size()));
   std::vector<TileOperand> operands;
   for (size_t i = 0; i < values.size(); ++i) operands.push_back(operand_of(row.params[i], values[i]));
-  return tile_op(op, std::move(operands), span);
+  return tile_op(op, std::move(operands), span, std::move(places));
 }
 
 }  // namespace
@@ -79,9 +83,11 @@ void bind_stmt(py::module_& module) {
   module.def("alloc", &alloc, py::arg("buffer"), py::arg("span") = nowhere);
   module.def("bind", &bind, py::arg("var"), py::arg("value"), py::arg("span") = nowhere);
   module.def("store", &store, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("span") = nowhere);
-  module.def("tile_store", &tile_store, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("span") = nowhere);
+  module.def("tile_store", &tile_store, py::arg("buffer"), py::arg("indices"), py::arg("value"),
+             py::arg("span") = nowhere);
   module.def("for_loop",
-             py::overload_cast<LoopKind, std::vector<VarRef>, std::vector<Expr>, std::vector<Expr>, Stmt, int, Span>(&for_loop),
+             py::overload_cast<LoopKind, std::vector<VarRef>, std::vector<Expr>, std::vector<Expr>, Stmt, int, Span>(
+                 &for_loop),
              py::arg("kind"), py::arg("vars"), py::arg("begins"), py::arg("extents"), py::arg("body"),
              py::arg("num_stages") = 1, py::arg("span") = nowhere);
   module.def("for_tiles", &for_tiles, py::arg("buffer"), py::arg("vars"), py::arg("parallel"), py::arg("body"),
@@ -91,7 +97,8 @@ void bind_stmt(py::module_& module) {
              py::arg("span") = nowhere);
   module.def("kernel", &kernel, py::arg("vars"), py::arg("extents"), py::arg("threads"), py::arg("body"),
              py::arg("span") = nowhere);
-  module.def("tile_op", &make_tile_op, py::arg("op"), py::arg("operands"), py::arg("span") = nowhere);
+  module.def("tile_op", &make_tile_op, py::arg("op"), py::arg("operands"), py::arg("span") = nowhere,
+             py::arg("places") = std::vector<Span>{});
 }
 
 }  // namespace helve::python

@@ -34,7 +34,8 @@ const char* name_of(OpForm form) {
 
 py::list operator_list() {
   py::list rows;
-  for (const OpRow& row : operator_rows()) rows.append(py::make_tuple(row.name, row.text, row.arity, name_of(row.form)));
+  for (const OpRow& row : operator_rows())
+    rows.append(py::make_tuple(row.name, row.text, row.arity, name_of(row.form)));
   return rows;
 }
 
@@ -61,9 +62,10 @@ py::list tile_op_list() {
 
 void bind_tables(py::module_& module) {
   module.def("operator_rows", &operator_list, "The scalar operators as (name, text, arity, form), in table order.");
-  module.def("tile_op_rows", &tile_op_list,
-             "The tile operations as (name, python name, collective?, parameters, documentation); a parameter is (kind, "
-             "name, required?, default).");
+  module.def(
+      "tile_op_rows", &tile_op_list,
+      "The tile operations as (name, python name, collective?, parameters, documentation); a parameter is (kind, "
+      "name, required?, default).");
   module.def("dtype_names", &dtype_names, "The names of all element types.");
   module.def("parse_dtype", [](const std::string& name) { return parse_dtype(name); }, py::arg("name"),
              "The full name of the element type called `name` (\"float\" is \"float32\"), or None.");

@@ -1,5 +1,6 @@
 // Reads and writes of statements.
-// Loads are found in every expression of a statement by its fields; tile operations follow the kinds of their parameters.
+// Loads are found in every expression of a statement by its fields; tile operations follow the kinds of their
+// parameters.
 #include "helve/analysis/effects.h"
 
 #include <algorithm>
@@ -91,6 +92,22 @@ std::vector<BufferEffect> buffer_effects(const Stmt& s) {
   std::vector<BufferEffect> effects;
   for (const Access& access : accesses(s)) add(effects, access);
   return effects;
+}
+
+std::unordered_set<const Buffer*> written_memory(const Function& f) {
+  std::unordered_set<const Buffer*> written, out;
+  for (const BufferEffect& effect : buffer_effects(f.body)) {
+    if (effect.written) written.insert(effect.buffer.get());
+  }
+  out = written;
+  for (const MayAlias& each : f.may_alias) {
+    const bool any = std::any_of(each.buffers.begin(), each.buffers.end(),
+                                 [&](const BufferRef& b) { return written.contains(b.get()); });
+    for (const BufferRef& b : each.buffers) {
+      if (any) out.insert(b.get());
+    }
+  }
+  return out;
 }
 
 std::vector<BufferEffect> param_effects(const Function& f) {

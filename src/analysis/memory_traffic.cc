@@ -203,13 +203,17 @@ void add_early_reads(const Kernel& kernel, const Stmt& body, std::vector<EarlyRe
 
 }  // namespace
 
-std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel) {
+std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel, const std::vector<MayAlias>& may_alias) {
   const OnceWritten written(kernel);
+  const std::vector<BufferEffect> effects = buffer_effects(kernel.body);
   std::unordered_set<const Buffer*> out;
-  for (const BufferEffect& effect : buffer_effects(kernel.body)) {
+  for (const BufferEffect& effect : effects) {
     const Buffer* buffer = effect.buffer.get();
     const bool only_written = effect.written && !effect.read && !written.again.contains(buffer);
-    if (buffer->scope == MemoryScope::Param && only_written) out.insert(buffer);
+    const bool has_other_name = std::any_of(effects.begin(), effects.end(), [&](const BufferEffect& other) {
+      return other.buffer != effect.buffer && may_overlap(may_alias, other.buffer.get(), buffer);
+    });
+    if (buffer->scope == MemoryScope::Param && only_written && !has_other_name) out.insert(buffer);
   }
   return out;
 }

@@ -1,5 +1,6 @@
 // The equal extents of tile operations, one case a rule.
-// The verifier has refused what constants refute, so what is left here holds unless an extent known at the call breaks it.
+// The verifier has refused what constants refute, so what is left here holds unless an extent known at the call breaks
+// it.
 #include "helve/analysis/region_match.h"
 
 namespace helve {

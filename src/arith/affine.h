@@ -15,8 +15,8 @@ class AffineAbstraction {
  public:
   explicit AffineAbstraction(const Translation& translation) : translation_(translation) {}
 
-  /// `e` (index or bool) over sums, products by constants, // and % by positive constants, min, max, selections, comparisons of
-  /// these and connectives.
+  /// `e` (index or bool) over sums, products by constants, // and % by positive constants, min, max, selections,
+  /// comparisons of these and connectives.
   Expr operator()(const Expr& e);
 
   const std::vector<VarRef>& unknowns() const { return unknowns_; }

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 
-/// The two sides of `sum op 0`: terms with positive coefficient on the left, the negated others and the constant on the right
-/// (on the left where no term is). Empty when a side leaves int64.
+/// The two sides of `sum op 0`: terms with positive coefficient on the left, the negated others and the constant on the
+/// right (on the left where no term is). Empty when a side leaves int64.
 std::optional<std::pair<Sum, Sum>> sides_of(const Sum& sum) {
   Sum left, right;
   for (const Term& term : sum.terms) {
@@ -65,10 +65,12 @@ Expr Simplifier::normalise_comparison(const Expr& e, const Apply& node) {
   const bool not_less = above && proves_nonnegative(*above, facts_);
   if (!equation && (less || not_less)) return bool_imm(less, e->span);
   if (equation && (less || not_less)) return bool_imm(node.op == Op::Ne, e->span);
-  if (sum.is_constant()) return bool_imm(equation ? (sum.constant == 0) == (node.op == Op::Eq) : sum.constant < 0, e->span);
+  if (sum.is_constant())
+    return bool_imm(equation ? (sum.constant == 0) == (node.op == Op::Eq) : sum.constant < 0, e->span);
   const int64_t gcd = coefficient_gcd(sum);
   if (equation) {
-    if ((gcd > 1 && sum.constant % gcd != 0) || !residue_of(sum, facts_).contains(0)) return bool_imm(node.op == Op::Ne, e->span);
+    if ((gcd > 1 && sum.constant % gcd != 0) || !residue_of(sum, facts_).contains(0))
+      return bool_imm(node.op == Op::Ne, e->span);
     if (std::optional<Sum> negated = scale(sum, -1);
         negated && proves_nonnegative(sum, facts_) && proves_nonnegative(*negated, facts_)) {
       return bool_imm(node.op == Op::Eq, e->span);
@@ -89,7 +91,8 @@ Expr Simplifier::normalise_comparison(const Expr& e, const Apply& node) {
 Expr Simplifier::normalise_extreme(const Expr& e, const Apply& node) {
   std::vector<Expr> given, kept;
   flatten(e, node.op, given);
-  std::stable_sort(given.begin(), given.end(), [](const Expr& a, const Expr& b) { return compare_structure(a, b) < 0; });
+  std::stable_sort(given.begin(), given.end(),
+                   [](const Expr& a, const Expr& b) { return compare_structure(a, b) < 0; });
   std::vector<bool> dropped(given.size());
   auto decides = [&](size_t i, size_t j) {  // operand i makes operand j superfluous
     std::optional<Sum> room = node.op == Op::Min ? add(sum_of(given[j]), sum_of(given[i]), -1)

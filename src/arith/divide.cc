@@ -1,5 +1,6 @@
 // Quotients and remainders of sums.
-// With g a divisor of c, sum = g*A + B and 0 <= B < g: sum // c = A // (c/g) and sum % c = g*(A % (c/g)) + B. All else follows.
+// With g a divisor of c, sum = g*A + B and 0 <= B < g: sum // c = A // (c/g) and sum % c = g*(A % (c/g)) + B. All else
+// follows.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -14,8 +15,8 @@ namespace {
 
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 
-/// What a divisor takes out of a sum: sum = divisor * whole + rest, coefficients of rest smaller than the divisor, its constant
-/// in [0, divisor).
+/// What a divisor takes out of a sum: sum = divisor * whole + rest, coefficients of rest smaller than the divisor, its
+/// constant in [0, divisor).
 struct Division {
   Sum whole;
   Sum rest;
@@ -119,7 +120,8 @@ Expr Simplifier::quotient(const Sum& sum, int64_t divisor, Span span) {
     return raw(Op::FloorDiv, expr_of(sum, span), int_imm(divisor, kIndex, span), span);
   }
   const bool alone_already = sum.terms.size() == 1 && sum.constant == 0;
-  for (size_t i = 0; i < sum.terms.size() && !alone_already; ++i) {  // term + R = (term - r) + (R + r), c divides term - r
+  for (size_t i = 0; i < sum.terms.size() && !alone_already;
+       ++i) {  // term + R = (term - r) + (R + r), c divides term - r
     const std::optional<int64_t> known = known_remainder(sum.terms[i], divisor);
     const std::optional<Sum> rest = known ? replaced(sum, i, *known) : std::nullopt;
     if (!rest) continue;

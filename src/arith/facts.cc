@@ -26,7 +26,8 @@ Interval range_of_type(DType dtype) {
 }
 
 bool inside(const Interval& inner, const Interval& outer) {
-  return inner.low && (!outer.low || *inner.low >= *outer.low) && inner.high && (!outer.high || *inner.high <= *outer.high);
+  return inner.low && (!outer.low || *inner.low >= *outer.low) && inner.high &&
+         (!outer.high || *inner.high <= *outer.high);
 }
 
 /// The least 2^k - 1 that is not below `value` (>= 0).
@@ -38,7 +39,8 @@ int64_t ones_above(int64_t value) {
 
 Interval bits_interval(Op op, const Interval& a, const Interval& b) {
   if (op == Op::BitAnd) {
-    if (a.at_least(0) && b.at_least(0)) return {0, a.high && b.high ? std::min(*a.high, *b.high) : a.high ? a.high : b.high};
+    if (a.at_least(0) && b.at_least(0))
+      return {0, a.high && b.high ? std::min(*a.high, *b.high) : a.high ? a.high : b.high};
     if (a.at_least(0)) return {0, a.high};
     return b.at_least(0) ? Interval{0, b.high} : Interval{};
   }
@@ -175,7 +177,8 @@ void Facts::bind_value(const Var* var, const Expr& e) {
 }
 
 void Facts::bind_loop(const VarRef& var, const Expr& begin, const Expr& extent) {
-  HELVE_CHECK(var->dtype.is_index() && begin->dtype.is_index() && extent->dtype.is_index(), "a loop runs over index values");
+  HELVE_CHECK(var->dtype.is_index() && begin->dtype.is_index() && extent->dtype.is_index(),
+              "a loop runs over index values");
   const Sum self = sum_of(Expr(var));
   const Sum first = sum_of(simplify(begin, *this)), count = sum_of(simplify(extent, *this));
   learn_nonnegative(add(self, first, -1));
@@ -239,7 +242,8 @@ void Facts::learn_nonnegative(std::optional<Sum> sum) {
   }
 }
 
-/// k*v + rest = 0 modulo m places v in a residue, and so does (k*v + rest) % c = r for every part of the sum that is known.
+/// k*v + rest = 0 modulo m places v in a residue, and so does (k*v + rest) % c = r for every part of the sum that is
+/// known.
 void Facts::learn_congruence(const Sum& sum, int64_t modulus) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const Term& term = sum.terms[i];

@@ -1,5 +1,6 @@
 // Constant folding of one operator.
-// Values are widened to 128 bits, computed exactly, and then checked (index) or wrapped (data), so no case overflows unseen.
+// Values are widened to 128 bits, computed exactly, and then checked (index) or wrapped (data), so no case overflows
+// unseen.
 #include "fold.h"
 
 #include <cmath>

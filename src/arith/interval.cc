@@ -127,7 +127,8 @@ Interval abs(const Interval& a) {
 }
 
 Interval unite(const Interval& a, const Interval& b) {
-  return {a.low && b.low ? End(std::min(*a.low, *b.low)) : End{}, a.high && b.high ? End(std::max(*a.high, *b.high)) : End{}};
+  return {a.low && b.low ? End(std::min(*a.low, *b.low)) : End{},
+          a.high && b.high ? End(std::max(*a.high, *b.high)) : End{}};
 }
 
 Interval intersect(const Interval& a, const Interval& b) {

@@ -1,5 +1,6 @@
 // Conditions of isl sets.
-// isl's generator of code for conditions decides the form: it drops what the context implies and writes existentials as divisions.
+// isl's generator of code for conditions decides the form: it drops what the context implies and writes existentials as
+// divisions.
 #include "isl_condition.h"
 
 #include <fmt/format.h>
@@ -102,8 +103,8 @@ class Reader {
       case isl_ast_expr_op_add: return Op::Add;
       case isl_ast_expr_op_sub: return Op::Sub;
       case isl_ast_expr_op_mul: return Op::Mul;
-      // Exact, of what is not negative, or towards minus infinity: all are the floor. A remainder that is compared with zero
-      // only is the remainder.
+      // Exact, of what is not negative, or towards minus infinity: all are the floor. A remainder that is compared with
+      // zero only is the remainder.
       case isl_ast_expr_op_div:
       case isl_ast_expr_op_fdiv_q:
       case isl_ast_expr_op_pdiv_q: return Op::FloorDiv;
@@ -149,7 +150,8 @@ Expr negated(const Expr& condition) {
   }
 }
 
-std::optional<Expr> condition_of(const isl::set& set, const isl::set& within, const std::vector<VarRef>& vars, int limit) {
+std::optional<Expr> condition_of(const isl::set& set, const isl::set& within, const std::vector<VarRef>& vars,
+                                 int limit) {
   if (set.is_empty()) return bool_imm(false);
   if (within.is_subset(set)) return bool_imm(true);
   isl_ast_build* build = isl_ast_build_from_context(as_parameters(within));

@@ -90,10 +90,12 @@ class Translator {
       space_ = isl::manage(isl_space_set_dim_id(space_.release(), isl_dim_param, static_cast<unsigned>(i), id));
     }
     for (size_t i = 0; i < dims.size(); ++i) {
-      add(dims[i], isl_aff_var_on_domain(isl_local_space_from_space(space_.copy()), isl_dim_set, static_cast<unsigned>(i)));
+      add(dims[i],
+          isl_aff_var_on_domain(isl_local_space_from_space(space_.copy()), isl_dim_set, static_cast<unsigned>(i)));
     }
     for (size_t i = 0; i < params.size(); ++i) {
-      add(params[i], isl_aff_var_on_domain(isl_local_space_from_space(space_.copy()), isl_dim_param, static_cast<unsigned>(i)));
+      add(params[i],
+          isl_aff_var_on_domain(isl_local_space_from_space(space_.copy()), isl_dim_param, static_cast<unsigned>(i)));
     }
   }
 
@@ -306,7 +308,8 @@ isl::set moved_dimension(const isl::set& set, size_t from, size_t to) {
 isl::set projected_from(const isl::set& set, size_t first) {
   isl_set* out = set.copy();
   const unsigned count = static_cast<unsigned>(isl_set_dim(out, isl_dim_set));
-  return isl::manage(isl_set_project_out(out, isl_dim_set, static_cast<unsigned>(first), count - static_cast<unsigned>(first)));
+  return isl::manage(
+      isl_set_project_out(out, isl_dim_set, static_cast<unsigned>(first), count - static_cast<unsigned>(first)));
 }
 
 }  // namespace

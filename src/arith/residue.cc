@@ -1,6 +1,6 @@
 // Arithmetic of congruences.
-// With a = r mod m and b = s mod n: a + b = r + s mod gcd(m, n), a * b = r * s mod gcd(m * n, m * s, n * r). Computed in 128 bits,
-// so that no modulus wraps; what does not fit int64 is weakened to a power of two that divides it.
+// With a = r mod m and b = s mod n: a + b = r + s mod gcd(m, n), a * b = r * s mod gcd(m * n, m * s, n * r). Computed
+// in 128 bits, so that no modulus wraps; what does not fit int64 is weakened to a power of two that divides it.
 #include "helve/arith/residue.h"
 
 #include <limits>
@@ -117,7 +117,8 @@ std::optional<Residue> intersect(const Residue& a, const Residue& b) {
   if (common > kGreatest) return a.modulus >= b.modulus ? a : b;
   // a.remainder + k * a.modulus = b.remainder modulo b.modulus.
   const Wide part = b.modulus / gcd;
-  const Wide k = wide_remainder(apart / gcd, part) * inverse_up_to_gcd(wide_remainder(a.modulus / gcd, part), part) % part;
+  const Wide k =
+      wide_remainder(apart / gcd, part) * inverse_up_to_gcd(wide_remainder(a.modulus / gcd, part), part) % part;
   return fitted(common, a.remainder + k * a.modulus);
 }
 

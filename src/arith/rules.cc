@@ -1,8 +1,8 @@
 // The tables of rewrite rules.
-// Termination: every rule decreases the weight of the expression, a natural number. With w and v the weights of the operands:
-// variable 1, constant 1 (negative: 10), w // v: 2w + v + 1, shifts: 3w + v + 5, w & v: w + v + 20, ~w: w + 20, `and` and `or`:
-// w + 2v + 1, not w: 2w, selection under w: 3w + the others + 1, -w: w + 2, every other operator: the sum of its operands' + 1.
-// Each is monotone in each operand, so what shrinks at its root shrinks the whole.
+// Termination: every rule decreases the weight of the expression, a natural number. With w and v the weights of the
+// operands: variable 1, constant 1 (negative: 10), w // v: 2w + v + 1, shifts: 3w + v + 5, w & v: w + v + 20, ~w: w +
+// 20, `and` and `or`: w + 2v + 1, not w: 2w, selection under w: 3w + the others + 1, -w: w + 2, every other operator:
+// the sum of its operands' + 1. Each is monotone in each operand, so what shrinks at its root shrinks the whole.
 #include "helve/arith/rules.h"
 
 #include "helve/ir/expr/build.h"
@@ -129,7 +129,8 @@ void add_sum_rules(Tables& t, const Expr& x, const Expr& y, const Expr& a, const
   const Expr zero = int_imm(0), one = int_imm(1);
   const Expr positive = logical_and(less(zero, a), less(zero, b));
   auto add = [&](std::string_view name, Expr first, Expr factor, Expr second, Expr right, Expr condition) {
-    t.sums.push_back({name, std::move(first), std::move(factor), std::move(second), std::move(right), std::move(condition)});
+    t.sums.push_back(
+        {name, std::move(first), std::move(factor), std::move(second), std::move(right), std::move(condition)});
   };
   add("division identity", floor_div(x, a), a, floor_mod(x, a), x, less(zero, a));
   add("joined digits", floor_mod(floor_div(x, a), b), a, floor_mod(x, a), floor_mod(x, a * b), positive);

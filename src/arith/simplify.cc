@@ -1,6 +1,6 @@
 // The walk of simplify(): operands first, then the rules, then the normal form of the operator.
-// Termination: a node is normalised again only when it got smaller in the order stated in rules.cc, in which a quotient by a smaller
-// divisor or of smaller coefficients is also smaller.
+// Termination: a node is normalised again only when it got smaller in the order stated in rules.cc, in which a quotient
+// by a smaller divisor or of smaller coefficients is also smaller.
 #include "helve/arith/simplify.h"
 
 #include "fold.h"
@@ -62,7 +62,8 @@ Expr Simplifier::normalise(const Expr& e) {
   if (node && node->args[0]->dtype.is_index()) out = normalise_index(e, *node);
   if (out->dtype.is_bool() && out->kind != ExprKind::IntImm) {
     const Apply* negation = as_op(out, Op::Not);
-    if (auto truth = facts_.known(negation ? negation->args[0] : out)) return bool_imm(*truth != (negation != nullptr), e->span);
+    if (auto truth = facts_.known(negation ? negation->args[0] : out))
+      return bool_imm(*truth != (negation != nullptr), e->span);
   }
   return out;
 }

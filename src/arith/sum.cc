@@ -1,5 +1,6 @@
 // Sums of products: conversion from and to expressions, exact arithmetic.
-// Every operation checks for overflow, because index arithmetic is unbounded and a wrapped coefficient would be a wrong address.
+// Every operation checks for overflow, because index arithmetic is unbounded and a wrapped coefficient would be a wrong
+// address.
 #include "helve/arith/sum.h"
 
 #include <algorithm>

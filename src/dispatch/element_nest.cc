@@ -43,7 +43,8 @@ Stmt element_nest(const std::vector<NestDim>& dims, const std::function<Stmt(con
     coords.push_back(start + Expr(element));
   }
   Stmt nest = body(coords);
-  for (auto it = loops.rbegin(); it != loops.rend(); ++it) nest = for_loop(LoopKind::Parallel, it->var, it->extent, nest);
+  for (auto it = loops.rbegin(); it != loops.rend(); ++it)
+    nest = for_loop(LoopKind::Parallel, it->var, it->extent, nest);
   return nest;
 }
 

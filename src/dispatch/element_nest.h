@@ -15,9 +15,9 @@ struct NestDim {
   int64_t block = 1;
 };
 
-/// A nest of Parallel loops over all dimensions, the last one innermost; the block loop of a dimension stands directly around its
-/// element loop, so that a row is walked through all its tiles before the next. `body` gets one coordinate a dimension, counted
-/// from 0.
+/// A nest of Parallel loops over all dimensions, the last one innermost; the block loop of a dimension stands directly
+/// around its element loop, so that a row is walked through all its tiles before the next. `body` gets one coordinate a
+/// dimension, counted from 0.
 Stmt element_nest(const std::vector<NestDim>& dims, const std::function<Stmt(const std::vector<Expr>&)>& body);
 
 /// The dimensions of a region's nest: blocked by the buffer's tile where the region begins at a tile's edge.

@@ -1,5 +1,6 @@
 // Compiling for a target.
-// Interpreter and machine code share the host plan's checks of arguments, so a call is refused in the same words by both.
+// Interpreter and machine code share the host plan's checks of arguments, so a call is refused in the same words by
+// both.
 #include "helve/driver/compile.h"
 
 #include <fmt/format.h>
@@ -100,7 +101,9 @@ namespace {
 /// Verification, and the questions that a compile stands on.
 Checked check(const FunctionRef& f, const CompileOptions& options) {
   using Clock = std::chrono::steady_clock;
-  const auto seconds = [](Clock::time_point from) { return std::chrono::duration<double>(Clock::now() - from).count(); };
+  const auto seconds = [](Clock::time_point from) {
+    return std::chrono::duration<double>(Clock::now() - from).count();
+  };
   Checked out;
   Clock::time_point start = Clock::now();
   out.function = place_on_mesh(f, options.mesh);

@@ -13,7 +13,8 @@ namespace {
 
 std::string mesh_text(const MeshShape& mesh) {
   const std::string comma = mesh.extents.size() == 1 ? "," : "";
-  return fmt::format("helve.Mesh(({0}{2}), ({1}{2}))", join(mesh.extents, ", ", [](int64_t e) { return std::to_string(e); }), 
+  return fmt::format("helve.Mesh(({0}{2}), ({1}{2}))",
+                     join(mesh.extents, ", ", [](int64_t e) { return std::to_string(e); }),
                      join(mesh.names, ", ", [](const std::string& n) { return quoted(n); }), comma);
 }
 
@@ -43,12 +44,13 @@ std::string reproducer(const Function& f, const CompileOptions& options) {
   if (options.check.any()) arguments += fmt::format(", check=\"{}\"", check_text(options.check));
   std::string text = script(f);
   if (text.empty() || text.back() != '\n') text += '\n';
-  return fmt::format("# helve {}\nimport helve\n\nmain = helve.parse(r'''\n{}''')\nkernel = helve.compile(main, {})\n", HELVE_VERSION,
-                     text, arguments);
+  return fmt::format("# helve {}\nimport helve\n\nmain = helve.parse(r'''\n{}''')\nkernel = helve.compile(main, {})\n",
+                     HELVE_VERSION, text, arguments);
 }
 
 std::string report_text(const Function& f, const CompileOptions& options) {
-  return "This is a fault of helve, not of your program. Please report it together with this text:\n\n" + reproducer(f, options);
+  return "This is a fault of helve, not of your program. Please report it together with this text:\n\n" +
+         reproducer(f, options);
 }
 
 }  // namespace helve

@@ -45,8 +45,9 @@ void check_counts(const Function& f, const std::vector<Arg>& args) {
   const int64_t given = count_tensors(args);
   const int64_t given_scalars = static_cast<int64_t>(args.size()) - given;
   const auto refuse = [&](Code code, int64_t expected, int64_t found, bool of_tensors) {
-    throw UserError(code, {},
-                    {{"kernel", f.name}, {"expected", expected}, {"given", found}, {"parameters", parameter_names(f, of_tensors)}});
+    throw UserError(
+        code, {},
+        {{"kernel", f.name}, {"expected", expected}, {"given", found}, {"parameters", parameter_names(f, of_tensors)}});
   };
   if (given != tensors) refuse(Code::ArgumentCount, tensors, given, true);
   if (given_scalars != scalars) refuse(Code::ScalarArgumentCount, scalars, given_scalars, false);
@@ -70,15 +71,20 @@ Scalar scalar_value(const Var& param, const ScalarArg& arg) {
     return of_float(round_to(v, param.dtype));
   }
   if (fraction) {
-    throw UserError(Code::ScalarArgumentType, {},
-                    {{"parameter", param.name}, {"expected", to_string(param.dtype)}, {"given", fmt::format("{}", *fraction)}});
+    throw UserError(
+        Code::ScalarArgumentType, {},
+        {{"parameter", param.name}, {"expected", to_string(param.dtype)}, {"given", fmt::format("{}", *fraction)}});
   }
   const uint64_t* large = std::get_if<uint64_t>(&arg.value);
   if (large && is_uint64(param.dtype)) return of_int(static_cast<int64_t>(*large));
   const int64_t v = large ? 0 : std::get<int64_t>(arg.value);
-  const bool fits = large ? false : is_uint64(param.dtype) ? v >= 0 : param.dtype.is_bool() ? v == 0 || v == 1 : wrap_to(v, param.dtype) == v;
+  const bool fits = large                    ? false
+                    : is_uint64(param.dtype) ? v >= 0
+                    : param.dtype.is_bool()  ? v == 0 || v == 1
+                                             : wrap_to(v, param.dtype) == v;
   if (!fits) {
-    const std::string high = is_uint64(param.dtype) ? "18446744073709551615" : fmt::format("{}", extreme_int(param.dtype, false));
+    const std::string high =
+        is_uint64(param.dtype) ? "18446744073709551615" : fmt::format("{}", extreme_int(param.dtype, false));
     throw UserError(Code::ScalarArgumentRange, {},
                     {{"parameter", param.name},
                      {"expected", to_string(param.dtype)},

@@ -73,7 +73,8 @@ int64_t part_extent(const Operands& op, const std::vector<int64_t>& src, size_t 
 void run_broadcast(const Operands& op, const Group& group, const Scope&) {
   const int64_t root = op.integer("root");
   if (root < 0 || root >= static_cast<int64_t>(group.size())) {
-    bad_argument(op, "root", root, fmt::format("the group has {} cores", group.size()), "roots count from 0 in each group");
+    bad_argument(op, "root", root, fmt::format("the group has {} cores", group.size()),
+                 "roots count from 0 in each group");
   }
   const std::vector<Elements> src = sources(op, group);
   const std::vector<View> from = views(op, "src", group);
@@ -265,7 +266,8 @@ class CollectiveCode final : public StmtCode {
     std::vector<int64_t> ids;
     for (Frame* core : cores) ids.push_back(group_of(scope_.mesh(), axis_, core->rank, operands_.span));
     for (const CoreSet& group : partition(cores, ids)) {
-      HELVE_CHECK(static_cast<int64_t>(group.size()) == group_size(scope_.mesh(), axis_), "a part of a group entered a collective");
+      HELVE_CHECK(static_cast<int64_t>(group.size()) == group_size(scope_.mesh(), axis_),
+                  "a part of a group entered a collective");
       synchronise(group);
       function_(operands_, group, scope_);
       synchronise(group);

@@ -1,5 +1,6 @@
 // One evaluator for each kind of expression.
-// `and`, `or` and `if_then_else` evaluate only the operands that decide the value, so a guard protects the access beside it.
+// `and`, `or` and `if_then_else` evaluate only the operands that decide the value, so a guard protects the access
+// beside it.
 #include "expr_code.h"
 
 #include "helve/support/diagnostic.h"
@@ -81,7 +82,9 @@ class ShortcutCode final : public ExprCode {
 class SelectCode final : public ExprCode {
  public:
   SelectCode(const Apply& node, Scope& scope)
-      : condition_(prepare(node.args[0], scope)), yes_(prepare(node.args[1], scope)), no_(prepare(node.args[2], scope)) {}
+      : condition_(prepare(node.args[0], scope)),
+        yes_(prepare(node.args[1], scope)),
+        no_(prepare(node.args[2], scope)) {}
   Scalar eval(Frame& frame) const override { return chosen(frame).eval(frame); }
   Scalar eval_copy(Frame& frame, Origin& origin) const override { return chosen(frame).eval_copy(frame, origin); }
 
@@ -139,8 +142,8 @@ class CheckedLoadCode final : public ExprCode {
   Element element_;
 };
 
-/// The element of a tile that stands where the store's element stands. Dimension d of the tile follows dimension d of the store; a
-/// tile extent of 1 and missing trailing dimensions broadcast.
+/// The element of a tile that stands where the store's element stands. Dimension d of the tile follows dimension d of
+/// the store; a tile extent of 1 and missing trailing dimensions broadcast.
 class TileLoadCode : public ExprCode {
  public:
   TileLoadCode(const TileLoad& node, Scope& scope)

@@ -35,8 +35,9 @@ int64_t group_of(const MeshShape& mesh, const std::string& axis, int64_t rank, c
   return rank - rank / stride % mesh.extents[*position] * stride;
 }
 
-void require_uniform(const StmtCode& code, const MeshShape& mesh, const CoreSet& cores, const std::vector<int64_t>& choices,
-                     const Span& control, const std::string& subject, std::string (*explain)(int64_t choice)) {
+void require_uniform(const StmtCode& code, const MeshShape& mesh, const CoreSet& cores,
+                     const std::vector<int64_t>& choices, const Span& control, const std::string& subject,
+                     std::string (*explain)(int64_t choice)) {
   for (const SyncPoint& point : code.syncs()) {
     for (size_t i = 0; i < cores.size(); ++i) {
       for (size_t k = 0; k < i; ++k) {
@@ -45,8 +46,8 @@ void require_uniform(const StmtCode& code, const MeshShape& mesh, const CoreSet&
         if (group != group_of(mesh, point.axis, cores[k]->rank, point.span)) continue;
         const auto at = [&](size_t n) { return tuple_text(coordinates_of(cores[n]->rank, mesh.extents)); };
         throw UserError(Code::DivergentCollective, point.span, {{"operation", point.operation}, {"axis", point.axis}},
-                        {{control, fmt::format("{} {} on core {} and {} on core {}", subject, explain(choices[k]), at(k),
-                                               explain(choices[i]), at(i))}});
+                        {{control, fmt::format("{} {} on core {} and {} on core {}", subject, explain(choices[k]),
+                                               at(k), explain(choices[i]), at(i))}});
       }
     }
   }

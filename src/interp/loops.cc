@@ -206,8 +206,8 @@ class TileLoopCode final : public StmtCode {
   Span span_;
 };
 
-/// A launch. Without a mesh its blocks run one after another; on a mesh each core is a block, and the launch starts when all cores
-/// have come to it.
+/// A launch. Without a mesh its blocks run one after another; on a mesh each core is a block, and the launch starts
+/// when all cores have come to it.
 class KernelCode final : public StmtCode {
  public:
   KernelCode(const Kernel& node, Scope& scope)

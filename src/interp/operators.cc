@@ -1,5 +1,6 @@
 // The operators on floats, on data integers and on index.
-// Floats compute in their own width, data integers wrap, index is exact or refused: three domains, one function an operator each.
+// Floats compute in their own width, data integers wrap, index is exact or refused: three domains, one function an
+// operator each.
 #include "operators.h"
 
 #include <cmath>
@@ -114,9 +115,15 @@ struct Exact {
 template <class Number>
 struct Wrapping {
   using T = Number;
-  static T add(T a, T b, const OpContext&) { return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
-  static T sub(T a, T b, const OpContext&) { return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); }
-  static T mul(T a, T b, const OpContext&) { return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
+  static T add(T a, T b, const OpContext&) {
+    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  }
+  static T sub(T a, T b, const OpContext&) {
+    return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+  }
+  static T mul(T a, T b, const OpContext&) {
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  }
   static T result(T v, const OpContext& c) { return static_cast<T>(wrap_to(static_cast<int64_t>(v), c.dtype)); }
 };
 

@@ -21,8 +21,9 @@ Operator operator_on(Op op, DType dtype);
 
 using Converter = Scalar (*)(Scalar value, DType to, const Span& span);
 
-/// The conversion of values: float to float rounds to nearest even, float to integer truncates and saturates (NaN gives 0),
-/// integer to integer wraps, anything to bool compares with 0, bool gives 0 and 1. uint64 beyond int64 is no index (IndexOverflow).
+/// The conversion of values: float to float rounds to nearest even, float to integer truncates and saturates (NaN gives
+/// 0), integer to integer wraps, anything to bool compares with 0, bool gives 0 and 1. uint64 beyond int64 is no index
+/// (IndexOverflow).
 Converter converter_of(DType from, DType to);
 
 inline Scalar convert(Scalar value, DType from, DType to, const Span& span) {

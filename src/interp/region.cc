@@ -118,13 +118,15 @@ std::vector<Scalar> gather(const View& view, DType to, const Span& span, Scalar 
   const Instance& instance = *view.instance;
   const auto skip = [](int64_t) {};
   if (view.dtype() == to) {
-    for_each_element(view, [&](int64_t i, int64_t offset) { out[static_cast<size_t>(i)] = instance.read(offset); }, skip);
+    for_each_element(
+        view, [&](int64_t i, int64_t offset) { out[static_cast<size_t>(i)] = instance.read(offset); }, skip);
     return out;
   }
   const Converter converter = converter_of(view.dtype(), to);
   for_each_element(
       view,
-      [&](int64_t i, int64_t offset) { out[static_cast<size_t>(i)] = converter(instance.read(offset), to, span); }, skip);
+      [&](int64_t i, int64_t offset) { out[static_cast<size_t>(i)] = converter(instance.read(offset), to, span); },
+      skip);
   return out;
 }
 

@@ -1,6 +1,6 @@
 // One scalar value while a program runs.
-// A value is interpreted by the dtype of its expression: floats as double (float32 and smaller hold values of float32), all else
-// as int64 (uint64 as its bit pattern).
+// A value is interpreted by the dtype of its expression: floats as double (float32 and smaller hold values of float32),
+// all else as int64 (uint64 as its bit pattern).
 #pragma once
 
 #include <cstdint>

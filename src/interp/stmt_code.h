@@ -1,5 +1,6 @@
 // Statements prepared for running.
-// A statement runs on one executor, or on the cores of a mesh in lockstep when something below it makes cores wait for each other.
+// A statement runs on one executor, or on the cores of a mesh in lockstep when something below it makes cores wait for
+// each other.
 #pragma once
 
 #include <memory>
@@ -69,10 +70,11 @@ void synchronise(const CoreSet& cores);
 /// The group over `axis` that the core of this rank belongs to, as the rank of its first member (UnknownMeshAxis).
 int64_t group_of(const MeshShape& mesh, const std::string& axis, int64_t rank, const Span& span);
 
-/// Refuses (DivergentCollective) choices, one a core of `cores`, that part the cores of a group over the axis of a sync point. `explain` says
-/// what a choice means: "is true".
-void require_uniform(const StmtCode& code, const MeshShape& mesh, const CoreSet& cores, const std::vector<int64_t>& choices,
-                     const Span& control, const std::string& subject, std::string (*explain)(int64_t choice));
+/// Refuses (DivergentCollective) choices, one a core of `cores`, that part the cores of a group over the axis of a sync
+/// point. `explain` says what a choice means: "is true".
+void require_uniform(const StmtCode& code, const MeshShape& mesh, const CoreSet& cores,
+                     const std::vector<int64_t>& choices, const Span& control, const std::string& subject,
+                     std::string (*explain)(int64_t choice));
 
 /// The cores with each value of `choices`, in order of first appearance.
 std::vector<CoreSet> partition(const CoreSet& cores, const std::vector<int64_t>& choices);

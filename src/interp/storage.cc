@@ -158,15 +158,25 @@ void Instance::allocate(std::vector<int64_t> shape, const Span& span) {
   forget();
 }
 
-void Instance::watch(Clock& clock) {
-  shadow_ = std::make_unique<Shadow>(clock);
+std::optional<std::pair<int64_t, int64_t>> Instance::reach() const {
   int64_t low = 0;
   int64_t high = 0;
   for (size_t d = 0; d < shape_.size(); ++d) {
-    if (shape_[d] == 0) return;
+    if (shape_[d] == 0) return {};
     (strides_[d] < 0 ? low : high) += (shape_[d] - 1) * strides_[d];
   }
-  if (data_) shadow_->adopt(low, high - low + 1);
+  return data_ ? std::optional(std::pair(low, high)) : std::nullopt;
+}
+
+void Instance::watch(Clock& clock) {
+  shadow_ = std::make_shared<Shadow>(clock);
+  if (const auto ends = reach()) shadow_->adopt(ends->first, ends->second - ends->first + 1);
+}
+
+void Instance::watch(std::shared_ptr<Shadow> shadow, int64_t position, int64_t cells) {
+  shadow_ = std::move(shadow);
+  position_ = position;
+  cells_ = cells;
 }
 
 /// Digits of the offset in the strides, largest first. A negative stride counts from the dimension's end.

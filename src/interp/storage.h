@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "helve/ir/tensor/buffer.h"
@@ -13,8 +16,8 @@
 
 namespace helve::interp {
 
-/// How elements of a dtype stand in memory. Values are those of the evaluation dtype; a write rounds or wraps. Offsets count
-/// elements; int4 packs two in a byte, the even element in the low half.
+/// How elements of a dtype stand in memory. Values are those of the evaluation dtype; a write rounds or wraps. Offsets
+/// count elements; int4 packs two in a byte, the even element in the low half.
 struct ElementFormat {
   Scalar (*read)(const std::byte* data, int64_t offset);
   void (*write)(std::byte* data, int64_t offset, Scalar value);
@@ -24,7 +27,8 @@ ElementFormat element_format(DType dtype);
 /// What memory holds before it is written: NaN, the least signed or greatest unsigned integer, true.
 Scalar undefined_value(DType dtype);
 
-/// One buffer in memory: an argument, or storage of its own. Logical elements only; the padding of a tile does not exist here.
+/// One buffer in memory: an argument, or storage of its own. Logical elements only; the padding of a tile does not
+/// exist here.
 class Instance {
  public:
   explicit Instance(BufferRef declaration);
@@ -40,8 +44,20 @@ class Instance {
 
   /// Keeps a shadow from here on. Contents of an argument count as written.
   void watch(Clock& clock);
+  /// Keeps its accesses in a shadow that covers other instances too: an element has `cells` of it, that of offset 0
+  /// begin at `position`.
+  void watch(std::shared_ptr<Shadow> shadow, int64_t position, int64_t cells);
   /// Null unless the instance is watched.
   Shadow* shadow() const { return shadow_.get(); }
+  /// May an access to this memory have been made under another name?
+  bool has_other_names() const { return shadow_.use_count() > 1; }
+  /// What is remembered of the element at `offset`: one cell, or as many as its memory is shared in.
+  std::span<Cell> cells(int64_t offset) const {
+    return {&shadow_->cell(position_ + offset * cells_), static_cast<size_t>(cells_)};
+  }
+  /// The offsets of the first and the last element; nothing where there is none.
+  std::optional<std::pair<int64_t, int64_t>> reach() const;
+  const std::byte* data() const { return data_; }
   /// The subscripts of the element at `offset`.
   std::vector<int64_t> element_at(int64_t offset) const;
 
@@ -62,7 +78,9 @@ class Instance {
   std::vector<int64_t> strides_;
   std::vector<std::byte> owned_;
   int64_t elements_ = 0;
-  std::unique_ptr<Shadow> shadow_;
+  std::shared_ptr<Shadow> shadow_;
+  int64_t position_ = 0;
+  int64_t cells_ = 1;
 };
 
 /// Strides of a compact row-major tensor.

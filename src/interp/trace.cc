@@ -6,14 +6,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "helve/support/text.h"
 #include "scope.h"
+#include "shared_memory.h"
 
 namespace helve::interp {
 
 void Checker::attach(std::vector<Frame>& frames) {
   traces_.reserve(frames.size());
+  std::vector<Instance*> arguments;  // the same for all cores
+  std::copy_if(frames.front().buffers.begin(), frames.front().buffers.end(), std::back_inserter(arguments),
+               [](const Instance* instance) { return instance != nullptr; });
+  watch_shared(function_->may_alias, arguments, clock_);
   for (Frame& frame : frames) {
     traces_.emplace_back(*this, frame, static_cast<int64_t>(frames.size()));
     frame.trace = &traces_.back();
@@ -123,15 +129,15 @@ void Trace::add_read(Shadow& shadow, Cell& cell, const Mark& mark) const {
 Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin* origin) {
   make_current();
   Shadow& shadow = *instance.shadow();
-  Cell& cell = shadow.cell(offset);
   const Mark mark{checker_->clock().now(), core_, &site};
-  if (checker_->checks().races) {
+  for (Cell& cell : instance.cells(offset)) {
+    if (!checker_->checks().races) break;
     const size_t level = conflict(shadow, cell.write);
     if (level != kOrdered) report_race(instance, offset, level, {cell.write, true}, {mark, false});
     // A thread's own memory is written by many iterations; only a value that crosses from one to another is a fault.
     if (instance.declaration().scope != MemoryScope::Local) add_read(shadow, cell, mark);
   }
-  if (checker_->checks().uninitialised && shadow.undefined(cell)) {
+  if (checker_->checks().uninitialised && shadow.undefined(instance.cells(offset).front())) {
     if (!origin) report_undefined(instance, offset, site);
     *origin = {&instance, offset, &site};
   }
@@ -140,26 +146,31 @@ Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin*
 
 void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& site, bool undefined) {
   make_current();
-  Cell& cell = instance.shadow()->cell(offset);
   const Mark mark{checker_->clock().now(), core_, &site};
   if (checker_->checks().races && instance.declaration().scope != MemoryScope::Local) {
     check_write(instance, offset, mark, value);
   } else {
     instance.write(offset, value);
   }
-  cell.write = mark;
-  cell.reads.clear();
-  cell.undefined = undefined;
+  for (Cell& cell : instance.cells(offset)) {
+    cell.write = mark;
+    cell.reads.clear();
+    cell.undefined = undefined;
+  }
 }
 
 void Trace::check_write(Instance& instance, int64_t offset, const Mark& mark, Scalar value) {
   const Shadow& shadow = *instance.shadow();
-  const Cell& cell = instance.shadow()->cell(offset);
-  size_t level = conflict(shadow, cell.write);
-  Access earlier{cell.write, true};
-  for (size_t i = 0; level == kOrdered && i < cell.reads.size(); ++i) {
-    level = conflict(shadow, cell.reads[i]);
-    earlier = {cell.reads[i], false};
+  size_t level = kOrdered;
+  Access earlier{};
+  const auto look = [&](const Mark& known, bool writes) {
+    if (level != kOrdered) return;
+    level = conflict(shadow, known);
+    earlier = {known, writes};
+  };
+  for (const Cell& cell : instance.cells(offset)) {
+    look(cell.write, true);
+    for (const Mark& read : cell.reads) look(read, false);
   }
   const Scalar before = instance.read(offset);
   instance.write(offset, value);

@@ -25,7 +25,7 @@ std::string Trace::coordinates(size_t depth) const {
 void Trace::report_undefined(const Instance& instance, int64_t offset, const Site& site) const {
   Shadow& shadow = *instance.shadow();
   const std::string& name = instance.declaration().name;
-  const Cell& cell = shadow.cell(offset);
+  const Cell& cell = instance.cells(offset).front();
   std::vector<Note> notes;
   if (cell.undefined && shadow.counts(cell.write)) {
     notes.push_back({cell.write.site->span, "what is copied to it here was never written"});
@@ -58,8 +58,9 @@ std::string Trace::executor(size_t level, const Mark& mark) const {
 
 void Trace::report_race(const Instance& instance, int64_t offset, size_t level, Access earlier, Access later) const {
   const Site* first = earlier.mark.site;
-  if (first->statement && first->statement == later.mark.site->statement && earlier.writes && !later.writes) {
-    std::swap(earlier, later);  // within a statement the store is the place
+  if (first->statement && first->statement == later.mark.site->statement && earlier.writes && !later.writes &&
+      !instance.has_other_names()) {
+    std::swap(earlier, later);  // within a statement the store is the place, if it is of the same buffer
   }
   const std::string name = executor(level, later.mark);
   const std::string other = executor(level, earlier.mark);

@@ -56,7 +56,8 @@ int64_t flatten(const std::vector<int64_t>& coordinate, const std::vector<int64_
 
 std::vector<int64_t> unflatten(int64_t index, const std::vector<int64_t>& shape) {
   if (index < 0 || index >= layout_detail::shape_product(shape)) {
-    throw_layout_error(Code::CoordinateBounds, {{"coordinate", shape_text(std::vector{index})}, {"shape", shape_text(shape)}});
+    throw_layout_error(Code::CoordinateBounds,
+                       {{"coordinate", shape_text(std::vector{index})}, {"shape", shape_text(shape)}});
   }
   std::vector<int64_t> coordinate(shape.size());
   for (size_t d = shape.size(); d-- > 0;) {

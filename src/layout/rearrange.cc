@@ -37,7 +37,8 @@ namespace {
 
 void check_factor(int64_t factor) {
   if (factor >= 1) return;
-  throw_layout_error(Code::ShapeExtent, {{"shape", shape_text(std::vector{factor})}, {"extent", factor}, {"dim", int64_t{0}}});
+  throw_layout_error(Code::ShapeExtent,
+                     {{"shape", shape_text(std::vector{factor})}, {"extent", factor}, {"dim", int64_t{0}}});
 }
 
 /// The swizzle with `factor` times smaller (or larger) units. Exact only when packs are powers of two and stay

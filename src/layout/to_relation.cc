@@ -1,5 +1,6 @@
 // Layouts as relations, written down from the definition.
-// The digits of the index are // and % of the flat index, a replica is a bounded local, a bit of a swizzle is (a + b) % 2.
+// The digits of the index are // and % of the flat index, a replica is a bounded local, a bit of a swizzle is (a + b)
+// % 2.
 #include "helve/layout/to_relation.h"
 
 #include <fmt/format.h>

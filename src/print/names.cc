@@ -22,8 +22,8 @@ const std::unordered_set<std::string>& taken_names() {
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// The hint with everything else than ASCII letters, digits and underscores replaced. A name of two leading underscores would be
-/// private in Python's reading.
+/// The hint with everything else than ASCII letters, digits and underscores replaced. A name of two leading underscores
+/// would be private in Python's reading.
 std::string identifier(const std::string& hint) {
   std::string out;
   for (char c : hint) out += is_letter(c) || is_digit(c) ? c : '_';

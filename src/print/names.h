@@ -23,7 +23,8 @@ class NameTable final : public Namer {
   /// The note on the node with this mark.
   const std::string& note_of(int mark) const { return options_.notes.at(marked_[static_cast<size_t>(mark)]); }
 
-  /// A definition of the object follows. Scopes that do not meet may define one object; each definition has a name of its own.
+  /// A definition of the object follows. Scopes that do not meet may define one object; each definition has a name of
+  /// its own.
   void define(const Object* object) { names_.erase(object); }
   /// A name that stands for no object of the table, such as the function's.
   std::string reserve(const std::string& hint);

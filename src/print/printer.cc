@@ -63,16 +63,23 @@ class Printer {
     // Two axes named x and y are what annotate_mesh_tensor makes by itself.
     const bool in_annotation =
         f.mesh && !f.mesh_tensors.empty() && f.mesh->names == std::vector<std::string>{"x", "y"};
-    document_.line(f.mesh && !in_annotation ? fmt::format("@T.prim_func(mesh={})", Spelling::mesh(*f.mesh)) : "@T.prim_func");
-    document_.line(fmt::format("def {}({}):", name, join(f.params, ", ", [&](const Param& p) { return parameter(p); })));
+    document_.line(f.mesh && !in_annotation ? fmt::format("@T.prim_func(mesh={})", Spelling::mesh(*f.mesh))
+                                            : "@T.prim_func");
+    document_.line(
+        fmt::format("def {}({}):", name, join(f.params, ", ", [&](const Param& p) { return parameter(p); })));
     TextDocument::Indent indent = document_.indent();
     if (!f.mesh_tensors.empty()) {
       const std::string extents =
           in_annotation ? fmt::format(", nrows={}, ncols={}", f.mesh->extents[0], f.mesh->extents[1]) : "";
       document_.line(fmt::format("T.annotate_mesh_tensor({}{})", spell_.placement(f.mesh_tensors), extents));
     }
+    for (const MayAlias& each : f.may_alias) {
+      const auto name_of = [&](const BufferRef& b) { return spell_.name(*b); };
+      document_.line(fmt::format("T.may_alias({})", join(each.buffers, ", ", name_of)));
+    }
     const Seq* body = as<Seq>(f.body);
-    if (f.mesh_tensors.empty() || !body || !body->stmts.empty()) write(f.body);
+    const bool declares = !f.mesh_tensors.empty() || !f.may_alias.empty();
+    if (!declares || !body || !body->stmts.empty()) write(f.body);
     return document_.text();
   }
 

@@ -163,7 +163,7 @@ std::string Spelling::call(const TileOp& op) {
   const TileOpRow& row = op.row();
   std::string inside;
   for (size_t i = 0; i < row.params.size(); ++i) {
-    if (is_default(op, i)) continue;
+    if (is_default(op, i) && !op.is_given(i)) continue;
     if (!inside.empty()) inside += ", ";
     const bool positional = row.params[i].required() && row.params[i].kind != ParamKind::Coord;
     inside += positional ? operand(op, i) : fmt::format("{}={}", row.params[i].name, operand(op, i));
@@ -177,7 +177,9 @@ std::string Spelling::mesh(const MeshShape& mesh) {
 }
 
 std::string Spelling::placement(const std::vector<MeshTensor>& tensors) {
-  auto cut = [](const std::pair<std::string, int64_t>& item) { return fmt::format("{}: {}", quoted(item.first), item.second); };
+  auto cut = [](const std::pair<std::string, int64_t>& item) {
+    return fmt::format("{}: {}", quoted(item.first), item.second);
+  };
   auto entry = [&](const MeshTensor& t) {
     return fmt::format("{}: {{\"sharding\": {{{}}}, \"tiling\": [{}]}}", name(*t.buffer), join(t.sharding, ", ", cut),
                        numbers(t.tiling));

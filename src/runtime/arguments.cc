@@ -95,7 +95,10 @@ class Binder {
       }
       if (extent > kLargestExtent) {
         throw UserError(Code::ArgumentExtent, {},
-                        {{"dim", static_cast<int64_t>(d)}, {"parameter", expected.name}, {"given", extent}, {"limit", kLargestExtent}});
+                        {{"dim", static_cast<int64_t>(d)},
+                         {"parameter", expected.name},
+                         {"given", extent},
+                         {"limit", kLargestExtent}});
       }
       if (const auto* bind = std::get_if<BindSlot>(&expected.dims[d])) bind_slot(p, d, bind->slot, extent);
     }
@@ -143,7 +146,8 @@ class Binder {
     bool fits = !__builtin_add_overflow(state.high, bytes, &state.high);
     for (size_t d = 0; d < expected.dims.size() && fits; ++d) {
       int64_t reach = 0;
-      fits = !__builtin_mul_overflow(given.shape[d] - 1, stride(p, d), &reach) && !__builtin_mul_overflow(reach, bytes, &reach);
+      fits = !__builtin_mul_overflow(given.shape[d] - 1, stride(p, d), &reach) &&
+             !__builtin_mul_overflow(reach, bytes, &reach);
       int64_t& end = reach < 0 ? state.low : state.high;
       fits = fits && !__builtin_add_overflow(end, reach, &end);
     }

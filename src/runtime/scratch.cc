@@ -41,7 +41,8 @@ ScratchLease::ScratchLease(int64_t bytes) : data_(nullptr) {
     ::operator delete(block.data, kPage);
     block = {};
     block.data = static_cast<std::byte*>(::operator new(static_cast<size_t>(size), kPage, std::nothrow));
-    if (block.data == nullptr) throw UserError(Code::OutOfMemory, {}, {{"buffer", "memory of a block"}, {"bytes", bytes}});
+    if (block.data == nullptr)
+      throw UserError(Code::OutOfMemory, {}, {{"buffer", "memory of a block"}, {"bytes", bytes}});
     block.bytes = size;
   }
   ++scratch.depth;

@@ -43,8 +43,8 @@ void relax() {
 #endif
 }
 
-/// Spins until `done()` or for kSpin; whether done. After the first microseconds it lets others have the CPU: the thread
-/// that it waits for may want this very one.
+/// Spins until `done()` or for kSpin; whether done. After the first microseconds it lets others have the CPU: the
+/// thread that it waits for may want this very one.
 template <class Done>
 bool spin(bool allowed, Done&& done) {
   if (done()) return true;

@@ -35,7 +35,8 @@ std::string arg_text(const DiagnosticArg& arg) {
 std::string counted(const DiagnosticArg& arg, std::string_view forms) {
   const bool one = arg_text(arg) == "1";
   const size_t slash = forms.find('/');
-  if (slash != std::string_view::npos) return fmt::format("{} {}", arg_text(arg), one ? forms.substr(0, slash) : forms.substr(slash + 1));
+  if (slash != std::string_view::npos)
+    return fmt::format("{} {}", arg_text(arg), one ? forms.substr(0, slash) : forms.substr(slash + 1));
   return fmt::format("{} {}{}", arg_text(arg), forms, one ? "" : "s");
 }
 

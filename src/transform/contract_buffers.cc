@@ -80,11 +80,7 @@ class Application final : public ElementWalk {
 
 class Contraction final : public ScopedRewriter {
  public:
-  explicit Contraction(const Function& f) : ScopedRewriter(f) {
-    for (const BufferEffect& effect : buffer_effects(f.body)) {
-      if (effect.written) written_.insert(effect.buffer.get());
-    }
-  }
+  explicit Contraction(const Function& f) : ScopedRewriter(f), written_(written_memory(f)) {}
 
  protected:
   Stmt leave(const Stmt& s, const Facts& facts) override {

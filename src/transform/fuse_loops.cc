@@ -1,11 +1,12 @@
 // Neighbouring loops over the same range become one.
-// Input and output: lowered loops. A value that one loop leaves for the next is then still in a register when it is used.
+// Input and output: lowered loops. A value that one loop leaves for the next is then still in a register when it is
+// used.
 // Before:  for v in T.serial(n): x[v] = A[v]          After:  part[0] = 0.0
 //          part[0] = 0.0                                      for v in T.serial(n):
 //          for v in T.serial(n): part[0] = part[0] + x[v]         x[v] = A[v]
 //                                                                 part[0] = part[0] + x[v]
-// Iterations of the fused loop touch disjoint elements of every buffer that one of the two loops writes and both use, so each element
-// sees the same accesses in the same order as before.
+// Iterations of the fused loop touch disjoint elements of every buffer that one of the two loops writes and both use,
+// so each element sees the same accesses in the same order as before.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -46,12 +47,21 @@ struct Accesses {
     });
   }
 
-  /// A buffer that both use and one writes.
-  bool conflicts(const Accesses& other) const {
-    if (opaque || other.opaque) return true;
-    return std::any_of(of.begin(), of.end(), [&](const auto& entry) {
-      return other.of.contains(entry.first) && (written.contains(entry.first) || other.written.contains(entry.first));
-    });
+  /// Calls `f` with each buffer here and each there that may share an element which one of the two writes; true once
+  /// `f` is.
+  template <class F>
+  bool any_conflict(const Accesses& other, const std::vector<MayAlias>& may_alias, F&& f) const {
+    for (const auto& [mine, accesses] : of) {
+      for (const auto& [its, others] : other.of) {
+        if (!written.contains(mine) && !other.written.contains(its)) continue;
+        if (may_overlap(may_alias, mine, its) && f(mine, its)) return true;
+      }
+    }
+    return false;
+  }
+
+  bool conflicts(const Accesses& other, const std::vector<MayAlias>& may_alias) const {
+    return opaque || other.opaque || any_conflict(other, may_alias, [](const Buffer*, const Buffer*) { return true; });
   }
 };
 
@@ -79,13 +89,14 @@ struct Inside {
   }
   /// Has `e` one value in all iterations, as far as its variables and its loads go?
   bool lasts(const Expr& e) const {
-    return !has_load(e) && std::none_of(varying.begin(), varying.end(), [&](const Var* var) { return mentions(e, var); });
+    return !has_load(e) &&
+           std::none_of(varying.begin(), varying.end(), [&](const Var* var) { return mentions(e, var); });
   }
 };
 
 class Fusion final : public ScopedRewriter {
  public:
-  using ScopedRewriter::ScopedRewriter;
+  explicit Fusion(const Function& f) : ScopedRewriter(f), may_alias_(f.may_alias) {}
 
  protected:
   Stmt leave(const Stmt& s, const Facts& facts) override {
@@ -125,7 +136,7 @@ class Fusion final : public ScopedRewriter {
     if (!first || !second || !same_range(*first, *second)) return {};
     if (count_stores(first->body) + count_stores(second->body) > kMostStores) return {};
     for (size_t t = m + 1; t < k; ++t) {
-      if (stmts[m].accesses.conflicts(stmts[t].accesses)) return {};
+      if (stmts[m].accesses.conflicts(stmts[t].accesses, may_alias_)) return {};
     }
     const Stmt moved = substitute(second->body, {{second->vars[0].get(), Expr(first->vars[0])}});
     if (!iterations_disjoint(*first, moved, facts)) return {};
@@ -145,8 +156,9 @@ class Fusion final : public ScopedRewriter {
     return structural_equal(a.begins[0], b.begins[0]) && structural_equal(a.extents[0], b.extents[0]);
   }
 
-  /// Different iterations touch different elements of every buffer that both bodies use and one writes.
-  static bool iterations_disjoint(const For& loop, const Stmt& other, const Facts& outer) {
+  /// Different iterations touch different elements of every buffer that both bodies use and one writes. Of two
+  /// parameters that may share memory it is not known which elements are the same.
+  bool iterations_disjoint(const For& loop, const Stmt& other, const Facts& outer) const {
     Inside inside{outer, {}};
     enter_loop(inside.facts, loop.vars[0], loop.begins[0], loop.extents[0]);
     inside.learn(loop.body);
@@ -154,20 +166,20 @@ class Fusion final : public ScopedRewriter {
     const Accesses a(loop.body);
     const Accesses b(other);
     if (a.opaque || b.opaque) return false;
-    for (const auto& [buffer, accesses] : a.of) {
-      auto it = b.of.find(buffer);
-      if (it == b.of.end() || (!a.written.contains(buffer) && !b.written.contains(buffer))) continue;
-      std::vector<Accesses::Access> all = accesses;
-      all.insert(all.end(), it->second.begin(), it->second.end());
+    return !a.any_conflict(b, may_alias_, [&](const Buffer* buffer, const Buffer* its) {
+      if (buffer != its) return true;
+      std::vector<Accesses::Access> all = a.of.at(buffer);
+      all.insert(all.end(), b.of.at(buffer).begin(), b.of.at(buffer).end());
       bool separated = false;
       for (size_t d = 0; d < buffer->rank() && !separated; ++d) separated = separates(all, d, loop.vars[0], inside);
-      if (!separated) return false;
-    }
-    return true;
+      return !separated;
+    });
   }
 
-  /// Index d of every access is step * var + rest, with one rest that lasts or with rests in one window narrower than the step.
-  static bool separates(const std::vector<Accesses::Access>& accesses, size_t d, const VarRef& var, const Inside& inside) {
+  /// Index d of every access is step * var + rest, with one rest that lasts or with rests in one window narrower than
+  /// the step.
+  static bool separates(const std::vector<Accesses::Access>& accesses, size_t d, const VarRef& var,
+                        const Inside& inside) {
     std::optional<int64_t> step;
     Interval window{0, 0};
     Expr only;
@@ -190,6 +202,8 @@ class Fusion final : public ScopedRewriter {
     }
     return step.has_value();
   }
+
+  const std::vector<MayAlias>& may_alias_;
 };
 
 }  // namespace

@@ -23,7 +23,8 @@ const TileOp& first_collective(const Stmt& s) {
 std::string operation_text(const TileOp& op) { return fmt::format("T.{}", op.row().python); }
 
 [[noreturn]] void refuse_kernel_value(const TileOp& op, const Span& span, std::string note) {
-  throw UserError(Code::KernelValueAtCollective, op.span, {{"operation", operation_text(op)}}, {{span, std::move(note)}});
+  throw UserError(Code::KernelValueAtCollective, op.span, {{"operation", operation_text(op)}},
+                  {{span, std::move(note)}});
 }
 
 class Finder {
@@ -127,11 +128,12 @@ class Finder {
   void check_fresh(const Expr& e, const Span& span) {
     for (const Bind* b : stale_) {
       if (!mentions(e, b->var.get())) continue;
-      throw UserError(Code::ValueAcrossCollective, e->span.known() ? e->span : span,
-                      {{"name", b->var->name},
-                       {"operation", operation_text(*last_collective_)},
-                       {"remedy", fmt::format("load '{}' again after the collective, or keep it in a buffer", b->var->name)}},
-                      {{b->span, "the value is loaded here"}});
+      throw UserError(
+          Code::ValueAcrossCollective, e->span.known() ? e->span : span,
+          {{"name", b->var->name},
+           {"operation", operation_text(*last_collective_)},
+           {"remedy", fmt::format("load '{}' again after the collective, or keep it in a buffer", b->var->name)}},
+          {{b->span, "the value is loaded here"}});
     }
   }
 

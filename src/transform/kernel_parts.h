@@ -1,5 +1,5 @@
-// A mesh kernel as a tree of parts: what runs between collectives, the collectives, and the control flow that holds them.
-// Splitting first finds this tree, then decides what crosses parts, then writes the host body.
+// A mesh kernel as a tree of parts: what runs between collectives, the collectives, and the control flow that holds
+// them. Splitting first finds this tree, then decides what crosses parts, then writes the host body.
 #pragma once
 
 #include <vector>
@@ -31,9 +31,9 @@ struct KernelParts {
   std::vector<Part*> leaves;  ///< segments and collectives in order
 };
 
-/// The parts of a kernel that holds collectives. Scalar values bound where it is split are written into their uses; one that loads
-/// from memory cannot cross a collective (ValueAcrossCollective). Control flow around a collective and its operands move to the host
-/// body, so they depend neither on the core nor on memory (KernelValueAtCollective).
+/// The parts of a kernel that holds collectives. Scalar values bound where it is split are written into their uses; one
+/// that loads from memory cannot cross a collective (ValueAcrossCollective). Control flow around a collective and its
+/// operands move to the host body, so they depend neither on the core nor on memory (KernelValueAtCollective).
 KernelParts parts_of(const Kernel& kernel);
 
 }  // namespace helve

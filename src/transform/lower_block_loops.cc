@@ -2,8 +2,8 @@
 // Input: any function whose kernels hold no collectives. Output: no Persistent or Pipelined loops.
 // Before:  for i in T.Persistent([n])          (grid of G blocks, this block is b)
 // After:   for t in T.serial((max(0, n - b) + G - 1) // G): i = b + t * G
-// In a mesh function a core runs its whole domain, so the loop is simply serial. The iterations and the order of those that one
-// block runs are unchanged; a domain or grid of nothing has none.
+// In a mesh function a core runs its whole domain, so the loop is simply serial. The iterations and the order of those
+// that one block runs are unchanged; a domain or grid of nothing has none.
 #include <algorithm>
 
 #include "helve/ir/tensor/visit.h"

@@ -1,6 +1,6 @@
 // Rewriting under what is known at each place.
-// Loop bounds, grid extents and guards hold inside the statements they enclose, as far as they do not read memory; passes that simplify or
-// prove share this walk.
+// Loop bounds, grid extents and guards hold inside the statements they enclose, as far as they do not read memory;
+// passes that simplify or prove share this walk.
 #pragma once
 
 #include "helve/arith/facts.h"
@@ -8,7 +8,8 @@
 
 namespace helve {
 
-/// `facts` for the body of a loop. Bounds that read memory limit the variable by their ranges alone: the body may change the memory.
+/// `facts` for the body of a loop. Bounds that read memory limit the variable by their ranges alone: the body may
+/// change the memory.
 void enter_loop(Facts& facts, const VarRef& var, const Expr& begin, const Expr& extent);
 
 /// Rewrites statements from the leaves up while collecting facts about variables on the way down.

@@ -1,5 +1,7 @@
-// Expressions in normal form; loops and branches that are decided disappear, and accesses at constants outside their buffers.
-// Input and output: any stage. Keeps every effect and its order. A Persistent loop of one iteration stays: it says which block runs it.
+// Expressions in normal form; loops and branches that are decided disappear, and accesses at constants outside of
+// their buffers.
+// Input and output: any stage. Keeps every effect and its order. A Persistent loop of one iteration stays: it says
+// which block runs it.
 // Before:  for t in T.serial(1): if t < 4: X[(t * 32 + i) // 32] = 0.0
 // After:   X[0] = 0.0                                     (0 <= i < 32)
 #include "helve/arith/simplify.h"
@@ -46,7 +48,10 @@ class Simplification final : public ScopedRewriter {
       const Load* load = as<Load>(node);
       if (!load || !outside(buffer_of(load->buffer), load->indices)) return node;
       const DType t = load->dtype;
-      return constant_of(t.is_bool() ? Operand(false) : t.is_float() ? Operand(0.0) : Operand(int64_t{0}), t, node->span);
+      return constant_of(t.is_bool()    ? Operand(false)
+                         : t.is_float() ? Operand(0.0)
+                                        : Operand(int64_t{0}),
+                         t, node->span);
     });
   }
 
@@ -55,8 +60,8 @@ class Simplification final : public ScopedRewriter {
     return !s || (n && n->stmts.empty());
   }
 
-  /// Dimensions of one iteration are substituted; a dimension of none removes the loop. A begin that is read from memory stays: its
-  /// uses may come after a write.
+  /// Dimensions of one iteration are substituted; a dimension of none removes the loop. A begin that is read from
+  /// memory stays: its uses may come after a write.
   Stmt decided_loop(const For& loop, const Stmt& self, const Facts& facts) {
     Substitution values;
     Ref<For> rest = make_ref<For>(loop);

@@ -1,15 +1,16 @@
 // A mesh kernel with collectives becomes kernels and collectives of the host body.
-// Input: a mesh function whose kernel holds collectives. Output: kernels without collectives; collectives stand in the host body
-// between them, over global buffers (one instance a core) that carry what lives across.
+// Input: a mesh function whose kernel holds collectives. Output: kernels without collectives; collectives stand in the
+// host body between them, over global buffers (one instance a core) that carry what lives across.
 // Before:  with T.Kernel(R, C) as (r, c): for b in T.Persistent([n]): f(part); T.comm.all_gather(part, parts); g(parts)
 // After:   part_home, parts_home = T.alloc_global(...)
 //          for b in T.serial(n):
 //              with T.Kernel(R, C) as (r, c): f(part); T.copy(part, part_home)
 //              T.comm.all_gather(part_home, parts_home)
 //              with T.Kernel(R, C) as (r, c): T.copy(parts_home, parts); g(parts)
-// With a chunk of k iterations the kernels loop over k and one collective serves all of them, on homes with a leading dimension k.
-// Every core executes the same statements in the same order as before; iterations of a Persistent loop are independent, so a chunk may
-// interleave them. A part saves what a later part demands and restores what it demands itself, nothing else.
+// With a chunk of k iterations the kernels loop over k and one collective serves all of them, on homes with a leading
+// dimension k. Every core executes the same statements in the same order as before; iterations of a Persistent loop are
+// independent, so a chunk may interleave them. A part saves what a later part demands and restores what it demands
+// itself, nothing else.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -70,8 +71,8 @@ class Splitter {
     });
   }
 
-  /// A leaf demands the contents of what it reads first, and of what it writes in part and leaves to a leaf that demands it. Demands
-  /// run against the flow of values until nothing is added.
+  /// A leaf demands the contents of what it reads first, and of what it writes in part and leaves to a leaf that
+  /// demands it. Demands run against the flow of values until nothing is added.
   void find_demands() {
     for (const Part* leaf : parts_.leaves) {
       for (const Buffer* b : leaf->touch.exposed) demands_.insert({leaf, b});
@@ -143,12 +144,15 @@ class Splitter {
     });
   }
 
-  /// Can one collective serve several iterations? Its operands must all have a home, which gets a dimension for the iterations.
+  /// Can one collective serve several iterations? Its operands must all have a home, which gets a dimension for the
+  /// iterations.
   bool shares_collectives(const std::vector<Part>& parts) const {
     return std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
       if (part.is_persistent()) return false;
-      if (part.kind != Part::Kind::Collective) return shares_collectives(part.body) && shares_collectives(part.otherwise);
-      return std::all_of(part.touch.used.begin(), part.touch.used.end(), [&](const Buffer* b) { return is_split_buffer(b); });
+      if (part.kind != Part::Kind::Collective)
+        return shares_collectives(part.body) && shares_collectives(part.otherwise);
+      return std::all_of(part.touch.used.begin(), part.touch.used.end(),
+                         [&](const Buffer* b) { return is_split_buffer(b); });
     });
   }
 
@@ -161,8 +165,8 @@ class Splitter {
     if (!chunked) {
       Stmt body = seq(emit(part.body, &part, nullptr));
       for (size_t d = loop.vars.size(); d-- > 0;) {
-        body = for_loop(LoopKind::Serial, std::vector<VarRef>{loop.vars[d]}, {loop.begins[d]}, {loop.extents[d]}, body, 1,
-                        part.node->span);
+        body = for_loop(LoopKind::Serial, std::vector<VarRef>{loop.vars[d]}, {loop.begins[d]}, {loop.extents[d]}, body,
+                        1, part.node->span);
       }
       return body;
     }

@@ -1,6 +1,6 @@
 // Innermost parallel loops become whole vectors and a scalar tail.
-// Input: Parallel loops over element stores. Output: Vectorized loops of constant extent where every access is contiguous or
-// invariant in the loop's variable; other loops are left as they are.
+// Input: Parallel loops over element stores. Output: Vectorized loops of constant extent where every access is
+// contiguous or invariant in the loop's variable; other loops are left as they are.
 // Before:  for j in T.Parallel(100): Y[j] = X[j] * a
 // After:   for l in T.vectorized(64): Y[l] = X[l] * a
 //          for l in T.vectorized(32): Y[l + 64] = X[l + 64] * a

@@ -1,6 +1,6 @@
 // Records each function that a C++ test program verifies, as the printer writes it.
-// The parser is Python: tests/python/test_recorded_functions.py reads the records back and compares structural hashes. The linker puts
-// this file in front of `verify` (--wrap), so tests need not ask for it.
+// The parser is Python: tests/python/test_recorded_functions.py reads the records back and compares structural hashes.
+// The linker puts this file in front of `verify` (--wrap), so tests need not ask for it.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

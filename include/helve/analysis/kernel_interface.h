@@ -8,11 +8,12 @@
 
 namespace helve {
 
-/// The arguments of a kernel. Buffers and variables each stand in order of first use, where a statement's fields count in their
-/// declared order, an expression before its operands, and the shape and strides of a buffer right after its first use.
+/// The arguments of a kernel. Buffers and variables each stand in order of first use, where a statement's fields count
+/// in their declared order, an expression before its operands, and the shape and strides of a buffer right after its
+/// first use.
 struct KernelInterface {
   std::vector<BufferRef> buffers;  ///< used in the kernel, allocated outside of it
-  std::vector<VarRef> scalars;     ///< used in the kernel (grid and shapes of used buffers included), bound outside of it
+  std::vector<VarRef> scalars;  ///< used in the kernel (grid and shapes of used buffers included), bound outside of it
 };
 
 KernelInterface kernel_interface(const Kernel& kernel);

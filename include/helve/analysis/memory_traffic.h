@@ -5,13 +5,14 @@
 #include <unordered_set>
 #include <vector>
 
-#include "helve/ir/tensor/stmt.h"
+#include "helve/ir/tensor/function.h"
 
 namespace helve {
 
-/// Parameters that the kernel writes, each element at most once, and never reads. Where such a tensor is larger than
-/// the caches, no line of it is used again before it has left them.
-std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel);
+/// Parameters that the kernel writes, each element at most once, and never reads, under no other name either. Where
+/// such a tensor is larger than the caches, no line of it is used again before it has left them.
+std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel,
+                                                  const std::vector<MayAlias>& may_alias = {});
 
 /// Is `index` a multiple of `unit` in lane 0, where `lane` counts from 0, whatever the values of the other variables?
 bool starts_aligned(const Expr& index, const Var* lane, int64_t unit);

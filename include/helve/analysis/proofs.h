@@ -1,5 +1,6 @@
-// What is asked of every program before it is compiled: do independent iterations stay apart, do subscripts stay inside.
-// A refuted promise is an error with a witness; what stays unknown compiles and is listed, so that nobody takes it for proved.
+// What is asked of every program before it is compiled: do independent iterations stay apart, do subscripts stay
+// inside. A refuted promise is an error with a witness; what stays unknown compiles and is listed, so that nobody takes
+// it for proved.
 #pragma once
 
 #include <optional>
@@ -26,8 +27,8 @@ enum class ProofVerdict {
 /// "proved", "checked", "refuted", "unknown".
 std::string_view to_string(ProofVerdict verdict);
 
-/// What a call must meet: a condition on the function's extents and integer parameters, and the error when it does not. Integer
-/// parameters of the condition stand for their values, whatever their types.
+/// What a call must meet: a condition on the function's extents and integer parameters, and the error when it does not.
+/// Integer parameters of the condition stand for their values, whatever their types.
 struct CallCondition {
   Expr condition;
   Diagnostic fault;  ///< lacks the argument "values", which the call knows
@@ -45,11 +46,11 @@ struct Proof {
   std::vector<CallCondition> conditions = {};  ///< each is needed; all together suffice for a checked one
 };
 
-/// All questions about a verified function: the shapes that operations need equal and the bounds of each access in program order,
-/// then for each parallel loop, persistent loop and kernel whether two of its iterations conflict.
+/// All questions about a verified function: the shapes that operations need equal and the bounds of each access in
+/// program order, then for each parallel loop, persistent loop and kernel whether two of its iterations conflict.
 ///
-/// A promise is refuted only when every call that runs the code breaks it. Where extents and integer parameters decide, the exact
-/// condition on them is part of the answer.
+/// A promise is refuted only when every call that runs the code breaks it. Where extents and integer parameters decide,
+/// the exact condition on them is part of the answer.
 std::vector<Proof> prove(const Function& f);
 
 /// Remarks about a verified function that stop no compile, in program order (ReducedPad).

@@ -13,7 +13,8 @@
 
 namespace helve {
 
-/// A conjunction of facts; each call adds one. Facts that contradict each other hold nowhere, so anything may then be concluded.
+/// A conjunction of facts; each call adds one. Facts that contradict each other hold nowhere, so anything may then be
+/// concluded.
 class Facts {
  public:
   /// `var` lies in `range`.
@@ -29,8 +30,8 @@ class Facts {
   /// `var` runs over begin <= var < begin + extent (index expressions); inside the loop extent is at least 1.
   void bind_loop(const VarRef& var, const Expr& begin, const Expr& extent);
 
-  /// `condition` (bool) holds. Comparisons of index expressions become inequalities; anything else is known by its structure.
-  /// Returns whether it says more than was known.
+  /// `condition` (bool) holds. Comparisons of index expressions become inequalities; anything else is known by its
+  /// structure. Returns whether it says more than was known.
   bool assume(const Expr& condition);
   /// As `assume`, for a condition that is in normal form under these facts; `value` false says that it does not hold.
   void assume_normal(const Expr& condition, bool value = true);
@@ -41,7 +42,8 @@ class Facts {
   const std::vector<Sum>& inequalities() const { return inequalities_; }
   /// The truth of a simplified condition that was assumed (or whose negation was).
   std::optional<bool> known(const Expr& condition) const;
-  /// True only when no assignment satisfies the facts (a variable's range or residue has become empty); false says nothing.
+  /// True only when no assignment satisfies the facts (a variable's range or residue has become empty); false says
+  /// nothing.
   bool contradictory() const { return contradictory_; }
 
  private:
@@ -58,13 +60,13 @@ class Facts {
   bool contradictory_ = false;
 };
 
-/// An interval that holds every value of `e` under the facts: exact ends for sums of independent variables, else an outer bound.
-/// Bool is 0 and 1; a float has no interval (everything).
+/// An interval that holds every value of `e` under the facts: exact ends for sums of independent variables, else an
+/// outer bound. Bool is 0 and 1; a float has no interval (everything).
 Interval interval_of(const Expr& e, const Facts& facts);
 Interval interval_of(const Sum& sum, const Facts& facts);
 
-/// A residue that holds every value of an integer expression under the facts. Data integers: of constants and variables only, since
-/// their arithmetic wraps.
+/// A residue that holds every value of an integer expression under the facts. Data integers: of constants and variables
+/// only, since their arithmetic wraps.
 Residue residue_of(const Expr& e, const Facts& facts);
 Residue residue_of(const Sum& sum, const Facts& facts);
 

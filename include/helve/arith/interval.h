@@ -7,7 +7,8 @@
 
 namespace helve {
 
-/// All integers v with low <= v <= high; an absent end says nothing. `low > high` holds of no integer (contradictory facts).
+/// All integers v with low <= v <= high; an absent end says nothing. `low > high` holds of no integer (contradictory
+/// facts).
 struct Interval {
   std::optional<int64_t> low;
   std::optional<int64_t> high;

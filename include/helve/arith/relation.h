@@ -1,6 +1,6 @@
 // Sets and relations of integer tuples, and exact questions about them.
-// The bridge to isl: what interval reasoning leaves open (races, bounds under guards, equality of maps) is decided here, within
-// a budget of operations, and tests use it as an oracle for faster paths.
+// The bridge to isl: what interval reasoning leaves open (races, bounds under guards, equality of maps) is decided
+// here, within a budget of operations, and tests use it as an oracle for faster paths.
 #pragma once
 
 #include <cstdint>
@@ -55,29 +55,29 @@ struct Translation {
   const std::unordered_set<const Storage*>* constant = nullptr;  ///< storages whose contents do not change
 };
 
-/// { tuple : condition }. Variables of the condition outside the tuple and the locals are parameters; locals are quantified
-/// existentially.
+/// { tuple : condition }. Variables of the condition outside the tuple and the locals are parameters; locals are
+/// quantified existentially.
 ///
 /// Affine expressions, // and % by constants, min, max, abs, selections, shifts and masks by constants, comparisons and
-/// connectives are exact. Any other part (a product of variables, a load) stands for some unknown value: the set is then larger
-/// than what is meant, so that emptiness is still proved but never refuted.
+/// connectives are exact. Any other part (a product of variables, a load) stands for some unknown value: the set is
+/// then larger than what is meant, so that emptiness is still proved but never refuted.
 class IntegerSet {
  public:
-  IntegerSet(const ExactEngine& engine, std::vector<VarRef> tuple, const Expr& condition, std::vector<VarRef> locals = {},
-             const Translation& translation = {});
+  IntegerSet(const ExactEngine& engine, std::vector<VarRef> tuple, const Expr& condition,
+             std::vector<VarRef> locals = {}, const Translation& translation = {});
 
   const std::vector<VarRef>& tuple() const;
   /// Why the set is larger than what is meant; empty when it is exact.
   const std::string& inexact() const;
 
-  /// Is there no point, whatever the parameters? The witness is a point with its parameters, the lexicographically least
-  /// (parameters first) where there is one.
+  /// Is there no point, whatever the parameters? The witness is a point with its parameters, the lexicographically
+  /// least (parameters first) where there is one.
   Answer is_empty() const;
   /// Is every point one of `other`, which has a tuple of the same length? The witness is a point that is not.
   Answer is_subset_of(const IntegerSet& other) const;
-  /// The condition on the tuple under which a point of `within` is none of this set's, in the cheapest form that is found: over the
-  /// tuple's variables, of at most `limit` operators. A variable of a data type stands for its value as an integer. Nothing when
-  /// there is no such form, when a set has parameters or is inexact, or over the budget.
+  /// The condition on the tuple under which a point of `within` is none of this set's, in the cheapest form that is
+  /// found: over the tuple's variables, of at most `limit` operators. A variable of a data type stands for its value as
+  /// an integer. Nothing when there is no such form, when a set has parameters or is inexact, or over the budget.
   std::optional<Expr> condition_outside(const IntegerSet& within, int limit) const;
   /// The values that the variables `kept` of the tuple take.
   IntegerSet projected(const std::vector<VarRef>& kept) const;

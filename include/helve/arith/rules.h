@@ -24,7 +24,8 @@ struct Rule {
   Expr condition;
 };
 
-/// In a sum, k*factor*first*F + k*second*F becomes k*right*F for every integer k and product F. `factor` is over constants.
+/// In a sum, k*factor*first*F + k*second*F becomes k*right*F for every integer k and product F. `factor` is over
+/// constants.
 struct SumRule {
   std::string_view name;
   Expr first;
@@ -43,10 +44,11 @@ const std::vector<VarRef>& pattern_constants();
 /// What the variables of a pattern stand for.
 using Bindings = std::vector<std::pair<const Var*, Expr>>;
 
-/// Extends `bindings` so that `pattern` becomes `e`; false when there is no such extension (bindings are then unspecified).
+/// Extends `bindings` so that `pattern` becomes `e`; false when there is no such extension (bindings are then
+/// unspecified).
 bool match(const Expr& pattern, const Expr& e, RuleDomain domain, Bindings& bindings);
-/// The pattern with its variables replaced; index nodes of the pattern take `dtype`. Constant parts are computed; null when one
-/// leaves int64 or is undefined.
+/// The pattern with its variables replaced; index nodes of the pattern take `dtype`. Constant parts are computed; null
+/// when one leaves int64 or is undefined.
 Expr instantiate(const Expr& pattern, const Bindings& bindings, DType dtype, Span span);
 /// Does the condition hold of the bound constants? A condition that cannot be computed does not hold.
 bool holds(const Expr& condition, const Bindings& bindings);

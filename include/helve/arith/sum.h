@@ -1,11 +1,12 @@
 // The one normal form of `index` expressions: a sum of coefficient times product of atoms, and a constant.
 // Equality of addresses, bounds and strides becomes equality of sums, so every question is put to this form.
 //
-// Atoms are what is neither a sum nor a product: variables, loads, casts, quotients, remainders, minima, maxima, selections; also a
-// sum or product whose coefficients would leave int64 or that would have more than kTermLimit terms.
-// Written out: terms with positive coefficient first, then the negative ones as subtractions; among these the higher degree
-// first, then the larger |coefficient|, then `compare_structure` of the factors; the constant last (first where no term is
-// positive but it is: `5 - x`). Factors of a product in `compare_structure` order, the coefficient last: `i * n * 4`.
+// Atoms are what is neither a sum nor a product: variables, loads, casts, quotients, remainders, minima, maxima,
+// selections; also a sum or product whose coefficients would leave int64 or that would have more than kTermLimit terms.
+// Written out: terms with positive coefficient first, then the negative ones as subtractions; among these the higher
+// degree first, then the larger |coefficient|, then `compare_structure` of the factors; the constant last (first where
+// no term is positive but it is: `5 - x`). Factors of a product in `compare_structure` order, the coefficient last: `i
+// * n * 4`.
 #pragma once
 
 #include <optional>

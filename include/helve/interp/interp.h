@@ -21,8 +21,8 @@ struct TensorArg {
   std::vector<int64_t> strides;
 };
 
-/// A scalar argument. Integers go to any parameter, floats only to float parameters; a float parameter rounds. uint64_t holds
-/// what int64_t does not.
+/// A scalar argument. Integers go to any parameter, floats only to float parameters; a float parameter rounds. uint64_t
+/// holds what int64_t does not.
 struct ScalarArg {
   std::variant<double, int64_t, uint64_t> value;
 };
@@ -51,9 +51,10 @@ struct Options {
   std::function<void()> interrupt = {};
 };
 
-/// Runs `f` on `args`, one for each parameter in order. Dynamic extents are bound from the shapes of the arguments. Blocks of a
-/// kernel run one after another; the cores of a mesh run in lockstep between collectives. What the language leaves undefined shows:
-/// memory that was never written reads as NaN, the least signed or the greatest unsigned integer, true.
+/// Runs `f` on `args`, one for each parameter in order. Dynamic extents are bound from the shapes of the arguments.
+/// Blocks of a kernel run one after another; the cores of a mesh run in lockstep between collectives. What the language
+/// leaves undefined shows: memory that was never written reads as NaN, the least signed or the greatest unsigned
+/// integer, true.
 ///
 /// The checks are exact for the arguments of the run. A copy of an element that was never written makes the copy's
 /// target one that was never written; a use in arithmetic, a condition, a subscript or a reduction, and a store to a

@@ -7,8 +7,8 @@
 
 namespace helve {
 
-/// { coordinate in `shape` -> coordinates on `axes` }: one image for each replica, swizzled. Axes that the layout does not use
-/// are 0. Throws ShapeError when the shape is not admitted.
+/// { coordinate in `shape` -> coordinates on `axes` }: one image for each replica, swizzled. Axes that the layout does
+/// not use are 0. Throws ShapeError when the shape is not admitted.
 IntegerRelation to_relation(const ExactEngine& engine, const Layout& layout, const std::vector<int64_t>& shape,
                             const Axes& axes);
 /// Over the layout's own axes.

@@ -29,8 +29,8 @@ struct TensorArgument {
   bool read_only = false;  ///< DLPACK_FLAG_BITMASK_READ_ONLY of the exporter
 };
 
-/// An integer (or bool as 0 and 1) or a real number. Integers are accepted for float parameters, not the reverse. uint64_t holds
-/// what int64_t does not.
+/// An integer (or bool as 0 and 1) or a real number. Integers are accepted for float parameters, not the reverse.
+/// uint64_t holds what int64_t does not.
 using ScalarArgument = std::variant<int64_t, double, uint64_t>;
 
 struct CallOptions {

@@ -63,8 +63,8 @@ struct CheckValue {
   ScalarProgram value;
 };
 
-/// Ends the call with `fault` unless the condition holds; one that cannot be computed does not. The fault gets each value as an argument of its name, and all of them as
-/// the argument "values": "n=9, m=8".
+/// Ends the call with `fault` unless the condition holds; one that cannot be computed does not. The fault gets each
+/// value as an argument of its name, and all of them as the argument "values": "n=9, m=8".
 struct Check {
   ScalarProgram condition;
   Diagnostic fault;

@@ -57,7 +57,8 @@ struct Diagnostic {
   Severity severity() const { return diagnostic_row(code).severity; }
 };
 
-/// Fills `{name}` places of `text` from `args`, `{name:index/indices}` and `{name:dimension}` with the word in its number; an unknown place is an InternalError (the table is tested).
+/// Fills `{name}` places of `text` from `args`, `{name:index/indices}` and `{name:dimension}` with the word in its
+/// number; an unknown place is an InternalError (the table is tested).
 std::string fill_template(std::string_view text, const DiagnosticArgs& args);
 
 /// `error[HV0123]: message`, location, notes and help as plain text without the source lines (C++ callers).

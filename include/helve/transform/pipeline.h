@@ -1,5 +1,6 @@
 // The lists of passes and what watches them run.
-// A compile is a list of names; verifying, timing and printing come in through one interface and leave no trace in the passes.
+// A compile is a list of names; verifying, timing and printing come in through one interface and leave no trace in the
+// passes.
 #pragma once
 
 #include <string_view>

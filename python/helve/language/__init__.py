@@ -121,6 +121,10 @@ _CONSTRUCTS = [
         "annotate_mesh_tensor", (_p("annotations"), _o("nrows", None), _o("ncols", None)),
         "Places tensors on the mesh: {tensor: {\"sharding\": {axis: dimension}, \"tiling\": [...]}}.",
     ),
+    Construct(
+        "may_alias", (),
+        "Declares that arguments of these tensor parameters may share memory, in part or whole.", "tensors",
+    ),
     Construct("get_sharded_shape", (_p("tensor"),), "The extents of a core's block, rounded up, equal on every core."),
     Construct("local_shape", (_p("tensor"),), "The true extents of the executing core's block."),
     Construct("cast", (_p("x"), _p("dtype")), "x converted to dtype."),

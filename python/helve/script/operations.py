@@ -124,7 +124,9 @@ def tile_operation(expressions: Expressions, function: TileOperation, call: ast.
     for parameter in function.parameters:
         if parameter.name not in operands:
             operands[parameter.name] = _scalar_operand(expressions, arguments, parameter, written)
-    return _core.tile_op(function.op, [operands[p.name] for p in function.parameters], context.span(call))
+    given = [arguments.get(p.name) for p in function.parameters]
+    return _core.tile_op(function.op, [operands[p.name] for p in function.parameters], context.span(call.func),
+                         [_core.Span() if node is None else context.span(node) for node in given])
 
 
 def _scalar_operand(expressions: Expressions, arguments: Arguments, parameter, written: _core.Region | None) -> Any:
@@ -157,7 +159,9 @@ def gather_sugar(expressions: Expressions, function: Construct, call: ast.Call) 
     send, recv = (region(expressions, arguments[name], function.text, name) for name in ("send", "recv"))
     axis = "x" if function.name == "comm.row_allgather" else "y"
     dim = next(p.default for p in language.comm.all_gather.parameters if p.name == "dim")
-    return _core.tile_op("CommAllGather", [send, recv, axis, dim], expressions.context.span(call))
+    context, nowhere = expressions.context, _core.Span()
+    places = [context.span(arguments["send"]), context.span(arguments["recv"]), nowhere, nowhere]
+    return _core.tile_op("CommAllGather", [send, recv, axis, dim], context.span(call.func), places)
 
 
 # -- expressions ------------------------------------------------------------------------------------------------------
@@ -318,3 +322,29 @@ def _sharding(context: Context, tensor: _core.Buffer, node: ast.expr, value: Any
             raise error("ShardedDimension", context.span(items.get(axis, node)), tensor=tensor.name, dim=dim,
                         rank=tensor.rank)
     return [(axis, number(value[axis])) for axis in context.mesh.names if axis in value]
+
+
+# -- aliasing ---------------------------------------------------------------------------------------------------------
+
+
+def may_alias(expressions: Expressions, call: ast.Call) -> None:
+    """Adds the tensors of the call to those that may share memory; the verifier knows which may be named."""
+    context = expressions.context
+    function = language.may_alias
+    arguments = match(context, function, call)
+    if len(context.stmts) > 1:
+        raise error("OperationScope", context.span(call), operation=function.text,
+                    scope="block" if context.kernel_vars is not None else "host",
+                    remedy="write it at the head of the function")
+    if not arguments.rest:
+        raise error("MissingArgument", context.span(call), function=function.text, parameter="tensors",
+                    parameters=function.parameter_text)
+    buffers = []
+    for node in arguments.rest:
+        buffer = expressions.evaluate(node)
+        if not isinstance(buffer, _core.Buffer):
+            raise context.bad_argument(node, function.text, "tensors", "it is no tensor parameter",
+                                       "name tensor parameters of the function")
+        buffers.append(buffer)
+    places = [context.span(node) for node in arguments.rest]
+    context.may_alias.append(_core.MayAlias(buffers, places, context.span(call.func)))

@@ -74,6 +74,8 @@ class Statements:
             self.context.emit(operations.tile_operation(self.expressions, function, call))
         elif function is language.annotate_mesh_tensor:
             operations.annotate_mesh_tensor(self.expressions, call)
+        elif function is language.may_alias:
+            operations.may_alias(self.expressions, call)
         elif function in (language.comm.row_allgather, language.comm.col_allgather):
             self.context.emit(operations.gather_sugar(self.expressions, function, call))
         else:

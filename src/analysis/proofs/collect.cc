@@ -47,8 +47,9 @@ class Collector {
  public:
   explicit Collector(const Function& f) : f_(f) {
     out_.function = &f;
+    const std::unordered_set<const Buffer*> written = written_memory(f);
     for (const BufferEffect& effect : buffer_effects(f.body)) {
-      if (!effect.written) out_.constant.insert(effect.buffer.get());
+      if (!written.contains(effect.buffer.get())) out_.constant.insert(effect.buffer.get());
     }
   }
 
@@ -166,7 +167,8 @@ class Collector {
     return t;
   }
 
-  /// A tile of an operand is read where the tile that is stored has elements: dimension d of one follows dimension d of the other.
+  /// A tile of an operand is read where the tile that is stored has elements: dimension d of one follows dimension d of
+  /// the other.
   void visit_tile(const TileLoad& load, const StmtNode* stmt) {
     const BufferRef buffer = buffer_ref(load.buffer);
     const Span span = load.span.known() ? load.span : stmt->span;
@@ -368,7 +370,8 @@ class Collector {
       ranges.push_back({coord[d] * int_imm(tensor.tiling[d]), int_imm(tensor.tiling[d]), false});
     }
     Touch t = touch(tensor.buffer, std::move(ranges), false, s.get(), s->span);
-    t.text = fmt::format("tile [{}] of {}", join(coord, ", ", [](const Expr& e) { return to_text(e); }), tensor.buffer->name);
+    t.text = fmt::format("tile [{}] of {}", join(coord, ", ", [](const Expr& e) { return to_text(e); }),
+                         tensor.buffer->name);
     t.placed = &tensor;
     t.limits = sharded_shape(*f_.mesh, tensor);
     t.block_begin = shard_begin(*f_.mesh, tensor, std::vector<Expr>(kernel_->vars.begin(), kernel_->vars.end()));

@@ -1,7 +1,7 @@
 // Do reductions see the pad of a copy?
-// A copy that reads past an end fills up with its pad; the default 0 is no neutral element of max, min, prod and all, so a result may
-// be the pad's and not the data's. A warning needs the pad to reach the reduction unseen: any other write between the two ends the
-// question, since it may well be the mask that the author meant.
+// A copy that reads past an end fills up with its pad; the default 0 is no neutral element of max, min, prod and all,
+// so a result may be the pad's and not the data's. A warning needs the pad to reach the reduction unseen: any other
+// write between the two ends the question, since it may well be the mask that the author meant.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,8 @@ bool is_zero(const Expr& e) {
 }
 
 bool is_sensitive(TileOpcode op) {
-  return op == TileOpcode::ReduceMax || op == TileOpcode::ReduceMin || op == TileOpcode::ReduceProd || op == TileOpcode::ReduceAll;
+  return op == TileOpcode::ReduceMax || op == TileOpcode::ReduceMin || op == TileOpcode::ReduceProd ||
+         op == TileOpcode::ReduceAll;
 }
 
 /// A pad that the reduction does not feel.
@@ -47,7 +48,8 @@ std::string neutral_pad(TileOpcode op, DType t) {
 bool is_whole(const Region& region) {
   for (size_t d = 0; d < region.ranges.size(); ++d) {
     const Range& r = region.ranges[d];
-    const int64_t *begin = int_value(r.begin), *extent = int_value(r.extent), *limit = int_value(region.buffer->shape[d]);
+    const int64_t *begin = int_value(r.begin), *extent = int_value(r.extent),
+                  *limit = int_value(region.buffer->shape[d]);
     const bool same = r.extent == region.buffer->shape[d] || (extent && limit && *extent == *limit);
     if (!begin || *begin != 0 || !same) return false;
   }
@@ -164,8 +166,8 @@ class Padding {
     return dims;
   }
 
-  /// The dimension of the copy's source that the reduction runs over, where the copy filled what is reduced. Only there do pads meet
-  /// data: past the end in another dimension a whole result is pad, and stays apart.
+  /// The dimension of the copy's source that the reduction runs over, where the copy filled what is reduced. Only there
+  /// do pads meet data: past the end in another dimension a whole result is pad, and stays apart.
   static std::optional<size_t> reduced_dim(const TileOp& op, const Touch& src, const Touch& dst) {
     const Region& region = op.region(0);
     const int64_t rank = static_cast<int64_t>(region.shape().size());
@@ -195,7 +197,9 @@ class Padding {
   }
 
   void ask(const TileOp& op, const Fill& fill) {
-    if (std::any_of(asked_.begin(), asked_.end(), [&](const auto& p) { return p.first == &op && p.second == fill.copy; })) return;
+    if (std::any_of(asked_.begin(), asked_.end(),
+                    [&](const auto& p) { return p.first == &op && p.second == fill.copy; }))
+      return;
     const Touch* src = touch(*fill.copy, fill.copy->region(0), false);
     const Touch* dst = touch(*fill.copy, fill.copy->region(1), true);
     const Touch* reduced = touch(op, op.region(0), false);
@@ -237,14 +241,15 @@ class Padding {
     mentioned.insert(mentioned.end(), src.block_begin.begin(), src.block_begin.end());
     const std::string when = found.verdict == ProofVerdict::Unknown ? "" : mentioned_text(found.witness, mentioned);
     const std::string pad = src.buffer->dtype.is_bool() ? "False" : "0";
-    out_.push_back({Code::ReducedPad,
-                    op.span,
-                    {{"operation", operation}, {"buffer", op.region(0).buffer->name}, {"pad", pad}, {"tensor", src.buffer->name}},
-                    {{copy.span, fmt::format("this copy reads past the end of {}'{}'{} and fills up with pad={}",
-                                             src.placed ? "the core's block of " : "", src.buffer->name,
-                                             when.empty() ? "" : fmt::format(" when {},", when), pad)}},
-                    {fmt::format("give the copy a pad that the reduction does not feel: pad={}",
-                                 neutral_pad(op.op, op.region(0).buffer->dtype))}});
+    out_.push_back(
+        {Code::ReducedPad,
+         op.span,
+         {{"operation", operation}, {"buffer", op.region(0).buffer->name}, {"pad", pad}, {"tensor", src.buffer->name}},
+         {{copy.span, fmt::format("this copy reads past the end of {}'{}'{} and fills up with pad={}",
+                                  src.placed ? "the core's block of " : "", src.buffer->name,
+                                  when.empty() ? "" : fmt::format(" when {},", when), pad)}},
+         {fmt::format("give the copy a pad that the reduction does not feel: pad={}",
+                      neutral_pad(op.op, op.region(0).buffer->dtype))}});
   }
 
   const Program program_;

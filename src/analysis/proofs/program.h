@@ -15,8 +15,8 @@
 
 namespace helve::proofs {
 
-/// A loop (variables over begins and extents), a value that changes (a variable alone), a guard (a condition), or code that may or
-/// may not run (nothing of these).
+/// A loop (variables over begins and extents), a value that changes (a variable alone), a guard (a condition), or code
+/// that may or may not run (nothing of these).
 struct Step {
   const StmtNode* stmt = nullptr;  ///< the loop's statement
   std::vector<VarRef> vars;
@@ -28,7 +28,8 @@ struct Step {
 using StepRef = std::shared_ptr<const Step>;
 using Path = std::vector<StepRef>;
 
-/// A box that a statement reads or writes, `begin`s and `extent`s over the variables of the path and the function's own.
+/// A box that a statement reads or writes, `begin`s and `extent`s over the variables of the path and the function's
+/// own.
 struct Touch {
   BufferRef buffer;
   std::vector<Range> ranges;  ///< in elements; in tiles of the buffer when `tiles`

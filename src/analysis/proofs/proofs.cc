@@ -41,8 +41,9 @@ std::vector<CallCondition> call_conditions(const std::vector<Proof>& proofs) {
   std::vector<CallCondition> out;
   for (const Proof& proof : proofs) {
     for (const CallCondition& each : proof.conditions) {
-      const bool known = std::any_of(out.begin(), out.end(),
-                                     [&](const CallCondition& other) { return same_expr(each.condition, other.condition); });
+      const bool known = std::any_of(out.begin(), out.end(), [&](const CallCondition& other) {
+        return same_expr(each.condition, other.condition);
+      });
       if (!known) out.push_back(each);
     }
   }

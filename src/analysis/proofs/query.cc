@@ -96,7 +96,8 @@ Finding Query::depending(const IntegerSet& broken, Finding refuted, const Expr& 
   if (!plain) return out;
   Expr legal = bool_imm(true);
   for (const VarRef& dim : program_.function->dims) {
-    if (std::find(used.begin(), used.end(), dim) != used.end()) legal = logical_and(legal, apply(Op::Le, {int_imm(0), Expr(dim)}));
+    if (std::find(used.begin(), used.end(), dim) != used.end())
+      legal = logical_and(legal, apply(Op::Le, {int_imm(0), Expr(dim)}));
   }
   const IntegerSet calls(budget.engine, used, legal);
   const std::optional<Expr> needed = values.condition_outside(calls, kConditionLimit);
@@ -110,11 +111,14 @@ Finding Query::depending(const IntegerSet& broken, Finding refuted, const Expr& 
 CallCondition call_condition(const Function& f, const Expr& condition, const std::string& claim, const Span& span,
                              std::vector<Note> notes) {
   notes.insert(notes.begin(), {{}, fmt::format("{} only then", claim)});
-  return {condition, {Code::CallCondition, span, {{"kernel", f.name}, {"condition", to_text(condition)}}, std::move(notes), {}}};
+  return {condition,
+          {Code::CallCondition, span, {{"kernel", f.name}, {"condition", to_text(condition)}}, std::move(notes), {}}};
 }
 
 void weaken(Proof& proof, ProofVerdict verdict, const std::string& reason) {
-  auto rank = [](ProofVerdict v) { return v == ProofVerdict::Proved ? 0 : v == ProofVerdict::Checked ? 1 : v == ProofVerdict::Unknown ? 2 : 3; };
+  auto rank = [](ProofVerdict v) {
+    return v == ProofVerdict::Proved ? 0 : v == ProofVerdict::Checked ? 1 : v == ProofVerdict::Unknown ? 2 : 3;
+  };
   if (rank(verdict) <= rank(proof.verdict)) return;
   proof.verdict = verdict;
   proof.reason = reason;

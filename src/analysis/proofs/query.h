@@ -40,8 +40,8 @@ class Query {
   /// From now on a counterexample says nothing.
   void doubt(const std::string& reason);
 
-  /// Does nothing satisfy all conditions, `violation` among them? Refuted when this is broken for all extents and parameters with
-  /// which the other conditions can be satisfied, checked when it is for some of them.
+  /// Does nothing satisfy all conditions, `violation` among them? Refuted when this is broken for all extents and
+  /// parameters with which the other conditions can be satisfied, checked when it is for some of them.
   Finding excludes(const Expr& violation, Budget& budget) const;
 
  private:

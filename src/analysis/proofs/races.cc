@@ -1,6 +1,6 @@
 // Do independent iterations stay apart?
-// Two iterations conflict when one writes an element that the other reads or writes, in memory that both see. The second
-// iteration is the first one's text with every variable renamed that is bound in the loop.
+// Two iterations conflict when one writes an element that the other reads or writes, in memory that both see. The
+// second iteration is the first one's text with every variable renamed that is bound in the loop.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -87,7 +87,8 @@ class LoopRace {
   static bool repeats(const Touch& a, const Touch& b) {
     if (a.buffer != b.buffer || a.write != b.write || a.stmt != b.stmt || a.path != b.path) return false;
     for (size_t d = 0; d < a.ranges.size(); ++d) {
-      if (!same_expr(a.ranges[d].begin, b.ranges[d].begin) || !same_expr(a.ranges[d].extent, b.ranges[d].extent)) return false;
+      if (!same_expr(a.ranges[d].begin, b.ranges[d].begin) || !same_expr(a.ranges[d].extent, b.ranges[d].extent))
+        return false;
     }
     return true;
   }
@@ -98,17 +99,18 @@ class LoopRace {
     for (size_t i = 0; i < all.size(); ++i) {
       for (size_t k = i; k < all.size(); ++k) {
         const Touch &a = *all[i], &b = *all[k];
-        if (a.buffer != b.buffer || (!a.write && !b.write)) continue;
+        if ((!a.write && !b.write) || !may_overlap(program_.function->may_alias, a.buffer.get(), b.buffer.get()))
+          continue;
         // The blocks of two cores are disjoint, and copies of one block belong to their cores.
-        if (is_kernel_ && a.placed && b.placed) continue;
-        if (!forced_apart(a, b)) out.push_back({&a, &b});
+        if (is_kernel_ && a.placed && b.placed && a.buffer == b.buffer) continue;
+        if (a.buffer != b.buffer || !forced_apart(a, b)) out.push_back({&a, &b});
       }
     }
     return out;
   }
 
-  /// Is there proof, without isl, that equal elements mean equal iterations? A subscript that both accesses share, and that
-  /// varies with one variable of the loop only, forces that variable to be the same.
+  /// Is there proof, without isl, that equal elements mean equal iterations? A subscript that both accesses share, and
+  /// that varies with one variable of the loop only, forces that variable to be the same.
   bool forced_apart(const Touch& a, const Touch& b) const {
     if (a.tiles != b.tiles || a.placed != b.placed || from_ != at_) return false;
     std::vector<const Var*> forced;
@@ -147,6 +149,10 @@ class LoopRace {
   // The question.
 
   void ask(const Pair& pair, Proof& proof) {
+    if (pair.first->buffer != pair.second->buffer) {
+      return weaken(proof, ProofVerdict::Unknown,
+                    fmt::format("'{}' and '{}' may share memory", pair.first->buffer->name, pair.second->buffer->name));
+    }
     if (pair.first->buffer->scope == MemoryScope::Local) {
       weaken(proof, ProofVerdict::Unknown,
              fmt::format("'{}' is private to a thread, which runs several iterations", pair.first->buffer->name));
@@ -177,7 +183,8 @@ class LoopRace {
       return weaken(proof, found.verdict, found.reason);
     }
     if (is_kernel_ && pair.first == pair.second && stores_constant(*pair.first->stmt)) {
-      weaken(proof, ProofVerdict::Unknown, fmt::format("several store to '{}', each time the same constant", pair.first->buffer->name));
+      weaken(proof, ProofVerdict::Unknown,
+             fmt::format("several store to '{}', each time the same constant", pair.first->buffer->name));
     } else if (is_kernel_ && mesh_ && pair.first->write && pair.second->write) {
       // Cores that hold the same part of a tensor may store equal values; that is no race.
       weaken(proof, ProofVerdict::Unknown, "cores may store equal values there");
@@ -232,7 +239,8 @@ class LoopRace {
       for (size_t d = 0; d < step->vars.size(); ++d) {
         iteration = iteration * step->extents[d] + (Expr(step->vars[d]) - step->begins[d]);
       }
-      query.require(substitute(apply(Op::Eq, {floor_mod(simplify(iteration), simplify(count)), simplify(number)}), renamed));
+      query.require(
+          substitute(apply(Op::Eq, {floor_mod(simplify(iteration), simplify(count)), simplify(number)}), renamed));
     }
   }
 
@@ -251,7 +259,8 @@ class LoopRace {
     return out;
   }
 
-  /// A box in the coordinates that both accesses of a pair share, with the end of what it touches (null where it ends inside).
+  /// A box in the coordinates that both accesses of a pair share, with the end of what it touches (null where it ends
+  /// inside).
   struct Side {
     Expr begin;
     Expr extent;
@@ -348,7 +357,8 @@ class LoopRace {
     if (a.write && b.write) {
       text = fmt::format("{}s {} and {} both write {}", noun, one, two, place);
     } else {
-      text = fmt::format("{} {} writes {}, {} {} reads it", noun, a.write ? one : two, place, noun, a.write ? two : one);
+      text =
+          fmt::format("{} {} writes {}, {} {} reads it", noun, a.write ? one : two, place, noun, a.write ? two : one);
     }
     const std::string outer = outer_text(pair, witness);
     if (!outer.empty()) text += fmt::format(", when {}", outer);
@@ -358,14 +368,15 @@ class LoopRace {
     const Touch& other = &last == &a ? b : a;
     std::vector<Note> notes = {{a.stmt == b.stmt ? Span{} : other.span, text}};
     if (step_.span != last.span) notes.push_back({step_.span, is_kernel_ ? "the kernel" : "the loop"});
-    proof.fault = Diagnostic{Code::RacingLoop,
-                             last.span,
-                             {{"who", who()},
-                              {"conflict", a.write && b.write ? "write" : "read and write"},
-                              {"buffer", a.buffer->name},
-                              {"remedy", remedy(a.write && b.write, a.stmt == b.stmt && same_element(a, b), a.buffer->name)}},
-                             std::move(notes),
-                             {}};
+    proof.fault =
+        Diagnostic{Code::RacingLoop,
+                   last.span,
+                   {{"who", who()},
+                    {"conflict", a.write && b.write ? "write" : "read and write"},
+                    {"buffer", a.buffer->name},
+                    {"remedy", remedy(a.write && b.write, a.stmt == b.stmt && same_element(a, b), a.buffer->name)}},
+                   std::move(notes),
+                   {}};
   }
 
   static bool same_element(const Touch& a, const Touch& b) {
@@ -387,10 +398,12 @@ class LoopRace {
   std::string remedy(bool both_write, bool in_place, const std::string& buffer) const {
     const std::string vars = join(step_.vars, ", ", [](const VarRef& v) { return v->name; });
     if (is_kernel_) {
-      return fmt::format("give each {} elements of its own, or split the work into two kernels", mesh_ ? "core" : "block");
+      return fmt::format("give each {} elements of its own, or split the work into two kernels",
+                         mesh_ ? "core" : "block");
     }
     if (!both_write && in_place) {
-      return fmt::format("reduce outside the loop, by T.reduce_sum (or max, min, ...) into '{}', or make the loop {}", buffer, serial());
+      return fmt::format("reduce outside the loop, by T.reduce_sum (or max, min, ...) into '{}', or make the loop {}",
+                         buffer, serial());
     }
     if (!both_write) return fmt::format("read from a copy of '{}', or make the loop {}", buffer, serial());
     return fmt::format("index '{}' with every loop variable ({}), or make the loop {}", buffer, vars, serial());

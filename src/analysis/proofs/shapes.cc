@@ -1,5 +1,6 @@
 // Do the operands of tile operations have equal shapes?
-// The verifier compares constants; extents known at the call are compared here, since lowered loops trust their equality.
+// The verifier compares constants; extents known at the call are compared here, since lowered loops trust their
+// equality.
 #include <fmt/format.h>
 
 #include "helve/arith/simplify.h"
@@ -31,11 +32,12 @@ void refute(const ShapeClaim& claim, const Witness& witness, Proof& proof) {
     proof.witness = mentioned_text(witness, {left, right});
     std::vector<Note> notes = claim.notes;
     if (!proof.witness.empty()) notes.insert(notes.begin(), {{}, fmt::format("when {}", proof.witness)});
-    proof.fault = Diagnostic{Code::ShapeMismatch,
-                             claim.span,
-                             {{"what", "extents that must be equal"}, {"left", to_text(left)}, {"right", to_text(right)}},
-                             std::move(notes),
-                             {}};
+    proof.fault =
+        Diagnostic{Code::ShapeMismatch,
+                   claim.span,
+                   {{"what", "extents that must be equal"}, {"left", to_text(left)}, {"right", to_text(right)}},
+                   std::move(notes),
+                   {}};
     return;
   }
   weaken(proof, ProofVerdict::Unknown, "the counterexample cannot be computed");
@@ -67,7 +69,8 @@ std::vector<Proof> prove_shapes(const Program& program, Budget& budget) {
       const Finding found = query.excludes(differ, budget);
       weaken(proof, found.verdict, found.reason);
       if (found.verdict == ProofVerdict::Checked) {
-        proof.conditions.push_back(call_condition(*program.function, found.condition, claim.text, claim.span, claim.notes));
+        proof.conditions.push_back(
+            call_condition(*program.function, found.condition, claim.text, claim.span, claim.notes));
       }
       if (found.verdict == ProofVerdict::Refuted) refute(claim, found.witness, proof);
     }

@@ -78,7 +78,8 @@ std::optional<ScalarProgram> HostScalars::program(const Expr& e) const {
 std::optional<ScalarProgram> HostScalars::apply(const Apply& a) const {
   const DType operand = a.args[0]->dtype;
   const bool comparison = row_of(a.op).rule == OpRule::Compare;
-  // Of the operators on data integers these cannot leave their type; the others wrap, which the host's 64 bits would not.
+  // Of the operators on data integers these cannot leave their type; the others wrap, which the host's 64 bits would
+  // not.
   const bool stays = a.op == Op::FloorMod || a.op == Op::Min || a.op == Op::Max;
   if (!(a.dtype.is_index() || a.dtype.is_bool() || (stays && plain_integer(a.dtype)))) return std::nullopt;
   if (comparison && !plain_integer(operand)) return std::nullopt;

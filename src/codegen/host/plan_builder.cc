@@ -1,7 +1,9 @@
 // The walk over a lowered host body.
 // Slots hold dynamic extents, scalar parameters and loop variables; other scalars are programs over them.
-#include "collectives.h"
+#include <algorithm>
 #include <unordered_set>
+
+#include "collectives.h"
 
 #include "helve/analysis/effects.h"
 #include "helve/analysis/kernel_interface.h"
@@ -24,11 +26,10 @@ static_assert(kLargestExtent == runtime::kLargestExtent, "the call checks the ex
 class PlanBuilder {
  public:
   PlanBuilder(const Function& signature, const Function& lowered, const std::vector<CallCondition>& conditions)
-      : signature_(signature), lowered_(lowered), conditions_(conditions) {}
+      : signature_(signature), lowered_(lowered), conditions_(conditions), written_(written_memory(lowered)) {}
 
   HostModule build() {
     add_signature();
-    collect_written();
     count_globals();
     add_checks();
     add_index_checks();
@@ -95,6 +96,19 @@ class PlanBuilder {
       ids_[std::get<BufferRef>(lowered_.params[i]).get()] = static_cast<int64_t>(tensor++);
       out_.plan.params.push_back(std::move(param));
     }
+    add_aliases();
+  }
+
+  void add_aliases() {
+    for (const MayAlias& each : lowered_.may_alias) {
+      for (const BufferRef& a : each.buffers) {
+        std::vector<int64_t>& list = out_.plan.params[static_cast<size_t>(id_of(*a))].may_alias;
+        for (const BufferRef& b : each.buffers) {
+          const int64_t id = id_of(*b);
+          if (a != b && std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
+        }
+      }
+    }
   }
 
   runtime::Extent extent_of(const Buffer& buffer, const Expr& extent) const {
@@ -102,12 +116,6 @@ class PlanBuilder {
       if (auto slot = dim_slots_.find(var); slot != dim_slots_.end()) return runtime::BindSlot{slot->second};
     }
     return scalars_.required(extent, "an extent of '" + buffer.name + "'");
-  }
-
-  void collect_written() {
-    for (const BufferEffect& effect : buffer_effects(lowered_.body)) {
-      if (effect.written) written_.insert(effect.buffer.get());
-    }
   }
 
   /// Ids of Global buffers follow the parameters, in the order of their allocations.
@@ -153,7 +161,8 @@ class PlanBuilder {
     bounds_ = std::make_shared<const IndexBounds>(FunctionRef(&lowered_));
     for (const IndexRequirement& each : bounds_->requirements()) {
       const std::string text = to_text(each.expression);
-      if (!each.reach) throw UserError(Code::IndexRange, each.span, {{"expression", text}, {"values", "constant extents"}});
+      if (!each.reach)
+        throw UserError(Code::IndexRange, each.span, {{"expression", text}, {"values", "constant extents"}});
       const Expr reach = expr_of(*each.reach);
       // Nothing in it is negative: that it can be computed is the whole condition.
       ScalarProgram computed = scalars_.required(reach, "the reach of an index");
@@ -240,7 +249,9 @@ class PlanBuilder {
     Facts facts;
     for (const VarRef& dim : lowered_.dims) facts.bind(dim, {0, std::nullopt});
     if (can_prove(apply(Op::Le, {int_imm(0), extent}), facts)) return;
-    runtime::Check check{ScalarProgram::binary(runtime::ScalarOp::Le, ScalarProgram(0), count), {Code::NegativeExtent, span, {}, {}, {}}, {}};
+    runtime::Check check{ScalarProgram::binary(runtime::ScalarOp::Le, ScalarProgram(0), count),
+                         {Code::NegativeExtent, span, {}, {}, {}},
+                         {}};
     check.values.push_back({"extent", count});
     out.push_back({std::move(check)});
   }
@@ -260,24 +271,25 @@ class PlanBuilder {
     for (const BufferRef& buffer : interface.buffers) step.buffers.push_back(id_of(*buffer));
     for (const VarRef& var : interface.scalars)
       step.scalars.push_back(scalars_.required(Expr(var), "'" + var->name + "'"));
-    out_.kernels.push_back({step.name, std::move(source), lowered_.mesh.has_value(), bounds_});
+    out_.kernels.push_back({step.name, std::move(source), lowered_.mesh.has_value(), bounds_, lowered_.may_alias});
     out.push_back({std::move(step)});
   }
 
   const Function& signature_;
   const Function& lowered_;
   const std::vector<CallCondition>& conditions_;
+  const std::unordered_set<const Buffer*> written_;
   HostModule out_;
   HostScalars scalars_;
   std::shared_ptr<const IndexBounds> bounds_;
   std::unordered_map<const Var*, int64_t> dim_slots_;
   std::unordered_map<const Buffer*, int64_t> ids_;
-  std::unordered_set<const Buffer*> written_;
 };
 
 }  // namespace
 
-HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered, const std::vector<CallCondition>& conditions) {
+HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered,
+                      const std::vector<CallCondition>& conditions) {
   return PlanBuilder(*signature, *lowered, conditions).build();
 }
 

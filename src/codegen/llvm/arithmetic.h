@@ -26,7 +26,8 @@ class Arithmetic {
   /// The type of an element in memory: small floats as their bits, bool as i8.
   llvm::Type* memory_type(DType t) const;
 
-  /// `op` on values of dtype `t`; a scalar beside a vector counts for every lane. `exact`: no result of + - * leaves the type.
+  /// `op` on values of dtype `t`; a scalar beside a vector counts for every lane. `exact`: no result of + - * leaves
+  /// the type.
   llvm::Value* apply(Op op, DType t, llvm::SmallVector<llvm::Value*, 3> args, bool exact = false);
   /// The Cast node.
   llvm::Value* convert(llvm::Value* v, DType from, DType to);

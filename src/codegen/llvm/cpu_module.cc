@@ -25,7 +25,8 @@ namespace helve {
 namespace cpu {
 namespace {
 
-/// LLVM's own messages never reach the user's terminal: hints that it could not follow are dropped, errors are faults of helve.
+/// LLVM's own messages never reach the user's terminal: hints that it could not follow are dropped, errors are faults
+/// of helve.
 struct Diagnostics final : llvm::DiagnosticHandler {
   bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
     if (info.getSeverity() != llvm::DS_Error) return true;

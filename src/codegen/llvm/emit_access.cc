@@ -43,7 +43,8 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer, const std::v
     known &= s && (*s == 0 || stride);
     int64_t moved;
     if (known && *s != 0) {
-      known = !__builtin_mul_overflow(*s, stride->getSExtValue(), &moved) && !__builtin_add_overflow(total, moved, &total);
+      known =
+          !__builtin_mul_overflow(*s, stride->getSExtValue(), &moved) && !__builtin_add_overflow(total, moved, &total);
     }
   }
   const bool exact = source_.bounds && source_.bounds->address_fits64(buffer, indices);

@@ -45,8 +45,8 @@ Value* KernelEmitter::apply(const Apply& a) {
   return a.dtype.is_bool() ? out : b_.CreateSExt(out, Arithmetic::shaped(b_.getInt64Ty(), out));
 }
 
-/// Is the operator done in 32 bits? Lanes are narrower that way, and a division is several times faster; a scalar in a register
-/// gains nothing else. Products of an address never come here: they are formed in emit_access.cc, in 64 bits.
+/// Is the operator done in 32 bits? Lanes are narrower that way, and a division is several times faster; a scalar in a
+/// register gains nothing else. Products of an address never come here: they are formed in emit_access.cc, in 64 bits.
 bool KernelEmitter::narrows(const Apply& a, bool vector) const {
   const bool divides = a.op == Op::FloorDiv || a.op == Op::FloorMod;
   if (!source_.bounds || !(vector || divides)) return false;

@@ -177,7 +177,8 @@ void KernelEmitter::loop(const For& s) {
   if (two_forms(s)) return;
   const int64_t* extent = s.extents.size() == 1 ? int_value(s.extents[0]) : nullptr;
   if (s.loop == LoopKind::Unroll && unroll(s)) return;
-  if (s.loop == LoopKind::Vectorized && lanes_ == 0 && extent && *extent > 1 && lanes_independent(s)) {
+  if (s.loop == LoopKind::Vectorized && lanes_ == 0 && extent && *extent > 1 &&
+      lanes_independent(s, source_.may_alias)) {
     return vectorize(s, *extent);
   }
   llvm::MDNode* group = nullptr;

@@ -17,7 +17,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, Features features, const CpuO
       options_(options),
       source_(source),
       interface_(kernel_interface(*source.stmt)),
-      streamed_(streamed_params(*source.stmt)),
+      streamed_(streamed_params(*source.stmt, source.may_alias)),
       early_reads_(early_reads(*source.stmt)) {
   for (const BufferRef& buffer : interface_.buffers) {
     instance_count_ += source.mesh && buffer->scope == MemoryScope::Global;
@@ -40,12 +40,20 @@ llvm::Function* KernelEmitter::declare_body(const std::string& symbol) {
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), types, false);
   auto* body = llvm::Function::Create(type, llvm::Function::InternalLinkage, symbol, module_);
   body->addFnAttr(llvm::Attribute::NoInline);  // the parameters' noalias would not outlive inlining unharmed
-  for (llvm::Argument& argument : body->args()) {
-    if (argument.getType()->isPointerTy()) argument.addAttr(llvm::Attribute::NoAlias);
+  body->getArg(static_cast<unsigned>(body->arg_size() - 1))->addAttr(llvm::Attribute::NoAlias);
+  for (size_t i = 0; i < interface_.buffers.size(); ++i) {
+    llvm::Argument* argument = body->getArg(static_cast<unsigned>(i));
+    argument->setName(interface_.buffers[i]->name);
+    if (is_apart(interface_.buffers[i].get())) argument->addAttr(llvm::Attribute::NoAlias);
   }
-  for (size_t i = 0; i < interface_.buffers.size(); ++i)
-    body->getArg(static_cast<unsigned>(i))->setName(interface_.buffers[i]->name);
   return body;
+}
+
+/// Is the buffer's memory its own, as far as the kernel uses others?
+bool KernelEmitter::is_apart(const Buffer* buffer) const {
+  return std::none_of(interface_.buffers.begin(), interface_.buffers.end(), [&](const BufferRef& other) {
+    return other.get() != buffer && may_overlap(source_.may_alias, other.get(), buffer);
+  });
 }
 
 void KernelEmitter::emit_entry(const std::string& symbol, llvm::Function* body,
@@ -152,7 +160,7 @@ void KernelEmitter::separate_buffers() {
       const Place& p = places_.at(a);
       const Place& q = places_.at(b);
       const bool overlap = p.begin >= 0 && q.begin >= 0 && p.begin < q.end && q.begin < p.end;
-      if (a != b && !overlap) apart.push_back(scopes[b]);
+      if (!overlap && !may_overlap(source_.may_alias, a, b)) apart.push_back(scopes[b]);
     }
     others[a] = llvm::MDNode::get(context_, apart);
   }

@@ -51,7 +51,8 @@ struct BodyAccess {
 
 class LaneProof {
  public:
-  explicit LaneProof(const For& loop) : lane_(loop.vars[0].get()) {}
+  LaneProof(const For& loop, const std::vector<MayAlias>& may_alias)
+      : lane_(loop.vars[0].get()), may_alias_(may_alias) {}
 
   bool holds(const For& loop) { return collect(loop.body) && stores_are_private(); }
 
@@ -134,12 +135,20 @@ class LaneProof {
   bool stores_are_private() {
     for (const BodyAccess& store : accesses_) {
       if (!store.write) continue;
+      if (shares_memory(store)) return false;
       bool apart = false;
       for (size_t d = 0; d < store.indices->size() && !apart; ++d)
         apart = separates(store.buffer, d, (*store.indices)[d]);
       if (!apart && !sole_scatter(store)) return false;
     }
     return true;
+  }
+
+  /// Is an element that another name may stand for among the accesses?
+  bool shares_memory(const BodyAccess& store) const {
+    return std::any_of(accesses_.begin(), accesses_.end(), [&](const BodyAccess& a) {
+      return a.buffer != store.buffer && may_overlap(may_alias_, a.buffer, store.buffer);
+    });
   }
 
   /// The only access of its buffer, once an iteration: a scatter stores its lanes in order.
@@ -156,6 +165,7 @@ class LaneProof {
   std::unordered_map<const Var*, Expr> binds_;
   std::unordered_set<const Var*> inner_;
   std::vector<BodyAccess> accesses_;
+  const std::vector<MayAlias>& may_alias_;
 };
 
 }  // namespace
@@ -173,6 +183,8 @@ std::optional<int64_t> lane_step(const Expr& e, const StepOfVar& step_of) {
   return uniform ? std::optional<int64_t>(0) : std::nullopt;
 }
 
-bool lanes_independent(const For& loop) { return loop.vars.size() == 1 && LaneProof(loop).holds(loop); }
+bool lanes_independent(const For& loop, const std::vector<MayAlias>& may_alias) {
+  return loop.vars.size() == 1 && LaneProof(loop, may_alias).holds(loop);
+}
 
 }  // namespace helve::cpu

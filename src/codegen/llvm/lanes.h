@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "helve/ir/tensor/stmt.h"
+#include "helve/ir/tensor/function.h"
 
 namespace helve::cpu {
 
@@ -18,6 +18,6 @@ std::optional<int64_t> lane_step(const Expr& e, const StepOfVar& step_of);
 /// May the iterations of this one-variable loop run in step, each statement for all of them before the next? True when
 /// the body has only stores, binds, conditions and loops with equal bounds in all lanes, and what a lane stores no
 /// other lane touches.
-bool lanes_independent(const For& loop);
+bool lanes_independent(const For& loop, const std::vector<MayAlias>& may_alias);
 
 }  // namespace helve::cpu

@@ -52,8 +52,8 @@ Value* MathFunctions::scale(Value* y, Value* exponent) {
     llvm::SmallVector<int, kLanes> lanes;
     for (unsigned i = 0; i < kLanes; ++i) lanes.push_back(static_cast<int>(first + i));
     parts.push_back(b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
-                                       {b_.CreateShuffleVector(y, lanes), b_.CreateShuffleVector(exponent, lanes), nothing,
-                                        b_.getInt16(0xFFFF), b_.getInt32(kCurrentRounding)}));
+                                       {b_.CreateShuffleVector(y, lanes), b_.CreateShuffleVector(exponent, lanes),
+                                        nothing, b_.getInt16(0xFFFF), b_.getInt32(kCurrentRounding)}));
   }
   return llvm::concatenateVectors(b_, parts);
 }

@@ -7,6 +7,7 @@
 #include "helve/ir/expr/visit.h"
 #include "helve/support/diagnostic.h"
 #include "schedules.h"
+#include "stage_operands.h"
 
 namespace helve {
 
@@ -69,6 +70,15 @@ Stmt lower_tile_op(const TileOp& op, const std::vector<TileSchedule>& schedules,
   std::vector<Stmt> body;
   const Ref<const TileOp> settled = with_scalars_named(op, &body);
   std::vector<Note> reasons;
+  if (context.function) {
+    const std::vector<Stmt> parts = stage_operands(*settled, *context.function, &reasons);
+    for (const Stmt& part : parts) {
+      const TileOp* inner = as<TileOp>(part);
+      body.push_back(inner ? lower_tile_op(*inner, schedules, context) : part);
+    }
+    if (!parts.empty()) return seq(std::move(body), op.span);
+    if (!reasons.empty()) fitting.clear();
+  }
   for (const TileSchedule* s : fitting) {
     std::string declined;
     if (Stmt lowered = s->lower(*settled, context, &declined)) {

@@ -1,6 +1,6 @@
 // Matrix products on the CPU as register blocks over packed panels.
-// A block of C stays in vector registers while the depth runs; operands are copied first into the order in which the block reads
-// them, which also converts narrow types, undoes transposes and tiles, and pads the last panels with zeros.
+// A block of C stays in vector registers while the depth runs; operands are copied first into the order in which the
+// block reads them, which also converts narrow types, undoes transposes and tiles, and pads the last panels with zeros.
 //
 //   for each block of the depth:                     KC deep
 //     for each block of columns: pack B              panels (NR columns) of rows: one load a vector
@@ -109,7 +109,8 @@ class BlockedGemm {
   void choose_blocks() {
     const int64_t* k = int_value(depth_);
     const int64_t most = std::max<int64_t>(kDepthStep, kDepthBytes / type_.bytes());
-    kc_ = k ? even_block(*k, type_ != c_.buffer->dtype ? std::max<int64_t>(*k, 1) : most, *k < kDepthStep ? 1 : kDepthStep)
+    kc_ = k ? even_block(*k, type_ != c_.buffer->dtype ? std::max<int64_t>(*k, 1) : most,
+                         *k < kDepthStep ? 1 : kDepthStep)
             : most;
     const int64_t* m = int_value(rows_);
     mc_ = m ? even_block(*m, round_up(kPackedRows, mr_), mr_) : round_up(kPackedRows, mr_);
@@ -150,13 +151,15 @@ class BlockedGemm {
     const Block rows{start, Expr(left)};
     VarRef q = make_var("q");
     VarRef p = make_var("p");
-    Stmt panels = serial(p, ceil_div(rows.extent, int_imm(mr_)),
-                         serial(q, ceil_div(columns.extent, int_imm(nr_)), registers(depth, rows, columns, p, q, first)));
+    Stmt panels =
+        serial(p, ceil_div(rows.extent, int_imm(mr_)),
+               serial(q, ceil_div(columns.extent, int_imm(nr_)), registers(depth, rows, columns, p, q, first)));
     return serial(block, ceil_div(rows_, int_imm(mc_)),
                   seq({bind(left, min(int_imm(mc_), rows_ - start)), alloc(packed_a_), pack_a(depth, rows), panels}));
   }
 
-  /// Rows of A as they are, each with its depth side by side: a broadcast needs no more. Transposed, MR columns side by side.
+  /// Rows of A as they are, each with its depth side by side: a broadcast needs no more. Transposed, MR columns side by
+  /// side.
   Stmt pack_a(const Block& depth, const Block& rows) {
     const Expr padded = ceil_div(rows.extent, int_imm(mr_)) * int_imm(mr_);
     if (!transpose_a_) {
@@ -250,7 +253,8 @@ class BlockedGemm {
                  const Expr& first) {
     auto at = [](const Expr& r, const Expr& v, const Expr& l) { return std::vector<Expr>{r, v, l}; };
     auto lane = [&](const Expr& v, const Expr& l) { return v * int_imm(lanes_) + l; };
-    Stmt start = each_vector([&](const Expr& r, const Expr& v, const Expr& l) { return store(acc_, at(r, v, l), zero()); });
+    Stmt start =
+        each_vector([&](const Expr& r, const Expr& v, const Expr& l) { return store(acc_, at(r, v, l), zero()); });
     VarRef k = make_var("k");
     Stmt step = each_vector([&](const Expr& r, const Expr& v, const Expr& l) {
       const Expr x = transpose_a_ ? load(packed_a_, {Expr(p), Expr(k), r})
@@ -288,19 +292,22 @@ class BlockedGemm {
     Stmt part = either([&](bool over) {
       VarRef r = make_var("r");
       VarRef j = make_var("j");
-      return parallel(r, min(int_imm(mr_), rows.extent),
-                      parallel(j, min(int_imm(nr_), columns.extent),
-                               put(over)({rows.start + Expr(r), columns.start + Expr(j)}, load(edge, {Expr(r), Expr(j)}))));
+      return parallel(
+          r, min(int_imm(mr_), rows.extent),
+          parallel(j, min(int_imm(nr_), columns.extent),
+                   put(over)({rows.start + Expr(r), columns.start + Expr(j)}, load(edge, {Expr(r), Expr(j)}))));
     });
     Stmt pieces = seq({alloc(edge), spill, part});
     if (!side_by_side(c_)) return pieces;
-    const Expr full = logical_and(apply(Op::Ge, {rows.extent, int_imm(mr_)}), apply(Op::Ge, {columns.extent, int_imm(nr_)}));
+    const Expr full =
+        logical_and(apply(Op::Ge, {rows.extent, int_imm(mr_)}), apply(Op::Ge, {columns.extent, int_imm(nr_)}));
     return if_then(full, whole, pieces);
   }
 
   static int64_t last_tile(const Region& region) { return region.buffer->tile.back(); }
 
-  /// Are the elements of a vector of columns side by side in memory? In tiled memory a vector must not cross a tile's edge.
+  /// Are the elements of a vector of columns side by side in memory? In tiled memory a vector must not cross a tile's
+  /// edge.
   bool side_by_side(const Region& region) const {
     const Buffer& b = *region.buffer;
     if (region.ranges.back().point) return false;

@@ -1,6 +1,6 @@
 // Reductions on the CPU.
-// Along the contiguous dimension a vector of partial results is kept and folded at the end; along others whole rows are combined
-// side by side. Both re-associate, which the operations allow.
+// Along the contiguous dimension a vector of partial results is kept and folded at the end; along others whole rows are
+// combined side by side. Both re-associate, which the operations allow.
 #include <fmt/format.h>
 
 #include "element_nest.h"
@@ -48,8 +48,8 @@ Stmt lower_reduce_rows(const TileOp& op, const LoweringContext& context, std::st
     VarRef first = make_var("l");
     std::vector<Stmt> out = {alloc(partial), for_loop(LoopKind::Vectorized, first, int_imm(wide),
                                                       store(partial, {Expr(first)}, r.identity()))};
-    // No vector of the run may be wider than `partial`: of the extent itself that is what widest_lanes says, of a block's part, whose
-    // extent is no constant, it takes the narrower lanes.
+    // No vector of the run may be wider than `partial`: of the extent itself that is what widest_lanes says, of a
+    // block's part, whose extent is no constant, it takes the narrower lanes.
     const int64_t run_lanes = along.block == 1 ? lanes : std::min(lanes, wide);
     auto run = [&](const Expr& start, const Expr& count) {
       return vector_run(count, run_lanes, facts, [&](const Expr& lane, const Expr& position) {
@@ -67,7 +67,8 @@ Stmt lower_reduce_rows(const TileOp& op, const LoweringContext& context, std::st
       const Expr count = simplify(ceil_div(along.extent, size), facts);
       Facts inside = facts;
       inside.bind_loop(block, int_imm(0), count);
-      out.push_back(for_loop(LoopKind::Serial, block, count, run(start, simplify(min(size, along.extent - start), inside))));
+      out.push_back(
+          for_loop(LoopKind::Serial, block, count, run(start, simplify(min(size, along.extent - start), inside))));
     }
     fold_lanes(r, partial, wide, &out);
     out.push_back(r.write(rest, load(partial, {int_imm(0)})));

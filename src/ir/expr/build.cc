@@ -68,7 +68,8 @@ namespace {
 /// "write T.cast(n, "float32") in place of n".
 std::string cast_remedy(const Expr& e, DType to) {
   const std::string text = to_text(e);
-  if (text.size() > 40) return fmt::format("convert the {} side: T.cast(x, \"{}\")", to_string(e->dtype), to_string(to));
+  if (text.size() > 40)
+    return fmt::format("convert the {} side: T.cast(x, \"{}\")", to_string(e->dtype), to_string(to));
   return fmt::format("write T.cast({}, \"{}\") in place of {}", text, to_string(to), text);
 }
 
@@ -77,7 +78,8 @@ std::string mixed_remedy(const Expr& a, const Expr& b) {
   const DType s = a->dtype, t = b->dtype;
   if (s.is_bool() != t.is_bool()) return cast_remedy(s.is_bool() ? a : b, s.is_bool() ? t : s);
   if (s.is_float() != t.is_float()) return cast_remedy(s.is_float() ? b : a, s.is_float() ? s : t);
-  if (s.is_float()) return fmt::format("convert both sides to {0}: T.cast(x, \"{0}\")", s.bits < 32 ? "float32" : "float64");
+  if (s.is_float())
+    return fmt::format("convert both sides to {0}: T.cast(x, \"{0}\")", s.bits < 32 ? "float32" : "float64");
   return cast_remedy(t.code == TypeCode::UInt ? b : a, t.code == TypeCode::UInt ? s : t);
 }
 
@@ -96,7 +98,8 @@ std::string mixed_remedy(const Expr& a, const Expr& b) {
 
 /// A constant that its type does not hold; unsigned types name the value with the same bits.
 [[noreturn]] void out_of_range(int64_t value, DType dtype, Span span) {
-  std::string fix = fmt::format("{} holds {} to {}", to_string(dtype), extreme_int(dtype, true), extreme_int(dtype, false));
+  std::string fix =
+      fmt::format("{} holds {} to {}", to_string(dtype), extreme_int(dtype, true), extreme_int(dtype, false));
   if (dtype.code == TypeCode::UInt) fix += fmt::format("; {} wraps to {}", value, wrap_to(value, dtype));
   wrong_type(fmt::format("{}", value), "out of range", to_string(dtype), span, {std::move(fix)});
 }
@@ -226,8 +229,8 @@ Expr apply_operands(Op op, const std::vector<Operand>& args, Span span) {
 Expr convert_for_store(Expr value, DType dtype, Span span) {
   const DType from = value->dtype;
   const bool widens = from.code == dtype.code && from.bits <= dtype.bits;
-  const bool allowed = from == dtype || (from.is_index() && !dtype.is_bool()) || (from.is_float() && dtype.is_float()) ||
-                       (from.is_data_int() && widens);
+  const bool allowed = from == dtype || (from.is_index() && !dtype.is_bool()) ||
+                       (from.is_float() && dtype.is_float()) || (from.is_data_int() && widens);
   if (!allowed) wrong_type("the stored value", to_string(from), to_string(dtype), span, {cast_remedy(value, dtype)});
   return cast(std::move(value), dtype, span);
 }
@@ -244,7 +247,8 @@ void check_index_types(const Storage& buffer, const std::vector<Expr>& indices, 
     if (!index->dtype.is_index()) {
       std::vector<std::string> fixes;
       if (index->dtype.is_data_int()) fixes.push_back(fmt::format("write T.index({})", to_text(index)));
-      throw UserError(Code::IndexType, at, {{"buffer", buffer.name}, {"dtype", to_string(index->dtype)}}, {}, std::move(fixes));
+      throw UserError(Code::IndexType, at, {{"buffer", buffer.name}, {"dtype", to_string(index->dtype)}}, {},
+                      std::move(fixes));
     }
   }
 }

@@ -1,5 +1,6 @@
 // Rounding and wrapping of scalar values, and the bit patterns of all float formats.
-// Every float format below 32 bits is described by exponent width, mantissa width and its special values; one routine serves all.
+// Every float format below 32 bits is described by exponent width, mantissa width and its special values; one routine
+// serves all.
 #include "helve/ir/expr/rounding.h"
 
 #include <algorithm>
@@ -97,7 +98,8 @@ uint64_t float_bits(double value, DType dtype) {
   const uint64_t sign = std::signbit(value) ? uint64_t{1} << (f.exponent_bits + f.mantissa_bits) : 0;
   const uint64_t ones = (uint64_t{1} << f.exponent_bits) - 1;
   if (std::isnan(value)) {
-    const uint64_t payload = f.has_infinity ? uint64_t{1} << (f.mantissa_bits - 1) : (uint64_t{1} << f.mantissa_bits) - 1;
+    const uint64_t payload =
+        f.has_infinity ? uint64_t{1} << (f.mantissa_bits - 1) : (uint64_t{1} << f.mantissa_bits) - 1;
     return sign | ones << f.mantissa_bits | payload;
   }
   if (std::isinf(value)) return sign | ones << f.mantissa_bits;

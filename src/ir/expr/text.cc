@@ -1,5 +1,6 @@
 // Expression text by precedence.
-// Parentheses appear exactly where Python would otherwise regroup, so printed programs stay readable and parse back equal.
+// Parentheses appear exactly where Python would otherwise regroup, so printed programs stay readable and parse back
+// equal.
 #include "helve/ir/expr/text.h"
 
 #include <fmt/format.h>
@@ -71,7 +72,8 @@ class Writer {
   Part part(const FloatImm& node, Form form) {
     const std::string type = to_string(node.dtype);
     if (std::isnan(node.value)) return {fmt::format("T.nan(\"{}\")", type), kAtom};
-    if (std::isinf(node.value)) return signed_part(fmt::format("{}T.infinity(\"{}\")", node.value < 0 ? "-" : "", type));
+    if (std::isinf(node.value))
+      return signed_part(fmt::format("{}T.infinity(\"{}\")", node.value < 0 ? "-" : "", type));
     return form == Form::Bare ? signed_part(digits(node)) : typed_part(node.dtype, digits(node));
   }
 

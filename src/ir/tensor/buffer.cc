@@ -43,15 +43,17 @@ BufferRef make_buffer(std::string name, DType dtype, MemoryScope scope, std::vec
   for (const Expr& stride : strides) check_extent(stride, name, span);
   const std::string shape_words = shape_text(shape);
   if (!tile.empty() && tile.size() != shape.size()) {
-    throw UserError(Code::ShapeMismatch, span,
-                    {{"what", fmt::format("tile_size of '{}'", name)}, {"left", shape_text(tile)}, {"right", shape_words}});
+    throw UserError(
+        Code::ShapeMismatch, span,
+        {{"what", fmt::format("tile_size of '{}'", name)}, {"left", shape_text(tile)}, {"right", shape_words}});
   }
   for (int64_t t : tile) {
     if (t < 1) throw UserError(Code::NegativeExtent, span, {{"extent", t}}, {}, {"a tile extent is 1 or more"});
   }
   if (!strides.empty() && strides.size() != shape.size()) {
-    throw UserError(Code::ShapeMismatch, span,
-                    {{"what", fmt::format("strides of '{}'", name)}, {"left", shape_text(strides)}, {"right", shape_words}});
+    throw UserError(
+        Code::ShapeMismatch, span,
+        {{"what", fmt::format("strides of '{}'", name)}, {"left", shape_text(strides)}, {"right", shape_words}});
   }
   Ref<Buffer> b = make_ref<Buffer>();
   b->name = std::move(name);
@@ -98,7 +100,8 @@ std::optional<std::vector<int64_t>> constant_shape(const std::vector<Expr>& shap
 }
 
 std::string shape_text(const std::vector<Expr>& shape) {
-  return fmt::format("({}{})", join(shape, ", ", [](const Expr& e) { return to_text(e); }), shape.size() == 1 ? "," : "");
+  return fmt::format("({}{})", join(shape, ", ", [](const Expr& e) { return to_text(e); }),
+                     shape.size() == 1 ? "," : "");
 }
 
 }  // namespace helve

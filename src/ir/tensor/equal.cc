@@ -38,11 +38,12 @@ class TensorEquality final : public Equality {
 
   bool equal_functions(const Function& a, const Function& b) {
     define_all(a.dims, b.dims);
-    if (!part("dims", a.dims.size() == b.dims.size()) || !part("params", equal_params(a.params, b.params))) return false;
+    if (!part("dims", a.dims.size() == b.dims.size()) || !part("params", equal_params(a.params, b.params)))
+      return false;
     if (!part("mesh", a.mesh == b.mesh) || !part("mesh_tensors", equal_placement(a.mesh_tensors, b.mesh_tensors))) {
       return false;
     }
-    return part("body", equal(a.body, b.body));
+    return part("may_alias", equal_aliases(a.may_alias, b.may_alias)) && part("body", equal(a.body, b.body));
   }
 
  protected:
@@ -75,7 +76,16 @@ class TensorEquality final : public Equality {
   bool equal_placement(const std::vector<MeshTensor>& a, const std::vector<MeshTensor>& b) {
     if (a.size() != b.size()) return false;
     for (size_t i = 0; i < a.size(); ++i) {
-      if (!equal(a[i].buffer, b[i].buffer) || a[i].sharding != b[i].sharding || a[i].tiling != b[i].tiling) return false;
+      if (!equal(a[i].buffer, b[i].buffer) || a[i].sharding != b[i].sharding || a[i].tiling != b[i].tiling)
+        return false;
+    }
+    return true;
+  }
+
+  bool equal_aliases(const std::vector<MayAlias>& a, const std::vector<MayAlias>& b) {
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (!equal(a[i].buffers, b[i].buffers)) return false;
     }
     return true;
   }

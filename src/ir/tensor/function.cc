@@ -2,6 +2,8 @@
 // Blocks are ceil-sized; the one definition of where a core's block begins and ends stands here.
 #include "helve/ir/tensor/function.h"
 
+#include <algorithm>
+
 #include "helve/support/text.h"
 
 namespace helve {
@@ -26,6 +28,16 @@ const MeshTensor* Function::mesh_tensor(const Buffer* buffer) const {
     if (t.buffer.get() == buffer) return &t;
   }
   return nullptr;
+}
+
+bool may_overlap(const std::vector<MayAlias>& declared, const Buffer* a, const Buffer* b) {
+  if (a == b) return true;
+  return std::any_of(declared.begin(), declared.end(), [&](const MayAlias& each) {
+    const auto names = [&](const Buffer* x) {
+      return std::any_of(each.buffers.begin(), each.buffers.end(), [&](const BufferRef& b) { return b.get() == x; });
+    };
+    return names(a) && names(b);
+  });
 }
 
 int64_t shard_count(const MeshShape& mesh, const MeshTensor& tensor, int64_t dim) {

@@ -1,5 +1,6 @@
 // The structural hash of functions.
-// It identifies a program across processes, so nothing in it depends on addresses: objects are numbered where they are defined.
+// It identifies a program across processes, so nothing in it depends on addresses: objects are numbered where they are
+// defined.
 #include <bit>
 #include <unordered_map>
 #include <unordered_set>
@@ -28,6 +29,7 @@ class FunctionHasher {
       add(f.mesh->names);
     }
     add(f.mesh_tensors);
+    add(f.may_alias);
     add(f.body);
   }
 
@@ -81,6 +83,7 @@ class FunctionHasher {
     add(tensor.sharding);
     add(tensor.tiling);
   }
+  void add(const MayAlias& declared) { add(declared.buffers); }
 
   /// The object is defined here. One object may be defined in several scopes; each definition is a thing of its own.
   template <class T>

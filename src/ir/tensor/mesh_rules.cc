@@ -97,8 +97,8 @@ void check_core(const TileOp& op, size_t i, const MeshShape& mesh) {
   }
   if (inside) return;
   refuse_argument(operation_text(op), std::string(op.row().params[i].name), shape_text(core),
-                  fmt::format("the mesh is {}", to_string(mesh)), "give one coordinate for each mesh axis, counted from 0",
-                  op.span);
+                  fmt::format("the mesh is {}", to_string(mesh)),
+                  "give one coordinate for each mesh axis, counted from 0", op.span);
 }
 
 void check_dtypes(const TileOp& op) {
@@ -113,14 +113,15 @@ void check_dtypes(const TileOp& op) {
 
 void check_reduction(const TileOp& op, const std::string& name) {
   if (!parse_reduce_kind(name)) {
-    refuse_argument(operation_text(op), "op", quoted(name), "it is no reduction", "op is \"sum\", \"prod\", \"max\" or \"min\"",
-                    op.span);
+    refuse_argument(operation_text(op), "op", quoted(name), "it is no reduction",
+                    "op is \"sum\", \"prod\", \"max\" or \"min\"", op.span);
   }
   const Buffer& src = *op.region(0).buffer;
   if (!src.dtype.is_bool()) return;
-  throw UserError(Code::WrongType, op.span,
-                  {{"what", fmt::format("'{}' in {}", src.name, operation_text(op))}, {"given", "bool"}, {"expected", "a number"}},
-                  {declaration_note(src)});
+  throw UserError(
+      Code::WrongType, op.span,
+      {{"what", fmt::format("'{}' in {}", src.name, operation_text(op))}, {"given", "bool"}, {"expected", "a number"}},
+      {declaration_note(src)});
 }
 
 }  // namespace
@@ -151,7 +152,8 @@ void verify_mesh_tensor_copy(const TileOp& op, const Function& f) {
   const MeshTensor *src = f.mesh_tensor(op.region(0).buffer.get()), *dst = f.mesh_tensor(op.region(1).buffer.get());
   const std::string function = operation_text(op);
   if (!src && !dst) {
-    const bool from_param = op.region(0).buffer->scope == MemoryScope::Param || op.region(1).buffer->scope != MemoryScope::Param;
+    const bool from_param =
+        op.region(0).buffer->scope == MemoryScope::Param || op.region(1).buffer->scope != MemoryScope::Param;
     const Buffer& named = *op.region(from_param ? 0 : 1).buffer;
     throw UserError(Code::NotSharded, op.span, {{"tensor", named.name}}, {declaration_note(named)});
   }
@@ -170,12 +172,13 @@ void verify_mesh_tensor_copy(const TileOp& op, const Function& f) {
   std::vector<Expr> tiling;
   for (int64_t extent : tensor.tiling) tiling.push_back(int_imm(extent));
   if (may_equal_squeezed(local.shape(), tiling)) return;
-  throw UserError(Code::ShapeMismatch, op.span,
-                  {{"what", fmt::format("the tiling of '{}' and '{}'", buffer.name, local.buffer->name)},
-                   {"left", shape_text(tensor.tiling)},
-                   {"right", shape_text(local.shape())}},
-                  {{tensor.span, fmt::format("the tiling of '{}' is declared as {}", buffer.name, shape_text(tensor.tiling))},
-                   declaration_note(*local.buffer)});
+  throw UserError(
+      Code::ShapeMismatch, op.span,
+      {{"what", fmt::format("the tiling of '{}' and '{}'", buffer.name, local.buffer->name)},
+       {"left", shape_text(tensor.tiling)},
+       {"right", shape_text(local.shape())}},
+      {{tensor.span, fmt::format("the tiling of '{}' is declared as {}", buffer.name, shape_text(tensor.tiling))},
+       declaration_note(*local.buffer)});
 }
 
 void verify_placement(const Function& f) {

@@ -113,7 +113,8 @@ Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins,
 }
 
 Stmt for_loop(LoopKind kind, VarRef var, Expr extent, Stmt body, Span span) {
-  return for_loop(kind, std::vector<VarRef>{std::move(var)}, {int_imm(0)}, {std::move(extent)}, std::move(body), 1, span);
+  return for_loop(kind, std::vector<VarRef>{std::move(var)}, {int_imm(0)}, {std::move(extent)}, std::move(body), 1,
+                  span);
 }
 
 Stmt for_tiles(BufferRef buffer, std::vector<VarRef> vars, bool parallel, Stmt body, Span span) {
@@ -179,9 +180,11 @@ DType written_dtype(const TileOpRow& row, const std::vector<TileOperand>& operan
 
 }  // namespace
 
-Stmt tile_op(TileOpcode op, std::vector<TileOperand> operands, Span span) {
+Stmt tile_op(TileOpcode op, std::vector<TileOperand> operands, Span span, std::vector<Span> places) {
   const TileOpRow& row = row_of(op);
-  HELVE_CHECK(operands.size() == row.params.size(), fmt::format("'{}' takes {} operands", row.python, row.params.size()));
+  HELVE_CHECK(places.empty() || places.size() == operands.size(), fmt::format("places of '{}'", row.python));
+  HELVE_CHECK(operands.size() == row.params.size(),
+              fmt::format("'{}' takes {} operands", row.python, row.params.size()));
   for (size_t i = 0; i < operands.size(); ++i) {
     HELVE_CHECK(fits(operands[i], row.params[i]), fmt::format("operand '{}' of '{}'", row.params[i].name, row.python));
     if (Expr* value = std::get_if<Expr>(&operands[i])) {
@@ -191,6 +194,7 @@ Stmt tile_op(TileOpcode op, std::vector<TileOperand> operands, Span span) {
   return make<TileOp>(span, [&](TileOp& n) {
     n.op = op;
     n.operands = std::move(operands);
+    n.places = std::move(places);
   });
 }
 

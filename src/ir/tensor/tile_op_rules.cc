@@ -20,7 +20,8 @@ bool may_equal(const Expr& a, const Expr& b) {
 }
 
 bool may_equal(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Expr& x, const Expr& y) { return may_equal(x, y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Expr& x, const Expr& y) { return may_equal(x, y); });
 }
 
 namespace {
@@ -46,9 +47,10 @@ std::string operation_text(const TileOp& op) { return fmt::format("T.{}", op.row
 
 void refuse_argument(const std::string& function, const std::string& parameter, const std::string& value,
                      const std::string& reason, const std::string& remedy, const Span& span, std::vector<Note> notes) {
-  throw UserError(Code::BadArgument, span,
-                  {{"function", function}, {"parameter", parameter}, {"value", value}, {"reason", reason}, {"remedy", remedy}},
-                  std::move(notes));
+  throw UserError(
+      Code::BadArgument, span,
+      {{"function", function}, {"parameter", parameter}, {"value", value}, {"reason", reason}, {"remedy", remedy}},
+      std::move(notes));
 }
 
 }  // namespace verify_rules
@@ -57,14 +59,16 @@ namespace {
 
 using namespace verify_rules;
 
-[[noreturn]] void wrong_type(std::string what, DType given, std::string expected, const TileOp& op, std::vector<Note> notes) {
+[[noreturn]] void wrong_type(std::string what, DType given, std::string expected, const TileOp& op,
+                             std::vector<Note> notes) {
   throw UserError(Code::WrongType, op.span,
                   {{"what", std::move(what)}, {"given", to_string(given)}, {"expected", std::move(expected)}},
-                  std::move(notes), {"declare it with that type, or T.copy it to a buffer that has it: a copy converts"});
+                  std::move(notes),
+                  {"declare it with that type, or T.copy it to a buffer that has it: a copy converts"});
 }
 
-[[noreturn]] void shapes_differ(const TileOp& op, const std::string& what, const std::string& left, const std::string& right,
-                                std::vector<Note> notes) {
+[[noreturn]] void shapes_differ(const TileOp& op, const std::string& what, const std::string& left,
+                                const std::string& right, std::vector<Note> notes) {
   throw UserError(Code::ShapeMismatch, op.span,
                   {{"what", fmt::format("{} of {}", what, operation_text(op))}, {"left", left}, {"right", right}},
                   std::move(notes));
@@ -77,16 +81,19 @@ void check_copy(const TileOp& op) {
                 {declaration_note(*src.buffer), declaration_note(*dst.buffer)});
 }
 
-/// The dtypes of a product: operands of one type (or both float8), an accumulator of the same kind that is no narrower; integers
-/// accumulate in 32 bits or more.
+/// The dtypes of a product: operands of one type (or both float8), an accumulator of the same kind that is no narrower;
+/// integers accumulate in 32 bits or more.
 void check_gemm_types(const TileOp& op) {
   const Buffer &a = *op.region(0).buffer, &b = *op.region(1).buffer, &c = *op.region(2).buffer;
   const bool both_float8 = a.dtype.is_float() && b.dtype.is_float() && a.dtype.bits == 8 && b.dtype.bits == 8;
   if (a.dtype.is_bool()) wrong_type("A of T.gemm", a.dtype, "a number", op, {declaration_note(a)});
-  if (a.dtype != b.dtype && !both_float8) wrong_type("B of T.gemm", b.dtype, to_string(a.dtype) + ", as A", op, {declaration_note(b)});
+  if (a.dtype != b.dtype && !both_float8)
+    wrong_type("B of T.gemm", b.dtype, to_string(a.dtype) + ", as A", op, {declaration_note(b)});
   if (a.dtype.is_float()) {
     const bool wide = c.dtype == a.dtype || (c.dtype.is_float() && c.dtype.bits > a.dtype.bits);
-    if (!wide) wrong_type("the accumulator of T.gemm", c.dtype, to_string(a.dtype) + " or a wider float", op, {declaration_note(c)});
+    if (!wide)
+      wrong_type("the accumulator of T.gemm", c.dtype, to_string(a.dtype) + " or a wider float", op,
+                 {declaration_note(c)});
   } else {
     const bool wide = c.dtype.is_data_int() && c.dtype.bits >= std::max<int>(32, a.dtype.bits);
     const std::string expected = a.dtype.bits <= 32 ? "int32" : to_string(a.dtype);
@@ -138,14 +145,19 @@ void check_reduce_types(const TileOp& op) {
   const ReduceKind kind = reduce_kind(op.op);
   if (kind == ReduceKind::Any || kind == ReduceKind::All) {
     for (const Buffer* b : {&src, &dst}) {
-      if (!b->dtype.is_bool()) wrong_type(fmt::format("'{}' in {}", b->name, operation_text(op)), b->dtype, "bool", op, {declaration_note(*b)});
+      if (!b->dtype.is_bool())
+        wrong_type(fmt::format("'{}' in {}", b->name, operation_text(op)), b->dtype, "bool", op,
+                   {declaration_note(*b)});
     }
     return;
   }
-  if (src.dtype.is_bool()) wrong_type(fmt::format("'{}' in {}", src.name, operation_text(op)), src.dtype, "a number", op, {declaration_note(src)});
+  if (src.dtype.is_bool())
+    wrong_type(fmt::format("'{}' in {}", src.name, operation_text(op)), src.dtype, "a number", op,
+               {declaration_note(src)});
   const bool widens = src.dtype.code == dst.dtype.code && src.dtype.bits <= dst.dtype.bits;
   if ((src.dtype.is_float() && dst.dtype.is_float()) || widens) return;
-  wrong_type(fmt::format("'{}' in {}", dst.name, operation_text(op)), dst.dtype, to_string(src.dtype) + ", as the source", op, {declaration_note(dst)});
+  wrong_type(fmt::format("'{}' in {}", dst.name, operation_text(op)), dst.dtype,
+             to_string(src.dtype) + ", as the source", op, {declaration_note(dst)});
 }
 
 void check_reduce(const TileOp& op) {
@@ -154,7 +166,8 @@ void check_reduce(const TileOp& op) {
   const int64_t rank = static_cast<int64_t>(shape.size());
   int64_t dim = op.integer(2);
   if (dim < -rank || dim >= rank) {
-    refuse_argument(operation_text(op), "dim", std::to_string(dim), fmt::format("the source has shape {}", shape_text(shape)),
+    refuse_argument(operation_text(op), "dim", std::to_string(dim),
+                    fmt::format("the source has shape {}", shape_text(shape)),
                     rank ? fmt::format("dim is {} to {}, or counted from the end {} to -1", 0, rank - 1, -rank)
                          : "reduce a region with a dimension",
                     op.span, {declaration_note(*src.buffer)});
@@ -174,8 +187,8 @@ void check_reduce(const TileOp& op) {
   check_reduce_types(op);
 }
 
-/// Copies may reach past the end of a global tensor; all other regions lie inside their buffers. A region that never `runs` may be
-/// wherever its guard keeps it from; numbers below 0 mean nothing anywhere.
+/// Copies may reach past the end of a global tensor; all other regions lie inside their buffers. A region that never
+/// `runs` may be wherever its guard keeps it from; numbers below 0 mean nothing anywhere.
 void check_region(const TileOp& op, const Region& region, bool runs) {
   const Buffer& buffer = *region.buffer;
   HELVE_CHECK(region.ranges.size() == buffer.rank(), "a region of another rank than its buffer");
@@ -186,7 +199,8 @@ void check_region(const TileOp& op, const Region& region, bool runs) {
     const int64_t* limit = int_value(buffer.shape[d]);
     const Span span = span_of(region.ranges[d].begin, op.span);
     if (begin && *begin < 0) {
-      throw UserError(Code::NegativeIndex, span, {{"buffer", buffer.name}, {"index", *begin}}, {declaration_note(buffer)});
+      throw UserError(Code::NegativeIndex, span, {{"buffer", buffer.name}, {"index", *begin}},
+                      {declaration_note(buffer)});
     }
     if (extent && *extent < 0) {
       throw UserError(Code::NegativeExtent, span, {{"extent", *extent}}, {declaration_note(buffer)},
@@ -194,7 +208,10 @@ void check_region(const TileOp& op, const Region& region, bool runs) {
     }
     if (!runs || may_reach_past || !begin || !extent || !limit || *extent == 0 || *begin + *extent <= *limit) continue;
     throw UserError(Code::OutOfBounds, span,
-                    {{"index", *begin + *extent - 1}, {"dim", static_cast<int64_t>(d)}, {"buffer", buffer.name}, {"extent", *limit}},
+                    {{"index", *begin + *extent - 1},
+                     {"dim", static_cast<int64_t>(d)},
+                     {"buffer", buffer.name},
+                     {"extent", *limit}},
                     {declaration_note(buffer)});
   }
 }

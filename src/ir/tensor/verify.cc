@@ -1,10 +1,11 @@
 // The verifier: one walk that knows what encloses each statement.
-// Users meet it after parsing, authors of passes after each pass, so what it refuses never reaches a later room. What cannot be
-// written in the language at all (a name out of scope) is a fault of helve, everything else a coded error.
+// Users meet it after parsing, authors of passes after each pass, so what it refuses never reaches a later room. What
+// cannot be written in the language at all (a name out of scope) is a fault of helve, everything else a coded error.
 #include "helve/ir/tensor/verify.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 #include <unordered_set>
@@ -72,6 +73,7 @@ class Verifier {
     }
     for (const VarRef& dim : f_.dims) require_bound(*dim);
     verify_placement(f_);
+    for (const MayAlias& each : f_.may_alias) check(each);
     visit(f_.body);
   }
 
@@ -100,6 +102,26 @@ class Verifier {
       }
     }
     return f_.span;
+  }
+
+  /// Two tensor parameters or more, each once.
+  void check(const MayAlias& n) {
+    const auto refuse = [&](size_t i, const std::string& reason, const std::string& remedy) {
+      const Span& place = i < n.places.size() && n.places[i].known() ? n.places[i] : n.span;
+      refuse_argument("T.may_alias", "tensors", fmt::format("'{}'", n.buffers[i]->name), reason, remedy, place);
+    };
+    HELVE_CHECK(!n.buffers.empty(), "T.may_alias of nothing");
+    for (size_t i = 0; i < n.buffers.size(); ++i) {
+      if (n.buffers[i]->scope != MemoryScope::Param) {
+        refuse(i, "it is no tensor parameter", "name tensor parameters of the function");
+      }
+      require_known(n.buffers[i].get(), n.buffers[i]->name);
+      if (std::find(n.buffers.begin(), n.buffers.begin() + static_cast<std::ptrdiff_t>(i), n.buffers[i]) !=
+          n.buffers.begin() + static_cast<std::ptrdiff_t>(i)) {
+        refuse(i, "it is named twice", "name each tensor once");
+      }
+    }
+    if (n.buffers.size() == 1) refuse(0, "it stands alone", "name the tensors whose memory it may share");
   }
 
   // Scopes.
@@ -132,8 +154,8 @@ class Verifier {
 
   // Expressions.
 
-  /// Names and accesses below `e`; tiles are read in the value of a tile store only. All but the first operand of a selection,
-  /// `and`, `or` may never be evaluated.
+  /// Names and accesses below `e`; tiles are read in the value of a tile store only. All but the first operand of a
+  /// selection, `and`, `or` may never be evaluated.
   void visit(const Expr& e, const Span& outer, bool in_tile_store = false) {
     visit_node(e, outer, in_tile_store);
     bool first = true;
@@ -174,9 +196,10 @@ class Verifier {
       const int64_t* index = int_value(indices[d]);
       const int64_t* extent = int_value(buffer.shape[d]);
       if (!index || !extent || *index < *extent) continue;
-      throw UserError(Code::OutOfBounds, span_of(indices[d], span),
-                      {{"index", *index}, {"dim", static_cast<int64_t>(d)}, {"buffer", buffer.name}, {"extent", *extent}},
-                      {declaration_note(buffer)});
+      throw UserError(
+          Code::OutOfBounds, span_of(indices[d], span),
+          {{"index", *index}, {"dim", static_cast<int64_t>(d)}, {"buffer", buffer.name}, {"extent", *extent}},
+          {declaration_note(buffer)});
     }
   }
 
@@ -211,8 +234,10 @@ class Verifier {
     HELVE_CHECK(buffer.scope != MemoryScope::Param, "a parameter is allocated");
     visit_declaration(buffer, n.span);
     const bool global = buffer.scope == MemoryScope::Global;
-    if (global && kernel_) wrong_scope(function, "kernel", "allocate it before the kernel", n.span, {kernel_->span, "the kernel"});
-    if (!global && !kernel_) wrong_scope(function, "host", "allocate it inside T.Kernel, or use T.alloc_global", n.span);
+    if (global && kernel_)
+      wrong_scope(function, "kernel", "allocate it before the kernel", n.span, {kernel_->span, "the kernel"});
+    if (!global && !kernel_)
+      wrong_scope(function, "host", "allocate it inside T.Kernel, or use T.alloc_global", n.span);
     if (!global && !constant_shape(buffer.shape)) {
       refuse_argument(function, "shape", shape_text(buffer.shape), "memory of a kernel has constant extents",
                       "use constants, or T.alloc_global before the kernel", n.span);
@@ -330,8 +355,8 @@ class Verifier {
     if (n.else_body) inside(control, nullptr, truth != false, [&] { visit(n.else_body); });
   }
 
-  /// Runs `f` in a scope under `control`. `iteration` is set where the loop's iterations are independent; `doubtful` where it
-  /// may be that nothing runs.
+  /// Runs `f` in a scope under `control`. `iteration` is set where the loop's iterations are independent; `doubtful`
+  /// where it may be that nothing runs.
   template <class F>
   void inside(const Control& control, const StmtNode* iteration, bool doubtful, F&& f) {
     const StmtNode* outer = iteration_;
@@ -346,7 +371,8 @@ class Verifier {
 
   void check(const Kernel& n) {
     if (kernel_) {
-      wrong_scope("T.Kernel", "kernel", "launch kernels one after the other", n.span, {kernel_->span, "the outer kernel"});
+      wrong_scope("T.Kernel", "kernel", "launch kernels one after the other", n.span,
+                  {kernel_->span, "the outer kernel"});
     }
     for (const Expr& extent : n.extents) {
       visit(extent, n.span);

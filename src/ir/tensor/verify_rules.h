@@ -31,8 +31,9 @@ std::string operation_text(const TileOp& op);
                                   const std::string& reason, const std::string& remedy, const Span& span,
                                   std::vector<Note> notes = {});
 
-/// Tile accesses inside `loop`: matching tiles, affine indices (NoMatchingTile, TileStoreIndex, OutOfBounds), and for a store
-/// the loop's own variables (ImplicitReduction, MixedRankStore). Constants outside are wrong only in what certainly `runs`.
+/// Tile accesses inside `loop`: matching tiles, affine indices (NoMatchingTile, TileStoreIndex, OutOfBounds), and for a
+/// store the loop's own variables (ImplicitReduction, MixedRankStore). Constants outside are wrong only in what
+/// certainly `runs`.
 void verify_tile_load(const ForTiles& loop, const TileLoad& load, const Span& outer, bool runs);
 void verify_tile_store(const ForTiles& loop, const TileStore& store, bool runs);
 

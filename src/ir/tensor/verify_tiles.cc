@@ -1,6 +1,6 @@
 // Accesses in tile loops.
-// Dimension d of an operand's tile follows dimension d of the loop's tile; a tile that ends in extents of 1, or has fewer
-// dimensions, is broadcast along the rest.
+// Dimension d of an operand's tile follows dimension d of the loop's tile; a tile that ends in extents of 1, or has
+// fewer dimensions, is broadcast along the rest.
 #include <fmt/format.h>
 
 #include "helve/ir/expr/text.h"
@@ -23,7 +23,8 @@ bool follows(const std::vector<int64_t>& tile, const std::vector<int64_t>& loop)
 
 [[noreturn]] void no_match(const ForTiles& loop, const Buffer& buffer, const Span& span) {
   std::vector<Note> notes = {declaration_note(buffer)};
-  if (!buffer.tile.empty()) notes.push_back({{}, fmt::format("the tile of '{}' is {}", buffer.name, shape_text(buffer.tile))});
+  if (!buffer.tile.empty())
+    notes.push_back({{}, fmt::format("the tile of '{}' is {}", buffer.name, shape_text(buffer.tile))});
   notes.push_back({loop.span, fmt::format("the loop goes over the tiles of '{}'", loop.buffer->name)});
   throw UserError(Code::NoMatchingTile, span, {{"buffer", buffer.name}, {"tile", shape_text(loop.buffer->tile)}},
                   std::move(notes));
@@ -102,9 +103,10 @@ void verify_tile_store(const ForTiles& loop, const TileStore& store, bool runs) 
   for (size_t d = 0; exact && d < loop.vars.size(); ++d) exact = store.indices[d] == loop.vars[d];
   if (!exact) wrong_index(loop, buffer, store.span);
   if (buffer.tile != loop.buffer->tile) {
-    throw UserError(Code::MixedRankStore, store.span,
-                    {{"tile", shape_text(loop.buffer->tile)}, {"buffer", buffer.name}, {"target", shape_text(buffer.tile)}},
-                    {declaration_note(buffer)});
+    throw UserError(
+        Code::MixedRankStore, store.span,
+        {{"tile", shape_text(loop.buffer->tile)}, {"buffer", buffer.name}, {"target", shape_text(buffer.tile)}},
+        {declaration_note(buffer)});
   }
 }
 

@@ -1,5 +1,6 @@
 // Traversal and rewriting of statements by the declared fields of each node.
-// One set of overloads covers every field type that occurs; a node with a new field type does not compile until it has one.
+// One set of overloads covers every field type that occurs; a node with a new field type does not compile until it has
+// one.
 #include "helve/ir/tensor/visit.h"
 
 #include <type_traits>

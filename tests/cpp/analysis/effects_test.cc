@@ -34,8 +34,8 @@ TEST(Effects, AStoreReadsIndicesAndValueBeforeItWrites) {
 TEST(Effects, NestedStatementsAndConditions) {
   BufferRef a = param("A", {i64(5)}), b = param("B", {i64(5)}), c = param("C", {i64(5)}), unused = param("U", {});
   VarRef i = make_var("i"), v = make_var("v", kFloat32);
-  Stmt body = seq({bind(v, load(a, {Expr(i)})),
-                   if_then(less(load(b, {Expr(i)}), Expr(v)), store(c, {Expr(i)}, Expr(v)), store(a, {Expr(i)}, Expr(v)))});
+  Stmt body = seq({bind(v, load(a, {Expr(i)})), if_then(less(load(b, {Expr(i)}), Expr(v)), store(c, {Expr(i)}, Expr(v)),
+                                                        store(a, {Expr(i)}, Expr(v)))});
   Stmt loop = for_loop(LoopKind::Serial, i, i64(5), body);
   EXPECT_EQ(describe(accesses(loop)), "rA rB wC wA ");
   EXPECT_TRUE(direct_accesses(loop).empty());
@@ -77,7 +77,8 @@ TEST(Effects, ATileAccessIsTheBoxOfItsTile) {
   BufferRef x = make_buffer("X", kFloat32, MemoryScope::Shared, {i64(100), i64(50)}, {32, 16});
   BufferRef p = make_buffer("P", kFloat32, MemoryScope::Shared, {i64(100)}, {32});
   VarRef i = make_var("i"), j = make_var("j");
-  Stmt s = tile_store(x, {Expr(i), Expr(j)}, apply(Op::Mul, {tile_load(x, {i64(2), Expr(j)}), tile_load(p, {Expr(i)})}));
+  Stmt s =
+      tile_store(x, {Expr(i), Expr(j)}, apply(Op::Mul, {tile_load(x, {i64(2), Expr(j)}), tile_load(p, {Expr(i)})}));
   std::vector<Access> found = direct_accesses(s);
   ASSERT_EQ(describe(found), "rX rP wX ");
   EXPECT_EQ(*int_value(found[0].region.ranges[0].begin), 64);

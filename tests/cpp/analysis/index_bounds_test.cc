@@ -19,7 +19,8 @@ constexpr Wide kLeast = std::numeric_limits<int64_t>::min();
 
 Wide floor_quotient_of(Wide a, Wide b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 
-/// The value in unbounded integers; empty for a zero divisor. Operands of a product have to stay below 2^63 for 128 bits to do.
+/// The value in unbounded integers; empty for a zero divisor. Operands of a product have to stay below 2^63 for 128
+/// bits to do.
 std::optional<Wide> evaluate(const Expr& e, const Assignment& at) {
   if (const int64_t* value = int_value(e)) return Wide{*value};
   if (const Var* var = as<Var>(e)) return at.at(var);
@@ -61,13 +62,15 @@ FunctionRef function(std::vector<VarRef> dims, std::vector<Param> params, Stmt b
 
 std::vector<std::string> texts(const IndexBounds& bounds) {
   std::vector<std::string> out;
-  for (const IndexRequirement& each : bounds.requirements()) out.push_back(each.reach ? to_text(expr_of(*each.reach)) : "none");
+  for (const IndexRequirement& each : bounds.requirements())
+    out.push_back(each.reach ? to_text(expr_of(*each.reach)) : "none");
   return out;
 }
 
 class Bounds : public ::testing::Test {
  protected:
-  VarRef M_ = make_var("M"), N_ = make_var("N"), b_ = make_var("b"), i_ = make_var("i"), j_ = make_var("j"), v_ = make_var("v");
+  VarRef M_ = make_var("M"), N_ = make_var("N"), b_ = make_var("b"), i_ = make_var("i"), j_ = make_var("j"),
+         v_ = make_var("v");
   Expr M = M_, N = N_, b = b_, i = i_, j = j_, v = v_;
 };
 
@@ -86,9 +89,11 @@ TEST_F(Bounds, OfConstantLoopsNeedNothing) {
 TEST_F(Bounds, OfDynamicExtentsAreRequired) {
   BufferRef out = make_buffer("out", kFloat32, MemoryScope::Param, {M, N});
   const Expr row = b * c(32) + i;
-  Stmt body = for_loop(LoopKind::Serial, {i_}, {c(0)}, {c(32)}, for_loop(LoopKind::Serial, j_, N, store(out, {row, j}, float_imm(0, kFloat32))));
+  Stmt body = for_loop(LoopKind::Serial, {i_}, {c(0)}, {c(32)},
+                       for_loop(LoopKind::Serial, j_, N, store(out, {row, j}, float_imm(0, kFloat32))));
   IndexBounds bounds(function({M_, N_}, {out}, kernel({b_}, {ceil_div(M, c(32))}, 128, body)));
-  // (M + 31) // 32 blocks of 32 rows of N elements of 4 bytes; the row itself fits for every extent that a call accepts.
+  // (M + 31) // 32 blocks of 32 rows of N elements of 4 bytes; the row itself fits for every extent that a call
+  // accepts.
   EXPECT_EQ(texts(bounds), std::vector<std::string>{"N * ((M + 31) // 32) * 128 + N * 132 + 4"});
   EXPECT_TRUE(bounds.fits64(row) && bounds.fits64(j) && bounds.address_fits64(*out, {row, j}));
   EXPECT_FALSE(bounds.fits32(row) || bounds.fits32(j));
@@ -96,7 +101,8 @@ TEST_F(Bounds, OfDynamicExtentsAreRequired) {
 }
 
 TEST_F(Bounds, OfDataAreKnownUpTo32Bits) {
-  BufferRef near = make_buffer("near", kInt32, MemoryScope::Param, {c(8)}), far = make_buffer("far", kInt64, MemoryScope::Param, {c(8)});
+  BufferRef near = make_buffer("near", kInt32, MemoryScope::Param, {c(8)}),
+            far = make_buffer("far", kInt64, MemoryScope::Param, {c(8)});
   BufferRef out = make_buffer("out", kFloat32, MemoryScope::Param, {N});
   const Expr small = cast(load(near, {c(0)}), kIndex), large = cast(load(far, {c(0)}), kIndex);
   Stmt body = seq({store(out, {small}, float_imm(0, kFloat32)), store(out, {large}, float_imm(0, kFloat32))});
@@ -135,7 +141,9 @@ class Random {
   }
 
   Expr index(const std::vector<Expr>& leaves, int depth) {
-    if (depth == 0 || pick(0, 4) == 0) return pick(0, 3) == 0 ? c(pick(-40, 1 << 20)) : leaves[static_cast<size_t>(pick(0, static_cast<int64_t>(leaves.size()) - 1))];
+    if (depth == 0 || pick(0, 4) == 0)
+      return pick(0, 3) == 0 ? c(pick(-40, 1 << 20))
+                             : leaves[static_cast<size_t>(pick(0, static_cast<int64_t>(leaves.size()) - 1))];
     auto sub = [&] { return index(leaves, depth - 1); };
     switch (pick(0, 11)) {
       case 0: case 1: case 2: return sub() + sub();
@@ -157,13 +165,17 @@ TEST(BoundsFuzz, WhatIsSaidToFitFits) {
   Random random(5);
   int held = 0, refused = 0, fitted = 0;
   for (int round = 0; round < 1500; ++round) {
-    const VarRef M = make_var("M"), N = make_var("N"), n = make_var("n"), b = make_var("b"), i = make_var("i"), j = make_var("j"), v = make_var("v");
+    const VarRef M = make_var("M"), N = make_var("N"), n = make_var("n"), b = make_var("b"), i = make_var("i"),
+                 j = make_var("j"), v = make_var("v");
     const std::vector<Expr> outer = {Expr(M), Expr(N), Expr(n)};
     BufferRef out = make_buffer("out", kFloat32, MemoryScope::Param, {Expr(M), Expr(N)});
-    const Expr grid = random.index(outer, 1), begin = random.index({Expr(M), Expr(n), Expr(b)}, 1), extent = random.index({Expr(N), Expr(b)}, 1);
+    const Expr grid = random.index(outer, 1), begin = random.index({Expr(M), Expr(n), Expr(b)}, 1),
+               extent = random.index({Expr(N), Expr(b)}, 1);
     const Expr value = random.index({Expr(M), Expr(N), Expr(n), Expr(b), Expr(i)}, 2);
-    const Expr row = random.index({Expr(N), Expr(b), Expr(i), Expr(v)}, 2), column = random.index({Expr(i), Expr(v), Expr(j)}, 2);
-    Stmt inner = seq({bind(v, value), for_loop(LoopKind::Serial, {j}, {Expr(i)}, {c(8)}, store(out, {row, column}, float_imm(0, kFloat32)))});
+    const Expr row = random.index({Expr(N), Expr(b), Expr(i), Expr(v)}, 2),
+               column = random.index({Expr(i), Expr(v), Expr(j)}, 2);
+    Stmt inner = seq({bind(v, value), for_loop(LoopKind::Serial, {j}, {Expr(i)}, {c(8)},
+                                               store(out, {row, column}, float_imm(0, kFloat32)))});
     Stmt body = for_loop(LoopKind::Serial, {i}, {begin}, {extent}, inner);
     const FunctionRef f = function({M, N}, {out, n}, kernel({b}, {grid}, 128, body));
     const IndexBounds bounds(f);

@@ -20,13 +20,15 @@ TEST(KernelInterface, WhatIsBoundInsideIsNoArgument) {
   VarRef bx = make_var("bx"), i = make_var("i"), v = make_var("v", kFloat32), s = make_var("s", kFloat32);
   BufferRef a = make_buffer("A", kFloat32, MemoryScope::Param, {i64(8)});
   BufferRef local = make_buffer("L", kFloat32, MemoryScope::Local, {i64(8)});
-  Stmt body = seq({alloc(local), for_loop(LoopKind::Serial, i, i64(8),
-                                          seq({bind(v, load(a, {Expr(i)})), store(local, {Expr(bx)}, Expr(v) * Expr(s))}))});
+  Stmt body =
+      seq({alloc(local), for_loop(LoopKind::Serial, i, i64(8),
+                                  seq({bind(v, load(a, {Expr(i)})), store(local, {Expr(bx)}, Expr(v) * Expr(s))}))});
   EXPECT_EQ(describe(kernel({bx}, {i64(8)}, 128, body)), "A | s");
 }
 
 TEST(KernelInterface, OrderIsThatOfFirstUseShapesIncluded) {
-  VarRef m = make_var("M"), n = make_var("N"), k = make_var("K"), ld = make_var("ld"), g = make_var("g"), bx = make_var("bx");
+  VarRef m = make_var("M"), n = make_var("N"), k = make_var("K"), ld = make_var("ld"), g = make_var("g"),
+         bx = make_var("bx");
   BufferRef a = make_buffer("A", kFloat32, MemoryScope::Param, {Expr(m), Expr(n)}, {}, {Expr(ld), i64(1)});
   BufferRef b = make_buffer("B", kFloat32, MemoryScope::Param, {Expr(n), Expr(k)});
   // The store's buffer comes first, then its indices, then its value.

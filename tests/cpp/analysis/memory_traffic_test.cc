@@ -23,7 +23,9 @@ Stmt nest(const std::function<Stmt(const Expr&)>& body, int64_t vectors = 8) {
 TEST(StreamedParams, WrittenOnceAndNeverRead) {
   const BufferRef x = param("X", kFloat32, {4, 64}), y = param("Y", kFloat32, {4, 64}), z = param("Z", kFloat32, {64});
   const auto streams = [&](const Stmt& s) { return streamed_params(kernel_of(s)).contains(y.get()); };
-  const auto write = [&](const Expr& row) { return nest([&](const Expr& at) { return store(y, {row, at}, load(x, {b, at})); }); };
+  const auto write = [&](const Expr& row) {
+    return nest([&](const Expr& at) { return store(y, {row, at}, load(x, {b, at})); });
+  };
   EXPECT_TRUE(streams(blocks({write(b)})));
   EXPECT_TRUE(streams(blocks({bind(t, Expr(b)), write(t)}))) << "through a name";
   EXPECT_FALSE(streams(blocks({write(idx(1))}))) << "all blocks write one row";
@@ -69,7 +71,8 @@ TEST(EarlyReads, TheSecondReadingFetchesTheNextBlock) {
 TEST(EarlyReads, OrTheNextIterationOfTheLoopAround) {
   const Reads r({12, 64});
   const Expr row = Expr(b) * idx(3) + t;
-  const std::vector<EarlyRead> reads = early_reads(kernel_of(blocks({alloc(r.s), serial(t, idx(3), {r.sum(row), r.scale(row)})})));
+  const std::vector<EarlyRead> reads =
+      early_reads(kernel_of(blocks({alloc(r.s), serial(t, idx(3), {r.sum(row), r.scale(row)})})));
   ASSERT_EQ(reads.size(), 1u);
   EXPECT_EQ(to_text(reads[0].indices[0]), "b * 3 + t + 1");
 }
@@ -81,16 +84,21 @@ TEST(EarlyReads, NotWhereItCannotPay) {
   EXPECT_TRUE(none(blocks({alloc(r.s), r.sum(b), r.scale(b, 4)}))) << "other elements";
   EXPECT_TRUE(none(blocks({alloc(r.s), r.sum(idx(1)), r.scale(idx(1))}))) << "the same for every block";
   EXPECT_TRUE(none(blocks({alloc(wide.s), wide.sum(b, 1 << 17), wide.scale(b, 1 << 17)}))) << "does not fit";
-  EXPECT_TRUE(none(blocks({alloc(r.s), nest([&](const Expr& at) { return store(r.y, {b, at}, load(r.x, {b, at}) * load(r.x, {b, at})); })})))
+  EXPECT_TRUE(none(blocks({alloc(r.s), nest([&](const Expr& at) {
+                             return store(r.y, {b, at}, load(r.x, {b, at}) * load(r.x, {b, at}));
+                           })})))
       << "twice in one loop";
 }
 
 TEST(EarlyReads, ShortRowsAreFetchedAhead) {
   // Rows of 256 bytes: 16 ahead, and past the end of the tile the first rows of the next one.
-  const BufferRef x = param("X", kFloat32, {1024, 1024}), y = param("Y", kFloat32, {1024, 1024}), small = param("Z", kFloat32, {64, 256});
+  const BufferRef x = param("X", kFloat32, {1024, 1024}), y = param("Y", kFloat32, {1024, 1024}),
+                  small = param("Z", kFloat32, {64, 256});
   const VarRef i = make_var("i"), j = make_var("j");
   const auto tile = [&](const BufferRef& from, int64_t rows, int64_t vectors, const VarRef& row) {
-    const Stmt copy = nest([&](const Expr& at) { return store(y, {row, b * idx(64) + at}, load(from, {row, b * idx(64) + at})); }, vectors);
+    const Stmt copy =
+        nest([&](const Expr& at) { return store(y, {row, b * idx(64) + at}, load(from, {row, b * idx(64) + at})); },
+             vectors);
     return blocks({for_loop(LoopKind::Parallel, row, idx(rows), copy)});
   };
   const Stmt body = tile(x, 64, 8, i);

@@ -107,7 +107,8 @@ TEST(Proofs, AReadOfAnotherIterationsElement) {
             "error[HV0306]: iterations of this parallel loop read and write the same element of 'A'\n"
             "note: iteration i=1 writes A[1], iteration i=0 reads it\n"
             "help: read from a copy of 'A', or make the loop T.serial");
-  EXPECT_EQ(fault(function("f", {a, o}, one_block({parallel(i, idx(8), store(o, {at(i)}, load(a, {at(i) + idx(1)})))}))), "");
+  EXPECT_EQ(
+      fault(function("f", {a, o}, one_block({parallel(i, idx(8), store(o, {at(i)}, load(a, {at(i) + idx(1)})))}))), "");
   // Even elements are written, odd ones are read.
   Stmt apart = store(a, {at(i) * idx(2)}, load(a, {at(i) * idx(2) + idx(1)}));
   EXPECT_EQ(fault(function("f", {a}, one_block({parallel(i, idx(4), apart)}))), "");
@@ -117,7 +118,8 @@ TEST(Proofs, WhatIsAllocatedInTheBodyBelongsToTheIteration) {
   BufferRef inside = shared("S", kFloat32, {4}), outside = shared("U", kFloat32, {4});
   Stmt own = seq({alloc(inside), store(inside, {idx(0)}, f32(0))});
   EXPECT_EQ(fault(function("f", {}, one_block({parallel(i, idx(4), own)}))), "");
-  EXPECT_NE(fault(function("f", {}, one_block({alloc(outside), parallel(i, idx(4), store(outside, {idx(0)}, f32(0)))}))), "");
+  EXPECT_NE(
+      fault(function("f", {}, one_block({alloc(outside), parallel(i, idx(4), store(outside, {idx(0)}, f32(0)))}))), "");
 }
 
 TEST(Proofs, MemoryOfAThreadIsLeftOpen) {
@@ -162,7 +164,8 @@ TEST(Proofs, ExtentsOfACallDecide) {
   };
   const std::string races = "race proved: blocks b are independent\nrace proved: iterations i are independent\n";
   EXPECT_EQ(describe(launch(floor_div(at(m), idx(8)), bare)), "bounds proved: A[b * 8 + i] is inside (M,)\n" + races);
-  EXPECT_EQ(describe(launch(ceil_div(at(m), idx(8)), bare)), "bounds checked: A[b * 8 + i] is inside (M,) {M % 8 == 0}\n" + races);
+  EXPECT_EQ(describe(launch(ceil_div(at(m), idx(8)), bare)),
+            "bounds checked: A[b * 8 + i] is inside (M,) {M % 8 == 0}\n" + races);
   Stmt guarded = parallel(i, idx(8), if_then(less(element, at(m)), store(a, {element}, f32(0))));
   EXPECT_EQ(describe(launch(ceil_div(at(m), idx(8)), guarded)), "bounds proved: A[b * 8 + i] is inside (M,)\n" + races);
   // Whatever M is: once it runs, it is outside.
@@ -194,7 +197,8 @@ TEST(Proofs, IntegersOfDataTypesDecideByTheirValues) {
             "race proved: blocks bx are independent\n");
   // A call's integers are signed, 64 bits wide.
   EXPECT_EQ(describe(function("f", {a, u}, one_block({store(a, {cast(at(u), kIndex)}, f32(0))}))),
-            "bounds unknown: A[T.cast(u, \"index\")] is inside (64,) (it depends on 'u')\nrace proved: blocks bx are independent\n");
+            "bounds unknown: A[T.cast(u, \"index\")] is inside (64,) (it depends on 'u')\nrace proved: blocks bx are "
+            "independent\n");
 }
 
 /// The lines of `describe` on shapes.
@@ -214,11 +218,14 @@ TEST(Proofs, ShapesOfOperandsAgree) {
   auto of = [&](Stmt op) {
     return shapes(dynamic_function("f", {m, n}, {a, c}, kernel({b}, {idx(2)}, 128, seq({alloc(s), std::move(op)}))));
   };
-  const auto copy = [&](Region from, Region to) { return tile_op(TileOpcode::Copy, {std::move(from), std::move(to), f32(0)}); };
+  const auto copy = [&](Region from, Region to) {
+    return tile_op(TileOpcode::Copy, {std::move(from), std::move(to), f32(0)});
+  };
   EXPECT_EQ(of(copy(whole_region(a), whole_region(a))), "");
   EXPECT_EQ(of(copy(whole_region(a), whole_region(s))),
             "shape checked: src (M, N), dst (8, 4) of T.copy agree {M == 8 and N == 4}\n");
-  EXPECT_EQ(of(copy(whole_region(a), whole_region(c))), "shape checked: src (M, N), dst (N, N) of T.copy agree {N == M}\n");
+  EXPECT_EQ(of(copy(whole_region(a), whole_region(c))),
+            "shape checked: src (M, N), dst (N, N) of T.copy agree {N == M}\n");
   // Dimensions of extent 1 are dropped; without a constant 1 they match by position.
   EXPECT_EQ(of(copy(whole_region(a), box(s, {{idx(0), 1}, {idx(0), 1}}))),
             "shape checked: src (M, N), dst (1, 1) of T.copy agree {M == 1 and N == 1}\n");
@@ -231,7 +238,8 @@ TEST(Proofs, ShapesOfOperandsAgree) {
   EXPECT_EQ(of(gemm(false)), "shape checked: A (M, N), B (M, N), C (N, N) of T.gemm agree {N == M}\n");
   // What the block decides as well: both blocks must agree.
   const Region part{a, {{idx(0), at(b) + idx(3), false}, {idx(0), at(m), false}}};
-  EXPECT_EQ(of(copy(part, box(s, {{idx(0), 3}, {idx(0), 4}}))), "shape refuted: src (b + 3, M), dst (3, 4) of T.copy agree [M=0]\n");
+  EXPECT_EQ(of(copy(part, box(s, {{idx(0), 3}, {idx(0), 4}}))),
+            "shape refuted: src (b + 3, M), dst (3, 4) of T.copy agree [M=0]\n");
 }
 
 TEST(Proofs, DataDependentSubscriptsAreUnknown) {
@@ -262,17 +270,21 @@ TEST(Proofs, NeighbouringTilesAreOtherIterations) {
             "help: read from a copy of 'X', or make the loop T.foreach_tiles(..., parallel=False)");
   EXPECT_EQ(fault(loop(false, wrong)), "");
   Stmt next = tile_store(x, {at(i), at(j)}, tile_load(x, {at(i) + idx(1), at(j)}));
-  EXPECT_NE(fault(loop(false, next)).find("error[HV0210]: index 50 of dimension 0 of 'X' is outside [0, 50)"), std::string::npos)
+  EXPECT_NE(fault(loop(false, next)).find("error[HV0210]: index 50 of dimension 0 of 'X' is outside [0, 50)"),
+            std::string::npos)
       << fault(loop(false, next));
 }
 
 TEST(Proofs, ATileIsReadWhereTheStoredOneHasElements) {
   BufferRef x = shared("X", kFloat32, {50}, {32}), y = shared("Y", kFloat32, {40}, {32});
   auto loop = [&](const BufferRef& to, const BufferRef& from) {
-    return function("f", {}, one_block({alloc(x), alloc(y), for_tiles(to, {i}, true, tile_store(to, {at(i)}, tile_load(from, {at(i)})))}));
+    return function(
+        "f", {},
+        one_block({alloc(x), alloc(y), for_tiles(to, {i}, true, tile_store(to, {at(i)}, tile_load(from, {at(i)})))}));
   };
   EXPECT_EQ(fault(loop(y, x)), "");
-  EXPECT_NE(fault(loop(x, y)).find("index 40 of dimension 0 of 'Y' is outside [0, 40)\nnote: when i=1, r=8"), std::string::npos)
+  EXPECT_NE(fault(loop(x, y)).find("index 40 of dimension 0 of 'Y' is outside [0, 40)\nnote: when i=1, r=8"),
+            std::string::npos)
       << fault(loop(x, y));
 }
 

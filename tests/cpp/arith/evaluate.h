@@ -71,7 +71,8 @@ inline std::optional<Wide> evaluate_operator(Op op, DType operand, Wide a, Wide 
   }
 }
 
-/// The value of `e`; empty where it faults (zero divisor, shift out of range) or leaves 128 bits. `and`, `or` and selections are lazy.
+/// The value of `e`; empty where it faults (zero divisor, shift out of range) or leaves 128 bits. `and`, `or` and
+/// selections are lazy.
 inline std::optional<Wide> evaluate(const Expr& e, const Assignment& at) {
   if (const IntImm* i = as<IntImm>(e)) return as_member(i->value, e->dtype);
   if (const Var* var = as<Var>(e)) return at.at(var);

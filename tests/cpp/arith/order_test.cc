@@ -1,6 +1,6 @@
 // Termination: each rule makes an expression smaller in the order that rules.cc states.
-// The order is a polynomial in the weights of the operands, monotone in each of them, so a rule that decreases it at the root
-// decreases the whole expression; a natural number cannot decrease for ever.
+// The order is a polynomial in the weights of the operands, monotone in each of them, so a rule that decreases it at
+// the root decreases the whole expression; a natural number cannot decrease for ever.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +54,8 @@ class Instances {
         default: return logical_and(operand(kBool, depth - 1), operand(kBool, depth - 1));
       }
     }
-    if (depth == 0 || random_() % 3 == 0) return random_() % 2 == 0 ? Expr(var_) : int_imm(static_cast<int64_t>(random_() % 9) - 4);
+    if (depth == 0 || random_() % 3 == 0)
+      return random_() % 2 == 0 ? Expr(var_) : int_imm(static_cast<int64_t>(random_() % 9) - 4);
     const Expr a = operand(kIndex, depth - 1), b = operand(kIndex, depth - 1);
     switch (random_() % 7) {
       case 0: return a + b;
@@ -79,7 +80,8 @@ class Instances {
       for (const Expr& side : left) {
         walk(side, [&](const Expr& e) {
           const Var* var = as<Var>(e);
-          if (!var || std::any_of(bindings.begin(), bindings.end(), [&](const auto& b) { return b.first == var; })) return;
+          if (!var || std::any_of(bindings.begin(), bindings.end(), [&](const auto& b) { return b.first == var; }))
+            return;
           const bool fixed = std::any_of(pattern_constants().begin(), pattern_constants().end(),
                                          [&](const VarRef& c) { return c.get() == var; });
           bindings.emplace_back(var, fixed ? int_imm(constant()) : operand(var->dtype, 3));
@@ -102,11 +104,14 @@ TEST(Order, EveryRewriteRuleDecreasesIt) {
     int checked = 0;
     for (int k = 0; k < 200; ++k) {
       Bindings bindings;
-      ASSERT_TRUE(instances.bind({rule.left}, rule.condition, bindings)) << rule.name << ": no constants meet its condition";
-      const Expr before = instantiate(rule.left, bindings, kIndex, {}), after = instantiate(rule.right, bindings, kIndex, {});
+      ASSERT_TRUE(instances.bind({rule.left}, rule.condition, bindings))
+          << rule.name << ": no constants meet its condition";
+      const Expr before = instantiate(rule.left, bindings, kIndex, {}),
+                 after = instantiate(rule.right, bindings, kIndex, {});
       if (!before || !after) continue;  // a constant part that does not fit: the rule does not apply
       ++checked;
-      ASSERT_TRUE(weight(before) > weight(after)) << rule.name << ": " << to_text(before) << " becomes " << to_text(after);
+      ASSERT_TRUE(weight(before) > weight(after))
+          << rule.name << ": " << to_text(before) << " becomes " << to_text(after);
     }
     EXPECT_GT(checked, 100) << rule.name;
   }
@@ -119,8 +124,10 @@ TEST(Order, EverySumRuleDecreasesIt) {
     for (int k = 0; k < 200; ++k) {
       Bindings bindings;
       ASSERT_TRUE(instances.bind({rule.first, rule.factor, rule.second}, rule.condition, bindings)) << rule.name;
-      const Expr first = instantiate(rule.first, bindings, kIndex, {}), factor = instantiate(rule.factor, bindings, kIndex, {});
-      const Expr second = instantiate(rule.second, bindings, kIndex, {}), right = instantiate(rule.right, bindings, kIndex, {});
+      const Expr first = instantiate(rule.first, bindings, kIndex, {}),
+                 factor = instantiate(rule.factor, bindings, kIndex, {});
+      const Expr second = instantiate(rule.second, bindings, kIndex, {}),
+                 right = instantiate(rule.right, bindings, kIndex, {});
       if (!first || !factor || !second || !right) continue;
       ++checked;
       ASSERT_TRUE(weight(first * factor + second) > weight(right)) << rule.name;

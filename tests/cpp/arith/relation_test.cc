@@ -18,7 +18,9 @@ using testing::evaluate;
 Expr both(const Expr& a, const Expr& b) { return logical_and(a, b); }
 Expr le(const Expr& a, const Expr& b) { return apply(Op::Le, {a, b}); }
 Expr eq(const Expr& a, const Expr& b) { return apply(Op::Eq, {a, b}); }
-Expr in_range(const VarRef& v, int64_t low, int64_t high) { return both(le(int_imm(low), Expr(v)), le(Expr(v), int_imm(high))); }
+Expr in_range(const VarRef& v, int64_t low, int64_t high) {
+  return both(le(int_imm(low), Expr(v)), le(Expr(v), int_imm(high)));
+}
 
 /// Random affine expressions and conditions over some variables.
 class Random {
@@ -27,7 +29,9 @@ class Random {
   int64_t number(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
 
   Expr index(int depth) {
-    if (depth == 0) return number(0, 3) ? Expr(vars_[static_cast<size_t>(number(0, static_cast<int64_t>(vars_.size()) - 1))]) : int_imm(number(-4, 6));
+    if (depth == 0)
+      return number(0, 3) ? Expr(vars_[static_cast<size_t>(number(0, static_cast<int64_t>(vars_.size()) - 1))])
+                          : int_imm(number(-4, 6));
     const Expr a = index(depth - 1);
     switch (number(0, 12)) {
       case 0: return a - index(depth - 1);
@@ -285,7 +289,8 @@ TEST(IntegerSet, ABudgetThatIsExceededIsUnknown) {
     all = both(all, in_range(vars.back(), 0, 50));
   }
   for (int k = 0; k + 1 < 6; ++k) {
-    all = both(all, apply(Op::Ne, {floor_mod(Expr(vars[k]) * int_imm(7) + Expr(vars[k + 1]), int_imm(13)), int_imm(k)}));
+    all =
+        both(all, apply(Op::Ne, {floor_mod(Expr(vars[k]) * int_imm(7) + Expr(vars[k + 1]), int_imm(13)), int_imm(k)}));
   }
   ExactEngine small(2000);
   const Answer answer = IntegerSet(small, vars, all).is_empty();
@@ -321,8 +326,10 @@ TEST(Relation, AConditionOutsideASetIsExact) {
     for (int64_t i = 0; i < 9; ++i) {
       for (int64_t j = -6; j < 9; ++j) {
         bool inside = false;
-        for (int64_t k = -3; k <= 4 && !inside; ++k) inside = evaluate(condition, {{x.get(), i}, {y.get(), j}, {z.get(), k}}).value() != 0;
-        ASSERT_EQ(evaluate(*outside, {{x.get(), i}, {y.get(), j}}).value() != 0, !inside) << "seed " << seed << " at " << i << ", " << j;
+        for (int64_t k = -3; k <= 4 && !inside; ++k)
+          inside = evaluate(condition, {{x.get(), i}, {y.get(), j}, {z.get(), k}}).value() != 0;
+        ASSERT_EQ(evaluate(*outside, {{x.get(), i}, {y.get(), j}}).value() != 0, !inside)
+            << "seed " << seed << " at " << i << ", " << j;
       }
     }
   }

@@ -1,4 +1,5 @@
-// Congruences against brute force: a residue is the set of its members in a window wide enough to tell all of them apart.
+// Congruences against brute force: a residue is the set of its members in a window wide enough to tell all of them
+// apart.
 #include "helve/arith/residue.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,8 @@ namespace {
 using namespace helve::testing;
 
 constexpr int64_t kLargest = 6;     // of the moduli
-constexpr int64_t kWindow = 2 * 60;  // holds a member of every pair of moduli up to 6, and two of every modulus up to 36
+constexpr int64_t kWindow =
+    2 * 60;  // holds a member of every pair of moduli up to 6, and two of every modulus up to 36
 
 std::vector<Residue> residues() {
   std::vector<Residue> out;
@@ -124,7 +126,8 @@ TEST(Residue, OperationsHoldEveryValueAndSumsAndProductsAreTight) {
       }
       ASSERT_EQ(sum, least_of(sums, kLargest));
       ASSERT_EQ(product, least_of(products, kLargest * kLargest));
-      if (b.modulus == 0 && b.remainder != 0 && a.modulus % b.remainder == 0) {  // division by a constant that divides the modulus
+      if (b.modulus == 0 && b.remainder != 0 &&
+          a.modulus % b.remainder == 0) {  // division by a constant that divides the modulus
         ASSERT_EQ(quotient, least_of(quotients, kLargest));
         ASSERT_EQ(remainder, least_of(remainders, kLargest)) << a.modulus << " " << a.remainder << " % " << b.remainder;
       }
@@ -144,7 +147,8 @@ TEST(Residue, DivisionOfAProductFindsExactlyTheFactors) {
       for (int64_t v = -kWindow; v <= kWindow; ++v) {
         const bool inside = product.contains(k * v);
         any |= inside;
-        ASSERT_EQ(inside, value && value->contains(v)) << k << " * " << v << " = " << product.remainder << " mod " << product.modulus;
+        ASSERT_EQ(inside, value && value->contains(v))
+            << k << " * " << v << " = " << product.remainder << " mod " << product.modulus;
       }
       ASSERT_EQ(any, value.has_value());
     }
@@ -190,7 +194,8 @@ TEST(Residue, NothingWrapsAtTheEndsOfInt64) {
   };
   for (const Residue& a : all) {
     for (const Residue& b : all) {
-      const Residue sum = a + b, product = a * b, quotient = floor_div(a, b), remainder = floor_mod(a, b), join = unite(a, b);
+      const Residue sum = a + b, product = a * b, quotient = floor_div(a, b), remainder = floor_mod(a, b),
+                    join = unite(a, b);
       for (Wide x : some(a)) {
         EXPECT_TRUE(holds(-a, -x) && holds(join, x));
         for (Wide y : some(b)) {

@@ -77,7 +77,8 @@ TEST(Rules, HoldOnAllSmallValues) {
     const auto vars = variables_of({rule.left, rule.right, rule.condition});
     EXPECT_EQ(variables_of({rule.left}).size(), vars.size()) << rule.name << ": a variable that the left side lacks";
     for_all(vars, long_tests() ? 24 : 13, [&](Assignment& at) {
-      if (!::testing::Test::HasFatalFailure()) expect_law(rule.name, rule.left, rule.right, rule.condition, at, applied);
+      if (!::testing::Test::HasFatalFailure())
+        expect_law(rule.name, rule.left, rule.right, rule.condition, at, applied);
     });
     EXPECT_GT(applied, 0) << rule.name << " is never applied";
   }
@@ -124,14 +125,34 @@ TEST(Rules, HoldOnLargeValues) {
     }
   };
   for (const Rule& rule : rewrite_rules()) check(rule.name, rule.left, rule.right, rule.condition);
-  for (const SumRule& rule : sum_rules()) check(rule.name, rule.first * rule.factor + rule.second, rule.right, rule.condition);
+  for (const SumRule& rule : sum_rules())
+    check(rule.name, rule.first * rule.factor + rule.second, rule.right, rule.condition);
 }
 
 /// Numbers at which arithmetic on int64 goes wrong.
 const std::vector<int64_t>& extremes() {
   constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
-  static const std::vector<int64_t> all = {least, least + 1, -(int64_t{1} << 62), -(int64_t{1} << 32), -8, -3, -2, -1, 0, 1, 2, 3, 7,
-                                           8, 62, 63, (int64_t{1} << 31) - 1, int64_t{1} << 32, int64_t{1} << 62, most - 1, most};
+  static const std::vector<int64_t> all = {least,
+                                           least + 1,
+                                           -(int64_t{1} << 62),
+                                           -(int64_t{1} << 32),
+                                           -8,
+                                           -3,
+                                           -2,
+                                           -1,
+                                           0,
+                                           1,
+                                           2,
+                                           3,
+                                           7,
+                                           8,
+                                           62,
+                                           63,
+                                           (int64_t{1} << 31) - 1,
+                                           int64_t{1} << 32,
+                                           int64_t{1} << 62,
+                                           most - 1,
+                                           most};
   return all;
 }
 
@@ -165,7 +186,8 @@ TEST(Rules, RefuseWhatLeavesInt64) {
         const std::optional<Wide> before = evaluate(left, at);
         if (!before) continue;
         ASSERT_TRUE(!right || evaluate(right, at) == before) << rule.name << ": " << to_text(left) << " at " << x;
-        ASSERT_TRUE(evaluate(whole, at) == before) << rule.name << ": " << to_text(left) << " became " << to_text(whole) << " at " << x;
+        ASSERT_TRUE(evaluate(whole, at) == before)
+            << rule.name << ": " << to_text(left) << " became " << to_text(whole) << " at " << x;
       }
     };
     Bindings none;
@@ -176,7 +198,8 @@ TEST(Rules, RefuseWhatLeavesInt64) {
 
 TEST(Rules, OperatorsOnExtremesAreExactOrLeft) {
   const VarRef x = make_var("x");
-  for (Op op : {Op::Add, Op::Sub, Op::Mul, Op::FloorDiv, Op::FloorMod, Op::Min, Op::Max, Op::Lt, Op::Le, Op::Eq, Op::Ne}) {
+  for (Op op :
+       {Op::Add, Op::Sub, Op::Mul, Op::FloorDiv, Op::FloorMod, Op::Min, Op::Max, Op::Lt, Op::Le, Op::Eq, Op::Ne}) {
     for (int64_t a : extremes()) {
       for (int64_t b : extremes()) {
         for (int form = 0; form < 4; ++form) {
@@ -231,7 +254,8 @@ TEST(Rules, EachRewritesItsOwnLeftSide) {
                                           [&](const VarRef& c) { return c.get() == var; });
         const bool data = rule.domain == RuleDomain::Data;
         const DType dtype = var->dtype.is_bool() ? kBool : data ? kInt32 : kIndex;
-        bindings.emplace_back(var, constant ? int_imm(var->name == "a" ? a : b) : Expr(make_var(var->name + "0", dtype)));
+        bindings.emplace_back(var,
+                              constant ? int_imm(var->name == "a" ? a : b) : Expr(make_var(var->name + "0", dtype)));
       }
       if (!holds(rule.condition, bindings)) continue;
       const Expr left = instantiate(rule.left, bindings, rule.domain == RuleDomain::Data ? kInt32 : kIndex, {});

@@ -144,7 +144,8 @@ TEST_F(Simplify, DataIntegersWrapAndFloatsStay) {
   EXPECT_EQ(simplify(apart), apart);
   const Expr half = floor_div(d * int_imm(2, int8), int_imm(2, int8));
   EXPECT_EQ(simplify(half), half);
-  for (const Expr& e : {f + float_imm(0, kFloat32), f * float_imm(1, kFloat32), f - f, apply(Op::Eq, {f, f}), min(f, f)}) {
+  for (const Expr& e :
+       {f + float_imm(0, kFloat32), f * float_imm(1, kFloat32), f - f, apply(Op::Eq, {f, f}), min(f, f)}) {
     EXPECT_EQ(simplify(e), e) << to_text(e);
   }
   const Expr nan_sensitive = apply(Op::Not, {less(f, float_imm(1, kFloat32))});
@@ -219,7 +220,8 @@ TEST(Intervals, HoldEveryValueAndAreTightForBoxes) {
             for (int64_t y = bl; y <= bh; ++y) {
               low = std::min(low, x * y);
               high = std::max(high, x * y);
-              ASSERT_TRUE(sum.within(al + bl, ah + bh) && least.at_most(std::min(ah, bh)) && greatest.at_least(std::max(al, bl)));
+              ASSERT_TRUE(sum.within(al + bl, ah + bh) && least.at_most(std::min(ah, bh)) &&
+                          greatest.at_least(std::max(al, bl)));
               ASSERT_TRUE(*least.low <= std::min(x, y) && *greatest.high >= std::max(x, y));
               ASSERT_TRUE(*size.low <= std::abs(x) && *size.high >= std::abs(x));
               if (y == 0) continue;

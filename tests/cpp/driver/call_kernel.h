@@ -26,7 +26,8 @@ inline std::vector<std::vector<std::byte>> call(const CompiledKernel& kernel, un
   for (const Param& p : kernel.function()->params) {
     const Buffer& buffer = **std::get_if<BufferRef>(&p);
     const std::vector<int64_t> shape = shapes.empty() ? *constant_shape(buffer.shape) : shapes[tensors.size()];
-    const runtime::DLDataType dtype = {static_cast<uint8_t>(buffer.dtype.is_float() ? runtime::kDLFloat : runtime::kDLInt), 32, 1};
+    const runtime::DLDataType dtype = {
+        static_cast<uint8_t>(buffer.dtype.is_float() ? runtime::kDLFloat : runtime::kDLInt), 32, 1};
     auto& tensor = *tensors.emplace_back(std::make_unique<runtime::HostTensor>(dtype, shape));
     size_t count = 1;
     for (int64_t e : shape) count *= static_cast<size_t>(e);

@@ -24,7 +24,8 @@ std::string error_of(const std::function<void()>& f) {
 
 TEST(Targets, AreKnownByName) {
   for (Target t : {Target::Interp, Target::Llvm}) EXPECT_EQ(parse_target(std::string(to_string(t))), t);
-  EXPECT_EQ(error_of([] { parse_target("fpga"); }), "error[HV0802]: 'fpga' is not a target\nhelp: targets are: interp, llvm");
+  EXPECT_EQ(error_of([] { parse_target("fpga"); }),
+            "error[HV0802]: 'fpga' is not a target\nhelp: targets are: interp, llvm");
 }
 
 /// Breaks an invariant after one pass, as a wrong pass would.
@@ -68,8 +69,11 @@ TEST(Reports, AMeshAndAChunkArePartOfTheReport) {
   options.persistent_chunk = 4;
   options.check = interp::Checks::all();
   const FunctionRef f = function("main", {}, seq({}));
-  EXPECT_NE(reproducer(*f, options).find("helve.compile(main, target=\"interp\", mesh=helve.Mesh((2, 3), (\"x\", \"y\")), "
-                                         "persistent_chunk=4, check=\"all\")"), std::string::npos) << reproducer(*f, options);
+  EXPECT_NE(reproducer(*f, options)
+                .find("helve.compile(main, target=\"interp\", mesh=helve.Mesh((2, 3), (\"x\", \"y\")), "
+                      "persistent_chunk=4, check=\"all\")"),
+            std::string::npos)
+      << reproducer(*f, options);
 }
 
 class OnTarget : public ::testing::TestWithParam<Target> {};
@@ -156,7 +160,8 @@ TEST(RandomPrograms, MachineCodeComputesWhatTheInterpreterComputes) {
   for (unsigned seed = 1; seed <= 12; ++seed) {
     for (const FunctionRef& f : {RandomMeshProgram(seed).make(), RandomTileProgram(seed).make()}) {
       const auto expected = call(*compile_for(Target::Interp, f), seed);
-      ASSERT_EQ(call(*compile_for(Target::Llvm, f, 1 + seed % 3), seed), expected) << "seed " << seed << "\n" << print(f);
+      ASSERT_EQ(call(*compile_for(Target::Llvm, f, 1 + seed % 3), seed), expected) << "seed " << seed << "\n"
+                                                                                   << print(f);
     }
   }
 }
@@ -220,7 +225,8 @@ TEST(LoweringStages, BeginWithTheFunctionAndFollowThePipeline) {
 
 TEST(PlaceOnMesh, AddsTheMeshThatIsMissing) {
   const BufferRef a = param("A", kFloat32, {4});
-  const FunctionRef f = function("main", {a}, kernel({make_var("r"), make_var("c")}, {idx(2), idx(3)}, 128, store(a, {idx(0)}, f32(1))));
+  const FunctionRef f =
+      function("main", {a}, kernel({make_var("r"), make_var("c")}, {idx(2), idx(3)}, 128, store(a, {idx(0)}, f32(1))));
   EXPECT_EQ(place_on_mesh(f, std::nullopt), f);
   const FunctionRef placed = place_on_mesh(f, mesh_xy(2, 3));
   ASSERT_TRUE(placed->mesh.has_value());
@@ -228,7 +234,8 @@ TEST(PlaceOnMesh, AddsTheMeshThatIsMissing) {
   EXPECT_FALSE(f->mesh.has_value());
   EXPECT_EQ(place_on_mesh(placed, mesh_xy(2, 3)), placed);
   EXPECT_EQ(error_of([&] { place_on_mesh(f, mesh_xy(3, 2)); }),
-            "error[HV0401]: the grid (2, 3) is not the mesh (3, 2)\nhelp: write T.Kernel(3, 2), one block for each core of the mesh");
+            "error[HV0401]: the grid (2, 3) is not the mesh (3, 2)\nhelp: write T.Kernel(3, 2), one block for each "
+            "core of the mesh");
 }
 
 TEST(PlaceOnMesh, RefusesAnotherMesh) {

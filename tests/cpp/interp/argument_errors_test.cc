@@ -31,7 +31,8 @@ TEST_F(Calls, Counts) {
   EXPECT_EQ(error_text(f, {good_a(), good_b()}),
             "error[HV0602]: 'main' takes 1 scalar argument, not 0\nhelp: its scalar parameters are: s");
   EXPECT_EQ(error_text(f, {good_a(), scalar(int64_t{1}), good_b()}),
-            "error[HV0108]: 'main' cannot take a scalar for 'B': it is a tensor\nhelp: pass the arguments in the order of the parameters");
+            "error[HV0108]: 'main' cannot take a scalar for 'B': it is a tensor\nhelp: pass the arguments in the order "
+            "of the parameters");
 }
 
 TEST_F(Calls, Shapes) {

@@ -14,8 +14,8 @@ struct Mesh {
 /// What core (r, c) holds at element e before a collective: no two are equal.
 int held(int64_t rank, int64_t e) { return static_cast<int>(rank * 1000 + e); }
 
-/// Runs one collective on every core of a mesh. Each core's src, of shape `src`, holds held(rank, e); `out[rank]` is its dst, of
-/// shape `dst`, filled with -1 before.
+/// Runs one collective on every core of a mesh. Each core's src, of shape `src`, holds held(rank, e); `out[rank]` is
+/// its dst, of shape `dst`, filled with -1 before.
 class Collective {
  public:
   Collective(Mesh mesh, std::vector<int64_t> src, std::vector<int64_t> dst)
@@ -33,16 +33,18 @@ class Collective {
     const Stmt fill = fill_from(src, rank, at);
     Region mine{out, {{rank, idx(1), true}}};
     for (int64_t e : dst_shape_) mine.ranges.push_back({idx(0), idx(e), false});
-    const Stmt body = seq({alloc(src), alloc(dst), fill, tile_op(TileOpcode::Fill, {whole_region(dst), int_imm(-1, kInt32)}),
-                           make(whole_region(src), whole_region(dst)),
-                           tile_op(TileOpcode::Copy, {whole_region(dst), mine, int_imm(0, kInt32)})});
+    const Stmt body =
+        seq({alloc(src), alloc(dst), fill, tile_op(TileOpcode::Fill, {whole_region(dst), int_imm(-1, kInt32)}),
+             make(whole_region(src), whole_region(dst)),
+             tile_op(TileOpcode::Copy, {whole_region(dst), mine, int_imm(0, kInt32)})});
     const FunctionRef f = mesh_function("main", mesh_xy(mesh_.rows, mesh_.cols), {}, {out},
                                         kernel({r, c}, {idx(mesh_.rows), idx(mesh_.cols)}, 128, body));
     const std::vector<int32_t> flat = output_of<int32_t>(f, out_shape);
     const size_t size = flat.size() / static_cast<size_t>(cores);
     std::vector<std::vector<int32_t>> result;
     for (size_t k = 0; k < static_cast<size_t>(cores); ++k) {
-      result.emplace_back(flat.begin() + static_cast<std::ptrdiff_t>(k * size), flat.begin() + static_cast<std::ptrdiff_t>((k + 1) * size));
+      result.emplace_back(flat.begin() + static_cast<std::ptrdiff_t>(k * size),
+                          flat.begin() + static_cast<std::ptrdiff_t>((k + 1) * size));
     }
     return result;
   }
@@ -240,9 +242,10 @@ TEST_P(Collectives, SourceAndDestinationMayBeOneBuffer) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, Collectives,
-                         ::testing::Values(Place{{1, 1}, "all"}, Place{{1, 1}, "x"}, Place{{2, 2}, "x"}, Place{{2, 2}, "y"},
-                                           Place{{2, 2}, "all"}, Place{{2, 3}, "x"}, Place{{2, 3}, "y"}, Place{{2, 3}, "all"},
-                                           Place{{3, 2}, "x"}, Place{{3, 2}, "y"}, Place{{3, 2}, "all"}));
+                         ::testing::Values(Place{{1, 1}, "all"}, Place{{1, 1}, "x"}, Place{{2, 2}, "x"},
+                                           Place{{2, 2}, "y"}, Place{{2, 2}, "all"}, Place{{2, 3}, "x"},
+                                           Place{{2, 3}, "y"}, Place{{2, 3}, "all"}, Place{{3, 2}, "x"},
+                                           Place{{3, 2}, "y"}, Place{{3, 2}, "all"}));
 
 TEST(Put, MovesBetweenTwoCores) {
   const std::vector<Expr> from = {idx(1), idx(2)}, to = {idx(0), idx(1)};
@@ -256,7 +259,8 @@ TEST(Lockstep, ACollectiveMayStandUnderWhatIsUniformOverItsAxis) {
   // core row r runs r iterations of a loop with an all_reduce over y, and only row 2 passes the branch
   const BufferRef out = param("out", kInt32, {3, 2}), v = shared("v", kInt32, {1});
   const VarRef r = make_var("r"), c = make_var("c"), i = make_var("i");
-  const Stmt sum = tile_op(TileOpcode::CommAllReduce, {whole_region(v), whole_region(v), std::string("sum"), std::string("y")});
+  const Stmt sum =
+      tile_op(TileOpcode::CommAllReduce, {whole_region(v), whole_region(v), std::string("sum"), std::string("y")});
   const Stmt body = seq({alloc(v), store(v, {idx(0)}, cast(Expr(c) + idx(1), kInt32)), serial(i, r, {sum}),
                          if_then(apply(Op::Eq, {r, idx(2)}), sum), store(out, {r, c}, load(v, {idx(0)}))});
   const FunctionRef f = mesh_function("main", mesh_xy(3, 2), {}, {out}, kernel({r, c}, {idx(3), idx(2)}, 128, body));
@@ -267,9 +271,11 @@ TEST(Lockstep, WhileLoopsEndTogether) {
   // each core adds its neighbours' values until the sum over the mesh passes 100
   const BufferRef out = param("out", kInt32, {2, 2}), v = shared("v", kInt32, {1});
   const VarRef r = make_var("r"), c = make_var("c");
-  const Stmt sum = tile_op(TileOpcode::CommAllReduce, {whole_region(v), whole_region(v), std::string("sum"), std::string("all")});
-  const Stmt body = seq({alloc(v), store(v, {idx(0)}, int_imm(1, kInt32)),
-                         while_loop(less(load(v, {idx(0)}), int_imm(100, kInt32)), sum), store(out, {r, c}, load(v, {idx(0)}))});
+  const Stmt sum =
+      tile_op(TileOpcode::CommAllReduce, {whole_region(v), whole_region(v), std::string("sum"), std::string("all")});
+  const Stmt body =
+      seq({alloc(v), store(v, {idx(0)}, int_imm(1, kInt32)),
+           while_loop(less(load(v, {idx(0)}), int_imm(100, kInt32)), sum), store(out, {r, c}, load(v, {idx(0)}))});
   const FunctionRef f = mesh_function("main", mesh_xy(2, 2), {}, {out}, kernel({r, c}, {idx(2), idx(2)}, 128, body));
   EXPECT_EQ(output_of<int32_t>(f, {2, 2}), (std::vector<int32_t>{256, 256, 256, 256}));
 }
@@ -279,14 +285,16 @@ TEST(HostBody, GlobalBuffersLivePerCoreAcrossKernels) {
   const BufferRef g = make_buffer("g", kInt32, MemoryScope::Global, {idx(2)});
   const BufferRef all = make_buffer("all", kInt32, MemoryScope::Global, {idx(2), idx(3)});
   const VarRef r1 = make_var("r"), c1 = make_var("c"), r2 = make_var("r"), c2 = make_var("c"), b = make_var("b");
-  const Stmt first = kernel({r1, c1}, {idx(2), idx(3)}, 128,
-                            seq({store(g, {idx(0)}, cast(r1, kInt32)), store(g, {idx(1)}, cast(Expr(c1) + b, kInt32))}));
-  const Stmt gather = tile_op(TileOpcode::CommAllGather, {whole_region(g), whole_region(all), std::string("y"), int64_t{-1}});
+  const Stmt first =
+      kernel({r1, c1}, {idx(2), idx(3)}, 128,
+             seq({store(g, {idx(0)}, cast(r1, kInt32)), store(g, {idx(1)}, cast(Expr(c1) + b, kInt32))}));
+  const Stmt gather =
+      tile_op(TileOpcode::CommAllGather, {whole_region(g), whole_region(all), std::string("y"), int64_t{-1}});
   Expr total = load(all, {idx(0), idx(0)}) * int_imm(100, kInt32);
   for (int64_t k = 0; k < 3; ++k) total = total + load(all, {idx(1), idx(k)});
   const Stmt second = kernel({r2, c2}, {idx(2), idx(3)}, 128, store(out, {r2, c2}, load(out, {r2, c2}) + total));
-  const FunctionRef f =
-      mesh_function("main", mesh_xy(2, 3), {}, {out}, seq({alloc(g), alloc(all), serial(b, idx(2), {first, gather, second})}));
+  const FunctionRef f = mesh_function("main", mesh_xy(2, 3), {}, {out},
+                                      seq({alloc(g), alloc(all), serial(b, idx(2), {first, gather, second})}));
   // iterations b = 0, 1: 100 * row + (0 + 1 + 2) + 3 * b
   EXPECT_EQ(output_of<int32_t>(f, {2, 3}), (std::vector<int32_t>{9, 9, 9, 209, 209, 209}));
 }
@@ -295,7 +303,8 @@ TEST(HostBody, ALaunchFollowsTheWholeLaunchBefore) {
   // the second kernel reads what the last core of the first wrote
   const BufferRef out = param("out", kInt32, {4});
   const VarRef r1 = make_var("r"), c1 = make_var("c"), r2 = make_var("r"), c2 = make_var("c");
-  const Stmt first = kernel({r1, c1}, {idx(2), idx(2)}, 128, store(out, {Expr(r1) * idx(2) + c1}, cast(Expr(r1) * idx(2) + c1 + idx(5), kInt32)));
+  const Stmt first = kernel({r1, c1}, {idx(2), idx(2)}, 128,
+                            store(out, {Expr(r1) * idx(2) + c1}, cast(Expr(r1) * idx(2) + c1 + idx(5), kInt32)));
   const BufferRef seen = param("seen", kInt32, {4});
   const Stmt second = kernel({r2, c2}, {idx(2), idx(2)}, 128,
                              store(seen, {Expr(r2) * idx(2) + c2}, load(out, {idx(3) - (Expr(r2) * idx(2) + c2)})));
@@ -308,7 +317,8 @@ TEST(HostBody, ALaunchFollowsTheWholeLaunchBefore) {
 TEST(MeshTensorCopy, MovesTilesOfTheOwnBlock) {
   // (7, 10) over 2 x 3: blocks (4, 4), the last short; tiles (3, 3)
   const int64_t m = 7, n = 10;
-  const BufferRef a = param("A", kInt32, {m, n}), seen = param("seen", kInt32, {2, 3, 2, 2, 3, 3}), b = param("B", kInt32, {m, n});
+  const BufferRef a = param("A", kInt32, {m, n}), seen = param("seen", kInt32, {2, 3, 2, 2, 3, 3}),
+                  b = param("B", kInt32, {m, n});
   const std::vector<std::pair<std::string, int64_t>> sharding = {{"x", 0}, {"y", 1}};
   const BufferRef t = shared("t", kInt32, {3, 3});
   const VarRef r = make_var("r"), c = make_var("c"), i = make_var("i"), j = make_var("j");
@@ -318,8 +328,8 @@ TEST(MeshTensorCopy, MovesTilesOfTheOwnBlock) {
       tile_op(TileOpcode::MeshTensorCopy, {whole_region(a), whole_region(t), coord, int_imm(-9, kInt32)}),
       tile_op(TileOpcode::Copy, {whole_region(t), mine, int_imm(0, kInt32)}),
       tile_op(TileOpcode::MeshTensorCopy, {whole_region(t), whole_region(b), coord, int_imm(0, kInt32)})})})});
-  const FunctionRef f = mesh_function("main", mesh_xy(2, 3), {{a, sharding, {3, 3}, {}}, {b, sharding, {3, 3}, {}}}, {a, b, seen},
-                                      kernel({r, c}, {idx(2), idx(3)}, 128, body));
+  const FunctionRef f = mesh_function("main", mesh_xy(2, 3), {{a, sharding, {3, 3}, {}}, {b, sharding, {3, 3}, {}}},
+                                      {a, b, seen}, kernel({r, c}, {idx(2), idx(3)}, 128, body));
   std::vector<int32_t> in = small_numbers<int32_t>(70, 11, 0, 1000), out(70, -1), tiles(6 * 36);
   interp::run(f, {tensor(in, {m, n}), tensor(out, {m, n}), tensor(tiles, {2, 3, 2, 2, 3, 3})});
   EXPECT_EQ(out, in);

@@ -18,7 +18,8 @@ std::string mesh_fault_of(const std::function<Stmt(BufferRef v, Expr r, Expr c)>
   const BufferRef v = param("v", kInt32, {4, 3});
   const VarRef r = make_var("r"), c = make_var("c");
   const MeshTensor placed{v, {{"x", 0}}, {2, 3}, {}};
-  const FunctionRef f = mesh_function("main", mesh_xy(2, 2), {placed}, {v}, kernel({r, c}, {idx(2), idx(2)}, 128, make(v, r, c)));
+  const FunctionRef f =
+      mesh_function("main", mesh_xy(2, 2), {placed}, {v}, kernel({r, c}, {idx(2), idx(2)}, 128, make(v, r, c)));
   std::vector<int32_t> data(12, 1);
   return error_text(f, {tensor(data, {4, 3})});
 }
@@ -29,24 +30,30 @@ Expr zero() { return int_imm(0, kInt32); }
 const char* kOutsideHelp = "\nhelp: guard the access or change the loop's extent";
 
 TEST(Faults, AccessesOutOfBounds) {
-  EXPECT_EQ(fault_of([](BufferRef v) { return set(v, load(v, {idx(4), idx(0)}, line(3))); }),
-            std::string("error[HV0210]: index 4 of dimension 0 of 'v' is outside [0, 4)\n  --> k.py:3:5") + kOutsideHelp);
-  EXPECT_EQ(fault_of([](BufferRef v) { return store(v, {idx(0), idx(1) - idx(2)}, zero(), line(4)); }),
-            std::string("error[HV0210]: index -1 of dimension 1 of 'v' is outside [0, 3)\n  --> k.py:4:5") + kOutsideHelp);
-  EXPECT_EQ(fault_of([](BufferRef v) {
-              return tile_op(TileOpcode::Clear, {box(v, {{idx(1), 2}, {idx(2), 2}})}, line(5));
-            }),
-            std::string("error[HV0210]: index 3 of dimension 1 of 'v' is outside [0, 3)\n  --> k.py:5:5") + kOutsideHelp);
-  EXPECT_EQ(fault_of([](BufferRef v) {
-              return tile_op(TileOpcode::Copy, {box(v, {{idx(0) - idx(1), 2}, {idx(0), 1}}), box(v, {{idx(0), 2}, {idx(0), 1}}), zero()}, line(6));
-            }),
-            std::string("error[HV0210]: index -1 of dimension 0 of 'v' is outside [0, 4)\n  --> k.py:6:5") + kOutsideHelp);
+  EXPECT_EQ(
+      fault_of([](BufferRef v) { return set(v, load(v, {idx(4), idx(0)}, line(3))); }),
+      std::string("error[HV0210]: index 4 of dimension 0 of 'v' is outside [0, 4)\n  --> k.py:3:5") + kOutsideHelp);
+  EXPECT_EQ(
+      fault_of([](BufferRef v) { return store(v, {idx(0), idx(1) - idx(2)}, zero(), line(4)); }),
+      std::string("error[HV0210]: index -1 of dimension 1 of 'v' is outside [0, 3)\n  --> k.py:4:5") + kOutsideHelp);
+  EXPECT_EQ(
+      fault_of([](BufferRef v) { return tile_op(TileOpcode::Clear, {box(v, {{idx(1), 2}, {idx(2), 2}})}, line(5)); }),
+      std::string("error[HV0210]: index 3 of dimension 1 of 'v' is outside [0, 3)\n  --> k.py:5:5") + kOutsideHelp);
+  EXPECT_EQ(
+      fault_of([](BufferRef v) {
+        return tile_op(TileOpcode::Copy,
+                       {box(v, {{idx(0) - idx(1), 2}, {idx(0), 1}}), box(v, {{idx(0), 2}, {idx(0), 1}}), zero()},
+                       line(6));
+      }),
+      std::string("error[HV0210]: index -1 of dimension 0 of 'v' is outside [0, 4)\n  --> k.py:6:5") + kOutsideHelp);
   // only parameters pad
-  EXPECT_EQ(fault_of([](BufferRef v) {
-              const BufferRef s = shared("s", kInt32, {4, 3});
-              return seq({alloc(s), tile_op(TileOpcode::Copy, {box(s, {{idx(2), 4}, {idx(0), 3}}), whole_region(v), zero()}, line(7))});
-            }),
-            std::string("error[HV0210]: index 4 of dimension 0 of 's' is outside [0, 4)\n  --> k.py:7:5") + kOutsideHelp);
+  EXPECT_EQ(
+      fault_of([](BufferRef v) {
+        const BufferRef s = shared("s", kInt32, {4, 3});
+        return seq({alloc(s),
+                    tile_op(TileOpcode::Copy, {box(s, {{idx(2), 4}, {idx(0), 3}}), whole_region(v), zero()}, line(7))});
+      }),
+      std::string("error[HV0210]: index 4 of dimension 0 of 's' is outside [0, 4)\n  --> k.py:7:5") + kOutsideHelp);
 }
 
 TEST(Faults, TileAccessesOutOfBounds) {
@@ -57,22 +64,36 @@ TEST(Faults, TileAccessesOutOfBounds) {
       return seq({alloc(x), alloc(y), for_tiles(x, {i}, true, make(x, y, i))});
     });
   };
-  EXPECT_EQ(in_tiles(5, [](BufferRef x, BufferRef y, VarRef i) { return tile_store(x, {i}, tile_load(y, {i}, line(3))); }),
-            std::string("error[HV0210]: index 5 of dimension 0 of 'y' is outside [0, 5)\n  --> k.py:3:5") + kOutsideHelp);
-  EXPECT_EQ(in_tiles(4, [](BufferRef, BufferRef y, VarRef i) { return tile_store(y, {i}, zero(), line(4)); }),
-            std::string("error[HV0210]: index 4 of dimension 0 of 'y' is outside [0, 4)\n  --> k.py:4:5") + kOutsideHelp);
+  EXPECT_EQ(
+      in_tiles(5, [](BufferRef x, BufferRef y, VarRef i) { return tile_store(x, {i}, tile_load(y, {i}, line(3))); }),
+      std::string("error[HV0210]: index 5 of dimension 0 of 'y' is outside [0, 5)\n  --> k.py:3:5") + kOutsideHelp);
+  EXPECT_EQ(
+      in_tiles(4, [](BufferRef, BufferRef y, VarRef i) { return tile_store(y, {i}, zero(), line(4)); }),
+      std::string("error[HV0210]: index 4 of dimension 0 of 'y' is outside [0, 4)\n  --> k.py:4:5") + kOutsideHelp);
 }
 
 TEST(Faults, Arithmetic) {
   const char* divisor = "error[HV0208]: division by zero\n  --> k.py:3:5\nhelp: the divisor must not be 0";
-  EXPECT_EQ(fault_of([](BufferRef v) { return set(v, apply(Op::FloorDiv, {load(v, {idx(0), idx(0)}), load(v, {idx(0), idx(1)}) - int_imm(1, kInt32)}, line(3))); }),
+  EXPECT_EQ(fault_of([](BufferRef v) {
+              return set(
+                  v, apply(Op::FloorDiv, {load(v, {idx(0), idx(0)}), load(v, {idx(0), idx(1)}) - int_imm(1, kInt32)},
+                           line(3)));
+            }),
             divisor);
-  EXPECT_EQ(fault_of([](BufferRef v) { return set(v, cast(apply(Op::FloorMod, {idx(5), idx(1) - idx(1)}, line(3)), kInt32)); }), divisor);
-  EXPECT_EQ(fault_of([](BufferRef v) { return set(v, cast(apply(Op::Mul, {idx(int64_t{1} << 62), idx(4)}, line(4)), kInt32)); }),
+  EXPECT_EQ(fault_of([](BufferRef v) {
+              return set(v, cast(apply(Op::FloorMod, {idx(5), idx(1) - idx(1)}, line(3)), kInt32));
+            }),
+            divisor);
+  EXPECT_EQ(fault_of([](BufferRef v) {
+              return set(v, cast(apply(Op::Mul, {idx(int64_t{1} << 62), idx(4)}, line(4)), kInt32));
+            }),
             "error[HV0701]: the result of '*' does not fit the 64 bits that an index has when it runs\n  --> k.py:4:5\n"
             "help: use smaller extents, or compute in a data type such as int64, which wraps");
-  EXPECT_EQ(fault_of([](BufferRef v) { return set(v, apply(Op::ShiftLeft, {int_imm(1, kInt32), int_imm(-2, kInt32)}, line(5))); }),
-            "error[HV0702]: a shift by -2\n  --> k.py:5:5\nhelp: shift by 0 or more; shift the other way for negative counts");
+  EXPECT_EQ(fault_of([](BufferRef v) {
+              return set(v, apply(Op::ShiftLeft, {int_imm(1, kInt32), int_imm(-2, kInt32)}, line(5)));
+            }),
+            "error[HV0702]: a shift by -2\n  --> k.py:5:5\nhelp: shift by 0 or more; shift the other way for negative "
+            "counts");
 }
 
 TEST(Faults, Extents) {
@@ -94,19 +115,23 @@ TEST(Faults, ShapesOfTileOperations) {
            " differ\n  --> k.py:3:5\nhelp: make the two shapes equal, slices included";
   };
   EXPECT_EQ(fault_of([](BufferRef v) {
-              return tile_op(TileOpcode::Copy, {box(v, {{idx(0), 2}, {idx(0), 3}}), box(v, {{idx(0), 3}, {idx(0), 2}}), zero()}, line(3));
+              return tile_op(TileOpcode::Copy,
+                             {box(v, {{idx(0), 2}, {idx(0), 3}}), box(v, {{idx(0), 3}, {idx(0), 2}}), zero()}, line(3));
             }),
             mismatch("src and dst of T.copy", "(2, 3)", "(3, 2)"));
   EXPECT_EQ(fault_of([](BufferRef v) {
-              return tile_op(TileOpcode::Gemm, {whole_region(v), whole_region(v), whole_region(v), false, false, false}, line(3));
+              return tile_op(TileOpcode::Gemm, {whole_region(v), whole_region(v), whole_region(v), false, false, false},
+                             line(3));
             }),
             mismatch("A and B of T.gemm", "(4, 3)", "(4, 3)"));
   EXPECT_EQ(fault_of([](BufferRef v) {
-              return tile_op(TileOpcode::Gemm, {whole_region(v), whole_region(v), whole_region(v), false, true, false}, line(3));
+              return tile_op(TileOpcode::Gemm, {whole_region(v), whole_region(v), whole_region(v), false, true, false},
+                             line(3));
             }),
             mismatch("A @ B and C of T.gemm", "(4, 4)", "(4, 3)"));
   EXPECT_EQ(fault_of([](BufferRef v) {
-              return tile_op(TileOpcode::ReduceSum, {whole_region(v), box(v, {{idx(0), 4}, {idx(0), -1}}), int64_t{0}, true}, line(3));
+              return tile_op(TileOpcode::ReduceSum,
+                             {whole_region(v), box(v, {{idx(0), 4}, {idx(0), -1}}), int64_t{0}, true}, line(3));
             }),
             mismatch("the reduced src and dst of T.reduce_sum", "(3,)", "(4,)"));
   EXPECT_EQ(fault_of([](BufferRef v) {
@@ -119,13 +144,16 @@ TEST(Faults, ShapesOfTileOperations) {
 TEST(Faults, MeshTensorCopies) {
   const auto copy_tile = [](BufferRef from, std::vector<int64_t> tile, std::vector<Expr> coord) {
     const BufferRef t = shared("t", kInt32, tile);
-    return seq({alloc(t), tile_op(TileOpcode::MeshTensorCopy, {whole_region(std::move(from)), whole_region(t), std::move(coord), zero()}, line(3))});
+    return seq(
+        {alloc(t), tile_op(TileOpcode::MeshTensorCopy,
+                           {whole_region(std::move(from)), whole_region(t), std::move(coord), zero()}, line(3))});
   };
   EXPECT_EQ(mesh_fault_of([&](BufferRef v, Expr, Expr) { return copy_tile(v, {3, 2}, {idx(0), idx(0)}); }),
             "error[HV0205]: the tiling and the tile of T.mesh_tensor_copy: (2, 3) and (3, 2) differ\n  --> k.py:3:5\n"
             "help: make the two shapes equal, slices included");
-  EXPECT_EQ(mesh_fault_of([&](BufferRef v, Expr, Expr) { return copy_tile(v, {2, 3}, {idx(0) - idx(1), idx(0)}); }),
-            std::string("error[HV0210]: index -2 of dimension 0 of 'v' is outside [0, 2)\n  --> k.py:3:5") + kOutsideHelp);
+  EXPECT_EQ(
+      mesh_fault_of([&](BufferRef v, Expr, Expr) { return copy_tile(v, {2, 3}, {idx(0) - idx(1), idx(0)}); }),
+      std::string("error[HV0210]: index -2 of dimension 0 of 'v' is outside [0, 2)\n  --> k.py:3:5") + kOutsideHelp);
   EXPECT_EQ(mesh_fault_of([&](BufferRef, Expr, Expr) {
               const BufferRef s = shared("s", kInt32, {2, 3});
               return seq({alloc(s), copy_tile(s, {2, 3}, {idx(0), idx(0)})});
@@ -137,7 +165,8 @@ TEST(Faults, MeshTensorCopies) {
 }
 
 /// A collective at line 3 from a src to a dst of these shapes on the 2 x 2 mesh.
-std::string collective_fault(TileOpcode op, std::vector<int64_t> src, std::vector<int64_t> dst, std::vector<TileOperand> rest) {
+std::string collective_fault(TileOpcode op, std::vector<int64_t> src, std::vector<int64_t> dst,
+                             std::vector<TileOperand> rest) {
   return mesh_fault_of([&](BufferRef, Expr, Expr) {
     const BufferRef s = shared("s", kInt32, src), d = shared("d", kInt32, dst);
     std::vector<TileOperand> operands = {whole_region(s), whole_region(d)};
@@ -149,15 +178,23 @@ std::string collective_fault(TileOpcode op, std::vector<int64_t> src, std::vecto
 TEST(Faults, Collectives) {
   const std::string y = "y", sum = "sum", all = "all";
   const auto shape = [](const std::string& operation, const std::string& expected, const std::string& given) {
-    return "error[HV0406]: '" + operation + "' gives " + expected + ", 'd' is " + given + "\n  --> k.py:3:5\nhelp: allocate 'd' as " + expected;
+    return "error[HV0406]: '" + operation + "' gives " + expected + ", 'd' is " + given +
+           "\n  --> k.py:3:5\nhelp: allocate 'd' as " + expected;
   };
-  EXPECT_EQ(collective_fault(TileOpcode::CommAllGather, {3}, {3, 3}, {y, int64_t{-1}}), shape("T.comm.all_gather", "(3, 2)", "(3, 3)"));
-  EXPECT_EQ(collective_fault(TileOpcode::CommAllGather, {3}, {5}, {y, int64_t{0}}), shape("T.comm.all_gather", "(6,)", "(5,)"));
-  EXPECT_EQ(collective_fault(TileOpcode::CommAllReduce, {3}, {4}, {sum, y}), shape("T.comm.all_reduce", "(3,)", "(4,)"));
-  EXPECT_EQ(collective_fault(TileOpcode::CommBroadcast, {3}, {4}, {int64_t{0}, y}), shape("T.comm.broadcast", "(3,)", "(4,)"));
-  EXPECT_EQ(collective_fault(TileOpcode::CommPermute, {3}, {4}, {int64_t{1}, y}), shape("T.comm.permute", "(3,)", "(4,)"));
-  EXPECT_EQ(collective_fault(TileOpcode::CommReduceScatter, {6, 2}, {3}, {sum, y, int64_t{1}}), shape("T.comm.reduce_scatter", "(6,)", "(3,)"));
-  EXPECT_EQ(collective_fault(TileOpcode::CommReduceScatter, {6}, {6}, {sum, y, int64_t{0}}), shape("T.comm.reduce_scatter", "(3,)", "(6,)"));
+  EXPECT_EQ(collective_fault(TileOpcode::CommAllGather, {3}, {3, 3}, {y, int64_t{-1}}),
+            shape("T.comm.all_gather", "(3, 2)", "(3, 3)"));
+  EXPECT_EQ(collective_fault(TileOpcode::CommAllGather, {3}, {5}, {y, int64_t{0}}),
+            shape("T.comm.all_gather", "(6,)", "(5,)"));
+  EXPECT_EQ(collective_fault(TileOpcode::CommAllReduce, {3}, {4}, {sum, y}),
+            shape("T.comm.all_reduce", "(3,)", "(4,)"));
+  EXPECT_EQ(collective_fault(TileOpcode::CommBroadcast, {3}, {4}, {int64_t{0}, y}),
+            shape("T.comm.broadcast", "(3,)", "(4,)"));
+  EXPECT_EQ(collective_fault(TileOpcode::CommPermute, {3}, {4}, {int64_t{1}, y}),
+            shape("T.comm.permute", "(3,)", "(4,)"));
+  EXPECT_EQ(collective_fault(TileOpcode::CommReduceScatter, {6, 2}, {3}, {sum, y, int64_t{1}}),
+            shape("T.comm.reduce_scatter", "(6,)", "(3,)"));
+  EXPECT_EQ(collective_fault(TileOpcode::CommReduceScatter, {6}, {6}, {sum, y, int64_t{0}}),
+            shape("T.comm.reduce_scatter", "(3,)", "(6,)"));
   const auto bad = [](const std::string& text, const std::string& help) {
     return "error[HV0108]: 'T.comm." + text + "\n  --> k.py:3:5\nhelp: " + help;
   };
@@ -168,8 +205,10 @@ TEST(Faults, Collectives) {
                 "make the extent a multiple of the number of cores in the group"));
   EXPECT_EQ(collective_fault(TileOpcode::CommAllReduce, {3}, {3}, {std::string("mean"), y}),
             bad("all_reduce' cannot take 'mean' for 'op': it is no combination", "write sum, prod, max or min"));
-  EXPECT_EQ(collective_fault(TileOpcode::CommPut, {3}, {3}, {std::vector<Expr>{idx(0), idx(2)}, std::vector<Expr>{idx(0), idx(0)}}),
-            bad("put' cannot take (0, 2) for 'src_core': the mesh is (2, 2)", "give one coordinate for each mesh axis, counted from 0"));
+  EXPECT_EQ(collective_fault(TileOpcode::CommPut, {3}, {3},
+                             {std::vector<Expr>{idx(0), idx(2)}, std::vector<Expr>{idx(0), idx(0)}}),
+            bad("put' cannot take (0, 2) for 'src_core': the mesh is (2, 2)",
+                "give one coordinate for each mesh axis, counted from 0"));
   EXPECT_EQ(collective_fault(TileOpcode::CommBroadcast, {3}, {3}, {int64_t{0}, std::string("z")}),
             "error[HV0402]: 'z' is not an axis of the mesh\n  --> k.py:3:5\nhelp: mesh axes are: x, y, all");
   EXPECT_EQ(fault_of([](BufferRef) { return tile_op(TileOpcode::CommBarrier, {std::string("all")}, line(3)); }),
@@ -178,13 +217,14 @@ TEST(Faults, Collectives) {
 }
 
 TEST(Faults, ThePlacesOfAPutAgreeOnAllCores) {
-  EXPECT_EQ(mesh_fault_of([](BufferRef, Expr r, Expr) {
-              const BufferRef s = shared("s", kInt32, {3});
-              const std::vector<Expr> from = {r, idx(0)}, to = {idx(0), idx(0)};
-              return seq({alloc(s), tile_op(TileOpcode::CommPut, {whole_region(s), whole_region(s), from, to}, line(3))});
-            }),
-            "error[HV0108]: 'T.comm.put' cannot take (1, 0) for 'src_core': it is (0, 0) on another core\n  --> k.py:3:5\n"
-            "help: name one core, the same on all of them");
+  EXPECT_EQ(
+      mesh_fault_of([](BufferRef, Expr r, Expr) {
+        const BufferRef s = shared("s", kInt32, {3});
+        const std::vector<Expr> from = {r, idx(0)}, to = {idx(0), idx(0)};
+        return seq({alloc(s), tile_op(TileOpcode::CommPut, {whole_region(s), whole_region(s), from, to}, line(3))});
+      }),
+      "error[HV0108]: 'T.comm.put' cannot take (1, 0) for 'src_core': it is (0, 0) on another core\n  --> k.py:3:5\n"
+      "help: name one core, the same on all of them");
 }
 
 TEST(Faults, DivergentControlAroundACollective) {
@@ -223,7 +263,8 @@ TEST(Faults, ALaunchNeedsTheWholeMesh) {
   const Stmt second = kernel({r2, c2}, {idx(2), idx(2)}, 128, seq({}), line(3));
   const Stmt guard = if_then(apply(Op::Eq, {load(g, {idx(0)}), zero()}, line(2)), second);
   EXPECT_EQ(error_text(mesh_function("main", mesh_xy(2, 2), {}, {}, seq({alloc(g), first, guard})), {}),
-            "error[HV0405]: 'T.Kernel' stands under a condition that differs between the cores of axis 'all'\n  --> k.py:3:5\n"
+            "error[HV0405]: 'T.Kernel' stands under a condition that differs between the cores of axis 'all'\n  --> "
+            "k.py:3:5\n"
             "note: the condition is true on core (0, 0) and false on core (0, 1) (k.py:2:5)\n"
             "help: make the condition equal on all of them, for example by T.comm.all_reduce");
   EXPECT_EQ(error_text(mesh_function("main", mesh_xy(2, 3), {}, {}, second), {}),

@@ -62,14 +62,15 @@ void check_all_pairs(Op op, DType dtype, int low_b) {
     for (int y = 0; y < count_b; ++y) {
       if (divides && y + low_b == 0) continue;
       const T expected = static_cast<T>(meaning(op, x + low, y + low_b));
-      ASSERT_EQ(got[static_cast<size_t>(x * count_b + y)], expected) << row_of(op).name << " " << x + low << " " << y + low_b;
+      ASSERT_EQ(got[static_cast<size_t>(x * count_b + y)], expected)
+          << row_of(op).name << " " << x + low << " " << y + low_b;
     }
   }
 }
 
 TEST(Operators, AllPairsOfEightBitIntegers) {
-  for (Op op : {Op::Add, Op::Sub, Op::Mul, Op::FloorDiv, Op::FloorMod, Op::Min, Op::Max, Op::BitAnd, Op::BitOr, Op::BitXor,
-                Op::Lt, Op::Le, Op::Gt, Op::Ge, Op::Eq, Op::Ne}) {
+  for (Op op : {Op::Add, Op::Sub, Op::Mul, Op::FloorDiv, Op::FloorMod, Op::Min, Op::Max, Op::BitAnd, Op::BitOr,
+                Op::BitXor, Op::Lt, Op::Le, Op::Gt, Op::Ge, Op::Eq, Op::Ne}) {
     check_all_pairs<int8_t>(op, kInt8, -128);
     check_all_pairs<uint8_t>(op, kUInt8, 0);
   }
@@ -108,9 +109,10 @@ TEST(Operators, IndexIsExactOrRefused) {
   EXPECT_EQ(value_of<int64_t>(big + (big - idx(1))), std::numeric_limits<int64_t>::max());
   EXPECT_EQ(value_of<int64_t>(apply(Op::ShiftLeft, {idx(-1), idx(63)})), std::numeric_limits<int64_t>::min());
   const Expr least = apply(Op::ShiftLeft, {idx(-1), idx(63)});
-  for (const Expr& e : {big + big, big * idx(2), least - idx(1), floor_div(least, idx(-1)), apply(Op::Abs, {least}),
-                        apply(Op::Neg, {least}), apply(Op::ShiftLeft, {idx(1), idx(63)}), apply(Op::ShiftLeft, {idx(3), idx(90)}),
-                        cast(int_imm(-1, kUInt64) + int_imm(0, kUInt64), kIndex)}) {
+  for (const Expr& e :
+       {big + big, big * idx(2), least - idx(1), floor_div(least, idx(-1)), apply(Op::Abs, {least}),
+        apply(Op::Neg, {least}), apply(Op::ShiftLeft, {idx(1), idx(63)}), apply(Op::ShiftLeft, {idx(3), idx(90)}),
+        cast(int_imm(-1, kUInt64) + int_imm(0, kUInt64), kIndex)}) {
     try {
       value_of<int64_t>(e);
       ADD_FAILURE() << "an overflow was not refused";
@@ -125,9 +127,9 @@ TEST(Operators, LogicDecidesEarly) {
   const Expr fault = load(empty, {idx(0)});  // reading it would be out of bounds
   const Expr yes = bool_imm(true), no = bool_imm(false);
   const BufferRef out = param("out", kBool, {8});
-  const std::vector<Expr> values = {apply(Op::And, {no, fault}), apply(Op::Or, {yes, fault}), apply(Op::And, {yes, yes}),
-                                    apply(Op::And, {yes, no}),   apply(Op::Or, {no, yes}),    apply(Op::Or, {no, no}),
-                                    select(no, fault, yes),      apply(Op::Not, {no})};
+  const std::vector<Expr> values = {
+      apply(Op::And, {no, fault}), apply(Op::Or, {yes, fault}), apply(Op::And, {yes, yes}), apply(Op::And, {yes, no}),
+      apply(Op::Or, {no, yes}),    apply(Op::Or, {no, no}),     select(no, fault, yes),     apply(Op::Not, {no})};
   std::vector<Stmt> stores;
   for (size_t i = 0; i < values.size(); ++i) stores.push_back(store(out, {idx(static_cast<int64_t>(i))}, values[i]));
   std::vector<uint8_t> got(8), none(1);
@@ -143,20 +145,30 @@ struct FloatRow {
 
 TEST(Operators, FloatFunctionsAreThoseOfTheirWidth) {
   const FloatRow rows[] = {
-      {Op::Floor, std::floor, std::floor}, {Op::Ceil, std::ceil, std::ceil},   {Op::Round, std::nearbyint, std::nearbyint},
-      {Op::Exp, std::exp, std::exp},       {Op::Exp2, std::exp2, std::exp2},   {Op::Log, std::log, std::log},
-      {Op::Log2, std::log2, std::log2},    {Op::Sqrt, std::sqrt, std::sqrt},   {Op::Sin, std::sin, std::sin},
-      {Op::Cos, std::cos, std::cos},       {Op::Tanh, std::tanh, std::tanh},   {Op::Erf, std::erf, std::erf},
+      {Op::Floor, std::floor, std::floor},
+      {Op::Ceil, std::ceil, std::ceil},
+      {Op::Round, std::nearbyint, std::nearbyint},
+      {Op::Exp, std::exp, std::exp},
+      {Op::Exp2, std::exp2, std::exp2},
+      {Op::Log, std::log, std::log},
+      {Op::Log2, std::log2, std::log2},
+      {Op::Sqrt, std::sqrt, std::sqrt},
+      {Op::Sin, std::sin, std::sin},
+      {Op::Cos, std::cos, std::cos},
+      {Op::Tanh, std::tanh, std::tanh},
+      {Op::Erf, std::erf, std::erf},
       {Op::Abs, std::fabs, std::fabs},
       {Op::Neg, [](float x) { return -x; }, [](double x) { return -x; }},
       {Op::Rsqrt, [](float x) { return 1.0f / std::sqrt(x); }, [](double x) { return 1.0 / std::sqrt(x); }},
-      {Op::Sigmoid, [](float x) { return 1.0f / (1.0f + std::exp(-x)); }, [](double x) { return 1.0 / (1.0 + std::exp(-x)); }},
+      {Op::Sigmoid, [](float x) { return 1.0f / (1.0f + std::exp(-x)); },
+       [](double x) { return 1.0 / (1.0 + std::exp(-x)); }},
   };
   for (const FloatRow& row : rows) {
     for (double x : {0.3, 2.5, 1e-3, 7.75}) {
       const float single = static_cast<float>(x);
       EXPECT_EQ(value_of<float>(apply(row.op, {f32(x)})), row.f32(single)) << row_of(row.op).name << " " << x;
-      EXPECT_EQ(value_of<double>(apply(row.op, {float_imm(x, kFloat64)})), row.f64(x)) << row_of(row.op).name << " " << x;
+      EXPECT_EQ(value_of<double>(apply(row.op, {float_imm(x, kFloat64)})), row.f64(x))
+          << row_of(row.op).name << " " << x;
     }
   }
   EXPECT_EQ(value_of<float>(apply(Op::Pow, {f32(1.1), f32(2.3)})), std::pow(1.1f, 2.3f));

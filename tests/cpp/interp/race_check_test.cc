@@ -217,7 +217,9 @@ TEST(RaceCheck, PersistentIterationsHaveTheKernelsBuffersForThemselves) {
   const BufferRef s = shared("s", kInt32, {1}), g = make_buffer("g", kInt32, MemoryScope::Global, {idx(1)});
   const auto loop = [&](const BufferRef& target) {
     const Stmt body = store(target, {idx(0)}, int_imm(1, kInt32));
-    return function("main", {}, seq({alloc(g), one_block({alloc(s), for_loop(LoopKind::Persistent, make_var("k"), idx(3), body)})}));
+    return function(
+        "main", {},
+        seq({alloc(g), one_block({alloc(s), for_loop(LoopKind::Persistent, make_var("k"), idx(3), body)})}));
   };
   EXPECT_EQ(verdict(loop(s), {}), std::nullopt);
   EXPECT_EQ(verdict(loop(g), {}), Code::RacingIterations);
@@ -242,7 +244,9 @@ TEST(RaceCheck, MemoryOfAThreadIsReusedButCarriesNothing) {
     const VarRef i = make_var("i");
     const Stmt set = store(t, {idx(0)}, cast(i, kInt32)), get = store(v, {i}, load(t, {idx(0)}));
     const Stmt first = store(t, {idx(0)}, int_imm(0, kInt32));
-    return function("main", {v}, one_block({alloc(t), first, for_loop(LoopKind::Parallel, i, idx(4), carried ? seq({get, set}) : seq({set, get}))}));
+    return function("main", {v},
+                    one_block({alloc(t), first,
+                               for_loop(LoopKind::Parallel, i, idx(4), carried ? seq({get, set}) : seq({set, get}))}));
   };
   std::vector<int32_t> data(4);
   EXPECT_EQ(verdict(loop(false), {tensor(data, {4})}), std::nullopt);
@@ -256,7 +260,8 @@ TEST(RaceCheck, CoresWithTheSameShardStoreTheSameValue) {
     const Stmt s = store(v, {r}, equal ? cast(r, kInt32) : cast(r * idx(2) + c, kInt32));
     const MeshTensor placed{v, std::move(sharding), {1}, {}};
     std::vector<int32_t> data(2);
-    return verdict(mesh_function("main", mesh_xy(2, 2), {placed}, {v}, kernel({r, c}, {idx(2), idx(2)}, 128, s)), {tensor(data, {2})});
+    return verdict(mesh_function("main", mesh_xy(2, 2), {placed}, {v}, kernel({r, c}, {idx(2), idx(2)}, 128, s)),
+                   {tensor(data, {2})});
   };
   EXPECT_EQ(run({{"x", 0}}, true), std::nullopt);
   EXPECT_EQ(run({{"x", 0}}, false), Code::RacingCores);

@@ -37,8 +37,8 @@ TEST_P(RmsNorm, EqualsTheDefinition) {
 INSTANTIATE_TEST_SUITE_P(Meshes, RmsNorm,
                          ::testing::Values(Case{256, 512, 32, 128, 2, 3}, Case{64, 64, 32, 32, 1, 1},
                                            Case{37, 101, 8, 16, 2, 3}, Case{37, 101, 8, 16, 3, 2},
-                                           Case{70, 130, 40, 50, 2, 2}, Case{5, 7, 32, 32, 3, 4}, Case{1, 1, 32, 32, 2, 2},
-                                           Case{9, 3, 4, 1, 1, 5}, Case{0, 8, 4, 4, 2, 2}));
+                                           Case{70, 130, 40, 50, 2, 2}, Case{5, 7, 32, 32, 3, 4},
+                                           Case{1, 1, 32, 32, 2, 2}, Case{9, 3, 4, 1, 1, 5}, Case{0, 8, 4, 4, 2, 2}));
 
 }  // namespace
 }  // namespace helve::testing

@@ -31,7 +31,8 @@ TEST_P(TileLoops, BroadcastAlongTrailingDimensionsAndMaskTails) {
        for_tiles(x, {i, j}, true, tile_store(x, {i, j}, value)), copy_whole(x, out)});
   const FunctionRef f = function("main", {a, r, out}, body);
   const size_t size = static_cast<size_t>(m * n);
-  std::vector<float> in = small_numbers<float>(size, 1), rows = small_numbers<float>(static_cast<size_t>(m), 2), got(size);
+  std::vector<float> in = small_numbers<float>(size, 1), rows = small_numbers<float>(static_cast<size_t>(m), 2),
+                     got(size);
   interp::run(f, {tensor(in, {m, n}), tensor(rows, {m}), tensor(got, {m, n})});
   for (int64_t p = 0; p < m; ++p) {
     for (int64_t q = 0; q < n; ++q) {
@@ -52,10 +53,11 @@ TEST(TileLoop, RunsOnceForEachTileRowMajor) {
   const BufferRef count = make_buffer("count", kInt32, MemoryScope::Local, {idx(1)});
   const VarRef i = make_var("i"), j = make_var("j");
   const Stmt step = store(count, {idx(0)}, load(count, {idx(0)}) + int_imm(1, kInt32));
-  const FunctionRef f = function(
-      "main", {out},
-      one_block({alloc(x), alloc(count), store(count, {idx(0)}, int_imm(0, kInt32)),
-                 for_tiles(x, {i, j}, false, seq({tile_store(x, {i, j}, load(count, {idx(0)})), step})), copy_whole(x, out)}));
+  const FunctionRef f =
+      function("main", {out},
+               one_block({alloc(x), alloc(count), store(count, {idx(0)}, int_imm(0, kInt32)),
+                          for_tiles(x, {i, j}, false, seq({tile_store(x, {i, j}, load(count, {idx(0)})), step})),
+                          copy_whole(x, out)}));
   const std::vector<int32_t> got = output_of<int32_t>(f, {5, 7});
   for (int64_t p = 0; p < 5; ++p) {
     for (int64_t q = 0; q < 7; ++q) EXPECT_EQ(got[static_cast<size_t>(p * 7 + q)], p / 2 * 3 + q / 3);

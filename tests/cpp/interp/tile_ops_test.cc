@@ -24,13 +24,15 @@ TEST(Copy, ConvertsElementwise) {
   const BufferRef a = param("A", kFloat32, {2, 3}), b = param("B", kInt8, {2, 3});
   std::vector<float> in = {-1.5, 2.5, 300, -300, NAN, 0.99f};
   std::vector<int8_t> out(6, 9);
-  interp::run(function("main", {a, b}, one_block({copy(whole_region(a), whole_region(b))})), {tensor(in, {2, 3}), tensor(out, {2, 3})});
+  interp::run(function("main", {a, b}, one_block({copy(whole_region(a), whole_region(b))})),
+              {tensor(in, {2, 3}), tensor(out, {2, 3})});
   EXPECT_EQ(out, (std::vector<int8_t>{-1, 2, 127, -128, 0, 0}));
 }
 
 TEST(Copy, PadsPastTheEndOfAParameterAndDropsWritesThere) {
   const int64_t m = 5, n = 7, tm = 4, tn = 3;
-  const BufferRef a = param("A", kFloat32, {m, n}), b = param("B", kFloat32, {m, n}), seen = param("seen", kFloat32, {tm, tn});
+  const BufferRef a = param("A", kFloat32, {m, n}), b = param("B", kFloat32, {m, n}),
+                  seen = param("seen", kFloat32, {tm, tn});
   const BufferRef t = shared("t", kFloat32, {tm, tn});
   for (int64_t i = 0; i < 3; ++i) {
     for (int64_t j = 0; j < 4; ++j) {
@@ -38,7 +40,8 @@ TEST(Copy, PadsPastTheEndOfAParameterAndDropsWritesThere) {
       const FunctionRef f = function(
           "main", {a, b, seen},
           one_block({alloc(t), tile_op(TileOpcode::Copy, {box(a, {{row, tm}, {column, tn}}), whole_region(t), f32(-3)}),
-                     copy(whole_region(t), box(b, {{row, tm}, {column, tn}})), copy(whole_region(t), whole_region(seen))}));
+                     copy(whole_region(t), box(b, {{row, tm}, {column, tn}})),
+                     copy(whole_region(t), whole_region(seen))}));
       std::vector<float> in = small_numbers<float>(35, 3), out(35, 50), tile(12);
       interp::run(f, {tensor(in, {m, n}), tensor(out, {m, n}), tensor(tile, {tm, tn})});
       for (int64_t p = 0; p < tm; ++p) {
@@ -72,7 +75,8 @@ TEST(Copy, PointsDropDimensionsAndOnesAreSetAside) {
 
 TEST(Copy, APointPastTheEndIsAllPad) {
   const BufferRef a = param("A", kInt32, {3, 4}), b = param("B", kInt32, {4});
-  const FunctionRef f = function("main", {a, b}, one_block({copy(box(a, {{idx(3), -1}, {idx(0), 4}}), whole_region(b))}));
+  const FunctionRef f =
+      function("main", {a, b}, one_block({copy(box(a, {{idx(3), -1}, {idx(0), 4}}), whole_region(b))}));
   std::vector<int32_t> in(12, 1), out(4, 7);
   interp::run(f, {tensor(in, {3, 4}), tensor(out, {4})});
   EXPECT_EQ(out, (std::vector<int32_t>{0, 0, 0, 0}));
@@ -105,7 +109,8 @@ void check_gemm(DType in, DType out, int64_t m, int64_t n, int64_t k, bool ta, b
   const FunctionRef f = function(
       "main", {a, b, c},
       one_block({tile_op(TileOpcode::Gemm, {whole_region(a), whole_region(b), whole_region(c), ta, tb, clear})}));
-  std::vector<In> x = small_numbers<In>(static_cast<size_t>(m * k), 4), y = small_numbers<In>(static_cast<size_t>(k * n), 5);
+  std::vector<In> x = small_numbers<In>(static_cast<size_t>(m * k), 4),
+                  y = small_numbers<In>(static_cast<size_t>(k * n), 5);
   std::vector<Out> z = small_numbers<Out>(static_cast<size_t>(m * n), 6);
   const std::vector<Out> before = z;
   interp::run(f, {tensor(x, sa), tensor(y, sb), tensor(z, {m, n})});
@@ -136,9 +141,11 @@ TEST(Gemm, EqualsTheTripleLoop) {
 
 TEST(Gemm, SmallFloatsAccumulateInFloat32AndRoundOnce) {
   // 512 products of 1 in bfloat16: a sum rounded at every step would stop at 256
-  const BufferRef a = param("A", kBFloat16, {1, 512}), b = param("B", kBFloat16, {512, 1}), c = param("C", kBFloat16, {1, 1});
+  const BufferRef a = param("A", kBFloat16, {1, 512}), b = param("B", kBFloat16, {512, 1}),
+                  c = param("C", kBFloat16, {1, 1});
   const FunctionRef f = function(
-      "main", {a, b, c}, one_block({tile_op(TileOpcode::Gemm, {whole_region(a), whole_region(b), whole_region(c), false, false, true})}));
+      "main", {a, b, c},
+      one_block({tile_op(TileOpcode::Gemm, {whole_region(a), whole_region(b), whole_region(c), false, false, true})}));
   std::vector<uint16_t> ones(512, 0x3f80), out(1);
   interp::run(f, {tensor(ones, {1, 512}), tensor(ones, {512, 1}), tensor(out, {1, 1})});
   EXPECT_EQ(float_value(out[0], kBFloat16), 512.0);
@@ -177,7 +184,8 @@ void check_reduction(const Reduction& r, const std::vector<int64_t>& shape, int6
     for (int64_t i = 0; i < inner; ++i) {
       const size_t at = static_cast<size_t>(o * inner + i);
       double expected = clear ? r.identity : before[at];
-      for (int64_t k = 0; k < shape[d]; ++k) expected = r.step(expected, in[static_cast<size_t>((o * shape[d] + k) * inner + i)]);
+      for (int64_t k = 0; k < shape[d]; ++k)
+        expected = r.step(expected, in[static_cast<size_t>((o * shape[d] + k) * inner + i)]);
       ASSERT_EQ(out[at], expected) << row_of(r.op).name;
     }
   }
@@ -210,9 +218,11 @@ TEST(Reduce, AnyAndAll) {
 }
 
 TEST(Reduce, NaNStays) {
-  for (TileOpcode op : {TileOpcode::ReduceMax, TileOpcode::ReduceMin, TileOpcode::ReduceAbsMax, TileOpcode::ReduceSum}) {
+  for (TileOpcode op :
+       {TileOpcode::ReduceMax, TileOpcode::ReduceMin, TileOpcode::ReduceAbsMax, TileOpcode::ReduceSum}) {
     const BufferRef a = param("A", kFloat32, {3}), b = param("B", kFloat32, {1});
-    const FunctionRef f = function("main", {a, b}, one_block({tile_op(op, {whole_region(a), whole_region(b), int64_t{0}, true})}));
+    const FunctionRef f =
+        function("main", {a, b}, one_block({tile_op(op, {whole_region(a), whole_region(b), int64_t{0}, true})}));
     std::vector<float> in = {1, NAN, 2}, out(1);
     interp::run(f, {tensor(in, {3}), tensor(out, {1})});
     EXPECT_TRUE(std::isnan(out[0])) << row_of(op).name;
@@ -239,7 +249,8 @@ TEST(Reduce, IntegersWrapAndIdentitiesAreExtremes) {
 TEST(Reduce, SmallFloatsAccumulateInFloat32AndRoundOnce) {
   const BufferRef a = param("A", kHalf, {4096}), b = param("B", kHalf, {1});
   const FunctionRef f =
-      function("main", {a, b}, one_block({tile_op(TileOpcode::ReduceSum, {whole_region(a), whole_region(b), int64_t{0}, true})}));
+      function("main", {a, b},
+               one_block({tile_op(TileOpcode::ReduceSum, {whole_region(a), whole_region(b), int64_t{0}, true})}));
   std::vector<uint16_t> ones(4096, 0x3c00), out(1);
   interp::run(f, {tensor(ones, {4096}), tensor(out, {1})});
   EXPECT_EQ(float_value(out[0], kHalf), 4096.0);  // rounded at every step it would stop at 2048

@@ -32,17 +32,30 @@ TEST(UninitialisedCheck, UsesAreReported) {
     const bool unset = i == 0;
     EXPECT_EQ(faulty([&](auto, auto s, auto t) { return std::vector{put(t, 0, at(s, i) + one())}; }), unset);
     EXPECT_EQ(faulty([&](auto v, auto s, auto) { return std::vector{put(v, 0, at(s, i))}; }), unset);
-    EXPECT_EQ(faulty([&](auto, auto s, auto t) { return std::vector{if_then(apply(Op::Gt, {at(s, i), one()}), put(t, 0, one()))}; }), unset);
-    EXPECT_EQ(faulty([&](auto, auto s, auto t) { return std::vector{store(t, {apply(Op::Min, {cast(at(s, i), kIndex), idx(3)})}, one())}; }), unset);
     EXPECT_EQ(faulty([&](auto, auto s, auto t) {
-                return std::vector{tile_op(TileOpcode::ReduceSum, {box(s, {{idx(i), 1}}), box(t, {{idx(0), 1}}), int64_t{0}, true})};
-              }), unset);
+                return std::vector{if_then(apply(Op::Gt, {at(s, i), one()}), put(t, 0, one()))};
+              }),
+              unset);
+    EXPECT_EQ(faulty([&](auto, auto s, auto t) {
+                return std::vector{store(t, {apply(Op::Min, {cast(at(s, i), kIndex), idx(3)})}, one())};
+              }),
+              unset);
+    EXPECT_EQ(faulty([&](auto, auto s, auto t) {
+                return std::vector{
+                    tile_op(TileOpcode::ReduceSum, {box(s, {{idx(i), 1}}), box(t, {{idx(0), 1}}), int64_t{0}, true})};
+              }),
+              unset);
     EXPECT_EQ(faulty([&](auto, auto s, auto t) {  // an accumulator
-                return std::vector{put(t, 0, one()), tile_op(TileOpcode::ReduceSum, {box(t, {{idx(0), 1}}), box(s, {{idx(i), 1}}), int64_t{0}, false})};
-              }), unset);
+                return std::vector{
+                    put(t, 0, one()),
+                    tile_op(TileOpcode::ReduceSum, {box(t, {{idx(0), 1}}), box(s, {{idx(i), 1}}), int64_t{0}, false})};
+              }),
+              unset);
     EXPECT_EQ(faulty([&](auto v, auto s, auto) {
-                return std::vector{tile_op(TileOpcode::Copy, {box(s, {{idx(i), 1}}), box(v, {{idx(0), 1}}), int_imm(0, kInt32)})};
-              }), unset);
+                return std::vector{
+                    tile_op(TileOpcode::Copy, {box(s, {{idx(i), 1}}), box(v, {{idx(0), 1}}), int_imm(0, kInt32)})};
+              }),
+              unset);
   }
 }
 
@@ -62,7 +75,8 @@ TEST(UninitialisedCheck, CopiesHandItOn) {
     EXPECT_FALSE(faulty([&](auto, auto s, auto t) { return std::vector{put(t, 2, at(s, i))}; }));
     EXPECT_EQ(faulty([&](auto v, auto s, auto t) { return then_used({copy(s, t)}, t, v, i); }), unset);
     EXPECT_EQ(faulty([&](auto v, auto s, auto t) { return then_used({put(t, 2, at(s, i))}, t, v, 2); }), unset);
-    EXPECT_EQ(faulty([&](auto v, auto s, auto t) { return then_used({bind(x, at(s, i)), put(t, 2, x)}, t, v, 2); }), unset);
+    EXPECT_EQ(faulty([&](auto v, auto s, auto t) { return then_used({bind(x, at(s, i)), put(t, 2, x)}, t, v, 2); }),
+              unset);
     EXPECT_EQ(faulty([&](auto v, auto s, auto t) {
                 const Expr chosen = apply(Op::Select, {apply(Op::Lt, {at(v, 0), one()}), one(), at(s, i)});
                 return then_used({put(t, 2, chosen)}, t, v, 2);
@@ -111,15 +125,20 @@ TEST(UninitialisedCheck, MemoryIsFreshEachTimeItIsAllocated) {
 
 TEST(UninitialisedCheck, TilesAreComputedElementByElement) {
   const auto run = [](bool all, bool used) {
-    return verdict(function("main", {}, [&] {
-      const BufferRef x = shared("x", kInt32, {5}, {2}), y = shared("y", kInt32, {5}, {2}), sum = shared("sum", kInt32, {1});
-      const VarRef i = make_var("i"), j = make_var("j");
-      std::vector<Stmt> body = {alloc(x), alloc(y), alloc(sum),
-                                tile_op(TileOpcode::Fill, {box(x, {{idx(0), all ? 5 : 4}}), one()}),
-                                for_tiles(x, {i}, true, tile_store(y, {i}, tile_load(x, {i})))};
-      if (used) body.push_back(for_tiles(x, {j}, true, tile_store(x, {j}, tile_load(y, {j}) + one())));
-      return one_block(body);
-    }()), {});
+    return verdict(function("main", {},
+                            [&] {
+                              const BufferRef x = shared("x", kInt32, {5}, {2}), y = shared("y", kInt32, {5}, {2}),
+                                              sum = shared("sum", kInt32, {1});
+                              const VarRef i = make_var("i"), j = make_var("j");
+                              std::vector<Stmt> body = {
+                                  alloc(x), alloc(y), alloc(sum),
+                                  tile_op(TileOpcode::Fill, {box(x, {{idx(0), all ? 5 : 4}}), one()}),
+                                  for_tiles(x, {i}, true, tile_store(y, {i}, tile_load(x, {i})))};
+                              if (used)
+                                body.push_back(for_tiles(x, {j}, true, tile_store(x, {j}, tile_load(y, {j}) + one())));
+                              return one_block(body);
+                            }()),
+                   {});
   };
   EXPECT_EQ(run(true, true), std::nullopt);
   EXPECT_EQ(run(false, false), std::nullopt);
@@ -127,7 +146,8 @@ TEST(UninitialisedCheck, TilesAreComputedElementByElement) {
 }
 
 /// On a 1 x 3 mesh core 1 leaves s[1] unset; after the collective each core stores d[place] to its row of the result.
-std::optional<Code> after_collective(TileOpcode op, std::vector<TileOperand> rest, int64_t extent, int64_t core, int64_t place) {
+std::optional<Code> after_collective(TileOpcode op, std::vector<TileOperand> rest, int64_t extent, int64_t core,
+                                     int64_t place) {
   const BufferRef v = param("v", kInt32, {3}), s = shared("s", kInt32, {3}), d = shared("d", kInt32, {extent});
   const VarRef r = make_var("r"), c = make_var("c");
   std::vector<TileOperand> operands = {whole_region(s), whole_region(d)};
@@ -137,7 +157,8 @@ std::optional<Code> after_collective(TileOpcode op, std::vector<TileOperand> res
                          if_then(apply(Op::Ne, {c, idx(1)}), set), tile_op(op, operands),
                          if_then(apply(Op::Eq, {c, idx(core)}), store(v, {c}, load(d, {idx(place)})))});
   std::vector<int32_t> data(3);
-  return verdict(mesh_function("main", mesh_xy(1, 3), {}, {v}, kernel({r, c}, {idx(1), idx(3)}, 128, body)), {tensor(data, {3})});
+  return verdict(mesh_function("main", mesh_xy(1, 3), {}, {v}, kernel({r, c}, {idx(1), idx(3)}, 128, body)),
+                 {tensor(data, {3})});
 }
 
 TEST(UninitialisedCheck, CollectivesThatCopyHandItOn) {
@@ -148,15 +169,19 @@ TEST(UninitialisedCheck, CollectivesThatCopyHandItOn) {
       if (place >= 3) continue;
       EXPECT_EQ(after_collective(TileOpcode::CommBroadcast, {int64_t{1}, y}, 3, core, place).has_value(), place == 1);
       EXPECT_FALSE(after_collective(TileOpcode::CommBroadcast, {int64_t{0}, y}, 3, core, place));
-      EXPECT_EQ(after_collective(TileOpcode::CommPermute, {int64_t{1}, y}, 3, core, place).has_value(), core == 2 && place == 1);
-      EXPECT_EQ(after_collective(TileOpcode::CommAllToAll, {y, int64_t{0}}, 3, core, place).has_value(), core == 1 && place == 1);
+      EXPECT_EQ(after_collective(TileOpcode::CommPermute, {int64_t{1}, y}, 3, core, place).has_value(),
+                core == 2 && place == 1);
+      EXPECT_EQ(after_collective(TileOpcode::CommAllToAll, {y, int64_t{0}}, 3, core, place).has_value(),
+                core == 1 && place == 1);
     }
   }
   EXPECT_EQ(after_collective(TileOpcode::CommAllReduce, {std::string("sum"), y}, 3, 0, 0), Code::UninitialisedRead);
 }
 
 TEST(UninitialisedCheck, ReportsNameTheCopyAndTheCoordinates) {
-  EXPECT_EQ(to_text(report([](auto v, auto s, auto t) { return std::vector{put(t, 2, at(s, 3)), put(v, 0, at(t, 2))}; }).value()),
+  EXPECT_EQ(to_text(report([](auto v, auto s, auto t) {
+                      return std::vector{put(t, 2, at(s, 3)), put(v, 0, at(t, 2))};
+                    }).value()),
             "error[HV0704]: element (2,) of 't' is used before it is written\n  --> k.py:3:5\n"
             "note: what is copied to it here was never written (k.py:4:5)\nnote: with bx=0\n"
             "help: write every element that is used first, for example with T.clear(t)");
@@ -167,14 +192,19 @@ TEST(UninitialisedCheck, OtherFaultsNameTheCoordinates) {
   const VarRef r = make_var("r"), c = make_var("c"), i = make_var("i");
   const Stmt s = store(v, {r, c * idx(2) + i}, one(), line(3));
   std::vector<int32_t> data(6);
-  EXPECT_EQ(checked_text(mesh_function("main", mesh_xy(2, 2), {}, {v}, kernel({r, c}, {idx(2), idx(2)}, 128, serial(i, idx(2), {s}))), {tensor(data, {2, 3})}),
-            "error[HV0210]: index 3 of dimension 1 of 'v' is outside [0, 3)\n  --> k.py:3:5\nnote: with i=1, core (0, 1)\n"
-            "help: guard the access or change the loop's extent");
+  EXPECT_EQ(
+      checked_text(
+          mesh_function("main", mesh_xy(2, 2), {}, {v}, kernel({r, c}, {idx(2), idx(2)}, 128, serial(i, idx(2), {s}))),
+          {tensor(data, {2, 3})}),
+      "error[HV0210]: index 3 of dimension 1 of 'v' is outside [0, 3)\n  --> k.py:3:5\nnote: with i=1, core (0, 1)\n"
+      "help: guard the access or change the loop's extent");
 }
 
 TEST(UninitialisedCheck, ElementsOfStridedArgumentsAreNamedBySubscripts) {
   const BufferRef v = make_buffer("v", kInt32, MemoryScope::Param, {idx(3), idx(2)}, {}, {idx(1), idx(4)});
-  const FunctionRef f = function("main", {v}, one_block({for_loop(LoopKind::Parallel, make_var("i"), idx(2), store(v, {idx(2), idx(1)}, one(), line(3)))}));
+  const FunctionRef f = function(
+      "main", {v},
+      one_block({for_loop(LoopKind::Parallel, make_var("i"), idx(2), store(v, {idx(2), idx(1)}, one(), line(3)))}));
   std::vector<int32_t> data(8);
   EXPECT_NE(checked_text(f, {TensorArg{data.data(), {3, 2}, {1, 4}}}).find("element (2, 1) of 'v'"), std::string::npos);
 }

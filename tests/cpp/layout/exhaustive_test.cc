@@ -1,6 +1,6 @@
 // The laws of the Axe algebra over whole families of small layouts.
-// All ordered factorisations with strides 0 to 8, 16 and 32. The full families run with HELVE_TEST_LONG, a seeded sample
-// of them always. Values stand in plain vectors here, so that millions of layouts take minutes.
+// All ordered factorisations with strides 0 to 8, 16 and 32. The full families run with HELVE_TEST_LONG, a seeded
+// sample of them always. Values stand in plain vectors here, so that millions of layouts take minutes.
 #include <algorithm>
 
 #include "helve/layout/rearrange.h"
@@ -134,8 +134,8 @@ void check_forms(const Layout& layout, const Values& f, CanonicalForms& forms) {
     const std::vector<int64_t> shape{static_cast<int64_t>(f.size() / inner), static_cast<int64_t>(inner)};
     Values slow;
     for (size_t x = 0; x < f.size(); x += inner) slow.push_back(f[x]);
-    const bool possible =
-        splits(f, inner) && representable(slow) && representable(Values(f.begin(), f.begin() + static_cast<int64_t>(inner)));
+    const bool possible = splits(f, inner) && representable(slow) &&
+                          representable(Values(f.begin(), f.begin() + static_cast<int64_t>(inner)));
     if (!possible) {
       ASSERT_THROW(layout.group(shape), DivisibilityError) << to_string(layout) << " by " << inner;
       continue;
@@ -275,7 +275,8 @@ void check_pair(const Layout& a, const Values& f, const Layout& b, const Values&
   const auto right = right_of(sum, whole_shape, a, a_shape);
   ASSERT_TRUE(outer && inner && left && right) << to_string(a) << " and " << to_string(b);
   ASSERT_EQ(values(outer->shard()), f) << to_string(tiled) << " by " << to_string(b);
-  ASSERT_EQ(values(tile(a, a_shape, *inner, b_shape).shard()), tiled_values) << to_string(a) << " and " << to_string(*inner);
+  ASSERT_EQ(values(tile(a, a_shape, *inner, b_shape).shard()), tiled_values)
+      << to_string(a) << " and " << to_string(*inner);
   ASSERT_EQ(values(left->shard()), f) << to_string(sum) << " less " << to_string(b);
   ASSERT_EQ(values(right->shard()), g) << to_string(sum) << " less " << to_string(a);
 }

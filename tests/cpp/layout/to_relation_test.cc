@@ -26,7 +26,8 @@ TEST(ToRelation, InjectivityAgreesWithTheLibrary) {
     const oracle::Places a = oracle::points(layout, answer.witness.at(0).second);
     const oracle::Places b = oracle::points(layout, answer.other.at(0).second);
     EXPECT_NE(answer.witness.at(0).second, answer.other.at(0).second);
-    EXPECT_TRUE(std::any_of(a.begin(), a.end(), [&](const oracle::Place& p) { return b.contains(p); })) << to_string(layout);
+    EXPECT_TRUE(std::any_of(a.begin(), a.end(), [&](const oracle::Place& p) { return b.contains(p); }))
+        << to_string(layout);
   }
   EXPECT_GT(injective, 5);
   EXPECT_LT(injective, 95);
@@ -54,7 +55,8 @@ TEST(ToRelation, EqualityAgreesWithTheLibrary) {
       EXPECT_FALSE(a.swizzle().identity() && b.swizzle().identity()) << to_string(a);
       continue;
     }
-    ASSERT_EQ(to_string(answer.verdict), a.equivalent(b) ? "proved" : "refuted") << to_string(a) << "  " << to_string(b);
+    ASSERT_EQ(to_string(answer.verdict), a.equivalent(b) ? "proved" : "refuted")
+        << to_string(a) << "  " << to_string(b);
     equal += a.equivalent(b);
   }
   EXPECT_GT(equal, 30);
@@ -65,8 +67,9 @@ TEST(ToRelation, ATiledMatrixOverItsTwoCoordinates) {
   ExactEngine engine;
   const Placement tiled = helve::tiled({128, 128}, {32, 32}), plain = row_major({128, 128});
   EXPECT_EQ(to_relation(engine, tiled.layout, {128, 128}).is_injective().verdict, Verdict::Proved);
-  EXPECT_EQ(to_relation(engine, tiled.layout, {128, 128}).is_equal(to_relation(engine, plain.layout, {128, 128})).verdict,
-            Verdict::Refuted);
+  EXPECT_EQ(
+      to_relation(engine, tiled.layout, {128, 128}).is_equal(to_relation(engine, plain.layout, {128, 128})).verdict,
+      Verdict::Refuted);
 }
 
 TEST(ToRelation, AShapeThatIsNotAdmittedIsRefused) {

@@ -19,7 +19,8 @@ BufferRef typed_buffer(const char* name, const char* dtype, std::vector<Expr> sh
 }
 
 TEST(Print, AMeshFunction) {
-  VarRef n = make_var("N"), rid = make_var("rid"), cid = make_var("cid"), b = make_var("b"), i = make_var("i"), j = make_var("j");
+  VarRef n = make_var("N"), rid = make_var("rid"), cid = make_var("cid"), b = make_var("b"), i = make_var("i"),
+         j = make_var("j");
   BufferRef a = buffer("A", {i64(100), Expr(n)});
   BufferRef x = buffer("X", {i64(32), i64(256)}, MemoryScope::Shared, {32, 32});
   BufferRef part = buffer("part", {i64(32)}, MemoryScope::Shared, {32});
@@ -27,13 +28,14 @@ TEST(Print, AMeshFunction) {
   Stmt tiles = for_tiles(x, {i, j}, true,
                          tile_store(x, {Expr(i), Expr(j)}, apply(Op::Mul, {tile_load(x, {Expr(i), Expr(j)}),
                                                                           tile_load(part, {Expr(i)})})));
-  Stmt loop = for_loop(LoopKind::Persistent, {b}, {i64(0)}, {i64(3)},
-                       seq({tile_op(TileOpcode::Fill, {whole_region(x), f32(0)}),
-                            tile_op(TileOpcode::MeshTensorCopy,
-                                    {whole_region(a), whole_region(x), std::vector<Expr>{Expr(b), i64(0)}, i64(0)}),
-                            tiles, tile_op(TileOpcode::ReduceSum, {whole_region(x), whole_region(part), int64_t{1}, true}),
-                            tile_op(TileOpcode::CommAllGather,
-                                    {whole_region(part), whole_region(parts), std::string("y"), int64_t{-1}})}));
+  Stmt loop =
+      for_loop(LoopKind::Persistent, {b}, {i64(0)}, {i64(3)},
+               seq({tile_op(TileOpcode::Fill, {whole_region(x), f32(0)}),
+                    tile_op(TileOpcode::MeshTensorCopy,
+                            {whole_region(a), whole_region(x), std::vector<Expr>{Expr(b), i64(0)}, i64(0)}),
+                    tiles, tile_op(TileOpcode::ReduceSum, {whole_region(x), whole_region(part), int64_t{1}, true}),
+                    tile_op(TileOpcode::CommAllGather,
+                            {whole_region(part), whole_region(parts), std::string("y"), int64_t{-1}})}));
   Ref<Function> f = make_ref<Function>();
   f->name = "main";
   f->dims = {n};
@@ -161,7 +163,8 @@ TEST(Print, KernelsAndBranches) {
 TEST(Print, OneVariableOfTwoScopesHasANameInEach) {
   BufferRef a = buffer("A", {i64(8)});
   VarRef i = make_var("i"), v = make_var("v");
-  Stmt loop = for_loop(LoopKind::Serial, i, i64(8), seq({bind(v, Expr(i) + i64(1)), store(a, {Expr(i)}, cast(Expr(v), kFloat32))}));
+  Stmt loop = for_loop(LoopKind::Serial, i, i64(8),
+                       seq({bind(v, Expr(i) + i64(1)), store(a, {Expr(i)}, cast(Expr(v), kFloat32))}));
   EXPECT_EQ(print(seq({loop, loop})), R"(for i in T.serial(8):
     v = i + 1
     A[i] = T.cast(v, "float32")
@@ -180,7 +183,8 @@ TEST(Print, Allocations) {
   EXPECT_EQ(alloc_text(MemoryScope::Fragment, {i64(32)}), "X = T.alloc_fragment((32,), \"float32\")\n");
   EXPECT_EQ(alloc_text(MemoryScope::Local, {}), "X = T.alloc_local((), \"float32\")\n");
   EXPECT_EQ(alloc_text(MemoryScope::Shared, {i64(40)}, {32}), "X = T.alloc_shared_tiles((40,), \"float32\")\n");
-  EXPECT_EQ(alloc_text(MemoryScope::Shared, {i64(40)}, {8}), "X = T.alloc_shared_tiles((40,), \"float32\", tile_size=(8,))\n");
+  EXPECT_EQ(alloc_text(MemoryScope::Shared, {i64(40)}, {8}),
+            "X = T.alloc_shared_tiles((40,), \"float32\", tile_size=(8,))\n");
   EXPECT_EQ(alloc_text(MemoryScope::Shared, {i64(2), i64(40), i64(50)}, {1, 32, 32}),
             "X = T.alloc_shared_tiles((2, 40, 50), \"float32\")\n");
   EXPECT_EQ(alloc_text(MemoryScope::Shared, {i64(2), i64(40), i64(50)}, {1, 16, 32}),
@@ -195,14 +199,18 @@ TEST(Print, Regions) {
   };
   EXPECT_EQ(text({i64(0), i64(40), false}, {i64(0), i64(50), false}), "T.copy(A, B)\n");
   EXPECT_EQ(text({i64(0), i64(32), false}, {Expr(k), i64(1), true}), "T.copy(A[0:32, k], B)\n");
-  EXPECT_EQ(text({Expr(k) * i64(32), i64(32), false}, {i64(0), i64(50), false}), "T.copy(A[k * 32:k * 32 + 32, :], B)\n");
+  EXPECT_EQ(text({Expr(k) * i64(32), i64(32), false}, {i64(0), i64(50), false}),
+            "T.copy(A[k * 32:k * 32 + 32, :], B)\n");
   EXPECT_EQ(text({i64(8), i64(32), false}, {i64(3), i64(1), false}), "T.copy(A[8:40, 3:4], B)\n");
   EXPECT_EQ(text({i64(0), Expr(k), false}, {i64(0), i64(0), false}), "T.copy(A[0:k, 0:0], B)\n");
 }
 
 TEST(Print, OperandsLeaveOutDefaults) {
-  BufferRef a = buffer("A", {i64(4), i64(4)}), b = buffer("B", {i64(4), i64(4)}), h = typed_buffer("H", "float16", {i64(4), i64(4)});
-  auto copy = [&](BufferRef dst, Expr pad) { return print(tile_op(TileOpcode::Copy, {whole_region(a), whole_region(dst), pad})); };
+  BufferRef a = buffer("A", {i64(4), i64(4)}), b = buffer("B", {i64(4), i64(4)}),
+            h = typed_buffer("H", "float16", {i64(4), i64(4)});
+  auto copy = [&](BufferRef dst, Expr pad) {
+    return print(tile_op(TileOpcode::Copy, {whole_region(a), whole_region(dst), pad}));
+  };
   EXPECT_EQ(copy(b, f32(0)), "T.copy(A, B)\n");
   EXPECT_EQ(copy(b, f32(1.5)), "T.copy(A, B, pad=1.5)\n");
   EXPECT_EQ(copy(b, f32(-0.0)), "T.copy(A, B, pad=-0.0)\n");
@@ -244,8 +252,8 @@ TEST(Print, EveryOperationPrintsItsName) {
 }
 
 TEST(Print, NamesAreUniqueIdentifiers) {
-  VarRef a = make_var("i"), b = make_var("i"), c = make_var("i_1"), d = make_var("T"), e = make_var("for"), f = make_var(""),
-         g = make_var("2x"), h = make_var("a.b"), k = make_var("__k"), l = make_var("min");
+  VarRef a = make_var("i"), b = make_var("i"), c = make_var("i_1"), d = make_var("T"), e = make_var("for"),
+         f = make_var(""), g = make_var("2x"), h = make_var("a.b"), k = make_var("__k"), l = make_var("min");
   Expr sum = i64(0);
   for (const VarRef& v : {a, b, c, d, e, f, g, h, k, l, a}) sum = sum + Expr(v);
   EXPECT_EQ(print_expr(sum), "0 + i + i_1 + i_1_1 + T_1 + for_1 + v + v2x + a_b + _k + min_1 + i");

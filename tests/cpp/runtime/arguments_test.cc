@@ -155,7 +155,8 @@ TEST(Arguments, ExtentsBeyondAnyMachine) {
   a.view().shape = shape;
   b.view().shape = other;
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, kOne),
-            "error[HV0618]: dimension 1 of the argument of 'A' is 281474976710657, more than any machine addresses\nhelp: pass a tensor "
+            "error[HV0618]: dimension 1 of the argument of 'A' is 281474976710657, more than any machine "
+            "addresses\nhelp: pass a tensor "
             "of at most 281474976710656 elements in each dimension");
 }
 
@@ -166,9 +167,10 @@ TEST(Arguments, CompactStridesOfHugeShapesSaturate) {
   HostTensor small(kFloat32, {1, 1, 1});
   int64_t shape[] = {2, int64_t{1} << 40, int64_t{1} << 40};
   small.view().shape = shape;
-  EXPECT_EQ(error_of(plan, {small.arg()}, kOne),
-            "error[HV0617]: the elements of the argument of 'A' lie further apart than 64-bit addresses reach\nhelp: pass a "
-            "tensor that fits in memory");
+  EXPECT_EQ(
+      error_of(plan, {small.arg()}, kOne),
+      "error[HV0617]: the elements of the argument of 'A' lie further apart than 64-bit addresses reach\nhelp: pass a "
+      "tensor that fits in memory");
 }
 
 TEST(Arguments, Overlap) {

@@ -84,10 +84,12 @@ TEST(Executor, LaunchesOverDynamicExtents) {
 TEST(Executor, AChecksFaultNamesTheValuesOfTheCall) {
   Plan plan = add_plan();
   const P even = P::binary(ScalarOp::Eq, P::binary(ScalarOp::FloorMod, P::slot(0), 2), 0);
-  Check check{even, {Code::CallCondition, {nullptr, 3, 4, 3, 9}, {{"kernel", "add"}, {"condition", "n % 2 == 0"}}, {}, {}}, {}};
+  Check check{
+      even, {Code::CallCondition, {nullptr, 3, 4, 3, 9}, {{"kernel", "add"}, {"condition", "n % 2 == 0"}}, {}, {}}, {}};
   check.values = {{plan.slots[0], P::slot(0)}, {"half", P::binary(ScalarOp::FloorDiv, P::slot(0), 2)}};
   plan.steps.insert(plan.steps.begin(), {check});
-  EXPECT_NE(to_text(plan).find("check (" + plan.slots[0] + " % 2) == 0 else HV0616\n"), std::string::npos) << to_text(plan);
+  EXPECT_NE(to_text(plan).find("check (" + plan.slots[0] + " % 2) == 0 else HV0616\n"), std::string::npos)
+      << to_text(plan);
   const Executor executor(std::move(plan), {add_kernel});
   for (int64_t n : {0, 4, 5, 7}) {
     HostTensor x(kFloat32, {n}), y(kFloat32, {n});
@@ -102,8 +104,8 @@ TEST(Executor, AChecksFaultNamesTheValuesOfTheCall) {
       FAIL() << "a call that breaks the condition runs";
     } catch (const UserError& error) {
       EXPECT_EQ(error.diagnostic().span.line, 3);
-      EXPECT_EQ(error.diagnostic().message(), "'add' needs n % 2 == 0, this call has " + executor.plan().slots[0] + "=" +
-                                                  std::to_string(n) + ", half=" + std::to_string(n / 2));
+      EXPECT_EQ(error.diagnostic().message(), "'add' needs n % 2 == 0, this call has " + executor.plan().slots[0] +
+                                                  "=" + std::to_string(n) + ", half=" + std::to_string(n / 2));
     }
     EXPECT_EQ(y.floats()[0], -1.0f);  // nothing was launched
   }

@@ -10,11 +10,13 @@ struct Rows {
   BufferRef x = shared("x", kFloat32, {64});
 
   /// for v: for l: body(v * 8 + l)
-  static Stmt nest(const std::function<Stmt(const Expr& at, const Expr& l)>& body, int64_t count = 8, int64_t begin = 0) {
+  static Stmt nest(const std::function<Stmt(const Expr& at, const Expr& l)>& body, int64_t count = 8,
+                   int64_t begin = 0) {
     const VarRef v = make_var("v");
     return serial(v, idx(count), {lanes(Expr(v) * idx(8) + idx(begin), body)});
   }
-  static Stmt lanes(const Expr& start, const std::function<Stmt(const Expr& at, const Expr& l)>& body, int64_t width = 8) {
+  static Stmt lanes(const Expr& start, const std::function<Stmt(const Expr& at, const Expr& l)>& body,
+                    int64_t width = 8) {
     const VarRef l = make_var("l");
     return for_loop(LoopKind::Vectorized, l, idx(width), body(start + Expr(l), Expr(l)));
   }
@@ -41,11 +43,16 @@ TEST(ContractBuffers, ACopyIsReadWhereItLiesAndAnIterationKeepsItsOwnValues) {
   const VarRef v = make_var("v"), w = make_var("v");
   const Expr start = Expr(v) * idx(8), again = Expr(w) * idx(8);
   const FunctionRef f = r.make({
-      alloc(part), Rows::lanes(idx(0), [&](const Expr&, const Expr& l) { return store(part, {l}, f32(0)); }),
-      serial(v, idx(8), {Rows::lanes(start, [&](const Expr& at, const Expr&) { return r.set_x(at, load(r.a, {at})); }),
-                         Rows::lanes(start, [&](const Expr& at, const Expr& l) { return store(part, {l}, load(part, {l}) + r.get_x(at)); })}),
-      serial(w, idx(8), {Rows::lanes(again, [&](const Expr& at, const Expr&) { return r.set_x(at, r.get_x(at) * load(part, {idx(0)})); }),
-                         Rows::lanes(again, [&](const Expr& at, const Expr&) { return store(r.b, {at}, r.get_x(at)); })}),
+      alloc(part),
+      Rows::lanes(idx(0), [&](const Expr&, const Expr& l) { return store(part, {l}, f32(0)); }),
+      serial(v, idx(8),
+             {Rows::lanes(start, [&](const Expr& at, const Expr&) { return r.set_x(at, load(r.a, {at})); }),
+              Rows::lanes(start, [&](const Expr& at,
+                                     const Expr& l) { return store(part, {l}, load(part, {l}) + r.get_x(at)); })}),
+      serial(w, idx(8),
+             {Rows::lanes(again,
+                          [&](const Expr& at, const Expr&) { return r.set_x(at, r.get_x(at) * load(part, {idx(0)})); }),
+              Rows::lanes(again, [&](const Expr& at, const Expr&) { return store(r.b, {at}, r.get_x(at)); })}),
   });
   expect_prints(contract_buffers, f, R"(
 @T.prim_func
@@ -69,19 +76,25 @@ def main(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
 
 TEST(ContractBuffers, ValuesForALaterLoopStay) {
   const Rows r;
-  const FunctionRef f = r.make({Rows::nest([&](const Expr& at, const Expr&) { return r.set_x(at, load(r.a, {at}) * f32(2)); }),
-                                Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, r.get_x(at)); })});
+  const FunctionRef f =
+      r.make({Rows::nest([&](const Expr& at, const Expr&) { return r.set_x(at, load(r.a, {at}) * f32(2)); }),
+              Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, r.get_x(at)); })});
   expect_untouched(contract_buffers, f);
 }
 
 TEST(ContractBuffers, NeighboursOverlapsAndRepeatedElementsStay) {
   const Rows r;
-  const auto copy_in = [&] { return Rows::nest([&](const Expr& at, const Expr&) { return r.set_x(at, load(r.a, {at})); }); };
+  const auto copy_in = [&] {
+    return Rows::nest([&](const Expr& at, const Expr&) { return r.set_x(at, load(r.a, {at})); });
+  };
   const VarRef t = make_var("t"), u = make_var("u");
   for (const FunctionRef& f : {
-           r.make({copy_in(), Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, r.get_x(at + idx(1))); }, 7)}),
-           r.make({copy_in(), Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, r.get_x(at)); }, 7)}),
-           r.make({copy_in(), Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, r.get_x(idx(63) - at)); })}),
+           r.make({copy_in(),
+                   Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, r.get_x(at + idx(1))); }, 7)}),
+           r.make(
+               {copy_in(), Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, r.get_x(at)); }, 7)}),
+           r.make({copy_in(),
+                   Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, r.get_x(idx(63) - at)); })}),
            // The element of iteration t is overwritten by that of t + 4.
            r.make({serial(t, idx(8), {r.set_x(floor_mod(Expr(t), idx(4)), load(r.a, {Expr(t)}))}),
                    serial(u, idx(8), {store(r.b, {Expr(u)}, r.get_x(floor_mod(Expr(u), idx(4))))})}),
@@ -93,18 +106,26 @@ TEST(ContractBuffers, NeighboursOverlapsAndRepeatedElementsStay) {
 
 TEST(ContractBuffers, WhatIsWrittenMeanwhileIsNotReadAgain) {
   const Rows r;
-  const FunctionRef f = r.make({Rows::nest([&](const Expr& at, const Expr&) { return r.set_x(at, load(r.b, {at})); }),
-                                Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, load(r.a, {at})); }),
-                                Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, load(r.b, {at}) + r.get_x(at)); })});
+  const FunctionRef f = r.make(
+      {Rows::nest([&](const Expr& at, const Expr&) { return r.set_x(at, load(r.b, {at})); }),
+       Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, load(r.a, {at})); }),
+       Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, load(r.b, {at}) + r.get_x(at)); })});
   expect_untouched(contract_buffers, f);
 }
 
 TEST(ContractBuffers, AConditionOrAWhileLoopKeepsTheBuffer) {
   const Rows r;
-  const auto copy_in = [&] { return Rows::nest([&](const Expr& at, const Expr&) { return r.set_x(at, load(r.a, {at})); }); };
-  const auto out = [&] { return Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, r.get_x(at)); }); };
+  const auto copy_in = [&] {
+    return Rows::nest([&](const Expr& at, const Expr&) { return r.set_x(at, load(r.a, {at})); });
+  };
+  const auto out = [&] {
+    return Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, r.get_x(at)); });
+  };
   const Expr positive = less(f32(0), load(r.a, {idx(0)}));
-  expect_untouched(contract_buffers, r.make({copy_in(), if_then(positive, Rows::nest([&](const Expr& at, const Expr&) { return r.set_x(at, f32(1)); })), out()}));
+  expect_untouched(
+      contract_buffers,
+      r.make({copy_in(),
+              if_then(positive, Rows::nest([&](const Expr& at, const Expr&) { return r.set_x(at, f32(1)); })), out()}));
   const VarRef t = make_var("t");
   const Expr extent = cast(r.get_x(idx(0)) - r.get_x(idx(0)), kIndex) + idx(3);
   expect_untouched(contract_buffers, r.make({copy_in(), serial(t, extent, {store(r.b, {Expr(t)}, f32(1))}), out()}));
@@ -115,11 +136,14 @@ TEST(ContractBuffers, OneStatementInTwoPlacesIsTwoLoops) {
   const BufferRef y = shared("y", kFloat32, {64});
   const VarRef v = make_var("v");
   // The second visit reads what the first one stored, not what it stores itself.
-  const Stmt body = seq({Rows::lanes(Expr(v) * idx(8), [&](const Expr& at, const Expr&) { return store(y, {at}, r.get_x(at)); }),
-                         Rows::lanes(Expr(v) * idx(8), [&](const Expr& at, const Expr&) { return r.set_x(at, load(y, {at}) + load(r.a, {at})); })});
+  const Stmt body =
+      seq({Rows::lanes(Expr(v) * idx(8), [&](const Expr& at, const Expr&) { return store(y, {at}, r.get_x(at)); }),
+           Rows::lanes(Expr(v) * idx(8),
+                       [&](const Expr& at, const Expr&) { return r.set_x(at, load(y, {at}) + load(r.a, {at})); })});
   const Stmt twice = for_loop(LoopKind::Serial, v, idx(8), body);
-  const FunctionRef f = r.make({alloc(y), Rows::nest([&](const Expr& at, const Expr&) { return r.set_x(at, f32(1)); }), twice, twice,
-                                Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, r.get_x(at)); })});
+  const FunctionRef f =
+      r.make({alloc(y), Rows::nest([&](const Expr& at, const Expr&) { return r.set_x(at, f32(1)); }), twice, twice,
+              Rows::nest([&](const Expr& at, const Expr&) { return store(r.b, {at}, r.get_x(at)); })});
   expect_same_results(contract_buffers, f);
   EXPECT_TRUE(allocates(contract_buffers(f, {}), "y", 8));
   EXPECT_TRUE(allocates(contract_buffers(f, {}), "x", 64));
@@ -127,12 +151,15 @@ TEST(ContractBuffers, OneStatementInTwoPlacesIsTwoLoops) {
 
 TEST(ContractBuffers, ARowAtATimeWithDynamicTails) {
   const VarRef m = make_var("m"), n = make_var("n");
-  const auto dynamic = [&](const char* name) { return make_buffer(name, kFloat32, MemoryScope::Param, {Expr(m), Expr(n)}); };
+  const auto dynamic = [&](const char* name) {
+    return make_buffer(name, kFloat32, MemoryScope::Param, {Expr(m), Expr(n)});
+  };
   const BufferRef a = dynamic("A"), b = dynamic("B"), x = shared("x", kFloat32, {2, 64});
   const VarRef i = make_var("i");
   const auto row = [&](const std::function<Stmt(const Expr&, const Expr&)>& body) {
     const VarRef v = make_var("v"), l = make_var("l"), t = make_var("t");
-    return seq({serial(v, floor_div(Expr(n), idx(8)), {for_loop(LoopKind::Vectorized, l, idx(8), body(Expr(i), Expr(v) * idx(8) + l))}),
+    return seq({serial(v, floor_div(Expr(n), idx(8)),
+                       {for_loop(LoopKind::Vectorized, l, idx(8), body(Expr(i), Expr(v) * idx(8) + l))}),
                 serial(t, floor_mod(Expr(n), idx(8)), {body(Expr(i), floor_div(Expr(n), idx(8)) * idx(8) + t)})});
   };
   const Stmt rows = for_loop(
@@ -141,21 +168,27 @@ TEST(ContractBuffers, ARowAtATimeWithDynamicTails) {
            row([&](const Expr& r, const Expr& c) { return store(b, {r, c}, load(x, {r, c}) + load(x, {r, c})); })}));
   const FunctionRef f = dynamic_function("main", {m, n}, {a, b}, one_block({alloc(x), rows}));
   EXPECT_FALSE(allocates(contract_buffers(f, {}), "x", 2)) << print(contract_buffers(f, {}));
-  for (int64_t extent : {0, 1, 7, 8, 9, 61}) expect_same_results(contract_buffers, f, {}, {{m.get(), 2}, {n.get(), extent}});
+  for (int64_t extent : {0, 1, 7, 8, 9, 61})
+    expect_same_results(contract_buffers, f, {}, {{m.get(), 2}, {n.get(), extent}});
   for (int64_t extent : {0, 1}) expect_same_results(contract_buffers, f, {}, {{m.get(), extent}, {n.get(), 11}});
 }
 
 TEST(ContractBuffers, ANameForAValueFromMemoryIsNotMoved) {
-  const BufferRef index = param("I", kInt32, {8}), a = param("A", kFloat32, {64}), b = param("B", kFloat32, {8}), x = shared("x", kFloat32, {8});
+  const BufferRef index = param("I", kInt32, {8}), a = param("A", kFloat32, {64}), b = param("B", kFloat32, {8}),
+                  x = shared("x", kFloat32, {8});
   const VarRef t = make_var("t"), u = make_var("u"), at = make_var("at");
-  const Stmt gather = serial(t, idx(8), {bind(at, cast(load(index, {Expr(t)}), kIndex) + idx(4)), store(x, {Expr(t)}, load(a, {Expr(at)}))});
-  const FunctionRef f = function("main", {index, a, b}, one_block({alloc(x), gather, serial(u, idx(8), {store(b, {Expr(u)}, load(x, {Expr(u)}))})}));
+  const Stmt gather = serial(
+      t, idx(8), {bind(at, cast(load(index, {Expr(t)}), kIndex) + idx(4)), store(x, {Expr(t)}, load(a, {Expr(at)}))});
+  const FunctionRef f =
+      function("main", {index, a, b},
+               one_block({alloc(x), gather, serial(u, idx(8), {store(b, {Expr(u)}, load(x, {Expr(u)}))})}));
   expect_untouched(contract_buffers, f);
 }
 
 TEST(ContractBuffers, StoresRoundAsBefore) {
   const DType half{TypeCode::Float, 16};
-  const BufferRef a = param("A", kFloat32, {16}), b = param("B", kFloat32, {16}), x = shared("x", half, {16}), y = shared("y", half, {16});
+  const BufferRef a = param("A", kFloat32, {16}), b = param("B", kFloat32, {16}), x = shared("x", half, {16}),
+                  y = shared("y", half, {16});
   const VarRef t = make_var("t"), u = make_var("u");
   const auto third = [&](const Expr& e) { return e * f32(1.0 / 3); };
   const FunctionRef f = function(

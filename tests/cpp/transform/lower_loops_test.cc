@@ -21,26 +21,32 @@ TEST(LowerTileLoops, WalksRowsThroughTheirTiles) {
   nest = for_loop(LoopKind::Parallel, b, ceil_div(idx(5), idx(2)), nest);
   nest = for_loop(LoopKind::Parallel, r, min(idx(4), idx(7) - Expr(a) * idx(4)), nest);
   nest = for_loop(LoopKind::Parallel, a, ceil_div(idx(7), idx(4)), nest);
-  const auto around = [&](const Stmt& s) { return function("main", {out}, one_block({alloc(x), alloc(v), s, copy_whole(x, out)})); };
+  const auto around = [&](const Stmt& s) {
+    return function("main", {out}, one_block({alloc(x), alloc(v), s, copy_whole(x, out)}));
+  };
   expect_becomes(lower_tile_loops, around(tiles), around(nest));
   expect_untouched(lower_tile_loops, around(nest));
 }
 
 TEST(LowerTileLoops, AlignsOperandsByTheirLeadingDimensions) {
   const BufferRef out = param("out", kFloat32, {2, 5, 3});
-  for (const std::vector<int64_t>& tile : std::vector<std::vector<int64_t>>{{1, 2, 2}, {2, 3, 2}, {1, 5, 3}, {1, 1, 1}}) {
+  for (const std::vector<int64_t>& tile :
+       std::vector<std::vector<int64_t>>{{1, 2, 2}, {2, 3, 2}, {1, 5, 3}, {1, 1, 1}}) {
     const BufferRef x = shared("X", kFloat32, {2, 5, 3}, tile);
     const BufferRef m = shared("m", kFloat32, {2, 5}, {tile[0], tile[1]}), v = shared("v", kFloat32, {2}, {tile[0]});
     const BufferRef column = shared("k", kFloat32, {2, 5, 1}, {tile[0], tile[1], 1});
     const VarRef p = make_var("p"), q = make_var("q"), i = make_var("i"), j = make_var("j"), k = make_var("k");
     const Expr at = cast(Expr(p) * idx(10) + Expr(q), kFloat32);
-    const Stmt init = serial(p, idx(2), {store(v, {Expr(p)}, cast(Expr(p) * idx(1000), kFloat32)),
-                                         serial(q, idx(5), {store(m, {Expr(p), Expr(q)}, at),
-                                                            store(column, {Expr(p), Expr(q), idx(0)}, at * f32(100))})});
+    const Stmt init =
+        serial(p, idx(2),
+               {store(v, {Expr(p)}, cast(Expr(p) * idx(1000), kFloat32)),
+                serial(q, idx(5),
+                       {store(m, {Expr(p), Expr(q)}, at), store(column, {Expr(p), Expr(q), idx(0)}, at * f32(100))})});
     const Expr value = tile_load(m, {i, j}) + tile_load(v, {i}) + tile_load(column, {i, j, idx(0)});
-    const FunctionRef f = function("main", {out}, one_block({alloc(x), alloc(m), alloc(v), alloc(column), init,
-                                                             for_tiles(x, {i, j, k}, true, tile_store(x, {i, j, k}, value)),
-                                                             copy_whole(x, out)}));
+    const FunctionRef f =
+        function("main", {out},
+                 one_block({alloc(x), alloc(m), alloc(v), alloc(column), init,
+                            for_tiles(x, {i, j, k}, true, tile_store(x, {i, j, k}, value)), copy_whole(x, out)}));
     expect_same_results(lower_tile_loops, f);
     expect_same_on_all_stages(f);
   }
@@ -49,9 +55,12 @@ TEST(LowerTileLoops, AlignsOperandsByTheirLeadingDimensions) {
 TEST(LowerTileOps, FillsBecomeLoops) {
   const BufferRef out = param("out", kFloat32, {3, 4});
   const VarRef i = make_var("i"), j = make_var("j");
-  const FunctionRef before = function("main", {out}, one_block({tile_op(TileOpcode::Fill, {whole_region(out), f32(2)})}));
+  const FunctionRef before =
+      function("main", {out}, one_block({tile_op(TileOpcode::Fill, {whole_region(out), f32(2)})}));
   const FunctionRef after = function(
-      "main", {out}, one_block({loop(LoopKind::Parallel, i, idx(3), {loop(LoopKind::Parallel, j, idx(4), {store(out, {i, j}, f32(2))})})}));
+      "main", {out},
+      one_block(
+          {loop(LoopKind::Parallel, i, idx(3), {loop(LoopKind::Parallel, j, idx(4), {store(out, {i, j}, f32(2))})})}));
   expect_becomes(lower_tile_ops, before, after);
   expect_untouched(lower_tile_ops, after);
 }
@@ -77,7 +86,8 @@ int64_t count_conditions(const FunctionRef& f) {
 TEST(LowerTileOps, FullTilesNeedNoTest) {
   const BufferRef a = param("A", kFloat32, {32}), b = param("B", kFloat32, {32});
   EXPECT_EQ(count_conditions(lower_tile_ops(staged_copy(a, b, {}, idx(4)), {})), 0);
-  EXPECT_EQ(count_conditions(lower_tile_ops(staged_copy(a, b, {}, idx(5)), {})), 1) << "the fifth block lies past the end";
+  EXPECT_EQ(count_conditions(lower_tile_ops(staged_copy(a, b, {}, idx(5)), {})), 1)
+      << "the fifth block lies past the end";
   for (int64_t blocks : {0, 4, 5, 6}) expect_same_on_all_stages(staged_copy(a, b, {}, idx(blocks)));
 }
 
@@ -93,14 +103,16 @@ TEST(LowerBlockLoops, PipelinedIsSerial) {
   const VarRef i = make_var("i"), n = make_var("n");
   const auto with = [&](LoopKind kind, int stages) {
     const VarRef t = make_var("t");
-    return function("main", {out}, one_block({for_loop(kind, {t}, {idx(2)}, {idx(5)}, store(out, {Expr(t)}, f32(1)), stages)}));
+    return function("main", {out},
+                    one_block({for_loop(kind, {t}, {idx(2)}, {idx(5)}, store(out, {Expr(t)}, f32(1)), stages)}));
   };
   expect_becomes(lower_block_loops, with(LoopKind::Pipelined, 3), with(LoopKind::Serial, 1));
   expect_untouched(lower_block_loops, with(LoopKind::Serial, 1));
 }
 
 /// out[i, j] counts the iterations of a persistent loop over begins + extents; who[...] is the block that ran them.
-FunctionRef persistent(const std::vector<int64_t>& grid, const std::vector<int64_t>& begins, const std::vector<int64_t>& counts) {
+FunctionRef persistent(const std::vector<int64_t>& grid, const std::vector<int64_t>& begins,
+                       const std::vector<int64_t>& counts) {
   const BufferRef out = param("out", kFloat32, {12, 12}), who = param("who", kFloat32, {12, 12});
   std::vector<VarRef> blocks, vars;
   Expr block = idx(0);
@@ -115,8 +127,9 @@ FunctionRef persistent(const std::vector<int64_t>& grid, const std::vector<int64
   }
   while (at.size() < 2) at.push_back(idx(0));
   const Stmt body = seq({store(out, at, load(out, at) + f32(1)), store(who, at, cast(block, kFloat32))});
-  return function("main", {out, who},
-                  kernel(blocks, extents(grid), 128, for_loop(LoopKind::Persistent, vars, extents(begins), extents(counts), body)));
+  return function(
+      "main", {out, who},
+      kernel(blocks, extents(grid), 128, for_loop(LoopKind::Persistent, vars, extents(begins), extents(counts), body)));
 }
 
 TEST(LowerBlockLoops, DealsDomainsRoundRobin) {
@@ -145,10 +158,11 @@ TEST(LowerBlockLoops, NegativeExtentsHoldNothing) {
   const BufferRef out = param("out", kFloat32, {4}), a = make_buffer("A", kFloat32, MemoryScope::Param, {Expr(n)});
   const VarRef i = make_var("i"), j = make_var("j"), b = make_var("b");
   const Expr less_than_none = Expr(n) - idx(3);  // both extents are -1 for n = 2: their product is not
-  const FunctionRef f = dynamic_function(
-      "main", {n}, {out, a},
-      kernel({b}, {idx(2)}, 128, for_loop(LoopKind::Persistent, {i, j}, {idx(0), idx(0)}, {less_than_none, less_than_none},
-                                          store(out, {Expr(i)}, f32(9)))));
+  const FunctionRef f =
+      dynamic_function("main", {n}, {out, a},
+                       kernel({b}, {idx(2)}, 128,
+                              for_loop(LoopKind::Persistent, {i, j}, {idx(0), idx(0)}, {less_than_none, less_than_none},
+                                       store(out, {Expr(i)}, f32(9)))));
   for (int64_t extent : {2, 3, 4, 6}) expect_same_results(lower_block_loops, f, {}, {{n.get(), extent}});
 }
 

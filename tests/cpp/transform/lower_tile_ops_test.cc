@@ -14,7 +14,8 @@ Stmt copy(Region from, Region to) {
 TEST(LowerTileOps, TheValueOfAFillIsReadOnce) {
   BufferRef a = param("A", kFloat32, {5}), s = shared("S", kFloat32, {5});
   Stmt fill = tile_op(TileOpcode::Fill, {whole(s), load(s, {idx(2)}) * f32(2) + f32(1)});
-  const FunctionRef f = function("main", {a}, one_block({alloc(s), copy(whole(a), whole(s)), fill, copy(whole(s), whole(a))}));
+  const FunctionRef f =
+      function("main", {a}, one_block({alloc(s), copy(whole(a), whole(s)), fill, copy(whole(s), whole(a))}));
   expect_same_results(lower_tile_ops, f);
   expect_same_on_all_stages(f);
 }

@@ -32,7 +32,8 @@ TEST(ScopedRewriting, TileNumbersOfOneValueStayVariables) {
   for (auto pass : {lower_tile_ops, simplify_function}) {
     FunctionRef plain = one_tile_across([](Stmt s, const VarRef&) { return s; });
     EXPECT_EQ(pass(plain, {}), plain);
-    FunctionRef guarded = one_tile_across([](Stmt s, const VarRef& q) { return if_then(apply(Op::Eq, {Expr(q), idx(0)}), s); });
+    FunctionRef guarded =
+        one_tile_across([](Stmt s, const VarRef& q) { return if_then(apply(Op::Eq, {Expr(q), idx(0)}), s); });
     EXPECT_NO_THROW(verify(pass(guarded, {})));
   }
 }

@@ -39,8 +39,11 @@ std::string fault_of(PassFunction pass) {
 TEST(Pipeline, VerifierNamesTheBrokenPass) {
   EXPECT_EQ(fault_of(keep), "no error");
   const std::string outside = fault_of(store_past_the_end);
-  EXPECT_NE(outside.find("pass 'broken_pass' made a function that does not verify: error[HV0210]: index 99 of dimension 0 of 'out'"),
-            std::string::npos) << outside;
+  EXPECT_NE(
+      outside.find(
+          "pass 'broken_pass' made a function that does not verify: error[HV0210]: index 99 of dimension 0 of 'out'"),
+      std::string::npos)
+      << outside;
   const std::string unknown = fault_of(use_an_unknown_variable);
   EXPECT_NE(unknown.find("pass 'broken_pass' made a function that does not verify: "), std::string::npos) << unknown;
   EXPECT_NE(unknown.find("'ghost' is used where it is not defined"), std::string::npos) << unknown;

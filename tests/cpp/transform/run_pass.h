@@ -36,7 +36,8 @@ inline void expect_becomes(PassFunction pass, const FunctionRef& before, const F
 }
 
 /// As expect_becomes, with the result as the printer writes it.
-inline void expect_prints(PassFunction pass, const FunctionRef& before, const std::string& expected, const PassOptions& options = {}) {
+inline void expect_prints(PassFunction pass, const FunctionRef& before, const std::string& expected,
+                          const PassOptions& options = {}) {
   verify(before);
   const FunctionRef after = pass(before, options);
   verify(after);
@@ -84,7 +85,8 @@ inline Memory interpret(const FunctionRef& f, unsigned seed = 1, const Extents& 
 }
 
 /// The pass keeps what `f` computes.
-inline void expect_same_results(PassFunction pass, const FunctionRef& f, const PassOptions& options = {}, const Extents& extents = {}) {
+inline void expect_same_results(PassFunction pass, const FunctionRef& f, const PassOptions& options = {},
+                                const Extents& extents = {}) {
   verify(f);
   const FunctionRef after = pass(f, options);
   verify(after);
@@ -94,7 +96,8 @@ inline void expect_same_results(PassFunction pass, const FunctionRef& f, const P
 }
 
 /// Every stage of the CPU pipeline verifies and computes what `f` computes.
-inline void expect_same_on_all_stages(const FunctionRef& f, const PassOptions& options = {}, const Extents& extents = {}) {
+inline void expect_same_on_all_stages(const FunctionRef& f, const PassOptions& options = {},
+                                      const Extents& extents = {}) {
   verify(f);
   const Memory expected = interpret(f, 1, extents);
   StageInstrument stages;
@@ -102,7 +105,9 @@ inline void expect_same_on_all_stages(const FunctionRef& f, const PassOptions& o
   run_pipeline(cpu_pipeline(), f, options, {&stages, &verifier});
   for (const StageInstrument::Stage& stage : stages.stages()) {
     ASSERT_EQ(interpret(stage.function, 1, extents), expected)
-        << "after " << stage.pass << ", chunk " << options.persistent_chunk << "\n" << print(f) << "\nbecame\n" << print(stage.function);
+        << "after " << stage.pass << ", chunk " << options.persistent_chunk << "\n"
+        << print(f) << "\nbecame\n"
+        << print(stage.function);
   }
 }
 

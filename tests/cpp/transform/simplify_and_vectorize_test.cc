@@ -31,7 +31,8 @@ TEST(SimplifyFunction, AccessesThatAreFaultsDisappear) {
   // Where n is positive the subscripts are constants outside, so n never is.
   const Expr below = floor_div(Expr(t), idx(-4)) - idx(1), past = Expr(t) + idx(4);
   const auto body = [&](const Stmt& inside) {
-    return function("main", {out, a, n}, one_block({if_then(less(idx(0), Expr(n)), inside), store(out, {idx(0)}, f32(1))}));
+    return function("main", {out, a, n},
+                    one_block({if_then(less(idx(0), Expr(n)), inside), store(out, {idx(0)}, f32(1))}));
   };
   const FunctionRef after = function("main", {out, a, n}, one_block({store(out, {idx(0)}, f32(1))}));
   expect_becomes(simplify_function, body(loop(LoopKind::Serial, t, idx(1), {store(out, {below}, f32(2))})), after);
@@ -71,12 +72,13 @@ TEST(SimplifyFunction, AConditionOnMemoryIsNoFactAfterAStore) {
   const Expr zero = apply(Op::Eq, {load(s, {idx(0)}), int_imm(0, kInt32)});
   const Expr count = cast(load(s, {idx(1)}), kIndex);
   const Stmt shrink = seq({set(s, 1, 1), if_then(less(Expr(t), count), store(out, {Expr(t)}, int_imm(7, kInt32)))});
-  const FunctionRef f = function(
-      "main", {out},
-      one_block({alloc(s), set(s, 0, 0), set(s, 1, 3),
-                 if_then(logical_and(zero, less(idx(0), idx(1))), seq({set(s, 0, 1), if_then(zero, set(out, 0, 5), set(out, 0, 6))})),
-                 if_then(zero, set(out, 1, 5), seq({set(s, 0, 0), if_then(zero, set(out, 1, 8))})),
-                 loop(LoopKind::Serial, t, count, {shrink})}));
+  const FunctionRef f =
+      function("main", {out},
+               one_block({alloc(s), set(s, 0, 0), set(s, 1, 3),
+                          if_then(logical_and(zero, less(idx(0), idx(1))),
+                                  seq({set(s, 0, 1), if_then(zero, set(out, 0, 5), set(out, 0, 6))})),
+                          if_then(zero, set(out, 1, 5), seq({set(s, 0, 0), if_then(zero, set(out, 1, 8))})),
+                          loop(LoopKind::Serial, t, count, {shrink})}));
   expect_same_results(simplify_function, f);
 }
 
@@ -91,7 +93,8 @@ TEST(SimplifyFunction, WhileReadsItsConditionAgain) {
 
 TEST(VectorizeLoops, WholeVectorsAndATail) {
   const VarRef n = make_var("n"), j = make_var("j");
-  const BufferRef x = make_buffer("X", kFloat32, MemoryScope::Param, {Expr(n)}), y = make_buffer("Y", kFloat32, MemoryScope::Param, {Expr(n)});
+  const BufferRef x = make_buffer("X", kFloat32, MemoryScope::Param, {Expr(n)}),
+                  y = make_buffer("Y", kFloat32, MemoryScope::Param, {Expr(n)});
   const FunctionRef f = dynamic_function(
       "main", {n}, {x, y}, one_block({loop(LoopKind::Parallel, j, Expr(n), {store(y, {j}, load(x, {j}) * f32(2))})}));
   expect_prints(vectorize_loops, f, R"(
@@ -145,8 +148,11 @@ TEST(VectorizeLoops, LanesFillFourRegistersOfTheWidestElement) {
   for (DType t : {DType{TypeCode::Int, 8}, kInt32, half, kFloat64}) {
     const BufferRef x = param("X", t, {64}), y = param("Y", t, {64});
     const VarRef j = make_var("j");
-    const FunctionRef g = function("main", {x, y}, one_block({loop(LoopKind::Parallel, j, idx(64), {store(y, {j}, load(x, {j}) + load(x, {j}))})}));
-    EXPECT_EQ(lanes(g), std::min<int64_t>(64, 4 * 32 / (t == half ? 4 : t.bytes()))) << to_string(t);  // small floats are evaluated in 32 bits
+    const FunctionRef g =
+        function("main", {x, y},
+                 one_block({loop(LoopKind::Parallel, j, idx(64), {store(y, {j}, load(x, {j}) + load(x, {j}))})}));
+    EXPECT_EQ(lanes(g), std::min<int64_t>(64, 4 * 32 / (t == half ? 4 : t.bytes())))
+        << to_string(t);  // small floats are evaluated in 32 bits
   }
 }
 
@@ -162,7 +168,8 @@ TEST(VectorizeLoops, OnlyContiguousAccesses) {
        {v.make({store(v.y, {j * idx(2)}, f32(1))}), v.make({store(v.y, {j}, load(v.x, {j * idx(2)}))}),
         v.make({store(v.z, {floor_mod(j, idx(4)), j}, f32(1))}, 4), v.make({store(v.y, {idx(31) - j}, f32(1))}),
         v.make({bind(t, j * idx(2)), store(v.y, {j}, load(v.x, {Expr(t)}))}),
-        v.make({bind(t, j), store(v.y, {j + Expr(t)}, f32(1))}), v.make({bind(t, j), store(v.z, {Expr(t), j}, f32(1))}, 4),
+        v.make({bind(t, j), store(v.y, {j + Expr(t)}, f32(1))}),
+        v.make({bind(t, j), store(v.z, {Expr(t), j}, f32(1))}, 4),
         v.make({if_then(less(j, idx(3)), store(v.y, {j}, f32(1)))})}) {
     expect_untouched(vectorize_loops, f);
   }
@@ -174,14 +181,19 @@ TEST(VectorizeLoops, ReductionsAndDeclaredStridesStayScalar) {
   const VarRef j = make_var("j"), k = make_var("j");
   const BufferRef strided = make_buffer("S", kFloat32, MemoryScope::Param, extents({32}), {}, extents({2}));
   const BufferRef unit = make_buffer("U", kFloat32, MemoryScope::Param, extents({32}), {}, extents({1}));
-  expect_untouched(vectorize_loops, function("main", {strided}, one_block({loop(LoopKind::Parallel, j, idx(32), {store(strided, {j}, f32(1))})})));
-  EXPECT_EQ(lanes(function("main", {unit}, one_block({loop(LoopKind::Parallel, k, idx(32), {store(unit, {k}, f32(1))})}))), 32);
+  expect_untouched(
+      vectorize_loops,
+      function("main", {strided}, one_block({loop(LoopKind::Parallel, j, idx(32), {store(strided, {j}, f32(1))})})));
+  EXPECT_EQ(
+      lanes(function("main", {unit}, one_block({loop(LoopKind::Parallel, k, idx(32), {store(unit, {k}, f32(1))})}))),
+      32);
 }
 
 TEST(VectorizeLoops, BeginsAndOuterVariablesKeepTheirValues) {
   const Vectors v;
   for (int64_t extent : {1, 2, 8, 11, 30}) {
-    expect_same_results(vectorize_loops, v.make({store(v.y, {v.j}, load(v.x, {v.j}) + cast(Expr(v.j), kFloat32))}, extent, 5));
+    expect_same_results(vectorize_loops,
+                        v.make({store(v.y, {v.j}, load(v.x, {v.j}) + cast(Expr(v.j), kFloat32))}, extent, 5));
   }
   const VarRef i = make_var("i"), j = make_var("j");
   const FunctionRef f = function(
@@ -195,7 +207,8 @@ TEST(VectorizeLoops, ANegativeExtentRunsNothing) {
   const VarRef n = make_var("n"), j = make_var("j");
   const BufferRef x = make_buffer("X", kFloat32, MemoryScope::Param, {Expr(n)}), y = param("Y", kFloat32, {48});
   const FunctionRef f = dynamic_function(
-      "main", {n}, {x, y}, one_block({loop(LoopKind::Parallel, j, Expr(n) - idx(13), {store(y, {Expr(j) + idx(8)}, f32(99))})}));
+      "main", {n}, {x, y},
+      one_block({loop(LoopKind::Parallel, j, Expr(n) - idx(13), {store(y, {Expr(j) + idx(8)}, f32(99))})}));
   EXPECT_GT(lanes(f), 1);
   for (int64_t extent : {0, 2, 8, 13, 14, 30, 45}) expect_same_results(vectorize_loops, f, {}, {{n.get(), extent}});
 }

@@ -7,7 +7,8 @@ namespace {
 /// Y = X + 1 in blocks of 4, through block memory padded with 7.
 struct Blocks {
   VarRef n = make_var("n"), b = make_var("b"), left = make_var("n0");
-  BufferRef x = make_buffer("X", kFloat32, MemoryScope::Param, {Expr(n)}), y = make_buffer("Y", kFloat32, MemoryScope::Param, {Expr(n)});
+  BufferRef x = make_buffer("X", kFloat32, MemoryScope::Param, {Expr(n)}),
+            y = make_buffer("Y", kFloat32, MemoryScope::Param, {Expr(n)});
   BufferRef s = shared("s", kFloat32, {4});
 
   Stmt loop(LoopKind kind, const Expr& extent, const std::function<Stmt(const Expr&)>& body) const {
@@ -17,8 +18,10 @@ struct Blocks {
   FunctionRef make(LoopKind kind = LoopKind::Parallel, const Expr& within = {}) const {
     const Expr rest = Expr(n) - Expr(b) * idx(4);
     std::vector<Stmt> body = {
-        alloc(s), bind(left, min(within ? within : rest, idx(4))),
-        if_then(less(Expr(left), idx(4)), loop(LoopKind::Parallel, idx(4), [&](const Expr& i) { return store(s, {i}, f32(7)); })),
+        alloc(s),
+        bind(left, min(within ? within : rest, idx(4))),
+        if_then(less(Expr(left), idx(4)),
+                loop(LoopKind::Parallel, idx(4), [&](const Expr& i) { return store(s, {i}, f32(7)); })),
         loop(kind, left, [&](const Expr& i) { return store(s, {i}, load(x, {Expr(b) * idx(4) + i})); }),
         loop(LoopKind::Parallel, idx(4), [&](const Expr& i) { return store(s, {i}, load(s, {i}) + f32(1)); }),
         loop(kind, min(rest, idx(4)), [&](const Expr& i) { return store(y, {Expr(b) * idx(4) + i}, load(s, {i})); })};
@@ -29,7 +32,9 @@ struct Blocks {
 TEST(SplitFullBlocks, TheFullBlockHasNoTail) {
   const Blocks blocks;
   const FunctionRef f = blocks.make();
-  const auto both = [](const FunctionRef& g, const PassOptions& options) { return simplify_function(split_full_blocks(g, options), options); };
+  const auto both = [](const FunctionRef& g, const PassOptions& options) {
+    return simplify_function(split_full_blocks(g, options), options);
+  };
   expect_prints(both, f, R"(
 n = T.dyn("n")
 
@@ -72,14 +77,16 @@ TEST(SplitFullBlocks, OnlyOnceAndOnlyWhereItIsKnownBefore) {
   // The extent of an inner loop depends on an outer one: no condition of the block.
   const BufferRef out = param("out", kFloat32, {10});
   const VarRef t = make_var("t"), i = make_var("i");
-  const Stmt tile = for_loop(LoopKind::Parallel, i, min(idx(10) - Expr(t) * idx(4), idx(4)), store(out, {Expr(t) * idx(4) + i}, f32(1)));
+  const Stmt tile = for_loop(LoopKind::Parallel, i, min(idx(10) - Expr(t) * idx(4), idx(4)),
+                             store(out, {Expr(t) * idx(4) + i}, f32(1)));
   expect_untouched(split_full_blocks, function("main", {out}, one_block({serial(t, idx(3), {tile})})));
 }
 
 TEST(SplitFullBlocks, AMinimumThatIsReadFromMemoryIsNoCondition) {
   const BufferRef count = param("count", kInt32, {1}), out = param("out", kFloat32, {4});
   const VarRef i = make_var("i");
-  const Stmt body = for_loop(LoopKind::Serial, i, min(cast(load(count, {idx(0)}), kIndex), idx(4)), store(out, {Expr(i)}, f32(1)));
+  const Stmt body =
+      for_loop(LoopKind::Serial, i, min(cast(load(count, {idx(0)}), kIndex), idx(4)), store(out, {Expr(i)}, f32(1)));
   expect_untouched(split_full_blocks, function("main", {count, out}, one_block({body})));
 }
 

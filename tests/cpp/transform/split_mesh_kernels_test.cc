@@ -15,7 +15,8 @@ struct Mesh {
   FunctionRef function(std::vector<Stmt> body, Stmt host_before = {}) const {
     body.insert(body.begin(), {alloc(part), alloc(parts)});
     Stmt launch = kernel({rid, cid}, {idx(kRows), idx(kColumns)}, 128, seq(std::move(body)));
-    return mesh_function("main", mesh_xy(kRows, kColumns), {}, {a, b}, host_before ? seq({host_before, launch}) : launch);
+    return mesh_function("main", mesh_xy(kRows, kColumns), {}, {a, b},
+                         host_before ? seq({host_before, launch}) : launch);
   }
   Stmt over(const std::function<Stmt(const Expr&)>& body) const {
     const VarRef i = make_var("i");
@@ -23,14 +24,16 @@ struct Mesh {
   }
   /// A[cid, at, :] into part
   Stmt read(const Expr& at) const {
-    return tile_op(TileOpcode::Copy, {Region{a, {{Expr(cid), idx(1), true}, {at, idx(1), true}, {idx(0), idx(4), false}}},
-                                      whole_region(part), f32(0)});
+    return tile_op(TileOpcode::Copy,
+                   {Region{a, {{Expr(cid), idx(1), true}, {at, idx(1), true}, {idx(0), idx(4), false}}},
+                    whole_region(part), f32(0)});
   }
   Stmt gather() const {
     return tile_op(TileOpcode::CommAllGather, {whole_region(part), whole_region(parts), std::string("y"), int64_t{-1}});
   }
   Stmt all_reduce() const {
-    return tile_op(TileOpcode::CommAllReduce, {whole_region(part), whole_region(part), std::string("sum"), std::string("y")});
+    return tile_op(TileOpcode::CommAllReduce,
+                   {whole_region(part), whole_region(part), std::string("sum"), std::string("y")});
   }
   /// B[cid, at, i] = parts[i, 0] + parts[i, 1]
   Stmt write_sum(const Expr& at) const {
@@ -99,7 +102,8 @@ def main(A: T.Tensor((2, 8, 4), "float32"), B: T.Tensor((2, 8, 4), "float32")):
 
 TEST(SplitMeshKernels, ChunksOfAnySizeComputeTheSame) {
   for (int64_t iterations : {0, 1, 2, 7}) {
-    for (int64_t size : {1, 2, 3, 7, 100}) expect_same_results(split_mesh_kernels, gather_each(Mesh(), iterations, 1), chunk(size));
+    for (int64_t size : {1, 2, 3, 7, 100})
+      expect_same_results(split_mesh_kernels, gather_each(Mesh(), iterations, 1), chunk(size));
   }
 }
 
@@ -118,8 +122,8 @@ TEST(SplitMeshKernels, KeepsWhatAPartialWriteDoesNotReach) {
   const Stmt one = store(kept, {idx(2)}, f32(9));
   for (const Stmt& partial : {one, if_then(less(Expr(m.cid), idx(1)), one),
                               tile_op(TileOpcode::Fill, {box(kept, {{idx(1), 2}}), f32(9)})}) {
-    expect_same_results(split_mesh_kernels,
-                        m.function({alloc(kept), fill, m.read(idx(0)), m.gather(), partial, m.gather(), use, m.write_sum(idx(1))}));
+    expect_same_results(split_mesh_kernels, m.function({alloc(kept), fill, m.read(idx(0)), m.gather(), partial,
+                                                        m.gather(), use, m.write_sum(idx(1))}));
   }
 }
 
@@ -129,8 +133,8 @@ TEST(SplitMeshKernels, CarriesBuffersAroundNestedLoops) {
   const Stmt twice = m.over([&](const Expr& i) { return store(m.part, {i}, load(m.part, {i}) + f32(1)); });
   // the last statement of an iteration feeds the collective of the next one
   const Stmt inner = loop(LoopKind::Serial, t, idx(2), {m.all_reduce(), twice});
-  expect_same_results(split_mesh_kernels,
-                      m.function({m.read(idx(0)), loop(LoopKind::Serial, s, idx(3), {inner, twice}), m.write_part(idx(0))}));
+  expect_same_results(split_mesh_kernels, m.function({m.read(idx(0)), loop(LoopKind::Serial, s, idx(3), {inner, twice}),
+                                                      m.write_part(idx(0))}));
 }
 
 TEST(SplitMeshKernels, SplitsBothBranches) {
@@ -144,7 +148,8 @@ TEST(SplitMeshKernels, SplitsBothBranches) {
 TEST(SplitMeshKernels, AChunkIsNoLargerThanItsLoop) {
   int64_t leading = 0;
   walk(split_mesh_kernels(gather_each(Mesh(), 4), chunk(100))->body, [&](const Stmt& s) {
-    if (const Alloc* a = as<Alloc>(s); a && a->buffer->scope == MemoryScope::Global) leading = *int_value(a->buffer->shape[0]);
+    if (const Alloc* a = as<Alloc>(s); a && a->buffer->scope == MemoryScope::Global)
+      leading = *int_value(a->buffer->shape[0]);
   });
   EXPECT_EQ(leading, 4);
 }
@@ -152,10 +157,10 @@ TEST(SplitMeshKernels, AChunkIsNoLargerThanItsLoop) {
 TEST(SplitMeshKernels, SplitsTwoPersistentLoops) {
   const Mesh m;
   const VarRef s = make_var("s"), t = make_var("t");
-  const FunctionRef f =
-      m.function({loop(LoopKind::Persistent, s, idx(3), {m.read(Expr(s)), m.gather(), m.write_sum(Expr(s))}), m.read(idx(1)),
-                  m.all_reduce(), m.write_part(idx(7)),
-                  loop(LoopKind::Persistent, t, idx(2), {m.read(Expr(t)), m.all_reduce(), m.write_part(Expr(t) + idx(4))})});
+  const FunctionRef f = m.function(
+      {loop(LoopKind::Persistent, s, idx(3), {m.read(Expr(s)), m.gather(), m.write_sum(Expr(s))}), m.read(idx(1)),
+       m.all_reduce(), m.write_part(idx(7)),
+       loop(LoopKind::Persistent, t, idx(2), {m.read(Expr(t)), m.all_reduce(), m.write_part(Expr(t) + idx(4))})});
   for (int64_t size : {1, 2, 4}) expect_same_results(split_mesh_kernels, f, chunk(size));
 }
 
@@ -164,7 +169,8 @@ TEST(SplitMeshKernels, DoesNotShareACollectiveOnOneBufferOfAllIterations) {
   const BufferRef g = make_buffer("G", kFloat32, MemoryScope::Global, extents({4}));
   const VarRef it = make_var("it");
   const Stmt to_g = tile_op(TileOpcode::Copy, {whole_region(m.part), whole_region(g), f32(0)});
-  const Stmt gather = tile_op(TileOpcode::CommAllGather, {whole_region(g), whole_region(m.parts), std::string("y"), int64_t{-1}});
+  const Stmt gather =
+      tile_op(TileOpcode::CommAllGather, {whole_region(g), whole_region(m.parts), std::string("y"), int64_t{-1}});
   const FunctionRef f = m.function(
       {loop(LoopKind::Serial, it, idx(3), {m.read(Expr(it)), to_g, gather, m.write_sum(Expr(it))})}, alloc(g));
   expect_same_results(split_mesh_kernels, f, chunk(2));
@@ -179,16 +185,21 @@ TEST(SplitMeshKernels, DimensionsOfSharedCollectivesStayTheirOwn) {
   const BufferRef rows = shared("rows", kFloat32, {2, 4}), wide = shared("wide", kFloat32, {8});
   for (int64_t dim : {0, -2}) {
     const VarRef it = make_var("it");
-    const Stmt to_rows = tile_op(TileOpcode::CommAllGather, {whole_region(m.part), whole_region(rows), std::string("y"), dim});
-    const Stmt to_wide = tile_op(TileOpcode::CommAllGather, {whole_region(m.part), whole_region(wide), std::string("y"), dim == 0 ? dim : -1});
-    const Stmt back = tile_op(TileOpcode::CommReduceScatter,
-                              {whole_region(wide), whole_region(m.part), std::string("max"), std::string("y"), int64_t{0}});
-    const Stmt swap = tile_op(TileOpcode::CommAllToAll, {whole_region(rows), whole_region(rows), std::string("y"), int64_t{0}});
+    const Stmt to_rows =
+        tile_op(TileOpcode::CommAllGather, {whole_region(m.part), whole_region(rows), std::string("y"), dim});
+    const Stmt to_wide = tile_op(TileOpcode::CommAllGather,
+                                 {whole_region(m.part), whole_region(wide), std::string("y"), dim == 0 ? dim : -1});
+    const Stmt back = tile_op(TileOpcode::CommReduceScatter, {whole_region(wide), whole_region(m.part),
+                                                              std::string("max"), std::string("y"), int64_t{0}});
+    const Stmt swap =
+        tile_op(TileOpcode::CommAllToAll, {whole_region(rows), whole_region(rows), std::string("y"), int64_t{0}});
     const Stmt write = m.over([&](const Expr& i) {
-      return store(m.b, {Expr(m.cid), Expr(it), i}, load(rows, {idx(0), i}) * f32(3) + load(rows, {idx(1), i}) + load(m.part, {i}));
+      return store(m.b, {Expr(m.cid), Expr(it), i},
+                   load(rows, {idx(0), i}) * f32(3) + load(rows, {idx(1), i}) + load(m.part, {i}));
     });
-    const FunctionRef f = m.function({alloc(rows), alloc(wide),
-                                      loop(LoopKind::Persistent, it, idx(5), {m.read(Expr(it)), to_rows, to_wide, swap, back, write})});
+    const FunctionRef f =
+        m.function({alloc(rows), alloc(wide),
+                    loop(LoopKind::Persistent, it, idx(5), {m.read(Expr(it)), to_rows, to_wide, swap, back, write})});
     for (int64_t size : {1, 2, 8}) expect_same_results(split_mesh_kernels, f, chunk(size));
   }
 }
@@ -196,9 +207,9 @@ TEST(SplitMeshKernels, DimensionsOfSharedCollectivesStayTheirOwn) {
 TEST(SplitMeshKernels, WritesScalarsIntoTheirUses) {
   const Mesh m;
   const VarRef t = make_var("t"), v = make_var("v"), w = make_var("w");
-  const FunctionRef f = m.function({loop(LoopKind::Serial, t, idx(3),
-                                         {bind(v, Expr(t) * idx(2)), m.read(Expr(v)), m.gather(), bind(w, Expr(v) + idx(1)),
-                                          m.write_sum(Expr(w))})});
+  const FunctionRef f = m.function({loop(
+      LoopKind::Serial, t, idx(3),
+      {bind(v, Expr(t) * idx(2)), m.read(Expr(v)), m.gather(), bind(w, Expr(v) + idx(1)), m.write_sum(Expr(w))})});
   expect_same_results(split_mesh_kernels, f);
 }
 
@@ -211,8 +222,8 @@ TEST(SplitMeshKernels, RefusesALoadedScalarAcrossACollective) {
             "note: the value is loaded here\n"
             "help: load 'v' again after the collective, or keep it in a buffer");
   // used before the collective it is an ordinary scalar
-  expect_same_results(split_mesh_kernels,
-                      m.function({m.read(idx(0)), bind(v, load(m.part, {idx(0)})), use, m.gather(), m.write_sum(idx(1))}));
+  expect_same_results(split_mesh_kernels, m.function({m.read(idx(0)), bind(v, load(m.part, {idx(0)})), use, m.gather(),
+                                                      m.write_sum(idx(1))}));
 }
 
 TEST(SplitMeshKernels, RefusesControlThatTheHostCannotDecide) {

@@ -20,8 +20,8 @@ struct HostModule {
 /// The plan of `lowered`. Names, shapes and strides of parameters are those of `signature`, whose parameters and dims
 /// correspond to those of `lowered` by position; what is read and written is what `lowered` does. scratch_bytes of a
 /// Launch stays 0: the code generator of the kernels knows it. UserError HostExpression for a value that the host would
-/// have to compute from data. The plan begins with a check of each of the conditions, which are on the extents and parameters of
-/// `signature`.
+/// have to compute from data. The plan begins with a check of each of the conditions, which are on the extents and
+/// parameters of `signature`.
 HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered,
                       const std::vector<CallCondition>& conditions = {});
 

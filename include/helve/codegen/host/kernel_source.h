@@ -5,9 +5,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "helve/analysis/index_bounds.h"
-#include "helve/ir/tensor/stmt.h"
+#include "helve/ir/tensor/function.h"
 
 namespace helve {
 
@@ -15,7 +16,8 @@ struct KernelSource {
   std::string name;
   Ref<const Kernel> stmt;  ///< lowered: flat loops over row-major buffers
   bool mesh = false;       ///< of a mesh function: Global buffers have one instance a core, and a block is a core
-  std::shared_ptr<const IndexBounds> bounds = {};  ///< of index values, under what the plan checks; null: nothing is known
+  std::shared_ptr<const IndexBounds> bounds = {};  ///< of index values, by what the plan checks; null: nothing is known
+  std::vector<MayAlias> may_alias = {};  ///< of the function; any other two buffers are two pieces of memory
 };
 
 }  // namespace helve

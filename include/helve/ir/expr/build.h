@@ -14,25 +14,27 @@ Expr bool_imm(bool value, Span span = {});
 Expr float_imm(double value, DType dtype, Span span = {});
 VarRef make_var(std::string name, DType dtype = kIndex, Span span = {});
 
-/// An operator on operands of any types: typed mixing widens within one kind, `index` becomes the other's type, and what
-/// mixes kinds is refused (MixedTypes, IntegerDivision, WrongType, ZeroDivisor).
+/// An operator on operands of any types: typed mixing widens within one kind, `index` becomes the other's type, and
+/// what mixes kinds is refused (MixedTypes, IntegerDivision, WrongType, ZeroDivisor).
 Expr apply(Op op, std::vector<Expr> args, Span span = {});
 
-/// An operand as a front end has it: an expression, or a plain number whose type is weak and follows the other operands.
+/// An operand as a front end has it: an expression, or a plain number whose type is weak and follows the other
+/// operands.
 using Operand = std::variant<Expr, bool, int64_t, double>;
 
 /// As above with weak numbers: they take the type of the first typed operand; alone they are bool, index or float32.
 /// A float number beside an integer operand is refused (MixedTypes).
 Expr apply_operands(Op op, const std::vector<Operand>& args, Span span = {});
 
-/// A weak number as a constant of `dtype` (WrongType when it cannot be one: a fraction as an integer, an integer out of range).
+/// A weak number as a constant of `dtype` (WrongType when it cannot be one: a fraction as an integer, an integer out of
+/// range).
 Expr constant_of(const Operand& number, DType dtype, Span span = {});
 
 /// Explicit conversion. A cast to the same dtype is the value itself.
 Expr cast(Expr value, DType dtype, Span span = {});
 
-/// The implicit conversion of a value to the element type it is stored to: index, int and float widen or round to a float
-/// within the rules of a store; float to int is refused (WrongType).
+/// The implicit conversion of a value to the element type it is stored to: index, int and float widen or round to a
+/// float within the rules of a store; float to int is refused (WrongType).
 Expr convert_for_store(Expr value, DType dtype, Span span = {});
 
 /// Checks rank, index types and signs (IndexCount, IndexType, NegativeIndex).

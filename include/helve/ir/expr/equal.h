@@ -39,7 +39,8 @@ class Equality {
   const std::string& path() const { return path_; }
 
  protected:
-  /// Compares all fields of two nodes of one type. `self` is the most derived comparison, so that it sees its own overloads.
+  /// Compares all fields of two nodes of one type. `self` is the most derived comparison, so that it sees its own
+  /// overloads.
   template <class Self, class N>
   static bool equal_fields(Self& self, const N& a, const N& b) {
     bool same = true;

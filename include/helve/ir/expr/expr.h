@@ -35,8 +35,8 @@ struct ExprNode : Node {
 
 using Expr = Ref<const ExprNode>;
 
-/// What a load or store names. The expression room knows only its name, element type and rank; ir/tensor's Buffer is the one
-/// implementation.
+/// What a load or store names. The expression room knows only its name, element type and rank; ir/tensor's Buffer is
+/// the one implementation.
 struct Storage : Node {
   std::string name;
   DType dtype;
@@ -78,7 +78,8 @@ struct Apply final : ExprNode {
   static constexpr auto fields() { return std::tuple{field("op", &Apply::op), field("args", &Apply::args)}; }
 };
 
-/// Conversion of `value` to the node's dtype: float to float rounds to nearest even, float to int truncates, int to int wraps.
+/// Conversion of `value` to the node's dtype: float to float rounds to nearest even, float to int truncates, int to int
+/// wraps.
 struct Cast final : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Cast;
   Expr value;

@@ -1,5 +1,6 @@
 // The one declaration of a node's fields.
-// Equality, hashing, traversal, rewriting and the Python properties are all derived from it, so none of them can forget a field.
+// Equality, hashing, traversal, rewriting and the Python properties are all derived from it, so none of them can forget
+// a field.
 #pragma once
 
 #include <tuple>

@@ -8,11 +8,12 @@
 
 namespace helve {
 
-/// `value` rounded to the nearest value of a float dtype, ties to even. Overflow gives infinity, except float8_e4m3 (which has
-/// none): NaN.
+/// `value` rounded to the nearest value of a float dtype, ties to even. Overflow gives infinity, except float8_e4m3
+/// (which has none): NaN.
 double round_to(double value, DType dtype);
 
-/// `value` modulo 2^bits as the (signed or unsigned) integer dtype; uint64 keeps the bit pattern in int64. `index` keeps all.
+/// `value` modulo 2^bits as the (signed or unsigned) integer dtype; uint64 keeps the bit pattern in int64. `index`
+/// keeps all.
 int64_t wrap_to(int64_t value, DType dtype);
 
 /// The least (or greatest) value: -inf or the lowest finite for floats without infinity; the extreme integers.

@@ -22,11 +22,12 @@ class Namer {
 inline constexpr char kMarkBegin = '\x01';
 inline constexpr char kMarkEnd = '\x02';
 
-/// Python text that reads back as an equal expression under the same names. A constant prints bare where its neighbour gives it
-/// its type (`bare` says so for the whole expression), otherwise as T.float32(1.0); an index constant that is the whole
-/// expression or a whole subscript prints bare. Where all operands of an operator are constants the first one carries its type,
-/// and so do constant operands of and, or, not and constant conditions: nothing is left for Python's own arithmetic.
-/// One form does not read back: a minus or T.cast directly on a constant, which the construction functions fold.
+/// Python text that reads back as an equal expression under the same names. A constant prints bare where its neighbour
+/// gives it its type (`bare` says so for the whole expression), otherwise as T.float32(1.0); an index constant that is
+/// the whole expression or a whole subscript prints bare. Where all operands of an operator are constants the first one
+/// carries its type, and so do constant operands of and, or, not and constant conditions: nothing is left for Python's
+/// own arithmetic. One form does not read back: a minus or T.cast directly on a constant, which the construction
+/// functions fold.
 std::string to_text(const Expr& e, Namer& namer, bool bare = false);
 std::string to_text(const Expr& e);
 

@@ -1,5 +1,6 @@
 // Traversal and rewriting of expressions, derived from the field declarations.
-// A visitor overrides nothing and a mutator keeps identity where nothing changed, so unchanged IR is shared, not copied.
+// A visitor overrides nothing and a mutator keeps identity where nothing changed, so unchanged IR is shared, not
+// copied.
 #pragma once
 
 #include <functional>

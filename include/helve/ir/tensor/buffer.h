@@ -1,5 +1,6 @@
 // Buffers and regions of them.
-// A buffer is declared once and named by identity; its logical shape, its tile and its place are data that layouts are made from.
+// A buffer is declared once and named by identity; its logical shape, its tile and its place are data that layouts are
+// made from.
 #pragma once
 
 #include <optional>
@@ -11,8 +12,9 @@
 
 namespace helve {
 
-/// Where a buffer lives. `Param` is a tensor argument; `Global` outlives kernels (in a mesh function one instance a core);
-/// `Shared` belongs to a block (a core); `Fragment` is spread over the executors' registers; `Local` is private to a thread.
+/// Where a buffer lives. `Param` is a tensor argument; `Global` outlives kernels (in a mesh function one instance a
+/// core); `Shared` belongs to a block (a core); `Fragment` is spread over the executors' registers; `Local` is private
+/// to a thread.
 enum class MemoryScope { Param, Global, Shared, Fragment, Local };
 std::string_view to_string(MemoryScope scope);
 
@@ -30,8 +32,8 @@ struct Buffer final : Storage {
 };
 using BufferRef = Ref<const Buffer>;
 
-/// Validates and makes a buffer: extents are index expressions, constants not negative (NegativeExtent), tile extents positive and
-/// one a dimension.
+/// Validates and makes a buffer: extents are index expressions, constants not negative (NegativeExtent), tile extents
+/// positive and one a dimension.
 BufferRef make_buffer(std::string name, DType dtype, MemoryScope scope, std::vector<Expr> shape,
                       std::vector<int64_t> tile = {}, std::vector<Expr> strides = {}, Span span = {});
 

@@ -1,5 +1,6 @@
 // Functions, meshes and the placement of tensors on a mesh.
-// A function is a host body over tensor and scalar parameters; what is sharded, and how, is part of the function, not of a buffer.
+// A function is a host body over tensor and scalar parameters; what is sharded, and how, is part of the function, not
+// of a buffer.
 #pragma once
 
 #include <map>
@@ -31,6 +32,13 @@ struct MeshTensor {
   Span span;
 };
 
+/// A promise that the program takes back: arguments of these parameters may share memory, each with each.
+struct MayAlias {
+  std::vector<BufferRef> buffers;
+  std::vector<Span> places;  ///< where each is named; may be empty
+  Span span;
+};
+
 /// A parameter: a tensor or a scalar.
 using Param = std::variant<BufferRef, VarRef>;
 
@@ -40,11 +48,15 @@ struct Function final : Node {
   std::vector<Param> params;
   std::optional<MeshShape> mesh;  ///< present in a mesh function
   std::vector<MeshTensor> mesh_tensors;
+  std::vector<MayAlias> may_alias;
   Stmt body;
 
   const MeshTensor* mesh_tensor(const Buffer* buffer) const;
 };
 using FunctionRef = Ref<const Function>;
+
+/// May an element of `a` be an element of `b`? Two buffers are two pieces of memory unless declared otherwise.
+bool may_overlap(const std::vector<MayAlias>& declared, const Buffer* a, const Buffer* b);
 
 /// The extent of the mesh along the axes that `dim` of the tensor is cut over; 1 when it is not cut.
 int64_t shard_count(const MeshShape& mesh, const MeshTensor& tensor, int64_t dim);

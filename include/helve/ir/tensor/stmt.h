@@ -80,10 +80,10 @@ struct TileStore final : StmtNode {
 enum class LoopKind { Serial, Unroll, Vectorized, Parallel, Pipelined, Persistent, Thread };
 std::string_view to_string(LoopKind kind);
 
-/// A rectangular loop: vars[d] runs from begins[d] over extents[d] values, the last fastest. Serial, Unroll, Vectorized and
-/// Pipelined have one variable. Parallel and Persistent promise independent iterations. Thread is the part of a block's program that
-/// each of its threads runs: from 0 over the number of threads, every iteration another thread. A negative extent runs nothing only
-/// in lowered code (it arises from tails); the verifier refuses constants.
+/// A rectangular loop: vars[d] runs from begins[d] over extents[d] values, the last fastest. Serial, Unroll, Vectorized
+/// and Pipelined have one variable. Parallel and Persistent promise independent iterations. Thread is the part of a
+/// block's program that each of its threads runs: from 0 over the number of threads, every iteration another thread. A
+/// negative extent runs nothing only in lowered code (it arises from tails); the verifier refuses constants.
 struct For final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::For;
   LoopKind loop = LoopKind::Serial;
@@ -119,7 +119,9 @@ struct While final : StmtNode {
   Expr condition;
   Stmt body;
   While() : StmtNode(kKind) {}
-  static constexpr auto fields() { return std::tuple{field("condition", &While::condition), field("body", &While::body)}; }
+  static constexpr auto fields() {
+    return std::tuple{field("condition", &While::condition), field("body", &While::body)};
+  }
 };
 
 struct If final : StmtNode {
@@ -156,6 +158,7 @@ struct TileOp final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::TileOp;
   TileOpcode op = TileOpcode::Fill;
   std::vector<TileOperand> operands;
+  std::vector<Span> places;  ///< where each operand is written, unknown for a default; empty: none is known
   TileOp() : StmtNode(kKind) {}
   static constexpr auto fields() { return std::tuple{field("op", &TileOp::op), field("operands", &TileOp::operands)}; }
 
@@ -167,13 +170,19 @@ struct TileOp final : StmtNode {
   bool flag(size_t i) const { return std::get<bool>(operands[i]); }
   const std::string& text(size_t i) const { return std::get<std::string>(operands[i]); }
 
-  // Parameters that mean the same in every row that has them; other rooms need no names. InternalError where the row has none.
+  /// Was the operand written, and not left to its default?
+  bool is_given(size_t i) const { return i < places.size() && places[i].known(); }
+  /// The operand's place in the text, or the operation's.
+  const Span& place(size_t i) const { return is_given(i) ? places[i] : span; }
+
+  // Parameters that mean the same in every row that has them; other rooms need no names. InternalError where the row
+  // has none.
   int64_t dim() const;
   std::optional<size_t> dim_position() const;  ///< of the operand `dim`, if the row has it
   int64_t root() const;
   const std::vector<Expr>& coord() const;
   bool transposes(size_t matrix) const;         ///< of a product: the first or the second factor
-  std::optional<bool> clears() const;           ///< is what stood in the result forgotten? Nothing where the row does not ask
+  std::optional<bool> clears() const;  ///< is what stood in the result forgotten? Nothing where the row does not ask
   const std::string* axis() const;              ///< of a collective; null where it has no groups
   const std::string* combination() const;       ///< the operator of a reducing collective, else null
 };
@@ -212,6 +221,6 @@ Stmt while_loop(Expr condition, Stmt body, Span span = {});
 Stmt if_then(Expr condition, Stmt then_body, Stmt else_body = {}, Span span = {});
 Stmt kernel(std::vector<VarRef> vars, std::vector<Expr> extents, int64_t threads, Stmt body, Span span = {});
 /// Operands as the row declares them, one each; shapes and dtypes are checked by the row's rule (verify.h).
-Stmt tile_op(TileOpcode op, std::vector<TileOperand> operands, Span span = {});
+Stmt tile_op(TileOpcode op, std::vector<TileOperand> operands, Span span = {}, std::vector<Span> places = {});
 
 }  // namespace helve

@@ -1,6 +1,6 @@
 // The table of tile operations as data.
-// Python function, stub, printer, verifier and documentation follow from a row; the interpreter and the lowering are switches over
-// the same codes without a default, so a row without them does not compile.
+// Python function, stub, printer, verifier and documentation follow from a row; the interpreter and the lowering are
+// switches over the same codes without a default, so a row without them does not compile.
 #pragma once
 
 #include <optional>
@@ -20,8 +20,8 @@ enum class TileRule {
   Copy, Fill, Clear, Gemm, Reduce, MeshTensorCopy, Sync, CommSame, CommPut, CommGather, CommScatter, CommAllToAll, CommBarrier
 };
 
-/// Where an operation may stand: inside a kernel at block scope; a collective stands in a mesh kernel or, after the kernel was
-/// split, in the host body of a mesh function.
+/// Where an operation may stand: inside a kernel at block scope; a collective stands in a mesh kernel or, after the
+/// kernel was split, in the host body of a mesh function.
 enum class OpScope { Block, Collective };
 
 enum class ParamKind { In, Out, InOut, Value, Coord, Integer, Flag, Text };

@@ -114,7 +114,9 @@ TEST(HostPlan, LoopsBranchesAndBinds) {
 TEST(HostPlan, ConditionsOfTheCallStandFirst) {
   VarRef n = make_var("n", kInt32), user = make_var("n", kInt32);
   BufferRef out = param("out", {idx(100)});
-  const auto of = [&](const VarRef& v) { return function({}, {out, v}, kernel({make_var("b")}, {idx(1)}, 128, seq({}))); };
+  const auto of = [&](const VarRef& v) {
+    return function({}, {out, v}, kernel({make_var("b")}, {idx(1)}, 128, seq({})));
+  };
   // Of the signature's parameters, whose data integers stand for their values.
   const Expr condition = make_ref<Apply>(kBool, Op::Le, std::vector<Expr>{Expr(user), idx(64)});
   const CallCondition needed{condition, {Code::CallCondition, {}, {}, {}, {}}};

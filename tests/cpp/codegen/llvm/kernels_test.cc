@@ -435,7 +435,8 @@ TEST(Memory, CoresHaveTheirOwnInstances) {
 
 /// Y = 2 X over (rows, columns), in vectors of 64 and of 8 and a scalar rest, with a declared row stride.
 struct Doubling {
-  VarRef b = make_var("b"), v = make_var("v"), l = make_var("l"), w = make_var("w"), m = make_var("m"), t = make_var("t");
+  VarRef b = make_var("b"), v = make_var("v"), l = make_var("l"), w = make_var("w"), m = make_var("m"),
+         t = make_var("t");
   BufferRef x, y;
   Stmt kernel_stmt;
   Doubling(DType type, int64_t rows, int64_t columns, int64_t stride, int64_t offset) {
@@ -445,12 +446,16 @@ struct Doubling {
     const auto at = [&](const Expr& c) {
       return store(y, {b, c}, apply(Op::Add, {load(x, {b, c}), load(x, {b, c})}));
     };
-    const int64_t wide = (columns - offset) / 64, rest = offset + wide * 64, narrow = (columns - rest) / 8, last = rest + narrow * 8;
-    kernel_stmt = kernel({b}, {idx(rows)}, 128,
-        seq({for_loop(LoopKind::Serial, t, idx(offset), at(Expr(t))),
-             for_loop(LoopKind::Serial, v, idx(wide), for_loop(LoopKind::Vectorized, l, idx(64), at(Expr(v) * idx(64) + l + idx(offset)))),
-             for_loop(LoopKind::Serial, w, idx(narrow), for_loop(LoopKind::Vectorized, m, idx(8), at(Expr(w) * idx(8) + m + idx(rest)))),
-             for_loop(LoopKind::Serial, t, idx(columns - last), at(Expr(t) + idx(last)))}));
+    const int64_t wide = (columns - offset) / 64, rest = offset + wide * 64, narrow = (columns - rest) / 8,
+                  last = rest + narrow * 8;
+    kernel_stmt =
+        kernel({b}, {idx(rows)}, 128,
+               seq({for_loop(LoopKind::Serial, t, idx(offset), at(Expr(t))),
+                    for_loop(LoopKind::Serial, v, idx(wide),
+                             for_loop(LoopKind::Vectorized, l, idx(64), at(Expr(v) * idx(64) + l + idx(offset)))),
+                    for_loop(LoopKind::Serial, w, idx(narrow),
+                             for_loop(LoopKind::Vectorized, m, idx(8), at(Expr(w) * idx(8) + m + idx(rest)))),
+                    for_loop(LoopKind::Serial, t, idx(columns - last), at(Expr(t) + idx(last)))}));
   }
 };
 
@@ -477,9 +482,15 @@ TEST(Memory, LargeTensorsAreWrittenAroundTheCachesWhereTheyLieWell) {
           const size_t from = align(in), to = align(out);
           const auto bytes = static_cast<size_t>(type.bytes());
           call(module->kernels()[0], *as<Kernel>(d.kernel_stmt),
-               {{{d.x.get(), static_cast<char*>(in.data()) + from * bytes}, {d.y.get(), static_cast<char*>(out.data()) + to * bytes}}, {}, {}, 0, kRows});
+               {{{d.x.get(), static_cast<char*>(in.data()) + from * bytes},
+                 {d.y.get(), static_cast<char*>(out.data()) + to * bytes}},
+                {},
+                {},
+                0,
+                kRows});
           for (size_t k = 0; k < count; ++k) {
-            const bool inside = k >= to && (k - to) / static_cast<size_t>(stride) < kRows && (k - to) % static_cast<size_t>(stride) < kColumns;
+            const bool inside = k >= to && (k - to) / static_cast<size_t>(stride) < kRows &&
+                                (k - to) % static_cast<size_t>(stride) < kColumns;
             const size_t source = k - to + from;
             const double want = inside ? static_cast<double>(source % 13) * 2 : 0;
             if (!inside) ASSERT_EQ(out.bits(k), 0x55u) << k;
@@ -497,7 +508,8 @@ TEST(Memory, OnlyLargeTensorsGoAroundTheCaches) {
   const auto streams = [&](int64_t bytes) {
     CpuOptions options;
     options.stream_bytes = bytes;
-    return compile_cpu({{"test", as_kernel(d.kernel_stmt), false}}, options)->llvm_ir(true).find("!nontemporal") != std::string::npos;
+    return compile_cpu({{"test", as_kernel(d.kernel_stmt), false}}, options)->llvm_ir(true).find("!nontemporal") !=
+           std::string::npos;
   };
 #if defined(__x86_64__)
   EXPECT_TRUE(streams(3 * 160 * 4));

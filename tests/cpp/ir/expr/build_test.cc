@@ -148,11 +148,13 @@ TEST(Build, MinusOfAConstantFolds) {
 
 TEST(Build, Indices) {
   EXPECT_EQ(fault([] { load(array(), {var(kIndex)}); }),
-            "error[HV0201]: 'A' has 2 dimensions, the subscript has 1 index\nhelp: give one index or slice for each dimension");
+            "error[HV0201]: 'A' has 2 dimensions, the subscript has 1 index\nhelp: give one index or slice for each "
+            "dimension");
   EXPECT_EQ(fault([] { load(array(), {var(kIndex), var(kInt32)}); }),
             "error[HV0202]: an index of 'A' is int32, expected index\nhelp: write T.index(v)");
-  EXPECT_EQ(fault([] { tile_load(array(), {int_imm(-1), var(kIndex)}); }),
-            "error[HV0203]: index -1 of 'A' is negative\nhelp: indices count from 0; write shape - n for the n-th last");
+  EXPECT_EQ(
+      fault([] { tile_load(array(), {int_imm(-1), var(kIndex)}); }),
+      "error[HV0203]: index -1 of 'A' is negative\nhelp: indices count from 0; write shape - n for the n-th last");
 }
 
 TEST(Build, CeilDivIsTheQuotientRoundedUp) {

@@ -15,7 +15,8 @@
 namespace helve {
 namespace {
 
-const std::vector<DType> kSmall = {{TypeCode::Float8E4M3, 8}, {TypeCode::Float8E5M2, 8}, {TypeCode::Float, 16}, {TypeCode::BFloat, 16}};
+const std::vector<DType> kSmall = {
+    {TypeCode::Float8E4M3, 8}, {TypeCode::Float8E5M2, 8}, {TypeCode::Float, 16}, {TypeCode::BFloat, 16}};
 
 struct Value {
   double value;
@@ -89,8 +90,8 @@ TEST(Rounding, Overflow) {
       EXPECT_EQ(infinite, round_to(-v, dtype) == -infinity) << to_string(dtype) << " " << v;
       EXPECT_EQ(!infinite, std::isnan(round_to(v, dtype))) << to_string(dtype) << " " << v;
     }
-    // The midpoint above the greatest value goes to the even side: up where the greatest pattern is odd, as it is where there
-    // is an infinity; down for float8_e4m3, whose 448 is even.
+    // The midpoint above the greatest value goes to the even side: up where the greatest pattern is odd, as it is where
+    // there is an infinity; down for float8_e4m3, whose 448 is even.
     EXPECT_EQ(round_to(top + step / 2, dtype), infinite ? infinity : top) << to_string(dtype);
     EXPECT_EQ(extreme_float(dtype, true), infinite ? -infinity : -448.0);
   }

@@ -102,15 +102,18 @@ TEST(GemmRule, Shapes) {
       EXPECT_NE(gemm(a, b, box("C", {4, 6}), ta, !tb), "accepted");
     }
   }
-  EXPECT_EQ(gemm(box("A", {4, 5}), box("B", {7, 6}), box("C", {4, 6})),
-            "error[HV0205]: K in A and B of T.gemm: 5 and 7 differ\nnote: 'A' has shape (4, 5)\nnote: 'B' has shape (7, 6)\n"
-            "help: make the two shapes equal, slices included");
-  EXPECT_EQ(gemm(box("A", {4, 5}), box("B", {5, 6}), box("C", {3, 6})),
-            "error[HV0205]: M in A and C of T.gemm: 4 and 3 differ\nnote: 'A' has shape (4, 5)\nnote: 'C' has shape (3, 6)\n"
-            "help: make the two shapes equal, slices included");
-  EXPECT_EQ(gemm(box("A", {4, 5}), box("B", {5, 6}), box("C", {4, 7})),
-            "error[HV0205]: N in B and C of T.gemm: 6 and 7 differ\nnote: 'B' has shape (5, 6)\nnote: 'C' has shape (4, 7)\n"
-            "help: make the two shapes equal, slices included");
+  EXPECT_EQ(
+      gemm(box("A", {4, 5}), box("B", {7, 6}), box("C", {4, 6})),
+      "error[HV0205]: K in A and B of T.gemm: 5 and 7 differ\nnote: 'A' has shape (4, 5)\nnote: 'B' has shape (7, 6)\n"
+      "help: make the two shapes equal, slices included");
+  EXPECT_EQ(
+      gemm(box("A", {4, 5}), box("B", {5, 6}), box("C", {3, 6})),
+      "error[HV0205]: M in A and C of T.gemm: 4 and 3 differ\nnote: 'A' has shape (4, 5)\nnote: 'C' has shape (3, 6)\n"
+      "help: make the two shapes equal, slices included");
+  EXPECT_EQ(
+      gemm(box("A", {4, 5}), box("B", {5, 6}), box("C", {4, 7})),
+      "error[HV0205]: N in B and C of T.gemm: 6 and 7 differ\nnote: 'B' has shape (5, 6)\nnote: 'C' has shape (4, 7)\n"
+      "help: make the two shapes equal, slices included");
   EXPECT_EQ(gemm(box("A", {5}), box("B", {5, 6}), box("C", {4, 7})),
             "error[HV0108]: 'T.gemm' cannot take (5,) for 'A': an operand is a matrix\nnote: 'A' has shape (5,)\n"
             "help: give a region of two dimensions");
@@ -129,7 +132,9 @@ TEST(GemmRule, TheResultOverlapsNoOperand) {
 }
 
 TEST(GemmRule, Accumulators) {
-  auto types = [](DType a, DType b, DType c) { return gemm(box("A", {4, 4}, a), box("B", {4, 4}, b), box("C", {4, 4}, c)); };
+  auto types = [](DType a, DType b, DType c) {
+    return gemm(box("A", {4, 4}, a), box("B", {4, 4}, b), box("C", {4, 4}, c));
+  };
   const DType e4m3{TypeCode::Float8E4M3, 8}, e5m2{TypeCode::Float8E5M2, 8}, u8{TypeCode::UInt, 8};
   EXPECT_EQ(types(kF16, kF16, kFloat32), "accepted");
   EXPECT_EQ(types(kF16, kF16, kF16), "accepted");
@@ -144,7 +149,8 @@ TEST(GemmRule, Accumulators) {
             "help: declare it with that type, or T.copy it to a buffer that has it: a copy converts");
   EXPECT_EQ(types(kFloat32, kFloat32, kF16),
             "error[HV0206]: the accumulator of T.gemm is float16, expected float32 or a wider float\n"
-            "note: 'C' has shape (4, 4)\nhelp: declare it with that type, or T.copy it to a buffer that has it: a copy converts");
+            "note: 'C' has shape (4, 4)\nhelp: declare it with that type, or T.copy it to a buffer that has it: a copy "
+            "converts");
   EXPECT_EQ(types(kF16, kBF16, kFloat32),
             "error[HV0206]: B of T.gemm is bfloat16, expected float16, as A\nnote: 'B' has shape (4, 4)\n"
             "help: declare it with that type, or T.copy it to a buffer that has it: a copy converts");
@@ -163,9 +169,10 @@ TEST(ReduceRule, DstHasTheShapeWithoutTheDimension) {
   for (int64_t dim : {1, -2}) {
     EXPECT_EQ(reduce(TileOpcode::ReduceSum, box("A", {4, 5, 6}), box("B", {4, 6}), dim), "accepted");
     EXPECT_EQ(reduce(TileOpcode::ReduceSum, box("A", {4, 5, 6}), box("B", {4, 1, 6}), dim), "accepted");
-    EXPECT_EQ(reduce(TileOpcode::ReduceSum, box("A", {4, 5, 6}), box("B", {4, 5}), dim),
-              "error[HV0205]: src without dimension 1 and dst of T.reduce_sum: (4, 6) and (4, 5) differ\n"
-              "note: 'A' has shape (4, 5, 6)\nnote: 'B' has shape (4, 5)\nhelp: make the two shapes equal, slices included");
+    EXPECT_EQ(
+        reduce(TileOpcode::ReduceSum, box("A", {4, 5, 6}), box("B", {4, 5}), dim),
+        "error[HV0205]: src without dimension 1 and dst of T.reduce_sum: (4, 6) and (4, 5) differ\n"
+        "note: 'A' has shape (4, 5, 6)\nnote: 'B' has shape (4, 5)\nhelp: make the two shapes equal, slices included");
   }
   EXPECT_EQ(reduce(TileOpcode::ReduceMax, box("A", {4}), box("B", {}), 0), "accepted");
   EXPECT_EQ(reduce(TileOpcode::ReduceMax, box("A", {4}), box("B", {1}), -1), "accepted");
@@ -191,7 +198,8 @@ TEST(ReduceRule, DstDoesNotOverlapSrc) {
   EXPECT_EQ(reduce(TileOpcode::ReduceSum, low, high, 0), "accepted");
   high.ranges[0] = {i64(1), i64(1), false};
   EXPECT_EQ(reduce(TileOpcode::ReduceSum, low, high, 0),
-            "error[HV0108]: 'T.reduce_sum' cannot take 'A' for 'dst': it overlaps the source\nhelp: reduce into another buffer");
+            "error[HV0108]: 'T.reduce_sum' cannot take 'A' for 'dst': it overlaps the source\nhelp: reduce into "
+            "another buffer");
 }
 
 TEST(ReduceRule, Types) {
@@ -222,7 +230,8 @@ TEST(CollectiveRule, NeedsAMeshAndAnAxis) {
   EXPECT_EQ(verdict(TileOpcode::CommBarrier, {kAll}),
             "error[HV0404]: 'T.comm.barrier' needs a mesh\n"
             "help: annotate the tensors with T.annotate_mesh_tensor, or name the mesh: @T.prim_func(mesh=mesh)");
-  for (const std::string& axis : {kX, kY, kAll}) EXPECT_EQ(verdict(TileOpcode::CommBarrier, {axis}, &kMesh), "accepted");
+  for (const std::string& axis : {kX, kY, kAll})
+    EXPECT_EQ(verdict(TileOpcode::CommBarrier, {axis}, &kMesh), "accepted");
   EXPECT_EQ(verdict(TileOpcode::CommBarrier, {std::string("z")}, &kMesh),
             "error[HV0402]: 'z' is not an axis of the mesh\nhelp: mesh axes are: \"x\", \"y\", \"all\"");
 }
@@ -246,7 +255,8 @@ TEST(CollectiveRule, AllGather) {
             "error[HV0108]: 'T.comm.all_gather' cannot take 2 for 'dim': there are 2 dimensions\n"
             "help: dimensions count from 0, or from the end with -1");
   EXPECT_EQ(gather(box("B", {4, 15}, kF16), kY, -1),
-            "error[HV0206]: 'B' in T.comm.all_gather is float16, expected float32, as the source\nnote: 'B' has shape (4, 15)\n"
+            "error[HV0206]: 'B' in T.comm.all_gather is float16, expected float32, as the source\nnote: 'B' has shape "
+            "(4, 15)\n"
             "help: convert with T.cast(x, dtype)");
 }
 
@@ -257,7 +267,8 @@ TEST(CollectiveRule, ReduceScatter) {
   EXPECT_EQ(scatter(box("A", {4, 5, 3}), -1), "accepted");
   EXPECT_EQ(scatter(box("A", {12, 5}), 0, "max"), "accepted");
   EXPECT_EQ(scatter(box("A", {11, 5}), 0),
-            "error[HV0205]: 3 cores' parts of T.comm.reduce_scatter: (11, 5) and (12, 5) differ\nnote: 'A' has shape (11, 5)\n"
+            "error[HV0205]: 3 cores' parts of T.comm.reduce_scatter: (11, 5) and (12, 5) differ\nnote: 'A' has shape "
+            "(11, 5)\n"
             "note: 'B' has shape (4, 5)\nhelp: make the two shapes equal, slices included");
   EXPECT_EQ(scatter(box("A", {12, 5}), 0, "mean"),
             "error[HV0108]: 'T.comm.reduce_scatter' cannot take \"mean\" for 'op': it is no reduction\n"
@@ -270,7 +281,8 @@ TEST(CollectiveRule, SameShapes) {
   };
   EXPECT_EQ(reduce_all(box("A", {4, 1}), box("B", {4})), "accepted");
   EXPECT_EQ(reduce_all(box("A", {4}), box("B", {5})),
-            "error[HV0406]: 'T.comm.all_reduce' gives (4,), 'B' is (5,)\nnote: 'B' has shape (5,)\nhelp: allocate 'B' as (4,)");
+            "error[HV0406]: 'T.comm.all_reduce' gives (4,), 'B' is (5,)\nnote: 'B' has shape (5,)\nhelp: allocate 'B' "
+            "as (4,)");
   EXPECT_EQ(reduce_all(box("A", {4}, kBool), box("B", {4}, kBool)),
             "error[HV0206]: 'A' in T.comm.all_reduce is bool, expected a number\nnote: 'A' has shape (4,)\n"
             "help: convert with T.cast(x, dtype)");
@@ -287,12 +299,15 @@ TEST(CollectiveRule, SameShapes) {
 
 TEST(CollectiveRule, PutNamesCores) {
   auto put = [](std::vector<int64_t> from) {
-    return verdict(TileOpcode::CommPut, {box("A", {4}), box("B", {4}), dims(from), std::vector<Expr>{Expr(m), i64(2)}}, &kMesh);
+    return verdict(TileOpcode::CommPut, {box("A", {4}), box("B", {4}), dims(from), std::vector<Expr>{Expr(m), i64(2)}},
+                   &kMesh);
   };
   EXPECT_EQ(put({1, 2}), "accepted");
-  for (const auto& [core, text] : std::vector<std::pair<std::vector<int64_t>, std::string>>{{{1}, "(1,)"}, {{1, 3}, "(1, 3)"}, {{-1, 0}, "(-1, 0)"}}) {
-    EXPECT_EQ(put(core), "error[HV0108]: 'T.comm.put' cannot take " + text +
-                             " for 'src_core': the mesh is (2, 3)\nhelp: give one coordinate for each mesh axis, counted from 0");
+  for (const auto& [core, text] : std::vector<std::pair<std::vector<int64_t>, std::string>>{
+           {{1}, "(1,)"}, {{1, 3}, "(1, 3)"}, {{-1, 0}, "(-1, 0)"}}) {
+    EXPECT_EQ(put(core),
+              "error[HV0108]: 'T.comm.put' cannot take " + text +
+                  " for 'src_core': the mesh is (2, 3)\nhelp: give one coordinate for each mesh axis, counted from 0");
   }
 }
 
@@ -354,9 +369,10 @@ TEST(MeshRule, Placement) {
             "error[HV0403]: sharding of 'A' names dimension 2, it has 2\nnote: 'A' has shape (40, 50)\n"
             "help: dimensions count from 0");
   p.mesh_tensors[0].sharding = {{"x", 0}, {"x", 1}};
-  EXPECT_EQ(p.run({}),
-            "error[HV0108]: 'T.annotate_mesh_tensor' cannot take \"x\" for 'sharding': the axis cuts a dimension already\n"
-            "help: name each mesh axis once");
+  EXPECT_EQ(
+      p.run({}),
+      "error[HV0108]: 'T.annotate_mesh_tensor' cannot take \"x\" for 'sharding': the axis cuts a dimension already\n"
+      "help: name each mesh axis once");
   p.mesh_tensors[0].sharding = {{"x", 0}, {"y", 0}};
   EXPECT_EQ(p.run({}), "accepted");
   p.mesh_tensors[0].tiling = {8};
@@ -374,15 +390,18 @@ TEST(MeshRule, MeshTensorCopy) {
   Region a = whole_region(p.a), x = whole_region(p.x), y = whole_region(p.y);
   EXPECT_EQ(p.copy_tile(a, x, {0, 1}), "accepted");
   EXPECT_EQ(p.copy_tile(x, a, {0, 1}), "accepted");
-  EXPECT_EQ(p.copy_tile(x, y, {0, 1}),
-            "error[HV0407]: 'X' has no mesh annotation\nnote: 'X' has shape (8, 16)\nhelp: add it to T.annotate_mesh_tensor");
+  EXPECT_EQ(
+      p.copy_tile(x, y, {0, 1}),
+      "error[HV0407]: 'X' has no mesh annotation\nnote: 'X' has shape (8, 16)\nhelp: add it to T.annotate_mesh_tensor");
   EXPECT_EQ(p.copy_tile(a, a, {0, 1}),
             "error[HV0108]: 'T.mesh_tensor_copy' cannot take 'A' for 'dst': both operands are mesh tensors\n"
             "note: 'A' has shape (40, 50)\nhelp: copy through a buffer of the core");
   EXPECT_EQ(p.copy_tile(a, x, {0}),
-            "error[HV0201]: 'A' has 2 dimensions, the subscript has 1 index\nhelp: give one index or slice for each dimension");
-  EXPECT_EQ(p.copy_tile(a, x, {0, -1}),
-            "error[HV0203]: index -1 of 'A' is negative\nhelp: indices count from 0; write shape - n for the n-th last");
+            "error[HV0201]: 'A' has 2 dimensions, the subscript has 1 index\nhelp: give one index or slice for each "
+            "dimension");
+  EXPECT_EQ(
+      p.copy_tile(a, x, {0, -1}),
+      "error[HV0203]: index -1 of 'A' is negative\nhelp: indices count from 0; write shape - n for the n-th last");
   Region half = x, part = a;
   half.ranges[0] = {i64(0), i64(4), false};
   part.ranges[0] = {i64(0), i64(8), false};
@@ -395,7 +414,8 @@ TEST(MeshRule, MeshTensorCopy) {
             "help: give 'A' whole");
   p.mesh_tensors.clear();
   EXPECT_EQ(p.copy_tile(x, a, {0, 1}),
-            "error[HV0407]: 'A' has no mesh annotation\nnote: 'A' has shape (40, 50)\nhelp: add it to T.annotate_mesh_tensor");
+            "error[HV0407]: 'A' has no mesh annotation\nnote: 'A' has shape (40, 50)\nhelp: add it to "
+            "T.annotate_mesh_tensor");
 }
 
 TEST(MeshRule, ControlAroundACollectiveIsUniform) {
@@ -414,13 +434,15 @@ TEST(MeshRule, ControlAroundACollectiveIsUniform) {
   EXPECT_EQ(p.run({if_then(column_zero, seq({}), barrier(kAll))}), refused("all", "condition"));
   EXPECT_EQ(p.run({while_loop(column_zero, barrier(kY))}), refused("y", "condition"));
   EXPECT_EQ(p.run({for_loop(LoopKind::Serial, i, Expr(p.rid), barrier(kX))}), refused("x", "loop"));
-  EXPECT_EQ(p.run({bind(v, Expr(p.rid) + i64(1)), if_then(less(Expr(v), i64(3)), barrier(kX))}), refused("x", "condition"));
+  EXPECT_EQ(p.run({bind(v, Expr(p.rid) + i64(1)), if_then(less(Expr(v), i64(3)), barrier(kX))}),
+            refused("x", "condition"));
   EXPECT_EQ(p.run({for_loop(LoopKind::Serial, i, i64(4), if_then(less(Expr(i), i64(3)), barrier(kX)))}), "accepted");
   EXPECT_EQ(p.run({for_loop(LoopKind::Persistent, i, i64(4), barrier(kAll))}), "accepted");
   for (LoopKind kind : {LoopKind::Parallel, LoopKind::Vectorized}) {
     EXPECT_EQ(p.run({for_loop(kind, i, i64(4), barrier(kAll))}),
               "error[HV0307]: 'T.comm.barrier' cannot stand at iteration scope\n"
-              "note: an iteration of this loop is executed by a part of the block only\nhelp: make the loop T.serial, or move the operation out of it");
+              "note: an iteration of this loop is executed by a part of the block only\nhelp: make the loop T.serial, "
+              "or move the operation out of it");
   }
 }
 

@@ -62,7 +62,8 @@ TEST(Verify, TheStandardProgramIsAcceptedOnUnevenSizesAndMeshes) {
   for (int64_t rows : {1, 2, 3}) {
     for (int64_t cols : {1, 2, 5}) {
       for (int64_t size : {1, 37, 256}) {
-        EXPECT_EQ(verdict(testing::rms_norm_splitk(size, 2 * size + 1, 16, 40, rows, cols)), "accepted") << rows << cols << size;
+        EXPECT_EQ(verdict(testing::rms_norm_splitk(size, 2 * size + 1, 16, 40, rows, cols)), "accepted")
+            << rows << cols << size;
       }
     }
   }
@@ -110,7 +111,8 @@ TEST(VerifyPlace, AllocationsBelongToTheirScope) {
             "error[HV0307]: 'T.alloc_shared' cannot stand at host scope\n  --> k.py:3:1\n"
             "help: allocate it inside T.Kernel, or use T.alloc_global");
   EXPECT_EQ(verdict(p.in_kernel({alloc(buffer("G", {i64(4)}, MemoryScope::Global))})),
-            "error[HV0307]: 'T.alloc_global' cannot stand at kernel scope\nnote: the kernel\nhelp: allocate it before the kernel");
+            "error[HV0307]: 'T.alloc_global' cannot stand at kernel scope\nnote: the kernel\nhelp: allocate it before "
+            "the kernel");
   EXPECT_EQ(verdict(p.in_kernel({alloc(buffer("S", {e(m), i64(2)}))})),
             "error[HV0108]: 'T.alloc_shared' cannot take (M, 2) for 'shape': memory of a kernel has constant extents\n"
             "help: use constants, or T.alloc_global before the kernel");
@@ -138,11 +140,14 @@ TEST(VerifyPlace, OperationsBelongInKernels) {
             "error[HV0307]: 'a store' cannot stand at host scope\nhelp: put it inside T.Kernel");
   EXPECT_EQ(verdict(p.host(for_loop(LoopKind::Parallel, i, i64(4), seq({}), line(7)))),
             "error[HV0307]: 'T.Parallel' cannot stand at host scope\n  --> k.py:7:1\nhelp: put it inside T.Kernel");
-  EXPECT_EQ(verdict(p.in_kernel({for_loop(LoopKind::Parallel, i, i64(4), tile_op(TileOpcode::Clear, {whole_region(a)}), line(7))})),
+  EXPECT_EQ(verdict(p.in_kernel(
+                {for_loop(LoopKind::Parallel, i, i64(4), tile_op(TileOpcode::Clear, {whole_region(a)}), line(7))})),
             "error[HV0307]: 'T.clear' cannot stand at iteration scope\n"
-            "note: an iteration of this loop is executed by a part of the block only (k.py:7:1)\nhelp: make the loop T.serial, or move the operation out of it");
-  EXPECT_EQ(verdict(p.in_kernel({for_loop(LoopKind::Persistent, i, i64(4), tile_op(TileOpcode::Clear, {whole_region(a)}))})),
-            "accepted");
+            "note: an iteration of this loop is executed by a part of the block only (k.py:7:1)\nhelp: make the loop "
+            "T.serial, or move the operation out of it");
+  EXPECT_EQ(
+      verdict(p.in_kernel({for_loop(LoopKind::Persistent, i, i64(4), tile_op(TileOpcode::Clear, {whole_region(a)}))})),
+      "accepted");
 }
 
 TEST(VerifyPlace, Kernels) {
@@ -158,9 +163,10 @@ TEST(VerifyPlace, Kernels) {
               "error[HV0108]: 'T.Kernel' cannot take " + std::to_string(threads) +
                   " for 'threads': threads come in warps of 32\n  --> k.py:4:1\nhelp: use a multiple of 32");
   }
-  EXPECT_EQ(verdict(p.host(launch(1, 32, launch(1, 32, seq({}))))),
-            "error[HV0307]: 'T.Kernel' cannot stand at kernel scope\n  --> k.py:4:1\nnote: the outer kernel (k.py:4:1)\n"
-            "help: launch kernels one after the other");
+  EXPECT_EQ(
+      verdict(p.host(launch(1, 32, launch(1, 32, seq({}))))),
+      "error[HV0307]: 'T.Kernel' cannot stand at kernel scope\n  --> k.py:4:1\nnote: the outer kernel (k.py:4:1)\n"
+      "help: launch kernels one after the other");
   EXPECT_EQ(verdict(p.host(seq({launch(1, 32, seq({})), launch(1, 32, seq({}))}))), "accepted");
 }
 
@@ -168,7 +174,9 @@ TEST(VerifyPlace, Loops) {
   EXPECT_EQ(in_kernel({for_loop(LoopKind::Serial, i, i64(0), seq({}))}), "accepted");
   EXPECT_EQ(in_kernel({for_loop(LoopKind::Serial, i, i64(-2), seq({}), line(5))}),
             "error[HV0209]: extent -2 is negative\n  --> k.py:5:1\nhelp: an extent is 0 or more; 0 runs nothing");
-  auto pipelined = [](int stages) { return for_loop(LoopKind::Pipelined, {i}, {i64(0)}, {i64(3)}, seq({}), stages, line(5)); };
+  auto pipelined = [](int stages) {
+    return for_loop(LoopKind::Pipelined, {i}, {i64(0)}, {i64(3)}, seq({}), stages, line(5));
+  };
   EXPECT_EQ(in_kernel({pipelined(1)}), "accepted");
   EXPECT_EQ(in_kernel({pipelined(0)}),
             "error[HV0305]: num_stages is 0\n  --> k.py:5:1\nhelp: num_stages is 1 (no overlap) or more");
@@ -238,7 +246,8 @@ TEST(VerifyTiles, IndicesAreAffine) {
   Tiles t;
   const std::string refused =
       "error[HV0308]: tile indices of 'Y' are not the loop's variables\n  --> k.py:9:1\n"
-      "note: the loop goes over the tiles of 'X' (k.py:8:1)\nhelp: index tiles with the variables of the enclosing T.foreach_tiles";
+      "note: the loop goes over the tiles of 'X' (k.py:8:1)\nhelp: index tiles with the variables of the enclosing "
+      "T.foreach_tiles";
   EXPECT_EQ(t.reads(tile_load(t.y, {floor_mod(e(i), i64(2)), e(j)})), refused);
   EXPECT_EQ(t.reads(tile_load(t.y, {e(i) * e(j), e(j)})), refused);
   EXPECT_EQ(t.reads(tile_load(t.y, {i64(1) - e(i), apply(Op::Neg, {e(j)}) + i64(2)})), "accepted");
@@ -257,7 +266,8 @@ TEST(VerifyTiles, StoresUseTheLoopsVariables) {
             "help: use T.reduce_sum (or max, min, ...) into 'Y' outside the loop");
   const std::string index =
       "error[HV0308]: tile indices of 'Y' are not the loop's variables\n  --> k.py:9:1\n"
-      "note: the loop goes over the tiles of 'X' (k.py:8:1)\nhelp: index tiles with the variables of the enclosing T.foreach_tiles";
+      "note: the loop goes over the tiles of 'X' (k.py:8:1)\nhelp: index tiles with the variables of the enclosing "
+      "T.foreach_tiles";
   EXPECT_EQ(t.run(tile_store(t.y, {e(j), e(i)}, value, line(9))), index);
   EXPECT_EQ(t.run(tile_store(t.y, {e(i), e(j) + i64(1)}, value, line(9))), index);
   EXPECT_EQ(t.run(tile_store(t.column, {e(i), e(j)}, value, line(9))),
@@ -276,14 +286,16 @@ TEST(VerifyTiles, TilesAreValuesOfStoresOnly) {
 TEST(VerifyTiles, LoopsDoNotNest) {
   Tiles t;
   EXPECT_EQ(t.run(for_tiles(t.part, {k}, false, seq({}), line(10))),
-            "error[HV0301]: a tile loop stands inside another tile loop\n  --> k.py:10:1\nnote: the outer tile loop (k.py:8:1)\n"
+            "error[HV0301]: a tile loop stands inside another tile loop\n  --> k.py:10:1\nnote: the outer tile loop "
+            "(k.py:8:1)\n"
             "help: give the inner work to the outer loop, or use T.Parallel over elements");
   EXPECT_EQ(in_kernel({alloc(t.flat), for_tiles(t.flat, {i, j}, false, seq({}), line(10))}),
             "error[HV0108]: 'T.foreach_tiles' cannot take 'flat' for 'buffer': it has no tiles\n  --> k.py:10:1\n"
             "note: 'flat' has shape (40, 70)\nhelp: allocate it with T.alloc_shared_tiles");
-  EXPECT_EQ(in_kernel({alloc(t.x), for_tiles(t.x, {i}, false, seq({}), line(10))}),
-            "error[HV0201]: 'X' has 2 dimensions, the subscript has 1 index\n  --> k.py:10:1\nnote: 'X' has shape (40, 70)\n"
-            "help: a tile loop has one variable for each dimension");
+  EXPECT_EQ(
+      in_kernel({alloc(t.x), for_tiles(t.x, {i}, false, seq({}), line(10))}),
+      "error[HV0201]: 'X' has 2 dimensions, the subscript has 1 index\n  --> k.py:10:1\nnote: 'X' has shape (40, 70)\n"
+      "help: a tile loop has one variable for each dimension");
 }
 
 }  // namespace

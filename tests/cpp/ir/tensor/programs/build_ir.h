@@ -68,7 +68,9 @@ inline FunctionRef mesh_function(std::string name, MeshShape mesh, std::vector<M
 inline MeshShape mesh_xy(int64_t rows, int64_t cols) { return {{rows, cols}, {"x", "y"}}; }
 
 /// A kernel of one block around `body`.
-inline Stmt one_block(std::vector<Stmt> body) { return kernel({make_var("bx")}, {int_imm(1)}, 128, seq(std::move(body))); }
+inline Stmt one_block(std::vector<Stmt> body) {
+  return kernel({make_var("bx")}, {int_imm(1)}, 128, seq(std::move(body)));
+}
 
 /// A serial loop of `extent` over `var` from 0.
 inline Stmt serial(const VarRef& var, Expr extent, std::vector<Stmt> body) {

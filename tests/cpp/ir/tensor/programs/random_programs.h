@@ -25,8 +25,8 @@ class Choices {
 
 inline Expr i32(int64_t v) { return int_imm(v, kInt32); }
 
-/// A mesh kernel on int32 vectors of 5 elements with collectives under loops and uniform conditions, partial writes, and at times a
-/// Persistent loop. Parameters: A (cores, buffers, 5) read, B (iterations, cores, buffers, 5) written.
+/// A mesh kernel on int32 vectors of 5 elements with collectives under loops and uniform conditions, partial writes,
+/// and at times a Persistent loop. Parameters: A (cores, buffers, 5) read, B (iterations, cores, buffers, 5) written.
 class RandomMeshProgram {
  public:
   static constexpr int64_t kRows = 2, kColumns = 3, kCores = kRows * kColumns, kBuffers = 3, kElements = 5;
@@ -102,7 +102,8 @@ class RandomMeshProgram {
     if (kind <= 1) return elementwise();
     if (kind == 2) return store(c_.of(buffers_), {idx(c_.pick(0, kElements - 1))}, i32(c_.pick(-9, 9)));
     if (kind == 3) {  // a partial write under a condition that differs between cores
-      return if_then(less(Expr(cid_), idx(c_.pick(0, 2))), store(c_.of(buffers_), {idx(c_.pick(0, 4))}, i32(c_.pick(-9, 9))));
+      return if_then(less(Expr(cid_), idx(c_.pick(0, 2))),
+                     store(c_.of(buffers_), {idx(c_.pick(0, 4))}, i32(c_.pick(-9, 9))));
     }
     if (kind <= 6) return collective();
     if (kind <= 8) {
@@ -131,7 +132,8 @@ class RandomMeshProgram {
       case 1: return tile_op(TileOpcode::CommPermute, {src, dst, c_.pick(0, 3), axis});
       case 2: return tile_op(TileOpcode::CommBroadcast, {src, dst, c_.pick(0, 1), axis});
       case 3: {
-        std::vector<Expr> from = {idx(c_.pick(0, 1)), idx(c_.pick(0, 2))}, to = {idx(c_.pick(0, 1)), idx(c_.pick(0, 2))};
+        std::vector<Expr> from = {idx(c_.pick(0, 1)), idx(c_.pick(0, 2))},
+                          to = {idx(c_.pick(0, 1)), idx(c_.pick(0, 2))};
         return tile_op(TileOpcode::CommPut, {src, dst, from, to});
       }
       default: return tile_op(TileOpcode::CommBarrier, {axis});
@@ -145,8 +147,8 @@ class RandomMeshProgram {
   std::vector<VarRef> index_;
 };
 
-/// A kernel of a few blocks on int32 matrices in tiled and plain shared memory: copies and fills of boxes at any place, reductions,
-/// products, tile loops with broadcast operands. Parameters: A (M, N) read, B (blocks, M, N) written.
+/// A kernel of a few blocks on int32 matrices in tiled and plain shared memory: copies and fills of boxes at any place,
+/// reductions, products, tile loops with broadcast operands. Parameters: A (M, N) read, B (blocks, M, N) written.
 class RandomTileProgram {
  public:
   explicit RandomTileProgram(unsigned seed) : c_(seed) {}
@@ -174,7 +176,9 @@ class RandomTileProgram {
   }
 
  private:
-  static Stmt copy(Region src, Region dst) { return tile_op(TileOpcode::Copy, {std::move(src), std::move(dst), i32(-3)}); }
+  static Stmt copy(Region src, Region dst) {
+    return tile_op(TileOpcode::Copy, {std::move(src), std::move(dst), i32(-3)});
+  }
   static Stmt fill(Region dst, Expr value) { return tile_op(TileOpcode::Fill, {std::move(dst), std::move(value)}); }
   Region part(const BufferRef& b, int64_t rows, int64_t columns) {
     return box(b, {{idx(c_.pick(0, m_ - rows)), rows}, {idx(c_.pick(0, n_ - columns)), columns}});
@@ -186,16 +190,24 @@ class RandomTileProgram {
         const int64_t rows = c_.pick(0, m_), columns = c_.pick(0, n_);
         return copy(part(c_.of(matrices_), rows, columns), part(c_.of(matrices_), rows, columns));
       }
-      case 1: return fill(part(c_.of(matrices_), c_.pick(0, m_), c_.pick(0, n_)), load(c_.of(matrices_), {idx(0), idx(n_ - 1)}));
-      case 2: return tile_op(TileOpcode::ReduceSum, {whole_region(c_.of(matrices_)), whole_region(v_), int64_t{1}, c_.chance(70)});
-      case 3: return tile_op(TileOpcode::ReduceMax, {whole_region(c_.of(matrices_)), whole_region(w_), int64_t{0}, c_.chance(70)});
+      case 1:
+        return fill(part(c_.of(matrices_), c_.pick(0, m_), c_.pick(0, n_)),
+                    load(c_.of(matrices_), {idx(0), idx(n_ - 1)}));
+      case 2:
+        return tile_op(TileOpcode::ReduceSum,
+                       {whole_region(c_.of(matrices_)), whole_region(v_), int64_t{1}, c_.chance(70)});
+      case 3:
+        return tile_op(TileOpcode::ReduceMax,
+                       {whole_region(c_.of(matrices_)), whole_region(w_), int64_t{0}, c_.chance(70)});
       case 4: {
         const BufferRef c = c_.of(matrices_), a = c == x_ ? y_ : x_;
-        return tile_op(TileOpcode::Gemm, {whole_region(a), whole_region(square_), whole_region(c), false, c_.chance(50), c_.chance(30)});
+        return tile_op(TileOpcode::Gemm,
+                       {whole_region(a), whole_region(square_), whole_region(c), false, c_.chance(50), c_.chance(30)});
       }
       case 5: {
         const VarRef t = make_var("t");
-        return for_loop(c_.chance(50) ? LoopKind::Pipelined : LoopKind::Serial, t, idx(c_.pick(0, 3)), tile_loop(Expr(t)));
+        return for_loop(c_.chance(50) ? LoopKind::Pipelined : LoopKind::Serial, t, idx(c_.pick(0, 3)),
+                        tile_loop(Expr(t)));
       }
       case 6: {  // independent iterations over elements, from a begin, in both dimensions
         const VarRef i = make_var("i"), j = make_var("j");

@@ -1,13 +1,14 @@
 // The RMSNorm of a mesh as IR.
-// The standard program: it has sharded tensors, tile loops, a persistent loop and a collective, and its extents may divide nothing.
+// The standard program: it has sharded tensors, tile loops, a persistent loop and a collective, and its extents may
+// divide nothing.
 #pragma once
 
 #include "ir/tensor/programs/build_ir.h"
 
 namespace helve::testing {
 
-/// B[m, n] = A[m, n] / sqrt(mean over n of A[m, n]^2 + 1e-6) for float32 tensors (M, N), cut over a rows x cols mesh (dimension 0
-/// over x, 1 over y) and moved in tiles of (blk_m, blk_k). Parameters: A, B.
+/// B[m, n] = A[m, n] / sqrt(mean over n of A[m, n]^2 + 1e-6) for float32 tensors (M, N), cut over a rows x cols mesh
+/// (dimension 0 over x, 1 over y) and moved in tiles of (blk_m, blk_k). Parameters: A, B.
 inline FunctionRef rms_norm_splitk(int64_t M, int64_t N, int64_t blk_m, int64_t blk_k, int64_t rows, int64_t cols) {
   const MeshShape mesh = mesh_xy(rows, cols);
   const BufferRef a = param("A", kFloat32, {M, N});
@@ -29,7 +30,8 @@ inline FunctionRef rms_norm_splitk(int64_t M, int64_t N, int64_t blk_m, int64_t 
                                                 std::vector<Expr>{bx, bk}, f32(0)});
   };
   const auto reduce_sum = [](BufferRef src, BufferRef dst) {
-    return tile_op(TileOpcode::ReduceSum, {whole_region(std::move(src)), whole_region(std::move(dst)), int64_t{1}, true});
+    return tile_op(TileOpcode::ReduceSum,
+                   {whole_region(std::move(src)), whole_region(std::move(dst)), int64_t{1}, true});
   };
   const auto square_tiles = [&] {
     const VarRef i = make_var("i"), j = make_var("j");
@@ -38,7 +40,8 @@ inline FunctionRef rms_norm_splitk(int64_t M, int64_t N, int64_t blk_m, int64_t 
   };
   const auto scale_tiles = [&] {
     const VarRef i = make_var("i"), j = make_var("j");
-    return for_tiles(a_tile, {i, j}, true, tile_store(a_tile, {i, j}, tile_load(a_tile, {i, j}) * tile_load(part, {i})));
+    return for_tiles(a_tile, {i, j}, true,
+                     tile_store(a_tile, {i, j}, tile_load(a_tile, {i, j}) * tile_load(part, {i})));
   };
   const auto inverse_root = [&] {
     const VarRef i = make_var("i");
