@@ -10,11 +10,12 @@ namespace helve::interp {
 
 Operands::Operands(const TileOp& n, Scope& scope) : node(&n), row(&n.row()), span(n.span) {
   scope.statement = &n;
-  for (const TileOperand& operand : n.operands) {
+  for (size_t i = 0; i < n.operands.size(); ++i) {
+    const TileOperand& operand = n.operands[i];
     regions.emplace_back();
     values.emplace_back();
     coords.emplace_back();
-    if (const Region* r = std::get_if<Region>(&operand)) regions.back().emplace(*r, scope, span);
+    if (const Region* r = std::get_if<Region>(&operand)) regions.back().emplace(*r, scope, n.place(i));
     if (const Expr* e = std::get_if<Expr>(&operand)) values.back() = prepare(*e, scope);
     if (const std::vector<Expr>* c = std::get_if<std::vector<Expr>>(&operand)) coords.back() = prepare(*c, scope);
   }

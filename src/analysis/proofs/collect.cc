@@ -316,7 +316,7 @@ class Collector {
         visit(r.begin, s.get());
         visit(r.extent, s.get());
       }
-      Touch t = operand(s, n, n.region(i));
+      Touch t = operand(s, n, i);
       out_.bounds.push_back(t);
       t.write = params[i].writes();
       out_.touches.push_back(t);
@@ -353,10 +353,11 @@ class Collector {
     out_.shapes.push_back(std::move(claim));
   }
 
-  Touch operand(const Stmt& s, const TileOp& n, const Region& region) {
+  Touch operand(const Stmt& s, const TileOp& n, size_t i) {
+    const Region& region = n.region(i);
     const MeshTensor* placed = n.row().rule == TileRule::MeshTensorCopy ? f_.mesh_tensor(region.buffer.get()) : nullptr;
     if (placed) return block_tile(s, n, *placed);
-    Touch t = touch(region.buffer, region.ranges, false, s.get(), s->span);
+    Touch t = touch(region.buffer, region.ranges, false, s.get(), n.place(i));
     const MemoryScope scope = region.buffer->scope;
     t.may_pass_end = n.row().rule == TileRule::Copy && (scope == MemoryScope::Param || scope == MemoryScope::Global);
     return t;
@@ -369,7 +370,7 @@ class Collector {
     for (size_t d = 0; d < coord.size(); ++d) {
       ranges.push_back({coord[d] * int_imm(tensor.tiling[d]), int_imm(tensor.tiling[d]), false});
     }
-    Touch t = touch(tensor.buffer, std::move(ranges), false, s.get(), s->span);
+    Touch t = touch(tensor.buffer, std::move(ranges), false, s.get(), n.place(n.row().index_of("coord")));
     t.text = fmt::format("tile [{}] of {}", join(coord, ", ", [](const Expr& e) { return to_text(e); }),
                          tensor.buffer->name);
     t.placed = &tensor;

@@ -127,7 +127,8 @@ class Padding {
     const Region &src = op.region(0), &dst = op.region(1);
     std::vector<Fill> now;
     const Touch* from = touch(op, src, false);
-    if (from && from->may_pass_end && is_zero(op.expr(op.row().index_of("pad")))) now.push_back({&op, false, false});
+    const size_t pad = op.row().index_of("pad");  // one that is written out is a choice
+    if (from && from->may_pass_end && !op.is_given(pad) && is_zero(op.expr(pad))) now.push_back({&op, false, false});
     if (const auto found = fills_.find(src.buffer.get()); found != fills_.end()) {
       for (Fill fill : found->second) {
         fill.passed_on = true;

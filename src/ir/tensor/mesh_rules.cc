@@ -20,8 +20,10 @@ std::string axes_text(const MeshShape& mesh, bool with_all) {
   throw UserError(Code::UnknownMeshAxis, span, {{"axis", axis}, {"axes", axes_text(mesh, with_all)}});
 }
 
-[[noreturn]] void wrong_result(const TileOp& op, const std::string& expected, const Region& region) {
-  throw UserError(Code::CollectiveShape, op.span,
+/// The result, operand 1, has another shape than the collective gives.
+[[noreturn]] void wrong_result(const TileOp& op, const std::string& expected) {
+  const Region& region = op.region(1);
+  throw UserError(Code::CollectiveShape, op.place(1),
                   {{"operation", operation_text(op)},
                    {"expected", expected},
                    {"buffer", region.buffer->name},
@@ -39,7 +41,7 @@ size_t dimension(const TileOp& op, int64_t rank) {
   const int64_t dim = op.dim();
   if (dim < -rank || dim >= rank) {
     refuse_argument(operation_text(op), "dim", std::to_string(dim), fmt::format("there are {} dimensions", rank),
-                    "dimensions count from 0, or from the end with -1", op.span);
+                    "dimensions count from 0, or from the end with -1", op.place(*op.dim_position()));
   }
   return static_cast<size_t>(dim < 0 ? dim + rank : dim);
 }
@@ -56,7 +58,7 @@ void check_parts(const TileOp& op, const Region& part, const Region& whole, int6
     expected.insert(expected.begin() + static_cast<int64_t>(dim), int_imm(k));
   }
   if (may_equal(whole.shape(), expected)) return;
-  if (result_is_whole) wrong_result(op, shape_text(expected), whole);
+  if (result_is_whole) wrong_result(op, shape_text(expected));
   throw UserError(Code::ShapeMismatch, op.span,
                   {{"what", fmt::format("{} cores' parts of {}", k, operation_text(op))},
                    {"left", shape_text(whole.shape())},
@@ -66,7 +68,7 @@ void check_parts(const TileOp& op, const Region& part, const Region& whole, int6
 
 void check_same(const TileOp& op) {
   if (!may_equal_squeezed(op.region(0).shape(), op.region(1).shape())) {
-    wrong_result(op, shape_text(op.region(0).shape()), op.region(1));
+    wrong_result(op, shape_text(op.region(0).shape()));
   }
 }
 
@@ -78,14 +80,14 @@ void check_all_to_all(const TileOp& op, int64_t k) {
   if (!extent || *extent % k == 0) return;
   refuse_argument(operation_text(op), "dim", std::to_string(op.dim()),
                   fmt::format("{} elements are not {} equal parts", *extent, k),
-                  "make the extent a multiple of the number of cores in the group", op.span);
+                  "make the extent a multiple of the number of cores in the group", op.place(*op.dim_position()));
 }
 
 void check_root(const TileOp& op, int64_t k) {
   const int64_t root = op.root();
   if (root >= 0 && root < k) return;
   refuse_argument(operation_text(op), "root", std::to_string(root), fmt::format("the group has {} cores", k),
-                  "roots count from 0 in each group", op.span);
+                  "roots count from 0 in each group", op.place(op.row().index_of("root")));
 }
 
 void check_core(const TileOp& op, size_t i, const MeshShape& mesh) {
@@ -98,13 +100,13 @@ void check_core(const TileOp& op, size_t i, const MeshShape& mesh) {
   if (inside) return;
   refuse_argument(operation_text(op), std::string(op.row().params[i].name), shape_text(core),
                   fmt::format("the mesh is {}", to_string(mesh)),
-                  "give one coordinate for each mesh axis, counted from 0", op.span);
+                  "give one coordinate for each mesh axis, counted from 0", op.place(i));
 }
 
 void check_dtypes(const TileOp& op) {
   const Buffer &src = *op.region(0).buffer, &dst = *op.region(1).buffer;
   if (src.dtype == dst.dtype) return;
-  throw UserError(Code::WrongType, op.span,
+  throw UserError(Code::WrongType, op.place(1),
                   {{"what", fmt::format("'{}' in {}", dst.name, operation_text(op))},
                    {"given", to_string(dst.dtype)},
                    {"expected", to_string(src.dtype) + ", as the source"}},
@@ -114,12 +116,12 @@ void check_dtypes(const TileOp& op) {
 void check_reduction(const TileOp& op, const std::string& name) {
   if (!parse_reduce_kind(name)) {
     refuse_argument(operation_text(op), "op", quoted(name), "it is no reduction",
-                    "op is \"sum\", \"prod\", \"max\" or \"min\"", op.span);
+                    "op is \"sum\", \"prod\", \"max\" or \"min\"", op.place(op.row().index_of("op")));
   }
   const Buffer& src = *op.region(0).buffer;
   if (!src.dtype.is_bool()) return;
   throw UserError(
-      Code::WrongType, op.span,
+      Code::WrongType, op.place(0),
       {{"what", fmt::format("'{}' in {}", src.name, operation_text(op))}, {"given", "bool"}, {"expected", "a number"}},
       {declaration_note(src)});
 }
@@ -130,7 +132,7 @@ void verify_collective(const TileOp& op, const MeshShape& mesh) {
   int64_t k = mesh.size();
   if (const std::string* axis = op.axis()) {
     std::optional<int64_t> size = group_size(mesh, *axis);
-    if (!size) unknown_axis(mesh, *axis, op.span, true);
+    if (!size) unknown_axis(mesh, *axis, op.place(op.row().index_of("axis")), true);
     k = *size;
   }
   if (op.row().rule == TileRule::CommBarrier) return;
@@ -155,20 +157,20 @@ void verify_mesh_tensor_copy(const TileOp& op, const Function& f) {
     const bool from_param =
         op.region(0).buffer->scope == MemoryScope::Param || op.region(1).buffer->scope != MemoryScope::Param;
     const Buffer& named = *op.region(from_param ? 0 : 1).buffer;
-    throw UserError(Code::NotSharded, op.span, {{"tensor", named.name}}, {declaration_note(named)});
+    throw UserError(Code::NotSharded, op.place(from_param ? 0 : 1), {{"tensor", named.name}}, {declaration_note(named)});
   }
   if (src && dst) {
     refuse_argument(function, "dst", fmt::format("'{}'", dst->buffer->name), "both operands are mesh tensors",
-                    "copy through a buffer of the core", op.span, {declaration_note(*dst->buffer)});
+                    "copy through a buffer of the core", op.place(1), {declaration_note(*dst->buffer)});
   }
   const MeshTensor& tensor = src ? *src : *dst;
   const Region &global = op.region(src ? 0 : 1), &local = op.region(src ? 1 : 0);
   const Buffer& buffer = *tensor.buffer;
   if (!may_equal(global.shape(), buffer.shape)) {
     refuse_argument(function, src ? "src" : "dst", fmt::format("a part of '{}'", buffer.name), "coord chooses the tile",
-                    fmt::format("give '{}' whole", buffer.name), op.span);
+                    fmt::format("give '{}' whole", buffer.name), op.place(src ? 0 : 1));
   }
-  check_indices(buffer, op.coord(), op.span);
+  check_indices(buffer, op.coord(), op.place(op.row().index_of("coord")));
   std::vector<Expr> tiling;
   for (int64_t extent : tensor.tiling) tiling.push_back(int_imm(extent));
   if (may_equal_squeezed(local.shape(), tiling)) return;

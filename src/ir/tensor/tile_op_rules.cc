@@ -59,11 +59,12 @@ namespace {
 
 using namespace verify_rules;
 
-[[noreturn]] void wrong_type(std::string what, DType given, std::string expected, const TileOp& op,
-                             std::vector<Note> notes) {
-  throw UserError(Code::WrongType, op.span,
-                  {{"what", std::move(what)}, {"given", to_string(given)}, {"expected", std::move(expected)}},
-                  std::move(notes),
+/// Operand `i` has a dtype that the operation does not take.
+[[noreturn]] void wrong_type(const TileOp& op, size_t i, std::string what, std::string expected) {
+  const Buffer& buffer = *op.region(i).buffer;
+  throw UserError(Code::WrongType, op.place(i),
+                  {{"what", std::move(what)}, {"given", to_string(buffer.dtype)}, {"expected", std::move(expected)}},
+                  {declaration_note(buffer)},
                   {"declare it with that type, or T.copy it to a buffer that has it: a copy converts"});
 }
 
@@ -86,18 +87,15 @@ void check_copy(const TileOp& op) {
 void check_gemm_types(const TileOp& op) {
   const Buffer &a = *op.region(0).buffer, &b = *op.region(1).buffer, &c = *op.region(2).buffer;
   const bool both_float8 = a.dtype.is_float() && b.dtype.is_float() && a.dtype.bits == 8 && b.dtype.bits == 8;
-  if (a.dtype.is_bool()) wrong_type("A of T.gemm", a.dtype, "a number", op, {declaration_note(a)});
-  if (a.dtype != b.dtype && !both_float8)
-    wrong_type("B of T.gemm", b.dtype, to_string(a.dtype) + ", as A", op, {declaration_note(b)});
+  if (a.dtype.is_bool()) wrong_type(op, 0, "A of T.gemm", "a number");
+  if (a.dtype != b.dtype && !both_float8) wrong_type(op, 1, "B of T.gemm", to_string(a.dtype) + ", as A");
   if (a.dtype.is_float()) {
     const bool wide = c.dtype == a.dtype || (c.dtype.is_float() && c.dtype.bits > a.dtype.bits);
-    if (!wide)
-      wrong_type("the accumulator of T.gemm", c.dtype, to_string(a.dtype) + " or a wider float", op,
-                 {declaration_note(c)});
+    if (!wide) wrong_type(op, 2, "the accumulator of T.gemm", to_string(a.dtype) + " or a wider float");
   } else {
     const bool wide = c.dtype.is_data_int() && c.dtype.bits >= std::max<int>(32, a.dtype.bits);
     const std::string expected = a.dtype.bits <= 32 ? "int32" : to_string(a.dtype);
-    if (!wide) wrong_type("the accumulator of T.gemm", c.dtype, expected, op, {declaration_note(c)});
+    if (!wide) wrong_type(op, 2, "the accumulator of T.gemm", expected);
   }
 }
 
@@ -119,7 +117,7 @@ void check_gemm(const TileOp& op) {
     shapes.push_back(region.shape());
     if (shapes[i].size() != 2) {
       refuse_argument("T.gemm", std::string(op.row().params[i].name), shape_text(shapes[i]), "an operand is a matrix",
-                      "give a region of two dimensions", op.span, {declaration_note(*region.buffer)});
+                      "give a region of two dimensions", op.place(i), {declaration_note(*region.buffer)});
     }
   }
   if (op.transposes(0)) std::swap(shapes[0][0], shapes[0][1]);
@@ -135,7 +133,8 @@ void check_gemm(const TileOp& op) {
   for (size_t i : {0, 1}) {
     if (!may_overlap(op.region(i), op.region(2))) continue;
     refuse_argument("T.gemm", "C", fmt::format("'{}'", op.region(2).buffer->name),
-                    fmt::format("it overlaps {}", op.row().params[i].name), "multiply into another buffer", op.span);
+                    fmt::format("it overlaps {}", op.row().params[i].name), "multiply into another buffer",
+                    op.place(2));
   }
   check_gemm_types(op);
 }
@@ -143,21 +142,19 @@ void check_gemm(const TileOp& op) {
 void check_reduce_types(const TileOp& op) {
   const Buffer &src = *op.region(0).buffer, &dst = *op.region(1).buffer;
   const ReduceKind kind = reduce_kind(op.op);
+  const auto refuse = [&](size_t i, std::string expected) {
+    wrong_type(op, i, fmt::format("'{}' in {}", op.region(i).buffer->name, operation_text(op)), std::move(expected));
+  };
   if (kind == ReduceKind::Any || kind == ReduceKind::All) {
-    for (const Buffer* b : {&src, &dst}) {
-      if (!b->dtype.is_bool())
-        wrong_type(fmt::format("'{}' in {}", b->name, operation_text(op)), b->dtype, "bool", op,
-                   {declaration_note(*b)});
+    for (size_t i : {0, 1}) {
+      if (!op.region(i).buffer->dtype.is_bool()) refuse(i, "bool");
     }
     return;
   }
-  if (src.dtype.is_bool())
-    wrong_type(fmt::format("'{}' in {}", src.name, operation_text(op)), src.dtype, "a number", op,
-               {declaration_note(src)});
+  if (src.dtype.is_bool()) refuse(0, "a number");
   const bool widens = src.dtype.code == dst.dtype.code && src.dtype.bits <= dst.dtype.bits;
   if ((src.dtype.is_float() && dst.dtype.is_float()) || widens) return;
-  wrong_type(fmt::format("'{}' in {}", dst.name, operation_text(op)), dst.dtype,
-             to_string(src.dtype) + ", as the source", op, {declaration_note(dst)});
+  refuse(1, to_string(src.dtype) + ", as the source");
 }
 
 void check_reduce(const TileOp& op) {
@@ -170,12 +167,12 @@ void check_reduce(const TileOp& op) {
                     fmt::format("the source has shape {}", shape_text(shape)),
                     rank ? fmt::format("dim is {} to {}, or counted from the end {} to -1", 0, rank - 1, -rank)
                          : "reduce a region with a dimension",
-                    op.span, {declaration_note(*src.buffer)});
+                    op.place(*op.dim_position()), {declaration_note(*src.buffer)});
   }
   if (dim < 0) dim += rank;
   if (may_overlap(src, dst)) {
     refuse_argument(operation_text(op), "dst", fmt::format("'{}'", dst.buffer->name), "it overlaps the source",
-                    "reduce into another buffer", op.span);
+                    "reduce into another buffer", op.place(1));
   }
   std::vector<Expr> kept = shape;
   kept[static_cast<size_t>(dim)] = int_imm(1);
@@ -189,7 +186,8 @@ void check_reduce(const TileOp& op) {
 
 /// Copies may reach past the end of a global tensor; all other regions lie inside their buffers. A region that never
 /// `runs` may be wherever its guard keeps it from; numbers below 0 mean nothing anywhere.
-void check_region(const TileOp& op, const Region& region, bool runs) {
+void check_region(const TileOp& op, size_t i, bool runs) {
+  const Region& region = op.region(i);
   const Buffer& buffer = *region.buffer;
   HELVE_CHECK(region.ranges.size() == buffer.rank(), "a region of another rank than its buffer");
   const bool may_reach_past = op.row().rule == TileRule::Copy && is_global(buffer);
@@ -197,7 +195,7 @@ void check_region(const TileOp& op, const Region& region, bool runs) {
     const int64_t* begin = int_value(region.ranges[d].begin);
     const int64_t* extent = int_value(region.ranges[d].extent);
     const int64_t* limit = int_value(buffer.shape[d]);
-    const Span span = span_of(region.ranges[d].begin, op.span);
+    const Span span = span_of(region.ranges[d].begin, op.place(i));
     if (begin && *begin < 0) {
       throw UserError(Code::NegativeIndex, span, {{"buffer", buffer.name}, {"index", *begin}},
                       {declaration_note(buffer)});
@@ -219,8 +217,8 @@ void check_region(const TileOp& op, const Region& region, bool runs) {
 }  // namespace
 
 void verify_tile_op(const TileOp& op, const MeshShape* mesh, bool runs) {
-  for (const TileOperand& operand : op.operands) {
-    if (const Region* region = std::get_if<Region>(&operand)) check_region(op, *region, runs);
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    if (std::holds_alternative<Region>(op.operands[i])) check_region(op, i, runs);
   }
   if (!mesh && (op.row().is_collective() || op.row().rule == TileRule::MeshTensorCopy)) {
     throw UserError(Code::CollectiveWithoutMesh, op.span, {{"operation", operation_text(op)}});

@@ -406,7 +406,7 @@ class Verifier {
   }
 
   void check(const TileOp& n) {
-    for (const TileOperand& operand : n.operands) visit_operand(operand, n.span);
+    for (size_t i = 0; i < n.operands.size(); ++i) visit_operand(n.operands[i], n.place(i));
     const std::string operation = operation_text(n);
     if (!n.row().is_collective() && !kernel_) wrong_scope(operation, "host", "put it inside T.Kernel", n.span);
     if (iteration_) {
