@@ -1,6 +1,6 @@
 // One shadow for each run of overlapping memory.
-// Cells are as wide as the largest unit that all elements of the run are whole numbers of, so that tensors of one dtype have
-// one cell an element.
+// Cells are as wide as the largest unit that all elements of the run are whole numbers of, so that tensors of one dtype
+// have one cell an element.
 #include "shared_memory.h"
 
 #include <algorithm>

@@ -204,6 +204,9 @@ def log2(x: _Scalar) -> _Expr:
 def max(a: _Scalar, b: _Scalar) -> _Expr:
     """The scalar operator Max."""
 
+def may_alias(*tensors: _Any) -> _Any:
+    """Declares that arguments of these tensor parameters may share memory, in part or whole."""
+
 def mesh_tensor_copy(src: _Region, dst: _Region, coord: _Sequence[_Extent], pad: _Scalar = 0.0) -> None:
     """Copies one tile between an annotated global tensor and a local buffer. coord counts tiles of the declared
     tiling inside the executing core's own block. What lies past the block or the tensor reads as `pad` and is

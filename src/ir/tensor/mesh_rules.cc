@@ -157,7 +157,8 @@ void verify_mesh_tensor_copy(const TileOp& op, const Function& f) {
     const bool from_param =
         op.region(0).buffer->scope == MemoryScope::Param || op.region(1).buffer->scope != MemoryScope::Param;
     const Buffer& named = *op.region(from_param ? 0 : 1).buffer;
-    throw UserError(Code::NotSharded, op.place(from_param ? 0 : 1), {{"tensor", named.name}}, {declaration_note(named)});
+    throw UserError(Code::NotSharded, op.place(from_param ? 0 : 1), {{"tensor", named.name}},
+                    {declaration_note(named)});
   }
   if (src && dst) {
     refuse_argument(function, "dst", fmt::format("'{}'", dst->buffer->name), "both operands are mesh tensors",

@@ -17,7 +17,19 @@ enum class TileOpcode {
 };
 
 enum class TileRule {
-  Copy, Fill, Clear, Gemm, Reduce, MeshTensorCopy, Sync, CommSame, CommPut, CommGather, CommScatter, CommAllToAll, CommBarrier
+  Copy,
+  Fill,
+  Clear,
+  Gemm,
+  Reduce,
+  MeshTensorCopy,
+  Sync,
+  CommSame,
+  CommPut,
+  CommGather,
+  CommScatter,
+  CommAllToAll,
+  CommBarrier
 };
 
 /// Where an operation may stand: inside a kernel at block scope; a collective stands in a mesh kernel or, after the
