@@ -168,7 +168,8 @@ void IndexBounds::resolve(const Var* var) const {
     Interval values = range_of(place.begin);
     Reach far = reach_of(place.begin);
     if (place.extent) {
-      const Interval count = max(range_of(place.extent), Interval::point(1));
+      Interval count = max(range_of(place.extent), Interval::point(1));
+      if (count.high && *count.high == kGreatest) count.high.reset();  // what the type of 64-bit data says is no bound
       values = {values.low, (values + count + Interval::point(-1)).high};
       far = plus(far, count.high ? constant(*count.high) : reach_of(place.extent));
     }

@@ -85,6 +85,9 @@ class LlvmKernel final : public CompiledKernel {
       } else if (auto* branch = std::get_if<runtime::Branch>(&step.node)) {
         set_scratch(branch->then_steps, scratch);
         set_scratch(branch->else_steps, scratch);
+      } else if (auto* repeat = std::get_if<runtime::Repeat>(&step.node)) {
+        set_scratch(repeat->head, scratch);
+        set_scratch(repeat->body, scratch);
       }
     }
   }

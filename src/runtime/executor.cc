@@ -3,6 +3,7 @@
 // measure.
 #include "helve/runtime/executor.h"
 
+#include <cstring>
 #include <mutex>
 
 #include "arguments.h"
@@ -38,6 +39,10 @@ class Run final : public PlanWalker<Run> {
   }
 
   void communicate(const Collective& s, const CollectiveRequest& request) { communicator_.run(s.kind, request); }
+
+  void fetch(std::byte* to, const std::byte* from, int64_t bytes, int64_t count, int64_t stride) {
+    for (int64_t k = 0; k < count; ++k) std::memcpy(to + k * bytes, from + k * stride, static_cast<size_t>(bytes));
+  }
 
  private:
   const std::vector<KernelEntry>& kernels_;

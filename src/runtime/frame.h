@@ -69,6 +69,7 @@ struct Frame {
   std::vector<void*> pointers;       ///< a launch's arguments
   std::vector<int64_t> scalars;
   std::vector<int64_t> extents, src_strides, dst_strides;  ///< a collective's box
+  std::vector<std::byte> fetched;                          ///< what a Read finds, one element a core
 };
 
 }  // namespace helve::runtime

@@ -120,6 +120,20 @@ class Verifier {
     steps(s.else_steps);
   }
 
+  void step(const Repeat& s) const {
+    steps(s.head);
+    program(s.condition);
+    steps(s.body);
+  }
+
+  void step(const Read& s) const {
+    buffer(s.buffer);
+    program(s.offset);
+    slot(s.slot);
+    const bool whole = s.dtype.code == kDLInt || s.dtype.code == kDLUInt || s.dtype.code == kDLBool;
+    HELVE_CHECK(whole && s.dtype.lanes == 1 && s.dtype.bits % 8 == 0 && s.dtype.bits <= 64, "a read of no integer");
+  }
+
   void steps(const std::vector<Step>& list) const {
     for (const Step& s : list) std::visit([this](const auto& node) { step(node); }, s.node);
   }

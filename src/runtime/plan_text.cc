@@ -147,6 +147,19 @@ class PlanPrinter {
     steps(s.else_steps);
   }
 
+  void step(const Repeat& s) {
+    document_.line(s.head.empty() ? fmt::format("while {}:", text(s.condition)) : "repeat:");
+    auto indent = document_.indent();
+    steps(s.head);
+    if (!s.head.empty()) document_.line(fmt::format("leave unless {}", text(s.condition)));
+    steps(s.body);
+  }
+
+  void step(const Read& s) {
+    document_.line(fmt::format("read {} from {}: {} at {} else {}", slot(s.slot), buffer(s.buffer), to_text(s.dtype),
+                               text(s.offset), s.fault.code_text()));
+  }
+
   void steps(const std::vector<Step>& list) {
     for (const Step& s : list) std::visit([this](const auto& node) { step(node); }, s.node);
   }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "helve/runtime/interrupt.h"
 #include "helve/runtime/plan.h"
 #include "helve/support/diagnostic.h"
+#include "helve/support/text.h"
 
 namespace helve::runtime {
 
@@ -21,6 +23,8 @@ namespace helve::runtime {
 ///   std::byte* reserve(size_t index, int64_t bytes, int64_t alignment)   memory of plan.buffers[index], null for none
 ///   void launch(const Launch&, int64_t blocks)                           with frame.pointers and frame.scalars filled
 ///   void communicate(const Collective&, const CollectiveRequest&)        every scalar evaluated, the boxes checked
+///   void fetch(std::byte* to, const std::byte* from, int64_t bytes, int64_t count, int64_t stride)
+///       count pieces of its memory, stride bytes apart, as the steps so far leave them, side by side at `to`
 template <class Self>
 class PlanWalker {
  public:
@@ -168,6 +172,53 @@ class PlanWalker {
   }
 
   void step(const Branch& s) { steps(value(s.condition) != 0 ? s.then_steps : s.else_steps); }
+
+  void step(const Repeat& s) {
+    for (steps(s.head); value(s.condition) != 0; steps(s.head)) {
+      if (poll_.active()) poll_.throw_if_requested();
+      steps(s.body);
+    }
+  }
+
+  void step(const Read& s) {
+    const BufferState& state = buffer(s.buffer);
+    const int64_t bytes = element_bytes(s.dtype);
+    const __int128 begin = static_cast<__int128>(value(s.offset)) * bytes;
+    HELVE_CHECK(begin >= state.low && begin + bytes <= state.high, fmt::format("a read leaves buffer {}", s.buffer));
+    const int64_t cores = is_per_core(s.buffer) ? core_count(plan_) : 1;
+    frame_.fetched.resize(static_cast<size_t>(cores * bytes));
+    self().fetch(frame_.fetched.data(), state.base + static_cast<int64_t>(begin), bytes, cores, state.stride);
+    const int64_t known = integer_at(frame_.fetched.data(), s.dtype);
+    for (int64_t core = 1; core < cores; ++core) {
+      const int64_t other = integer_at(frame_.fetched.data() + core * bytes, s.dtype);
+      if (other == known) continue;
+      Diagnostic fault = s.fault;
+      fault.args.emplace_back("first", known);
+      fault.args.emplace_back("second", other);
+      fault.args.emplace_back("core", core_text(0));
+      fault.args.emplace_back("other", core_text(core));
+      throw UserError(std::move(fault));
+    }
+    frame_.slots[static_cast<size_t>(s.slot)] = known;
+  }
+
+  /// The value of an integer or bool that lies in memory.
+  static int64_t integer_at(const std::byte* place, DLDataType dtype) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, place, static_cast<size_t>(element_bytes(dtype)));
+    if (dtype.code == kDLBool) return bits != 0;
+    const int unused = 64 - dtype.bits;
+    if (dtype.code == kDLInt) return static_cast<int64_t>(bits << unused) >> unused;
+    return static_cast<int64_t>(bits);
+  }
+
+  /// "(1, 2)": the coordinates of a core.
+  std::string core_text(int64_t core) const {
+    std::vector<int64_t> at(plan_.mesh.size());
+    for (size_t a = at.size(); a-- > 0; core /= plan_.mesh[a]) at[a] = core % plan_.mesh[a];
+    const std::string all = join(at, ", ", [](int64_t coordinate) { return std::to_string(coordinate); });
+    return fmt::format("({}{})", all, at.size() == 1 ? "," : "");
+  }
 };
 
 }  // namespace helve::runtime

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 
@@ -60,15 +62,14 @@ class Finder {
         continue;
       }
       if (!has_collective(s)) {
-        if (parts.empty() || parts.back().kind != Part::Kind::Segment) parts.emplace_back();
-        check_fresh(s);
-        parts.back().stmts.push_back(s);
+        append(s, parts);
         if (const Bind* b = as<Bind>(s)) {
           loaded.push_back(b);
           keep_.push_back(s);
         }
         continue;
       }
+      s = decided(s, loaded, parts);
       stale_.insert(stale_.end(), loaded.begin(), loaded.end());
       loaded.clear();
       last_collective_ = &first_collective(s);
@@ -77,6 +78,42 @@ class Finder {
     }
     stale_.insert(stale_.end(), loaded.begin(), loaded.end());
     return parts;
+  }
+
+  /// Adds a statement without collectives to the segment at the end of `parts`.
+  void append(const Stmt& s, std::vector<Part>& parts) {
+    if (parts.empty() || parts.back().kind != Part::Kind::Segment) parts.emplace_back();
+    check_fresh(s);
+    parts.back().stmts.push_back(s);
+  }
+
+  /// Control flow around a collective whose conditions and bounds stand in decisions, where they come from memory.
+  Stmt decided(const Stmt& s, const std::vector<const Bind*>& loaded, std::vector<Part>& parts) {
+    if (as<TileOp>(s)) return s;
+    std::vector<Stmt> stores;
+    const Stmt out = map_parts(
+        s,
+        [&](const Expr& e) {
+          const bool reads = has_load(e) || std::any_of(loaded.begin(), loaded.end(), [&](const Bind* b) {
+                               return mentions(e, b->var.get());
+                             });
+          if (!reads || depends_on_core(e)) return e;
+          const DType dtype = e->dtype.is_bool() ? kBool : kInt64;
+          const BufferRef home = make_buffer("decision", dtype, MemoryScope::Global, {int_imm(1)}, {}, {}, e->span);
+          result_.decisions.push_back(home);
+          stores.push_back(store(home, {int_imm(0)}, e, e->span));
+          return cast(load(home, {int_imm(0)}, e->span), e->dtype);
+        },
+        [](const Stmt& part) { return part; });
+    for (const Stmt& each : stores) append(each, parts);
+    if (stores.empty() || !as<While>(s)) return out;
+    Ref<While> loop = make_ref<While>(*as<While>(out));
+    loop->body = seq({loop->body, stores[0]});
+    return Stmt(loop);
+  }
+
+  bool depends_on_core(const Expr& e) const {
+    return std::any_of(kernel_.vars.begin(), kernel_.vars.end(), [&](const VarRef& v) { return mentions(e, v.get()); });
   }
 
   /// The part of a statement that is a collective or holds one.
@@ -101,7 +138,13 @@ class Finder {
       part.otherwise = split(branch->else_body, values);
       return part;
     }
-    refuse_kernel_value(first_collective(s), s->span, "the condition of a while loop is computed by its iterations");
+    if (const While* loop = as<While>(s)) {
+      part.kind = Part::Kind::Loop;
+      check_host_values(s);
+      part.body = split(loop->body, values);
+      return part;
+    }
+    HELVE_FAIL("a collective in a statement that holds none");
   }
 
   /// The statement's own expressions move to the host body: they may use neither the core's coordinates nor memory.
@@ -111,9 +154,9 @@ class Finder {
         [&](const Expr& e) {
           check_fresh(e, s->span);
           const Span span = e->span.known() ? e->span : s->span;
-          if (has_load(e)) refuse_kernel_value(first_collective(s), span, "this value is loaded from memory");
-          for (const VarRef& v : kernel_.vars) {
-            if (mentions(e, v.get())) refuse_kernel_value(first_collective(s), span, "this value depends on the core");
+          if (depends_on_core(e)) refuse_kernel_value(first_collective(s), span, "this value depends on the core");
+          if (as<TileOp>(s) && has_load(e)) {
+            refuse_kernel_value(first_collective(s), span, "this value is loaded from memory");
           }
         },
         [](const Stmt&) {});

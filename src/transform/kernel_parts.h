@@ -21,19 +21,21 @@ struct Part {
   std::vector<const Part*> loops;  ///< enclosing host loops that repeat their body, outermost first
   const Part* persistent = nullptr;  ///< the enclosing Persistent loop, whose iterations share nothing
 
-  const For* loop() const { return as<For>(node); }
-  bool is_persistent() const { return kind == Kind::Loop && loop()->loop == LoopKind::Persistent; }
+  const For* loop() const { return as<For>(node); }  ///< null for a while loop
+  bool is_persistent() const { return loop() && loop()->loop == LoopKind::Persistent; }
 };
 
 struct KernelParts {
   std::vector<BufferRef> buffers;  ///< allocated where the kernel is split, in order
+  std::vector<BufferRef> decisions;  ///< Global, of one element: what a part leaves for the control flow that follows
   std::vector<Part> parts;
   std::vector<Part*> leaves;  ///< segments and collectives in order
 };
 
 /// The parts of a kernel that holds collectives. Scalar values bound where it is split are written into their uses; one
 /// that loads from memory cannot cross a collective (ValueAcrossCollective). Control flow around a collective and its
-/// operands move to the host body, so they depend neither on the core nor on memory (KernelValueAtCollective).
+/// operands move to the host body, so they do not depend on the core (KernelValueAtCollective). What control flow reads
+/// from memory is left in a decision by the part before it, and at the end of each turn of a while loop.
 KernelParts parts_of(const Kernel& kernel);
 
 }  // namespace helve

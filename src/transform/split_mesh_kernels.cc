@@ -7,6 +7,8 @@
 //              with T.Kernel(R, C) as (r, c): f(part); T.copy(part, part_home)
 //              T.comm.all_gather(part_home, parts_home)
 //              with T.Kernel(R, C) as (r, c): T.copy(parts_home, parts); g(parts)
+// What control flow around a collective reads from memory, a kernel leaves in a global buffer of one element, where the
+// host body reads it: it moves no other value than the kernel would have used.
 // With a chunk of k iterations the kernels loop over k and one collective serves all of them, on homes with a leading
 // dimension k. Every core executes the same statements in the same order as before; iterations of a Persistent loop are
 // independent, so a chunk may interleave them. A part saves what a later part demands and restores what it demands
@@ -45,6 +47,7 @@ class Splitter {
   Stmt run() {
     std::vector<Stmt> body = emit(parts_.parts, nullptr, nullptr);
     std::vector<Stmt> out;
+    for (const BufferRef& decision : parts_.decisions) out.push_back(alloc(decision, decision->span));
     for (const BufferRef& home : home_order_) out.push_back(alloc(home, home->span));
     out.insert(out.end(), body.begin(), body.end());
     return seq(std::move(out), kernel_.span);
@@ -128,6 +131,9 @@ class Splitter {
   }
 
   Stmt emit_loop(const Part& part, const Part* persistent, const Chunk* chunk) {
+    if (const While* loop = as<While>(part.node)) {
+      return while_loop(loop->condition, seq(emit(part.body, persistent, chunk)), part.node->span);
+    }
     const For& loop = *part.loop();
     if (part.is_persistent()) return emit_persistent(part);
     return for_loop(LoopKind::Serial, loop.vars, loop.begins, loop.extents, seq(emit(part.body, persistent, chunk)), 1,
@@ -144,11 +150,20 @@ class Splitter {
     });
   }
 
+  /// Does the part's control flow read a decision? It is made for one iteration.
+  static bool decides_by_memory(const Part& part) {
+    bool reads = false;
+    if (part.kind == Part::Kind::Loop || part.kind == Part::Kind::Branch) {
+      for_each_part(part.node, [&](const Expr& e) { reads |= has_load(e); }, [](const Stmt&) {});
+    }
+    return reads;
+  }
+
   /// Can one collective serve several iterations? Its operands must all have a home, which gets a dimension for the
   /// iterations.
   bool shares_collectives(const std::vector<Part>& parts) const {
     return std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
-      if (part.is_persistent()) return false;
+      if (part.is_persistent() || decides_by_memory(part)) return false;
       if (part.kind != Part::Kind::Collective)
         return shares_collectives(part.body) && shares_collectives(part.otherwise);
       return std::all_of(part.touch.used.begin(), part.touch.used.end(),

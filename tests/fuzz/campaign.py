@@ -36,13 +36,17 @@ class Report:
     coverage: collections.Counter = field(default_factory=collections.Counter)
     failures: list = field(default_factory=list)  # (seed, Failure, text)
 
-    def text(self):
-        """The summary and the table of constructs."""
-        lines = [
+    def summary(self):
+        """One line of numbers."""
+        return (
             f"seed {self.seed}: {self.programs} programs and {self.twins} twins in {self.seconds:.0f} s, "
             f"{(self.programs + self.twins) / max(self.seconds, 1e-9):.1f} a second; "
             f"{sum(self.undefined.values())} undefined and left out; {len(self.failures)} failures"
-        ]
+        )
+
+    def text(self):
+        """The summary and the table of constructs."""
+        lines = [self.summary()]
         items = sorted(self.coverage.items())
         rows = -(-len(items) // 4)
         for r in range(rows):
@@ -121,10 +125,29 @@ def isolated(call):
     return _ended(process)
 
 
-def run(seed, seconds, count=None):
-    """Examines seeds from `seed` on for that long (or that many); returns the Report."""
+def run(seed, seconds, count=None, tell=None):
+    """Examines seeds from `seed` on for that long (or that many); returns the Report.
+
+    `tell` is called with a line of text: each minute how far the campaign is, and each failure with its program when it is
+    found.
+    """
     report = Report(seed)
     start = time.monotonic()
+    told = 0  # failures
+    minute = 1
+
+    def news():
+        nonlocal told, minute
+        if tell is None:
+            return
+        for failing, failure, text in report.failures[told:]:
+            tell(f"FAILURE seed {failing}: {failure.layer}\n{failure.detail}\n{text}")
+        told = len(report.failures)
+        if time.monotonic() - start >= 60 * minute:
+            report.seconds = time.monotonic() - start
+            minute = int(report.seconds // 60) + 1
+            tell(report.summary())
+
     context = multiprocessing.get_context("fork")
     following = seed
     while time.monotonic() - start < seconds and (count is None or following < seed + count):
@@ -148,6 +171,7 @@ def run(seed, seconds, count=None):
                     continue
                 following = at + 1
                 _note(report, at, value)
+                news()
                 if time.monotonic() - start >= seconds:
                     process.kill()
                     break
@@ -156,6 +180,7 @@ def run(seed, seconds, count=None):
             report.programs += 1
             report.failures.append((at, _ended(process), p.text(generate(at))))
             following = at + 1
+            news()
     report.seconds = time.monotonic() - start
     return report
 

@@ -1,6 +1,7 @@
 """Fuzzes the compiler by hand: `python tests/fuzz/run.py --seconds 600 --seed 1`.
 
-Prints the seed, the rate, what was covered and what failed; failures are shrunk and kept in tests/fuzz/corpus.
+Prints how far it is each minute and failures as they come, in the end what was covered and what failed; failures are
+shrunk and kept in tests/fuzz/corpus.
 """
 
 import argparse
@@ -15,13 +16,19 @@ import campaign
 import corpus
 
 
+def tell(text):
+    """Prints at once, also to a file."""
+    print(text, flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=120.0, help="how long to run")
     parser.add_argument("--count", type=int, help="how many seeds to run at most, per job")
     parser.add_argument("--seed", type=int, default=None, help="the first seed; the time of day by default")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--shrink", type=float, default=60.0, help="seconds to spend on shrinking each failure; 0 keeps none")
+    parser.add_argument("--shrink", type=float, default=60.0,
+                        help="seconds to spend on shrinking each failure; 0 keeps none")
     parser.add_argument("--show", action="store_true", help="print the program of --seed and run it")
     parser.add_argument("--corpus", type=Path, default=corpus.FOLDER, help="where failures are kept")
     arguments = parser.parse_args()
@@ -35,7 +42,7 @@ def main():
         return 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         firsts = [seed + n * 10_000_000 for n in range(arguments.jobs)]
-        reports = list(pool.map(lambda first: campaign.run(first, arguments.seconds, arguments.count), firsts))
+        reports = list(pool.map(lambda first: campaign.run(first, arguments.seconds, arguments.count, tell), firsts))
     failed = 0
     for report in reports:
         print(report.text())

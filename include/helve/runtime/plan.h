@@ -148,8 +148,26 @@ struct Branch {
   std::vector<Step> else_steps;
 };
 
+/// Runs `head`, then `body` and `head` again as long as the condition holds.
+struct Repeat {
+  std::vector<Step> head;
+  ScalarProgram condition;
+  std::vector<Step> body;
+};
+
+/// Reads one element, an integer or a bool, into a slot. All cores go on with one value: `fault` ends the call where the
+/// instances of a per-core buffer differ. It gets the arguments "first" and "second", the values, and "core" and "other",
+/// where they stand.
+struct Read {
+  int64_t buffer;  ///< buffer id
+  ScalarProgram offset;  ///< elements
+  int64_t slot;
+  DLDataType dtype;
+  Diagnostic fault;
+};
+
 struct Step {
-  std::variant<Check, Allocate, Launch, Collective, Loop, Branch> node;
+  std::variant<Check, Allocate, Launch, Collective, Loop, Branch, Repeat, Read> node;
 };
 
 struct Plan {

@@ -185,16 +185,21 @@ class PlanBuilder {
         return;
       case StmtKind::Alloc: return allocate(*as<Alloc>(s), out);
       case StmtKind::Bind: return bind(*as<Bind>(s));
-      case StmtKind::For: return loop(*as<For>(s), 0, out);
+      case StmtKind::For: return loop(*as<For>(s), out);
       case StmtKind::If: {
         const If& branch = *as<If>(s);
-        ScalarProgram condition = scalars_.required(branch.condition, "a condition");
+        ScalarProgram condition = value_of(branch.condition, "a condition", out);
         out.push_back({runtime::Branch{std::move(condition), steps(branch.then_body), steps(branch.else_body)}});
         return;
       }
-      case StmtKind::While:
-        throw UserError(Code::HostExpression, as<While>(s)->condition->span,
-                        {{"what", "the condition of a while loop"}});
+      case StmtKind::While: {
+        const While& loop = *as<While>(s);
+        runtime::Repeat node;
+        node.condition = value_of(loop.condition, "the condition of a while loop", node.head);
+        node.body = steps(loop.body);
+        out.push_back({std::move(node)});
+        return;
+      }
       case StmtKind::Kernel: return launch(*as<Kernel>(s), out);
       case StmtKind::TileOp:
         HELVE_CHECK(lowered_.mesh && as<TileOp>(s)->row().is_collective(), "a tile operation in a lowered host body");
@@ -234,14 +239,94 @@ class PlanBuilder {
     scalars_.defer(s.var, s.value);
   }
 
-  void loop(const For& s, size_t dim, std::vector<Step>& out) {
-    if (dim == s.vars.size()) return add_steps(s.body, out);
-    runtime::Loop node;
-    node.begin = scalars_.required(s.begins[dim], "the begin of a loop");
-    node.extent = scalars_.required(s.extents[dim], "the extent of a loop");
-    node.slot = scalars_.add_slot(s.vars[dim].get());
-    loop(s, dim + 1, node.body);
-    out.push_back({std::move(node)});
+  /// Bounds are evaluated once, before the first iteration.
+  void loop(const For& s, std::vector<Step>& out) {
+    std::vector<runtime::Loop> nest(s.vars.size());
+    for (size_t d = 0; d < nest.size(); ++d) {
+      nest[d].begin = value_of(s.begins[d], "the begin of a loop", out);
+      nest[d].extent = value_of(s.extents[d], "the extent of a loop", out);
+    }
+    for (size_t d = 0; d < nest.size(); ++d) nest[d].slot = scalars_.add_slot(s.vars[d].get());
+    std::vector<Step> body = steps(s.body);
+    for (size_t d = nest.size(); d-- > 0;) {
+      nest[d].body = std::move(body);
+      body.clear();
+      body.push_back({std::move(nest[d])});
+    }
+    for (Step& step : body) out.push_back(std::move(step));
+  }
+
+  // Values from memory.
+
+  /// The program of `e`, which may read memory: steps added to `out` do that.
+  ScalarProgram value_of(const Expr& e, const std::string& what, std::vector<Step>& out) {
+    if (!has_load(e) || has_lazy_load(e)) return scalars_.required(e, what);
+    const Expr plain = rewrite(e, [&](const Expr& node) -> Expr {
+      const Load* load = as<Load>(node);
+      const DType t = node->dtype;
+      if (!load || !(t.is_bool() || t.is_integer()) || t.bits < 8) return node;
+      return read(*load, what, out);
+    });
+    return scalars_.required(plain, what);
+  }
+
+  /// Is there a load that the evaluation may leave out? A read is made in any case.
+  static bool has_lazy_load(const Expr& e) {
+    bool found = false;
+    walk(e, [&](const Expr& node) {
+      const Apply* n = as<Apply>(node);
+      if (!n || (n->op != Op::And && n->op != Op::Or && n->op != Op::Select)) return;
+      for (size_t i = 1; i < n->args.size(); ++i) found |= has_load(n->args[i]);
+    });
+    return found;
+  }
+
+  /// A variable for the element, whose subscripts read no memory themselves.
+  Expr read(const Load& load, const std::string& what, std::vector<Step>& out) {
+    const Buffer& buffer = buffer_of(load.buffer);
+    const VarRef value = make_var(buffer.name, load.dtype, load.span);
+    runtime::Read step;
+    step.buffer = id_of(buffer);
+    step.dtype = to_dlpack(load.dtype);
+    step.fault = {Code::DivergentDecision, load.span, {{"what", what}}, {}, {}};
+    ScalarProgram stride(1);
+    for (size_t d = load.indices.size(); d-- > 0;) {
+      const ScalarProgram index = scalars_.required(load.indices[d], "an index of '" + buffer.name + "'");
+      const ScalarProgram extent = scalars_.required(buffer.shape[d], "an extent of '" + buffer.name + "'");
+      check_inside(buffer, d, index, extent, load.span, out);
+      if (!buffer.strides.empty()) stride = scalars_.required(buffer.strides[d], "a stride of '" + buffer.name + "'");
+      const ScalarProgram term = times(stride, index);
+      step.offset = step.offset == ScalarProgram(0) ? term : plus(term, step.offset);
+      stride = times(stride, extent);
+    }
+    step.slot = scalars_.add_slot(value.get());
+    kept_.push_back(value);
+    out.push_back({std::move(step)});
+    return Expr(value);
+  }
+
+  /// The host looks where it reads; kernels trust that what they read is inside.
+  static void check_inside(const Buffer& buffer, size_t dim, const ScalarProgram& index, const ScalarProgram& extent,
+                           const Span& span, std::vector<Step>& out) {
+    using runtime::ScalarOp;
+    if (index.is_constant() && extent.is_constant()) {
+      const int64_t at = index.code[0].value;
+      if (0 <= at && at < extent.code[0].value) return;
+    }
+    runtime::Check check{ScalarProgram::binary(ScalarOp::And, ScalarProgram::binary(ScalarOp::Le, 0, index),
+                                               ScalarProgram::binary(ScalarOp::Lt, index, extent)),
+                         {Code::OutOfBounds,
+                          span,
+                          {{"dim", static_cast<int64_t>(dim)}, {"buffer", buffer.name}},
+                          {},
+                          {}},
+                         {{"index", index}, {"extent", extent}}};
+    out.push_back({std::move(check)});
+  }
+
+  static ScalarProgram plus(const ScalarProgram& a, const ScalarProgram& b) {
+    if (a.is_constant() && a.code[0].value == 0) return b;
+    return ScalarProgram::binary(runtime::ScalarOp::Add, a, b);
   }
 
   /// A grid extent below 0 ends the call.
@@ -263,7 +348,7 @@ class PlanBuilder {
     step.name = signature_.name + "_" + std::to_string(step.kernel);
     step.blocks = ScalarProgram(1);
     for (const Expr& extent : kernel.extents) {
-      ScalarProgram count = scalars_.required(extent, "a grid extent");
+      ScalarProgram count = value_of(extent, "a grid extent", out);
       check_extent(extent, count, kernel.span, out);
       step.blocks = times(step.blocks, count);
     }
@@ -281,6 +366,7 @@ class PlanBuilder {
   const std::unordered_set<const Buffer*> written_;
   HostModule out_;
   HostScalars scalars_;
+  std::vector<VarRef> kept_;  ///< variables of reads: their slots are known by address
   std::shared_ptr<const IndexBounds> bounds_;
   std::unordered_map<const Var*, int64_t> dim_slots_;
   std::unordered_map<const Buffer*, int64_t> ids_;

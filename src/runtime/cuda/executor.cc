@@ -79,6 +79,17 @@ class Run final : public PlanWalker<Run> {
     launch_collective(request, size, exchange, program_.collective(s), where_.device, where_.stream);
   }
 
+  void fetch(std::byte* to, const std::byte* from, int64_t bytes, int64_t count, int64_t stride) {
+    if (where_.captured) {
+      forbid(plan_, "decides by a value of the device what comes next", "leave this call out of the captured graph");
+    }
+    for (int64_t k = 0; k < count; ++k) {
+      driver().copy_to_host(to + k * bytes, reinterpret_cast<DeviceAddress>(from + k * stride),
+                            static_cast<size_t>(bytes), where_.stream);
+    }
+    wait_for(where_.stream, poll_);
+  }
+
  private:
   std::byte* memory(DeviceBlock& block, int64_t bytes, int64_t alignment) {
     if (where_.captured && !block.fits(bytes, alignment)) {

@@ -36,6 +36,9 @@ void collect(const std::vector<Step>& steps, PlanParts& out) {
     } else if (const auto* branch = std::get_if<Branch>(&step.node)) {
       collect(branch->then_steps, out);
       collect(branch->else_steps, out);
+    } else if (const auto* repeat = std::get_if<Repeat>(&step.node)) {
+      collect(repeat->head, out);
+      collect(repeat->body, out);
     }
   }
 }

@@ -65,16 +65,20 @@ Staging::Staging(const Plan& plan, DeviceFrame& frame, CudaStream stream) : stre
   }
 }
 
-void Staging::finish(InterruptPoll& poll) const {
+void wait_for(CudaStream stream, InterruptPoll& poll) {
   const Driver& cuda = driver();
-  // Not by a call that waits in the driver: Ctrl-C would wait along.
   auto pause = std::chrono::microseconds(5);
-  for (int result = cuda.stream_query.result(stream_); result != kCudaSuccess; result = cuda.stream_query.result(stream_)) {
+  for (int result = cuda.stream_query.result(stream); result != kCudaSuccess; result = cuda.stream_query.result(stream)) {
     if (result != kCudaNotReady) fail_call(cuda.stream_query.name(), result);
     if (poll.active()) poll.throw_if_requested();
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, std::chrono::microseconds(1000));
   }
+}
+
+void Staging::finish(InterruptPoll& poll) const {
+  const Driver& cuda = driver();
+  wait_for(stream_, poll);
   for (const Range& range : ranges_) {
     if (!range.written) continue;
     cuda.copy_to_host(range.begin, reinterpret_cast<DeviceAddress>(base_ + range.offset),

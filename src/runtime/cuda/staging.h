@@ -10,6 +10,9 @@
 
 namespace helve::runtime::cuda {
 
+/// Returns when the stream has done what was enqueued; not by a call that waits in the driver: Ctrl-C would wait along.
+void wait_for(CudaStream stream, InterruptPoll& poll);
+
 /// The host memory of all arguments as ranges that do not overlap: arguments that share memory, or interleave, share it
 /// on the device as well.
 class Staging {
