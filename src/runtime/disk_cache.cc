@@ -137,7 +137,8 @@ std::optional<std::string> DiskCache::load(const Digest& key) const {
 std::optional<Diagnostic> DiskCache::store(const Digest& key, std::string_view payload) const {
   if (limit_ == 0 || static_cast<int64_t>(payload.size() + kHeader) > limit_) return std::nullopt;
   const auto unusable = [this](int fault) {
-    return Diagnostic{Code::CacheUnusable, {}, {{"folder", folder_}, {"reason", std::string(std::strerror(fault))}}, {}, {}};
+    return Diagnostic{
+        Code::CacheUnusable, {}, {{"folder", folder_}, {"reason", std::string(std::strerror(fault))}}, {}, {}};
   };
   std::error_code fault;
   fs::create_directories(folder_, fault);

@@ -90,7 +90,8 @@ class PlanWalker {
     const __int128 total = decl.per_core ? stride * core_count(plan_) : bytes;
     constexpr __int128 kLimit = int64_t{1} << 62;
     const int64_t size = static_cast<int64_t>(std::min(std::max<__int128>(total, 1), kLimit));
-    std::byte* base = total > kLimit ? nullptr : self().reserve(index, size, std::max(decl.alignment, kInstanceAlignment));
+    std::byte* base =
+        total > kLimit ? nullptr : self().reserve(index, size, std::max(decl.alignment, kInstanceAlignment));
     if (base == nullptr) {
       const std::string text =
           total > kLimit ? fmt::format("more than {}", static_cast<int64_t>(kLimit)) : fmt::format("{}", size);

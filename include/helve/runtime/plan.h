@@ -155,9 +155,9 @@ struct Repeat {
   std::vector<Step> body;
 };
 
-/// Reads one element, an integer or a bool, into a slot. All cores go on with one value: `fault` ends the call where the
-/// instances of a per-core buffer differ. It gets the arguments "first" and "second", the values, and "core" and "other",
-/// where they stand.
+/// Reads one element, an integer or a bool, into a slot. All cores go on with one value: `fault` ends the call where
+/// the instances of a per-core buffer differ. It gets the arguments "first" and "second", the values, and "core" and
+/// "other", where they stand.
 struct Read {
   int64_t buffer;  ///< buffer id
   ScalarProgram offset;  ///< elements

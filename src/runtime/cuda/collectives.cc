@@ -123,8 +123,10 @@ class KernelWriter {
   std::string write(const std::string& name) {
     groups(name);
     std::string head = fmt::format(
-        "extern \"C\" __global__ void {}(const char* src, char* dst, char* packed, Int mode, Int count, Int src_stride, "
-        "Int dst_stride, Int src_offset, Int dst_offset, Int member_src, Int member_dst, Int root", name);
+        "extern \"C\" __global__ void {}(const char* src, char* dst, char* packed, Int mode, Int count, Int "
+        "src_stride, "
+        "Int dst_stride, Int src_offset, Int dst_offset, Int member_src, Int member_dst, Int root",
+        name);
     for (const char* each : {"n", "s", "d"}) {
       for (size_t d = 0; d < step_.extents.size(); ++d) head += fmt::format(", Int {}{}", each, d);
     }
@@ -132,7 +134,8 @@ class KernelWriter {
     {
       auto body = out_.indent();
       out_.line(fmt::format("typedef {} E;", type_.stored));
-      out_.line("for (Int t = blockIdx.x * (Int)blockDim.x + threadIdx.x; t < count; t += gridDim.x * (Int)blockDim.x) {");
+      out_.line(
+          "for (Int t = blockIdx.x * (Int)blockDim.x + threadIdx.x; t < count; t += gridDim.x * (Int)blockDim.x) {");
       element(name);
       out_.line("}");
     }
@@ -242,8 +245,8 @@ struct Reach {
   const std::byte* high;
 };
 
-Reach reach_of(const CoreBuffer& buffer, int64_t offset, std::span<const int64_t> extents, std::span<const int64_t> strides,
-               int64_t members, int64_t member_stride, int64_t cores, int64_t bytes) {
+Reach reach_of(const CoreBuffer& buffer, int64_t offset, std::span<const int64_t> extents,
+               std::span<const int64_t> strides, int64_t members, int64_t member_stride, int64_t cores, int64_t bytes) {
   int64_t low = offset, high = offset;
   for (size_t d = 0; d < extents.size(); ++d) (strides[d] < 0 ? low : high) += (extents[d] - 1) * strides[d];
   (member_stride < 0 ? low : high) += (members - 1) * member_stride;
@@ -274,7 +277,8 @@ ExchangeSize exchange_size(const Collective& step, const CollectiveRequest& r) {
   ExchangeSize out;
   out.elements = box * targets * (has_slots(step.kind) ? members : 1);
   const bool split = step.kind == CollectiveKind::ReduceScatter || step.kind == CollectiveKind::AllToAll;
-  const Reach from = reach_of(r.src, r.src_offset, r.extents, r.src_strides, split ? members : 1, r.member_stride_src, cores, bytes);
+  const Reach from =
+      reach_of(r.src, r.src_offset, r.extents, r.src_strides, split ? members : 1, r.member_stride_src, cores, bytes);
   const Reach to = reach_of(r.dst, r.dst_offset, r.extents, r.dst_strides, has_slots(step.kind) ? members : 1,
                             r.member_stride_dst, cores, bytes);
   if (from.low < to.high && to.low < from.high) out.exchange_bytes = out.elements * bytes;
@@ -296,7 +300,8 @@ void launch_collective(const CollectiveRequest& r, const ExchangeSize& size, std
   for (int64_t& number : numbers) parameters.push_back(&number);
   const int64_t wanted = (size.elements + kThreads - 1) / kThreads;
   const int64_t most = int64_t{device.multiprocessors} * kBlocksPerMultiprocessor;
-  const LaunchConfig config{{static_cast<unsigned>(std::min(wanted, most)), 1, 1}, {kThreads, 1, 1}, 0, stream, nullptr, 0};
+  const LaunchConfig config{
+      {static_cast<unsigned>(std::min(wanted, most)), 1, 1}, {kThreads, 1, 1}, 0, stream, nullptr, 0};
   const bool direct = size.exchange_bytes == 0;
   for (mode = direct ? 0 : 1; mode <= (direct ? 0 : 2); ++mode) {
     driver().launch(&config, function, parameters.data(), nullptr);

@@ -18,8 +18,8 @@ std::string collective_name(size_t index);
 /// CUDA C of one kernel a collective. UserError ReductionDType.
 std::string collective_source(const std::vector<int64_t>& mesh, const std::vector<const Collective*>& collectives);
 
-/// The launches of one collective. Results go through packed memory of `exchange_bytes` where the boxes overlap, so that
-/// all is read before anything is written.
+/// The launches of one collective. Results go through packed memory of `exchange_bytes` where the boxes overlap, so
+/// that all is read before anything is written.
 struct ExchangeSize {
   int64_t elements = 0;        ///< that are written, over all cores
   int64_t exchange_bytes = 0;  ///< 0: written directly

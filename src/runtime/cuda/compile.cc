@@ -55,8 +55,9 @@ void check_architecture(const Toolchain& compiler, const std::string& arch) {
 Digest key_of(const Toolchain& compiler, std::string_view source, const std::string& name, const std::string& arch,
               const std::vector<std::string>& flags) {
   Sha256 hash;
-  for (std::string_view field : {std::string_view("cubin"), std::string_view(build_id()),
-                                 std::string_view(compiler.text()), std::string_view(arch), std::string_view(name), source}) {
+  for (std::string_view field :
+       {std::string_view("cubin"), std::string_view(build_id()), std::string_view(compiler.text()),
+        std::string_view(arch), std::string_view(name), source}) {
     hash.add_field(field);
   }
   for (const std::string& flag : flags) hash.add_field(flag);

@@ -23,7 +23,8 @@ const char* remedy_of(int result) {
     case 3: return "a forked process cannot use the parent's CUDA: start processes by 'spawn'";
     case 34: return "this is the toolkit's stub of libcuda.so: take its folder out of the library path";
     case 46: return "the device is in exclusive use by another process";
-    case 100: return "the driver sees no device: check nvidia-smi, CUDA_VISIBLE_DEVICES and the container's GPU options";
+    case 100:
+      return "the driver sees no device: check nvidia-smi, CUDA_VISIBLE_DEVICES and the container's GPU options";
     case 209: return "compile for the architecture of the device";
     case 222:
     case 36:

@@ -108,8 +108,9 @@ class Run final : public PlanWalker<Run> {
 
   std::byte* zeroed_workspace(const Launch& s, const Program::Site& site, int64_t blocks) {
     if (blocks > site.resident) {
-      throw UserError(Code::ResidentBlocks, {},
-                      {{"kernel", s.name}, {"blocks", blocks}, {"limit", site.resident}, {"device", where_.device.text()}});
+      throw UserError(
+          Code::ResidentBlocks, {},
+          {{"kernel", s.name}, {"blocks", blocks}, {"limit", site.resident}, {"device", where_.device.text()}});
     }
     constexpr int64_t kBytes = kWorkspaceWords * 4;
     std::byte* base = needed(device_frame_.workspace, kBytes, "workspace");
@@ -125,7 +126,9 @@ class Run final : public PlanWalker<Run> {
 /// The device of all arguments; nullopt when all are host arrays. UserError DeviceArgument, MixedDevices.
 std::optional<int> device_of(const Plan& plan, std::span<const TensorArgument> tensors) {
   const auto is_cuda = [](DLDevice d) { return d.device_type == kDLCUDA || d.device_type == kDLCUDAManaged; };
-  const auto name = [&](size_t p) { return p < plan.params.size() ? plan.params[p].name : fmt::format("argument {}", p); };
+  const auto name = [&](size_t p) {
+    return p < plan.params.size() ? plan.params[p].name : fmt::format("argument {}", p);
+  };
   for (size_t p = 0; p < tensors.size(); ++p) {
     HELVE_CHECK(tensors[p].tensor != nullptr, "a call with a null tensor");
     const DLDevice given = tensors[p].tensor->device, first = tensors[0].tensor->device;
@@ -185,8 +188,8 @@ class Executor::Impl {
   void release_memory() { frames_.clear(); }
 
  private:
-  void run(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars, Situation where, bool staged,
-           const CallOptions& options) {
+  void run(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars, Situation where,
+           bool staged, const CallOptions& options) {
     const ContextScope context(where.device);
     const bool holds_memory = parts_.allocates || staged;
     if (holds_memory) look_at(where);

@@ -106,7 +106,8 @@ class Nvcc final : public Toolchain {
   Result compile(std::string_view source, const std::string& name, const std::string& arch,
                  const std::vector<std::string>& flags) const override {
     const TemporaryFolder folder;
-    const fs::path input = folder.path() / (fs::path(name).stem().string() + ".cu"), cubin = folder.path() / "out.cubin";
+    const fs::path input = folder.path() / (fs::path(name).stem().string() + ".cu"),
+                   cubin = folder.path() / "out.cubin";
     {
       std::ofstream file(input, std::ios::binary);
       file << source;

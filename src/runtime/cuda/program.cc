@@ -46,7 +46,8 @@ void collect(const std::vector<Step>& steps, PlanParts& out) {
 /// Whether a device runs code of an architecture: "sm_80" runs on 8.0 and later of generation 8, "sm_90a" on 9.0 only.
 bool runs_on(const std::string& arch, const Device& device) {
   int number = 0;
-  const auto [stop, fault] = std::from_chars(arch.data() + std::min<size_t>(3, arch.size()), arch.data() + arch.size(), number);
+  const auto [stop, fault] =
+      std::from_chars(arch.data() + std::min<size_t>(3, arch.size()), arch.data() + arch.size(), number);
   HELVE_CHECK(arch.starts_with("sm_") && fault == std::errc(), fmt::format("a cubin for '{}'", arch));
   const bool exact = stop != arch.data() + arch.size() && *stop == 'a';
   const int minor = number % 10;
@@ -151,7 +152,8 @@ int64_t Program::resident_blocks(const Launch& launch, CudaFunction function) co
   const Driver& cuda = driver();
   int count = 0;
   if (launch.cluster == 1) {
-    cuda.resident_blocks(&count, function, static_cast<int>(launch.threads), static_cast<size_t>(launch.shared_bytes), 0);
+    cuda.resident_blocks(&count, function, static_cast<int>(launch.threads), static_cast<size_t>(launch.shared_bytes),
+                         0);
     return int64_t{count} * device_.multiprocessors;
   }
   LaunchAttribute cluster{kLaunchClusterDimension, 0, {}};

@@ -70,9 +70,12 @@ std::vector<Diagnostic> warnings_of(const std::vector<KernelResources>& kernels)
   std::vector<Diagnostic> out;
   for (const KernelResources& kernel : kernels) {
     if (kernel.spill_store_bytes > 0 || kernel.spill_load_bytes > 0) {
-      out.push_back({Code::RegisterSpills, {},
-                     {{"kernel", kernel.name}, {"stores", kernel.spill_store_bytes}, {"loads", kernel.spill_load_bytes}},
-                     {}, {}});
+      out.push_back(
+          {Code::RegisterSpills,
+           {},
+           {{"kernel", kernel.name}, {"stores", kernel.spill_store_bytes}, {"loads", kernel.spill_load_bytes}},
+           {},
+           {}});
     } else if (kernel.local_bytes > 0) {
       out.push_back({Code::LocalArrays, {}, {{"kernel", kernel.name}, {"bytes", kernel.local_bytes}}, {}, {}});
     }

@@ -21,7 +21,8 @@ constexpr int64_t kStep = 256;
 void Staging::collect(const Plan& plan, const DeviceFrame& frame) {
   for (size_t p = 0; p < plan.params.size(); ++p) {
     const BufferState& state = frame.buffers[p];
-    if (state.high > state.low) ranges_.push_back({state.base + state.low, state.base + state.high, plan.params[p].written, 0});
+    if (state.high > state.low)
+      ranges_.push_back({state.base + state.low, state.base + state.high, plan.params[p].written, 0});
   }
   std::ranges::sort(ranges_, {}, &Range::begin);
   size_t kept = 0;
@@ -68,7 +69,8 @@ Staging::Staging(const Plan& plan, DeviceFrame& frame, CudaStream stream) : stre
 void wait_for(CudaStream stream, InterruptPoll& poll) {
   const Driver& cuda = driver();
   auto pause = std::chrono::microseconds(5);
-  for (int result = cuda.stream_query.result(stream); result != kCudaSuccess; result = cuda.stream_query.result(stream)) {
+  for (int result = cuda.stream_query.result(stream); result != kCudaSuccess;
+       result = cuda.stream_query.result(stream)) {
     if (result != kCudaNotReady) fail_call(cuda.stream_query.name(), result);
     if (poll.active()) poll.throw_if_requested();
     std::this_thread::sleep_for(pause);

@@ -94,7 +94,8 @@ TEST_P(CudaCompile, ReportsWhatKernelsTake) {
   EXPECT_EQ(shared->local_bytes, 0);
   ASSERT_EQ(cubin.warnings.size(), 2u);
   for (const Diagnostic& warning : cubin.warnings) {
-    EXPECT_EQ(warning.code, std::get<std::string>(warning.args[0].second) == "spill" ? Code::RegisterSpills : Code::LocalArrays);
+    EXPECT_EQ(warning.code,
+              std::get<std::string>(warning.args[0].second) == "spill" ? Code::RegisterSpills : Code::LocalArrays);
   }
 }
 
@@ -186,12 +187,15 @@ TEST(PtxasLog, IsReadLineByLine) {
   EXPECT_EQ(kernels, expected);
   EXPECT_TRUE(read_ptxas_log("").empty());
   EXPECT_TRUE(read_ptxas_log("nvrtc: error: x").empty());
-  const std::vector<Diagnostic> warnings = warnings_of({{"first", 12, 0, 0, 0, 0}, expected[1], {"third", 9, 0, 64, 0, 0}});
+  const std::vector<Diagnostic> warnings =
+      warnings_of({{"first", 12, 0, 0, 0, 0}, expected[1], {"third", 9, 0, 64, 0, 0}});
   ASSERT_EQ(warnings.size(), 2u);
-  EXPECT_EQ(to_text(warnings[0]), "warning[HV0907]: kernel 'second' spills registers: 568 bytes of stores and 612 bytes of "
-                                  "loads a thread\nhelp: use smaller tiles, or more threads");
-  EXPECT_EQ(to_text(warnings[1]), "warning[HV0908]: kernel 'third' keeps 64 bytes a thread of local arrays in memory\nhelp: "
-                                  "index local arrays by constants and unrolled loops, so that they fit registers");
+  EXPECT_EQ(to_text(warnings[0]),
+            "warning[HV0907]: kernel 'second' spills registers: 568 bytes of stores and 612 bytes of "
+            "loads a thread\nhelp: use smaller tiles, or more threads");
+  EXPECT_EQ(to_text(warnings[1]),
+            "warning[HV0908]: kernel 'third' keeps 64 bytes a thread of local arrays in memory\nhelp: "
+            "index local arrays by constants and unrolled loops, so that they fit registers");
 }
 
 /// The fault with a variable of the environment set, or what was found.
@@ -210,7 +214,8 @@ std::string with(const std::vector<std::pair<const char*, const char*>>& environ
 
 TEST(Toolchains, AreMissedByName) {
   const std::string nvrtc =
-      "error[HV0905]: NVRTC, the compiler of CUDA C, cannot be loaded: /none/libnvrtc.so: cannot open shared object file: "
+      "error[HV0905]: NVRTC, the compiler of CUDA C, cannot be loaded: /none/libnvrtc.so: cannot open shared object "
+      "file: "
       "No such file or directory";
   const std::string pip = "\nhelp: pip install helve[cuda], or name the library by HELVE_NVRTC";
   const std::string nvcc = "nvcc cannot be run: /none/nvcc: No such file or directory";

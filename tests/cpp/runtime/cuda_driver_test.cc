@@ -42,19 +42,22 @@ TEST_F(CudaDriver, DevicesAreDescribed) {
 
 TEST_F(CudaDriver, DevicesThatAreNotThere) {
   const std::string help = "\nhelp: devices count from 0; CUDA_VISIBLE_DEVICES hides some";
-  EXPECT_EQ(error_of([] { device(7); }), "error[HV0904]: there is no device cuda:7, this machine has 1 CUDA device" + help);
+  EXPECT_EQ(error_of([] { device(7); }),
+            "error[HV0904]: there is no device cuda:7, this machine has 1 CUDA device" + help);
   fake_state().device_count = 2;
-  EXPECT_EQ(error_of([] { device(-1); }), "error[HV0904]: there is no device cuda:-1, this machine has 2 CUDA devices" + help);
+  EXPECT_EQ(error_of([] { device(-1); }),
+            "error[HV0904]: there is no device cuda:-1, this machine has 2 CUDA devices" + help);
 }
 
 TEST_F(CudaDriver, FailedCallsNameTheResultAndARemedy) {
   fake_state().fail_function = "cuMemFree_v2";
   fake_state().fail_countdown = 1;
   fake_state().fail_result = 700;
-  EXPECT_EQ(error_of([] { driver().memory_free(0); }),
-            "error[HV0903]: cuMemFree_v2 failed with CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered\n"
-            "help: a kernel that ran before this call did what it must not, and the process has lost its device: run the "
-            "program with target=\"interp\" and check=\"all\", or under compute-sanitizer");
+  EXPECT_EQ(
+      error_of([] { driver().memory_free(0); }),
+      "error[HV0903]: cuMemFree_v2 failed with CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered\n"
+      "help: a kernel that ran before this call did what it must not, and the process has lost its device: run the "
+      "program with target=\"interp\" and check=\"all\", or under compute-sanitizer");
   EXPECT_EQ(error_of([] { fail_call("cuNew", 12345); }),
             "error[HV0903]: cuNew failed with result 12345: unknown to the driver itself\nhelp: see the driver's "
             "documentation of this result");
@@ -107,9 +110,10 @@ TEST(DISABLED_FirstUse, Report) {
 }
 
 TEST(CudaDriverFirstUse, AMissingDriver) {
-  EXPECT_EQ(first_use("/none/libcuda.so.1"),
-            "error[HV0901]: no CUDA driver can be loaded: /none/libcuda.so.1: cannot open shared object file: No such file "
-            "or directory\nhelp: install NVIDIA's driver, or compile with target=\"llvm\"");
+  EXPECT_EQ(
+      first_use("/none/libcuda.so.1"),
+      "error[HV0901]: no CUDA driver can be loaded: /none/libcuda.so.1: cannot open shared object file: No such file "
+      "or directory\nhelp: install NVIDIA's driver, or compile with target=\"llvm\"");
 }
 
 TEST(CudaDriverFirstUse, ADriverThatLacksAFunction) {
@@ -118,9 +122,10 @@ TEST(CudaDriverFirstUse, ADriverThatLacksAFunction) {
 }
 
 TEST(CudaDriverFirstUse, ADriverThatDoesNotStart) {
-  EXPECT_EQ(first_use(HELVE_FAKE_LIBCUDA, 100),
-            "error[HV0903]: cuInit failed with result 100: unknown to the driver itself\nhelp: the driver sees no device: "
-            "check nvidia-smi, CUDA_VISIBLE_DEVICES and the container's GPU options");
+  EXPECT_EQ(
+      first_use(HELVE_FAKE_LIBCUDA, 100),
+      "error[HV0903]: cuInit failed with result 100: unknown to the driver itself\nhelp: the driver sees no device: "
+      "check nvidia-smi, CUDA_VISIBLE_DEVICES and the container's GPU options");
   EXPECT_EQ(first_use(HELVE_FAKE_LIBCUDA), "no error");
 }
 

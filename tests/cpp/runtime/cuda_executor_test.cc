@@ -30,7 +30,8 @@ void add_kernel(const LaunchConfig& config, void** parameters) {
 /// Per core c: part[c][i] = c + 1 for i < w: buffers part, scalars w, stride of part.
 void seed_kernel(const LaunchConfig& config, void** parameters) {
   for (unsigned core = 0; core < config.grid[0]; ++core) {
-    auto* mine = reinterpret_cast<float*>(argument<std::byte*>(parameters, 0) + core * argument<int64_t>(parameters, 2));
+    auto* mine =
+        reinterpret_cast<float*>(argument<std::byte*>(parameters, 0) + core * argument<int64_t>(parameters, 2));
     for (int64_t i = 0; i < argument<int64_t>(parameters, 1); ++i) mine[i] = static_cast<float>(core + 1);
   }
 }
@@ -39,7 +40,8 @@ void seed_kernel(const LaunchConfig& config, void** parameters) {
 void collect_kernel(const LaunchConfig& config, void** parameters) {
   const int64_t w = argument<int64_t>(parameters, 2);
   for (unsigned core = 0; core < config.grid[0]; ++core) {
-    const auto* mine = reinterpret_cast<const float*>(argument<std::byte*>(parameters, 1) + core * argument<int64_t>(parameters, 3));
+    const auto* mine =
+        reinterpret_cast<const float*>(argument<std::byte*>(parameters, 1) + core * argument<int64_t>(parameters, 3));
     for (int64_t i = 0; i < w; ++i) argument<float*>(parameters, 0)[core * w + i] = mine[i];
   }
 }
@@ -279,11 +281,13 @@ TEST_F(CudaExecutor, ArgumentsAreCheckedBeforeAnythingIsLaunched) {
             "error[HV0920]: 'add' runs on CUDA devices, the argument of 'x' is on rocm:0\n"
             "help: pass tensors of one CUDA device, or host arrays only");
   EXPECT_EQ(error_of([&] { executor.call(std::vector{x.arg()}, seven()); }).substr(0, 15), "error[HV0601]: ");
-  EXPECT_EQ(error_of([&] { executor.call(std::vector{far.arg(), far.arg()}, seven()); }).substr(0, 15), "error[HV0904]: ");
+  EXPECT_EQ(error_of([&] { executor.call(std::vector{far.arg(), far.arg()}, seven()); }).substr(0, 15),
+            "error[HV0904]: ");
   CallOptions located;
   located.span = {intern_file("caller.py"), 3, 1, 3, 9};
-  EXPECT_NE(error_of([&] { executor.call(std::vector{x.arg(), y.arg()}, seven(), nullptr, located); }).find("caller.py:3:1"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { executor.call(std::vector{x.arg(), y.arg()}, seven(), nullptr, located); }).find("caller.py:3:1"),
+      std::string::npos);
   EXPECT_TRUE(calls("cuLaunch").empty());
 }
 
@@ -309,7 +313,8 @@ TEST_F(CudaExecutor, HostArraysTravelThereAndBack) {
     for (int64_t i = 0; i < n; ++i) ASSERT_EQ(y.floats()[i], static_cast<float>(i + 7));
     EXPECT_EQ(calls("cuMemcpyHtoD").size(), 2u);
     // Only what is written comes back, after the kernel and before the call returns.
-    EXPECT_EQ(calls("cuMemcpyDtoH"), std::vector<std::string>{"cuMemcpyDtoHAsync_v2 " + std::to_string(4 * n) + " stream 2"});
+    EXPECT_EQ(calls("cuMemcpyDtoH"),
+              std::vector<std::string>{"cuMemcpyDtoHAsync_v2 " + std::to_string(4 * n) + " stream 2"});
     EXPECT_EQ(calls("cuStreamSynchronize").size(), 1u);
   }
   HostTensor empty(kFloat32, {0});
@@ -320,7 +325,8 @@ TEST_F(CudaExecutor, HostArraysTravelThereAndBack) {
 TEST_F(CudaExecutor, InterleavedHostArraysKeepEachOther) {
   Plan plan;
   plan.name = "columns";
-  plan.params = {{"a", kFloat32, {P(5)}, {P(2)}, true, true, 0, {}}, {"b", kFloat32, {P(5)}, {P(2)}, true, true, 0, {}}};
+  plan.params = {{"a", kFloat32, {P(5)}, {P(2)}, true, true, 0, {}},
+                 {"b", kFloat32, {P(5)}, {P(2)}, true, true, 0, {}}};
   Launch launch{0, "columns_0", 5, {0, 1}, {}};
   launch.threads = 32;
   plan.steps = {{launch}};
@@ -373,8 +379,9 @@ TEST_F(CudaExecutor, CaptureUsesWhatAnEarlierCallLeft) {
   EXPECT_EQ(error_of([&] { executor.call(std::vector{out.arg()}, {}, stream(6)); }),
             "error[HV0926]: 'cores' allocates 256 bytes, which a CUDA graph cannot record" + remedy);
   HostTensor host(kFloat32, {4, 8});
-  EXPECT_EQ(error_of([&] { executor.call(std::vector{host.arg()}, {}, stream(6)); }),
-            "error[HV0926]: 'cores' copies host arrays, which a CUDA graph cannot record\nhelp: pass tensors of the device");
+  EXPECT_EQ(
+      error_of([&] { executor.call(std::vector{host.arg()}, {}, stream(6)); }),
+      "error[HV0926]: 'cores' copies host arrays, which a CUDA graph cannot record\nhelp: pass tensors of the device");
 
   fake_state().capture_status = 0;
   executor.release_memory();
@@ -443,7 +450,8 @@ TEST_F(CudaExecutor, EveryDriverCallMayFail) {
         fake_state().fail_countdown = 0;
         const std::string last = fake_state().calls.empty() ? "" : fake_state().calls.back();
         const bool ignored = calls("cuEventRecord").size() + calls("cuEventCreate").size() > 0;
-        EXPECT_TRUE(error == "no error" ? !failed || ignored : error.starts_with("error[HV0903]: cu")) << n << " " << error << last;
+        EXPECT_TRUE(error == "no error" ? !failed || ignored : error.starts_with("error[HV0903]: cu"))
+            << n << " " << error << last;
         EXPECT_EQ(error_of([&] { executor.call(arguments, {}, stream(1)); }), "no error") << n;
         EXPECT_EQ((on_host ? host : out).floats()[31], 4.0f) << n;
       }
@@ -458,8 +466,9 @@ TEST_F(CudaExecutor, DevicesRunOutOfMemory) {
   const Executor executor(mesh_plan(2, 2), cubin(), {"seed", "collect"});
   fake_state().memory_limit = 1000;
   DeviceTensor out({4, 100});
-  EXPECT_EQ(error_of([&] { executor.call(std::vector{out.arg()}); }),
-            "error[HV0623]: buffer 'part' of 1792 bytes cannot be allocated\nhelp: pass smaller tensors, or free memory");
+  EXPECT_EQ(
+      error_of([&] { executor.call(std::vector{out.arg()}); }),
+      "error[HV0623]: buffer 'part' of 1792 bytes cannot be allocated\nhelp: pass smaller tensors, or free memory");
   HostTensor host(kFloat32, {4, 100});
   EXPECT_EQ(error_of([&] { executor.call(std::vector{host.arg()}); }),
             "error[HV0623]: buffer 'copies of the host arrays' of 1792 bytes cannot be allocated\n"

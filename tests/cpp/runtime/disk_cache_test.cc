@@ -29,7 +29,8 @@ TEST(DiskCache, KeepsPayloads) {
   const TemporaryFolder folder;
   const DiskCache cache(folder.path(), kMiB);
   EXPECT_EQ(cache.load(sha256("a")), std::nullopt);
-  for (const std::string& payload : {std::string(), std::string("x"), std::string(100000, '\0'), std::string("a\0b", 3)}) {
+  for (const std::string& payload :
+       {std::string(), std::string("x"), std::string(100000, '\0'), std::string("a\0b", 3)}) {
     EXPECT_FALSE(cache.store(sha256("a"), payload));
     EXPECT_EQ(cache.load(sha256("a")), payload);
     EXPECT_EQ(cache.load(sha256("b")), std::nullopt);
@@ -108,9 +109,10 @@ TEST(DiskCache, AFolderThatCannotBeUsedIsAWarning) {
   EXPECT_FALSE(cache.load(sha256("a")));
   const std::optional<Diagnostic> warning = cache.store(sha256("a"), "x");
   ASSERT_TRUE(warning);
-  EXPECT_EQ(to_text(*warning), "warning[HV0910]: the cache folder " + file.string() +
-                                   "/v1 cannot be used: Not a directory\nhelp: set HELVE_CACHE_DIR to a folder that can "
-                                   "be written, or HELVE_CACHE_LIMIT=0 to go without");
+  EXPECT_EQ(to_text(*warning),
+            "warning[HV0910]: the cache folder " + file.string() +
+                "/v1 cannot be used: Not a directory\nhelp: set HELVE_CACHE_DIR to a folder that can "
+                "be written, or HELVE_CACHE_LIMIT=0 to go without");
 }
 
 TEST(DiskCache, TheEnvironmentNamesFolderAndLimit) {
@@ -125,7 +127,9 @@ TEST(DiskCache, TheEnvironmentNamesFolderAndLimit) {
   EXPECT_EQ(with("HELVE_CACHE_DIR", "/a/b", default_cache_folder), "/a/b");
   const auto xdg = [&] { return with("XDG_CACHE_HOME", "/x", default_cache_folder); };
   EXPECT_EQ(with("HELVE_CACHE_DIR", "", xdg), "/x/helve");
-  const auto home = [&] { return with("XDG_CACHE_HOME", "", [&] { return with("HOME", "/h", default_cache_folder); }); };
+  const auto home = [&] {
+    return with("XDG_CACHE_HOME", "", [&] { return with("HOME", "/h", default_cache_folder); });
+  };
   EXPECT_EQ(with("HELVE_CACHE_DIR", "", home), "/h/.cache/helve");
   EXPECT_EQ(with("HELVE_CACHE_LIMIT", "", default_cache_limit), int64_t{1} << 30);
   EXPECT_EQ(with("HELVE_CACHE_LIMIT", "3", default_cache_limit), 3 * kMiB);

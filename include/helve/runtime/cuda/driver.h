@@ -1,5 +1,6 @@
 // NVIDIA's driver, loaded at run time.
-// helve starts and compiles on machines without it; declarations of our own keep the toolkit's headers out of the build.
+// helve starts and compiles on machines without it; declarations of our own keep the toolkit's headers out of the
+// build.
 #pragma once
 
 #include <cstddef>
@@ -93,8 +94,8 @@ struct Driver {
 };
 
 /// The loaded and initialised driver: HELVE_LIBCUDA when set and not empty, else libcuda.so.1 of the system. Nothing is
-/// loaded before the first call. UserError CudaDriverMissing, CudaDriverOutdated, CudaCallFailed; a failed load is tried
-/// again by the next call.
+/// loaded before the first call. UserError CudaDriverMissing, CudaDriverOutdated, CudaCallFailed; a failed load is
+/// tried again by the next call.
 const Driver& driver();
 
 /// A device and its primary context, which stays alive until the process ends.

@@ -29,8 +29,8 @@ constexpr int64_t kGridLimit = (int64_t{1} << 31) - 1;
 /// Blocks stand on gridDim.x and threads on blockDim.x.
 class Executor {
  public:
-  /// `kernels` names the cubin's kernels, in the order of the plan's numbers. Collectives of the plan are compiled here,
-  /// by `toolchain`. InternalError for an unsound plan; what compile_cubin throws. No driver is needed.
+  /// `kernels` names the cubin's kernels, in the order of the plan's numbers. Collectives of the plan are compiled
+  /// here, by `toolchain`. InternalError for an unsound plan; what compile_cubin throws. No driver is needed.
   Executor(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain = {});
   ~Executor();
   Executor(const Executor&) = delete;

@@ -37,7 +37,8 @@ std::vector<CudaContext>& contexts() {
 int enter(const char* function, const std::string& detail = {}) {
   const std::lock_guard<std::recursive_mutex> lock(mutex());
   state().calls.push_back(detail.empty() ? function : std::string(function) + " " + detail);
-  const bool counts = state().fail_countdown > 0 && (state().fail_function.empty() || state().fail_function == function);
+  const bool counts =
+      state().fail_countdown > 0 && (state().fail_function.empty() || state().fail_function == function);
   return counts && --state().fail_countdown == 0 ? state().fail_result : 0;
 }
 
@@ -155,11 +156,13 @@ FAKE(cuFuncGetAttribute, int* value, int attribute, CudaFunction) {
 }
 
 FAKE(cuFuncSetAttribute, CudaFunction function, int attribute, int value) {
-  ENTER(number(reinterpret_cast<uintptr_t>(function)) + ": " + std::to_string(attribute) + " = " + std::to_string(value));
+  ENTER(number(reinterpret_cast<uintptr_t>(function)) + ": " + std::to_string(attribute) + " = " +
+        std::to_string(value));
   return 0;
 }
 
-FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, int* count, CudaFunction, int threads, size_t shared, unsigned) {
+FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, int* count, CudaFunction, int threads, size_t shared,
+     unsigned) {
   ENTER(std::to_string(threads) + " threads, " + number(shared) + " bytes");
   *count = state().resident_blocks;
   return 0;
@@ -177,7 +180,8 @@ FAKE(cuLaunchKernelEx, const LaunchConfig* config, CudaFunction function, void**
   for (unsigned a = 0; a < config->attribute_count; ++a) {
     const LaunchAttribute& each = config->attributes[a];
     if (each.id == kLaunchCooperative) detail += " cooperative " + std::to_string(each.cooperative);
-    if (each.id == kLaunchClusterDimension) detail += " cluster " + number(each.cluster[0]) + "x" + number(each.cluster[1]);
+    if (each.id == kLaunchClusterDimension)
+      detail += " cluster " + number(each.cluster[0]) + "x" + number(each.cluster[1]);
   }
   ENTER(detail);
   if (contexts().empty()) return 201;
