@@ -1,7 +1,7 @@
 """The CPU target against NumPy: normalisations, softmax, elementwise chains, the cost of a call, compile and import.
 
-Run it: ``python benchmarks/cpu.py``. Every ratio is against NumPy's plain expression in the same run; NumPy has one core, the copy as
-many as helve. What the numbers mean: docs/performance.md.
+Run it: ``python benchmarks/cpu.py``. Every ratio is against NumPy's plain expression in the same run; NumPy has one
+core, the copy as many as helve. What the numbers mean: docs/performance.md.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def layer_norm(n: int, rows: int = 1, dtype: str = "float32"):
     M = T.dyn("M")
 
     @T.prim_func
-    def main(X: T.Tensor((M, n), dtype), G: T.Tensor((n,), dtype), H: T.Tensor((n,), dtype), Y: T.Tensor((M, n), dtype)):
+    def main(X: T.Tensor((M, n), dtype), G: T.Tensor((n,), dtype), H: T.Tensor((n,), dtype),
+             Y: T.Tensor((M, n), dtype)):
         with T.Kernel(T.ceildiv(M, rows)) as b:
             x = T.alloc_shared((rows, n), dtype)
             square = T.alloc_shared((rows, n), dtype)
@@ -144,7 +145,8 @@ def floors() -> None:
             "copy around the caches (helve)": lambda: copy(x, y),
             "read only (helve, row sums)": lambda: read(x, sums),
         }
-        print_table(f"floors, {SHAPE[0]} x {SHAPE[1]} float32 on {threads} core(s)", compare(candidates, "copy (np.copyto)"), 2 * x.nbytes)
+        print_table(f"floors, {SHAPE[0]} x {SHAPE[1]} float32 on {threads} core(s)",
+                    compare(candidates, "copy (np.copyto)"), 2 * x.nbytes)
     helve.set_num_threads(None)
     turns = 1000
     exp = helve.compile(exponentials(turns))
@@ -274,7 +276,8 @@ def import_time() -> None:
     alone = "import time; s = time.perf_counter(); import numpy; print(time.perf_counter() - s)"
     print("\nimport (median of 9 processes)")
     for name, text in (("import numpy", alone), ("import helve", code)):
-        times = sorted(float(subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout) for _ in range(9))
+        times = sorted(float(subprocess.run([sys.executable, "-c", text], capture_output=True, text=True,
+                                            check=True).stdout) for _ in range(9))
         print(f"  {name:32}{times[4] * 1e3:10.1f} ms")
 
 

@@ -1,7 +1,8 @@
 """Matrix products on the CPU target against NumPy's (OpenBLAS), in one process and by turns.
 
-Run it: ``python benchmarks/gemm.py [--threads N]``. Both sides get the same number of threads. OpenBLAS chooses its kernels by the
-processor's model and takes older ones for a model that it does not know: ``OPENBLAS_CORETYPE=SKYLAKEX`` asks for those of AVX-512.
+Run it: ``python benchmarks/gemm.py [--threads N]``. Both sides get the same number of threads. OpenBLAS chooses its
+kernels by the processor's model and takes older ones for a model that it does not know: ``OPENBLAS_CORETYPE=SKYLAKEX``
+asks for those of AVX-512.
 The share of peak is of a loop of independent multiply-adds, measured here.
 """
 
@@ -47,7 +48,9 @@ def tiles(m, n, k, bm, bn, bk):
 
 
 def regions(m, n, k, bm, bn):
-    """One product for each block of C, of boxes of the parameters where they lie: the compiler cuts the depth and packs."""
+    """One product for each block of C, of boxes of the parameters where they lie: the compiler cuts the depth and
+    packs.
+    """
 
     @T.prim_func
     def main(A: T.Tensor((m, k), "float32"), B: T.Tensor((k, n), "float32"), C: T.Tensor((m, n), "float32")):
@@ -65,7 +68,9 @@ def regions(m, n, k, bm, bn):
 
 
 def even(extent: int, block: int) -> int:
-    """The extent of equal parts of at most about `block`, in multiples of 16: a short last tile costs as much as a whole one."""
+    """The extent of equal parts of at most about `block`, in multiples of 16: a short last tile costs as much as a
+    whole one.
+    """
     parts = -(-extent // block)
     return -(-extent // (16 * parts)) * 16
 
@@ -142,7 +147,8 @@ def measure(m, n, k, rounds):
     print(f"\n{m} x {n} x {k} float32, {THREADS} thread(s)")
     for name, time_of in medians.items():
         rate = 2 * m * n * k / time_of / 1e9
-        print(f"  {name:24}{rate:8.1f} GFLOPS{rate / PEAK:6.0%} of peak{medians['NumPy'] / time_of:6.2f}x  {notes.get(name, '')}")
+        ratio = medians["NumPy"] / time_of
+        print(f"  {name:24}{rate:8.1f} GFLOPS{rate / PEAK:6.0%} of peak{ratio:6.2f}x  {notes.get(name, '')}")
 
 
 # On one thread the time of the processor is the time of the work, whatever else the machine does.
@@ -152,6 +158,7 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     helve.set_num_threads(THREADS)
     PEAK = measured_peak()
-    print(f"peak: {PEAK:.1f} GFLOPS ({sys.platform}, OPENBLAS_CORETYPE={os.environ.get('OPENBLAS_CORETYPE', 'by model')})")
+    model = os.environ.get("OPENBLAS_CORETYPE", "by model")
+    print(f"peak: {PEAK:.1f} GFLOPS ({sys.platform}, OPENBLAS_CORETYPE={model})")
     for size in SIZES:
         measure(*size, arguments.rounds)

@@ -1,7 +1,7 @@
 """Times candidates against each other in one process.
 
-Candidates alternate, so that what the machine does besides hits all of them alike; medians are compared, never single runs. A ratio
-against the named reference is the result; absolute times belong to the machine.
+Candidates alternate, so that what the machine does besides hits all of them alike; medians are compared, never single
+runs. A ratio against the named reference is the result; absolute times belong to the machine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Result:
-    """The median and least seconds of one candidate, and the reference's median divided by its own (above 1 is faster)."""
+    """The median and least seconds of one candidate, and the reference's median divided by its own (above 1 is faster).
+    """
 
     name: str
     seconds: float
@@ -41,7 +42,8 @@ def compare(candidates: dict[str, Callable[[], object]], reference: str, rounds:
 
 
 def print_table(title: str, results: list[Result], bytes_moved: int | None = None) -> None:
-    """One line a candidate: milliseconds (median and least), GB/s of the bytes that must move, ratio to the reference."""
+    """One line a candidate: milliseconds (median and least), GB/s of the bytes that must move, ratio to the reference.
+    """
     print(f"\n{title}")
     for r in results:
         rate = f"{bytes_moved / r.seconds / 1e9:8.2f} GB/s" if bytes_moved else ""

@@ -1,7 +1,8 @@
 """The layout algebra against plain Python, from C++ and from Python, and the rate of apply_many.
 
 Run it after `ninja -C build layout_bench`: ``python benchmarks/layout_bench.py [--build build]``. Plain Python
-(plain_layouts.py) is the reference of every ratio; both sides answer the same questions, and their answers are compared first.
+(plain_layouts.py) is the reference of every ratio; both sides answer the same questions, and their answers are compared
+first.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def iters(layout):
 
 @dataclass
 class Case:
-    """One question: its line for layout_bench.cc, the call in helve's Python and in plain Python, and whether they agree."""
+    """One question: its line for layout_bench.cc, the call in helve's Python and in plain Python, and whether they
+    agree.
+    """
 
     line: tuple[str, ...]
     helve: Callable[[], object]
@@ -68,8 +71,10 @@ def cases() -> list[Case]:
     return [
         Case(("call", str(A), "77"), lambda: A(77), lambda: plain.offset(a, 77), lambda x, y: x == y),
         Case(("coalesce", str(A)), lambda: cute.coalesce(A), lambda: plain.coalesce(a), same_layout),
-        Case(("composition", str(C), str(B)), lambda: cute.composition(C, B), lambda: plain.composition(c, b), same_layout),
-        Case(("complement", str(TILE), "256"), lambda: cute.complement(TILE, 256), lambda: plain.complement(tile, 256), same_layout),
+        Case(("composition", str(C), str(B)), lambda: cute.composition(C, B), lambda: plain.composition(c, b),
+             same_layout),
+        Case(("complement", str(TILE), "256"), lambda: cute.complement(TILE, 256), lambda: plain.complement(tile, 256),
+             same_layout),
         Case(("right_inverse", str(A)), lambda: cute.right_inverse(A), lambda: plain.right_inverse(a), same_layout),
         Case(("logical_divide", str(C), str(TILE)), lambda: cute.logical_divide(C, TILE),
              lambda: plain.logical_divide(c, tile), same_layout),
@@ -102,7 +107,8 @@ def print_operations(binary: Path) -> None:
     for case, in_cpp in zip(questions, cpp_seconds(binary, questions), strict=True):
         reference, ours = per_call(case.plain, 300, 9), per_call(case.helve, 3000, 9)
         ratios[case.line[0]] = (reference / in_cpp, reference / ours)
-        numbers = f"{reference * 1e6:12.2f}{in_cpp * 1e6:12.4f}{reference / in_cpp:9.0f}{ours * 1e6:12.3f}{reference / ours:9.1f}"
+        numbers = (f"{reference * 1e6:12.2f}{in_cpp * 1e6:12.4f}{reference / in_cpp:9.0f}"
+                   f"{ours * 1e6:12.3f}{reference / ours:9.1f}")
         print(f"{case.line[0]:18}{numbers}")
     for column, name in enumerate(("C++", "Python")):
         mean = math.exp(sum(math.log(ratios[each][column]) for each in GEOMETRIC_MEAN) / len(GEOMETRIC_MEAN))

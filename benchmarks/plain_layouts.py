@@ -1,6 +1,7 @@
 """The layout algebra in plain Python, as one would write it from the definitions.
 
-The yardstick of benchmarks/layout_bench.py: nested tuples, no checks, no classes. Written for this purpose; helve does not use it.
+The yardstick of benchmarks/layout_bench.py: nested tuples, no checks, no classes. Written for this purpose; helve does
+not use it.
 """
 
 from math import gcd

@@ -2,8 +2,8 @@
 
 Names, parameters, defaults and messages stand once, in the tables; a test fails when a page is older than they are.
 
-Run it: ``python docs/generate.py``. With ``--outputs`` it also runs the examples and writes what they print into the pages; look at
-the difference before you keep it. With ``--check`` it writes nothing and fails when a page would change.
+Run it: ``python docs/generate.py``. With ``--outputs`` it also runs the examples and writes what they print into the
+pages; look at the difference before you keep it. With ``--check`` it writes nothing and fails when a page would change.
 """
 
 import argparse
@@ -59,7 +59,8 @@ def code(text: str) -> str:
 def prose(text: str) -> str:
     """Text as prose inside a table cell: outside backquotes, Markdown's own signs stay what they are."""
     parts = re.split(r"(`[^`]*`)", text)
-    return "".join(code(part[1:-1]) if i % 2 else re.sub(r"([|*_<>\[\]])", r"\\\1", part) for i, part in enumerate(parts))
+    escaped = (code(part[1:-1]) if i % 2 else re.sub(r"([|*_<>\[\]])", r"\\\1", part) for i, part in enumerate(parts))
+    return "".join(escaped)
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -74,7 +75,8 @@ def construct_table() -> str:
     members = [*T.NAMES.values(), *T.comm.members.values()]
     for item in members:
         if isinstance(item, Construct) and not isinstance(item, (TileOperation, Operator)):
-            about = " ".join(item.__doc__.split()) + (" Also callable outside kernels." if isinstance(item, HostConstruct) else "")
+            about = " ".join(item.__doc__.split())
+            about += " Also callable outside kernels." if isinstance(item, HostConstruct) else ""
             parameters = "" if item.parameter_text == "none" else item.parameter_text
             rows.append([code(f"{item.text}({parameters})"), prose(about)])
     return table(["name", "meaning"], rows)
@@ -127,7 +129,8 @@ def dtype_table() -> str:
 
 def plural(template: str) -> str:
     """A template with its counted words in the plural: `{n:index/indices}` is `{n} indices`."""
-    return re.sub(r"\{(\w+):(?:[^}/]*/)?([^}]*)\}", lambda m: f"{{{m[1]}}} {m[2]}" + ("" if "/" in m[0] else "s"), template)
+    return re.sub(r"\{(\w+):(?:[^}/]*/)?([^}]*)\}", lambda m: f"{{{m[1]}}} {m[2]}" + ("" if "/" in m[0] else "s"),
+                  template)
 
 
 def diagnostic_sections() -> str:

@@ -1,7 +1,7 @@
 """First kernels: vector add and softmax.
 
-A kernel is a Python function under ``@T.prim_func``. It is read once, where it is defined, and never run by Python: helve
-compiles it. Everything from the surrounding function (sizes, dtypes) is a constant of the kernel.
+A kernel is a Python function under ``@T.prim_func``. It is read once, where it is defined, and never run by Python:
+helve compiles it. Everything from the surrounding function (sizes, dtypes) is a constant of the kernel.
 
 Run it: ``python tutorials/00_first_kernel.py``
 """

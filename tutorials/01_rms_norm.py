@@ -1,7 +1,8 @@
 """RMSNorm on a mesh of cores, from one source.
 
-The rows of A are cut over the rows of the mesh and its columns over the columns. Each core sums the squares of its own part of a row;
-an all-gather over the columns of the mesh brings the partial sums together; then each core scales its own part. The same function
+The rows of A are cut over the rows of the mesh and its columns over the columns. Each core sums the squares of its own
+part of a row; an all-gather over the columns of the mesh brings the partial sums together; then each core scales its
+own part. The same function
 runs under the reference interpreter and as machine code, on any mesh and with extents that divide nothing.
 
 Run it: ``python tutorials/01_rms_norm.py`` (add ``--show lowered|llvm|host|asm`` to see what was generated)
@@ -105,5 +106,6 @@ def main(cases=CASES, show=None):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--show", metavar="STAGE", help="print a stage of the last kernel: script, lowered, host, llvm, asm")
+    parser.add_argument("--show", metavar="STAGE",
+                        help="print a stage of the last kernel: script, lowered, host, llvm, asm")
     main(show=parser.parse_args().show)

@@ -33,7 +33,8 @@ class Mesh:
         try:
             shape = tuple(operator.index(extent) for extent in self.shape)
         except TypeError:
-            raise ValueError(f"the shape of a mesh is a tuple of whole numbers, as in (2, 4); given {self.shape!r}") from None
+            reason = f"the shape of a mesh is a tuple of whole numbers, as in (2, 4); given {self.shape!r}"
+            raise ValueError(reason) from None
         if not isinstance(self.names, (tuple, list)):
             raise ValueError(f"axis names are a tuple, as in (\"x\", \"y\"); given {self.names!r}")
         names = tuple(self.names)

@@ -28,11 +28,11 @@ class Proof:
     """One question that a compile asked of the program, and the answer.
 
     Attributes:
-        kind: "shape" (operands have equal shapes), "bounds" (a subscript stays inside its buffer) or "race" (iterations of a
-            loop stay apart).
+        kind: "shape" (operands have equal shapes), "bounds" (a subscript stays inside its buffer) or "race"
+            (iterations of a loop stay apart).
         question: the statement in words.
-        verdict: "proved", "checked" (each call is checked, and refused unless it meets the condition) or "unknown"; a statement
-            that every call breaks is an error of the compile.
+        verdict: "proved", "checked" (each call is checked, and refused unless it meets the condition) or "unknown";
+            a statement that every call breaks is an error of the compile.
         filename, lineno, column: the access or the loop; None when unknown. Lines and columns count from 1.
         reason: why the answer is unknown; empty otherwise.
         condition: what each call must meet, an expression of extents and parameters; empty when that is nothing.
@@ -93,8 +93,8 @@ class Kernel:
         """Runs the kernel. Arguments may be named by their parameters: `kernel(a, B=b)`.
 
         Raises:
-            helve.Error: the arguments do not fit the parameters (HV06xx, at the caller's line), or the program does what it
-                must not (HV07xx, at the kernel's line).
+            helve.Error: the arguments do not fit the parameters (HV06xx, at the caller's line), or the program does
+                what it must not (HV07xx, at the kernel's line).
         """
         try:
             self._call(*(self._in_order(args, named) if named else args))
@@ -109,7 +109,8 @@ class Kernel:
         text = ", ".join(names)
         values = dict(zip(names, args))
         if len(args) > len(names):
-            raise error("CallArgumentCount", kernel=self.name, expected=len(names), given=len(args) + len(named), names=text)
+            raise error("CallArgumentCount", kernel=self.name, expected=len(names), given=len(args) + len(named),
+                        names=text)
         for name, value in named.items():
             if name not in names:
                 raise error("UnknownKeyword", function=self.name, keyword=name, parameters=text,
@@ -177,7 +178,8 @@ class Kernel:
         return self._compiled.times()
 
     def proofs(self) -> list[Proof]:
-        """What was asked of the program before it was compiled: shapes and bounds in program order, then races of each loop.
+        """What was asked of the program before it was compiled: shapes and bounds in program order, then races of each
+        loop.
 
         An unknown answer compiles; the interpreter checks what is left open when it runs.
         """
@@ -259,7 +261,9 @@ def _check_option(name: str, value) -> None:
     if isinstance(_OPTIONS[name], bool):
         if not isinstance(value, bool):
             raise error("OptionValue", option=name, value=repr(value), expected="True or False")
-    elif isinstance(_OPTIONS[name], int) and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 2**20):
+    elif isinstance(_OPTIONS[name], int) and (
+        isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 2**20
+    ):
         raise error("OptionValue", option=name, value=repr(value), expected="a whole number from 1 to 1048576")
     elif name == "arch" and value is not None and not isinstance(value, str):
         raise error("OptionValue", option=name, value=repr(value), expected='an architecture such as "sm_90a", or None')
@@ -278,7 +282,8 @@ def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:
     if not isinstance(mesh, Mesh):
         raise error("NotAMesh", given=repr(mesh))
     if mesh.device != "host":
-        raise error("TargetMissing", target=mesh.device, remedy='use a mesh of device="host": its cores run in this process')
+        raise error("TargetMissing", target=mesh.device,
+                    remedy='use a mesh of device="host": its cores run in this process')
     return _core.MeshShape(list(mesh.shape), list(mesh.names))
 
 

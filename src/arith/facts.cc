@@ -78,17 +78,21 @@ Interval atom_interval(const Expr& e, const Facts& facts) {
   }
 }
 
-}  // namespace
-
-Interval interval_of(const Sum& sum, const Facts& facts) {
-  Interval out = Interval::point(sum.constant);
+/// The sum of what is known of its factors, in a domain with + and *.
+template <class Domain>
+Domain fold(const Sum& sum, const Facts& facts, Domain (*of)(const Expr&, const Facts&)) {
+  Domain out = Domain::point(sum.constant);
   for (const Term& term : sum.terms) {
-    Interval product = Interval::point(term.coefficient);
-    for (const Expr& factor : term.factors) product = product * interval_of(factor, facts);
+    Domain product = Domain::point(term.coefficient);
+    for (const Expr& factor : term.factors) product = product * of(factor, facts);
     out = out + product;
   }
   return out;
 }
+
+}  // namespace
+
+Interval interval_of(const Sum& sum, const Facts& facts) { return fold<Interval>(sum, facts, interval_of); }
 
 Interval interval_of(const Expr& e, const Facts& facts) {
   if (e->dtype.is_float()) return {};
@@ -107,15 +111,7 @@ Interval interval_of(const Expr& e, const Facts& facts) {
   return atom_interval(e, facts);
 }
 
-Residue residue_of(const Sum& sum, const Facts& facts) {
-  Residue out = Residue::point(sum.constant);
-  for (const Term& term : sum.terms) {
-    Residue product = Residue::point(term.coefficient);
-    for (const Expr& factor : term.factors) product = product * residue_of(factor, facts);
-    out = out + product;
-  }
-  return out;
-}
+Residue residue_of(const Sum& sum, const Facts& facts) { return fold<Residue>(sum, facts, residue_of); }
 
 Residue residue_of(const Expr& e, const Facts& facts) {
   if (const int64_t* value = int_value(e)) {

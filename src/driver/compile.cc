@@ -125,6 +125,7 @@ std::shared_ptr<const CompiledKernel> compile_checked(const FunctionRef& f, cons
                      {"other", std::string(to_string(Target::Interp))}});
   }
   Checked checked = check(f, options);
+  if (options.target != Target::Interp) refuse_open_shapes(checked.proofs);
   switch (options.target) {
     case Target::Interp: return compile_interp(std::move(checked), options);
     case Target::Llvm: return compile_llvm(std::move(checked), options);

@@ -71,7 +71,7 @@ int64_t part_extent(const Operands& op, const std::vector<int64_t>& src, size_t 
 }  // namespace
 
 void run_broadcast(const Operands& op, const Group& group, const Scope&) {
-  const int64_t root = op.integer("root");
+  const int64_t root = op.node->root();
   if (root < 0 || root >= static_cast<int64_t>(group.size())) {
     bad_argument(op, "root", root, fmt::format("the group has {} cores", group.size()),
                  "roots count from 0 in each group");
@@ -129,7 +129,7 @@ void run_all_gather(const Operands& op, const Group& group, const Scope&) {
   for (const View& dst : to) {
     const std::vector<int64_t> part = from.front().shape();
     const bool own = dst.dims.size() != part.size();
-    const size_t dim = dimension_of(op, "dim", own ? part.size() + 1 : part.size());
+    const size_t dim = dimension_of(op, own ? part.size() + 1 : part.size());
     std::vector<int64_t> expected = part;
     if (own) {
       expected.insert(expected.begin() + static_cast<std::ptrdiff_t>(dim), k);
@@ -152,8 +152,9 @@ void run_all_gather(const Operands& op, const Group& group, const Scope&) {
 namespace {
 
 ReduceKind combination(const Operands& op) {
-  const std::optional<ReduceKind> kind = parse_reduce_kind(op.text("op"));
-  if (!kind) bad_argument(op, "op", "'" + op.text("op") + "'", "it is no combination", "write sum, prod, max or min");
+  const std::string& name = *op.node->combination();
+  const std::optional<ReduceKind> kind = parse_reduce_kind(name);
+  if (!kind) bad_argument(op, "op", "'" + name + "'", "it is no combination", "write sum, prod, max or min");
   return *kind;
 }
 
@@ -189,7 +190,7 @@ void run_reduce_scatter(const Operands& op, const Group& group, const Scope&) {
   const std::vector<Scalar> values = combined(op, group);
   const std::vector<int64_t> whole = views(op, "src", group).front().shape();
   const std::vector<View> to = views(op, "dst", group);
-  const size_t dim = dimension_of(op, "dim", whole.size());
+  const size_t dim = dimension_of(op, whole.size());
   for (int64_t core = 0; core < k; ++core) {
     const View& dst = to[static_cast<size_t>(core)];
     std::vector<int64_t> expected = whole;
@@ -215,7 +216,7 @@ void run_all_to_all(const Operands& op, const Group& group, const Scope&) {
   const std::vector<Elements> src = sources(op, group);
   const std::vector<int64_t> shape = views(op, "src", group).front().shape();
   const std::vector<View> to = views(op, "dst", group);
-  const size_t dim = dimension_of(op, "dim", shape.size());
+  const size_t dim = dimension_of(op, shape.size());
   part_extent(op, shape, dim, group.size());
   const int64_t before = count_before(shape, dim);
   const int64_t after = before == 0 ? 0 : product(shape) / before / k;
@@ -255,7 +256,7 @@ class CollectiveCode final : public StmtCode {
  public:
   CollectiveCode(const TileOp& node, Scope& scope, CollectiveFunction function)
       : scope_(scope), operands_(node, scope), function_(function),
-        axis_(node.op == TileOpcode::CommPut ? "all" : operands_.text("axis")) {
+        axis_(node.axis() ? *node.axis() : "all") {
     group_of(scope.mesh(), axis_, 0, node.span);
     add_sync({operands_.operation(), axis_, node.span});
   }

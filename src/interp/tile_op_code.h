@@ -18,8 +18,6 @@ struct Operands {
   const ExprCode& value(std::string_view name) const { return *values[row->index_of(name)]; }
   const std::vector<ExprCodeRef>& coord(std::string_view name) const { return coords[row->index_of(name)]; }
   int64_t integer(std::string_view name) const { return node->integer(row->index_of(name)); }
-  bool flag(std::string_view name) const { return node->flag(row->index_of(name)); }
-  const std::string& text(std::string_view name) const { return node->text(row->index_of(name)); }
 
   /// "T.comm.all_gather".
   std::string operation() const { return "T." + std::string(row->python); }
@@ -36,8 +34,8 @@ struct Operands {
 void require_shape(bool equal, const Operands& op, const std::string& what, const std::vector<int64_t>& left,
                    const std::vector<int64_t>& right);
 
-/// A dimension counted from the end when negative (BadArgument outside [-rank, rank)).
-size_t dimension_of(const Operands& op, std::string_view param, size_t rank);
+/// The dimension that `dim` names, counted from the end when negative (BadArgument outside [-rank, rank)).
+size_t dimension_of(const Operands& op, size_t rank);
 
 /// The operator and the identity of a reduction, in the evaluation dtype of `dtype`.
 Fold fold_of(ReduceKind kind, DType dtype, const Span& span);

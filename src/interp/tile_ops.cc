@@ -29,14 +29,14 @@ void require_shape(bool equal, const Operands& op, const std::string& what, cons
                   {{"what", what + " of " + op.operation()}, {"left", tuple_text(left)}, {"right", tuple_text(right)}});
 }
 
-size_t dimension_of(const Operands& op, std::string_view param, size_t rank) {
+size_t dimension_of(const Operands& op, size_t rank) {
   const int64_t n = static_cast<int64_t>(rank);
-  const int64_t dim = op.integer(param);
+  const int64_t dim = op.node->dim();
   if (dim < -n || dim >= n) {
     throw UserError(Code::BadArgument, op.span,
                     {{"function", op.operation()},
                      {"value", dim},
-                     {"parameter", std::string(param)},
+                     {"parameter", "dim"},
                      {"reason", fmt::format("the region has {} dimension{}", n, n == 1 ? "" : "s")},
                      {"remedy", "dimensions count from 0, or from -1 backwards"}});
   }
@@ -109,8 +109,8 @@ void run_gemm(const Operands& op, Frame& frame) {
   const View b = op.region("B").view(frame);
   const View c = op.region("C").view(frame);
   require_shape(a.dims.size() == 2 && b.dims.size() == 2, op, "A and B", a.shape(), b.shape());
-  const bool ta = op.flag("transpose_A");
-  const bool tb = op.flag("transpose_B");
+  const bool ta = op.node->transposes(0);
+  const bool tb = op.node->transposes(1);
   const int64_t m = a.dims[ta].extent;
   const int64_t k = a.dims[!ta].extent;
   const int64_t n = b.dims[!tb].extent;
@@ -120,7 +120,7 @@ void run_gemm(const Operands& op, Frame& frame) {
   const std::vector<Scalar> left = gather(a, t, op.span);
   const std::vector<Scalar> right = gather(b, t, op.span);
   const Scalar zero = identity_of(ReduceKind::Sum, t);
-  const bool clear = op.flag("clear");
+  const bool clear = *op.node->clears();
   std::vector<Scalar> out = clear ? filled(c, zero) : gather(c, t, op.span);
   const Fold add(Op::Add, t, op.span);
   const Fold multiply(Op::Mul, t, op.span);
@@ -141,7 +141,7 @@ void run_gemm(const Operands& op, Frame& frame) {
 void reduce(const Operands& op, Frame& frame, ReduceKind kind) {
   const View src = op.region("src").view(frame);
   const View dst = op.region("dst").view(frame);
-  const size_t dim = dimension_of(op, "dim", src.dims.size());
+  const size_t dim = dimension_of(op, src.dims.size());
   std::vector<int64_t> kept = src.shape();
   const int64_t extent = kept[dim];
   kept[dim] = 1;
@@ -152,7 +152,7 @@ void reduce(const Operands& op, Frame& frame, ReduceKind kind) {
   for (size_t d = dim + 1; d < src.dims.size(); ++d) inner *= src.dims[d].extent;
   const DType t = evaluation_dtype(dst.dtype());
   const std::vector<Scalar> values = gather(src, t, op.span);
-  const bool clear = op.flag("clear");
+  const bool clear = *op.node->clears();
   std::vector<Scalar> out = clear ? filled(dst, identity_of(kind, dst.dtype())) : gather(dst, t, op.span);
   const Fold fold = fold_of(kind, t, op.span);
   const Fold magnitude = kind == ReduceKind::AbsMax ? Fold(Op::Abs, t, op.span) : fold;

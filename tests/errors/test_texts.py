@@ -31,12 +31,14 @@ OF_CPP = {
     # A tile of a buffer is the only one that is compared with a shape; the script counts its extents first.
     "layout": {"TileRank"},
     # Python counts tensors and scalars together (CallArgumentCount); an extent below 0, no data behind one, memory of
-    # another device: of what NumPy makes, nothing is like that. The verifier lets no dtype through that cannot be reduced.
+    # another device: of what NumPy makes, nothing is like that. The verifier lets no dtype through that cannot be
+    # reduced.
     # What drivers, devices and compilers of CUDA lack differs by machine; the tests bring a driver of their own.
     "runtime": {
         "ArgumentCount", "ScalarArgumentCount", "NegativeArgumentExtent", "MissingData", "ArgumentDevice",
         "ReductionDType",
-        "CudaDriverMissing", "CudaDriverOutdated", "CudaCallFailed", "CudaDeviceMissing", "NvrtcMissing", "CudaArchitecture",
+        "CudaDriverMissing", "CudaDriverOutdated", "CudaCallFailed", "CudaDeviceMissing", "NvrtcMissing",
+        "CudaArchitecture",
         "RegisterSpills", "LocalArrays", "NvccMissing", "CacheUnusable", "CacheLimit", "CudaArchitectureMismatch",
         "DeviceArgument", "MixedDevices", "GridSize", "BlockThreads", "BlockSharedMemory", "ResidentBlocks",
         "ForbiddenInCapture", "ClusterSize",
@@ -115,7 +117,8 @@ def test_what_is_left_to_cpp_is_stated_there_and_needs_to_be(folder):
     """Each has its exact text in a C++ test of its folder, no case here, and nobody else who raises it."""
     numbers = {name: number for name, number, *_ in _core.diagnostic_rows()}
     texts = "".join(path.read_text() for path in (ROOT / "tests/cpp" / folder).glob("*.cc"))
-    assert [name for name in OF_CPP[folder] if not re.search(rf'"(?:error|warning)\[HV{numbers[name]:04}\]: ', texts)] == []
+    assert [name for name in OF_CPP[folder]
+            if not re.search(rf'"(?:error|warning)\[HV{numbers[name]:04}\]: ', texts)] == []
     assert [name for name in OF_CPP[folder] if numbers[name] in codes_with_a_case()] == []
     python = "".join(path.read_text() for path in (ROOT / "python").rglob("*.py"))
     assert [name for name in OF_CPP[folder] if f'error("{name}"' in python] == []

@@ -1,7 +1,7 @@
 """The kept failures: files of a program text under a head that says how to call it and what must come out.
 
-A file parses as the language, so it can be read, run and debugged by hand. `expected` in its head names a failure that is
-known and not mended yet; everything else must pass.
+A file parses as the language, so it can be read, run and debugged by hand. `expected` in its head names a failure that
+is known and not mended yet; everything else must pass.
 """
 
 import json

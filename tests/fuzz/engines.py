@@ -1,7 +1,7 @@
 """Runs a program on every engine and compares with its meaning.
 
-Engines: the parser and printer (every stage survives a round trip), the interpreter on the function and after each pass,
-and machine code, compiled with the verifier after each pass.
+Engines: the parser and printer (every stage survives a round trip), the interpreter on the function and after each
+pass, and machine code, compiled with the verifier after each pass.
 """
 
 import itertools

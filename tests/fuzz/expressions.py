@@ -213,7 +213,8 @@ class Expressions:
         if rng.random() < 0.12:
             branches = [self.value(dtype, depth - 1), self.value(dtype, depth - 1)]
             condition = self.condition(depth - 1)
-            return branches[0] if isinstance(condition, p.Const) else p.Apply("if_then_else", dtype, [condition, *branches])
+            constant = isinstance(condition, p.Const)
+            return branches[0] if constant else p.Apply("if_then_else", dtype, [condition, *branches])
         if rng.random() < 0.08:
             return self.widened(dtype, depth)
         return (self.float_value if scalars.is_float(dtype) else self.int_value)(dtype, depth)
@@ -252,8 +253,10 @@ class Expressions:
     def widened(self, dtype, depth):
         """An operator on a narrower and a wider operand."""
         narrow = {
-            "float32": ["float16", "bfloat16"], "float64": ["float32", "float16"], "int16": ["int8"], "int32": ["int8", "int16"],
-            "int64": ["int8", "int32"], "uint16": ["uint8"], "uint32": ["uint8", "uint16"], "uint64": ["uint32", "uint8"],
+            "float32": ["float16", "bfloat16"], "float64": ["float32", "float16"], "int16": ["int8"],
+            "int32": ["int8", "int16"],
+            "int64": ["int8", "int32"], "uint16": ["uint8"], "uint32": ["uint8", "uint16"],
+            "uint64": ["uint32", "uint8"],
         }.get(dtype)  # fmt: skip
         if not narrow:
             return self.leaf(dtype)
@@ -263,7 +266,8 @@ class Expressions:
 
     def int_value(self, dtype, depth):
         rng = self.rng
-        op = rng.choice(["+", "+", "-", "-", "*", "*", "//", "%", "&", "|", "^", "<<", ">>", "~", "abs", "neg", "min", "max"])
+        op = rng.choice(["+", "+", "-", "-", "*", "*", "//", "%", "&", "|", "^", "<<", ">>", "~", "abs", "neg", "min",
+                         "max"])
         a = self.value(dtype, depth - 1)
         if op in ("~", "abs"):
             return p.Apply(op, dtype, [a])
@@ -272,7 +276,8 @@ class Expressions:
         if op in ("//", "%"):
             low, high = scalars.int_range(dtype)
             if rng.random() < 0.5:
-                b = p.Const(dtype, rng.choice([c for c in (1, 2, 3, 4, 5, 7, 8, -1, -2, -3, -8, low, high) if c and c >= low]))
+                divisors = [c for c in (1, 2, 3, 4, 5, 7, 8, -1, -2, -3, -8, low, high) if c and c >= low]
+                b = p.Const(dtype, rng.choice(divisors))
             else:
                 b = p.Apply("|", dtype, [self.value(dtype, depth - 1), p.Const(dtype, 1, True)])
             return p.Apply(op, dtype, [a, b])

@@ -1,7 +1,8 @@
 """Random kernels: from a seed to a program that is defined nearly always by construction.
 
-A generator keeps the ranges of index variables, so subscripts stay inside, writes each element of an output from one block,
-and fills every buffer before it is read. What slips through is caught by the evaluator, which refuses undefined programs.
+A generator keeps the ranges of index variables, so subscripts stay inside, writes each element of an output from one
+block, and fills every buffer before it is read. What slips through is caught by the evaluator, which refuses undefined
+programs.
 """
 
 import random
@@ -76,7 +77,8 @@ class Generator(Expressions):
         dtype = self.rng.choice(["index", "float32", "int32", "int64", "bool", "float64", "uint8"])
         var = p.Var(self.fresh("s"), dtype)
         self.params.append(var)
-        value = {"bool": self.rng.random() < 0.5, "index": self.rng.randint(0, 4), "uint8": self.rng.randint(0, 200)}.get(
+        value = {"bool": self.rng.random() < 0.5, "index": self.rng.randint(0, 4),
+                 "uint8": self.rng.randint(0, 200)}.get(
             dtype, self.rng.randint(-5, 5)
         )
         if scalars.is_float(dtype):
@@ -248,7 +250,8 @@ class Generator(Expressions):
         target, source = rng.choice(self.targets()), rng.choice(self.buffers)
         if target is source or not self.castable(source.dtype, target.dtype):
             return []
-        shape = [rng.randint(0 if rng.random() < 0.1 else min(n, 1), n) if rng.random() < 0.4 else n for n in self.shapes[target]]
+        shape = [rng.randint(0 if rng.random() < 0.1 else min(n, 1), n) if rng.random() < 0.4 else n
+                 for n in self.shapes[target]]
         to = self.region(target, shape, True)
         limited = [min(e, n) if isinstance(e, int) else e for e, n in zip(shape, self.shapes[target])]
         of = self.region(source, limited, True) if to else None
@@ -353,7 +356,8 @@ class Generator(Expressions):
         for b in tiled:
             rank = len(b.tile)
             same = self.shapes[b] == self.shapes[target] and b.tile == target.tile
-            lower = rank < len(target.tile) and b.tile == target.tile[:rank] and self.shapes[b] == self.shapes[target][:rank]
+            shorter = self.shapes[b] == self.shapes[target][:rank]
+            lower = rank < len(target.tile) and b.tile == target.tile[:rank] and shorter
             if same or lower:
                 reads.append(p.Load(b, variables[:rank]))
         parallel = rng.random() < 0.6
@@ -425,7 +429,8 @@ class Generator(Expressions):
         value = self.stored(buffer.dtype, 2)
         del self.indices[known:]
         zero = [0] * len(variables)
-        return [p.For("Parallel", variables, zero, list(self.shapes[buffer]), [p.Store(buffer, list(variables), value)])]
+        return [p.For("Parallel", variables, zero, list(self.shapes[buffer]),
+                      [p.Store(buffer, list(variables), value)])]
 
     def write_out(self, block, output, starts):
         """The block's part of an output; `starts` is its begin in each dimension."""
@@ -444,7 +449,8 @@ class Generator(Expressions):
         self.indices += [(v, 0, max(n - 1, 0)) for v, n in zip(variables, sizes)]
         self.own.append(p.Load(block, list(variables)))
         hidden, self.buffers = self.buffers, [b for b in self.buffers if b is not output]
-        value = self.stored(output.dtype, 2) if rng.random() < 0.6 else self.fit(p.Load(block, list(variables)), output.dtype)
+        own = rng.random() < 0.6
+        value = self.stored(output.dtype, 2) if own else self.fit(p.Load(block, list(variables)), output.dtype)
         self.buffers = hidden
         self.own.pop()
         del self.indices[known:]
@@ -496,7 +502,8 @@ class KernelGenerator(Generator):
             starts[d] = p.Apply("*", "index", [v, p.index(blocks[d])])
         outside = list(self.buffers)
         allocs, body = [], []
-        own = self.declare(self.fresh("B"), blocks, rng.choice([output.dtype, self.dtype()]), rng.choice(["shared", "fragment"]))
+        own = self.declare(self.fresh("B"), blocks, rng.choice([output.dtype, self.dtype()]),
+                           rng.choice(["shared", "fragment"]))
         for buffer in [own, *(self.block_buffer() for _ in range(rng.randint(1, 4)))]:
             allocs.append(p.Alloc(buffer))
             body += self.first_contents(buffer, work)

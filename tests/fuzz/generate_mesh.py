@@ -1,7 +1,8 @@
-"""Random programs for a mesh: sharded tensors, phases of local work, collectives between them, chunks of persistent loops.
+"""Random programs for a mesh: sharded tensors, phases of local work, collectives between them, chunks of persistent
+loops.
 
-Collectives stand where all cores agree: at the head of the kernel, in loops of uniform extents and under uniform conditions,
-and in the host body between kernels.
+Collectives stand where all cores agree: at the head of the kernel, in loops of uniform extents and under uniform
+conditions, and in the host body between kernels.
 """
 
 import program as p
@@ -87,7 +88,9 @@ class MeshGenerator(Generator):
         return p.Region(buffer, spans), [s.extent for s in spans]
 
     def collective(self, scope):
-        """(buffers to allocate and fill before, the collective) on buffers of `scope`: a kernel's, or the host's global ones."""
+        """(buffers to allocate and fill before, the collective) on buffers of `scope`: a kernel's, or the host's global
+        ones.
+        """
         rng = self.rng
         axis = rng.choice(["x", "y", "all"])
         k = self.group(axis)
@@ -142,7 +145,8 @@ class MeshGenerator(Generator):
             keywords["dim"] = rng.choice([dim, dim - rank])
         if len(result) > 3 or self.size(result) > 120:
             return [], []
-        targets = [b for b in self.targets() if b is not source and b.dtype == source.dtype and self.shapes[b] == result]
+        targets = [b for b in self.targets() if b is not source and b.dtype == source.dtype
+                   and self.shapes[b] == result]
         before = []
         if targets and rng.random() < 0.6:
             target = rng.choice(targets)
@@ -209,7 +213,8 @@ class MeshGenerator(Generator):
         self.depth -= 1
         self.indices.pop()
         self.buffers = known
-        return p.For(rng.choice(["serial", "serial", "Pipelined", "unroll"]), [var], [begin], [extent], body, rng.randint(1, 2))
+        return p.For(rng.choice(["serial", "serial", "Pipelined", "unroll"]), [var], [begin], [extent], body,
+                     rng.randint(1, 2))
 
     def read_tile(self, placement):
         """A tile of a sharded tensor into a buffer of its tiling."""
@@ -220,7 +225,8 @@ class MeshGenerator(Generator):
         if fits and rng.random() < 0.8:
             target = rng.choice(fits)
         else:
-            target = self.declare(self.fresh("B"), list(placement.tiling), placement.buffer.dtype, rng.choice(["shared", "tiles"]))
+            target = self.declare(self.fresh("B"), list(placement.tiling), placement.buffer.dtype,
+                                  rng.choice(["shared", "tiles"]))
             if target.kind == "tiles":
                 target.tile = [1] * (len(placement.tiling) - 2) + [rng.choice([2, 3, 4]) for _ in placement.tiling[-2:]]
             self.allocs.append(p.Alloc(target))
@@ -313,7 +319,8 @@ class MeshGenerator(Generator):
         """Global buffers, one instance a core: a kernel fills them, collectives move them, a kernel reads them."""
         rng = self.rng
         outside = list(self.buffers)
-        mine = [self.declare(self.fresh("G"), self.shape(rng.choice([1, 2])), self.dtype(), "global") for _ in range(rng.randint(1, 2))]
+        mine = [self.declare(self.fresh("G"), self.shape(rng.choice([1, 2])), self.dtype(), "global")
+                for _ in range(rng.randint(1, 2))]
         known = len(self.indices)
         self.enter()
         first = []

@@ -1,7 +1,7 @@
 """What a program means: a literal evaluator of the tree, independent of every engine of the compiler.
 
-It also judges whether the program is defined: an access out of bounds, a read of nothing, two iterations that meet in an
-element, or a collective that cores reach differently raises `scalars.Undefined`.
+It also judges whether the program is defined: an access out of bounds, a read of nothing, two iterations that meet in
+an element, or a collective that cores reach differently raises `scalars.Undefined`.
 """
 
 import itertools
@@ -34,9 +34,12 @@ class Memory:
 
 
 class Iterations:
-    """Who touched what in a loop whose iterations promise to be independent."""
+    """Who touched what in a loop whose iterations promise to be independent, and which of them came to which statement.
+    """
 
-    def __init__(self):
+    def __init__(self, loop):
+        self.loop = loop
+        self.reached = {}
         self.now = 0
         self.writer = {}
         self.reader = {}
@@ -80,10 +83,13 @@ def tensor_data(seed, name, shape, dtype):
 class Machine:
     """Evaluates one program."""
 
-    def __init__(self, program):
+    def __init__(self, program, watch=False):
         self.program = program
+        self.watch = watch
         self.steps = 0
         self.loops = []
+        self.runs = []  # of a watched machine: the Iterations of every run of a loop, once it is over
+        self.unwatched = set()  # loops that all cores run together, whose iterations are not told apart
         self.params = {}
 
     # -- the whole ----------------------------------------------------------------------------------------------------
@@ -231,9 +237,19 @@ class Machine:
 
     # -- statements that one executor runs on its own -----------------------------------------------------------------
 
+    def reach(self, s):
+        for loop in self.loops if self.watch else ():
+            loop.reached.setdefault(s, set()).add(loop.now)
+
+    def leave(self):
+        run = self.loops.pop()
+        if self.watch:
+            self.runs.append(run)
+
     def all(self, core, stmts):
         for s in stmts:
             self.tick()
+            self.reach(s)
             self.STATEMENTS[type(s)](self, core, s)
 
     def _alloc(self, core, s):
@@ -268,7 +284,7 @@ class Machine:
             yield [b + x for b, x in zip(begins, at)]
 
     def _for(self, core, s):
-        record = Iterations() if s.kind in ("Parallel", "vectorized", "Persistent") else None
+        record = Iterations(s) if s.kind in ("Parallel", "vectorized", "Persistent") else None
         dealt = s.kind == "Persistent" and not self.program.mesh
         if record:
             self.loops.append(record)
@@ -283,7 +299,7 @@ class Machine:
                 core.vars[var.name] = x
             self.all(core, s.body)
         if record:
-            self.loops.pop()
+            self.leave()
         if s.kind == "Persistent":
             self.forget(core)
 
@@ -296,7 +312,7 @@ class Machine:
         if memory is None:
             raise Undefined("a buffer out of scope")
         counts = [-(-n // t) for n, t in zip(memory.shape, s.buffer.tile)]
-        record = Iterations() if s.parallel else None
+        record = Iterations(s) if s.parallel else None
         if record:
             self.loops.append(record)
         for number, at in enumerate(np.ndindex(*counts)):
@@ -306,12 +322,13 @@ class Machine:
                 core.vars[var.name] = x
             self.tile_body(core, s.body, s.buffer.tile)
         if record:
-            self.loops.pop()
+            self.leave()
 
     def tile_body(self, core, stmts, tile):
         """Each statement reads all elements of its tiles before it stores."""
         for s in stmts:
             self.tick()
+            self.reach(s)
             if isinstance(s, p.If):
                 self.tile_body(core, s.then if self.value(core, s.condition) else s.otherwise, tile)
                 continue
@@ -488,6 +505,7 @@ class Machine:
                         loop.now = self.cores.index(core)
                     self.all(core, [s])
             elif isinstance(s, p.For):
+                self.unwatched.add(s)
                 rounds = [list(self.iterations(core, s)) for core in cores]
                 if any(r != rounds[0] for r in rounds):
                     raise Undefined("cores disagree on a loop around a collective")
@@ -518,7 +536,7 @@ class Machine:
         if len(grids) != 1:
             raise Undefined("cores disagree on a grid")
         (grid,) = grids
-        record = Iterations()
+        record = Iterations(s)
         self.loops.append(record)
         if self.program.mesh:
             if list(grid) != list(self.program.mesh):
@@ -534,7 +552,7 @@ class Machine:
                 record.now = core.block = number
                 self.enter(core, s, at)
                 self.all(core, s.body)
-        self.loops.pop()
+        self.leave()
 
     def enter(self, core, s, at):
         core.own = []
@@ -641,6 +659,20 @@ def holds_collective(s):
             return any(map(holds_collective, body))
         case p.If(then=then, otherwise=otherwise):
             return any(map(holds_collective, then + otherwise))
+    return False
+
+
+def two_iterations_meet(program, loop, one, other):
+    """Did, in a run of `loop`, two of its iterations come to the two statements, one to each? True if it is not known.
+    """
+    machine = Machine(program, watch=True)
+    machine.run()
+    if loop in machine.unwatched:
+        return True
+    for run in machine.runs:
+        first, second = run.reached.get(one, set()), run.reached.get(other, set())
+        if run.loop is loop and first and second and len(first | second) > 1:
+            return True
     return False
 
 

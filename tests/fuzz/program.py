@@ -1,7 +1,7 @@
 """Programs as the fuzzer holds them: a small tree of its own, and the text that the tree stands for.
 
-The tree knows nothing of the compiler; `text` writes it in the language, `meaning` evaluates it. Nodes are plain and mutable,
-so that the shrinker can cut them.
+The tree knows nothing of the compiler; `text` writes it in the language, `meaning` evaluates it. Nodes are plain and
+mutable, so that the shrinker can cut them.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,8 @@ COMPARISONS = {"<", "<=", ">", ">=", "==", "!="}
 
 @dataclass(eq=False)
 class Buffer:
-    """kind: param, global, shared, tiles, fragment or local. Extents are ints, or Var of kind index for dynamic ones."""
+    """kind: param, global, shared, tiles, fragment or local. Extents are ints, or Var of kind index for dynamic ones.
+    """
 
     name: str
     shape: list
@@ -92,7 +93,9 @@ class Store:
 
 @dataclass(eq=False)
 class For:
-    """kind: serial, unroll, vectorized, Parallel, Pipelined or Persistent; `begins` and `extents` are index expressions."""
+    """kind: serial, unroll, vectorized, Parallel, Pipelined or Persistent; `begins` and `extents` are index
+    expressions.
+    """
 
     kind: str
     vars: list
@@ -255,41 +258,43 @@ def _header(loop):
 
 
 def _lines(stmts, depth):
+    """(line of text, the statement that begins there or None) of each line."""
     pad = "    " * depth
     if not stmts:
-        yield f"{pad}pass"
+        yield f"{pad}pass", None
     for s in stmts:
         match s:
             case Alloc(buffer=b):
                 name = {"tiles": "shared_tiles"}.get(b.kind, b.kind)
                 tile = f", tile_size={_tuple(b.tile)}" if b.tile else ""
-                yield f'{pad}{b.name} = T.alloc_{name}({_tuple(b.shape)}, "{b.dtype}"{tile})'
+                yield f'{pad}{b.name} = T.alloc_{name}({_tuple(b.shape)}, "{b.dtype}"{tile})', s
             case Bind(var=var, value=value):
-                yield f"{pad}{var.name} = {expr_text(value)}"
+                yield f"{pad}{var.name} = {expr_text(value)}", s
             case Store(buffer=b, indices=indices, value=value, augmented=augmented):
-                yield f"{pad}{b.name}[{_subscript(indices)}] {augmented or ''}= {expr_text(value)}"
+                yield f"{pad}{b.name}[{_subscript(indices)}] {augmented or ''}= {expr_text(value)}", s
             case For():
-                yield pad + _header(s)
+                yield pad + _header(s), s
                 yield from _lines(s.body, depth + 1)
             case ForTiles(buffer=b, vars=variables, parallel=parallel):
                 names = ", ".join(v.name for v in variables)
-                yield f"{pad}for {names} in T.foreach_tiles({b.name}{', parallel=True' if parallel else ''}):"
+                yield f"{pad}for {names} in T.foreach_tiles({b.name}{', parallel=True' if parallel else ''}):", s
                 yield from _lines(s.body, depth + 1)
             case If(condition=condition, then=then, otherwise=otherwise):
-                yield f"{pad}if {expr_text(condition)}:"
+                yield f"{pad}if {expr_text(condition)}:", s
                 yield from _lines(then, depth + 1)
                 if otherwise:
-                    yield f"{pad}else:"
+                    yield f"{pad}else:", None
                     yield from _lines(otherwise, depth + 1)
             case While(condition=condition, body=body):
-                yield f"{pad}while {expr_text(condition)}:"
+                yield f"{pad}while {expr_text(condition)}:", s
                 yield from _lines(body, depth + 1)
             case Op(name=name, regions=regions, keywords=keywords):
                 arguments = [*map(region_text, regions), *(f"{k}={_value_text(v)}" for k, v in keywords.items())]
-                yield f"{pad}T.{name}({', '.join(arguments)})"
+                yield f"{pad}T.{name}({', '.join(arguments)})", s
             case Kernel(vars=variables, extents=extents, body=body):
                 names = ", ".join(v.name for v in variables)
-                yield f"{pad}with T.Kernel({', '.join(map(expr_text, extents))}) as {f'({names})' if len(variables) > 1 else names}:"
+                names = f"({names})" if len(variables) > 1 else names
+                yield f"{pad}with T.Kernel({', '.join(map(expr_text, extents))}) as {names}:", s
                 yield from _lines(body, depth + 1)
             case _:
                 raise TypeError(f"no statement: {s!r}")
@@ -302,8 +307,8 @@ def _param_text(p):
     return f'{p.name}: T.Tensor({_tuple(p.shape)}, "{p.dtype}"{strides})'
 
 
-def text(program):
-    """The program in the language."""
+def _head(program):
+    """The lines before the body."""
     lines = [f'{name} = T.dyn("{name}")' for name in program.dims]
     names = ("x", "y")
     if program.mesh and not program.placements:
@@ -312,7 +317,18 @@ def text(program):
         lines.append("@T.prim_func")
     lines.append(f"def main({', '.join(map(_param_text, program.params))}):")
     if program.placements:
-        items = ", ".join(f'{p.buffer.name}: {{"sharding": {p.sharding}, "tiling": {p.tiling}}}' for p in program.placements)
+        entries = [f'{p.buffer.name}: {{"sharding": {p.sharding}, "tiling": {p.tiling}}}' for p in program.placements]
+        items = ", ".join(entries)
         lines.append(f"    T.annotate_mesh_tensor({{{items}}}, nrows={program.mesh[0]}, ncols={program.mesh[1]})")
-    lines += _lines(program.body, 1)
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def text(program):
+    """The program in the language."""
+    return "\n".join([*_head(program), *(line for line, _ in _lines(program.body, 1))]) + "\n"
+
+
+def statements(program):
+    """Number of a line of the text -> the statement that begins there."""
+    first = len(_head(program)) + 1
+    return {n: s for n, (_, s) in enumerate(_lines(program.body, 1), first) if s is not None}

@@ -1,7 +1,8 @@
 """Arithmetic on single values, as the language defines it: wrapping integers, floats rounded in their own width.
 
-Written from the definition and apart from every engine. A float is a pair (value, error): the error bounds how far a correct
-engine may be from the value, and is 0 as long as the language leaves no freedom. Whatever has no defined result, or one
+Written from the definition and apart from every engine. A float is a pair (value, error): the error bounds how far a
+correct engine may be from the value, and is 0 as long as the language leaves no freedom. Whatever has no defined
+result, or one
 that hangs on an inexact value, raises `Undefined`.
 """
 

@@ -42,7 +42,8 @@ def smaller_numbers(n):
 
 
 def statement_cuts(program):
-    lists = [(path, v) for path, v in tree.places(program) if isinstance(v, list) and path[-1] in ("body", "then", "otherwise")]
+    places = [(path, v) for path, v in tree.places(program) if path[-1] in ("body", "then", "otherwise")]
+    lists = [(path, v) for path, v in places if isinstance(v, list)]
     for path, stmts in lists:
         for size in (8, 4, 2):
             for start in range(0, len(stmts) - size + 1, size):

@@ -1,4 +1,5 @@
-"""The programs that once failed: all of them agree on every engine now, or fail in the known way that their head names."""
+"""The programs that once failed: all of them agree on every engine now, or fail in the known way that their head names.
+"""
 
 import campaign
 import corpus

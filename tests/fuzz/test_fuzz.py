@@ -22,8 +22,10 @@ SEED = int(os.environ.get("HELVE_FUZZ_SEED", "1"))
 # What every run of some length must have met.
 NEEDED = [
     *(f"loop {kind}" for kind in ("serial", "unroll", "vectorized", "Parallel", "Pipelined", "Persistent")),
-    *("loop of extent 0", "loop of extent 1", "loop of variable extent", "foreach_tiles", "if", "if else", "while", "bind"),
-    *("copy", "copy pad", "fill", "clear", "gemm", "reduce_sum", "reduce_max", "dynamic extent", "strides", "scalar parameter"),
+    *("loop of extent 0", "loop of extent 1", "loop of variable extent", "foreach_tiles", "if", "if else", "while",
+      "bind"),
+    *("copy", "copy pad", "fill", "clear", "gemm", "reduce_sum", "reduce_max", "dynamic extent", "strides",
+      "scalar parameter"),
     *("comm.all_gather", "comm.all_reduce", "comm.broadcast", "comm.permute", "comm.put", "mesh_tensor_copy"),
     *(f"dtype {name}" for name in engines.NUMPY),
     *("buffer shared", "buffer tiles", "buffer fragment", "buffer local", "buffer global", "persistent_chunk 3"),
@@ -76,7 +78,8 @@ def test_a_wrong_result_is_seen():
 
 
 def test_a_refused_program_is_seen():
-    assert engines.check(call_of(sum_program(), p.text(sum_program()).replace("float32", "float31"))).layer.startswith("refused HV")
+    assert engines.check(call_of(sum_program(),
+                                 p.text(sum_program()).replace("float32", "float31"))).layer.startswith("refused HV")
 
 
 @pytest.mark.parametrize(
@@ -100,6 +103,41 @@ def test_a_read_of_nothing_is_undefined():
     kernel.body[:0] = [p.Alloc(local), p.Op("copy", [p.Region(local), p.Region(program.params[2], [p.Span(0, 1)])])]
     with pytest.raises(scalars.Undefined, match="nothing"):
         meaning(program)
+
+
+def racing_program(extent, reached, count):
+    """Iterations of a loop of dynamic extent, all but `reached` of them guarded away, that store to one element."""
+    a, n = p.Buffer("A", [p.Var("M")], "float32", "param"), p.Var("M")
+    i = p.Var("i")
+    stores = [p.Store(a, [p.index(0)], p.Const("float32", float(k + 1))) for k in range(count)]
+    guarded = [p.If(p.Apply("<", "index", [i, n]), [store], []) for store in stores]
+    loop = p.For("Parallel", [i], [0], [n if extent is None else extent], stores if extent is None else guarded)
+    return p.Program(1, [a], [p.Kernel([p.Var("b")], [1], [loop])], dims={"M": reached})
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("extent", [None, 8])
+def test_a_race_counts_only_where_two_iterations_come_to_it(extent, count, monkeypatch):
+    """One is told that any two iterations race; whether this call runs two is counted, guards included."""
+    program = racing_program(extent, 1, count)
+    refused = engines.check(call_of(program))
+    assert refused.layer.startswith("refused HV0306")
+    monkeypatch.setattr(campaign, "generate", lambda seed: program)
+    assert campaign.examine(1)[:1] == ("undefined",)
+    at = p.statements(program)
+    loop, store = at[6], at[7 if extent is None else 8]
+    assert isinstance(loop, p.For) and isinstance(store, p.Store)
+    assert not campaign.two_iterations_meet(program, loop, store, store)
+    # The same refusal of a program whose iterations keep apart is a failure.
+    apart = racing_program(extent, 5, count)
+    for s in p.statements(apart).values():
+        if isinstance(s, p.Store):
+            s.indices[0] = p.statements(apart)[6].vars[0]
+    store = p.statements(apart)[7 if extent is None else 8]
+    assert campaign.two_iterations_meet(apart, p.statements(apart)[6], store, store)
+    monkeypatch.setattr(campaign, "generate", lambda seed: apart)
+    monkeypatch.setattr(engines, "check", lambda call: refused)
+    assert campaign.examine(1)[3] is refused
 
 
 def test_failures_shrink():

@@ -39,7 +39,8 @@ def _written(program):
         if isinstance(v, p.Store):
             names.add(v.buffer.name)
         elif isinstance(v, p.Op):
-            names |= {r.buffer.name for r in v.regions[1:]} | ({v.regions[0].buffer.name} if len(v.regions) == 1 else set())
+            written = v.regions if len(v.regions) == 1 else v.regions[1:]
+            names |= {r.buffer.name for r in written}
     return names
 
 

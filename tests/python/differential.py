@@ -1,7 +1,8 @@
 """One program, every way of running it, against NumPy.
 
-A test states arguments and what they hold afterwards; this runs the interpreter on the function and on each lowered stage, machine
-code, and the printer against the parser. Arrays stand between guard elements, so that a store outside of them is seen.
+A test states arguments and what they hold afterwards; this runs the interpreter on the function and on each lowered
+stage, machine code, and the printer against the parser. Arrays stand between guard elements, so that a store outside of
+them is seen.
 """
 
 import functools
@@ -47,13 +48,14 @@ class _Guarded:
         self.array = np.ndarray(array.shape, array.dtype, self.memory, margin, strides)
         self.array[...] = array
         self.touched = np.zeros_like(self.memory, dtype=bool)
-        np.ndarray(array.shape, np.dtype(f"V{array.itemsize}"), self.touched.view(np.uint8), margin, strides)[...] = np.frombuffer(
-            b"\1" * array.itemsize, f"V{array.itemsize}"
-        )
+        element = np.dtype(f"V{array.itemsize}")
+        touched = np.ndarray(array.shape, element, self.touched.view(np.uint8), margin, strides)
+        touched[...] = np.frombuffer(b"\1" * array.itemsize, element)
 
     def check_guards(self, message):
         outside = (self.memory != self.before) & ~self.touched
-        assert not outside.any(), f"{message}: a store outside the array, at byte {int(np.argmax(outside)) - _GUARD * self.array.itemsize}"
+        first = int(np.argmax(outside)) - _GUARD * self.array.itemsize
+        assert not outside.any(), f"{message}: a store outside the array, at byte {first}"
 
 
 def _compare(got, wanted, message, rtol, atol):

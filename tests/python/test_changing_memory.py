@@ -1,7 +1,7 @@
 """Memory that changes between the reading of a value and its use.
 
-A loop bound, a condition or a scalar operand is read once, where it stands; what is written later changes neither. Each program here
-writes what it has just read.
+A loop bound, a condition or a scalar operand is read once, where it stands; what is written later changes neither. Each
+program here writes what it has just read.
 """
 
 import numpy as np

@@ -14,7 +14,9 @@ from helve import T
 
 
 class Exporter:
-    """An array that only DLPack can read; `major` replaces the version that its capsule states, None gives one without a version."""
+    """An array that only DLPack can read; `major` replaces the version that its capsule states, None gives one without
+    a version.
+    """
 
     def __init__(self, array, major):
         self.array = array

@@ -1,7 +1,7 @@
 """Floor division and modulo in every place that computes them, against Python's own.
 
-The host's programs, machine code in 32 and 64 bits, vectors, the interpreter and the simplifier each have their form of it; none may
-differ in a sign, at an end of a type, or beside a constant.
+The host's programs, machine code in 32 and 64 bits, vectors, the interpreter and the simplifier each have their form of
+it; none may differ in a sign, at an end of a type, or beside a constant.
 """
 
 import helve
@@ -40,15 +40,20 @@ def test_of_index_values(where, target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("divisor", [-(2**33), -(2**31), -48, -8, -7, -3, -2, -1, 1, 2, 3, 7, 8, 48, 2**31 - 1, 2**31, 2**33])
+@pytest.mark.parametrize("divisor",
+                         [-(2**33), -(2**31), -48, -8, -7, -3, -2, -1, 1, 2, 3, 7, 8, 48, 2**31 - 1, 2**31, 2**33])
 def test_of_index_values_by_constants(divisor, target):
     """The simplifier turns these into other forms; loops make them vectors of 32 or of 64 bits."""
     for begin, count in ((-40, 80), (2**31 - 30, 60), (-(2**31) - 30, 60), (2**40, 16)):
         k = compiled(
-            f'@T.prim_func\ndef main(Q: T.Tensor(({count},), "int64"), R: T.Tensor(({count},), "int64"), D: T.Tensor(({count},), "int64")):\n'
+            f'@T.prim_func\n'
+            f'def main(Q: T.Tensor(({count},), "int64"), R: T.Tensor(({count},), "int64"), '
+            f'D: T.Tensor(({count},), "int64")):\n'
             f"    with T.Kernel(1) as b:\n        for i in T.Parallel({count}):\n"
-            f'            Q[i] = T.cast((i + {begin}) // {divisor}, "int64")\n            R[i] = T.cast((i + {begin}) % {divisor}, "int64")\n'
-            f'            D[i] = T.cast((i * 24 + {begin}) // {divisor} // 3 + (i * 24 + {begin}) // {divisor} % 3, "int64")\n',
+            f'            Q[i] = T.cast((i + {begin}) // {divisor}, "int64")\n'
+            f'            R[i] = T.cast((i + {begin}) % {divisor}, "int64")\n'
+            f"            D[i] = T.cast((i * 24 + {begin}) // {divisor} // 3 + "
+            f'(i * 24 + {begin}) // {divisor} % 3, "int64")\n',
             target,
         )
         q, r, d = (np.zeros(count, np.int64) for _ in range(3))
@@ -74,11 +79,13 @@ def test_of_data(dtype, target):
         values = list(range(info.min, info.max + 1))
     else:
         near = [v for v in range(-9, 10) if v >= info.min]
-        values = sorted({*near, *(info.min + v for v in range(5)), *(info.max - v for v in range(5)), info.max // 2, info.max // 3})
+        values = sorted({*near, *(info.min + v for v in range(5)), *(info.max - v for v in range(5)), info.max // 2,
+                         info.max // 3})
     pairs = [(a, b) for a in values for b in values if b != 0]
     n = len(pairs)
     k = compiled(
-        f'@T.prim_func\ndef main(A: T.Tensor(({n},), "{dtype}"), B: T.Tensor(({n},), "{dtype}"), Q: T.Tensor(({n},), "{dtype}"), '
+        f'@T.prim_func\n'
+        f'def main(A: T.Tensor(({n},), "{dtype}"), B: T.Tensor(({n},), "{dtype}"), Q: T.Tensor(({n},), "{dtype}"), '
         f'R: T.Tensor(({n},), "{dtype}")):\n    with T.Kernel(1) as b:\n        for i in T.Parallel({n}):\n'
         f"            Q[i] = A[i] // B[i]\n            R[i] = A[i] % B[i]\n",
         target,

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 CAPS = {".cc": 800, ".h": 400, ".py": 700}
+WIDTH = 120
 
 # The package's layers, lowest first: a module imports only what stands above it in this list. FRONT is the package
 # itself (`import helve`), for the parts that are written as a user would write them.
@@ -127,8 +128,37 @@ def oversized(root):
             yield f"{path.relative_to(root)}: {lines} lines, at most {CAPS[path.suffix]}"
 
 
+def inside_raw_strings(lines):
+    """The numbers of lines of C++ that begin inside a raw string: a text that is compared as it stands."""
+    inside, found = None, set()
+    for number, line in enumerate(lines, 1):
+        if inside is not None:
+            found.add(number)
+        for mark in re.finditer(r'R"(\w*)\(|\)(\w*)"', line):
+            if inside is None and mark.group(1) is not None:
+                inside = mark.group(1)
+            elif inside is not None and mark.group(2) == inside:
+                inside = None
+    return found
+
+
+def too_wide(root):
+    """Lines beyond the width, tables and the inner lines of raw strings aside."""
+    folders = ["src", "include", "python", "tests", "tutorials", "benchmarks", "docs", ".ci"]
+    for path in files(root, folders, {".cc", ".h", ".py"}):
+        if path.stem.endswith("_table"):
+            continue
+        lines = path.read_text().splitlines()
+        wide = [number for number, line in enumerate(lines, 1) if len(line) > WIDTH]
+        exempt = inside_raw_strings(lines) if wide and path.suffix != ".py" else set()
+        for number in wide:
+            if number not in exempt:
+                yield f"{path.relative_to(root)}:{number}: {len(lines[number - 1])} columns, at most {WIDTH}"
+
+
 def headless(root):
-    """Files without a head: two comment lines in C++ and CMake, one in a list, a docstring of two sentences in Python."""
+    """Files without a head: two comment lines in C++ and CMake, one in a list, a docstring of two sentences in Python.
+    """
     for path in cpp_files(root) + files(root, ["include", "src"], {".inc"}) + files(root, ["cmake"], {".cmake"}):
         mark = "#" if path.suffix == ".cmake" else "//"
         least = 1 if path.suffix == ".inc" else 2
@@ -254,6 +284,11 @@ def forbidden_words(root):
 HEAD = "// What.\n// Why.\n"
 RULES = {
     oversized: ("src/low/long.cc", HEAD + "\n" * 799, 1),
+    too_wide: (
+        "tests/cpp/low/wide_test.cc",
+        HEAD + f"{'x' * 120}\n{'x' * 121}\nf(R\"(a\n{'x' * 121}\n)\"); // {'x' * 121}\nint a;  // {'x' * 121}\n",
+        2,
+    ),
     headless: ("include/helve/low/bald.h", "// What.\n#pragma once\n", 1),
     badly_named: ("src/low/string_utils.cc", HEAD, 1),
     climbing_includes: ("src/low/climb.cc", HEAD + '#include "../high/a.h"\n#include "helve/../x.h"\n', 2),
@@ -261,7 +296,8 @@ RULES = {
     unlisted_rooms: ("src/attic/a.cc", HEAD, 1),
     banned_uses: (
         "src/CMakeLists.txt",
-        "helve_room(low)\nhelve_room(transform USES low)\nhelve_room(mid USES transform)\nhelve_room(codegen/c USES mid)\n",
+        "helve_room(low)\nhelve_room(transform USES low)\nhelve_room(mid USES transform)\n"
+        "helve_room(codegen/c USES mid)\n",
         1,
     ),
     bare_asserts: ("src/high/assert.cc", HEAD + "void f(int x) { assert(x); }  // assert(y)\n", 1),

@@ -1,7 +1,7 @@
 """Tensors whose elements or strides lie beyond 2^31: addresses are formed in 64 bits everywhere.
 
-The memory is anonymous and reserved without backing, so that only pages that a kernel touches exist; the tests that touch every
-element of such a tensor run under HELVE_TEST_LONG.
+The memory is anonymous and reserved without backing, so that only pages that a kernel touches exist; the tests that
+touch every element of such a tensor run under HELVE_TEST_LONG.
 """
 
 import mmap
@@ -46,7 +46,8 @@ def compiled(text, **options):
 def test_elements_past_the_end_of_int32():
     n, lo, hi = BEYOND + 1000, BEYOND - 70, BEYOND + 130
     kernel = compiled(
-        f'@T.prim_func\ndef main(A: T.Tensor(({n},), "int8"), B: T.Tensor(({n},), "int8")):\n    with T.Kernel(1) as b:\n'
+        f'@T.prim_func\ndef main(A: T.Tensor(({n},), "int8"), B: T.Tensor(({n},), "int8")):\n'
+        f'    with T.Kernel(1) as b:\n'
         f"        for i in T.Parallel(({lo}, {hi})):\n            B[i] = A[i] + A[{n - 1} - i + {lo}]\n"
     )
     a, b = sparse(n), sparse(n)
@@ -62,7 +63,9 @@ def test_strides_past_the_end_of_int32(dtype):
     """Five rows, each more than 2^31 elements after the one before."""
     stride = BEYOND + 192
     text = (
-        f'@T.prim_func\ndef main(A: T.Tensor((5, 100), "{dtype}", strides=({stride}, 1)), B: T.Tensor((5, 100), "{dtype}", strides=({stride}, 1))):\n'
+        f'@T.prim_func\n'
+        f'def main(A: T.Tensor((5, 100), "{dtype}", strides=({stride}, 1)), '
+        f'B: T.Tensor((5, 100), "{dtype}", strides=({stride}, 1))):\n'
         f"    with T.Kernel(5) as b:\n        for j in T.Parallel(100):\n            B[4 - b, j] = A[b, 99 - j] * 2\n"
     ).replace("* 2\n", "* 2.0\n" if dtype == "float32" else "* 2\n")
     a, b = fill_rows(strided((5, 100), (stride, 1), dtype)), strided((5, 100), (stride, 1), dtype)
@@ -74,7 +77,8 @@ def test_dynamic_strides_and_extents():
     kernel = compiled(
         'M = T.dyn("M")\nN = T.dyn("N")\n@T.prim_func\n'
         'def main(ld: T.index, A: T.Tensor((M, N), "int8", strides=(ld, 1)), B: T.Tensor((M, N), "int8")):\n'
-        "    with T.Kernel(T.ceildiv(M, 4)) as b:\n        for i, j in T.Parallel(4, N):\n            if b * 4 + i < M:\n"
+        "    with T.Kernel(T.ceildiv(M, 4)) as b:\n        for i, j in T.Parallel(4, N):\n"
+        "            if b * 4 + i < M:\n"
         "                B[b * 4 + i, j] = A[b * 4 + i, j]\n"
     )
     for m, n, stride in [(3, 70, BEYOND + 64), (1, 1, 2**40), (7, 33, 2**32)]:
@@ -86,8 +90,11 @@ def test_dynamic_strides_and_extents():
 def test_copies_and_tiles_of_rows_far_apart():
     stride = BEYOND + 4096
     kernel = compiled(
-        f'@T.prim_func\ndef main(A: T.Tensor((6, 90), "int8", strides=({stride}, 1)), B: T.Tensor((6, 90), "int8", strides=({stride}, 1)), '
-        f'S: T.Tensor((6,), "int32")):\n    with T.Kernel(3) as b:\n        X = T.alloc_shared_tiles((2, 90), "int8", tile_size=(2, 32))\n'
+        f'@T.prim_func\n'
+        f'def main(A: T.Tensor((6, 90), "int8", strides=({stride}, 1)), '
+        f'B: T.Tensor((6, 90), "int8", strides=({stride}, 1)), '
+        f'S: T.Tensor((6,), "int32")):\n    with T.Kernel(3) as b:\n'
+        f'        X = T.alloc_shared_tiles((2, 90), "int8", tile_size=(2, 32))\n'
         f'        Y = T.alloc_shared((2, 90), "int32")\n        R = T.alloc_shared((2,), "int32")\n'
         f"        T.copy(A[b * 2 : b * 2 + 2, :], X)\n        T.copy(X, Y)\n        T.reduce_sum(Y, R, dim=1)\n"
         f"        for i, j in T.foreach_tiles(X, parallel=True):\n            X[i, j] = X[i, j] + X[i, j]\n"
@@ -102,7 +109,8 @@ def test_copies_and_tiles_of_rows_far_apart():
 def test_copy_regions_past_the_end_of_int32():
     n, at = BEYOND + 5000, BEYOND + 100
     kernel = compiled(
-        f'@T.prim_func\ndef main(A: T.Tensor(({n},), "int8"), B: T.Tensor(({n},), "int8")):\n    with T.Kernel(8) as b:\n'
+        f'@T.prim_func\ndef main(A: T.Tensor(({n},), "int8"), B: T.Tensor(({n},), "int8")):\n'
+        f'    with T.Kernel(8) as b:\n'
         f'        X = T.alloc_shared((700,), "int8")\n        T.copy(A[{at} + b * 700 : {at} + b * 700 + 700], X)\n'
         f"        T.copy(X, B[{at} + b * 700 : {at} + b * 700 + 700])\n"
     )
@@ -116,11 +124,16 @@ def test_mesh_blocks_past_the_end_of_int32():
     """Each core's block begins more than 2^31 elements after the one before it."""
     stride, rows = BEYOND // 2 + 64, 9
     text = (
-        f'@T.prim_func\ndef main(A: T.Tensor(({rows}, 64), "int8", strides=({stride}, 1)), B: T.Tensor(({rows}, 64), "int8", strides=({stride}, 1))):\n'
-        f'    T.annotate_mesh_tensor({{A: {{"sharding": {{"x": 0}}, "tiling": [3, 64]}}, B: {{"sharding": {{"x": 0}}, "tiling": [3, 64]}}}}, nrows=3, ncols=1)\n'
+        f'@T.prim_func\n'
+        f'def main(A: T.Tensor(({rows}, 64), "int8", strides=({stride}, 1)), '
+        f'B: T.Tensor(({rows}, 64), "int8", strides=({stride}, 1))):\n'
+        f'    T.annotate_mesh_tensor({{A: {{"sharding": {{"x": 0}}, "tiling": [3, 64]}}, '
+        f'B: {{"sharding": {{"x": 0}}, "tiling": [3, 64]}}}}, nrows=3, ncols=1)\n'
         f'    with T.Kernel(3, 1) as (r, c):\n        X = T.alloc_shared_tiles((3, 64), "int8", tile_size=(3, 64))\n'
-        f'        S = T.alloc_shared((3, 64), "int8")\n        T.mesh_tensor_copy(A, X, coord=[0, 0])\n        T.copy(X, S)\n'
-        f'        T.comm.all_reduce(S, S, axis="x", op="sum")\n        T.copy(S, X)\n        T.mesh_tensor_copy(X, B, coord=[0, 0])\n'
+        f'        S = T.alloc_shared((3, 64), "int8")\n        T.mesh_tensor_copy(A, X, coord=[0, 0])\n'
+        f'        T.copy(X, S)\n'
+        f'        T.comm.all_reduce(S, S, axis="x", op="sum")\n        T.copy(S, X)\n'
+        f'        T.mesh_tensor_copy(X, B, coord=[0, 0])\n'
     )
     a, b = fill_rows(strided((rows, 64), (stride, 1))), strided((rows, 64), (stride, 1))
     compiled(text, mesh=helve.Mesh((3, 1)))(a, b)
@@ -137,13 +150,15 @@ def test_every_element_of_a_tensor_beyond_int32():
         a[start : start + (1 << 24)] = (part * 2654435761 >> 20).astype(np.int8)
     b = np.zeros_like(a)
     compiled(
-        f'@T.prim_func\ndef main(A: T.Tensor(({n},), "int8"), B: T.Tensor(({n},), "int8")):\n    with T.Kernel(64) as b:\n'
+        f'@T.prim_func\ndef main(A: T.Tensor(({n},), "int8"), B: T.Tensor(({n},), "int8")):\n'
+        f'    with T.Kernel(64) as b:\n'
         f"        for i in T.Parallel({-(-n // 64)}):\n            if b * {-(-n // 64)} + i < {n}:\n"
         f"                B[b * {-(-n // 64)} + i] = A[b * {-(-n // 64)} + i] + 1\n"
     )(a, b)
     assert np.array_equal(b, a + np.int8(1))
     dynamic = compiled(
-        'N = T.dyn("N")\n@T.prim_func\ndef main(A: T.Tensor((N,), "int8"), B: T.Tensor((N,), "int8"), S: T.Tensor((1,), "int64")):\n'
+        'N = T.dyn("N")\n@T.prim_func\n'
+        'def main(A: T.Tensor((N,), "int8"), B: T.Tensor((N,), "int8"), S: T.Tensor((1,), "int64")):\n'
         "    with T.Kernel(T.ceildiv(N, 65536)) as b:\n"
         '        X = T.alloc_shared((65536,), "int8")\n        T.copy(A[b * 65536 : b * 65536 + 65536], X)\n'
         "        T.copy(X, B[b * 65536 : b * 65536 + 65536])\n"
@@ -164,11 +179,14 @@ def test_a_mesh_over_a_tensor_beyond_int32():
     b = np.zeros_like(a)
     text = (
         f'@T.prim_func\ndef main(A: T.Tensor(({rows}, {columns}), "int8"), B: T.Tensor(({rows}, {columns}), "int8")):\n'
-        f'    T.annotate_mesh_tensor({{A: {{"sharding": {{"x": 0, "y": 1}}, "tiling": [64, 1024]}}, B: {{"sharding": {{"x": 0, "y": 1}}, "tiling": [64, 1024]}}}}, nrows=2, ncols=3)\n'
+        f'    T.annotate_mesh_tensor({{A: {{"sharding": {{"x": 0, "y": 1}}, "tiling": [64, 1024]}}, '
+        f'B: {{"sharding": {{"x": 0, "y": 1}}, "tiling": [64, 1024]}}}}, nrows=2, ncols=3)\n'
         f"    rows, columns = T.get_sharded_shape(A)\n    with T.Kernel(2, 3) as (r, c):\n"
         f'        X = T.alloc_shared_tiles((64, 1024), "int8", tile_size=(64, 1024))\n'
-        f"        for i, j in T.Persistent([T.ceildiv(rows, 64), T.ceildiv(columns, 1024)]):\n            T.mesh_tensor_copy(A, X, coord=[i, j])\n"
-        f"            for ti, tj in T.foreach_tiles(X, parallel=True):\n                X[ti, tj] = X[ti, tj] + X[ti, tj]\n"
+        f"        for i, j in T.Persistent([T.ceildiv(rows, 64), T.ceildiv(columns, 1024)]):\n"
+        f"            T.mesh_tensor_copy(A, X, coord=[i, j])\n"
+        f"            for ti, tj in T.foreach_tiles(X, parallel=True):\n"
+        f"                X[ti, tj] = X[ti, tj] + X[ti, tj]\n"
         f"            T.mesh_tensor_copy(X, B, coord=[i, j])\n"
     )
     compiled(text, mesh=helve.Mesh((2, 3)))(a, b)

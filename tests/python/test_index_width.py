@@ -20,7 +20,8 @@ def huge(extent):
 
 HEAD = (
     'M = T.dyn("M")\nN = T.dyn("N")\n@T.prim_func\n'
-    'def main(n: T.index, A: T.Tensor((M,), "int8", strides=(0,)), B: T.Tensor((N,), "int8", strides=(0,)), C: T.Tensor((1,), "int64")):\n'
+    'def main(n: T.index, A: T.Tensor((M,), "int8", strides=(0,)), B: T.Tensor((N,), "int8", strides=(0,)), '
+    'C: T.Tensor((1,), "int64")):\n'
     "    with T.Kernel(1) as b:\n"
 )
 
@@ -62,7 +63,8 @@ def test_a_call_is_exact_or_refused(value, exact, reach):
 
 
 def test_the_interpreter_refuses_no_call_that_machine_code_runs():
-    text = HEAD + '        for i in T.serial(T.min(M, 2)):\n            C[0] = C[0] + T.cast((i + 1) * N * n, "int64")\n'
+    text = HEAD + ('        for i in T.serial(T.min(M, 2)):\n'
+                   '            C[0] = C[0] + T.cast((i + 1) * N * n, "int64")\n')
     machine, reference = compiled(text), compiled(text, target="interp")
     for m in (0, 2):
         for n in (1, EDGE, 2**40):
@@ -83,7 +85,8 @@ def test_the_interpreter_refuses_no_call_that_machine_code_runs():
 
 def test_strides_and_extents_that_make_an_address():
     text = (
-        'M = T.dyn("M")\n@T.prim_func\ndef main(ld: T.index, A: T.Tensor((M, 2), "int32", strides=(ld, 1)), B: T.Tensor((2,), "int32")):\n'
+        'M = T.dyn("M")\n@T.prim_func\n'
+        'def main(ld: T.index, A: T.Tensor((M, 2), "int32", strides=(ld, 1)), B: T.Tensor((2,), "int32")):\n'
         "    with T.Kernel(1) as b:\n        for i in T.serial(M):\n            B[0] = B[0] + A[i, 1]\n"
     )
     kernel = compiled(text)
@@ -94,7 +97,8 @@ def test_strides_and_extents_that_make_an_address():
         b = np.zeros(2, np.int32)
         kernel(stride, a, b)
         assert b[0] == a[0, 1] + a[1, 1]
-    a = np.lib.stride_tricks.as_strided(memory, (1, 2), (2**62, 4))  # one row: its stride is never used, and would not fit
+    a = np.lib.stride_tricks.as_strided(memory, (1, 2),
+                                        (2**62, 4))  # one row: its stride is never used, and would not fit
     with pytest.raises(helve.Error) as caught:
         kernel(2**61, a, np.zeros(2, np.int32))
     assert caught.value.code == "HV0625"
@@ -105,10 +109,13 @@ def test_strides_and_extents_that_make_an_address():
 def test_quotients_and_lanes_at_the_edge_of_32_bits(begin, divisor):
     count = 70
     text = (
-        f'@T.prim_func\ndef main(Q: T.Tensor(({count},), "int64"), R: T.Tensor(({count},), "int64"), F: T.Tensor(({count},), "float64"), '
+        f'@T.prim_func\n'
+        f'def main(Q: T.Tensor(({count},), "int64"), R: T.Tensor(({count},), "int64"), '
+        f'F: T.Tensor(({count},), "float64"), '
         f'L: T.Tensor(({count},), "int64")):\n    with T.Kernel(1) as b:\n'
         f"        for i in T.Parallel({count}):\n            Q[i] = T.cast((i + {begin}) // {divisor}, \"int64\")\n"
-        f'            R[i] = T.cast((i + {begin} - 35) % {divisor}, "int64")\n            F[i] = T.cast(i + {begin}, "float64")\n'
+        f'            R[i] = T.cast((i + {begin} - 35) % {divisor}, "int64")\n'
+        f'            F[i] = T.cast(i + {begin}, "float64")\n'
         f'            L[i] = T.cast(T.if_then_else(i + {begin} < {EDGE}, i * 3, i - {begin}), "int64")\n'
     )
     got = [np.zeros(count, t) for t in ("int64", "int64", "float64", "int64")]
@@ -123,7 +130,8 @@ def test_quotients_and_lanes_at_the_edge_of_32_bits(begin, divisor):
 def test_data_of_64_bits_carries_no_promise():
     """An index that is read from int64 may be anything: its arithmetic wraps, and is not marked as if it could not."""
     text = (
-        '@T.prim_func\ndef main(I: T.Tensor((40,), "{0}"), A: T.Tensor((1000,), "int32"), B: T.Tensor((40,), "int32")):\n'
+        '@T.prim_func\n'
+        'def main(I: T.Tensor((40,), "{0}"), A: T.Tensor((1000,), "int32"), B: T.Tensor((40,), "int32")):\n'
         "    with T.Kernel(1) as b:\n        for i in T.serial(40):\n            B[i] = A[T.index(I[i]) * 21 + 5]\n"
     )
     far, near = compiled(text.format("int64")), compiled(text.format("int32"))

@@ -6,7 +6,10 @@ import helve
 import pytest
 
 
-def warned(body, head='A: T.Tensor((100,), "float32"), B: T.Tensor((32,), "float32"), C: T.Tensor((100, 5), "float32"), n: T.index', grid="4", before=""):
+HEAD = 'A: T.Tensor((100,), "float32"), B: T.Tensor((32,), "float32"), C: T.Tensor((100, 5), "float32"), n: T.index'
+
+
+def warned(body, head=HEAD, grid="4", before=""):
     """The warnings of a kernel with this body, as (operation, note)."""
     lines = "".join(f"        {line}\n" for line in body.strip("\n").splitlines())
     text = f"{before}@T.prim_func\ndef main({head}):\n    with T.Kernel({grid}) as b:\n{lines}"
@@ -45,7 +48,8 @@ QUIET = {
         "for i in T.Parallel(32):\n    S[i] = S[i] if b * 32 + i < 100 else -T.infinity()\n") + MAX,
     "the pad lies outside what is reduced": SHARED + "T.copy(A[90:122], S)\nT.reduce_max(S[0:10], R, dim=0)\n",
     "reduced before it is filled": SHARED + "T.fill(S, 1.0)\n" + MAX + COPY,
-    "another buffer": SHARED + COPY + 'Q = T.alloc_shared((32,), "float32")\nT.fill(Q, 1.0)\nT.reduce_max(Q, R, dim=0)\n',
+    "another buffer": SHARED + COPY + 'Q = T.alloc_shared((32,), "float32")\nT.fill(Q, 1.0)\n'
+                                      'T.reduce_max(Q, R, dim=0)\n',
     "the pad is a row of its own": (
         'X = T.alloc_shared((32, 5), "float32")\nP = T.alloc_shared((32,), "float32")\n'
         "T.copy(C[b * 32 : b * 32 + 32, :], X)\nT.reduce_max(X, P, dim=1)\n"
@@ -63,7 +67,8 @@ LOUD = {
     "part of the pad": SHARED + "T.copy(A[90:122], S)\nT.reduce_max(S[0:11], R, dim=0)\n",
     "behind a guard that lets it through": SHARED + "if b > 1:\n    " + COPY + "    " + MAX,
     "an extent of the call": SHARED + "T.copy(A[n : n + 32], S)\n" + MAX,
-    "passed on": SHARED + 'F = T.alloc_fragment((32,), "float32")\n' + COPY + "T.copy(S, F)\nT.reduce_max(F, R, dim=0)\n",
+    "passed on": SHARED + 'F = T.alloc_fragment((32,), "float32")\n' + COPY + "T.copy(S, F)\n"
+                                                                              "T.reduce_max(F, R, dim=0)\n",
     "from the iteration before": SHARED + "T.fill(S, 1.0)\nfor k in T.serial(2):\n    " + MAX + "    " + COPY,
     "on one side of a branch": SHARED + "if b > 1:\n    " + COPY + "else:\n    T.fill(S, 1.0)\n" + MAX,
     "a part is filled up": SHARED + "T.fill(S, 1.0)\nT.copy(A[90:106], S[16:32])\n" + MAX,
@@ -73,8 +78,9 @@ LOUD = {
 @pytest.mark.parametrize("title", LOUD)
 def test_a_warning_where_a_pad_may_arrive(title):
     (found,) = warned(LOUD[title])
-    assert found.message == f"T.reduce_max over '{'F' if title == 'passed on' else 'S'}' may take in the 0 that stands for " \
-        "elements past the end of 'A'"
+    reduced = "F" if title == "passed on" else "S"
+    text = f"T.reduce_max over '{reduced}' may take in the 0 that stands for elements past the end of 'A'"
+    assert found.message == text
 
 
 def test_dynamic_extents():
@@ -108,8 +114,10 @@ def main(A: T.Tensor(({rows}, 64), "int8")):
 
 
 def test_a_warning_stops_no_compile():
-    text = "@T.prim_func\ndef main(A: T.Tensor((5,), 'float32'), B: T.Tensor((1,), 'float32')):\n    with T.Kernel(1) as b:\n"
-    text += "        S = T.alloc_shared((8,), 'float32')\n        T.copy(A[0:8], S)\n        T.reduce_max(S, B, dim=0)\n"
+    text = ("@T.prim_func\ndef main(A: T.Tensor((5,), 'float32'), B: T.Tensor((1,), 'float32')):\n"
+            "    with T.Kernel(1) as b:\n")
+    text += ("        S = T.alloc_shared((8,), 'float32')\n        T.copy(A[0:8], S)\n"
+             "        T.reduce_max(S, B, dim=0)\n")
     import numpy as np
 
     out = np.empty(1, "float32")

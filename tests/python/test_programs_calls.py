@@ -42,7 +42,8 @@ def test_dynamic_extents_on_every_stage(shape):
 
 def test_dynamic_extents_in_arithmetic():
     @T.prim_func
-    def main(A: T.Tensor((M, N + 1), "int32"), B: T.Tensor((M, N), "int32"), C: T.Tensor((N * 2,), "int32"), D: T.Tensor((N,), "int32")):
+    def main(A: T.Tensor((M, N + 1), "int32"), B: T.Tensor((M, N), "int32"), C: T.Tensor((N * 2,), "int32"),
+             D: T.Tensor((N,), "int32")):
         with T.Kernel(M) as bx:
             for j in T.Parallel(N):
                 B[bx, j] = A[bx, j + 1] - A[bx, j] + T.cast(N * 10 + M, "int32")
@@ -102,7 +103,8 @@ def test_strided_arguments_on_every_stage():
 
 
 SCALARS = {
-    "index": [0, 5, -3, 2**40], "bool": [True, False], "float32": [0.1, -1e30], "float64": [0.1, 1e300], "float16": [0.1], "bfloat16": [0.1],
+    "index": [0, 5, -3, 2**40], "bool": [True, False], "float32": [0.1, -1e30], "float64": [0.1, 1e300],
+    "float16": [0.1], "bfloat16": [0.1],
     **{t: [int(np.iinfo(t).min), min(int(np.iinfo(t).max), 2**63 - 1), 3] for t in INTS},
 }  # fmt: skip
 
@@ -111,7 +113,8 @@ SCALARS = {
 def test_scalar_parameters(dtype):
     stored = "int64" if dtype == "index" else dtype
     program = helve.parse(
-        f'@T.prim_func\ndef main(x: T.{dtype}, A: T.Tensor((3,), "{stored}"), k: T.index):\n    with T.Kernel(3) as bx:\n'
+        f'@T.prim_func\ndef main(x: T.{dtype}, A: T.Tensor((3,), "{stored}"), k: T.index):\n'
+        f'    with T.Kernel(3) as bx:\n'
         "        if bx < k:\n            A[bx] = x\n"
     )
     for value in SCALARS[dtype]:
@@ -153,7 +156,8 @@ def test_kernels_with_buffers_between_them():
         for turn in range(rounds):
             r = r + g.sum(0)
             g = g + turn if flag else g
-        check(main, [a, np.zeros(40, np.float32), rounds, flag], {1: r if flag and rounds > 1 else np.full(40, -1.0)}, atol=1e-4)
+        check(main, [a, np.zeros(40, np.float32), rounds, flag], {1: r if flag and rounds > 1 else np.full(40, -1.0)},
+              atol=1e-4)
 
 
 def test_host_conditions_on_integers():
@@ -201,12 +205,14 @@ def test_zero_rank_and_empty_arguments():
             T.fill(B, 1.0)
             T.copy(S, C)
 
-    check(main, [np.asarray(2.0, np.float32), np.zeros((3, 0), np.float32), np.zeros(1, np.float32)], {0: np.asarray(3.0), 2: np.asarray([3.0])})
+    check(main, [np.asarray(2.0, np.float32), np.zeros((3, 0), np.float32), np.zeros(1, np.float32)],
+          {0: np.asarray(3.0), 2: np.asarray([3.0])})
 
 
 @pytest.mark.parametrize("target", ["interp", "llvm"])
 def test_an_extent_that_no_call_can_learn_is_refused(target):
-    text = 'M = T.dyn("M")\n@T.prim_func\ndef main(A: T.Tensor((4, 4), "float32", strides=(M, 1)), B: T.Tensor((M * 2,), "float32")):\n    pass\n'
+    text = ('M = T.dyn("M")\n@T.prim_func\n'
+            'def main(A: T.Tensor((4, 4), "float32", strides=(M, 1)), B: T.Tensor((M * 2,), "float32")):\n    pass\n')
     with pytest.raises(helve.Error) as caught:
         helve.compile(helve.parse(text), target=target)
     assert (caught.value.code, caught.value.message) == ("HV0703", "'M' is not the extent of any tensor parameter")
@@ -214,16 +220,21 @@ def test_an_extent_that_no_call_can_learn_is_refused(target):
 
 def test_small_floats_of_eight_bits():
     program = helve.parse(
-        '@T.prim_func\ndef main(A: T.Tensor((37,), "float8_e4m3"), B: T.Tensor((37,), "float32"), C: T.Tensor((37,), "float8_e5m2")):\n'
-        "    with T.Kernel(1) as bx:\n        for i in T.Parallel(37):\n            B[i] = A[i] * 2.0\n            C[i] = B[i]\n"
+        '@T.prim_func\n'
+        'def main(A: T.Tensor((37,), "float8_e4m3"), B: T.Tensor((37,), "float32"), '
+        'C: T.Tensor((37,), "float8_e5m2")):\n'
+        "    with T.Kernel(1) as bx:\n        for i in T.Parallel(37):\n            B[i] = A[i] * 2.0\n"
+        "            C[i] = B[i]\n"
     )
     a = sample((37,)).astype(ml_dtypes.float8_e4m3fn)
     b = a.astype(np.float32) * 2
-    check(program, [a, np.zeros_like(b), np.zeros(37, ml_dtypes.float8_e5m2)], {1: b, 2: b.astype(ml_dtypes.float8_e5m2)})
+    check(program, [a, np.zeros_like(b), np.zeros(37, ml_dtypes.float8_e5m2)],
+          {1: b, 2: b.astype(ml_dtypes.float8_e5m2)})
 
 
 def test_arrays_of_foreign_byte_order_are_refused():
-    program = helve.parse('@T.prim_func\ndef main(A: T.Tensor((3,), "float32")):\n    with T.Kernel(3) as bx:\n        A[bx] = A[bx] + 1.0\n')
+    program = helve.parse('@T.prim_func\ndef main(A: T.Tensor((3,), "float32")):\n    with T.Kernel(3) as bx:\n'
+                          '        A[bx] = A[bx] + 1.0\n')
     a = np.ones(3, np.dtype("float32").newbyteorder())
     with pytest.raises(helve.Error, match="its dtype has no counterpart"):
         helve.compile(program)(a)
@@ -234,7 +245,8 @@ def test_torch_tensors():
     for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool):
         name = str(dtype).partition(".")[2]
         program = helve.parse(
-            f'@T.prim_func\ndef main(A: T.Tensor((5, 9), "{name}"), B: T.Tensor((5, 9), "{name}")):\n    with T.Kernel(1) as bx:\n'
+            f'@T.prim_func\ndef main(A: T.Tensor((5, 9), "{name}"), B: T.Tensor((5, 9), "{name}")):\n'
+            f'    with T.Kernel(1) as bx:\n'
             f'        S = T.alloc_shared((5, 9), "{name}")\n        T.copy(A, S)\n        T.copy(S, B)\n'
         )
         a = (torch.arange(45).reshape(5, 9) % 2).to(dtype)

@@ -116,9 +116,12 @@ def test_points_and_extents_of_one(kind):
 
 
 CASTS = [
-    ("float32", "float16"), ("float32", "bfloat16"), ("float16", "float32"), ("bfloat16", "float64"), ("float64", "float32"),
-    ("int32", "float32"), ("int8", "int32"), ("uint8", "int16"), ("int32", "int8"), ("int64", "uint16"), ("bool", "int32"),
-    ("float32", "int32"), ("int32", "bool"), ("float32", "bool"), ("bool", "float32"), ("bool", "bool"), ("float16", "bfloat16"),
+    ("float32", "float16"), ("float32", "bfloat16"), ("float16", "float32"), ("bfloat16", "float64"),
+    ("float64", "float32"),
+    ("int32", "float32"), ("int8", "int32"), ("uint8", "int16"), ("int32", "int8"), ("int64", "uint16"),
+    ("bool", "int32"),
+    ("float32", "int32"), ("int32", "bool"), ("float32", "bool"), ("bool", "float32"), ("bool", "bool"),
+    ("float16", "bfloat16"),
 ]  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Matrix products against NumPy.
 
-T.gemm cuts its operands into register blocks, panels and blocks of the depth; every extent here leaves another part over, and operands
-lie in every kind of memory that a region can.
+T.gemm cuts its operands into register blocks, panels and blocks of the depth; every extent here leaves another part
+over, and operands lie in every kind of memory that a region can.
 """
 
 import itertools
@@ -17,7 +17,8 @@ from helve import T
 EXTENTS = [0, 1, 2, 3, 5, 15, 16, 17, 31, 32, 33, 47, 64, 100]
 # Each extent stands in each place; the combinations are drawn once and for all.
 SHAPES = sorted(
-    {(0, 5, 7), (5, 0, 7), (5, 7, 0), (1, 1, 1), (1, 64, 300), (64, 1, 300), (64, 64, 1), (97, 131, 300), (12, 32, 256), (13, 33, 257)}
+    {(0, 5, 7), (5, 0, 7), (5, 7, 0), (1, 1, 1), (1, 64, 300), (64, 1, 300), (64, 64, 1), (97, 131, 300), (12, 32, 256),
+     (13, 33, 257)}
     | set(random.Random(5).sample(list(itertools.product(EXTENTS, repeat=3)), 40))
 )
 FLAGS = list(itertools.product((False, True), repeat=3))  # transpose_A, transpose_B, clear
@@ -30,7 +31,7 @@ def operands(m, n, k, transpose_a, transpose_b, dtype="float32", out=None, seed=
     def draw(shape, kind):
         if np.dtype(kind).kind == "f":
             return rng.standard_normal(shape).astype(kind)
-        return rng.integers(-9, 9, shape).astype(kind) if np.dtype(kind).kind == "i" else rng.integers(0, 9, shape).astype(kind)
+        return rng.integers(-9 if np.dtype(kind).kind == "i" else 0, 9, shape).astype(kind)
 
     a = draw((k, m) if transpose_a else (m, k), dtype)
     b = draw((n, k) if transpose_b else (k, n), dtype)
@@ -77,7 +78,8 @@ def test_every_extent_leaves_its_rest_right(shape):
 @pytest.mark.parametrize("flags", FLAGS, ids=lambda f: "".join("ft"[x] for x in f))
 @pytest.mark.parametrize(
     ("dtype", "out"),
-    [("float32", None), ("float64", None), ("float16", "float32"), ("float16", None), ("float32", "float64"), ("int8", "int32"),
+    [("float32", None), ("float64", None), ("float16", "float32"), ("float16", None), ("float32", "float64"),
+     ("int8", "int32"),
      ("int32", None), ("uint8", "int32"), ("int64", None)],
 )  # fmt: skip
 def test_dtypes(dtype, out, flags):
@@ -129,7 +131,8 @@ def tiled(m, n, k, transpose_a, transpose_b, clear, tile=(32, 32)):
 
 
 @pytest.mark.parametrize("tile", [(32, 32), (16, 16), (8, 48), (7, 5), (1, 32)], ids=lambda t: "x".join(map(str, t)))
-@pytest.mark.parametrize("shape", [(64, 96, 64), (33, 50, 65), (5, 3, 2), (100, 64, 300)], ids=lambda s: "x".join(map(str, s)))
+@pytest.mark.parametrize("shape", [(64, 96, 64), (33, 50, 65), (5, 3, 2), (100, 64, 300)],
+                         ids=lambda s: "x".join(map(str, s)))
 def test_tiled_operands(shape, tile):
     m, n, k = shape
     for transpose_a, transpose_b, clear in FLAGS[(m + tile[0]) % 2 :: 2]:
@@ -144,7 +147,8 @@ def regions(clear):
 
     @T.prim_func
     def main(
-        A: T.Tensor((3, 40, 70), "float32"), B: T.Tensor((90, 2, 60), "float32"), C: T.Tensor((50, 60), "float32", strides=(64, 1)),
+        A: T.Tensor((3, 40, 70), "float32"), B: T.Tensor((90, 2, 60), "float32"),
+        C: T.Tensor((50, 60), "float32", strides=(64, 1)),
         at: T.index,
     ):  # fmt: skip
         with T.Kernel(2) as g:
@@ -173,7 +177,8 @@ def test_regions(clear, target):
 
 
 @T.prim_func
-def columns_of_a_box(A: T.Tensor((20, 30), "float32"), B: T.Tensor((30, 40), "float32"), C: T.Tensor((20, 40, 2), "float32")):
+def columns_of_a_box(A: T.Tensor((20, 30), "float32"), B: T.Tensor((30, 40), "float32"),
+                     C: T.Tensor((20, 40, 2), "float32")):
     """C's columns stand two elements apart: no vector of them lies side by side."""
     with T.Kernel(1) as g:
         T.gemm(A, B, C[:, :, 1])
@@ -196,7 +201,8 @@ def any_extents(A: T.Tensor((M, K), "float32"), B: T.Tensor((K, N), "float32"), 
         T.gemm(A, B, C, clear=True)
 
 
-@pytest.mark.parametrize("shape", [(0, 3, 3), (3, 0, 3), (3, 3, 0), (1, 1, 1), (12, 32, 256), (37, 129, 515), (300, 1100, 70)], ids=str)
+@pytest.mark.parametrize("shape", [(0, 3, 3), (3, 0, 3), (3, 3, 0), (1, 1, 1), (12, 32, 256), (37, 129, 515),
+                                   (300, 1100, 70)], ids=str)
 def test_extents_of_the_call(shape):
     m, n, k = shape
     a, b, c, product = operands(m, n, k, False, False)
@@ -222,7 +228,8 @@ def blocked(m, n, k, bm, bn, bk, dtype="float32"):
 
 
 @pytest.mark.parametrize(
-    ("shape", "block"), [((64, 64, 64), (32, 32, 32)), ((77, 103, 51), (32, 48, 16)), ((130, 70, 300), (100, 64, 128))], ids=str
+    ("shape", "block"), [((64, 64, 64), (32, 32, 32)), ((77, 103, 51), (32, 48, 16)), ((130, 70, 300), (100, 64, 128))],
+    ids=str
 )
 def test_blocked_products(shape, block):
     a, b, _, product = operands(*shape, False, False)

@@ -1,6 +1,7 @@
 """Loops, tiles and grids as whole programs.
 
-Every kind of loop and of grid, tile loops over one to three dimensions, branches and while, on extents that divide nothing.
+Every kind of loop and of grid, tile loops over one to three dimensions, branches and while, on extents that divide
+nothing.
 """
 
 import helve
@@ -39,7 +40,8 @@ def test_vectors_along_columns(tile):
     m, n = 21, 19
 
     @T.prim_func
-    def main(A: T.Tensor((m, n), "float32"), V: T.Tensor((m,), "float32"), B: T.Tensor((m, n), "float32"), W: T.Tensor((m,), "float32")):
+    def main(A: T.Tensor((m, n), "float32"), V: T.Tensor((m,), "float32"), B: T.Tensor((m, n), "float32"),
+             W: T.Tensor((m,), "float32")):
         with T.Kernel(1) as bx:
             X = T.alloc_shared_tiles((m, n), "float32", tile_size=tile)
             v = T.alloc_shared_tiles((m,), "float32", tile_size=tile[0])
@@ -97,7 +99,8 @@ def test_tiles_of_other_dtypes(dtype):
 
 def test_tiles_that_read_their_neighbours():
     @T.prim_func
-    def main(A: T.Tensor((24, 40), "float32"), B: T.Tensor((24, 40), "float32"), V: T.Tensor((27,), "float32"), W: T.Tensor((27,), "float32")):
+    def main(A: T.Tensor((24, 40), "float32"), B: T.Tensor((24, 40), "float32"), V: T.Tensor((27,), "float32"),
+             W: T.Tensor((27,), "float32")):
         with T.Kernel(1) as bx:
             X = T.alloc_shared_tiles((24, 40), "float32", tile_size=(8, 8))
             Y = T.alloc_shared_tiles((24, 48), "float32", tile_size=(8, 8))
@@ -143,9 +146,11 @@ def test_parallel_loops(extents):
     names = ["i", "j", "k"][: len(extents)]
     at = ", ".join(names)
     program = helve.parse(
-        f'@T.prim_func\ndef main(A: T.Tensor({extents}, "float32"), B: T.Tensor({extents}, "float32")):\n    with T.Kernel(2) as bx:\n'
+        f'@T.prim_func\ndef main(A: T.Tensor({extents}, "float32"), B: T.Tensor({extents}, "float32")):\n'
+        f'    with T.Kernel(2) as bx:\n'
         f"        for {at} in T.Parallel({', '.join(map(str, extents))}):\n"
-        f"            if bx == 1:\n                x = A[{at}] + 1.0\n                B[{at}] = x * x + T.cast({names[0]}, 'float32')\n"
+        f"            if bx == 1:\n                x = A[{at}] + 1.0\n"
+        f"                B[{at}] = x * x + T.cast({names[0]}, 'float32')\n"
     )
     a = sample(extents)
     first = np.arange(extents[0]).reshape(-1, *[1] * (len(extents) - 1))
@@ -168,7 +173,8 @@ def test_parallel_loops_that_do_not_begin_at_zero():
 
 def test_accesses_that_no_vector_can_take():
     @T.prim_func
-    def main(A: T.Tensor((40, 40), "float32"), B: T.Tensor((40, 40), "float32"), C: T.Tensor((40,), "float32"), D: T.Tensor((79,), "float32")):
+    def main(A: T.Tensor((40, 40), "float32"), B: T.Tensor((40, 40), "float32"), C: T.Tensor((40,), "float32"),
+             D: T.Tensor((79,), "float32")):
         with T.Kernel(1) as bx:
             for i, j in T.Parallel(40, 40):
                 B[i, j] = A[j, i]
@@ -218,7 +224,8 @@ def test_serial_loops_of_every_kind():
         return int(np.asarray(out % 2**32).astype(np.uint32).astype(np.int32))
 
     for n in (0, 1, 5, 17, 63):
-        b = [fold(range(n)), fold(range(3, n)), fold(range(2, n, 5)), fold(range(n, 1, -4)), fold(range(3, 9)), fold(range(n)), 0]
+        b = [fold(range(n)), fold(range(3, n)), fold(range(2, n, 5)), fold(range(n, 1, -4)), fold(range(3, 9)),
+             fold(range(n)), 0]
         for i in range(4, n):
             for j in range(i):
                 b[6] = b[6] + int(a[j]) * 2 if j % 2 == 0 else b[6] - int(a[j]) if j % 3 == 0 else b[6] ^ 5
@@ -279,7 +286,8 @@ def test_grids(grid):
     at = ["bx", "by", "bz"][: len(grid)]
     names = ", ".join(at)
     program = helve.parse(
-        f'@T.prim_func\ndef main(A: T.Tensor({grid}, "int64")):\n    with T.Kernel({", ".join(map(str, grid))}) as {names if len(at) == 1 else f"({names})"}:\n'
+        f'@T.prim_func\ndef main(A: T.Tensor({grid}, "int64")):\n'
+        f'    with T.Kernel({", ".join(map(str, grid))}) as {names if len(at) == 1 else f"({names})"}:\n'
         f"        A[{names}] = A[{names}] * 10 + {' * 7 + '.join(at)}\n"
     )
     a = np.ones(grid, np.int64)
@@ -303,7 +311,8 @@ def test_persistent_loops_without_a_mesh(grid, domain):
     where = np.meshgrid(*[np.arange(n) for n in domain], indexing="ij")
     places = int(np.prod(grid))
     dealt = np.bincount(np.arange(a.size) % places, minlength=places)
-    a_wanted = a + eval(" + 10 * ".join(f"w{i}" for i in range(len(domain))), {f"w{i}": w for i, w in enumerate(where)}) + 1
+    a_wanted = a + eval(" + 10 * ".join(f"w{i}" for i in range(len(domain))),
+                        {f"w{i}": w for i, w in enumerate(where)}) + 1
     check(program, [a, np.zeros(places, np.int64)], {0: a_wanted, 1: dealt})
 
 

@@ -1,6 +1,7 @@
 """Mesh functions as whole programs.
 
-Every collective on meshes that are not square, inside and outside of loops, and what is kept across them; every way to shard.
+Every collective on meshes that are not square, inside and outside of loops, and what is kept across them; every way to
+shard.
 """
 
 import helve
@@ -41,7 +42,9 @@ def on_cores(shape, axis, blocks, collective):
 
 
 def program_of(shape, src, dst, body, dtype="float32", head="", turns=1):
-    """One core's part of A (rows, columns, turns, *src) goes through `body` from S to D and to B (rows, columns, turns, *dst)."""
+    """One core's part of A (rows, columns, turns, *src) goes through `body` from S to D and to B (rows, columns, turns,
+    *dst).
+    """
     rows, cols = shape
     a, b = (rows, cols, turns, *src), (rows, cols, turns, *dst)
     ones = lambda t: ", ".join(["1"] * 3 + [str(n) for n in t])  # noqa: E731
@@ -53,7 +56,8 @@ def program_of(shape, src, dst, body, dtype="float32", head="", turns=1):
         f'B: {{"sharding": {{"x": 0, "y": 1}}, "tiling": [{ones(dst)}]}}}}, nrows={rows}, ncols={cols})\n'
         f"    with T.Kernel({rows}, {cols}) as (r, c):\n"
         f'        S = T.alloc_shared({tuple(src)}, "{dtype}")\n        D = T.alloc_shared({tuple(dst)}, "{dtype}")\n'
-        f"        {head}\n        for t in T.Persistent([{turns}]):\n            T.copy(A[r, c, t, {all_of(src)}], S)\n{lines}"
+        f"        {head}\n        for t in T.Persistent([{turns}]):\n            T.copy(A[r, c, t, {all_of(src)}], S)\n"
+        f"{lines}"
         f"            T.copy(D, B[r, c, t, {all_of(dst)}])\n"
     )
 
@@ -78,22 +82,28 @@ def mesh(request):
 def test_all_gather(mesh, axis):
     k = group_of(mesh, axis)
     chunk = 1 + k % 3
-    run(mesh, axis, (3, 2), (3, 2, k), f'all_gather(S, D, axis="{axis}")', lambda xs: [np.stack(xs, -1)] * k, chunk=chunk)
-    run(mesh, axis, (3, 2), (k, 3, 2), f'all_gather(S, D, axis="{axis}", dim=0)', lambda xs: [np.stack(xs)] * k, chunk=chunk)
-    run(mesh, axis, (3, 2), (3, 2 * k), f'all_gather(S, D, axis="{axis}", dim=1)', lambda xs: [np.concatenate(xs, 1)] * k, chunk=chunk)
+    run(mesh, axis, (3, 2), (3, 2, k), f'all_gather(S, D, axis="{axis}")', lambda xs: [np.stack(xs, -1)] * k,
+        chunk=chunk)
+    run(mesh, axis, (3, 2), (k, 3, 2), f'all_gather(S, D, axis="{axis}", dim=0)', lambda xs: [np.stack(xs)] * k,
+        chunk=chunk)
+    run(mesh, axis, (3, 2), (3, 2 * k), f'all_gather(S, D, axis="{axis}", dim=1)',
+        lambda xs: [np.concatenate(xs, 1)] * k, chunk=chunk)
 
 
 def combined(op, xs):
     table = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
     wide = [x.astype(np.float64) if x.dtype.kind not in "iu" else x for x in xs]
-    return table[op].reduce(np.stack(wide), axis=0, **({"dtype": xs[0].dtype} if xs[0].dtype.kind in "iu" and op in ("sum", "prod") else {}))
+    return table[op].reduce(np.stack(wide), axis=0,
+                            **({"dtype": xs[0].dtype} if xs[0].dtype.kind in "iu" and op in ("sum", "prod") else {}))
 
 
 @pytest.mark.parametrize("axis", AXES)
-@pytest.mark.parametrize(("op", "dtype", "chunk"), [("sum", "float32", 2), ("prod", "int8", 1), ("max", "bfloat16", 1), ("min", "float16", 3)])
+@pytest.mark.parametrize(("op", "dtype", "chunk"),
+                         [("sum", "float32", 2), ("prod", "int8", 1), ("max", "bfloat16", 1), ("min", "float16", 3)])
 def test_all_reduce(mesh, axis, op, dtype, chunk):
     k = group_of(mesh, axis)
-    run(mesh, axis, (7,), (7,), f'all_reduce(S, D, op="{op}", axis="{axis}")', lambda xs: [combined(op, xs)] * k, dtype, chunk=chunk)
+    run(mesh, axis, (7,), (7,), f'all_reduce(S, D, op="{op}", axis="{axis}")', lambda xs: [combined(op, xs)] * k, dtype,
+        chunk=chunk)
 
 
 @pytest.mark.parametrize("axis", AXES)
@@ -101,7 +111,8 @@ def test_all_reduce(mesh, axis, op, dtype, chunk):
 def test_reduce_scatter(mesh, axis, op, dtype):
     k = group_of(mesh, axis)
     chunk = 1 + k % 3
-    run(mesh, axis, (2 * k, 3), (2, 3), f'reduce_scatter(S, D, op="{op}", axis="{axis}", dim=0)', lambda xs: np.split(combined(op, xs), k), dtype, chunk=chunk)
+    run(mesh, axis, (2 * k, 3), (2, 3), f'reduce_scatter(S, D, op="{op}", axis="{axis}", dim=0)',
+        lambda xs: np.split(combined(op, xs), k), dtype, chunk=chunk)
     whole = lambda xs: list(np.moveaxis(combined(op, xs), -1, 0))  # noqa: E731
     run(mesh, axis, (2, 3, k), (2, 3), f'reduce_scatter(S, D, op="{op}", axis="{axis}")', whole, dtype, chunk=chunk)
 
@@ -117,16 +128,19 @@ def test_all_to_all(mesh, axis, dim):
         parts = [np.split(x, k, dim) for x in xs]
         return [np.concatenate([parts[source][me] for source in range(k)], dim) for me in range(k)]
 
-    run(mesh, axis, tuple(shape), tuple(shape), f'all_to_all(S, D, axis="{axis}", dim={dim})', exchange, chunk=1 + k % 3)
+    run(mesh, axis, tuple(shape), tuple(shape), f'all_to_all(S, D, axis="{axis}", dim={dim})', exchange,
+        chunk=1 + k % 3)
 
 
 @pytest.mark.parametrize("axis", AXES)
 def test_broadcast_and_permute(mesh, axis):
     k = group_of(mesh, axis)
-    run(mesh, axis, (3, 5), (3, 5), f'broadcast(S, D, {k - 1}, axis="{axis}")', lambda xs: [xs[k - 1]] * k, "int64", chunk=2)
+    run(mesh, axis, (3, 5), (3, 5), f'broadcast(S, D, {k - 1}, axis="{axis}")', lambda xs: [xs[k - 1]] * k, "int64",
+        chunk=2)
     for shift in (-1, 2 * k + 1):
         statement = f'permute(S, D, shift={shift}, axis="{axis}")'
-        run(mesh, axis, (3, 5), (3, 5), statement, lambda xs: [xs[(i - shift) % k] for i in range(k)], "float16", chunk=1 + k % 3)
+        run(mesh, axis, (3, 5), (3, 5), statement, lambda xs: [xs[(i - shift) % k] for i in range(k)], "float16",
+            chunk=1 + k % 3)
 
 
 @pytest.mark.parametrize("chunk", [1, 2])
@@ -144,7 +158,8 @@ def test_put_and_barrier(mesh, chunk):
 
 
 def test_in_place(mesh):
-    body = ['T.comm.all_reduce(S, S, axis="x")', 'T.comm.permute(S, S, axis="y")', "T.comm.broadcast(S[1:3], S[2:4], 0)", "T.copy(S, D)"]
+    body = ['T.comm.all_reduce(S, S, axis="x")', 'T.comm.permute(S, S, axis="y")',
+            "T.comm.broadcast(S[1:3], S[2:4], 0)", "T.copy(S, D)"]
     program = program_of(mesh, (4,), (4,), body, "int32", turns=2)
     a = sample((*mesh, 2, 4), "int32")
     wanted = np.zeros_like(a)
@@ -164,7 +179,8 @@ def test_values_kept_across_collectives_and_iterations(mesh, chunk):
     turns = 5
 
     @T.prim_func
-    def main(A: T.Tensor((rows * 3, cols * 4), "float32"), B: T.Tensor((rows * 3, cols * 4), "float32"), steps: T.index):
+    def main(A: T.Tensor((rows * 3, cols * 4), "float32"), B: T.Tensor((rows * 3, cols * 4), "float32"),
+             steps: T.index):
         T.annotate_mesh_tensor(
             {A: {"sharding": {"x": 0, "y": 1}, "tiling": [3, 4]}, B: {"sharding": {"x": 0, "y": 1}, "tiling": [3, 4]}},
             nrows=rows, ncols=cols,
@@ -200,7 +216,8 @@ def test_persistent_around_serial_around_collectives(mesh, chunk):
     rows, cols = mesh
 
     @T.prim_func
-    def main(A: T.Tensor((rows, cols, 4, 3, 5), "int32"), B: T.Tensor((rows, cols, 4, 5), "int32"), flag: T.bool, n: T.index):
+    def main(A: T.Tensor((rows, cols, 4, 3, 5), "int32"), B: T.Tensor((rows, cols, 4, 5), "int32"), flag: T.bool,
+             n: T.index):
         T.annotate_mesh_tensor(
             {
                 A: {"sharding": {"x": 0, "y": 1}, "tiling": [1, 1, 1, 1, 5]},
@@ -305,7 +322,8 @@ def test_global_buffers_have_one_instance_a_core(mesh):
     rows, cols = mesh
 
     @T.prim_func(mesh=T.Mesh(mesh))
-    def main(A: T.Tensor((rows, cols, 6), "float32"), B: T.Tensor((rows, cols, 6), "float32"), C: T.Tensor((rows, cols, 6, cols), "float32"), n: T.index):
+    def main(A: T.Tensor((rows, cols, 6), "float32"), B: T.Tensor((rows, cols, 6), "float32"),
+             C: T.Tensor((rows, cols, 6, cols), "float32"), n: T.index):
         G = T.alloc_global((6,), "float32")
         H = T.alloc_global((6, cols), "float32")
         with T.Kernel(rows, cols) as (r, c):
@@ -325,7 +343,8 @@ def test_global_buffers_have_one_instance_a_core(mesh):
             g = on_cores(mesh, "x", g, lambda xs: [sum(xs)] * len(xs))
             g = on_cores(mesh, "y", g, lambda xs: [xs[i - 1] for i in range(len(xs))])
         h = on_cores(mesh, "y", g, lambda xs: [np.stack(xs, -1)] * len(xs))
-        check(main, [a, np.zeros_like(a), np.zeros(h.shape, np.float32), n], {1: g, 2: h}, mesh=helve.Mesh(mesh), atol=1e-4)
+        check(main, [a, np.zeros_like(a), np.zeros(h.shape, np.float32), n], {1: g, 2: h}, mesh=helve.Mesh(mesh),
+              atol=1e-4)
 
 
 KEPT = {

@@ -19,7 +19,8 @@ NUMPY = {
 
 
 def alloc(kind, shape, dtype, tile=8):
-    return ALLOC[kind].format(shape=tuple(shape), dtype=dtype, tile=(1,) * max(0, len(shape) - 2) + (tile,) * min(2, len(shape)))
+    return ALLOC[kind].format(shape=tuple(shape), dtype=dtype,
+                              tile=(1,) * max(0, len(shape) - 2) + (tile,) * min(2, len(shape)))
 
 
 def text(head, *body):
@@ -44,7 +45,8 @@ def reduced(op, a, dim, start=None):
         initial["dtype"] = a.dtype
     out = NUMPY[op](wide, axis=dim, **initial)
     if start is not None:
-        out = NUMPY[op](np.stack([out.astype(wide.dtype), start.astype(wide.dtype)]), axis=0, **({"dtype": a.dtype} if "dtype" in initial else {}))
+        out = NUMPY[op](np.stack([out.astype(wide.dtype), start.astype(wide.dtype)]), axis=0,
+                        **({"dtype": a.dtype} if "dtype" in initial else {}))
     return out.astype(a.dtype)
 
 
@@ -86,7 +88,8 @@ def test_dtypes(dtype, shape, dim):
     a = sample(shape, dtype, 5)
     if dtype in FLOATS:
         a = (1 + 0.1 * a.astype(np.float64)).astype(a.dtype)
-    check(program, [a, *[np.zeros(out, a.dtype)] * 5], {1 + i: reduced(op, a, dim) for i, op in enumerate(NUMBER_OPS)}, atol=1e-4)
+    check(program, [a, *[np.zeros(out, a.dtype)] * 5], {1 + i: reduced(op, a, dim) for i, op in enumerate(NUMBER_OPS)},
+          atol=1e-4)
 
 
 @pytest.mark.parametrize("op", ["any", "all"])
@@ -100,7 +103,8 @@ def test_bools(op, shape, dim, clear):
 @pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize(
     ("shape", "dim"),
-    [((23,), 0), ((1,), 0), ((9, 33), 0), ((9, 33), 1), ((1, 8), 0), ((8, 1), 1), ((3, 5, 18), 0), ((3, 5, 18), 1), ((3, 5, 18), -1)],
+    [((23,), 0), ((1,), 0), ((9, 33), 0), ((9, 33), 1), ((1, 8), 0), ((8, 1), 1), ((3, 5, 18), 0), ((3, 5, 18), 1),
+     ((3, 5, 18), -1)],
 )
 def test_dimensions(shape, dim, keep, kind):
     run("sum", shape, dim, kind=kind, keep=keep, clear=keep == (kind == "plain"))
@@ -149,9 +153,11 @@ def test_regions_of_sources_and_results(kind):
 
 def test_results_in_a_wider_type():
     program = text(
-        'A: T.Tensor((7, 40), "int8"), B: T.Tensor((7,), "int32"), C: T.Tensor((7, 40), "bfloat16"), D: T.Tensor((7,), "float32"), '
+        'A: T.Tensor((7, 40), "int8"), B: T.Tensor((7,), "int32"), C: T.Tensor((7, 40), "bfloat16"), '
+        'D: T.Tensor((7,), "float32"), '
         'E: T.Tensor((7, 40), "float32"), F: T.Tensor((40,), "bfloat16")',
-        'S = T.alloc_shared((7, 40), "int8")', 'R = T.alloc_shared((7, 40), "bfloat16")', 'Q = T.alloc_shared((7, 40), "float32")',
+        'S = T.alloc_shared((7, 40), "int8")', 'R = T.alloc_shared((7, 40), "bfloat16")',
+        'Q = T.alloc_shared((7, 40), "float32")',
         "T.copy(A, S)", "T.copy(C, R)", "T.copy(E, Q)",
         "T.reduce_sum(S, B, dim=1)", "T.reduce_sum(R, D, dim=1)", "T.reduce_sum(Q, F, dim=0)",
     )  # fmt: skip
@@ -169,11 +175,13 @@ def test_results_in_a_wider_type():
 def test_reductions_straight_from_parameters_of_any_extent(dim):
     names = ["M", "N", "K"]
     kept = ", ".join(n for d, n in enumerate(names) if d != dim)
+    part = ", ".join("begin:" + n if d == dim else ":" for d, n in enumerate(names))
     program = helve.parse(
         "".join(f'{n} = T.dyn("{n}")\n' for n in names)
-        + f'@T.prim_func\ndef main(A: T.Tensor((M, N, K), "float32"), B: T.Tensor(({kept}), "float32"), begin: T.index):\n'
+        + f'@T.prim_func\n'
+          f'def main(A: T.Tensor((M, N, K), "float32"), B: T.Tensor(({kept}), "float32"), begin: T.index):\n'
         + f"    with T.Kernel(1) as bx:\n        T.reduce_sum(A, B, dim={dim})\n"
-        + f"        T.reduce_max(A[{', '.join('begin:' + n if d == dim else ':' for d, n in enumerate(names))}], B, dim={dim}, clear=False)\n"
+        + f"        T.reduce_max(A[{part}], B, dim={dim}, clear=False)\n"
     )
     for shape in ((5, 3, 33), (1, 1, 1), (3, 0, 2), (0, 4, 1), (2, 5, 64)):
         a = sample(shape)
@@ -195,8 +203,10 @@ def test_products_of_any_extent():
 
 
 GEMM_DTYPES = [
-    ("float32", "float32"), ("float64", "float64"), ("float16", "float32"), ("bfloat16", "float32"), ("float16", "float16"),
-    ("bfloat16", "bfloat16"), ("int8", "int32"), ("uint8", "int32"), ("int32", "int64"), ("int8", "int64"), ("float32", "float64"),
+    ("float32", "float32"), ("float64", "float64"), ("float16", "float32"), ("bfloat16", "float32"),
+    ("float16", "float16"),
+    ("bfloat16", "bfloat16"), ("int8", "int32"), ("uint8", "int32"), ("int32", "int64"), ("int8", "int64"),
+    ("float32", "float64"),
 ]  # fmt: skip
 
 

@@ -15,7 +15,8 @@ N = 37
 
 def program_of(signature, body):
     lines = "".join(f"            {line}\n" for line in body)
-    return helve.parse(f"@T.prim_func\ndef main({signature}):\n    with T.Kernel(1) as bx:\n        for i in T.Parallel({N}):\n{lines}")
+    return helve.parse(f"@T.prim_func\ndef main({signature}):\n    with T.Kernel(1) as bx:\n"
+                       f"        for i in T.Parallel({N}):\n{lines}")
 
 
 def tensors(*dtypes):
@@ -42,10 +43,13 @@ def test_integer_operators(dtype):
         a[5:9] = [7, -7, 9, -1]
     shift = np.arange(N, dtype=dtype) % bits
     forms = [
-        ("A[i] + B[i]", a + b), ("A[i] - B[i]", a - b), ("A[i] * B[i]", a * b), ("A[i] // B[i]", a // b), ("A[i] % B[i]", a % b),
-        ("A[i] & B[i]", a & b), ("A[i] | B[i]", a | b), ("A[i] ^ B[i]", a ^ b), ("~A[i]", ~a), ("-A[i]", -a), ("T.abs(A[i])", np.abs(a)),
+        ("A[i] + B[i]", a + b), ("A[i] - B[i]", a - b), ("A[i] * B[i]", a * b), ("A[i] // B[i]", a // b),
+        ("A[i] % B[i]", a % b),
+        ("A[i] & B[i]", a & b), ("A[i] | B[i]", a | b), ("A[i] ^ B[i]", a ^ b), ("~A[i]", ~a), ("-A[i]", -a),
+        ("T.abs(A[i])", np.abs(a)),
         ("T.min(A[i], B[i])", np.minimum(a, b)), ("T.max(A[i], B[i])", np.maximum(a, b)), ("A[i] << C[i]", a << shift),
-        ("A[i] >> C[i]", a >> shift), ("A[i] // 7", a // dtype_of(dtype).type(7)), ("A[i] % 7", a % dtype_of(dtype).type(7)),
+        ("A[i] >> C[i]", a >> shift), ("A[i] // 7", a // dtype_of(dtype).type(7)),
+        ("A[i] % 7", a % dtype_of(dtype).type(7)),
         ("T.if_then_else(A[i] < B[i], A[i], B[i] + 1)", np.where(a < b, a, b + dtype_of(dtype).type(1))),
         ("T.clamp(A[i], 3, 9)", np.clip(a, 3, 9)),
     ]  # fmt: skip
@@ -72,9 +76,12 @@ def test_comparisons_and_logic(dtype):
     if dtype in FLOATS:
         a[5] = np.nan
     forms = [
-        ("A[i] < B[i]", a < b), ("A[i] <= B[i]", a <= b), ("A[i] > B[i]", a > b), ("A[i] >= B[i]", a >= b), ("A[i] == B[i]", a == b),
-        ("A[i] != B[i]", a != b), ("A[i] < B[i] and A[i] != 1", (a < b) & (a != 1)), ("A[i] < B[i] or A[i] == 1", (a < b) | (a == 1)),
-        ("not A[i] < B[i]", ~(a < b)), ("1 <= A[i] < 4", (1 <= a) & (a < 4)), ("(A[i] < B[i]) == (B[i] > 1)", (a < b) == (b > 1)),
+        ("A[i] < B[i]", a < b), ("A[i] <= B[i]", a <= b), ("A[i] > B[i]", a > b), ("A[i] >= B[i]", a >= b),
+        ("A[i] == B[i]", a == b),
+        ("A[i] != B[i]", a != b), ("A[i] < B[i] and A[i] != 1", (a < b) & (a != 1)),
+        ("A[i] < B[i] or A[i] == 1", (a < b) | (a == 1)),
+        ("not A[i] < B[i]", ~(a < b)), ("1 <= A[i] < 4", (1 <= a) & (a < 4)),
+        ("(A[i] < B[i]) == (B[i] > 1)", (a < b) == (b > 1)),
         ("T.if_then_else(A[i] > 0, B[i] > 0, A[i] == B[i])", np.where(a > 0, b > 0, a == b)),
     ]  # fmt: skip
     _check_forms(forms, [a, b, a], "bool")
@@ -91,7 +98,8 @@ def test_float_operators(dtype):
     forms = [
         ("A[i] + B[i]", w + x), ("A[i] - B[i]", w - x), ("A[i] * B[i]", w * x), ("A[i] / B[i]", w / x), ("-A[i]", -w),
         ("T.abs(A[i])", abs(w)), ("T.min(A[i], B[i])", np.minimum(w, x)), ("T.max(A[i], B[i])", np.maximum(w, x)),
-        ("T.floor(A[i] * 3)", np.floor(exact(a, lambda v: v) * 3)) if dtype == "float64" else ("T.floor(A[i])", np.floor(w)),
+        ("T.floor(A[i] * 3)", np.floor(exact(a, lambda v: v) * 3)) if dtype == "float64"
+        else ("T.floor(A[i])", np.floor(w)),
         ("T.ceil(A[i])", np.ceil(w)), ("T.round(A[i])", np.round(w)), ("T.fma(A[i], B[i], C[i])", w * x + y),
         ("A[i] * 2 + 1", w * 2 + 1), ("1 / (2.5 - A[i] * A[i] * 0.01)", 1 / (2.5 - w * w * 0.01)),
     ]  # fmt: skip
@@ -104,9 +112,12 @@ def test_math_functions(dtype):
     p = np.abs(a.astype(np.float64)).astype(a.dtype) + np.asarray(0.25, a.dtype)
     w, x = a.astype(np.float64), p.astype(np.float64)
     forms = [
-        ("T.exp(A[i])", np.exp(w)), ("T.exp2(A[i])", np.exp2(w)), ("T.log(B[i])", np.log(x)), ("T.log2(B[i])", np.log2(x)),
-        ("T.sqrt(B[i])", np.sqrt(x)), ("T.rsqrt(B[i])", 1 / np.sqrt(x)), ("T.sin(A[i])", np.sin(w)), ("T.cos(A[i])", np.cos(w)),
-        ("T.tanh(A[i])", np.tanh(w)), ("T.erf(A[i])", np.vectorize(math.erf)(w)), ("T.sigmoid(A[i])", 1 / (1 + np.exp(-w))),
+        ("T.exp(A[i])", np.exp(w)), ("T.exp2(A[i])", np.exp2(w)), ("T.log(B[i])", np.log(x)),
+        ("T.log2(B[i])", np.log2(x)),
+        ("T.sqrt(B[i])", np.sqrt(x)), ("T.rsqrt(B[i])", 1 / np.sqrt(x)), ("T.sin(A[i])", np.sin(w)),
+        ("T.cos(A[i])", np.cos(w)),
+        ("T.tanh(A[i])", np.tanh(w)), ("T.erf(A[i])", np.vectorize(math.erf)(w)),
+        ("T.sigmoid(A[i])", 1 / (1 + np.exp(-w))),
         ("T.pow(B[i], A[i])", x**w),
     ]  # fmt: skip
     _check_forms(forms, [a, p, a], dtype)
@@ -120,10 +131,12 @@ def test_math_functions_at_special_values(dtype):
     half[:8] = [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 1e15, -1e15]
     with np.errstate(all="ignore"):
         forms = [
-            ("T.exp(A[i])", np.exp(a)), ("T.exp2(A[i])", np.exp2(a)), ("T.log(A[i])", np.log(a)), ("T.log2(A[i])", np.log2(a)),
+            ("T.exp(A[i])", np.exp(a)), ("T.exp2(A[i])", np.exp2(a)), ("T.log(A[i])", np.log(a)),
+            ("T.log2(A[i])", np.log2(a)),
             ("T.sqrt(A[i])", np.sqrt(a)), ("T.rsqrt(A[i])", 1 / np.sqrt(a)), ("T.tanh(A[i])", np.tanh(a)),
             ("T.sigmoid(A[i])", 1 / (1 + np.exp(-a))), ("T.abs(A[i])", np.abs(a)), ("T.floor(A[i])", np.floor(a)),
-            ("T.round(B[i])", np.round(half)), ("T.max(A[i], B[i])", np.maximum(a, half)), ("T.min(B[i], A[i])", np.minimum(half, a)),
+            ("T.round(B[i])", np.round(half)), ("T.max(A[i], B[i])", np.maximum(a, half)),
+            ("T.min(B[i], A[i])", np.minimum(half, a)),
             ("T.erf(A[i])", np.vectorize(math.erf)(a)),
         ]  # fmt: skip
     _check_forms(forms, [a, half, a], dtype, rtol=1e-6 if dtype == "float32" else 1e-13, atol=1e-38)
@@ -136,7 +149,8 @@ def test_casts(source):
     if source in FLOATS:
         a = (a.astype(np.float64) * 3).astype(a.dtype)
     names = [f"R{i}" for i in range(len(targets))]
-    head = f'A: T.Tensor(({N},), "{source}")' + "".join(f', {n}: T.Tensor(({N},), "{t}")' for n, t in zip(names, targets))
+    head = f'A: T.Tensor(({N},), "{source}")' + "".join(f', {n}: T.Tensor(({N},), "{t}")' for n,
+                                                        t in zip(names, targets))
     program = program_of(head, [f'{n}[i] = T.cast(A[i], "{t}")' for n, t in zip(names, targets)])
     if source in FLOATS:  # a negative float has no unsigned value
         a = np.abs(a.astype(np.float64)).astype(a.dtype)
@@ -148,15 +162,18 @@ def test_casts(source):
 
 def test_negative_numbers_become_signed_integers():
     a = np.asarray([-3.7, -0.2, 2.9, -128.0, 127.4] + [0.0] * (N - 5), np.float32)
-    program = program_of(tensors("float32", "int8", "int64", "int32"), [f'{n}[i] = T.cast(A[i], "{t}")' for n, t in zip("BCD", ("int8", "int64", "int32"))])
-    check(program, [a, np.zeros(N, np.int8), np.zeros(N, np.int64), np.zeros(N, np.int32)], {i: a.astype(t) for i, t in ((1, np.int8), (2, np.int64), (3, np.int32))})
+    program = program_of(tensors("float32", "int8", "int64", "int32"),
+                         [f'{n}[i] = T.cast(A[i], "{t}")' for n, t in zip("BCD", ("int8", "int64", "int32"))])
+    check(program, [a, np.zeros(N, np.int8), np.zeros(N, np.int64), np.zeros(N, np.int32)],
+          {i: a.astype(t) for i, t in ((1, np.int8), (2, np.int64), (3, np.int32))})
 
 
 def test_index_arithmetic_is_floor_and_becomes_data():
     program = program_of(
         tensors("int64", "int32", "float32", "int64", "float32"),
         [
-            "v = i - 20", "A[i] = v // 7 * 1000 + v % 7", "B[i] = -v // 3", "C[i] = v", "D[i] = T.max(v, -v) % 4 - T.min(v // -3, 2)",
+            "v = i - 20", "A[i] = v // 7 * 1000 + v % 7", "B[i] = -v // 3", "C[i] = v",
+            "D[i] = T.max(v, -v) % 4 - T.min(v // -3, 2)",
             "E[i] = C[i] * v + 0.5",
         ],
     )  # fmt: skip
@@ -184,7 +201,8 @@ def test_loaded_integers_are_indices():
 def test_short_circuit_keeps_accesses_inside():
     program = program_of(
         tensors("float32", "float32", "int32", "int32"),
-        ["B[i] = T.if_then_else(i + 5 < %d and A[i + 5] > 0.0, A[i + 5], -1.0)" % N, "D[i] = T.if_then_else(C[i] != 0, 100 // C[i], -1)"],
+        ["B[i] = T.if_then_else(i + 5 < %d and A[i + 5] > 0.0, A[i + 5], -1.0)" % N,
+         "D[i] = T.if_then_else(C[i] != 0, 100 // C[i], -1)"],
     )  # fmt: skip
     a, c = sample(N), sample(N, "int32")
     ahead = np.append(a[5:], np.full(5, -1, np.float32))

@@ -1,6 +1,7 @@
 """Functions that C++ tests build survive printing and parsing, as those of Python tests do.
 
-The C++ test programs record what they verify, source functions and stages of the pipeline alike, when `make test` runs them first.
+The C++ test programs record what they verify, source functions and stages of the pipeline alike, when `make test` runs
+them first.
 """
 
 import os

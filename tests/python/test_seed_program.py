@@ -1,7 +1,8 @@
 """A program written for another tile language: what is right in it is accepted, what is wrong is named.
 
-Names of tensors as strings, `foreach_tile`, `col_allgather` and `dtype="float"` are that language's spellings. It has two mistakes
-that would give wrong results: a loop that accumulates is declared parallel, and the last copy stands outside its loop.
+Names of tensors as strings, `foreach_tile`, `col_allgather` and `dtype="float"` are that language's spellings. It has
+two mistakes that would give wrong results: a loop that accumulates is declared parallel, and the last copy stands
+outside its loop.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """Every pattern of the small floats, in every place that converts them.
 
-Four pieces of code round and decode them (ir/expr for constants and the interpreter, codegen/llvm, the runtime's scalar arguments and
-its collectives); all are held against ml_dtypes and against the definition: the nearest value of the format, the even one of two.
+Four pieces of code round and decode them (ir/expr for constants and the interpreter, codegen/llvm, the runtime's scalar
+arguments and its collectives); all are held against ml_dtypes and against the definition: the nearest value of the
+format, the even one of two.
 """
 
 import helve
@@ -32,7 +33,8 @@ def patterns(name):
 
 def decoded(name):
     """Their values by the definition of the format's fields."""
-    exponent, mantissa, bias = {"bfloat16": (8, 7, 127), "float16": (5, 10, 15), "float8_e4m3": (4, 3, 7), "float8_e5m2": (5, 2, 15)}[name]
+    exponent, mantissa, bias = {"bfloat16": (8, 7, 127), "float16": (5, 10, 15), "float8_e4m3": (4, 3, 7),
+                                "float8_e5m2": (5, 2, 15)}[name]
     bits = np.arange(2 ** (1 + exponent + mantissa))
     e, m = bits >> mantissa & (2**exponent - 1), bits & (2**mantissa - 1)
     value = np.where(e == 0, np.ldexp(m / 2**mantissa, 1 - bias), np.ldexp(1 + m / 2**mantissa, e - bias))
@@ -78,7 +80,9 @@ def assert_same_bits(got, wanted, name, message):
     table = decoded(name)
     got, wanted = got.view(word).ravel(), wanted.view(word).ravel()
     wrong = (got != wanted) & ~(np.isnan(table[got]) & np.isnan(table[wanted]))
-    assert not wrong.any(), f"{message}: {wrong.sum()} differ, first at {np.argmax(wrong)}: {got[wrong][0]:#x}, not {wanted[wrong][0]:#x}"
+    if wrong.any():
+        first = f"first at {np.argmax(wrong)}: {got[wrong][0]:#x}, not {wanted[wrong][0]:#x}"
+        pytest.fail(f"{message}: {wrong.sum()} differ, {first}")
 
 
 def convert(values, source, destination, target, body="X[i]"):
@@ -86,7 +90,8 @@ def convert(values, source, destination, target, body="X[i]"):
     n = values.size
     program = helve.parse(
         f'@T.prim_func\ndef main(X: T.Tensor(({n},), "{source}"), Y: T.Tensor(({n},), "{destination}")):\n'
-        f"    with T.Kernel(1) as b:\n        for i in T.Parallel({n}):\n            Y[i] = T.cast({body}, \"{destination}\")\n"
+        f"    with T.Kernel(1) as b:\n        for i in T.Parallel({n}):\n"
+        f"            Y[i] = T.cast({body}, \"{destination}\")\n"
     )
     out = np.zeros(n, kind_of(destination))
     helve.compile(program, target=target)(values, out)
@@ -141,7 +146,8 @@ def test_constants_round_as_stores_do(name):
     values = [v for v in hard_values(name, np.float64) if np.isfinite(v)]
     values = values[:: max(1, len(values) // 300)]
     lines = "".join(f"        Y[{i}] = T.cast({float(v)!r}, \"{name}\")\n" for i, v in enumerate(values))
-    program = helve.parse(f'@T.prim_func\ndef main(Y: T.Tensor(({len(values)},), "{name}")):\n    with T.Kernel(1) as b:\n{lines}')
+    program = helve.parse(f'@T.prim_func\ndef main(Y: T.Tensor(({len(values)},), "{name}")):\n'
+                          f'    with T.Kernel(1) as b:\n{lines}')
     for target in TARGETS:
         out = np.zeros(len(values), kind_of(name))
         helve.compile(program, target=target)(out)
@@ -151,7 +157,8 @@ def test_constants_round_as_stores_do(name):
 @pytest.mark.parametrize("name", FORMATS)
 def test_scalar_arguments_round_as_stores_do(name):
     program = helve.parse(
-        f'@T.prim_func\ndef main(Y: T.Tensor((1,), "{name}"), s: T.{name}):\n    with T.Kernel(1) as b:\n        Y[0] = s\n'
+        f'@T.prim_func\ndef main(Y: T.Tensor((1,), "{name}"), s: T.{name}):\n    with T.Kernel(1) as b:\n'
+        f'        Y[0] = s\n'
     )
     values = hard_values(name, np.float64)
     values = values[:: max(1, len(values) // 4000)]
@@ -174,7 +181,8 @@ def test_collectives_round_as_stores_do(name, target):
         f'    T.annotate_mesh_tensor({{A: {{"sharding": {{"x": 0}}, "tiling": [1, {n}]}}, '
         f'B: {{"sharding": {{"x": 0}}, "tiling": [1, {n}]}}}}, nrows=2, ncols=1)\n'
         f"    with T.Kernel(2, 1) as (r, c):\n"
-        f'        S = T.alloc_shared(({n},), "{name}")\n        T.copy(A[r, :], S)\n        T.comm.all_reduce(S, S, axis="x", op="sum")\n'
+        f'        S = T.alloc_shared(({n},), "{name}")\n        T.copy(A[r, :], S)\n'
+        f'        T.comm.all_reduce(S, S, axis="x", op="sum")\n'
         f"        T.copy(S, B[r, :])\n"
     )
     kernel = helve.compile(program, target=target, mesh=helve.Mesh((2, 1)))

@@ -59,6 +59,9 @@ std::vector<Diagnostic> find_warnings(const Function& f);
 /// The conditions of all proofs, each once, in order.
 std::vector<CallCondition> call_conditions(const std::vector<Proof>& proofs);
 
+/// Throws the first shape that stayed unknown as UserError (OpenShape): compiled code trusts that extents are equal.
+void refuse_open_shapes(const std::vector<Proof>& proofs);
+
 /// Throws the first refuted one as UserError (OutOfBounds, RacingLoop).
 void refuse_refuted(const std::vector<Proof>& proofs);
 

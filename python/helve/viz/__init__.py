@@ -9,4 +9,5 @@ from helve.viz.offsets import draw_offsets, draw_swizzle, draw_tv
 from helve.viz.ownership import draw_layout
 from helve.viz.picture import Cell, Grid, Picture
 
-__all__ = ["Cell", "Grid", "Picture", "draw_banks", "draw_layout", "draw_mesh", "draw_offsets", "draw_swizzle", "draw_tv"]
+__all__ = ["Cell", "Grid", "Picture", "draw_banks", "draw_layout", "draw_mesh", "draw_offsets", "draw_swizzle",
+           "draw_tv"]

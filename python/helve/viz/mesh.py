@@ -25,8 +25,8 @@ def draw_mesh(layout: Layout, shape: Sequence[int], mesh: Mapping[str, int]) -> 
         mesh: extents by axis name, slowest first, at most 64 devices. The last axis runs to the right.
 
     Returns:
-        One grid a device; what the device holds is filled and shows the address there, the rest is empty. Elements with the same
-        fill on several devices are replicas.
+        One grid a device; what the device holds is filled and shows the address there, the rest is empty. Elements with
+        the same fill on several devices are replicas.
 
     Raises:
         ValueError: too many devices or elements, or a shape of more than two dimensions.

@@ -40,12 +40,13 @@ def draw_tv(layout: CuteLayout, tile: tuple[int, int]) -> Picture:
     """Who owns each element of a tile.
 
     Args:
-        layout: a thread-value layout, (threads, values) to the colexicographic index in the tile (make_tv_layout's first result).
+        layout: a thread-value layout, (threads, values) to the colexicographic index in the tile (make_tv_layout's
+            first result).
         tile: rows and columns.
 
     Returns:
-        The tile; each cell names its thread and value, coloured by thread. An element that nobody owns is white; one that several
-        own lists them and is red.
+        The tile; each cell names its thread and value, coloured by thread. An element that nobody owns is white; one
+        that several own lists them and is red.
 
     Raises:
         ValueError: the layout is not of rank 2, or leaves the tile.
@@ -58,7 +59,8 @@ def draw_tv(layout: CuteLayout, tile: tuple[int, int]) -> Picture:
     for index in range(_algebra.size(layout)):
         place = layout(index)
         if not 0 <= place < rows * columns:
-            raise ValueError(f"thread {index % threads}, value {index // threads} is at {place}, outside {rows} x {columns}")
+            thread, value = index % threads, index // threads
+            raise ValueError(f"thread {thread}, value {value} is at {place}, outside {rows} x {columns}")
         owners.setdefault(place, []).append((index % threads, index // threads))
 
     def cell(row: int, column: int) -> Cell:
@@ -85,7 +87,8 @@ def draw_swizzle(swizzle: CuteSwizzle, layout: CuteLayout) -> Picture:
 
     def swizzled(row: int, column: int) -> Cell:
         offset = before[row, column]
-        return Cell((str(swizzle(offset)),), color(swizzle(offset) % columns), f"({row},{column}): {offset} -> {swizzle(offset)}")
+        return Cell((str(swizzle(offset)),), color(swizzle(offset) % columns),
+                    f"({row},{column}): {offset} -> {swizzle(offset)}")
 
     grids = (_grid(rows, columns, plain, str(layout)), _grid(rows, columns, swizzled, f"{swizzle} o {layout}"))
     return Picture(str(swizzle), (grids,))

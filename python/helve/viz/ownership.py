@@ -25,11 +25,12 @@ def draw_layout(layout: Layout, shape: Sequence[int] | None = None) -> Picture:
 
     Args:
         layout: any Axe layout.
-        shape: extents whose product is the layout's size. The last dimension runs along columns, all others along rows. By
-            default one row a slowest shard iter.
+        shape: extents whose product is the layout's size. The last dimension runs along columns, all others along
+            rows. By default one row a slowest shard iter.
 
     Returns:
-        A picture coloured by device, else by thread, else by address. A cell lists its replicas; hovering tells all of them.
+        A picture coloured by device, else by thread, else by address. A cell lists its replicas; hovering tells all of
+        them.
 
     Raises:
         ShapeError: the shape has another number of elements.
@@ -40,7 +41,8 @@ def draw_layout(layout: Layout, shape: Sequence[int] | None = None) -> Picture:
     owners = _owner_axes(layout)
     cells = tuple(
         tuple(
-            _cell(layout.apply(_coordinate(row, column, extents), extents), owners) for column in range(min(columns, MAX_COLUMNS))
+            _cell(layout.apply(_coordinate(row, column, extents), extents), owners)
+            for column in range(min(columns, MAX_COLUMNS))
         )
         for row in range(min(rows, MAX_ROWS))
     )
@@ -101,7 +103,9 @@ def _cell(points: list[Point], owners: list[Axis]) -> Cell:
 
 
 def _places_text(points: list[Point], axes: list[Axis]) -> str:
-    """The coordinates on `axes` of all replicas: "T0 W5|9" where every value of one axis meets every value of the others."""
+    """The coordinates on `axes` of all replicas: "T0 W5|9" where every value of one axis meets every value of the
+    others.
+    """
     places = list(dict.fromkeys(tuple(point[axis] for axis in axes) for point in points))
     values = [list(dict.fromkeys(place[d] for place in places)) for d in range(len(axes))]
     if math.prod(len(each) for each in values) == len(places):

@@ -1,6 +1,7 @@
 """Pictures as SVG text.
 
-Written by hand, since a picture is rectangles and short texts; nothing but the standard library is needed to see a layout.
+Written by hand, since a picture is rectangles and short texts; nothing but the standard library is needed to see a
+layout.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def render(picture: Picture) -> str:
             x += 20 + round(len(meaning) * _CHARACTER) + 2 * _PAD
         width = max(width, x)
         y += _LINE + _PAD
-    head = f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{y + _PAD}' viewBox='0 0 {width} {y + _PAD}' {_FONT}>"
+    height = y + _PAD
+    head = (f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "
+            f"viewBox='0 0 {width} {height}' {_FONT}>")
     return "\n".join([head, f"<rect width='{width}' height='{y + _PAD}' fill='#ffffff'/>", *parts, "</svg>"]) + "\n"
 
 
@@ -69,7 +72,8 @@ def _grid(parts: list[str], box: _Box, x: int, y: int) -> None:
         parts.append(_text(x, y + 12, grid.caption, "start"))
     left, top = x + box.left, y + box.top
     for column, label in enumerate(grid.column_labels):
-        parts.append(_text(left + column * box.cell_width + box.cell_width // 2, top - 5, label, "middle", " fill='#666'"))
+        parts.append(_text(left + column * box.cell_width + box.cell_width // 2, top - 5, label, "middle",
+                           " fill='#666'"))
     for row, label in enumerate(grid.row_labels):
         middle = top + row * box.cell_height + box.cell_height // 2 + 4
         parts.append(_text(left - _PAD, middle, label, "end", " fill='#666'"))

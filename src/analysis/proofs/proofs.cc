@@ -50,6 +50,13 @@ std::vector<CallCondition> call_conditions(const std::vector<Proof>& proofs) {
   return out;
 }
 
+void refuse_open_shapes(const std::vector<Proof>& proofs) {
+  for (const Proof& proof : proofs) {
+    if (proof.kind != ProofKind::Shape || proof.verdict != ProofVerdict::Unknown) continue;
+    throw UserError(Code::OpenShape, proof.span, {{"claim", proof.question}}, {{{}, proof.reason}});
+  }
+}
+
 void refuse_refuted(const std::vector<Proof>& proofs) {
   for (const Proof& proof : proofs) {
     if (proof.fault) throw UserError(*proof.fault);

@@ -3,8 +3,11 @@
 // equality.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/text.h"
+#include "helve/ir/expr/visit.h"
 #include "questions.h"
 
 namespace helve::proofs {
@@ -43,6 +46,33 @@ void refute(const ShapeClaim& claim, const Witness& witness, Proof& proof) {
   weaken(proof, ProofVerdict::Unknown, "the counterexample cannot be computed");
 }
 
+/// Does every call come here? Loops run, and nothing guards.
+bool is_certain(const Path& path, const Facts& facts) {
+  return std::all_of(path.begin(), path.end(), [&](const StepRef& step) {
+    return !step->condition && !step->begins.empty() &&
+           std::all_of(step->extents.begin(), step->extents.end(),
+                       [&](const Expr& extent) { return can_prove(apply(Op::Le, {int_imm(1), extent}), facts); });
+  });
+}
+
+bool unsigned64(DType t) { return t.code == TypeCode::UInt && t.bits == 64; }  // the host's integers are signed
+
+/// Is `e` a value that a call knows? Products of extents are, although no proof gets through them.
+bool is_known_at_call(const Expr& e, const Function& f) {
+  bool known = !has_load(e);
+  walk(e, [&](const Expr& node) {
+    const Var* var = as<Var>(node);
+    if (!var) return;
+    const auto is = [&](const VarRef& v) { return v.get() == var; };
+    const bool is_param = std::any_of(f.params.begin(), f.params.end(), [&](const Param& p) {
+      const VarRef* scalar = std::get_if<VarRef>(&p);
+      return scalar && is(*scalar) && var->dtype.is_integer() && !unsigned64(var->dtype);
+    });
+    known &= is_param || std::any_of(f.dims.begin(), f.dims.end(), is);
+  });
+  return known;
+}
+
 }  // namespace
 
 std::vector<Proof> prove_shapes(const Program& program, Budget& budget) {
@@ -66,7 +96,11 @@ std::vector<Proof> prove_shapes(const Program& program, Budget& budget) {
     if (differ && !facts.contradictory()) {
       Query query(program);
       for (const StepRef& step : claim.path) query.add(*step);
-      const Finding found = query.excludes(differ, budget);
+      Finding found = query.excludes(differ, budget);
+      const bool at_call = is_certain(claim.path, facts) && is_known_at_call(differ, *program.function);
+      if (found.verdict == ProofVerdict::Unknown && at_call) {
+        found = {ProofVerdict::Checked, {}, {}, simplify(apply(Op::Not, {differ}))};
+      }
       weaken(proof, found.verdict, found.reason);
       if (found.verdict == ProofVerdict::Checked) {
         proof.conditions.push_back(

@@ -22,7 +22,8 @@ typedef unsigned int Word;
 template <int E, int M, bool OnlyNan> struct Small {
   static __device__ float decode(Word code) {
     const int bias = (1 << (E - 1)) - 1;
-    const Word sign = (code >> (E + M) & 1) << 31, exponent = code >> M & ((1u << E) - 1), fraction = code & ((1u << M) - 1);
+    const Word sign = (code >> (E + M) & 1) << 31;
+    const Word exponent = code >> M & ((1u << E) - 1), fraction = code & ((1u << M) - 1);
     if (OnlyNan ? (code & ((1u << (E + M)) - 1)) == (1u << (E + M)) - 1 : exponent == (1u << E) - 1)
       return __uint_as_float(sign | (!OnlyNan && fraction == 0 ? 0x7f800000u : 0x7fc00000u));
     if (exponent == 0) {
