@@ -273,6 +273,83 @@ TEST(Executor, UnsoundPlansAreInternalErrors) {
   EXPECT_THROW(outside.call(std::vector{out.arg()}), InternalError);
 }
 
+/// Leaves n - 1 in element 1 of every core's buffer; the other buffer counts the rounds.
+void count_down_kernel(void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte*) {
+  for (int64_t c = begin; c < end; ++c) {
+    auto* mine = reinterpret_cast<int16_t*>(static_cast<std::byte*>(buffers[0]) + c * scalars[1]);
+    mine[1] = static_cast<int16_t>(scalars[0] - 1);
+    if (c == 0) static_cast<float*>(buffers[1])[0] += 1;
+  }
+}
+
+Plan count_down_plan(std::vector<int64_t> mesh) {
+  Plan plan;
+  plan.name = "count";
+  plan.mesh = std::move(mesh);
+  plan.mesh_axes = {"x", "y"};
+  plan.slots = {"w", "n"};
+  plan.params = {{"rounds", kFloat32, {BindSlot{0}}, {}, true, true, 0, {}}};
+  plan.buffers = {{"left", {kDLInt, 16, 1}, 2, true, 64}};
+  const Read read{1, 1, 1, {kDLInt, 16, 1}, {Code::DivergentDecision, {}, {{"what", "n"}}, {}, {}}};
+  const Step down{Launch{0, "down", core_count(plan), {1, 0}, {P::slot(1)}}};
+  plan.steps = {{Allocate{1}},
+                {Loop{1, 5, 1, {down}}},
+                {Repeat{{{read}}, P::binary(ScalarOp::Lt, -2, P::slot(1)), {down}}}};
+  return plan;
+}
+
+TEST(Executor, RepeatsUntilMemorySaysSo) {
+  for (const auto& mesh : {std::vector<int64_t>{2, 3}, {3, 2}, {1, 1}}) {
+    const Executor executor(count_down_plan(mesh), {count_down_kernel});
+    HostTensor rounds(kFloat32, {1});
+    executor.call(std::vector{rounds.arg()});
+    EXPECT_EQ(rounds.floats()[0], 7);  // 4, 3, 2, 1, 0, -1, -2
+  }
+}
+
+void differ_kernel(void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte*) {
+  for (int64_t c = begin; c < end; ++c) {
+    auto* mine = reinterpret_cast<int16_t*>(static_cast<std::byte*>(buffers[0]) + c * scalars[1]);
+    mine[1] = static_cast<int16_t>(c == 4 ? -7 : 3);
+  }
+}
+
+TEST(Executor, CoresThatDecideDifferentlyEndTheCall) {
+  const Executor executor(count_down_plan({2, 3}), {differ_kernel});
+  HostTensor rounds(kFloat32, {1});
+  try {
+    executor.call(std::vector{rounds.arg()});
+    FAIL() << "not refused";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.diagnostic().message(), "n is 3 on core (0, 0) and -7 on core (1, 1)");
+  }
+}
+
+TEST(Executor, ReadsStayInsideAndReadIntegers) {
+  const auto broken = [](auto&& change) {
+    Plan plan = count_down_plan({1, 2});
+    change(std::get<Read>(std::get<Repeat>(plan.steps[2].node).head[0].node));
+    return plan;
+  };
+  EXPECT_THROW(Executor(broken([](Read& r) { r.dtype = kFloat32; }), {count_down_kernel}), InternalError);
+  EXPECT_THROW(Executor(broken([](Read& r) { r.slot = 2; }), {count_down_kernel}), InternalError);
+  EXPECT_THROW(Executor(broken([](Read& r) { r.buffer = 2; }), {count_down_kernel}), InternalError);
+  for (int64_t offset : {-1, 2}) {
+    const Executor executor(broken([&](Read& r) { r.offset = offset; }), {count_down_kernel});
+    HostTensor rounds(kFloat32, {1});
+    EXPECT_THROW(executor.call(std::vector{rounds.arg()}), InternalError);
+  }
+}
+
+TEST(Plan, TextOfRepeats) {
+  const std::string text = to_text(count_down_plan({1, 2}));
+  EXPECT_EQ(text.substr(text.find("    repeat:")),
+            "    repeat:\n"
+            "        read n from left: int16 at 1 else HV0410\n"
+            "        leave unless -2 < n\n"
+            "        launch down (kernel 0) blocks 2 buffers [left, rounds] scalars [n]\n");
+}
+
 TEST(Plan, Text) {
   Plan plan = mesh_plan({2, 3}, 2);
   plan.params[0].may_alias = {0};

@@ -158,7 +158,8 @@ std::string refusal(const FunctionRef& f) {
 
 TEST(HostPlan, DataOnTheHostIsRefused) {
   const std::string tail =
-      " is needed on the host, which computes only with extents, integer parameters and loop variables";
+      " is needed on the host, which computes with extents, integer parameters, loop variables and "
+      "single integers of tensors";
   VarRef b = make_var("b"), v = make_var("v", kFloat32);
   BufferRef a = param("a", {idx(4)});
   Expr first = load(a, {idx(0)});
@@ -167,7 +168,38 @@ TEST(HostPlan, DataOnTheHostIsRefused) {
             "a condition, a[0] > 0.0," + tail);
   // v reads what the kernel writes: computing it in the kernel would be too late.
   EXPECT_EQ(refusal(function({}, {a}, seq({bind(v, first), k}))), "'v', a[0]," + tail);
-  EXPECT_EQ(refusal(function({}, {a}, while_loop(bool_imm(true), seq({})))), "the condition of a while loop" + tail);
+  EXPECT_EQ(refusal(function({}, {a}, while_loop(apply(Op::Gt, {first, float_imm(0, kFloat32)}), seq({})))),
+            "the condition of a while loop, a[0] > 0.0," + tail);
+  // The host reads what it evaluates; here it might read what must not be read.
+  VarRef m = make_var("M");
+  BufferRef n = make_buffer("n", kInt32, MemoryScope::Param, {Expr(m)});
+  const Expr guarded = logical_and(less(idx(2), Expr(m)), apply(Op::Gt, {load(n, {idx(2)}), int_imm(0, kInt32)}));
+  EXPECT_EQ(refusal(function({m}, {n}, if_then(guarded, seq({})))), "a condition, 2 < M and n[2] > 0," + tail);
+}
+
+TEST(HostPlan, IntegersOfMemoryDecide) {
+  VarRef m = make_var("M"), b = make_var("b"), i = make_var("i");
+  BufferRef n = make_buffer("n", kInt32, MemoryScope::Param, {Expr(m), idx(3)});
+  BufferRef flags = make_buffer("flags", kBool, MemoryScope::Param, {idx(4)}, {}, {idx(2)});
+  BufferRef a = param("a", {idx(4)});
+  Stmt k = kernel({b}, {cast(load(n, {idx(0), idx(1)}), kIndex)}, 128, store(a, {idx(0)}, float_imm(1, kFloat32)));
+  Stmt body = for_loop(LoopKind::Serial, i, cast(load(n, {Expr(m) - idx(1), idx(2)}), kIndex), k);
+  FunctionRef f = function({m}, {n, flags, a}, while_loop(load(flags, {idx(3)}), body));
+  EXPECT_EQ(plan_text(build_host(f, f)), R"(plan main
+    tensor n: int32[?M, 3] read
+    tensor flags: bool[4] strides [2] read
+    tensor a: float32[4] written
+    repeat:
+        read flags from flags: bool at 6 else HV0410
+        leave unless flags
+        check (0 <= (M - 1)) and ((M - 1) < M) else HV0210
+        read n from n: int32 at (3 * (M - 1)) + 2 else HV0410
+        for i from 0 for n:
+            check (0 <= 0) and (0 < M) else HV0210
+            read n from n: int32 at 1 else HV0410
+            check 0 <= n else HV0209
+            launch main_0 (kernel 0) blocks n buffers [a] scalars [n]
+)");
 }
 
 /// The collectives: kernel 0 fills src of each core with core * 1000 + position, kernel 1 copies dst of each core to a
