@@ -1,6 +1,6 @@
 // Nanoseconds of layout operations in C++.
-// Reads questions, one a line, `operation<TAB>operand<TAB>...`, times each in a loop and writes its nanoseconds, one a line:
-// layout_bench.py asks the same of plain Python and of helve's Python.
+// Reads questions, one a line, `operation<TAB>operand<TAB>...`, times each in a loop and writes its nanoseconds, one a
+// line: layout_bench.py asks the same of plain Python and of helve's Python.
 #include <chrono>
 #include <functional>
 #include <iostream>

@@ -1,6 +1,6 @@
 // Arguments of a kernel call as the runtime takes them.
-// Arrays are read in place: NumPy's through its C layout, everything else through DLPack, by its C exchange where there is
-// one.
+// Arrays are read in place: NumPy's through its C layout, everything else through DLPack, by its C exchange where there
+// is one.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -24,7 +24,8 @@ ExchangeType look_up(PyTypeObject* type) {
   if (!py::hasattr(handle, "__dlpack_c_exchange_api__")) return {};
   const py::object capsule = handle.attr("__dlpack_c_exchange_api__");
   if (!PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) return {};
-  const auto* header = static_cast<const DLPackExchangeHeader*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  const auto* header =
+      static_cast<const DLPackExchangeHeader*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
   while (header != nullptr && header->version.major != runtime::DLPACK_MAJOR_VERSION) header = header->prev_api;
   const auto* api = reinterpret_cast<const DLPackExchange*>(header);
   if (api == nullptr || api->managed_tensor_from_py_object_no_sync == nullptr) return {};

@@ -1,5 +1,6 @@
 // The executor on a real device: launches, streams, graphs, clusters, grid barriers, collectives, limits, faults.
-// What the fake driver of tests/cpp/runtime proves about calls, this proves about results. Skips itself without a device.
+// What the fake driver of tests/cpp/runtime proves about calls, this proves about results. Skips itself without a
+// device.
 #include "helve/runtime/cuda/executor.h"
 
 #include <dlfcn.h>
@@ -62,7 +63,8 @@ class DeviceMemory {
 struct Tensor {
   Tensor(DLDataType dtype, std::vector<int64_t> extents)
       : shape(std::move(extents)),
-        memory(static_cast<size_t>(std::accumulate(shape.begin(), shape.end(), element_bytes(dtype), std::multiplies<>()))) {
+        memory(static_cast<size_t>(
+            std::accumulate(shape.begin(), shape.end(), element_bytes(dtype), std::multiplies<>()))) {
     view = {memory.data(), {kDLCUDA, 0}, static_cast<int32_t>(shape.size()), dtype, shape.data(), nullptr, 0};
   }
   TensorArgument arg() { return {&view, false}; }
@@ -219,7 +221,8 @@ TEST_F(Gpu, TensorsBeyondTwoToThe31Elements) {
   Tensor y({kDLInt, 8, 1}, {n});
   executor(std::move(plan)).call(std::vector{y.arg()});
   for (int64_t at : {int64_t{0}, int64_t{1} << 31, (int64_t{1} << 32) - 1, n - 100}) {
-    const std::vector<int8_t> some = y.memory.read<int8_t>(100 - (at == (int64_t{1} << 32) - 1 ? 90 : 0), static_cast<size_t>(at));
+    const std::vector<int8_t> some =
+        y.memory.read<int8_t>(100 - (at == (int64_t{1} << 32) - 1 ? 90 : 0), static_cast<size_t>(at));
     for (size_t i = 0; i < some.size(); ++i) ASSERT_EQ(some[i], (at + static_cast<int64_t>(i)) % 101) << at;
   }
 }
@@ -261,8 +264,8 @@ TEST_F(Gpu, CallsAreCapturedInGraphs) {
   sum.src = sum.dst = 2;
   sum.extents = {P::slot(0)};
   sum.src_strides = sum.dst_strides = {P(1)};
-  auto owner = std::make_unique<Executor>(core_plan({2, 3}, {{sum}}), compile_cubin(kSource, "k.cu", device(0).arch(), options()),
-                                          kKernels, options());
+  auto owner = std::make_unique<Executor>(
+      core_plan({2, 3}, {{sum}}), compile_cubin(kSource, "k.cu", device(0).arch(), options()), kKernels, options());
   const Executor& cores = *owner;
   Tensor in(kFloat32, {6, 100}), out(kFloat32, {6, 100});
   const std::vector<TensorArgument> arguments = {in.arg(), out.arg()};
@@ -309,7 +312,8 @@ TEST_F(Gpu, CooperativeLaunchesWaitForAllBlocks) {
       Tensor out({kDLUInt, 32, 1}, {blocks});
       sum.call(std::vector{out.arg()});
       const auto expected = static_cast<uint32_t>(blocks * (blocks - 1) / 2);
-      EXPECT_EQ(out.memory.read<uint32_t>(static_cast<size_t>(blocks)), std::vector<uint32_t>(static_cast<size_t>(blocks), expected));
+      EXPECT_EQ(out.memory.read<uint32_t>(static_cast<size_t>(blocks)),
+                std::vector<uint32_t>(static_cast<size_t>(blocks), expected));
     }
   }
   Tensor many({kDLUInt, 32, 1}, {1 << 20});
@@ -331,7 +335,8 @@ TEST_F(Gpu, ClustersShareMemory) {
     Tensor out({kDLUInt, 32, 1}, {64});
     executor(std::move(plan)).call(std::vector{out.arg()});
     const std::vector<uint32_t> result = out.memory.read<uint32_t>(64);
-    for (int64_t b = 0; b < 64; ++b) ASSERT_EQ(result[static_cast<size_t>(b)], b / cluster * cluster + (b + 1) % cluster);
+    for (int64_t b = 0; b < 64; ++b)
+      ASSERT_EQ(result[static_cast<size_t>(b)], b / cluster * cluster + (b + 1) % cluster);
   }
 }
 
@@ -339,13 +344,13 @@ TEST_F(Gpu, ClustersShareMemory) {
 TEST_F(Gpu, CollectivesAgreeWithTheHost) {
   const auto scatter_host = [](void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte*) {
     for (int64_t c = begin; c < end; ++c)
-      std::memcpy(static_cast<std::byte*>(buffers[1]) + c * scalars[1], static_cast<const float*>(buffers[0]) + c * scalars[0],
-                  static_cast<size_t>(scalars[0]) * 4);
+      std::memcpy(static_cast<std::byte*>(buffers[1]) + c * scalars[1],
+                  static_cast<const float*>(buffers[0]) + c * scalars[0], static_cast<size_t>(scalars[0]) * 4);
   };
   const auto gather_host = [](void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte*) {
     for (int64_t c = begin; c < end; ++c)
-      std::memcpy(static_cast<float*>(buffers[0]) + c * scalars[0], static_cast<const std::byte*>(buffers[1]) + c * scalars[1],
-                  static_cast<size_t>(scalars[0]) * 4);
+      std::memcpy(static_cast<float*>(buffers[0]) + c * scalars[0],
+                  static_cast<const std::byte*>(buffers[1]) + c * scalars[1], static_cast<size_t>(scalars[0]) * 4);
   };
   std::mt19937 random(3);
   constexpr int64_t kWidth = 6000, kBox = 900;

@@ -20,7 +20,8 @@ ARCHITECTURES = ("sm_80", "sm_90a")
 def library():
     folders = [*site.getsitepackages(), *(path for path in sys.path if path.endswith("site-packages"))]
     patterns = [f"{folder}/nvidia/*/lib/libnvrtc.so*" for folder in folders] + ["/usr/local/cuda*/lib64/libnvrtc.so*"]
-    candidates = [os.environ.get("HELVE_NVRTC", "")] + [path for pattern in patterns for path in sorted(glob.glob(pattern))]
+    candidates = [os.environ.get("HELVE_NVRTC", "")] + [path for pattern in patterns
+                                                        for path in sorted(glob.glob(pattern))]
     for path in candidates:
         if path and os.path.exists(path):
             return ctypes.CDLL(path)
@@ -31,7 +32,8 @@ needs_nvrtc = pytest.mark.skipif(library() is None, reason="libnvrtc is not inst
 
 
 def compile_cubin(text, arch):
-    """The cubin's bytes and the log of NVRTC and ptxas; an AssertionError with text and log when it does not compile."""
+    """The cubin's bytes and the log of NVRTC and ptxas; an AssertionError with text and log when it does not compile.
+    """
     nvrtc = library()
     program = ctypes.c_void_p()
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None) == 0

@@ -66,7 +66,8 @@ def test_another_major_version_is_refused(double, major):
 
 
 class DLTensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32),
                 ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
                 ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
                 ("byte_offset", ctypes.c_uint64)]
@@ -77,7 +78,8 @@ class Managed(ctypes.Structure):
 
 
 DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(Managed))
-Managed._fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", DELETER),
+Managed._fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
+                    ("deleter", DELETER),
                     ("flags", ctypes.c_uint64), ("tensor", DLTensor)]
 FROM_OBJECT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.POINTER(Managed)))
 STREAM = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
@@ -110,7 +112,8 @@ def exchanging_type(device=(1, 0), flags=0, major=1, prev=None):
     def from_object(value, out):
         asked.append("exchanged")
         data = value.array.ctypes.data
-        value.managed = Managed(1, 1, None, delete, flags, DLTensor(data, *device, value.array.ndim, 2, 32, 1, value.shape, None, 0))
+        value.managed = Managed(1, 1, None, delete, flags,
+                                DLTensor(data, *device, value.array.ndim, 2, 32, 1, value.shape, None, 0))
         out[0] = ctypes.pointer(value.managed)
         return 0
 

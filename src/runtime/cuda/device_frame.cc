@@ -59,8 +59,8 @@ using Capture = std::tuple<int, unsigned long long, unsigned long long>;  // dev
 
 namespace {
 
-/// Frames of graphs whose executor went first. The driver tells of a graph's end where it may not be called, so they are
-/// freed by whoever takes or gives a frame next.
+/// Frames of graphs whose executor went first. The driver tells of a graph's end where it may not be called, so they
+/// are freed by whoever takes or gives a frame next.
 struct Orphans {
   std::mutex mutex;
   Frames frames;
@@ -91,7 +91,8 @@ struct FramePool::State {
   std::unique_ptr<DeviceFrame> take_idle(const Situation& where) {
     const int ordinal = where.device.ordinal;
     if (!where.captured) {
-      if (auto same = idle.find({ordinal, where.stream_id}); same != idle.end() && !same->second.empty()) return pop(same->second);
+      if (auto same = idle.find({ordinal, where.stream_id}); same != idle.end() && !same->second.empty())
+        return pop(same->second);
     }
     if (auto free = returned.find(ordinal); free != returned.end() && !free->second.empty()) return pop(free->second);
     if (!where.captured) return nullptr;

@@ -206,8 +206,8 @@ class Executor::Impl {
     if (staging) staging->finish(poll);
   }
 
-  /// Which stream it is, and whether it is captured. Handles are given again to later streams, numbers are not; the number
-  /// of a captured stream may not be asked, but its handle stays its own while the capture lasts.
+  /// Which stream it is, and whether it is captured. Handles are given again to later streams, numbers are not; the
+  /// number of a captured stream may not be asked, but its handle stays its own while the capture lasts.
   static void look_at(Situation& where) {
     const Driver& cuda = driver();
     int status = 0;

@@ -66,13 +66,29 @@ std::vector<Case> cases() {
         if (axes == 2) dtypes = {kReducible[1], kReducible[2], kReducible[6], kReducible[9]};
         for (DLDataType dtype : dtypes) {
           // A box of 3 x 5, its rows 7 apart and backwards on one side.
-          out.push_back({mesh, collective(CollectiveKind::AllGather, axes, dtype, ReduceOp::Sum, in_place, {3, 5}, {7, 1}, {5, 1}, 1, 0, 0, 15), 21 + 15 * members});
-          out.push_back({mesh, collective(CollectiveKind::Broadcast, axes, dtype, ReduceOp::Sum, in_place, {3, 5}, {7, 1}, {-7, 1}, 0, 16, 0, 0), 40});
-          out.push_back({mesh, collective(CollectiveKind::AllToAll, axes, dtype, ReduceOp::Sum, in_place, {4}, {1}, {1}, 0, 0, 4, 4), 4 * members});
+          out.push_back({mesh,
+                         collective(CollectiveKind::AllGather, axes, dtype, ReduceOp::Sum, in_place, {3, 5}, {7, 1},
+                                    {5, 1}, 1, 0, 0, 15),
+                         21 + 15 * members});
+          out.push_back({mesh,
+                         collective(CollectiveKind::Broadcast, axes, dtype, ReduceOp::Sum, in_place, {3, 5}, {7, 1},
+                                    {-7, 1}, 0, 16, 0, 0),
+                         40});
+          out.push_back(
+              {mesh,
+               collective(CollectiveKind::AllToAll, axes, dtype, ReduceOp::Sum, in_place, {4}, {1}, {1}, 0, 0, 4, 4),
+               4 * members});
         }
-        out.push_back({mesh, collective(CollectiveKind::AllReduce, axes, kFloat32, ReduceOp::Sum, in_place, {2, 1, 600}, {700, 1, 1}, {600, 9, 1}, 3, 0, 0, 0), 1500});
-        out.push_back({mesh, collective(CollectiveKind::ReduceScatter, axes, kFloat32, ReduceOp::Max, in_place, {6}, {1}, {2}, 0, 1, 6, 0), 12 + 6 * members});
-        Collective permute = collective(CollectiveKind::Permute, 0, kFloat32, ReduceOp::Sum, in_place, {9}, {1}, {1}, 2, 2, 0, 0);
+        out.push_back({mesh,
+                       collective(CollectiveKind::AllReduce, axes, kFloat32, ReduceOp::Sum, in_place, {2, 1, 600},
+                                  {700, 1, 1}, {600, 9, 1}, 3, 0, 0, 0),
+                       1500});
+        out.push_back({mesh,
+                       collective(CollectiveKind::ReduceScatter, axes, kFloat32, ReduceOp::Max, in_place, {6}, {1}, {2},
+                                  0, 1, 6, 0),
+                       12 + 6 * members});
+        Collective permute =
+            collective(CollectiveKind::Permute, 0, kFloat32, ReduceOp::Sum, in_place, {9}, {1}, {1}, 2, 2, 0, 0);
         permute.peers = {{0, 3}, {3, 1}, {1, 0}};
         out.push_back({mesh, permute, 16});
       }
@@ -80,10 +96,14 @@ std::vector<Case> cases() {
   }
   for (DLDataType dtype : kReducible) {
     for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min}) {
-      out.push_back({{2, 3}, collective(CollectiveKind::AllReduce, 2, dtype, op, true, {500}, {1}, {1}, 0, 0, 0, 0), 500});
+      out.push_back(
+          {{2, 3}, collective(CollectiveKind::AllReduce, 2, dtype, op, true, {500}, {1}, {1}, 0, 0, 0, 0), 500});
     }
   }
-  out.push_back({{2, 3}, collective(CollectiveKind::AllReduce, 2, kFloat32, ReduceOp::Sum, true, {0, 4}, {1, 1}, {1, 1}, 0, 0, 0, 0), 4});
+  out.push_back(
+      {{2, 3},
+       collective(CollectiveKind::AllReduce, 2, kFloat32, ReduceOp::Sum, true, {0, 4}, {1, 1}, {1, 1}, 0, 0, 0, 0),
+       4});
   return out;
 }
 
@@ -111,7 +131,8 @@ std::string entries(const std::vector<const Collective*>& steps) {
     const size_t numbers = 9 + 3 * steps[c]->extents.size();
     out << "extern \"C\" void run_" << name << "(unsigned grid, unsigned block, void** p) {\n"
         << "  gridDim.x = grid; blockDim.x = block;\n"
-        << "  for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) for (threadIdx.x = 0; threadIdx.x < block; ++threadIdx.x)\n"
+        << "  for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) for (threadIdx.x = 0; threadIdx.x < block; "
+           "++threadIdx.x)\n"
         << "    " << name << "(*(const char**)p[0], *(char**)p[1], *(char**)p[2]";
     for (size_t n = 0; n < numbers; ++n) out << ", *(Int*)p[" << 3 + n << "]";
     out << ");\n}\n";
@@ -123,7 +144,9 @@ using Entry = void (*)(unsigned grid, unsigned block, void** parameters);
 Entry current = nullptr;
 
 /// The driver's launch goes to the kernel that is compiled for the CPU.
-void run_current(const LaunchConfig& config, void** parameters) { current(config.grid[0], config.block[0], parameters); }
+void run_current(const LaunchConfig& config, void** parameters) {
+  current(config.grid[0], config.block[0], parameters);
+}
 
 class CudaCollectives : public FakeDriverTest {};
 
@@ -162,7 +185,8 @@ void compare(const Case& c, Entry entry, std::mt19937& random) {
   for (int64_t extent : c.mesh) cores *= extent;
   const int64_t stride = (c.elements * element_bytes(c.step.dtype) + 63) / 64 * 64;
   std::vector<std::byte> given[2], expected[2];
-  for (int b = 0; b < 2; ++b) given[b] = expected[b] = random_bytes(static_cast<size_t>(stride * cores), c.step.dtype, random);
+  for (int b = 0; b < 2; ++b)
+    given[b] = expected[b] = random_bytes(static_cast<size_t>(stride * cores), c.step.dtype, random);
   std::vector<int64_t> extents, src_strides, dst_strides;
   for (const P& p : c.step.extents) extents.push_back(evaluate(p, {}));
   for (const P& p : c.step.src_strides) src_strides.push_back(evaluate(p, {}));
@@ -200,9 +224,9 @@ void compare(const Case& c, Entry entry, std::mt19937& random) {
     for (size_t at = 0; at + static_cast<size_t>(element) <= given[b].size(); at += static_cast<size_t>(element)) {
       if (std::memcmp(given[b].data() + at, expected[b].data() + at, static_cast<size_t>(element)) == 0) continue;
       if (is_nan(given[b].data() + at, c.step.dtype) && is_nan(expected[b].data() + at, c.step.dtype)) continue;
-      FAIL() << name_of(c.step.kind) << " " << to_text(c.step.dtype) << " " << name_of(c.step.op) << " axes " << c.step.axes
-             << " mesh " << c.mesh[0] << "x" << c.mesh[1] << (c.step.src == c.step.dst ? " in place" : "") << ": byte " << at
-             << " of buffer " << b;
+      FAIL() << name_of(c.step.kind) << " " << to_text(c.step.dtype) << " " << name_of(c.step.op) << " axes "
+             << c.step.axes << " mesh " << c.mesh[0] << "x" << c.mesh[1]
+             << (c.step.src == c.step.dst ? " in place" : "") << ": byte " << at << " of buffer " << b;
     }
   }
 }
@@ -255,7 +279,8 @@ TEST_F(CudaCollectives, CompileForEachArchitectureWithoutSpills) {
   for (const Case& c : all) {  // each kernel once: in place or not, it is the same
     const bool of_dtypes = c.elements == 500, once = c.step.axes == 2 && c.step.src != c.step.dst;
     if (c.mesh != std::vector<int64_t>{2, 3}) continue;
-    if (of_dtypes ? c.step.op == (c.step.dtype.bits < 32 ? ReduceOp::Max : ReduceOp::Sum) : once) steps.push_back(&c.step);
+    if (of_dtypes ? c.step.op == (c.step.dtype.bits < 32 ? ReduceOp::Max : ReduceOp::Sum) : once)
+      steps.push_back(&c.step);
   }
   ASSERT_GT(steps.size(), 25u);
   for (const char* arch : {"sm_80", "sm_90a"}) {
@@ -298,14 +323,15 @@ TEST_F(CudaCollectives, RunBetweenTheLaunchesOfAPlan) {
 }
 
 TEST_F(CudaCollectives, DtypesThatCannotBeReduced) {
-  const Collective four_bits =
-      collective(CollectiveKind::AllReduce, 1, {kDLFloat4_e2m1fn, 4, 1}, ReduceOp::Max, true, {8}, {1}, {1}, 0, 0, 0, 0);
+  const Collective four_bits = collective(CollectiveKind::AllReduce, 1, {kDLFloat4_e2m1fn, 4, 1}, ReduceOp::Max, true,
+                                          {8}, {1}, {1}, 0, 0, 0, 0);
   try {
     collective_source({2, 3}, {&four_bits});
     FAIL() << "it compiled";
   } catch (const UserError& error) {
-    EXPECT_EQ(std::string(error.what()), "error[HV0624]: collectives cannot reduce float4_e2m1fn by max\nhelp: reduce in float32 "
-                                         "and cast the result");
+    EXPECT_EQ(std::string(error.what()),
+              "error[HV0624]: collectives cannot reduce float4_e2m1fn by max\nhelp: reduce in float32 "
+              "and cast the result");
   }
 }
 

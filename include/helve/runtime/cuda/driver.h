@@ -131,8 +131,8 @@ class ContextScope {
   bool pushed_;
 };
 
-/// Lets this thread allocate, free and load while it lives although some stream is captured in a mode that forbids it: a
-/// kernel may be collected or first used in the middle of somebody's capture, which is not to be spoilt by that.
+/// Lets this thread allocate, free and load while it lives although some stream is captured in a mode that forbids it:
+/// a kernel may be collected or first used in the middle of somebody's capture, which is not to be spoilt by that.
 class RelaxedCapture {
  public:
   RelaxedCapture();

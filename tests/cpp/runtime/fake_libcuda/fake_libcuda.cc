@@ -253,7 +253,8 @@ FAKE(cuStreamSynchronize, CudaStream stream) {
   return 0;
 }
 
-FAKE(cuStreamGetCaptureInfo_v2, CudaStream, int* status, unsigned long long* id, CudaGraph* graph, const void***, size_t*) {
+FAKE(cuStreamGetCaptureInfo_v2, CudaStream, int* status, unsigned long long* id, CudaGraph* graph, const void***,
+     size_t*) {
   *status = state().capture_status;
   if (state().capture_status == 0) return 0;
   *id = state().capture_id;

@@ -29,7 +29,8 @@ struct FakeState {
   int not_ready = 0;                ///< so many queries of streams answer "not ready"
   int capture_status = 0;           ///< 1: every stream is being captured
   unsigned long long capture_id = 0;
-  std::map<unsigned long long, std::vector<std::function<void()>>> graph_ends;  ///< by capture: run where it is destroyed
+  std::map<unsigned long long, std::vector<std::function<void()>>>
+      graph_ends;  ///< by capture: run where it is destroyed
   int64_t memory_limit = int64_t{1} << 40;
   int64_t memory_used = 0;
   int64_t allocations = 0;          ///< blocks that were not freed
