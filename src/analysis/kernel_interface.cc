@@ -2,6 +2,7 @@
 // Derived from the field lists, so that a new node or field cannot be left out of a kernel's arguments.
 #include "helve/analysis/kernel_interface.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <unordered_set>
 
@@ -104,6 +105,12 @@ KernelInterface kernel_interface(const Kernel& kernel) {
   Collector collector;
   collector.visit(kernel);
   return collector.take();
+}
+
+bool is_apart(const KernelInterface& interface, const std::vector<MayAlias>& may_alias, const Buffer* buffer) {
+  return std::none_of(interface.buffers.begin(), interface.buffers.end(), [&](const BufferRef& other) {
+    return other.get() != buffer && may_overlap(may_alias, other.get(), buffer);
+  });
 }
 
 }  // namespace helve

@@ -140,12 +140,48 @@ class Fusion final : public ScopedRewriter {
     }
     const Stmt moved = substitute(second->body, {{second->vars[0].get(), Expr(first->vars[0])}});
     if (!iterations_disjoint(*first, moved, facts)) return {};
+    const Stmt own = with_own_names(moved, first->body);
     Ref<For> fused = make_ref<For>(*first);
     Facts inside = facts;
     enter_loop(inside, first->vars[0], first->begins[0], first->extents[0]);
-    fused->body = leave(seq({first->body, moved}), inside);  // both bodies are fused in themselves
+    fused->body = leave(seq({first->body, own}), inside);  // both bodies are fused in themselves
     fused->span = second->span;
     return Stmt(fused);
+  }
+
+  static std::vector<Stmt> statements(const Stmt& s) {
+    if (const Seq* n = as<Seq>(s)) return n->stmts;
+    return {s};
+  }
+
+  /// `s` with new variables and buffers for those that `before` defines too: copies of one loop share theirs, and one
+  /// sequence defines each once.
+  static Stmt with_own_names(const Stmt& s, const Stmt& before) {
+    std::unordered_set<const Object*> taken;
+    for (const Stmt& part : statements(before)) {
+      if (const Bind* n = as<Bind>(part)) taken.insert(n->var.get());
+      if (const Alloc* n = as<Alloc>(part)) taken.insert(n->buffer.get());
+    }
+    Substitution values;
+    BufferMap buffers;
+    std::vector<Stmt> out;
+    for (const Stmt& original : statements(s)) {
+      const Stmt part = replace_buffers(substitute(original, values), buffers);
+      const Bind* bound = as<Bind>(part);
+      const Alloc* made = as<Alloc>(part);
+      if (bound && taken.contains(bound->var.get())) {
+        const VarRef own = make_var(bound->var->name, bound->var->dtype, bound->var->span);
+        values.insert_or_assign(bound->var.get(), Expr(own));
+        out.push_back(bind(own, bound->value, part->span));
+      } else if (made && taken.contains(made->buffer.get())) {
+        const BufferRef own = BufferRef(make_ref<Buffer>(*made->buffer));
+        buffers.insert_or_assign(made->buffer.get(), own);
+        out.push_back(alloc(own, part->span));
+      } else {
+        out.push_back(part);
+      }
+    }
+    return seq(std::move(out), s->span);
   }
 
   /// Bounds that are read from memory may change between the two loops.

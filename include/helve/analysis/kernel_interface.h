@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "helve/ir/tensor/stmt.h"
+#include "helve/ir/tensor/function.h"
 
 namespace helve {
 
@@ -17,5 +17,8 @@ struct KernelInterface {
 };
 
 KernelInterface kernel_interface(const Kernel& kernel);
+
+/// Is `buffer` of the interface memory that the kernel reaches by no other of its buffers?
+bool is_apart(const KernelInterface& interface, const std::vector<MayAlias>& may_alias, const Buffer* buffer);
 
 }  // namespace helve

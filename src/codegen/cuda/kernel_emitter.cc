@@ -1,5 +1,5 @@
 // The frame of a kernel: its signature, scalars from their 64-bit slots, the block's coordinates.
-// Parameters do not overlap (the call checks it), so every pointer is __restrict__.
+// Parameters do not overlap (the call checks it) unless they are declared to, so every other pointer is __restrict__.
 #include "kernel_emitter.h"
 
 #include <fmt/format.h>
@@ -72,7 +72,8 @@ void KernelEmitter::parameters(std::vector<std::string>& out) {
         per_core ? names_.fresh(buffer->name + "_cores") : names_.define(buffer.get(), buffer->name);
     if (per_core) instances_.push_back({buffer.get(), name, {}});
     const std::string type = element_type(*buffer);
-    out.push_back(fmt::format("{}{}* __restrict__ {}", written[buffer.get()] ? "" : "const ", type, name));
+    const char* apart = is_apart(interface_, source_.may_alias, buffer.get()) ? "__restrict__ " : "";
+    out.push_back(fmt::format("{}{}* {}{}", written[buffer.get()] ? "" : "const ", type, apart, name));
     for (const Expr& extent : buffer->shape) {
       if (const Var* var = as<Var>(extent)) facts_.bind(var, {0, kLargestExtent});
     }

@@ -44,16 +44,9 @@ llvm::Function* KernelEmitter::declare_body(const std::string& symbol) {
   for (size_t i = 0; i < interface_.buffers.size(); ++i) {
     llvm::Argument* argument = body->getArg(static_cast<unsigned>(i));
     argument->setName(interface_.buffers[i]->name);
-    if (is_apart(interface_.buffers[i].get())) argument->addAttr(llvm::Attribute::NoAlias);
+    if (is_apart(interface_, source_.may_alias, interface_.buffers[i].get())) argument->addAttr(llvm::Attribute::NoAlias);
   }
   return body;
-}
-
-/// Is the buffer's memory its own, as far as the kernel uses others?
-bool KernelEmitter::is_apart(const Buffer* buffer) const {
-  return std::none_of(interface_.buffers.begin(), interface_.buffers.end(), [&](const BufferRef& other) {
-    return other.get() != buffer && may_overlap(source_.may_alias, other.get(), buffer);
-  });
 }
 
 void KernelEmitter::emit_entry(const std::string& symbol, llvm::Function* body,

@@ -46,7 +46,6 @@ class KernelEmitter {
 
   // kernel_emitter.cc
   llvm::Function* declare_body(const std::string& symbol);
-  bool is_apart(const Buffer* buffer) const;
   void emit_entry(const std::string& symbol, llvm::Function* body,
                   const std::function<void(llvm::Function&)>& set_attributes);
   void emit_body(llvm::Function* body);
