@@ -70,7 +70,8 @@ def transpose(A: T.Tensor((64, 96), "uint16"), B: T.Tensor((96, 64), "uint16")):
 # Data integers wrap, index does not; quotients are rounded down.
 TEXTS["integers"] = """
 @T.prim_func
-def integers(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int8"), C: T.Tensor((64,), "uint64"), D: T.Tensor((64,), "int32")):
+def integers(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int8"), C: T.Tensor((64,), "uint64"),
+             D: T.Tensor((64,), "int32")):
     with T.Kernel(1, threads=64):
         for tx in T.threads(64):
             a = A[tx]
@@ -109,7 +110,8 @@ def shifted(A: T.Tensor((1026,), "float32"), B: T.Tensor((1024,), "float32"), C:
 
 TEXTS["copy"] = """
 @T.prim_func
-def copy(A: T.Tensor((4, 2048), "float8_e4m3"), B: T.Tensor((4, 2048), "float8_e4m3"), C: T.Tensor((4, 2048), "float8_e5m2")):
+def copy(A: T.Tensor((4, 2048), "float8_e4m3"), B: T.Tensor((4, 2048), "float8_e4m3"),
+         C: T.Tensor((4, 2048), "float8_e5m2")):
     with T.Kernel(4, threads=128) as b:
         x = T.alloc_fragment((128, 16), "float8_e4m3")
         for tx in T.threads(128):

@@ -143,7 +143,8 @@ static double decode(unsigned bits, Format f) {
 }
 static unsigned encode(double x, Format f) {
   const unsigned sign = std::signbit(x) ? 1u << (f.exponent + f.mantissa) : 0;
-  const unsigned top = ((1u << f.exponent) - 1) << f.mantissa, nan = top | (f.infinite ? 1u << (f.mantissa - 1) : (1u << f.mantissa) - 1);
+  const unsigned top = ((1u << f.exponent) - 1) << f.mantissa,
+                 nan = top | (f.infinite ? 1u << (f.mantissa - 1) : (1u << f.mantissa) - 1);
   if (x != x) return sign | nan;
   if (x == 0) return sign;
   x = std::fabs(x);
@@ -152,7 +153,8 @@ static unsigned encode(double x, Format f) {
   std::frexp(x, &e);
   const int unit = std::max(e - 1, 1 - f.bias) - f.mantissa;
   const double steps = std::nearbyint(std::ldexp(x, -unit));  // of the unit; may reach the next power of two
-  const unsigned code = static_cast<unsigned>(steps) + (static_cast<unsigned>(unit + f.mantissa + f.bias - 1) << f.mantissa);
+  const unsigned code =
+      static_cast<unsigned>(steps) + (static_cast<unsigned>(unit + f.mantissa + f.bias - 1) << f.mantissa);
   const unsigned most = f.infinite ? top : nan;
   return sign | (code > most ? most : code);
 }
@@ -209,8 +211,12 @@ static float ptx_min_NaN_f32(float a, float b) { return a != a || b != b ? NAN :
 static float ptx_cvt_f32_f16(unsigned short bits) { return (float)host::decode(bits, kHalf); }
 static unsigned short ptx_cvt_rn_f16_f32(float x) { return (unsigned short)host::encode(x, kHalf); }
 static unsigned short ptx_cvt_rn_bf16_f32(float x) { return (unsigned short)host::encode(x, kBrain); }
-static unsigned ptx_cvt_rn_f16x2_f32(float high, float low) { return host::encode(high, kHalf) << 16 | host::encode(low, kHalf); }
-static unsigned ptx_cvt_rn_bf16x2_f32(float high, float low) { return host::encode(high, kBrain) << 16 | host::encode(low, kBrain); }
+static unsigned ptx_cvt_rn_f16x2_f32(float high, float low) {
+  return host::encode(high, kHalf) << 16 | host::encode(low, kHalf);
+}
+static unsigned ptx_cvt_rn_bf16x2_f32(float high, float low) {
+  return host::encode(high, kBrain) << 16 | host::encode(low, kBrain);
+}
 
 #else
 
@@ -246,9 +252,12 @@ template <class T> static T helve_shift_right(T a, T b) {
 }
 template <class T, int B, bool S, class F> static T helve_saturate(F x) {
   if (x != x) return 0;
-  const long double most = S ? std::ldexp(1.0L, B - 1) - 1 : std::ldexp(1.0L, B) - 1, least = S ? -std::ldexp(1.0L, B - 1) : 0;
+  const long double most = S ? std::ldexp(1.0L, B - 1) - 1 : std::ldexp(1.0L, B) - 1,
+                    least = S ? -std::ldexp(1.0L, B - 1) : 0;
   const long double whole = std::trunc((long double)x);
-  return whole >= most ? (T)(~0ull >> (S ? 65 - B : 64 - B)) : whole <= least ? (T)(S ? -(helve_wide)most - 1 : 0) : (T)whole;
+  return whole >= most    ? (T)(~0ull >> (S ? 65 - B : 64 - B))
+         : whole <= least ? (T)(S ? -(helve_wide)most - 1 : 0)
+                          : (T)whole;
 }
 static double helve_to_odd(double x) { return x; }
 

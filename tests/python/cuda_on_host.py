@@ -15,7 +15,8 @@ import helve
 from helve import _core
 
 HEADER = Path(__file__).with_name("cuda_on_host.h")
-FAULTS = ["", "threads wait for one another", "a vector access is misaligned", "a bad shuffle", "shared memory beyond its size"]
+FAULTS = ["", "threads wait for one another", "a vector access is misaligned", "a bad shuffle",
+          "shared memory beyond its size"]
 
 
 def without_ptx(text):
@@ -55,7 +56,8 @@ class HostKernels:
         source = "#define HELVE_PRELUDE\n" * prelude + HEADER.read_text() + "\n" + "\n".join(texts)
         stem = Path(folder) / hashlib.sha256(source.encode()).hexdigest()[:16]
         stem.with_suffix(".cc").write_text(source)
-        command = ["g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing"]
+        command = ["g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", "-ffp-contract=off",
+                   "-fno-strict-aliasing"]
         done = subprocess.run(
             [*command, "-o", str(stem.with_suffix(".so")), str(stem.with_suffix(".cc"))], capture_output=True, text=True
         )

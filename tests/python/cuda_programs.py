@@ -1,7 +1,8 @@
 """Random kernels in thread form: what the emitter of CUDA C is tried on.
 
-A program loads into fragments, computes, exchanges by shuffles and through shared memory, and stores; loads and stores come as
-vectors of every width, aligned or not, under guards of every kind. Subscripts are brought into bounds by a floor modulo.
+A program loads into fragments, computes, exchanges by shuffles and through shared memory, and stores; loads and stores
+come as vectors of every width, aligned or not, under guards of every kind. Subscripts are brought into bounds by a
+floor modulo.
 """
 
 import random
@@ -104,11 +105,13 @@ class RandomKernel:
         if depth == 0 or self.rng.random() < 0.2:
             return pick(["x[tx, r]", "y[tx, r]", "s", self._constant()])
         a, b = self._expression(depth - 1), self._expression(depth - 1)
-        own = ["T.max({a}, {b})", "T.min({a}, {b})", "({a} + {b})", "({a} - {b})", "({a} * {b})", "T.abs({a})", "-({a})",
+        own = ["T.max({a}, {b})", "T.min({a}, {b})", "({a} + {b})", "({a} - {b})", "({a} * {b})", "T.abs({a})",
+               "-({a})",
                "T.if_then_else({a} < {b}, {a}, {b})", "T.if_then_else(r % 2 == 0 and {a} != {b}, {b}, {a})"]
         real = ["T.sqrt(T.abs({a}))", "T.floor({a})", "({a} / {b})", "T.fma({a}, {b}, {a})"]
         whole = ["({a} & {b})", "({a} ^ {b})", "({a} | {b})", "~({a})", "({a} >> %d)" % self.rng.randrange(8),
-                 "({a} << %d)" % self.rng.randrange(8), "({a} // %d)" % self.rng.randrange(1, 9), "({a} %% %d)" % self.rng.randrange(1, 9)]
+                 "({a} << %d)" % self.rng.randrange(8), "({a} // %d)" % self.rng.randrange(1, 9),
+                 "({a} %% %d)" % self.rng.randrange(1, 9)]
         return pick(own + (real if self.floats else whole)).format(a=a, b=b)
 
     def _index(self, names, depth=3):
@@ -118,8 +121,10 @@ class RandomKernel:
             return pick([*names, str(self.rng.randrange(0, 50))])
         a, b = self._index(names, depth - 1), self._index(names, depth - 1)
         k = self.rng.randrange(1, 9)
-        forms = ["({a} + {b})", "({a} - {b})", "({a} * {k})", "({a} // {k})", "({a} % {k})", "({a} // (0 - {k}))", "({a} % (0 - {k}))",
-                 "T.min({a}, {b})", "T.max({a}, {b})", "T.abs({a})", "T.if_then_else({a} < {b}, {b}, {a})", "({a} ^ {b})", "({a} & {b})",
+        forms = ["({a} + {b})", "({a} - {b})", "({a} * {k})", "({a} // {k})", "({a} % {k})", "({a} // (0 - {k}))",
+                 "({a} % (0 - {k}))",
+                 "T.min({a}, {b})", "T.max({a}, {b})", "T.abs({a})", "T.if_then_else({a} < {b}, {b}, {a})",
+                 "({a} ^ {b})", "({a} & {b})",
                  "({a} | {b})", "(~{a})", "({a} << {k})", "({a} >> {k})", "(-{a})"]
         return pick(forms).format(a=a, b=b, k=k)
 

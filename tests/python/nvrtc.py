@@ -54,7 +54,9 @@ def compile_cubin(text, arch):
 
 
 def assert_compiles(text, in_registers=True):
-    """For each architecture, without spills or warnings, and without memory of a thread's own where all is said to fit registers."""
+    """For each architecture, without spills or warnings, and without memory of a thread's own where all is said to fit
+    registers.
+    """
     for arch in ARCHITECTURES:
         cubin, log = compile_cubin(text, arch)
         assert cubin[:4] == b"\x7fELF"

@@ -23,11 +23,13 @@ THREADS = 32
 ARITHMETIC = {"Add": "a + b", "Sub": "a - b", "Mul": "a * b", "Neg": "-a", "Min": "T.min(a, b)", "Max": "T.max(a, b)",
               "Abs": "T.abs(a)"}
 COMPARISONS = {"Lt": "a < b", "Le": "a <= b", "Gt": "a > b", "Ge": "a >= b", "Eq": "a == b", "Ne": "a != b"}
-WHOLE = {"FloorDiv": "a // b", "FloorMod": "a % b", "BitAnd": "a & b", "BitOr": "a | b", "BitXor": "a ^ b", "BitNot": "~a",
+WHOLE = {"FloorDiv": "a // b", "FloorMod": "a % b", "BitAnd": "a & b", "BitOr": "a | b", "BitXor": "a ^ b",
+         "BitNot": "~a",
          "ShiftLeft": "a << c", "ShiftRight": "a >> c"}
 REAL = {"Div": "a / b", "Fma": "T.fma(a, b, c)", "Pow": "T.pow(a, b)"} | {
     name: f"T.{name.lower()}(a)"
-    for name in ["Floor", "Ceil", "Round", "Exp", "Exp2", "Log", "Log2", "Sqrt", "Rsqrt", "Sin", "Cos", "Tanh", "Erf", "Sigmoid"]
+    for name in ["Floor", "Ceil", "Round", "Exp", "Exp2", "Log", "Log2", "Sqrt", "Rsqrt", "Sin", "Cos", "Tanh", "Erf",
+                 "Sigmoid"]
 }
 LOGICAL = {"And": "a and b", "Or": "a or b", "Not": "not a"}
 SELECT = {"Select": "T.if_then_else(a < b, a, c)"}
@@ -52,7 +54,8 @@ def program(name, dtype, expressions):
     outs = [f"O{k}" for k in range(len(expressions))]
     params = [f'{x}: T.Tensor(({COUNT},), "{dtype}")' for x in "ABC"]
     params += [f'{out}: T.Tensor(({COUNT},), "{to}")' for out, (_, to) in zip(outs, expressions)]
-    lines = ["@T.prim_func", f"def {name}({', '.join(params)}):", f"    with T.Kernel({COUNT // THREADS}, threads={THREADS}) as bx:"]
+    lines = ["@T.prim_func", f"def {name}({', '.join(params)}):",
+             f"    with T.Kernel({COUNT // THREADS}, threads={THREADS}) as bx:"]
     lines += [f"        for tx in T.threads({THREADS}):"]
     used = set(re.findall(r"\b[abc]\b", " ".join(text for text, _ in expressions)))
     lines += [f"            {x} = {x.upper()}[bx * {THREADS} + tx]" for x in sorted(used)]
@@ -80,8 +83,10 @@ def samples(dtype, seed):
         values = [int(rng.integers(info.min, info.max, dtype=kind, endpoint=True)) for _ in range(COUNT // 2)]
         values += [int(v) for v in rng.integers(0 if info.min == 0 else -20, 20, COUNT)]
         return np.array((special + values)[:COUNT]).astype(kind)[rng.permutation(COUNT)]
-    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 448.0, 464.0, 465.0, 57344.0, 61440.0, 65504.0,
-               65520.0, 2.0**-9, 2.0**-10, 2.0**-24, 2.0**-25, 1e-40, 3e38, 127.5, -128.5, 2.0**31, -(2.0**31), 2.0**63, 255.9]
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 448.0, 464.0, 465.0, 57344.0,
+               61440.0, 65504.0,
+               65520.0, 2.0**-9, 2.0**-10, 2.0**-24, 2.0**-25, 1e-40, 3e38, 127.5, -128.5, 2.0**31, -(2.0**31), 2.0**63,
+               255.9]
     values = np.concatenate([special, rng.standard_normal(COUNT) * np.exp2(rng.integers(-12, 12, COUNT))])[:COUNT]
     return values.astype(kind)[rng.permutation(COUNT)]
 

@@ -1,4 +1,5 @@
-"""Random kernels in thread form: generated CUDA C, run on the CPU, against the interpreter; a part of them through NVRTC.
+"""Random kernels in thread form: generated CUDA C, run on the CPU, against the interpreter; a part of them through
+NVRTC.
 
 HELVE_CUDA_SEEDS=begin:end tries other programs.
 """

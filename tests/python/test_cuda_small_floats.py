@@ -23,7 +23,8 @@ def conversion(name, source, target, count):
     return helve.parse(
         f"""
 @T.prim_func
-def {name}(X: T.Tensor(({count},), "{source}"), Y: T.Tensor(({count},), "{target}"), Z: T.Tensor(({count},), "{target}")):
+def {name}(X: T.Tensor(({count},), "{source}"), Y: T.Tensor(({count},), "{target}"),
+    Z: T.Tensor(({count},), "{target}")):
     with T.Kernel({count // BLOCK}, threads=128) as b:
         for tx in T.threads(128):
             for v in T.vectorized(8):
@@ -55,7 +56,8 @@ def kernels(tmp_path_factory):
 @pytest.mark.parametrize(("name", "source", "target", "values"), cases(), ids=[case[0] for case in cases()])
 def test_conversions_are_exact_or_nearest_even(kernels, name, source, target, values):
     count = len(values)
-    arrays = {"X": aligned(values), "Y": aligned(np.zeros(count, kind_of(target))), "Z": aligned(np.zeros(count, kind_of(target)))}
+    arrays = {"X": aligned(values), "Y": aligned(np.zeros(count, kind_of(target))),
+              "Z": aligned(np.zeros(count, kind_of(target)))}
     kernels.run(name, count // BLOCK, arrays)
     for out in (arrays["Y"], arrays["Z"]):
         if target in WIDE:

@@ -207,7 +207,8 @@ for tx in T.threads(128):
     ("statements", "reason"),
     [
         ("for i in T.Parallel(128):\n    B[i] = A[i]", "not of the thread form"),
-        ('x = T.alloc_fragment((64, 4), "float32")\nfor tx in T.threads(128):\n    x[tx // 2, 0] = A[tx]', "first dimension"),
+        ('x = T.alloc_fragment((64, 4), "float32")\nfor tx in T.threads(128):\n    x[tx // 2, 0] = A[tx]',
+         "first dimension"),
         (
             'x = T.alloc_fragment((128, 1), "float32")\nfor tx in T.threads(128):\n    x[tx, 0] = A[tx]\n'
             "for tx in T.threads(128):\n    if tx % 2 == 0:\n        B[tx] = x[tx ^ 1, 0]",

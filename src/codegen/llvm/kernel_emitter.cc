@@ -44,7 +44,8 @@ llvm::Function* KernelEmitter::declare_body(const std::string& symbol) {
   for (size_t i = 0; i < interface_.buffers.size(); ++i) {
     llvm::Argument* argument = body->getArg(static_cast<unsigned>(i));
     argument->setName(interface_.buffers[i]->name);
-    if (is_apart(interface_, source_.may_alias, interface_.buffers[i].get())) argument->addAttr(llvm::Attribute::NoAlias);
+    if (is_apart(interface_, source_.may_alias, interface_.buffers[i].get()))
+      argument->addAttr(llvm::Attribute::NoAlias);
   }
   return body;
 }

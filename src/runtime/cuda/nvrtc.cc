@@ -60,7 +60,8 @@ std::vector<fs::path> folders(const std::vector<std::string>& site_packages) {
 void open_builtins(const fs::path& folder) {
   std::error_code fault;
   for (fs::directory_iterator it(folder, fault), end; !fault && it != end; it.increment(fault)) {
-    if (it->path().filename().string().starts_with("libnvrtc-builtins.so.")) (void)dlopen(it->path().c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (it->path().filename().string().starts_with("libnvrtc-builtins.so."))
+      (void)dlopen(it->path().c_str(), RTLD_NOW | RTLD_LOCAL);
   }
 }
 

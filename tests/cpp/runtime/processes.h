@@ -11,8 +11,8 @@
 
 namespace helve::runtime {
 
-/// Runs `body(number)` in `count` processes at once and expects every one to answer 0. A child ends here whatever happens
-/// in it: one that returned to the test would go on with the tests that follow.
+/// Runs `body(number)` in `count` processes at once and expects every one to answer 0. A child ends here whatever
+/// happens in it: one that returned to the test would go on with the tests that follow.
 inline void run_processes(int count, const std::function<int(int)>& body) {
   std::vector<pid_t> children;
   for (int number = 0; number < count; ++number) {
