@@ -140,11 +140,15 @@ class Fusion final : public ScopedRewriter {
     }
     const Stmt moved = substitute(second->body, {{second->vars[0].get(), Expr(first->vars[0])}});
     if (!iterations_disjoint(*first, moved, facts)) return {};
-    const Stmt own = with_own_names(moved, first->body);
+    Names passed, before;  // definitions that the first loop moves past, and its own
+    for (size_t t = m + 1; t < k; ++t) add_definitions(stmts[t].stmt, &passed);
+    const Stmt body = with_own_names(first->body, passed);
+    add_definitions(body, &before);
+    const Stmt own = with_own_names(moved, before);
     Ref<For> fused = make_ref<For>(*first);
     Facts inside = facts;
     enter_loop(inside, first->vars[0], first->begins[0], first->extents[0]);
-    fused->body = leave(seq({first->body, own}), inside);  // both bodies are fused in themselves
+    fused->body = leave(seq({body, own}), inside);  // both bodies are fused in themselves
     fused->span = second->span;
     return Stmt(fused);
   }
@@ -154,34 +158,44 @@ class Fusion final : public ScopedRewriter {
     return {s};
   }
 
-  /// `s` with new variables and buffers for those that `before` defines too: copies of one loop share theirs, and one
-  /// sequence defines each once.
-  static Stmt with_own_names(const Stmt& s, const Stmt& before) {
-    std::unordered_set<const Object*> taken;
-    for (const Stmt& part : statements(before)) {
-      if (const Bind* n = as<Bind>(part)) taken.insert(n->var.get());
-      if (const Alloc* n = as<Alloc>(part)) taken.insert(n->buffer.get());
+  using Names = std::unordered_set<const Object*>;
+
+  /// Adds what `s` defines in the sequence that it stands in.
+  static void add_definitions(const Stmt& s, Names* names) {
+    for (const Stmt& part : statements(s)) {
+      if (const Bind* n = as<Bind>(part)) names->insert(n->var.get());
+      if (const Alloc* n = as<Alloc>(part)) names->insert(n->buffer.get());
     }
+  }
+
+  /// `s` with new variables and buffers for those of `taken` that it defines: copies of one loop share theirs, and no
+  /// scope may define again what one around it does.
+  static Stmt with_own_names(const Stmt& s, const Names& taken) {
     Substitution values;
     BufferMap buffers;
-    std::vector<Stmt> out;
-    for (const Stmt& original : statements(s)) {
-      const Stmt part = replace_buffers(substitute(original, values), buffers);
+    std::unordered_map<const Var*, VarRef> variables;
+    walk(s, [&](const Stmt& part) {
       const Bind* bound = as<Bind>(part);
       const Alloc* made = as<Alloc>(part);
-      if (bound && taken.contains(bound->var.get())) {
+      if (bound && taken.contains(bound->var.get()) && !variables.contains(bound->var.get())) {
         const VarRef own = make_var(bound->var->name, bound->var->dtype, bound->var->span);
-        values.insert_or_assign(bound->var.get(), Expr(own));
-        out.push_back(bind(own, bound->value, part->span));
-      } else if (made && taken.contains(made->buffer.get())) {
-        const BufferRef own = BufferRef(make_ref<Buffer>(*made->buffer));
-        buffers.insert_or_assign(made->buffer.get(), own);
-        out.push_back(alloc(own, part->span));
-      } else {
-        out.push_back(part);
+        variables.emplace(bound->var.get(), own);
+        values.emplace(bound->var.get(), Expr(own));
       }
-    }
-    return seq(std::move(out), s->span);
+      if (made && taken.contains(made->buffer.get())) {
+        buffers.emplace(made->buffer.get(), BufferRef(make_ref<Buffer>(*made->buffer)));
+      }
+    });
+    if (values.empty() && buffers.empty()) return s;
+    return helve::rewrite(replace_buffers(substitute(s, values), buffers), [&](const Stmt& part) -> Stmt {
+      const Bind* bound = as<Bind>(part);
+      const Alloc* made = as<Alloc>(part);
+      if (bound && variables.contains(bound->var.get())) {
+        return bind(variables.at(bound->var.get()), bound->value, part->span);
+      }
+      if (made && buffers.contains(made->buffer.get())) return alloc(buffers.at(made->buffer.get()), part->span);
+      return part;
+    });
   }
 
   /// Bounds that are read from memory may change between the two loops.

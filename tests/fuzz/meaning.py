@@ -237,7 +237,7 @@ class Machine:
 
     # -- statements that one executor runs on its own -----------------------------------------------------------------
 
-    def reach(self, s):
+    def come_to(self, s):
         for loop in self.loops if self.watch else ():
             loop.reached.setdefault(s, set()).add(loop.now)
 
@@ -249,7 +249,7 @@ class Machine:
     def all(self, core, stmts):
         for s in stmts:
             self.tick()
-            self.reach(s)
+            self.come_to(s)
             self.STATEMENTS[type(s)](self, core, s)
 
     def _alloc(self, core, s):
@@ -328,7 +328,7 @@ class Machine:
         """Each statement reads all elements of its tiles before it stores."""
         for s in stmts:
             self.tick()
-            self.reach(s)
+            self.come_to(s)
             if isinstance(s, p.If):
                 self.tile_body(core, s.then if self.value(core, s.condition) else s.otherwise, tile)
                 continue

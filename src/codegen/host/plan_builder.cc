@@ -225,6 +225,9 @@ class PlanBuilder {
 
   static ScalarProgram times(const ScalarProgram& a, const ScalarProgram& b) {
     if (a.is_constant() && a.code[0].value == 1) return b;
+    int64_t product;
+    const bool known = a.is_constant() && b.is_constant();
+    if (known && !__builtin_mul_overflow(a.code[0].value, b.code[0].value, &product)) return product;
     return ScalarProgram::binary(runtime::ScalarOp::Mul, a, b);
   }
 
@@ -260,14 +263,18 @@ class PlanBuilder {
 
   /// The program of `e`, which may read memory: steps added to `out` do that.
   ScalarProgram value_of(const Expr& e, const std::string& what, std::vector<Step>& out) {
-    if (!has_load(e) || has_lazy_load(e)) return scalars_.required(e, what);
-    const Expr plain = rewrite(e, [&](const Expr& node) -> Expr {
+    return scalars_.required(with_reads(e, what, out), what);
+  }
+
+  /// `e` with a variable for each element that it reads.
+  Expr with_reads(const Expr& e, const std::string& what, std::vector<Step>& out) {
+    if (!has_load(e) || has_lazy_load(e)) return e;
+    return rewrite(e, [&](const Expr& node) -> Expr {
       const Load* load = as<Load>(node);
       const DType t = node->dtype;
       if (!load || !(t.is_bool() || t.is_integer()) || t.bits < 8) return node;
       return read(*load, what, out);
     });
-    return scalars_.required(plain, what);
   }
 
   /// Is there a load that the evaluation may leave out? A read is made in any case.
@@ -342,13 +349,21 @@ class PlanBuilder {
   }
 
   void launch(const Kernel& kernel, std::vector<Step>& out) {
-    Ref<const Kernel> source = scalars_.with_deferred(kernel);
+    // Every block sees one grid, whatever blocks write.
+    Ref<Kernel> own = make_ref<Kernel>(kernel);
+    bool reads = false;
+    for (Expr& extent : own->extents) {
+      const Expr plain = with_reads(extent, "a grid extent", out);
+      reads |= plain != extent;
+      extent = plain;
+    }
+    Ref<const Kernel> source = scalars_.with_deferred(reads ? *own : kernel);
     runtime::Launch step;
     step.kernel = static_cast<int64_t>(out_.kernels.size());
     step.name = signature_.name + "_" + std::to_string(step.kernel);
     step.blocks = ScalarProgram(1);
-    for (const Expr& extent : kernel.extents) {
-      ScalarProgram count = value_of(extent, "a grid extent", out);
+    for (const Expr& extent : own->extents) {
+      ScalarProgram count = scalars_.required(extent, "a grid extent");
       check_extent(extent, count, kernel.span, out);
       step.blocks = times(step.blocks, count);
     }

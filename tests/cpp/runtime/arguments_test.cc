@@ -179,7 +179,7 @@ TEST(Arguments, Overlap) {
   a.view().data = b.view().data = memory.view().data;
   const std::string text =
       "error[HV0611]: the arguments of 'A' and 'B' share memory, and 'B' is written\n"
-      "help: pass tensors that do not overlap";
+      "help: pass tensors that do not overlap, or declare at the head of the function that they may: T.may_alias(A, B)";
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, kOne), text);
   b.view().byte_offset = 11 * 4;
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, kOne), text);

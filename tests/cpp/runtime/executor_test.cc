@@ -346,7 +346,7 @@ TEST(Plan, TextOfRepeats) {
   EXPECT_EQ(text.substr(text.find("    repeat:")),
             "    repeat:\n"
             "        read n from left: int16 at 1 else HV0410\n"
-            "        leave unless -2 < n\n"
+            "        leave unless (-2) < n\n"
             "        launch down (kernel 0) blocks 2 buffers [left, rounds] scalars [n]\n");
 }
 
