@@ -1,7 +1,8 @@
 """helve's kernels on a GPU against eager PyTorch, torch.compile and Triton, in one process and by turns.
 
-Run it: ``python benchmarks/gpu/run.py [--kernels rms_norm,softmax] [--quick]``. Random data, cold cache, medians; every result is
-checked in the same run. ``--dry-run`` needs no GPU and compiles helve's kernels; ``--sweep`` times tuning parameters of one kernel.
+Run it: ``python benchmarks/gpu/run.py [--kernels rms_norm,softmax] [--quick]``. Random data, cold cache, medians; every
+result is checked in the same run. ``--dry-run`` needs no GPU and compiles helve's kernels; ``--sweep`` times tuning
+parameters of one kernel.
 Best is the fastest of the others. Copy is PyTorch's copy_ of as many bytes as the problem has to move.
 """
 
@@ -38,8 +39,10 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="few row lengths, few rounds: about a minute")
     parser.add_argument("--rounds", type=int, help="turns of each candidate; the median counts (50, or 20 when quick)")
     parser.add_argument("--only-helve", action="store_true", help="leave the others out: no ratios, but fast")
-    parser.add_argument("--sweep", action="store_true", help="time tuning parameters of the kernels in place of comparing")
-    parser.add_argument("--dry-run", action="store_true", help="list the problems and compile helve's kernels, without a GPU")
+    parser.add_argument("--sweep", action="store_true",
+                        help="time tuning parameters of the kernels in place of comparing")
+    parser.add_argument("--dry-run", action="store_true",
+                        help="list the problems and compile helve's kernels, without a GPU")
     parser.add_argument("--arch", default="sm_90a", help="what --dry-run compiles for")
     chosen = parser.parse_args()
     chosen.kernels = chosen.kernels.split(",")
@@ -135,12 +138,14 @@ def compare(chosen) -> bool:
             check = verdict(setup, calls)
             seconds = clock.compare(calls, chosen.rounds)
         except FAULTS as fault:
-            print(f"{name:20}{M:>8} x {N:<7}  failed: {type(fault).__name__}: {str(fault).splitlines()[0][:160]}", flush=True)
+            print(f"{name:20}{M:>8} x {N:<7}  failed: {type(fault).__name__}: {str(fault).splitlines()[0][:160]}",
+                  flush=True)
             right = False
             continue
         right &= check.startswith("right")
         cells = "".join(
-            f"{seconds[n] * 1e6:8.1f}{setup.moved / seconds[n] / 1e9:7.0f}" if n in seconds else f"{'-':>15}" for n in names
+            f"{seconds[n] * 1e6:8.1f}{setup.moved / seconds[n] / 1e9:7.0f}" if n in seconds else f"{'-':>15}"
+            for n in names
         )
         others = [seconds[n] for n in ("eager", "torch.compile", "triton") if n in seconds]
         best = f"{min(others) / seconds['helve']:8.2f}x" if others else f"{'-':>9}"

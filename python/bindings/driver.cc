@@ -116,8 +116,8 @@ void bind_driver(py::module_& module) {
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
          bool print_changed, int64_t persistent_chunk, const std::optional<std::string>& check, const std::string& arch,
          std::vector<std::string> site_packages) {
-        return std::const_pointer_cast<CompiledKernel>(
-            compile_for(f, target, mesh, verify, print_changed, persistent_chunk, check, arch, std::move(site_packages)));
+        return std::const_pointer_cast<CompiledKernel>(compile_for(
+            f, target, mesh, verify, print_changed, persistent_chunk, check, arch, std::move(site_packages)));
       },
       py::arg("function"), py::arg("target"), py::arg("mesh"), py::arg("verify"), py::arg("print_changed"),
       py::arg("persistent_chunk"), py::arg("check"), py::arg("arch") = "", py::arg("site_packages") = py::tuple());
@@ -138,7 +138,8 @@ void bind_driver(py::module_& module) {
       "Python text that compiles the function again with the same options.");
   module.def(
       "lowering_stages",
-      [](const FunctionRef& f, const std::optional<MeshShape>& mesh, int64_t persistent_chunk, const std::string& target) {
+      [](const FunctionRef& f, const std::optional<MeshShape>& mesh, int64_t persistent_chunk,
+         const std::string& target) {
         CompileOptions options;
         options.target = parse_target(target);
         options.mesh = mesh;
@@ -156,12 +157,14 @@ void bind_driver(py::module_& module) {
         walk(f->body, [&](const Stmt& s) {
           const helve::Kernel* kernel = as<helve::Kernel>(s);
           if (!kernel) return;
-          for (const UnorderedAccesses& each : analysis.unordered(*kernel)) out.emplace_back(each.buffer->name, each.certain);
+          for (const UnorderedAccesses& each : analysis.unordered(*kernel))
+            out.emplace_back(each.buffer->name, each.certain);
         });
         return out;
       },
       py::arg("function"),
-      "Of a function in thread form: the buffers, and whether it is certain, where threads touch one element with no barrier between.");
+      "Of a function in thread form: the buffers, and whether it is certain, where threads touch one element with no "
+      "barrier between.");
   module.def("set_num_threads", &runtime::set_num_threads, py::arg("count"));
   module.def("thread_limit", [] { return int64_t{runtime::kThreadLimit}; });
   module.def("num_threads", &runtime::num_threads);

@@ -203,15 +203,16 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
 
     Args:
         func: what `T.prim_func` or `helve.parse` gave.
-        target: "llvm" (machine code for this CPU; the default), "cuda" (an NVIDIA GPU) or "interp" (the reference interpreter).
-        mesh: the mesh to run on, for functions that are written for one.
+        target: "llvm" (machine code for this CPU; the default), "cuda" (an NVIDIA GPU) or "interp" (the reference
+        interpreter). mesh: the mesh to run on, for functions that are written for one.
         verify: run the verifier after each pass.
         print_changed: print the function to standard error after each pass that changed it.
         persistent_chunk: iterations of a T.Persistent loop that share one collective.
         check: for target "interp", what each call looks for: "all", "uninitialised" (uses of elements that were never
             written), "races" (conflicts of iterations, blocks and cores), or None. Checked calls are several times
             slower.
-        arch: for target "cuda", what to compile for ("sm_80", "sm_90a"), so that no GPU is needed before the first call; the
+        arch: for target "cuda", what to compile for ("sm_80", "sm_90a"), so that no GPU is needed before the first
+        call; the
             first device's own by default.
 
     Raises:

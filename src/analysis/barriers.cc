@@ -1,6 +1,6 @@
 // Which threads of a block touch one element without a barrier between them.
-// A run of the kernel keeps the accesses since the last barrier; a loop of the block is run twice, so that its second iteration meets
-// the first one's accesses. The pairs that meet are decided by isl.
+// A run of the kernel keeps the accesses since the last barrier; a loop of the block is run twice, so that its second
+// iteration meets the first one's accesses. The pairs that meet are decided by isl.
 #include "helve/analysis/barriers.h"
 
 #include <functional>
@@ -35,7 +35,8 @@ struct ThreadAccess {
   std::vector<Expr> conditions;
 };
 
-/// An access that no barrier follows yet. `carried` is the loop, by its variable, that has gone on to a later iteration since.
+/// An access that no barrier follows yet. `carried` is the loop, by its variable, that has gone on to a later iteration
+/// since.
 struct Pending {
   std::shared_ptr<const ThreadAccess> access;
   const Var* carried = nullptr;
@@ -220,7 +221,8 @@ class BarrierAnalysis::Impl {
     return out;
   }
 
-  std::optional<UnorderedAccesses> first_conflict(const std::vector<std::shared_ptr<const ThreadAccess>>& accesses, const State& state) {
+  std::optional<UnorderedAccesses> first_conflict(const std::vector<std::shared_ptr<const ThreadAccess>>& accesses,
+                                                  const State& state) {
     for (const auto& access : accesses) {
       for (const Pending& pending : state) {
         if (pending.access->buffer != access->buffer || (!pending.access->write && !access->write)) continue;
@@ -260,7 +262,9 @@ class BarrierAnalysis::Impl {
     const Stmt else_body = run(n.else_body, otherwise);
     conditions_.pop_back();
     state.insert(state.end(), otherwise.begin(), otherwise.end());
-    Stmt out = then_body == n.then_body && else_body == n.else_body ? self : if_then(n.condition, then_body, else_body, self->span);
+    Stmt out = then_body == n.then_body && else_body == n.else_body
+                   ? self
+                   : if_then(n.condition, then_body, else_body, self->span);
     return ordered == self ? out : seq({barrier(self->span), out}, self->span);
   }
 
@@ -323,7 +327,9 @@ class BarrierAnalysis::Impl {
       if (!s || meets || is_barrier(s)) return;
       Accesses accesses(s, outer_, names_, conditions_);
       accesses.statement(s);
-      meets = first_conflict(accesses.take(), State(trial.begin(), trial.begin() + static_cast<std::ptrdiff_t>(pending))).has_value();
+      meets =
+          first_conflict(accesses.take(), State(trial.begin(), trial.begin() + static_cast<std::ptrdiff_t>(pending)))
+              .has_value();
     };
     if (const Seq* several = as<Seq>(body)) {
       for (const Stmt& s : several->stmts) {
@@ -482,6 +488,8 @@ BarrierAnalysis::~BarrierAnalysis() = default;
 
 std::vector<UnorderedAccesses> BarrierAnalysis::unordered(const Kernel& kernel) { return impl_->unordered(kernel); }
 
-Ref<const Kernel> BarrierAnalysis::with_barriers(const Ref<const Kernel>& kernel) { return impl_->with_barriers(kernel); }
+Ref<const Kernel> BarrierAnalysis::with_barriers(const Ref<const Kernel>& kernel) {
+  return impl_->with_barriers(kernel);
+}
 
 }  // namespace helve

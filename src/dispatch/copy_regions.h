@@ -8,8 +8,8 @@
 
 namespace helve {
 
-/// Regions of as many dimensions, extents written with constants where one side has one. Elements at or past an end, one a dimension
-/// of the buffer, do not exist: they read as `pad` and are not written.
+/// Regions of as many dimensions, extents written with constants where one side has one. Elements at or past an end,
+/// one a dimension of the buffer, do not exist: they read as `pad` and are not written.
 struct CopyRegions {
   Region src;
   Region dst;
@@ -18,10 +18,12 @@ struct CopyRegions {
   Expr pad;
 };
 
-/// Of a Copy or a MeshTensorCopy. Nothing, with the reason in `declined`, where only the call decides which dimensions match.
+/// Of a Copy or a MeshTensorCopy. Nothing, with the reason in `declined`, where only the call decides which dimensions
+/// match.
 std::optional<CopyRegions> copy_regions(const TileOp& op, const LoweringContext& context, std::string* declined);
 
-/// Where each dimension of the region's buffer ends for a copy: past it, a global tensor pads and drops; anything else has no past.
+/// Where each dimension of the region's buffer ends for a copy: past it, a global tensor pads and drops; anything else
+/// has no past.
 std::vector<Expr> ends_of(const Region& region);
 
 /// Is some dimension of the two regions of one buffer known to end before the other's begins?

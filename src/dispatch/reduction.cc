@@ -40,7 +40,9 @@ Expr Reduction::partial(const Expr& value) const {
   return kind == ReduceKind::AbsMax ? apply(Op::Abs, {wide}) : wide;
 }
 
-Expr Reduction::element(const std::vector<Expr>& at) const { return partial(load(src.buffer, region_indices(src, at))); }
+Expr Reduction::element(const std::vector<Expr>& at) const {
+  return partial(load(src.buffer, region_indices(src, at)));
+}
 
 std::vector<Expr> Reduction::place(const std::vector<Expr>& rest) const {
   std::vector<Expr> at = rest;

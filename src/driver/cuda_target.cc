@@ -30,6 +30,9 @@ void for_each_launch(std::vector<runtime::Step>& steps, const F& f) {
     } else if (auto* branch = std::get_if<runtime::Branch>(&step.node)) {
       for_each_launch(branch->then_steps, f);
       for_each_launch(branch->else_steps, f);
+    } else if (auto* repeat = std::get_if<runtime::Repeat>(&step.node)) {
+      for_each_launch(repeat->head, f);
+      for_each_launch(repeat->body, f);
     }
   }
 }
@@ -71,7 +74,8 @@ class CudaCompiled final : public CompiledKernel {
     warnings_.insert(warnings_.end(), cubin.warnings.begin(), cubin.warnings.end());
     std::vector<std::string> names;
     for (const CudaKernel& kernel : source_.kernels) names.push_back(kernel.name);
-    executor_ = std::make_unique<runtime::cuda::Executor>(std::move(host.plan), std::move(cubin), std::move(names), toolchain);
+    executor_ =
+        std::make_unique<runtime::cuda::Executor>(std::move(host.plan), std::move(cubin), std::move(names), toolchain);
   }
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,

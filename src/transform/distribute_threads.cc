@@ -1,14 +1,15 @@
 // The program of a block becomes that of its threads.
-// Input: kernels of loops over elements, reductions, collectives and scalar code of the block. Output: the same kernels as code that
-// every thread of the block runs, with T.threads loops for what each thread does by itself; fragments, and block memory that fits, are
-// registers: F[thread, register]. Barriers are still missing (insert_barriers).
-// Before:  x = T.alloc_fragment((1024,), "float32")            After:  x_1 = T.alloc_fragment((128, 8), "float32")
+// Input: kernels of loops over elements, reductions, collectives and scalar code of the block. Output: the same kernels
+// as code that every thread of the block runs, with T.threads loops for what each thread does by itself; fragments, and
+// block memory that fits, are registers: F[thread, register]. Barriers are still missing (insert_barriers). Before:  x
+// = T.alloc_fragment((1024,), "float32")            After:  x_1 = T.alloc_fragment((128, 8), "float32")
 //          for i in T.Parallel(1024): x[i] = A[b, i]                   for tx in T.threads(128):
 //                                                                          for r in T.unroll(2):
 //                                                                              for v in T.vectorized(4):
-//                                                                                  x_1[tx, r * 4 + v] = A[b, (r * 128 + tx) * 4 + v]
-// Every iteration of a loop runs on one thread, or with the same result on several of which one stores to memory. Kernels that are
-// written for threads already stay as they are.
+//                                                                                  x_1[tx, r * 4 + v] = A[b, (r * 128 +
+//                                                                                  tx) * 4 + v]
+// Every iteration of a loop runs on one thread, or with the same result on several of which one stores to memory.
+// Kernels that are written for threads already stay as they are.
 #include "helve/arith/simplify.h"
 #include "helve/dispatch/divide.h"
 #include "helve/ir/tensor/visit.h"
@@ -45,7 +46,8 @@ class Distribution {
       case StmtKind::TileOp: return operation(*as<TileOp>(s), s, facts);
       default:
         return map_parts(
-            s, [&](const Expr& e) { return kernel_.place(e); }, [&](const Stmt& part) { return statement(part, facts); });
+            s, [&](const Expr& e) { return kernel_.place(e); },
+            [&](const Stmt& part) { return statement(part, facts); });
     }
   }
 
@@ -54,7 +56,9 @@ class Distribution {
     const Buffer& b = *place.buffer;
     if (place.registers) {
       const int64_t registers = kernel_.layouts.registers.at(&b).registers();
-      return {make_buffer(b.name, b.dtype, MemoryScope::Fragment, {int_imm(kernel_.threads), int_imm(registers)}, {}, {}, b.span), true};
+      return {make_buffer(b.name, b.dtype, MemoryScope::Fragment, {int_imm(kernel_.threads), int_imm(registers)}, {},
+                          {}, b.span),
+              true};
     }
     if (b.scope == MemoryScope::Shared) return {place.buffer, false};
     return {make_buffer(b.name, b.dtype, MemoryScope::Shared, b.shape, {}, {}, b.span), false};
@@ -81,11 +85,13 @@ class Distribution {
     for (size_t d = 0; d < s.vars.size(); ++d) enter_loop(inner, s.vars[d], s.begins[d], s.extents[d]);
     if (!is_element_loop(s)) {
       return map_parts(
-          self, [&](const Expr& e) { return kernel_.place(e); }, [&](const Stmt& part) { return statement(part, inner); });
+          self, [&](const Expr& e) { return kernel_.place(e); },
+          [&](const Stmt& part) { return statement(part, inner); });
     }
     Stmt body = statement(s.body, inner);
     for (size_t d = s.vars.size(); d-- > 0;) {
-      body = for_loop(LoopKind::Serial, {s.vars[d]}, {kernel_.place(s.begins[d])}, {kernel_.place(s.extents[d])}, body, 1, s.span);
+      body = for_loop(LoopKind::Serial, {s.vars[d]}, {kernel_.place(s.begins[d])}, {kernel_.place(s.extents[d])}, body,
+                      1, s.span);
     }
     return body;
   }

@@ -1,7 +1,8 @@
 // Barriers between threads that touch one element.
-// Input: the program of the threads of a block without the barriers that it needs. Output: the same with T.sync_threads wherever two
-// accesses of an element by different threads, one a write, would not be ordered; none whose removal the check accepts.
-// Before:  for tx in T.threads(128): S[tx] = A[tx]              After:  for tx in T.threads(128): S[tx] = A[tx]
+// Input: the program of the threads of a block without the barriers that it needs. Output: the same with T.sync_threads
+// wherever two accesses of an element by different threads, one a write, would not be ordered; none whose removal the
+// check accepts. Before:  for tx in T.threads(128): S[tx] = A[tx]              After:  for tx in T.threads(128): S[tx]
+// = A[tx]
 //          for tx in T.threads(128): B[tx] = S[127 - tx]                T.sync_threads()
 //                                                                       for tx in T.threads(128): B[tx] = S[127 - tx]
 #include "helve/analysis/barriers.h"

@@ -4,8 +4,8 @@
 // After:   for i in T.Parallel(...): for r in T.Parallel(min(32, M - i*32)):
 //              for j in T.Parallel(...): for c in T.Parallel(min(32, N - j*32)):
 //                  X[i*32 + r, j*32 + c] = X[i*32 + r, j*32 + c] * v[i*32 + r]
-// A tile statement reads all operands before it stores. It may read other tiles of its target only by other tile numbers, so element
-// order inside one statement is free.
+// A tile statement reads all operands before it stores. It may read other tiles of its target only by other tile
+// numbers, so element order inside one statement is free.
 #include "helve/arith/simplify.h"
 #include "helve/arith/sum.h"
 #include "helve/ir/tensor/visit.h"
@@ -15,9 +15,10 @@ namespace helve {
 
 namespace {
 
-/// The element of a tile: tile number times tile extent plus the place inside. Dimension d of the buffer follows dimension d of the
-/// loop; a tile extent of 1 and missing trailing dimensions broadcast.
-std::vector<Expr> element_indices(const Buffer& buffer, const std::vector<Expr>& tile_indices, const std::vector<Expr>& inside) {
+/// The element of a tile: tile number times tile extent plus the place inside. Dimension d of the buffer follows
+/// dimension d of the loop; a tile extent of 1 and missing trailing dimensions broadcast.
+std::vector<Expr> element_indices(const Buffer& buffer, const std::vector<Expr>& tile_indices,
+                                  const std::vector<Expr>& inside) {
   std::vector<Expr> out;
   for (size_t d = 0; d < buffer.rank(); ++d) {
     const int64_t tile = buffer.tile[d];
@@ -26,7 +27,8 @@ std::vector<Expr> element_indices(const Buffer& buffer, const std::vector<Expr>&
   return out;
 }
 
-/// A tile statement as a store of elements, and the loops over the places inside the tile: none for dimensions of extent 1.
+/// A tile statement as a store of elements, and the loops over the places inside the tile: none for dimensions of
+/// extent 1.
 struct ElementLoops {
   Stmt store;
   std::vector<VarRef> vars;  ///< one a dimension, null without a loop
@@ -84,7 +86,8 @@ Stmt over_elements(const ForTiles& loop, const TileStore& s) {
   const Stmt store = helve::rewrite(
       substitute(loops.store, places), [](const Stmt& inner) { return inner; },
       [&](const Expr& e) { return simplify(e, facts); });
-  return for_loop(LoopKind::Parallel, vars, std::vector<Expr>(vars.size(), int_imm(0)), loop.buffer->shape, store, 1, loop.span);
+  return for_loop(LoopKind::Parallel, vars, std::vector<Expr>(vars.size(), int_imm(0)), loop.buffer->shape, store, 1,
+                  loop.span);
 }
 
 /// Does the statement stand for the same tile of the loop's buffer, or of one with the same tiles, in every iteration?

@@ -1,7 +1,7 @@
 """helve.kernels on a CUDA device, against their definitions in float64 and against the CPU target.
 
-Skips itself where PyTorch finds no device. Shapes are random with tails; the long rows take the forms that a short test on a CPU forces by
-tuning parameters.
+Skips itself where PyTorch finds no device. Shapes are random with tails; the long rows take the forms that a short test
+on a CPU forces by tuning parameters.
 """
 
 import zlib

@@ -31,7 +31,8 @@ def without_ptx(text):
 
 
 class HostKernels:
-    """The kernels of functions in thread form. Functions have one kernel each and names of their own, unless `names` gives them.
+    """The kernels of functions in thread form. Functions have one kernel each and names of their own, unless `names`
+    gives them.
 
     The prelude is the header's; with `prelude` it is that of the text, for each function in a namespace of its own.
     """

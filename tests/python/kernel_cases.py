@@ -16,7 +16,9 @@ STEP = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}  # from 1
 
 @dataclass
 class Call:
-    """A kernel's function with its arguments: inputs, then outputs, with what those have to be and how far from it they may lie."""
+    """A kernel's function with its arguments: inputs, then outputs, with what those have to be and how far from it they
+    may lie.
+    """
 
     function: object
     inputs: list
@@ -100,7 +102,8 @@ def softmax_backward(M, N, dtype, **tuning):
     y = (e / e.sum(1, keepdims=True)).astype(random.dtype)
     Y = y.astype(np.float64)
     dy, DY = random(M, N)
-    return call(kernels.softmax_backward(N, dtype, **tuning), dtype, [y, dy], [Y * (DY - (DY * Y).sum(1, keepdims=True))])
+    return call(kernels.softmax_backward(N, dtype, **tuning), dtype, [y, dy],
+                [Y * (DY - (DY * Y).sum(1, keepdims=True))])
 
 
 def cross_entropy(M, N, dtype, label_dtype="int64", **tuning):

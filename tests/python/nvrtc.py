@@ -60,7 +60,8 @@ def assert_compiles(text, in_registers=True):
     for arch in ARCHITECTURES:
         cubin, log = compile_cubin(text, arch)
         assert cubin[:4] == b"\x7fELF"
-        warnings = [line for line in log.split("\n") if "warning #" in line and "set but never used" not in line]  # the program's own
+        warnings = [line for line in log.split("\n") if "warning #" in line
+                    and "set but never used" not in line]  # the program's own
         assert not warnings, log
         kinds = "stack frame|spill stores|spill loads" if in_registers else "spill stores|spill loads"
         for count in re.findall(rf"(\d+) bytes (?:{kinds})", log):

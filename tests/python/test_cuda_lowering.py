@@ -35,7 +35,8 @@ def softmax(columns, rows, threads, dtype):
 
 
 @pytest.mark.parametrize("columns, rows, threads, dtype", [
-    (64, 8, 128, "float32"), (7, 3, 32, "float32"), (1, 1, 64, "float32"), (1001, 2, 96, "float16"), (96, 2, 256, "bfloat16"),
+    (64, 8, 128, "float32"), (7, 3, 32, "float32"), (1, 1, 64, "float32"), (1001, 2, 96, "float16"),
+    (96, 2, 256, "bfloat16"),
     (1024, 1, 1024, "float32"),
 ])
 def test_rows_in_registers(columns, rows, threads, dtype):

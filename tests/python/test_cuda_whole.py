@@ -23,7 +23,8 @@ SOFTMAX = [
 ]
 LIBRARY = [
     (make, rows, columns, dtype)
-    for make in [*kernel_cases.BY_ROWS, kernel_cases.rope, kernel_cases.swiglu, kernel_cases.swiglu_backward, kernel_cases.transpose]
+    for make in [*kernel_cases.BY_ROWS, kernel_cases.rope, kernel_cases.swiglu, kernel_cases.swiglu_backward,
+                 kernel_cases.transpose]
     for rows, columns, dtype in [(3, 256, "bfloat16"), (5, 77, "float32")]
 ]
 BLOCKS = {"products": 2, "reversed": 1, "counted": 1, "columns": 1, "softmax": 2}

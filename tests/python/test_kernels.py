@@ -1,7 +1,8 @@
 """helve.kernels: every kernel against its definition in float64, on the CPU and at every stage of the way to a GPU.
 
-A kernel has a form for rows that fit a block's registers and one for rows that pass in chunks; small tuning parameters make short rows
-take the second. The kernels' CUDA C is compared with tests/golden/cuda; HELVE_UPDATE_GOLDEN=1 writes it anew.
+A kernel has a form for rows that fit a block's registers and one for rows that pass in chunks; small tuning parameters
+make short rows take the second. The kernels' CUDA C is compared with tests/golden/cuda; HELVE_UPDATE_GOLDEN=1 writes it
+anew.
 """
 
 import os
@@ -42,7 +43,8 @@ SMALL = [
 
 
 def name_of(value):
-    return getattr(value, "__name__", None) or (",".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else str(value))
+    return getattr(value, "__name__", None) or (",".join(f"{k}={v}" for k, v in value.items())
+                                                if isinstance(value, dict) else str(value))
 
 
 small = pytest.mark.parametrize(("case", "M", "N", "dtype", "tuning"), SMALL, ids=name_of)
@@ -113,7 +115,8 @@ def test_torch_agrees():
     gradients = torch.autograd.grad(normed, (x, w, b), dy)
     y, dx, dw, db = (torch.empty(*t.shape) for t in (x, x, w, b))
     helve.compile(kernels.layer_norm(333))(*kernel_inputs[:3], y)
-    helve.compile(kernels.layer_norm_backward(333, blocks=4))(kernel_inputs[0], kernel_inputs[1], kernel_inputs[3], dx, dw, db)
+    helve.compile(kernels.layer_norm_backward(333, blocks=4))(kernel_inputs[0], kernel_inputs[1], kernel_inputs[3], dx,
+                                                              dw, db)
     for got, wanted in zip((y, dx, dw, db), (normed, *gradients), strict=True):
         torch.testing.assert_close(got.double(), wanted.detach(), rtol=1e-5, atol=1e-5)
     label = torch.tensor([5, -100, *range(7)])
@@ -130,7 +133,8 @@ def test_large_means_do_not_spoil_the_variance():
         y = np.empty_like(x)
         helve.compile(kernels.layer_norm(600, **tuning))(x, one, zero, y)
         X = x.astype(np.float64)
-        np.testing.assert_allclose(y, (X - X.mean(1, keepdims=True)) / np.sqrt(X.var(1, keepdims=True) + 1e-5), rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(y, (X - X.mean(1, keepdims=True)) / np.sqrt(X.var(1, keepdims=True) + 1e-5),
+                                   rtol=1e-3, atol=1e-3)
 
 
 def test_softmax_of_extreme_scores():
@@ -213,8 +217,10 @@ LARGE = {
     "column_sums": (kernels.column_sums, (4096, "bfloat16")),
 }
 
-SHOWN = ["rms_norm_1k", "rms_norm_64k", "layer_norm_4k", "rms_norm_backward_4k", "layer_norm_backward_4k", "softmax_4k", "softmax_128k",
-         "softmax_backward_4k", "cross_entropy_32k", "rope", "swiglu", "transpose", "row_sums", "column_sums"]  # fmt: skip
+SHOWN = ["rms_norm_1k", "rms_norm_64k", "layer_norm_4k", "rms_norm_backward_4k", "layer_norm_backward_4k", "softmax_4k",
+         "softmax_128k",
+         "softmax_backward_4k", "cross_entropy_32k", "rope", "swiglu", "transpose", "row_sums",
+         "column_sums"]  # fmt: skip
 
 
 def thread_form(name):

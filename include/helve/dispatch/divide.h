@@ -1,5 +1,6 @@
 // Loops over elements and reductions as the program of one thread.
-// The layout of a loop says which iterations a thread runs; that of a fragment, in which of its registers an element is.
+// The layout of a loop says which iterations a thread runs; that of a fragment, in which of its registers an element
+// is.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 // Which block buffers live in registers, and how loops are divided among the threads of a block.
-// Fragments and block memory are one question: a buffer whose every use fits one division of the threads needs no memory.
+// Fragments and block memory are one question: a buffer whose every use fits one division of the threads needs no
+// memory.
 #pragma once
 
 #include <string>
@@ -23,7 +24,9 @@ struct ElementLoop {
 ElementLoop element_loop(const For& loop);
 
 /// Are the iterations of the loop independent, so that threads may share them?
-inline bool is_element_loop(const For& loop) { return loop.loop == LoopKind::Parallel || loop.loop == LoopKind::Vectorized; }
+inline bool is_element_loop(const For& loop) {
+  return loop.loop == LoopKind::Parallel || loop.loop == LoopKind::Vectorized;
+}
 
 /// Does a loop over elements hold another one that is divided among the threads, rather than being divided itself?
 bool is_divided_inside(const For& loop);
@@ -42,9 +45,10 @@ struct BlockLayouts {
   std::vector<BufferPlace> places;                            ///< every buffer allocated by the block, in program order
 };
 
-/// Loops are taken from the largest to the smallest. A loop whose fragments have layouts is divided by them; another one so that its
-/// widest accesses of global memory are vectors side by side, and its fragments get their layouts from it. A buffer stays in block
-/// memory where an access is no element of such a loop, where two loops need it divided differently, or where registers are short.
+/// Loops are taken from the largest to the smallest. A loop whose fragments have layouts is divided by them; another
+/// one so that its widest accesses of global memory are vectors side by side, and its fragments get their layouts from
+/// it. A buffer stays in block memory where an access is no element of such a loop, where two loops need it divided
+/// differently, or where registers are short.
 BlockLayouts infer_layouts(const Kernel& kernel, const Facts& facts);
 
 /// The registers, in words of 32 bits, that inference gives to one thread of a block of `threads`.

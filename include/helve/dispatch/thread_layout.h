@@ -9,8 +9,8 @@
 
 namespace helve {
 
-/// A layout on `tx` and `reg`, cut into one block of iters for each dimension of `domain`. Elements past a shape that is smaller than
-/// the domain are padding. Threads that differ only along a replica hold the same elements.
+/// A layout on `tx` and `reg`, cut into one block of iters for each dimension of `domain`. Elements past a shape that
+/// is smaller than the domain are padding. Threads that differ only along a replica hold the same elements.
 class ThreadLayout {
  public:
   /// Throws ShapeError and DivisibilityError where the layout cannot be cut that way.
@@ -24,11 +24,12 @@ class ThreadLayout {
   /// Registers of one thread.
   int64_t registers() const { return layout().span(axes::reg()); }
 
-  /// The places of the elements with the dimensions `kept` (in the order of the result): threads along a dimension that is left out
-  /// hold replicas, its registers go.
+  /// The places of the elements with the dimensions `kept` (in the order of the result): threads along a dimension that
+  /// is left out hold replicas, its registers go.
   ThreadLayout project(const std::vector<size_t>& kept) const;
 
-  /// Do the two divide dimension d of this and dimension e of `other` alike: the same iters, up to the numbers of registers?
+  /// Do the two divide dimension d of this and dimension e of `other` alike: the same iters, up to the numbers of
+  /// registers?
   bool divides_alike(size_t d, const ThreadLayout& other, size_t e) const;
 
  private:
@@ -36,9 +37,9 @@ class ThreadLayout {
   std::vector<int64_t> domain_;
 };
 
-/// `shape` over `threads` threads, for accesses that are side by side along the last dimension: each thread takes runs of `vector`
-/// elements, neighbouring threads neighbouring runs, and what is left of the threads goes to the dimensions before. Threads that are
-/// not needed hold replicas. `vector` divides the last extent.
+/// `shape` over `threads` threads, for accesses that are side by side along the last dimension: each thread takes runs
+/// of `vector` elements, neighbouring threads neighbouring runs, and what is left of the threads goes to the dimensions
+/// before. Threads that are not needed hold replicas. `vector` divides the last extent.
 ThreadLayout spread(const std::vector<int64_t>& shape, int64_t threads, int64_t vector);
 
 }  // namespace helve

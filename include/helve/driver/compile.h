@@ -1,6 +1,6 @@
 // From a function to something that can be called.
-// The driver is the one place that knows all rooms: it picks the passes and generators of a target and keeps every stage for the
-// user to look at.
+// The driver is the one place that knows all rooms: it picks the passes and generators of a target and keeps every
+// stage for the user to look at.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,8 @@ struct CompileOptions {
   interp::Checks check;            ///< what each call looks for; Target::Interp only
   std::string arch;                ///< Target::Cuda: what to compile for, "sm_90a"; empty: the first device's own
   std::vector<std::string> site_packages;    ///< Target::Cuda: folders in which pip's wheels of NVRTC may stand
-  std::vector<PassInstrument*> instruments;  ///< further watchers of the passes; they live at least as long as the compile
+  std::vector<PassInstrument*>
+      instruments;  ///< further watchers of the passes; they live at least as long as the compile
 };
 
 /// One stage of a compile and its time.
@@ -67,7 +68,8 @@ class CompiledKernel {
   virtual void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,
                     const runtime::CallOptions& options) const = 0;
 
-  /// The text of a stage: "script", "lowered", "host", "llvm", "asm", or the name of a pass. UnknownStage for anything else.
+  /// The text of a stage: "script", "lowered", "host", "llvm", "asm", or the name of a pass. UnknownStage for anything
+  /// else.
   virtual std::string source(const std::string& stage) const = 0;
   virtual std::vector<std::string> stages() const = 0;
 
@@ -112,8 +114,9 @@ std::string report_text(const Function& f, const CompileOptions& options);
 /// Compiles for the target. UserError for what the user can mend; an InternalError brings its reproducer.
 std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options = {});
 
-/// The function after each pass of the target's pipeline (the CPU's for Target::Interp), first the function itself: each of them can
-/// be interpreted.
-std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionRef& f, const CompileOptions& options = {});
+/// The function after each pass of the target's pipeline (the CPU's for Target::Interp), first the function itself:
+/// each of them can be interpreted.
+std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionRef& f,
+                                                                 const CompileOptions& options = {});
 
 }  // namespace helve

@@ -1,7 +1,7 @@
 """Kernels that are bound by memory, ready to use; each is also an example of how such a kernel is written.
 
-A builder takes sizes, an element type and tuning parameters and returns a function for `helve.compile`; `compiled` does both and
-keeps the result.
+A builder takes sizes, an element type and tuning parameters and returns a function for `helve.compile`; `compiled` does
+both and keeps the result.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ __all__ = [
 
 
 @lru_cache(maxsize=None)
-def compiled(builder: Callable, *args, target: str | None = None, arch: str | None = None, **parameters) -> helve.Kernel:
+def compiled(builder: Callable, *args, target: str | None = None, arch: str | None = None,
+             **parameters) -> helve.Kernel:
     """The kernel of `builder(*args, **parameters)`, compiled at the first call with these arguments.
 
         kernel = helve.kernels.compiled(helve.kernels.softmax, 4096, "bfloat16", target="cuda")

@@ -1,7 +1,7 @@
 """Cross entropy of rows of scores against one label each.
 
-The scores are read once and nothing of their size is written: the loss needs a row's maximum and sum only, and the logarithm of the
-sum is what a backward pass starts from.
+The scores are read once and nothing of their size is written: the loss needs a row's maximum and sum only, and the
+logarithm of the sum is what a backward pass starts from.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from helve.kernels.softmax import LOWEST
 def cross_entropy(N: int, dtype: str = "float32", label_dtype: str = "int64", ignore: int = -100, **tuning):
     """LSE[i] = log(sum over j of exp(X[i, j])); LOSS[i] = LSE[i] - X[i, LABEL[i]].
 
-    The kernel takes (X, LABEL, LOSS, LSE): X (M, N) of `dtype` with any number of rows M, LABEL (M,), LOSS and LSE (M,) float32. The
-    loss of a row whose label is `ignore` is 0; of a row whose label is no column, NaN.
+    The kernel takes (X, LABEL, LOSS, LSE): X (M, N) of `dtype` with any number of rows M, LABEL (M,), LOSS and LSE (M,)
+    float32. The loss of a row whose label is `ignore` is 0; of a row whose label is no column, NaN.
 
     Args:
         N: elements of a row, the number of classes.

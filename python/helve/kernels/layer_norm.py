@@ -1,6 +1,7 @@
 """LayerNorm: rows less their mean, divided by their standard deviation, with a weight and a bias for each column.
 
-Forward here, backward in `layer_norm_backward`; the definition is that of Ba, Kiros and Hinton, "Layer Normalization", 2016.
+Forward here, backward in `layer_norm_backward`; the definition is that of Ba, Kiros and Hinton, "Layer Normalization",
+2016.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from helve.kernels.rows import RowPlan, plan_rows
 def layer_norm(N: int, dtype: str = "float32", eps: float = 1e-5, **tuning):
     """Y[i, j] = (X[i, j] - mean of X[i, :]) * rsqrt(variance of X[i, :] + eps) * W[j] + B[j].
 
-    The kernel takes (X, W, B, Y): X and Y (M, N) with any number of rows M, W and B (N,), all of `dtype`. The variance is that of the
-    whole row (divided by N). It computes in float32 and rounds once.
+    The kernel takes (X, W, B, Y): X and Y (M, N) with any number of rows M, W and B (N,), all of `dtype`. The variance
+    is that of the whole row (divided by N). It computes in float32 and rounds once.
 
     Args:
         N: elements of a row.
@@ -34,7 +35,8 @@ def _whole_rows(N: int, dtype: str, eps: float, plan: RowPlan):
     rows, threads = plan.rows, plan.threads
 
     @T.prim_func
-    def layer_norm(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), B: T.Tensor((N,), dtype), Y: T.Tensor((M, N), dtype)):
+    def layer_norm(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), B: T.Tensor((N,), dtype),
+                   Y: T.Tensor((M, N), dtype)):
         with T.Kernel(T.ceildiv(M, rows), threads=threads) as b:
             x = T.alloc_fragment((rows, N), "float32")
             square = T.alloc_fragment((rows, N), "float32")
@@ -63,12 +65,15 @@ def _whole_rows(N: int, dtype: str, eps: float, plan: RowPlan):
 
 
 def _long_rows(N: int, dtype: str, eps: float, plan: RowPlan):
-    """Sums of a row and of its squares in one pass, both of differences from its first element, so that large means do no harm."""
+    """Sums of a row and of its squares in one pass, both of differences from its first element, so that large means do
+    no harm.
+    """
     M = T.dyn("M")
     threads, chunk, chunks, kept = plan.threads, plan.chunk, plan.chunks, plan.kept
 
     @T.prim_func
-    def layer_norm(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), B: T.Tensor((N,), dtype), Y: T.Tensor((M, N), dtype)):
+    def layer_norm(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), B: T.Tensor((N,), dtype),
+                   Y: T.Tensor((M, N), dtype)):
         with T.Kernel(M, threads=threads) as b:
             row = T.alloc_shared((max(kept, 1), chunk), dtype)
             x = T.alloc_fragment((chunk,), dtype)

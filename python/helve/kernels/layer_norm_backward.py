@@ -1,7 +1,7 @@
 """The gradients of LayerNorm.
 
-Each block runs through its share of the rows and keeps the sums for the gradients of weight and bias to itself; a second launch adds the
-blocks' sums, so that results repeat bit for bit.
+Each block runs through its share of the rows and keeps the sums for the gradients of weight and bias to itself; a
+second launch adds the blocks' sums, so that results repeat bit for bit.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from helve.kernels.rows import MULTIPROCESSORS, RowPlan, plan_rows
 
 
 def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, blocks: int | None = None, **tuning):
-    """With r = rsqrt(variance of X[i, :] + eps), h = (X - mean) * r and g = DY * W: DX = r * (g - mean(g) - h * mean(g * h)),
-    DW = sum over i of DY * h, DB = sum over i of DY.
+    """With r = rsqrt(variance of X[i, :] + eps), h = (X - mean) * r and g = DY * W: DX = r * (g - mean(g) - h * mean(g
+    * h)), DW = sum over i of DY * h, DB = sum over i of DY.
 
-    The kernel takes (X, W, DY, DX, DW, DB): X, DY and DX (M, N) with any number of rows M, W (N,), all of `dtype`, DW and DB (N,)
-    float32. It computes in float32 and rounds DX once.
+    The kernel takes (X, W, DY, DX, DW, DB): X, DY and DX (M, N) with any number of rows M, W (N,), all of `dtype`, DW
+    and DB (N,) float32. It computes in float32 and rounds DX once.
 
     Args:
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
         eps: what was added to the variance.
-        blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time, of 512 threads each.
+        blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time, of 512 threads
+            each.
         tuning: `rows`, `threads`, `elements` of `plan_rows`.
 
     Raises:
@@ -36,7 +37,9 @@ def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, block
 
 
 def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
-    """Both gradients of parameters and one group of rows live in registers; the weight itself is near enough in the caches."""
+    """Both gradients of parameters and one group of rows live in registers; the weight itself is near enough in the
+    caches.
+    """
     M = T.dyn("M")
     rows, threads = plan.rows, plan.threads
 

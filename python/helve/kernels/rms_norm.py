@@ -1,7 +1,7 @@
 """RMSNorm: rows divided by their root mean square, times a weight for each column.
 
-Forward here, backward in `rms_norm_backward`; the definition is that of Zhang and Sennrich, "Root Mean Square Layer Normalization",
-2019.
+Forward here, backward in `rms_norm_backward`; the definition is that of Zhang and Sennrich, "Root Mean Square Layer
+Normalization", 2019.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from helve.kernels.rows import DTYPES, RowPlan, plan_rows
 def rms_norm(N: int, dtype: str = "float32", eps: float = 1e-6, **tuning):
     """Y[i, j] = X[i, j] * rsqrt(mean of X[i, :] squared + eps) * W[j].
 
-    The kernel takes (X, W, Y): X and Y (M, N) with any number of rows M, W (N,), all of `dtype`. It computes in float32 and rounds
-    once.
+    The kernel takes (X, W, Y): X and Y (M, N) with any number of rows M, W (N,), all of `dtype`. It computes in float32
+    and rounds once.
 
     Args:
         N: elements of a row.

@@ -1,7 +1,7 @@
 """The gradients of RMSNorm.
 
-Each block runs through its share of the rows and keeps the sums for the weight's gradient to itself; a second launch adds the blocks'
-sums, so that results repeat bit for bit.
+Each block runs through its share of the rows and keeps the sums for the weight's gradient to itself; a second launch
+adds the blocks' sums, so that results repeat bit for bit.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from helve.kernels.rows import MULTIPROCESSORS, RowPlan, plan_rows
 
 
 def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks: int | None = None, **tuning):
-    """With r = rsqrt(mean of X[i, :] squared + eps) and g = DY * W: DX = r * g - X * r^3 * mean(g * X), DW = sum over i of DY * X * r.
+    """With r = rsqrt(mean of X[i, :] squared + eps) and g = DY * W: DX = r * g - X * r^3 * mean(g * X), DW = sum over i
+    of DY * X * r.
 
-    The kernel takes (X, W, DY, DX, DW): X, DY and DX (M, N) with any number of rows M, W (N,), all of `dtype`, and DW (N,) float32. It
-    computes in float32 and rounds DX once.
+    The kernel takes (X, W, DY, DX, DW): X, DY and DX (M, N) with any number of rows M, W (N,), all of `dtype`, and DW
+    (N,) float32. It computes in float32 and rounds DX once.
 
     Args:
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
         eps: what was added to the mean square.
-        blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time, of 768 threads each.
+        blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time, of 768 threads
+            each.
         tuning: `rows`, `threads`, `elements` of `plan_rows`.
 
     Raises:

@@ -10,10 +10,11 @@ from helve.kernels.rows import DTYPES
 
 
 def rope(heads: int, D: int, dtype: str = "float32", inverse: bool = False, threads: int = 128, elements: int = 16):
-    """Y[b, s, h, :D/2] = X1 * COS[s] - X2 * SIN[s]; Y[b, s, h, D/2:] = X2 * COS[s] + X1 * SIN[s], X1 and X2 the halves of a head.
+    """Y[b, s, h, :D/2] = X1 * COS[s] - X2 * SIN[s]; Y[b, s, h, D/2:] = X2 * COS[s] + X1 * SIN[s], X1 and X2 the halves
+    of a head.
 
-    The kernel takes (X, COS, SIN, Y): X and Y (B, S, heads, D) of `dtype`, COS and SIN (S, D / 2) float32; any batch B and length S.
-    It computes in float32 and rounds once.
+    The kernel takes (X, COS, SIN, Y): X and Y (B, S, heads, D) of `dtype`, COS and SIN (S, D / 2) float32; any batch B
+    and length S. It computes in float32 and rounds once.
 
     Args:
         heads: heads of a position.
@@ -36,7 +37,8 @@ def rope(heads: int, D: int, dtype: str = "float32", inverse: bool = False, thre
     sign = -1.0 if inverse else 1.0
 
     @T.prim_func
-    def rope(X: T.Tensor((B, S, heads, D), dtype), COS: T.Tensor((S, half), "float32"), SIN: T.Tensor((S, half), "float32"),
+    def rope(X: T.Tensor((B, S, heads, D), dtype), COS: T.Tensor((S, half), "float32"),
+             SIN: T.Tensor((S, half), "float32"),
              Y: T.Tensor((B, S, heads, D), dtype)):
         with T.Kernel(B, S, T.ceildiv(heads, group), threads=threads) as (b, s, g):
             x1 = T.alloc_fragment((group, half), "float32")

@@ -1,7 +1,7 @@
 """Softmax over the rows of a matrix, forward and backward.
 
-A row that fits is read once and reduced twice; a longer one passes in chunks with a running maximum and sum, as in Milakov and
-Gimelshein, "Online normalizer calculation for softmax", 2018.
+A row that fits is read once and reduced twice; a longer one passes in chunks with a running maximum and sum, as in
+Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ LOWEST = -3.0e38  # below every score; unlike -infinity it can be subtracted fro
 def softmax(N: int, dtype: str = "float32", **tuning):
     """Y[i, j] = exp(X[i, j]) / sum over k of exp(X[i, k]).
 
-    The kernel takes (X, Y), both (M, N) of `dtype` with any number of rows M. It computes in float32, from the row's maximum, and
-    rounds once. A row of nothing but -infinity gives NaN.
+    The kernel takes (X, Y), both (M, N) of `dtype` with any number of rows M. It computes in float32, from the row's
+    maximum, and rounds once. A row of nothing but -infinity gives NaN.
 
     Args:
         N: elements of a row.
@@ -35,7 +35,8 @@ def softmax(N: int, dtype: str = "float32", **tuning):
 def softmax_backward(N: int, dtype: str = "float32", **tuning):
     """DX[i, j] = Y[i, j] * (DY[i, j] - sum over k of DY[i, k] * Y[i, k]), from the softmax Y itself.
 
-    The kernel takes (Y, DY, DX), all (M, N) of `dtype` with any number of rows M. It computes in float32 and rounds once.
+    The kernel takes (Y, DY, DX), all (M, N) of `dtype` with any number of rows M. It computes in float32 and rounds
+    once.
 
     Args:
         N: elements of a row.

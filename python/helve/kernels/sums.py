@@ -1,7 +1,7 @@
 """Sums over the rows and over the columns of a matrix.
 
-Row sums are a reduction in each block. Column sums go over two launches: every block leaves the sums of its rows, and a second kernel
-adds them, so that results repeat bit for bit.
+Row sums are a reduction in each block. Column sums go over two launches: every block leaves the sums of its rows, and a
+second kernel adds them, so that results repeat bit for bit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """SwiGLU: one half of a layer gates the other.
 
-The gate is A * sigmoid(A), from Shazeer, "GLU variants improve transformer", 2020; what stands between is never written.
+The gate is A * sigmoid(A), from Shazeer, "GLU variants improve transformer", 2020; what stands between is never
+written.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def swiglu(N: int, dtype: str = "float32", threads: int = 256, elements: int = 1
 def swiglu_backward(N: int, dtype: str = "float32", threads: int = 256, elements: int = 8):
     """DA = DY * B * s * (1 + A * (1 - s)) and DB = DY * A * s, with s = sigmoid(A), elementwise.
 
-    The kernel takes (A, B, DY, DA, DB), all (M, N) of `dtype` with any number of rows M. It computes in float32 and rounds once.
+    The kernel takes (A, B, DY, DA, DB), all (M, N) of `dtype` with any number of rows M. It computes in float32 and
+    rounds once.
 
     Args:
         N: elements of a row.
@@ -87,6 +89,7 @@ def block_of(N: int, dtype: str, threads: int, elements: int) -> tuple[int, int]
     if dtype not in DTYPES:
         raise ValueError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
     if N < 1 or elements < 1 or threads % 32 or not 32 <= threads <= 1024:
-        raise ValueError(f"N and elements are at least 1, threads a multiple of 32 up to 1024: {N}, {elements}, {threads} were given")
+        given = f"{N}, {elements}, {threads} were given"
+        raise ValueError(f"N and elements are at least 1, threads a multiple of 32 up to 1024: {given}")
     columns = min(N, threads * elements)
     return max(1, threads * elements // columns), columns

@@ -12,8 +12,8 @@ from helve.kernels.rows import DTYPES
 def transpose(dtype: str = "float32", tile: int = 64, threads: int = 256, M: int | None = None, N: int | None = None):
     """Y[j, i] = X[i, j].
 
-    The kernel takes (X, Y): X (M, N), Y (N, M), both of `dtype`. An extent that is given and a multiple of 16 bytes is read or written
-    in vectors.
+    The kernel takes (X, Y): X (M, N), Y (N, M), both of `dtype`. An extent that is given and a multiple of 16 bytes is
+    read or written in vectors.
 
     Args:
         dtype: "float32", "float16" or "bfloat16".
@@ -35,7 +35,8 @@ def transpose(dtype: str = "float32", tile: int = 64, threads: int = 256, M: int
     @T.prim_func
     def transpose(X: T.Tensor((rows, columns), dtype), Y: T.Tensor((columns, rows), dtype)):
         with T.Kernel(T.ceildiv(rows, tile), T.ceildiv(columns, tile), threads=threads) as (r, c):
-            x = T.alloc_shared((tile, tile + 1), dtype)  # the odd pitch puts the elements of a column into different banks
+            x = T.alloc_shared((tile, tile + 1),
+                               dtype)  # the odd pitch puts the elements of a column into different banks
             T.copy(X[r * tile : (r + 1) * tile, c * tile : (c + 1) * tile], x[:, 0:tile])
             for j, i in T.Parallel(tile, tile):
                 if c * tile + j < columns and r * tile + i < rows:

@@ -1,6 +1,6 @@
 // Copies on the CPU as element loops.
-// What can be read is one rectangle; a tile that reaches past it is padded first and then filled from the rectangle, so that the
-// common full tile runs without a test in its inner loop.
+// What can be read is one rectangle; a tile that reaches past it is padded first and then filled from the rectangle, so
+// that the common full tile runs without a test in its inner loop.
 #include <fmt/format.h>
 
 #include "copy_regions.h"
@@ -121,7 +121,8 @@ Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* d
   if (!regions) return {};
   const Region& src = op.region(0);
   const Region& dst = op.region(1);
-  if (src.buffer == dst.buffer && !disjoint(src, dst, *context.facts)) return copy_through_buffer(op, context, declined);
+  if (src.buffer == dst.buffer && !disjoint(src, dst, *context.facts))
+    return copy_through_buffer(op, context, declined);
   if (is_global(*src.buffer) && is_global(*dst.buffer)) {
     // Both ends may be ragged: elements are tested one by one.
     const Region& from = regions->src;

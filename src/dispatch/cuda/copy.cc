@@ -50,7 +50,8 @@ Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* d
     *declined = "the two regions of one buffer may overlap and have no constant shape";
     return {};
   }
-  const BufferRef between = make_buffer("between", regions->src.buffer->dtype, MemoryScope::Fragment, regions->src.shape());
+  const BufferRef between =
+      make_buffer("between", regions->src.buffer->dtype, MemoryScope::Fragment, regions->src.shape());
   const Region all = whole_region(between);
   return seq({alloc(between), copy_elements({regions->src, all, regions->src_ends, ends_of(all), regions->pad}, facts),
               copy_elements({all, regions->dst, ends_of(all), regions->dst_ends, regions->pad}, facts)});

@@ -138,7 +138,8 @@ Expr Digits::over_lanes(const Expr& condition) const {
   const int64_t* step = nullptr;
   const Expr change = simplify(substitute(room, second) - substitute(room, first), facts_);
   if (!(step = int_value(change)) || *step != -1) return condition;
-  const std::optional<int64_t> rest = residue_of(simplify(substitute(room, first), facts_), facts_).remainder_by(lanes_);
+  const std::optional<int64_t> rest =
+      residue_of(simplify(substitute(room, first), facts_), facts_).remainder_by(lanes_);
   return rest && *rest == 0 ? substitute(condition, first) : condition;
 }
 
@@ -146,7 +147,8 @@ Stmt Digits::vectorized(const Stmt& s, bool vector) const {
   if (const If* n = as<If>(s)) {
     const Expr condition = over_lanes(simplify(n->condition, facts_));
     if (!mentions(condition, lane_.get())) {
-      return if_then(condition, vectorized(n->then_body, vector), n->else_body ? vectorized(n->else_body, vector) : Stmt(), s->span);
+      return if_then(condition, vectorized(n->then_body, vector),
+                     n->else_body ? vectorized(n->else_body, vector) : Stmt(), s->span);
     }
   }
   if (const Seq* n = as<Seq>(s)) {

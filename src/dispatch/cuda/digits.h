@@ -25,7 +25,8 @@ class Digits {
   /// The number of a fragment's register: dimension k of it is dimension dims[k] of the loop (-1: extent 1).
   Expr register_of(const ThreadLayout& fragment, const std::vector<int>& dims) const;
 
-  /// `body` in all loops, under the test that the element exists. The lanes are a Vectorized loop, an unrolled one when not `vector`.
+  /// `body` in all loops, under the test that the element exists. The lanes are a Vectorized loop, an unrolled one when
+  /// not `vector`.
   Stmt nest(const Stmt& body, bool vector) const;
   /// `body` in the loops over registers of the dimensions `kept`, without tests.
   Stmt register_nest(const Stmt& body, const std::vector<size_t>& kept) const;

@@ -39,7 +39,8 @@ namespace {
 /// The body of one loop with fragments as registers.
 class ElementBody {
  public:
-  ElementBody(const ElementLoop& loop, const DividedKernel& kernel, const Digits& digits, const Expr& tx, const Expr& first)
+  ElementBody(const ElementLoop& loop, const DividedKernel& kernel, const Digits& digits, const Expr& tx,
+              const Expr& first)
       : loop_(loop), kernel_(kernel), digits_(digits), tx_(tx), first_(first) {}
 
   Stmt run() const {
@@ -109,7 +110,8 @@ bool uses_registers(const Stmt& body, const DividedKernel& kernel) {
   return found;
 }
 
-Stmt divide(const ElementLoop& loop, const ThreadLayout& layout, const DividedKernel& kernel, const Facts& facts, const Span& span) {
+Stmt divide(const ElementLoop& loop, const ThreadLayout& layout, const DividedKernel& kernel, const Facts& facts,
+            const Span& span) {
   return thread_loop(
       kernel.threads,
       [&](const Expr& tx) {

@@ -39,7 +39,10 @@ class Inference {
         for (const BufferRef& buffer : allocated_) {
           auto it = evicted_.find(buffer.get());
           const bool registers = out.registers.contains(buffer.get());
-          out.places.push_back({buffer, registers, registers ? "" : it == evicted_.end() ? "nothing uses it" : it->second});
+          out.places.push_back({buffer, registers,
+                                registers              ? ""
+                                : it == evicted_.end() ? "nothing uses it"
+                                                       : it->second});
         }
         return out;
       }
@@ -84,7 +87,8 @@ class Inference {
       if (!fragment && out->registers.contains(use.buffer) && unit.covered_by(use)) fragment = &use;
     }
     if (any && !unit.constant()) return Evicted{any->buffer, "a loop over it has an extent that only the call knows"};
-    ThreadLayout layout = fragment ? lifted(unit, *fragment, out->registers.at(fragment->buffer)) : founded(unit, any != nullptr);
+    ThreadLayout layout =
+        fragment ? lifted(unit, *fragment, out->registers.at(fragment->buffer)) : founded(unit, any != nullptr);
     for (const LoopUse& use : unit.uses) {
       if (!in_registers(use)) continue;
       if (any && !layout.layout().replica().empty() && unit.updates_memory(candidates_)) {
@@ -217,7 +221,8 @@ class Inference {
     return lives;
   }
 
-  /// Values that the very next loop uses up flow from one to the other element by element; they never stand all at once.
+  /// Values that the very next loop uses up flow from one to the other element by element; they never stand all at
+  /// once.
   int64_t most_at_once(const std::unordered_map<const Buffer*, Life>& lives) const {
     int64_t most = 0;
     for (size_t n = 0; n < units_.units.size(); ++n) {

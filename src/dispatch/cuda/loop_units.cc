@@ -58,10 +58,12 @@ class Collector {
   LoopUnits take() { return std::move(out_); }
 
  private:
-  /// Block memory and fragments; private memory that the block allocates holds the same in every thread, so it is like a fragment.
+  /// Block memory and fragments; private memory that the block allocates holds the same in every thread, so it is like
+  /// a fragment.
   bool is_block_buffer(const Buffer& b) const {
     if (b.scope != MemoryScope::Local) return b.scope == MemoryScope::Shared || b.scope == MemoryScope::Fragment;
-    return std::any_of(out_.allocated.begin(), out_.allocated.end(), [&](const BufferRef& each) { return each.get() == &b; });
+    return std::any_of(out_.allocated.begin(), out_.allocated.end(),
+                       [&](const BufferRef& each) { return each.get() == &b; });
   }
 
   void visit(const Stmt& s) {
@@ -86,7 +88,8 @@ class Collector {
     if (is_block_buffer(buffer)) out_.memory.emplace_back(&buffer, reason);
   }
 
-  /// A store to the only element of a buffer is a loop over nothing: every thread can hold the element. Another one is memory's.
+  /// A store to the only element of a buffer is a loop over nothing: every thread can hold the element. Another one is
+  /// memory's.
   void scalar_store(const Store& n, const Stmt& self) {
     for (const Expr& index : n.indices) scalar(index);
     LoopUnit unit;
@@ -172,7 +175,8 @@ class Collector {
     out_.units.push_back(std::move(unit));
   }
 
-  void access(const Buffer& buffer, const std::vector<Expr>& indices, bool written, const ElementLoop& loop, LoopUnit* unit) {
+  void access(const Buffer& buffer, const std::vector<Expr>& indices, bool written, const ElementLoop& loop,
+              LoopUnit* unit) {
     unit->touched.emplace_back(&buffer, written);
     if (is_global(buffer)) {
       unit->vector = std::max(unit->vector, width(buffer, indices, loop));
@@ -186,8 +190,10 @@ class Collector {
         use.dims.push_back(-1);
         continue;
       }
-      const auto var = std::find_if(loop.vars.begin(), loop.vars.end(), [&](const VarRef& v) { return v.get() == indices[d].get(); });
-      const int64_t* bound = var == loop.vars.end() ? nullptr : int_value(loop.extents[static_cast<size_t>(var - loop.vars.begin())]);
+      const auto var = std::find_if(loop.vars.begin(), loop.vars.end(),
+                                    [&](const VarRef& v) { return v.get() == indices[d].get(); });
+      const int64_t* bound =
+          var == loop.vars.end() ? nullptr : int_value(loop.extents[static_cast<size_t>(var - loop.vars.begin())]);
       const int dim = bound && extent && *bound == *extent ? static_cast<int>(var - loop.vars.begin()) : -1;
       if (dim < 0 || std::find(use.dims.begin(), use.dims.end(), dim) != use.dims.end()) {
         return in_memory(buffer, "an access is not the element of its loop's iteration");

@@ -11,7 +11,8 @@
 
 namespace helve {
 
-/// The accesses of one block buffer in a loop: dimension k of the buffer is indexed by variable dims[k] of the loop, or has extent 1
+/// The accesses of one block buffer in a loop: dimension k of the buffer is indexed by variable dims[k] of the loop, or
+/// has extent 1
 /// (-1).
 struct LoopUse {
   const Buffer* buffer;

@@ -1,6 +1,6 @@
 // Reductions over threads: registers, then lanes, then warps.
-// Every step leaves each thread with the combination of more of the threads along the reduced dimension; at the end all of them have the
-// result, which is what the layout of the destination says.
+// Every step leaves each thread with the combination of more of the threads along the reduced dimension; at the end all
+// of them have the result, which is what the layout of the destination says.
 #include "reduction.h"
 
 #include <algorithm>
@@ -103,7 +103,8 @@ class Division {
   }
 
   void combine_registers() {
-    on_registers([&](const Expr& tx, const Expr& number) { return store(partial_, {tx, number}, reduction_.identity()); });
+    on_registers(
+        [&](const Expr& tx, const Expr& number) { return store(partial_, {tx, number}, reduction_.identity()); });
     on_threads(layout_, extents_, [&](const Expr& tx, const Digits& digits) {
       std::vector<int> dims;
       for (size_t d : kept_) dims.push_back(static_cast<int>(d));
@@ -138,7 +139,8 @@ class Division {
     }
   }
 
-  /// One lane of each warp leaves the warp's result in block memory, and every thread combines those of its group of warps.
+  /// One lane of each warp leaves the warp's result in block memory, and every thread combines those of its group of
+  /// warps.
   void combine_warps(const ThreadDigit& digit, const std::vector<ThreadDigit>& digits) {
     const int64_t warps = kernel_.threads / kWarp;
     const BufferRef shared = make_buffer("warps", reduction_.acc, MemoryScope::Shared,
@@ -156,7 +158,8 @@ class Division {
       }
       return first ? if_then(first, leave) : leave;
     });
-    on_registers([&](const Expr& tx, const Expr& number) { return store(partial_, {tx, number}, reduction_.identity()); });
+    on_registers(
+        [&](const Expr& tx, const Expr& number) { return store(partial_, {tx, number}, reduction_.identity()); });
     on_registers([&](const Expr& tx, const Expr& number) {
       const int64_t stride = digit.stride / kWarp;
       const Expr warp = floor_div(tx, int_imm(kWarp));
@@ -180,7 +183,8 @@ class Division {
   }
 
   static BufferRef without_reduced_lanes(const BufferRef& buffer, const std::vector<ThreadDigit>& digits) {
-    return make_buffer(buffer->name, buffer->dtype, buffer->scope, {buffer->shape[0], int_imm(lanes_kept(digits)), buffer->shape[2]});
+    return make_buffer(buffer->name, buffer->dtype, buffer->scope,
+                       {buffer->shape[0], int_imm(lanes_kept(digits)), buffer->shape[2]});
   }
 
   static Expr lane_place(const Expr& tx, const std::vector<ThreadDigit>& digits) {
@@ -190,7 +194,8 @@ class Division {
       if (digit.in_warp()) inside.push_back(digit);
     }
     // From the slowest digit down, each is cut out of the lane's number.
-    std::sort(inside.begin(), inside.end(), [](const ThreadDigit& a, const ThreadDigit& b) { return a.stride > b.stride; });
+    std::sort(inside.begin(), inside.end(),
+              [](const ThreadDigit& a, const ThreadDigit& b) { return a.stride > b.stride; });
     for (const ThreadDigit& digit : inside) {
       const Expr above = floor_div(lane, int_imm(digit.stride * digit.extent));
       lane = above * int_imm(digit.stride) + floor_mod(lane, int_imm(digit.stride));
@@ -223,7 +228,8 @@ class Division {
 
   /// The dimensions of the destination: those that are kept, with one of extent 1 where the reduced one stays.
   std::vector<int> register_dims(std::vector<int> dims) const {
-    if (reduction_.dst.shape().size() == extents_.size()) dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(reduction_.dim), -1);
+    if (reduction_.dst.shape().size() == extents_.size())
+      dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(reduction_.dim), -1);
     return dims;
   }
 
@@ -242,8 +248,8 @@ class Division {
 
 }  // namespace
 
-/// Stays what it is where each thread can keep its part of the results: it is then divided among threads with the loops around it.
-/// Else one thread runs the whole sum of each result.
+/// Stays what it is where each thread can keep its part of the results: it is then divided among threads with the loops
+/// around it. Else one thread runs the whole sum of each result.
 Stmt cuda::lower_reduce(const TileOp& op, const LoweringContext& context, std::string*) {
   constexpr int64_t kMostResults = 32;
   const Reduction r = reduction_of(op);
@@ -252,7 +258,8 @@ Stmt cuda::lower_reduce(const TileOp& op, const LoweringContext& context, std::s
   int64_t results = 1;
   for (const Expr& e : kept) {
     const int64_t* extent = int_value(e);
-    results = extent && results >= 0 && *extent <= (int64_t{1} << 20) ? std::min(results * *extent, int64_t{1} << 20) : -1;
+    results =
+        extent && results >= 0 && *extent <= (int64_t{1} << 20) ? std::min(results * *extent, int64_t{1} << 20) : -1;
   }
   if (results >= 0 && results <= kMostResults * context.kernel->threads) return Stmt(make_ref<TileOp>(op));
   return over_elements(kept, *context.facts, [&](const std::vector<Expr>& rest, const Facts&) {
@@ -262,7 +269,8 @@ Stmt cuda::lower_reduce(const TileOp& op, const LoweringContext& context, std::s
     std::vector<Expr> at = rest;
     at.insert(at.begin() + static_cast<std::ptrdiff_t>(r.dim), Expr(k));
     return seq({alloc(partial), store(partial, only, r.identity()),
-                for_loop(LoopKind::Serial, k, r.src.shape()[r.dim], store(partial, only, r.merge(load(partial, only), r.element(at)))),
+                for_loop(LoopKind::Serial, k, r.src.shape()[r.dim],
+                         store(partial, only, r.merge(load(partial, only), r.element(at)))),
                 r.write(rest, load(partial, only))});
   });
 }

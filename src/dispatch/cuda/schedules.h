@@ -1,5 +1,6 @@
 // The lowering functions of the schedules for NVIDIA GPUs.
-// They make loops over elements; which thread runs which element is decided afterwards, for all loops of a kernel together.
+// They make loops over elements; which thread runs which element is decided afterwards, for all loops of a kernel
+// together.
 #pragma once
 
 #include "helve/dispatch/schedule_table.h"

@@ -13,7 +13,9 @@ namespace {
 
 int64_t ceil_quotient(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-int64_t power_of_two_above(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1)))); }
+int64_t power_of_two_above(int64_t n) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
+}
 
 /// How many of `threads` are given to `items`: as many as are needed, such that the rest stays whole.
 int64_t threads_for(int64_t items, int64_t threads) {
@@ -25,7 +27,8 @@ int64_t threads_for(int64_t items, int64_t threads) {
 
 /// Registers without gaps, in the order of their strides.
 void close_gaps(std::vector<Iter*> registers) {
-  std::stable_sort(registers.begin(), registers.end(), [](const Iter* a, const Iter* b) { return a->stride < b->stride; });
+  std::stable_sort(registers.begin(), registers.end(),
+                   [](const Iter* a, const Iter* b) { return a->stride < b->stride; });
   int64_t next = 1;
   for (Iter* iter : registers) {
     iter->stride = next;
