@@ -204,7 +204,8 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
     Args:
         func: what `T.prim_func` or `helve.parse` gave.
         target: "llvm" (machine code for this CPU; the default), "cuda" (an NVIDIA GPU) or "interp" (the reference
-        interpreter). mesh: the mesh to run on, for functions that are written for one.
+            interpreter).
+        mesh: the mesh to run on, for functions that are written for one.
         verify: run the verifier after each pass.
         print_changed: print the function to standard error after each pass that changed it.
         persistent_chunk: iterations of a T.Persistent loop that share one collective.
