@@ -1,7 +1,7 @@
 """Times of kernels on a GPU, with a cold cache, all candidates by turns.
 
-Every call of the device stands here. Before each sample a buffer larger than the level 2 cache is overwritten, which also keeps the
-device busy while the host enqueues the sample: what is measured is the device's time, not the host's.
+Every call of the device stands here. Before each sample a buffer larger than the level 2 cache is overwritten, which
+also keeps the device busy while the host enqueues the sample: what is measured is the device's time, not the host's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def require_device() -> str:
         others = f"Triton {triton.__version__}"
     except ImportError:
         others = "no Triton"
-    return f"{properties.name}, {properties.multi_processor_count} multiprocessors; PyTorch {torch.__version__}, {others}"
+    device = f"{properties.name}, {properties.multi_processor_count} multiprocessors"
+    return f"{device}; PyTorch {torch.__version__}, {others}"
 
 
 class Clock:
@@ -107,8 +108,8 @@ def labels(rows: int, classes: int) -> torch.Tensor:
 def worst_error(got, wanted) -> float:
     """The largest difference over all outputs, in units of what is allowed: right at 1 or less.
 
-    Allowed is a step of the output's dtype relative to the value, and a little of the tensor's largest value, since sums of many terms
-    cancel; what is wanted comes in float32.
+    Allowed is a step of the output's dtype relative to the value, and a little of the tensor's largest value, since
+    sums of many terms cancel; what is wanted comes in float32.
     """
     worst = 0.0
     for a, b in zip(got, wanted, strict=True):

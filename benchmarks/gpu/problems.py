@@ -1,7 +1,7 @@
 """What is measured: for each kernel its arguments, what has to move, and what a user would call instead.
 
-A problem is a function of rows and columns that returns calls over the same tensors; torch.compile gets the expression that eager
-PyTorch gets.
+A problem is a function of rows and columns that returns calls over the same tensors; torch.compile gets the expression
+that eager PyTorch gets.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Setup:
         inputs: tensors that helve's kernel reads.
         outputs: tensors that it writes.
         expression: what PyTorch computes.
-        call_of: from such an expression (eager or compiled) a call without arguments that gives the results, for the device only.
+        call_of: from such an expression (eager or compiled) a call without arguments that gives the results, for the
+            device only.
         wanted: gives the outputs in float32.
         triton: gives a call that writes `outputs`; None where there is none.
     """
@@ -220,7 +221,8 @@ PROBLEMS = {
     "softmax": rows_kernel(kernels.softmax, softmax, EVERY, (4 * K, 64 * K), FORWARD),
     "cross_entropy": rows_kernel(kernels.cross_entropy, cross_entropy, EVERY, (32 * K,)),
     "layer_norm": rows_kernel(kernels.layer_norm, layer_norm, (K, 4 * K, 8 * K, 32 * K), (4 * K,), FORWARD),
-    "rms_norm_backward": rows_kernel(kernels.rms_norm_backward, rms_norm_backward, (K, 4 * K, 8 * K, 32 * K), (4 * K,), BACKWARD),
+    "rms_norm_backward": rows_kernel(kernels.rms_norm_backward, rms_norm_backward, (K, 4 * K, 8 * K, 32 * K), (4 * K,),
+                                     BACKWARD),
     "layer_norm_backward": rows_kernel(
         kernels.layer_norm_backward, layer_norm_backward, (K, 4 * K, 8 * K, 32 * K), (4 * K,), BACKWARD
     ),
@@ -232,7 +234,8 @@ PROBLEMS = {
     "swiglu": rows_kernel(kernels.swiglu, swiglu, (4 * K, 11008), (11008,)),
     "swiglu_backward": rows_kernel(kernels.swiglu_backward, swiglu_backward, (11008,), ()),
     "transpose": Problem(
-        lambda N, **tuning: kernels.transpose("bfloat16", M=rows_of(N), N=N, **tuning), transpose, (4 * K, 16 * K), (4 * K,),
+        lambda N, **tuning: kernels.transpose("bfloat16", M=rows_of(N), N=N, **tuning), transpose, (4 * K, 16 * K),
+        (4 * K,),
         {"tile": (32, 64, 128), "threads": (128, 256, 512)},
     ),
     "row_sums": rows_kernel(kernels.row_sums, row_sums, (K, 4 * K, 32 * K), (4 * K,)),

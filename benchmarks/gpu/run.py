@@ -160,7 +160,9 @@ def compare(chosen) -> bool:
 
 
 def sweep(chosen) -> None:
-    """Times every combination of a kernel's tuning parameters that gives a program of its own; the best of each size are printed."""
+    """Times every combination of a kernel's tuning parameters that gives a program of its own; the best of each size
+    are printed.
+    """
     clock = Clock()
     for name, problem, M, N in sizes(chosen):
         setup = problem.setup(M, N)

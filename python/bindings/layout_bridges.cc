@@ -213,11 +213,12 @@ void bind_bits(py::class_<Layout>& layout) {
 
 void bind_cute_forms(py::class_<Layout>& layout) {
   layout
-      .def("to_relation", &relation_text, py::arg("shape"),
-           "The layout over `shape` as a relation in isl's notation, a line of text for other exact tools: coordinates\n"
-           "x0, x1, ... to the coordinates on its axes, which have the axes' names; one image for each replica.\n\n"
-           "Raises:\n    helve.ShapeError: a shape that is not admitted.\n"
-           "    helve.UnsupportedError: more operations of isl than the limit.")
+      .def(
+          "to_relation", &relation_text, py::arg("shape"),
+          "The layout over `shape` as a relation in isl's notation, a line of text for other exact tools: coordinates\n"
+          "x0, x1, ... to the coordinates on its axes, which have the axes' names; one image for each replica.\n\n"
+          "Raises:\n    helve.ShapeError: a shape that is not admitted.\n"
+          "    helve.UnsupportedError: more operations of isl than the limit.")
       .def_static(
           "from_cute",
           [](const py::object& given) {

@@ -27,7 +27,8 @@ def benchmark(monkeypatch):
 
 
 def names():
-    return ["rms_norm", "softmax", "cross_entropy", "layer_norm", "rms_norm_backward", "layer_norm_backward", "softmax_backward", "rope",
+    return ["rms_norm", "softmax", "cross_entropy", "layer_norm", "rms_norm_backward", "layer_norm_backward",
+            "softmax_backward", "rope",
             "swiglu", "swiglu_backward", "transpose", "row_sums", "column_sums"]  # fmt: skip
 
 

@@ -120,7 +120,8 @@ bool mentions_any(const Expr& e, const std::vector<VarRef>& vars) {
 
 }  // namespace
 
-/// Bytes of one access when the lanes of `offset` are side by side and `start`, the first one's, is aligned; 0 when not.
+/// Bytes of one access when the lanes of `offset` are side by side and `start`, the first one's, is aligned; 0 when
+/// not.
 int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Expr& offset, const Expr& start, const For& s) const {
   const Var* lane = s.vars[0].get();
   const int64_t lanes = *int_value(s.extents[0]);
