@@ -1,7 +1,7 @@
 """How rows are laid over the blocks and threads of a kernel.
 
-Kernels that work row by row are bound by memory: what decides is how many bytes a multiprocessor has in flight, so that a thread
-holds several vectors of a row, and that a row is read once, so that it stays on the chip between passes.
+Kernels that work row by row are bound by memory: what decides is how many bytes a multiprocessor has in flight, so that
+a thread holds several vectors of a row, and that a row is read once, so that it stays on the chip between passes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2}
 # Elements of a row that a thread holds at most: eight vectors of 16 bytes in float32, four of the narrow types.
 ELEMENTS = 32
 MOST_THREADS = 512
-# Block memory for the part of a long row that is not read again: two such blocks fit a multiprocessor of Hopper, one of Ampere.
+# Block memory for the part of a long row that is not read again: two such blocks fit a multiprocessor of Hopper, one of
+# Ampere.
 ON_CHIP = 112 * 1024
 LOG2E = 1.4426950408889634  # exp(x) = exp2(x * LOG2E); processors have exp2
 MULTIPROCESSORS = 132  # of an H200: kernels whose blocks share all rows are laid out for so many
@@ -28,7 +29,8 @@ class RowPlan:
         threads: threads a block.
         chunk: columns that a block works on at the same time; N where that is the whole row.
         chunks: how many chunks a row has, the last possibly short.
-        kept: the first so many chunks of several stay on the chip between passes over the row; the others are read again.
+        kept: the first so many chunks of several stay on the chip between passes over the row; the others are read
+            again.
     """
 
     rows: int
@@ -47,12 +49,14 @@ def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, whole: bool
         N: elements of a row, at least 1.
         dtype: "float32", "float16" or "bfloat16".
         words: registers that the kernel needs for each element that a thread holds.
-        few: hold half as many elements a thread where a row fits the block's registers that way, so that more blocks do.
+        few: hold half as many elements a thread where a row fits the block's registers that way, so that more blocks
+            do.
         whole: False for the division into chunks also where a row fits.
         rows: rows a block; as many as fill its threads by default. Without effect on rows of several chunks.
-        threads: threads a block, a multiple of 32; by default the least power of two whose registers hold a row, or 512.
-        elements: elements of a row that a thread may hold at once, by default what its registers allow, 32 at most; longer rows
-            are cut into chunks.
+        threads: threads a block, a multiple of 32; by default the least power of two whose registers hold a row, or
+            512.
+        elements: elements of a row that a thread may hold at once, by default what its registers allow, 32 at most;
+            longer rows are cut into chunks.
         on_chip: bytes of block memory for the chunks of a long row.
 
     Raises:
@@ -83,7 +87,9 @@ def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, whole: bool
 
 
 def _held(threads: int, words: int, most: int) -> int:
-    """Elements of which `words` registers each fit a thread, a power of two up to `most`; some registers are left for the rest."""
+    """Elements of which `words` registers each fit a thread, a power of two up to `most`; some registers are left for
+    the rest.
+    """
     elements = most
     while elements > 8 and elements * words > min(255, 65536 // threads) - 56:
         elements //= 2
