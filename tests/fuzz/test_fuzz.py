@@ -125,16 +125,16 @@ def test_a_race_counts_only_where_two_iterations_come_to_it(extent, count, monke
     monkeypatch.setattr(campaign, "generate", lambda seed: program)
     assert campaign.examine(1)[:1] == ("undefined",)
     at = p.statements(program)
-    loop, store = at[6], at[7 if extent is None else 8]
+    loop, store = at[5], at[6 if extent is None else 7]
     assert isinstance(loop, p.For) and isinstance(store, p.Store)
     assert not campaign.two_iterations_meet(program, loop, store, store)
     # The same refusal of a program whose iterations keep apart is a failure.
     apart = racing_program(extent, 5, count)
     for s in p.statements(apart).values():
         if isinstance(s, p.Store):
-            s.indices[0] = p.statements(apart)[6].vars[0]
-    store = p.statements(apart)[7 if extent is None else 8]
-    assert campaign.two_iterations_meet(apart, p.statements(apart)[6], store, store)
+            s.indices[0] = p.statements(apart)[5].vars[0]
+    store = p.statements(apart)[6 if extent is None else 7]
+    assert campaign.two_iterations_meet(apart, p.statements(apart)[5], store, store)
     monkeypatch.setattr(campaign, "generate", lambda seed: apart)
     monkeypatch.setattr(engines, "check", lambda call: refused)
     assert campaign.examine(1)[3] is refused

@@ -23,9 +23,9 @@ std::string error_of(const std::function<void()>& f) {
 }
 
 TEST(Targets, AreKnownByName) {
-  for (Target t : {Target::Interp, Target::Llvm}) EXPECT_EQ(parse_target(std::string(to_string(t))), t);
+  for (Target t : {Target::Interp, Target::Llvm, Target::Cuda}) EXPECT_EQ(parse_target(std::string(to_string(t))), t);
   EXPECT_EQ(error_of([] { parse_target("fpga"); }),
-            "error[HV0802]: 'fpga' is not a target\nhelp: targets are: interp, llvm");
+            "error[HV0802]: 'fpga' is not a target\nhelp: targets are: interp, llvm, cuda");
 }
 
 /// Breaks an invariant after one pass, as a wrong pass would.
