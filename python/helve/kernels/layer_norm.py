@@ -6,8 +6,10 @@ Forward here, backward in `layer_norm_backward`; the definition is that of Ba, K
 
 from __future__ import annotations
 
+from math import gcd
+
 from helve import T
-from helve.kernels.rows import RowPlan, plan_rows
+from helve.kernels.rows import DTYPES, RowPlan, plan_rows
 
 
 def layer_norm(N: int, dtype: str = "float32", eps: float = 1e-5, **tuning):
@@ -26,7 +28,9 @@ def layer_norm(N: int, dtype: str = "float32", eps: float = 1e-5, **tuning):
         ValueError: an argument is out of its range.
     """
     plan = plan_rows(N, dtype, words=4, **tuning)
-    return _whole_rows(N, dtype, eps, plan) if plan.chunks == 1 else _long_rows(N, dtype, eps, plan)
+    if plan.chunks == 1:
+        return _whole_rows(N, dtype, eps, plan)
+    return _long_rows(N, dtype, eps, plan_rows(N, dtype, words=2, whole=False, **tuning))
 
 
 def _whole_rows(N: int, dtype: str, eps: float, plan: RowPlan):
@@ -70,15 +74,19 @@ def _long_rows(N: int, dtype: str, eps: float, plan: RowPlan):
     """
     M = T.dyn("M")
     threads, chunk, chunks, kept = plan.threads, plan.chunk, plan.chunks, plan.kept
+    run = gcd(16 // DTYPES[dtype], chunk // threads, N)  # elements side by side on a thread: an aligned vector
+    turns, width = chunk // threads // run, threads * run
 
     @T.prim_func
     def layer_norm(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), B: T.Tensor((N,), dtype),
                    Y: T.Tensor((M, N), dtype)):
         with T.Kernel(M, threads=threads) as b:
-            row = T.alloc_shared((max(kept, 1), chunk), dtype)
-            x = T.alloc_fragment((chunk,), dtype)
-            total = T.alloc_fragment((chunk,), "float32")
-            square = T.alloc_fragment((chunk,), "float32")
+            row = T.alloc_shared((max(kept, 1), turns, threads, run), dtype)
+            x = T.alloc_fragment((turns, threads, run), dtype)
+            term = T.alloc_fragment((turns, threads, run), "float32")
+            some = T.alloc_fragment((turns, threads), "float32")
+            total = T.alloc_fragment((threads,), "float32")
+            square = T.alloc_fragment((threads,), "float32")
             first = T.alloc_fragment((1,), "float32")
             mean = T.alloc_fragment((1,), "float32")
             scale = T.alloc_fragment((1,), "float32")
@@ -86,13 +94,21 @@ def _long_rows(N: int, dtype: str, eps: float, plan: RowPlan):
             T.clear(square)
             first[0] = X[b, 0]
             for c in T.serial(chunks):
-                T.copy(X[b, c * chunk : (c + 1) * chunk], x)
-                for j in T.Parallel(chunk):
-                    if c * chunk + j < N:
-                        total[j] = total[j] + (x[j] - first[0])
-                        square[j] = square[j] + (x[j] - first[0]) * (x[j] - first[0])
+                for t, i, v in T.Parallel(turns, threads, run):
+                    if c * chunk + t * width + i * run + v < N:
+                        x[t, i, v] = X[b, c * chunk + t * width + i * run + v]
+                    else:
+                        x[t, i, v] = first[0]
                 if c < kept:
-                    T.copy(x, row[c, :])
+                    T.copy(x, row[c, :, :, :])
+                for t, i, v in T.Parallel(turns, threads, run):
+                    term[t, i, v] = x[t, i, v] - first[0]
+                T.reduce_sum(term, some, dim=2)
+                T.reduce_sum(some, total, dim=0, clear=False)
+                for t, i, v in T.Parallel(turns, threads, run):
+                    term[t, i, v] = (x[t, i, v] - first[0]) * (x[t, i, v] - first[0])
+                T.reduce_sum(term, some, dim=2)
+                T.reduce_sum(some, square, dim=0, clear=False)
             T.reduce_sum(total, mean, dim=0)
             T.reduce_sum(square, scale, dim=0)
             mean[0] = mean[0] * (1.0 / N)
@@ -101,11 +117,18 @@ def _long_rows(N: int, dtype: str, eps: float, plan: RowPlan):
             for back in T.serial(chunks):  # what was read last is in the cache
                 c = chunks - 1 - back
                 if c < kept:
-                    T.copy(row[c, :], x)
+                    T.copy(row[c, :, :, :], x)
                 else:
-                    T.copy(X[b, c * chunk : (c + 1) * chunk], x)
-                for j in T.Parallel(chunk):
-                    if c * chunk + j < N:
-                        Y[b, c * chunk + j] = (x[j] - mean[0]) * scale[0] * W[c * chunk + j] + B[c * chunk + j]
+                    for t, i, v in T.Parallel(turns, threads, run):
+                        if c * chunk + t * width + i * run + v < N:
+                            x[t, i, v] = X[b, c * chunk + t * width + i * run + v]
+                        else:
+                            x[t, i, v] = first[0]
+                for t, i, v in T.Parallel(turns, threads, run):
+                    if c * chunk + t * width + i * run + v < N:
+                        Y[b, c * chunk + t * width + i * run + v] = (
+                            (x[t, i, v] - mean[0]) * scale[0] * W[c * chunk + t * width + i * run + v]
+                            + B[c * chunk + t * width + i * run + v]
+                        )
 
     return layer_norm
