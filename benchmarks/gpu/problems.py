@@ -222,7 +222,7 @@ PROBLEMS = {
     "cross_entropy": rows_kernel(kernels.cross_entropy, cross_entropy, EVERY, (32 * K,)),
     "layer_norm": rows_kernel(kernels.layer_norm, layer_norm, (K, 4 * K, 8 * K, 32 * K), (4 * K,), FORWARD),
     "rms_norm_backward": rows_kernel(kernels.rms_norm_backward, rms_norm_backward, (K, 4 * K, 8 * K, 32 * K), (4 * K,),
-                                     BACKWARD),
+                                     {**BACKWARD, "ahead": (False, True)}),
     "layer_norm_backward": rows_kernel(
         kernels.layer_norm_backward, layer_norm_backward, (K, 4 * K, 8 * K, 32 * K), (4 * K,), BACKWARD
     ),

@@ -10,7 +10,8 @@ from helve import T
 from helve.kernels.rows import MULTIPROCESSORS, RowPlan, plan_rows
 
 
-def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks: int | None = None, **tuning):
+def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks: int | None = None,
+                      ahead: bool | None = None, **tuning):
     """With r = rsqrt(mean of X[i, :] squared + eps) and g = DY * W: DX = r * g - X * r^3 * mean(g * X), DW = sum over i
     of DY * X * r.
 
@@ -21,22 +22,29 @@ def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks:
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
         eps: what was added to the mean square.
-        blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time, of 768 threads
-            each.
+        blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time.
+        ahead: read the next rows while these are worked on; by default for rows that leave room for one block on a
+            multiprocessor. Without effect on rows of several chunks.
         tuning: `rows`, `threads`, `elements` of `plan_rows`.
 
     Raises:
         ValueError: an argument is out of its range.
     """
-    plan = plan_rows(N, dtype, words=4, few=True, **tuning)
+    if ahead is None:
+        ahead = N > 4096
+    plan = plan_rows(N, dtype, words=6 if ahead else 4, few=True, **tuning)
+    if plan.chunks > 1:
+        plan = plan_rows(N, dtype, words=4, whole=False, **tuning)
     if blocks is None:
-        blocks = MULTIPROCESSORS * (max(1, 768 // plan.threads) if plan.chunks == 1 else 4)
+        blocks = MULTIPROCESSORS * (max(1, (256 if ahead else 768) // plan.threads) if plan.chunks == 1 else 4)
     if blocks < 1:
         raise ValueError(f"blocks is at least 1, not {blocks}")
-    return _whole_rows(N, dtype, eps, blocks, plan) if plan.chunks == 1 else _long_rows(N, dtype, eps, blocks, plan)
+    if plan.chunks == 1:
+        return _whole_rows(N, dtype, eps, blocks, ahead, plan)
+    return _long_rows(N, dtype, eps, blocks, plan)
 
 
-def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
+def _whole_rows(N: int, dtype: str, eps: float, blocks: int, ahead: bool, plan: RowPlan):
     """The weight's gradient and one group of rows live in registers; the weight itself is near enough in the caches."""
     M = T.dyn("M")
     rows, threads = plan.rows, plan.threads
@@ -53,11 +61,26 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
             scale = T.alloc_fragment((rows,), "float32")
             dot = T.alloc_fragment((rows,), "float32")
             T.clear(dw)
+            if ahead:
+                next_x = T.alloc_fragment((rows, N), dtype)
+                next_dy = T.alloc_fragment((rows, N), dtype)
+                if b * rows < M:
+                    T.copy(X[b * rows : (b + 1) * rows, :], next_x)
+                    T.copy(DY[b * rows : (b + 1) * rows, :], next_dy)
             for step in T.serial(T.ceildiv(M, blocks * rows)):
                 first = (step * blocks + b) * rows
                 if first < M:  # nothing inside asks again whether the row is there
-                    T.copy(X[first : first + rows, :], x)
-                    T.copy(DY[first : first + rows, :], dy)
+                    if ahead:
+                        T.copy(next_x, x)
+                        T.copy(next_dy, dy)
+                        # The last turn reads a row that nobody needs, in place of asking whether there is a next one.
+                        for i, j in T.Parallel(rows, N):
+                            next_x[i, j] = X[T.min(first + blocks * rows + i, M - 1), j]
+                        for i, j in T.Parallel(rows, N):
+                            next_dy[i, j] = DY[T.min(first + blocks * rows + i, M - 1), j]
+                    else:
+                        T.copy(X[first : first + rows, :], x)
+                        T.copy(DY[first : first + rows, :], dy)
                     for i, j in T.Parallel(rows, N):
                         product[i, j] = x[i, j] * x[i, j]
                     T.reduce_sum(product, scale, dim=1)
