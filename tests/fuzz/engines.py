@@ -6,6 +6,7 @@ pass, and machine code, compiled with the verifier after each pass.
 
 import itertools
 import math
+import os
 import warnings
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ import scalars
 from helve import _core
 from helve.testing import interpret
 from meaning import tensor_data
+
+# What compiles and runs the programs, with commas between: "llvm", and "cuda" where there is a device.
+TARGETS = os.environ.get("HELVE_FUZZ_TARGETS", "llvm").split(",")
 
 NUMPY = {name: np.dtype(name) for name in [*scalars.BITS, "bool", "float16", "float32", "float64"]}
 NUMPY["bfloat16"] = np.dtype(ml_dtypes.bfloat16)
@@ -155,17 +159,22 @@ def _check_stages(call, stages, target=""):
 
 
 def _check_machine_code(call, function, mesh):
+    """Machine code of TARGETS against the meaning; on a GPU the arrays travel there and back."""
+    return next(filter(None, (_check_target(call, function, mesh, target) for target in TARGETS)), None)
+
+
+def _check_target(call, function, mesh, target):
     arguments = arguments_of(call)
     options = {"persistent_chunk": call.chunk} if mesh else {}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", helve.Warning)
-            kernel = helve.compile(function, "llvm", mesh, verify=True, **options)
+            kernel = helve.compile(function, target, mesh, verify=True, **options)
         kernel(*arguments)
     except (helve.Error, helve.InternalError) as error:
-        return Failure("llvm raises", str(error))
+        return Failure(f"{target} raises", str(error))
     if found := difference(call, arguments):
-        return Failure("llvm", f"{found}\n{kernel.source('lowered')}")
+        return Failure(target, f"{found}\n{kernel.source('lowered')}")
     return None
 
 

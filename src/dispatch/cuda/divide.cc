@@ -88,7 +88,8 @@ class ElementBody {
       return store(place->buffer, register_at(*kernel_.registers_of(*n->buffer), n->indices), n->value, s->span);
     }
     const Stmt moved = place ? store(place->buffer, n->indices, n->value, s->span) : s;
-    return first_ && n->buffer->scope != MemoryScope::Local ? if_then(first_, moved) : moved;
+    const bool shared = place || n->buffer->scope != MemoryScope::Local;
+    return first_ && shared ? if_then(first_, moved) : moved;
   }
 
   const ElementLoop& loop_;
