@@ -16,6 +16,9 @@ namespace helve {
 
 namespace {
 
+constexpr int kQuestions = 2000;            // of one function; what is asked beyond is unknown
+constexpr int64_t kOperations = 20'000;     // of isl for one question, a few milliseconds
+
 struct Range1 {
   VarRef var;
   Expr begin;
@@ -217,8 +220,19 @@ class BarrierAnalysis::Impl {
         found_.push_back(std::move(*conflict));
       }
     }
-    for (auto& access : accesses) state.push_back({std::move(access), nullptr});
+    for (auto& access : accesses) add(state, {std::move(access), nullptr});
     return out;
+  }
+
+  /// An access that is pending already is not two.
+  static void add(State& state, Pending pending) {
+    for (const Pending& known : state) {
+      if (known.access->stmt == pending.access->stmt && known.access->number == pending.access->number &&
+          known.carried == pending.carried) {
+        return;
+      }
+    }
+    state.push_back(std::move(pending));
   }
 
   std::optional<UnorderedAccesses> first_conflict(const std::vector<std::shared_ptr<const ThreadAccess>>& accesses,
@@ -261,7 +275,7 @@ class BarrierAnalysis::Impl {
     conditions_.back() = apply(Op::Not, {conditions_.back()});
     const Stmt else_body = run(n.else_body, otherwise);
     conditions_.pop_back();
-    state.insert(state.end(), otherwise.begin(), otherwise.end());
+    for (Pending& pending : otherwise) add(state, std::move(pending));
     Stmt out = then_body == n.then_body && else_body == n.else_body
                    ? self
                    : if_then(n.condition, then_body, else_body, self->span);
@@ -286,7 +300,7 @@ class BarrierAnalysis::Impl {
       } else if (std::optional<UnorderedAccesses> conflict = first_conflict(reads, state)) {
         found_.push_back(std::move(*conflict));
       }
-      for (auto& access : reads) state.push_back({std::move(access), nullptr});
+      for (auto& access : reads) add(state, {std::move(access), nullptr});
     }
     outer_.pop_back();
     const Stmt out = body == n.body ? self : while_loop(n.condition, body, self->span);
@@ -379,6 +393,7 @@ class BarrierAnalysis::Impl {
   }
 
   Verdict ask(const ThreadAccess& a, const Var* carried, const ThreadAccess& b) {
+    if (--questions_ < 0) return Verdict::Unknown;
     std::vector<VarRef> vars = free_variables();
     Expr all = bool_imm(true);
     bool exact = true;
@@ -474,7 +489,8 @@ class BarrierAnalysis::Impl {
   FunctionRef function_;
   const Kernel* kernel_ = nullptr;
   bool insert_ = false;
-  ExactEngine engine_;
+  ExactEngine engine_{kOperations};
+  int questions_ = kQuestions;
   std::vector<Range1> outer_;
   Substitution names_;
   std::vector<Expr> conditions_;
