@@ -30,6 +30,7 @@ SMALL = [
     *((case, 5, 77, "bfloat16", {}) for case in cases.BY_ROWS),
     *((case, 3, 600, "float32", KEPT if case in (cases.rms_norm, cases.layer_norm, cases.softmax) else LONG)
       for case in cases.BY_ROWS),
+    (cases.softmax_backward, 3, 600, "float32", {**LONG, "on_chip": 2100}),
     *((case, 7, 40, "float16", {"blocks": 2}) for case in cases.BACKWARD),
     *((case, 5, 600, "float32", {**LONG, "blocks": 7}) for case in cases.BACKWARD),
     (cases.rms_norm_backward, 9, 40, "bfloat16", {"blocks": 2, "ahead": True}),
@@ -210,6 +211,7 @@ LARGE = {
     "softmax_4k": (kernels.softmax, (4096, "float32")),
     "softmax_128k": (kernels.softmax, (131072, "bfloat16")),
     "softmax_backward_4k": (kernels.softmax_backward, (4096, "bfloat16")),
+    "softmax_backward_32k": (kernels.softmax_backward, (32768, "bfloat16")),
     "cross_entropy_32k": (kernels.cross_entropy, (32768, "bfloat16")),
     "cross_entropy_50257": (kernels.cross_entropy, (50257, "bfloat16")),
     "rope": (kernels.rope, (32, 128, "bfloat16")),
@@ -244,7 +246,7 @@ def test_the_cuda_text_is_as_kept(name):
 def test_fragments_are_registers(name):
     """Block memory holds what a kernel puts there by itself, and the results of warps."""
     in_memory = set(re.findall(r"(\w+) = T.alloc_shared\(", _core.print(thread_form(name))))
-    kept = {"x"} if name == "transpose" else {"row"}
+    kept = {"x"} if name == "transpose" else {"row", "row_y", "row_dy"}
     assert {re.sub(r"_\d+$", "", buffer) for buffer in in_memory} <= {"warps", *kept}
 
 

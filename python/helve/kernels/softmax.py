@@ -41,7 +41,7 @@ def softmax_backward(N: int, dtype: str = "float32", **tuning):
     Args:
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
-        tuning: `rows`, `threads`, `elements` of `plan_rows`.
+        tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -159,13 +159,15 @@ def _whole_rows_backward(N: int, dtype: str, plan: RowPlan):
 
 
 def _long_rows_backward(N: int, dtype: str, plan: RowPlan):
-    """A row passes twice in chunks."""
+    """A row passes twice in chunks; the first of them wait in block memory, half as many as of one tensor."""
     M = T.dyn("M")
-    threads, chunk, chunks = plan.threads, plan.chunk, plan.chunks
+    threads, chunk, chunks, kept = plan.threads, plan.chunk, plan.chunks, plan.kept // 2
 
     @T.prim_func
     def softmax_backward(Y: T.Tensor((M, N), dtype), DY: T.Tensor((M, N), dtype), DX: T.Tensor((M, N), dtype)):
         with T.Kernel(M, threads=threads) as b:
+            row_y = T.alloc_shared((max(kept, 1), chunk), dtype)
+            row_dy = T.alloc_shared((max(kept, 1), chunk), dtype)
             y = T.alloc_fragment((chunk,), dtype)
             dy = T.alloc_fragment((chunk,), dtype)
             product = T.alloc_fragment((chunk,), "float32")
@@ -176,11 +178,18 @@ def _long_rows_backward(N: int, dtype: str, plan: RowPlan):
                 T.copy(DY[b, c * chunk : (c + 1) * chunk], dy)
                 for j in T.Parallel(chunk):
                     product[j] = product[j] + dy[j] * y[j]
+                if c < kept:
+                    T.copy(y, row_y[c, :])
+                    T.copy(dy, row_dy[c, :])
             T.reduce_sum(product, dot, dim=0)
             for back in T.serial(chunks):  # what was read last is in the cache
                 c = chunks - 1 - back
-                T.copy(Y[b, c * chunk : (c + 1) * chunk], y)
-                T.copy(DY[b, c * chunk : (c + 1) * chunk], dy)
+                if c < kept:
+                    T.copy(row_y[c, :], y)
+                    T.copy(row_dy[c, :], dy)
+                else:
+                    T.copy(Y[b, c * chunk : (c + 1) * chunk], y)
+                    T.copy(DY[b, c * chunk : (c + 1) * chunk], dy)
                 for j in T.Parallel(chunk):
                     y[j] = y[j] * (dy[j] - dot[0])
                 T.copy(y, DX[b, c * chunk : (c + 1) * chunk])
