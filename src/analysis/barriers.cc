@@ -3,7 +3,6 @@
 // iteration meets the first one's accesses. The pairs that meet are decided by isl.
 #include "helve/analysis/barriers.h"
 
-#include <functional>
 #include <map>
 #include <optional>
 
@@ -19,7 +18,7 @@ namespace {
 constexpr int kQuestions = 2000;            // of one function; what is asked beyond is unknown
 constexpr int64_t kOperations = 20'000;     // of isl for one question, a few milliseconds
 
-struct Range1 {
+struct LoopRange {
   VarRef var;
   Expr begin;
   Expr extent;
@@ -33,8 +32,8 @@ struct ThreadAccess {
   bool write;
   std::vector<Expr> indices;
   VarRef thread;
-  std::vector<Range1> outer;  ///< loops of the block
-  std::vector<Range1> inner;  ///< loops of the thread
+  std::vector<LoopRange> outer;  ///< loops of the block
+  std::vector<LoopRange> inner;  ///< loops of the thread
   std::vector<Expr> conditions;
 };
 
@@ -58,7 +57,7 @@ Stmt barrier(const Span& span) { return tile_op(TileOpcode::SyncThreads, {}, spa
 /// The accesses of one statement of the block: a loop over threads, or scalar code that all threads run.
 class Accesses {
  public:
-  Accesses(const Stmt& stmt, std::vector<Range1> outer, Substitution names, std::vector<Expr> conditions)
+  Accesses(const Stmt& stmt, std::vector<LoopRange> outer, Substitution names, std::vector<Expr> conditions)
       : stmt_(stmt), outer_(std::move(outer)), names_(std::move(names)), conditions_(std::move(conditions)) {}
 
   void expression(const Expr& e) {
@@ -142,8 +141,8 @@ class Accesses {
   }
 
   Stmt stmt_;
-  std::vector<Range1> outer_;
-  std::vector<Range1> inner_;
+  std::vector<LoopRange> outer_;
+  std::vector<LoopRange> inner_;
   Substitution names_;
   std::vector<Expr> conditions_;
   VarRef thread_;
@@ -310,7 +309,7 @@ class BarrierAnalysis::Impl {
   Stmt run_loop(const For& n, const Stmt& self, State& state) {
     std::vector<Expr> bounds = n.begins;
     bounds.insert(bounds.end(), n.extents.begin(), n.extents.end());
-    Stmt ordered = run_scalars(self, bounds, state);
+    const Stmt ordered = run_scalars(self, bounds, state);
     const size_t depth = outer_.size();
     for (size_t d = 0; d < n.vars.size(); ++d) outer_.push_back({n.vars[d], now(n.begins[d]), now(n.extents[d])});
     bool in_front = ordered != self;
@@ -327,35 +326,16 @@ class BarrierAnalysis::Impl {
     return in_front ? seq({barrier(self->span), out}, self->span) : out;
   }
 
-  /// Does the first iteration of a body meet what is pending?
+  /// Does a statement of the first iteration, in front of the body's own barriers, meet what is pending?
   bool body_meets(const Stmt& body, const State& state) {
-    if (state.empty()) return false;
-    const bool insert = insert_;
-    insert_ = false;
-    const size_t before = found_.size();
-    // Only what is pending now counts: pairs inside the body are looked at later.
-    bool meets = false;
-    State trial = state;
-    const size_t pending = state.size();
-    std::function<void(const Stmt&)> look = [&](const Stmt& s) {
-      if (!s || meets || is_barrier(s)) return;
+    const Seq* several = as<Seq>(body);
+    for (const Stmt& s : several ? several->stmts : std::vector<Stmt>{body}) {
+      if (is_barrier(s)) return false;
       Accesses accesses(s, outer_, names_, conditions_);
       accesses.statement(s);
-      meets =
-          first_conflict(accesses.take(), State(trial.begin(), trial.begin() + static_cast<std::ptrdiff_t>(pending)))
-              .has_value();
-    };
-    if (const Seq* several = as<Seq>(body)) {
-      for (const Stmt& s : several->stmts) {
-        if (is_barrier(s)) break;
-        look(s);
-      }
-    } else {
-      look(body);
+      if (first_conflict(accesses.take(), state)) return true;
     }
-    found_.resize(before);
-    insert_ = insert;
-    return meets;
+    return false;
   }
 
   Expr now(const Expr& e) const { return substitute(e, names_); }
@@ -363,13 +343,13 @@ class BarrierAnalysis::Impl {
   /// What was done in the loop is now an earlier iteration's.
   static void carry(State& state, const Var* var) {
     for (Pending& pending : state) {
-      for (const Range1& range : pending.access->outer) {
+      for (const LoopRange& range : pending.access->outer) {
         if (range.var.get() == var && !pending.carried) pending.carried = var;
       }
       // Carried by an outer loop says less than by this one; the outer one is kept, for which both variables are free.
       if (pending.carried && pending.carried != var) {
         bool outside = false;
-        for (const Range1& range : pending.access->outer) {
+        for (const LoopRange& range : pending.access->outer) {
           if (range.var.get() == var) outside = true;
           if (range.var.get() == pending.carried) break;
         }
@@ -404,7 +384,7 @@ class BarrierAnalysis::Impl {
       }
       all = logical_and(all, e);
     };
-    const auto bound = [&](const Range1& range, const Substitution& renamed) {
+    const auto bound = [&](const LoopRange& range, const Substitution& renamed) {
       auto it = renamed.find(range.var.get());
       const VarRef var = it == renamed.end() ? range.var : VarRef(as<Var>(it->second));
       vars.push_back(var);
@@ -419,14 +399,14 @@ class BarrierAnalysis::Impl {
       same = same && d < b.outer.size() && a.outer[d].var == b.outer[d].var && a.outer[d].var.get() != carried;
       if (!same) renamed.emplace(a.outer[d].var.get(), Expr(make_var(a.outer[d].var->name)));
     }
-    for (const Range1& range : a.inner) renamed.emplace(range.var.get(), Expr(make_var(range.var->name)));
-    for (const Range1& range : b.outer) bound(range, {});
-    for (const Range1& range : b.inner) bound(range, {});
-    for (const Range1& range : a.outer) {
+    for (const LoopRange& range : a.inner) renamed.emplace(range.var.get(), Expr(make_var(range.var->name)));
+    for (const LoopRange& range : b.outer) bound(range, {});
+    for (const LoopRange& range : b.inner) bound(range, {});
+    for (const LoopRange& range : a.outer) {
       if (renamed.contains(range.var.get())) bound(range, renamed);
       if (range.var.get() == carried && in_loop(b, carried)) require(less(renamed.at(carried), Expr(range.var)));
     }
-    for (const Range1& range : a.inner) bound(range, renamed);
+    for (const LoopRange& range : a.inner) bound(range, renamed);
     for (const Expr& e : b.conditions) require(e);
     for (const Expr& e : a.conditions) require(substitute(e, renamed));
     if (a.thread && b.thread) require(apply(Op::Ne, {renamed.at(a.thread.get()), Expr(b.thread)}));
@@ -440,7 +420,7 @@ class BarrierAnalysis::Impl {
   }
 
   static bool in_loop(const ThreadAccess& access, const Var* var) {
-    for (const Range1& range : access.outer) {
+    for (const LoopRange& range : access.outer) {
       if (range.var.get() == var) return true;
     }
     return false;
@@ -491,7 +471,7 @@ class BarrierAnalysis::Impl {
   bool insert_ = false;
   ExactEngine engine_{kOperations};
   int questions_ = kQuestions;
-  std::vector<Range1> outer_;
+  std::vector<LoopRange> outer_;
   Substitution names_;
   std::vector<Expr> conditions_;
   std::vector<UnorderedAccesses> found_;
