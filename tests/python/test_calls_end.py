@@ -1,6 +1,7 @@
 """Numbers at the ends of their types, calls that Ctrl-C ends, and what runs beside a compile."""
 
 import _thread
+import signal
 import sys
 import threading
 import time
@@ -11,6 +12,14 @@ import pytest
 from helve import T
 
 TARGETS = ["llvm", "interp"]
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises, also where the tests run in the background of a shell that ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @T.prim_func
@@ -65,7 +74,7 @@ def count_while(A: T.Tensor((1,), "int64"), n: T.index):
 
 
 @pytest.mark.parametrize("function", [count, count_while], ids=["loops", "while"])
-def test_an_interrupt_ends_the_interpreter(function):
+def test_an_interrupt_ends_the_interpreter(function, interruptible):
     kernel = helve.compile(function, target="interp")
     timer = threading.Timer(0.2, _thread.interrupt_main)
     timer.start()
@@ -77,7 +86,7 @@ def test_an_interrupt_ends_the_interpreter(function):
     assert a[0] in (3, 9)
 
 
-def test_an_interrupt_ends_machine_code_between_blocks():
+def test_an_interrupt_ends_machine_code_between_blocks(interruptible):
     @T.prim_func
     def main(A: T.Tensor((1,), "int64"), n: T.index):
         with T.Kernel(n) as b:
