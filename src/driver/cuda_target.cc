@@ -19,24 +19,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Calls `f` with every launch below the steps.
-template <class F>
-void for_each_launch(std::vector<runtime::Step>& steps, const F& f) {
-  for (runtime::Step& step : steps) {
-    if (auto* launch = std::get_if<runtime::Launch>(&step.node)) {
-      f(*launch);
-    } else if (auto* loop = std::get_if<runtime::Loop>(&step.node)) {
-      for_each_launch(loop->body, f);
-    } else if (auto* branch = std::get_if<runtime::Branch>(&step.node)) {
-      for_each_launch(branch->then_steps, f);
-      for_each_launch(branch->else_steps, f);
-    } else if (auto* repeat = std::get_if<runtime::Repeat>(&step.node)) {
-      for_each_launch(repeat->head, f);
-      for_each_launch(repeat->body, f);
-    }
-  }
-}
-
 /// Tells the plan what code generation decided: block sizes, shared memory, and how tensors have to be aligned.
 void complete_plan(runtime::Plan& plan, const CudaSource& source) {
   for_each_launch(plan.steps, [&](runtime::Launch& launch) {
@@ -61,19 +43,19 @@ class CudaCompiled final : public CompiledKernel {
     HostModule host = build_host(function_, lowered_.function, call_conditions(proofs_));
     times_.push_back({"host plan", seconds_since(start)});
     start = Clock::now();
-    source_ = emit_cuda(host.kernels, {true, true});
-    text_ = emit_cuda(host.kernels, {false, true}).text;
+    const CudaSource source = emit_cuda(host.kernels, {true, true});
     times_.push_back({"cuda: emit", seconds_since(start)});
-    complete_plan(host.plan, source_);
+    complete_plan(host.plan, source);
     start = Clock::now();
     runtime::cuda::CompileOptions toolchain;
     toolchain.site_packages = options.site_packages;
     toolchain.flags = {"--fmad=false"};
-    runtime::cuda::Cubin cubin = runtime::cuda::compile_cubin(source_.text, function_->name, arch, toolchain);
+    runtime::cuda::Cubin cubin = runtime::cuda::compile_cubin(source.text, function_->name, arch, toolchain);
     times_.push_back({cubin.from_cache ? "cuda: load from cache" : "cuda: compile", seconds_since(start)});
     warnings_.insert(warnings_.end(), cubin.warnings.begin(), cubin.warnings.end());
     std::vector<std::string> names;
-    for (const CudaKernel& kernel : source_.kernels) names.push_back(kernel.name);
+    for (const CudaKernel& kernel : source.kernels) names.push_back(kernel.name);
+    kernels_ = std::move(host.kernels);
     executor_ =
         std::make_unique<runtime::cuda::Executor>(std::move(host.plan), std::move(cubin), std::move(names), toolchain);
   }
@@ -121,7 +103,7 @@ class CudaCompiled final : public CompiledKernel {
     if (stage == "script") return print(function_);
     if (stage == "lowered") return print(lowered_.function);
     if (stage == "host") return runtime::to_text(executor_->plan());
-    if (stage == "cuda") return text_;
+    if (stage == "cuda") return emit_cuda(kernels_).text;  // for people: without line directives
     for (const auto& [name, f] : lowered_.stages) {
       if (name == stage) return print(f);
     }
@@ -130,8 +112,7 @@ class CudaCompiled final : public CompiledKernel {
 
  private:
   Lowered lowered_;
-  CudaSource source_;
-  std::string text_;  ///< without line directives, for people
+  std::vector<KernelSource> kernels_;
   std::unique_ptr<runtime::cuda::Executor> executor_;
 };
 

@@ -45,7 +45,10 @@ class LlvmKernel final : public CompiledKernel {
       entries.push_back(k.entry);
       scratch.push_back(k.scratch_bytes);
     }
-    set_scratch(host.plan.steps, scratch);
+    // The memory that a kernel's blocks need is known only after code generation.
+    for_each_launch(host.plan.steps, [&](runtime::Launch& launch) {
+      launch.scratch_bytes = scratch[static_cast<size_t>(launch.kernel)];
+    });
     executor_ = std::make_unique<runtime::Executor>(std::move(host.plan), std::move(entries));
   }
 
@@ -75,23 +78,6 @@ class LlvmKernel final : public CompiledKernel {
   }
 
  private:
-  /// The memory that a kernel's blocks need is known only after code generation.
-  static void set_scratch(std::vector<runtime::Step>& steps, const std::vector<int64_t>& scratch) {
-    for (runtime::Step& step : steps) {
-      if (auto* launch = std::get_if<runtime::Launch>(&step.node)) {
-        launch->scratch_bytes = scratch[static_cast<size_t>(launch->kernel)];
-      } else if (auto* loop = std::get_if<runtime::Loop>(&step.node)) {
-        set_scratch(loop->body, scratch);
-      } else if (auto* branch = std::get_if<runtime::Branch>(&step.node)) {
-        set_scratch(branch->then_steps, scratch);
-        set_scratch(branch->else_steps, scratch);
-      } else if (auto* repeat = std::get_if<runtime::Repeat>(&step.node)) {
-        set_scratch(repeat->head, scratch);
-        set_scratch(repeat->body, scratch);
-      }
-    }
-  }
-
   Lowered lowered_;
   std::shared_ptr<CpuModule> module_;
   std::unique_ptr<runtime::Executor> executor_;

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <exception>
 #include <functional>
 #include <vector>
 
@@ -21,7 +23,8 @@ inline void run_processes(int count, const std::function<int(int)>& body) {
       int faults = 1;
       try {
         faults = body(number);
-      } catch (...) {
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "process %d: %s\n", number, error.what());
       }
       _exit(faults == 0 ? 0 : 1);
     }
