@@ -18,11 +18,22 @@ py::dict kernel_facts(const CudaKernel& kernel, const KernelSource& source) {
   const KernelInterface interface = kernel_interface(*source.stmt);
   std::vector<std::string> buffers, scalars;
   for (const BufferRef& buffer : interface.buffers) buffers.push_back(buffer->name);
+  py::dict instances;
+  for (const BufferRef& buffer : interface.buffers) {
+    const std::optional<std::vector<int64_t>> shape = constant_shape(buffer->shape);
+    if (!source.mesh || buffer->scope != MemoryScope::Global || !shape) continue;
+    int64_t bytes = buffer->dtype.bytes();
+    for (int64_t extent : *shape) bytes *= extent;
+    instances[py::str(buffer->name)] = bytes;
+  }
   for (const VarRef& var : interface.scalars) scalars.push_back(var->name);
   py::dict out;
   out["name"] = kernel.name;
   out["threads"] = kernel.threads;
   out["shared_bytes"] = kernel.shared_bytes;
+  out["instances"] = instances;
+  out["cluster"] = kernel.cluster;
+  out["cooperative"] = kernel.cooperative;
   out["alignments"] = kernel.alignments;
   out["buffers"] = buffers;
   out["scalars"] = scalars;
@@ -34,9 +45,9 @@ py::dict kernel_facts(const CudaKernel& kernel, const KernelSource& source) {
 void bind_cuda(py::module_& module) {
   module.def(
       "cuda_source",
-      [](const FunctionRef& f, bool line_directives, bool prelude) {
+      [](const FunctionRef& f, bool line_directives, bool prelude, int64_t cluster_blocks) {
         const HostModule host = build_host(f, f);
-        const CudaSource source = emit_cuda(host.kernels, {line_directives, prelude});
+        const CudaSource source = emit_cuda(host.kernels, {line_directives, prelude, cluster_blocks});
         py::list kernels;
         for (size_t i = 0; i < host.kernels.size(); ++i) {
           kernels.append(kernel_facts(source.kernels[i], host.kernels[i]));
@@ -44,7 +55,9 @@ void bind_cuda(py::module_& module) {
         return py::make_tuple(source.text, kernels);
       },
       py::arg("function"), py::arg("line_directives") = false, py::arg("prelude") = true,
-      "The CUDA C of a function in thread form, and for each kernel its name, threads, shared bytes and parameters.");
+      py::arg("cluster_blocks") = 8,
+      "The CUDA C of a function in thread form, and for each kernel its name, threads, shared bytes, parameters, the "
+      "bytes of a core's instance of each global buffer, and how its blocks meet.");
 }
 
 }  // namespace helve::python

@@ -57,7 +57,8 @@ void call(const CompiledKernel& kernel, const py::args& args) {
 std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const std::string& target,
                                                   const std::optional<MeshShape>& mesh, bool verify, bool print_changed,
                                                   int64_t persistent_chunk, const std::optional<std::string>& check,
-                                                  const std::string& arch, std::vector<std::string> site_packages) {
+                                                  const std::string& arch, std::vector<std::string> site_packages,
+                                                  bool fast_math) {
   CompileOptions options;
   options.target = parse_target(target);
   options.mesh = mesh;
@@ -66,6 +67,7 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
   options.persistent_chunk = persistent_chunk;
   if (check) options.check = parse_checks(*check);
   options.arch = arch;
+  options.fast_math = fast_math;
   options.site_packages = std::move(site_packages);
   py::gil_scoped_release unlocked;
   return compile(f, options);
@@ -115,12 +117,14 @@ void bind_driver(py::module_& module) {
       "compile",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
          bool print_changed, int64_t persistent_chunk, const std::optional<std::string>& check, const std::string& arch,
-         std::vector<std::string> site_packages) {
+         std::vector<std::string> site_packages, bool fast_math) {
         return std::const_pointer_cast<CompiledKernel>(compile_for(
-            f, target, mesh, verify, print_changed, persistent_chunk, check, arch, std::move(site_packages)));
+            f, target, mesh, verify, print_changed, persistent_chunk, check, arch, std::move(site_packages),
+            fast_math));
       },
       py::arg("function"), py::arg("target"), py::arg("mesh"), py::arg("verify"), py::arg("print_changed"),
-      py::arg("persistent_chunk"), py::arg("check"), py::arg("arch") = "", py::arg("site_packages") = py::tuple());
+      py::arg("persistent_chunk"), py::arg("check"), py::arg("arch") = "", py::arg("site_packages") = py::tuple(),
+      py::arg("fast_math") = false);
   module.def(
       "reproducer",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
@@ -139,16 +143,18 @@ void bind_driver(py::module_& module) {
   module.def(
       "lowering_stages",
       [](const FunctionRef& f, const std::optional<MeshShape>& mesh, int64_t persistent_chunk,
-         const std::string& target) {
+         const std::string& target, const std::string& arch) {
         CompileOptions options;
         options.target = parse_target(target);
+        options.arch = arch;
         options.mesh = mesh;
         options.verify_passes = true;
         options.persistent_chunk = persistent_chunk;
         py::gil_scoped_release unlocked;
         return lowering_stages(f, options);
       },
-      py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"), py::arg("target") = "llvm");
+      py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"), py::arg("target") = "llvm",
+      py::arg("arch") = "");
   module.def(
       "unordered_accesses",
       [](const FunctionRef& f) {

@@ -618,6 +618,7 @@ def compile(
     check: str | None,
     arch: str = "",
     site_packages: Sequence[str] = (),
+    fast_math: bool = False,
 ) -> CompiledKernel: ...
 def reproducer(
     function: Function,
@@ -630,15 +631,15 @@ def reproducer(
     """Python text that compiles the function again with the same options."""
 
 def lowering_stages(
-    function: Function, mesh: MeshShape | None, persistent_chunk: int, target: str = "llvm"
+    function: Function, mesh: MeshShape | None, persistent_chunk: int, target: str = "llvm", arch: str = ""
 ) -> list[tuple[str, Function]]: ...
 def unordered_accesses(function: Function) -> list[tuple[str, bool]]:
     """Of a function in thread form: the buffers, and whether it is certain, where threads touch one element with no barrier between."""
 
 def cuda_source(
-    function: Function, line_directives: bool = False, prelude: bool = True
+    function: Function, line_directives: bool = False, prelude: bool = True, cluster_blocks: int = 8
 ) -> tuple[str, list[dict[str, Any]]]:
-    """The CUDA C of a function in thread form, and for each kernel its name, threads, shared bytes and parameters."""
+    """The CUDA C of a function in thread form, and for each kernel its name, threads, shared bytes, parameters, the bytes of a core's instance of each global buffer, and how its blocks meet."""
 
 def set_num_threads(count: int) -> None: ...
 def thread_limit() -> int: ...

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _TARGETS = ("interp", "llvm", "cuda")
 _CHECKS = ("all", "uninitialised", "races")
-_OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1, "check": None, "arch": None}
+_OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1, "fast_math": False, "check": None,
+            "arch": None}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -209,6 +210,9 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         verify: run the verifier after each pass.
         print_changed: print the function to standard error after each pass that changed it.
         persistent_chunk: iterations of a T.Persistent loop that share one collective.
+        fast_math: let a product and the sum that it goes into be rounded once, and on a GPU take the target's
+            approximate division, square root and functions, and 0 for numbers too small for a normal float32. Results
+            are then no longer those of other targets bit for bit. The interpreter stays exact.
         check: for target "interp", what each call looks for: "all", "uninitialised" (uses of elements that were never
             written), "races" (conflicts of iterations, blocks and cores), or None. Checked calls are several times
             slower.

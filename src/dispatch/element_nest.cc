@@ -4,12 +4,6 @@
 
 namespace helve {
 
-Expr plus(const Expr& a, const Expr& b) {
-  if (const int64_t* v = int_value(a); v && *v == 0) return b;
-  if (const int64_t* v = int_value(b); v && *v == 0) return a;
-  return a + b;
-}
-
 namespace {
 
 constexpr const char* kBlockNames[] = {"ti", "tj", "tk", "tl"};
@@ -58,13 +52,6 @@ std::vector<NestDim> nest_dims(const Region& region, const std::vector<Expr>& ex
     dims.push_back({extents[dims.size()], at_edge ? tile : 1});
   }
   return dims;
-}
-
-std::vector<Expr> region_indices(const Region& region, const std::vector<Expr>& coords) {
-  std::vector<Expr> out;
-  size_t next = 0;
-  for (const Range& r : region.ranges) out.push_back(r.point ? r.begin : plus(r.begin, coords[next++]));
-  return out;
 }
 
 }  // namespace helve

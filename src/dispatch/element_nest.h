@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "helve/dispatch/schedule_table.h"
+#include "helve/ir/tensor/region.h"
 
 namespace helve {
 
@@ -22,11 +23,5 @@ Stmt element_nest(const std::vector<NestDim>& dims, const std::function<Stmt(con
 
 /// The dimensions of a region's nest: blocked by the buffer's tile where the region begins at a tile's edge.
 std::vector<NestDim> nest_dims(const Region& region, const std::vector<Expr>& extents);
-
-/// The element of a region at `coords` (one for each dimension that is no point).
-std::vector<Expr> region_indices(const Region& region, const std::vector<Expr>& coords);
-
-/// a + b, without additions of a constant 0.
-Expr plus(const Expr& a, const Expr& b);
 
 }  // namespace helve

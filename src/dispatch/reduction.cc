@@ -22,18 +22,7 @@ Expr Reduction::identity() const {
   __builtin_unreachable();
 }
 
-Expr Reduction::merge(const Expr& a, const Expr& b) const {
-  switch (kind) {
-    case ReduceKind::Sum: return a + b;
-    case ReduceKind::Prod: return a * b;
-    case ReduceKind::Max:
-    case ReduceKind::AbsMax: return max(a, b);
-    case ReduceKind::Min: return min(a, b);
-    case ReduceKind::Any: return apply(Op::Or, {a, b});
-    case ReduceKind::All: return logical_and(a, b);
-  }
-  __builtin_unreachable();
-}
+Expr Reduction::merge(const Expr& a, const Expr& b) const { return combine(kind, a, b); }
 
 Expr Reduction::partial(const Expr& value) const {
   const Expr wide = cast(value, acc);

@@ -4,12 +4,10 @@
 
 #include <vector>
 
+#include "helve/ir/tensor/combine.h"
 #include "helve/ir/tensor/stmt.h"
 
 namespace helve {
-
-/// The dtype in which values of `dtype` are accumulated.
-inline DType accumulator(DType dtype) { return dtype.is_small_float() ? kFloat32 : dtype; }
 
 struct Reduction {
   ReduceKind kind;

@@ -64,6 +64,8 @@ Lowered lower(const FunctionRef& f, const CompileOptions& options) {
   if (cuda) {
     pass_options.schedules = &cuda_schedules();
     pass_options.walk_tiles = false;
+    pass_options.cores_meet = true;
+    pass_options.cluster_blocks = cluster_blocks(options.arch);
   }
   pass_options.persistent_chunk = options.persistent_chunk;
   Lowered out;

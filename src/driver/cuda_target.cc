@@ -25,6 +25,8 @@ void complete_plan(runtime::Plan& plan, const CudaSource& source) {
     const CudaKernel& kernel = source.kernels[static_cast<size_t>(launch.kernel)];
     launch.threads = kernel.threads;
     launch.shared_bytes = kernel.shared_bytes;
+    launch.cluster = kernel.cluster;
+    launch.cooperative = kernel.cooperative;
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
       const size_t id = static_cast<size_t>(launch.buffers[i]);
       if (id >= plan.params.size()) continue;
@@ -33,24 +35,30 @@ void complete_plan(runtime::Plan& plan, const CudaSource& source) {
   });
 }
 
+/// The options for an architecture: that of the first device, where none is asked for.
+CompileOptions with_architecture(CompileOptions options) {
+  if (options.arch.empty()) options.arch = runtime::cuda::device(0).arch();
+  return options;
+}
+
 class CudaCompiled final : public CompiledKernel {
  public:
-  CudaCompiled(Checked checked, const CompileOptions& options) : CompiledKernel(std::move(checked), options) {
-    const std::string arch = options.arch.empty() ? runtime::cuda::device(0).arch() : options.arch;
-    lowered_ = lower(function_, options);
+  CudaCompiled(Checked checked, const CompileOptions& options)
+      : CompiledKernel(std::move(checked), with_architecture(options)) {
+    lowered_ = lower(function_, options_);
     times_.insert(times_.end(), lowered_.times.begin(), lowered_.times.end());
     Clock::time_point start = Clock::now();
     HostModule host = build_host(function_, lowered_.function, call_conditions(proofs_));
     times_.push_back({"host plan", seconds_since(start)});
     start = Clock::now();
-    const CudaSource source = emit_cuda(host.kernels, {true, true});
+    const CudaSource source = emit_cuda(host.kernels, {true, true, cluster_blocks(options_.arch)});
     times_.push_back({"cuda: emit", seconds_since(start)});
     complete_plan(host.plan, source);
     start = Clock::now();
     runtime::cuda::CompileOptions toolchain;
     toolchain.site_packages = options.site_packages;
-    toolchain.flags = {"--fmad=false"};
-    runtime::cuda::Cubin cubin = runtime::cuda::compile_cubin(source.text, function_->name, arch, toolchain);
+    toolchain.flags = {options_.fast_math ? "--use_fast_math" : "--fmad=false"};
+    runtime::cuda::Cubin cubin = runtime::cuda::compile_cubin(source.text, function_->name, options_.arch, toolchain);
     times_.push_back({cubin.from_cache ? "cuda: load from cache" : "cuda: compile", seconds_since(start)});
     warnings_.insert(warnings_.end(), cubin.warnings.begin(), cubin.warnings.end());
     std::vector<std::string> names;
@@ -103,7 +111,7 @@ class CudaCompiled final : public CompiledKernel {
     if (stage == "script") return print(function_);
     if (stage == "lowered") return print(lowered_.function);
     if (stage == "host") return runtime::to_text(executor_->plan());
-    if (stage == "cuda") return emit_cuda(kernels_).text;  // for people: without line directives
+    if (stage == "cuda") return emit_cuda(kernels_, {false, true, cluster_blocks(options_.arch)}).text;
     for (const auto& [name, f] : lowered_.stages) {
       if (name == stage) return print(f);
     }
@@ -117,6 +125,11 @@ class CudaCompiled final : public CompiledKernel {
 };
 
 }  // namespace
+
+int64_t cluster_blocks(const std::string& arch) {
+  constexpr int64_t kPortable = 8;
+  return arch.empty() || runtime::cuda::architecture_number(arch).value_or(0) >= 90 ? kPortable : 1;
+}
 
 std::shared_ptr<const CompiledKernel> compile_cuda(Checked checked, const CompileOptions& options) {
   return std::make_shared<CudaCompiled>(std::move(checked), options);

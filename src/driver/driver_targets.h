@@ -42,6 +42,9 @@ void for_each_launch(std::vector<runtime::Step>& steps, const F& f) {
 /// Bytes of a vector register of the processor of this process.
 int64_t host_vector_bytes();
 
+/// Blocks that a cluster has at most on every device of the architecture: 1 before Hopper. Empty: the newest.
+int64_t cluster_blocks(const std::string& arch);
+
 /// DTypeOnTarget for a type that the target has no code for.
 void check_dtypes(const Function& f, Target target);
 

@@ -9,6 +9,8 @@
 //              with T.Kernel(R, C) as (r, c): T.copy(parts_home, parts); g(parts)
 // What control flow around a collective reads from memory, a kernel leaves in a global buffer of one element, where the
 // host body reads it: it moves no other value than the kernel would have used.
+// Where cores can wait for each other inside a kernel, only kernels whose control flow around collectives reads memory
+// are split: the host body finds cores that disagree, which would wait for each other forever.
 // With a chunk of k iterations the kernels loop over k and one collective serves all of them, on homes with a leading
 // dimension k. Every core executes the same statements in the same order as before; iterations of a Persistent loop are
 // independent, so a chunk may interleave them. A part saves what a later part demands and restores what it demands
@@ -21,6 +23,7 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/transform/passes.h"
+#include "copy_region.h"
 #include "kernel_parts.h"
 
 namespace helve {
@@ -43,6 +46,9 @@ class Splitter {
       : kernel_(kernel), options_(options), parts_(parts_of(kernel)) {
     find_demands();
   }
+
+  /// Does what the kernel reads from memory decide which collectives it comes to?
+  bool decides_by_memory() const { return !parts_.decisions.empty(); }
 
   Stmt run() {
     std::vector<Stmt> body = emit(parts_.parts, nullptr, nullptr);
@@ -202,12 +208,6 @@ class Splitter {
     return region;
   }
 
-  static Stmt copy(Region from, Region to, Span span) {
-    const DType dtype = to.buffer->dtype;
-    const Operand zero = dtype.is_bool() ? Operand(false) : dtype.is_float() ? Operand(0.0) : Operand(int64_t{0});
-    return tile_op(TileOpcode::Copy, {std::move(from), std::move(to), constant_of(zero, dtype)}, span);
-  }
-
   Stmt emit_segment(const Part& part, const Part* persistent, const Chunk* chunk) {
     const bool chunked = chunk && chunk->size > 1;
     VarRef turn = make_var("turn");
@@ -224,8 +224,8 @@ class Splitter {
       const bool save = must_save(part, b.get());
       if (!restore && !save) continue;
       const BufferRef home = home_of(b.get(), persistent, chunk);
-      if (restore) restores.push_back(copy(home_region(home, *b, Expr(turn)), whole_region(own), kernel_.span));
-      if (save) saves.push_back(copy(whole_region(own), home_region(home, *b, Expr(turn)), kernel_.span));
+      if (restore) restores.push_back(copy_region(home_region(home, *b, Expr(turn)), whole_region(own), kernel_.span));
+      if (save) saves.push_back(copy_region(whole_region(own), home_region(home, *b, Expr(turn)), kernel_.span));
     }
     std::vector<Stmt> body = restores;
     for (const Stmt& s : part.stmts) body.push_back(replace_buffers(s, fresh));
@@ -280,7 +280,9 @@ FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options)
   if (!f->mesh) return f;
   return with_body(f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
     const Kernel* k = as<Kernel>(s);
-    return k && has_collective(k->body) ? Splitter(*k, options).run() : s;
+    if (!k || !has_collective(k->body)) return s;
+    Splitter splitter(*k, options);
+    return options.cores_meet && !splitter.decides_by_memory() ? s : splitter.run();
   }));
 }
 

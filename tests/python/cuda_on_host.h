@@ -34,6 +34,13 @@ struct Barrier {
   int arrived = 0;
   long generation = 0;
 };
+/// Blocks of a cluster, or of a cooperative launch, run by turns; the memory of one stands in helve_shared while it
+/// runs.
+struct Block {
+  Barrier whole, warps[32];
+  uint64_t slots[1024];
+  std::vector<unsigned char> memory;
+};
 struct Fiber {
   ucontext_t context;
   std::unique_ptr<char[]> stack;
@@ -42,18 +49,21 @@ struct Fiber {
 constexpr size_t kStack = 64 * 1024;
 static std::vector<Fiber> fibers;
 static ucontext_t scheduler;
-static unsigned running, block_threads;
+static unsigned running, block_threads;  // a thread's number in its block
+static unsigned place, together;           // a block's number among those that run at the same time, and how many do
 static long changes;
-static Barrier whole, warps[32];
-static uint64_t slots[1024];
+static Barrier cluster;
+static std::vector<std::unique_ptr<Block>> blocks;
+static Block& block() { return *blocks[place]; }
+static Fiber& fiber() { return fibers[place * block_threads + running]; }
 static void (*entry)(void*);
 static void* entry_argument;
 
 static void trampoline() {
   entry(entry_argument);
-  fibers[running].done = true;
+  fiber().done = true;
   ++changes;
-  swapcontext(&fibers[running].context, &scheduler);
+  swapcontext(&fiber().context, &scheduler);
 }
 
 static void wait(Barrier& barrier, int count) {
@@ -64,31 +74,42 @@ static void wait(Barrier& barrier, int count) {
     ++changes;
     return;
   }
-  while (barrier.generation == generation) swapcontext(&fibers[running].context, &scheduler);
+  while (barrier.generation == generation) swapcontext(&fiber().context, &scheduler);
 }
 
 /// False when the threads that are left wait for one another.
-static bool run_block(unsigned threads) {
-  block_threads = threads;
-  whole = {};
-  for (Barrier& each : warps) each = {};
-  for (unsigned t = 0; t < threads; ++t) {
-    Fiber& f = fibers[t];
-    f.done = false;
-    getcontext(&f.context);
-    f.context.uc_stack.ss_sp = f.stack.get();
-    f.context.uc_stack.ss_size = kStack;
-    f.context.uc_link = &scheduler;
-    makecontext(&f.context, trampoline, 0);
+static bool run_blocks(unsigned first, unsigned threads, size_t shared) {
+  cluster = {};
+  for (place = 0; place < together; ++place) {
+    block().whole = {};
+    for (Barrier& each : block().warps) each = {};
+    block().memory.assign(sizeof(helve_shared), 0xa5);
+    for (running = 0; running < threads; ++running) {
+      Fiber& f = fiber();
+      f.done = false;
+      getcontext(&f.context);
+      f.context.uc_stack.ss_sp = f.stack.get();
+      f.context.uc_stack.ss_size = kStack;
+      f.context.uc_link = &scheduler;
+      makecontext(&f.context, trampoline, 0);
+    }
   }
   for (;;) {
     const long before = changes;
     bool all = true;
-    for (running = 0; running < threads; ++running) {
-      if (fibers[running].done) continue;
-      all = false;
-      threadIdx.x = running;
-      swapcontext(&scheduler, &fibers[running].context);
+    for (place = 0; place < together; ++place) {
+      blockIdx.x = first + place;
+      std::memcpy(helve_shared, block().memory.data(), sizeof(helve_shared));
+      for (running = 0; running < threads; ++running) {
+        if (fiber().done) continue;
+        all = false;
+        threadIdx.x = running;
+        swapcontext(&scheduler, &fiber().context);
+      }
+      std::memcpy(block().memory.data(), helve_shared, sizeof(helve_shared));
+      for (size_t i = shared; i < sizeof(helve_shared); ++i) {
+        if (helve_shared[i] != 0xa5) fault = Redzone;
+      }
     }
     if (all) return true;
     if (changes == before) return false;
@@ -105,27 +126,26 @@ static P argument(long long slot) {
 }
 
 template <class... P, size_t... I>
-static int launch(void (*kernel)(P...), const long long* args, unsigned blocks, unsigned threads, size_t shared,
-                  std::index_sequence<I...>) {
+static int launch(void (*kernel)(P...), const long long* args, unsigned count, unsigned threads, size_t shared,
+                  unsigned at_once, std::index_sequence<I...>) {
   fault = Fine;
-  while (fibers.size() < threads) fibers.push_back({{}, std::make_unique<char[]>(kStack), false});
+  block_threads = threads;
+  together = at_once;
+  while (blocks.size() < together) blocks.push_back(std::make_unique<Block>());
+  while (fibers.size() < size_t{threads} * together) fibers.push_back({{}, std::make_unique<char[]>(kStack), false});
   auto body = [&] { kernel(argument<P>(args[I])...); };
   entry = call<decltype(body)>;
   entry_argument = &body;
-  for (unsigned b = 0; b < blocks && fault == Fine; ++b) {
-    blockIdx.x = b;
-    std::memset(helve_shared, 0xa5, sizeof(helve_shared));
-    if (!run_block(threads)) fault = Deadlock;
-    for (size_t i = shared; i < sizeof(helve_shared); ++i) {
-      if (helve_shared[i] != 0xa5) fault = Redzone;
-    }
+  for (unsigned b = 0; b < count && fault == Fine; b += together) {
+    if (!run_blocks(b, threads, shared)) fault = Deadlock;
   }
   return fault;
 }
 
 template <class... P>
-static int launch(void (*kernel)(P...), const long long* args, unsigned blocks, unsigned threads, size_t shared) {
-  return launch(kernel, args, blocks, threads, shared, std::index_sequence_for<P...>());
+static int launch(void (*kernel)(P...), const long long* args, unsigned count, unsigned threads, size_t shared,
+                  unsigned at_once) {
+  return launch(kernel, args, count, threads, shared, at_once, std::index_sequence_for<P...>());
 }
 
 /// The float format of E exponent bits and M of mantissa; `top` is an infinity where it has one.
@@ -161,7 +181,50 @@ static unsigned encode(double x, Format f) {
 
 }  // namespace host
 
-static void __syncthreads() { host::wait(host::whole, static_cast<int>(host::block_threads)); }
+static void __syncthreads() { host::wait(host::block().whole, static_cast<int>(host::block_threads)); }
+static void helve_cluster_sync() { host::wait(host::cluster, static_cast<int>(host::block_threads * host::together)); }
+template <class T>
+static T* helve_peer(T* p, int peer) {
+  if (peer == static_cast<int>(host::place)) return p;
+  return (T*)(host::blocks[peer]->memory.data() + ((unsigned char*)p - helve_shared));
+}
+/// A barrier for posts: bytes that have arrived less those that are expected, whether they are expected yet, and how
+/// many phases have ended. A post that comes a turn too early leaves a phase that never ends.
+struct Arrivals {
+  int32_t bytes;
+  uint16_t expected, phases;
+};
+static void helve_open(unsigned long long* arrivals, int count) {
+  for (int i = 0; i < count; ++i) arrivals[i] = 0;
+}
+static void count_bytes(unsigned long long* arrivals, int bytes, bool expected) {
+  Arrivals& a = *(Arrivals*)arrivals;
+  a.bytes += bytes;
+  a.expected |= expected;
+  ++host::changes;
+  if (!a.expected || a.bytes != 0) return;
+  a.expected = 0;
+  ++a.phases;
+}
+template <class T>
+static void helve_post(T* to, T value, int peer, unsigned long long* arrivals) {
+  *helve_peer(to, peer) = value;
+  count_bytes(helve_peer(arrivals, peer), sizeof(T), false);
+}
+static void helve_collect(unsigned long long* arrivals, unsigned turn, unsigned bytes) {
+  unsigned long long* here = arrivals + (turn & 1);
+  if (host::running == 0) count_bytes(here, -(int)bytes, true);
+  while (((Arrivals*)here)->phases < turn / 2 + 1) swapcontext(&host::fiber().context, &host::scheduler);
+}
+static void helve_meet(unsigned* word, unsigned goal) {
+  __syncthreads();
+  if (host::running == 0) {
+    ++*word;
+    ++host::changes;
+    while ((int)(*word - goal) < 0) swapcontext(&host::fiber().context, &host::scheduler);
+  }
+  __syncthreads();
+}
 
 template <class T>
 static auto __shfl_xor_sync(unsigned mask, T given, int c) {
@@ -169,11 +232,11 @@ static auto __shfl_xor_sync(unsigned mask, T given, int c) {
   typedef decltype(x) V;
   if (mask != 0xffffffffu || c < 0 || c >= 32) host::fault = host::BadShuffle;
   const unsigned me = host::running;
-  host::Barrier& warp = host::warps[me / 32];
-  std::memcpy(&host::slots[me], &x, sizeof(V));
+  host::Barrier& warp = host::block().warps[me / 32];
+  std::memcpy(&host::block().slots[me], &x, sizeof(V));
   host::wait(warp, 32);
   V r;
-  std::memcpy(&r, &host::slots[me ^ (c & 31)], sizeof(V));
+  std::memcpy(&r, &host::block().slots[me ^ (c & 31)], sizeof(V));
   host::wait(warp, 32);
   return r;
 }
@@ -291,6 +354,13 @@ template <class T> static T helve_shuffle_bits_xor(T x, int c) {
   return x;
 }
 
+template <int W, int N, class T>
+static void helve_move(T* to, const T* from) {
+  if (reinterpret_cast<uintptr_t>(to) % W != 0 || reinterpret_cast<uintptr_t>(from) % W != 0) {
+    host::fault = host::Misaligned;
+  }
+  for (int i = 0; i < N; ++i) to[i] = from[i];
+}
 template <int W, int N, class T> static void helve_load(T (&to)[N], const T* from) {
   static_assert(N * sizeof(T) % W == 0 && W > sizeof(T), "an access of whole words");
   if (reinterpret_cast<uintptr_t>(from) % W != 0) host::fault = host::Misaligned;

@@ -35,12 +35,14 @@ class HostKernels:
     gives them.
 
     The prelude is the header's; with `prelude` it is that of the text, for each function in a namespace of its own.
+    `cluster_blocks` is what the functions were lowered for.
     """
 
-    def __init__(self, functions, folder, prelude=False, names=None):
+    def __init__(self, functions, folder, prelude=False, names=None, cluster_blocks=8):
         texts, self.kernels = [], {}
         for place, function in enumerate(functions):
-            text, kernels = _core.cuda_source(getattr(function, "function", function), prelude=prelude)
+            text, kernels = _core.cuda_source(getattr(function, "function", function), prelude=prelude,
+                                              cluster_blocks=cluster_blocks)
             (kernel,) = kernels
             if names:
                 text = re.sub(rf"\b{kernel['name']}\(", f"{names[place]}_0(", text)
@@ -52,7 +54,8 @@ class HostKernels:
             texts.append(f"namespace of_{name} {{\n{without_ptx(text)}}}\n" if prelude else text)
             texts.append(
                 f'extern "C" int run_{name}(const long long* args, unsigned blocks) {{ '
-                f"return host::launch({scope}{name}, args, blocks, {kernel['threads']}, {kernel['shared_bytes']}); }}\n"
+                f"return host::launch({scope}{name}, args, blocks, {kernel['threads']}, {kernel['shared_bytes']}, "
+                f"{'blocks' if kernel['cooperative'] else kernel['cluster']}); }}\n"
             )
         source = "#define HELVE_PRELUDE\n" * prelude + HEADER.read_text() + "\n" + "\n".join(texts)
         stem = Path(folder) / hashlib.sha256(source.encode()).hexdigest()[:16]
@@ -66,10 +69,17 @@ class HostKernels:
         self.library = ctypes.CDLL(str(stem.with_suffix(".so")))
 
     def run(self, name, blocks, arrays, scalars=None):
-        """Runs all blocks; `arrays` by the parameters' names, `scalars` as the 64-bit slots of theirs."""
+        """Runs all blocks; `arrays` by the parameters' names, `scalars` as the 64-bit slots of theirs. A global buffer
+        that is not given has memory for this run.
+        """
         kernel = self.kernels[name]
         scalars = scalars or {}
-        slots = [arrays[b].ctypes.data for b in kernel["buffers"]] + [scalars[s] for s in kernel["scalars"]]
+        strides = {b: -(-bytes // 64) * 64 for b, bytes in kernel["instances"].items()}
+        words = np.zeros(4096, np.uint32)
+        own = {b: aligned(np.full(stride * blocks, 0xA5, np.uint8)) for b, stride in strides.items()}
+        slots = [(own | arrays)[b].ctypes.data for b in kernel["buffers"]] + [scalars[s] for s in kernel["scalars"]]
+        slots += [strides[b] for b in kernel["buffers"] if b in strides]
+        slots += [words.ctypes.data] * kernel["cooperative"]
         args = (ctypes.c_longlong * max(len(slots), 1))(*slots)
         fault = getattr(self.library, f"run_{kernel['name']}")(args, blocks)
         assert fault == 0, f"{name}: {FAULTS[fault]}"

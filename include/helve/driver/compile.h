@@ -30,6 +30,7 @@ struct CompileOptions {
   bool verify_passes = false;      ///< run the verifier after each pass
   bool print_changed = false;      ///< print the function after each pass that changed it, to standard error
   int64_t persistent_chunk = 1;    ///< iterations of a Persistent loop that share one collective
+  bool fast_math = false;          ///< products and sums may be contracted, functions of the target approximate
   interp::Checks check;            ///< what each call looks for; Target::Interp only
   std::string arch;                ///< Target::Cuda: what to compile for, "sm_90a"; empty: the first device's own
   std::vector<std::string> site_packages;    ///< Target::Cuda: folders in which pip's wheels of NVRTC may stand

@@ -13,9 +13,12 @@ struct PassOptions {
   bool walk_tiles = true;         ///< elements are walked tile by tile, else in one loop over all
   int64_t vector_bytes = 32;      ///< width of the target's vector registers
   int64_t persistent_chunk = 1;   ///< iterations of a Persistent loop that share one collective
+  bool cores_meet = false;        ///< cores can wait for each other inside a kernel
+  int64_t cluster_blocks = 1;     ///< blocks of a cluster at most: they read each other's block memory
 };
 
 FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options);
+FunctionRef stage_collectives(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_tile_ops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_tile_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_block_loops(const FunctionRef& f, const PassOptions& options);

@@ -12,14 +12,16 @@ from helve.target import Kernel, mesh_shape
 
 
 def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: int = 1,
-                    target: str = "llvm") -> list[tuple[str, _core.Function]]:
-    """The function after each pass of the CPU pipeline, the function itself first, as (name of the pass, function).
+                    target: str = "llvm", arch: str = "") -> list[tuple[str, _core.Function]]:
+    """The function after each pass of the target's pipeline, itself first, as (name of the pass, function).
+
+    `arch` is that of the compile option, by default the newest.
 
     Raises:
         helve.Error: the function or the mesh is wrong.
         helve.InternalError: a pass made a function that does not verify.
     """
-    return _core.lowering_stages(func.function, mesh_shape(mesh), persistent_chunk, target)
+    return _core.lowering_stages(func.function, mesh_shape(mesh), persistent_chunk, target, arch)
 
 
 def interpret(function: _core.Function, *args, check: str | None = None) -> None:
@@ -37,7 +39,7 @@ def interpret(function: _core.Function, *args, check: str | None = None) -> None
 
 
 def check_stages(func: PrimFunc, make_args, mesh: Mesh | None = None, rtol: float = 1e-5, atol: float = 1e-6,
-                 check: str | None = "all", target: str = "llvm") -> None:
+                 check: str | None = "all", target: str = "llvm", arch: str = "") -> None:
     """Interprets every stage on the same arguments and compares with the first.
 
     Args:
@@ -46,6 +48,7 @@ def check_stages(func: PrimFunc, make_args, mesh: Mesh | None = None, rtol: floa
         mesh: the mesh, for a mesh function.
         rtol, atol: tolerance for floats; integers must be equal.
         check: what each run looks for, as for `helve.compile`.
+        target, arch: whose pipeline.
 
     Raises:
         helve.Error: a check of a stage failed.
@@ -54,7 +57,7 @@ def check_stages(func: PrimFunc, make_args, mesh: Mesh | None = None, rtol: floa
     import numpy as np
 
     expected = None
-    for name, stage in lowering_stages(func, mesh, target=target):
+    for name, stage in lowering_stages(func, mesh, target=target, arch=arch):
         args = make_args()
         interpret(stage, *args, check=check)
         if expected is None:

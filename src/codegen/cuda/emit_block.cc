@@ -24,6 +24,7 @@ int64_t elements(const Buffer& buffer, size_t first) {
 
 void KernelEmitter::alloc(const Alloc& s) {
   const Buffer& buffer = *s.buffer;
+  if (peers_.contains(&buffer)) return declare_peer(buffer);
   if (!used(&buffer)) return;
   const std::string type = element_type(buffer);
   switch (buffer.scope) {
@@ -39,7 +40,10 @@ void KernelEmitter::alloc(const Alloc& s) {
       const int64_t* threads = int_value(buffer.shape.at(0));
       HELVE_CHECK(!thread_ && threads && *threads == kernel_.threads,
                   "fragment '" + buffer.name + "' has a first dimension of the block's threads");
-      return line(fmt::format("{} {}[{}];", type, names_.define(&buffer, buffer.name), elements(buffer, 1)), s.span);
+      const int64_t count = elements(buffer, 1);
+      return line(fmt::format("{}{} {}[{}];", stays_packed(buffer) && count > 1 ? "__align__(16) " : "", type,
+                              names_.define(&buffer, buffer.name), count),
+                  s.span);
     }
     case MemoryScope::Local:
       HELVE_CHECK(thread_, "local memory '" + buffer.name + "' belongs to a thread");
@@ -51,6 +55,7 @@ void KernelEmitter::alloc(const Alloc& s) {
 }
 
 void KernelEmitter::tile_op(const TileOp& s) {
+  if (s.row().is_collective()) return collective(s);
   HELVE_CHECK(s.op == TileOpcode::SyncThreads && !thread_,
               "tile operation " + std::string(s.row().name) + " in a kernel in thread form");
   line("__syncthreads();", s.span);

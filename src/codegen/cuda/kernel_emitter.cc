@@ -17,6 +17,7 @@ KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& opti
     : CEmitter(source.bounds, options.line_directives),
       source_(source),
       prelude_(prelude),
+      cluster_blocks_(options.cluster_blocks),
       interface_(kernel_interface(*source.stmt)) {
   kernel_.name = source.name;
   kernel_.threads = source.stmt->threads;
@@ -28,11 +29,15 @@ KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& opti
 
 CudaKernel KernelEmitter::emit() {
   find_uses(source_.stmt->body);
+  walk_exprs(source_.stmt->body, [&](const Expr& e) {
+    if (const Load* load = as<Load>(e)) ++reads_[&buffer_of(load->buffer)];
+  });
+  find_collectives();
   signature();
   {
     Place place(*this);
     TextDocument::Indent indent = out_.indent();
-    bool threads = false, shared = false;
+    bool threads = has_collective(source_.stmt->body), shared = !boxes_.empty();
     walk(source_.stmt->body, [&](const Stmt& s) {
       const For* loop = as<For>(s);
       threads |= loop && loop->loop == LoopKind::Thread;
@@ -44,6 +49,7 @@ CudaKernel KernelEmitter::emit() {
     unpack_scalars();
     grid();
     instances();
+    begin_meetings();
     stmt(source_.stmt->body);
   }
   line("}");
@@ -85,6 +91,10 @@ void KernelEmitter::parameters(std::vector<std::string>& out) {
   for (Instance& each : instances_) {
     each.stride = names_.fresh(each.buffer->name + "_stride");
     out.push_back("long long " + each.stride);
+  }
+  if (kernel_.cooperative) {
+    workspace_ = names_.fresh("words");
+    out.push_back("unsigned* " + workspace_);
   }
 }
 

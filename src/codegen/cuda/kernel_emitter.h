@@ -3,6 +3,9 @@
 // own.
 #pragma once
 
+#include <map>
+
+#include "helve/analysis/core_groups.h"
 #include "helve/analysis/kernel_interface.h"
 #include "helve/codegen/c/c_emitter.h"
 #include "helve/codegen/cuda/cuda_module.h"
@@ -36,6 +39,23 @@ class KernelEmitter final : public c::CEmitter {
     bool rounds = false;  ///< the array holds floats, which the access rounds
   };
 
+  /// Block memory to which the members of groups along one axis post. Two turns of the box alternate: who has what was
+  /// posted in one turn has read what was posted in the turn before.
+  struct PostBox {
+    int64_t members = 0;
+    int64_t bytes = 0;     ///< of a member's slot: the largest source
+    std::string slots;     ///< the memory: turn, member, bytes
+    std::string arrivals;  ///< two barriers that count arriving bytes
+    std::string turn;      ///< the variable that counts the turns
+  };
+
+  /// A collective's source as it lies with another core.
+  struct Peer {
+    const Buffer* source;
+    Expr core;  ///< its number in the span of cores, of a Global buffer in the mesh; its member number in a post box
+    const PostBox* box = nullptr;  ///< where it lies, if it was posted
+  };
+
   /// A Global buffer of a mesh function: parameters with the first core's instance and the bytes from one to the next.
   struct Instance {
     const Buffer* buffer;
@@ -63,6 +83,21 @@ class KernelEmitter final : public c::CEmitter {
   void check_exchange(const Expr& bits) const;
   bool warps_agree(const Expr& e) const;
 
+  // emit_collective.cc
+  void find_collectives();
+  void begin_meetings();
+  void collective(const TileOp& s);
+  void meet(const TileOp& s);
+  BufferRef peer(const TileOp& s, const Expr& member, std::vector<Stmt>& before);
+  void declare_peer(const Buffer& buffer);
+
+  // emit_post.cc
+  void find_post(const TileOp& s, const CoreGroup& group);
+  const PostBox* post_box(const TileOp& s) const;
+  void begin_posts();
+  void post(const TileOp& s, const PostBox& box);
+  std::string slot_of(const PostBox& box, const std::string& member, const std::string& type) const;
+
   // emit_block.cc
   void alloc(const Alloc& s) override;
   void tile_op(const TileOp& s) override;
@@ -71,6 +106,8 @@ class KernelEmitter final : public c::CEmitter {
 
   // vector_loop.cc
   void vector_loop(const For& s) override;
+  bool move_packed(const For& s);
+  bool stays_packed(const Buffer& buffer) const;
   void stage(const For& s);
   int64_t vector_bytes(const Buffer& buffer, const Expr& offset, const Expr& start, const For& s) const;
   void load_staged(const For& s, int64_t lanes);
@@ -79,11 +116,20 @@ class KernelEmitter final : public c::CEmitter {
 
   const KernelSource& source_;
   Prelude& prelude_;
+  const int64_t cluster_blocks_;
   KernelInterface interface_;
   CudaKernel kernel_;
   std::unordered_map<const Buffer*, size_t> position_;  ///< in the interface
+  std::unordered_map<const Buffer*, size_t> reads_;     ///< places of the kernel that load from it
   std::vector<Instance> instances_;
   std::vector<std::string> scalar_names_;
+  CoreSpan span_;  ///< the cores that wait for each other
+  std::unordered_map<const TileOp*, Stmt> exchanges_;    ///< what a core does in its collectives
+  std::unordered_map<const Buffer*, Peer> peers_;
+  std::map<std::string, PostBox> boxes_;                 ///< by axis, or "all"
+  std::unordered_set<const TileOp*> posted_;
+  std::map<std::string, std::string> meetings_;  ///< axis or "all": the variable that counts the group's meetings
+  std::string workspace_;                        ///< of a cooperative launch: words for groups to meet at
   const Var* thread_ = nullptr;  ///< of the loop over threads around this place
   size_t thread_decisions_ = 0;                   ///< those of the block: the rest are the thread's
   std::unordered_set<const Var*> own_values_;     ///< bound by each thread for itself

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "helve/analysis/memory_traffic.h"
 #include "helve/arith/simplify.h"
@@ -205,6 +206,43 @@ void KernelEmitter::store_staged() {
   }
 }
 
+/// Several elements of the fragment fit a register, and one place takes them apart: then they stay together until
+/// there, and what is read ahead is not waited for before.
+bool KernelEmitter::stays_packed(const Buffer& buffer) const {
+  const auto reads = reads_.find(&buffer);
+  return buffer.scope == MemoryScope::Fragment && buffer.dtype.bytes() < 4 && reads != reads_.end() &&
+         reads->second == 1;
+}
+
+/// A copy between memory and registers that stay packed.
+bool KernelEmitter::move_packed(const For& s) {
+  const Store* store = as<Store>(s.body);
+  const Load* load = store ? as<Load>(stored(*store)) : nullptr;
+  if (!load || load->dtype != store->buffer->dtype) return false;
+  const Buffer &from = buffer_of(load->buffer), &to = *store->buffer;
+  const bool reads = to.scope == MemoryScope::Fragment;
+  if (reads == (from.scope == MemoryScope::Fragment) || !stays_packed(reads ? to : from)) return false;
+  const Var* lane = s.vars[0].get();
+  std::string places[2];
+  int64_t width = kWidest;
+  for (const auto& [buffer, indices, place] :
+       {std::tuple{&to, &store->indices, &places[0]}, std::tuple{&from, &load->indices, &places[1]}}) {
+    const Element e = element(*buffer, *indices);
+    if (e.exchange || reads_written(e.offset, {})) return false;
+    const Expr start = expr_of(sum_of(substitute(e.offset, {{lane, s.begins[0]}})));
+    width = std::min(width, vector_bytes(*buffer, e.offset, start, s));
+    *place = fmt::format("{} + {}", e.name, text(start, c::precedence_of("+") + 1));
+  }
+  if (width == 0) return false;
+  const Buffer& memory = reads ? from : to;
+  if (auto found = position_.find(&memory); found != position_.end()) {
+    kernel_.alignments[found->second] = std::max(kernel_.alignments[found->second], width);
+  }
+  need("move");
+  line(fmt::format("helve_move<{}, {}>({}, {});", width, *int_value(s.extents[0]), places[0], places[1]), s.span);
+  return true;
+}
+
 void KernelEmitter::vector_loop(const For& s) {
   HELVE_CHECK(s.vars.size() == 1, "a vector loop has one variable");
   const If* guard = as<If>(s.body);
@@ -218,6 +256,7 @@ void KernelEmitter::vector_loop(const For& s) {
   auto lane_loop = [&] { serial_loop(s, "unroll", [&] { stmt(s.body); }); };
   HELVE_CHECK(staged_.empty(), "a vector loop in another");
   if (!lanes || *lanes < 2 || *lanes > kMaxLanes) return lane_loop();
+  if (move_packed(s)) return;
   Place place(*this);
   stage(s);
   if (staged_.empty()) return lane_loop();

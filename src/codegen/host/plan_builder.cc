@@ -371,7 +371,7 @@ class PlanBuilder {
     for (const BufferRef& buffer : interface.buffers) step.buffers.push_back(id_of(*buffer));
     for (const VarRef& var : interface.scalars)
       step.scalars.push_back(scalars_.required(Expr(var), "'" + var->name + "'"));
-    out_.kernels.push_back({step.name, std::move(source), lowered_.mesh.has_value(), bounds_, lowered_.may_alias});
+    out_.kernels.push_back({step.name, std::move(source), lowered_.mesh, bounds_, lowered_.may_alias});
     out.push_back({std::move(step)});
   }
 

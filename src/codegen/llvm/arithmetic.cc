@@ -182,6 +182,9 @@ Value* Arithmetic::apply_float(Op op, DType t, llvm::ArrayRef<Value*> a) {
         return b_.CreateSelect(b_.CreateFCmpUNO(a[0], a[0]), a[0], inner);
       };
   const bool own = t.bits <= 32;  // the polynomials serve float32 and what is evaluated in it
+  const llvm::IRBuilderBase::FastMathFlagGuard flags(b_);
+  // The error bounds of functions rest on each rounding.
+  if (op != Op::Add && op != Op::Sub && op != Op::Mul) b_.clearFastMathFlags();
   MathFunctions math(b_, features_.fma, features_.scale);
   switch (op) {
     case Op::Add: return b_.CreateFAdd(a[0], a[1]);

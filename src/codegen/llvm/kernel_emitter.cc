@@ -19,6 +19,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, Features features, const CpuO
       interface_(kernel_interface(*source.stmt)),
       streamed_(streamed_params(*source.stmt, source.may_alias)),
       early_reads_(early_reads(*source.stmt)) {
+  if (options_.fast_math) b_.getFastMathFlags().setAllowContract();
   for (const BufferRef& buffer : interface_.buffers) {
     instance_count_ += source.mesh && buffer->scope == MemoryScope::Global;
   }

@@ -32,19 +32,9 @@ std::shared_ptr<const Toolchain> choose(const CompileOptions& options) {
   }
 }
 
-/// 90 for "sm_90a"; nullopt for what is no architecture.
-std::optional<int> number_of(std::string_view arch) {
-  if (!arch.starts_with("sm_")) return std::nullopt;
-  arch.remove_prefix(3);
-  if (arch.ends_with('a') || arch.ends_with('f')) arch.remove_suffix(1);
-  int number = 0;
-  const auto [stop, fault] = std::from_chars(arch.data(), arch.data() + arch.size(), number);
-  return fault == std::errc() && stop == arch.data() + arch.size() ? std::optional(number) : std::nullopt;
-}
-
 void check_architecture(const Toolchain& compiler, const std::string& arch) {
   const std::vector<int>& known = compiler.architectures();
-  const std::optional<int> number = number_of(arch);
+  const std::optional<int> number = architecture_number(arch);
   if (number && std::ranges::find(known, *number) != known.end()) return;
   throw UserError(Code::CudaArchitecture, {},
                   {{"compiler", compiler.text()},
@@ -95,6 +85,15 @@ Cubin compile_now(const Toolchain& compiler, std::string_view source, const std:
 }
 
 }  // namespace
+
+std::optional<int> architecture_number(std::string_view arch) {
+  if (!arch.starts_with("sm_")) return std::nullopt;
+  arch.remove_prefix(3);
+  if (arch.ends_with('a') || arch.ends_with('f')) arch.remove_suffix(1);
+  int number = 0;
+  const auto [stop, fault] = std::from_chars(arch.data(), arch.data() + arch.size(), number);
+  return fault == std::errc() && stop == arch.data() + arch.size() ? std::optional(number) : std::nullopt;
+}
 
 std::string compiler_text(const CompileOptions& options) { return choose(options)->text(); }
 

@@ -9,7 +9,7 @@ rms_norm_0(
     float x[32];
     float square[32];
     float scale[1];
-    helve_bfloat16 w[32];
+    __align__(16) helve_bfloat16 w[32];
     #pragma unroll
     for (int r = 0; r < 4; ++r) {
         {
@@ -23,14 +23,7 @@ rms_norm_0(
     }
     #pragma unroll
     for (int r = 0; r < 4; ++r) {
-        {
-            helve_bfloat16 W_v[8];
-            helve_load<16>(W_v, W + (r * 256 + tx * 8));
-            #pragma unroll
-            for (int v = 0; v < 8; ++v) {
-                w[r * 8 + v] = W_v[v];
-            }
-        }
+        helve_move<16, 8>(w + r * 8, W + (r * 256 + tx * 8));
     }
     #pragma unroll
     for (int r = 0; r < 4; ++r) {

@@ -14,6 +14,7 @@ namespace helve {
 struct CudaOptions {
   bool line_directives = false;  ///< name the user's file and line beside each statement
   bool prelude = true;           ///< begin with the helve_ functions that the kernels call
+  int64_t cluster_blocks = 1;    ///< blocks of a cluster at most, as the passes were told
 };
 
 /// A kernel of the text. Its parameters are one pointer a buffer of the kernel's interface, then each scalar as a long
@@ -23,6 +24,8 @@ struct CudaKernel {
   std::string name;
   int64_t threads = 0;              ///< of a block
   int64_t shared_bytes = 0;         ///< dynamic shared memory of a block
+  int64_t cluster = 1;              ///< blocks of a cluster
+  bool cooperative = false;         ///< all blocks wait for each other: the last parameter is zeroed words
   std::vector<int64_t> alignments;  ///< bytes, of each buffer's base: what accesses rely on, at least an element's
 };
 

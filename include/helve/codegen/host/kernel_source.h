@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace helve {
 struct KernelSource {
   std::string name;
   Ref<const Kernel> stmt;  ///< lowered: flat loops over row-major buffers
-  bool mesh = false;       ///< of a mesh function: Global buffers have one instance a core, and a block is a core
+  /// Of a mesh function: Global buffers have one instance a core, and a block is a core.
+  std::optional<MeshShape> mesh = {};
   std::shared_ptr<const IndexBounds> bounds = {};  ///< of index values, by what the plan checks; null: nothing is known
   std::vector<MayAlias> may_alias = {};  ///< of the function; any other two buffers are two pieces of memory
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,9 @@ struct CompileOptions {
   std::vector<std::string> site_packages;  ///< folders of Python packages, in which pip's wheels of NVRTC may stand
   DiskCache cache;
 };
+
+/// 90 for "sm_90a"; nullopt for what is no architecture.
+std::optional<int> architecture_number(std::string_view arch);
 
 /// Compiles `source`, whose kernels are `extern "C"`, under a file name for messages. `arch`: "sm_80", "sm_90a".
 /// UserError NvrtcMissing, NvccMissing, CudaArchitecture; InternalError with the log and the source where it does not

@@ -14,7 +14,7 @@ BufferRef param(const char* name, DType dtype, int64_t extent) {
 
 KernelSource source_of(Stmt body, std::vector<VarRef> vars, std::vector<Expr> extents, int64_t threads) {
   Stmt k = kernel(std::move(vars), std::move(extents), threads, std::move(body));
-  return {"main_0", Ref<const Kernel>(as<Kernel>(k)), false, nullptr};
+  return {"main_0", Ref<const Kernel>(as<Kernel>(k))};
 }
 
 Stmt over_threads(const VarRef& tx, int64_t threads, Stmt body) {

@@ -1,0 +1,11 @@
+// A copy between two regions of kernel memory, as passes insert it.
+// Nothing of it lies past an end, so the pad is never used.
+#pragma once
+
+#include "helve/ir/tensor/stmt.h"
+
+namespace helve {
+
+Stmt copy_region(Region from, Region to, Span span);
+
+}  // namespace helve

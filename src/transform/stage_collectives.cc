@@ -1,0 +1,82 @@
+// The sources of collectives stand where the other cores can read them.
+// Input: mesh kernels that hold collectives. Output: the same, with copies in front of collectives: where groups span
+// more cores than a cluster has blocks, sources are Global buffers, one instance a core; and no collective writes the
+// buffer that the others read.
+// Before:  T.comm.all_reduce(part, total, axis="x")                  (groups of 64 cores)
+// After:   part_home = T.alloc_global(...)                           in the host body
+//          T.copy(part, part_home); T.comm.all_reduce(part_home, total, axis="x")
+// A collective still means the same; code generation may let every core read its peers' sources in place.
+#include <unordered_map>
+
+#include "copy_region.h"
+#include "helve/analysis/core_groups.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/transform/passes.h"
+
+namespace helve {
+
+namespace {
+
+class Staging {
+ public:
+  Staging(const Stmt& kernel, bool far)
+      : kernel_(*as<Kernel>(kernel)), self_(kernel), scope_(far ? MemoryScope::Global : MemoryScope::Shared) {}
+
+  Stmt run() {
+    const Stmt body = rewrite(kernel_.body, [&](const Stmt& s) { return staged(s); });
+    if (body == kernel_.body) return self_;
+    std::vector<Stmt> out;
+    for (const BufferRef& home : order_) out.push_back(alloc(home, home->span));
+    Ref<Kernel> kernel = make_ref<Kernel>(kernel_);
+    if (scope_ == MemoryScope::Shared) {
+      out.push_back(body);
+      kernel->body = seq(std::move(out));
+      return Stmt(kernel);
+    }
+    kernel->body = body;
+    out.push_back(Stmt(kernel));
+    return seq(std::move(out), kernel_.span);
+  }
+
+ private:
+  Stmt staged(const Stmt& s) {
+    const TileOp* op = as<TileOp>(s);
+    if (!op || !op->row().is_collective() || op->op == TileOpcode::CommBarrier) return s;
+    const Region &src = op->region(0), &dst = op->region(1);
+    const bool reachable = scope_ == MemoryScope::Shared || is_global(*src.buffer);
+    if (reachable && src.buffer != dst.buffer) return s;
+    Region home = src;
+    home.buffer = home_of(*src.buffer);
+    Ref<TileOp> out = make_ref<TileOp>(*op);
+    out->operands[0] = home;
+    return seq({copy_region(src, home, s->span), Stmt(out)}, s->span);
+  }
+
+  BufferRef home_of(const Buffer& b) {
+    auto [it, fresh] = homes_.try_emplace(&b);
+    if (fresh) {
+      it->second = make_buffer(b.name + "_home", b.dtype, scope_, b.shape, {}, {}, b.span);
+      order_.push_back(it->second);
+    }
+    return it->second;
+  }
+
+  const Kernel& kernel_;
+  const Stmt& self_;
+  const MemoryScope scope_;
+  std::unordered_map<const Buffer*, BufferRef> homes_;
+  std::vector<BufferRef> order_;
+};
+
+}  // namespace
+
+FunctionRef stage_collectives(const FunctionRef& f, const PassOptions& options) {
+  if (!f->mesh) return f;
+  return with_body(f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
+    const Kernel* k = as<Kernel>(s);
+    if (!k || !has_collective(k->body)) return s;
+    return Staging(s, span_of_collectives(*k, *f->mesh).cores > options.cluster_blocks).run();
+  }));
+}
+
+}  // namespace helve
