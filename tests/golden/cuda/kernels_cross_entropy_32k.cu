@@ -1,4 +1,4 @@
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(256)
 cross_entropy_0(
     const helve_bfloat16* __restrict__ X,
     const long long* __restrict__ LABEL,
@@ -8,8 +8,8 @@ cross_entropy_0(
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int b = blockIdx.x;
-    float x[32];
-    float some[4];
+    float x[16];
+    float some[2];
     float peak[1];
     float before[1];
     float total[1];
@@ -17,12 +17,12 @@ cross_entropy_0(
     float lse[1];
     peak[0] = -3e+38f;
     total[0] = 0.0f;
-    for (int c = 0; c < 2; ++c) {
+    for (int c = 0; c < 8; ++c) {
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
+        for (int r = 0; r < 2; ++r) {
             {
                 helve_bfloat16 X_v[8];
-                helve_load<16>(X_v, X + ((long long)b * 32768 + c * 16384 + r * 4096 + tx * 8));
+                helve_load<16>(X_v, X + ((long long)b * 32768 + c * 4096 + r * 2048 + tx * 8));
                 #pragma unroll
                 for (int v = 0; v < 8; ++v) {
                     x[r * 8 + v] = helve_to_float(X_v[v]);
@@ -30,57 +30,57 @@ cross_entropy_0(
             }
         }
         before[0] = peak[0];
-        float partial[4];
+        float partial[2];
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
+        for (int r = 0; r < 2; ++r) {
             partial[r] = -helve_infinity();
         }
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
             for (int v = 0; v < 8; ++v) {
                 partial[r] = helve_max(partial[r], x[r * 8 + v]);
             }
         }
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
+        for (int r = 0; r < 2; ++r) {
             some[r] = partial[r];
         }
         float partial_1[1];
         partial_1[0] = -helve_infinity();
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
+        for (int r = 0; r < 2; ++r) {
             partial_1[0] = helve_max(partial_1[0], some[r]);
         }
         peak[0] = helve_max(peak[0], partial_1[0]);
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
             for (int v = 0; v < 8; ++v) {
                 x[r * 8 + v] = exp2f((x[r * 8 + v] - peak[0]) * 1.442695f);
             }
         }
-        float partial_2[4];
+        float partial_2[2];
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
+        for (int r = 0; r < 2; ++r) {
             partial_2[r] = 0.0f;
         }
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
             for (int v = 0; v < 8; ++v) {
                 partial_2[r] = partial_2[r] + x[r * 8 + v];
             }
         }
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
+        for (int r = 0; r < 2; ++r) {
             some[r] = partial_2[r];
         }
         total[0] = total[0] * exp2f((before[0] - peak[0]) * 1.442695f);
         float partial_3[1];
         partial_3[0] = 0.0f;
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
+        for (int r = 0; r < 2; ++r) {
             partial_3[0] = partial_3[0] + some[r];
         }
         total[0] = total[0] + partial_3[0];
@@ -106,7 +106,7 @@ cross_entropy_0(
     partial[0] = -helve_infinity();
     __syncthreads();
     #pragma unroll
-    for (int w = 0; w < 16; ++w) {
+    for (int w = 0; w < 8; ++w) {
         partial[0] = helve_max(partial[0], warps[w]);
     }
     top[0] = partial[0];
@@ -132,7 +132,7 @@ cross_entropy_0(
     partial_1[0] = 0.0f;
     __syncthreads();
     #pragma unroll
-    for (int w = 0; w < 16; ++w) {
+    for (int w = 0; w < 8; ++w) {
         partial_1[0] = partial_1[0] + warps_1[w];
     }
     lse[0] = partial_1[0];
