@@ -31,6 +31,7 @@ py::dict kernel_facts(const CudaKernel& kernel, const KernelSource& source) {
   out["name"] = kernel.name;
   out["threads"] = kernel.threads;
   out["shared_bytes"] = kernel.shared_bytes;
+  out["mesh"] = source.mesh.has_value();
   out["instances"] = instances;
   out["cluster"] = kernel.cluster;
   out["cooperative"] = kernel.cooperative;

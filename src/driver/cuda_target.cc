@@ -21,14 +21,16 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 /// Tells the plan what code generation decided: block sizes, shared memory, and how tensors have to be aligned.
 void complete_plan(runtime::Plan& plan, const CudaSource& source) {
-  for_each_launch(plan.steps, [&](runtime::Launch& launch) {
-    const CudaKernel& kernel = source.kernels[static_cast<size_t>(launch.kernel)];
-    launch.threads = kernel.threads;
-    launch.shared_bytes = kernel.shared_bytes;
-    launch.cluster = kernel.cluster;
-    launch.cooperative = kernel.cooperative;
-    for (size_t i = 0; i < launch.buffers.size(); ++i) {
-      const size_t id = static_cast<size_t>(launch.buffers[i]);
+  runtime::for_each_step(plan.steps, [&](runtime::Step& step) {
+    auto* launch = std::get_if<runtime::Launch>(&step.node);
+    if (!launch) return;
+    const CudaKernel& kernel = source.kernels[static_cast<size_t>(launch->kernel)];
+    launch->threads = kernel.threads;
+    launch->shared_bytes = kernel.shared_bytes;
+    launch->cluster = kernel.cluster;
+    launch->cooperative = kernel.cooperative;
+    for (size_t i = 0; i < launch->buffers.size(); ++i) {
+      const size_t id = static_cast<size_t>(launch->buffers[i]);
       if (id >= plan.params.size()) continue;
       plan.params[id].alignment = std::max(plan.params[id].alignment, kernel.alignments[i]);
     }

@@ -21,24 +21,6 @@ struct Lowered {
 /// By the pipeline of options.target.
 Lowered lower(const FunctionRef& f, const CompileOptions& options);
 
-/// Calls `f` with every launch below the steps.
-template <class F>
-void for_each_launch(std::vector<runtime::Step>& steps, const F& f) {
-  for (runtime::Step& step : steps) {
-    if (auto* launch = std::get_if<runtime::Launch>(&step.node)) {
-      f(*launch);
-    } else if (auto* loop = std::get_if<runtime::Loop>(&step.node)) {
-      for_each_launch(loop->body, f);
-    } else if (auto* branch = std::get_if<runtime::Branch>(&step.node)) {
-      for_each_launch(branch->then_steps, f);
-      for_each_launch(branch->else_steps, f);
-    } else if (auto* repeat = std::get_if<runtime::Repeat>(&step.node)) {
-      for_each_launch(repeat->head, f);
-      for_each_launch(repeat->body, f);
-    }
-  }
-}
-
 /// Bytes of a vector register of the processor of this process.
 int64_t host_vector_bytes();
 

@@ -46,8 +46,9 @@ class LlvmKernel final : public CompiledKernel {
       scratch.push_back(k.scratch_bytes);
     }
     // The memory that a kernel's blocks need is known only after code generation.
-    for_each_launch(host.plan.steps, [&](runtime::Launch& launch) {
-      launch.scratch_bytes = scratch[static_cast<size_t>(launch.kernel)];
+    runtime::for_each_step(host.plan.steps, [&](runtime::Step& step) {
+      auto* launch = std::get_if<runtime::Launch>(&step.node);
+      if (launch) launch->scratch_bytes = scratch[static_cast<size_t>(launch->kernel)];
     });
     executor_ = std::make_unique<runtime::Executor>(std::move(host.plan), std::move(entries));
   }

@@ -25,6 +25,7 @@ void synchronise(const CoreSet& cores) {
 
 int64_t group_of(const MeshShape& mesh, const std::string& axis, int64_t rank, const Span& span) {
   if (axis == "all") return 0;
+  if (axis == kNoAxis) return rank;
   const std::optional<size_t> position = mesh.axis(axis);
   if (!position) {
     const auto name = [](const std::string& n) { return n; };

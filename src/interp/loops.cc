@@ -35,6 +35,8 @@ struct Bounds {
   }
 };
 
+std::string iterations_text(int64_t n) { return fmt::format("{} iteration{}", n, n == 1 ? "" : "s"); }
+
 class LoopCode final : public StmtCode {
  public:
   LoopCode(const For& node, Scope& scope)
@@ -72,8 +74,7 @@ class LoopCode final : public StmtCode {
       bounds.push_back(bounds_on(*core));
       counts.push_back(bounds.back().count(span_));
     }
-    require_uniform(*this, scope_.mesh(), cores, counts, span_, "the loop runs",
-                    [](int64_t n) { return fmt::format("{} iteration{}", n, n == 1 ? "" : "s"); });
+    require_uniform_bounds(cores, bounds);
     for (const CoreSet& together : partition(cores, counts)) {
       const int64_t count = counts[index_in(cores, together.front())];
       for (Frame* core : together) {
@@ -92,6 +93,18 @@ class LoopCode final : public StmtCode {
   }
 
  private:
+  /// Cores that meet in the loop go through the same iterations.
+  void require_uniform_bounds(const CoreSet& cores, const std::vector<Bounds>& bounds) const {
+    std::vector<int64_t> values(cores.size());
+    for (size_t d = 0; d < vars_.size(); ++d) {
+      for (size_t i = 0; i < cores.size(); ++i) values[i] = bounds[i].begins[d];
+      require_uniform(*this, scope_.mesh(), cores, values, span_, "the loop begins at",
+                      [](int64_t at) { return fmt::format("{}", at); });
+      for (size_t i = 0; i < cores.size(); ++i) values[i] = std::max<int64_t>(bounds[i].extents[d], 0);
+      require_uniform(*this, scope_.mesh(), cores, values, span_, "the loop runs", iterations_text);
+    }
+  }
+
   static size_t index_in(const CoreSet& cores, const Frame* core) {
     return static_cast<size_t>(std::find(cores.begin(), cores.end(), core) - cores.begin());
   }
@@ -155,8 +168,7 @@ class TileLoopCode final : public StmtCode {
   void run_lockstep(const CoreSet& cores) const override {
     std::vector<int64_t> totals;
     for (Frame* core : cores) totals.push_back(product(counts_on(*core)));
-    require_uniform(*this, scope_.mesh(), cores, totals, span_, "the loop runs",
-                    [](int64_t n) { return fmt::format("{} iteration{}", n, n == 1 ? "" : "s"); });
+    require_uniform(*this, scope_.mesh(), cores, totals, span_, "the loop runs", iterations_text);
     for (const CoreSet& together : partition(cores, totals)) {
       const int64_t total = product(counts_on(*together.front()));
       for (Frame* core : together) {
@@ -206,8 +218,8 @@ class TileLoopCode final : public StmtCode {
   Span span_;
 };
 
-/// A launch. Without a mesh its blocks run one after another; on a mesh each core is a block, and the launch starts
-/// when all cores have come to it.
+/// A launch. Without a mesh its blocks run one after another; on a mesh each core is a block, and the cores that come
+/// to the launch together begin and end it together.
 class KernelCode final : public StmtCode {
  public:
   KernelCode(const Kernel& node, Scope& scope)
@@ -218,7 +230,7 @@ class KernelCode final : public StmtCode {
     body_ = prepare(node.body, scope);
     scope.kernel_buffers = around;
     if (!scope.has_mesh()) return;
-    add_sync({"T.Kernel", "all", node.span});
+    add_sync({"T.Kernel", kNoAxis, node.span});
     include(*body_);
   }
 
@@ -250,7 +262,7 @@ class KernelCode final : public StmtCode {
                          {"mesh", tuple_text(mesh)},
                          {"fix", join(mesh, ", ", [](int64_t e) { return std::to_string(e); })}});
       }
-      enter(*core, grid, core->rank, static_cast<int64_t>(cores.size()));
+      enter(*core, grid, core->rank, scope_.mesh().size());
     }
     synchronise(cores);
     body_->run_all(cores);

@@ -14,6 +14,9 @@ namespace helve::interp {
 /// Cores in ascending rank.
 using CoreSet = std::vector<Frame*>;
 
+/// The axis of what cores do in lockstep without waiting for others: every core is a group of its own.
+inline constexpr const char* kNoAxis = "";
+
 /// Something that the cores of each group over `axis` enter together: a collective, or a launch over the mesh.
 struct SyncPoint {
   std::string operation;

@@ -3,6 +3,7 @@
 // measure.
 #include "helve/runtime/executor.h"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
@@ -28,11 +29,21 @@ class Run final : public PlanWalker<Run> {
     return block.reserve(bytes, alignment) ? block.data() : nullptr;
   }
 
-  void launch(const Launch& s, int64_t blocks) {
+  void launch(const Launch& s) {
     const KernelEntry entry = kernels_[static_cast<size_t>(s.kernel)];
+    int64_t blocks = 0;
+    for (const BlockRange& range : frame_.ranges) blocks += range.end - range.begin;
+    // Tasks count the blocks of all ranges, one range behind the other.
     auto task = [this, entry, &s](int64_t begin, int64_t end, int) {
       ScratchLease scratch(s.scratch_bytes);
-      entry(frame_.pointers.data(), frame_.scalars.data(), begin, end, scratch.data());
+      for (const BlockRange& range : frame_.ranges) {
+        const int64_t size = range.end - range.begin, first = std::max<int64_t>(begin, 0), last = std::min(end, size);
+        if (first < last) {
+          entry(frame_.pointers.data(), frame_.scalars.data(), range.begin + first, range.begin + last, scratch.data());
+        }
+        begin -= size;
+        end -= size;
+      }
     };
     if (blocks <= s.grain) return task(0, blocks, 0);
     parallel_for(blocks, s.grain, task, &poll_);
@@ -40,8 +51,11 @@ class Run final : public PlanWalker<Run> {
 
   void communicate(const Collective& s, const CollectiveRequest& request) { communicator_.run(s.kind, request); }
 
-  void fetch(std::byte* to, const std::byte* from, int64_t bytes, int64_t count, int64_t stride) {
-    for (int64_t k = 0; k < count; ++k) std::memcpy(to + k * bytes, from + k * stride, static_cast<size_t>(bytes));
+  void fetch(std::byte* to, std::span<const std::byte* const> places, int64_t bytes) {
+    for (const std::byte* place : places) {
+      std::memcpy(to, place, static_cast<size_t>(bytes));
+      to += bytes;
+    }
   }
 
  private:

@@ -46,6 +46,12 @@ class AlignedBlock {
   int64_t alignment_ = 1;
 };
 
+/// Blocks [begin, end).
+struct BlockRange {
+  int64_t begin;
+  int64_t end;
+};
+
 /// A buffer id as this call sees it.
 struct BufferState {
   std::byte* base = nullptr;
@@ -69,7 +75,12 @@ struct Frame {
   std::vector<void*> pointers;       ///< a launch's arguments
   std::vector<int64_t> scalars;
   std::vector<int64_t> extents, src_strides, dst_strides;  ///< a collective's box
-  std::vector<std::byte> fetched;                          ///< what a Read finds, one element a core
+  std::vector<int64_t> cores;                              ///< that go through the step, ascending
+  std::vector<BlockRange> ranges;                          ///< a launch's blocks
+  std::vector<const std::byte*> places;                    ///< what a Read reads, one element a core
+  std::vector<std::byte> fetched;                          ///< what it finds there
+  std::vector<std::pair<int64_t, int64_t>> known;          ///< of a decision: slots and values, core by core
+  std::vector<int64_t> found;                              ///< of a decision: its value on each core
 };
 
 }  // namespace helve::runtime

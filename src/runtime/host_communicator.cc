@@ -215,7 +215,12 @@ class Exchange {
   std::vector<std::byte> staging_;
 };
 
-Groups groups_of(const CollectiveRequest& r) { return {corners(r.mesh, ~r.axes), corners(r.mesh, r.axes)}; }
+/// The groups that take part: a group's first member stands for it.
+Groups groups_of(const CollectiveRequest& r) {
+  Groups groups{corners(r.mesh, ~r.axes), corners(r.mesh, r.axes)};
+  std::erase_if(groups.bases, [&](int64_t base) { return !takes_part(r, base); });
+  return groups;
+}
 
 }  // namespace
 
@@ -225,6 +230,10 @@ int64_t group_size(std::span<const int64_t> mesh, uint64_t axes) {
     if (axes >> a & 1) size *= mesh[a];
   }
   return size;
+}
+
+bool takes_part(const CollectiveRequest& r, int64_t core) {
+  return r.cores.empty() || std::binary_search(r.cores.begin(), r.cores.end(), core);
 }
 
 void HostCommunicator::all_gather(const CollectiveRequest& r) {
@@ -295,6 +304,7 @@ void HostCommunicator::all_to_all(const CollectiveRequest& r) {
 void HostCommunicator::permute(const CollectiveRequest& r) {
   Exchange exchange(r, false);
   for (const Peer& peer : r.peers) {
+    if (!takes_part(r, peer.destination)) continue;
     exchange.add_source(peer.source);
     exchange.add_target(peer.destination);
     exchange.end_move();

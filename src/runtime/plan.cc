@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <set>
 
@@ -120,10 +121,34 @@ class Verifier {
     steps(s.else_steps);
   }
 
-  void step(const Repeat& s) const {
-    steps(s.head);
-    program(s.condition);
+  void step(const Part& s) const {
+    decision(s.decision, s.body);
+    slot(s.slot);
     steps(s.body);
+  }
+
+  void step(const Repeat& s) const {
+    decision(s.decision, s.body);
+    steps(s.body);
+  }
+
+  void decision(const Decision& d, const std::vector<Step>& body) const {
+    for (const auto& each : d.head) {
+      std::visit([this](const auto& node) { step(node); }, each);
+    }
+    program(d.value);
+    require_meetings(body, d.meetings);
+  }
+
+  /// Cores part at a decision; those that meet in a collective below it must have been compared.
+  void require_meetings(const std::vector<Step>& list, const std::vector<Meeting>& meetings) const {
+    for_each_step(list, [&](const Step& s) {
+      const Collective* c = std::get_if<Collective>(&s.node);
+      const bool known = !c || std::any_of(meetings.begin(), meetings.end(), [&](const Meeting& m) {
+                           return m.axes == c->axes;
+                         });
+      HELVE_CHECK(known, "a collective under a decision that does not know of it");
+    });
   }
 
   void step(const Read& s) const {

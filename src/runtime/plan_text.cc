@@ -147,17 +147,32 @@ class PlanPrinter {
     steps(s.else_steps);
   }
 
-  void step(const Repeat& s) {
-    document_.line(s.head.empty() ? fmt::format("while {}:", text(s.condition)) : "repeat:");
+  void step(const Part& s) {
+    decision(s.decision);
+    document_.line(fmt::format("part by {} = {}:", slot(s.slot), text(s.decision.value)));
     auto indent = document_.indent();
-    steps(s.head);
-    if (!s.head.empty()) document_.line(fmt::format("leave unless {}", text(s.condition)));
     steps(s.body);
   }
 
+  /// The head of a loop is done again before each turn.
+  void step(const Repeat& s) {
+    const Decision& d = s.decision;
+    document_.line(d.head.empty() ? fmt::format("while {}:", text(d.value)) : "repeat:");
+    auto indent = document_.indent();
+    decision(d);
+    if (!d.head.empty()) document_.line(fmt::format("leave unless {}", text(d.value)));
+    steps(s.body);
+  }
+
+  void decision(const Decision& d) {
+    for (const auto& each : d.head) {
+      std::visit([this](const auto& node) { step(node); }, each);
+    }
+  }
+
   void step(const Read& s) {
-    document_.line(fmt::format("read {} from {}: {} at {} else {}", slot(s.slot), buffer(s.buffer), to_text(s.dtype),
-                               text(s.offset), s.fault.code_text()));
+    document_.line(fmt::format("read {} from {}: {} at {}", slot(s.slot), buffer(s.buffer), to_text(s.dtype),
+                               text(s.offset)));
   }
 
   void steps(const std::vector<Step>& list) {

@@ -7,9 +7,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cores.h"
 #include "frame.h"
 #include "helve/runtime/communicator.h"
 #include "helve/runtime/interrupt.h"
@@ -21,14 +25,17 @@ namespace helve::runtime {
 
 /// One call: the steps of a plan on a frame. `Self` derives from it and has
 ///   std::byte* reserve(size_t index, int64_t bytes, int64_t alignment)   memory of plan.buffers[index], null for none
-///   void launch(const Launch&, int64_t blocks)                           with frame.pointers and frame.scalars filled
+///   void launch(const Launch&)                                           with what it is given in the frame
 ///   void communicate(const Collective&, const CollectiveRequest&)        every scalar evaluated, the boxes checked
-///   void fetch(std::byte* to, const std::byte* from, int64_t bytes, int64_t count, int64_t stride)
-///       count pieces of its memory, stride bytes apart, as the steps so far leave them, side by side at `to`
+///   void fetch(std::byte* to, std::span<const std::byte* const> places, int64_t bytes)
+///       pieces of its memory, as the steps so far leave them, side by side at `to`
 template <class Self>
 class PlanWalker {
  public:
-  PlanWalker(const Plan& plan, Frame& frame, InterruptPoll& poll) : plan_(plan), frame_(frame), poll_(poll) {}
+  PlanWalker(const Plan& plan, Frame& frame, InterruptPoll& poll) : plan_(plan), frame_(frame), poll_(poll) {
+    frame_.cores.resize(static_cast<size_t>(core_count(plan)));
+    std::iota(frame_.cores.begin(), frame_.cores.end(), int64_t{0});
+  }
 
   void steps(const std::vector<Step>& list) {
     for (const Step& s : list) {
@@ -111,7 +118,14 @@ class PlanWalker {
       frame_.pointers.push_back(state.base);
       if (is_per_core(id)) frame_.scalars.push_back(state.stride);
     }
-    self().launch(s, blocks);
+    frame_.ranges.clear();
+    if (frame_.cores.size() == static_cast<size_t>(core_count(plan_))) {
+      frame_.ranges.push_back({0, blocks});
+    } else {
+      HELVE_CHECK(blocks == core_count(plan_), fmt::format("{} blocks for the cores of a mesh", blocks));
+      find_ranges(frame_.cores, frame_.ranges);
+    }
+    self().launch(s);
   }
 
   void step(const Collective& s) {
@@ -119,6 +133,7 @@ class PlanWalker {
     request.poll = &poll_;
     request.mesh = plan_.mesh;
     request.axes = s.axes;
+    request.cores = frame_.cores;
     if (s.kind == CollectiveKind::Barrier) return self().communicate(s, request);
     values(s.extents, frame_.extents);
     values(s.src_strides, frame_.src_strides);
@@ -174,33 +189,87 @@ class PlanWalker {
 
   void step(const Branch& s) { steps(value(s.condition) != 0 ? s.then_steps : s.else_steps); }
 
-  void step(const Repeat& s) {
-    for (steps(s.head); value(s.condition) != 0; steps(s.head)) {
-      if (poll_.active()) poll_.throw_if_requested();
+  void step(const Part& s) {
+    decide(s.decision);
+    int64_t& slot = frame_.slots[static_cast<size_t>(s.slot)];
+    if (all_equal(frame_.found)) {
+      slot = frame_.found.front();
+      return steps(s.body);
+    }
+    for (CoresOfValue& each : by_value(frame_.cores, frame_.found)) {
+      slot = each.value;
+      std::swap(frame_.cores, each.cores);
       steps(s.body);
+      std::swap(frame_.cores, each.cores);
     }
   }
 
-  void step(const Read& s) {
+  void step(const Repeat& s) {
+    std::vector<int64_t> all;
+    for (;;) {
+      decide(s.decision);
+      if (!all_equal(frame_.found)) {
+        if (all.empty()) all = frame_.cores;
+        keep_true(frame_.cores, frame_.found);
+      } else if (frame_.found.front() == 0) {
+        break;
+      }
+      if (poll_.active()) poll_.throw_if_requested();
+      steps(s.body);
+    }
+    if (!all.empty()) std::swap(frame_.cores, all);
+  }
+
+  /// Leaves in frame_.found what each of the cores finds.
+  void decide(const Decision& d) {
+    frame_.known.clear();
+    for (const auto& each : d.head) {
+      if (const Check* check = std::get_if<Check>(&each)) {
+        for (size_t lane = 0; lane < frame_.cores.size(); ++lane) step_of(lane, *check);
+      } else {
+        read(std::get<Read>(each));
+      }
+    }
+    frame_.found.clear();
+    for (size_t lane = 0; lane < frame_.cores.size(); ++lane) {
+      enter(lane);
+      const int64_t found = value(d.value);
+      frame_.found.push_back(d.question == Question::Condition ? found != 0
+                             : d.question == Question::Count   ? std::max<int64_t>(found, 0)
+                                                               : found);
+    }
+    require_agreement(d, plan_.mesh, frame_.cores, frame_.found);
+  }
+
+  /// Slots hold what the core at this place of frame_.cores has read.
+  void enter(size_t lane) {
+    for (size_t k = lane; k < frame_.known.size(); k += frame_.cores.size()) {
+      frame_.slots[static_cast<size_t>(frame_.known[k].first)] = frame_.known[k].second;
+    }
+  }
+
+  void step_of(size_t lane, const Check& check) {
+    enter(lane);
+    step(check);
+  }
+
+  void read(const Read& s) {
     const BufferState& state = buffer(s.buffer);
     const int64_t bytes = element_bytes(s.dtype);
-    const __int128 begin = static_cast<__int128>(value(s.offset)) * bytes;
-    HELVE_CHECK(begin >= state.low && begin + bytes <= state.high, fmt::format("a read leaves buffer {}", s.buffer));
-    const int64_t cores = is_per_core(s.buffer) ? core_count(plan_) : 1;
-    frame_.fetched.resize(static_cast<size_t>(cores * bytes));
-    self().fetch(frame_.fetched.data(), state.base + static_cast<int64_t>(begin), bytes, cores, state.stride);
-    const int64_t known = integer_at(frame_.fetched.data(), s.dtype);
-    for (int64_t core = 1; core < cores; ++core) {
-      const int64_t other = integer_at(frame_.fetched.data() + core * bytes, s.dtype);
-      if (other == known) continue;
-      Diagnostic fault = s.fault;
-      fault.args.emplace_back("first", known);
-      fault.args.emplace_back("second", other);
-      fault.args.emplace_back("core", core_text(0));
-      fault.args.emplace_back("other", core_text(core));
-      throw UserError(std::move(fault));
+    frame_.places.clear();
+    for (size_t lane = 0; lane < frame_.cores.size(); ++lane) {
+      enter(lane);
+      const __int128 begin = static_cast<__int128>(value(s.offset)) * bytes;
+      HELVE_CHECK(begin >= state.low && begin + bytes <= state.high, fmt::format("a read leaves buffer {}", s.buffer));
+      frame_.places.push_back(state.base + frame_.cores[lane] * state.stride + static_cast<int64_t>(begin));
     }
-    frame_.slots[static_cast<size_t>(s.slot)] = known;
+    const size_t apart = all_equal(frame_.places) ? 1 : frame_.places.size();
+    frame_.fetched.resize(apart * static_cast<size_t>(bytes));
+    self().fetch(frame_.fetched.data(), std::span(frame_.places).first(apart), bytes);
+    for (size_t lane = 0; lane < frame_.cores.size(); ++lane) {
+      const std::byte* place = frame_.fetched.data() + (apart == 1 ? 0 : lane) * static_cast<size_t>(bytes);
+      frame_.known.emplace_back(s.slot, integer_at(place, s.dtype));
+    }
   }
 
   /// The value of an integer or bool that lies in memory.
@@ -211,14 +280,6 @@ class PlanWalker {
     const int unused = 64 - dtype.bits;
     if (dtype.code == kDLInt) return static_cast<int64_t>(bits << unused) >> unused;
     return static_cast<int64_t>(bits);
-  }
-
-  /// "(1, 2)": the coordinates of a core.
-  std::string core_text(int64_t core) const {
-    std::vector<int64_t> at(plan_.mesh.size());
-    for (size_t a = at.size(); a-- > 0; core /= plan_.mesh[a]) at[a] = core % plan_.mesh[a];
-    const std::string all = join(at, ", ", [](int64_t coordinate) { return std::to_string(coordinate); });
-    return fmt::format("({}{})", all, at.size() == 1 ? "," : "");
   }
 };
 

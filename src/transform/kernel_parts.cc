@@ -87,17 +87,18 @@ class Finder {
     parts.back().stmts.push_back(s);
   }
 
-  /// Control flow around a collective whose conditions and bounds stand in decisions, where they come from memory.
+  /// Control flow around a collective whose conditions and bounds stand in decisions, where only the core knows them.
   Stmt decided(const Stmt& s, const std::vector<const Bind*>& loaded, std::vector<Part>& parts) {
     if (as<TileOp>(s)) return s;
     std::vector<Stmt> stores;
     const Stmt out = map_parts(
         s,
         [&](const Expr& e) {
-          const bool reads = has_load(e) || std::any_of(loaded.begin(), loaded.end(), [&](const Bind* b) {
-                               return mentions(e, b->var.get());
-                             });
-          if (!reads || depends_on_core(e)) return e;
+          const bool own = has_load(e) || depends_on_core(e) ||
+                           std::any_of(loaded.begin(), loaded.end(), [&](const Bind* b) {
+                             return mentions(e, b->var.get());
+                           });
+          if (!own) return e;
           const DType dtype = e->dtype.is_bool() ? kBool : kInt64;
           const BufferRef home = make_buffer("decision", dtype, MemoryScope::Global, {int_imm(1)}, {}, {}, e->span);
           result_.decisions.push_back(home);
@@ -120,44 +121,34 @@ class Finder {
   Part holding(const Stmt& s, const Substitution& values) {
     Part part;
     part.node = s;
+    for_each_part(s, [&](const Expr& e) { check_fresh(e, s->span); }, [](const Stmt&) {});
     if (as<TileOp>(s)) {
       part.kind = Part::Kind::Collective;
-      check_host_values(s);
+      check_operands(*as<TileOp>(s), s);
       return part;
     }
+    part.kind = as<If>(s) ? Part::Kind::Branch : Part::Kind::Loop;
     if (const For* loop = as<For>(s)) {
-      part.kind = Part::Kind::Loop;
-      check_host_values(s);
       part.body = split(loop->body, values);
-      return part;
-    }
-    if (const If* branch = as<If>(s)) {
-      part.kind = Part::Kind::Branch;
-      check_host_values(s);
+    } else if (const If* branch = as<If>(s)) {
       part.body = split(branch->then_body, values);
       part.otherwise = split(branch->else_body, values);
-      return part;
-    }
-    if (const While* loop = as<While>(s)) {
-      part.kind = Part::Kind::Loop;
-      check_host_values(s);
+    } else if (const While* loop = as<While>(s)) {
       part.body = split(loop->body, values);
-      return part;
+    } else {
+      HELVE_FAIL("a collective in a statement that holds none");
     }
-    HELVE_FAIL("a collective in a statement that holds none");
+    return part;
   }
 
-  /// The statement's own expressions move to the host body: they may use neither the core's coordinates nor memory.
-  void check_host_values(const Stmt& s) {
+  /// A collective's operands move to the host body as they are: they use neither the core's coordinates nor memory.
+  void check_operands(const TileOp& op, const Stmt& s) {
     for_each_part(
         s,
         [&](const Expr& e) {
-          check_fresh(e, s->span);
           const Span span = e->span.known() ? e->span : s->span;
-          if (depends_on_core(e)) refuse_kernel_value(first_collective(s), span, "this value depends on the core");
-          if (as<TileOp>(s) && has_load(e)) {
-            refuse_kernel_value(first_collective(s), span, "this value is loaded from memory");
-          }
+          if (depends_on_core(e)) refuse_kernel_value(op, span, "this value depends on the core");
+          if (has_load(e)) refuse_kernel_value(op, span, "this value is loaded from memory");
         },
         [](const Stmt&) {});
   }

@@ -34,8 +34,9 @@ struct KernelParts {
 
 /// The parts of a kernel that holds collectives. Scalar values bound where it is split are written into their uses; one
 /// that loads from memory cannot cross a collective (ValueAcrossCollective). Control flow around a collective and its
-/// operands move to the host body, so they do not depend on the core (KernelValueAtCollective). What control flow reads
-/// from memory is left in a decision by the part before it, and at the end of each turn of a while loop.
+/// operands move to the host body. What control flow takes from memory or from the core's coordinates is left in a
+/// decision by the part before it, and at the end of each turn of a while loop; operands take nothing from there
+/// (KernelValueAtCollective).
 KernelParts parts_of(const Kernel& kernel);
 
 }  // namespace helve

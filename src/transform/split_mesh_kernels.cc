@@ -7,10 +7,12 @@
 //              with T.Kernel(R, C) as (r, c): f(part); T.copy(part, part_home)
 //              T.comm.all_gather(part_home, parts_home)
 //              with T.Kernel(R, C) as (r, c): T.copy(parts_home, parts); g(parts)
-// What control flow around a collective reads from memory, a kernel leaves in a global buffer of one element, where the
-// host body reads it: it moves no other value than the kernel would have used.
-// Where cores can wait for each other inside a kernel, only kernels whose control flow around collectives reads memory
-// are split: the host body finds cores that disagree, which would wait for each other forever.
+// Every core runs the host body of a mesh function: it launches its own block, enters the collectives of its groups,
+// and decides by itself. So control flow around a collective moves there as it is, and cores that it parts stay apart
+// until its end, as in the kernel. What it takes from memory or the core's coordinates, a kernel leaves in a global
+// buffer of one element, where the host body reads it: it moves no other value than the kernel would have used.
+// Where cores can meet inside a kernel, only such kernels are split: the host body finds members of a group that
+// disagree, which would wait for each other forever.
 // With a chunk of k iterations the kernels loop over k and one collective serves all of them, on homes with a leading
 // dimension k. Every core executes the same statements in the same order as before; iterations of a Persistent loop are
 // independent, so a chunk may interleave them. A part saves what a later part demands and restores what it demands
@@ -47,8 +49,8 @@ class Splitter {
     find_demands();
   }
 
-  /// Does what the kernel reads from memory decide which collectives it comes to?
-  bool decides_by_memory() const { return !parts_.decisions.empty(); }
+  /// Does a core find for itself which collectives it comes to?
+  bool decides() const { return !parts_.decisions.empty(); }
 
   Stmt run() {
     std::vector<Stmt> body = emit(parts_.parts, nullptr, nullptr);
@@ -282,7 +284,7 @@ FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options)
     const Kernel* k = as<Kernel>(s);
     if (!k || !has_collective(k->body)) return s;
     Splitter splitter(*k, options);
-    return options.cores_meet && !splitter.decides_by_memory() ? s : splitter.run();
+    return options.cores_meet && !splitter.decides() ? s : splitter.run();
   }));
 }
 

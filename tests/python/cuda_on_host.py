@@ -79,6 +79,7 @@ class HostKernels:
         own = {b: aligned(np.full(stride * blocks, 0xA5, np.uint8)) for b, stride in strides.items()}
         slots = [(own | arrays)[b].ctypes.data for b in kernel["buffers"]] + [scalars[s] for s in kernel["scalars"]]
         slots += [strides[b] for b in kernel["buffers"] if b in strides]
+        slots += [0] * kernel["mesh"]  # the first core
         slots += [words.ctypes.data] * kernel["cooperative"]
         args = (ctypes.c_longlong * max(len(slots), 1))(*slots)
         fault = getattr(self.library, f"run_{kernel['name']}")(args, blocks)

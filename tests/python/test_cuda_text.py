@@ -82,6 +82,7 @@ def test_kernels_are_described():
         "name": "row_sums_0",
         "threads": 64,
         "shared_bytes": 128,
+        "mesh": False,
         "instances": {},
         "cluster": 1,
         "cooperative": False,

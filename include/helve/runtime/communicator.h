@@ -22,6 +22,7 @@ struct CoreBuffer {
 struct CollectiveRequest {
   std::span<const int64_t> mesh;
   uint64_t axes = 0;
+  std::span<const int64_t> cores;  ///< that take part, ascending, in whole groups; empty: all
   DLDataType dtype{kDLFloat, 32, 1};
   ReduceOp op = ReduceOp::Sum;
   CoreBuffer src;
@@ -71,5 +72,8 @@ class HostCommunicator final : public Communicator {
 
 /// Number of members of each group over `axes`.
 int64_t group_size(std::span<const int64_t> mesh, uint64_t axes);
+
+/// Does the core take part?
+bool takes_part(const CollectiveRequest& request, int64_t core);
 
 }  // namespace helve::runtime

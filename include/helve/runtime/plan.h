@@ -76,7 +76,8 @@ struct Allocate {
   int64_t buffer;  ///< a buffer id, not of a parameter
 };
 
-/// Runs blocks [0, blocks) of a kernel in any order; see KernelEntry for what the kernel is given.
+/// Runs blocks [0, blocks) of a kernel in any order; see KernelEntry for what the kernel is given. On a mesh block c is
+/// core c, and of a launch to which not all cores come, only theirs run.
 struct Launch {
   int64_t kernel;  ///< index of the entry point
   std::string name;
@@ -109,7 +110,7 @@ struct Peer {
 ///   AllReduce      dst_me[box] = op over k of src_k[box]
 ///   ReduceScatter  dst_me[box] = op over k of src_k[me * member_stride_src + box]
 ///   AllToAll       dst_me[k * member_stride_dst + box] = src_k[me * member_stride_src + box]
-///   Permute        dst_d[box] = src_s[box] for each peer (s, d); a destination stands once; axes are ignored
+///   Permute        dst_d[box] = src_s[box] for each peer (s, d), of one group; a destination stands once
 ///   Barrier        nothing moves
 /// src and dst may be the same buffer: all is read before anything is written. Reductions run in member order; float
 /// types below 32 bits accumulate in float32 and round once; max and min propagate NaN; integers wrap; for bool, sum
@@ -134,6 +135,9 @@ struct Collective {
 
 struct Step;
 
+// Every core runs the steps. Those of one step go through it together, each with its own instances of buffers; cores
+// part at decisions only.
+
 /// Runs `body` with the slot = begin, begin + 1, ..., begin + extent - 1; an extent of 0 or less runs nothing.
 struct Loop {
   int64_t slot;
@@ -148,27 +152,69 @@ struct Branch {
   std::vector<Step> else_steps;
 };
 
-/// Runs `head`, then `body` and `head` again as long as the condition holds.
-struct Repeat {
-  std::vector<Step> head;
-  ScalarProgram condition;
-  std::vector<Step> body;
-};
-
-/// Reads one element, an integer or a bool, into a slot. All cores go on with one value: `fault` ends the call where
-/// the instances of a per-core buffer differ. It gets the arguments "first" and "second", the values, and "core" and
-/// "other", where they stand.
+/// Reads one element, an integer or a bool, into a slot: of a per-core buffer each core that of its own instance.
 struct Read {
   int64_t buffer;  ///< buffer id
   ScalarProgram offset;  ///< elements
   int64_t slot;
   DLDataType dtype;
+};
+
+/// The cores of a group over `axes` meet in something that a decision is about, so they have to agree: where two do
+/// not, `fault` ends the call. It gets a note that says what each of them decides.
+struct Meeting {
+  uint64_t axes = 0;
   Diagnostic fault;
 };
 
-struct Step {
-  std::variant<Check, Allocate, Launch, Collective, Loop, Branch, Repeat, Read> node;
+/// How a value is taken: as true or false, as it is, or as a number of iterations, none where it is negative. Notes say
+/// "the condition is true", "the loop begins at 3", "the loop runs 2 iterations".
+enum class Question : uint8_t { Condition, Value, Count };
+
+/// A value that each core finds for itself, by what it reads. The slots that `head` reads into belong to the decision.
+struct Decision {
+  Question question;
+  std::vector<std::variant<Check, Read>> head;
+  ScalarProgram value;
+  std::vector<Meeting> meetings = {};
+  Span span = {};  ///< of the control flow
 };
+
+/// Cores that agree go on together: `body` runs once for each value that is found, by the cores that find it, with the
+/// value in the slot. So the cores of a step have in common whatever is in slots.
+struct Part {
+  Decision decision;
+  int64_t slot;
+  std::vector<Step> body;
+};
+
+/// Runs `body` by the cores whose condition holds, as long as there are any; a core that leaves does not come back.
+struct Repeat {
+  Decision decision;
+  std::vector<Step> body;
+};
+
+struct Step {
+  std::variant<Check, Allocate, Launch, Collective, Loop, Branch, Part, Repeat> node;
+};
+
+/// Calls `f` with every step of the list and below, outer steps first.
+template <class Steps, class F>
+void for_each_step(Steps& steps, const F& f) {
+  for (auto& step : steps) {
+    f(step);
+    if (auto* loop = std::get_if<Loop>(&step.node)) {
+      for_each_step(loop->body, f);
+    } else if (auto* branch = std::get_if<Branch>(&step.node)) {
+      for_each_step(branch->then_steps, f);
+      for_each_step(branch->else_steps, f);
+    } else if (auto* part = std::get_if<Part>(&step.node)) {
+      for_each_step(part->body, f);
+    } else if (auto* repeat = std::get_if<Repeat>(&step.node)) {
+      for_each_step(repeat->body, f);
+    }
+  }
+}
 
 struct Plan {
   std::string name;

@@ -92,6 +92,10 @@ void KernelEmitter::parameters(std::vector<std::string>& out) {
     each.stride = names_.fresh(each.buffer->name + "_stride");
     out.push_back("long long " + each.stride);
   }
+  if (source_.mesh) {
+    first_core_ = names_.fresh("first_core");
+    out.push_back("long long " + first_core_);
+  }
   if (kernel_.cooperative) {
     workspace_ = names_.fresh("words");
     out.push_back("unsigned* " + workspace_);
@@ -131,6 +135,10 @@ void KernelEmitter::grid() {
   const size_t rank = kernel.vars.size();
   constexpr int64_t most = std::numeric_limits<int32_t>::max() - 1;
   std::string rest = "blockIdx.x";
+  if (source_.mesh) {
+    core_ = rest = names_.fresh("core");
+    line(fmt::format("const unsigned {} = (unsigned){} + blockIdx.x;", core_, first_core_));
+  }
   for (size_t d = rank; d-- > 0;) {
     const VarRef& var = kernel.vars[d];
     std::string value = rest;
@@ -149,8 +157,8 @@ void KernelEmitter::grid() {
 void KernelEmitter::instances() {
   for (const Instance& each : instances_) {
     const std::string type = element_type(*each.buffer);
-    line(fmt::format("{0}* const {1} = ({0}*)((unsigned char*){2} + blockIdx.x * {3});", type,
-                     names_.define(each.buffer, each.buffer->name), each.cores, each.stride));
+    line(fmt::format("{0}* const {1} = ({0}*)((unsigned char*){2} + {3} * {4});", type,
+                     names_.define(each.buffer, each.buffer->name), each.cores, core_, each.stride));
   }
 }
 

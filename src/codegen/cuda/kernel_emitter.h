@@ -123,6 +123,7 @@ class KernelEmitter final : public c::CEmitter {
   std::unordered_map<const Buffer*, size_t> reads_;     ///< places of the kernel that load from it
   std::vector<Instance> instances_;
   std::vector<std::string> scalar_names_;
+  std::string first_core_, core_;  ///< in a mesh function: the parameter, and the block's own number
   CoreSpan span_;  ///< the cores that wait for each other
   std::unordered_map<const TileOp*, Stmt> exchanges_;    ///< what a core does in its collectives
   std::unordered_map<const Buffer*, Peer> peers_;

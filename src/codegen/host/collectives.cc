@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "helve/codegen/host/host_module.h"
+#include "helve/runtime/communicator.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve {
@@ -83,16 +84,8 @@ class CollectiveBuilder {
   size_t param(std::string_view name) const { return op_.row().index_of(name); }
 
   void set_axes() {
-    if (op_.op == TileOpcode::CommPut) {
-      step_.axes = (uint64_t{1} << mesh_.extents.size()) - 1;
-      members_ = mesh_.size();
-      return;
-    }
-    const std::string& axis = op_.text(param("axis"));
-    const std::optional<size_t> position = mesh_.axis(axis);
-    HELVE_CHECK(position || axis == "all", "a collective over an unknown axis");
-    step_.axes = position ? uint64_t{1} << *position : (uint64_t{1} << mesh_.extents.size()) - 1;
-    members_ = *group_size(mesh_, axis);
+    step_.axes = collective_axes(op_, mesh_);
+    members_ = runtime::group_size(mesh_.extents, step_.axes);
   }
 
   void set_kind() {
@@ -243,6 +236,15 @@ class CollectiveBuilder {
 };
 
 }  // namespace
+
+uint64_t collective_axes(const TileOp& op, const MeshShape& mesh) {
+  const uint64_t all = (uint64_t{1} << mesh.extents.size()) - 1;
+  const std::string* axis = op.axis();
+  if (!axis || *axis == "all") return all;
+  const std::optional<size_t> position = mesh.axis(*axis);
+  HELVE_CHECK(position, "a collective over an unknown axis");
+  return uint64_t{1} << *position;
+}
 
 Collective build_collective(const TileOp& op, const MeshShape& mesh, const HostScalars& scalars,
                             const std::function<int64_t(const Buffer&)>& id_of) {

@@ -1,6 +1,7 @@
 // The walk over a lowered host body.
 // Slots hold dynamic extents, scalar parameters and loop variables; other scalars are programs over them.
 #include <algorithm>
+#include <deque>
 #include <unordered_set>
 
 #include "collectives.h"
@@ -188,16 +189,17 @@ class PlanBuilder {
       case StmtKind::For: return loop(*as<For>(s), out);
       case StmtKind::If: {
         const If& branch = *as<If>(s);
-        ScalarProgram condition = value_of(branch.condition, "a condition", out);
-        out.push_back({runtime::Branch{std::move(condition), steps(branch.then_body), steps(branch.else_body)}});
+        Steps at{&out};
+        ScalarProgram condition =
+            value_of(branch.condition, {Question::Condition, "a condition", "condition", s}, at);
+        at->push_back({runtime::Branch{std::move(condition), steps(branch.then_body), steps(branch.else_body)}});
         return;
       }
       case StmtKind::While: {
         const While& loop = *as<While>(s);
-        runtime::Repeat node;
-        node.condition = value_of(loop.condition, "the condition of a while loop", node.head);
-        node.body = steps(loop.body);
-        out.push_back({std::move(node)});
+        const Asked asked{Question::Condition, "the condition of a while loop", "condition", s};
+        runtime::Decision decision = decide(loop.condition, asked);
+        out.push_back({runtime::Repeat{std::move(decision), steps(loop.body)}});
         return;
       }
       case StmtKind::Kernel: return launch(*as<Kernel>(s), out);
@@ -244,10 +246,12 @@ class PlanBuilder {
 
   /// Bounds are evaluated once, before the first iteration.
   void loop(const For& s, std::vector<Step>& out) {
+    const Stmt self(&s);
+    Steps at{&out};
     std::vector<runtime::Loop> nest(s.vars.size());
     for (size_t d = 0; d < nest.size(); ++d) {
-      nest[d].begin = value_of(s.begins[d], "the begin of a loop", out);
-      nest[d].extent = value_of(s.extents[d], "the extent of a loop", out);
+      nest[d].begin = value_of(s.begins[d], {Question::Value, "the begin of a loop", "begin", self}, at);
+      nest[d].extent = value_of(s.extents[d], {Question::Count, "the extent of a loop", "extent", self}, at);
     }
     for (size_t d = 0; d < nest.size(); ++d) nest[d].slot = scalars_.add_slot(s.vars[d].get());
     std::vector<Step> body = steps(s.body);
@@ -256,26 +260,73 @@ class PlanBuilder {
       body.clear();
       body.push_back({std::move(nest[d])});
     }
-    for (Step& step : body) out.push_back(std::move(step));
+    for (Step& step : body) at->push_back(std::move(step));
   }
 
   // Values from memory.
 
-  /// The program of `e`, which may read memory: steps added to `out` do that.
-  ScalarProgram value_of(const Expr& e, const std::string& what, std::vector<Step>& out) {
-    return scalars_.required(with_reads(e, what, out), what);
+  using Question = runtime::Question;
+
+  /// What the host wants to know, how messages call it and how the plan does, and the statement that needs it.
+  struct Asked {
+    Question question;
+    std::string what;
+    std::string name;
+    const Stmt& statement;
+  };
+
+  /// Where the steps of a statement go on: below the decisions that it has met.
+  struct Steps {
+    std::vector<Step>* list;
+    std::vector<Step>* operator->() const { return list; }
+  };
+
+  /// The program of `e`. Where `e` reads memory, that is the slot of a decision, and the steps go on below it.
+  ScalarProgram value_of(const Expr& e, const Asked& asked, Steps& at) {
+    if (!has_load(e)) return scalars_.required(e, asked.what);
+    runtime::Part part{decide(e, asked), 0, {}};
+    const VarRef value = kept(make_var(asked.name, kIndex, e->span));
+    part.slot = scalars_.add_slot(value.get());
+    at->push_back({std::move(part)});
+    at.list = &std::get<runtime::Part>(at->back().node).body;
+    return scalars_.required(Expr(value), asked.what);
   }
 
-  /// `e` with a variable for each element that it reads.
-  Expr with_reads(const Expr& e, const std::string& what, std::vector<Step>& out) {
-    if (!has_load(e) || has_lazy_load(e)) return e;
-    return rewrite(e, [&](const Expr& node) -> Expr {
+  /// A value that reads integers and bools. One that may never be read is no value of the host.
+  runtime::Decision decide(const Expr& e, const Asked& asked) {
+    runtime::Decision out{asked.question, {}, {}, {}, {}};
+    const Expr plain = has_lazy_load(e) ? e : rewrite(e, [&](const Expr& node) -> Expr {
       const Load* load = as<Load>(node);
       const DType t = node->dtype;
       if (!load || !(t.is_bool() || t.is_integer()) || t.bits < 8) return node;
-      return read(*load, what, out);
+      return read(*load, out);
     });
+    out.value = scalars_.required(plain, asked.what);
+    out.meetings = meetings(asked.statement);
+    out.span = asked.question == Question::Condition && e->span.known() ? e->span : asked.statement->span;
+    return out;
   }
+
+  /// The first collective over each axis below a statement.
+  std::vector<runtime::Meeting> meetings(const Stmt& s) const {
+    std::vector<runtime::Meeting> out;
+    walk(s, [&](const Stmt& inner) {
+      const TileOp* op = as<TileOp>(inner);
+      if (!op || !op->row().is_collective()) return;
+      const std::string axis = op->axis() ? *op->axis() : "all";
+      const uint64_t axes = collective_axes(*op, *lowered_.mesh);
+      if (std::any_of(out.begin(), out.end(), [&](const runtime::Meeting& m) { return m.axes == axes; })) return;
+      out.push_back({axes,
+                     {Code::DivergentCollective,
+                      op->span,
+                      {{"operation", "T." + std::string(op->row().python)}, {"axis", axis}},
+                      {},
+                      {}}});
+    });
+    return out;
+  }
+
+  const VarRef& kept(VarRef var) { return kept_.emplace_back(std::move(var)); }
 
   /// Is there a load that the evaluation may leave out? A read is made in any case.
   static bool has_lazy_load(const Expr& e) {
@@ -288,33 +339,31 @@ class PlanBuilder {
     return found;
   }
 
-  /// A variable for the element, whose subscripts read no memory themselves.
-  Expr read(const Load& load, const std::string& what, std::vector<Step>& out) {
+  /// A variable for the element. Subscripts use what the decision has read before.
+  Expr read(const Load& load, runtime::Decision& decision) {
     const Buffer& buffer = buffer_of(load.buffer);
-    const VarRef value = make_var(buffer.name, load.dtype, load.span);
+    const VarRef value = kept(make_var(buffer.name, load.dtype, load.span));
     runtime::Read step;
     step.buffer = id_of(buffer);
     step.dtype = to_dlpack(load.dtype);
-    step.fault = {Code::DivergentDecision, load.span, {{"what", what}}, {}, {}};
     ScalarProgram stride(1);
     for (size_t d = load.indices.size(); d-- > 0;) {
       const ScalarProgram index = scalars_.required(load.indices[d], "an index of '" + buffer.name + "'");
       const ScalarProgram extent = scalars_.required(buffer.shape[d], "an extent of '" + buffer.name + "'");
-      check_inside(buffer, d, index, extent, load.span, out);
+      check_inside(buffer, d, index, extent, load.span, decision);
       if (!buffer.strides.empty()) stride = scalars_.required(buffer.strides[d], "a stride of '" + buffer.name + "'");
       const ScalarProgram term = times(stride, index);
       step.offset = step.offset == ScalarProgram(0) ? term : plus(term, step.offset);
       stride = times(stride, extent);
     }
     step.slot = scalars_.add_slot(value.get());
-    kept_.push_back(value);
-    out.push_back({std::move(step)});
+    decision.head.push_back(std::move(step));
     return Expr(value);
   }
 
   /// The host looks where it reads; kernels trust that what they read is inside.
   static void check_inside(const Buffer& buffer, size_t dim, const ScalarProgram& index, const ScalarProgram& extent,
-                           const Span& span, std::vector<Step>& out) {
+                           const Span& span, runtime::Decision& decision) {
     using runtime::ScalarOp;
     if (index.is_constant() && extent.is_constant()) {
       const int64_t at = index.code[0].value;
@@ -328,7 +377,7 @@ class PlanBuilder {
                           {},
                           {}},
                          {{"index", index}, {"extent", extent}}};
-    out.push_back({std::move(check)});
+    decision.head.push_back(std::move(check));
   }
 
   static ScalarProgram plus(const ScalarProgram& a, const ScalarProgram& b) {
@@ -350,12 +399,17 @@ class PlanBuilder {
 
   void launch(const Kernel& kernel, std::vector<Step>& out) {
     // Every block sees one grid, whatever blocks write.
+    const Stmt self(&kernel);
+    Steps at{&out};
     Ref<Kernel> own = make_ref<Kernel>(kernel);
     bool reads = false;
     for (Expr& extent : own->extents) {
-      const Expr plain = with_reads(extent, "a grid extent", out);
-      reads |= plain != extent;
-      extent = plain;
+      if (!has_load(extent)) continue;
+      const ScalarProgram known = value_of(extent, {Question::Value, "a grid extent", "extent", self}, at);
+      const VarRef value = kept(make_var("extent", kIndex, extent->span));
+      scalars_.define(value.get(), known);
+      extent = Expr(value);
+      reads = true;
     }
     Ref<const Kernel> source = scalars_.with_deferred(reads ? *own : kernel);
     runtime::Launch step;
@@ -364,7 +418,7 @@ class PlanBuilder {
     step.blocks = ScalarProgram(1);
     for (const Expr& extent : own->extents) {
       ScalarProgram count = scalars_.required(extent, "a grid extent");
-      check_extent(extent, count, kernel.span, out);
+      check_extent(extent, count, kernel.span, *at.list);
       step.blocks = times(step.blocks, count);
     }
     const KernelInterface interface = kernel_interface(*source);
@@ -372,7 +426,7 @@ class PlanBuilder {
     for (const VarRef& var : interface.scalars)
       step.scalars.push_back(scalars_.required(Expr(var), "'" + var->name + "'"));
     out_.kernels.push_back({step.name, std::move(source), lowered_.mesh, bounds_, lowered_.may_alias});
-    out.push_back({std::move(step)});
+    at->push_back({std::move(step)});
   }
 
   const Function& signature_;
@@ -381,7 +435,7 @@ class PlanBuilder {
   const std::unordered_set<const Buffer*> written_;
   HostModule out_;
   HostScalars scalars_;
-  std::vector<VarRef> kept_;  ///< variables of reads: their slots are known by address
+  std::deque<VarRef> kept_;  ///< variables of reads and decisions: their slots are known by address
   std::shared_ptr<const IndexBounds> bounds_;
   std::unordered_map<const Var*, int64_t> dim_slots_;
   std::unordered_map<const Buffer*, int64_t> ids_;

@@ -124,8 +124,8 @@ class KernelWriter {
   std::string write(const std::string& name) {
     groups(name);
     std::string head = fmt::format(
-        "extern \"C\" __global__ void {}(const char* src, char* dst, char* packed, Int mode, Int count, Int "
-        "src_stride, "
+        "extern \"C\" __global__ void {}(const char* src, char* dst, char* packed, Int mode, Int begin, Int "
+        "end, Int src_stride, "
         "Int dst_stride, Int src_offset, Int dst_offset, Int member_src, Int member_dst, Int root",
         name);
     for (const char* each : {"n", "s", "d"}) {
@@ -136,7 +136,8 @@ class KernelWriter {
       auto body = out_.indent();
       out_.line(fmt::format("typedef {} E;", type_.stored));
       out_.line(
-          "for (Int t = blockIdx.x * (Int)blockDim.x + threadIdx.x; t < count; t += gridDim.x * (Int)blockDim.x) {");
+          "for (Int t = begin + blockIdx.x * (Int)blockDim.x + threadIdx.x; t < end; "
+          "t += gridDim.x * (Int)blockDim.x) {");
       element(name);
       out_.line("}");
     }
@@ -267,45 +268,54 @@ std::string collective_source(const std::vector<int64_t>& mesh, const std::vecto
 }
 
 ExchangeSize exchange_size(const Collective& step, const CollectiveRequest& r) {
-  int64_t box = 1, cores = 1;
+  int64_t box = 1;
   for (int64_t extent : r.extents) box *= std::max<int64_t>(extent, 0);
-  for (int64_t extent : r.mesh) cores *= extent;
   if (box == 0) return {};
+  const int64_t cores = group_size(r.mesh, ~uint64_t{0});
   const int64_t members = group_size(r.mesh, r.axes), bytes = element_bytes(r.dtype);
-  const int64_t targets = step.kind == CollectiveKind::Permute ? static_cast<int64_t>(r.peers.size()) : cores;
   HELVE_CHECK(step.kind != CollectiveKind::Broadcast || (r.root >= 0 && r.root < members),
               fmt::format("root {} is no member", r.root));
   ExchangeSize out;
-  out.elements = box * targets * (has_slots(step.kind) ? members : 1);
+  out.target_elements = box * (has_slots(step.kind) ? members : 1);
+  std::vector<int64_t> targets;
+  const bool permutes = step.kind == CollectiveKind::Permute;
+  const int64_t count = permutes ? static_cast<int64_t>(r.peers.size()) : cores;
+  for (int64_t target = 0; target < count; ++target) {
+    if (takes_part(r, permutes ? r.peers[static_cast<size_t>(target)].destination : target)) targets.push_back(target);
+  }
+  find_ranges(targets, out.targets);
   const bool split = step.kind == CollectiveKind::ReduceScatter || step.kind == CollectiveKind::AllToAll;
   const Reach from =
       reach_of(r.src, r.src_offset, r.extents, r.src_strides, split ? members : 1, r.member_stride_src, cores, bytes);
   const Reach to = reach_of(r.dst, r.dst_offset, r.extents, r.dst_strides, has_slots(step.kind) ? members : 1,
                             r.member_stride_dst, cores, bytes);
-  if (from.low < to.high && to.low < from.high) out.exchange_bytes = out.elements * bytes;
+  if (from.low < to.high && to.low < from.high) out.exchange_bytes = out.target_elements * count * bytes;
   return out;
 }
 
 void launch_collective(const CollectiveRequest& r, const ExchangeSize& size, std::byte* exchange,
                        CudaFunction function, const Device& device, CudaStream stream) {
-  if (size.elements == 0) return;
   const std::byte* src = r.src.base;
   std::byte *dst = r.dst.base, *packed = exchange;
-  int64_t mode = 0;
-  std::vector<int64_t> numbers = {size.elements, r.src.stride, r.dst.stride, r.src_offset, r.dst_offset,
+  int64_t mode = 0, begin = 0, end = 0;
+  std::vector<int64_t> numbers = {r.src.stride,        r.dst.stride,        r.src_offset, r.dst_offset,
                                   r.member_stride_src, r.member_stride_dst, r.root};
   for (std::span<const int64_t> list : {r.extents, r.src_strides, r.dst_strides}) {
     numbers.insert(numbers.end(), list.begin(), list.end());
   }
-  std::vector<void*> parameters = {&src, &dst, &packed, &mode};
+  std::vector<void*> parameters = {&src, &dst, &packed, &mode, &begin, &end};
   for (int64_t& number : numbers) parameters.push_back(&number);
-  const int64_t wanted = (size.elements + kThreads - 1) / kThreads;
   const int64_t most = int64_t{device.multiprocessors} * kBlocksPerMultiprocessor;
-  const LaunchConfig config{
-      {static_cast<unsigned>(std::min(wanted, most)), 1, 1}, {kThreads, 1, 1}, 0, stream, nullptr, 0};
   const bool direct = size.exchange_bytes == 0;
   for (mode = direct ? 0 : 1; mode <= (direct ? 0 : 2); ++mode) {
-    driver().launch(&config, function, parameters.data(), nullptr);
+    for (const BlockRange& range : size.targets) {
+      begin = range.begin * size.target_elements;
+      end = range.end * size.target_elements;
+      const int64_t wanted = (end - begin + kThreads - 1) / kThreads;
+      const LaunchConfig config{
+          {static_cast<unsigned>(std::min(wanted, most)), 1, 1}, {kThreads, 1, 1}, 0, stream, nullptr, 0};
+      driver().launch(&config, function, parameters.data(), nullptr);
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cores.h"
 #include "helve/runtime/communicator.h"
 #include "helve/runtime/cuda/driver.h"
 #include "helve/runtime/plan.h"
@@ -21,8 +22,9 @@ std::string collective_source(const std::vector<int64_t>& mesh, const std::vecto
 /// The launches of one collective. Results go through packed memory of `exchange_bytes` where the boxes overlap, so
 /// that all is read before anything is written.
 struct ExchangeSize {
-  int64_t elements = 0;        ///< that are written, over all cores
-  int64_t exchange_bytes = 0;  ///< 0: written directly
+  std::vector<BlockRange> targets;  ///< destinations that take part: cores, or the peers of a Permute; none: no launch
+  int64_t target_elements = 0;      ///< that each of them gets
+  int64_t exchange_bytes = 0;       ///< 0: written directly
 };
 ExchangeSize exchange_size(const Collective& step, const CollectiveRequest& request);
 void launch_collective(const CollectiveRequest& request, const ExchangeSize& size,

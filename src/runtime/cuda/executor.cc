@@ -37,7 +37,12 @@ class Run final : public PlanWalker<Run> {
     return memory(device_frame_.device_blocks[index], bytes, alignment);
   }
 
-  void launch(const Launch& s, int64_t blocks) {
+  /// A launch each range of blocks: a mesh's kernels are told their first core.
+  void launch(const Launch& s) {
+    for (const BlockRange& range : frame_.ranges) launch(s, range.begin, range.end - range.begin);
+  }
+
+  void launch(const Launch& s, int64_t first, int64_t blocks) {
     const Program::Site& site = program_.site(s);
     if (blocks > kGridLimit) {
       throw UserError(Code::GridSize, {}, {{"kernel", s.name}, {"blocks", blocks}, {"limit", kGridLimit}});
@@ -47,6 +52,7 @@ class Run final : public PlanWalker<Run> {
     parameters.clear();
     for (void*& pointer : frame_.pointers) parameters.push_back(&pointer);
     for (int64_t& scalar : frame_.scalars) parameters.push_back(&scalar);
+    if (!plan_.mesh.empty()) parameters.push_back(&first);
     LaunchAttribute attributes[2];
     unsigned count = 0;
     if (s.cluster > 1) {
@@ -79,13 +85,13 @@ class Run final : public PlanWalker<Run> {
     launch_collective(request, size, exchange, program_.collective(s), where_.device, where_.stream);
   }
 
-  void fetch(std::byte* to, const std::byte* from, int64_t bytes, int64_t count, int64_t stride) {
+  void fetch(std::byte* to, std::span<const std::byte* const> places, int64_t bytes) {
     if (where_.captured) {
       forbid(plan_, "decides by a value of the device what comes next", "leave this call out of the captured graph");
     }
-    for (int64_t k = 0; k < count; ++k) {
-      driver().copy_to_host(to + k * bytes, reinterpret_cast<DeviceAddress>(from + k * stride),
-                            static_cast<size_t>(bytes), where_.stream);
+    for (const std::byte* place : places) {
+      driver().copy_to_host(to, reinterpret_cast<DeviceAddress>(place), static_cast<size_t>(bytes), where_.stream);
+      to += bytes;
     }
     wait_for(where_.stream, poll_);
   }

@@ -20,29 +20,6 @@ constexpr int64_t kStaticSharedLimit = 48 << 10;  ///< above, a function must be
 constexpr int64_t kPortableCluster = 8;           ///< likewise
 constexpr int kNotFound = 500;
 
-void collect(const std::vector<Step>& steps, PlanParts& out) {
-  for (const Step& step : steps) {
-    if (const auto* launch = std::get_if<Launch>(&step.node)) {
-      out.launches.push_back(launch);
-      out.allocates = out.allocates || launch->cooperative;
-    } else if (const auto* collective = std::get_if<Collective>(&step.node)) {
-      if (collective->kind == CollectiveKind::Barrier) continue;  // a step begins when the step before has ended
-      out.collectives.push_back(collective);
-      out.allocates = true;
-    } else if (std::holds_alternative<Allocate>(step.node)) {
-      out.allocates = true;
-    } else if (const auto* loop = std::get_if<Loop>(&step.node)) {
-      collect(loop->body, out);
-    } else if (const auto* branch = std::get_if<Branch>(&step.node)) {
-      collect(branch->then_steps, out);
-      collect(branch->else_steps, out);
-    } else if (const auto* repeat = std::get_if<Repeat>(&step.node)) {
-      collect(repeat->head, out);
-      collect(repeat->body, out);
-    }
-  }
-}
-
 /// Whether a device runs code of an architecture: "sm_80" runs on 8.0 and later of generation 8, "sm_90a" on 9.0 only.
 bool runs_on(const std::string& arch, const Device& device) {
   int number = 0;
@@ -58,7 +35,18 @@ bool runs_on(const std::string& arch, const Device& device) {
 
 PlanParts parts_of(const Plan& plan) {
   PlanParts out;
-  collect(plan.steps, out);
+  for_each_step(plan.steps, [&](const Step& step) {
+    if (const auto* launch = std::get_if<Launch>(&step.node)) {
+      out.launches.push_back(launch);
+      out.allocates = out.allocates || launch->cooperative;
+    } else if (const auto* collective = std::get_if<Collective>(&step.node)) {
+      if (collective->kind == CollectiveKind::Barrier) return;  // a step begins when the step before has ended
+      out.collectives.push_back(collective);
+      out.allocates = true;
+    } else if (std::holds_alternative<Allocate>(step.node)) {
+      out.allocates = true;
+    }
+  });
   return out;
 }
 

@@ -254,19 +254,20 @@ TEST(Faults, DivergentControlAroundACollective) {
                                      seq({store(n, {idx(0)}, v + int_imm(1, kInt32)), barrier("y")}))});
             }),
             divergent("y", "the condition is true on core (0, 0) and false on core (0, 1)"));
+  EXPECT_EQ(mesh_fault_of([&](BufferRef, Expr r, Expr) {
+              return for_loop(LoopKind::Serial, {make_var("i")}, {r + idx(3)}, {idx(2)}, barrier("x"), 1, line(2));
+            }),
+            divergent("x", "the loop begins at 3 on core (0, 0) and 4 on core (1, 0)"));
+  EXPECT_EQ(mesh_fault_of([&](BufferRef, Expr r, Expr) {
+              return for_loop(LoopKind::Persistent, {make_var("i"), make_var("j")}, {idx(0), idx(0)},
+                              {r + idx(1), idx(2) - r}, barrier("x"), 1, line(2));
+            }),
+            divergent("x", "the loop runs 1 iteration on core (0, 0) and 2 iterations on core (1, 0)"));
 }
 
-TEST(Faults, ALaunchNeedsTheWholeMesh) {
-  const BufferRef g = make_buffer("g", kInt32, MemoryScope::Global, {idx(1)});
-  const VarRef r = make_var("r"), c = make_var("c"), r2 = make_var("r"), c2 = make_var("c");
-  const Stmt first = kernel({r, c}, {idx(2), idx(2)}, 128, store(g, {idx(0)}, cast(c, kInt32)));
-  const Stmt second = kernel({r2, c2}, {idx(2), idx(2)}, 128, seq({}), line(3));
-  const Stmt guard = if_then(apply(Op::Eq, {load(g, {idx(0)}), zero()}, line(2)), second);
-  EXPECT_EQ(error_text(mesh_function("main", mesh_xy(2, 2), {}, {}, seq({alloc(g), first, guard})), {}),
-            "error[HV0405]: 'T.Kernel' stands under a condition that differs between the cores of axis 'all'\n  --> "
-            "k.py:3:5\n"
-            "note: the condition is true on core (0, 0) and false on core (0, 1) (k.py:2:5)\n"
-            "help: make the condition equal on all of them, for example by T.comm.all_reduce");
+TEST(Faults, ALaunchHasTheGridOfTheMesh) {
+  const VarRef r = make_var("r"), c = make_var("c");
+  const Stmt second = kernel({r, c}, {idx(2), idx(2)}, 128, seq({}), line(3));
   EXPECT_EQ(error_text(mesh_function("main", mesh_xy(2, 3), {}, {}, second), {}),
             "error[HV0401]: the grid (2, 2) is not the mesh (2, 3)\n  --> k.py:3:5\n"
             "help: write T.Kernel(2, 3), one block for each core of the mesh");

@@ -1,9 +1,11 @@
 // Collectives of the host against a naive oracle written from their definitions.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -174,6 +176,9 @@ struct Case {
   int64_t src_offset = 0, dst_offset = 0, mss = 0, msd = 0, root = 0;
   ReduceOp op = ReduceOp::Sum;
   std::vector<Peer> peers = {};
+  Index cores = {};  ///< that take part; empty: all
+
+  bool leaves_out(int64_t core) const { return !cores.empty() && !std::ranges::count(cores, core); }
 };
 
 void oracle(const Case& c, const Dtype& dtype, const Memory& src, Memory& dst) {
@@ -183,10 +188,13 @@ void oracle(const Case& c, const Dtype& dtype, const Memory& src, Memory& dst) {
   for (const Index& point : box_points(c.extents)) {
     const int64_t s = c.src_offset + dot(point, c.src_strides), d = c.dst_offset + dot(point, c.dst_strides);
     if (c.kind == Kind::Permute) {
-      for (const Peer& p : c.peers) dst.set(p.destination, d, src.get(p.source, s));
+      for (const Peer& p : c.peers) {
+        if (!c.leaves_out(p.destination)) dst.set(p.destination, d, src.get(p.source, s));
+      }
       continue;
     }
     for (int64_t core = 0; core < cores; ++core) {
+      if (c.leaves_out(core)) continue;
       const Index& group = groups[static_cast<size_t>(core)];
       const int64_t me = std::find(group.begin(), group.end(), core) - group.begin();
       std::vector<uint64_t> values;
@@ -210,6 +218,7 @@ void run(const Case& c, const Dtype& dtype, const Memory& src, Memory& dst) {
   CollectiveRequest r;
   r.mesh = c.mesh;
   r.axes = c.axes;
+  r.cores = c.cores;
   r.dtype = dtype.dtype;
   r.op = c.op;
   r.src = {const_cast<std::byte*>(src.data.data()), src.stride};
@@ -304,6 +313,24 @@ const std::vector<Index> kMeshes = {{1, 1}, {1, 4}, {2, 2}, {2, 3}, {3, 2}, {2, 
 TEST(Collective, EveryKindMeshAxisAndDtype) {
   for (const Index& mesh : kMeshes) {
     for (const Dtype& dtype : dtypes()) all_cases(mesh, dtype, {{2, 3}, {3, 1}, {3, 1}}, to_text(dtype.dtype));
+  }
+}
+
+TEST(Collective, GroupsThatDoNotTakePartStayAsTheyAre) {
+  for (const Index& mesh : {Index{2, 3}, Index{3, 2}, Index{2, 3, 2}}) {
+    for (uint64_t axes = 0; axes + 1 < uint64_t{1} << mesh.size(); ++axes) {
+      Case c{Kind::AllGather, mesh, axes, {2, 2}, {2, 1}, {2, 1}, 0, 4, 4, 4, group_size(mesh, axes) - 1};
+      c.peers = ring(cores_of(mesh));
+      for (int64_t core = 0; core < cores_of(mesh); ++core) {
+        const Index at = coordinates(mesh, group_of(mesh, axes, core).front());
+        if (std::accumulate(at.begin(), at.end(), int64_t{0}) % 2 == 1) c.cores.push_back(core);
+      }
+      for (Kind kind : {Kind::AllGather, Kind::Broadcast, Kind::AllReduce, Kind::ReduceScatter, Kind::AllToAll,
+                        Kind::Permute}) {
+        c.kind = kind;
+        expect_like_oracle(c, dtypes()[0], 4 + 4 * cores_of(mesh), std::string(name_of(kind)));
+      }
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <random>
 #include <sstream>
 
@@ -128,7 +129,7 @@ std::string entries(const std::vector<const Collective*>& steps) {
   std::ostringstream out;
   for (size_t c = 0; c < steps.size(); ++c) {
     const std::string name = collective_name(c);
-    const size_t numbers = 9 + 3 * steps[c]->extents.size();
+    const size_t numbers = 10 + 3 * steps[c]->extents.size();
     out << "extern \"C\" void run_" << name << "(unsigned grid, unsigned block, void** p) {\n"
         << "  gridDim.x = grid; blockDim.x = block;\n"
         << "  for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) for (threadIdx.x = 0; threadIdx.x < block; "
@@ -179,10 +180,26 @@ bool is_nan(const std::byte* at, DLDataType dtype) {
   }
 }
 
-/// Runs the case's collective by the kernel and by the host, on the same random bytes of every core.
-void compare(const Case& c, Entry entry, std::mt19937& random) {
+/// The cores of random groups over `axes`, ascending.
+std::vector<int64_t> some_groups(const std::vector<int64_t>& mesh, uint64_t axes, std::mt19937& random) {
+  std::vector<int64_t> out;
+  std::map<int64_t, bool> chosen;  // by the core of the group whose coordinates on `axes` are 0
+  for (int64_t core = 0; core < mesh[0] * mesh[1]; ++core) {
+    const int64_t row = axes & 1 ? 0 : core / mesh[1], column = axes & 2 ? 0 : core % mesh[1];
+    const auto [at, fresh] = chosen.try_emplace(row * mesh[1] + column, false);
+    if (fresh) at->second = random() % 2 == 0;
+    if (at->second) out.push_back(core);
+  }
+  return out;
+}
+
+/// Runs the case's collective by the kernel and by the host, on the same random bytes of every core: for all cores, or
+/// for those of some groups.
+void compare(const Case& c, Entry entry, bool all, std::mt19937& random) {
   int64_t cores = 1;
   for (int64_t extent : c.mesh) cores *= extent;
+  const std::vector<int64_t> part = all ? std::vector<int64_t>{} : some_groups(c.mesh, c.step.axes, random);
+  if (!all && part.empty()) return;
   const int64_t stride = (c.elements * element_bytes(c.step.dtype) + 63) / 64 * 64;
   std::vector<std::byte> given[2], expected[2];
   for (int b = 0; b < 2; ++b)
@@ -195,6 +212,7 @@ void compare(const Case& c, Entry entry, std::mt19937& random) {
     CollectiveRequest r;
     r.mesh = c.mesh;
     r.axes = c.step.axes;
+    r.cores = part;
     r.dtype = c.step.dtype;
     r.op = c.step.op;
     r.src = {memory[c.step.src].data(), stride};
@@ -252,7 +270,7 @@ TEST_F(CudaCollectives, AgreeWithTheHost) {
     for (size_t c = 0; c < chosen.size(); ++c) {
       auto* entry = reinterpret_cast<Entry>(dlsym(handle, ("run_" + collective_name(c)).c_str()));
       ASSERT_NE(entry, nullptr);
-      compare(*chosen[c], entry, random);
+      for (const bool all : {true, false, false}) compare(*chosen[c], entry, all, random);
     }
     dlclose(handle);
   }

@@ -169,6 +169,50 @@ TEST_F(CudaExecutor, PerCoreBuffersComeWithTheirStrides) {
   }
 }
 
+/// The column of every core, on a mesh of columns of 3: buffer of the cores, its stride, the first core.
+void column_kernel(const LaunchConfig& config, void** parameters) {
+  for (int64_t core = 0; core < config.grid[0]; ++core) {
+    *reinterpret_cast<int32_t*>(argument<std::byte*>(parameters, 0) + core * argument<int64_t>(parameters, 1)) =
+        static_cast<int32_t>(core % 3);
+  }
+}
+
+/// Adds 100 and a scalar to the core's element: out, the scalar, the first core.
+void count_kernel(const LaunchConfig& config, void** parameters) {
+  for (int64_t block = 0; block < config.grid[0]; ++block) {
+    argument<float*>(parameters, 0)[argument<int64_t>(parameters, 2) + block] +=
+        static_cast<float>(100 + argument<int64_t>(parameters, 1));
+  }
+}
+
+TEST_F(CudaExecutor, CoresThatDecideDifferentlyAreLaunchedApart) {
+  fake_state().kernel_names = {"column", "count"};
+  fake_state().kernels = {column_kernel, count_kernel};
+  Plan plan;
+  plan.name = "apart";
+  plan.mesh = {2, 3};
+  plan.mesh_axes = {"x", "y"};
+  plan.slots = {"column", "answer"};
+  plan.params = {{"out", kFloat32, {6}, {}, true, true, 0, {}}};
+  plan.buffers = {{"part", {kDLInt, 32, 1}, 1, true, 64}};
+  Launch column{0, "column", 6, {1}, {}}, count{1, "count", 6, {0}, {P::slot(1)}};
+  column.threads = count.threads = 32;
+  const Read read{1, 0, 0, {kDLInt, 32, 1}};
+  const P known = P::binary(ScalarOp::Min, P::slot(0), 1);
+  plan.steps = {{Allocate{1}}, {column}, {Part{{Question::Value, {read}, known}, 1, {{count}}}}, {count}};
+  const Executor executor(plan, cubin(), {"column", "count"});
+  DeviceTensor out({6});
+  executor.call(std::vector{out.arg()});
+  // Cores 0 and 3; 1, 2 and 4, 5; then all, whose answer is the last one that was found.
+  EXPECT_EQ(std::vector<float>(out.floats().begin(), out.floats().end()),
+            (std::vector<float>{201, 202, 202, 201, 202, 202}));
+  std::vector<std::string> grids;
+  for (const std::string& call : calls("cuLaunchKernelEx")) grids.push_back(call.substr(17, 6));
+  EXPECT_EQ(grids, (std::vector<std::string>{"grid 6", "grid 1", "grid 1", "grid 2", "grid 2", "grid 6"}));
+  EXPECT_EQ(calls("cuMemcpyDtoH").size(), 6u);
+  EXPECT_EQ(calls("cuStreamSynchronize").size() + calls("cuStreamQuery").size(), 1u);
+}
+
 TEST_F(CudaExecutor, MemoryIsKeptForTheStreamAndFreedWithTheExecutor) {
   {
     const Executor executor(mesh_plan(2, 2), cubin(), {"seed", "collect"});

@@ -290,11 +290,10 @@ Plan count_down_plan(std::vector<int64_t> mesh) {
   plan.slots = {"w", "n"};
   plan.params = {{"rounds", kFloat32, {BindSlot{0}}, {}, true, true, 0, {}}};
   plan.buffers = {{"left", {kDLInt, 16, 1}, 2, true, 64}};
-  const Read read{1, 1, 1, {kDLInt, 16, 1}, {Code::DivergentDecision, {}, {{"what", "n"}}, {}, {}}};
+  const Read read{1, 1, 1, {kDLInt, 16, 1}};
   const Step down{Launch{0, "down", core_count(plan), {1, 0}, {P::slot(1)}}};
-  plan.steps = {{Allocate{1}},
-                {Loop{1, 5, 1, {down}}},
-                {Repeat{{{read}}, P::binary(ScalarOp::Lt, -2, P::slot(1)), {down}}}};
+  const Decision more{Question::Condition, {read}, P::binary(ScalarOp::Lt, -2, P::slot(1))};
+  plan.steps = {{Allocate{1}}, {Loop{1, 5, 1, {down}}}, {Repeat{more, {down}}}};
   return plan;
 }
 
@@ -307,28 +306,119 @@ TEST(Executor, RepeatsUntilMemorySaysSo) {
   }
 }
 
-void differ_kernel(void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte*) {
+/// Leaves in element 1 of every core's buffer the column and whether the row is odd: 10 * column + row % 2.
+void number_kernel(void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte*) {
   for (int64_t c = begin; c < end; ++c) {
     auto* mine = reinterpret_cast<int16_t*>(static_cast<std::byte*>(buffers[0]) + c * scalars[1]);
-    mine[1] = static_cast<int16_t>(c == 4 ? -7 : 3);
+    mine[1] = static_cast<int16_t>(10 * (c % 3) + c / 3 % 2);
   }
 }
 
-TEST(Executor, CoresThatDecideDifferentlyEndTheCall) {
-  const Executor executor(count_down_plan({2, 3}), {differ_kernel});
-  HostTensor rounds(kFloat32, {1});
+/// Adds the slot, and 100 for each launch, to the core's element of the parameter.
+void count_kernel(void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte*) {
+  for (int64_t c = begin; c < end; ++c) static_cast<float*>(buffers[0])[c] += static_cast<float>(100 + scalars[0]);
+}
+
+/// On a mesh of rows of 3: parts by `value` of the number n that number_kernel leaves, with `body` there.
+Plan parting_plan(int64_t rows, Decision decision, std::vector<Step> body) {
+  Plan plan;
+  plan.name = "part";
+  plan.mesh = {rows, 3};
+  plan.mesh_axes = {"x", "y"};
+  plan.slots = {"n", "answer"};
+  plan.params = {{"counts", kFloat32, {rows * 3}, {}, true, true, 0, {}}};
+  plan.buffers = {{"number", {kDLInt, 16, 1}, 2, true, 64}};
+  decision.head.insert(decision.head.begin(), Read{1, 1, 0, {kDLInt, 16, 1}});
+  plan.steps = {{Allocate{1}},
+                {Launch{0, "number", rows * 3, {1}, {0}}},
+                {Part{std::move(decision), 1, std::move(body)}},
+                {Launch{1, "count", rows * 3, {0}, {1000}}}};
+  return plan;
+}
+
+TEST(Executor, CoresThatAgreeGoOnTogether) {
+  for (const int64_t rows : {1, 2, 4}) {
+    const int64_t cores = rows * 3;
+    const Step count{Launch{1, "count", cores, {0}, {P::slot(1)}}};
+    const Step twice{Branch{P::binary(ScalarOp::Lt, P::slot(1), 15), {count, count}, {count}}};
+    const Executor executor(parting_plan(rows, {Question::Value, {}, P::slot(0)}, {twice}),
+                            {number_kernel, count_kernel});
+    HostTensor counts(kFloat32, {cores});
+    executor.call(std::vector{counts.arg()});
+    executor.call(std::vector{counts.arg()});
+    for (int64_t c = 0; c < cores; ++c) {
+      const int64_t n = 10 * (c % 3) + c / 3 % 2, launches = n < 15 ? 2 : 1;
+      EXPECT_EQ(counts.floats()[c], static_cast<float>(2 * (launches * (100 + n) + 1100))) << "core " << c;
+    }
+  }
+}
+
+TEST(Executor, GroupsThatPartCommunicateApart) {
+  const int64_t rows = 4;
+  const P row = P::binary(ScalarOp::FloorMod, P::slot(0), 10);
+  Collective gather;
+  gather.kind = CollectiveKind::AllReduce;
+  gather.axes = 2;
+  gather.src = gather.dst = 1;
+  gather.src_offset = gather.dst_offset = 1;
+  gather.extents = {1};
+  gather.src_strides = gather.dst_strides = {1};
+  gather.dtype = {kDLInt, 16, 1};
+  const Meeting meeting{2, {Code::DivergentCollective, {}, {{"operation", "sum"}, {"axis", "y"}}, {}, {}}};
+  const Step count{Launch{1, "count", rows * 3, {0}, {P::slot(1)}}};
+  const Step reads{Part{{Question::Value, {Read{1, 1, 0, {kDLInt, 16, 1}}}, P::slot(0)}, 1, {count}}};
+  const Plan plan = parting_plan(rows, {Question::Condition, {}, row, {meeting}},
+                                 {{Branch{P::slot(1), {{gather}, reads}, {reads}}}});
+  const Executor executor(plan, {number_kernel, count_kernel});
+  HostTensor counts(kFloat32, {rows * 3});
+  executor.call(std::vector{counts.arg()});
+  for (int64_t c = 0; c < rows * 3; ++c) {
+    const int64_t n = c / 3 % 2 == 1 ? 33 : 10 * (c % 3);
+    EXPECT_EQ(counts.floats()[c], static_cast<float>(100 + n + 1100)) << "core " << c;
+  }
+
+  // Along the columns rows 0 and 1 would have to meet.
+  Plan apart = plan;
+  auto& part = std::get<Part>(apart.steps[2].node);
+  std::get<Collective>(std::get<Branch>(part.body[0].node).then_steps[0].node).axes = 1;
+  EXPECT_THROW(Executor(apart, {number_kernel, count_kernel}), InternalError);  // a meeting that nothing knows of
+  part.decision.meetings[0].axes = 1;
   try {
-    executor.call(std::vector{rounds.arg()});
+    Executor(apart, {number_kernel, count_kernel}).call(std::vector{counts.arg()});
     FAIL() << "not refused";
   } catch (const UserError& e) {
-    EXPECT_EQ(e.diagnostic().message(), "n is 3 on core (0, 0) and -7 on core (1, 1)");
+    EXPECT_EQ(e.diagnostic().code, Code::DivergentCollective);
+    ASSERT_EQ(e.diagnostic().notes.size(), 1u);
+    EXPECT_EQ(e.diagnostic().notes[0].text, "the condition is false on core (0, 0) and true on core (1, 0)");
+  }
+  // The next call has all cores again.
+  executor.call(std::vector{counts.arg()});
+  EXPECT_EQ(counts.floats()[5], static_cast<float>(2 * (133 + 1100)));
+}
+
+TEST(Executor, CoresLeaveARepeatOneByOne) {
+  Plan plan = parting_plan(2, {Question::Value, {}, P::slot(0)}, {});
+  const Read read{1, 1, 0, {kDLInt, 16, 1}};
+  const Step down{Launch{2, "down", 6, {1}, {0}}};
+  const Step count{Launch{1, "count", 6, {0}, {0}}};
+  plan.steps[2] = {Repeat{{Question::Condition, {read}, P::binary(ScalarOp::Lt, 0, P::slot(0))}, {count, down}}};
+  const auto down_kernel = [](void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte*) {
+    for (int64_t c = begin; c < end; ++c) {
+      --reinterpret_cast<int16_t*>(static_cast<std::byte*>(buffers[0]) + c * scalars[1])[1];
+    }
+  };
+  const Executor executor(plan, {number_kernel, count_kernel, down_kernel});
+  HostTensor counts(kFloat32, {6});
+  executor.call(std::vector{counts.arg()});
+  for (int64_t c = 0; c < 6; ++c) {
+    EXPECT_EQ(counts.floats()[c], static_cast<float>(100 * (10 * (c % 3) + c / 3) + 1100)) << "core " << c;
   }
 }
 
 TEST(Executor, ReadsStayInsideAndReadIntegers) {
   const auto broken = [](auto&& change) {
     Plan plan = count_down_plan({1, 2});
-    change(std::get<Read>(std::get<Repeat>(plan.steps[2].node).head[0].node));
+    change(std::get<Read>(std::get<Repeat>(plan.steps[2].node).decision.head[0]));
     return plan;
   };
   EXPECT_THROW(Executor(broken([](Read& r) { r.dtype = kFloat32; }), {count_down_kernel}), InternalError);
@@ -345,7 +435,7 @@ TEST(Plan, TextOfRepeats) {
   const std::string text = to_text(count_down_plan({1, 2}));
   EXPECT_EQ(text.substr(text.find("    repeat:")),
             "    repeat:\n"
-            "        read n from left: int16 at 1 else HV0410\n"
+            "        read n from left: int16 at 1\n"
             "        leave unless (-2) < n\n"
             "        launch down (kernel 0) blocks 2 buffers [left, rounds] scalars [n]\n");
 }

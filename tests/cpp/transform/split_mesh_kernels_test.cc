@@ -253,14 +253,34 @@ def main(A: T.Tensor((2, 8, 4), "float32"), B: T.Tensor((2, 8, 4), "float32")):
   EXPECT_TRUE(structural_equal(split_mesh_kernels(each, chunk(1)), split_mesh_kernels(each, chunk(2))));
 }
 
-TEST(SplitMeshKernels, RefusesControlThatTheHostCannotDecide) {
+TEST(SplitMeshKernels, LeavesDecisionsOfCoordinatesToTheHost) {
   const Mesh m;
   const VarRef t = make_var("t");
-  // alike along the axis of the collective, different along the other one
-  EXPECT_EQ(refusal(split_mesh_kernels, m.function({loop(LoopKind::Serial, t, Expr(m.rid), {m.gather()})})),
-            "error[HV0409]: 'T.comm.all_gather' depends on a value that is known only inside the kernel\n"
+  // Alike along the axis of the collective, different along the other one.
+  expect_prints(split_mesh_kernels,
+                m.function({m.read(idx(0)), loop(LoopKind::Serial, t, Expr(m.rid), {m.all_reduce()})}), R"(
+@T.prim_func(mesh=T.Mesh((1, 2), ("x", "y")))
+def main(A: T.Tensor((2, 8, 4), "float32"), B: T.Tensor((2, 8, 4), "float32")):
+    decision = T.alloc_global((1,), "int64")
+    part_home = T.alloc_global((4,), "float32")
+    with T.Kernel(1, 2) as (rid, cid):
+        part = T.alloc_shared((4,), "float32")
+        T.copy(A[cid, 0, :], part)
+        decision[0] = T.cast(rid, "int64")
+        T.copy(part, part_home)
+    for t in T.serial(T.cast(decision[0], "index")):
+        T.comm.all_reduce(part_home, part_home, axis="y")
+)");
+}
+
+TEST(SplitMeshKernels, RefusesOperandsThatTheHostDoesNotKnow) {
+  const Mesh m;
+  const Region one{m.part, {{Expr(m.rid), idx(1), false}}};
+  const Stmt sum = tile_op(TileOpcode::CommAllReduce, {one, one, std::string("sum"), std::string("y")});
+  EXPECT_EQ(refusal(split_mesh_kernels, m.function({m.read(idx(0)), sum})),
+            "error[HV0409]: 'T.comm.all_reduce' depends on a value that is known only inside the kernel\n"
             "note: this value depends on the core\n"
-            "help: around a collective and in its operands use parameters, extents and loop variables, or compile for "
+            "help: in operands of a collective use parameters, extents and loop variables, or compile for "
             "target=\"interp\"");
 }
 

@@ -19,7 +19,9 @@ struct CudaOptions {
 
 /// A kernel of the text. Its parameters are one pointer a buffer of the kernel's interface, then each scalar as a long
 /// long (a float scalar as the bits of its dtype), then, in a mesh function, the instance stride in bytes of each
-/// Global buffer. The grid is one-dimensional: blockIdx.x is the block's number, row-major.
+/// Global buffer and the number of the first block, then, in a cooperative kernel, an unsigned*: zeroed words for its
+/// blocks to meet at. The grid is one-dimensional: blockIdx.x counts blocks, row-major, in a mesh function from the
+/// first one.
 struct CudaKernel {
   std::string name;
   int64_t threads = 0;              ///< of a block

@@ -190,15 +190,17 @@ TEST(HostPlan, IntegersOfMemoryDecide) {
     tensor flags: bool[4] strides [2] read
     tensor a: float32[4] written
     repeat:
-        read flags from flags: bool at 6 else HV0410
+        read flags from flags: bool at 6
         leave unless flags
         check (0 <= (M - 1)) and ((M - 1) < M) else HV0210
-        read n from n: int32 at (3 * (M - 1)) + 2 else HV0410
-        for i from 0 for n:
-            check (0 <= 0) and (0 < M) else HV0210
-            read n from n: int32 at 1 else HV0410
-            check 0 <= n else HV0209
-            launch main_0 (kernel 0) blocks n buffers [a] scalars [n]
+        read n from n: int32 at (3 * (M - 1)) + 2
+        part by extent = n:
+            for i from 0 for extent:
+                check (0 <= 0) and (0 < M) else HV0210
+                read n from n: int32 at 1
+                part by extent = n:
+                    check 0 <= extent else HV0209
+                    launch main_0 (kernel 0) blocks extent buffers [a] scalars [extent]
 )");
 }
 
