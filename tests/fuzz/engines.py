@@ -8,7 +8,7 @@ import itertools
 import math
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import helve
 import ml_dtypes
@@ -43,6 +43,17 @@ class Call:
     tensors: list  # [name, dtype, shape, strides or None, values, expected, errors] or None for a scalar
     mesh: list | None
     chunk: int
+    shared: list = field(default_factory=list)  # groups of [position of a tensor, begin in their one memory]
+
+
+def first_data(program, buffer, memory):
+    """The contents of a tensor before the call."""
+    for group in program.shared:
+        if buffer in group.buffers:
+            name = "/".join(q.name for q in group.buffers)
+            count = len(memory.store.values)
+            return tensor_data(program.seed, name, (count,), buffer.dtype)[memory.begin :][: math.prod(memory.shape)]
+    return tensor_data(program.seed, buffer.name, memory.shape, buffer.dtype)
 
 
 def call_of(program, text, memories):
@@ -54,7 +65,7 @@ def call_of(program, text, memories):
             tensors.append(None)
             continue
         memory = memories[q.name]
-        given = tensor_data(program.seed, q.name, memory.shape, q.dtype)
+        given = first_data(program, q, memory)
         is_float = scalars.is_float(q.dtype)
         values = [x[0] for x in given] if is_float else given
         expected = [x[0] for x in memory.data] if is_float else memory.data
@@ -62,7 +73,9 @@ def call_of(program, text, memories):
         strides = [s if isinstance(s, int) else s.value for s in q.strides] if q.strides else None
         tensors.append([q.name, q.dtype, list(memory.shape), strides, values, expected, errors if any(errors) else []])
         numbers.append(None)
-    return Call(text, numbers, tensors, program.mesh, program.chunk)
+    position = {q.name: n for n, q in enumerate(program.params)}
+    shared = [[[position[q.name], at] for q, at in zip(group.buffers, group.begins)] for group in program.shared]
+    return Call(text, numbers, tensors, program.mesh, program.chunk, shared)
 
 
 def array_of(dtype, shape, strides, values):
@@ -78,7 +91,15 @@ def array_of(dtype, shape, strides, values):
 
 
 def arguments_of(call):
-    return [array_of(t[1], t[2], t[3], t[4]) if t else x for t, x in zip(call.tensors, call.scalars)]
+    """Fresh arguments; those that share memory are views of one array."""
+    out = [array_of(t[1], t[2], t[3], t[4]) if t else x for t, x in zip(call.tensors, call.scalars)]
+    for group in call.shared:
+        whole = np.zeros(max(begin + out[n].size for n, begin in group), out[group[0][0]].dtype)
+        for n, begin in group:
+            view = whole[begin : begin + out[n].size].reshape(out[n].shape)
+            view[...] = out[n]
+            out[n] = view
+    return out
 
 
 def difference(call, arguments):

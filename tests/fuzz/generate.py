@@ -5,6 +5,7 @@ block, and fills every buffer before it is read. What slips through is caught by
 programs.
 """
 
+import math
 import random
 
 import program as p
@@ -32,6 +33,7 @@ class Generator(Expressions):
         super().__init__(random.Random(seed))
         self.seed = seed
         self.params, self.dims, self.scalar_values = [], {}, {}
+        self.shared = []
         self.pool = [self.rng.choice([1, 2, 3, 4, 5, 6, 7, 8, 9, 11]) for _ in range(3)]
         self.kinds = [self.rng.choice(DTYPES) for _ in range(self.rng.randint(1, 3))]
         self.depth = 0
@@ -60,11 +62,11 @@ class Generator(Expressions):
             return p.Var(name)
         return extent
 
-    def param(self, shape, dtype):
-        """A tensor parameter; sometimes dynamic, sometimes strided."""
+    def param(self, shape, dtype, compact=False):
+        """A tensor parameter; sometimes dynamic, sometimes strided unless it has to be compact."""
         strides = None
         written = [self.dynamic(n) for n in shape]
-        if self.rng.random() < 0.15 and all(isinstance(n, int) for n in written):
+        if not compact and self.rng.random() < 0.15 and all(isinstance(n, int) for n in written):
             strides, step = [], 1
             for n in reversed(shape):
                 strides.insert(0, step)
@@ -474,7 +476,7 @@ class KernelGenerator(Generator):
             body.append(p.Alloc(between))
             body.append(self.kernel(between))
             self.buffers = [*outer, between]
-        result = self.param(self.shape(rng.choice([1, 2, 2, 3])), self.dtype())
+        result = self.result()
         last = self.kernel(result)
         self.buffers = outer
         if rng.random() < 0.2:
@@ -483,13 +485,32 @@ class KernelGenerator(Generator):
         elif rng.random() < 0.1 and self.indices:
             last = p.If(self.index_condition(), [last], [])
         body.append(last)
-        return p.Program(self.seed, self.params, body, self.dims, self.scalar_values)
+        return p.Program(self.seed, self.params, body, self.dims, self.scalar_values, shared=self.shared)
+
+    def result(self):
+        """The parameter that is written. It may lie in one memory with others that are read, apart or over them."""
+        rng = self.rng
+        shape = self.shape(rng.choice([1, 2, 2, 3]))
+        compact = [b for b in self.buffers if b.kind == "param" and not b.strides]
+        if not compact or rng.random() < 0.75:
+            return self.param(shape, self.dtype())
+        first = rng.choice(compact)
+        group = [b for b in compact if b is first or b.dtype == first.dtype and rng.random() < 0.5]
+        if rng.random() < 0.4:
+            shape = list(self.shapes[first])
+        result = self.param(shape, first.dtype, compact=True)
+        group.insert(rng.randint(0, len(group)), result)
+        reach = max(math.prod(self.shapes[b]) for b in group)
+        begins = [rng.choice([0, 0, rng.randint(0, 3), rng.randint(0, 2 * reach)]) for _ in group]
+        self.shared.append(p.Shared(group, begins))
+        return result
 
     def kernel(self, output):
         """A kernel whose blocks, or work items, each write a part of the output."""
         rng = self.rng
         sizes = self.shapes[output]
-        blocks = [rng.randint(1, max(n, 1)) if rng.random() < 0.7 else max(n, 1) for n in sizes]
+        cuts = 0.3 if any(output in group.buffers for group in self.shared) else 0.7  # blocks that overlap would race
+        blocks = [rng.randint(1, max(n, 1)) if rng.random() < cuts else max(n, 1) for n in sizes]
         counts = [-(-n // b) for n, b in zip(sizes, blocks)]
         cut = [d for d, c in enumerate(counts) if c != 1] or [0]
         variables = [p.Var(self.fresh("b")) for _ in cut]

@@ -1,8 +1,9 @@
 """Random programs for a mesh: sharded tensors, phases of local work, collectives between them, chunks of persistent
 loops.
 
-Collectives stand where all cores agree: at the head of the kernel, in loops of uniform extents and under uniform
-conditions, and in the host body between kernels.
+Collectives stand where the cores of their groups agree: at the head of the kernel, in loops of uniform extents and
+under uniform conditions, under control flow that coordinates on the other axis decide, or memory that a collective has
+made equal, and in the host body between kernels.
 """
 
 import program as p
@@ -22,6 +23,7 @@ class MeshGenerator(Generator):
         self.kinds = [d for d in self.kinds if d != "bool"] or ["float32"]
         self.pool = [min(n, 6) for n in self.pool]
         self.work = []
+        self.meets = ["x", "y", "all"]  # axes whose groups come to this place whole
         inputs = [self.sharded(rng.random() < 0.3) for _ in range(rng.randint(1, 2))] if rng.random() < 0.85 else []
         plain = [self.param(self.shape(rng.choice([1, 2])), self.dtype()) for _ in range(0 if inputs else 1)]
         if rng.random() < 0.3:
@@ -92,7 +94,7 @@ class MeshGenerator(Generator):
         ones.
         """
         rng = self.rng
-        axis = rng.choice(["x", "y", "all"])
+        axis = rng.choice(self.meets)
         k = self.group(axis)
         sources = [b for b in self.targets() if all(self.shapes[b])]
         if not sources:
@@ -103,6 +105,8 @@ class MeshGenerator(Generator):
             ["broadcast", "put", "all_gather", "all_gather", "reduce_scatter", "all_reduce", "all_reduce", "all_to_all",
              "permute", "barrier"]
         )  # fmt: skip
+        if name == "put" and "all" not in self.meets:
+            return [], []
         keywords = {} if axis == "all" and rng.random() < 0.5 else {"axis": axis}
         rank = len(shape)
         if name == "barrier":
@@ -169,18 +173,20 @@ class MeshGenerator(Generator):
         out = []
         for _ in range(count):
             choice = rng.random()
-            if choice < 0.4:
+            if choice < 0.35:
                 before, op = self.collective(None)
                 for b in before:
                     self.allocs.append(p.Alloc(b))
                     out += self.first_contents(b, [])
                 out += op
                 self.buffers += before
-            elif choice < 0.5 and placements:
+            elif choice < 0.43 and placements:
                 out += self.read_tile(rng.choice(placements))
-            elif choice < 0.65 and depth < 2:
+            elif choice < 0.53 and depth < 2:
                 out.append(self.uniform_loop(placements, depth))
-            elif choice < 0.72 and depth < 2:
+            elif choice < 0.7 and depth < 3:
+                out += self.decided(placements, depth)
+            elif choice < 0.75 and depth < 2:
                 known = list(self.buffers)
                 self.depth += 1
                 then = self.phases(1, placements, depth + 1)
@@ -194,6 +200,68 @@ class MeshGenerator(Generator):
                 del self.values[known:]
                 self.depth -= 1
         return out
+
+    def decided(self, placements, depth):
+        """Control flow in which groups over an axis agree, and others may not."""
+        rng = self.rng
+        axis = rng.choice(self.meets)
+        head, number, limit = self.agreed(axis)
+        known, meets, values = list(self.buffers), self.meets, len(self.values)
+        self.meets = meets if axis == "all" else [axis]
+        self.depth += 1
+        kind = rng.choice(["if", "for", "while"])
+        if kind == "if":
+            comparison = rng.choice(["<", "<=", "==", "!=", ">"])
+            condition = p.Apply(comparison, "index", [number, p.index(rng.randint(0, limit))])
+            then = self.phases(rng.randint(1, 2), placements, depth + 1)
+            self.buffers = list(known)
+            otherwise = self.phases(1, placements, depth + 1) if rng.random() < 0.4 else []
+            head.append(p.If(condition, then, otherwise))
+        else:
+            count = p.Apply("min", "index", [number, p.index(rng.randint(0, 2))])
+            maker = self.counted_loop if kind == "for" else self.counting_loop
+            head += maker(count, lambda: self.phases(rng.randint(1, 2), placements, depth + 1))
+        self.depth -= 1
+        del self.values[values:]
+        self.buffers, self.meets = known, meets
+        return head
+
+    def agreed(self, axis):
+        """(statements before, an index that is equal in each group over the axis, a number that it rarely passes)."""
+        rng = self.rng
+        if axis != "all" and rng.random() < 0.4:
+            other = 1 - NAMES.index(axis)
+            return [], self.core[other], self.mesh[other]
+        kinds = [rng.choice(["shared", "fragment"]) for _ in range(2)]
+        own, common = (self.declare(self.fresh("D"), [1], "int32", kind) for kind in kinds)
+        self.allocs += [p.Alloc(own), p.Alloc(common)]
+        at = [p.index(0)]
+        value = p.Apply("&", "int32", [self.stored("int32", 2), p.Const("int32", 3)])
+        if rng.random() < 0.5:
+            name, keywords = "all_reduce", {"op": rng.choice(["sum", "max", "min"])}
+        else:
+            name, keywords = "broadcast", {"root": rng.randrange(self.group(axis))}
+        op = p.Op(f"comm.{name}", [p.Region(own), p.Region(common)], {**keywords, "axis": axis})
+        return [p.Store(own, at, value), op], p.Cast("index", p.Load(common, at)), 4
+
+    def counted_loop(self, count, body):
+        """A loop of `count` turns, at most 2."""
+        begin, var = self.rng.choice([0, 0, 1]), p.Var(self.fresh("k"))
+        self.indices.append((var, begin, begin + 1))
+        inside = body()
+        self.indices.pop()
+        return [p.For(self.rng.choice(["serial", "serial", "Pipelined"]), [var], [begin], [count], inside)]
+
+    def counting_loop(self, count, body):
+        """The same by a counter in memory of the core."""
+        counter = self.declare(self.fresh("n"), [1], "int32", self.rng.choice(["local", "shared"]))
+        self.allocs.append(p.Alloc(counter))
+        at = p.Load(counter, [p.index(0)])
+        inside = body()
+        step = p.Store(counter, [p.index(0)], p.Apply("+", "int32", [at, p.Const("int32", 1, True)]))
+        inside.insert(self.rng.randint(0, len(inside)), step)
+        condition = p.Apply("<", "index", [p.Cast("index", at), count])
+        return [p.Store(counter, [p.index(0)], p.Const("int32", 0)), p.While(condition, inside)]
 
     def uniform_condition(self):
         hidden, self.indices = self.indices, [x for x in self.indices if x[0] not in self.core]
@@ -299,7 +367,12 @@ class MeshGenerator(Generator):
                 counts = [self.tiles(outputs[0], d) for d in range(rng.randint(1, len(outputs[0].tiling)))]
             variables = [p.Var(self.fresh("w")) for _ in counts]
             self.indices += [(v, 0, max(n - 1, 0)) for v, n in zip(variables, counts)]
+            if not outputs and rng.random() < 0.3:  # work of its own for each mesh row, or column
+                axis = rng.choice(NAMES)
+                self.meets = [axis]
+                counts = [p.Apply("min", "index", [self.core[1 - NAMES.index(axis)], p.index(counts[0])])]
             body = self.fill_some(rng.randint(1, 3)) + self.phases(rng.randint(1, 5), inputs, 1)
+            self.meets = ["x", "y", "all"]
             if outputs:
                 body += self.write_tile(outputs[0], variables)
             head = [p.For("Persistent", variables, [0] * len(counts), list(counts), body)]
@@ -315,6 +388,21 @@ class MeshGenerator(Generator):
         del self.indices[known:]
         return p.Kernel(self.core, list(self.mesh), [*self.allocs, *head])
 
+    def flagged(self, flag, moves, mine, known):
+        """Collectives and a launch of the host body as often as a number says that each core reads for itself."""
+        rng = self.rng
+        self.enter()
+        target = rng.choice(mine)
+        count = p.Cast("index", p.Load(flag, [p.index(0)]))
+        hidden, self.buffers = self.buffers, [b for b in self.buffers if b is not target]
+        launch = p.Kernel(self.core, list(self.mesh), self.first_contents(target, []))
+        self.buffers = hidden
+        del self.indices[known:]
+        inside = [*moves, launch]
+        if rng.random() < 0.5:
+            return [p.If(p.Apply("<", "index", [p.index(0), count]), inside, moves if rng.random() < 0.3 else [])]
+        return [p.For("serial", [p.Var(self.fresh("h"))], [0], [count], inside)]
+
     def host_body(self, result):
         """Global buffers, one instance a core: a kernel fills them, collectives move them, a kernel reads them."""
         rng = self.rng
@@ -327,8 +415,17 @@ class MeshGenerator(Generator):
         for g in mine:
             first += self.first_contents(g, [])
             self.buffers.append(g)
-        body = [*map(p.Alloc, mine), p.Kernel(self.core, list(self.mesh), first)]
+        flag = self.declare(self.fresh("G"), [1], "int32", "global") if rng.random() < 0.5 else None
+        axis = rng.choice(NAMES)
+        if flag:
+            other = p.Cast("int32", self.core[1 - NAMES.index(axis)])
+            value = rng.choice([other, p.Apply("&", "int32", [self.stored("int32", 1), p.Const("int32", 1)])])
+            first.append(p.Store(flag, [p.index(0)], value))
+        body = [*map(p.Alloc, [*mine, flag] if flag else mine), p.Kernel(self.core, list(self.mesh), first)]
         del self.indices[known:]
+        if flag:
+            body.append(p.Op("comm.all_reduce", [p.Region(flag)] * 2, {"op": "max", "axis": axis}))
+            self.meets = [axis]
         moves, fresh = [], []
         for _ in range(rng.randint(1, 3)):
             before, op = self.collective("global")
@@ -336,11 +433,14 @@ class MeshGenerator(Generator):
             moves += op
         if moves and rng.random() < 0.3:
             moves = [p.For("serial", [p.Var(self.fresh("h"))], [0], [rng.randint(0, 2)], moves)]
+        if flag:
+            moves = self.flagged(flag, moves, mine, known)
         if fresh:
             self.enter()
             fills = [s for g in fresh for s in self.first_contents(g, [])]
             body += [*map(p.Alloc, fresh), p.Kernel(self.core, list(self.mesh), fills)]
             del self.indices[known:]
+        self.meets = ["x", "y", "all"]
         self.buffers += fresh
         self.enter()
         last = self.fill_some(1) + self.statements(1) + self.own_result(result)

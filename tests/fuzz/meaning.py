@@ -20,17 +20,39 @@ _serial = itertools.count()
 
 
 class Memory:
-    """One instance of a buffer: row-major values, None where nothing was written."""
+    """One instance of a buffer: row-major values, None where nothing was written.
 
-    def __init__(self, buffer, shape, data=None):
-        self.buffer, self.shape = buffer, shape
+    `store` holds them from element `begin` on; buffers that lie over each other have one store.
+    """
+
+    def __init__(self, buffer, shape, store=None, begin=0):
+        self.buffer, self.shape, self.begin = buffer, shape, begin
         self.dtype, self.name = buffer.dtype, buffer.name
-        self.data = [None] * math.prod(shape) if data is None else data
-        self.key = next(_serial)
+        self.store = Store([None] * math.prod(shape)) if store is None else store
+
+    @property
+    def data(self):
+        return self.store.values[self.begin : self.begin + math.prod(self.shape)]
+
+    def place(self, offset):
+        """What no other element is called."""
+        return self.store.key, self.begin + offset
+
+    def __getitem__(self, offset):
+        return self.store.values[self.begin + offset]
+
+    def __setitem__(self, offset, value):
+        self.store.values[self.begin + offset] = value
 
     def forget(self):
-        self.data = [None] * len(self.data)
-        self.key = next(_serial)
+        self.store = Store([None] * len(self.store.values))
+
+
+class Store:
+    """A piece of memory."""
+
+    def __init__(self, values):
+        self.values, self.key = values, next(_serial)
 
 
 class Iterations:
@@ -102,11 +124,13 @@ class Machine:
         for core in cores:
             core.vars.update(program.dims)
             core.vars.update(program.scalars)
+        self.share(cores[0])
         for q in program.params:
             if isinstance(q, p.Buffer):
-                extents = tuple(self.int(cores[0], e) for e in q.shape)
-                data = tensor_data(program.seed, q.name, extents, q.dtype)
-                self.params[q.name] = Memory(q, extents, data)
+                if q.name not in self.params:
+                    extents = tuple(self.int(cores[0], e) for e in q.shape)
+                    store = Store(tensor_data(program.seed, q.name, extents, q.dtype))
+                    self.params[q.name] = Memory(q, extents, store)
             elif scalars.is_float(q.dtype):
                 for core in cores:
                     core.vars[q.name] = (program.scalars[q.name], 0.0)
@@ -118,6 +142,18 @@ class Machine:
         for _ in self.together(program.body, cores, host=True):
             raise Undefined("a collective outside all cores")
         return self.params
+
+    def share(self, core):
+        """Gives the parameters of each group their places in one piece of memory."""
+        for group in self.program.shared:
+            extents = [tuple(self.int(core, e) for e in q.shape) for q in group.buffers]
+            if len({q.dtype for q in group.buffers}) != 1 or any(q.strides for q in group.buffers):
+                raise Undefined("memory of two types")
+            ends = [begin + math.prod(shape) for begin, shape in zip(group.begins, extents, strict=True)]
+            name = "/".join(q.name for q in group.buffers)
+            store = Store(tensor_data(self.program.seed, name, (max(ends),), group.buffers[0].dtype))
+            for q, shape, begin in zip(group.buffers, extents, group.begins):
+                self.params[q.name] = Memory(q, shape, store, begin)
 
     def tick(self):
         self.steps += 1
@@ -188,17 +224,17 @@ class Machine:
         return offset
 
     def read(self, memory, offset):
-        x = memory.data[offset]
+        x = memory[offset]
         if x is None:
             raise Undefined("a read of nothing")
         for loop in self.loops:
-            loop.note((memory.key, offset), False)
+            loop.note(memory.place(offset), False)
         return x
 
     def write(self, memory, offset, x):
         for loop in self.loops:
-            loop.note((memory.key, offset), True)
-        memory.data[offset] = x
+            loop.note(memory.place(offset), True)
+        memory[offset] = x
 
     def in_tile(self, core, buffer, at):
         """The element that a tile subscript denotes at the place inside the tile that is being computed."""
@@ -507,25 +543,48 @@ class Machine:
             elif isinstance(s, p.For):
                 self.unwatched.add(s)
                 rounds = [list(self.iterations(core, s)) for core in cores]
-                if any(r != rounds[0] for r in rounds):
-                    raise Undefined("cores disagree on a loop around a collective")
-                for at in rounds[0]:
-                    for core in cores:
-                        if s.kind == "Persistent":
-                            self.forget(core)
-                        for var, x in zip(s.vars, at):
-                            core.vars[var.name] = x
-                    yield from self.together(s.body, cores, host)
-                if s.kind == "Persistent":
-                    for core in cores:
-                        self.forget(core)
+                for turns, group in self.parts(cores, rounds, s):
+                    yield from self.turns(s, turns, group, host)
             elif isinstance(s, p.If):
                 conditions = [bool(self.value(core, s.condition)) for core in cores]
-                if len(set(conditions)) != 1:
-                    raise Undefined("cores disagree on a condition around a collective")
-                yield from self.together(s.then if conditions[0] else s.otherwise, cores, host)
+                for condition, group in self.parts(cores, conditions, s):
+                    yield from self.together(s.then if condition else s.otherwise, group, host)
+            elif isinstance(s, p.While):
+                going = cores
+                while going:
+                    self.tick()
+                    conditions = [bool(self.value(core, s.condition)) for core in going]
+                    going = dict(self.parts(going, conditions, s)).get(True, [])
+                    yield from self.together(s.body, going, host)
             else:
                 self.all_of(cores, s)
+
+    def turns(self, s, turns, cores, host):
+        for at in turns:
+            for core in cores:
+                if s.kind == "Persistent":
+                    self.forget(core)
+                for var, x in zip(s.vars, at):
+                    core.vars[var.name] = x
+            yield from self.together(s.body, cores, host)
+        if s.kind == "Persistent":
+            for core in cores:
+                self.forget(core)
+
+    def parts(self, cores, answers, s):
+        """(answer, the cores that give it); a group that meets in a collective of `s` gives one answer."""
+        for axis in axes_below(s):
+            given = {}
+            for core, answer in zip(cores, answers):
+                if given.setdefault(group_of(core, axis), answer) != answer:
+                    raise Undefined("cores of a group disagree on control flow around their collective")
+        out = []
+        for core, answer in zip(cores, answers):
+            known = next((group for other, group in out if other == answer), None)
+            if known is None:
+                out.append((answer, known := []))
+            known.append(core)
+        return out
 
     def all_of(self, cores, s):
         for core in cores:
@@ -571,8 +630,7 @@ class Machine:
             return
         groups = {}
         for core in cores:
-            key = () if axis == "all" else tuple(x for d, x in enumerate(core.at) if d != "xy".index(axis))
-            groups.setdefault(key, []).append(core)
+            groups.setdefault(group_of(core, axis), []).append(core)
         for group in groups.values():
             self.exchange(s, group)
 
@@ -651,15 +709,25 @@ def as_array(values, shape):
     return out.reshape(shape)
 
 
-def holds_collective(s):
+def group_of(core, axis):
+    """What the cores of its group over `axis` have in common."""
+    return () if axis == "all" else tuple(x for d, x in enumerate(core.at) if d != "xy".index(axis))
+
+
+def axes_below(s):
+    """The axes of the collectives in a statement."""
     match s:
-        case p.Op(name=name):
-            return name.startswith("comm.")
+        case p.Op(name=name, keywords=keywords) if name.startswith("comm."):
+            return {keywords.get("axis", "all")}
         case p.For(body=body) | p.While(body=body):
-            return any(map(holds_collective, body))
+            return set().union(*map(axes_below, body))
         case p.If(then=then, otherwise=otherwise):
-            return any(map(holds_collective, then + otherwise))
-    return False
+            return set().union(*map(axes_below, then + otherwise))
+    return set()
+
+
+def holds_collective(s):
+    return bool(axes_below(s))
 
 
 def two_iterations_meet(program, loop, one, other):

@@ -150,6 +150,14 @@ class Placement:
 
 
 @dataclass(eq=False)
+class Shared:
+    """Parameters that T.may_alias names, and where each begins, in elements, in one piece of memory of the call."""
+
+    buffers: list
+    begins: list
+
+
+@dataclass(eq=False)
 class Program:
     """A function together with the scalars of one call; the contents of tensors follow from `seed` and their names."""
 
@@ -161,6 +169,7 @@ class Program:
     mesh: list | None = None
     placements: list = field(default_factory=list)
     chunk: int = 1
+    shared: list = field(default_factory=list)  # Shared
 
 
 def index(value):
@@ -320,6 +329,7 @@ def _head(program):
         entries = [f'{p.buffer.name}: {{"sharding": {p.sharding}, "tiling": {p.tiling}}}' for p in program.placements]
         items = ", ".join(entries)
         lines.append(f"    T.annotate_mesh_tensor({{{items}}}, nrows={program.mesh[0]}, ncols={program.mesh[1]})")
+    lines += [f"    T.may_alias({', '.join(b.name for b in group.buffers)})" for group in program.shared]
     return lines
 
 

@@ -86,6 +86,7 @@ def param_cuts(program):
         del out.params[n]
         out.placements = [x for x in out.placements if x.buffer.name != q.name]
         out.scalars.pop(q.name, None)
+        out.shared = [group for group in out.shared if all(b.name != q.name for b in group.buffers)]
         yield out
         if isinstance(q, p.Buffer) and q.strides:
             out = copy.deepcopy(program)
@@ -109,6 +110,8 @@ def param_cuts(program):
         yield out
     if program.chunk > 1:
         yield tree.replaced(program, ("chunk",), 1)
+    if program.shared:
+        yield tree.replaced(program, ("shared", 0), [])
 
 
 def number_cuts(program):

@@ -29,6 +29,7 @@ NEEDED = [
     *("comm.all_gather", "comm.all_reduce", "comm.broadcast", "comm.permute", "comm.put", "mesh_tensor_copy"),
     *(f"dtype {name}" for name in engines.NUMPY),
     *("buffer shared", "buffer tiles", "buffer fragment", "buffer local", "buffer global", "persistent_chunk 3"),
+    *("may_alias", "overlapping arguments", "decision If", "decision For", "decision While"),
 ]
 
 
@@ -138,6 +139,44 @@ def test_a_race_counts_only_where_two_iterations_come_to_it(extent, count, monke
     monkeypatch.setattr(campaign, "generate", lambda seed: apart)
     monkeypatch.setattr(engines, "check", lambda call: refused)
     assert campaign.examine(1)[3] is refused
+
+
+def chain_program(begins):
+    """B[i] = A[i] + 1 in order, on memory that both names share."""
+    a, b = (p.Buffer(name, [4], "int32", "param") for name in "AB")
+    i = p.Var("i")
+    value = p.Apply("+", "int32", [p.Load(a, [i]), p.Const("int32", 1)])
+    loop = p.For("serial", [i], [0], [4], [p.Store(b, [i], value)])
+    return p.Program(1, [a, b], [p.Kernel([p.Var("c")], [1], [loop])], shared=[p.Shared([a, b], begins)])
+
+
+@pytest.mark.parametrize("begins", [[0, 0], [0, 1], [2, 0], [0, 9]])
+def test_parameters_that_share_memory(begins):
+    program = chain_program(begins)
+    memories = meaning(program)
+    data = engines.first_data(program, program.params[0], memories["A"])
+    if begins == [0, 1]:
+        assert memories["B"].data == [data[0] + 1 + n for n in range(4)]
+    call = engines.call_of(program, p.text(program), memories)
+    assert "T.may_alias(A, B)" in call.text
+    assert engines.check(call) is None
+    a, b = engines.arguments_of(call)
+    b[:] = 77
+    assert (a == 77).any() == (begins != [0, 9])
+
+
+@pytest.mark.parametrize("axis", ["x", "y"])
+def test_a_group_has_to_agree_on_its_collective(axis):
+    rows = p.Var("r")
+    condition = p.Apply("<", "index", [rows, p.index(1)])
+    body = [p.If(condition, [p.Op("comm.barrier", [], {"axis": axis})], [])]
+    out = p.Buffer("A", [1], "int32", "param")
+    program = p.Program(1, [out], [p.Kernel([rows, p.Var("c")], [2, 2], body)], mesh=[2, 2])
+    if axis == "x":
+        with pytest.raises(scalars.Undefined, match="disagree"):
+            meaning(program)
+    else:
+        assert engines.check(call_of(program)) is None
 
 
 def test_failures_shrink():

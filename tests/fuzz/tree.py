@@ -3,9 +3,11 @@
 import collections
 import copy
 import dataclasses
+import math
 
 import program as p
 import scalars
+from meaning import holds_collective
 
 
 def places(node, path=()):
@@ -57,6 +59,12 @@ def buffers(tree):
     return list(found.values())
 
 
+def reads_memory(control):
+    """Does memory decide what control flow does?"""
+    heads = [control.extents, control.begins] if isinstance(control, p.For) else [[control.condition]]
+    return any(isinstance(v, p.Load) for head in heads for _, v in places(head))
+
+
 def constructs(tree):
     """How often each construct of the language stands in the program."""
     count = collections.Counter()
@@ -95,12 +103,19 @@ def constructs(tree):
             case p.Apply(op=op, dtype=dtype):
                 kind = dtype if dtype in ("index", "bool") else "float" if scalars.is_float(dtype) else "int"
                 count[f"{kind} {op}"] += 1
+        if isinstance(node, (p.For, p.If, p.While)) and holds_collective(node) and reads_memory(node):
+            count[f"decision {type(node).__name__}"] += 1
     for b in buffers(tree):
         count[f"buffer {b.kind}"] += 1
         count[f"dtype {b.dtype}"] += 1
         count[f"rank {len(b.shape)}"] += 1
         if b.strides:
             count["strides"] += 1
+    for group in tree.shared:
+        count["may_alias"] += 1
+        sizes = [math.prod(n for n in b.shape if isinstance(n, int)) for b in group.buffers]
+        spans = sorted((begin, begin + size) for begin, size in zip(group.begins, sizes))
+        count["overlapping arguments"] += any(low < end for (_, end), (low, _) in zip(spans, spans[1:]))
     count["dynamic extent"] += len(tree.dims)
     count["scalar parameter"] += len(tree.scalars)
     if tree.mesh:

@@ -41,7 +41,7 @@ def _written(program):
         elif isinstance(v, p.Op):
             written = v.regions if len(v.regions) == 1 else v.regions[1:]
             names |= {r.buffer.name for r in written}
-    return names
+    return names | {b.name for group in program.shared for b in group.buffers}
 
 
 def _truth(program, rng):
