@@ -27,6 +27,7 @@ const std::vector<Pass>& cpu_pipeline() {
       {"fuse_loops", fuse_loops},                  // neighbouring loops over one range become one
       {"contract_buffers", contract_buffers},      // values that are used where they are made need no block memory
       {"fuse_loops", fuse_loops},
+      {"join_blocks", join_blocks},                // blocks of short rows walk them together
   };
   return passes;
 }

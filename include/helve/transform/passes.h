@@ -31,5 +31,6 @@ FunctionRef split_full_blocks(const FunctionRef& f, const PassOptions& options);
 FunctionRef vectorize_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef fuse_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef contract_buffers(const FunctionRef& f, const PassOptions& options);
+FunctionRef join_blocks(const FunctionRef& f, const PassOptions& options);
 
 }  // namespace helve

@@ -1,0 +1,109 @@
+// Neighbouring blocks that walk short rows become one block, which walks them row by row.
+// Input and output: lowered loops of a kernel without a mesh. Rows of a small tile lie a page or more apart, and what
+// the processor fetches ahead ends with each of them; blocks side by side go on where the one before ended.
+// Before:  with T.Kernel(64, 128) as (r, c):          After:  with T.Kernel(64, 4) as (r, c):
+//              for i in T.Parallel(64):                           for i in T.Parallel(64):
+//                  B[i, c * 64 + ...] = ...                           for c_1 in T.serial(32):
+//                                                                         B[i, (c * 32 + c_1) * 64 + ...] = ...
+// Blocks are independent and so are the iterations of the loop that is all they do: every order of both is the same.
+#include <algorithm>
+#include <optional>
+
+#include "helve/arith/sum.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/transform/passes.h"
+
+namespace helve {
+
+namespace {
+
+constexpr int64_t kShortRow = 2048;   ///< bytes; from here on a row is worth its start
+constexpr int64_t kLongRow = 8192;    ///< bytes; no gain beyond
+constexpr int64_t kBlocksLeft = 256;  ///< for the threads to share
+
+/// The bytes that a block owns of a row: its last coordinate steps by so many, in the last dimension of all memory that
+/// it selects. Nothing where it selects memory otherwise.
+class RowPiece {
+ public:
+  RowPiece(const Stmt& body, const Var* block) : block_(block) {
+    walk(body, [&](const Stmt& s) {
+      const Alloc* alloc = as<Alloc>(s);
+      known_ &= !as<TileOp>(s) && !as<While>(s) && !(alloc && alloc->buffer->scope != MemoryScope::Local);
+      if (const Store* n = as<Store>(s)) access(*n->buffer, n->indices);
+    });
+    walk_exprs(body, [&](const Expr& e) {
+      if (const Load* n = as<Load>(e)) access(buffer_of(n->buffer), n->indices);
+    });
+  }
+
+  std::optional<int64_t> bytes() const { return known_ && bytes_ > 0 ? std::optional(bytes_) : std::nullopt; }
+
+ private:
+  void access(const Buffer& buffer, const std::vector<Expr>& indices) {
+    for (size_t d = 0; d < indices.size(); ++d) {
+      if (!mentions(indices[d], block_)) continue;
+      const int64_t step = d + 1 == indices.size() ? step_of(indices[d]) : 0;
+      known_ &= step > 0;
+      bytes_ = std::max(bytes_, step * int64_t{buffer.dtype.bytes()});
+    }
+  }
+
+  /// The factor of the coordinate, 0 where it does not stand alone.
+  int64_t step_of(const Expr& index) const {
+    int64_t step = 0;
+    for (const Term& term : sum_of(index).terms) {
+      const bool alone = term.factors.size() == 1 && term.factors[0].get() == block_;
+      const bool inside = std::any_of(term.factors.begin(), term.factors.end(),
+                                      [&](const Expr& factor) { return mentions(factor, block_); });
+      if (inside && !alone) return 0;
+      if (alone) step = term.coefficient;
+    }
+    return step;
+  }
+
+  const Var* block_;
+  bool known_ = true;
+  int64_t bytes_ = 0;
+};
+
+/// How many neighbours become one block: the most that divide the grid, fill a long row and leave enough blocks.
+int64_t neighbours(const Kernel& kernel, int64_t row_bytes) {
+  int64_t blocks = 1;
+  for (const Expr& extent : kernel.extents) {
+    const int64_t* known = int_value(extent);
+    if (known && __builtin_mul_overflow(blocks, *known, &blocks)) return 1;
+  }
+  const int64_t* last = int_value(kernel.extents.back());
+  if (!last || row_bytes >= kShortRow) return 1;
+  int64_t count = std::min(kLongRow / row_bytes, blocks / kBlocksLeft);
+  while (count > 1 && *last % count != 0) --count;
+  return std::max<int64_t>(count, 1);
+}
+
+Stmt join(const Stmt& s) {
+  const Kernel* n = as<Kernel>(s);
+  const For* rows = n && !n->vars.empty() ? as<For>(n->body) : nullptr;
+  if (!rows || rows->loop != LoopKind::Parallel || rows->vars.size() != 1) return s;
+  const VarRef block = n->vars.back();
+  if (mentions(rows->begins[0], block.get()) || mentions(rows->extents[0], block.get())) return s;
+  const std::optional<int64_t> bytes = RowPiece(rows->body, block.get()).bytes();
+  const int64_t count = bytes ? neighbours(*n, *bytes) : 1;
+  if (count == 1) return s;
+  const VarRef first = make_var(block->name, kIndex, block->span), next = make_var(block->name, kIndex, block->span);
+  const Expr at = Expr(first) * int_imm(count) + Expr(next);
+  Ref<Kernel> joined = make_ref<Kernel>(*n);
+  joined->vars.back() = first;
+  joined->extents.back() = int_imm(*int_value(n->extents.back()) / count);
+  Ref<For> loop = make_ref<For>(*rows);
+  loop->body = for_loop(LoopKind::Serial, next, int_imm(count), substitute(rows->body, {{block.get(), at}}), s->span);
+  joined->body = Stmt(loop);
+  return Stmt(joined);
+}
+
+}  // namespace
+
+FunctionRef join_blocks(const FunctionRef& f, const PassOptions&) {
+  return f->mesh ? f : with_body(f, rewrite(f->body, join));
+}
+
+}  // namespace helve
