@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import statistics
 import subprocess
 import time
 from collections.abc import Callable
@@ -115,32 +116,47 @@ def print_operations(binary: Path) -> None:
         print(f"geometric mean over {', '.join(GEOMETRIC_MEAN)}, {name}: {mean:.1f}x")
 
 
+RATES = {
+    "2 iters, powers of two": "S[(2048, 2048) : (1, 2048)]",
+    "4 iters, powers of two": "S[(64, 32, 64, 32) : (32, 2048, 1, 65536)]",
+    "the same, swizzled": "S[(64, 32, 64, 32) : (32, 2048, 1, 65536)] ^ Swizzle(3, 4, 3)",
+    "the same, rows padded": "S[(64, 32, 64, 32) : (33, 2112, 1, 67584)]",
+    "4 iters on 2 axes": "S[(64, 32, 64, 32) : (1@laneid, 2048, 1, 65536)]",
+    "4 iters and 2 replicas": "S[(64, 32, 64, 32) : (32, 2048, 1, 65536)] + R[2 : 4194304]",
+    "4 iters, other extents": "S[(60, 30, 70, 36) : (36, 2160, 64800, 1)]",
+}
+
+
 def print_rates() -> None:
-    """Coordinates a second of apply_many on one core, and of a copy of as many int64."""
-    count = 1 << 22
-    indices = np.random.default_rng(1).integers(0, count, count)
-    layouts = {
-        "2 iters, powers of two": "S[(2048, 2048) : (1, 2048)]",
-        "4 iters, powers of two": "S[(64, 32, 64, 32) : (32, 2048, 1, 65536)]",
-        "4 iters, other extents": "S[(60, 30, 70, 36) : (36, 2160, 64800, 1)]",
-        "4 iters on 2 axes": "S[(64, 32, 64, 32) : (1@laneid, 2048, 1, 65536)]",
-    }
-    copy = np.empty_like(indices)
-    print(f"\n{'apply_many, one core':28}{'million coordinates a second':>30}")
-    for name, text in layouts.items():
-        layout = Layout.parse(text)
-        out = layout.apply_many(indices)
-        print(f"{name:28}{count / least(lambda: layout.apply_many(indices, out=out)) / 1e6:30.0f}")
-    print(f"{'np.copyto of int64':28}{count / least(lambda: np.copyto(copy, indices)) / 1e6:30.0f}")
+    """Indices a second of apply_many on one core, against a copy of as many integers as it writes."""
+    print(f"\n{'apply_many, one core':24}{'indices':>9}{'order':>12}{'M indices/s':>13}{'copy':>8}{'ratio':>7}")
+    for count in (1 << 16, 1 << 22):
+        orders = {"random": np.random.default_rng(1).integers(0, count, count), "sequential": np.arange(count)}
+        for name, text in RATES.items():
+            layout = Layout.parse(text)
+            for order, indices in orders.items():
+                ours, copy = alternate(layout, indices)
+                rates = f"{count / ours / 1e6:13.0f}{count / copy / 1e6:8.0f}{copy / ours:7.2f}"
+                print(f"{name:24}{count:9}{order:>12}{rates}")
 
 
-def least(call: Callable[[], object], rounds: int = 15) -> float:
-    times = []
+def alternate(layout: Layout, indices: np.ndarray, rounds: int = 15) -> tuple[float, float]:
+    """Median seconds of apply_many, and of copying arrays like its outputs into them, in turns."""
+    out = layout.apply_many(indices)
+    sources = [np.zeros_like(array) for array in out.values()]
+    calls = max(1, (1 << 20) // indices.size)
+    seconds: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
         start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
+        for _ in range(calls):
+            layout.apply_many(indices, out=out)
+        middle = time.perf_counter()
+        for _ in range(calls):
+            for array, source in zip(out.values(), sources, strict=True):
+                np.copyto(array, source)
+        seconds[0].append((middle - start) / calls)
+        seconds[1].append((time.perf_counter() - middle) / calls)
+    return statistics.median(seconds[0]), statistics.median(seconds[1])
 
 
 def main() -> None:

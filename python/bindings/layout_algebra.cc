@@ -85,8 +85,7 @@ py::dict apply_many(const Layout& layout, const py::object& given, const std::op
   {
     std::span<const int64_t> all(indices.data(), static_cast<size_t>(indices.size()));
     py::gil_scoped_release unlocked;
-    for (size_t a = 0; a < data.size(); ++a) map.apply(a, all, data[a]);
-    if (data.empty()) map.check(all);
+    map.apply(all, data);
   }
   if (out) return *out;
   py::dict result;

@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 
-#include "helve/layout/apply_many.h"
 #include "helve/layout/notation.h"
 #include "helve/support/text.h"
 #include "integers.h"
@@ -42,15 +41,11 @@ int64_t access_bytes(int64_t element_bytes, int64_t width) {
 }
 
 /// The addresses on `m` of the elements of thread t, in elements: one run, aligned.
-int64_t vector_address(const BatchMap& map, size_t m, const BankAccess& access, size_t t, int64_t element_bytes) {
-  std::vector<int64_t> indices;
-  for (int64_t j = 0; j < access.width; ++j)
-    indices.push_back(layout_detail::checked_add(access.first[t], j, "an index"));
-  std::vector<int64_t> addresses(indices.size(), 0);
-  if (m < map.axes().size()) {
-    map.apply(m, indices, addresses.data());
-  } else {
-    map.check(indices);
+int64_t vector_address(const Layout& layout, const BankAccess& access, size_t t, int64_t element_bytes) {
+  std::vector<int64_t> addresses;
+  for (int64_t j = 0; j < access.width; ++j) {
+    const int64_t index = layout_detail::checked_add(access.first[t], j, "an index");
+    addresses.push_back(layout.apply(index).front().at(axes::m()));
   }
   for (size_t j = 1; j < addresses.size(); ++j) {
     if (addresses[j] == addresses[j - 1] + 1) continue;
@@ -84,8 +79,7 @@ BankReport bank_conflicts(const Layout& layout, const BankAccess& access, int64_
   }
   layout_detail::checked_multiply(layout.span(axes::m()), element_bytes, "an address in bytes");
   layout_detail::checked_multiply(layout.offset(axes::m()), element_bytes, "an address in bytes");
-  BatchMap map(Layout(layout.shard(), {}, layout.offset(), layout.swizzle()));
-  auto m = static_cast<size_t>(std::find(map.axes().begin(), map.axes().end(), axes::m()) - map.axes().begin());
+  const Layout single(layout.shard(), {}, layout.offset(), layout.swizzle());
   int64_t served = std::min(kWarpThreads, kBanks * kBankBytes / bytes);
   BankReport report;
   for (size_t t = 0; t < access.first.size(); ++t) {
@@ -94,7 +88,7 @@ BankReport bank_conflicts(const Layout& layout, const BankAccess& access, int64_
     }
     std::vector<int64_t>& words = report.phases.back().words.emplace_back();
     if (access.first[t] == BankAccess::kInactive) continue;
-    int64_t byte = vector_address(map, m, access, t, element_bytes) * element_bytes;
+    int64_t byte = vector_address(single, access, t, element_bytes) * element_bytes;
     int64_t last = layout_detail::floor_divide(byte + bytes - 1, kBankBytes);
     for (int64_t word = layout_detail::floor_divide(byte, kBankBytes); word <= last; ++word) words.push_back(word);
   }
