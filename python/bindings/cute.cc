@@ -12,27 +12,16 @@ namespace py = pybind11;
 
 namespace {
 
-int64_t integer(py::handle source) {
-  int overflow = 0;
-  long long value = PyLong_AsLongLongAndOverflow(source.ptr(), &overflow);
-  if (overflow == 0 && value == -1 && PyErr_Occurred()) throw py::error_already_set();
-  if (overflow != 0 || value == cute::kAll) {
-    throw_layout_error(Code::LayoutOverflow, {{"what", py::str(source).cast<std::string>()}});
-  }
+/// A leaf of a tuple; kAll stands for `None`.
+int64_t leaf(int64_t value) {
+  if (value == cute::kAll) throw_layout_error(Code::LayoutOverflow, {{"what", std::to_string(value)}});
   return value;
 }
-
-/// A Python int, or what has `__index__` (NumPy's integers).
-bool is_integer(py::handle source) { return PyIndex_Check(source.ptr()) != 0; }
 
 }  // namespace
 
 bool append_tuple(cute::IntTuple& result, py::handle source, bool none_allowed, size_t level) {
   PyObject* object = source.ptr();
-  if (PyLong_Check(object)) {
-    result.append_leaf(integer(source));
-    return true;
-  }
   if (PyTuple_Check(object) || PyList_Check(object)) {
     if (level == cute::kMaxDepth) cute::refuse_depth();
     Py_ssize_t count = PySequence_Fast_GET_SIZE(object);
@@ -47,8 +36,10 @@ bool append_tuple(cute::IntTuple& result, py::handle source, bool none_allowed, 
     if (none_allowed) result.append_leaf(cute::kAll);
     return none_allowed;
   }
-  if (!is_integer(source)) return false;
-  result.append_leaf(integer(py::reinterpret_steal<py::object>(PyNumber_Index(object))));
+  if (is_basis(source)) refuse_argument(source, "integer", "cute.CoordinateLayout(shape, stride) takes such strides");
+  const auto value = read_integer(source);
+  if (!value) return false;
+  result.append_leaf(leaf(*value));
   return true;
 }
 
@@ -61,6 +52,11 @@ py::object tuple_object(cute::IntCursor tuple) {
   cute::IntCursor entry = tuple.front();
   for (size_t i = 0; i < tuple.rank(); ++i, entry = entry.next()) result[i] = tuple_object(entry);
   return result;
+}
+
+size_t mode_index(int64_t index, size_t rank) {
+  if (index < 0) index += static_cast<int64_t>(rank);
+  return index < 0 ? rank : static_cast<size_t>(index);
 }
 
 bool load_tiler(cute::Tiler& result, py::handle source, size_t level) {
@@ -98,15 +94,10 @@ cute::IntTuple coordinate_of(const py::args& args) {
 
 template <class L>
 py::object call(const L& layout, const py::args& args) {
-  if (args.size() == 1 && PyLong_CheckExact(args[0].ptr())) return py::int_(layout(integer(args[0])));
+  if (args.size() == 1 && PyLong_CheckExact(args[0].ptr())) return py::int_(layout(leaf(*read_integer(args[0]))));
   cute::IntTuple coordinate = coordinate_of(args);
   if (cute::has_all(coordinate)) return py::cast(cute::slice(coordinate, layout));
   return py::int_(layout(coordinate));
-}
-
-size_t mode_index(int64_t index, size_t rank) {
-  if (index < 0) index += static_cast<int64_t>(rank);
-  return index < 0 ? rank : static_cast<size_t>(index);
 }
 
 /// What Layout and ComposedLayout share; `get` gives the value of the bound object.
@@ -123,7 +114,7 @@ void bind_queries(Class& bound, Get get) {
       .def("__call__", [get](const Object& self, const py::args& args) { return call(get(self), args); },
            "The offset of an index or a coordinate; with None in it, the layout of what None stands for.")
       .def("__getitem__",
-           [get](const Object& self, int64_t index) { return get(self).mode(mode_index(index, get(self).rank())); })
+           [get](const Object& self, Whole index) { return get(self).mode(mode_index(index, get(self).rank())); })
       .def("__iter__", [get](const Object& self) {
         py::list modes;
         for (size_t i = 0; i < get(self).rank(); ++i) modes.append(get(self).mode(i));
@@ -181,13 +172,14 @@ void bind_swizzle(py::module_& module) {
                       "XORs `bits` bits at `base` with those `shift` above (below when it is negative).\n\n"
                       "0 <= bits <= |shift|, 0 <= base. A permutation of every aligned block of size() offsets, and "
                       "its own inverse. Raises UnsupportedError.")
-      .def(py::init(&cute::make_swizzle), py::arg("bits"), py::arg("base"), py::arg("shift"))
+      .def(py::init([](Whole bits, Whole base, Whole shift) { return cute::make_swizzle(bits, base, shift); }),
+           py::arg("bits"), py::arg("base"), py::arg("shift"))
       .def_readonly("bits", &Swizzle::bits)
       .def_readonly("base", &Swizzle::base)
       .def_readonly("shift", &Swizzle::shift)
       .def("size", [](const Swizzle& self) { return cute::size(self); }, "2^(bits + base + |shift|).")
       .def("cosize", [](const Swizzle& self) { return cute::size(self); }, "The same as size().")
-      .def("__call__", &Swizzle::apply, py::arg("offset"))
+      .def("__call__", [](const Swizzle& self, Whole offset) { return self.apply(offset); }, py::arg("offset"))
       .def("__eq__", [](const Swizzle& a, const Swizzle& b) { return a == b; }, py::is_operator())
       .def("__hash__", [](const Swizzle& s) { return py::hash(py::make_tuple(s.bits, s.base, s.shift)); })
       .def("__str__", [](const Swizzle& self) { return cute::to_string(self); })
@@ -211,8 +203,15 @@ py::object map_object(const cute::Stage& stage) {
   return py::cast(std::get<cute::Layout>(stage.map));
 }
 
+/// A plain layout, or the integer n for n:1; else a TypeError.
+cute::Layout layout_of(py::handle source, const char* needed) {
+  py::detail::make_caster<cute::Layout> layout;
+  if (!layout.load(source, false)) throw py::type_error(needed);
+  return layout;
+}
+
 /// outer(offset + inner(c)); stages of either operand become stages of the result.
-cute::ComposedLayout compose(py::object outer, int64_t offset, py::object inner) {
+cute::ComposedLayout compose(const py::object& outer, Whole offset, const py::object& inner) {
   std::vector<cute::Stage> stages;
   cute::Layout base;
   if (py::isinstance<cute::ComposedLayout>(inner)) {
@@ -220,16 +219,16 @@ cute::ComposedLayout compose(py::object outer, int64_t offset, py::object inner)
     base = composed.inner();
     stages = composed.stages();
   } else {
-    base = inner.cast<const LayoutObject&>().layout;
+    base = layout_of(inner, "the inside of a ComposedLayout is a layout");
   }
   if (py::isinstance<Swizzle>(outer)) {
     stages.push_back({offset, outer.cast<Swizzle>()});
-  } else if (py::isinstance<LayoutObject>(outer)) {
-    stages.push_back({offset, outer.cast<const LayoutObject&>().layout});
-  } else {
+  } else if (py::isinstance<cute::ComposedLayout>(outer)) {
     const auto& composed = outer.cast<const cute::ComposedLayout&>();
     stages.push_back({offset, composed.inner()});
     stages.insert(stages.end(), composed.stages().begin(), composed.stages().end());
+  } else {
+    stages.push_back({offset, layout_of(outer, "the outside of a ComposedLayout is a layout or a swizzle")});
   }
   return cute::ComposedLayout(std::move(base), std::move(stages));
 }

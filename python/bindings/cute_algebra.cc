@@ -34,7 +34,7 @@ py::list modes_of(const py::args& args) {
 
 constexpr const char* kMakeLayout = "make_layout takes layouts, or a shape and strides";
 
-bool is_shape(py::handle source) { return PyLong_Check(source.ptr()) || PyTuple_Check(source.ptr()); }
+bool is_shape(py::handle source) { return PyNumber_Check(source.ptr()) || PyTuple_Check(source.ptr()); }
 
 /// make_layout(L0, L1, ...), make_layout(iterable of layouts), make_layout(shape[, stride]).
 Layout make_layout(const py::args& args) {
@@ -45,14 +45,20 @@ Layout make_layout(const py::args& args) {
   if (layouts) {
     std::vector<Layout> modes;
     for (py::handle mode : modes_of(args)) {
+      if (written_with_numbers(mode)) refuse_argument(mode, "layout", kMakeLayout);
       if (!py::isinstance<LayoutObject>(mode)) throw py::type_error(kMakeLayout);
       modes.push_back(mode.cast<const LayoutObject&>().layout);
     }
     return cute::make_layout(modes);
   }
   if (args.size() > 2) throw py::type_error(kMakeLayout);
-  if (args.size() == 1 || args[1].is_none()) return Layout(shape_of(args[0]));
-  return Layout(shape_of(args[0]), shape_of(args[1]));
+  const auto tuple_of = [](py::handle source) {
+    IntTuple tuple;
+    if (!append_tuple(tuple, source, false)) throw py::type_error(kMakeLayout);
+    return tuple;
+  };
+  if (args.size() == 1 || args[1].is_none()) return Layout(tuple_of(args[0]));
+  return Layout(tuple_of(args[0]), tuple_of(args[1]));
 }
 
 /// A warning when modes that were repeated each for itself overlap.
@@ -197,19 +203,25 @@ void bind_structure(py::module_& m) {
                                        false);
   m.def("unflatten", &cute::unflatten, py::arg("layout"), py::arg("profile"),
         "The leaves in the structure of `profile`. Raises ShapeError.");
-  m.def("group", &cute::group, py::arg("layout"), py::arg("begin"), py::arg("end"),
+  m.def("group", [](const Layout& a, ModeNumber begin, ModeNumber end) { return cute::group(a, begin, end); },
+        py::arg("layout"), py::arg("begin"), py::arg("end"),
         "Modes [begin, end) as one. Raises BoundsError.");
-  m.def("group", [](const ComposedLayout& a, size_t begin, size_t end) {
+  m.def("group", [](const ComposedLayout& a, ModeNumber begin, ModeNumber end) {
     return a.with_inner(cute::group(a.inner(), begin, end));
   }, py::arg("layout"), py::arg("begin"), py::arg("end"));
-  m.def("take", &cute::take, py::arg("layout"), py::arg("begin"), py::arg("end"),
+  m.def("take", [](const Layout& a, ModeNumber begin, ModeNumber end) { return cute::take(a, begin, end); },
+        py::arg("layout"), py::arg("begin"), py::arg("end"),
         "Modes [begin, end). Raises BoundsError.");
-  m.def("select", &cute::select, py::arg("layout"), py::arg("modes"), "The modes with these numbers.");
-  m.def("append", &cute::append, py::arg("layout"), py::arg("rank"), py::arg("mode") = Layout(),
+  m.def("select", [](const Layout& a, const ModeNumbers& modes) { return cute::select(a, modes); }, py::arg("layout"),
+        py::arg("modes"), "The modes with these numbers.");
+  m.def("append", [](const Layout& a, ModeNumber rank, const Layout& mode) { return cute::append(a, rank, mode); },
+        py::arg("layout"), py::arg("rank"), py::arg("mode") = Layout(),
         "With `mode` at the right end, up to `rank` modes.");
-  m.def("prepend", &cute::prepend, py::arg("layout"), py::arg("rank"), py::arg("mode") = Layout(),
+  m.def("prepend", [](const Layout& a, ModeNumber rank, const Layout& mode) { return cute::prepend(a, rank, mode); },
+        py::arg("layout"), py::arg("rank"), py::arg("mode") = Layout(),
         "With `mode` at the left end, up to `rank` modes.");
-  m.def("replace", &cute::replace, py::arg("layout"), py::arg("i"), py::arg("mode"), "With mode i replaced.");
+  m.def("replace", [](const Layout& a, ModeNumber i, const Layout& mode) { return cute::replace(a, i, mode); },
+        py::arg("layout"), py::arg("i"), py::arg("mode"), "With mode i replaced.");
 }
 
 void bind_core(py::module_& m) {
@@ -242,13 +254,11 @@ void bind_core(py::module_& m) {
         py::arg("b"));
   m.def("composition", [](const Layout& a, const Swizzle& b) { return cute::composition(a, b); }, py::arg("a"),
         py::arg("b"));
-  m.def("complement", [](const Layout& layout, int64_t bound) { return cute::complement(layout, bound); },
-        py::arg("layout"), py::arg("cosize_hi") = 1,
+  m.def("complement", [](const Layout& layout, py::handle bound) {
+    return cute::complement(layout, cute::product(shape_of(bound)));
+  }, py::arg("layout"), py::arg("cosize_hi") = 1,
         "The ordered layout of what `layout` leaves out of [0, cosize_hi): together they are injective.\n\n"
         "Raises InjectivityError, DivisibilityError when modes interleave, UnsupportedError for negative strides.");
-  m.def("complement", [](const Layout& layout, py::handle shape) {
-    return cute::complement(layout, cute::product(shape_of(shape)));
-  }, py::arg("layout"), py::arg("cosize_hi"));
   bind_unary<cute::right_inverse>(m, "right_inverse",
                                   "R with layout(R(i)) = i for i < size(R): the longest chain of whole modes.", false);
   m.def("right_inverse", [](const ComposedLayout& layout) { return cute::right_inverse(layout); }, py::arg("layout"));
@@ -272,7 +282,7 @@ void bind_core(py::module_& m) {
     return cute::max_common_layout(b, a).size();
   }, py::arg("a"), py::arg("b"));
   bind_unary<cute::nullspace>(m, "nullspace", "K with layout(K(i)) = 0, of the broadcast modes.", false);
-  m.def("domain_distribute", [](py::handle shape, int64_t n) { return cute::domain_distribute(shape_of(shape), n); },
+  m.def("domain_distribute", [](py::handle shape, Whole n) { return cute::domain_distribute(shape_of(shape), n); },
         py::arg("shape"), py::arg("n"),
         "An ordered layout whose size divides n and that divides the shape: gcd by gcd from the left.");
 }
@@ -304,7 +314,9 @@ void bind_tilings(py::module_& m) {
     return cute::local_tile(layout, tiler, coordinate.tuple);
   }, py::arg("layout"), py::arg("tiler"), py::arg("coord"),
         "(tile, offset): the tile at a coordinate of the rest; rest modes at None follow those of the tile.");
-  m.def("local_partition", &cute::local_partition, py::arg("layout"), py::arg("thr_layout"), py::arg("thr_idx"),
+  m.def("local_partition", [](const Layout& layout, const Layout& threads, Whole thread) {
+    return cute::local_partition(layout, threads, thread);
+  }, py::arg("layout"), py::arg("thr_layout"), py::arg("thr_idx"),
         "(layout, offset) of what one thread gets: one element of every tile of the threads' shape.\n\n"
         "Raises BoundsError for a thread that is not there, InjectivityError when the threads are not compact.");
   for (const char* name : {"make_tv_layout", "make_layout_tv"}) {
@@ -316,18 +328,19 @@ void bind_tilings(py::module_& m) {
 
 int64_t bits_of(const std::string& dtype) {
   std::optional<DType> found = parse_dtype(dtype);
-  if (!found) throw py::value_error("'" + dtype + "' is not a dtype");
+  constexpr const char* remedy = "give the name of a dtype, as \"float16\", or its width in bits";
+  if (!found) refuse_argument(py::str(dtype), "dtype", remedy);
   return found->bits;
 }
 
 /// upcast, downcast and recast of one kind of map.
 template <class Map>
 void bind_units(py::module_& m, const char* up, const char* down, const char* both) {
-  m.def("upcast", [](const Map& map, int64_t n) { return cute::upcast(map, n); }, py::arg("layout"), py::arg("n"), up);
-  m.def("downcast", [](const Map& map, int64_t n) { return cute::downcast(map, n); }, py::arg("layout"), py::arg("n"),
+  m.def("upcast", [](const Map& map, Whole n) { return cute::upcast(map, n); }, py::arg("layout"), py::arg("n"), up);
+  m.def("downcast", [](const Map& map, Whole n) { return cute::downcast(map, n); }, py::arg("layout"), py::arg("n"),
         down);
   for (const char* name : {"recast", "recast_layout"}) {
-    m.def(name, [](const Map& map, int64_t from, int64_t to) { return cute::recast(map, from, to); },
+    m.def(name, [](const Map& map, Whole from, Whole to) { return cute::recast(map, from, to); },
           py::arg("layout"), py::arg("old"), py::arg("new"), both);
     m.def(name, [](const Map& map, const std::string& from, const std::string& to) {
       return cute::recast(map, bits_of(from), bits_of(to));
@@ -336,10 +349,10 @@ void bind_units(py::module_& m, const char* up, const char* down, const char* bo
 }
 
 void bind_display(py::module_& m) {
-  using Path = std::vector<size_t>;
+  using Path = ModeNumbers;
   m.def("get", [](const Layout& layout, const py::args& path) {
     Path modes;
-    for (py::handle i : path) modes.push_back(i.cast<size_t>());
+    for (py::handle i : path) modes.push_back(read_mode(i));
     return layout.mode(modes);
   }, py::arg("layout"), "The mode at a path: get(L, i, j) is mode j of mode i. Raises BoundsError.");
   m.def("size", [](const Layout& layout) { return layout.size(); }, py::arg("layout"),

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "helve/layout/cute/composed.h"
+#include "layout_casters.h"
 
 namespace helve::python {
 
@@ -25,9 +26,12 @@ struct LayoutObject {
   pybind11::object stride;
 };
 
-/// Appends a nested tuple or list of integers. False when something else stands in it (`None` is kAll if allowed).
+/// Appends a nested tuple or list of integers (`None` is kAll if allowed). False when an object of another class stands
+/// in it; throws LayoutError for other numbers and for steps along coordinates.
 bool append_tuple(cute::IntTuple& result, pybind11::handle source, bool none_allowed, size_t level = 0);
 pybind11::object tuple_object(cute::IntCursor tuple);
+/// The mode that a subscript names: a negative one counts from the end, one outside is `rank`.
+size_t mode_index(int64_t index, size_t rank);
 bool load_tiler(cute::Tiler& result, pybind11::handle source, size_t level = 0);
 
 }  // namespace helve::python
@@ -92,7 +96,7 @@ struct type_caster<helve::cute::Layout> {
   using cast_op_type = const helve::cute::Layout&;
 
   bool load(handle source, bool) {
-    if (PyLong_Check(source.ptr())) {
+    if (PyNumber_Check(source.ptr()) != 0) {
       helve::cute::IntTuple extent;
       if (!helve::python::append_tuple(extent, source, false)) return false;
       made.emplace(extent.leaves[0], 1);

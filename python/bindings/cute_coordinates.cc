@@ -21,6 +21,9 @@ struct BasisObject {
   cute::Basis terms;
 };
 
+constexpr const char* kStrides =
+    "the strides of a CoordinateLayout are E(...), their multiples and sums, 0, or nested tuples";
+
 /// The strides of a nested tuple of basis elements (0 for a mode that does not move), leaf by leaf.
 void append_strides(std::vector<cute::Basis>& strides, cute::Profile& profile, py::handle source, size_t level) {
   if (py::isinstance<BasisObject>(source)) {
@@ -28,13 +31,13 @@ void append_strides(std::vector<cute::Basis>& strides, cute::Profile& profile, p
     strides.push_back(source.cast<const BasisObject&>().terms);
     return;
   }
-  if (py::isinstance<py::int_>(source) && source.equal(py::int_(0))) {
+  if (!py::isinstance<py::tuple>(source) && !py::isinstance<py::list>(source)) {
+    const auto number = read_integer(source);
+    if (!number) throw py::type_error(kStrides);
+    if (*number != 0) refuse_argument(source, "step along a coordinate", kStrides);
     profile.push_back(cute::kLeaf);
     strides.emplace_back();
     return;
-  }
-  if (!py::isinstance<py::tuple>(source) && !py::isinstance<py::list>(source)) {
-    throw py::type_error("the strides of a CoordinateLayout are E(...), their multiples and sums, 0, or nested tuples");
   }
   if (level == cute::kMaxDepth) cute::refuse_depth();
   auto items = py::reinterpret_borrow<py::sequence>(source);
@@ -67,10 +70,12 @@ void bind_basis(py::module_& module) {
   py::class_<BasisObject>(module, "CuteBasis",
                           "A stride that is a step along entries of a coordinate: `2*E(0) + E(1, 0)` is 2 steps along "
                           "entry 0 and one along entry 0 of entry 1.")
-      .def("__mul__", [](const BasisObject& self, int64_t n) { return BasisObject{cute::multiply(self.terms, n)}; },
+      .def("__mul__", [](const BasisObject& self, Whole n) { return BasisObject{cute::multiply(self.terms, n)}; },
            py::is_operator())
-      .def("__rmul__", [](const BasisObject& self, int64_t n) { return BasisObject{cute::multiply(self.terms, n)}; },
+      .def("__rmul__", [](const BasisObject& self, Whole n) { return BasisObject{cute::multiply(self.terms, n)}; },
            py::is_operator())
+      .def_property_readonly_static("__array_ufunc__", [](const py::object&) { return py::none(); },
+                                    "None: `array * E(0)` is the basis element's to refuse, not NumPy's.")
       .def("__neg__", [](const BasisObject& self) { return BasisObject{cute::multiply(self.terms, -1)}; })
       .def("__add__",
            [](const BasisObject& a, const BasisObject& b) { return BasisObject{cute::add(a.terms, b.terms)}; },
@@ -123,10 +128,7 @@ void bind_class(py::module_& module) {
       .def("__call__", &call, "The coordinate at an index or a coordinate; with None in it, the layout of what None "
                               "stands for.")
       .def("__getitem__",
-           [](const CoordinateLayout& self, int64_t i) {
-             if (i < 0) i += static_cast<int64_t>(self.rank());
-             return self.mode(i < 0 ? self.rank() : static_cast<size_t>(i));
-           })
+           [](const CoordinateLayout& self, Whole index) { return self.mode(mode_index(index, self.rank())); })
       .def("__iter__",
            [](const CoordinateLayout& self) {
              py::list modes;
@@ -159,7 +161,7 @@ void bind_tiling(py::module_& m, const char* name) {
 void bind_functions(py::module_& m) {
   m.def("E", [](const py::args& path) {
     std::vector<size_t> entries;
-    for (py::handle each : path) entries.push_back(each.cast<size_t>());
+    for (py::handle each : path) entries.push_back(read_mode(each));
     return BasisObject{{{std::move(entries), 1}}};
   }, "The basis element of the entry at a path of a coordinate: E(1) steps along entry 1, E(1, 0) along its entry 0.");
   m.def("make_identity_layout", &cute::make_identity_layout, py::arg("shape"),
@@ -172,7 +174,7 @@ void bind_functions(py::module_& m) {
   bind_tiling<cute::flat_divide>(m, "flat_divide");
   bind_unary<cute::coalesce>(m, "coalesce");
   bind_unary<cute::flatten>(m, "flatten");
-  m.def("group", [](const CoordinateLayout& layout, size_t begin, size_t end) {
+  m.def("group", [](const CoordinateLayout& layout, ModeNumber begin, ModeNumber end) {
     return layout.with_inner(cute::group(layout.inner(), begin, end));
   }, py::arg("layout"), py::arg("begin"), py::arg("end"));
   m.def("size", [](const CoordinateLayout& layout) { return layout.size(); }, py::arg("layout"));
@@ -186,13 +188,15 @@ void bind_functions(py::module_& m) {
     auto [tile, number] = cute::local_tile(layout.inner(), tiler, coordinate.tuple);
     return std::pair(layout.with_inner(tile), layout.value(number));
   }, py::arg("layout"), py::arg("tiler"), py::arg("coord"));
-  m.def("local_partition", [](const CoordinateLayout& layout, const Layout& threads, int64_t thread) {
+  m.def("local_partition", [](const CoordinateLayout& layout, const Layout& threads, Whole thread) {
     auto [part, number] = cute::local_partition(layout.inner(), threads, thread);
     return std::pair(layout.with_inner(part), layout.value(number));
   }, py::arg("layout"), py::arg("thr_layout"), py::arg("thr_idx"));
 }
 
 }  // namespace
+
+bool is_basis(py::handle source) { return py::isinstance<BasisObject>(source); }
 
 void bind_cute_coordinates(py::module_& module) {
   bind_basis(module);

@@ -26,22 +26,6 @@ py::handle axis_object(Axis axis) {
   return one;
 }
 
-std::optional<int64_t> read_integer(py::handle source) {
-  if (PyIndex_Check(source.ptr()) == 0) return std::nullopt;
-  auto index = py::reinterpret_steal<py::object>(PyNumber_Index(source.ptr()));
-  if (!index) throw py::error_already_set();
-  int overflow = 0;
-  long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
-  if (overflow != 0) throw_layout_error(Code::LayoutOverflow, {{"what", py::str(index).cast<std::string>()}});
-  return value;
-}
-
-std::optional<Displacement> read_displacement(py::handle source) {
-  if (py::isinstance<Displacement>(source)) return source.cast<Displacement>();
-  if (auto value = read_integer(source)) return Displacement{*value, axes::m()};
-  return std::nullopt;
-}
-
 namespace {
 
 /// What stands behind `R[...]`.
@@ -57,7 +41,7 @@ AxisKind kind_named(const std::string& name) {
   for (AxisKind kind : {AxisKind::Device, AxisKind::Thread, AxisKind::Memory}) {
     if (to_string(kind) == name) return kind;
   }
-  throw py::value_error("the kind of an axis is 'device', 'thread' or 'memory'; given '" + name + "'");
+  refuse_argument(py::str(name), "kind of axis", "an axis is of kind 'device', 'thread' or 'memory'");
 }
 
 Layout with_offset(const Layout& layout, const Displacement& added, int64_t sign) {
@@ -91,6 +75,8 @@ void bind_axis(py::module_& module) {
              if (!number) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
              return py::cast(Displacement{*number, axis});
            })
+      .def_property_readonly_static("__array_ufunc__", [](const py::object&) { return py::none(); },
+                                    "None: `array @ axis` is the axis's to refuse, not NumPy's.")
       .def("__lt__", [](const Axis& a, const Axis& b) { return a < b; }, py::is_operator())
       .def("__repr__", [](const Axis& a) { return a.name(); })
       .def("__reduce__", [module](const Axis& a) {
@@ -101,8 +87,7 @@ void bind_axis(py::module_& module) {
       py::arg("name"), py::arg("kind"),
       "The axis called `name`, made at the first call.\n\n"
       "Args:\n    name: an identifier.\n    kind: \"device\", \"thread\" or \"memory\".\n\n"
-      "Raises:\n    helve.LayoutError: `name` is no identifier, or an axis of another kind.\n"
-      "    ValueError: another kind than these.");
+      "Raises:\n    helve.LayoutError: `name` is no identifier or an axis of another kind; another kind than these.");
   module.def("builtin_axes", [] {
     py::list all;
 #define HELVE_AXIS(name, kind) all.append(axes::name());
@@ -114,7 +99,7 @@ void bind_axis(py::module_& module) {
 
 void bind_literals(py::module_& module) {
   py::class_<Displacement>(module, "Displacement", "A step along an axis, `4@laneid`: a stride or an offset.")
-      .def(py::init([](int64_t value, Axis axis) { return Displacement{value, axis}; }), py::arg("value"),
+      .def(py::init([](Whole value, Axis axis) { return Displacement{value, axis}; }), py::arg("value"),
            py::arg("axis"))
       .def_readonly("value", &Displacement::value)
       .def_readonly("axis", &Displacement::axis)

@@ -7,6 +7,7 @@
 #include "bindings.h"
 #include "helve/layout/apply_many.h"
 #include "helve/layout/recognise.h"
+#include "helve/support/text.h"
 #include "layout_casters.h"
 
 namespace helve::python {
@@ -15,7 +16,6 @@ namespace py = pybind11;
 
 namespace {
 
-using Shape = std::vector<int64_t>;
 using Indices = py::array_t<int64_t, py::array::c_style | py::array::forcecast>;
 
 py::list point_list(const Points& points) {
@@ -28,30 +28,57 @@ py::list point_list(const Points& points) {
   return all;
 }
 
-py::list apply(const Layout& layout, py::handle coordinate, const std::optional<Shape>& shape) {
-  if (shape) return point_list(layout.apply(py::cast<Shape>(coordinate), *shape));
+py::list apply(const Layout& layout, py::handle coordinate, const std::optional<Integers>& shape) {
+  if (shape) {
+    Integers digits;
+    if (!load_integers(digits, coordinate)) throw py::type_error("a coordinate is a list of integers");
+    return point_list(layout.apply(digits, *shape));
+  }
+  if (PyTuple_Check(coordinate.ptr()) || PyList_Check(coordinate.ptr())) {
+    refuse_argument(coordinate, "flat index", "give the shape of a coordinate as well: apply(coord, shape)");
+  }
   auto index = read_integer(coordinate);
   if (!index) throw py::type_error("apply takes a flat index, or a coordinate and its shape");
   return point_list(layout.apply(*index));
 }
 
-py::object inverse(const Layout& layout, const Point& point, const std::optional<Shape>& shape) {
+Region read_region(const IntegerLists& ranges) {
+  Region region;
+  for (const Integers& range : ranges) {
+    if (range.size() != 2) {
+      refuse_argument(py::tuple(py::cast(std::vector<int64_t>(range))), "range",
+                      "a region has one (begin, end) for each dimension");
+    }
+    region.emplace_back(range[0], range[1]);
+  }
+  return region;
+}
+
+py::object inverse(const Layout& layout, const Point& point, const std::optional<Integers>& shape) {
   if (!shape) return py::cast(layout.inverse(point));
   auto coordinate = layout.inverse(point, *shape);
   return coordinate ? py::object(py::tuple(py::cast(*coordinate))) : py::none();
 }
 
-/// The array to fill for `axis`: the caller's when it fits exactly, else a TypeError or ValueError.
-Indices output_array(const py::object& given, Axis axis, const std::vector<py::ssize_t>& shape) {
-  if (given.is_none()) return Indices(shape);
-  std::string what = fmt::format("out[{}]", axis.name());
-  if (!py::isinstance<py::array_t<int64_t>>(given)) throw py::type_error(what + " is no NumPy array of int64");
+constexpr const char* kOut =
+    "out is {axis: array} for every axis of the layout: int64, writeable, C-contiguous, of the indices' shape and, "
+    "where the layout has replicas, one dimension more";
+
+/// The array to fill for `axis`: a new one, or the caller's when it fits exactly.
+Indices output_array(const std::optional<py::dict>& out, Axis axis, const std::vector<py::ssize_t>& shape) {
+  if (!out) return Indices(shape);
+  const std::string what = fmt::format("out[{}]", axis.name());
+  const py::object key = py::cast(axis);
+  if (!out->contains(key)) refuse_argument("out without axis " + axis.name(), "place for the coordinates", kOut);
+  const py::object given = (*out)[key];
+  if (!py::isinstance<py::array_t<int64_t>>(given)) refuse_argument(what, "NumPy array of int64", kOut);
   auto array = py::reinterpret_borrow<py::array>(given);
   if (!array.writeable() || (array.flags() & py::array::c_style) == 0) {
-    throw py::value_error(what + " is not writeable and C-contiguous");
+    refuse_argument(what, "writeable C-contiguous array", kOut);
   }
   if (!std::equal(shape.begin(), shape.end(), array.shape(), array.shape() + array.ndim())) {
-    throw py::value_error(what + " has another shape than the indices and replicas");
+    const std::vector<py::ssize_t> has(array.shape(), array.shape() + array.ndim());
+    refuse_argument(fmt::format("{} of shape {}", what, shape_text(has)), "array of shape " + shape_text(shape), kOut);
   }
   return py::reinterpret_borrow<Indices>(given);
 }
@@ -63,6 +90,8 @@ bool overlap(const Indices& a, const Indices& b) {
 py::dict apply_many(const Layout& layout, const py::object& given, const std::optional<py::dict>& out) {
   py::array raw = py::array::ensure(given);
   if (!raw || std::string_view("iu").find(raw.dtype().kind()) == std::string_view::npos) {
+    constexpr const char* remedy = "indices are whole numbers below 2^63";
+    if (written_with_numbers(given)) refuse_argument(given, "array of integers", remedy);
     throw py::type_error("apply_many takes an array of integers");
   }
   Indices indices(raw);
@@ -71,11 +100,11 @@ py::dict apply_many(const Layout& layout, const py::object& given, const std::op
   if (!layout.replica().empty()) shape.push_back(map.replicas());
   std::vector<Indices> arrays;
   for (Axis axis : map.axes()) {
-    py::object key = py::cast(axis);
-    if (out && !out->contains(key)) throw py::value_error(fmt::format("out has no array for axis {}", axis.name()));
-    arrays.push_back(output_array(out ? py::object((*out)[key]) : py::none(), axis, shape));
+    arrays.push_back(output_array(out, axis, shape));
     for (size_t a = 0; a + 1 < arrays.size(); ++a) {
-      if (out && overlap(arrays[a], arrays.back())) throw py::value_error("the arrays of out overlap");
+      if (!out || !overlap(arrays[a], arrays.back())) continue;
+      refuse_argument(fmt::format("out[{}], which overlaps out[{}],", axis.name(), map.axes()[a].name()),
+                      "array of its own", kOut);
     }
   }
   bool aliased = std::any_of(arrays.begin(), arrays.end(), [&](const Indices& a) { return overlap(a, indices); });
@@ -113,7 +142,7 @@ void bind_map(py::class_<Layout>& layout) {
            "Returns:\n    {axis: int64 array} of the shape of `indices`; with replica iters one more, last dimension: "
            "the replicas\n    that differ, in the order of their displacements.\n\n"
            "Raises:\n    helve.BoundsError: an index outside the domain.\n"
-           "    TypeError, ValueError: indices that are no integers, or an `out` that does not fit.\n\n"
+           "    helve.LayoutError: indices that are no integers, or an `out` that does not fit.\n\n"
            "Other threads run meanwhile.")
       .def("inverse", &inverse, py::arg("point"), py::arg("shape") = py::none(),
            "The index (with `shape` the coordinate) that has `point` among its points; None outside the image.\n\n"
@@ -142,7 +171,7 @@ void bind_parts_of(py::class_<Layout>& layout) {
   layout
       .def(
           "group",
-          [](const Layout& self, const Shape& shape) {
+          [](const Layout& self, const Integers& shape) {
             GroupedLayout grouped = self.group(shape);
             return py::make_tuple(grouped.layout, py::tuple(py::cast(grouped.separators)));
           },
@@ -154,25 +183,29 @@ void bind_parts_of(py::class_<Layout>& layout) {
           "    helve.DivisibilityError: no equal layout has these blocks.")
       .def(
           "group_many",
-          [](const Layout& self, const std::vector<Shape>& shapes) {
-            GroupedMany grouped = self.group_many(shapes);
+          [](const Layout& self, const IntegerLists& shapes) {
+            GroupedMany grouped = self.group_many({shapes.begin(), shapes.end()});
             py::list separators;
             for (const auto& each : grouped.separators) separators.append(py::tuple(py::cast(each)));
             return py::make_tuple(grouped.layout, separators);
           },
           py::arg("shapes"), "(layout, separators of each shape): the coarsest iters that group by every shape.")
-      .def("slice", &slice, py::arg("region"), py::arg("shape"),
+      .def("slice", [](const Layout& self, const IntegerLists& region, const Integers& shape) {
+             return slice(self, read_region(region), shape);
+           }, py::arg("region"), py::arg("shape"),
            "The layout of a region: over the extents end - begin, coordinate t is where begin + t was.\n\n"
            "Args:\n    region: one (begin, end) a dimension, end excluded.\n    shape: the extents of the whole.\n\n"
            "Raises:\n    helve.BoundsError: a region that is empty or outside.\n"
            "    helve.UnsupportedError: no layout is that map; with the coordinate that shows it.")
-      .def("permute", &permute, py::arg("shape"), py::arg("order"),
+      .def("permute", [](const Layout& self, const Integers& shape, const Integers& order) {
+             return permute(self, shape, order);
+           }, py::arg("shape"), py::arg("order"),
            "The layout with the dimensions of `shape` in another order: dimension d of the result is order[d].")
-      .def("pack", &pack, py::arg("factor"),
+      .def("pack", [](const Layout& self, Whole factor) { return pack(self, factor); }, py::arg("factor"),
            "The layout of packs of `factor` neighbours, in units of packs on `m`.\n\n"
            "Raises:\n    helve.DivisibilityError: packs would be torn.\n"
            "    helve.UnsupportedError: the swizzle divides a pack.")
-      .def("unpack", &unpack, py::arg("factor"),
+      .def("unpack", [](const Layout& self, Whole factor) { return unpack(self, factor); }, py::arg("factor"),
            "The layout of the `factor` parts of each element, neighbours on `m`: the inverse of `pack`.")
       .def("storage", &storage, "The layout inside one executor's memory: the iters on memory axes.")
       .def("project", &project, py::arg("axes"), "The layout on `axes` only; the digits of others leave the domain.")
@@ -197,14 +230,19 @@ void bind_parts_of(py::class_<Layout>& layout) {
 void bind_axe_algebra(py::module_& module, py::class_<Layout>& layout) {
   bind_map(layout);
   bind_parts_of(layout);
+  const auto on_shapes = [](auto operation) {
+    return [operation](const Layout& a, const Integers& a_shape, const Layout& b, const Integers& b_shape) {
+      return operation(a, a_shape, b, b_shape);
+    };
+  };
   module.def(
-      "tile", &tile, py::arg("outer"), py::arg("outer_shape"), py::arg("inner"), py::arg("inner_shape"),
+      "tile", on_shapes(&tile), py::arg("outer"), py::arg("outer_shape"), py::arg("inner"), py::arg("inner_shape"),
       "The Kronecker product: (x, y) goes to outer(x) * span(inner) + inner(y), axis by axis.\n\n"
       "The domain is interleaved, (outer_shape[0], inner_shape[0], outer_shape[1], ...); shapes have equal rank "
       "(Axe, 2.4).\n\n"
       "Raises:\n    helve.ShapeError, helve.DivisibilityError: shapes that do not group their layouts.\n"
       "    helve.UnsupportedError: a swizzled outer, or a swizzled inner whose span is no multiple of its period.");
-  module.def("direct_sum", &direct_sum, py::arg("left"), py::arg("left_shape"), py::arg("right"),
+  module.def("direct_sum", on_shapes(&direct_sum), py::arg("left"), py::arg("left_shape"), py::arg("right"),
              py::arg("right_shape"),
              "(x, y) goes to left(x) + right(y) on the interleaved domain (Axe, appendix F).\n\n"
              "Raises:\n    like `tile`; helve.UnsupportedError for any swizzle.");
@@ -218,8 +256,8 @@ void bind_axe_algebra(py::module_& module, py::class_<Layout>& layout) {
         "{}, or None when there is none. Exact.\n\nRaises:\n    helve.ShapeError: shapes that "
         "are not admitted.\n    helve.UnsupportedError: swizzles that would have to be compared.",
         law);
-    module.def(name, function, py::arg("whole"), py::arg("whole_shape"), py::arg("known"), py::arg("known_shape"),
-               text.c_str());
+    module.def(name, on_shapes(function), py::arg("whole"), py::arg("whole_shape"), py::arg("known"),
+               py::arg("known_shape"), text.c_str());
   }
 }
 

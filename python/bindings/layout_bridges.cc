@@ -18,8 +18,6 @@ namespace py = pybind11;
 
 namespace {
 
-using Shape = std::vector<int64_t>;
-
 BankAccess read_access(const py::iterable& threads, int64_t width) {
   BankAccess access{{}, width};
   for (py::handle each : threads) {
@@ -52,7 +50,13 @@ void bind_reports(py::module_& module) {
       .def("table", &bank_table,
            "The phase as text: a row for each 128 bytes, a column for each bank, the threads that touch the word, and "
            "the "
-           "depth.");
+           "depth.")
+      .def(py::pickle(
+          [](const BankPhase& self) { return py::make_tuple(self.first_thread, self.words, self.depth); },
+          [](const py::tuple& state) {
+            using Words = std::vector<std::vector<int64_t>>;
+            return BankPhase{state[0].cast<int64_t>(), state[1].cast<Words>(), state[2].cast<int64_t>()};
+          }));
   py::class_<BankReport>(module, "BankReport", "How an access falls on the banks of shared memory.")
       .def_readonly("phases", &BankReport::phases)
       .def_property_readonly("depth", &BankReport::depth, "The depth of the worst phase; 1 is free of conflicts.")
@@ -61,7 +65,9 @@ void bind_reports(py::module_& module) {
         std::string text;
         for (const BankPhase& phase : self.phases) text += bank_table(phase);
         return text;
-      });
+      })
+      .def(py::pickle([](const BankReport& self) { return py::make_tuple(self.phases); },
+                      [](const py::tuple& state) { return BankReport{state[0].cast<std::vector<BankPhase>>()}; }));
   py::class_<SwizzleChoice>(module, "SwizzleChoice",
                             "A swizzle, how it is known to be right, and what padding would give.")
       .def_property_readonly(
@@ -79,17 +85,33 @@ void bind_reports(py::module_& module) {
       .def_readonly("padded_depth", &SwizzleChoice::padded_depth, "The depth with that padding.")
       .def_readonly("padding_bytes", &SwizzleChoice::padding_bytes, "What that padding costs.")
       .def("__str__", &verdict_text)
-      .def("__repr__", &verdict_text);
+      .def("__repr__", &verdict_text)
+      .def(py::pickle(
+          [](const SwizzleChoice& self) {
+            return py::make_tuple(self.swizzle, static_cast<int>(self.verdict), self.depth, self.plain_depth,
+                                  self.padding, self.padded_depth, self.padding_bytes);
+          },
+          [](const py::tuple& state) {
+            SwizzleChoice choice;
+            choice.swizzle = state[0].cast<Swizzle>();
+            choice.verdict = static_cast<SwizzleVerdict>(state[1].cast<int>());
+            choice.depth = state[2].cast<int64_t>();
+            choice.plain_depth = state[3].cast<int64_t>();
+            choice.padding = state[4].cast<int64_t>();
+            choice.padded_depth = state[5].cast<int64_t>();
+            choice.padding_bytes = state[6].cast<int64_t>();
+            return choice;
+          }));
 }
 
 void bind_banks(py::module_& module) {
   bind_reports(module);
   module.def(
       "bank_conflicts",
-      [](const Layout& layout, const py::iterable& access, int64_t element_bytes, int64_t width) {
+      [](const Layout& layout, const py::iterable& access, Whole element_bytes, Whole width) {
         return bank_conflicts(layout, read_access(access, width), element_bytes);
       },
-      py::arg("layout"), py::arg("access"), py::arg("element_bytes"), py::arg("width") = 1,
+      py::arg("layout"), py::arg("access"), py::arg("element_bytes"), py::arg("width") = Whole{1},
       "How an access of a warp falls on the 32 banks of shared memory, 4 bytes each.\n\n"
       "A phase serves 32 threads of 4 bytes or less, 16 of 8, 8 of 16 (ldmatrix: 8 rows of 16 bytes); a word that "
       "several\n"
@@ -104,15 +126,15 @@ void bind_banks(py::module_& module) {
       "    helve.BoundsError: an index outside the layout.");
   module.def(
       "choose_swizzle",
-      [](int64_t rows, int64_t row_stride, int64_t element_bytes, int64_t width,
-         const std::vector<std::pair<py::iterable, int64_t>>& others) {
+      [](Whole rows, Whole row_stride, Whole element_bytes, Whole width,
+         const std::vector<std::pair<py::iterable, Whole>>& others) {
         std::vector<BankAccess> accesses;
         for (const auto& [access, each] : others) accesses.push_back(read_access(access, each));
         py::gil_scoped_release unlocked;
         return choose_swizzle(rows, row_stride, element_bytes, width, accesses);
       },
-      py::arg("rows"), py::arg("row_stride"), py::arg("element_bytes"), py::arg("width") = 1,
-      py::arg("others") = std::vector<std::pair<py::iterable, int64_t>>{},
+      py::arg("rows"), py::arg("row_stride"), py::arg("element_bytes"), py::arg("width") = Whole{1},
+      py::arg("others") = std::vector<std::pair<py::iterable, Whole>>{},
       "A swizzle for a row-major tile of which warps move columns: thread t the `width` elements at row t, from any\n"
       "column that is a multiple of `width`.\n\n"
       "Without `others`, for vectors of 4 bytes or more, the answer is a closed form that is free of conflicts for "
@@ -130,11 +152,13 @@ void bind_banks(py::module_& module) {
 }
 
 void bind_distribution(py::module_& module) {
-  module.def("flatten_index", &flatten, py::arg("coordinate"), py::arg("shape"),
+  module.def("flatten_index", [](const Integers& coordinate, const Integers& shape) {
+    return flatten(coordinate, shape);
+  }, py::arg("coordinate"), py::arg("shape"),
              "The row-major flat index of a coordinate. Raises helve.ShapeError, helve.BoundsError.");
   py::class_<Distribution>(module, "Distribution", "Where the elements of a tensor live on a mesh; see helve.dist.")
-      .def(py::init([](const std::vector<std::string>& levels, const Shape& shape,
-                       const std::vector<std::string>& names, const Shape& extents) {
+      .def(py::init([](const std::vector<std::string>& levels, const Integers& shape,
+                       const std::vector<std::string>& names, const Integers& extents) {
              std::vector<MeshAxis> mesh;
              for (size_t a = 0; a < names.size(); ++a)
                mesh.push_back({Axis::make(names[a], AxisKind::Device), extents.at(a)});
@@ -162,7 +186,7 @@ void bind_distribution(py::module_& module) {
                              })
       .def(
           "part",
-          [](const Distribution& self, const Shape& device) -> py::object {
+          [](const Distribution& self, const Integers& device) -> py::object {
             auto part = self.part(device);
             return part ? py::object(py::make_tuple(part->begin, part->extents)) : py::none();
           },
@@ -173,11 +197,11 @@ void bind_bits(py::class_<Layout>& layout) {
   layout
       .def(
           "to_bases",
-          [](const Layout& self, const Shape& shape) {
+          [](const Layout& self, const Integers& shape) {
             py::dict result;
             for (const auto& [axis, columns] : to_bases(self, shape)) {
               py::list bits;
-              for (const Shape& column : columns) bits.append(py::tuple(py::cast(column)));
+              for (const auto& column : columns) bits.append(py::tuple(py::cast(column)));
               result[py::cast(axis)] = bits;
             }
             return result;
@@ -187,7 +211,11 @@ void bind_bits(py::class_<Layout>& layout) {
           "its\ncoordinate, lowest first, the coordinate in `shape` that it contributes by XOR; zeros are replicas.\n\n"
           "Raises:\n    helve.UnsupportedError: extents that are no powers of two, sums that carry, an offset, places "
           "without\n        an element or with two.\n    helve.ShapeError: a shape that is not admitted.")
-      .def_static("from_bases", &from_bases, py::arg("bases"), py::arg("shape"),
+      .def_static("from_bases", [](const std::map<Axis, IntegerLists>& bases, const Integers& shape) {
+                    LinearBases columns;
+                    for (const auto& [axis, bits] : bases) columns[axis].assign(bits.begin(), bits.end());
+                    return from_bases(columns, shape);
+                  }, py::arg("bases"), py::arg("shape"),
                   "The layout over `shape` that `to_bases` would give as `bases`, swizzled where it must be.\n\n"
                   "Args:\n    bases: {axis: coordinates, one for each bit}.\n    shape: extents, powers of two.\n\n"
                   "Raises:\n    helve.UnsupportedError: bits that are no layout; the message names them.")
@@ -214,7 +242,8 @@ void bind_bits(py::class_<Layout>& layout) {
 void bind_cute_forms(py::class_<Layout>& layout) {
   layout
       .def(
-          "to_relation", &relation_text, py::arg("shape"),
+          "to_relation", [](const Layout& self, const Integers& shape) { return relation_text(self, shape); },
+          py::arg("shape"),
           "The layout over `shape` as a relation in isl's notation, a line of text for other exact tools: coordinates\n"
           "x0, x1, ... to the coordinates on its axes, which have the axes' names; one image for each replica.\n\n"
           "Raises:\n    helve.ShapeError: a shape that is not admitted.\n"
@@ -231,8 +260,8 @@ void bind_cute_forms(py::class_<Layout>& layout) {
           "Raises:\n    helve.UnsupportedError: a composed layout whose outside is no swizzle.")
       .def(
           "to_cute",
-          [](const Layout& self, const std::optional<Shape>& shape) {
-            auto made = to_cute(self, shape.value_or(Shape{self.size()}));
+          [](const Layout& self, const std::optional<Integers>& shape) {
+            auto made = to_cute(self, shape.value_or(Integers{{self.size()}}));
             if (auto* plain = std::get_if<cute::Layout>(&made)) return py::cast(*plain);
             return py::cast(std::get<cute::ComposedLayout>(made));
           },

@@ -119,6 +119,8 @@ def print_tensor(values, layout) -> None:
 
 def format_tensor(values, layout) -> str:
     """The text that print_tensor prints. Raises as it does."""
+    if not is_layout(layout):
+        raise TypeError(f"a tensor is printed through a layout; given {layout!r}")
     ranks = layout.rank()
     if ranks > 4:
         needed = "a tensor has 1 to 4"

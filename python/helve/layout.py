@@ -30,6 +30,14 @@ m, reg, F, P, Bank = _AXES["m"], _AXES["reg"], _AXES["F"], _AXES["P"], _AXES["Ba
 TLane, TCol = _AXES["TLane"], _AXES["TCol"]
 
 
+def _subscript(item: object) -> str:
+    """What stood in the brackets."""
+    if not isinstance(item, slice):
+        return f"{item}"
+    parts = [item.start, item.stop] if item.step is None else [item.start, item.stop, item.step]
+    return " : ".join("" if part is None else str(part) for part in parts)
+
+
 class _Literal:
     """What stands before the brackets of `S[extents : strides]` and `R[extents : strides]`."""
 
@@ -42,7 +50,8 @@ class _Literal:
 
     def __getitem__(self, item: slice):
         if not isinstance(item, slice) or item.start is None or item.stop is None or item.step is not None:
-            raise TypeError(f"a layout is written {self._name}[extents : strides]; given {self._name}[{item}]")
+            raise error("LayoutArgument", value=f"{self._name}[{_subscript(item)}]", expected="layout",
+                        remedy=f"write {self._name}[extents : strides], as {self._name}[(8, 4) : (4@laneid, 1)]")
         extents, strides = (part if isinstance(part, tuple) else (part,) for part in (item.start, item.stop))
         if len(extents) != len(strides):
             operands = {"left": f"extents {extents}", "right": f"strides {strides}"}
@@ -54,7 +63,7 @@ S = _Literal("S", Layout)
 """`S[extents : strides]` is a Layout: its shard iters, slowest first. A stride is `4@laneid`, or an integer on `m`.
 
 Raises:
-    TypeError: anything but two integers or tuples with a colon between them.
+    helve.LayoutError: anything but two integers or tuples with a colon between them.
     helve.ShapeError: as many strides as extents are needed; an extent below 1.
 """
 

@@ -1,5 +1,7 @@
 """Bank conflicts and swizzles in Python: the eight known tables as text, and reports as data."""
 
+import copy
+import pickle
 import re
 from pathlib import Path
 
@@ -73,6 +75,16 @@ def test_a_report_is_data():
     halves = bank_conflicts(S[1024:1], range(0, 64, 2), 4, 2)
     assert [(p.first_thread, p.depth, len(p.words)) for p in halves.phases] == [(0, 1, 16), (16, 1, 16)]
     assert halves.phases[1].words[3] == [38, 39]
+
+
+def test_reports_and_choices_can_be_pickled():
+    report = bank_conflicts(S[(32, 32) : (32, 1)], [*range(0, 992, 32), None], 4)
+    again = pickle.loads(pickle.dumps(report))
+    assert str(again) == str(report) and again.depth == 31 and copy.deepcopy(report).phases[0].words[31] == []
+    for choice in (choose_swizzle(64, 64, 2, 8), choose_swizzle(8, 12, 4), choose_swizzle(8, 8, 1)):
+        other = pickle.loads(pickle.dumps(choice))
+        for name in ("swizzle", "verdict", "depth", "plain_depth", "padding", "padded_depth", "padding_bytes"):
+            assert getattr(other, name) == getattr(choice, name)
 
 
 def test_other_accesses_are_served_too():

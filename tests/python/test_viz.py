@@ -4,6 +4,7 @@ The golden files lie in tests/golden/pictures; HELVE_UPDATE_GOLDEN=1 writes them
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -94,17 +95,43 @@ def test_mesh_grids_hold_what_devices_hold():
 
 @pytest.mark.parametrize("shape, mesh", [((2, 2, 2), {"x": 2}), ((8,), {"x": 65}), ((4097,), {"x": 2})])
 def test_mesh_pictures_have_limits(shape, mesh):
-    with pytest.raises(ValueError, match="a mesh picture shows"):
+    with pytest.raises(helve.UnsupportedError, match="draw_mesh of S.8 : 1.: a picture shows"):
         viz.draw_mesh(S[8:1], shape, mesh)
 
 
 def test_a_tile_with_gaps_and_double_owners():
     (grid,) = viz.draw_tv(cute.Layout((2, 2), (1, 1)), (4, 1)).grids[0]
     assert [row[0].lines for row in grid.cells] == [("T0", "V0"), ("T1", "+1"), ("T1", "V1"), ()]
-    with pytest.raises(ValueError, match="outside 2 x 1"):
+    with pytest.raises(helve.UnsupportedError, match="thread 0, value 1 is at 2, outside 2 x 1"):
         viz.draw_tv(cute.Layout((2, 2), (1, 2)), (2, 1))
-    with pytest.raises(ValueError, match="two modes"):
+    with pytest.raises(helve.ShapeError, match="draw_tv: 8:1 has 1 modes, a picture shows 2"):
         viz.draw_tv(cute.Layout(8), (8, 1))
+    with pytest.raises(helve.UnsupportedError, match="a picture has at most 65536 cells"):
+        viz.draw_offsets(cute.Layout((1 << 20, 1 << 20)))
+
+
+def has_latex():
+    if not shutil.which("pdflatex") or not shutil.which("kpsewhich"):
+        return False
+    return subprocess.run(["kpsewhich", "standalone.cls", "tikz.sty"], capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not has_latex(), reason="needs pdflatex with standalone and TikZ")
+@pytest.mark.parametrize(
+    "picture",
+    [
+        viz.draw_layout(S[(2, 2, 2) : (1@laneid, 2@laneid, 1)] + R[2 : 4@warpid], (2, 4)),  # fmt: skip
+        viz.draw_mesh(S[(2, 3, 4) : (1 @ x, 4, 1)] + R[2 : 1 @ y], (6, 4), {"x": 2, "y": 2}),
+        viz.draw_offsets(cute.composition(cute.Swizzle(2, 0, 3), cute.Layout((8, 8), (8, 1)))),
+        viz.draw_banks(bank_conflicts(S[(32, 32) : (32, 1)], range(0, 1024, 32), 4)),
+    ],
+    ids=["layout", "mesh", "swizzle", "banks"],
+)
+def test_latex_compiles(picture, tmp_path):
+    (tmp_path / "picture.tex").write_text(picture.latex())
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "picture.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and "LaTeX Warning" not in done.stdout, done.stdout
 
 
 def test_bank_conflicts_are_red():

@@ -6,6 +6,7 @@ The reading and the arithmetic are the core's; here is the value that users hold
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -101,7 +102,9 @@ def distribution(notation: str | Sequence[str], shape: Sequence[int], mesh: Mesh
         helve.LayoutError: a text that is no distribution of this tensor over this mesh.
         helve.ShapeError: a negative extent.
     """
-    levels = [notation] if isinstance(notation, str) else list(notation)
-    made = _core.Distribution(levels, list(shape), list(mesh.names), list(mesh.shape))
-    sizes = tuple(shape), made.layout, tuple(made.domain), tuple(made.block)
+    if not isinstance(mesh, Mesh):
+        raise TypeError(f"a distribution is over a helve.Mesh; given {mesh!r}")
+    levels = [notation] if isinstance(notation, str) else notation
+    made = _core.Distribution(levels, shape, mesh.names, mesh.shape)
+    sizes = tuple(operator.index(extent) for extent in shape), made.layout, tuple(made.domain), tuple(made.block)
     return Distribution(mesh, *sizes, made.partial, made, tuple(levels))

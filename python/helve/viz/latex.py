@@ -19,9 +19,9 @@ _ESCAPES = str.maketrans(
 def render(picture: Picture) -> str:
     """The whole document; it needs the packages standalone and tikz."""
     fills = sorted({cell.fill for row in picture.grids for grid in row for line in grid.cells for cell in line})
-    lines = [r"\documentclass[convert]{standalone}", r"\usepackage{tikz}"]
+    lines = [r"\documentclass{standalone}", r"\usepackage{tikz}"]
     lines += [rf"\definecolor{{{_name(fill)}}}{{HTML}}{{{fill[1:].upper()}}}" for fill in fills]
-    lines += [r"\begin{document}", r"\begin{tikzpicture}[x=1cm,y=-1cm,font=\ttfamily\footnotesize]"]
+    lines += [r"\begin{document}\frenchspacing", r"\begin{tikzpicture}[x=1cm,y=-1cm,font=\ttfamily\footnotesize]"]
     y = 0.0
     if picture.title:
         lines.append(rf"\node[anchor=west] at (0,{y:.2f}) {{\bfseries {_text(picture.title)}}};")

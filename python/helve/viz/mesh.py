@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from helve._core import Layout
+from helve.errors import LayoutError, error
 from helve.viz.picture import WHITE, Cell, Grid, Picture, color
 
 _MAX_DEVICES = 64
@@ -29,14 +30,14 @@ def draw_mesh(layout: Layout, shape: Sequence[int], mesh: Mapping[str, int]) -> 
         the same fill on several devices are replicas.
 
     Raises:
-        ValueError: too many devices or elements, or a shape of more than two dimensions.
+        UnsupportedError: too many devices or elements, or a shape of more than two dimensions.
         ShapeError: the layout has another number of elements.
     """
     extents = list(shape)
     if len(extents) not in (1, 2):
-        raise ValueError(f"a mesh picture shows one or two dimensions, not {len(extents)}")
+        raise _refusal(layout, f"a picture shows one or two dimensions, not {len(extents)}")
     if math.prod(mesh.values()) > _MAX_DEVICES or math.prod(extents) > _MAX_ELEMENTS:
-        raise ValueError(f"a mesh picture shows at most {_MAX_DEVICES} devices and {_MAX_ELEMENTS} elements")
+        raise _refusal(layout, f"a picture shows at most {_MAX_DEVICES} devices and {_MAX_ELEMENTS} elements")
     held = _held(layout, extents, list(mesh))
     names = list(mesh)
     grids = []
@@ -48,6 +49,11 @@ def draw_mesh(layout: Layout, shape: Sequence[int], mesh: Mapping[str, int]) -> 
             row.append(_device_grid(held.get(place, {}), extents, caption))
         grids.append(tuple(row))
     return Picture(f"{layout}  on {' x '.join(f'{name}={extent}' for name, extent in mesh.items())}", tuple(grids))
+
+
+def _refusal(layout: Layout, reason: str) -> LayoutError:
+    remedy = "slice the layout first; it admits every shape with as many elements"
+    return error("CuteUnsupported", operation="draw_mesh", layout=str(layout), reason=reason, remedy=remedy)
 
 
 def _held(layout: Layout, extents: list[int], names: list[str]) -> dict[tuple[int, ...], dict[tuple[int, ...], str]]:

@@ -9,11 +9,19 @@ from collections.abc import Callable
 
 from helve._core import CuteComposedLayout, CuteCoordinateLayout, CuteLayout, CuteSwizzle
 from helve._core import cute as _algebra
+from helve.errors import error
 from helve.viz.picture import ALARM, WHITE, Cell, Grid, Picture, color
 
 
+_MAX_CELLS = 1 << 16
+
+
 def _matrix(layout: CuteLayout) -> tuple[int, int]:
-    """Rows and columns: mode 0, and the product of all others."""
+    """Rows and columns: mode 0, and the product of all others. Raises UnsupportedError beyond the limit of cells."""
+    if _algebra.size(layout) > _MAX_CELLS:
+        reason = f"a picture has at most {_MAX_CELLS} cells"
+        remedy = "slice the layout first"
+        raise error("CuteUnsupported", operation="draw_offsets", layout=str(layout), reason=reason, remedy=remedy)
     rows = _algebra.size(layout[0]) if _algebra.rank(layout) > 1 else 1
     return rows, _algebra.size(layout) // rows
 
@@ -49,18 +57,22 @@ def draw_tv(layout: CuteLayout, tile: tuple[int, int]) -> Picture:
         that several own lists them and is red.
 
     Raises:
-        ValueError: the layout is not of rank 2, or leaves the tile.
+        ShapeError: the layout is not of rank 2.
+        UnsupportedError: it leaves the tile.
     """
     rows, columns = tile
     if _algebra.rank(layout) != 2:
-        raise ValueError(f"a thread-value layout has two modes; {layout} has {_algebra.rank(layout)}")
+        rank = _algebra.rank(layout)
+        raise error("CuteRank", operation="draw_tv", operand=str(layout), given=rank, needed="a picture shows 2")
     threads = _algebra.size(layout[0])
     owners: dict[int, list[tuple[int, int]]] = {}
     for index in range(_algebra.size(layout)):
         place = layout(index)
         if not 0 <= place < rows * columns:
             thread, value = index % threads, index // threads
-            raise ValueError(f"thread {thread}, value {value} is at {place}, outside {rows} x {columns}")
+            reason = f"thread {thread}, value {value} is at {place}, outside {rows} x {columns}"
+            remedy = "give the tile that the threads cover, make_tv_layout's first result"
+            raise error("CuteUnsupported", operation="draw_tv", layout=str(layout), reason=reason, remedy=remedy)
         owners.setdefault(place, []).append((index % threads, index // threads))
 
     def cell(row: int, column: int) -> Cell:

@@ -182,7 +182,8 @@ TEST(LayoutDistribution, Refusals) {
   std::string help =
       "\nhelp: a distribution reads like 'x y -> x y': the tensor's dimensions, then for each mesh axis the dimension "
       "that "
-      "it cuts, '*' for copies, or the number of the one coordinate that holds the data";
+      "it cuts, '*' for copies, a number for the one coordinate that holds the data, '+' for the terms of a sum, "
+      "'prod', 'max' or 'min' for those of other reductions";
   auto refused = [](const std::vector<std::string>& levels) {
     return oracle::refusal<LayoutError>([&] { distribute(levels, {4, 6}, mesh_of({2, 3})); });
   };
