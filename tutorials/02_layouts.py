@@ -1,7 +1,8 @@
-"""Layouts: one matrix on a mesh of devices, in shared memory and in the registers of a warp.
+"""Layouts: one matrix on a mesh of devices, in shared memory, in the registers of warps and in tensor memory.
 
 A layout maps the index of an element to all places where it lives. Here the same calls spread a matrix over devices,
-find a swizzle for a tile of it, and deal the tile out to the lanes of a warp; every step is checked against NumPy.
+find a swizzle for a tile of it, deal the tile out to the lanes of a warp, build the tile of four warps from that, and
+place an accumulator in a memory of lanes and columns; every step is checked against NumPy.
 
 Run it: ``python tutorials/02_layouts.py``
 """
@@ -11,7 +12,7 @@ import numpy as np
 
 import helve
 from helve.dist import distribution
-from helve.layout import S, bank_conflicts, choose_swizzle, laneid, m, reg
+from helve.layout import S, TCol, TLane, bank_conflicts, choose_swizzle, laneid, m, outer_of, reg, tile, warpid
 
 
 def scatter(matrix, placement):
@@ -79,11 +80,40 @@ def deal_out_to_lanes():
     print(f"lane 5     {[fragment.inverse({laneid: 5, reg: register}, (16, 8)) for register in range(4)]}")
 
 
+# %% Tiles of tiles
+def tile_over_warps():
+    """Four warps, 2 x 2, each with two of these fragments side by side: a 32 x 32 tile."""
+    fragment = S[(2, 8, 4, 2) : (2@reg, 4@laneid, 1@laneid, 1@reg)]  # fmt: skip
+    pair = tile(S[2 : 1@reg], (1, 2), fragment, (16, 8))  # fmt: skip
+    warps = S[(2, 2) : (2@warpid, 1@warpid)]  # fmt: skip
+    whole = tile(warps, (2, 2), pair, (16, 16))
+    where = whole.apply_many(np.arange(32 * 32).reshape(32, 32))
+    rows, columns = np.indices((32, 32))
+    assert (where[warpid] == rows // 16 * 2 + columns // 16).all()
+    assert (where[laneid] == rows % 8 * 4 + columns % 8 // 2).all()
+    assert (where[reg] == columns % 16 // 8 * 4 + rows % 16 // 8 * 2 + columns % 2).all()
+    assert outer_of(whole, (32, 32), pair, (16, 16)) == warps, "and the tile tells who has which part"
+    print(f"tile       {whole}")
+
+
+# %% A memory of lanes and columns
+def place_in_tensor_memory():
+    """A 256 x 112 accumulator: 128 rows on the lanes, the other 128 in the columns beside them."""
+    accumulator = S[(2, 128, 112) : (112@TCol, 1@TLane, 1@TCol)]  # fmt: skip
+    where = accumulator.apply_many(np.arange(256 * 112).reshape(256, 112))
+    rows, columns = np.indices((256, 112))
+    assert (where[TLane] == rows % 128).all() and (where[TCol] == rows // 128 * 112 + columns).all()
+    lower = accumulator.slice([(128, 256), (0, 112)], (256, 112))
+    print(f"lower half {lower}, {accumulator.span(TCol)} columns in all")
+
+
 # %% All of it
 def main():
     spread_over_devices()
     avoid_bank_conflicts()
     deal_out_to_lanes()
+    tile_over_warps()
+    place_in_tensor_memory()
 
 
 if __name__ == "__main__":
