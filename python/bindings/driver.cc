@@ -107,6 +107,16 @@ void bind_driver(py::module_& module) {
              }
              return out;
            })
+      .def("schedules",
+           [](const CompiledKernel& k) {
+             py::list out;
+             for (const ScheduleChoice& row : k.schedules()) {
+               py::list declined;
+               for (const auto& each : row.declined) declined.append(py::make_tuple(each.schedule, each.reason));
+               out.append(py::make_tuple(row.operation, row.span, row.schedule, declined));
+             }
+             return out;
+           })
       .def("warnings", &CompiledKernel::warnings)
       .def("times", [](const CompiledKernel& k) {
         std::vector<std::pair<std::string, double>> out;

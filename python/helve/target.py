@@ -56,6 +56,30 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Choice:
+    """How one tile operation, or one pipelined loop, is implemented.
+
+    Attributes:
+        operation: "T.copy", "T.Pipelined".
+        schedule: the implementation that was chosen, "cp_async"; what `dispatch=` names.
+        declined: (implementation, reason) of each that was asked before it.
+        filename, lineno, column: the operation; None when unknown. Lines and columns count from 1.
+    """
+
+    operation: str
+    schedule: str
+    declined: tuple[tuple[str, str], ...]
+    filename: str | None
+    lineno: int | None
+    column: int | None
+
+    def __repr__(self) -> str:
+        place = f" ({self.filename}:{self.lineno}:{self.column})" if self.filename else ""
+        reasons = "".join(f"; {name} declined: {reason}" for name, reason in self.declined)
+        return f"<{self.operation} by {self.schedule}{place}{reasons}>"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class BufferPlace:
     """Where a buffer of a block lives.
 
@@ -194,6 +218,14 @@ class Kernel:
         """Where each buffer of a block lives, in program order; empty for targets without threads."""
         return [BufferPlace(kernel, buffer.name, tuple(domain or ()), layout, reason)
                 for kernel, buffer, layout, domain, reason in self._compiled.layouts()]
+
+    def schedules(self) -> list[Choice]:
+        """How pipelined loops and tile operations are implemented, each in program order, and why not otherwise; empty
+        for the interpreter.
+        """
+        return [Choice(operation, schedule, tuple(declined),
+                       *((span.file, span.line, span.column) if span.known else (None, None, None)))
+                for operation, span, schedule, declined in self._compiled.schedules()]
 
     def __repr__(self) -> str:
         return f"<helve.Kernel {self.name} for {self.target}>"

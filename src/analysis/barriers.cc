@@ -31,6 +31,7 @@ struct ThreadAccess {
   BufferRef buffer;
   bool write;
   std::vector<Expr> indices;
+  bool asynchronous;  ///< it is made at any time up to the thread's wait, which it is pending after once more
   VarRef thread;
   std::vector<LoopRange> outer;  ///< loops of the block
   std::vector<LoopRange> inner;  ///< loops of the thread
@@ -43,7 +44,14 @@ struct Pending {
   std::shared_ptr<const ThreadAccess> access;
   const Var* carried = nullptr;
 };
-using State = std::vector<Pending>;
+
+/// What a place of the program finds. A barrier ends what is pending, but not what is in flight: a copy that a thread
+/// has begun is seen by others behind a barrier after the thread's wait. Which copies a wait covers is not asked, so
+/// that all of them count as done and, unless it waits for all, as in flight.
+struct State {
+  std::vector<Pending> pending;
+  std::vector<Pending> in_flight;
+};
 
 bool is_shared_memory(const Buffer& b) { return b.scope == MemoryScope::Shared || is_global(b); }
 
@@ -79,6 +87,7 @@ class Accesses {
     }
     if (const For* n = as<For>(s)) return loop(*n);
     if (const If* n = as<If>(s)) return conditional(*n);
+    if (const TileOp* n = as<TileOp>(s); n && n->op == TileOpcode::CopyAsync) return copy(*n);
     for_each_part(
         s, [&](const Expr& e) { expression(e); }, [&](const Stmt& part) { statement(part); });
   }
@@ -112,6 +121,27 @@ class Accesses {
     inner_.resize(depth);
   }
 
+  /// A run of elements as a loop over them.
+  void copy(const TileOp& n) {
+    asynchronous_ = true;
+    for (size_t i : {0, 1}) {
+      const Region& region = n.region(i);
+      std::vector<Expr> indices;
+      const size_t depth = inner_.size();
+      for (const Range& range : region.ranges) {
+        expression(range.begin);
+        indices.push_back(range.begin);
+        const int64_t* extent = int_value(range.extent);
+        if (extent && *extent == 1) continue;
+        inner_.push_back({make_var("run"), int_imm(0), now(range.extent)});
+        indices.back() = range.begin + Expr(inner_.back().var);
+      }
+      add(region.buffer, indices, i == 1);
+      inner_.resize(depth);
+    }
+    asynchronous_ = false;
+  }
+
   void conditional(const If& n) {
     expression(n.condition);
     const Expr condition = now(n.condition);
@@ -131,6 +161,7 @@ class Accesses {
     access->number = out_.size();
     access->buffer = buffer;
     access->write = write;
+    access->asynchronous = asynchronous_;
     for (const Expr& index : indices) access->indices.push_back(now(index));
     access->thread = thread_;
     access->outer = outer_;
@@ -147,6 +178,7 @@ class Accesses {
   std::vector<Expr> conditions_;
   VarRef thread_;
   Expr threads_;
+  bool asynchronous_ = false;
   std::vector<std::shared_ptr<const ThreadAccess>> out_;
 };
 
@@ -194,7 +226,12 @@ class BarrierAnalysis::Impl {
   Stmt run(const Stmt& s, State& state) {
     if (!s) return s;
     if (is_barrier(s)) {
-      state.clear();
+      state.pending.clear();
+      return s;
+    }
+    if (const TileOp* op = as<TileOp>(s); op && op->op == TileOpcode::WaitAsync) {
+      for (const Pending& copied : state.in_flight) add(state.pending, copied);
+      if (op->integer(0) == 0) state.in_flight.clear();
       return s;
     }
     if (const Seq* n = as<Seq>(s)) return run_sequence(*n, s, state);
@@ -214,30 +251,33 @@ class BarrierAnalysis::Impl {
     if (std::optional<UnorderedAccesses> conflict = first_conflict(accesses, state)) {
       if (insert_) {
         out = seq({barrier(s->span), s}, s->span);
-        state.clear();
+        state.pending.clear();
       } else {
         found_.push_back(std::move(*conflict));
       }
     }
-    for (auto& access : accesses) add(state, {std::move(access), nullptr});
+    for (const auto& access : accesses) {
+      add(state.pending, {access, nullptr});
+      if (access->asynchronous) add(state.in_flight, {access, nullptr});
+    }
     return out;
   }
 
-  /// An access that is pending already is not two.
-  static void add(State& state, Pending pending) {
-    for (const Pending& known : state) {
+  /// An access that is known already is not two.
+  static void add(std::vector<Pending>& list, Pending pending) {
+    for (const Pending& known : list) {
       if (known.access->stmt == pending.access->stmt && known.access->number == pending.access->number &&
           known.carried == pending.carried) {
         return;
       }
     }
-    state.push_back(std::move(pending));
+    list.push_back(std::move(pending));
   }
 
   std::optional<UnorderedAccesses> first_conflict(const std::vector<std::shared_ptr<const ThreadAccess>>& accesses,
                                                   const State& state) {
     for (const auto& access : accesses) {
-      for (const Pending& pending : state) {
+      for (const Pending& pending : state.pending) {
         if (pending.access->buffer != access->buffer || (!pending.access->write && !access->write)) continue;
         const Verdict apart = are_apart(*pending.access, pending.carried, *access);
         if (apart == Verdict::Proved) continue;
@@ -274,7 +314,8 @@ class BarrierAnalysis::Impl {
     conditions_.back() = apply(Op::Not, {conditions_.back()});
     const Stmt else_body = run(n.else_body, otherwise);
     conditions_.pop_back();
-    for (Pending& pending : otherwise) add(state, std::move(pending));
+    for (Pending& pending : otherwise.pending) add(state.pending, std::move(pending));
+    for (Pending& copied : otherwise.in_flight) add(state.in_flight, std::move(copied));
     Stmt out = then_body == n.then_body && else_body == n.else_body
                    ? self
                    : if_then(n.condition, then_body, else_body, self->span);
@@ -295,11 +336,11 @@ class BarrierAnalysis::Impl {
       auto reads = accesses.take();
       if (first_conflict(reads, state) && insert_) {
         body = seq({body, barrier(self->span)}, self->span);
-        state.clear();
+        state.pending.clear();
       } else if (std::optional<UnorderedAccesses> conflict = first_conflict(reads, state)) {
         found_.push_back(std::move(*conflict));
       }
-      for (auto& access : reads) add(state, {std::move(access), nullptr});
+      for (auto& access : reads) add(state.pending, {std::move(access), nullptr});
     }
     outer_.pop_back();
     const Stmt out = body == n.body ? self : while_loop(n.condition, body, self->span);
@@ -315,7 +356,7 @@ class BarrierAnalysis::Impl {
     bool in_front = ordered != self;
     if (insert_ && !in_front && body_meets(n.body, state)) {
       in_front = true;
-      state.clear();
+      state.pending.clear();
     }
     Stmt body = run(n.body, state);
     carry(state, n.vars[0].get());
@@ -342,7 +383,12 @@ class BarrierAnalysis::Impl {
 
   /// What was done in the loop is now an earlier iteration's.
   static void carry(State& state, const Var* var) {
-    for (Pending& pending : state) {
+    carry(state.pending, var);
+    carry(state.in_flight, var);
+  }
+
+  static void carry(std::vector<Pending>& list, const Var* var) {
+    for (Pending& pending : list) {
       for (const LoopRange& range : pending.access->outer) {
         if (range.var.get() == var && !pending.carried) pending.carried = var;
       }

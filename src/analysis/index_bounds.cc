@@ -132,6 +132,10 @@ void IndexBounds::require_below(const Stmt& body) {
     } else if (const Store* n = as<Store>(s)) {
       const Expr element(make_ref<Load>(StorageRef(n->buffer), n->indices));
       require(reach_of_address(*n->buffer, n->indices), element, s->span);
+    } else if (const TileOp* n = as<TileOp>(s)) {
+      for (const TileOperand& operand : n->operands) {
+        if (const Region* region = std::get_if<Region>(&operand)) require_region(*region, s->span);
+      }
     }
   });
   walk_exprs(body, [&](const Expr& e) {
@@ -139,6 +143,12 @@ void IndexBounds::require_below(const Stmt& body) {
     const Apply* node = e->dtype.is_index() ? as<Apply>(e) : nullptr;
     if (node && grows(node->op)) require(reach_of(e), e, e->span);
   });
+}
+
+void IndexBounds::require_region(const Region& region, const Span& span) {
+  std::vector<Expr> ends;
+  for (const Range& range : region.ranges) ends.push_back(range.begin + range.extent);
+  require(reach_of_address(*region.buffer, ends), Expr(make_ref<Load>(StorageRef(region.buffer), ends)), span);
 }
 
 void IndexBounds::drop_implied() {

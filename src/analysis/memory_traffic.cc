@@ -218,6 +218,17 @@ std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel, const st
   return out;
 }
 
+Expr flat_address(const Buffer& buffer, const std::vector<Expr>& indices) {
+  Expr address = int_imm(0);
+  Expr pitch = int_imm(1);
+  for (size_t d = indices.size(); d-- > 0;) {
+    const Expr stride = buffer.strides.empty() ? pitch : buffer.strides[d];
+    address = address + indices[d] * stride;
+    if (buffer.strides.empty()) pitch = pitch * buffer.shape[d];
+  }
+  return address;
+}
+
 bool starts_aligned(const Expr& index, const Var* lane, int64_t unit) {
   const Sum sum = sum_of(index);
   return sum.constant % unit == 0 && std::all_of(sum.terms.begin(), sum.terms.end(), [&](const Term& term) {

@@ -55,7 +55,7 @@ std::vector<Stmt> stage_operands(const TileOp& op, const Function& f, std::vecto
       inner->operands[i + 1] = whole;
       after.push_back(copy(whole, staged, zero(dtype), op.span));
     } else {
-      const Expr pad = op.op == TileOpcode::Copy ? op.expr(op.row().index_of("pad")) : zero(dtype);
+      const Expr pad = op.row().rule == TileRule::Copy ? op.expr(op.row().index_of("pad")) : zero(dtype);
       before.push_back(copy(staged, whole, pad, op.span));
       inner->operands[i] = whole;
     }

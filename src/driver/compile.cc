@@ -11,6 +11,7 @@
 #include "driver_targets.h"
 #include "reporting.h"
 #include "helve/print/printer.h"
+#include "helve/runtime/cuda/compile.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
 #include "helve/transform/pipeline.h"
@@ -55,19 +56,24 @@ class PrintInstrument final : public PassInstrument {
   }
 };
 
+PassOptions pass_options_of(const CompileOptions& options) {
+  PassOptions out;
+  out.vector_bytes = host_vector_bytes();
+  if (options.target == Target::Cuda) {
+    out.schedules = &cuda_schedules();
+    out.walk_tiles = false;
+    out.cores_meet = true;
+    out.cluster_blocks = cluster_blocks(options.arch);
+    constexpr int kLeast = 80;  // where nothing is said
+    out.arch = runtime::cuda::architecture_number(options.arch).value_or(kLeast);
+  }
+  out.persistent_chunk = options.persistent_chunk;
+  return out;
+}
+
 }  // namespace
 
 Lowered lower(const FunctionRef& f, const CompileOptions& options) {
-  const bool cuda = options.target == Target::Cuda;
-  PassOptions pass_options;
-  pass_options.vector_bytes = host_vector_bytes();
-  if (cuda) {
-    pass_options.schedules = &cuda_schedules();
-    pass_options.walk_tiles = false;
-    pass_options.cores_meet = true;
-    pass_options.cluster_blocks = cluster_blocks(options.arch);
-  }
-  pass_options.persistent_chunk = options.persistent_chunk;
   Lowered out;
   StageInstrument stages;
   TimeInstrument times;
@@ -77,10 +83,28 @@ Lowered lower(const FunctionRef& f, const CompileOptions& options) {
   if (options.verify_passes) instruments.push_back(&verifier);
   if (options.print_changed) instruments.push_back(&printer);
   instruments.insert(instruments.end(), options.instruments.begin(), options.instruments.end());
-  out.function = run_pipeline(cuda ? cuda_pipeline() : cpu_pipeline(), f, pass_options, instruments);
+  const std::vector<Pass>& passes = options.target == Target::Cuda ? cuda_pipeline() : cpu_pipeline();
+  out.function = run_pipeline(passes, f, pass_options_of(options), instruments);
   for (const TimeInstrument::Row& row : times.rows()) out.times.push_back({std::string(row.pass), row.seconds});
   for (const StageInstrument::Stage& stage : stages.stages()) {
     out.stages.emplace_back(std::string(stage.pass), stage.function);
+  }
+  return out;
+}
+
+std::vector<ScheduleChoice> CompiledKernel::schedules() const {
+  if (target() == Target::Interp) return {};
+  CompileOptions quiet = options_;
+  quiet.print_changed = false;
+  const PassOptions options = pass_options_of(quiet);
+  std::vector<ScheduleChoice> out;
+  FunctionRef before = function_;
+  for (const auto& [pass, after] : lower(function_, quiet).stages) {
+    std::vector<ScheduleChoice> chosen;
+    if (pass == "pipeline_loops") chosen = pipeline_choices(before, options);
+    if (pass == "lower_tile_ops") chosen = schedule_choices(before, options);
+    out.insert(out.end(), chosen.begin(), chosen.end());
+    before = after;
   }
   return out;
 }

@@ -48,7 +48,10 @@ class LoopCode final : public StmtCode {
     label_ = label_of("T." + std::string(to_string(kind_)), independent ? LoopOrder::Iterations : LoopOrder::Sequential,
                       span_, node.vars, scope);
     if (kind_ == LoopKind::Persistent) forgotten_ = scope.kernel_buffers;
+    const bool around = scope.in_iteration;
+    scope.in_iteration |= kind_ == LoopKind::Parallel || kind_ == LoopKind::Vectorized || kind_ == LoopKind::Thread;
     body_ = prepare(node.body, scope);
+    scope.in_iteration = around;
     include(*body_);
   }
 
@@ -247,6 +250,7 @@ class KernelCode final : public StmtCode {
       if (frame.trace) frame.trace->iterate(block);
       enter(frame, grid, block, blocks);
       body_->run(frame);
+      require_finished(frame);
     }
     if (frame.trace) frame.trace->leave();
   }
@@ -266,10 +270,17 @@ class KernelCode final : public StmtCode {
     }
     synchronise(cores);
     body_->run_all(cores);
+    for (const Frame* core : cores) require_finished(*core);
     synchronise(cores);
   }
 
  private:
+  void require_finished(const Frame& frame) const {
+    if (const Span* begun = frame.copies.unfinished()) {
+      throw UserError(Code::UnfinishedCopy, *begun, {}, {{span_, "the kernel"}});
+    }
+  }
+
   void enter(Frame& frame, const std::vector<int64_t>& grid, int64_t block, int64_t blocks) const {
     const std::vector<int64_t> at = coordinates_of(block, grid);
     for (size_t d = 0; d < at.size(); ++d) frame.vars[vars_[d]] = of_int(at[d]);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "helve/interp/interp.h"
+#include "async_copies.h"
 #include "storage.h"
 
 namespace helve::interp {
@@ -24,6 +25,7 @@ struct Frame {
   int64_t rank = 0;                              ///< the core, row-major
   int64_t block = 0;                             ///< the block of the kernel, row-major
   int64_t blocks = 1;
+  AsyncCopies copies;                            ///< begun by the block
   Trace* trace = nullptr;  ///< present in a checked run
 };
 
@@ -60,6 +62,8 @@ class Scope {
   const std::vector<int64_t>* tile = nullptr;
   /// Slots of the variables that name values.
   std::unordered_set<size_t> bound;
+  /// Does what is being prepared stand in an iteration of an independent loop of the kernel?
+  bool in_iteration = false;
   /// The store or tile operation being prepared; null outside of one.
   const void* statement = nullptr;
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "async_copies.h"
 #include "helve/support/span.h"
 
 namespace helve::interp {
@@ -36,6 +37,8 @@ struct Mark {
 struct Cell {
   Mark write;
   std::vector<Mark> reads;
+  Flight into;  ///< the asynchronous copy that wrote it last
+  Flight from;  ///< the youngest that read it
   bool undefined = false;  ///< what was written last is a copy of an element that was never written
 };
 

@@ -77,13 +77,29 @@ Scalar identity_of(ReduceKind kind, DType dtype) {
 
 namespace {
 
-void run_copy(const Operands& op, Frame& frame) {
+/// `flight` is the number of an asynchronous copy, 0 for none.
+void copy(const Operands& op, Frame& frame, int64_t flight) {
   const View src = op.region("src").view(frame, PastEnd::Padded);
   const View dst = op.region("dst").view(frame, PastEnd::Padded);
   require_shape(squeezed(src.shape()) == squeezed(dst.shape()), op, "src and dst", src.shape(), dst.shape());
   const Scalar pad = op.value("pad").eval(frame);
+  if (frame.trace) frame.trace->fly(flight);
   scatter(dst, gather_for(op.region("dst").buffer(), src, dst.dtype(), op.span, pad), dst.dtype(), op.span);
+  if (frame.trace) frame.trace->fly(0);
 }
+
+void run_copy(const Operands& op, Frame& frame) { copy(op, frame, 0); }
+
+/// In an iteration a copy waits for its commit.
+void begin_copy(const Operands& op, Frame& frame) { copy(op, frame, frame.copies.begin(op.span)); }
+
+void run_copy_async(const Operands& op, Frame& frame) {
+  begin_copy(op, frame);
+  frame.copies.commit(op.span);
+}
+
+void run_commit_async(const Operands& op, Frame& frame) { frame.copies.commit(op.span); }
+void run_wait_async(const Operands& op, Frame& frame) { frame.copies.wait(op.integer("pending")); }
 
 std::vector<Scalar> filled(const View& view, Scalar value) {
   return std::vector<Scalar>(static_cast<size_t>(view.size()), value);
@@ -193,6 +209,9 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
   const auto block = [&](TileFunction f) { return std::make_unique<TileOpCode>(s, scope, f); };
   switch (s.op) {
     case TileOpcode::Copy: return block(run_copy);
+    case TileOpcode::CopyAsync: return block(scope.in_iteration ? begin_copy : run_copy_async);
+    case TileOpcode::CommitAsync: return block(run_commit_async);
+    case TileOpcode::WaitAsync: return block(run_wait_async);
     case TileOpcode::Fill: return block(run_fill);
     case TileOpcode::Clear: return block(run_clear);
     case TileOpcode::Gemm: return block(run_gemm);

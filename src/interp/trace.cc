@@ -23,6 +23,7 @@ void Checker::attach(std::vector<Frame>& frames) {
   for (Frame& frame : frames) {
     traces_.emplace_back(*this, frame, static_cast<int64_t>(frames.size()));
     frame.trace = &traces_.back();
+    copies_.push_back(&frame.copies);
     for (Instance* instance : frame.buffers) {
       if (instance && !instance->shadow()) instance->watch(clock_);
     }
@@ -52,6 +53,7 @@ bool is_of_one_executor(Code code) {
     case Code::OutOfBounds:
     case Code::IndexOverflow:
     case Code::NegativeShift:
+    case Code::CopyInFlight:
     case Code::UninitialisedRead: return true;
     default: return false;
   }
@@ -66,6 +68,10 @@ UserError Checker::placed(const UserError& error) const {
     if (!at.empty()) d.notes.push_back({{}, "with " + at});
   }
   return UserError(std::move(d));
+}
+
+bool Checker::in_flight(const Flight& flight) const {
+  return flight.number && !copies_[static_cast<size_t>(flight.core)]->is_complete(flight.number);
 }
 
 Trace::Trace(Checker& checker, const Frame& frame, int64_t cores)
@@ -132,6 +138,8 @@ Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin*
   const Mark mark{checker_->clock().now(), core_, &site};
   for (Cell& cell : instance.cells(offset)) {
     if (!checker_->checks().races) break;
+    check_flights(instance, offset, cell, site, false);
+    if (flight_) cell.from = {flight_, core_, &site};
     const size_t level = conflict(shadow, cell.write);
     if (level != kOrdered) report_race(instance, offset, level, {cell.write, true}, {mark, false});
     // A thread's own memory is written by many iterations; only a value that crosses from one to another is a fault.
@@ -147,6 +155,11 @@ Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin*
 void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& site, bool undefined) {
   make_current();
   const Mark mark{checker_->clock().now(), core_, &site};
+  for (Cell& cell : instance.cells(offset)) {
+    if (!checker_->checks().races) break;
+    check_flights(instance, offset, cell, site, true);
+    if (flight_) cell.into = {flight_, core_, &site};
+  }
   if (checker_->checks().races && instance.declaration().scope != MemoryScope::Local) {
     check_write(instance, offset, mark, value);
   } else {
@@ -157,6 +170,12 @@ void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& 
     cell.reads.clear();
     cell.undefined = undefined;
   }
+}
+
+void Trace::check_flights(const Instance& instance, int64_t offset, const Cell& cell, const Site& site,
+                          bool writes) const {
+  if (checker_->in_flight(cell.into)) report_flight(instance, offset, cell.into, site, writes, true);
+  if (writes && checker_->in_flight(cell.from)) report_flight(instance, offset, cell.from, site, writes, false);
 }
 
 void Trace::check_write(Instance& instance, int64_t offset, const Mark& mark, Scalar value) {

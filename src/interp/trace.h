@@ -44,6 +44,9 @@ class Checker {
   /// The cores wait for each other: what any of them did is visible to all of them.
   void synchronise(const std::vector<Frame*>& cores);
 
+  /// Has core `flight.core` not waited for the copy yet?
+  bool in_flight(const Flight& flight) const;
+
   /// The error with the values of the loop variables of the core that ran last.
   UserError placed(const UserError& error) const;
 
@@ -57,6 +60,7 @@ class Checker {
   Checks checks_;
   Clock clock_;
   std::vector<Trace> traces_;
+  std::vector<const AsyncCopies*> copies_;  ///< of each core
   const Trace* current_ = nullptr;
 };
 
@@ -74,6 +78,9 @@ class Trace {
   /// Reads an element. Without a value it is reported, or with `origin` stands there.
   Scalar read(Instance& instance, int64_t offset, const Site& site, Origin* origin = nullptr);
   void write(Instance& instance, int64_t offset, Scalar value, const Site& site, bool undefined = false);
+
+  /// Reads and writes from here on are those of this asynchronous copy; 0: of none.
+  void fly(int64_t number) { flight_ = number; }
 
   /// The variable in `slot` is bound to a value that came from `origin`.
   void bind(size_t slot, const Origin& origin);
@@ -111,6 +118,10 @@ class Trace {
     bool writes;
   };
   void add_read(Shadow& shadow, Cell& cell, const Mark& mark) const;
+  /// Throws for an access to what an asynchronous copy still writes or reads.
+  void check_flights(const Instance& instance, int64_t offset, const Cell& cell, const Site& site, bool writes) const;
+  [[noreturn]] void report_flight(const Instance& instance, int64_t offset, const Flight& flight, const Site& site,
+                                  bool writes, bool copy_writes) const;
   void check_write(Instance& instance, int64_t offset, const Mark& mark, Scalar value);
   /// Throws for two accesses that conflict at `level`.
   [[noreturn]] void report_race(const Instance& instance, int64_t offset, size_t level, Access earlier,
@@ -126,6 +137,7 @@ class Trace {
   size_t depth_ = 0;
   std::vector<int64_t> seen_;  ///< for each core the time before which its accesses are visible
   std::unordered_map<size_t, Origin> unset_;
+  int64_t flight_ = 0;
 };
 
 }  // namespace helve::interp

@@ -39,6 +39,16 @@ void Trace::report_undefined(const Instance& instance, int64_t offset, const Sit
                   {{"element", tuple_text(instance.element_at(offset))}, {"buffer", name}}, std::move(notes));
 }
 
+void Trace::report_flight(const Instance& instance, int64_t offset, const Flight& flight, const Site& site, bool writes,
+                          bool copy_writes) const {
+  throw UserError(Code::CopyInFlight, site.span,
+                  {{"element", tuple_text(instance.element_at(offset))},
+                   {"buffer", instance.declaration().name},
+                   {"access", writes ? "written" : "read"},
+                   {"copy", copy_writes ? "has written" : "has read"}},
+                  {{flight.site->span, "the copy begins here"}});
+}
+
 std::string Trace::executor(size_t level, const Mark& mark) const {
   if (level == kOtherCore) {
     return "core " + tuple_text(coordinates_of(mark.core, checker_->function().mesh->extents));

@@ -6,6 +6,7 @@
 // Facts about enclosing loops are handed to the schedules, so that a full tile needs no test. An operand that reads
 // memory is evaluated once, before the operation writes.
 #include <algorithm>
+#include <unordered_set>
 
 #include "helve/arith/simplify.h"
 #include "helve/dispatch/schedule_table.h"
@@ -19,9 +20,21 @@ namespace {
 
 class Lowering final : public ScopedRewriter {
  public:
-  Lowering(const Function& f, const PassOptions& options) : ScopedRewriter(f), schedules_(*options.schedules) {
+  Lowering(const Function& f, const PassOptions& options, std::vector<ScheduleChoice>* choices)
+      : ScopedRewriter(f), schedules_(*options.schedules) {
     context_.function = &f;
     context_.vector_bytes = options.vector_bytes;
+    context_.arch = options.arch;
+    context_.choices = choices;
+    walk(f.body, [&](const Stmt& s) {
+      const For* loop = as<For>(s);
+      const bool independent = loop && (loop->loop == LoopKind::Parallel || loop->loop == LoopKind::Vectorized ||
+                                        loop->loop == LoopKind::Thread);
+      if (!independent) return;
+      walk(loop->body, [&](const Stmt& inner) {
+        if (inner->kind == StmtKind::TileOp) in_iterations_.insert(inner.get());
+      });
+    });
   }
 
  protected:
@@ -30,6 +43,7 @@ class Lowering final : public ScopedRewriter {
     if (!op || op->row().is_collective() || !has_schedule(op->op)) return s;
     context_.kernel = enclosing_kernel();
     context_.facts = &facts;
+    context_.scope = in_iterations_.contains(s.get()) ? OpScope::Iteration : OpScope::Block;
     // Extents such as (b + 1) * n - b * n become constants before a schedule looks at them.
     std::vector<Stmt> out;
     const Stmt simple = map_parts(
@@ -58,12 +72,19 @@ class Lowering final : public ScopedRewriter {
 
   const std::vector<TileSchedule>& schedules_;
   LoweringContext context_;
+  std::unordered_set<const StmtNode*> in_iterations_;  ///< operations that one iteration of an independent loop runs
 };
 
 }  // namespace
 
 FunctionRef lower_tile_ops(const FunctionRef& f, const PassOptions& options) {
-  return with_body(f, Lowering(*f, options).rewrite(f->body));
+  return with_body(f, Lowering(*f, options, nullptr).rewrite(f->body));
+}
+
+std::vector<ScheduleChoice> schedule_choices(const FunctionRef& f, const PassOptions& options) {
+  std::vector<ScheduleChoice> out;
+  Lowering(*f, options, &out).rewrite(f->body);
+  return out;
 }
 
 }  // namespace helve

@@ -35,11 +35,12 @@ const std::vector<Pass>& cpu_pipeline() {
 const std::vector<Pass>& cuda_pipeline() {
   static const std::vector<Pass> passes = {
       {"split_mesh_kernels", split_mesh_kernels},  // collectives that memory decides about move to the host body
+      {"lower_tile_loops", lower_tile_loops},      // tile statements become loops over elements
+      {"erase_tiles", erase_tiles},                // buffers keep their logical shape
+      {"pipeline_loops", pipeline_loops},          // copies of pipelined loops begin early
       {"lower_block_loops", lower_block_loops},    // Persistent and Pipelined become serial
       {"stage_collectives", stage_collectives},    // sources of the others stand where their group reads them
       {"lower_tile_ops", lower_tile_ops},          // copy, fill, gemm become loops over elements
-      {"lower_tile_loops", lower_tile_loops},      // tile statements become loops over elements
-      {"erase_tiles", erase_tiles},                // buffers keep their logical shape
       {"simplify", simplify_function},
       {"distribute_threads", distribute_threads},  // loops and reductions become the program of a thread
       {"simplify", simplify_function},

@@ -210,6 +210,18 @@ class Splitter {
     return region;
   }
 
+  /// Asynchronous copies end with their kernel.
+  static bool begins_copies(const std::vector<Stmt>& stmts) {
+    bool found = false;
+    for (const Stmt& s : stmts) {
+      walk(s, [&](const Stmt& each) {
+        const TileOp* op = as<TileOp>(each);
+        found |= op && op->op == TileOpcode::CopyAsync;
+      });
+    }
+    return found;
+  }
+
   Stmt emit_segment(const Part& part, const Part* persistent, const Chunk* chunk) {
     const bool chunked = chunk && chunk->size > 1;
     VarRef turn = make_var("turn");
@@ -231,6 +243,7 @@ class Splitter {
     }
     std::vector<Stmt> body = restores;
     for (const Stmt& s : part.stmts) body.push_back(replace_buffers(s, fresh));
+    if (begins_copies(part.stmts)) body.push_back(tile_op(TileOpcode::WaitAsync, {}, kernel_.span));
     body.insert(body.end(), saves.begin(), saves.end());
 
     Substitution values;

@@ -262,6 +262,8 @@ class Generator(Expressions):
         keywords = {}
         if rng.random() < 0.3 and source.kind in ("param", "global"):
             keywords["pad"] = self.constant(target.dtype)
+        if rng.random() < 0.2:
+            return [p.Op("copy_async", [of, to], keywords), p.Op("wait_async", [])]
         return [p.Op("copy", [of, to], keywords)]
 
     def fill(self):

@@ -87,6 +87,7 @@ class Core:
     memory: dict = field(default_factory=dict)
     tile: tuple | None = None  # (tile of the loop, element inside the tile)
     own: list = field(default_factory=list)  # buffers of the running kernel
+    copies: bool = False  # an asynchronous copy has begun, and the next statement has to be the wait
 
 
 def tensor_data(seed, name, shape, dtype):
@@ -286,6 +287,8 @@ class Machine:
         for s in stmts:
             self.tick()
             self.come_to(s)
+            if core.copies and not (isinstance(s, p.Op) and s.name == "wait_async"):
+                raise Undefined("something stands between an asynchronous copy and its wait")
             self.STATEMENTS[type(s)](self, core, s)
 
     def _alloc(self, core, s):
@@ -398,6 +401,13 @@ class Machine:
         source, target = s.regions
         pad = keywords.get("pad")
         self.transfer(core, self.region(core, source), self.region(core, target), pad)
+
+    def op_copy_async(self, core, s, keywords):
+        self.op_copy(core, s, keywords)
+        core.copies = True
+
+    def op_wait_async(self, core, s, keywords):
+        core.copies = False
 
     def transfer(self, core, source, target, pad, limits=(None, None)):
         """Elements between two boxes; past the end of global memory reads give `pad` and writes are dropped."""
@@ -604,6 +614,7 @@ class Machine:
                 self.enter(core, s, core.at)
             for _ in self.together(s.body, cores):
                 pass
+            self.end_copies(cores)
         else:
             (core,) = cores
             core.blocks = math.prod(grid)
@@ -611,7 +622,12 @@ class Machine:
                 record.now = core.block = number
                 self.enter(core, s, at)
                 self.all(core, s.body)
+                self.end_copies(cores)
         self.leave()
+
+    def end_copies(self, cores):
+        if any(core.copies for core in cores):
+            raise Undefined("an asynchronous copy is unfinished where its kernel ends")
 
     def enter(self, core, s, at):
         core.own = []

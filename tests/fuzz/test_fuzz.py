@@ -24,7 +24,7 @@ NEEDED = [
     *(f"loop {kind}" for kind in ("serial", "unroll", "vectorized", "Parallel", "Pipelined", "Persistent")),
     *("loop of extent 0", "loop of extent 1", "loop of variable extent", "foreach_tiles", "if", "if else", "while",
       "bind"),
-    *("copy", "copy pad", "fill", "clear", "gemm", "reduce_sum", "reduce_max", "dynamic extent", "strides",
+    *("copy", "copy pad", "copy_async", "fill", "clear", "gemm", "reduce_sum", "reduce_max", "dynamic extent", "strides",
       "scalar parameter"),
     *("comm.all_gather", "comm.all_reduce", "comm.broadcast", "comm.permute", "comm.put", "mesh_tensor_copy"),
     *(f"dtype {name}" for name in engines.NUMPY),

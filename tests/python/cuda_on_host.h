@@ -27,7 +27,7 @@ alignas(1024) unsigned char helve_shared[232448];
 
 namespace host {
 
-enum Fault { Fine = 0, Deadlock = 1, Misaligned = 2, BadShuffle = 3, Redzone = 4 };
+enum Fault { Fine = 0, Deadlock = 1, Misaligned = 2, BadShuffle = 3, Redzone = 4, Unfinished = 5 };
 static int fault = Fine;
 
 struct Barrier {
@@ -41,7 +41,19 @@ struct Block {
   uint64_t slots[1024];
   std::vector<unsigned char> memory;
 };
+/// A copy that a thread has begun.
+struct Copy {
+  unsigned char* to;
+  const void* from;
+  size_t bytes, read;
+  void run() const {
+    std::memset(to, 0, bytes);
+    if (read) std::memcpy(to, from, read);
+  }
+};
 struct Fiber {
+  std::vector<std::vector<Copy>> groups;  // not waited for
+  std::vector<Copy> begun;
   ucontext_t context;
   std::unique_ptr<char[]> stack;
   bool done = false;
@@ -61,6 +73,7 @@ static void* entry_argument;
 
 static void trampoline() {
   entry(entry_argument);
+  if (!fiber().groups.empty() || !fiber().begun.empty()) fault = Unfinished;
   fiber().done = true;
   ++changes;
   swapcontext(&fiber().context, &scheduler);
@@ -77,6 +90,26 @@ static void wait(Barrier& barrier, int count) {
   while (barrier.generation == generation) swapcontext(&fiber().context, &scheduler);
 }
 
+/// Copies complete at any time up to the wait: those of odd threads at once, those of even ones as late as they may.
+static void begin_copy(unsigned char* to, const void* from, size_t bytes, size_t read) {
+  if (reinterpret_cast<uintptr_t>(to) % bytes != 0) fault = Misaligned;
+  if (read && reinterpret_cast<uintptr_t>(from) % bytes != 0) fault = Misaligned;
+  const Copy copy{to, from, bytes, read};
+  if (running % 2) return copy.run();
+  fiber().begun.push_back(copy);
+}
+static void commit_copies() {
+  fiber().groups.push_back({});
+  fiber().groups.back().swap(fiber().begun);
+}
+static void wait_for_copies(size_t pending) {
+  auto& groups = fiber().groups;
+  while (groups.size() > pending) {
+    for (const Copy& copy : groups.front()) copy.run();
+    groups.erase(groups.begin());
+  }
+}
+
 /// False when the threads that are left wait for one another.
 static bool run_blocks(unsigned first, unsigned threads, size_t shared) {
   cluster = {};
@@ -87,6 +120,8 @@ static bool run_blocks(unsigned first, unsigned threads, size_t shared) {
     for (running = 0; running < threads; ++running) {
       Fiber& f = fiber();
       f.done = false;
+      f.groups.clear();
+      f.begun.clear();
       getcontext(&f.context);
       f.context.uc_stack.ss_sp = f.stack.get();
       f.context.uc_stack.ss_size = kStack;
@@ -132,7 +167,7 @@ static int launch(void (*kernel)(P...), const long long* args, unsigned count, u
   block_threads = threads;
   together = at_once;
   while (blocks.size() < together) blocks.push_back(std::make_unique<Block>());
-  while (fibers.size() < size_t{threads} * together) fibers.push_back({{}, std::make_unique<char[]>(kStack), false});
+  while (fibers.size() < size_t{threads} * together) fibers.push_back({{}, {}, {}, std::make_unique<char[]>(kStack), false});
   auto body = [&] { kernel(argument<P>(args[I])...); };
   entry = call<decltype(body)>;
   entry_argument = &body;
@@ -281,8 +316,30 @@ static unsigned ptx_cvt_rn_bf16x2_f32(float high, float low) {
   return host::encode(high, kBrain) << 16 | host::encode(low, kBrain);
 }
 
+static size_t __cvta_generic_to_shared(void* p) { return static_cast<unsigned char*>(p) - helve_shared; }
+static void ptx_cp_async_ca_shared_global(unsigned at, const void* from, int bytes, int read) {
+  host::begin_copy(helve_shared + at, from, bytes, read);
+}
+static void ptx_cp_async_ca_shared_global(unsigned at, const void* from, int bytes) {
+  host::begin_copy(helve_shared + at, from, bytes, bytes);
+}
+static void ptx_cp_async_cg_shared_global(unsigned at, const void* from, int read) {
+  host::begin_copy(helve_shared + at, from, 16, read);
+}
+static void ptx_cp_async_cg_shared_global(unsigned at, const void* from) {
+  host::begin_copy(helve_shared + at, from, 16, 16);
+}
+static void ptx_cp_async_commit_group() { host::commit_copies(); }
+static void ptx_cp_async_wait_group(int n) { host::wait_for_copies(n); }
+
 #else
 
+template <int W> static void helve_copy_async(void* to, const void* from, bool inside = true) {
+  static_assert(W == 4 || W == 8 || W == 16, "what moves at once");
+  host::begin_copy(static_cast<unsigned char*>(to), from, W, inside ? W : 0);
+}
+static void helve_commit_async() { host::commit_copies(); }
+template <int N> static void helve_wait_async() { host::wait_for_copies(N); }
 static float helve_infinity() { return INFINITY; }
 static float helve_nan() { return NAN; }
 template <class T> static T helve_min(T a, T b) { return a != a ? a : b != b ? b : b < a ? b : a; }

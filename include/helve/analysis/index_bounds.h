@@ -71,6 +71,7 @@ class IndexBounds {
   void collect(const Stmt& s);
   void require(const Reach& reach, const Expr& e, const Span& span);
   void require_below(const Stmt& s);
+  void require_region(const Region& region, const Span& span);
   void drop_implied();
 
   Interval range_of(const Expr& e) const;

@@ -14,6 +14,9 @@ namespace helve {
 std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel,
                                                   const std::vector<MayAlias>& may_alias = {});
 
+/// The place of an element in its buffer, counted in elements: by declared strides, or row-major.
+Expr flat_address(const Buffer& buffer, const std::vector<Expr>& indices);
+
 /// Is `index` a multiple of `unit` in lane 0, where `lane` counts from 0, whatever the values of the other variables?
 bool starts_aligned(const Expr& index, const Var* lane, int64_t unit);
 

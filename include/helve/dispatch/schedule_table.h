@@ -10,20 +10,40 @@
 
 namespace helve {
 
+struct ScheduleChoice;
+
 /// What a schedule may know of the place where the operation stands.
 struct LoweringContext {
   const Function* function = nullptr;  ///< mesh and placement of tensors
-  const Kernel* kernel = nullptr;      ///< the enclosing kernel: its variables are the core's coordinates in a mesh function
+  const Kernel* kernel = nullptr;      ///< the enclosing one: in a mesh function its variables are the core's place
   const Facts* facts = nullptr;        ///< what is known of the variables in scope
   int64_t vector_bytes = 32;           ///< width of the target's vector registers
+  OpScope scope = OpScope::Block;      ///< Iteration: inside an independent loop
+  int arch = 0;                        ///< of a GPU: 80 for sm_80
+  std::vector<ScheduleChoice>* choices = nullptr;  ///< where each choice is noted; may be null
 };
 
-/// One way to implement an operation: statements without tile operations, or the reason for declining.
+/// One way to implement an operation at a scope: statements without operations that have schedules, the operation
+/// itself where the target executes it, or the reason for declining.
 struct TileSchedule {
   TileOpcode op;
-  std::string_view name;
+  std::string_view name;  ///< what `dispatch` asks for
   int priority;
   Stmt (*lower)(const TileOp& op, const LoweringContext& context, std::string* declined);
+  OpScope scope = OpScope::Block;
+  int arch = 0;  ///< the least of the target's architectures that has it
+};
+
+/// What was chosen for one operation, and why not what has a higher priority.
+struct ScheduleChoice {
+  std::string operation;  ///< "T.copy"
+  Span span;
+  std::string schedule;
+  struct Declined {
+    std::string schedule;
+    std::string reason;
+  };
+  std::vector<Declined> declined;
 };
 
 /// The schedules of the CPU, highest priority first for each operation.
@@ -32,7 +52,8 @@ const std::vector<TileSchedule>& cpu_schedules();
 /// The schedules for NVIDIA GPUs. Operations without a row are left to later passes.
 const std::vector<TileSchedule>& cuda_schedules();
 
-/// Lowers `op` by the first schedule that accepts it; NoSchedule lists the reasons when none does.
+/// Lowers `op` by the first schedule that accepts it, or by the one that its `dispatch` names if the target has one of
+/// that name; NoSchedule lists the reasons when none does, BadArgument is for a name that no target knows.
 Stmt lower_tile_op(const TileOp& op, const std::vector<TileSchedule>& schedules, const LoweringContext& context);
 
 }  // namespace helve

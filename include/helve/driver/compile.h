@@ -74,6 +74,10 @@ class CompiledKernel {
   virtual std::string source(const std::string& stage) const = 0;
   virtual std::vector<std::string> stages() const = 0;
 
+  /// What the passes chose for tile operations and pipelined loops, each in program order, and why not something else.
+  /// Empty for the interpreter.
+  std::vector<ScheduleChoice> schedules() const;
+
   /// The buffers of every kernel, in program order. Empty for targets without threads.
   virtual std::vector<BufferLayout> layouts() const { return {}; }
 

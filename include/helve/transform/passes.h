@@ -12,6 +12,7 @@ struct PassOptions {
   const std::vector<TileSchedule>* schedules = &cpu_schedules();  ///< of the tile operations
   bool walk_tiles = true;         ///< elements are walked tile by tile, else in one loop over all
   int64_t vector_bytes = 32;      ///< width of the target's vector registers
+  int arch = 0;                   ///< of a GPU: 80 for sm_80
   int64_t persistent_chunk = 1;   ///< iterations of a Persistent loop that share one collective
   bool cores_meet = false;        ///< cores can wait for each other inside a kernel
   int64_t cluster_blocks = 1;     ///< blocks of a cluster at most: they read each other's block memory
@@ -19,6 +20,7 @@ struct PassOptions {
 
 FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options);
 FunctionRef stage_collectives(const FunctionRef& f, const PassOptions& options);
+FunctionRef pipeline_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_tile_ops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_tile_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_block_loops(const FunctionRef& f, const PassOptions& options);
@@ -32,5 +34,11 @@ FunctionRef vectorize_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef fuse_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef contract_buffers(const FunctionRef& f, const PassOptions& options);
 FunctionRef join_blocks(const FunctionRef& f, const PassOptions& options);
+
+/// What pipeline_loops makes of the pipelined loops of its input, inner ones first.
+std::vector<ScheduleChoice> pipeline_choices(const FunctionRef& f, const PassOptions& options);
+
+/// What lower_tile_ops chooses for the operations of its input, in program order.
+std::vector<ScheduleChoice> schedule_choices(const FunctionRef& f, const PassOptions& options);
 
 }  // namespace helve

@@ -123,9 +123,20 @@ class comm:
     def col_allgather(send: _Region, recv: _Region) -> _Any:
         """T.comm.all_gather(send, recv, axis="y"): over the columns."""
 
-def copy(src: _Region, dst: _Region, pad: _Scalar = 0.0) -> None:
+def commit_async() -> None:
+    """What independent iterations began by T.copy_async since the last commit counts as one copy from here on,
+    even if it is nothing."""
+
+def copy(src: _Region, dst: _Region, pad: _Scalar = 0.0, dispatch: _b.str = '') -> None:
     """Copies src to dst elementwise, converting the dtype. Equal region shapes, dimensions of extent 1 aside.
-    Elements read past the end of a global tensor are `pad`; elements written past its end are dropped."""
+    Elements read past the end of a global tensor are `pad`; elements written past its end are dropped.
+    `dispatch` names the implementation on the targets that have one of that name."""
+
+def copy_async(src: _Region, dst: _Region, pad: _Scalar = 0.0, dispatch: _b.str = '') -> None:
+    """Begins a T.copy. It completes at the T.wait_async that covers it, or at any time before: until then dst is
+    neither read nor written and src not written. Copies of a block complete in the order in which they began.
+    In a loop whose iterations are independent it copies one run of constant length along the last dimension,
+    and T.commit_async after the loop makes one copy of them all."""
 
 def cos(x: _Scalar) -> _Expr:
     """The scalar operator Cos."""
@@ -293,3 +304,7 @@ def unroll(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _An
 
 def vectorized(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any:
     """A loop over the lanes of a vector."""
+
+def wait_async(pending: _b.int = 0) -> None:
+    """Waits until at most the `pending` youngest copies that the block began by T.copy_async are unfinished, and
+    sees what the others wrote. A kernel ends without unfinished copies."""

@@ -2,6 +2,7 @@
 // All shared memory is one array of the launch; each buffer has a place of its own in it.
 #include <fmt/format.h>
 
+#include "helve/analysis/async_run.h"
 #include "helve/codegen/c/c_types.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
@@ -56,9 +57,35 @@ void KernelEmitter::alloc(const Alloc& s) {
 
 void KernelEmitter::tile_op(const TileOp& s) {
   if (s.row().is_collective()) return collective(s);
-  HELVE_CHECK(s.op == TileOpcode::SyncThreads && !thread_,
-              "tile operation " + std::string(s.row().name) + " in a kernel in thread form");
-  line("__syncthreads();", s.span);
+  HELVE_CHECK((s.op == TileOpcode::CopyAsync) == (thread_ != nullptr),
+              "tile operation " + std::string(s.row().name) + " of a thread, or a copy of the block");
+  switch (s.op) {
+    case TileOpcode::SyncThreads: return line("__syncthreads();", s.span);
+    case TileOpcode::CopyAsync: return copy_async(s);
+    case TileOpcode::CommitAsync: return line(call("commit_async", "", "") + ";", s.span);
+    case TileOpcode::WaitAsync: return line(call("wait_async", std::to_string(s.integer(0)), "") + ";", s.span);
+    default: break;
+  }
+  HELVE_FAIL("tile operation " + std::string(s.row().name) + " in a kernel in thread form");
+}
+
+/// One run, past the end of its tensor as a whole or not at all.
+void KernelEmitter::copy_async(const TileOp& s) {
+  const Region &src = s.region(0), &dst = s.region(1);
+  const int64_t bytes = run_length(s) * src.buffer->dtype.bytes();
+  const auto address = [&](const Region& region) {
+    std::vector<Expr> at;
+    for (const Range& range : region.ranges) at.push_back(range.begin);
+    const Element e = element(*region.buffer, at);
+    return fmt::format("{} + {}", e.name, text(e.offset, c::precedence_of("+") + 1));
+  };
+  std::string operands = address(dst) + ", " + address(src);
+  if (const Expr inside = begins_inside(src, facts_)) operands += ", " + text(inside, c::kConditional);
+  line(call("copy_async", std::to_string(bytes), operands) + ";", s.span);
+  if (auto found = position_.find(src.buffer.get()); found != position_.end()) {
+    int64_t& alignment = kernel_.alignments[found->second];
+    alignment = std::max(alignment, bytes);
+  }
 }
 
 void KernelEmitter::thread_loop(const For& s) {

@@ -101,6 +101,7 @@ class KernelEmitter final : public c::CEmitter {
   // emit_block.cc
   void alloc(const Alloc& s) override;
   void tile_op(const TileOp& s) override;
+  void copy_async(const TileOp& s);
   void thread_loop(const For& s) override;
   void need(const std::string& part) override { prelude_.need(part); }
 

@@ -9,7 +9,7 @@ namespace helve::cpu {
 Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_mesh_tensor_copy(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_fill(const TileOp& op, const LoweringContext& context, std::string* declined);
-Stmt lower_sync_threads(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_order(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_gemm_blocks(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_gemm(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_reduce_rows(const TileOp& op, const LoweringContext& context, std::string* declined);

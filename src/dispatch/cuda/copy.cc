@@ -42,8 +42,10 @@ Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* d
   const std::optional<CopyRegions> regions = copy_regions(op, context, declined);
   if (!regions) return {};
   const Facts& facts = *context.facts;
+  // One that is done at once is still counted by those who wait.
+  const Stmt counted = op.op == TileOpcode::CopyAsync ? tile_op(TileOpcode::CommitAsync, {}, op.span) : Stmt();
   if (regions->src.buffer != regions->dst.buffer || disjoint(regions->src, regions->dst, facts)) {
-    return copy_elements(*regions, facts);
+    return seq({copy_elements(*regions, facts), counted});
   }
   // All elements are read before one is written.
   if (!constant_shape(regions->src.shape())) {
@@ -54,7 +56,21 @@ Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* d
       make_buffer("between", regions->src.buffer->dtype, MemoryScope::Fragment, regions->src.shape());
   const Region all = whole_region(between);
   return seq({alloc(between), copy_elements({regions->src, all, regions->src_ends, ends_of(all), regions->pad}, facts),
-              copy_elements({all, regions->dst, ends_of(all), regions->dst_ends, regions->pad}, facts)});
+              copy_elements({all, regions->dst, ends_of(all), regions->dst_ends, regions->pad}, facts), counted});
+}
+
+/// The run of one iteration, element after element.
+Stmt lower_run(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  const std::optional<CopyRegions> regions = copy_regions(op, context, declined);
+  if (!regions) return {};
+  const Stmt elements = copy_elements(*regions, *context.facts);
+  const For& loop = *as<For>(elements);
+  Stmt body = loop.body;
+  for (size_t d = loop.vars.size(); d-- > 0;) {
+    body = for_loop(LoopKind::Serial, std::vector<VarRef>{loop.vars[d]}, {loop.begins[d]}, {loop.extents[d]}, body, 1,
+                    op.span);
+  }
+  return body;
 }
 
 Stmt lower_fill(const TileOp& op, const LoweringContext& context, std::string*) {

@@ -1,12 +1,17 @@
 // The schedules for NVIDIA GPUs.
-// Collectives and barriers have none: they stay what they are until code generation.
+// Collectives, barriers and waits have none: they stay what they are until code generation.
 #include "schedules.h"
 
 namespace helve {
 
 const std::vector<TileSchedule>& cuda_schedules() {
   static const std::vector<TileSchedule> schedules = {
-      {TileOpcode::Copy, "loop over elements", 0, cuda::lower_copy},
+      {TileOpcode::Copy, "registers", 0, cuda::lower_copy},
+      {TileOpcode::Copy, "cp_async", -10, cuda::lower_cp_async, OpScope::Block, 80},
+      {TileOpcode::CopyAsync, "cp_async", 10, cuda::lower_cp_async, OpScope::Block, 80},
+      {TileOpcode::CopyAsync, "registers", 0, cuda::lower_copy},
+      {TileOpcode::CopyAsync, "cp_async", 10, cuda::keep_cp_async, OpScope::Iteration, 80},
+      {TileOpcode::CopyAsync, "registers", 0, cuda::lower_run, OpScope::Iteration},
       {TileOpcode::MeshTensorCopy, "loop over elements", 0, cuda::lower_copy},
       {TileOpcode::Fill, "loop over elements", 0, cuda::lower_fill},
       {TileOpcode::Clear, "loop over elements", 0, cuda::lower_fill},

@@ -81,6 +81,7 @@ class ElementBody {
   }
 
   Stmt statement(const Stmt& s) const {
+    if (as<TileOp>(s)) return operation(s);
     const Store* n = as<Store>(s);
     if (!n) return s;
     const PlacedBuffer* place = placed(*n->buffer);
@@ -90,6 +91,16 @@ class ElementBody {
     const Stmt moved = place ? store(place->buffer, n->indices, n->value, s->span) : s;
     const bool shared = place || n->buffer->scope != MemoryScope::Local;
     return first_ && shared ? if_then(first_, moved) : moved;
+  }
+
+  /// Operands stand in memory.
+  Stmt operation(const Stmt& s) const {
+    BufferMap moved;
+    for (const auto& [buffer, place] : kernel_.buffers) {
+      if (!place.registers) moved.emplace(buffer, place.buffer);
+    }
+    const Stmt out = replace_buffers(s, moved);
+    return first_ ? if_then(first_, out) : out;
   }
 
   const ElementLoop& loop_;

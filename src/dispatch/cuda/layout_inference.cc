@@ -118,7 +118,7 @@ class Inference {
   ThreadLayout founded(const LoopUnit& unit, bool fragments) const {
     int64_t vector = 1;
     for (const LoopUnit& other : units_.units) {
-      if (other.extents.empty() || unit.extents.empty()) continue;
+      if (other.extents.empty() || unit.extents.empty() || unit.whole) continue;
       if (same_expr_extent(other.extents.back(), unit.extents.back())) vector = std::max(vector, other.vector);
     }
     std::vector<int64_t> shape;

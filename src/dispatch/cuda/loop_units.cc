@@ -40,18 +40,6 @@ std::vector<const For*> perfect_nest(const For& loop) {
   }
 }
 
-/// The address of an element in elements, as far as the strides are known.
-Expr flat_address(const Buffer& buffer, const std::vector<Expr>& indices) {
-  Expr address = int_imm(0);
-  Expr pitch = int_imm(1);
-  for (size_t d = indices.size(); d-- > 0;) {
-    const Expr stride = buffer.strides.empty() ? pitch : buffer.strides[d];
-    address = address + indices[d] * stride;
-    pitch = pitch * buffer.shape[d];
-  }
-  return address;
-}
-
 class Collector {
  public:
   Collector(const Kernel& kernel, const Facts& facts) : facts_(facts) { visit(kernel.body); }
@@ -168,11 +156,24 @@ class Collector {
     unit.extents = flat.extents;
     walk(flat.body, [&](const Stmt& s) {
       if (const Store* n = as<Store>(s)) access(*n->buffer, n->indices, true, flat, &unit);
+      if (const TileOp* n = as<TileOp>(s)) run(*n, &unit);
     });
     walk_exprs(flat.body, [&](const Expr& e) {
       if (const Load* l = as<Load>(e)) access(buffer_of(l->buffer), l->indices, false, flat, &unit);
     });
     out_.units.push_back(std::move(unit));
+  }
+
+  /// Each iteration moves a run of its own, between memory and memory.
+  void run(const TileOp& op, LoopUnit* unit) {
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      const Region* region = std::get_if<Region>(&op.operands[i]);
+      if (!region) continue;
+      unit->touched.emplace_back(region->buffer.get(), op.row().params[i].writes());
+      in_memory(*region->buffer, fmt::format("it is an operand of T.{}", op.row().python));
+    }
+    unit->vector = 1;
+    unit->whole = true;
   }
 
   void access(const Buffer& buffer, const std::vector<Expr>& indices, bool written, const ElementLoop& loop,
@@ -253,7 +254,10 @@ ElementLoop element_loop(const For& loop) {
 
 bool is_divided_inside(const For& loop) {
   bool found = false;
-  walk(perfect_nest(loop).back()->body, [&](const Stmt& s) { found |= is_parallel(s) || s->kind == StmtKind::TileOp; });
+  walk(perfect_nest(loop).back()->body, [&](const Stmt& s) {
+    const TileOp* op = as<TileOp>(s);
+    found |= is_parallel(s) || (op && op->row().scope != OpScope::Iteration);
+  });
   return found;
 }
 

@@ -27,6 +27,7 @@ struct LoopUnit {
   std::vector<std::pair<const Buffer*, bool>> touched;  ///< every buffer, and whether it is written
   int reduced = -1;                                     ///< of a reduction the dimension that goes
   int64_t vector = 1;                                   ///< elements of the widest global access side by side
+  bool whole = false;                                   ///< an iteration is as much as a thread moves at once
 
   bool constant() const;
   int64_t elements() const;

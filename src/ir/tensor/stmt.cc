@@ -178,10 +178,32 @@ DType written_dtype(const TileOpRow& row, const std::vector<TileOperand>& operan
   HELVE_FAIL(fmt::format("'{}' writes nothing", row.python));
 }
 
+/// What a parameter is where nothing is given for it.
+TileOperand fallback(const TileParam& param, const TileOpRow& row, const std::vector<TileOperand>& operands) {
+  HELVE_CHECK(!param.required(), fmt::format("'{}' needs an operand '{}'", row.python, param.name));
+  switch (param.kind) {
+    case ParamKind::Value: {
+      const double number = std::get<double>(param.fallback);
+      const DType dtype = written_dtype(row, operands);
+      if (dtype.is_bool()) return constant_of(number != 0, dtype);
+      return dtype.is_float() ? constant_of(number, dtype) : constant_of(static_cast<int64_t>(number), dtype);
+    }
+    case ParamKind::Integer: return std::get<int64_t>(param.fallback);
+    case ParamKind::Flag: return std::get<bool>(param.fallback);
+    case ParamKind::Text: return std::string(std::get<std::string_view>(param.fallback));
+    case ParamKind::In:
+    case ParamKind::Out:
+    case ParamKind::InOut:
+    case ParamKind::Coord: break;
+  }
+  HELVE_FAIL(fmt::format("'{}' of '{}' has no default", param.name, row.python));
+}
+
 }  // namespace
 
 Stmt tile_op(TileOpcode op, std::vector<TileOperand> operands, Span span, std::vector<Span> places) {
   const TileOpRow& row = row_of(op);
+  while (operands.size() < row.params.size()) operands.push_back(fallback(row.params[operands.size()], row, operands));
   HELVE_CHECK(places.empty() || places.size() == operands.size(), fmt::format("places of '{}'", row.python));
   HELVE_CHECK(operands.size() == row.params.size(),
               fmt::format("'{}' takes {} operands", row.python, row.params.size()));

@@ -82,6 +82,13 @@ void check_copy(const TileOp& op) {
                 {declaration_note(*src.buffer), declaration_note(*dst.buffer)});
 }
 
+void check_wait(const TileOp& op) {
+  const size_t pending = op.row().index_of("pending");
+  if (op.integer(pending) >= 0) return;
+  refuse_argument(operation_text(op), "pending", std::to_string(op.integer(pending)), "it counts unfinished copies",
+                  "give 0 to wait for all of them", op.place(pending));
+}
+
 /// The dtypes of a product: operands of one type (or both float8), an accumulator of the same kind that is no narrower;
 /// integers accumulate in 32 bits or more.
 void check_gemm_types(const TileOp& op) {
@@ -225,6 +232,7 @@ void verify_tile_op(const TileOp& op, const MeshShape* mesh, bool runs) {
   }
   switch (op.row().rule) {
     case TileRule::Copy: return check_copy(op);
+    case TileRule::Wait: return check_wait(op);
     case TileRule::Fill:
     case TileRule::Clear:
     case TileRule::Sync: return;

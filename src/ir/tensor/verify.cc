@@ -393,6 +393,7 @@ class Verifier {
       }
       visit(n.body);
     });
+    verify_copies_end(n);
     kernel_ = nullptr;
   }
 
@@ -409,10 +410,11 @@ class Verifier {
     for (size_t i = 0; i < n.operands.size(); ++i) visit_operand(n.operands[i], n.place(i));
     const std::string operation = operation_text(n);
     if (!n.row().is_collective() && !kernel_) wrong_scope(operation, "host", "put it inside T.Kernel", n.span);
-    if (iteration_) {
+    if (iteration_ && (n.row().scope != OpScope::Iteration || tiles_)) {
       wrong_scope(operation, "iteration", "make the loop T.serial, or move the operation out of it", n.span,
                   {iteration_->span, "an iteration of this loop is executed by a part of the block only"});
     }
+    if (iteration_) verify_run(n);
     verify_tile_op(n, f_.mesh ? &*f_.mesh : nullptr, doubtful_ == 0);
     if (n.row().rule == TileRule::MeshTensorCopy) verify_mesh_tensor_copy(n, f_);
     if (n.row().is_collective()) check_control(n);

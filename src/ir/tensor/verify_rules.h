@@ -31,6 +31,13 @@ std::string operation_text(const TileOp& op);
                                   const std::string& reason, const std::string& remedy, const Span& span,
                                   std::vector<Note> notes = {});
 
+/// A copy that one iteration begins is one run: BadArgument for a region with another extent than 1 in front of its
+/// last dimension, or with one that is no constant.
+void verify_run(const TileOp& op);
+
+/// The copies that `kernel` certainly leaves unfinished at its end (UnfinishedCopy).
+void verify_copies_end(const Kernel& kernel);
+
 /// Tile accesses inside `loop`: matching tiles, affine indices (NoMatchingTile, TileStoreIndex, OutOfBounds), and for a
 /// store the loop's own variables (ImplicitReduction, MixedRankStore). Constants outside are wrong only in what
 /// certainly `runs`.

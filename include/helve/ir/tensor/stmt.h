@@ -220,7 +220,8 @@ Stmt for_tiles(BufferRef buffer, std::vector<VarRef> vars, bool parallel, Stmt b
 Stmt while_loop(Expr condition, Stmt body, Span span = {});
 Stmt if_then(Expr condition, Stmt then_body, Stmt else_body = {}, Span span = {});
 Stmt kernel(std::vector<VarRef> vars, std::vector<Expr> extents, int64_t threads, Stmt body, Span span = {});
-/// Operands as the row declares them, one each; shapes and dtypes are checked by the row's rule (verify.h).
+/// Operands as the row declares them; those that are left out at the end take their defaults. Shapes and dtypes are
+/// checked by the row's rule (verify.h).
 Stmt tile_op(TileOpcode op, std::vector<TileOperand> operands, Span span = {}, std::vector<Span> places = {});
 
 }  // namespace helve

@@ -24,6 +24,7 @@ enum class TileRule {
   Reduce,
   MeshTensorCopy,
   Sync,
+  Wait,
   CommSame,
   CommPut,
   CommGather,
@@ -32,9 +33,9 @@ enum class TileRule {
   CommBarrier
 };
 
-/// Where an operation may stand: inside a kernel at block scope; a collective stands in a mesh kernel or, after the
-/// kernel was split, in the host body of a mesh function.
-enum class OpScope { Block, Collective };
+/// Where an operation may stand: inside a kernel at block scope; there and in an iteration of an independent loop; a
+/// collective stands in a mesh kernel or, after the kernel was split, in the host body of a mesh function.
+enum class OpScope { Block, Iteration, Collective };
 
 enum class ParamKind { In, Out, InOut, Value, Coord, Integer, Flag, Text };
 

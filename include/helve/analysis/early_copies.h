@@ -1,0 +1,27 @@
+// Which copies of a loop can begin iterations before the one that uses them.
+// A pipeline is made where this says so, and the reasons are what a user reads where it does not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "helve/ir/tensor/function.h"
+
+namespace helve {
+
+/// A T.copy that stands at the top of a loop's body.
+struct EarlyCopy {
+  size_t position = 0;    ///< of the statement in the body
+  Ref<const TileOp> op;   ///< in terms of the loop's variable and of what is defined around the loop
+  std::string reason;     ///< why it cannot begin early; empty where it can
+};
+
+/// The copies of a loop with one variable in `kernel`, in program order. One can begin early where its iteration alone
+/// uses what it fills, which nothing else writes and which every iteration fills at the same place; where the loop
+/// leaves alone what it reads; and where both are known when the loop begins.
+std::vector<EarlyCopy> early_copies(const For& loop, const Kernel& kernel, const Function& f);
+
+/// The statements of a body.
+std::vector<Stmt> statements_of(const Stmt& body);
+
+}  // namespace helve

@@ -1,0 +1,137 @@
+// Which copies of a loop can begin iterations before the one that uses them.
+// All conditions speak of whole buffers, and of regions only that they are the same in every iteration: what is asked
+// is whether memory can be given to each of several iterations at once.
+#include "helve/analysis/early_copies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "helve/analysis/effects.h"
+#include "helve/ir/tensor/visit.h"
+
+namespace helve {
+
+namespace {
+
+/// The expressions of an operation's regions and scalars.
+std::vector<Expr> expressions(const TileOp& op) {
+  std::vector<Expr> out;
+  for_each_part(Stmt(make_ref<TileOp>(op)), [&](const Expr& e) { out.push_back(e); }, [](const Stmt&) {});
+  return out;
+}
+
+/// Does the statement touch the buffer outside of the loop over `except`?
+bool touches(const Stmt& s, const Buffer* buffer, const Var* except) {
+  if (!s) return false;
+  const For* loop = as<For>(s);
+  if (loop && loop->vars[0].get() == except) return false;
+  const std::vector<Access> own = direct_accesses(s);
+  bool found = std::any_of(own.begin(), own.end(), [&](const Access& a) { return a.region.buffer.get() == buffer; });
+  for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { found = found || touches(part, buffer, except); });
+  return found;
+}
+
+class Judge {
+ public:
+  Judge(const For& loop, const Kernel& kernel, const Function& f)
+      : loop_(loop), kernel_(kernel), function_(f), accesses_(accesses(loop.body)) {
+    walk(loop.body, [&](const Stmt& s) {
+      if (const Alloc* n = as<Alloc>(s)) own_.insert(n->buffer.get());
+      if (const Bind* n = as<Bind>(s)) own_.insert(n->var.get());
+      if (const For* n = as<For>(s)) {
+        for (const VarRef& var : n->vars) own_.insert(var.get());
+      }
+    });
+  }
+
+  std::vector<EarlyCopy> run() {
+    std::vector<EarlyCopy> out;
+    const std::vector<Stmt> body = statements_of(loop_.body);
+    Substitution names;
+    for (size_t i = 0; i < body.size(); ++i) {
+      if (const Bind* n = as<Bind>(body[i]); n && !has_load(n->value)) {
+        names.emplace(n->var.get(), substitute(n->value, names));
+      }
+      const TileOp* op = as<TileOp>(body[i]);
+      if (op && op->op == TileOpcode::Copy) {
+        const Stmt known = substitute(body[i], names);
+        const std::string reason = refusal(*as<TileOp>(known), std::vector<Stmt>(body.begin(), body.begin() + i));
+        out.push_back({i, Ref<const TileOp>(as<TileOp>(known)), reason});
+      }
+    }
+    return out;
+  }
+
+ private:
+  std::string refusal(const TileOp& op, const std::vector<Stmt>& before) const {
+    const Region &src = op.region(0), &dst = op.region(1);
+    const std::string &from = src.buffer->name, &to = dst.buffer->name;
+    if (has_collective(loop_.body)) return "cores exchange values in the loop";
+    if (!is_global(*src.buffer)) return fmt::format("'{}' is no global tensor", from);
+    if (dst.buffer->scope != MemoryScope::Shared) return fmt::format("'{}' is no block memory", to);
+    if (own_.contains(dst.buffer.get())) return fmt::format("'{}' is allocated in the loop", to);
+    if (is_written(*src.buffer)) return fmt::format("'{}' is written in the loop", from);
+    for (const Expr& e : expressions(op)) {
+      if (std::string why = late(e); !why.empty()) return why;
+    }
+    for (const Range& range : dst.ranges) {
+      if (mentions(range.begin, loop_.vars[0].get()) || mentions(range.extent, loop_.vars[0].get())) {
+        return fmt::format("iterations fill different places of '{}'", to);
+      }
+    }
+    const auto writes = std::count_if(accesses_.begin(), accesses_.end(), [&](const Access& a) {
+      return a.write && a.region.buffer == dst.buffer;
+    });
+    if (writes > 1) return fmt::format("'{}' is written elsewhere in the loop", to);
+    for (const Stmt& s : before) {
+      if (touches(s, dst.buffer.get(), nullptr)) return fmt::format("'{}' is used in front of the copy", to);
+    }
+    if (touches(kernel_.body, dst.buffer.get(), loop_.vars[0].get())) {
+      return fmt::format("'{}' is used outside of the loop", to);
+    }
+    return "";
+  }
+
+  /// May the loop write memory of the buffer?
+  bool is_written(const Buffer& buffer) const {
+    return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& a) {
+      const Buffer* written = a.region.buffer.get();
+      return a.write && (written == &buffer || may_overlap(function_.may_alias, written, &buffer));
+    });
+  }
+
+  /// Why the expression has no value before the iteration.
+  std::string late(const Expr& e) const {
+    std::string why;
+    walk(e, [&](const Expr& node) {
+      const Var* var = as<Var>(node);
+      if (var && own_.contains(var)) why = fmt::format("its operands use '{}', which is read in the loop", var->name);
+      const Load* load = as<Load>(node);
+      if (load && is_written(buffer_of(load->buffer))) {
+        why = fmt::format("its operands use '{}', which is written in the loop", load->buffer->name);
+      }
+    });
+    return why;
+  }
+
+  const For& loop_;
+  const Kernel& kernel_;
+  const Function& function_;
+  const std::vector<Access> accesses_;
+  std::unordered_set<const Object*> own_;  ///< variables and buffers that the body defines
+};
+
+}  // namespace
+
+std::vector<Stmt> statements_of(const Stmt& body) {
+  if (const Seq* several = as<Seq>(body)) return several->stmts;
+  return {body};
+}
+
+std::vector<EarlyCopy> early_copies(const For& loop, const Kernel& kernel, const Function& f) {
+  return Judge(loop, kernel, f).run();
+}
+
+}  // namespace helve

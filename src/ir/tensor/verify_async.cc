@@ -1,0 +1,79 @@
+// Asynchronous copies: which an iteration may begin, and that a kernel waits for all of them.
+// Counted here is the least number of copies that are unfinished, whichever way control takes: what it finds is a fault
+// of every run, and the interpreter finds the others.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/ir/tensor/visit.h"
+#include "verify_rules.h"
+
+namespace helve::verify_rules {
+
+namespace {
+
+/// How many copies are unfinished at least, and the oldest of them that the text shows.
+struct Unfinished {
+  int64_t count = 0;
+  Span span;
+};
+
+Unfinished fewer(const Unfinished& a, const Unfinished& b) { return b.count < a.count ? b : a; }
+
+bool runs(const For& loop) {
+  return std::all_of(loop.extents.begin(), loop.extents.end(), [](const Expr& e) {
+    const int64_t* extent = int_value(e);
+    return extent && *extent > 0;
+  });
+}
+
+Unfinished after(const Stmt& s, Unfinished state) {
+  if (!s) return state;
+  if (const TileOp* op = as<TileOp>(s)) {
+    if (op->op == TileOpcode::CopyAsync || op->op == TileOpcode::CommitAsync) {
+      return {state.count + 1, state.count ? state.span : s->span};
+    }
+    if (op->row().rule == TileRule::Wait) state.count = std::min(state.count, op->integer(0));
+    return state;
+  }
+  if (const Seq* n = as<Seq>(s)) {
+    for (const Stmt& part : n->stmts) state = after(part, state);
+    return state;
+  }
+  if (const If* n = as<If>(s)) return fewer(after(n->then_body, state), after(n->else_body, state));
+  if (const For* n = as<For>(s)) {
+    const bool independent = n->loop == LoopKind::Parallel || n->loop == LoopKind::Vectorized ||
+                             n->loop == LoopKind::Thread;
+    if (independent) return state;  // until they are committed
+    // The least over all numbers of iterations: it grows with each or falls with each.
+    const Unfinished once = after(n->body, state);
+    const Unfinished later = fewer(once, after(n->body, once));
+    return runs(*n) ? later : fewer(state, later);
+  }
+  if (const While* n = as<While>(s)) return fewer(state, after(n->body, state));
+  return state;
+}
+
+}  // namespace
+
+void verify_copies_end(const Kernel& kernel) {
+  const Unfinished end = after(kernel.body, {});
+  if (end.count > 0) throw UserError(Code::UnfinishedCopy, end.span, {}, {{kernel.span, "the kernel"}});
+}
+
+void verify_run(const TileOp& op) {
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    const Region* region = std::get_if<Region>(&op.operands[i]);
+    if (!region) continue;
+    for (size_t d = 0; d < region->ranges.size(); ++d) {
+      const int64_t* extent = int_value(region->ranges[d].extent);
+      if (extent && (*extent == 1 || d + 1 == region->ranges.size())) continue;
+      refuse_argument(operation_text(op), std::string(op.row().params[i].name), shape_text(region->shape()),
+                      "an iteration copies one run of constant length along the last dimension",
+                      "give each iteration a run of its own, or move the copy out of the loop", op.place(i),
+                      {declaration_note(*region->buffer)});
+    }
+  }
+}
+
+}  // namespace helve::verify_rules

@@ -1,0 +1,253 @@
+// Copies of pipelined loops begin iterations before they are used.
+// Input: block memory without tiles, tile operations. Output: the same, T.Pipelined loops whose copies can begin early
+// as serial ones with asynchronous copies; every other loop stays as it is.
+// Before:  for k in T.Pipelined(n, num_stages=3):
+//              T.copy(A[k, :], X)
+//              ... X[i] ...
+// After:   for ahead in T.serial(T.min(2, n)):
+//              T.copy_async(A[ahead, :], X[ahead, :])
+//          for k in T.serial(n):
+//              if k + 1 < n:
+//                  T.wait_async(pending=1)
+//              else:
+//                  T.wait_async()
+//              T.sync_threads()
+//              if k + 2 < n:
+//                  T.copy_async(A[k + 2, :], X[(k + 2) % 3, :])
+//              ... X[k % 3, i] ...
+// Every iteration finds what it found before, and no copy is unfinished behind the loop. The barrier serves both ways:
+// behind it every thread sees this iteration's copies and has left the stage that is filled next.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/analysis/early_copies.h"
+#include "helve/arith/simplify.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/transform/passes.h"
+#include "scope_facts.h"
+
+namespace helve {
+
+namespace {
+
+constexpr int64_t kBlockMemory = 163 * 1024;  // bytes, of a block on the smallest target (sm_80)
+
+int64_t bytes_of(const Buffer& buffer) {
+  int64_t bytes = std::max<int64_t>(1, buffer.dtype.bytes());
+  for (const Expr& extent : buffer.shape) bytes *= *int_value(extent);
+  return bytes;
+}
+
+/// Bytes of block memory that the kernel allocates.
+int64_t allocated(const Kernel& kernel) {
+  int64_t bytes = 0;
+  walk(kernel.body, [&](const Stmt& s) {
+    const Alloc* n = as<Alloc>(s);
+    if (n && n->buffer->scope == MemoryScope::Shared) bytes += bytes_of(*n->buffer);
+  });
+  return bytes;
+}
+
+/// The loop with its copies ahead.
+class Pipeline {
+ public:
+  Pipeline(const For& loop, std::vector<EarlyCopy> copies) : loop_(loop), copies_(std::move(copies)) {
+    for (const EarlyCopy& copy : copies_) {
+      const BufferRef& buffer = copy.op->region(1).buffer;
+      std::vector<Expr> shape = {int_imm(loop.num_stages)};
+      shape.insert(shape.end(), buffer->shape.begin(), buffer->shape.end());
+      stages_.emplace(buffer.get(),
+                      make_buffer(buffer->name, buffer->dtype, buffer->scope, std::move(shape), {}, {}, buffer->span));
+    }
+  }
+
+  const BufferMap& stages() const { return stages_; }
+
+  Stmt run() {
+    std::vector<Stmt> out;
+    const Expr begin = at_entry(loop_.begins[0], "first", &out);
+    const Expr count = at_entry(loop_.extents[0], "count", &out);
+    const VarRef& var = loop_.vars[0];
+    const Expr turn = simplify(Expr(var) - begin);
+    const int64_t stages = loop_.num_stages;
+    const VarRef ahead = make_var("ahead");
+    out.push_back(for_loop(LoopKind::Serial, ahead, simplify(min(int_imm(stages - 1), count)),
+                           begun(simplify(begin + Expr(ahead)), Expr(ahead)), loop_.span));
+    std::vector<Stmt> body = {waited(turn, count), tile_op(TileOpcode::SyncThreads, {}, loop_.span)};
+    const Expr later = int_imm(stages - 1);
+    body.push_back(if_then(simplify(less(turn + later, count)),
+                           begun(Expr(var) + later, simplify(floor_mod(turn + later, int_imm(stages)))), {},
+                           loop_.span));
+    const std::vector<Stmt> statements = statements_of(loop_.body);
+    for (size_t i = 0; i < statements.size(); ++i) {
+      const bool early =
+          std::any_of(copies_.begin(), copies_.end(), [&](const EarlyCopy& c) { return c.position == i; });
+      if (!early) body.push_back(staged(statements[i], simplify(floor_mod(turn, int_imm(stages)))));
+    }
+    out.push_back(for_loop(LoopKind::Serial, {var}, {begin}, {count}, seq(std::move(body)), 1, loop_.span));
+    return seq(std::move(out), loop_.span);
+  }
+
+ private:
+  /// A bound is what it is at the loop's entry, whatever the body writes.
+  static Expr at_entry(const Expr& e, const char* name, std::vector<Stmt>* out) {
+    if (!has_load(e)) return e;
+    const VarRef var = make_var(name);
+    out->push_back(bind(var, e));
+    return Expr(var);
+  }
+
+  /// The copies of iteration `value` into `stage`.
+  Stmt begun(const Expr& value, const Expr& stage) const {
+    std::vector<Stmt> out;
+    for (const EarlyCopy& copy : copies_) {
+      const Stmt here = substitute(Stmt(copy.op), {{loop_.vars[0].get(), value}});
+      std::vector<TileOperand> operands = as<TileOp>(here)->operands;
+      operands[1] = staged(std::get<Region>(operands[1]), stage);
+      out.push_back(tile_op(TileOpcode::CopyAsync, std::move(operands), copy.op->span, copy.op->places));
+    }
+    return seq(std::move(out));
+  }
+
+  /// Waits for this iteration's copies; those of the next ones stay in flight where there are as many.
+  Stmt waited(const Expr& turn, const Expr& count) const {
+    const auto wait = [&](int64_t pending) { return tile_op(TileOpcode::WaitAsync, {pending}, loop_.span); };
+    const int64_t younger = loop_.num_stages - 2;
+    if (younger == 0) return wait(0);
+    const Expr full = simplify(less(turn + int_imm(younger), count));
+    return if_then(full, wait(younger * static_cast<int64_t>(copies_.size())), wait(0), loop_.span);
+  }
+
+  Region staged(Region region, const Expr& stage) const {
+    const auto found = stages_.find(region.buffer.get());
+    if (found == stages_.end()) return region;
+    region.buffer = found->second;
+    region.ranges.insert(region.ranges.begin(), {stage, int_imm(1), true});
+    return region;
+  }
+
+  static std::vector<Expr> at(const Expr& stage, const std::vector<Expr>& indices) {
+    std::vector<Expr> out = {stage};
+    out.insert(out.end(), indices.begin(), indices.end());
+    return out;
+  }
+
+  /// The statement with the memory of one stage.
+  Stmt staged(const Stmt& s, const Expr& stage) const {
+    const auto statement = [&](const Stmt& each) -> Stmt {
+      const TileOp* op = as<TileOp>(each);
+      if (!op) return each;
+      Ref<TileOp> out = make_ref<TileOp>(*op);
+      bool changed = false;
+      for (TileOperand& operand : out->operands) {
+        Region* region = std::get_if<Region>(&operand);
+        if (!region || !stages_.contains(region->buffer.get())) continue;
+        *region = staged(*region, stage);
+        changed = true;
+      }
+      return changed ? Stmt(out) : each;
+    };
+    const auto element = [&](const Expr& e) -> Expr {
+      const Load* l = as<Load>(e);
+      const auto found = l ? stages_.find(&buffer_of(l->buffer)) : stages_.end();
+      return found == stages_.end() ? e : load(found->second, at(stage, l->indices), l->span);
+    };
+    return rewrite(s, statement, [&](const Expr& e) { return rewrite(e, element); });
+  }
+
+  const For& loop_;
+  std::vector<EarlyCopy> copies_;
+  BufferMap stages_;
+};
+
+class Pipelines final : public ScopedRewriter {
+ public:
+  Pipelines(const Function& f, const PassOptions& options, std::vector<ScheduleChoice>* choices)
+      : ScopedRewriter(f), function_(f), options_(options), choices_(choices) {}
+
+  /// The function's body; what its loops need in stages is allocated so.
+  Stmt run() {
+    const Stmt body = rewrite(function_.body);
+    if (stages_.empty()) return body;
+    return helve::rewrite(body, [&](const Stmt& s) -> Stmt {
+      const Alloc* n = as<Alloc>(s);
+      const auto found = n ? stages_.find(n->buffer.get()) : stages_.end();
+      return found == stages_.end() ? s : alloc(found->second, s->span);
+    });
+  }
+
+ protected:
+  Stmt leave(const Stmt& s, const Facts& facts) override {
+    if (s->kind == StmtKind::Kernel) extra_ = 0;
+    const For* loop = as<For>(s);
+    if (!loop || loop->loop != LoopKind::Pipelined || loop->num_stages < 2 || !enclosing_kernel()) return s;
+    Facts inside = facts;
+    enter_loop(inside, loop->vars[0], loop->begins[0], loop->extents[0]);
+    ScheduleChoice choice{"T.Pipelined", s->span, "asynchronous copies", {}};
+    std::vector<EarlyCopy> early;
+    for (EarlyCopy& copy : early_copies(*loop, *enclosing_kernel(), function_)) {
+      if (copy.reason.empty()) copy.reason = why_at_once(*copy.op, inside);
+      if (copy.reason.empty()) copy.reason = why_no_room(*copy.op->region(1).buffer, loop->num_stages);
+      if (copy.reason.empty()) {
+        early.push_back(std::move(copy));
+      } else {
+        choice.declined.push_back({fmt::format("copy to '{}'", copy.op->region(1).buffer->name), copy.reason});
+      }
+    }
+    if (early.empty()) choice.schedule = "serial";
+    if (choices_) choices_->push_back(std::move(choice));
+    if (early.empty()) return s;
+    Pipeline pipeline(*loop, std::move(early));
+    stages_.insert(pipeline.stages().begin(), pipeline.stages().end());
+    return pipeline.run();
+  }
+
+ private:
+  /// Why the target's first choice for an asynchronous copy does not take this one: then there is nothing to gain.
+  std::string why_at_once(const TileOp& op, const Facts& facts) const {
+    std::vector<ScheduleChoice> chosen;
+    LoweringContext context;
+    context.function = &function_;
+    context.kernel = enclosing_kernel();
+    context.facts = &facts;
+    context.arch = options_.arch;
+    context.choices = &chosen;
+    const Stmt copy = map_parts(
+        tile_op(TileOpcode::CopyAsync, op.operands, op.span, op.places),
+        [&](const Expr& e) { return simplify(e, facts); }, [](const Stmt& part) { return part; });
+    lower_tile_op(*as<TileOp>(copy), *options_.schedules, context);
+    const std::vector<ScheduleChoice::Declined>& declined = chosen.back().declined;
+    return declined.empty() ? "" : fmt::format("'{}' declined: {}", declined[0].schedule, declined[0].reason);
+  }
+
+  std::string why_no_room(const Buffer& buffer, int64_t stages) {
+    const int64_t more = (stages - 1) * bytes_of(buffer);
+    const int64_t needed = allocated(*enclosing_kernel()) + extra_ + more;
+    if (needed > kBlockMemory) {
+      return fmt::format("{} stages need {} bytes of block memory, and {} are there", stages, needed, kBlockMemory);
+    }
+    extra_ += more;
+    return "";
+  }
+
+  const Function& function_;
+  const PassOptions& options_;
+  std::vector<ScheduleChoice>* choices_;
+  BufferMap stages_;
+  int64_t extra_ = 0;  ///< bytes that stages of the kernel add
+};
+
+}  // namespace
+
+FunctionRef pipeline_loops(const FunctionRef& f, const PassOptions& options) {
+  return with_body(f, Pipelines(*f, options, nullptr).run());
+}
+
+std::vector<ScheduleChoice> pipeline_choices(const FunctionRef& f, const PassOptions& options) {
+  std::vector<ScheduleChoice> out;
+  Pipelines(*f, options, &out).run();
+  return out;
+}
+
+}  // namespace helve
