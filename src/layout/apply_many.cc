@@ -15,11 +15,12 @@
 
 namespace helve {
 
+using layout_detail::kCacheLine;
+
 namespace {
 
 /// Indices go through in blocks that stay in the first cache while one axis after the other is written.
 constexpr size_t kBlock = 1024;
-constexpr uintptr_t kLineBytes = 64;
 constexpr uint64_t kHalf = uint64_t{1} << 31;
 
 /// Whether a number modulo 2^64 is one of 32 bits with sign.
@@ -128,7 +129,7 @@ void check_indices(std::span<const int64_t> indices, int64_t size) {
 
 /// The elements before the next cache line.
 size_t before_line(const int64_t* out) {
-  return (-reinterpret_cast<uintptr_t>(out) % kLineBytes) / sizeof(int64_t);
+  return (-reinterpret_cast<uintptr_t>(out) % kCacheLine) / sizeof(int64_t);
 }
 
 /// out[i * replicas + r] = base[i] + displacements[r]; with `kCount` replicas, when it is not 0.
@@ -161,7 +162,7 @@ bool BatchMap::write(size_t a, std::span<const int64_t> indices, int64_t* out) c
   const layout_detail::BatchSum sum = layout_detail::batch_sums().front();
   const AxisTerms& terms = terms_[a];
   if (replicas_ == 1 && terms.wide.empty()) return sum(terms, indices.data(), indices.size(), layout_.size(), out);
-  alignas(kLineBytes) std::array<int64_t, kBlock> storage;
+  alignas(kCacheLine) std::array<int64_t, kBlock> storage;
   const std::span<int64_t> base(storage.data(), indices.size());
   if (!sum(terms, indices.data(), indices.size(), layout_.size(), base.data())) return false;
   for (const Term& term : terms.wide) {

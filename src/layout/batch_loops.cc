@@ -15,8 +15,7 @@ namespace helve::layout_detail {
 
 namespace {
 
-/// The elements of a cache line.
-constexpr size_t kLine = 8;
+constexpr size_t kLine = kCacheLine / sizeof(int64_t);
 /// How far reads and writes of memory run ahead, in elements.
 constexpr size_t kAhead = 256;
 

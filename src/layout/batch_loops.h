@@ -6,6 +6,9 @@
 
 namespace helve::layout_detail {
 
+/// The bytes that move between memory and caches together.
+inline constexpr size_t kCacheLine = 64;
+
 /// out[i] = swizzle(offset + the sum of all terms but the wide ones) at indices[i]; `out` may be `indices`. Returns
 /// whether all indices are in [0, size).
 using BatchSum = bool (*)(const BatchMap::AxisTerms& terms, const int64_t* indices, size_t count, int64_t size,
