@@ -167,7 +167,9 @@ static int launch(void (*kernel)(P...), const long long* args, unsigned count, u
   block_threads = threads;
   together = at_once;
   while (blocks.size() < together) blocks.push_back(std::make_unique<Block>());
-  while (fibers.size() < size_t{threads} * together) fibers.push_back({{}, {}, {}, std::make_unique<char[]>(kStack), false});
+  while (fibers.size() < size_t{threads} * together) {
+    fibers.push_back({{}, {}, {}, std::make_unique<char[]>(kStack), false});
+  }
   auto body = [&] { kernel(argument<P>(args[I])...); };
   entry = call<decltype(body)>;
   entry_argument = &body;
