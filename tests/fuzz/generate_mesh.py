@@ -381,6 +381,8 @@ class MeshGenerator(Generator):
             head += self.fill_some(1) + self.own_result(result)
         else:
             head = self.fill_some(rng.randint(1, 3)) + self.phases(rng.randint(2, 6), inputs)
+            if rng.random() < 0.4:
+                head += self.decided(inputs, 1)
             if outputs:
                 head += self.write_tile(outputs[0], [])
             head += self.own_result(result)
