@@ -47,7 +47,20 @@ def _machine_code_needs_llvm(monkeypatch):
     monkeypatch.setattr(_core, "compile", compile_or_skip)
 
 
+NOTHING = "@T.prim_func\ndef main():\n    pass\n"
+
+
 @pytest.fixture
 def llvm():
     """For tests whose programs run in another process: skipped in a build without LLVM."""
-    helve.compile(helve.parse("@T.prim_func\ndef main():\n    pass\n"))
+    helve.compile(helve.parse(NOTHING))
+
+
+@pytest.fixture
+def targets():
+    """For tests that go through targets themselves: those for the CPU that the build has."""
+    try:
+        helve.compile(helve.parse(NOTHING))
+    except pytest.skip.Exception:
+        return ["interp"]
+    return ["interp", "llvm"]

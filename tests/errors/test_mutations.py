@@ -209,18 +209,18 @@ def compile_text(text, target):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_programs_themselves_compile(name):
-    for target in ("interp", "llvm"):
+def test_the_programs_themselves_compile(name, targets):
+    for target in targets:
         compile_text(PROGRAMS[name], target)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_damaged_programs_are_compiled_or_refused(name):
+def test_damaged_programs_are_compiled_or_refused(name, targets):
     rng = random.Random(f"{SEED} {name}")
     refused = 0
     for _ in range(COUNT):
         text = mutate(PROGRAMS[name], rng)
-        target = rng.choice(["interp", "llvm"])
+        target = rng.choice(targets)
         problem = problem_of(lambda text=text, target=target: compile_text(text, target))
         assert problem is None, f"{problem}\n{text}\nfor target {target}"
         try:
@@ -241,9 +241,9 @@ VALUES = [
 ]
 
 
-def test_damaged_calls_run_or_are_refused():
+def test_damaged_calls_run_or_are_refused(targets):
     rng = random.Random(SEED)
-    for target in ("interp", "llvm"):
+    for target in targets:
         kernel = helve.compile(helve.parse(PROGRAMS["elements"]), target=target)
         for _ in range(COUNT):
             count = rng.choice([4, 4, 4, 4, 3, 5, 0])

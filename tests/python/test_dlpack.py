@@ -35,7 +35,7 @@ class Exporter:
         return capsule
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def double():
     @T.prim_func
     def main(A: T.Tensor((5,), "float32"), B: T.Tensor((5,), "float32")):

@@ -33,7 +33,7 @@ def test_first_kernel(capsys):
     assert helve.parse(out.partition("as helve reads it:\n")[2]).name == "add"
 
 
-def test_first_kernel_as_a_script():
+def test_first_kernel_as_a_script(llvm):
     """The file itself, in a process of its own, as the tutorial says."""
     search = os.pathsep.join(entry for entry in sys.path if entry)
     done = subprocess.run([sys.executable, str(TUTORIALS / "00_first_kernel.py")], capture_output=True, text=True,
