@@ -11,8 +11,8 @@
 // and decides by itself. So control flow around a collective moves there as it is, and cores that it parts stay apart
 // until its end, as in the kernel. What it takes from memory or the core's coordinates, a kernel leaves in a global
 // buffer of one element, where the host body reads it: it moves no other value than the kernel would have used.
-// Where cores can meet inside a kernel, only such kernels are split: the host body finds members of a group that
-// disagree, which would wait for each other forever.
+// Where cores can meet inside a kernel, only such kernels are split, and those to which the host body may bring a part
+// of the cores: it finds members of a group that disagree, which would wait for each other forever.
 // With a chunk of k iterations the kernels loop over k and one collective serves all of them, on homes with a leading
 // dimension k. Every core executes the same statements in the same order as before; iterations of a Persistent loop are
 // independent, so a chunk may interleave them. A part saves what a later part demands and restores what it demands
@@ -21,6 +21,7 @@
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
@@ -289,15 +290,31 @@ class Splitter {
   std::vector<BufferRef> home_order_;
 };
 
+/// The kernels below control flow of the host body that reads memory: cores may come to them in parts.
+std::unordered_set<const Kernel*> kernels_of_parted_cores(const Stmt& body) {
+  std::unordered_set<const Kernel*> out;
+  walk(body, [&](const Stmt& s) {
+    if (!as<If>(s) && !as<For>(s) && !as<While>(s)) return;
+    bool reads = false;
+    for_each_part(s, [&](const Expr& e) { reads |= has_load(e); }, [](const Stmt&) {});
+    if (!reads) return;
+    walk(s, [&](const Stmt& inner) {
+      if (const Kernel* k = as<Kernel>(inner)) out.insert(k);
+    });
+  });
+  return out;
+}
+
 }  // namespace
 
 FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options) {
   if (!f->mesh) return f;
+  const std::unordered_set<const Kernel*> apart = kernels_of_parted_cores(f->body);
   return with_body(f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
     const Kernel* k = as<Kernel>(s);
     if (!k || !has_collective(k->body)) return s;
     Splitter splitter(*k, options);
-    return options.cores_meet && !splitter.decides() ? s : splitter.run();
+    return options.cores_meet && !splitter.decides() && !apart.contains(k) ? s : splitter.run();
   }));
 }
 

@@ -8,7 +8,7 @@ import pytest
 
 import helve
 import helve.testing
-from helve import T
+from helve import T, _core
 
 MESHES = [(1, 1), (2, 3), (3, 2)]
 
@@ -371,6 +371,32 @@ def test_every_core_runs_the_host_body(mesh):
         value[r] = np.roll(value[r], n[r, 0])
     _, out = everywhere(main, lambda: [n, np.zeros(mesh, "int64")], helve.Mesh(mesh))
     assert np.array_equal(out, value)
+
+
+def test_cores_that_come_in_parts_do_not_meet_inside_a_kernel():
+    """On a GPU cores may meet inside a kernel; not where the host body launches it for some of them."""
+    mesh = helve.Mesh((2, 3))
+
+    @T.prim_func(mesh=mesh)
+    def main(N: T.Tensor((3,), "int64"), OUT: T.Tensor((2, 3), "int64")):
+        flag = T.alloc_global((1,), "int64")
+        with T.Kernel(2, 3) as (r, c):
+            flag[0] = N[c]
+        if flag[0] > 0:
+            with T.Kernel(2, 3) as (r, c):
+                x = T.alloc_shared((1,), "int64")
+                x[0] = r * 10 + c
+                T.comm.all_reduce(x, x, axis="x")
+                OUT[r, c] = x[0]
+
+    def arguments():
+        return [np.array([1, 0, 2]), np.zeros((2, 3), "int64")]
+
+    _, out = everywhere(main, arguments, mesh)
+    assert out.tolist() == [[10, 0, 14], [10, 0, 14]]
+    stages = dict(helve.testing.lowering_stages(main, mesh, target="cuda"))
+    assert "T.comm.all_reduce(x_home, x_home" in _core.print(stages["split_mesh_kernels"])
+    helve.testing.check_stages(main, arguments, mesh=mesh, target="cuda")
 
 
 def test_cores_of_a_group_that_differ_end_the_call_alike_everywhere():
