@@ -1,5 +1,7 @@
 // The CUDA target: a host plan, and CUDA C that is compiled for the device's own architecture.
 // Nothing here needs a device before the first call, so kernels can be compiled and looked at where there is none.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -19,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Tells the plan what code generation decided: block sizes, shared memory, and how tensors have to be aligned.
+/// Tells the plan what code generation decided: block sizes, shared memory, and what the wide accesses rely on.
 void complete_plan(runtime::Plan& plan, const CudaSource& source) {
   runtime::for_each_step(plan.steps, [&](runtime::Step& step) {
     auto* launch = std::get_if<runtime::Launch>(&step.node);
@@ -29,18 +31,47 @@ void complete_plan(runtime::Plan& plan, const CudaSource& source) {
     launch->shared_bytes = kernel.shared_bytes;
     launch->cluster = kernel.cluster;
     launch->cooperative = kernel.cooperative;
-    for (size_t i = 0; i < launch->buffers.size(); ++i) {
-      const size_t id = static_cast<size_t>(launch->buffers[i]);
-      if (id >= plan.params.size()) continue;
-      plan.params[id].alignment = std::max(plan.params[id].alignment, kernel.alignments[i]);
-    }
+    launch->alignments = kernel.alignments;
   });
+}
+
+/// The architecture of the device of this machine. Where it cannot be asked, the caller may name one.
+std::string arch_of_device() {
+  try {
+    return runtime::cuda::device(0).arch();
+  } catch (const UserError& error) {
+    Diagnostic refused = error.diagnostic();
+    refused.fixes = {refused.help(), "name an architecture to compile for, as arch=\"sm_90a\": that needs no GPU"};
+    throw UserError(std::move(refused));
+  }
 }
 
 /// The options for an architecture: that of the first device, where none is asked for.
 CompileOptions with_architecture(CompileOptions options) {
-  if (options.arch.empty()) options.arch = runtime::cuda::device(0).arch();
+  if (options.arch.empty()) options.arch = arch_of_device();
   return options;
+}
+
+/// Refuses what no device of the architecture can launch, and names what takes the room.
+void check_shared_memory(const CudaSource& source, const std::vector<KernelSource>& kernels, const std::string& arch) {
+  constexpr size_t kMostNotes = 3;
+  const std::optional<int64_t> limit = shared_memory_limit(arch);
+  for (size_t k = 0; limit && k < kernels.size(); ++k) {
+    const CudaKernel& kernel = source.kernels[k];
+    if (kernel.shared_bytes <= *limit) continue;
+    std::vector<SharedBuffer> buffers = kernel.shared;
+    std::stable_sort(buffers.begin(), buffers.end(),
+                     [](const SharedBuffer& a, const SharedBuffer& b) { return a.bytes > b.bytes; });
+    if (buffers.size() > kMostNotes) buffers.resize(kMostNotes);
+    std::vector<Note> notes;
+    for (const SharedBuffer& each : buffers) {
+      notes.push_back({each.span, fmt::format("'{}' takes {} bytes", each.name, each.bytes)});
+    }
+    throw UserError(
+        Code::BlockSharedMemory, kernels[k].stmt->span,
+        {{"kernel", kernel.name}, {"bytes", kernel.shared_bytes}, {"device", arch}, {"limit", *limit}},
+        std::move(notes));
+  }
 }
 
 class CudaCompiled final : public CompiledKernel {
@@ -55,6 +86,7 @@ class CudaCompiled final : public CompiledKernel {
     start = Clock::now();
     const CudaSource source = emit_cuda(host.kernels, {true, true, cluster_blocks(options_.arch)});
     times_.push_back({"cuda: emit", seconds_since(start)});
+    check_shared_memory(source, host.kernels, options_.arch);
     complete_plan(host.plan, source);
     start = Clock::now();
     runtime::cuda::CompileOptions toolchain;
@@ -66,8 +98,13 @@ class CudaCompiled final : public CompiledKernel {
     std::vector<std::string> names;
     for (const CudaKernel& kernel : source.kernels) names.push_back(kernel.name);
     kernels_ = std::move(host.kernels);
-    executor_ =
-        std::make_unique<runtime::cuda::Executor>(std::move(host.plan), std::move(cubin), std::move(names), toolchain);
+    // For calls whose tensors are not aligned as wide accesses want it; most kernels never see one.
+    const auto narrow = [kernels = kernels_, name = function_->name, arch = options_.arch, toolchain] {
+      const CudaOptions narrow_options{true, true, cluster_blocks(arch), true};
+      return runtime::cuda::compile_cubin(emit_cuda(kernels, narrow_options).text, name, arch, toolchain);
+    };
+    executor_ = std::make_unique<runtime::cuda::Executor>(std::move(host.plan), std::move(cubin), std::move(names),
+                                                          toolchain, narrow);
   }
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,

@@ -152,8 +152,7 @@ class Binder {
       fits = fits && !__builtin_add_overflow(end, reach, &end);
     }
     if (!fits) throw UserError(Code::ArgumentSpan, {}, {{"parameter", expected.name}});
-    const int64_t natural = std::has_single_bit(static_cast<uint64_t>(bytes)) ? bytes : 1;
-    const int64_t alignment = std::max(expected.alignment, natural);
+    const int64_t alignment = std::has_single_bit(static_cast<uint64_t>(bytes)) ? bytes : 1;
     if (reinterpret_cast<uintptr_t>(state.base) % static_cast<uintptr_t>(alignment) != 0) {
       throw UserError(Code::MisalignedArgument, {}, {{"parameter", expected.name}, {"alignment", alignment}});
     }

@@ -60,7 +60,6 @@ class Verifier {
     HELVE_CHECK(param.strides.empty() || param.strides.size() == param.dims.size(),
                 "strides and dimensions differ in number");
     programs(param.strides);
-    alignment(param.alignment);
     HELVE_CHECK(element_bytes(param.dtype) > 0, "a parameter whose elements have no size");
     for (int64_t other : param.may_alias) {
       HELVE_CHECK(other >= 0 && other < static_cast<int64_t>(plan_.params.size()), "an alias that is no parameter");
@@ -83,6 +82,8 @@ class Verifier {
     programs(s.scalars);
     for (int64_t id : s.buffers) buffer(id);
     HELVE_CHECK(s.scratch_bytes >= 0 && s.grain >= 1, "a launch with a negative scratch size or a grain below 1");
+    HELVE_CHECK(s.alignments.empty() || s.alignments.size() == s.buffers.size(), "not one alignment a buffer");
+    for (int64_t bytes : s.alignments) alignment(bytes);
     HELVE_CHECK(s.threads >= 0 && s.shared_bytes >= 0 && s.cluster >= 1, "a launch with a negative size or no cluster");
   }
 

@@ -79,7 +79,6 @@ class PlanPrinter {
     if (!param.strides.empty()) line += " strides " + list(param.strides);
     if (param.read) line += " read";
     if (param.written) line += " written";
-    if (param.alignment != 0) line += fmt::format(" align {}", param.alignment);
     if (!param.may_alias.empty()) {
       line += fmt::format(" may_alias({})", join(param.may_alias, ", ", [this](int64_t id) { return buffer(id); }));
     }
@@ -100,6 +99,9 @@ class PlanPrinter {
     if (s.grain != 1) line += fmt::format(" grain {}", s.grain);
     if (s.threads != 0) line += fmt::format(" threads {}", s.threads);
     if (s.shared_bytes != 0) line += fmt::format(" shared {}", s.shared_bytes);
+    if (!s.alignments.empty()) {
+      line += fmt::format(" aligned [{}]", join(s.alignments, ", ", [](int64_t n) { return std::to_string(n); }));
+    }
     if (s.cluster != 1) line += fmt::format(" cluster {}", s.cluster);
     if (s.cooperative) line += " cooperative";
     document_.line(line);

@@ -40,7 +40,7 @@ OF_CPP = {
         "CudaDriverMissing", "CudaDriverOutdated", "CudaCallFailed", "CudaDeviceMissing", "NvrtcMissing",
         "CudaArchitecture",
         "RegisterSpills", "LocalArrays", "NvccMissing", "CacheUnusable", "CacheLimit", "CudaArchitectureMismatch",
-        "DeviceArgument", "MixedDevices", "GridSize", "BlockThreads", "BlockSharedMemory", "ResidentBlocks",
+        "DeviceArgument", "MixedDevices", "GridSize", "BlockThreads", "ResidentBlocks",
         "ForbiddenInCapture", "ClusterSize",
     },
 }

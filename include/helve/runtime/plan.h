@@ -29,7 +29,6 @@ struct TensorParam {
   std::vector<ScalarProgram> strides;  ///< in elements, one a dimension; empty: compact row-major
   bool read = true;
   bool written = false;
-  int64_t alignment = 0;                ///< bytes, a power of two; 0: the element's own alignment
   std::vector<int64_t> may_alias = {};  ///< parameters whose memory may overlap this one's; holds both ways
 };
 
@@ -91,6 +90,8 @@ struct Launch {
   int64_t cluster = 1;        ///< CUDA: blocks a cluster
   /// CUDA: all blocks are resident together; the kernel gets a zeroed uint32_t* workspace as its last parameter.
   bool cooperative = false;
+  /// CUDA: bytes, of the base of each buffer, on which the kernel's widest accesses rely; empty: those of an element.
+  std::vector<int64_t> alignments = {};
 };
 
 enum class CollectiveKind : uint8_t { AllGather, Broadcast, AllReduce, ReduceScatter, AllToAll, Permute, Barrier };

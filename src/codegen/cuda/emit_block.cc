@@ -33,6 +33,7 @@ void KernelEmitter::alloc(const Alloc& s) {
       const int64_t begin = kernel_.shared_bytes;
       const int64_t bytes = elements(buffer, 0) * buffer.dtype.bytes();
       kernel_.shared_bytes += (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+      kernel_.shared.push_back({buffer.name, bytes, buffer.span});
       return line(fmt::format("{0}* const {1} = ({0}*)(helve_shared + {2});", type,
                               names_.define(&buffer, buffer.name), begin),
                   s.span);

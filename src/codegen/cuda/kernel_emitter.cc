@@ -16,6 +16,7 @@ namespace helve::cuda {
 KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& options, Prelude& prelude)
     : CEmitter(source.bounds, options.line_directives),
       source_(source),
+      narrow_(options.narrow),
       prelude_(prelude),
       cluster_blocks_(options.cluster_blocks),
       interface_(kernel_interface(*source.stmt)) {

@@ -116,6 +116,7 @@ class KernelEmitter final : public c::CEmitter {
   bool rounds_in_pairs(const Store& s) const;
 
   const KernelSource& source_;
+  const bool narrow_;  ///< buffers of the call are aligned as one element is
   Prelude& prelude_;
   const int64_t cluster_blocks_;
   KernelInterface interface_;

@@ -156,6 +156,7 @@ void KernelEmitter::stage(const For& s) {
     const bool early = std::none_of(each.indices.begin(), each.indices.end(),
                                     [&](const Expr& index) { return reads_written(index, accesses); });
     if (!each.always || !early || !moves(accesses, each.buffer)) continue;
+    if (narrow_ && is_global(*each.buffer)) continue;
     const Expr offset = c::element_offset(*each.buffer, each.indices);
     const Expr start = expr_of(sum_of(substitute(offset, {{lane, s.begins[0]}})));
     const int64_t width = vector_bytes(*each.buffer, offset, start, s);

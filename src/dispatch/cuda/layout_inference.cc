@@ -213,7 +213,7 @@ class Inference {
       for (const LoopUse& use : units_.units[n].uses) {
         auto layout = out.registers.find(use.buffer);
         if (layout == out.registers.end()) continue;
-        const int64_t words = layout->second.registers() * std::max<int64_t>(1, use.buffer->dtype.bytes() / 4);
+        const int64_t words = (layout->second.registers() * use.buffer->dtype.bytes() + 3) / 4;
         lives.try_emplace(use.buffer, Life{n, n, words}).first->second.last = n;
       }
     }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -30,8 +31,11 @@ constexpr const char* kWarmUp = "call the kernel once with arguments of these sh
 /// Steps on a device: everything is enqueued on one stream.
 class Run final : public PlanWalker<Run> {
  public:
-  Run(const Plan& plan, const Program& program, DeviceFrame& frame, const Situation& where, InterruptPoll& poll)
-      : PlanWalker(plan, frame, poll), program_(program), device_frame_(frame), where_(where) {}
+  /// `narrow` gives the program of the kernels that rely on no alignment.
+  Run(const Plan& plan, const Program& program, std::function<const Program&()> narrow, DeviceFrame& frame,
+      const Situation& where, InterruptPoll& poll)
+      : PlanWalker(plan, frame, poll), program_(program), narrow_(std::move(narrow)), device_frame_(frame),
+        where_(where) {}
 
   std::byte* reserve(size_t index, int64_t bytes, int64_t alignment) {
     return memory(device_frame_.device_blocks[index], bytes, alignment);
@@ -43,7 +47,7 @@ class Run final : public PlanWalker<Run> {
   }
 
   void launch(const Launch& s, int64_t first, int64_t blocks) {
-    const Program::Site& site = program_.site(s);
+    const Program::Site& site = is_aligned(s) ? program_.site(s) : narrow_().site(s);
     if (blocks > kGridLimit) {
       throw UserError(Code::GridSize, {}, {{"kernel", s.name}, {"blocks", blocks}, {"limit", kGridLimit}});
     }
@@ -97,6 +101,14 @@ class Run final : public PlanWalker<Run> {
   }
 
  private:
+  /// Do the buffers of the launch stand as its kernel's wide accesses want it?
+  bool is_aligned(const Launch& s) const {
+    for (size_t i = 0; i < s.alignments.size(); ++i) {
+      if (reinterpret_cast<uintptr_t>(frame_.pointers[i]) % static_cast<uintptr_t>(s.alignments[i]) != 0) return false;
+    }
+    return true;
+  }
+
   std::byte* memory(DeviceBlock& block, int64_t bytes, int64_t alignment) {
     if (where_.captured && !block.fits(bytes, alignment)) {
       forbid(plan_, fmt::format("allocates {} bytes", bytes), kWarmUp);
@@ -125,6 +137,7 @@ class Run final : public PlanWalker<Run> {
   }
 
   const Program& program_;
+  const std::function<const Program&()> narrow_;
   DeviceFrame& device_frame_;
   const Situation& where_;
 };
@@ -164,8 +177,9 @@ void verify_launches(const PlanParts& parts) {
 
 class Executor::Impl {
  public:
-  Impl(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain)
-      : plan_(std::move(plan)), parts_(parts_of(plan_)) {
+  Impl(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain,
+       std::function<Cubin()> narrow)
+      : plan_(std::move(plan)), parts_(parts_of(plan_)), compile_narrow_(std::move(narrow)) {
     verify(plan_, static_cast<int64_t>(kernels.size()));
     verify_launches(parts_);
     if (!parts_.collectives.empty()) {
@@ -208,7 +222,8 @@ class Executor::Impl {
     InterruptPoll poll(options.interrupt);
     std::optional<Staging> staging;
     if (staged) staging.emplace(plan_, frame, where.stream);
-    Run(plan_, program, frame, where, poll).steps(plan_.steps);
+    const auto narrow = [&]() -> const Program& { return narrow_program_on(where); };
+    Run(plan_, program, narrow, frame, where, poll).steps(plan_.steps);
     if (staging) staging->finish(poll);
   }
 
@@ -226,14 +241,31 @@ class Executor::Impl {
     }
   }
 
+  using Programs = std::map<int, std::unique_ptr<Program>>;  ///< by device
+
   const Program& program_on(const Situation& where) {
     std::lock_guard<std::mutex> lock(programs_mutex_);
-    std::unique_ptr<Program>& slot = programs_[where.device.ordinal];
+    return loaded(programs_, where, [&] { return std::make_unique<Program>(code_, parts_, where.device); });
+  }
+
+  /// The kernels that rely on no alignment. The collectives are those of the first program.
+  const Program& narrow_program_on(const Situation& where) {
+    std::lock_guard<std::mutex> lock(programs_mutex_);
+    return loaded(narrow_programs_, where, [&] {
+      HELVE_CHECK(compile_narrow_, "a launch has alignments, and no kernel does without them");
+      if (narrow_code_.kernels.bytes.empty()) narrow_code_ = {compile_narrow_(), code_.names, {}};
+      return std::make_unique<Program>(narrow_code_, PlanParts{parts_.launches, {}, false}, where.device);
+    });
+  }
+
+  const Program& loaded(Programs& programs, const Situation& where,
+                        const std::function<std::unique_ptr<Program>()>& load) {
+    std::unique_ptr<Program>& slot = programs[where.device.ordinal];
     if (slot != nullptr) return *slot;
     Situation now = where;
     look_at(now);
     if (now.captured) forbid(plan_, "loads its code", kWarmUp);
-    slot = std::make_unique<Program>(code_, parts_, where.device);
+    slot = load();
     return *slot;
   }
 
@@ -252,12 +284,17 @@ class Executor::Impl {
   const PlanParts parts_;  ///< points into plan_
   Binary code_;
   std::mutex programs_mutex_;
-  std::map<int, std::unique_ptr<Program>> programs_;
+  Programs programs_;
+  Programs narrow_programs_;
+  const std::function<Cubin()> compile_narrow_;
+  Binary narrow_code_;  ///< once a call needed it
   FramePool frames_;
 };
 
-Executor::Executor(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain)
-    : impl_(std::make_unique<Impl>(std::move(plan), std::move(cubin), std::move(kernels), toolchain)) {}
+Executor::Executor(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain,
+                   std::function<Cubin()> narrow)
+    : impl_(std::make_unique<Impl>(std::move(plan), std::move(cubin), std::move(kernels), toolchain,
+                                   std::move(narrow))) {}
 Executor::~Executor() = default;
 
 void Executor::call(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars, CudaStream stream,

@@ -65,8 +65,8 @@ Plan add_plan() {
   Plan plan;
   plan.name = "add";
   plan.slots = {"n", "k"};
-  plan.params = {{"x", kFloat32, {BindSlot{0}}, {}, true, false, 0, {}},
-                 {"y", kFloat32, {BindSlot{0}}, {}, false, true, 0, {}}};
+  plan.params = {{"x", kFloat32, {BindSlot{0}}, {}, true, false, {}},
+                 {"y", kFloat32, {BindSlot{0}}, {}, false, true, {}}};
   plan.scalar_params = {{"k", {kDLInt, 64, 1}, 1}};
   Launch launch{0, "add_0", P::slot(0), {0, 1}, {P::slot(1)}};
   launch.threads = 128;
@@ -82,7 +82,7 @@ Plan mesh_plan(int64_t rows, int64_t columns) {
   plan.mesh_axes = {"x", "y"};
   const int64_t cores = rows * columns;
   plan.slots = {"w"};
-  plan.params = {{"out", kFloat32, {P(cores), BindSlot{0}}, {}, false, true, 0, {}}};
+  plan.params = {{"out", kFloat32, {P(cores), BindSlot{0}}, {}, false, true, {}}};
   plan.buffers = {{"part", kFloat32, P::slot(0), true, 64}};
   Launch seed{0, "seed", cores, {1}, {P::slot(0)}}, collect{1, "collect", cores, {0, 1}, {P::slot(0)}};
   seed.threads = collect.threads = 32;
@@ -255,7 +255,7 @@ TEST_F(CudaExecutor, LaunchAttributes) {
 TEST_F(CudaExecutor, CooperativeLaunchesGetAZeroedWorkspace) {
   Plan plan;
   plan.name = "grid";
-  plan.params = {{"out", kFloat32, {P(1)}, {}, false, true, 0, {}}};
+  plan.params = {{"out", kFloat32, {P(1)}, {}, false, true, {}}};
   Launch launch{0, "grid_0", 8, {0}, {}};
   launch.threads = 64;
   launch.cooperative = true;
@@ -369,8 +369,8 @@ TEST_F(CudaExecutor, HostArraysTravelThereAndBack) {
 TEST_F(CudaExecutor, InterleavedHostArraysKeepEachOther) {
   Plan plan;
   plan.name = "columns";
-  plan.params = {{"a", kFloat32, {P(5)}, {P(2)}, true, true, 0, {}},
-                 {"b", kFloat32, {P(5)}, {P(2)}, true, true, 0, {}}};
+  plan.params = {{"a", kFloat32, {P(5)}, {P(2)}, true, true, {}},
+                 {"b", kFloat32, {P(5)}, {P(2)}, true, true, {}}};
   Launch launch{0, "columns_0", 5, {0, 1}, {}};
   launch.threads = 32;
   plan.steps = {{launch}};

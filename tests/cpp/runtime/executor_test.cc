@@ -64,8 +64,8 @@ Plan add_plan(int64_t grain = 1) {
   Plan plan;
   plan.name = "add";
   plan.slots = {"n", "k"};
-  plan.params = {{"x", kFloat32, {BindSlot{0}}, {}, true, false, 0, {}},
-                 {"y", kFloat32, {BindSlot{0}}, {}, false, true, 0, {}}};
+  plan.params = {{"x", kFloat32, {BindSlot{0}}, {}, true, false, {}},
+                 {"y", kFloat32, {BindSlot{0}}, {}, false, true, {}}};
   plan.scalar_params = {{"k", {kDLInt, 64, 1}, 1}};
   plan.steps = {{Launch{0, "add", P::slot(0), {0, 1}, {P::slot(1)}, 0, grain}}};
   return plan;
@@ -118,7 +118,7 @@ Plan mesh_plan(std::vector<int64_t> mesh, uint64_t axes) {
   plan.mesh_axes = {"x", "y"};
   const int64_t cores = core_count(plan);
   plan.slots = {"w"};
-  plan.params = {{"out", kFloat32, {P(cores), BindSlot{0}}, {}, false, true, 0, {}}};
+  plan.params = {{"out", kFloat32, {P(cores), BindSlot{0}}, {}, false, true, {}}};
   plan.buffers = {{"part", kFloat32, P::slot(0), true, 64}};
   Collective sum;
   sum.kind = CollectiveKind::AllReduce;
@@ -161,7 +161,7 @@ TEST(Executor, LoopsAndBranches) {
   Plan plan;
   plan.name = "control";
   plan.slots = {"i", "n"};
-  plan.params = {{"y", kFloat32, {BindSlot{1}}, {}, true, true, 0, {}}};
+  plan.params = {{"y", kFloat32, {BindSlot{1}}, {}, true, true, {}}};
   const Step add{Launch{0, "add", P::slot(1), {0, 0}, {P::slot(0)}}};
   const Step add_hundred{Launch{0, "add", P::slot(1), {0, 0}, {100}}};
   const P odd = P::binary(ScalarOp::FloorMod, P::slot(0), 2);
@@ -179,7 +179,7 @@ TEST(Executor, ScratchIsPrivateToATask) {
   Plan plan;
   plan.name = "double";
   plan.slots = {"n"};
-  plan.params = {{"y", kFloat32, {BindSlot{0}}, {}, true, true, 0, {}}};
+  plan.params = {{"y", kFloat32, {BindSlot{0}}, {}, true, true, {}}};
   plan.steps = {{Launch{0, "double", P::slot(0), {0}, {}, 1024, 1}}};
   HostTensor y(kFloat32, {500});
   std::iota(y.floats().begin(), y.floats().end(), 0.0f);
@@ -288,7 +288,7 @@ Plan count_down_plan(std::vector<int64_t> mesh) {
   plan.mesh = std::move(mesh);
   plan.mesh_axes = {"x", "y"};
   plan.slots = {"w", "n"};
-  plan.params = {{"rounds", kFloat32, {BindSlot{0}}, {}, true, true, 0, {}}};
+  plan.params = {{"rounds", kFloat32, {BindSlot{0}}, {}, true, true, {}}};
   plan.buffers = {{"left", {kDLInt, 16, 1}, 2, true, 64}};
   const Read read{1, 1, 1, {kDLInt, 16, 1}};
   const Step down{Launch{0, "down", core_count(plan), {1, 0}, {P::slot(1)}}};

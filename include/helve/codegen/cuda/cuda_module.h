@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,14 @@ struct CudaOptions {
   bool line_directives = false;  ///< name the user's file and line beside each statement
   bool prelude = true;           ///< begin with the helve_ functions that the kernels call
   int64_t cluster_blocks = 1;    ///< blocks of a cluster at most, as the passes were told
+  bool narrow = false;           ///< rely on no more alignment of a buffer's base than an element's
+};
+
+/// A buffer of block memory.
+struct SharedBuffer {
+  std::string name;
+  int64_t bytes;
+  Span span;  ///< of its allocation
 };
 
 /// A kernel of the text. Its parameters are one pointer a buffer of the kernel's interface, then each scalar as a long
@@ -28,6 +37,7 @@ struct CudaKernel {
   int64_t shared_bytes = 0;         ///< dynamic shared memory of a block
   int64_t cluster = 1;              ///< blocks of a cluster
   bool cooperative = false;         ///< all blocks wait for each other: the last parameter is zeroed words
+  std::vector<SharedBuffer> shared;  ///< what stands in it, in program order
   std::vector<int64_t> alignments;  ///< bytes, of each buffer's base: what accesses rely on, at least an element's
 };
 
@@ -35,6 +45,10 @@ struct CudaSource {
   std::string text;
   std::vector<CudaKernel> kernels;  ///< in the order of the sources
 };
+
+/// The most shared memory, in bytes, that a block can have on an architecture such as "sm_90a"; nothing for an unknown
+/// one. From the CUDA C++ programming guide's table of technical specifications for each compute capability.
+std::optional<int64_t> shared_memory_limit(const std::string& arch);
 
 /// The text is for sm_80 and later, to be compiled with --fmad=false: contraction changes results.
 /// UserError DTypeOnTarget for a packed dtype; InternalError for a kernel that is not in thread form.

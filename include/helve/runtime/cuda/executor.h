@@ -3,6 +3,7 @@
 // costs microseconds and can be captured in a CUDA graph.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,7 +32,10 @@ class Executor {
  public:
   /// `kernels` names the cubin's kernels, in the order of the plan's numbers. Collectives of the plan are compiled
   /// here, by `toolchain`. InternalError for an unsound plan; what compile_cubin throws. No driver is needed.
-  Executor(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain = {});
+  /// `narrow` makes a cubin of the same kernels that rely on the alignment of an element only: a launch with a buffer
+  /// that is not aligned as the plan says takes them. It is called at most once, at the first such launch.
+  Executor(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain = {},
+           std::function<Cubin()> narrow = {});
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
