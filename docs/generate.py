@@ -26,6 +26,7 @@ KINDS = {
     "In": "region, read",
     "Out": "region, written",
     "InOut": "region, read and written",
+    "Source": "region or scalar, read",
     "Value": "scalar",
     "Coord": "list of indices",
     "Integer": "integer constant",

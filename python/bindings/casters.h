@@ -28,6 +28,7 @@ std::optional<E> parse_enum(std::string_view text, int count) {
 
 inline std::optional<MemoryScope> parse_scope(std::string_view text) { return parse_enum<MemoryScope>(text, 5); }
 inline std::optional<LoopKind> parse_loop(std::string_view text) { return parse_enum<LoopKind>(text, 7); }
+inline std::optional<StoreMode> parse_store_mode(std::string_view text) { return parse_enum<StoreMode>(text, 4); }
 
 }  // namespace helve::python
 
@@ -52,6 +53,7 @@ inline std::optional<LoopKind> parse_loop(std::string_view text) { return parse_
 HELVE_TEXT_CASTER(helve::DType, helve::parse_dtype, helve::to_string);
 HELVE_TEXT_CASTER(helve::MemoryScope, helve::python::parse_scope, helve::to_string);
 HELVE_TEXT_CASTER(helve::LoopKind, helve::python::parse_loop, helve::to_string);
+HELVE_TEXT_CASTER(helve::StoreMode, helve::python::parse_store_mode, helve::to_string);
 HELVE_TEXT_CASTER(helve::Op, helve::parse_op, [](helve::Op op) { return helve::row_of(op).name; });
 HELVE_TEXT_CASTER(helve::TileOpcode, [](const std::string& name) {
   std::optional<helve::TileOpcode> found;

@@ -41,7 +41,7 @@ void bind_nodes(py::module_& module) {
   bind_node<Seq, StmtNode>(module, "Seq", "Statements in order.");
   bind_node<Alloc, StmtNode>(module, "Alloc", "Brings a buffer into being.");
   bind_node<Bind, StmtNode>(module, "Bind", "Names a scalar value.");
-  bind_node<Store, StmtNode>(module, "Store", "Stores one element.");
+  bind_node<Store, StmtNode>(module, "Store", "Stores one element, or combines a value with it.");
   bind_node<TileStore, StmtNode>(module, "TileStore", "Stores a tile elementwise.");
   bind_node<For, StmtNode>(module, "For", "A rectangular loop.");
   bind_node<ForTiles, StmtNode>(module, "ForTiles", "A loop over the tiles of a buffer.");
@@ -56,6 +56,9 @@ TileOperand operand_of(const TileParam& param, py::handle value) {
     case ParamKind::In:
     case ParamKind::Out:
     case ParamKind::InOut: return py::cast<Region>(value);
+    case ParamKind::Source:
+      if (py::isinstance<Region>(value)) return py::cast<Region>(value);
+      return py::cast<Expr>(value);
     case ParamKind::Value: return py::cast<Expr>(value);
     case ParamKind::Coord: return py::cast<std::vector<Expr>>(value);
     case ParamKind::Integer: return py::cast<int64_t>(value);
@@ -82,7 +85,8 @@ void bind_stmt(py::module_& module) {
   module.def("seq", &seq, py::arg("stmts"), py::arg("span") = nowhere);
   module.def("alloc", &alloc, py::arg("buffer"), py::arg("span") = nowhere);
   module.def("bind", &bind, py::arg("var"), py::arg("value"), py::arg("span") = nowhere);
-  module.def("store", &store, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("span") = nowhere);
+  module.def("store", &store, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("span") = nowhere,
+             py::arg("mode") = StoreMode::Write);
   module.def("tile_store", &tile_store, py::arg("buffer"), py::arg("indices"), py::arg("value"),
              py::arg("span") = nowhere);
   module.def("for_loop",

@@ -14,6 +14,7 @@ const char* name_of(ParamKind kind) {
     case ParamKind::In: return "In";
     case ParamKind::Out: return "Out";
     case ParamKind::InOut: return "InOut";
+    case ParamKind::Source: return "Source";
     case ParamKind::Value: return "Value";
     case ParamKind::Coord: return "Coord";
     case ParamKind::Integer: return "Integer";

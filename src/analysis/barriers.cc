@@ -30,6 +30,7 @@ struct ThreadAccess {
   size_t number;  ///< of the access in that statement
   BufferRef buffer;
   bool write;
+  StoreMode mode;  ///< of a write
   std::vector<Expr> indices;
   bool asynchronous;  ///< it is made at any time up to the thread's wait, which it is pending after once more
   VarRef thread;
@@ -79,7 +80,7 @@ class Accesses {
     if (const Store* n = as<Store>(s)) {
       for (const Expr& index : n->indices) expression(index);
       expression(n->value);
-      return add(n->buffer, n->indices, true);
+      return add(n->buffer, n->indices, true, n->mode);
     }
     if (const Bind* n = as<Bind>(s)) {
       expression(n->value);
@@ -154,7 +155,7 @@ class Accesses {
 
   Expr now(const Expr& e) const { return substitute(e, names_); }
 
-  void add(const BufferRef& buffer, const std::vector<Expr>& indices, bool write) {
+  void add(const BufferRef& buffer, const std::vector<Expr>& indices, bool write, StoreMode mode = StoreMode::Write) {
     if (!is_shared_memory(*buffer)) return;
     auto access = std::make_shared<ThreadAccess>();
     access->stmt = stmt_;
@@ -162,6 +163,7 @@ class Accesses {
     access->buffer = buffer;
     access->write = write;
     access->asynchronous = asynchronous_;
+    access->mode = mode;
     for (const Expr& index : indices) access->indices.push_back(now(index));
     access->thread = thread_;
     access->outer = outer_;
@@ -274,11 +276,17 @@ class BarrierAnalysis::Impl {
     list.push_back(std::move(pending));
   }
 
+  /// Does the order of two accesses of one element matter? Not of reads, nor of atomic stores of one mode.
+  static bool conflict(const ThreadAccess& a, const ThreadAccess& b) {
+    if (a.write && b.write) return a.mode != b.mode || a.mode == StoreMode::Write;
+    return a.write || b.write;
+  }
+
   std::optional<UnorderedAccesses> first_conflict(const std::vector<std::shared_ptr<const ThreadAccess>>& accesses,
                                                   const State& state) {
     for (const auto& access : accesses) {
       for (const Pending& pending : state.pending) {
-        if (pending.access->buffer != access->buffer || (!pending.access->write && !access->write)) continue;
+        if (pending.access->buffer != access->buffer || !conflict(*pending.access, *access)) continue;
         const Verdict apart = are_apart(*pending.access, pending.carried, *access);
         if (apart == Verdict::Proved) continue;
         return UnorderedAccesses{access->buffer, pending.access->stmt, access->stmt, apart == Verdict::Refuted};

@@ -45,7 +45,7 @@ void add_operands(const TileOp& op, const Span& span, std::vector<Access>& out) 
     if (reads_operand(op, i)) out.push_back({op.region(i), false, span});
   }
   for (size_t i = 0; i < params.size(); ++i) {
-    if (params[i].is_region() && params[i].writes()) out.push_back({op.region(i), true, span});
+    if (params[i].writes()) out.push_back({op.region(i), true, span});
   }
 }
 
@@ -60,7 +60,7 @@ void add(std::vector<BufferEffect>& effects, const Access& access) {
 
 bool reads_operand(const TileOp& op, size_t i) {
   const TileParam& param = op.row().params[i];
-  if (!param.is_region()) return false;
+  if (!op.is_region(i)) return false;
   if (param.kind == ParamKind::In) return true;
   const std::optional<bool> clears = op.clears();
   return clears ? !*clears : param.reads();
@@ -70,6 +70,7 @@ std::vector<Access> direct_accesses(const Stmt& s) {
   std::vector<Access> out;
   for_each_part(s, [&](const Expr& e) { add_loads(e, out); }, [](const Stmt&) {});
   if (const Store* store = as<Store>(s)) {
+    if (store->is_atomic()) out.push_back({element(store->buffer, store->indices), false, s->span});
     out.push_back({element(store->buffer, store->indices), true, s->span});
   } else if (const TileStore* store = as<TileStore>(s)) {
     out.push_back({tile(store->buffer, store->indices), true, s->span});

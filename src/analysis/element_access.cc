@@ -37,7 +37,7 @@ Stmt ElementWalk::walk(const Stmt& s) {
     }
     const Stmt self = changed ? Stmt(copy) : s;
     if (n->buffer.get() != &buffer_) return self;
-    unclear_ |= conditions_ > 0;
+    unclear_ |= conditions_ > 0 || n->is_atomic();
     return on_store(*n, self);
   }
   if (const If* n = as<If>(s)) {

@@ -49,7 +49,7 @@ class OnceWritten {
     } else if (const Bind* n = as<Bind>(s)) {
       names_.emplace(n->var.get(), substitute(n->value, names_));
     } else if (const Store* n = as<Store>(s)) {
-      const bool once = std::all_of(around_.begin(), around_.end(), [&](const VarRef& var) {
+      const bool once = !n->is_atomic() && std::all_of(around_.begin(), around_.end(), [&](const VarRef& var) {
         return std::any_of(n->indices.begin(), n->indices.end(),
                            [&](const Expr& index) { return mentions(substitute(index, names_), var.get()); });
       });

@@ -104,6 +104,8 @@ std::optional<Pairs> equal_extents(const TileOp& op, const Function& f) {
     case TileRule::CommBarrier: return Pairs{};
     case TileRule::Gemm: return of_gemm(op);
     case TileRule::Reduce: return of_reduce(op);
+    case TileRule::Scan: return zipped(op.region(0).shape(), op.region(1).shape());
+    case TileRule::Atomic: return op.is_region(1) ? matched_extents(op.region(0), op.region(1)) : Pairs{};
     case TileRule::MeshTensorCopy: return of_tile(op, f);
     case TileRule::CommGather: return of_parts(op, op.region(0), op.region(1), cores_of(op, *f.mesh));
     case TileRule::CommScatter: return of_parts(op, op.region(1), op.region(0), cores_of(op, *f.mesh));

@@ -8,9 +8,6 @@
 
 namespace helve {
 
-namespace {
-
-/// Extents of a copy are equal; where one side's is a constant, both are written with it.
 void share_constant_extents(Region* a, Region* b) {
   size_t j = 0;
   for (Range& x : a->ranges) {
@@ -22,6 +19,8 @@ void share_constant_extents(Region* a, Region* b) {
     if (int_value(y.extent)) x.extent = y.extent;
   }
 }
+
+namespace {
 
 std::optional<CopyRegions> matched(const Region& src, std::vector<Expr> src_ends, const Region& dst,
                                    std::vector<Expr> dst_ends, const Expr& pad, std::string* declined) {

@@ -22,6 +22,9 @@ struct CopyRegions {
 /// match.
 std::optional<CopyRegions> copy_regions(const TileOp& op, const LoweringContext& context, std::string* declined);
 
+/// Equal extents of two matched regions: where one side's is a constant, both are written with it.
+void share_constant_extents(Region* a, Region* b);
+
 /// Where each dimension of the region's buffer ends for a copy: past it, a global tensor pads and drops; anything else
 /// has no past.
 std::vector<Expr> ends_of(const Region& region);

@@ -11,7 +11,7 @@ namespace {
 /// May the operation write elements of region operand `i` under another name?
 bool is_shared(const TileOp& op, size_t i, const Function& f) {
   const std::vector<TileParam>& params = op.row().params;
-  if (params[i].kind != ParamKind::In) return false;
+  if (!op.is_region(i) || params[i].writes()) return false;
   const Buffer* read = op.region(i).buffer.get();
   for (size_t k = 0; k < params.size(); ++k) {
     if (!params[k].writes()) continue;

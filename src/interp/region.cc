@@ -155,6 +155,18 @@ void scatter(const View& view, const Elements& elements, DType from, const Span&
   for_each_element(view, write, [](int64_t) {});
 }
 
+void update(const View& view, const std::vector<Scalar>& values, StoreMode mode, const Span& span) {
+  const Fold combine(combining_operator(mode), evaluation_dtype(view.dtype()), span);
+  for_each_element(
+      view,
+      [&](int64_t linear, int64_t offset) {
+        const Scalar value = values[static_cast<size_t>(linear)];
+        if (view.trace) return view.trace->update(*view.instance, offset, value, combine, mode, *view.site);
+        view.instance->write(offset, combine(view.instance->read(offset), value));
+      },
+      [](int64_t) {});
+}
+
 void scatter(const View& view, const std::vector<Scalar>& values, DType from, const Span& span) {
   if (view.trace) return scatter(view, Elements{values, {}}, from, span);
   const DType to = view.dtype();

@@ -74,6 +74,9 @@ struct Elements {
 Elements gather_for(const Buffer& target, const View& view, DType to, const Span& span, Scalar pad = of_int(0));
 void scatter(const View& view, const Elements& elements, DType from, const Span& span);
 
+/// Combines each element with a value as an atomic store does; `values` are of the dtype of the view.
+void update(const View& view, const std::vector<Scalar>& values, StoreMode mode, const Span& span);
+
 /// Copies `count` elements from position `from_at` to position `to_at`.
 void copy_block(const Elements& from, int64_t from_at, int64_t count, Elements& to, int64_t to_at);
 

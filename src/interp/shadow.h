@@ -7,6 +7,7 @@
 
 #include "async_copies.h"
 #include "helve/support/span.h"
+#include "helve/ir/tensor/stmt.h"
 
 namespace helve::interp {
 
@@ -31,6 +32,7 @@ struct Mark {
   int64_t time = 0;
   int64_t core = 0;
   const Site* site = nullptr;
+  StoreMode mode = StoreMode::Write;  ///< of a store
 };
 
 /// The accesses of an element that can still take part in a race, and whether it holds a value.
@@ -39,6 +41,7 @@ struct Cell {
   std::vector<Mark> reads;
   Flight into;  ///< the asynchronous copy that wrote it last
   Flight from;  ///< the youngest that read it
+  std::vector<Mark> updates;  ///< atomic stores since `write`
   bool undefined = false;  ///< what was written last is a copy of an element that was never written
 };
 

@@ -108,6 +108,25 @@ class CheckedStoreCode final : public StoreCode {
   }
 };
 
+/// Combines what stands in the element with the value.
+class AtomicStoreCode final : public StoreCode {
+ public:
+  AtomicStoreCode(const Store& node, Scope& scope)
+      : StoreCode(node, scope), mode_(node.mode),
+        combine_(combining_operator(node.mode), evaluation_dtype(node.buffer->dtype), node.span) {}
+  void run(Frame& frame) const override {
+    const int64_t offset = element_.offset(frame);
+    const Scalar value = value_->eval(frame);
+    Instance& instance = element_.instance(frame);
+    if (frame.trace) return frame.trace->update(instance, offset, value, combine_, mode_, element_.site());
+    instance.write(offset, combine_(instance.read(offset), value));
+  }
+
+ private:
+  StoreMode mode_;
+  Fold combine_;
+};
+
 std::string truth_text(int64_t choice) { return choice ? "true" : "false"; }
 
 /// The condition on each core, refused where it parts a group that has to stay together.
@@ -266,6 +285,7 @@ struct Preparer {
   StmtCodeRef operator()(const Bind& s) const { return std::make_unique<BindCode>(s, scope); }
   StmtCodeRef operator()(const Store& s) const {
     const StatementScope statement(scope, &s);
+    if (s.is_atomic()) return std::make_unique<AtomicStoreCode>(s, scope);
     if (scope.checked()) return std::make_unique<CheckedStoreCode>(s, scope);
     return std::make_unique<StoreCode>(s, scope);
   }

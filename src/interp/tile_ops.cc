@@ -191,6 +191,42 @@ void run_reduce_absmax(const Operands& op, Frame& frame) { reduce(op, frame, Red
 void run_reduce_any(const Operands& op, Frame& frame) { reduce(op, frame, ReduceKind::Any); }
 void run_reduce_all(const Operands& op, Frame& frame) { reduce(op, frame, ReduceKind::All); }
 
+/// Running sums in the evaluation dtype of dst, each rounded once.
+void run_cumsum(const Operands& op, Frame& frame) {
+  const View src = op.region("src").view(frame);
+  const View dst = op.region("dst").view(frame);
+  require_shape(src.shape() == dst.shape(), op, "src and dst", src.shape(), dst.shape());
+  const size_t dim = dimension_of(op, src.dims.size());
+  const bool reverse = op.node->flag(op.row->index_of("reverse"));
+  const int64_t extent = src.dims[dim].extent;
+  int64_t inner = 1;
+  for (size_t d = dim + 1; d < src.dims.size(); ++d) inner *= src.dims[d].extent;
+  const DType t = evaluation_dtype(dst.dtype());
+  std::vector<Scalar> values = gather(src, t, op.span);
+  const Fold add(Op::Add, t, op.span);
+  const int64_t lines = extent == 0 ? 0 : static_cast<int64_t>(values.size()) / extent;
+  for (int64_t line = 0; line < lines; ++line) {
+    const int64_t first = line / inner * extent * inner + line % inner;
+    for (int64_t r = 1; r < extent; ++r) {
+      const int64_t at = reverse ? extent - 1 - r : r;
+      const int64_t before = reverse ? at + 1 : at - 1;
+      Scalar& sum = values[static_cast<size_t>(first + at * inner)];
+      sum = add(values[static_cast<size_t>(first + before * inner)], sum);
+    }
+  }
+  scatter(dst, values, t, op.span);
+}
+
+void run_atomic(const Operands& op, Frame& frame) {
+  const View dst = op.region("dst").view(frame);
+  const StoreMode mode = atomic_mode(op.node->op);
+  const size_t value = op.row->index_of("value");
+  if (!op.regions[value]) return update(dst, filled(dst, op.values[value]->eval(frame)), mode, op.span);
+  const View src = op.regions[value]->view(frame);
+  require_shape(squeezed(src.shape()) == squeezed(dst.shape()), op, "dst and value", dst.shape(), src.shape());
+  update(dst, gather(src, dst.dtype(), op.span), mode, op.span);
+}
+
 using TileFunction = void (*)(const Operands& op, Frame& frame);
 
 class TileOpCode final : public PlainCode {
@@ -222,6 +258,10 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::ReduceAbsMax: return block(run_reduce_absmax);
     case TileOpcode::ReduceAny: return block(run_reduce_any);
     case TileOpcode::ReduceAll: return block(run_reduce_all);
+    case TileOpcode::Cumsum: return block(run_cumsum);
+    case TileOpcode::AtomicAdd:
+    case TileOpcode::AtomicMax:
+    case TileOpcode::AtomicMin: return block(run_atomic);
     case TileOpcode::SyncThreads: return block(run_sync_threads);
     case TileOpcode::MeshTensorCopy: return prepare_mesh_tensor_copy(s, scope);
     case TileOpcode::CommBroadcast: return prepare_collective(s, scope, run_broadcast);

@@ -110,26 +110,35 @@ size_t Trace::conflict(const Shadow& shadow, const Mark& mark) const {
   return kOrdered;
 }
 
-/// A read that is ordered before the present one races with nothing that the present one does not race with. Of reads
-/// in other iterations the outermost suffices: what comes later differs in its iteration from one of the two. Other
-/// cores are ordered pair by pair, so each counts.
-void Trace::add_read(Shadow& shadow, Cell& cell, const Mark& mark) const {
-  if (!cell.reads.empty() && cell.reads.back().time == mark.time && cell.reads.back().core == core_) return;
+/// Of accesses that may meet (reads, atomic stores of one mode), one that is ordered before the present one races with
+/// nothing that the present one does not race with. Of those in other iterations the outermost suffices: what comes
+/// later differs in its iteration from one of the two. Other cores are ordered pair by pair, so each counts.
+void Trace::add(Shadow& shadow, std::vector<Mark>& marks, const Mark& mark) const {
+  const Mark* last = marks.empty() ? nullptr : &marks.back();
+  if (last && last->time == mark.time && last->core == core_ && last->mode == mark.mode) return;
   size_t kept = 0;
   size_t outermost = kOrdered;
   Mark concurrent;
-  for (const Mark& read : cell.reads) {
-    const size_t level = conflict(shadow, read);
-    if (level == kOtherCore) {
-      cell.reads[kept++] = read;
+  for (const Mark& known : marks) {
+    const size_t level = conflict(shadow, known);
+    if (level == kOtherCore || known.mode != mark.mode) {
+      marks[kept++] = known;
     } else if (level < outermost) {
       outermost = level;
-      concurrent = read;
+      concurrent = known;
     }
   }
-  cell.reads.resize(kept);
-  if (outermost != kOrdered) cell.reads.push_back(concurrent);
-  cell.reads.push_back(mark);
+  marks.resize(kept);
+  if (outermost != kOrdered) marks.push_back(concurrent);
+  marks.push_back(mark);
+}
+
+void Trace::check(const Instance& instance, int64_t offset, const std::vector<Mark>& earlier, bool writes,
+                  const Access& later) const {
+  for (const Mark& known : earlier) {
+    const size_t level = conflict(*instance.shadow(), known);
+    if (level != kOrdered) report_race(instance, offset, level, {known, writes}, later);
+  }
 }
 
 Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin* origin) {
@@ -142,8 +151,9 @@ Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin*
     if (flight_) cell.from = {flight_, core_, &site};
     const size_t level = conflict(shadow, cell.write);
     if (level != kOrdered) report_race(instance, offset, level, {cell.write, true}, {mark, false});
+    check(instance, offset, cell.updates, true, {mark, false});
     // A thread's own memory is written by many iterations; only a value that crosses from one to another is a fault.
-    if (instance.declaration().scope != MemoryScope::Local) add_read(shadow, cell, mark);
+    if (instance.declaration().scope != MemoryScope::Local) add(shadow, cell.reads, mark);
   }
   if (checker_->checks().uninitialised && shadow.undefined(instance.cells(offset).front())) {
     if (!origin) report_undefined(instance, offset, site);
@@ -168,6 +178,7 @@ void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& 
   for (Cell& cell : instance.cells(offset)) {
     cell.write = mark;
     cell.reads.clear();
+    cell.updates.clear();
     cell.undefined = undefined;
   }
 }
@@ -176,6 +187,29 @@ void Trace::check_flights(const Instance& instance, int64_t offset, const Cell& 
                           bool writes) const {
   if (checker_->in_flight(cell.into)) report_flight(instance, offset, cell.into, site, writes, true);
   if (writes && checker_->in_flight(cell.from)) report_flight(instance, offset, cell.from, site, writes, false);
+}
+
+void Trace::update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode,
+                   const Site& site) {
+  make_current();
+  Shadow& shadow = *instance.shadow();
+  const Mark mark{checker_->clock().now(), core_, &site, mode};
+  for (Cell& cell : instance.cells(offset)) {
+    if (!checker_->checks().races) break;
+    check_flights(instance, offset, cell, site, true);
+    const size_t level = conflict(shadow, cell.write);
+    if (level != kOrdered) report_race(instance, offset, level, {cell.write, true}, {mark, true});
+    check(instance, offset, cell.reads, false, {mark, true});
+    std::vector<Mark> others;
+    std::copy_if(cell.updates.begin(), cell.updates.end(), std::back_inserter(others),
+                 [&](const Mark& known) { return known.mode != mode; });
+    check(instance, offset, others, true, {mark, true});
+    add(shadow, cell.updates, mark);
+  }
+  if (checker_->checks().uninitialised && shadow.undefined(instance.cells(offset).front())) {
+    report_undefined(instance, offset, site);
+  }
+  instance.write(offset, combine(instance.read(offset), value));
 }
 
 void Trace::check_write(Instance& instance, int64_t offset, const Mark& mark, Scalar value) {
@@ -189,6 +223,7 @@ void Trace::check_write(Instance& instance, int64_t offset, const Mark& mark, Sc
   };
   for (const Cell& cell : instance.cells(offset)) {
     look(cell.write, true);
+    for (const Mark& update : cell.updates) look(update, true);
     for (const Mark& read : cell.reads) look(read, false);
   }
   const Scalar before = instance.read(offset);

@@ -9,6 +9,7 @@
 
 #include "helve/interp/interp.h"
 #include "helve/support/diagnostic.h"
+#include "operators.h"
 #include "storage.h"
 
 namespace helve::interp {
@@ -81,6 +82,8 @@ class Trace {
 
   /// Reads and writes from here on are those of this asynchronous copy; 0: of none.
   void fly(int64_t number) { flight_ = number; }
+  /// An atomic store: the element becomes what stands there, combined with `value`.
+  void update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode, const Site& site);
 
   /// The variable in `slot` is bound to a value that came from `origin`.
   void bind(size_t slot, const Origin& origin);
@@ -117,7 +120,10 @@ class Trace {
     Mark mark;
     bool writes;
   };
-  void add_read(Shadow& shadow, Cell& cell, const Mark& mark) const;
+  void add(Shadow& shadow, std::vector<Mark>& marks, const Mark& mark) const;
+  /// Throws where `later` conflicts with one of `earlier`.
+  void check(const Instance& instance, int64_t offset, const std::vector<Mark>& earlier, bool writes,
+             const Access& later) const;
   /// Throws for an access to what an asynchronous copy still writes or reads.
   void check_flights(const Instance& instance, int64_t offset, const Cell& cell, const Site& site, bool writes) const;
   [[noreturn]] void report_flight(const Instance& instance, int64_t offset, const Flight& flight, const Site& site,

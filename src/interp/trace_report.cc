@@ -74,7 +74,10 @@ void Trace::report_race(const Instance& instance, int64_t offset, size_t level, 
   }
   const std::string name = executor(level, later.mark);
   const std::string other = executor(level, earlier.mark);
-  const char* other_access = earlier.writes ? "writes" : "reads";
+  const auto word = [](const Access& access) {
+    return !access.writes ? "reads" : access.mark.mode == StoreMode::Write ? "writes" : "updates";
+  };
+  const std::string access = word(later), other_access = word(earlier);
   std::vector<Note> notes = {{earlier.mark.site->span, fmt::format("{} {} it here", other, other_access)}};
   Code code = Code::RacingCores;
   if (level != kOtherCore) {
@@ -89,11 +92,11 @@ void Trace::report_race(const Instance& instance, int64_t offset, size_t level, 
   if (!around.empty()) notes.push_back({{}, "with " + around});
   throw UserError(code, later.mark.site->span,
                   {{"executor", name},
-                   {"access", later.writes ? "writes" : "reads"},
+                   {"access", access},
                    {"element", tuple_text(instance.element_at(offset))},
                    {"buffer", instance.declaration().name},
                    {"other", other},
-                   {"other_access", earlier.writes && later.writes ? "writes too" : other_access}},
+                   {"other_access", access == other_access ? access + " too" : other_access}},
                   std::move(notes));
 }
 

@@ -143,7 +143,11 @@ class Printer {
     const std::string target = spell_.subscript(*n.buffer, n.indices);
     line(n, target + " = " + spell_.value_for(n.value, n.buffer->dtype));
   }
-  void write(const Store& n) { write_store(n); }
+  void write(const Store& n) {
+    if (!n.is_atomic()) return write_store(n);
+    const std::string target = spell_.subscript(*n.buffer, n.indices);
+    line(n, fmt::format("T.{}({}, {})", to_string(n.mode), target, spell_.value_for(n.value, n.buffer->dtype)));
+  }
   void write(const TileStore& n) { write_store(n); }
 
   void write(const For& n) {

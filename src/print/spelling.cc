@@ -139,6 +139,7 @@ bool Spelling::is_default(const TileOp& op, size_t i) {
     case ParamKind::In:
     case ParamKind::Out:
     case ParamKind::InOut:
+    case ParamKind::Source:
     case ParamKind::Coord: return false;
   }
   __builtin_unreachable();
@@ -149,6 +150,8 @@ std::string Spelling::operand(const TileOp& op, size_t i) {
     case ParamKind::In:
     case ParamKind::Out:
     case ParamKind::InOut: return region(op.region(i));
+    case ParamKind::Source:
+      return op.is_region(i) ? region(op.region(i)) : value_for(op.expr(i), written_dtype(op));
     case ParamKind::Value: return value_for(op.expr(i), written_dtype(op));
     case ParamKind::Coord:
       return "[" + join(op.exprs(i), ", ", [&](const Expr& e) { return expr(e); }) + "]";

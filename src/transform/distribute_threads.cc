@@ -106,6 +106,7 @@ class Distribution {
 
   Stmt operation(const TileOp& s, const Stmt& self, const Facts& facts) const {
     if (s.row().rule == TileRule::Reduce) return divide_reduction(s, kernel_, facts);
+    if (s.row().rule == TileRule::Scan) return divide_scan(s, kernel_, facts);
     BufferMap moved;
     for (const auto& [buffer, place] : kernel_.buffers) moved.emplace(buffer, place.buffer);
     const Stmt renamed = replace_buffers(self, moved);

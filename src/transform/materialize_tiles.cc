@@ -64,7 +64,8 @@ FunctionRef materialize_tiles(const FunctionRef& f, const PassOptions&) {
                             if (!n) return s;
                             auto it = plain.find(n->buffer.get());
                             if (it == plain.end()) return s;
-                            return store(it->second, plain_indices(*it->first, n->indices), n->value, s->span);
+                            return store(it->second, plain_indices(*it->first, n->indices), n->value, s->span,
+                                         n->mode);
                           },
                           on_expr));
 }

@@ -35,7 +35,8 @@ class Vectorization final : public ScopedRewriter {
   static bool straight_line(const Stmt& body) {
     bool straight = true;
     walk(body, [&](const Stmt& s) {
-      straight &= s->kind == StmtKind::Seq || s->kind == StmtKind::Store || s->kind == StmtKind::Bind;
+      const Store* store = as<Store>(s);
+      straight &= s->kind == StmtKind::Seq || (store && !store->is_atomic()) || s->kind == StmtKind::Bind;
     });
     return straight;
   }

@@ -15,6 +15,7 @@ from expressions import Expressions
 DTYPES = ["float32"] * 5 + ["float64", "float16", "bfloat16"] * 2 + ["int8", "int16", "int32", "int64"] * 2
 DTYPES += ["uint8", "uint16", "uint32", "uint64", "bool"]
 REDUCTIONS = ["sum", "sum", "prod", "max", "min", "absmax"]
+ATOMIC_DTYPES = ("int32", "int64", "uint32", "uint64", "float16", "bfloat16", "float32", "float64")
 FLAT = ("Parallel", "serial", "unroll", "vectorized")
 
 
@@ -142,6 +143,9 @@ class Generator(Expressions):
             (self.copy, 4),
             (self.fill, 2),
             (self.reduce, 4),
+            (self.scan, 2),
+            (self.atomic, 2),
+            (self.atomic_loop, 2),
             (self.gemm, 2),
             (self.tile_loop, 4),
             (self.bind, 1),
@@ -298,6 +302,78 @@ class Generator(Expressions):
                     keywords["clear"] = rng.random() < 0.3
                 return [p.Op(f"reduce_{kind}", [of, to], keywords)]
         return []
+
+    def scan(self):
+        """Running sums of a region in place, or into a buffer that fits."""
+        rng = self.rng
+        source = rng.choice(self.buffers)
+        if source.dtype == "bool":
+            return []
+        shape = [rng.randint(min(1, n), n) if rng.random() < 0.3 else n for n in self.shapes[source]]
+        of = self.region(source, shape)
+        if of is None or (of.spans and any(s.point for s in of.spans)):
+            return []
+        dim = rng.randrange(len(shape))
+        keywords = {"dim": dim - (len(shape) if rng.random() < 0.5 else 0)}
+        if rng.random() < 0.4:
+            keywords["reverse"] = True
+        if source.kind != "param" and rng.random() < 0.3:
+            return [p.Op("cumsum", [of, of], keywords)]
+        dtype = wider(source.dtype, rng)
+        fits = [b for b in self.targets() if b is not source and b.dtype == dtype]
+        rng.shuffle(fits)
+        for target in fits:
+            to = self.region(target, shape)
+            if to and (to.spans is None or sum(not s.point for s in to.spans) == len(shape)):
+                return [p.Op("cumsum", [of, to], keywords)]
+        return []
+
+    def atomic_targets(self):
+        return [b for b in self.targets() if b.kind in ("global", "shared", "tiles") and b.dtype in ATOMIC_DTYPES]
+
+    def atomic(self):
+        """Updates a region by a scalar or by another buffer's region."""
+        rng = self.rng
+        if not self.atomic_targets():
+            return []
+        target = rng.choice(self.atomic_targets())
+        shape = [rng.randint(min(1, n), n) if rng.random() < 0.3 else n for n in self.shapes[target]]
+        to = self.region(target, shape)
+        # Blocks that add floats to one element do it in any order.
+        ordered = target.kind == "global" and scalars.is_float(target.dtype)
+        name = rng.choice(["atomic_max", "atomic_min"] if ordered else p.ATOMICS)
+        # A region without slices is one element, whose update is a statement of its own.
+        if to is None or (to.spans and all(s.point for s in to.spans)):
+            return []
+        if rng.random() < 0.4:
+            return [p.Op(name, [to], {"value": self.value(target.dtype, 2)})]
+        fits = [b for b in self.buffers if b is not target and b.dtype == target.dtype]
+        rng.shuffle(fits)
+        for source in fits:
+            of = self.region(source, shape)
+            if of and not (of.spans and all(s.point for s in of.spans)):
+                return [p.Op(name, [to, of])]
+        return []
+
+    def atomic_loop(self):
+        """Iterations that meet in elements: sums of integers and all extremes are equal in any order."""
+        rng = self.rng
+        if not self.atomic_targets():
+            return []
+        target = rng.choice(self.atomic_targets())
+        if 0 in self.shapes[target]:
+            return []
+        name = rng.choice(["atomic_max", "atomic_min"] if scalars.is_float(target.dtype) else p.ATOMICS)
+        var, extent, known = p.Var(self.fresh("i")), rng.randint(1, 9), len(self.indices)
+        self.indices.append((var, 0, extent - 1))
+        self.hide(target)
+        subscripts = [self.index_in(n) for n in self.shapes[target]]
+        body = [p.Store(target, subscripts, self.value(target.dtype, 2), name)]
+        if rng.random() < 0.3:
+            body = [p.If(self.condition(2), body, [])]
+        self.show(target)
+        del self.indices[known:]
+        return [p.For(rng.choice(FLAT), [var], [p.index(0)], [p.index(extent)], body)]
 
     def gemm(self):
         """A product of regions; operands of one dtype."""

@@ -16,6 +16,7 @@ import scalars
 from scalars import Undefined
 
 STEPS = 80_000
+ATOMIC = {"atomic_add": "+", "atomic_max": "max", "atomic_min": "min"}
 _serial = itertools.count()
 
 
@@ -63,19 +64,15 @@ class Iterations:
         self.loop = loop
         self.reached = {}
         self.now = 0
-        self.writer = {}
-        self.reader = {}
+        self.last = {}  # of a place, for each kind of access: the iteration that made it, -1 for several
 
-    def note(self, place, write):
-        now = self.now
-        if self.writer.get(place, now) != now:
-            raise Undefined("two iterations meet in an element")
-        if write:
-            if self.reader.get(place, now) != now:
-                raise Undefined("an iteration reads what another writes")
-            self.writer[place] = now
-        elif self.reader.setdefault(place, now) != now:
-            self.reader[place] = -1
+    def note(self, place, access):
+        """`access` is "read", "write" or the atomic operation that updates the element."""
+        known = self.last.setdefault(place, {})
+        for other, iteration in known.items():
+            if iteration != self.now and (other != access or access == "write"):
+                raise Undefined("two iterations meet in an element")
+        known[access] = self.now if known.get(access, self.now) == self.now else -1
 
 
 @dataclass
@@ -229,13 +226,25 @@ class Machine:
         if x is None:
             raise Undefined("a read of nothing")
         for loop in self.loops:
-            loop.note(memory.place(offset), False)
+            loop.note(memory.place(offset), "read")
         return x
 
     def write(self, memory, offset, x):
         for loop in self.loops:
-            loop.note(memory.place(offset), True)
+            loop.note(memory.place(offset), "write")
         memory[offset] = x
+
+    def update(self, memory, offset, name, x):
+        """The element becomes what stands there, combined with x, by the atomic operation `name`."""
+        for loop in self.loops:
+            loop.note(memory.place(offset), name)
+        old = memory[offset]
+        if old is None:
+            raise Undefined("a read of nothing")
+        evaluated = scalars.evaluation_dtype(memory.dtype)
+        operands = [scalars.convert(old, memory.dtype, evaluated), x]
+        combined = scalars.apply(ATOMIC[name], operands, evaluated)
+        memory[offset] = scalars.convert(combined, evaluated, memory.dtype)
 
     def in_tile(self, core, buffer, at):
         """The element that a tile subscript denotes at the place inside the tile that is being computed."""
@@ -312,6 +321,8 @@ class Machine:
         if memory is None:
             raise Undefined("a buffer out of scope")
         offset = self.place(memory, [self.int(core, i) for i in s.indices])
+        if s.augmented in ATOMIC:
+            return self.update(memory, offset, s.augmented, self.value(core, s.value))
         self.write(memory, offset, self.stored_value(core, s))
 
     def iterations(self, core, s):
@@ -394,7 +405,7 @@ class Machine:
     # -- tile operations ----------------------------------------------------------------------------------------------
 
     def _op(self, core, s):
-        name = "reduce" if s.name.startswith("reduce_") else s.name
+        name = "reduce" if s.name.startswith("reduce_") else "atomic" if s.name in ATOMIC else s.name
         getattr(self, f"op_{name}")(core, s, s.keywords)
 
     def op_copy(self, core, s, keywords):
@@ -509,6 +520,33 @@ class Machine:
         places = np.moveaxis(np.arange(math.prod(shape)).reshape(shape), dim, -1).reshape(math.prod(kept), shape[dim])
         out = [scalars.fold(kind, start[n], [values[i] for i in row], dtype) for n, row in enumerate(places)]
         self.scatter(core, target, out, evaluated)
+
+    def op_cumsum(self, core, s, keywords):
+        source, target = s.regions
+        dtype = target.buffer.dtype
+        evaluated = scalars.evaluation_dtype(dtype)
+        values, shape = self.gather(core, source, evaluated)
+        if self.inside(core, target)[2] != shape:
+            raise Undefined("a scan to another shape")
+        dim = keywords.get("dim", -1) % len(shape)
+        places = np.moveaxis(np.arange(math.prod(shape)).reshape(shape), dim, -1).reshape(-1, shape[dim])
+        out = [None] * len(values)
+        for line in places:
+            line = line[::-1] if keywords.get("reverse") else line
+            for n, place in enumerate(line, 1):
+                out[place] = scalars.fold("sum", scalars.identity("sum", dtype), [values[i] for i in line[:n]], dtype)
+        self.scatter(core, target, out, evaluated)
+
+    def op_atomic(self, core, s, keywords):
+        memory, offsets, shape = self.inside(core, s.regions[0])
+        if "value" in keywords:
+            values = [self.value(core, keywords["value"])] * len(offsets)
+        else:
+            values, given = self.gather(core, s.regions[1], memory.dtype)
+            if [e for e in given if e != 1] != [e for e in shape if e != 1]:
+                raise Undefined("an update by another shape")
+        for offset, x in zip(offsets, values, strict=True):
+            self.update(memory, offset, s.name, x)
 
     def op_mesh_tensor_copy(self, core, s, keywords):
         source, target = s.regions

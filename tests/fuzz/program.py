@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 INFIX = {"+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!=", "and", "or", "&", "|", "^", "<<", ">>"}
 COMPARISONS = {"<", "<=", ">", ">=", "==", "!="}
+ATOMICS = ("atomic_add", "atomic_max", "atomic_min")
 
 
 @dataclass(eq=False)
@@ -88,7 +89,7 @@ class Store:
     buffer: Buffer
     indices: list
     value: object
-    augmented: str | None = None  # written as `buffer[...] op= value`
+    augmented: str | None = None  # written as `buffer[...] op= value`, or the atomic operation that combines
 
 
 @dataclass(eq=False)
@@ -279,6 +280,8 @@ def _lines(stmts, depth):
                 yield f'{pad}{b.name} = T.alloc_{name}({_tuple(b.shape)}, "{b.dtype}"{tile})', s
             case Bind(var=var, value=value):
                 yield f"{pad}{var.name} = {expr_text(value)}", s
+            case Store(buffer=b, indices=indices, value=value, augmented=augmented) if augmented in ATOMICS:
+                yield f"{pad}T.{augmented}({b.name}[{_subscript(indices)}], {expr_text(value)})", s
             case Store(buffer=b, indices=indices, value=value, augmented=augmented):
                 yield f"{pad}{b.name}[{_subscript(indices)}] {augmented or ''}= {expr_text(value)}", s
             case For():

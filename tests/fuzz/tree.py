@@ -95,7 +95,8 @@ def constructs(tree):
             case p.Bind():
                 count["bind"] += 1
             case p.Store(augmented=augmented):
-                count["augmented store" if augmented else "store"] += 1
+                atomic = augmented in p.ATOMICS
+                count["atomic store" if atomic else "augmented store" if augmented else "store"] += 1
             case p.Region(spans=spans) if spans is not None:
                 count["region"] += 1
             case p.Cast(dtype=dtype):

@@ -39,7 +39,7 @@ def _written(program):
         if isinstance(v, p.Store):
             names.add(v.buffer.name)
         elif isinstance(v, p.Op):
-            written = v.regions if len(v.regions) == 1 else v.regions[1:]
+            written = v.regions[:1] if len(v.regions) == 1 or v.name in p.ATOMICS else v.regions[1:]
             names |= {r.buffer.name for r in written}
     return names | {b.name for group in program.shared for b in group.buffers}
 

@@ -300,6 +300,14 @@ static float __double2float_rz(double x) {
   const float r = (float)x;
   return std::isinf(x) || std::fabs((double)r) <= std::fabs(x) ? r : std::nextafter(r, 0.0f);
 }
+template <class T> static T atomicAdd(T* p, T x) { const T old = *p; *p = (T)(old + x); return old; }
+template <class T> static T atomicMax(T* p, T x) { const T old = *p; *p = old < x ? x : old; return old; }
+template <class T> static T atomicMin(T* p, T x) { const T old = *p; *p = x < old ? x : old; return old; }
+template <class T> static T atomicCAS(T* p, T seen, T next) {
+  const T old = *p;
+  *p = old == seen ? next : old;
+  return old;
+}
 struct alignas(8) uint2 { unsigned x, y; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
 
@@ -420,6 +428,8 @@ static void helve_move(T* to, const T* from) {
   }
   for (int i = 0; i < N; ++i) to[i] = from[i];
 }
+template <class T, class F> static void helve_atomic(T* p, F f) { *p = f(*p); }
+
 template <int W, int N, class T> static void helve_load(T (&to)[N], const T* from) {
   static_assert(N * sizeof(T) % W == 0 && W > sizeof(T), "an access of whole words");
   if (reinterpret_cast<uintptr_t>(from) % W != 0) host::fault = host::Misaligned;

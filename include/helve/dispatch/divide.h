@@ -41,4 +41,7 @@ Stmt divide_store(const Stmt& store, const DividedKernel& kernel, const Facts& f
 /// A reduction: each thread its own elements, then lanes by exchange of registers, then warps through block memory.
 Stmt divide_reduction(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
 
+/// A scan: each thread its own elements, then what stands before them, from lanes, then from warps.
+Stmt divide_scan(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
+
 }  // namespace helve

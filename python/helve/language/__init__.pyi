@@ -59,6 +59,18 @@ def alloc_shared_tiles(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int
 def annotate_mesh_tensor(annotations: dict[_Any, _Any], nrows: _b.int | None = None, ncols: _b.int | None = None) -> _Any:
     """Places tensors on the mesh: {tensor: {"sharding": {axis: dimension}, "tiling": [...]}}."""
 
+def atomic_add(dst: _Region, value: _Region | _Scalar) -> None:
+    """Adds value, a scalar or a region of the shape of dst, to dst, each element once and in one step, so that
+    blocks and iterations may meet in an element. With dst one element, T.atomic_add(A[i], x), it may stand in a
+    parallel loop. dst is global or shared, of 32 or 64 bits, float16 or bfloat16. The order is open: sums of
+    floats need not repeat bit for bit."""
+
+def atomic_max(dst: _Region, value: _Region | _Scalar) -> None:
+    """As T.atomic_add; dst becomes the maximum of itself and value, NaN where one of them is."""
+
+def atomic_min(dst: _Region, value: _Region | _Scalar) -> None:
+    """As T.atomic_add; dst becomes the minimum of itself and value, NaN where one of them is."""
+
 bfloat16: _DType
 
 bool: _DType
@@ -140,6 +152,11 @@ def copy_async(src: _Region, dst: _Region, pad: _Scalar = 0.0, dispatch: _b.str 
 
 def cos(x: _Scalar) -> _Expr:
     """The scalar operator Cos."""
+
+def cumsum(src: _Region, dst: _Region, dim: _b.int = -1, reverse: _b.bool = False) -> None:
+    """Inclusive running sums of src along dimension dim into dst, from the end when reverse; dst may be src.
+    Floats may be re-associated; types below 32 bits accumulate in float32 and round once an element; integers
+    wrap."""
 
 def dyn(name: _b.str) -> _Var:
     """A dynamic extent, bound by the shapes of the arguments of a call."""

@@ -39,6 +39,7 @@ _KINDS = {
     "In": "_Region",
     "Out": "_Region",
     "InOut": "_Region",
+    "Source": "_Region | _Scalar",
     "Value": "_Scalar",
     "Coord": "_Sequence[_Extent]",
     "Integer": "_b.int",

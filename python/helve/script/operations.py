@@ -112,13 +112,43 @@ def extent_between(begin: _core.Expr, end: _core.Expr, span: _core.Span) -> _cor
     return _core.apply_operands("Sub", [end, begin], span)
 
 
+def _is_element(expressions: Expressions, node: ast.expr) -> bool:
+    """Does the operand name one element: a buffer with a subscript and no slice?"""
+    return (isinstance(node, ast.Subscript) and not any(isinstance(item, ast.Slice) for item in subscripts(node))
+            and isinstance(expressions.evaluate(node.value), _core.Buffer))
+
+
+def _is_region(expressions: Expressions, node: ast.expr) -> bool:
+    """Does the operand name a box of a buffer, rather than a scalar?"""
+    if isinstance(node, ast.Subscript):
+        return any(isinstance(item, ast.Slice) for item in subscripts(node))
+    return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(expressions.evaluate(node), _core.Buffer)
+
+
+def _atomic_store(expressions: Expressions, function: TileOperation, arguments: Arguments) -> _core.Stmt:
+    """The update of one element."""
+    context = expressions.context
+    target, value = (arguments[p.name] for p in function.parameters)
+    buffer = expressions.evaluate(target.value)
+    if _is_region(expressions, value):
+        raise context.bad_argument(value, function.text, "value", "dst is one element",
+                                   "give a scalar, or a region for dst")
+    operand = expressions.stored(value, expressions.evaluate(value), buffer.dtype)
+    indices = expressions.indices(buffer, target)
+    return _core.store(buffer, indices, operand, context.span(arguments.call.func), function.name)
+
+
 def tile_operation(expressions: Expressions, function: TileOperation, call: ast.Call) -> _core.Stmt:
     """The statement of a call of a row of the table."""
     context = expressions.context
     arguments = match(context, function, call)
+    sources = [p for p in function.parameters if p.kind == "Source"]
+    if sources and _is_element(expressions, arguments["dst"]):
+        return _atomic_store(expressions, function, arguments)
     operands: dict[str, Any] = {}
     for parameter in function.parameters:
-        if parameter.kind in ("In", "Out", "InOut"):
+        boxed = parameter in sources and _is_region(expressions, arguments[parameter.name])
+        if boxed or parameter.kind in ("In", "Out", "InOut"):
             operands[parameter.name] = region(expressions, arguments[parameter.name], function.text, parameter.name)
     written = next((operands[p.name] for p in function.parameters if p.kind in ("Out", "InOut")), None)
     for parameter in function.parameters:
@@ -132,7 +162,7 @@ def tile_operation(expressions: Expressions, function: TileOperation, call: ast.
 def _scalar_operand(expressions: Expressions, arguments: Arguments, parameter, written: _core.Region | None) -> Any:
     node = arguments.get(parameter.name)
     function = arguments.construct.text
-    if parameter.kind == "Value":
+    if parameter.kind in ("Value", "Source"):
         dtype = written.buffer.dtype
         if node is None:
             return _default_value(parameter.default, dtype, expressions.context.span(arguments.call))

@@ -238,7 +238,9 @@ class Collector {
   void collect(const Stmt& s, const Store& n) {
     for (const Expr& index : n.indices) visit(index, s.get());
     visit(n.value, s.get());
-    add(touch(n.buffer, points(n.indices), true, s.get(), s->span));
+    Touch t = touch(n.buffer, points(n.indices), true, s.get(), s->span);
+    t.mode = n.mode;
+    add(std::move(t));
   }
 
   void collect(const Stmt& s, const TileStore& n) {
@@ -311,7 +313,7 @@ class Collector {
     claim_shapes(n);
     const std::vector<TileParam>& params = n.row().params;
     for (size_t i = 0; i < params.size(); ++i) {
-      if (!params[i].is_region()) continue;
+      if (!n.is_region(i)) continue;
       for (const Range& r : n.region(i).ranges) {
         visit(r.begin, s.get());
         visit(r.extent, s.get());
@@ -319,8 +321,9 @@ class Collector {
       Touch t = operand(s, n, i);
       out_.bounds.push_back(t);
       t.write = params[i].writes();
+      if (t.write && n.row().rule == TileRule::Atomic) t.mode = atomic_mode(n.op);
       out_.touches.push_back(t);
-      if (!params[i].writes() || !params[i].reads()) continue;
+      if (!params[i].writes() || !params[i].reads() || t.mode != StoreMode::Write) continue;
       t.write = false;
       out_.touches.push_back(std::move(t));
     }
@@ -341,7 +344,7 @@ class Collector {
     const std::vector<TileParam>& params = n.row().params;
     std::vector<std::string> shapes;
     for (size_t i = 0; i < params.size(); ++i) {
-      if (!params[i].is_region()) continue;
+      if (!n.is_region(i)) continue;
       const Buffer& buffer = *n.region(i).buffer;
       shapes.push_back(fmt::format("{} {}", params[i].name, shape_text(n.region(i).shape())));
       claim.notes.push_back({buffer.span, fmt::format("'{}' has shape {}", buffer.name, shape_text(buffer.shape))});

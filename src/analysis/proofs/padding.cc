@@ -72,7 +72,9 @@ class Padding {
     if (!s) return;
     switch (s->kind) {
       case StmtKind::TileOp: return visit_operation(*as<TileOp>(s));
-      case StmtKind::Store: fills_.erase(as<Store>(s)->buffer.get()); return;
+      case StmtKind::Store:
+        if (!as<Store>(s)->is_atomic()) fills_.erase(as<Store>(s)->buffer.get());
+        return;
       case StmtKind::TileStore: fills_.erase(as<TileStore>(s)->buffer.get()); return;
       case StmtKind::If: {
         const Fills before = fills_;

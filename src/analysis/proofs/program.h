@@ -36,6 +36,7 @@ struct Touch {
   std::vector<Expr> limits;   ///< where the buffer, or the core's block of it, ends
   bool tiles = false;
   bool write = false;
+  StoreMode mode = StoreMode::Write;   ///< of a write
   bool may_pass_end = false;  ///< what lies past the limits is not touched
   const MeshTensor* placed = nullptr;  ///< a tile of the executing core's own block: `ranges` count from its begin
   std::vector<Expr> block_begin;       ///< of `placed`, in elements of the tensor

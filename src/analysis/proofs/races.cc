@@ -99,6 +99,7 @@ class LoopRace {
     for (size_t i = 0; i < all.size(); ++i) {
       for (size_t k = i; k < all.size(); ++k) {
         const Touch &a = *all[i], &b = *all[k];
+        if (meet_in_any_order(a, b)) continue;
         if ((!a.write && !b.write) || !may_overlap(program_.function->may_alias, a.buffer.get(), b.buffer.get()))
           continue;
         // The blocks of two cores are disjoint, and copies of one block belong to their cores.
@@ -107,6 +108,10 @@ class LoopRace {
       }
     }
     return out;
+  }
+
+  static bool meet_in_any_order(const Touch& a, const Touch& b) {
+    return a.buffer == b.buffer && a.write && b.write && a.mode == b.mode && a.mode != StoreMode::Write;
   }
 
   /// Is there proof, without isl, that equal elements mean equal iterations? A subscript that both accesses share, and

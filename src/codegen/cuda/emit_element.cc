@@ -121,7 +121,45 @@ std::string KernelEmitter::value_for(const Store& s) {
   return text(s.value);
 }
 
+/// The machine's own operation where it has one for the type. Else a function of what stands there is written if that
+/// still stands there, until it does.
+void KernelEmitter::atomic_store(const Store& s) {
+  const Buffer& buffer = *s.buffer;
+  const DType t = buffer.dtype;
+  const std::string place = "&" + element_text(element(buffer, s.indices));
+  const bool adds = s.mode == StoreMode::AtomicAdd;
+  if (!t.is_float() || (adds && t.bits >= 32)) {
+    const char* name = adds ? "atomicAdd" : s.mode == StoreMode::AtomicMax ? "atomicMax" : "atomicMin";
+    const bool wraps = adds && t == kInt64;  // there is an addition of 64 unsigned bits only
+    const std::string bits = wraps ? fmt::format("({})", c::wrapping_type(t)) : "";
+    const std::string pointer = wraps ? fmt::format("({}*)", c::wrapping_type(t)) : "";
+    const std::string value = wraps ? text(s.value, c::kUnary) : text(s.value);
+    return line(fmt::format("{}({}{}, {}{});", name, pointer, place, bits, value), s.span);
+  }
+  need("atomic");
+  block("", s.span, [&] {
+    const DType computed = t.is_small_float() ? kFloat32 : t;
+    const std::string type = c::value_type(computed);
+    const VarRef value = make_var("value", computed), old = make_var("old", computed);
+    declare(value, type, text(s.value));
+    const Expr next = helve::apply(combining_operator(s.mode), {Expr(old), Expr(value)});
+    const std::string name = define(old, false);
+    if (!t.is_small_float()) {
+      return line(fmt::format("helve_atomic({}, [&]({} {}) {{ return {}; }});", place, type, name, text(next)));
+    }
+    const std::string bits = names_.fresh("bits");
+    line(fmt::format("helve_atomic({}, [&]({} {}) {{", place, element_type(buffer), bits));
+    {
+      TextDocument::Indent indent = out_.indent();
+      line(fmt::format("const {} {} = helve_to_float({});", type, name, bits));
+      line(fmt::format("return {};", rounded(next, t)));
+    }
+    line("});");
+  });
+}
+
 void KernelEmitter::store(const Store& s) {
+  if (s.is_atomic()) return atomic_store(s);
   const std::string value = value_for(s);
   if (auto found = stage_of_.find(&s); found != stage_of_.end()) {
     const Staged& staged = staged_[found->second];

@@ -74,6 +74,7 @@ class KernelEmitter final : public c::CEmitter {
   // emit_element.cc
   c::CExpr load(const Load& l) override;
   void store(const Store& s) override;
+  void atomic_store(const Store& s);
   Element element(const Buffer& buffer, const std::vector<Expr>& indices) const;
   Expr exchange_of(const Buffer& buffer, const Expr& owner) const;
   std::string element_text(const Element& e);

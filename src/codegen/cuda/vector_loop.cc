@@ -49,6 +49,7 @@ class LaneWalk {
       return true;
     }
     if (const Store* n = as<Store>(s)) {
+      if (n->is_atomic()) return false;
       for (const Expr& index : n->indices) read(index, always);
       read(n->value, always);
       add(n, *n->buffer, n->indices, true, always);
@@ -218,11 +219,12 @@ bool KernelEmitter::stays_packed(const Buffer& buffer) const {
 /// A copy between memory and registers that stay packed.
 bool KernelEmitter::move_packed(const For& s) {
   const Store* store = as<Store>(s.body);
-  const Load* load = store ? as<Load>(stored(*store)) : nullptr;
+  const Load* load = store && !store->is_atomic() ? as<Load>(stored(*store)) : nullptr;
   if (!load || load->dtype != store->buffer->dtype) return false;
   const Buffer &from = buffer_of(load->buffer), &to = *store->buffer;
   const bool reads = to.scope == MemoryScope::Fragment;
   if (reads == (from.scope == MemoryScope::Fragment) || !stays_packed(reads ? to : from)) return false;
+  if (narrow_ && is_global(reads ? from : to)) return false;
   const Var* lane = s.vars[0].get();
   std::string places[2];
   int64_t width = kWidest;

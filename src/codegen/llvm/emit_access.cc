@@ -111,7 +111,61 @@ Value* KernelEmitter::load(const Load& l) {
   return arithmetic_.from_memory(mark(raw, buffer), l.dtype);
 }
 
+/// The element in memory after the store, from what stands there.
+Value* KernelEmitter::combined(const Store& s, Value* raw, Value* value) {
+  const DType t = s.buffer->dtype;
+  const DType computed = t.is_small_float() ? kFloat32 : t;
+  Value* sum = arithmetic_.apply(combining_operator(s.mode), computed, {arithmetic_.from_memory(raw, t), value});
+  return arithmetic_.to_memory(sum, computed, t);
+}
+
+/// Combines with what is read and writes it back if that still stands there, until it does.
+void KernelEmitter::exchange_until_kept(const Store& s, Value* pointer, Value* value) {
+  llvm::Type* element = arithmetic_.memory_type(s.buffer->dtype);
+  llvm::Type* bits = b_.getIntNTy(static_cast<unsigned>(s.buffer->dtype.bits));
+  const llvm::Align align = alignment_of(*s.buffer);
+  llvm::LoadInst* first = b_.CreateAlignedLoad(bits, pointer, align);
+  first->setAtomic(llvm::AtomicOrdering::Monotonic);
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* turn = llvm::BasicBlock::Create(context_, "combine", function_);
+  llvm::BasicBlock* exit = llvm::BasicBlock::Create(context_, "combined", function_);
+  b_.CreateBr(turn);
+  b_.SetInsertPoint(turn);
+  llvm::PHINode* seen = b_.CreatePHI(bits, 2);
+  seen->addIncoming(first, before);
+  Value* next = combined(s, b_.CreateBitCast(seen, element), value);
+  Value* swap = b_.CreateAtomicCmpXchg(pointer, seen, b_.CreateBitCast(next, bits), align,
+                                       llvm::AtomicOrdering::Monotonic, llvm::AtomicOrdering::Monotonic);
+  seen->addIncoming(b_.CreateExtractValue(swap, 0), b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateExtractValue(swap, 1), exit, turn);
+  b_.SetInsertPoint(exit);
+}
+
+/// Blocks meet in tensors only: what a block owns it updates alone. Its accesses carry no promise that iterations stay
+/// apart, since they do not.
+void KernelEmitter::atomic_store(const Store& s) {
+  HELVE_CHECK(lanes_ == 0, "lanes update an element in step");
+  const Buffer& buffer = *s.buffer;
+  const DType t = buffer.dtype;
+  Value* value = expr(s.value);
+  Value* pointer = address(buffer, s.indices).pointer;
+  const llvm::Align align = alignment_of(buffer);
+  if (!is_global(buffer)) {
+    Value* raw = b_.CreateAlignedLoad(arithmetic_.memory_type(t), pointer, align);
+    b_.CreateAlignedStore(combined(s, raw, value), pointer, align);
+    return;
+  }
+  if (t.is_float()) return exchange_until_kept(s, pointer, value);
+  using Operation = llvm::AtomicRMWInst::BinOp;
+  const bool is_signed = t.code == TypeCode::Int;
+  Operation operation = Operation::Add;
+  if (s.mode == StoreMode::AtomicMax) operation = is_signed ? Operation::Max : Operation::UMax;
+  if (s.mode == StoreMode::AtomicMin) operation = is_signed ? Operation::Min : Operation::UMin;
+  b_.CreateAtomicRMW(operation, pointer, value, align, llvm::AtomicOrdering::Monotonic);
+}
+
 void KernelEmitter::store(const Store& s) {
+  if (s.is_atomic()) return atomic_store(s);
   const Buffer& buffer = *s.buffer;
   const Cast* cast = as<Cast>(s.value);
   const Expr& value = cast && cast->dtype == buffer.dtype ? cast->value : s.value;  // the conversion is the store's

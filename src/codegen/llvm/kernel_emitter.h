@@ -89,6 +89,9 @@ class KernelEmitter {
   // emit_access.cc
   llvm::Value* load(const Load& l);
   void store(const Store& s);
+  void atomic_store(const Store& s);
+  llvm::Value* combined(const Store& s, llvm::Value* raw, llvm::Value* value);
+  void exchange_until_kept(const Store& s, llvm::Value* pointer, llvm::Value* value);
   Address address(const Buffer& buffer, const std::vector<Expr>& indices);
   llvm::Value* all_lanes(llvm::Value* mask);
   llvm::Value* safe_pointer(llvm::Value* pointer);

@@ -86,7 +86,10 @@ class LaneProof {
         }
         return true;
       case StmtKind::Bind: binds_[as<Bind>(s)->var.get()] = as<Bind>(s)->value; break;
-      case StmtKind::Store: accesses_.push_back({as<Store>(s)->buffer.get(), &as<Store>(s)->indices, true}); break;
+      case StmtKind::Store:
+        if (as<Store>(s)->is_atomic()) return false;
+        accesses_.push_back({as<Store>(s)->buffer.get(), &as<Store>(s)->indices, true});
+        break;
       case StmtKind::If: break;
       case StmtKind::For:
         for (const auto* bounds : {&as<For>(s)->begins, &as<For>(s)->extents}) {

@@ -27,6 +27,11 @@ const std::vector<TileSchedule>& cpu_schedules() {
       REDUCTION(ReduceSum) REDUCTION(ReduceProd) REDUCTION(ReduceMax) REDUCTION(ReduceMin) REDUCTION(ReduceAbsMax)
           REDUCTION(ReduceAny) REDUCTION(ReduceAll)
 #undef REDUCTION
+      {TileOpcode::Cumsum, "columns side by side", 10, cpu::lower_scan_columns},
+      {TileOpcode::Cumsum, "one line after the other", 0, cpu::lower_scan_elements},
+      {TileOpcode::AtomicAdd, "element loops", 0, cpu::lower_atomic},
+      {TileOpcode::AtomicMax, "element loops", 0, cpu::lower_atomic},
+      {TileOpcode::AtomicMin, "element loops", 0, cpu::lower_atomic},
   };
   return schedules;
 }

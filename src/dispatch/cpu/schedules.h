@@ -15,5 +15,8 @@ Stmt lower_gemm(const TileOp& op, const LoweringContext& context, std::string* d
 Stmt lower_reduce_rows(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_reduce_columns(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_reduce_elements(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_scan_columns(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_scan_elements(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_atomic(const TileOp& op, const LoweringContext& context, std::string* declined);
 
 }  // namespace helve::cpu

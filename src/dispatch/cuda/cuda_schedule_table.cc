@@ -19,6 +19,10 @@ const std::vector<TileSchedule>& cuda_schedules() {
       REDUCTION(ReduceSum) REDUCTION(ReduceProd) REDUCTION(ReduceMax) REDUCTION(ReduceMin) REDUCTION(ReduceAbsMax)
           REDUCTION(ReduceAny) REDUCTION(ReduceAll)
 #undef REDUCTION
+      {TileOpcode::Cumsum, "registers, then lanes, then warps", 0, cuda::lower_scan},
+      {TileOpcode::AtomicAdd, "loop over elements", 0, cuda::lower_atomic},
+      {TileOpcode::AtomicMax, "loop over elements", 0, cuda::lower_atomic},
+      {TileOpcode::AtomicMin, "loop over elements", 0, cuda::lower_atomic},
       {TileOpcode::Gemm, "products and sums of single elements", 0, cuda::lower_gemm},
   };
   return schedules;

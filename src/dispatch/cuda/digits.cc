@@ -161,9 +161,11 @@ Stmt Digits::vectorized(const Stmt& s, bool vector) const {
       return seq(std::move(out), s->span);
     }
   }
-  bool plain = true;  // loops and private memory are not lanes
+  bool plain = true;  // loops, private memory and atomic stores are not lanes
   walk(s, [&](const Stmt& inner) {
-    plain &= inner->kind != StmtKind::For && inner->kind != StmtKind::While && inner->kind != StmtKind::Alloc;
+    const Store* store = as<Store>(inner);
+    plain &= inner->kind != StmtKind::For && inner->kind != StmtKind::While && inner->kind != StmtKind::Alloc &&
+             !(store && store->is_atomic());
   });
   // The same statement may stand in two branches; each gets a variable of its own.
   const VarRef lane = make_var(lane_->name);

@@ -86,9 +86,10 @@ class ElementBody {
     if (!n) return s;
     const PlacedBuffer* place = placed(*n->buffer);
     if (place && place->registers) {
-      return store(place->buffer, register_at(*kernel_.registers_of(*n->buffer), n->indices), n->value, s->span);
+      return store(place->buffer, register_at(*kernel_.registers_of(*n->buffer), n->indices), n->value, s->span,
+                   n->mode);
     }
-    const Stmt moved = place ? store(place->buffer, n->indices, n->value, s->span) : s;
+    const Stmt moved = place ? store(place->buffer, n->indices, n->value, s->span, n->mode) : s;
     const bool shared = place || n->buffer->scope != MemoryScope::Local;
     return first_ && shared ? if_then(first_, moved) : moved;
   }

@@ -130,12 +130,12 @@ class Inference {
       shape.push_back(!extent ? pass : fragments ? *extent : std::min(*extent, pass));
     }
     if (!fragments) one_pass(&shape, vector);
-    if (unit.reduced >= 0) keep_results(unit, &shape);
+    if (unit.reduced >= 0 || unit.at_once) keep_together(unit, &shape);
     return spread(shape, kernel_.threads, vector);
   }
 
-  /// The results of a reduction stay in registers, all of them at once.
-  static void keep_results(const LoopUnit& unit, std::vector<int64_t>* shape) {
+  /// The results of a reduction, and all elements of a scan, stay in registers together.
+  static void keep_together(const LoopUnit& unit, std::vector<int64_t>* shape) {
     for (size_t d = 0; d < shape->size(); ++d) {
       if (static_cast<int>(d) != unit.reduced && int_value(unit.extents[d])) (*shape)[d] = *int_value(unit.extents[d]);
     }

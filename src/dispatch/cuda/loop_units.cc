@@ -83,7 +83,7 @@ class Collector {
     LoopUnit unit;
     unit.stmt = self.get();
     if (!is_single(*n.buffer)) in_memory(*n.buffer, "it is stored to outside of a loop over elements");
-    access(*n.buffer, n.indices, true, {}, &unit);
+    stored(n, {}, &unit);
     walk(n.value, [&](const Expr& node) {
       const Load* l = as<Load>(node);
       if (!l) return;
@@ -108,8 +108,8 @@ class Collector {
   }
 
   void operation(const TileOp& op, const StmtNode* self) {
-    const bool reduction = op.row().rule == TileRule::Reduce;
-    if (!reduction) {
+    const bool scan = op.row().rule == TileRule::Scan;
+    if (op.row().rule != TileRule::Reduce && !scan) {
       for (const TileOperand& operand : op.operands) {
         if (const Region* region = std::get_if<Region>(&operand)) {
           in_memory(*region->buffer, fmt::format("it is an operand of T.{}", op.row().python));
@@ -123,17 +123,22 @@ class Collector {
     unit.stmt = self;
     unit.extents = src.shape();
     const size_t rank = unit.extents.size();
-    const size_t dim = static_cast<size_t>(op.dim() < 0 ? op.dim() + static_cast<int64_t>(rank) : op.dim());
-    unit.reduced = static_cast<int>(dim);
-    std::vector<int> kept;
-    for (size_t d = 0; d < rank; ++d) {
-      if (d != dim) kept.push_back(static_cast<int>(d));
-      else if (dst.shape().size() == rank) kept.push_back(-1);
-    }
     std::vector<int> all;
     for (size_t d = 0; d < rank; ++d) all.push_back(static_cast<int>(d));
     operand(src, all, false, &unit);
-    operand(dst, kept, true, &unit);
+    if (scan) {
+      unit.at_once = true;
+      operand(dst, all, true, &unit);
+    } else {
+      const size_t dim = static_cast<size_t>(op.dim() < 0 ? op.dim() + static_cast<int64_t>(rank) : op.dim());
+      unit.reduced = static_cast<int>(dim);
+      std::vector<int> kept;
+      for (size_t d = 0; d < rank; ++d) {
+        if (d != dim) kept.push_back(static_cast<int>(d));
+        else if (dst.shape().size() == rank) kept.push_back(-1);
+      }
+      operand(dst, kept, true, &unit);
+    }
     out_.units.push_back(std::move(unit));
   }
 
@@ -144,7 +149,10 @@ class Collector {
       scalar(range.extent);
     }
     if (!is_block_buffer(*region.buffer)) return;
-    if (!region.whole()) return in_memory(*region.buffer, "a part of it is reduced");
+    if (!region.whole()) return in_memory(*region.buffer, "a part of it is reduced or scanned");
+    const bool known = std::any_of(unit->uses.begin(), unit->uses.end(),
+                                   [&](const LoopUse& use) { return use.buffer == region.buffer.get(); });
+    if (known) return;  // a scan may overwrite its source
     unit->uses.push_back({region.buffer.get(), dims});
   }
 
@@ -155,7 +163,7 @@ class Collector {
     unit.stmt = self;
     unit.extents = flat.extents;
     walk(flat.body, [&](const Stmt& s) {
-      if (const Store* n = as<Store>(s)) access(*n->buffer, n->indices, true, flat, &unit);
+      if (const Store* n = as<Store>(s)) stored(*n, flat, &unit);
       if (const TileOp* n = as<TileOp>(s)) run(*n, &unit);
     });
     walk_exprs(flat.body, [&](const Expr& e) {
@@ -174,6 +182,13 @@ class Collector {
     }
     unit->vector = 1;
     unit->whole = true;
+  }
+
+  /// Atomic stores meet in memory, one element at a time.
+  void stored(const Store& n, const ElementLoop& loop, LoopUnit* unit) {
+    if (!n.is_atomic()) return access(*n.buffer, n.indices, true, loop, unit);
+    unit->touched.emplace_back(n.buffer.get(), true);
+    in_memory(*n.buffer, "it is updated atomically");
   }
 
   void access(const Buffer& buffer, const std::vector<Expr>& indices, bool written, const ElementLoop& loop,

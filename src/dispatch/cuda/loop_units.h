@@ -26,6 +26,7 @@ struct LoopUnit {
   std::vector<LoopUse> uses;                            ///< of block buffers, plain ones only
   std::vector<std::pair<const Buffer*, bool>> touched;  ///< every buffer, and whether it is written
   int reduced = -1;                                     ///< of a reduction the dimension that goes
+  bool at_once = false;                                 ///< each thread holds all of its elements together
   int64_t vector = 1;                                   ///< elements of the widest global access side by side
   bool whole = false;                                   ///< an iteration is as much as a thread moves at once
 

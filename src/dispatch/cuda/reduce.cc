@@ -12,31 +12,11 @@
 #include "helve/support/diagnostic.h"
 #include "over_elements.h"
 #include "schedules.h"
+#include "warp_digits.h"
 
 namespace helve {
 
 namespace {
-
-constexpr int64_t kWarp = 32;
-
-/// Threads along the reduced dimension: `extent` steps of `stride`, all within a warp or all between warps.
-struct ThreadDigit {
-  int64_t extent;
-  int64_t stride;
-  bool in_warp() const { return stride < kWarp; }
-};
-
-std::vector<ThreadDigit> split_at_warps(const Iters& iters) {
-  std::vector<ThreadDigit> out;
-  for (const Iter& iter : iters) {
-    if (iter.axis != axes::tx() || iter.extent == 1) continue;
-    const int64_t inside = iter.stride < kWarp ? std::min(iter.extent, kWarp / iter.stride) : 1;
-    HELVE_CHECK(iter.extent % inside == 0 && (inside & (inside - 1)) == 0, "a reduction over an uneven part of a warp");
-    if (inside > 1) out.push_back({inside, iter.stride});
-    if (iter.extent > inside) out.push_back({iter.extent / inside, std::max(iter.stride, kWarp)});
-  }
-  return out;
-}
 
 class Division {
  public:
@@ -56,7 +36,10 @@ class Division {
     check_whole_pass();
     out_.push_back(alloc(partial_));
     combine_registers();
-    const std::vector<ThreadDigit> digits = split_at_warps(layout_.block(reduction_.dim));
+    std::vector<ThreadDigit> digits;
+    for (const Iter& iter : layout_.block(reduction_.dim)) {
+      for (const ThreadDigit& digit : split_at_warps(iter)) digits.push_back(digit);
+    }
     for (const ThreadDigit& digit : digits) {
       if (digit.in_warp()) combine_lanes(digit);
     }
@@ -173,34 +156,9 @@ class Division {
     });
   }
 
-  /// Lanes that differ only along the reduced dimension have one place.
-  static int64_t lanes_kept(const std::vector<ThreadDigit>& digits) {
-    int64_t lanes = kWarp;
-    for (const ThreadDigit& digit : digits) {
-      if (digit.in_warp()) lanes /= digit.extent;
-    }
-    return lanes;
-  }
-
   static BufferRef without_reduced_lanes(const BufferRef& buffer, const std::vector<ThreadDigit>& digits) {
     return make_buffer(buffer->name, buffer->dtype, buffer->scope,
                        {buffer->shape[0], int_imm(lanes_kept(digits)), buffer->shape[2]});
-  }
-
-  static Expr lane_place(const Expr& tx, const std::vector<ThreadDigit>& digits) {
-    Expr lane = floor_mod(tx, int_imm(kWarp));
-    std::vector<ThreadDigit> inside;
-    for (const ThreadDigit& digit : digits) {
-      if (digit.in_warp()) inside.push_back(digit);
-    }
-    // From the slowest digit down, each is cut out of the lane's number.
-    std::sort(inside.begin(), inside.end(),
-              [](const ThreadDigit& a, const ThreadDigit& b) { return a.stride > b.stride; });
-    for (const ThreadDigit& digit : inside) {
-      const Expr above = floor_div(lane, int_imm(digit.stride * digit.extent));
-      lane = above * int_imm(digit.stride) + floor_mod(lane, int_imm(digit.stride));
-    }
-    return lane;
   }
 
   void write() {

@@ -14,5 +14,7 @@ Stmt keep_cp_async(const TileOp& op, const LoweringContext& context, std::string
 Stmt lower_fill(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_reduce(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_gemm(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_scan(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_atomic(const TileOp& op, const LoweringContext& context, std::string* declined);
 
 }  // namespace helve::cuda

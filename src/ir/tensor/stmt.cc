@@ -21,14 +21,43 @@ std::string_view to_string(LoopKind kind) {
   __builtin_unreachable();
 }
 
+std::string_view to_string(StoreMode mode) {
+  switch (mode) {
+    case StoreMode::Write: return "write";
+    case StoreMode::AtomicAdd: return "atomic_add";
+    case StoreMode::AtomicMax: return "atomic_max";
+    case StoreMode::AtomicMin: return "atomic_min";
+  }
+  __builtin_unreachable();
+}
+
+Op combining_operator(StoreMode mode) {
+  switch (mode) {
+    case StoreMode::AtomicAdd: return Op::Add;
+    case StoreMode::AtomicMax: return Op::Max;
+    case StoreMode::AtomicMin: return Op::Min;
+    case StoreMode::Write: break;
+  }
+  HELVE_FAIL("a store that combines nothing");
+}
+
+StoreMode atomic_mode(TileOpcode op) {
+  switch (op) {
+    case TileOpcode::AtomicAdd: return StoreMode::AtomicAdd;
+    case TileOpcode::AtomicMax: return StoreMode::AtomicMax;
+    case TileOpcode::AtomicMin: return StoreMode::AtomicMin;
+    default: HELVE_FAIL("not an atomic operation");
+  }
+}
+
 namespace {
 
 template <class N, class Fill>
-Stmt make(Span span, Fill&& fill) {
+Ref<N> make(Span span, Fill&& fill) {
   Ref<N> node = make_ref<N>();
   node->span = span;
   fill(*node);
-  return Stmt(node);
+  return node;
 }
 
 void require_index(const Expr& e, const char* what, Span span) {
@@ -50,7 +79,7 @@ void require_bool(const Expr& e, Span span) {
 
 /// A Store or TileStore of the value converted to the buffer's dtype.
 template <class N>
-Stmt make_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span) {
+Ref<N> make_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span) {
   check_indices(*buffer, indices, span);
   value = convert_for_store(std::move(value), buffer->dtype, value->span.known() ? value->span : span);
   return make<N>(span, [&](N& n) {
@@ -87,8 +116,10 @@ Stmt bind(VarRef var, Expr value, Span span) {
   });
 }
 
-Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span) {
-  return make_store<Store>(std::move(buffer), std::move(indices), std::move(value), span);
+Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span, StoreMode mode) {
+  Ref<Store> n = make_store<Store>(std::move(buffer), std::move(indices), std::move(value), span);
+  n->mode = mode;
+  return Stmt(n);
 }
 
 Stmt tile_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span) {
@@ -161,6 +192,7 @@ bool fits(const TileOperand& operand, const TileParam& param) {
     case ParamKind::In:
     case ParamKind::Out:
     case ParamKind::InOut: return std::holds_alternative<Region>(operand);
+    case ParamKind::Source: return std::holds_alternative<Region>(operand) || std::holds_alternative<Expr>(operand);
     case ParamKind::Value: return std::holds_alternative<Expr>(operand);
     case ParamKind::Coord: return std::holds_alternative<std::vector<Expr>>(operand);
     case ParamKind::Integer: return std::holds_alternative<int64_t>(operand);

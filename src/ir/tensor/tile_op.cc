@@ -14,6 +14,7 @@ namespace {
 TileParam In(std::string_view name) { return {ParamKind::In, name, {}}; }
 TileParam Out(std::string_view name) { return {ParamKind::Out, name, {}}; }
 TileParam InOut(std::string_view name) { return {ParamKind::InOut, name, {}}; }
+TileParam Source(std::string_view name) { return {ParamKind::Source, name, {}}; }
 TileParam Value(std::string_view name) { return {ParamKind::Value, name, {}}; }
 TileParam Value(std::string_view name, double fallback) { return {ParamKind::Value, name, fallback}; }
 TileParam Coord(std::string_view name) { return {ParamKind::Coord, name, {}}; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "helve/ir/expr/equal.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/verify.h"
 #include "helve/support/text.h"
@@ -41,6 +42,22 @@ bool may_equal_squeezed(const std::vector<Expr>& a, const std::vector<Expr>& b) 
 
 Note declaration_note(const Buffer& buffer) {
   return {buffer.span, fmt::format("'{}' has shape {}", buffer.name, shape_text(buffer.shape))};
+}
+
+void check_atomic_target(const std::string& operation, const Buffer& buffer, const Span& span) {
+  if (buffer.scope == MemoryScope::Fragment || buffer.scope == MemoryScope::Local) {
+    refuse_argument(operation, "dst", fmt::format("'{}'", buffer.name), "no other thread can reach it",
+                    "update a tensor or a shared buffer; for this one, store the combined value", span,
+                    {declaration_note(buffer)});
+  }
+  const DType t = buffer.dtype;
+  const bool whole_word = (t.is_float() || t.is_data_int()) && t.bits >= 32;
+  if (whole_word || (t.is_float() && t.bits == 16)) return;
+  throw UserError(Code::WrongType, span,
+                  {{"what", fmt::format("'{}' in {}", buffer.name, operation)},
+                   {"given", to_string(t)},
+                   {"expected", "a number of 32 or 64 bits, float16 or bfloat16"}},
+                  {declaration_note(buffer)}, {"declare it with one of those types"});
 }
 
 std::string operation_text(const TileOp& op) { return fmt::format("T.{}", op.row().python); }
@@ -146,37 +163,48 @@ void check_gemm(const TileOp& op) {
   check_gemm_types(op);
 }
 
+[[noreturn]] void wrong_operand(const TileOp& op, size_t i, std::string expected) {
+  wrong_type(op, i, fmt::format("'{}' in {}", op.region(i).buffer->name, operation_text(op)), std::move(expected));
+}
+
+/// Numbers that are combined into `dst`: floats of any width, or integers that fit.
+void check_combined_types(const TileOp& op, size_t src, size_t dst) {
+  const DType from = op.region(src).buffer->dtype, to = op.region(dst).buffer->dtype;
+  if (from.is_bool()) wrong_operand(op, src, "a number");
+  const bool widens = from.code == to.code && from.bits <= to.bits;
+  if ((from.is_float() && to.is_float()) || widens) return;
+  wrong_operand(op, dst, to_string(from) + ", as the source");
+}
+
 void check_reduce_types(const TileOp& op) {
-  const Buffer &src = *op.region(0).buffer, &dst = *op.region(1).buffer;
   const ReduceKind kind = reduce_kind(op.op);
-  const auto refuse = [&](size_t i, std::string expected) {
-    wrong_type(op, i, fmt::format("'{}' in {}", op.region(i).buffer->name, operation_text(op)), std::move(expected));
-  };
-  if (kind == ReduceKind::Any || kind == ReduceKind::All) {
-    for (size_t i : {0, 1}) {
-      if (!op.region(i).buffer->dtype.is_bool()) refuse(i, "bool");
-    }
-    return;
+  if (kind != ReduceKind::Any && kind != ReduceKind::All) return check_combined_types(op, 0, 1);
+  for (size_t i : {0, 1}) {
+    if (!op.region(i).buffer->dtype.is_bool()) wrong_operand(op, i, "bool");
   }
-  if (src.dtype.is_bool()) refuse(0, "a number");
-  const bool widens = src.dtype.code == dst.dtype.code && src.dtype.bits <= dst.dtype.bits;
-  if ((src.dtype.is_float() && dst.dtype.is_float()) || widens) return;
-  refuse(1, to_string(src.dtype) + ", as the source");
+}
+
+/// The dimension of the source that the operation names.
+int64_t checked_dimension(const TileOp& op) {
+  const Region& src = op.region(0);
+  const std::vector<Expr> shape = src.shape();
+  const int64_t rank = static_cast<int64_t>(shape.size());
+  const int64_t dim = op.dim();
+  if (dim < -rank || dim >= rank) {
+    refuse_argument(operation_text(op), "dim", std::to_string(dim),
+                    fmt::format("the source has shape {}", shape_text(shape)),
+                    rank ? fmt::format("dim is {} to {}, or counted from the end {} to -1", 0, rank - 1, -rank)
+                    : op.row().rule == TileRule::Reduce ? "reduce a region with a dimension"
+                                                        : "give a region with a dimension",
+                    op.place(*op.dim_position()), {declaration_note(*src.buffer)});
+  }
+  return dim < 0 ? dim + rank : dim;
 }
 
 void check_reduce(const TileOp& op) {
   const Region &src = op.region(0), &dst = op.region(1);
   std::vector<Expr> shape = src.shape();
-  const int64_t rank = static_cast<int64_t>(shape.size());
-  int64_t dim = op.integer(2);
-  if (dim < -rank || dim >= rank) {
-    refuse_argument(operation_text(op), "dim", std::to_string(dim),
-                    fmt::format("the source has shape {}", shape_text(shape)),
-                    rank ? fmt::format("dim is {} to {}, or counted from the end {} to -1", 0, rank - 1, -rank)
-                         : "reduce a region with a dimension",
-                    op.place(*op.dim_position()), {declaration_note(*src.buffer)});
-  }
-  if (dim < 0) dim += rank;
+  const int64_t dim = checked_dimension(op);
   if (may_overlap(src, dst)) {
     refuse_argument(operation_text(op), "dst", fmt::format("'{}'", dst.buffer->name), "it overlaps the source",
                     "reduce into another buffer", op.place(1));
@@ -189,6 +217,46 @@ void check_reduce(const TileOp& op) {
                   {declaration_note(*src.buffer), declaration_note(*dst.buffer)});
   }
   check_reduce_types(op);
+}
+
+/// The same elements, whatever the variables are.
+bool same_region(const Region& a, const Region& b) {
+  return a.buffer == b.buffer &&
+         std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), b.ranges.end(),
+                    [](const Range& x, const Range& y) {
+                      return structural_equal(x.begin, y.begin) && structural_equal(x.extent, y.extent);
+                    });
+}
+
+/// A scan may overwrite its source element by element; any other overlap would read what it has written.
+void check_scan(const TileOp& op) {
+  const Region &src = op.region(0), &dst = op.region(1);
+  checked_dimension(op);
+  if (!may_equal(src.shape(), dst.shape())) {
+    shapes_differ(op, "src and dst", shape_text(src.shape()), shape_text(dst.shape()),
+                  {declaration_note(*src.buffer), declaration_note(*dst.buffer)});
+  }
+  if (may_overlap(src, dst) && !same_region(src, dst)) {
+    refuse_argument(operation_text(op), "dst", fmt::format("'{}'", dst.buffer->name), "it overlaps the source",
+                    "write to the source itself, or to another buffer", op.place(1));
+  }
+  check_combined_types(op, 0, 1);
+}
+
+void check_atomic(const TileOp& op) {
+  const Region& dst = op.region(0);
+  check_atomic_target(operation_text(op), *dst.buffer, op.place(0));
+  if (!op.is_region(1)) return;
+  const Region& src = op.region(1);
+  if (!may_equal_squeezed(src.shape(), dst.shape())) {
+    shapes_differ(op, "dst and value", shape_text(dst.shape()), shape_text(src.shape()),
+                  {declaration_note(*dst.buffer), declaration_note(*src.buffer)});
+  }
+  if (may_overlap(src, dst)) {
+    refuse_argument(operation_text(op), "value", fmt::format("'{}'", src.buffer->name), "it overlaps dst",
+                    "copy it to another buffer first", op.place(1));
+  }
+  check_combined_types(op, 1, 0);
 }
 
 /// Copies may reach past the end of a global tensor; all other regions lie inside their buffers. A region that never
@@ -238,6 +306,8 @@ void verify_tile_op(const TileOp& op, const MeshShape* mesh, bool runs) {
     case TileRule::Sync: return;
     case TileRule::Gemm: return check_gemm(op);
     case TileRule::Reduce: return check_reduce(op);
+    case TileRule::Scan: return check_scan(op);
+    case TileRule::Atomic: return check_atomic(op);
     case TileRule::MeshTensorCopy: return;  // judged with the function's placement
     case TileRule::CommSame:
     case TileRule::CommPut:

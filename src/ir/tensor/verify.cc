@@ -264,7 +264,9 @@ class Verifier {
     for (const Expr& index : n.indices) visit(index, n.span);
     visit(n.value, n.span);
     check_element(*n.buffer, n.indices, n.span);
-    if (!kernel_) wrong_scope("a store", "host", "put it inside T.Kernel", n.span);
+    const std::string operation = n.is_atomic() ? fmt::format("T.{}", to_string(n.mode)) : "a store";
+    if (!kernel_) wrong_scope(operation, "host", "put it inside T.Kernel", n.span);
+    if (n.is_atomic()) check_atomic_target(operation, *n.buffer, n.span);
   }
 
   void check(const TileStore& n) {

@@ -38,6 +38,10 @@ void verify_run(const TileOp& op);
 /// The copies that `kernel` certainly leaves unfinished at its end (UnfinishedCopy).
 void verify_copies_end(const Kernel& kernel);
 
+/// `operation` updates elements of the buffer atomically: other blocks and threads must be able to (BadArgument), and
+/// the element must be of a type that memory updates in one step (WrongType).
+void check_atomic_target(const std::string& operation, const Buffer& buffer, const Span& span);
+
 /// Tile accesses inside `loop`: matching tiles, affine indices (NoMatchingTile, TileStoreIndex, OutOfBounds), and for a
 /// store the loop's own variables (ImplicitReduction, MixedRankStore). Constants outside are wrong only in what
 /// certainly `runs`.

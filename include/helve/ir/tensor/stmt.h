@@ -51,15 +51,27 @@ struct Bind final : StmtNode {
   static constexpr auto fields() { return std::tuple{field("value", &Bind::value), definition("var", &Bind::var)}; }
 };
 
-/// Stores one element.
+/// What a store makes of the element: the value itself, or, as one step that nothing comes between, what stands there
+/// combined with the value.
+enum class StoreMode { Write, AtomicAdd, AtomicMax, AtomicMin };
+std::string_view to_string(StoreMode mode);
+/// The operator that an atomic store combines by.
+Op combining_operator(StoreMode mode);
+/// The mode of an operation with the rule Atomic.
+StoreMode atomic_mode(TileOpcode op);
+
+/// Stores one element. Atomic stores of one mode may meet in an element, in any order; of two modes, or with another
+/// access, they conflict as any store does.
 struct Store final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Store;
+  StoreMode mode = StoreMode::Write;
   BufferRef buffer;
   std::vector<Expr> indices;
   Expr value;
   Store() : StmtNode(kKind) {}
+  bool is_atomic() const { return mode != StoreMode::Write; }
   static constexpr auto fields() {
-    return std::tuple{field("buffer", &Store::buffer), field("indices", &Store::indices),
+    return std::tuple{field("mode", &Store::mode), field("buffer", &Store::buffer), field("indices", &Store::indices),
                       field("value", &Store::value)};
   }
 };
@@ -163,6 +175,7 @@ struct TileOp final : StmtNode {
   static constexpr auto fields() { return std::tuple{field("op", &TileOp::op), field("operands", &TileOp::operands)}; }
 
   const TileOpRow& row() const { return row_of(op); }
+  bool is_region(size_t i) const { return std::holds_alternative<Region>(operands[i]); }
   const Region& region(size_t i) const { return std::get<Region>(operands[i]); }
   const Expr& expr(size_t i) const { return std::get<Expr>(operands[i]); }
   const std::vector<Expr>& exprs(size_t i) const { return std::get<std::vector<Expr>>(operands[i]); }
@@ -210,7 +223,7 @@ Stmt seq(std::vector<Stmt> stmts, Span span = {});
 Stmt alloc(BufferRef buffer, Span span = {});
 Stmt bind(VarRef var, Expr value, Span span = {});
 /// Converts the value to the buffer's dtype (WrongType) and checks the indices.
-Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {});
+Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {}, StoreMode mode = StoreMode::Write);
 Stmt tile_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {});
 Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins, std::vector<Expr> extents, Stmt body,
               int num_stages = 1, Span span = {});

@@ -22,6 +22,8 @@ enum class TileRule {
   Clear,
   Gemm,
   Reduce,
+  Scan,
+  Atomic,
   MeshTensorCopy,
   Sync,
   Wait,
@@ -37,7 +39,7 @@ enum class TileRule {
 /// collective stands in a mesh kernel or, after the kernel was split, in the host body of a mesh function.
 enum class OpScope { Block, Iteration, Collective };
 
-enum class ParamKind { In, Out, InOut, Value, Coord, Integer, Flag, Text };
+enum class ParamKind { In, Out, InOut, Source, Value, Coord, Integer, Flag, Text };
 
 struct TileParam {
   ParamKind kind;
@@ -45,8 +47,7 @@ struct TileParam {
   /// Absent: required.
   std::variant<std::monostate, double, int64_t, bool, std::string_view> fallback;
 
-  bool is_region() const { return kind == ParamKind::In || kind == ParamKind::Out || kind == ParamKind::InOut; }
-  bool reads() const { return kind == ParamKind::In || kind == ParamKind::InOut; }
+  bool reads() const { return kind == ParamKind::In || kind == ParamKind::InOut || kind == ParamKind::Source; }
   bool writes() const { return kind == ParamKind::Out || kind == ParamKind::InOut; }
   bool required() const { return std::holds_alternative<std::monostate>(fallback); }
 };

@@ -1,0 +1,25 @@
+// What a scan adds up, and how.
+// Small floats are added in float32 and rounded once.
+#include "scan.h"
+
+#include "element_nest.h"
+#include "reduction.h"
+
+namespace helve {
+
+Expr Scan::identity() const { return acc.is_float() ? float_imm(0, acc) : int_imm(0, acc); }
+
+Expr Scan::element(const std::vector<Expr>& at) const { return partial(load(src.buffer, region_indices(src, at))); }
+
+Stmt Scan::write(const std::vector<Expr>& at, const Expr& sum) const {
+  return store(dst.buffer, region_indices(dst, at), cast(sum, dst.buffer->dtype));
+}
+
+Scan scan_of(const TileOp& op) {
+  const Region& dst = op.region(1);
+  const int64_t rank = static_cast<int64_t>(dst.shape().size());
+  const size_t dim = static_cast<size_t>(op.dim() < 0 ? op.dim() + rank : op.dim());
+  return {op.region(0), dst, dim, op.flag(op.row().index_of("reverse")), accumulator(dst.buffer->dtype)};
+}
+
+}  // namespace helve

@@ -1,0 +1,26 @@
+// What a scan adds up, and how.
+// Targets differ in the order in which they add, which the operation leaves free for floats.
+#pragma once
+
+#include "helve/ir/tensor/stmt.h"
+
+namespace helve {
+
+struct Scan {
+  Region src;
+  Region dst;
+  size_t dim;  ///< of both regions
+  bool reverse;
+  DType acc;
+
+  Expr identity() const;
+  /// An element of the source, or its value, as a sum of one.
+  Expr element(const std::vector<Expr>& at) const;
+  Expr partial(const Expr& value) const { return cast(value, acc); }
+  /// The sum that ends at an element, rounded once.
+  Stmt write(const std::vector<Expr>& at, const Expr& sum) const;
+};
+
+Scan scan_of(const TileOp& op);
+
+}  // namespace helve
