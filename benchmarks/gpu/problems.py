@@ -7,7 +7,7 @@ that eager PyTorch gets.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import measure
 import torch
@@ -51,17 +51,18 @@ class Problem:
     """A kernel and the row lengths that it is measured at.
 
     Attributes:
-        build: columns and tuning parameters to a function for helve.compile.
+        build: columns and tuning parameters to a function for helve.compile; without such parameters those that
+            were measured to be the best.
         setup: rows and columns to a Setup.
         columns, quick: row lengths of the whole run and of the short one.
-        grid: values of tuning parameters to try; all combinations.
+        grids: values of tuning parameters to try, all combinations of each grid.
     """
 
     build: Callable
     setup: Callable
     columns: tuple
     quick: tuple = ()
-    grid: dict = field(default_factory=dict)
+    grids: tuple = ()
 
 
 def rows_of(N: int) -> int:
@@ -206,41 +207,65 @@ def column_sums(M, N):
     return simple([x], [torch.empty(N, device=x.device)], lambda x: x.sum(0, dtype=torch.float32))
 
 
+def shared_rows(**least) -> Callable:
+    """The choice of a cluster: columns to parameters, from the least columns for each size of cluster, as in x4=64 * K.
+    """
+    sizes = sorted((columns, int(name[1:])) for name, columns in least.items())
+
+    def choice(N: int) -> dict:
+        fitting = [cluster for columns, cluster in sizes if N >= columns]
+        return {"cluster": fitting[-1]} if fitting else {}
+
+    return choice
+
+
+def one_block(N: int) -> dict:
+    """No cluster, whatever the columns."""
+    return {}
+
+
 ELEMENTS = {"threads": (32, 64, 128, 256, 512, 1024), "elements": (8, 16, 32, 64)}
-FORWARD = {**ELEMENTS, "on_chip": (0, 112 * K, 224 * K)}
+CLUSTERS = {"cluster": (2, 4, 8), "threads": (128, 256, 512), "elements": (8, 16, 32)}
+FORWARD = ({**ELEMENTS, "on_chip": (0, 112 * K, 224 * K)}, CLUSTERS)
+SHARED_BACKWARD = {"cluster": (2, 4, 8), "threads": (64, 128, 256), "clusters": (None, 30, 60, 120, 240)}
 BACKWARD = {**ELEMENTS, "blocks": (132, 264, 396, 528)}
 
 
-def rows_kernel(builder, setup, columns, quick, grid=None) -> Problem:
+def rows_kernel(builder, setup, columns, quick, grids=(ELEMENTS,), choice=one_block) -> Problem:
     """A kernel over rows of bfloat16 whose builder takes their length first."""
-    return Problem(lambda N, **tuning: builder(N, "bfloat16", **tuning), setup, columns, quick, grid or ELEMENTS)
+    return Problem(lambda N, **tuning: builder(N, "bfloat16", **(tuning or choice(N))), setup, columns, quick, grids)
 
 
 PROBLEMS = {
-    "rms_norm": rows_kernel(kernels.rms_norm, rms_norm, EVERY, (4 * K, 64 * K), FORWARD),
-    "softmax": rows_kernel(kernels.softmax, softmax, EVERY, (4 * K, 64 * K), FORWARD),
+    "rms_norm": rows_kernel(kernels.rms_norm, rms_norm, EVERY, (4 * K, 64 * K), FORWARD,
+                            shared_rows(x4=64 * K, x8=128 * K)),
+    "softmax": rows_kernel(kernels.softmax, softmax, EVERY, (4 * K, 64 * K), FORWARD, shared_rows(x8=128 * K)),
     "cross_entropy": rows_kernel(kernels.cross_entropy, cross_entropy, EVERY, (32 * K,)),
-    "layer_norm": rows_kernel(kernels.layer_norm, layer_norm, (K, 4 * K, 8 * K, 32 * K), (4 * K,), FORWARD),
-    "rms_norm_backward": rows_kernel(kernels.rms_norm_backward, rms_norm_backward, (K, 4 * K, 8 * K, 32 * K), (4 * K,),
-                                     {**BACKWARD, "ahead": (False, True)}),
+    "layer_norm": rows_kernel(kernels.layer_norm, layer_norm, (K, 4 * K, 8 * K, 32 * K, 64 * K, 128 * K), (4 * K,),
+                              FORWARD, shared_rows(x4=64 * K, x8=128 * K)),
+    "rms_norm_backward": rows_kernel(
+        kernels.rms_norm_backward, rms_norm_backward, (K, 4 * K, 8 * K, 16 * K, 32 * K), (4 * K,),
+        ({**BACKWARD, "ahead": (False, True)}, SHARED_BACKWARD), shared_rows(x2=8 * K, x8=16 * K)
+    ),
     "layer_norm_backward": rows_kernel(
-        kernels.layer_norm_backward, layer_norm_backward, (K, 4 * K, 8 * K, 32 * K), (4 * K,), BACKWARD
+        kernels.layer_norm_backward, layer_norm_backward, (K, 4 * K, 8 * K, 16 * K, 32 * K), (4 * K,),
+        (BACKWARD, SHARED_BACKWARD), shared_rows(x2=8 * K, x8=16 * K)
     ),
     "softmax_backward": rows_kernel(kernels.softmax_backward, softmax_backward, (K, 4 * K, 32 * K), (4 * K,)),
     "rope": Problem(
         lambda N, **tuning: kernels.rope(N // 128, 128, "bfloat16", **tuning), rope, (4 * K,), (4 * K,),
-        {"threads": (64, 128, 256), "elements": (8, 16, 32)},
+        ({"threads": (64, 128, 256), "elements": (8, 16, 32)},),
     ),
     "swiglu": rows_kernel(kernels.swiglu, swiglu, (4 * K, 11008), (11008,)),
     "swiglu_backward": rows_kernel(kernels.swiglu_backward, swiglu_backward, (11008,), ()),
     "transpose": Problem(
         lambda N, **tuning: kernels.transpose("bfloat16", M=rows_of(N), N=N, **tuning), transpose, (4 * K, 16 * K),
         (4 * K,),
-        {"tile": (32, 64, 128), "threads": (128, 256, 512)},
+        ({"tile": (32, 64, 128), "threads": (128, 256, 512)},),
     ),
     "row_sums": rows_kernel(kernels.row_sums, row_sums, (K, 4 * K, 32 * K), (4 * K,)),
     "column_sums": rows_kernel(
         kernels.column_sums, column_sums, (K, 4 * K, 32 * K), (4 * K,),
-        {"blocks": (264, 396, 528), "threads": (128, 256, 512), "rows": (16, 32, 64)},
+        ({"blocks": (264, 396, 528), "threads": (128, 256, 512), "rows": (16, 32, 64)},),
     ),
 }  # fmt: skip

@@ -1,8 +1,9 @@
-"""helve's kernels on a GPU against eager PyTorch, torch.compile and Triton, in one process and by turns.
+"""helve's kernels (fast_math) on a GPU against eager PyTorch, torch.compile and Triton, in one process and by turns.
 
 Run it: ``python benchmarks/gpu/run.py [--kernels rms_norm,softmax] [--quick]``. Random data, cold cache, medians; every
 result is checked in the same run. ``--dry-run`` needs no GPU and compiles helve's kernels; ``--sweep`` times tuning
 parameters of one kernel.
+With fast_math multiplications and additions contract and exp2, rsqrt and divisions are approximate, as in the others.
 Best is the fastest of the others. Copy is PyTorch's copy_ of as many bytes as the problem has to move.
 """
 
@@ -29,6 +30,7 @@ import helve  # noqa: E402
 from helve import T  # noqa: E402
 
 TARGET = "cuda"
+OPTIONS = {"fast_math": True}  # PyTorch's and Triton's kernels contract and approximate as well
 FAULTS = (RuntimeError, ValueError, TypeError, ImportError, AssertionError, helve.Error, helve.InternalError)
 
 
@@ -67,7 +69,7 @@ def sizes(chosen):
 def dry_run(chosen) -> None:
     for name, problem, M, N in sizes(chosen):
         start = time.perf_counter()
-        kernel = helve.compile(problem.build(N), target="cuda", arch=chosen.arch)
+        kernel = helve.compile(problem.build(N), target="cuda", arch=chosen.arch, **OPTIONS)
         seconds = time.perf_counter() - start
         lines = len(kernel.source("cuda").splitlines())
         print(f"{name:20}{M:>8} x {N:<8}{lines:5} lines of CUDA C, {seconds * 1e3:7.1f} ms to the cubin")
@@ -83,7 +85,7 @@ def copy_call(moved: int):
 def candidates(problem, setup, N, only_helve):
     """(name -> call, helve's seconds of compiling, notes on those that failed)."""
     start = time.perf_counter()
-    kernel = helve.compile(problem.build(N), target=TARGET)
+    kernel = helve.compile(problem.build(N), target=TARGET, **OPTIONS)
     compiled = time.perf_counter() - start
     calls = {"helve": lambda: kernel(*setup.inputs, *setup.outputs), "copy": copy_call(setup.moved)}
     notes = []
@@ -159,6 +161,13 @@ def compare(chosen) -> bool:
     return right
 
 
+def tunings(grids):
+    """Every combination of the values of each grid."""
+    for grid in grids:
+        for values in itertools.product(*grid.values()):
+            yield dict(zip(grid, values, strict=True))
+
+
 def sweep(chosen) -> None:
     """Times every combination of a kernel's tuning parameters that gives a program of its own; the best of each size
     are printed.
@@ -167,10 +176,9 @@ def sweep(chosen) -> None:
     for name, problem, M, N in sizes(chosen):
         setup = problem.setup(M, N)
         calls, seen = {"copy": copy_call(setup.moved)}, set()
-        for values in [(), *itertools.product(*problem.grid.values())]:
-            tuning = dict(zip(problem.grid, values, strict=False))
+        for tuning in [{}, *tunings(problem.grids)]:
             try:
-                kernel = helve.compile(problem.build(N, **tuning), target=TARGET)
+                kernel = helve.compile(problem.build(N, **tuning), target=TARGET, **OPTIONS)
                 text = kernel.source("lowered")
                 if text in seen:
                     continue
@@ -224,7 +232,7 @@ def main() -> int:
     if chosen.dry_run:
         dry_run(chosen)
         return 0
-    print(require_device())
+    print(f"{require_device()}; helve with {', '.join(OPTIONS)}")
     torch._functorch.config.donated_buffer = False  # gradients are asked for more than once
     torch._dynamo.config.cache_size_limit = 64
     warm_up(0.5 if chosen.quick else 3.0)

@@ -67,6 +67,38 @@ def test_long_rows(case, N):
     call.check(run(call))
 
 
+WAITING = [cases.rms_norm, cases.layer_norm, cases.softmax]
+LONG = [(16384, 2), (50257, 3), (65536, 4), (100_000, 8), (131072, 8), (262144, 8)]
+
+
+def has_clusters():
+    return torch.cuda.get_device_capability()[0] >= 9
+
+
+@pytest.mark.parametrize(("case", "N", "cluster"), [
+    *((case, N, cluster) for case in WAITING for N, cluster in LONG),
+    *((case, N, cluster) for case in cases.BACKWARD for N, cluster in [(5001, 2), (8192, 2), (16384, 8), (32768, 8)]),
+], ids=lambda value: getattr(value, "__name__", None))  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_cluster_shares_a_row(case, N, cluster, dtype):
+    """Fewer rows than clusters, one, and more."""
+    if not has_clusters():
+        pytest.skip("the device has no clusters")
+    for M, tuning in [(3, {}), (1, {"clusters": 2}), (0, {"clusters": 2}), (301, {"clusters": 2})]:
+        call = case(M, N, dtype, cluster=cluster, **tuning)
+        call.check(run(call))
+
+
+@pytest.mark.parametrize("case", cases.BACKWARD, ids=lambda case: case.__name__)
+def test_clusters_repeat_bit_for_bit(case):
+    if not has_clusters():
+        pytest.skip("the device has no clusters")
+    call = case(500, 8192, "bfloat16", cluster=2)
+    first, second = run(call), run(call)
+    for a, b in zip(first, second, strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
 @pytest.mark.parametrize("case", cases.ALL, ids=lambda case: case.__name__)
 def test_random_shapes_agree_with_the_cpu(case):
     rng = np.random.default_rng(zlib.crc32(case.__name__.encode()))

@@ -58,3 +58,14 @@ def test_sizes_follow_the_options(benchmark, monkeypatch):
     assert listed == [("softmax", 4096), ("softmax", 65536), ("rope", 4096)]
     monkeypatch.setattr(sys, "argv", ["run.py", "--kernels", "softmax", "--columns", "1000,3000"])
     assert [(M, N) for _, _, M, N in benchmark.run.sizes(benchmark.run.arguments())] == [(134217, 1000), (44739, 3000)]
+
+
+def test_clusters_share_rows_where_that_was_measured_to_be_faster(benchmark):
+    choice = benchmark.problems.shared_rows(x4=65536, x8=131072)
+    assert [choice(N) for N in (1024, 65535, 65536, 131071, 131072, 262144)] == [
+        {}, {}, {"cluster": 4}, {"cluster": 4}, {"cluster": 8}, {"cluster": 8}]  # fmt: skip
+
+
+def test_a_sweep_tries_every_combination_of_each_grid(benchmark):
+    tried = list(benchmark.run.tunings(({"a": (1, 2), "b": (3,)}, {"c": (4, 5)})))
+    assert tried == [{"a": 1, "b": 3}, {"a": 2, "b": 3}, {"c": 4}, {"c": 5}]

@@ -13,18 +13,21 @@ from pathlib import Path
 import kernel_cases as cases
 import numpy as np
 import pytest
-from nvrtc import ARCHITECTURES, needs_nvrtc
+from nvrtc import ARCHITECTURES, assert_compiles, needs_nvrtc
 
 import helve
 import helve.testing
 from helve import _core, kernels
-from helve.kernels.rows import plan_rows
+from helve.kernels.rows import plan_held_slices, plan_rows, plan_waiting_slices
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "cuda"
 
 # Rows of several chunks with a short last one, one of which stays on the chip where the kernel keeps any.
 LONG = {"threads": 32, "elements": 8}
 KEPT = {**LONG, "on_chip": 1200}
+# Kernels whose slices of a row wait in block memory when a cluster shares the row.
+WAITING = [cases.rms_norm, cases.layer_norm, cases.softmax]
+SLICED = {"threads": 32, "elements": 4, "cluster": 4, "clusters": 2}
 
 SMALL = [
     *((case, 5, 77, "bfloat16", {}) for case in cases.BY_ROWS),
@@ -35,6 +38,11 @@ SMALL = [
     *((case, 5, 600, "float32", {**LONG, "blocks": 7}) for case in cases.BACKWARD),
     (cases.rms_norm_backward, 9, 40, "bfloat16", {"blocks": 2, "ahead": True}),
     (cases.rms_norm_backward, 5, 264, "bfloat16", {"blocks": 2, "ahead": True, "rows": 1}),
+    (cases.rms_norm_backward, 5, 40, "float32", {"blocks": 2, "ahead": True, "rows": 2}),
+    *((case, 5, 300, "float32", {"threads": 32, "elements": 4, "cluster": 2, "clusters": 3}) for case in WAITING),
+    *((case, 1, 77, "bfloat16", {"threads": 32, "cluster": 3, "clusters": 2}) for case in WAITING),
+    *((case, 5, 150, "float32", {"threads": 32, "cluster": 4, "clusters": 2}) for case in cases.BACKWARD),
+    *((case, 1, 77, "bfloat16", {"threads": 32, "cluster": 2, "clusters": 3}) for case in cases.BACKWARD),
     (cases.rope, 5, 60, "bfloat16", {}),
     (cases.rope, 3, 30, "float32", {"threads": 32}),
     (cases.swiglu, 5, 77, "float16", {"threads": 32, "elements": 2}),
@@ -89,7 +97,7 @@ def test_short_rows(case, N):
 
 
 def test_one_compile_serves_any_number_of_rows():
-    for tuning in ({}, LONG):
+    for tuning in ({}, LONG, SLICED):
         kernel = helve.compile(kernels.softmax(300, **tuning))
         for rows in (0, 1, 2, 31):
             call = cases.softmax(rows, 300, "float32", **tuning)
@@ -100,7 +108,9 @@ def test_one_compile_serves_any_number_of_rows():
 
 def test_no_rows_at_all():
     """Sums over nothing are zero."""
-    for case, tuning in [(cases.column_sums, {}), (cases.rms_norm_backward, {}), (cases.rms_norm_backward, LONG)]:
+    sliced = {"cluster": 2, "clusters": 3}
+    for case, tuning in [(cases.column_sums, {}), (cases.rms_norm_backward, {}), (cases.rms_norm_backward, LONG),
+                         (cases.rms_norm_backward, sliced), (cases.layer_norm_backward, sliced)]:
         call = case(0, 300, "float32", **tuning)
         arguments = call.arguments()
         helve.compile(call.function)(*arguments)
@@ -130,7 +140,7 @@ def test_torch_agrees():
 
 
 def test_large_means_do_not_spoil_the_variance():
-    for tuning in ({}, LONG):
+    for tuning in ({}, LONG, SLICED):
         x = np.random.default_rng(1).standard_normal((2, 600)).astype("float32") + np.float32(4096)
         one, zero = np.ones(600, "float32"), np.zeros(600, "float32")
         y = np.empty_like(x)
@@ -142,7 +152,7 @@ def test_large_means_do_not_spoil_the_variance():
 
 def test_softmax_of_extreme_scores():
     """Masked scores are zero, large ones do not overflow, a row without any score is NaN."""
-    for tuning in ({}, LONG):
+    for tuning in ({}, LONG, SLICED):
         x = np.full((3, 600), -np.inf, "float32")
         x[0, 5], x[1, 5], x[1, 500] = 7.0, 1e38, 1e38
         y = np.empty_like(x)
@@ -188,11 +198,84 @@ def test_plans_cover_the_row():
         lambda: kernels.column_sums(8, blocks=0),
         lambda: kernels.rms_norm_backward(8, blocks=0),
         lambda: kernels.layer_norm_backward(8, blocks=0),
+        lambda: kernels.softmax(8, "float64", cluster=2),
+        lambda: kernels.rms_norm(8, cluster=2, threads=33),
+        lambda: kernels.layer_norm(8, cluster=2, elements=0),
     ],
 )
 def test_arguments_out_of_range_are_refused(build):
     with pytest.raises(ValueError):
         build()
+
+
+SHARING = [kernels.rms_norm, kernels.layer_norm, kernels.softmax, kernels.rms_norm_backward,
+           kernels.layer_norm_backward]
+
+
+@pytest.mark.parametrize("builder", SHARING, ids=name_of)
+@pytest.mark.parametrize(("tuning", "message"), [
+    ({"cluster": 0}, "2 to 8 blocks of a cluster share a row, not 0"),
+    ({"cluster": 9}, "2 to 8 blocks of a cluster share a row, not 9"),
+    ({"clusters": 4}, "2 to 8 blocks of a cluster share a row, not 1"),
+    ({"cluster": 2, "clusters": 0}, "clusters is at least 1, not 0"),
+])  # fmt: skip
+def test_clusters_out_of_range_are_refused(builder, tuning, message):
+    with pytest.raises(ValueError) as refused:
+        builder(1024, **tuning)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(("build", "message"), [
+    (lambda: kernels.rms_norm(262144, "float32", cluster=2),
+     "each of 2 blocks has 131072 elements of a row of 262144, where block memory has room for 57344: cluster is at "
+     "least 5"),
+    (lambda: kernels.softmax(1 << 20, "bfloat16", cluster=8),
+     "each of 8 blocks has 131072 elements of a row of 1048576, where block memory has room for 114688: no cluster of "
+     "up to 8 is enough"),
+    (lambda: kernels.rms_norm_backward(32768, cluster=2),
+     "each of 2 blocks has 16384 elements of a row of 32768, where 512 threads hold 8192: cluster is at least 4"),
+    (lambda: kernels.layer_norm_backward(131072, cluster=8),
+     "each of 8 blocks has 16384 elements of a row of 131072, where 512 threads hold 8192: no cluster of up to 8 is "
+     "enough"),
+    (lambda: kernels.rms_norm_backward(1024, cluster=4, ahead=True),
+     "clusters of 4 blocks take clusters in place of blocks, and read nothing ahead"),
+    (lambda: kernels.layer_norm_backward(1024, cluster=4, blocks=7),
+     "clusters of 4 blocks take clusters in place of blocks, not 7 blocks"),
+])  # fmt: skip
+def test_what_a_cluster_cannot_share_is_refused(build, message):
+    with pytest.raises(ValueError) as refused:
+        build()
+    assert str(refused.value) == message
+
+
+def test_clusters_cover_the_row():
+    for dtype in cases.DTYPES:
+        for N in [1, 5, 33, 1000, 8192, 50257, 65536, 131072, 262144]:
+            for cluster in range(2, 9):
+                for plan_slices in (plan_waiting_slices, plan_held_slices):
+                    try:
+                        plan = plan_slices(N, dtype, cluster)
+                    except ValueError as refused:
+                        assert "cluster" in str(refused) and N > 8192
+                        continue
+                    assert plan.columns * cluster >= N and plan.columns % plan.chunk == 0
+                    assert plan.threads % 32 == 0 and plan.clusters >= 1
+
+
+def test_what_was_measured_is_the_default():
+    """Threads and columns at a time, or columns held, of the sizes that were measured on an H200."""
+    def of(plan):
+        return plan.threads, plan.chunk
+
+    assert of(plan_waiting_slices(65536, "bfloat16", 4)) == (512, 8192)
+    assert of(plan_waiting_slices(131072, "bfloat16", 8, narrow=True)) == (256, 8192)
+    assert of(plan_waiting_slices(262144, "bfloat16", 8, narrow=True)) == (512, 8192)
+    assert plan_waiting_slices(262144, "bfloat16", 8).clusters == 512
+    for N, cluster, threads, clusters in [(8192, 2, 128, 180), (16384, 8, 128, 75), (32768, 8, 128, 45)]:
+        plan = plan_held_slices(N, "bfloat16", cluster, words=3, few=True)
+        assert (plan.threads, plan.clusters) == (threads, clusters)
+    for N, cluster, threads in [(8192, 2, 128), (16384, 8, 64), (32768, 8, 128)]:
+        assert plan_held_slices(N, "bfloat16", cluster, words=4).threads == threads
 
 
 # What users run: (builder, its arguments).
@@ -227,15 +310,33 @@ SHOWN = ["rms_norm_1k", "rms_norm_64k", "layer_norm_4k", "rms_norm_backward_4k",
          "softmax_backward_4k", "cross_entropy_32k", "rope", "swiglu", "transpose", "row_sums",
          "column_sums"]  # fmt: skip
 
+# Rows over the blocks of clusters, for devices that have them: (builder, columns, cluster).
+CLUSTERED = {
+    **{f"{builder.__name__}_{N // 1024}k_x{cluster}": (builder, N, cluster)
+       for builder in (kernels.rms_norm, kernels.layer_norm, kernels.softmax)
+       for N, cluster in [(65536, 4), (131072, 8), (262144, 8)]},
+    **{f"{builder.__name__}_{N // 1024}k_x{cluster}": (builder, N, cluster)
+       for builder in (kernels.rms_norm_backward, kernels.layer_norm_backward)
+       for N, cluster in [(8192, 2), (16384, 8), (32768, 8)]},
+}  # fmt: skip
+CLUSTERED_SHOWN = ["rms_norm_128k_x8", "rms_norm_backward_16k_x8"]
+
+
+def clustered_text(name, **options):
+    builder, N, cluster = CLUSTERED[name]
+    form = helve.testing.lowering_stages(builder(N, "bfloat16", cluster=cluster), target="cuda", arch="sm_90a")[-1][1]
+    return _core.cuda_source(form, cluster_blocks=8, **options)
+
 
 def thread_form(name):
     builder, arguments = LARGE[name]
     return helve.testing.lowering_stages(builder(*arguments), target="cuda")[-1][1]
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize("name", [*SHOWN, *CLUSTERED_SHOWN])
 def test_the_cuda_text_is_as_kept(name):
-    text, _ = _core.cuda_source(thread_form(name), prelude=False)
+    text, _ = (clustered_text(name, prelude=False) if name in CLUSTERED
+               else _core.cuda_source(thread_form(name), prelude=False))
     path = GOLDEN / f"kernels_{name}.cu"
     if os.environ.get("HELVE_UPDATE_GOLDEN"):
         path.write_text(text)
@@ -261,3 +362,13 @@ def test_gpu_code_keeps_to_its_registers(name, tmp_path, monkeypatch):
             warnings.simplefilter("error", helve.Warning)
             kernel = helve.compile(builder(*arguments), target="cuda", arch=arch)
     assert "__global__" in kernel.source("cuda")
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", CLUSTERED)
+def test_a_cluster_meets_by_post_and_keeps_to_its_registers(name):
+    text, found = clustered_text(name)
+    assert found[0]["cluster"] == CLUSTERED[name][2]
+    assert not any(kernel["cooperative"] for kernel in found)
+    assert "helve_collect(arrivals" in text
+    assert_compiles(text, architectures=("sm_90a",))

@@ -7,10 +7,11 @@ second launch adds the blocks' sums, so that results repeat bit for bit.
 from __future__ import annotations
 
 from helve import T
-from helve.kernels.rows import MULTIPROCESSORS, RowPlan, plan_rows
+from helve.kernels.rows import MULTIPROCESSORS, ClusterPlan, RowPlan, plan_held_slices, plan_rows
 
 
-def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, blocks: int | None = None, **tuning):
+def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, blocks: int | None = None,
+                        cluster: int = 1, clusters: int | None = None, **tuning):
     """With r = rsqrt(variance of X[i, :] + eps), h = (X - mean) * r and g = DY * W: DX = r * (g - mean(g) - h * mean(g
     * h)), DW = sum over i of DY * h, DB = sum over i of DY.
 
@@ -23,11 +24,19 @@ def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, block
         eps: what was added to the variance.
         blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time, of 512 threads
             each.
-        tuning: `rows`, `threads`, `elements` of `plan_rows`.
+        cluster: blocks that share a row, 1 to 8: more than one for long rows, on a GPU with clusters. There are
+            `clusters` in place of `blocks` then.
+        clusters: how many such clusters share the rows; see `plan_held_slices`.
+        tuning: `rows`, `threads`, `elements` of `plan_rows`; with clusters `threads` and `elements` of
+            `plan_held_slices`.
 
     Raises:
         ValueError: an argument is out of its range.
     """
+    if cluster != 1 or clusters is not None:
+        if blocks is not None:
+            raise ValueError(f"clusters of {cluster} blocks take clusters in place of blocks, not {blocks} blocks")
+        return _clustered_rows(N, dtype, eps, plan_held_slices(N, dtype, cluster, clusters, words=4, **tuning))
     plan = plan_rows(N, dtype, words=5, few=True, **tuning)
     if blocks is None:
         blocks = MULTIPROCESSORS * (max(1, 512 // plan.threads) if plan.chunks == 1 else 4)
@@ -211,5 +220,103 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                 T.copy(total, DW[c * 16 : (c + 1) * 16])
             else:
                 T.copy(total, DB[c * 16 : (c + 1) * 16])
+
+    return layer_norm_backward
+
+
+def _clustered_rows(N: int, dtype: str, eps: float, plan: ClusterPlan):
+    """Every block of a cluster has a slice of the row and of the parameters' gradients in registers. After the last row
+    each block gets a piece of its slice from all clusters, and adds them.
+
+    All sums of a row are of differences from its first element, so that one meeting is enough and large means do no
+    harm.
+    """
+    M = T.dyn("M")
+    clusters, cluster, threads, columns = plan.clusters, plan.cluster, plan.threads, plan.columns
+    piece = -(-columns // clusters)
+
+    @T.prim_func(mesh=T.Mesh((clusters, cluster)))
+    def layer_norm_backward(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), DY: T.Tensor((M, N), dtype),
+                            DX: T.Tensor((M, N), dtype), DW: T.Tensor((N,), "float32"), DB: T.Tensor((N,), "float32")):
+        part = T.alloc_global((2, clusters * piece), "float32")
+        parts = T.alloc_global((2, clusters * piece), "float32")
+        with T.Kernel(clusters, cluster, threads=threads) as (b, s):
+            dw = T.alloc_fragment((columns,), "float32")
+            db = T.alloc_fragment((columns,), "float32")
+            x = T.alloc_fragment((columns,), dtype)
+            dy = T.alloc_fragment((columns,), dtype)
+            product = T.alloc_fragment((columns,), "float32")
+            start = T.alloc_fragment((1,), "float32")
+            mean = T.alloc_fragment((1,), "float32")
+            mean_g = T.alloc_fragment((1,), "float32")
+            scale = T.alloc_fragment((1,), "float32")
+            dot = T.alloc_fragment((1,), "float32")
+            mine = T.alloc_shared((4,), "float32")
+            ours = T.alloc_shared((4,), "float32")
+            T.clear(dw)
+            T.clear(db)
+            T.clear(mine)
+            for step in T.serial(T.ceildiv(M, clusters)):
+                i = step * clusters + b
+                if i < M:
+                    start[0] = X[i, 0]
+                    for j in T.Parallel(columns):
+                        if s * columns + j < N:
+                            x[j] = X[i, s * columns + j]
+                        else:
+                            x[j] = start[0]
+                    T.copy(DY[i, s * columns : (s + 1) * columns], dy)
+                    for j in T.Parallel(columns):
+                        product[j] = x[j] - start[0]
+                    T.reduce_sum(product, mean, dim=0)
+                    for j in T.Parallel(columns):
+                        product[j] = (x[j] - start[0]) * (x[j] - start[0])
+                    T.reduce_sum(product, scale, dim=0)
+                    for j in T.Parallel(columns):
+                        if s * columns + j < N:
+                            product[j] = dy[j] * W[s * columns + j]
+                        else:
+                            product[j] = 0.0
+                    T.reduce_sum(product, mean_g, dim=0)
+                    for j in T.Parallel(columns):
+                        if s * columns + j < N:
+                            product[j] = dy[j] * W[s * columns + j] * (x[j] - start[0])
+                        else:
+                            product[j] = 0.0
+                    T.reduce_sum(product, dot, dim=0)
+                    mine[0] = mean[0]
+                    mine[1] = scale[0]
+                    mine[2] = mean_g[0]
+                    mine[3] = dot[0]
+                T.comm.all_reduce(mine, ours, axis="y")  # a cluster that has no row left meets as well
+                if i < M:
+                    mean[0] = ours[0] * (1.0 / N)
+                    scale[0] = T.rsqrt(T.max(ours[1] * (1.0 / N) - mean[0] * mean[0], 0.0) + eps)
+                    mean_g[0] = ours[2] * (1.0 / N)
+                    dot[0] = (ours[3] * (1.0 / N) - mean_g[0] * mean[0]) * scale[0] * scale[0]
+                    mean[0] = mean[0] + start[0]
+                    for j in T.Parallel(columns):
+                        dw[j] = dw[j] + dy[j] * ((x[j] - mean[0]) * scale[0])
+                    for j in T.Parallel(columns):
+                        db[j] = db[j] + dy[j]
+                    for j in T.Parallel(columns):
+                        if s * columns + j < N:
+                            DX[i, s * columns + j] = (
+                                (dy[j] * W[s * columns + j] - mean_g[0] - (x[j] - mean[0]) * dot[0]) * scale[0]
+                            )
+            T.copy(dw, part[0, 0:columns])
+            T.copy(db, part[1, 0:columns])
+            T.fill(part[:, columns:], 0.0)
+        T.comm.all_to_all(part, parts, axis="x", dim=1)
+        with T.Kernel(clusters, cluster, threads=threads) as (b, s):
+            terms = T.alloc_fragment((2, clusters, piece), "float32")
+            total = T.alloc_fragment((2, piece), "float32")
+            for which, k, j in T.Parallel(2, clusters, piece):
+                terms[which, k, j] = parts[which, k * piece + j]
+            T.reduce_sum(terms, total, dim=1)
+            for j in T.Parallel(piece):
+                if b * piece + j < columns and s * columns + b * piece + j < N:
+                    DW[s * columns + b * piece + j] = total[0, j]
+                    DB[s * columns + b * piece + j] = total[1, j]
 
     return layer_norm_backward

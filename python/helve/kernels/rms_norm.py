@@ -9,10 +9,11 @@ from __future__ import annotations
 from math import gcd
 
 from helve import T
-from helve.kernels.rows import DTYPES, RowPlan, plan_rows
+from helve.kernels.rows import DTYPES, ClusterPlan, RowPlan, plan_rows, plan_waiting_slices
 
 
-def rms_norm(N: int, dtype: str = "float32", eps: float = 1e-6, **tuning):
+def rms_norm(N: int, dtype: str = "float32", eps: float = 1e-6, cluster: int = 1, clusters: int | None = None,
+             **tuning):
     """Y[i, j] = X[i, j] * rsqrt(mean of X[i, :] squared + eps) * W[j].
 
     The kernel takes (X, W, Y): X and Y (M, N) with any number of rows M, W (N,), all of `dtype`. It computes in float32
@@ -22,11 +23,16 @@ def rms_norm(N: int, dtype: str = "float32", eps: float = 1e-6, **tuning):
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
         eps: what is added to the mean square.
-        tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`.
+        cluster: blocks that share a row, 1 to 8: more than one for long rows, on a GPU with clusters.
+        clusters: how many such clusters take the rows by turns; see `plan_waiting_slices`.
+        tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`; with clusters `threads` and `elements` of
+            `plan_waiting_slices`.
 
     Raises:
         ValueError: an argument is out of its range.
     """
+    if cluster != 1 or clusters is not None:
+        return _clustered_rows(N, dtype, eps, plan_waiting_slices(N, dtype, cluster, clusters, **tuning))
     plan = plan_rows(N, dtype, words=3, **tuning)
     if plan.chunks == 1:
         return _whole_rows(N, dtype, eps, plan)
@@ -105,5 +111,55 @@ def _long_rows(N: int, dtype: str, eps: float, plan: RowPlan):
                         Y[b, c * chunk + t * width + i * run + v] = (
                             x[t, i, v] * scale[0] * W[c * chunk + t * width + i * run + v]
                         )
+
+    return rms_norm
+
+
+def _clustered_rows(N: int, dtype: str, eps: float, plan: ClusterPlan):
+    """Every block of a cluster has a slice of the row, which waits in block memory; the blocks add their sums."""
+    M = T.dyn("M")
+    clusters, cluster, threads, columns, chunk = plan.clusters, plan.cluster, plan.threads, plan.columns, plan.chunk
+    chunks = columns // chunk
+    run = gcd(16 // DTYPES[dtype], chunk // threads, N)  # elements side by side on a thread: an aligned vector
+    turns, width = chunk // threads // run, threads * run
+
+    @T.prim_func(mesh=T.Mesh((clusters, cluster)))
+    def rms_norm(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), Y: T.Tensor((M, N), dtype)):
+        with T.Kernel(clusters, cluster, threads=threads) as (b, s):
+            row = T.alloc_shared((chunks, turns, threads, run), dtype)
+            x = T.alloc_fragment((turns, threads, run), dtype)
+            square = T.alloc_fragment((turns, threads, run), "float32")
+            some = T.alloc_fragment((turns, threads), "float32")
+            total = T.alloc_fragment((threads,), "float32")
+            mine = T.alloc_shared((1,), "float32")
+            ours = T.alloc_shared((1,), "float32")
+            scale = T.alloc_fragment((1,), "float32")
+            T.clear(mine)
+            for step in T.serial(T.ceildiv(M, clusters)):
+                i = step * clusters + b
+                if i < M:
+                    T.clear(total)
+                    for c in T.serial(chunks):
+                        for t, p, v in T.Parallel(turns, threads, run):
+                            if s * columns + c * chunk + t * width + p * run + v < N:
+                                x[t, p, v] = X[i, s * columns + c * chunk + t * width + p * run + v]
+                            else:
+                                x[t, p, v] = 0.0
+                        T.copy(x, row[c, :, :, :])
+                        for t, p, v in T.Parallel(turns, threads, run):
+                            square[t, p, v] = x[t, p, v] * x[t, p, v]
+                        T.reduce_sum(square, some, dim=2)
+                        T.reduce_sum(some, total, dim=0, clear=False)
+                    T.reduce_sum(total, mine, dim=0)
+                T.comm.all_reduce(mine, ours, axis="y")  # a cluster that has no row left meets as well
+                if i < M:
+                    scale[0] = T.rsqrt(ours[0] * (1.0 / N) + eps)
+                    for c in T.serial(chunks):
+                        T.copy(row[c, :, :, :], x)
+                        for t, p, v in T.Parallel(turns, threads, run):
+                            if s * columns + c * chunk + t * width + p * run + v < N:
+                                Y[i, s * columns + c * chunk + t * width + p * run + v] = (
+                                    x[t, p, v] * scale[0] * W[s * columns + c * chunk + t * width + p * run + v]
+                                )
 
     return rms_norm

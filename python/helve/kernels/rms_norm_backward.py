@@ -7,11 +7,11 @@ adds the blocks' sums, so that results repeat bit for bit.
 from __future__ import annotations
 
 from helve import T
-from helve.kernels.rows import MULTIPROCESSORS, RowPlan, plan_rows
+from helve.kernels.rows import MULTIPROCESSORS, ClusterPlan, RowPlan, plan_held_slices, plan_rows
 
 
 def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks: int | None = None,
-                      ahead: bool | None = None, **tuning):
+                      ahead: bool | None = None, cluster: int = 1, clusters: int | None = None, **tuning):
     """With r = rsqrt(mean of X[i, :] squared + eps) and g = DY * W: DX = r * g - X * r^3 * mean(g * X), DW = sum over i
     of DY * X * r.
 
@@ -25,11 +25,19 @@ def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks:
         blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time.
         ahead: read the next rows while these are worked on; by default for rows that leave room for one block on a
             multiprocessor. Without effect on rows of several chunks.
-        tuning: `rows`, `threads`, `elements` of `plan_rows`.
+        cluster: blocks that share a row, 1 to 8: more than one for long rows, on a GPU with clusters. There are
+            `clusters` in place of `blocks` then, and nothing is read ahead.
+        clusters: how many such clusters share the rows; see `plan_held_slices`.
+        tuning: `rows`, `threads`, `elements` of `plan_rows`; with clusters `threads` and `elements` of
+            `plan_held_slices`.
 
     Raises:
         ValueError: an argument is out of its range.
     """
+    if cluster != 1 or clusters is not None:
+        if blocks is not None or ahead:
+            raise ValueError(f"clusters of {cluster} blocks take clusters in place of blocks, and read nothing ahead")
+        return _clustered_rows(N, dtype, eps, plan_held_slices(N, dtype, cluster, clusters, few=True, **tuning))
     if ahead is None:
         ahead = N > 4096
     plan = plan_rows(N, dtype, words=6 if ahead else 4, few=True, **tuning)
@@ -91,7 +99,10 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, ahead: bool, plan: 
                         scale[i] = T.rsqrt(scale[i] * (1.0 / N) + eps)
                         dot[i] = dot[i] * (1.0 / N) * scale[i] * scale[i]
                     for i, j in T.Parallel(rows, N):
-                        product[i, j] = dy[i, j] * x[i, j] * scale[i]
+                        if first + i < M:  # what is read ahead past the end is the last row again
+                            product[i, j] = dy[i, j] * x[i, j] * scale[i]
+                        else:
+                            product[i, j] = 0.0
                     T.reduce_sum(product, dw, dim=0, clear=False)
                     for i, j in T.Parallel(rows, N):
                         x[i, j] = (dy[i, j] * W[j] - x[i, j] * dot[i]) * scale[i]
@@ -181,5 +192,70 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                     sums[i, j] = sums[i, j] + more[i, j]
             T.reduce_sum(sums, total, dim=0)
             T.copy(total, DW[c * 16 : (c + 1) * 16])
+
+    return rms_norm_backward
+
+
+def _clustered_rows(N: int, dtype: str, eps: float, plan: ClusterPlan):
+    """Every block of a cluster has a slice of the row and of the weight's gradient in registers. After the last row
+    each block gets a piece of its slice from all clusters, and adds them.
+    """
+    M = T.dyn("M")
+    clusters, cluster, threads, columns = plan.clusters, plan.cluster, plan.threads, plan.columns
+    piece = -(-columns // clusters)
+
+    @T.prim_func(mesh=T.Mesh((clusters, cluster)))
+    def rms_norm_backward(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), DY: T.Tensor((M, N), dtype),
+                          DX: T.Tensor((M, N), dtype), DW: T.Tensor((N,), "float32")):
+        part = T.alloc_global((clusters * piece,), "float32")
+        parts = T.alloc_global((clusters * piece,), "float32")
+        with T.Kernel(clusters, cluster, threads=threads) as (b, s):
+            dw = T.alloc_fragment((columns,), "float32")
+            x = T.alloc_fragment((columns,), dtype)
+            dy = T.alloc_fragment((columns,), dtype)
+            product = T.alloc_fragment((columns,), "float32")
+            scale = T.alloc_fragment((1,), "float32")
+            dot = T.alloc_fragment((1,), "float32")
+            mine = T.alloc_shared((2,), "float32")
+            ours = T.alloc_shared((2,), "float32")
+            T.clear(dw)
+            T.clear(mine)
+            for step in T.serial(T.ceildiv(M, clusters)):
+                i = step * clusters + b
+                if i < M:
+                    T.copy(X[i, s * columns : (s + 1) * columns], x)
+                    T.copy(DY[i, s * columns : (s + 1) * columns], dy)
+                    for j in T.Parallel(columns):
+                        product[j] = x[j] * x[j]
+                    T.reduce_sum(product, scale, dim=0)
+                    for j in T.Parallel(columns):
+                        if s * columns + j < N:
+                            product[j] = dy[j] * W[s * columns + j] * x[j]
+                        else:
+                            product[j] = 0.0
+                    T.reduce_sum(product, dot, dim=0)
+                    mine[0] = scale[0]
+                    mine[1] = dot[0]
+                T.comm.all_reduce(mine, ours, axis="y")  # a cluster that has no row left meets as well
+                if i < M:
+                    scale[0] = T.rsqrt(ours[0] * (1.0 / N) + eps)
+                    dot[0] = ours[1] * (1.0 / N) * scale[0] * scale[0]
+                    for j in T.Parallel(columns):
+                        dw[j] = dw[j] + dy[j] * x[j] * scale[0]
+                    for j in T.Parallel(columns):
+                        if s * columns + j < N:
+                            DX[i, s * columns + j] = (dy[j] * W[s * columns + j] - x[j] * dot[0]) * scale[0]
+            T.copy(dw, part[0:columns])
+            T.fill(part[columns:], 0.0)
+        T.comm.all_to_all(part, parts, axis="x")
+        with T.Kernel(clusters, cluster, threads=threads) as (b, s):
+            terms = T.alloc_fragment((clusters, piece), "float32")
+            total = T.alloc_fragment((piece,), "float32")
+            for k, j in T.Parallel(clusters, piece):
+                terms[k, j] = parts[k * piece + j]
+            T.reduce_sum(terms, total, dim=0)
+            for j in T.Parallel(piece):
+                if b * piece + j < columns and s * columns + b * piece + j < N:
+                    DW[s * columns + b * piece + j] = total[j]
 
     return rms_norm_backward

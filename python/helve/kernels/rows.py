@@ -2,11 +2,14 @@
 
 Kernels that work row by row are bound by memory: what decides is how many bytes a multiprocessor has in flight, so that
 a thread holds several vectors of a row, and that a row is read once, so that it stays on the chip between passes.
+A `RowPlan` gives rows to blocks, a `ClusterPlan` gives each block of a cluster a slice of a row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import gcd
 
 DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
@@ -18,6 +21,12 @@ MOST_THREADS = 512
 ON_CHIP = 112 * 1024
 LOG2E = 1.4426950408889634  # exp(x) = exp2(x * LOG2E); processors have exp2
 MULTIPROCESSORS = 132  # of an H200: kernels whose blocks share all rows are laid out for so many
+
+MOST_CLUSTER = 8  # blocks of a cluster that every device with clusters can run
+SLICE_ON_CHIP = 224 * 1024  # block memory for the slice of a row: what Hopper gives one block, less some for reductions
+SLICE_CHUNK = 8192  # elements of a slice that a block works on at the same time
+LINED_UP = 4096  # blocks of clusters that keep no sums: many more than run together, so that no multiprocessor waits
+CLUSTERED_MULTIPROCESSORS = 120  # of an H200: a cluster stands on neighbours, so that some are left over
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +71,9 @@ def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, whole: bool
     Raises:
         ValueError: an argument is out of its range.
     """
-    if N < 1 or on_chip < 0 or (elements is not None and elements < 1):
-        raise ValueError(f"N and elements are at least 1, on_chip 0: {N}, {elements} and {on_chip} were given")
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
-    if threads is not None and (threads % 32 or not 32 <= threads <= 1024):
-        raise ValueError(f"threads is a multiple of 32 up to 1024, not {threads}")
+    _check(N, dtype, threads, elements)
+    if on_chip < 0:
+        raise ValueError(f"on_chip is at least 0, not {on_chip}")
     given = threads
     for most in (ELEMENTS // 2, ELEMENTS) if few else (ELEMENTS,):
         threads = given or 32
@@ -94,3 +100,123 @@ def _held(threads: int, words: int, most: int) -> int:
     while elements > 8 and elements * words > min(255, 65536 // threads) - 56:
         elements //= 2
     return elements
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """A division of (M, N) among clusters of blocks.
+
+    Attributes:
+        clusters: clusters that take the rows by turns.
+        cluster: blocks of each; a block works on the same slice of every row of its cluster.
+        threads: threads a block.
+        columns: columns of a slice; the last slices may reach past the row's end.
+        chunk: columns of a slice that a block works on at the same time, a divisor of `columns`.
+    """
+
+    clusters: int
+    cluster: int
+    threads: int
+    columns: int
+    chunk: int
+
+
+def plan_waiting_slices(N: int, dtype: str, cluster: int, clusters: int | None = None, narrow: bool = False,
+                        threads: int | None = None, elements: int | None = None) -> ClusterPlan:
+    """The division for slices that wait in block memory between two passes.
+
+    Args:
+        N: elements of a row, at least 1.
+        dtype: "float32", "float16" or "bfloat16".
+        cluster: blocks that share a row, 2 to 8.
+        clusters: how many clusters, by default 4096 blocks of them.
+        narrow: use half as many threads with twice the elements for slices of two chunks or less, so that more blocks
+            stand on a multiprocessor.
+        threads: threads a block, a multiple of 32; by default the least power of two that works on a slice at once,
+            512 at most, or 256.
+        elements: elements that a thread works on at the same time, 16 by default, or 32.
+
+    Raises:
+        ValueError: an argument is out of its range, or a slice is too long for block memory.
+    """
+    _check_clusters(N, dtype, cluster, clusters, threads, elements)
+    most = MOST_THREADS // 2 if narrow and -(-N // cluster) <= 2 * SLICE_CHUNK else MOST_THREADS
+    elements = elements or SLICE_CHUNK // most
+    if threads is None:
+        threads = 32
+        while threads < most and threads * elements * cluster < N:
+            threads *= 2
+    chunk = threads * elements
+
+    def columns(blocks: int) -> int:
+        return -(-N // (blocks * chunk)) * chunk
+
+    most = SLICE_ON_CHIP // DTYPES[dtype]
+    if columns(cluster) > most:
+        raise _too_long(f"{columns(cluster)} elements of a row of {N}, where block memory has room for {most}",
+                        cluster, lambda blocks: columns(blocks) <= most)
+    return ClusterPlan(clusters or LINED_UP // cluster, cluster, threads, columns(cluster), chunk)
+
+
+def plan_held_slices(N: int, dtype: str, cluster: int, clusters: int | None = None, words: int = 3, few: bool = False,
+                     threads: int | None = None, elements: int | None = None) -> ClusterPlan:
+    """The division for slices that stay in registers, in blocks that keep sums of all rows they see.
+
+    Args:
+        N: elements of a row, at least 1.
+        dtype: "float32", "float16" or "bfloat16".
+        cluster: blocks that share a row, 2 to 8.
+        clusters: how many clusters, by default as many as 120 multiprocessors hold at the same time.
+        words: registers that the kernel needs for each element that a thread holds.
+        few: hold half as many elements a thread where 128 threads hold a slice that way.
+        threads: threads a block, a multiple of 32; by default the least power of two whose registers hold a slice.
+        elements: elements of a slice that a thread may hold, by default what its registers allow, 32 at most.
+
+    Raises:
+        ValueError: an argument is out of its range, or a slice is too long for the registers of a block.
+    """
+    _check_clusters(N, dtype, cluster, clusters, threads, elements)
+    run = gcd(16 // DTYPES[dtype], N)  # slices begin where vectors do
+
+    def columns(blocks: int) -> int:
+        return -(-N // (blocks * run)) * run
+
+    most = ELEMENTS // 2 if few and columns(cluster) <= 128 * ELEMENTS // 2 else ELEMENTS
+    if threads is None:
+        threads = 32
+        while threads < MOST_THREADS and threads * (elements or _held(threads, words, most)) < columns(cluster):
+            threads *= 2
+    width = threads * (elements or _held(threads, words, ELEMENTS))
+    if columns(cluster) > width:
+        raise _too_long(f"{columns(cluster)} elements of a row of {N}, where {threads} threads hold {width}", cluster,
+                        lambda blocks: columns(blocks) <= width)
+    if clusters is None:
+        registers = 40 + words * -(-columns(cluster) // threads)
+        blocks = min(2048 // threads, 65536 // (registers * threads), 16)
+        clusters = max(1, CLUSTERED_MULTIPROCESSORS * blocks // cluster)
+    return ClusterPlan(clusters, cluster, threads, columns(cluster), columns(cluster))
+
+
+def _check_clusters(N: int, dtype: str, cluster: int, clusters: int | None, threads: int | None,
+                    elements: int | None) -> None:
+    _check(N, dtype, threads, elements)
+    if not 2 <= cluster <= MOST_CLUSTER:
+        raise ValueError(f"2 to {MOST_CLUSTER} blocks of a cluster share a row, not {cluster}")
+    if clusters is not None and clusters < 1:
+        raise ValueError(f"clusters is at least 1, not {clusters}")
+
+
+def _too_long(slice_: str, cluster: int, fits: Callable[[int], bool]) -> ValueError:
+    """Says how many blocks would be enough."""
+    enough = next((blocks for blocks in range(cluster + 1, MOST_CLUSTER + 1) if fits(blocks)), None)
+    advice = f"no cluster of up to {MOST_CLUSTER} is enough" if enough is None else f"cluster is at least {enough}"
+    return ValueError(f"each of {cluster} blocks has {slice_}: {advice}")
+
+
+def _check(N: int, dtype: str, threads: int | None, elements: int | None) -> None:
+    if N < 1 or (elements is not None and elements < 1):
+        raise ValueError(f"N and elements are at least 1: {N} and {elements} were given")
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
+    if threads is not None and (threads % 32 or not 32 <= threads <= 1024):
+        raise ValueError(f"threads is a multiple of 32 up to 1024, not {threads}")

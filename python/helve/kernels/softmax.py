@@ -9,12 +9,12 @@ from __future__ import annotations
 from math import gcd
 
 from helve import T
-from helve.kernels.rows import DTYPES, LOG2E, RowPlan, plan_rows
+from helve.kernels.rows import DTYPES, LOG2E, ClusterPlan, RowPlan, plan_rows, plan_waiting_slices
 
 LOWEST = -3.0e38  # below every score; unlike -infinity it can be subtracted from itself
 
 
-def softmax(N: int, dtype: str = "float32", **tuning):
+def softmax(N: int, dtype: str = "float32", cluster: int = 1, clusters: int | None = None, **tuning):
     """Y[i, j] = exp(X[i, j]) / sum over k of exp(X[i, k]).
 
     The kernel takes (X, Y), both (M, N) of `dtype` with any number of rows M. It computes in float32, from the row's
@@ -23,11 +23,16 @@ def softmax(N: int, dtype: str = "float32", **tuning):
     Args:
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
-        tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`.
+        cluster: blocks that share a row, 1 to 8: more than one for long rows, on a GPU with clusters.
+        clusters: how many such clusters take the rows by turns; see `plan_waiting_slices`.
+        tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`; with clusters `threads` and `elements` of
+            `plan_waiting_slices`.
 
     Raises:
         ValueError: an argument is out of its range.
     """
+    if cluster != 1 or clusters is not None:
+        return _clustered_rows(N, dtype, plan_waiting_slices(N, dtype, cluster, clusters, narrow=True, **tuning))
     plan = plan_rows(N, dtype, words=2, **tuning)
     return _whole_rows(N, dtype, plan) if plan.chunks == 1 else _long_rows(N, dtype, plan)
 
@@ -130,6 +135,78 @@ def _long_rows(N: int, dtype: str, plan: RowPlan):
                 for t, i, v in T.Parallel(turns, threads, run):
                     if c * chunk + t * width + i * run + v < N:
                         Y[b, c * chunk + t * width + i * run + v] = T.exp2((x[t, i, v] - top[0]) * LOG2E) * scale[0]
+
+    return softmax
+
+
+def _clustered_rows(N: int, dtype: str, plan: ClusterPlan):
+    """Every block of a cluster has a slice of the row, which waits in block memory; the blocks tell each other their
+    maximum and sum.
+    """
+    M = T.dyn("M")
+    clusters, cluster, threads, columns, chunk = plan.clusters, plan.cluster, plan.threads, plan.columns, plan.chunk
+    chunks = columns // chunk
+    run = gcd(16 // DTYPES[dtype], chunk // threads, N)  # elements side by side on a thread: an aligned vector
+    turns, width = chunk // threads // run, threads * run
+
+    @T.prim_func(mesh=T.Mesh((clusters, cluster)))
+    def softmax(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)):
+        with T.Kernel(clusters, cluster, threads=threads) as (b, s):
+            row = T.alloc_shared((chunks, turns, threads, run), dtype)
+            x = T.alloc_fragment((turns, threads, run), "float32")
+            some = T.alloc_fragment((turns, threads), "float32")
+            peak = T.alloc_fragment((threads,), "float32")
+            before = T.alloc_fragment((threads,), "float32")
+            total = T.alloc_fragment((threads,), "float32")
+            top = T.alloc_fragment((1,), "float32")
+            scale = T.alloc_fragment((1,), "float32")
+            mine = T.alloc_shared((2,), "float32")
+            ours = T.alloc_shared((cluster, 2), "float32")
+            each = T.alloc_fragment((cluster,), "float32")
+            T.clear(mine)
+            for step in T.serial(T.ceildiv(M, clusters)):
+                i = step * clusters + b
+                if i < M:
+                    T.fill(peak, LOWEST)
+                    T.clear(total)
+                    for c in T.serial(chunks):
+                        for t, p, v in T.Parallel(turns, threads, run):
+                            if s * columns + c * chunk + t * width + p * run + v < N:
+                                x[t, p, v] = X[i, s * columns + c * chunk + t * width + p * run + v]
+                            else:
+                                x[t, p, v] = -T.infinity()
+                        T.copy(x, row[c, :, :, :])
+                        T.copy(peak, before)
+                        T.reduce_max(x, some, dim=2)
+                        T.reduce_max(some, peak, dim=0, clear=False)
+                        for t, p, v in T.Parallel(turns, threads, run):
+                            x[t, p, v] = T.exp2((x[t, p, v] - peak[p]) * LOG2E)
+                        T.reduce_sum(x, some, dim=2)
+                        for p in T.Parallel(threads):
+                            total[p] = total[p] * T.exp2((before[p] - peak[p]) * LOG2E)
+                        T.reduce_sum(some, total, dim=0, clear=False)
+                    T.reduce_max(peak, top, dim=0)
+                    for p in T.Parallel(threads):
+                        total[p] = total[p] * T.exp2((peak[p] - top[0]) * LOG2E)
+                    T.reduce_sum(total, scale, dim=0)
+                    mine[0] = top[0]
+                    mine[1] = scale[0]
+                T.comm.all_gather(mine, ours, axis="y", dim=0)  # a cluster that has no row left meets as well
+                if i < M:
+                    for k in T.Parallel(cluster):
+                        each[k] = ours[k, 0]
+                    T.reduce_max(each, top, dim=0)
+                    for k in T.Parallel(cluster):
+                        each[k] = ours[k, 1] * T.exp2((ours[k, 0] - top[0]) * LOG2E)
+                    T.reduce_sum(each, scale, dim=0)
+                    scale[0] = 1.0 / scale[0]
+                    for c in T.serial(chunks):
+                        T.copy(row[c, :, :, :], x)
+                        for t, p, v in T.Parallel(turns, threads, run):
+                            if s * columns + c * chunk + t * width + p * run + v < N:
+                                Y[i, s * columns + c * chunk + t * width + p * run + v] = (
+                                    T.exp2((x[t, p, v] - top[0]) * LOG2E) * scale[0]
+                                )
 
     return softmax
 
