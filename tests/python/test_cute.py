@@ -343,7 +343,7 @@ def test_a_layout_of_swizzled_indices_is_a_swizzled_layout():
 SWIZZLES = [(1, 0, 2), (2, 0, 3), (1, 1, -2), (2, 1, 2)]
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(layouts(), st.sampled_from([*SWIZZLES, (0, 0, 0)]), st.integers(0, 40), st.data())
 def test_composed_layouts(layout, numbers, start, data):
     swizzle = Swizzle(*numbers)
@@ -364,7 +364,7 @@ def test_composed_layouts(layout, numbers, start, data):
         assert cute.compatible(layout, plain)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(layouts(strides=(1, 2, 4, 8, 16, 32), shapes=st.sampled_from([8, 16, (4, 4), (2, 8), ((2, 2), 8), (8, 8)])),
        st.sampled_from(SWIZZLES))
 def test_inverses_of_composed_layouts(layout, numbers):
@@ -381,7 +381,7 @@ def test_inverses_of_composed_layouts(layout, numbers):
 # -- laws --------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(layouts(), layouts())
 def test_composition(a, b):
     try:
@@ -393,7 +393,7 @@ def test_composition(a, b):
     assert image(found) == [offset(a, v) for v in image(b)]
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(layouts(), st.integers(1, 200))
 def test_complement(layout, bound):
     try:
@@ -406,7 +406,7 @@ def test_complement(layout, bound):
     assert len(sums) == len(set(sums)) and image(rest) == sorted(image(rest))
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(layouts(), layouts(shapes=st.sampled_from([2, 3, 4, (2, 2), (2, 3), ((2, 2), 2)])))
 def test_division_and_product(a, tile):
     try:
@@ -424,7 +424,7 @@ def test_division_and_product(a, tile):
     assert repeated[0] == a and cute.compatible(tile, repeated[1])
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(layouts())
 def test_inverses(layout):
     right = cute.right_inverse(layout)
@@ -439,7 +439,7 @@ def test_inverses(layout):
         assert [offset(left, v) for v in values] == list(range(len(values)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(layouts())
 def test_shortening_and_text(layout):
     assert image(cute.coalesce(layout)) == image(layout)
