@@ -226,6 +226,7 @@ TileOperand fallback(const TileParam& param, const TileOpRow& row, const std::ve
     case ParamKind::In:
     case ParamKind::Out:
     case ParamKind::InOut:
+    case ParamKind::Source:
     case ParamKind::Coord: break;
   }
   HELVE_FAIL(fmt::format("'{}' of '{}' has no default", param.name, row.python));
