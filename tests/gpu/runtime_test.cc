@@ -133,8 +133,8 @@ Plan add_plan() {
   Plan plan;
   plan.name = "add";
   plan.slots = {"n", "k"};
-  plan.params = {{"x", kFloat32, {BindSlot{0}}, {}, true, false, 0, {}},
-                 {"y", kFloat32, {BindSlot{0}}, {}, false, true, 0, {}}};
+  plan.params = {{"x", kFloat32, {BindSlot{0}}, {}, true, false, {}},
+                 {"y", kFloat32, {BindSlot{0}}, {}, false, true, {}}};
   plan.scalar_params = {{"k", {kDLInt, 64, 1}, 1}};
   const P blocks = P::binary(ScalarOp::FloorDiv, P::binary(ScalarOp::Add, P::slot(0), 255), 256);
   plan.steps = {{launch(kAdd, blocks, {0, 1}, {P::slot(0), P::slot(1)}, 256)}};
@@ -149,8 +149,8 @@ Plan core_plan(std::vector<int64_t> mesh, std::vector<Step> between) {
   plan.mesh_axes = {"x", "y"};
   const int64_t cores = core_count(plan);
   plan.slots = {"w"};
-  plan.params = {{"in", kFloat32, {P(cores), BindSlot{0}}, {}, true, false, 0, {}},
-                 {"out", kFloat32, {P(cores), P::slot(0)}, {}, false, true, 0, {}}};
+  plan.params = {{"in", kFloat32, {P(cores), BindSlot{0}}, {}, true, false, {}},
+                 {"out", kFloat32, {P(cores), P::slot(0)}, {}, false, true, {}}};
   plan.buffers = {{"part", kFloat32, P::slot(0), true, 64}};
   plan.steps = {{Allocate{2}}, {launch(kScatter, cores, {0, 2}, {P::slot(0)}, 64)}};
   for (Step& step : between) plan.steps.push_back(std::move(step));
@@ -216,7 +216,7 @@ TEST_F(Gpu, TensorsBeyondTwoToThe31Elements) {
   Plan plan;
   plan.name = "fill";
   plan.slots = {"n"};
-  plan.params = {{"y", {kDLInt, 8, 1}, {BindSlot{0}}, {}, false, true, 0, {}}};
+  plan.params = {{"y", {kDLInt, 8, 1}, {BindSlot{0}}, {}, false, true, {}}};
   plan.steps = {{launch(kFill, 4096, {0}, {P::slot(0)}, 256)}};
   Tensor y({kDLInt, 8, 1}, {n});
   executor(std::move(plan)).call(std::vector{y.arg()});
@@ -302,7 +302,7 @@ TEST_F(Gpu, CooperativeLaunchesWaitForAllBlocks) {
   Plan plan;
   plan.name = "sum";
   plan.slots = {"n"};
-  plan.params = {{"out", {kDLUInt, 32, 1}, {BindSlot{0}}, {}, false, true, 0, {}}};
+  plan.params = {{"out", {kDLUInt, 32, 1}, {BindSlot{0}}, {}, false, true, {}}};
   Launch step = launch(kGridSum, P::slot(0), {0}, {}, 128);
   step.cooperative = true;
   plan.steps = {{step}};
@@ -327,7 +327,7 @@ TEST_F(Gpu, ClustersShareMemory) {
     const int64_t bytes = cluster == 16 ? 60000 : 100000;
     Plan plan;
     plan.name = "next";
-    plan.params = {{"out", {kDLUInt, 32, 1}, {P(64)}, {}, false, true, 0, {}}};
+    plan.params = {{"out", {kDLUInt, 32, 1}, {P(64)}, {}, false, true, {}}};
     Launch step = launch(kClusterNext, 64, {0}, {P(bytes / 4)}, 32);
     step.cluster = cluster;
     step.shared_bytes = bytes;
@@ -430,7 +430,7 @@ TEST_F(Gpu, TimeOfAWarmCall) {
 TEST_F(Gpu, ZFaultsOfKernelsAreReported) {
   Plan plan;
   plan.name = "wild";
-  plan.params = {{"x", kFloat32, {P(8)}, {}, false, true, 0, {}}};
+  plan.params = {{"x", kFloat32, {P(8)}, {}, false, true, {}}};
   plan.steps = {{launch(kWild, 1, {0}, {}, 1)}};
   const Executor wild = executor(std::move(plan));
   HostTensor x(kFloat32, {8});

@@ -193,7 +193,7 @@ TEST_F(CudaExecutor, CoresThatDecideDifferentlyAreLaunchedApart) {
   plan.mesh = {2, 3};
   plan.mesh_axes = {"x", "y"};
   plan.slots = {"column", "answer"};
-  plan.params = {{"out", kFloat32, {6}, {}, true, true, 0, {}}};
+  plan.params = {{"out", kFloat32, {6}, {}, true, true, {}}};
   plan.buffers = {{"part", {kDLInt, 32, 1}, 1, true, 64}};
   Launch column{0, "column", 6, {1}, {}}, count{1, "count", 6, {0}, {P::slot(1)}};
   column.threads = count.threads = 32;

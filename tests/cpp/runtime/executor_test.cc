@@ -326,7 +326,7 @@ Plan parting_plan(int64_t rows, Decision decision, std::vector<Step> body) {
   plan.mesh = {rows, 3};
   plan.mesh_axes = {"x", "y"};
   plan.slots = {"n", "answer"};
-  plan.params = {{"counts", kFloat32, {rows * 3}, {}, true, true, 0, {}}};
+  plan.params = {{"counts", kFloat32, {rows * 3}, {}, true, true, {}}};
   plan.buffers = {{"number", {kDLInt, 16, 1}, 2, true, 64}};
   decision.head.insert(decision.head.begin(), Read{1, 1, 0, {kDLInt, 16, 1}});
   plan.steps = {{Allocate{1}},

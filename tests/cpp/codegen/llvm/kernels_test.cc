@@ -71,7 +71,7 @@ TEST(Loops, ParallelOverSeveralDimensionsWithBlocks) {
   Stmt body = if_then(less(row, Expr(m)), store(out, {row, Expr(j)}, load(a, {Expr(j), row}) * float_imm(2, kFloat32)));
   Stmt k = kernel({b}, {ceil_div(Expr(m), idx(4))}, 128,
                   for_loop(LoopKind::Parallel, {i, j}, {idx(0), idx(0)}, {idx(4), Expr(n)}, body));
-  auto module = compile_cpu({{"transpose", as_kernel(k), false}});
+  auto module = compile_cpu({{"transpose", as_kernel(k)}});
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{7, 5}, {1, 1}, {0, 3}, {64, 33}, {5, 0}}) {
     std::vector<float> in = ramp(static_cast<size_t>(rows * columns)), result(in.size() + 1, -1);
     Arguments args;
@@ -93,7 +93,7 @@ TEST(Loops, ParallelLoopsVectorize) {
   VarRef i = var("i");
   Expr e = apply(Op::Exp, {load(a, {Expr(i)})});
   Stmt k = single(for_loop(LoopKind::Parallel, i, idx(1024), store(out, {Expr(i)}, e)));
-  auto module = compile_cpu({{"exp", as_kernel(k), false}});
+  auto module = compile_cpu({{"exp", as_kernel(k)}});
   EXPECT_NE(module->llvm_ir(true).find(" x float>"), std::string::npos);
   EXPECT_EQ(module->llvm_ir(false).find(" x float>"), std::string::npos);
 }
@@ -189,7 +189,7 @@ TEST(Vectors, ConditionsBecomeMasks) {
   Stmt inner =
       if_then(positive, store(out, {at}, load(a, {at})), store(out, {at}, float_imm(1, kFloat32) - load(a, {at})));
   Stmt k = single(serial(i, ceil_div(Expr(n), idx(16)), vectorized(l, 16, if_then(less(at, Expr(n)), inner))));
-  auto module = compile_cpu({{"masked", as_kernel(k), false}});
+  auto module = compile_cpu({{"masked", as_kernel(k)}});
   EXPECT_NE(module->llvm_ir(false).find("masked.load.v16f32"), std::string::npos);
   EXPECT_NE(module->llvm_ir(false).find("masked.store.v16f32"), std::string::npos);
   for (size_t count : {0, 1, 15, 16, 17, 31, 40}) {
@@ -219,7 +219,7 @@ TEST(Vectors, GuardedLoadsAreLazy) {
         apply(Op::Or, {apply(Op::Ge, {Expr(l), Expr(n)}), apply(Op::Gt, {load(a, {far}), float_imm(0, kFloat32)})});
     Stmt body = seq({store(out, {Expr(l)}, value), store(flags, {Expr(l)}, apply(Op::Ne, {both, either}))});
     Stmt k = single(lanes ? vectorized(l, 8, body) : serial(l, idx(8), body));
-    auto module = compile_cpu({{"guard", as_kernel(k), false}});
+    auto module = compile_cpu({{"guard", as_kernel(k)}});
     for (int64_t count : {0, 1}) {
       std::vector<float> in{42};
       std::vector<float> got(8);
@@ -467,7 +467,7 @@ TEST(Memory, LargeTensorsAreWrittenAroundTheCachesWhereTheyLieWell) {
     for (int64_t stride : {160, 157}) {
       for (int64_t offset : {0, 4, 3}) {
         const Doubling d(type, kRows, kColumns, stride, offset);
-        const auto module = compile_cpu({{"test", as_kernel(d.kernel_stmt), false}}, options);
+        const auto module = compile_cpu({{"test", as_kernel(d.kernel_stmt)}}, options);
         for (size_t shift : {0, 1, 4, 16}) {  // elements from an aligned address
           const size_t count = static_cast<size_t>(kRows * stride) + 256;
           Cells in(type, count), out(type, count);
@@ -508,7 +508,7 @@ TEST(Memory, OnlyLargeTensorsGoAroundTheCaches) {
   const auto streams = [&](int64_t bytes) {
     CpuOptions options;
     options.stream_bytes = bytes;
-    return compile_cpu({{"test", as_kernel(d.kernel_stmt), false}}, options)->llvm_ir(true).find("!nontemporal") !=
+    return compile_cpu({{"test", as_kernel(d.kernel_stmt)}}, options)->llvm_ir(true).find("!nontemporal") !=
            std::string::npos;
   };
 #if defined(__x86_64__)
@@ -590,7 +590,7 @@ TEST(Modules, SeveralKernelsAndTheirTexts) {
   std::vector<KernelSource> sources;
   for (int k = 0; k < 5; ++k) {
     kernels.push_back(add_constant(a, out, static_cast<float>(k)));
-    sources.push_back({"add" + std::to_string(k), as_kernel(kernels.back()), false});
+    sources.push_back({"add" + std::to_string(k), as_kernel(kernels.back())});
   }
   auto module = compile_cpu(sources);
   ASSERT_EQ(module->kernels().size(), 5u);
@@ -644,7 +644,7 @@ TEST(Modules, ConcurrentCompilesDoNotMeet) {
 TEST(Modules, WhatIsNotLoweredIsRefused) {
   BufferRef a = param("a", kFloat32, {idx(4)});
   Stmt k = single(tile_op(TileOpcode::Clear, {whole_region(a)}));
-  EXPECT_THROW(compile_cpu({{"k", as_kernel(k), false}}), InternalError);
+  EXPECT_THROW(compile_cpu({{"k", as_kernel(k)}}), InternalError);
 }
 
 }  // namespace
