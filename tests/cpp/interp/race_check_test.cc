@@ -156,6 +156,48 @@ FunctionRef mesh_program(const std::vector<Step>& steps, int64_t elements) {
                        kernel({r, c}, {idx(kRows), idx(kCols)}, 128, seq(body)));
 }
 
+/// Stores of random modes and loads in a nest of independent loops: those of one atomic mode may meet.
+TEST(RaceCheck, AgreesWithAllPairsOfAtomicStores) {
+  std::mt19937 random(7);
+  int races = 0;
+  constexpr int kTrials = 600;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    struct Made {
+      int mode;  ///< -1: a load
+      int64_t element, iteration;
+    };
+    const BufferRef v = param("v", kInt64, {2}), sink = shared("sink", kInt64, {100});
+    const VarRef i = make_var("i");
+    std::vector<Made> made;
+    std::vector<Stmt> body;
+    for (int64_t n = 0; n < 3; ++n) {
+      for (int64_t iteration = 0; iteration < 3; ++iteration) {
+        if (random() % 2) continue;
+        const Made one{static_cast<int>(random() % 5) - 1, static_cast<int64_t>(random() % 2), iteration};
+        const Stmt access =
+            one.mode < 0 ? store(sink, {idx(n * 3 + iteration)}, load(v, {idx(one.element)}))
+                         : store(v, {idx(one.element)}, int_imm(1, kInt64), {}, static_cast<StoreMode>(one.mode));
+        body.push_back(if_then(apply(Op::Eq, {Expr(i), idx(iteration)}), access));
+        made.push_back(one);
+      }
+    }
+    bool expected = false;
+    for (const Made& a : made) {
+      for (const Made& b : made) {
+        const bool harmless = a.mode == b.mode && a.mode != static_cast<int>(StoreMode::Write);
+        expected |= a.element == b.element && a.iteration != b.iteration && !harmless;
+      }
+    }
+    const FunctionRef f = function(
+        "main", {v}, one_block({alloc(sink), for_loop(LoopKind::Parallel, i, idx(3), seq(std::move(body)))}));
+    std::vector<int64_t> memory(2);
+    ASSERT_EQ(verdict(f, {tensor(memory, {2})}, kRaces).has_value(), expected) << "trial " << trial;
+    races += expected;
+  }
+  EXPECT_GT(races, kTrials / 10);
+  EXPECT_LT(races, kTrials * 9 / 10);
+}
+
 TEST(RaceCheck, AgreesWithAllPairsOfTheCoresOfAMesh) {
   std::mt19937 random(11);
   int races = 0;

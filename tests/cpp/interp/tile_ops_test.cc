@@ -256,5 +256,60 @@ TEST(Reduce, SmallFloatsAccumulateInFloat32AndRoundOnce) {
   EXPECT_EQ(float_value(out[0], kHalf), 4096.0);  // rounded at every step it would stop at 2048
 }
 
+void check_scan(const std::vector<int64_t>& shape, int64_t dim, bool reverse) {
+  const size_t d = static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(shape.size()) : dim);
+  const BufferRef a = param("A", kFloat32, shape), b = param("B", kFloat32, shape);
+  const auto scan = [&](const BufferRef& from, const BufferRef& to) {
+    return tile_op(TileOpcode::Cumsum, {whole_region(from), whole_region(to), dim, reverse});
+  };
+  int64_t outer = 1, inner = 1;
+  for (size_t i = 0; i < d; ++i) outer *= shape[i];
+  for (size_t i = d + 1; i < shape.size(); ++i) inner *= shape[i];
+  std::vector<float> in = small_numbers<float>(static_cast<size_t>(outer * inner * shape[d]), 8, -3, 3);
+  const std::vector<float> before = in;
+  std::vector<float> out(in.size());
+  // B from A, then A over itself.
+  interp::run(function("main", {a, b}, one_block({scan(a, b), scan(a, a)})), {tensor(in, shape), tensor(out, shape)});
+  EXPECT_EQ(in, out);
+  for (int64_t at = 0; at < outer * inner * shape[d]; ++at) {
+    const int64_t k = at / inner % shape[d];
+    float expected = 0;
+    for (int64_t j = reverse ? k : 0; j < (reverse ? shape[d] : k + 1); ++j) {
+      expected += before[static_cast<size_t>(at + (j - k) * inner)];
+    }
+    ASSERT_EQ(out[static_cast<size_t>(at)], expected) << "element " << at;
+  }
+}
+
+TEST(Scan, SumsUpToEachElement) {
+  for (bool reverse : {false, true}) {
+    for (int64_t dim : {0, 1, 2, -1, -3}) check_scan({3, 5, 2}, dim, reverse);
+    check_scan({7}, 0, reverse);
+    check_scan({4, 0}, 1, reverse);
+    check_scan({0, 4}, 1, reverse);
+  }
+}
+
+TEST(Scan, SmallFloatsAccumulateInFloat32AndRoundOnce) {
+  const BufferRef a = param("A", kBFloat16, {600});
+  std::vector<uint16_t> ones(600, 0x3f80);
+  interp::run(function("main", {a}, one_block({tile_op(TileOpcode::Cumsum, {whole_region(a), whole_region(a),
+                                                                            int64_t{0}, false})})),
+              {tensor(ones, {600})});
+  EXPECT_EQ(ones[255], 0x4380);  // 256
+  EXPECT_EQ(ones[511], 0x4400);  // 512, which sums of bfloat16 never reach
+}
+
+TEST(Atomic, EachElementIsCombinedOnce) {
+  const BufferRef a = param("A", kInt32, {2, 3}), b = param("B", kInt32, {3});
+  const Stmt rows = tile_op(TileOpcode::AtomicAdd, {box(a, {{idx(1), -1}, {idx(0), 3}}), whole_region(b)});
+  const Stmt most = tile_op(TileOpcode::AtomicMax, {whole_region(a), int_imm(4, kInt32)});
+  const Stmt least = tile_op(TileOpcode::AtomicMin, {box(a, {{idx(0), 2}, {idx(1), 1}}), int_imm(5, kInt32)});
+  const Stmt one = store(a, {idx(0), idx(2)}, int_imm(3, kInt32), {}, StoreMode::AtomicAdd);
+  std::vector<int32_t> x = {1, 9, 3, 4, 5, 6}, y = {10, 20, 30};
+  interp::run(function("main", {a, b}, one_block({rows, most, least, one})), {tensor(x, {2, 3}), tensor(y, {3})});
+  EXPECT_EQ(x, (std::vector<int32_t>{4, 5, 7, 14, 5, 36}));
+}
+
 }  // namespace
 }  // namespace helve::testing

@@ -27,6 +27,12 @@ void add_kernel(const LaunchConfig& config, void** parameters) {
   for (unsigned i = 0; i < config.grid[0]; ++i) y[i] = x[i] + static_cast<float>(argument<int64_t>(parameters, 2));
 }
 
+/// y[i] = -x[i] - k: what the narrow kernels of a test do, to be told apart.
+void narrow_add_kernel(const LaunchConfig& config, void** parameters) {
+  add_kernel(config, parameters);
+  for (unsigned i = 0; i < config.grid[0]; ++i) argument<float*>(parameters, 1)[i] *= -1;
+}
+
 /// Per core c: part[c][i] = c + 1 for i < w: buffers part, scalars w, stride of part.
 void seed_kernel(const LaunchConfig& config, void** parameters) {
   for (unsigned core = 0; core < config.grid[0]; ++core) {
@@ -131,6 +137,51 @@ class CudaExecutor : public FakeDriverTest {
   }
   static std::vector<ScalarArgument> seven() { return {int64_t{7}}; }
 };
+
+TEST_F(CudaExecutor, ALaunchOffItsAlignmentTakesTheNarrowKernels) {
+  fake_state().kernel_names.push_back("narrow/add");
+  fake_state().kernels.push_back(narrow_add_kernel);
+  Plan plan = add_plan();
+  std::get<Launch>(plan.steps[0].node).alignments = {16, 4};
+  int compiled = 0;
+  const auto narrow = [&] {
+    ++compiled;
+    Cubin out = cubin();
+    out.bytes = "narrow";
+    return out;
+  };
+  const Executor executor(std::move(plan), cubin(), {"add"}, {}, narrow);
+  const auto sign_of = [&](uint64_t x_offset, uint64_t y_offset) {
+    DeviceTensor x({16}), y({16});
+    x.view().shape[0] = y.view().shape[0] = 8;
+    x.view().byte_offset = x_offset;
+    y.view().byte_offset = y_offset;
+    executor.call(std::vector{x.arg(), y.arg()}, seven());
+    return y.floats()[y_offset / 4];
+  };
+  EXPECT_EQ(sign_of(0, 0), 7);
+  EXPECT_EQ(sign_of(16, 4), 7);
+  EXPECT_EQ(compiled, 0);
+  EXPECT_EQ(sign_of(4, 0), -7);
+  EXPECT_EQ(sign_of(8, 4), -7);
+  EXPECT_EQ(sign_of(32, 0), 7);
+  EXPECT_EQ(compiled, 1);
+}
+
+TEST_F(CudaExecutor, ACaptureLoadsNoNarrowKernels) {
+  Plan plan = add_plan();
+  std::get<Launch>(plan.steps[0].node).alignments = {16, 16};
+  const Executor executor(std::move(plan), cubin(), {"add"}, {}, [] { return cubin(); });
+  DeviceTensor x({16}), y({16});
+  executor.call(std::vector{x.arg(), y.arg()}, seven(), stream(5));
+  fake_state().capture_status = 1;
+  x.view().shape[0] = y.view().shape[0] = 8;
+  x.view().byte_offset = 4;
+  EXPECT_EQ(error_of([&] { executor.call(std::vector{x.arg(), y.arg()}, seven(), stream(5)); }),
+            "error[HV0926]: 'add' loads its code, which a CUDA graph cannot record\nhelp: call the kernel once with "
+            "arguments of these shapes before capturing");
+  fake_state().capture_status = 0;
+}
 
 TEST_F(CudaExecutor, AWarmCallIsOneLaunchOnTheCallersStream) {
   const Executor executor(add_plan(), cubin(), {"add"});

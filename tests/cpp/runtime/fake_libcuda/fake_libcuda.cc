@@ -128,17 +128,18 @@ FAKE(cuCtxPopCurrent_v2, CudaContext* context) {
   return 0;
 }
 
-FAKE(cuLibraryLoadData, CudaLibrary* library, const void*, int*, void**, unsigned, int*, void**, unsigned) {
+FAKE(cuLibraryLoadData, CudaLibrary* library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
   if (forbidden()) return 900;
   ENTER();
-  *library = reinterpret_cast<CudaLibrary>(uintptr_t{1});
+  *library = reinterpret_cast<CudaLibrary>(const_cast<void*>(image));
   return 0;
 }
 
-FAKE(cuLibraryGetKernel, CudaKernel* kernel, CudaLibrary, const char* name) {
+FAKE(cuLibraryGetKernel, CudaKernel* kernel, CudaLibrary library, const char* name) {
   ENTER(name);
-  for (size_t i = 0; i < state().kernel_names.size(); ++i) {
-    if (state().kernel_names[i] != name) continue;
+  const std::string own = std::string(reinterpret_cast<const char*>(library)) + "/" + name;
+  for (size_t i = state().kernel_names.size(); i-- > 0;) {
+    if (state().kernel_names[i] != own && state().kernel_names[i] != name) continue;
     *kernel = reinterpret_cast<CudaKernel>(i + 1);
     return 0;
   }

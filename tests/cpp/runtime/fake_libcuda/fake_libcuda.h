@@ -34,7 +34,7 @@ struct FakeState {
   int64_t memory_limit = int64_t{1} << 40;
   int64_t memory_used = 0;
   int64_t allocations = 0;          ///< blocks that were not freed
-  std::vector<std::string> kernel_names;    ///< that the library has; a kernel's handle is its index + 1
+  std::vector<std::string> kernel_names;    ///< that libraries have, "image/name": of one; a handle is the index + 1
   std::vector<FakeKernel> kernels;          ///< one a name
 };
 

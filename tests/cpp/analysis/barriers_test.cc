@@ -1,0 +1,122 @@
+// Which threads of a block meet in an element, and where barriers go.
+#include "helve/analysis/barriers.h"
+
+#include <gtest/gtest.h>
+
+#include "helve/ir/tensor/visit.h"
+#include "helve/print/printer.h"
+#include "ir/tensor/programs/build_ir.h"
+
+namespace helve::testing {
+namespace {
+
+constexpr int64_t kThreads = 64;
+
+Stmt on_threads(const std::function<Stmt(const Expr&)>& body) {
+  const VarRef tx = make_var("tx");
+  return for_loop(LoopKind::Thread, tx, idx(kThreads), body(Expr(tx)));
+}
+
+/// A kernel of one block of 64 threads.
+class Barriers : public ::testing::Test {
+ protected:
+  const BufferRef s = shared("S", kInt32, {2 * kThreads});
+  const BufferRef out = param("O", kInt32, {2 * kThreads});
+
+  Stmt write(const std::function<Expr(const Expr&)>& place, StoreMode mode = StoreMode::Write) const {
+    return on_threads([&](const Expr& tx) { return store(s, {place(tx)}, int_imm(1, kInt32), {}, mode); });
+  }
+  Stmt read(const std::function<Expr(const Expr&)>& place) const {
+    return on_threads([&](const Expr& tx) { return store(out, {tx}, load(s, {place(tx)})); });
+  }
+  static Expr own(const Expr& tx) { return tx; }
+  static Expr other(const Expr& tx) { return idx(kThreads - 1) - tx; }
+
+  FunctionRef in_kernel(std::vector<Stmt> body) const {
+    body.insert(body.begin(), alloc(s));
+    return function("main", {out}, kernel({make_var("b")}, {idx(1)}, kThreads, seq(std::move(body))));
+  }
+  static const Kernel& kernel_of(const FunctionRef& f) { return *as<Kernel>(f->body); }
+
+  static int unordered(const FunctionRef& f) {
+    return static_cast<int>(BarrierAnalysis(f).unordered(kernel_of(f)).size());
+  }
+  /// The number of barriers that are inserted; nothing is then unordered.
+  static int inserted(const FunctionRef& f) {
+    BarrierAnalysis analysis(f);
+    const Ref<const Kernel> ordered = analysis.with_barriers(Ref<const Kernel>(&kernel_of(f)));
+    EXPECT_TRUE(analysis.unordered(*ordered).empty()) << print(Stmt(ordered));
+    int count = 0;
+    walk(Stmt(ordered), [&](const Stmt& each) {
+      const TileOp* op = as<TileOp>(each);
+      count += op && op->op == TileOpcode::SyncThreads;
+    });
+    return count;
+  }
+};
+
+TEST_F(Barriers, AThreadIsOrderedWithItself) {
+  const FunctionRef f = in_kernel({write(own), read(own)});
+  EXPECT_EQ(unordered(f), 0);
+  EXPECT_EQ(inserted(f), 0);
+}
+
+TEST_F(Barriers, OneStandsBetweenAWriteAndAnotherThreadsRead) {
+  const FunctionRef f = in_kernel({write(own), read(other)});
+  const std::vector<UnorderedAccesses> found = BarrierAnalysis(f).unordered(kernel_of(f));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].buffer, s);
+  EXPECT_TRUE(found[0].certain);
+  EXPECT_EQ(inserted(f), 1);
+}
+
+TEST_F(Barriers, ReadsAreNotOrdered) {
+  EXPECT_EQ(inserted(in_kernel({write(own), tile_op(TileOpcode::SyncThreads, {}), read(other), read(own)})), 1);
+}
+
+TEST_F(Barriers, ASecondHalfIsAnotherPlace) {
+  const auto half = [](const Expr& tx) { return tx + idx(kThreads); };
+  EXPECT_EQ(inserted(in_kernel({write(half), read(own)})), 0);
+}
+
+TEST_F(Barriers, ALoopMeetsItsOwnLaterIterations) {
+  const VarRef k = make_var("k");
+  EXPECT_EQ(inserted(in_kernel({serial(k, idx(3), {write(own), read(other)})})), 2);
+  EXPECT_EQ(inserted(in_kernel({serial(k, idx(3), {write(own), read(own)})})), 0);
+}
+
+TEST_F(Barriers, OneInFrontOfALoopIsEnoughForReadsInIt) {
+  const VarRef k = make_var("k");
+  const FunctionRef f = in_kernel({write(own), serial(k, idx(3), {read(other)})});
+  EXPECT_EQ(inserted(f), 1);
+}
+
+TEST_F(Barriers, ConditionsCount) {
+  const auto first = [&](const Stmt& body, int64_t begin, int64_t end) {
+    const VarRef tx = make_var("tx");
+    const Expr inside = logical_and(apply(Op::Le, {idx(begin), Expr(tx)}), less(Expr(tx), idx(end)));
+    return for_loop(LoopKind::Thread, tx, idx(kThreads), if_then(inside, body));
+  };
+  const auto put = [&](int64_t place) { return store(s, {idx(place)}, int_imm(1, kInt32)); };
+  EXPECT_EQ(unordered(in_kernel({first(put(0), 3, 4), first(put(0), 3, 4)})), 0);  // one thread, twice
+  EXPECT_EQ(unordered(in_kernel({first(put(0), 3, 4), first(put(0), 4, 5)})), 1);
+}
+
+TEST_F(Barriers, WhatDataDecidesIsNotExcluded) {
+  const auto looked_up = [&](const Expr& tx) { return cast(load(out, {tx}), kIndex); };
+  const FunctionRef f = in_kernel({write(looked_up), read(own)});
+  const std::vector<UnorderedAccesses> found = BarrierAnalysis(f).unordered(kernel_of(f));
+  ASSERT_FALSE(found.empty());
+  EXPECT_FALSE(found[0].certain);
+}
+
+TEST_F(Barriers, AtomicStoresOfOneModeMeet) {
+  const auto one = [](const Expr&) { return idx(0); };
+  EXPECT_EQ(inserted(in_kernel({write(one, StoreMode::AtomicAdd), write(one, StoreMode::AtomicAdd)})), 0);
+  EXPECT_EQ(inserted(in_kernel({write(one, StoreMode::AtomicAdd), write(one, StoreMode::AtomicMax)})), 1);
+  EXPECT_EQ(inserted(in_kernel({write(one, StoreMode::AtomicAdd), read(one)})), 1);
+  EXPECT_EQ(inserted(in_kernel({write(own), write(one, StoreMode::AtomicAdd)})), 1);
+}
+
+}  // namespace
+}  // namespace helve::testing
