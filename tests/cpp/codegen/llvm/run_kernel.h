@@ -56,7 +56,8 @@ inline void call(const CpuKernel& compiled, const Kernel& kernel, const Argument
 /// Compiles and calls; returns the module for further looks.
 inline std::shared_ptr<CpuModule> run(const Stmt& s, const Arguments& arguments, bool mesh = false,
                                       CpuOptions options = {}) {
-  auto module = compile_cpu({{"test", as_kernel(s), mesh ? std::optional(MeshShape{{1}, {"x"}}) : std::nullopt}}, options);
+  const std::optional<MeshShape> cores = mesh ? std::optional(MeshShape{{1}, {"x"}}) : std::nullopt;
+  auto module = compile_cpu({{"test", as_kernel(s), cores}}, options);
   call(module->kernels()[0], *as<Kernel>(s), arguments);
   return module;
 }
