@@ -245,7 +245,7 @@ PROBLEMS = {
                               FORWARD, shared_rows(x4=64 * K, x8=128 * K)),
     "rms_norm_backward": rows_kernel(
         kernels.rms_norm_backward, rms_norm_backward, (K, 4 * K, 8 * K, 16 * K, 32 * K), (4 * K,),
-        ({**BACKWARD, "ahead": (False, True)}, SHARED_BACKWARD), shared_rows(x2=8 * K, x8=16 * K)
+        ({**BACKWARD, "ahead": (False, True)}, SHARED_BACKWARD), shared_rows(x8=32 * K)
     ),
     "layer_norm_backward": rows_kernel(
         kernels.layer_norm_backward, layer_norm_backward, (K, 4 * K, 8 * K, 16 * K, 32 * K), (4 * K,),

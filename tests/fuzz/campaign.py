@@ -84,6 +84,8 @@ def examine(seed):
     failure = engines.check(engines.call_of(program, text, memories))
     if failure and "error[HV0210]" in failure.detail and "note: when " in failure.detail:
         return "undefined", "out of bounds wherever it runs, in code that this call does not reach"
+    if failure and "error[HV0814]" in failure.detail:
+        return "undefined", "extents that agree by data, which machine code is not made for"
     if failure and "error[HV0306]" in failure.detail and not _race_runs(program, failure.detail):
         return "undefined", "a race of any two iterations, of which this call runs one at most"
     if failure and "error[HV0206]" in failure.detail and "is out of range" in failure.detail:

@@ -23,8 +23,8 @@ def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks:
         dtype: "float32", "float16" or "bfloat16".
         eps: what was added to the mean square.
         blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time.
-        ahead: read the next rows while these are worked on; by default for rows that leave room for one block on a
-            multiprocessor. Without effect on rows of several chunks.
+        ahead: read the next rows while these are worked on; by default where that was measured to be faster. Without
+            effect on rows of several chunks.
         cluster: blocks that share a row, 1 to 8: more than one for long rows, on a GPU with clusters. There are
             `clusters` in place of `blocks` then, and nothing is read ahead.
         clusters: how many such clusters share the rows; see `plan_held_slices`.
@@ -38,6 +38,8 @@ def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks:
         if blocks is not None or ahead:
             raise ValueError(f"clusters of {cluster} blocks take clusters in place of blocks, and read nothing ahead")
         return _clustered_rows(N, dtype, eps, plan_held_slices(N, dtype, cluster, clusters, few=True, **tuning))
+    if ahead is None and blocks is None and not tuning:
+        tuning, blocks, ahead = _usual(N)
     if ahead is None:
         ahead = N > 4096
     plan = plan_rows(N, dtype, words=6 if ahead else 4, few=True, **tuning)
@@ -50,6 +52,18 @@ def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks:
     if plan.chunks == 1:
         return _whole_rows(N, dtype, eps, blocks, ahead, plan)
     return _long_rows(N, dtype, eps, blocks, plan)
+
+
+def _usual(N: int) -> tuple:
+    """(tuning, blocks, ahead) by measurement on an H200; nothing where none was measured."""
+    if 512 < N <= 4096:
+        threads = 1 << max(5, (N - 1).bit_length() - 4)
+        return {"threads": threads, "elements": 16}, MULTIPROCESSORS * (768 // threads), True
+    if 4096 < N <= 8192:
+        return {"threads": 256, "elements": 32}, MULTIPROCESSORS * 2, False
+    if 8192 < N <= 16384:
+        return {"threads": 512, "elements": 32}, MULTIPROCESSORS, False
+    return {}, None, None
 
 
 def _whole_rows(N: int, dtype: str, eps: float, blocks: int, ahead: bool, plan: RowPlan):

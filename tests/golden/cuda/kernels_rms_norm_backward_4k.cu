@@ -22,30 +22,42 @@ rms_norm_backward_0(
             dw[r * 8 + v] = 0.0f;
         }
     }
+    __align__(16) helve_bfloat16 next_x[16];
+    __align__(16) helve_bfloat16 next_dy[16];
+    if (b < M) {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            helve_move<16, 8>(next_x + r * 8, X + (b * 4096 + r * 2048 + tx * 8));
+        }
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            helve_move<16, 8>(next_dy + r * 8, DY + (b * 4096 + r * 2048 + tx * 8));
+        }
+    }
     for (long long step = 0; step < (M + 395) / 396; ++step) {
         const long long first = step * 396 + b;
         if (first < M) {
             #pragma unroll
             for (int r = 0; r < 2; ++r) {
-                {
-                    helve_bfloat16 X_v[8];
-                    helve_load<16>(X_v, X + (first * 4096 + r * 2048 + tx * 8));
-                    #pragma unroll
-                    for (int v = 0; v < 8; ++v) {
-                        x[r * 8 + v] = X_v[v];
-                    }
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    x[r * 8 + v] = next_x[r * 8 + v];
                 }
             }
             #pragma unroll
             for (int r = 0; r < 2; ++r) {
-                {
-                    helve_bfloat16 DY_v[8];
-                    helve_load<16>(DY_v, DY + (first * 4096 + r * 2048 + tx * 8));
-                    #pragma unroll
-                    for (int v = 0; v < 8; ++v) {
-                        dy[r * 8 + v] = DY_v[v];
-                    }
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    dy[r * 8 + v] = next_dy[r * 8 + v];
                 }
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                helve_move<16, 8>(next_x + r * 8, X + (min(first + 396, M - 1) * 4096 + r * 2048 + tx * 8));
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                helve_move<16, 8>(next_dy + r * 8, DY + (min(first + 396, M - 1) * 4096 + r * 2048 + tx * 8));
             }
             #pragma unroll
             for (int r = 0; r < 2; ++r) {
