@@ -60,11 +60,15 @@ class Lowering final : public ScopedRewriter {
     return std::any_of(schedules_.begin(), schedules_.end(), [&](const TileSchedule& s) { return s.op == op; });
   }
 
-  /// The value of an operand; one that reads memory, which the operation may overwrite, gets a name in `binds`.
+  /// The value of an operand; one that reads memory, which the operation may overwrite, gets a name in `binds`. Equal
+  /// values have one name, so that equal regions stay equal.
   static Expr evaluated_before(const Expr& e, std::vector<Stmt>* binds) {
     bool reads = false;
     walk(e, [&](const Expr& node) { reads |= node->kind == ExprKind::Load; });
     if (!reads) return e;
+    for (const Stmt& known : *binds) {
+      if (same_expr(as<Bind>(known)->value, e)) return Expr(as<Bind>(known)->var);
+    }
     VarRef var = make_var("operand", e->dtype, e->span);
     binds->push_back(bind(var, e, e->span));
     return Expr(var);

@@ -170,3 +170,18 @@ def test_rows_of_registers_cross_lanes_without_block_memory():
     assert "T.alloc_shared" not in inside
     across = _core.print(thread_form(scan((512,), 0, kind="fragment", threads=128)))
     assert "warps = T.alloc_shared((4, 1, 1), \"float32\")" in across
+
+
+def test_in_place_where_memory_says():
+    """Source and destination are one region although each subscript is read from memory."""
+
+    @T.prim_func
+    def main(A: T.Tensor((4, 8), "int32"), I: T.Tensor((1,), "int32")):
+        with T.Kernel(1):
+            T.cumsum(A[0:2, T.index(I[0]) : T.index(I[0]) + 2], A[0:2, T.index(I[0]) : T.index(I[0]) + 2], dim=1)
+
+    make = lambda: [np.arange(32, dtype="int32").reshape(4, 8), np.array([3], "int32")]  # noqa: E731
+    a, i = make()
+    helve.compile(main)(a, i)
+    np.testing.assert_array_equal(a[:2, 3:5], [[3, 7], [11, 23]])
+    helve.testing.check_stages(main, make, target="cuda")
