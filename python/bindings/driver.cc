@@ -57,7 +57,8 @@ void call(const CompiledKernel& kernel, const py::args& args) {
 std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const std::string& target,
                                                   const std::optional<MeshShape>& mesh, bool verify, bool print_changed,
                                                   int64_t persistent_chunk, const std::optional<std::string>& check,
-                                                  const std::string& arch, std::vector<std::string> site_packages) {
+                                                  bool strict, const std::string& arch,
+                                                  std::vector<std::string> site_packages) {
   CompileOptions options;
   options.target = parse_target(target);
   options.mesh = mesh;
@@ -65,6 +66,7 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
   options.print_changed = print_changed;
   options.persistent_chunk = persistent_chunk;
   if (check) options.check = parse_checks(*check);
+  options.strict = strict;
   options.arch = arch;
   options.site_packages = std::move(site_packages);
   py::gil_scoped_release unlocked;
@@ -96,12 +98,7 @@ void bind_driver(py::module_& module) {
            [](const CompiledKernel& k) {
              py::list out;
              for (const BufferLayout& row : k.layouts()) {
-               py::object layout = py::none(), domain = py::none();
-               if (row.layout) {
-                 layout = py::cast(row.layout->layout());
-                 domain = py::cast(row.layout->domain());
-               }
-               out.append(py::make_tuple(row.kernel, row.buffer, layout, domain, row.reason));
+               out.append(py::make_tuple(row.kernel, row.buffer, row.layout, row.domain, row.reason));
              }
              return out;
            })
@@ -114,13 +111,13 @@ void bind_driver(py::module_& module) {
   module.def(
       "compile",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
-         bool print_changed, int64_t persistent_chunk, const std::optional<std::string>& check, const std::string& arch,
-         std::vector<std::string> site_packages) {
+         bool print_changed, int64_t persistent_chunk, const std::optional<std::string>& check, bool strict,
+         const std::string& arch, std::vector<std::string> site_packages) {
         return std::const_pointer_cast<CompiledKernel>(compile_for(
-            f, target, mesh, verify, print_changed, persistent_chunk, check, arch, std::move(site_packages)));
+            f, target, mesh, verify, print_changed, persistent_chunk, check, strict, arch, std::move(site_packages)));
       },
       py::arg("function"), py::arg("target"), py::arg("mesh"), py::arg("verify"), py::arg("print_changed"),
-      py::arg("persistent_chunk"), py::arg("check"), py::arg("arch") = "", py::arg("site_packages") = py::tuple());
+      py::arg("persistent_chunk"), py::arg("check"), py::arg("strict"), py::arg("arch") = "", py::arg("site_packages") = py::tuple());
   module.def(
       "reproducer",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
@@ -139,8 +136,9 @@ void bind_driver(py::module_& module) {
   module.def(
       "lowering_stages",
       [](const FunctionRef& f, const std::optional<MeshShape>& mesh, int64_t persistent_chunk,
-         const std::string& target) {
+         const std::string& target, const std::string& arch) {
         CompileOptions options;
+        options.arch = arch;
         options.target = parse_target(target);
         options.mesh = mesh;
         options.verify_passes = true;
@@ -148,7 +146,8 @@ void bind_driver(py::module_& module) {
         py::gil_scoped_release unlocked;
         return lowering_stages(f, options);
       },
-      py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"), py::arg("target") = "llvm");
+      py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"), py::arg("target") = "llvm",
+      py::arg("arch") = "");
   module.def(
       "unordered_accesses",
       [](const FunctionRef& f) {

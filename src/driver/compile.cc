@@ -57,6 +57,16 @@ class PrintInstrument final : public PassInstrument {
 
 }  // namespace
 
+namespace {
+
+/// 90 of "sm_90a". A name without a number is the compiler's to refuse.
+int architecture_number(const std::string& arch) {
+  const size_t digits = arch.find_first_of("0123456789");
+  return digits == std::string::npos ? 0 : std::atoi(arch.c_str() + digits);
+}
+
+}  // namespace
+
 Lowered lower(const FunctionRef& f, const CompileOptions& options) {
   const bool cuda = options.target == Target::Cuda;
   PassOptions pass_options;
@@ -66,6 +76,8 @@ Lowered lower(const FunctionRef& f, const CompileOptions& options) {
     pass_options.walk_tiles = false;
   }
   pass_options.persistent_chunk = options.persistent_chunk;
+  pass_options.strict_layouts = options.strict;
+  if (!options.arch.empty()) pass_options.cuda_arch = architecture_number(options.arch);
   Lowered out;
   StageInstrument stages;
   TimeInstrument times;

@@ -21,6 +21,9 @@ struct Lowered {
 /// By the pipeline of options.target.
 Lowered lower(const FunctionRef& f, const CompileOptions& options);
 
+/// Where the buffers of a function that went through the pipeline for CUDA live.
+std::vector<BufferLayout> buffer_layouts(const Lowered& lowered, bool strict);
+
 /// Calls `f` with every launch below the steps.
 template <class F>
 void for_each_launch(std::vector<runtime::Step>& steps, const F& f) {

@@ -40,6 +40,7 @@ std::string reproducer(const Function& f, const CompileOptions& options) {
   if (options.persistent_chunk != usual.persistent_chunk) {
     arguments += fmt::format(", persistent_chunk={}", options.persistent_chunk);
   }
+  if (options.strict) arguments += ", strict=True";
   if (!options.arch.empty()) arguments += ", arch=" + quoted(options.arch);
   if (options.check.any()) arguments += fmt::format(", check=\"{}\"", check_text(options.check));
   std::string text = script(f);

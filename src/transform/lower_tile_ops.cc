@@ -22,6 +22,7 @@ class Lowering final : public ScopedRewriter {
   Lowering(const Function& f, const PassOptions& options) : ScopedRewriter(f), schedules_(*options.schedules) {
     context_.function = &f;
     context_.vector_bytes = options.vector_bytes;
+    context_.cuda_arch = options.cuda_arch;
   }
 
  protected:

@@ -32,6 +32,9 @@ struct DividedKernel {
 /// A loop over all threads of the block.
 Stmt thread_loop(int64_t threads, const std::function<Stmt(const Expr& tx)>& body, Span span = {});
 
+/// Is the kernel the program of its threads already?
+bool is_written_for_threads(const Kernel& kernel);
+
 /// A nest of Parallel loops, divided.
 Stmt divide_loop(const For& loop, const DividedKernel& kernel, const Facts& facts);
 
@@ -40,5 +43,8 @@ Stmt divide_store(const Stmt& store, const DividedKernel& kernel, const Facts& f
 
 /// A reduction: each thread its own elements, then lanes by exchange of registers, then warps through block memory.
 Stmt divide_reduction(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
+
+/// A copy by matrices (`copy_by_matrices`) between block memory and a fragment.
+Stmt divide_matrix_copy(const TileOp& op, const DividedKernel& kernel);
 
 }  // namespace helve

@@ -16,6 +16,7 @@ struct LoweringContext {
   const Kernel* kernel = nullptr;      ///< the enclosing kernel: its variables are the core's coordinates in a mesh function
   const Facts* facts = nullptr;        ///< what is known of the variables in scope
   int64_t vector_bytes = 32;           ///< width of the target's vector registers
+  int cuda_arch = 80;                  ///< of an NVIDIA GPU: 90 is sm_90
 };
 
 /// One way to implement an operation: statements without tile operations, or the reason for declining.

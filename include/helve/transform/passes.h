@@ -12,7 +12,9 @@ struct PassOptions {
   const std::vector<TileSchedule>* schedules = &cpu_schedules();  ///< of the tile operations
   bool walk_tiles = true;         ///< elements are walked tile by tile, else in one loop over all
   int64_t vector_bytes = 32;      ///< width of the target's vector registers
+  int cuda_arch = 80;             ///< of an NVIDIA GPU: 90 is sm_90
   int64_t persistent_chunk = 1;   ///< iterations of a Persistent loop that share one collective
+  bool strict_layouts = false;    ///< a fragment with a layout that an operation needs otherwise is an error
 };
 
 FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options);
@@ -22,6 +24,7 @@ FunctionRef lower_block_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef materialize_tiles(const FunctionRef& f, const PassOptions& options);
 FunctionRef erase_tiles(const FunctionRef& f, const PassOptions& options);
 FunctionRef distribute_threads(const FunctionRef& f, const PassOptions& options);
+FunctionRef place_shared_memory(const FunctionRef& f, const PassOptions& options);
 FunctionRef insert_barriers(const FunctionRef& f, const PassOptions& options);
 FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_full_blocks(const FunctionRef& f, const PassOptions& options);

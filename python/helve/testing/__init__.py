@@ -12,14 +12,14 @@ from helve.target import Kernel, mesh_shape
 
 
 def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: int = 1,
-                    target: str = "llvm") -> list[tuple[str, _core.Function]]:
-    """The function after each pass of the CPU pipeline, the function itself first, as (name of the pass, function).
+                    target: str = "llvm", arch: str = "") -> list[tuple[str, _core.Function]]:
+    """The function after each pass of the target's pipeline, itself first, as (name of the pass, function).
 
     Raises:
         helve.Error: the function or the mesh is wrong.
         helve.InternalError: a pass made a function that does not verify.
     """
-    return _core.lowering_stages(func.function, mesh_shape(mesh), persistent_chunk, target)
+    return _core.lowering_stages(func.function, mesh_shape(mesh), persistent_chunk, target, arch)
 
 
 def interpret(function: _core.Function, *args, check: str | None = None) -> None:
@@ -33,7 +33,7 @@ def interpret(function: _core.Function, *args, check: str | None = None) -> None
     Raises:
         helve.Error: the arguments do not fit, or the program does what it must not.
     """
-    Kernel(_core.compile(function, "interp", None, False, False, 1, check))(*args)
+    Kernel(_core.compile(function, "interp", None, False, False, 1, check, False))(*args)
 
 
 def check_stages(func: PrimFunc, make_args, mesh: Mesh | None = None, rtol: float = 1e-5, atol: float = 1e-6,

@@ -7,6 +7,7 @@
 #include "helve/codegen/c/c_emitter.h"
 #include "helve/codegen/cuda/cuda_module.h"
 #include "prelude.h"
+#include "shared_address.h"
 
 namespace helve::cuda {
 
@@ -69,10 +70,14 @@ class KernelEmitter final : public c::CEmitter {
   void thread_loop(const For& s) override;
   void need(const std::string& part) override { prelude_.need(part); }
 
+  // matrix_move.cc
+  void matrix_move(const TileOp& s);
+  void require_rows(const TileOp& s, const Buffer& memory, const Address& address) const;
+
   // vector_loop.cc
   void vector_loop(const For& s) override;
   void stage(const For& s);
-  int64_t vector_bytes(const Buffer& buffer, const Expr& offset, const Expr& start, const For& s) const;
+  int64_t vector_bytes(const Buffer& buffer, const Address& address, const Expr& start, const For& s) const;
   void load_staged(const For& s, int64_t lanes);
   void store_staged();
   bool rounds_in_pairs(const Store& s) const;

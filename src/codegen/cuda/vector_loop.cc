@@ -120,13 +120,14 @@ bool mentions_any(const Expr& e, const std::vector<VarRef>& vars) {
 
 }  // namespace
 
-/// Bytes of one access when the lanes of `offset` are side by side and `start`, the first one's, is aligned; 0 when
-/// not.
-int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Expr& offset, const Expr& start, const For& s) const {
+/// Bytes of one access when the lanes of `address` are side by side and `start`, the first one's before a swizzle, is
+/// aligned; 0 when not.
+int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Address& address, const Expr& start,
+                                    const For& s) const {
   const Var* lane = s.vars[0].get();
   const int64_t lanes = *int_value(s.extents[0]);
   int64_t step = 0;
-  for (const Term& term : sum_of(offset).terms) {
+  for (const Term& term : sum_of(address.sum).terms) {
     if (term.factors.size() == 1 && as<Var>(term.factors[0]) == lane) {
       step = term.coefficient;
     } else if (std::any_of(term.factors.begin(), term.factors.end(),
@@ -139,7 +140,7 @@ int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Expr& offset, co
   const Residue residue = residue_of(sum_of(start), facts_);
   for (int64_t width = kWidest; width > element; width /= 2) {
     const int64_t unit = width / element;
-    if (lanes % unit != 0) continue;
+    if (lanes % unit != 0 || !address.keeps(unit)) continue;
     if (starts_aligned(start, lane, unit) || residue.remainder_by(unit) == 0) return width;
   }
   return 0;
@@ -151,14 +152,17 @@ void KernelEmitter::stage(const For& s) {
   if (!body.collect(s.body)) return;
   const std::vector<LaneAccess>& accesses = body.accesses();
   const Var* lane = s.vars[0].get();
+  Facts inside = facts_;
+  inside.bind_loop(s.vars[0], s.begins[0], s.extents[0]);
   for (const LaneAccess& each : accesses) {
     const bool early = std::none_of(each.indices.begin(), each.indices.end(),
                                     [&](const Expr& index) { return reads_written(index, accesses); });
     if (!each.always || !early || !moves(accesses, each.buffer)) continue;
-    const Expr offset = c::element_offset(*each.buffer, each.indices);
-    const Expr start = expr_of(sum_of(substitute(offset, {{lane, s.begins[0]}})));
-    const int64_t width = vector_bytes(*each.buffer, offset, start, s);
+    const Address address = address_of(*each.buffer, each.indices, inside);
+    const Expr first = expr_of(sum_of(substitute(address.sum, {{lane, s.begins[0]}})));
+    const int64_t width = vector_bytes(*each.buffer, address, first, s);
     if (width == 0) continue;
+    const Expr start = address.swizzled(first);
     auto same = std::find_if(staged_.begin(), staged_.end(), [&](const Staged& other) {
       return !each.write && !other.writes && other.buffer == each.buffer && same_expr(other.start, start);
     });

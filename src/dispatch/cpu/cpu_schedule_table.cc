@@ -21,6 +21,8 @@ const std::vector<TileSchedule>& cpu_schedules() {
       {TileOpcode::Fill, "element loops", 0, cpu::lower_fill},
       {TileOpcode::Clear, "element loops", 0, cpu::lower_fill},
       {TileOpcode::SyncThreads, "order of the program", 0, cpu::lower_sync_threads},
+      {TileOpcode::LoadMatrix, "element loops", 0, cpu::lower_matrix_move},
+      {TileOpcode::StoreMatrix, "element loops", 0, cpu::lower_matrix_move},
       {TileOpcode::Gemm, "register blocks over packed panels", 10, cpu::lower_gemm_blocks},
       {TileOpcode::Gemm, "rows of C in an accumulator", 0, cpu::lower_gemm},
 #define REDUCTION(op)                                                         \

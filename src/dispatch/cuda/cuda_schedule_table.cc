@@ -6,6 +6,7 @@ namespace helve {
 
 const std::vector<TileSchedule>& cuda_schedules() {
   static const std::vector<TileSchedule> schedules = {
+      {TileOpcode::Copy, "matrices", 10, cuda::lower_copy_by_matrices},
       {TileOpcode::Copy, "loop over elements", 0, cuda::lower_copy},
       {TileOpcode::MeshTensorCopy, "loop over elements", 0, cuda::lower_copy},
       {TileOpcode::Fill, "loop over elements", 0, cuda::lower_fill},
@@ -14,6 +15,8 @@ const std::vector<TileSchedule>& cuda_schedules() {
       REDUCTION(ReduceSum) REDUCTION(ReduceProd) REDUCTION(ReduceMax) REDUCTION(ReduceMin) REDUCTION(ReduceAbsMax)
           REDUCTION(ReduceAny) REDUCTION(ReduceAll)
 #undef REDUCTION
+      {TileOpcode::LoadMatrix, "matrices", 0, cuda::lower_matrix_move},
+      {TileOpcode::StoreMatrix, "matrices", 0, cuda::lower_matrix_move},
       {TileOpcode::Gemm, "products and sums of single elements", 0, cuda::lower_gemm},
   };
   return schedules;

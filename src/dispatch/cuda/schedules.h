@@ -8,6 +8,8 @@
 namespace helve::cuda {
 
 Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_copy_by_matrices(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_matrix_move(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_fill(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_reduce(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_gemm(const TileOp& op, const LoweringContext& context, std::string* declined);

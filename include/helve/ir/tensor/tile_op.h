@@ -24,6 +24,7 @@ enum class TileRule {
   Reduce,
   MeshTensorCopy,
   Sync,
+  MatrixMove,
   CommSame,
   CommPut,
   CommGather,
