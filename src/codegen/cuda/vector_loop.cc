@@ -138,10 +138,14 @@ int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Address& address
   if (step != 1) return 0;
   const int64_t element = buffer.dtype.bytes();
   const Residue residue = residue_of(sum_of(start), facts_);
+  const auto multiple_of = [&](int64_t unit) {
+    return starts_aligned(start, lane, unit) || residue.remainder_by(unit) == 0;
+  };
+  // A swizzle keeps the run together where it moves it as a whole.
+  if (!address.swizzle.identity() && !(address.keeps(lanes) && multiple_of(lanes))) return 0;
   for (int64_t width = kWidest; width > element; width /= 2) {
     const int64_t unit = width / element;
-    if (lanes % unit != 0 || !address.keeps(unit)) continue;
-    if (starts_aligned(start, lane, unit) || residue.remainder_by(unit) == 0) return width;
+    if (lanes % unit == 0 && multiple_of(unit)) return width;
   }
   return 0;
 }

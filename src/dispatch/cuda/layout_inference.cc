@@ -34,6 +34,7 @@ class Inference {
       evict(use.buffer, use.reason);
     }
     always_ = conflict_;
+    keep_turned();
   }
 
   BlockLayouts run() {
@@ -73,6 +74,22 @@ class Inference {
   void evict(const Buffer* buffer, const std::string& reason) {
     if (annotated_.contains(buffer)) return;
     if (candidates_.erase(buffer)) evicted_.emplace(buffer, reason);
+  }
+
+  /// Block memory that loops go through in different orders is there to turn it: in registers one of the loops would
+  /// leave the order of its global accesses.
+  void keep_turned() {
+    std::unordered_map<const Buffer*, bool> in_order;
+    for (const LoopUnit& unit : units_.units) {
+      for (const LoopUse& use : unit.uses) {
+        std::vector<int> dims = use.dims;
+        std::erase(dims, -1);
+        const bool ordered = std::is_sorted(dims.begin(), dims.end());
+        const auto [known, first] = in_order.try_emplace(use.buffer, ordered);
+        if (first || known->second == ordered || use.buffer->scope != MemoryScope::Shared) continue;
+        evict(use.buffer, "loops go through it in different orders");
+      }
+    }
   }
 
   void conflict(LayoutConflict found) {
