@@ -117,7 +117,8 @@ void bind_driver(py::module_& module) {
             f, target, mesh, verify, print_changed, persistent_chunk, check, strict, arch, std::move(site_packages)));
       },
       py::arg("function"), py::arg("target"), py::arg("mesh"), py::arg("verify"), py::arg("print_changed"),
-      py::arg("persistent_chunk"), py::arg("check"), py::arg("strict"), py::arg("arch") = "", py::arg("site_packages") = py::tuple());
+      py::arg("persistent_chunk"), py::arg("check"), py::arg("strict"), py::arg("arch") = "",
+      py::arg("site_packages") = py::tuple());
   module.def(
       "reproducer",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,

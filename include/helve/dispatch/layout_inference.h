@@ -71,8 +71,8 @@ struct BlockDivision {
   BlockLayouts layouts;
 };
 
-/// The kernel's own body where there is no conflict. Else each statement that has one works on a copy of the fragment in
-/// block memory, which is filled before and read back after it; under `strict` it is refused (LayoutConversion).
+/// The kernel's own body where there is no conflict. Else each statement that has one works on a copy of the fragment
+/// in block memory, which is filled before and read back after it; under `strict` it is refused (LayoutConversion).
 /// LayoutOutOfReach where no copy helps.
 BlockDivision divide_block(const Kernel& kernel, const Facts& facts, bool strict);
 

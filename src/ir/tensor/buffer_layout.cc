@@ -79,10 +79,10 @@ class Check {
   void check_axes(bool fragment) const {
     for (Axis axis : layout_.axes()) {
       if (fragment ? axis == axes::tx() || axis == axes::reg() : axis == axes::m()) continue;
-      refuse(Code::BufferLayoutAxis,
-             {{"axis", axis.name()},
-              {"remedy", fragment ? "a fragment's layout is on threads of the block (tx, or laneid and warpid) and on reg"
-                                  : "the layout of block memory is on m, the axis of a stride without '@'"}});
+      const char* remedy = fragment
+                               ? "a fragment's layout is on threads of the block (tx, or laneid and warpid) and on reg"
+                               : "the layout of block memory is on m, the axis of a stride without '@'";
+      refuse(Code::BufferLayoutAxis, {{"axis", axis.name()}, {"remedy", remedy}});
     }
   }
 
