@@ -13,7 +13,8 @@ Expr Address::swizzled(const Expr& address) const {
   const auto power = [](int bit) { return int_imm(int64_t{1} << bit); };
   const Expr above = floor_div(address, power(swizzle.base + std::max(swizzle.shift, 0)));
   const Expr bits = floor_mod(above, power(swizzle.bits));
-  return apply(Op::BitXor, {address, bits * power(swizzle.base + std::max(-swizzle.shift, 0))});
+  const int low = swizzle.base + std::max(-swizzle.shift, 0);
+  return apply(Op::BitXor, {address, low == 0 ? bits : bits * power(low)});
 }
 
 Address address_of(const Buffer& buffer, const std::vector<Expr>& indices, const Facts& facts) {

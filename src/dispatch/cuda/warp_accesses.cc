@@ -85,11 +85,21 @@ class Sampling {
     return constant_value(substitute(e, values));
   }
 
+  /// What extents, blocks and loops decide counts as held: most of them are whole.
+  bool depends_on_thread_alone(const Expr& e, const Var* thread) const {
+    bool alone = true;
+    walk(e, [&](const Expr& node) {
+      const Var* var = as<Var>(node);
+      alone &= !var || var == thread || (vector_ && var == vector_->vars[0].get());
+    });
+    return alone;
+  }
+
   /// The flat index; none where the thread makes no access, `*known` false where it cannot be told.
   std::optional<int64_t> flat_index(const std::vector<int64_t>& shape, const std::vector<Expr>& indices,
                                     const Var* thread, int64_t t, int64_t lane, bool* known) const {
     for (const Expr& condition : conditions_) {
-      if (value_of(condition, thread, t, lane) == 0) return std::nullopt;
+      if (depends_on_thread_alone(condition, thread) && value_of(condition, thread, t, lane) == 0) return std::nullopt;
     }
     int64_t flat = 0;
     for (size_t d = 0; d < shape.size(); ++d) {
