@@ -348,6 +348,9 @@ template <int W> static void helve_copy_async(void* to, const void* from, bool i
   static_assert(W == 4 || W == 8 || W == 16, "what moves at once");
   host::begin_copy(static_cast<unsigned char*>(to), from, W, inside ? W : 0);
 }
+template <int W, class T> static void helve_copy_elements(T* to, const T* from, bool inside = true) {
+  for (int i = 0; i < static_cast<int>(W / sizeof(T)); ++i) to[i] = inside ? from[i] : T();
+}
 static void helve_commit_async() { host::commit_copies(); }
 template <int N> static void helve_wait_async() { host::wait_for_copies(N); }
 static float helve_infinity() { return INFINITY; }

@@ -40,14 +40,15 @@ class HostKernels:
     gives them.
 
     The prelude is the header's; with `prelude` it is that of the text, for each function in a namespace of its own.
-    `cluster_blocks` is what the functions were lowered for.
+    `cluster_blocks` is what the functions were lowered for; `narrow` kernels take tensors that are aligned as one
+    element is.
     """
 
-    def __init__(self, functions, folder, prelude=False, names=None, cluster_blocks=8):
+    def __init__(self, functions, folder, prelude=False, names=None, cluster_blocks=8, narrow=False):
         texts, self.kernels = [], {}
         for place, function in enumerate(functions):
             text, kernels = _core.cuda_source(getattr(function, "function", function), prelude=prelude,
-                                              cluster_blocks=cluster_blocks)
+                                              cluster_blocks=cluster_blocks, narrow=narrow)
             (kernel,) = kernels
             if names:
                 text = re.sub(rf"\b{kernel['name']}\(", f"{names[place]}_0(", text)

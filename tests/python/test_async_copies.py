@@ -151,6 +151,33 @@ def test_the_text_computes_the_same(kernels, name):
     np.testing.assert_array_equal(given[-1], wanted[-1])
 
 
+def misaligned(array):
+    """A copy whose first element stands one element past a multiple of 64 bytes."""
+    memory = aligned(np.zeros(array.size + 64 // array.itemsize, array.dtype))
+    out = memory[1 : 1 + array.size].reshape(array.shape)
+    out[...] = array
+    return out
+
+
+@pytest.mark.parametrize("prelude", [False, True])
+def test_narrow_kernels_copy_misaligned_tensors(tmp_path, prelude):
+    names = ["by_hand", "mirrored_100_3", "mirrored_halves", "products"]
+    forms = [thread_form(PROGRAMS[name][0]) for name in names]
+    narrow = HostKernels(forms, tmp_path, prelude=prelude, names=names, narrow=True)
+    for name in names:
+        function, shapes, _, blocks = PROGRAMS[name]
+        wanted, given = arguments(name), [misaligned(array) for array in arguments(name)]
+        helve.compile(function, target="interp")(*wanted)
+        scalars = {"N": shapes[0][1], "K": shapes[0][1]}
+        narrow.run(name, blocks, dict(zip([p.name for p in function.function.params], given)), scalars)
+        np.testing.assert_array_equal(given[-1], wanted[-1])
+
+
+@needs_nvrtc
+def test_the_narrow_text_compiles():
+    assert_compiles(_core.cuda_source(thread_form(PROGRAMS["mirrored_100_3"][0]), narrow=True)[0])
+
+
 def test_the_prelude_computes_the_same(tmp_path):
     names = ["mirrored_100_3", "mirrored_101_2", "mirrored_halves"]
     kernels = HostKernels([thread_form(PROGRAMS[name][0]) for name in names], tmp_path, prelude=True, names=names)
