@@ -76,9 +76,9 @@ void check_shared_memory(const CudaSource& source, const std::vector<KernelSourc
 
 class CudaCompiled final : public CompiledKernel {
  public:
-  CudaCompiled(Checked checked, const CompileOptions& options)
-      : CompiledKernel(std::move(checked), with_architecture(options)) {
-    lowered_ = lower(function_, options_);
+  /// `options` name an architecture.
+  CudaCompiled(Checked checked, const CompileOptions& options) : CompiledKernel(std::move(checked), options) {
+    lowered_ = lower(function_, options);
     times_.insert(times_.end(), lowered_.times.begin(), lowered_.times.end());
     Clock::time_point start = Clock::now();
     HostModule host = build_host(function_, lowered_.function, call_conditions(proofs_));
@@ -171,7 +171,7 @@ int64_t cluster_blocks(const std::string& arch) {
 }
 
 std::shared_ptr<const CompiledKernel> compile_cuda(Checked checked, const CompileOptions& options) {
-  return std::make_shared<CudaCompiled>(std::move(checked), options);
+  return std::make_shared<CudaCompiled>(std::move(checked), with_architecture(options));
 }
 
 }  // namespace helve

@@ -62,6 +62,19 @@ TEST(Reports, AnInternalErrorBringsTheProgramAndTheOptions) {
             "''')\nkernel = helve.compile(main, target=\"llvm\", verify=True)\n");
 }
 
+TEST(Reports, PassesOfEveryTargetAreWatched) {
+  Saboteur saboteur;
+  const BufferRef a = param("A", kFloat32, {4});
+  const FunctionRef f = function("main", {a}, one_block({tile_op(TileOpcode::Clear, {whole_region(a)})}));
+  for (Target target : {Target::Llvm, Target::Cuda}) {
+    CompileOptions options;
+    options.target = target;
+    options.arch = target == Target::Cuda ? "sm_90a" : "";
+    options.instruments = {&saboteur};
+    EXPECT_NE(report_of(options, f).find("a pass was broken on purpose"), std::string::npos);
+  }
+}
+
 TEST(Reports, AMeshAndAChunkArePartOfTheReport) {
   CompileOptions options;
   options.target = Target::Interp;
