@@ -18,16 +18,18 @@ from nvrtc import ARCHITECTURES, assert_compiles, needs_nvrtc
 import helve
 import helve.testing
 from helve import _core, kernels
-from helve.kernels.rows import plan_held_slices, plan_rows, plan_waiting_slices
+from helve.kernels.ring import plan_ring
+from helve.kernels.rows import plan_rows, plan_waiting_slices
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "cuda"
 
 # Rows of several chunks with a short last one, one of which stays on the chip where the kernel keeps any.
 LONG = {"threads": 32, "elements": 8}
 KEPT = {**LONG, "on_chip": 1200}
-# Kernels whose slices of a row wait in block memory when a cluster shares the row.
-WAITING = [cases.rms_norm, cases.layer_norm, cases.softmax]
+# Kernels whose slices of a row pass in pieces when a cluster shares the row.
+SHARED = [cases.rms_norm, cases.layer_norm, cases.softmax]
 SLICED = {"threads": 32, "elements": 4, "cluster": 4, "clusters": 2}
+STREAMED = {**SLICED, "stages": 3}
 
 SMALL = [
     *((case, 5, 77, "bfloat16", {}) for case in cases.BY_ROWS),
@@ -36,11 +38,16 @@ SMALL = [
     (cases.softmax_backward, 3, 600, "float32", {**LONG, "on_chip": 2100}),
     *((case, 7, 40, "float16", {"blocks": 2}) for case in cases.BACKWARD),
     *((case, 5, 600, "float32", {**LONG, "blocks": 7}) for case in cases.BACKWARD),
-    (cases.rms_norm_backward, 9, 40, "bfloat16", {"blocks": 2, "ahead": True}),
-    (cases.rms_norm_backward, 5, 264, "bfloat16", {"blocks": 2, "ahead": True, "rows": 1}),
-    (cases.rms_norm_backward, 5, 40, "float32", {"blocks": 2, "ahead": True, "rows": 2}),
-    *((case, 5, 300, "float32", {"threads": 32, "elements": 4, "cluster": 2, "clusters": 3}) for case in WAITING),
-    *((case, 1, 77, "bfloat16", {"threads": 32, "cluster": 3, "clusters": 2}) for case in WAITING),
+    *((case, 7, 40, "bfloat16", {"blocks": 2, "rows": 1}) for case in cases.BACKWARD),
+    *((case, 7, 516, "bfloat16", {"blocks": 3}) for case in cases.BACKWARD),
+    *((case, 3, 517, "float32", {"blocks": 2, "stages": 4}) for case in cases.BACKWARD),
+    *((case, 5, 300, "float32", {"threads": 32, "elements": 4, "cluster": 2, "clusters": 3}) for case in SHARED),
+    *((case, 1, 77, "bfloat16", {"threads": 32, "cluster": 3, "clusters": 2}) for case in SHARED),
+    (cases.softmax, 5, 300, "float32", {**STREAMED, "cluster": 2}),
+    (cases.softmax, 1, 77, "bfloat16", {"threads": 32, "cluster": 3, "clusters": 2, "stages": 2}),
+    *((case, 5, 300, "bfloat16", {**STREAMED, "held": 1}) for case in (cases.rms_norm, cases.layer_norm)),
+    (cases.layer_norm, 5, 300, "float32", {**SLICED, "elements": 16, "stages": 2, "held": 2}),
+    *((case, 7, 300, "float32", {"threads": 128, "cluster": 1, "clusters": 3}) for case in (cases.rms_norm, cases.layer_norm)),
     *((case, 5, 150, "float32", {"threads": 32, "cluster": 4, "clusters": 2}) for case in cases.BACKWARD),
     *((case, 1, 77, "bfloat16", {"threads": 32, "cluster": 2, "clusters": 3}) for case in cases.BACKWARD),
     (cases.rope, 5, 60, "bfloat16", {}),
@@ -97,7 +104,7 @@ def test_short_rows(case, N):
 
 
 def test_one_compile_serves_any_number_of_rows():
-    for tuning in ({}, LONG, SLICED):
+    for tuning in ({}, LONG, SLICED, STREAMED):
         kernel = helve.compile(kernels.softmax(300, **tuning))
         for rows in (0, 1, 2, 31):
             call = cases.softmax(rows, 300, "float32", **tuning)
@@ -109,9 +116,10 @@ def test_one_compile_serves_any_number_of_rows():
 def test_no_rows_at_all():
     """Sums over nothing are zero."""
     sliced = {"cluster": 2, "clusters": 3}
-    for case, tuning in [(cases.column_sums, {}), (cases.rms_norm_backward, {}), (cases.rms_norm_backward, LONG),
-                         (cases.rms_norm_backward, sliced), (cases.layer_norm_backward, sliced)]:
-        call = case(0, 300, "float32", **tuning)
+    for case, N, tuning in [(cases.column_sums, 300, {}), (cases.rms_norm_backward, 300, {}),
+                            (cases.rms_norm_backward, 600, {"blocks": 4}), (cases.rms_norm_backward, 300, LONG),
+                            (cases.rms_norm_backward, 300, sliced), (cases.layer_norm_backward, 300, sliced)]:
+        call = case(0, N, "float32", **tuning)
         arguments = call.arguments()
         helve.compile(call.function)(*arguments)
         call.check(arguments)
@@ -152,7 +160,7 @@ def test_large_means_do_not_spoil_the_variance():
 
 def test_softmax_of_extreme_scores():
     """Masked scores are zero, large ones do not overflow, a row without any score is NaN."""
-    for tuning in ({}, LONG, SLICED):
+    for tuning in ({}, LONG, SLICED, STREAMED):
         x = np.full((3, 600), -np.inf, "float32")
         x[0, 5], x[1, 5], x[1, 500] = 7.0, 1e38, 1e38
         y = np.empty_like(x)
@@ -214,33 +222,39 @@ SHARING = [kernels.rms_norm, kernels.layer_norm, kernels.softmax, kernels.rms_no
 
 @pytest.mark.parametrize("builder", SHARING, ids=name_of)
 @pytest.mark.parametrize(("tuning", "message"), [
-    ({"cluster": 0}, "2 to 8 blocks of a cluster share a row, not 0"),
-    ({"cluster": 9}, "2 to 8 blocks of a cluster share a row, not 9"),
-    ({"clusters": 4}, "2 to 8 blocks of a cluster share a row, not 1"),
+    ({"cluster": 0}, "{} to 8 blocks of a cluster share a row, not 0"),
+    ({"cluster": 9}, "{} to 8 blocks of a cluster share a row, not 9"),
     ({"cluster": 2, "clusters": 0}, "clusters is at least 1, not 0"),
 ])  # fmt: skip
 def test_clusters_out_of_range_are_refused(builder, tuning, message):
     with pytest.raises(ValueError) as refused:
         builder(1024, **tuning)
-    assert str(refused.value) == message
+    assert str(refused.value) == message.format(2 if builder is kernels.softmax else 1)
 
 
 @pytest.mark.parametrize(("build", "message"), [
-    (lambda: kernels.rms_norm(262144, "float32", cluster=2),
+    (lambda: kernels.softmax(262144, "float32", cluster=2),
      "each of 2 blocks has 131072 elements of a row of 262144, where block memory has room for 57344: cluster is at "
      "least 5"),
     (lambda: kernels.softmax(1 << 20, "bfloat16", cluster=8),
      "each of 8 blocks has 131072 elements of a row of 1048576, where block memory has room for 114688: no cluster of "
      "up to 8 is enough"),
+    (lambda: kernels.rms_norm(262144, "float32", cluster=4),
+     "each of 4 blocks has 65536 elements of a row of 262144, which 2 stages of a ring do not hold: no cluster of up to "
+     "8 is enough"),
+    (lambda: kernels.layer_norm(262144, "bfloat16", cluster=4),
+     "each of 4 blocks has 65536 elements of a row of 262144, which 2 stages of a ring do not hold: cluster is at least "
+     "6"),
     (lambda: kernels.rms_norm_backward(32768, cluster=2),
-     "each of 2 blocks has 16384 elements of a row of 32768, where 512 threads hold 8192: cluster is at least 4"),
+     "each of 2 blocks has 16384 elements of a row of 32768, which 512 threads do not hold: cluster is at least 4"),
     (lambda: kernels.layer_norm_backward(131072, cluster=8),
-     "each of 8 blocks has 16384 elements of a row of 131072, where 512 threads hold 8192: no cluster of up to 8 is "
+     "each of 8 blocks has 16384 elements of a row of 131072, which 512 threads do not hold: no cluster of up to 8 is "
      "enough"),
-    (lambda: kernels.rms_norm_backward(1024, cluster=4, ahead=True),
-     "clusters of 4 blocks take clusters in place of blocks, and read nothing ahead"),
-    (lambda: kernels.layer_norm_backward(1024, cluster=4, blocks=7),
-     "clusters of 4 blocks take clusters in place of blocks, not 7 blocks"),
+    (lambda: kernels.rms_norm(1024, cluster=2, stages=1), "a ring has 2 stages or more, not 1"),
+    (lambda: kernels.rms_norm_backward(1024, cluster=4, blocks=7),
+     "blocks is at least 1 and stands without clusters: 7 blocks and clusters of 4 were given"),
+    (lambda: kernels.layer_norm_backward(1024, blocks=0),
+     "blocks is at least 1 and stands without clusters: 0 blocks and clusters of 1 were given"),
 ])  # fmt: skip
 def test_what_a_cluster_cannot_share_is_refused(build, message):
     with pytest.raises(ValueError) as refused:
@@ -251,31 +265,37 @@ def test_what_a_cluster_cannot_share_is_refused(build, message):
 def test_clusters_cover_the_row():
     for dtype in cases.DTYPES:
         for N in [1, 5, 33, 1000, 8192, 50257, 65536, 131072, 262144]:
-            for cluster in range(2, 9):
-                for plan_slices in (plan_waiting_slices, plan_held_slices):
+            for cluster in range(1, 9):
+                for whole in (False, True):
                     try:
-                        plan = plan_slices(N, dtype, cluster)
+                        plan = plan_ring(N, dtype, 2, cluster, whole=whole)
                     except ValueError as refused:
-                        assert "cluster" in str(refused) and N > 8192
+                        assert "cluster" in str(refused) and N > 4096
                         continue
-                    assert plan.columns * cluster >= N and plan.columns % plan.chunk == 0
-                    assert plan.threads % 32 == 0 and plan.clusters >= 1
+                    assert plan.columns * cluster >= N and plan.threads % 32 == 0 and plan.clusters >= 1
+                    assert plan.stages >= 2 and (plan.pieces == 1 or not whole)
+                    size = cases.DTYPES[dtype].itemsize
+                    assert 2 * plan.stages * plan.columns * size <= 224 * 1024
+                try:
+                    waiting = plan_waiting_slices(N, dtype, max(cluster, 2))
+                except ValueError as refused:
+                    assert "cluster" in str(refused) and N > 8192
+                    continue
+                assert waiting.columns * max(cluster, 2) >= N and waiting.columns % waiting.chunk == 0
 
 
 def test_what_was_measured_is_the_default():
-    """Threads and columns at a time, or columns held, of the sizes that were measured on an H200."""
+    """Threads, and clusters or columns at a time, of the sizes that were measured on an H200."""
     def of(plan):
         return plan.threads, plan.chunk
 
     assert of(plan_waiting_slices(65536, "bfloat16", 4)) == (512, 8192)
     assert of(plan_waiting_slices(131072, "bfloat16", 8, narrow=True)) == (256, 8192)
-    assert of(plan_waiting_slices(262144, "bfloat16", 8, narrow=True)) == (512, 8192)
     assert plan_waiting_slices(262144, "bfloat16", 8).clusters == 512
-    for N, cluster, threads, clusters in [(8192, 2, 128, 180), (16384, 8, 128, 75), (32768, 8, 128, 45)]:
-        plan = plan_held_slices(N, "bfloat16", cluster, words=3, few=True)
-        assert (plan.threads, plan.clusters) == (threads, clusters)
-    for N, cluster, threads in [(8192, 2, 128), (16384, 8, 64), (32768, 8, 128)]:
-        assert plan_held_slices(N, "bfloat16", cluster, words=4).threads == threads
+    for N, cluster, found in [(1024, 1, (32, 1056, 3)), (2048, 1, (64, 528, 3)), (4096, 1, (128, 264, 3)),
+                              (8192, 1, (256, 132, 3)), (32768, 8, (128, 45, 3))]:
+        plan = plan_ring(N, "bfloat16", 2, cluster, whole=True)
+        assert (plan.threads, plan.clusters, plan.stages) == found
 
 
 # What users run: (builder, its arguments).
@@ -310,21 +330,32 @@ SHOWN = ["rms_norm_1k", "rms_norm_64k", "layer_norm_4k", "rms_norm_backward_4k",
          "softmax_backward_4k", "cross_entropy_32k", "rope", "swiglu", "transpose", "row_sums",
          "column_sums"]  # fmt: skip
 
-# Rows over the blocks of clusters, for devices that have them: (builder, columns, cluster).
+# Rows over the blocks of clusters, for devices that have them: (builder, columns, tuning).
 CLUSTERED = {
-    **{f"{builder.__name__}_{N // 1024}k_x{cluster}": (builder, N, cluster)
-       for builder in (kernels.rms_norm, kernels.layer_norm, kernels.softmax)
-       for N, cluster in [(65536, 4), (131072, 8), (262144, 8)]},
-    **{f"{builder.__name__}_{N // 1024}k_x{cluster}": (builder, N, cluster)
+    "rms_norm_64k_x2": (kernels.rms_norm, 65536, {"cluster": 2, "clusters": 66, "threads": 1024, "stages": 3}),
+    "rms_norm_128k_x8": (kernels.rms_norm, 131072,
+                         {"cluster": 8, "clusters": 15, "threads": 512, "stages": 4, "held": 1}),
+    "rms_norm_256k_x8": (kernels.rms_norm, 262144, {"cluster": 8, "clusters": 15, "threads": 1024, "stages": 3}),
+    "layer_norm_64k_x4": (kernels.layer_norm, 65536,
+                          {"cluster": 4, "clusters": 60, "threads": 512, "stages": 3, "held": 2}),
+    "layer_norm_128k_x8": (kernels.layer_norm, 131072,
+                           {"cluster": 8, "clusters": 15, "threads": 512, "stages": 4, "elements": 16, "held": 2}),
+    "layer_norm_256k_x8": (kernels.layer_norm, 262144,
+                           {"cluster": 8, "clusters": 15, "threads": 1024, "stages": 2, "elements": 8, "held": 1}),
+    "softmax_64k_x4": (kernels.softmax, 65536, {"cluster": 4}),
+    "softmax_128k_x8": (kernels.softmax, 131072, {"cluster": 8}),
+    "softmax_256k_x8": (kernels.softmax, 262144,
+                        {"cluster": 8, "clusters": 15, "threads": 512, "stages": 3, "elements": 16}),
+    **{f"{builder.__name__}_{N // 1024}k_x{cluster}": (builder, N, {"cluster": cluster})
        for builder in (kernels.rms_norm_backward, kernels.layer_norm_backward)
        for N, cluster in [(8192, 2), (16384, 8), (32768, 8)]},
 }  # fmt: skip
-CLUSTERED_SHOWN = ["rms_norm_128k_x8", "rms_norm_backward_16k_x8"]
+CLUSTERED_SHOWN = ["softmax_128k_x8", "rms_norm_128k_x8", "rms_norm_backward_16k_x8"]
 
 
 def clustered_text(name, **options):
-    builder, N, cluster = CLUSTERED[name]
-    form = helve.testing.lowering_stages(builder(N, "bfloat16", cluster=cluster), target="cuda", arch="sm_90a")[-1][1]
+    builder, N, tuning = CLUSTERED[name]
+    form = helve.testing.lowering_stages(builder(N, "bfloat16", **tuning), target="cuda", arch="sm_90a")[-1][1]
     return _core.cuda_source(form, cluster_blocks=8, **options)
 
 
@@ -347,7 +378,7 @@ def test_the_cuda_text_is_as_kept(name):
 def test_fragments_are_registers(name):
     """Block memory holds what a kernel puts there by itself, and the results of warps."""
     in_memory = set(re.findall(r"(\w+) = T.alloc_shared\(", _core.print(thread_form(name))))
-    kept = {"x"} if name == "transpose" else {"row", "row_y", "row_dy"}
+    kept = {"x"} if name == "transpose" else {"row", "row_y", "row_dy", "ring_x", "ring_dy", "sums", "mine"}
     assert {re.sub(r"_\d+$", "", buffer) for buffer in in_memory} <= {"warps", *kept}
 
 
@@ -368,7 +399,7 @@ def test_gpu_code_keeps_to_its_registers(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", CLUSTERED)
 def test_a_cluster_meets_by_post_and_keeps_to_its_registers(name):
     text, found = clustered_text(name)
-    assert found[0]["cluster"] == CLUSTERED[name][2]
+    assert found[0]["cluster"] == CLUSTERED[name][2]["cluster"]
     assert not any(kernel["cooperative"] for kernel in found)
     assert "helve_collect(arrivals" in text
     assert_compiles(text, architectures=("sm_90a",))

@@ -7,7 +7,8 @@ second launch adds the blocks' sums, so that results repeat bit for bit.
 from __future__ import annotations
 
 from helve import T
-from helve.kernels.rows import MULTIPROCESSORS, ClusterPlan, RowPlan, plan_held_slices, plan_rows
+from helve.kernels.ring import RingPlan, plan_ring, streams
+from helve.kernels.rows import MULTIPROCESSORS, RowPlan, plan_rows
 
 
 def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, blocks: int | None = None,
@@ -22,26 +23,24 @@ def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, block
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
         eps: what was added to the variance.
-        blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time, of 512 threads
-            each.
+        blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time.
         cluster: blocks that share a row, 1 to 8: more than one for long rows, on a GPU with clusters. There are
             `clusters` in place of `blocks` then.
-        clusters: how many such clusters share the rows; see `plan_held_slices`.
-        tuning: `rows`, `threads`, `elements` of `plan_rows`; with clusters `threads` and `elements` of
-            `plan_held_slices`.
+        clusters: how many such clusters share the rows; see `plan_ring`.
+        tuning: `threads`, `elements` and `stages` of `plan_ring`; for rows of up to 512 elements and for those that a
+            block cannot hold, `rows`, `threads` and `elements` of `plan_rows`.
 
     Raises:
         ValueError: an argument is out of its range.
     """
-    if cluster != 1 or clusters is not None:
-        if blocks is not None:
-            raise ValueError(f"clusters of {cluster} blocks take clusters in place of blocks, not {blocks} blocks")
-        return _clustered_rows(N, dtype, eps, plan_held_slices(N, dtype, cluster, clusters, words=4, **tuning))
+    if blocks is not None and (blocks < 1 or cluster != 1 or clusters is not None):
+        raise ValueError(f"blocks is at least 1 and stands without clusters: {blocks} blocks and clusters of {cluster} "
+                         "were given")
+    if cluster != 1 or clusters is not None or streams(N, dtype, 2, most=8192, **tuning):
+        return _ring_rows(N, dtype, eps, plan_ring(N, dtype, 2, cluster, blocks or clusters, whole=True, **tuning))
     plan = plan_rows(N, dtype, words=5, few=True, **tuning)
     if blocks is None:
         blocks = MULTIPROCESSORS * (max(1, 512 // plan.threads) if plan.chunks == 1 else 4)
-    if blocks < 1:
-        raise ValueError(f"blocks is at least 1, not {blocks}")
     return _whole_rows(N, dtype, eps, blocks, plan) if plan.chunks == 1 else _long_rows(N, dtype, eps, blocks, plan)
 
 
@@ -224,99 +223,165 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
     return layer_norm_backward
 
 
-def _clustered_rows(N: int, dtype: str, eps: float, plan: ClusterPlan):
-    """Every block of a cluster has a slice of the row and of the parameters' gradients in registers. After the last row
-    each block gets a piece of its slice from all clusters, and adds them.
-
-    All sums of a row are of differences from its first element, so that one meeting is enough and large means do no
-    harm.
+def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
+    """Slices of rows of X and DY stream through rings; the weight and the gradients of parameters live in registers. Where blocks share a row
+    they add their sums, and after the last row each gets a share of its slice from all clusters, and adds them.
     """
     M = T.dyn("M")
-    clusters, cluster, threads, columns = plan.clusters, plan.cluster, plan.threads, plan.columns
-    piece = -(-columns // clusters)
+    clusters, cluster, threads, columns, stages = plan.clusters, plan.cluster, plan.threads, plan.columns, plan.stages
+    turns, run, width = plan.turns, plan.run, plan.threads * plan.run
+    share = -(-columns // clusters)
 
-    @T.prim_func(mesh=T.Mesh((clusters, cluster)))
+    @T.prim_func(mesh=plan.mesh)
     def layer_norm_backward(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), DY: T.Tensor((M, N), dtype),
                             DX: T.Tensor((M, N), dtype), DW: T.Tensor((N,), "float32"), DB: T.Tensor((N,), "float32")):
-        part = T.alloc_global((2, clusters * piece), "float32")
-        parts = T.alloc_global((2, clusters * piece), "float32")
+        part = T.alloc_global((2, clusters, N) if cluster == 1 else (2, clusters * share), "float32")
         with T.Kernel(clusters, cluster, threads=threads) as (b, s):
-            dw = T.alloc_fragment((columns,), "float32")
-            db = T.alloc_fragment((columns,), "float32")
-            x = T.alloc_fragment((columns,), dtype)
-            dy = T.alloc_fragment((columns,), dtype)
-            product = T.alloc_fragment((columns,), "float32")
-            start = T.alloc_fragment((1,), "float32")
+            ring_x = T.alloc_shared((stages, turns, threads, run), dtype)
+            ring_dy = T.alloc_shared((stages, turns, threads, run), dtype)
+            x = T.alloc_fragment((turns, threads, run), dtype)
+            dy = T.alloc_fragment((turns, threads, run), dtype)
+            w = T.alloc_fragment((turns, threads, run), dtype)
+            dw = T.alloc_fragment((turns, threads, run), "float32")
+            db = T.alloc_fragment((turns, threads, run), "float32")
+            term = T.alloc_fragment((turns, threads, run), "float32")
+            some = T.alloc_fragment((turns, threads), "float32")
+            sum_x = T.alloc_fragment((threads,), "float32")
+            square = T.alloc_fragment((threads,), "float32")
+            sum_g = T.alloc_fragment((threads,), "float32")
+            product = T.alloc_fragment((threads,), "float32")
+            sums = T.alloc_fragment((4, threads), "float32")
+            first = T.alloc_fragment((1,), "float32")
+            next_first = T.alloc_fragment((1,), dtype)
             mean = T.alloc_fragment((1,), "float32")
             mean_g = T.alloc_fragment((1,), "float32")
             scale = T.alloc_fragment((1,), "float32")
             dot = T.alloc_fragment((1,), "float32")
             mine = T.alloc_shared((4,), "float32")
-            ours = T.alloc_shared((4,), "float32")
+            T.clear(mine)
             T.clear(dw)
             T.clear(db)
-            T.clear(mine)
-            for step in T.serial(T.ceildiv(M, clusters)):
+            if cluster > 1:
+                ours = T.alloc_shared((4,), "float32")
+            for t, p, v in T.Parallel(turns, threads, run):
+                if s * columns + t * width + p * run + v < N:
+                    w[t, p, v] = W[s * columns + t * width + p * run + v]
+                else:
+                    w[t, p, v] = 0.0
+            for k in T.serial(stages - 1):
+                if k * clusters + b < M:
+                    for t, p in T.Parallel(turns, threads):
+                        at = s * columns + t * width + p * run
+                        T.copy_async(X[k * clusters + b, at : at + run], ring_x[k, t, p, :])
+                    for t, p in T.Parallel(turns, threads):
+                        at = s * columns + t * width + p * run
+                        T.copy_async(DY[k * clusters + b, at : at + run], ring_dy[k, t, p, :])
+                T.commit_async()
+            if b < M:
+                next_first[0] = X[b, 0]
+            for step in T.serial(T.ceildiv(M, clusters) + 1):
                 i = step * clusters + b
+                T.wait_async(pending=stages - 2)
                 if i < M:
-                    start[0] = X[i, 0]
-                    for j in T.Parallel(columns):
-                        if s * columns + j < N:
-                            x[j] = X[i, s * columns + j]
+                    first[0] = next_first[0]
+                    next_first[0] = X[T.min(i + clusters, M - 1), 0]  # nobody waits for it before the next turn
+                    T.copy(ring_x[step % stages, :, :, :], x)
+                    T.copy(ring_dy[step % stages, :, :, :], dy)
+                    for t, p, v in T.Parallel(turns, threads, run):
+                        if s * columns + t * width + p * run + v < N:
+                            term[t, p, v] = x[t, p, v] - first[0]
                         else:
-                            x[j] = start[0]
-                    T.copy(DY[i, s * columns : (s + 1) * columns], dy)
-                    for j in T.Parallel(columns):
-                        product[j] = x[j] - start[0]
-                    T.reduce_sum(product, mean, dim=0)
-                    for j in T.Parallel(columns):
-                        product[j] = (x[j] - start[0]) * (x[j] - start[0])
-                    T.reduce_sum(product, scale, dim=0)
-                    for j in T.Parallel(columns):
-                        if s * columns + j < N:
-                            product[j] = dy[j] * W[s * columns + j]
+                            term[t, p, v] = 0.0
+                    T.reduce_sum(term, some, dim=2)
+                    T.reduce_sum(some, sum_x, dim=0)
+                    for t, p, v in T.Parallel(turns, threads, run):
+                        if s * columns + t * width + p * run + v < N:
+                            term[t, p, v] = (x[t, p, v] - first[0]) * (x[t, p, v] - first[0])
                         else:
-                            product[j] = 0.0
-                    T.reduce_sum(product, mean_g, dim=0)
-                    for j in T.Parallel(columns):
-                        if s * columns + j < N:
-                            product[j] = dy[j] * W[s * columns + j] * (x[j] - start[0])
-                        else:
-                            product[j] = 0.0
-                    T.reduce_sum(product, dot, dim=0)
-                    mine[0] = mean[0]
-                    mine[1] = scale[0]
-                    mine[2] = mean_g[0]
-                    mine[3] = dot[0]
-                T.comm.all_reduce(mine, ours, axis="y")  # a cluster that has no row left meets as well
-                if i < M:
-                    mean[0] = ours[0] * (1.0 / N)
-                    scale[0] = T.rsqrt(T.max(ours[1] * (1.0 / N) - mean[0] * mean[0], 0.0) + eps)
-                    mean_g[0] = ours[2] * (1.0 / N)
-                    dot[0] = (ours[3] * (1.0 / N) - mean_g[0] * mean[0]) * scale[0] * scale[0]
-                    mean[0] = mean[0] + start[0]
-                    for j in T.Parallel(columns):
-                        dw[j] = dw[j] + dy[j] * ((x[j] - mean[0]) * scale[0])
-                    for j in T.Parallel(columns):
-                        db[j] = db[j] + dy[j]
-                    for j in T.Parallel(columns):
-                        if s * columns + j < N:
-                            DX[i, s * columns + j] = (
-                                (dy[j] * W[s * columns + j] - mean_g[0] - (x[j] - mean[0]) * dot[0]) * scale[0]
+                            term[t, p, v] = 0.0
+                    T.reduce_sum(term, some, dim=2)
+                    T.reduce_sum(some, square, dim=0)
+                    for t, p, v in T.Parallel(turns, threads, run):
+                        term[t, p, v] = dy[t, p, v] * w[t, p, v]
+                    T.reduce_sum(term, some, dim=2)
+                    T.reduce_sum(some, sum_g, dim=0)
+                    for t, p, v in T.Parallel(turns, threads, run):
+                        term[t, p, v] = dy[t, p, v] * w[t, p, v] * (x[t, p, v] - first[0])
+                    T.reduce_sum(term, some, dim=2)
+                    T.reduce_sum(some, product, dim=0)
+                    for p in T.Parallel(threads):
+                        sums[0, p] = sum_x[p]
+                        sums[1, p] = square[p]
+                        sums[2, p] = sum_g[p]
+                        sums[3, p] = product[p]
+                    T.reduce_sum(sums, mine, dim=1)
+                if cluster > 1:
+                    T.comm.all_reduce(mine, ours, axis="y")  # a cluster that has no row left meets as well
+                if step > 0 and i - clusters < M:
+                    T.copy(ring_x[(step - 1) % stages, :, :, :], x)
+                    T.copy(ring_dy[(step - 1) % stages, :, :, :], dy)
+                    for t, p, v in T.Parallel(turns, threads, run):
+                        dw[t, p, v] = dw[t, p, v] + dy[t, p, v] * ((x[t, p, v] - mean[0]) * scale[0])
+                    for t, p, v in T.Parallel(turns, threads, run):
+                        db[t, p, v] = db[t, p, v] + dy[t, p, v]
+                    for t, p, v in T.Parallel(turns, threads, run):
+                        if s * columns + t * width + p * run + v < N:
+                            DX[i - clusters, s * columns + t * width + p * run + v] = (
+                                (dy[t, p, v] * w[t, p, v] - mean_g[0] - (x[t, p, v] - mean[0]) * dot[0]) * scale[0]
                             )
-            T.copy(dw, part[0, 0:columns])
-            T.copy(db, part[1, 0:columns])
-            T.fill(part[:, columns:], 0.0)
-        T.comm.all_to_all(part, parts, axis="x", dim=1)
-        with T.Kernel(clusters, cluster, threads=threads) as (b, s):
-            terms = T.alloc_fragment((2, clusters, piece), "float32")
-            total = T.alloc_fragment((2, piece), "float32")
-            for which, k, j in T.Parallel(2, clusters, piece):
-                terms[which, k, j] = parts[which, k * piece + j]
-            T.reduce_sum(terms, total, dim=1)
-            for j in T.Parallel(piece):
-                if b * piece + j < columns and s * columns + b * piece + j < N:
-                    DW[s * columns + b * piece + j] = total[0, j]
-                    DB[s * columns + b * piece + j] = total[1, j]
+                if i + (stages - 1) * clusters < M:
+                    for t, p in T.Parallel(turns, threads):
+                        at = s * columns + t * width + p * run
+                        T.copy_async(X[i + (stages - 1) * clusters, at : at + run],
+                                     ring_x[(step + stages - 1) % stages, t, p, :])
+                    for t, p in T.Parallel(turns, threads):
+                        at = s * columns + t * width + p * run
+                        T.copy_async(DY[i + (stages - 1) * clusters, at : at + run],
+                                     ring_dy[(step + stages - 1) % stages, t, p, :])
+                T.commit_async()
+                if i < M:
+                    mean[0] = (ours if cluster > 1 else mine)[0] * (1.0 / N)
+                    scale[0] = (ours if cluster > 1 else mine)[1] * (1.0 / N) - mean[0] * mean[0]
+                    scale[0] = T.rsqrt(T.max(scale[0], 0.0) + eps)
+                    mean_g[0] = (ours if cluster > 1 else mine)[2] * (1.0 / N)
+                    dot[0] = (ours if cluster > 1 else mine)[3] * (1.0 / N) - mean_g[0] * mean[0]
+                    dot[0] = dot[0] * scale[0] * scale[0]
+                    mean[0] = mean[0] + first[0]
+            T.wait_async()
+            for t, p, v in T.Parallel(turns, threads, run):
+                if cluster > 1:
+                    part[0, t * width + p * run + v] = dw[t, p, v]
+                elif t * width + p * run + v < N:
+                    part[0, b, t * width + p * run + v] = dw[t, p, v]
+            for t, p, v in T.Parallel(turns, threads, run):
+                if cluster > 1:
+                    part[1, t * width + p * run + v] = db[t, p, v]
+                elif t * width + p * run + v < N:
+                    part[1, b, t * width + p * run + v] = db[t, p, v]
+            if cluster > 1:
+                T.fill(part[:, columns:], 0.0)
+        if cluster > 1:
+            total = T.alloc_global((2, share), "float32")
+            T.comm.reduce_scatter(part, total, axis="x", dim=1)
+            with T.Kernel(clusters, cluster, threads=threads) as (b, s):
+                for j in T.Parallel(share):
+                    if b * share + j < columns and s * columns + b * share + j < N:
+                        DW[s * columns + b * share + j] = total[0, j]
+                        DB[s * columns + b * share + j] = total[1, j]
+        else:
+            with T.Kernel(2, T.ceildiv(N, 16), threads=512) as (which, c):
+                sums = T.alloc_fragment((256, 16), "float32")
+                more = T.alloc_fragment((256, 16), "float32")
+                total = T.alloc_fragment((16,), "float32")
+                T.clear(sums)
+                for step in T.serial(T.ceildiv(clusters, 256)):
+                    T.copy(part[which, step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], more)
+                    for i, j in T.Parallel(256, 16):
+                        sums[i, j] = sums[i, j] + more[i, j]
+                T.reduce_sum(sums, total, dim=0)
+                if which == 0:
+                    T.copy(total, DW[c * 16 : (c + 1) * 16])
+                else:
+                    T.copy(total, DB[c * 16 : (c + 1) * 16])
 
     return layer_norm_backward

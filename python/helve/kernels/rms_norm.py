@@ -9,7 +9,8 @@ from __future__ import annotations
 from math import gcd
 
 from helve import T
-from helve.kernels.rows import DTYPES, ClusterPlan, RowPlan, plan_rows, plan_waiting_slices
+from helve.kernels.ring import RingPlan, plan_ring
+from helve.kernels.rows import DTYPES, RowPlan, plan_rows
 
 
 def rms_norm(N: int, dtype: str = "float32", eps: float = 1e-6, cluster: int = 1, clusters: int | None = None,
@@ -24,15 +25,15 @@ def rms_norm(N: int, dtype: str = "float32", eps: float = 1e-6, cluster: int = 1
         dtype: "float32", "float16" or "bfloat16".
         eps: what is added to the mean square.
         cluster: blocks that share a row, 1 to 8: more than one for long rows, on a GPU with clusters.
-        clusters: how many such clusters take the rows by turns; see `plan_waiting_slices`.
-        tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`; with clusters `threads` and `elements` of
-            `plan_waiting_slices`.
+        clusters: how many such clusters take the rows by turns; see `plan_ring`.
+        tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`; with clusters `threads`, `elements`, `stages`
+            and `held` of `plan_ring`.
 
     Raises:
         ValueError: an argument is out of its range.
     """
     if cluster != 1 or clusters is not None:
-        return _clustered_rows(N, dtype, eps, plan_waiting_slices(N, dtype, cluster, clusters, **tuning))
+        return _ring_rows(N, dtype, eps, plan_ring(N, dtype, 1, cluster, clusters, **tuning))
     plan = plan_rows(N, dtype, words=3, **tuning)
     if plan.chunks == 1:
         return _whole_rows(N, dtype, eps, plan)
@@ -115,51 +116,68 @@ def _long_rows(N: int, dtype: str, eps: float, plan: RowPlan):
     return rms_norm
 
 
-def _clustered_rows(N: int, dtype: str, eps: float, plan: ClusterPlan):
-    """Every block of a cluster has a slice of the row, which waits in block memory; the blocks add their sums."""
+def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
+    """Slices of rows stream through a ring; where blocks share a row they add their sums."""
     M = T.dyn("M")
-    clusters, cluster, threads, columns, chunk = plan.clusters, plan.cluster, plan.threads, plan.columns, plan.chunk
-    chunks = columns // chunk
-    run = gcd(16 // DTYPES[dtype], chunk // threads, N)  # elements side by side on a thread: an aligned vector
-    turns, width = chunk // threads // run, threads * run
+    clusters, cluster, threads, columns, stages = plan.clusters, plan.cluster, plan.threads, plan.columns, plan.stages
+    pieces, turns, run, held = plan.pieces, plan.turns, plan.run, plan.held
+    width, piece = threads * run, turns * threads * run
 
-    @T.prim_func(mesh=T.Mesh((clusters, cluster)))
+    @T.prim_func(mesh=plan.mesh)
     def rms_norm(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), Y: T.Tensor((M, N), dtype)):
         with T.Kernel(clusters, cluster, threads=threads) as (b, s):
-            row = T.alloc_shared((chunks, turns, threads, run), dtype)
+            ring = T.alloc_shared((stages, pieces, turns, threads, run), dtype)
             x = T.alloc_fragment((turns, threads, run), dtype)
-            square = T.alloc_fragment((turns, threads, run), "float32")
+            term = T.alloc_fragment((turns, threads, run), "float32")
             some = T.alloc_fragment((turns, threads), "float32")
             total = T.alloc_fragment((threads,), "float32")
-            mine = T.alloc_shared((1,), "float32")
-            ours = T.alloc_shared((1,), "float32")
             scale = T.alloc_fragment((1,), "float32")
+            mine = T.alloc_shared((1,), "float32")
             T.clear(mine)
-            for step in T.serial(T.ceildiv(M, clusters)):
+            if cluster > 1:
+                ours = T.alloc_shared((1,), "float32")
+            if held:
+                w = T.alloc_fragment((pieces, turns, threads, run), dtype)
+                for h, t, p, v in T.Parallel(pieces, turns, threads, run):
+                    if s * columns + h * piece + t * width + p * run + v < N:
+                        w[h, t, p, v] = W[s * columns + h * piece + t * width + p * run + v]
+            for k in T.serial(stages - 1):
+                if k * clusters + b < M:
+                    for h, t, p in T.Parallel(pieces, turns, threads):
+                        first = s * columns + h * piece + t * width + p * run
+                        T.copy_async(X[k * clusters + b, first : first + run], ring[k, h, t, p, :])
+                T.commit_async()
+            for step in T.serial(T.ceildiv(M, clusters) + 1):
                 i = step * clusters + b
+                T.wait_async(pending=stages - 2)
                 if i < M:
                     T.clear(total)
-                    for c in T.serial(chunks):
+                    for h in T.unroll(pieces):
+                        T.copy(ring[step % stages, h, :, :, :], x)
                         for t, p, v in T.Parallel(turns, threads, run):
-                            if s * columns + c * chunk + t * width + p * run + v < N:
-                                x[t, p, v] = X[i, s * columns + c * chunk + t * width + p * run + v]
-                            else:
-                                x[t, p, v] = 0.0
-                        T.copy(x, row[c, :, :, :])
-                        for t, p, v in T.Parallel(turns, threads, run):
-                            square[t, p, v] = x[t, p, v] * x[t, p, v]
-                        T.reduce_sum(square, some, dim=2)
+                            term[t, p, v] = x[t, p, v] * x[t, p, v]
+                        T.reduce_sum(term, some, dim=2)
                         T.reduce_sum(some, total, dim=0, clear=False)
                     T.reduce_sum(total, mine, dim=0)
-                T.comm.all_reduce(mine, ours, axis="y")  # a cluster that has no row left meets as well
-                if i < M:
-                    scale[0] = T.rsqrt(ours[0] * (1.0 / N) + eps)
-                    for c in T.serial(chunks):
-                        T.copy(row[c, :, :, :], x)
+                if cluster > 1:
+                    T.comm.all_reduce(mine, ours, axis="y")  # a cluster that has no row left meets as well
+                if step > 0 and i - clusters < M:
+                    for h in T.unroll(pieces):
+                        T.copy(ring[(step - 1) % stages, h, :, :, :], x)
                         for t, p, v in T.Parallel(turns, threads, run):
-                            if s * columns + c * chunk + t * width + p * run + v < N:
-                                Y[i, s * columns + c * chunk + t * width + p * run + v] = (
-                                    x[t, p, v] * scale[0] * W[s * columns + c * chunk + t * width + p * run + v]
+                            if s * columns + h * piece + t * width + p * run + v < N:
+                                Y[i - clusters, s * columns + h * piece + t * width + p * run + v] = (
+                                    x[t, p, v] * scale[0]
+                                    * (w[h, t, p, v] if held else W[s * columns + h * piece + t * width + p * run + v])
                                 )
+                if i + (stages - 1) * clusters < M:
+                    for h, t, p in T.Parallel(pieces, turns, threads):
+                        first = s * columns + h * piece + t * width + p * run
+                        T.copy_async(X[i + (stages - 1) * clusters, first : first + run],
+                                     ring[(step + stages - 1) % stages, h, t, p, :])
+                T.commit_async()
+                if i < M:
+                    scale[0] = T.rsqrt((ours if cluster > 1 else mine)[0] * (1.0 / N) + eps)
+            T.wait_async()
 
     return rms_norm

@@ -7,11 +7,12 @@ adds the blocks' sums, so that results repeat bit for bit.
 from __future__ import annotations
 
 from helve import T
-from helve.kernels.rows import MULTIPROCESSORS, ClusterPlan, RowPlan, plan_held_slices, plan_rows
+from helve.kernels.ring import RingPlan, plan_ring, streams
+from helve.kernels.rows import MULTIPROCESSORS, RowPlan, plan_rows
 
 
-def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks: int | None = None,
-                      ahead: bool | None = None, cluster: int = 1, clusters: int | None = None, **tuning):
+def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks: int | None = None, cluster: int = 1,
+                      clusters: int | None = None, **tuning):
     """With r = rsqrt(mean of X[i, :] squared + eps) and g = DY * W: DX = r * g - X * r^3 * mean(g * X), DW = sum over i
     of DY * X * r.
 
@@ -23,50 +24,30 @@ def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks:
         dtype: "float32", "float16" or "bfloat16".
         eps: what was added to the mean square.
         blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time.
-        ahead: read the next rows while these are worked on; by default where that was measured to be faster. Without
-            effect on rows of several chunks.
         cluster: blocks that share a row, 1 to 8: more than one for long rows, on a GPU with clusters. There are
-            `clusters` in place of `blocks` then, and nothing is read ahead.
-        clusters: how many such clusters share the rows; see `plan_held_slices`.
-        tuning: `rows`, `threads`, `elements` of `plan_rows`; with clusters `threads` and `elements` of
-            `plan_held_slices`.
+            `clusters` in place of `blocks` then.
+        clusters: how many such clusters share the rows; see `plan_ring`.
+        tuning: `threads`, `elements` and `stages` of `plan_ring`; for rows of up to 512 elements and for those that a
+            block cannot hold, `rows`, `threads` and `elements` of `plan_rows`.
 
     Raises:
         ValueError: an argument is out of its range.
     """
-    if cluster != 1 or clusters is not None:
-        if blocks is not None or ahead:
-            raise ValueError(f"clusters of {cluster} blocks take clusters in place of blocks, and read nothing ahead")
-        return _clustered_rows(N, dtype, eps, plan_held_slices(N, dtype, cluster, clusters, few=True, **tuning))
-    if ahead is None and blocks is None and not tuning:
-        tuning, blocks, ahead = _usual(N)
-    if ahead is None:
-        ahead = N > 4096
-    plan = plan_rows(N, dtype, words=6 if ahead else 4, few=True, **tuning)
+    if blocks is not None and (blocks < 1 or cluster != 1 or clusters is not None):
+        raise ValueError(f"blocks is at least 1 and stands without clusters: {blocks} blocks and clusters of {cluster} "
+                         "were given")
+    if cluster != 1 or clusters is not None or streams(N, dtype, 2, most=16384, **tuning):
+        return _ring_rows(N, dtype, eps, plan_ring(N, dtype, 2, cluster, blocks or clusters, whole=True, **tuning))
+    plan = plan_rows(N, dtype, words=4, few=True, **tuning)
     if plan.chunks > 1:
         plan = plan_rows(N, dtype, words=4, whole=False, **tuning)
     if blocks is None:
-        blocks = MULTIPROCESSORS * (max(1, (256 if ahead else 768) // plan.threads) if plan.chunks == 1 else 4)
-    if blocks < 1:
-        raise ValueError(f"blocks is at least 1, not {blocks}")
-    if plan.chunks == 1:
-        return _whole_rows(N, dtype, eps, blocks, ahead, plan)
-    return _long_rows(N, dtype, eps, blocks, plan)
+        blocks = MULTIPROCESSORS * (max(1, 768 // plan.threads) if plan.chunks == 1 else 4)
+    form = _whole_rows if plan.chunks == 1 else _long_rows
+    return form(N, dtype, eps, blocks, plan)
 
 
-def _usual(N: int) -> tuple:
-    """(tuning, blocks, ahead) by measurement on an H200; nothing where none was measured."""
-    if 512 < N <= 4096:
-        threads = 1 << max(5, (N - 1).bit_length() - 4)
-        return {"threads": threads, "elements": 16}, MULTIPROCESSORS * (768 // threads), True
-    if 4096 < N <= 8192:
-        return {"threads": 256, "elements": 32}, MULTIPROCESSORS * 2, False
-    if 8192 < N <= 16384:
-        return {"threads": 512, "elements": 32}, MULTIPROCESSORS, False
-    return {}, None, None
-
-
-def _whole_rows(N: int, dtype: str, eps: float, blocks: int, ahead: bool, plan: RowPlan):
+def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
     """The weight's gradient and one group of rows live in registers; the weight itself is near enough in the caches."""
     M = T.dyn("M")
     rows, threads = plan.rows, plan.threads
@@ -83,26 +64,11 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, ahead: bool, plan: 
             scale = T.alloc_fragment((rows,), "float32")
             dot = T.alloc_fragment((rows,), "float32")
             T.clear(dw)
-            if ahead:
-                next_x = T.alloc_fragment((rows, N), dtype)
-                next_dy = T.alloc_fragment((rows, N), dtype)
-                if b * rows < M:
-                    T.copy(X[b * rows : (b + 1) * rows, :], next_x)
-                    T.copy(DY[b * rows : (b + 1) * rows, :], next_dy)
             for step in T.serial(T.ceildiv(M, blocks * rows)):
                 first = (step * blocks + b) * rows
                 if first < M:  # nothing inside asks again whether the row is there
-                    if ahead:
-                        T.copy(next_x, x)
-                        T.copy(next_dy, dy)
-                        # The last turn reads a row that nobody needs, in place of asking whether there is a next one.
-                        for i, j in T.Parallel(rows, N):
-                            next_x[i, j] = X[T.min(first + blocks * rows + i, M - 1), j]
-                        for i, j in T.Parallel(rows, N):
-                            next_dy[i, j] = DY[T.min(first + blocks * rows + i, M - 1), j]
-                    else:
-                        T.copy(X[first : first + rows, :], x)
-                        T.copy(DY[first : first + rows, :], dy)
+                    T.copy(X[first : first + rows, :], x)
+                    T.copy(DY[first : first + rows, :], dy)
                     for i, j in T.Parallel(rows, N):
                         product[i, j] = x[i, j] * x[i, j]
                     T.reduce_sum(product, scale, dim=1)
@@ -113,10 +79,7 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, ahead: bool, plan: 
                         scale[i] = T.rsqrt(scale[i] * (1.0 / N) + eps)
                         dot[i] = dot[i] * (1.0 / N) * scale[i] * scale[i]
                     for i, j in T.Parallel(rows, N):
-                        if first + i < M:  # what is read ahead past the end is the last row again
-                            product[i, j] = dy[i, j] * x[i, j] * scale[i]
-                        else:
-                            product[i, j] = 0.0
+                        product[i, j] = dy[i, j] * x[i, j] * scale[i]
                     T.reduce_sum(product, dw, dim=0, clear=False)
                     for i, j in T.Parallel(rows, N):
                         x[i, j] = (dy[i, j] * W[j] - x[i, j] * dot[i]) * scale[i]
@@ -210,66 +173,121 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
     return rms_norm_backward
 
 
-def _clustered_rows(N: int, dtype: str, eps: float, plan: ClusterPlan):
-    """Every block of a cluster has a slice of the row and of the weight's gradient in registers. After the last row
-    each block gets a piece of its slice from all clusters, and adds them.
+def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
+    """Slices of rows of X and DY stream through rings; the weight and its gradient live in registers. Where blocks share a row
+    they add their sums, and after the last row each gets a share of its slice from all clusters, and adds them.
     """
     M = T.dyn("M")
-    clusters, cluster, threads, columns = plan.clusters, plan.cluster, plan.threads, plan.columns
-    piece = -(-columns // clusters)
+    clusters, cluster, threads, columns, stages = plan.clusters, plan.cluster, plan.threads, plan.columns, plan.stages
+    turns, run, width = plan.turns, plan.run, plan.threads * plan.run
+    share = -(-columns // clusters)
 
-    @T.prim_func(mesh=T.Mesh((clusters, cluster)))
+    @T.prim_func(mesh=plan.mesh)
     def rms_norm_backward(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), DY: T.Tensor((M, N), dtype),
                           DX: T.Tensor((M, N), dtype), DW: T.Tensor((N,), "float32")):
-        part = T.alloc_global((clusters * piece,), "float32")
-        parts = T.alloc_global((clusters * piece,), "float32")
+        part = T.alloc_global((clusters, N) if cluster == 1 else (clusters * share,), "float32")
         with T.Kernel(clusters, cluster, threads=threads) as (b, s):
-            dw = T.alloc_fragment((columns,), "float32")
-            x = T.alloc_fragment((columns,), dtype)
-            dy = T.alloc_fragment((columns,), dtype)
-            product = T.alloc_fragment((columns,), "float32")
+            ring_x = T.alloc_shared((stages, turns, threads, run), dtype)
+            ring_dy = T.alloc_shared((stages, turns, threads, run), dtype)
+            x = T.alloc_fragment((turns, threads, run), dtype)
+            dy = T.alloc_fragment((turns, threads, run), dtype)
+            w = T.alloc_fragment((turns, threads, run), dtype)
+            dw = T.alloc_fragment((turns, threads, run), "float32")
+            term = T.alloc_fragment((turns, threads, run), "float32")
+            some = T.alloc_fragment((turns, threads), "float32")
+            square = T.alloc_fragment((threads,), "float32")
+            product = T.alloc_fragment((threads,), "float32")
+            sums = T.alloc_fragment((2, threads), "float32")
             scale = T.alloc_fragment((1,), "float32")
             dot = T.alloc_fragment((1,), "float32")
             mine = T.alloc_shared((2,), "float32")
-            ours = T.alloc_shared((2,), "float32")
-            T.clear(dw)
             T.clear(mine)
-            for step in T.serial(T.ceildiv(M, clusters)):
+            T.clear(dw)
+            if cluster > 1:
+                ours = T.alloc_shared((2,), "float32")
+            for t, p, v in T.Parallel(turns, threads, run):
+                if s * columns + t * width + p * run + v < N:
+                    w[t, p, v] = W[s * columns + t * width + p * run + v]
+                else:
+                    w[t, p, v] = 0.0
+            for k in T.serial(stages - 1):
+                if k * clusters + b < M:
+                    for t, p in T.Parallel(turns, threads):
+                        at = s * columns + t * width + p * run
+                        T.copy_async(X[k * clusters + b, at : at + run], ring_x[k, t, p, :])
+                    for t, p in T.Parallel(turns, threads):
+                        at = s * columns + t * width + p * run
+                        T.copy_async(DY[k * clusters + b, at : at + run], ring_dy[k, t, p, :])
+                T.commit_async()
+            for step in T.serial(T.ceildiv(M, clusters) + 1):
                 i = step * clusters + b
+                T.wait_async(pending=stages - 2)
                 if i < M:
-                    T.copy(X[i, s * columns : (s + 1) * columns], x)
-                    T.copy(DY[i, s * columns : (s + 1) * columns], dy)
-                    for j in T.Parallel(columns):
-                        product[j] = x[j] * x[j]
-                    T.reduce_sum(product, scale, dim=0)
-                    for j in T.Parallel(columns):
-                        if s * columns + j < N:
-                            product[j] = dy[j] * W[s * columns + j] * x[j]
-                        else:
-                            product[j] = 0.0
-                    T.reduce_sum(product, dot, dim=0)
-                    mine[0] = scale[0]
-                    mine[1] = dot[0]
-                T.comm.all_reduce(mine, ours, axis="y")  # a cluster that has no row left meets as well
+                    T.copy(ring_x[step % stages, :, :, :], x)
+                    T.copy(ring_dy[step % stages, :, :, :], dy)
+                    for t, p, v in T.Parallel(turns, threads, run):
+                        term[t, p, v] = x[t, p, v] * x[t, p, v]
+                    T.reduce_sum(term, some, dim=2)
+                    T.reduce_sum(some, square, dim=0)
+                    for t, p, v in T.Parallel(turns, threads, run):
+                        term[t, p, v] = dy[t, p, v] * w[t, p, v] * x[t, p, v]
+                    T.reduce_sum(term, some, dim=2)
+                    T.reduce_sum(some, product, dim=0)
+                    for p in T.Parallel(threads):
+                        sums[0, p] = square[p]
+                        sums[1, p] = product[p]
+                    T.reduce_sum(sums, mine, dim=1)
+                if cluster > 1:
+                    T.comm.all_reduce(mine, ours, axis="y")  # a cluster that has no row left meets as well
+                if step > 0 and i - clusters < M:
+                    T.copy(ring_x[(step - 1) % stages, :, :, :], x)
+                    T.copy(ring_dy[(step - 1) % stages, :, :, :], dy)
+                    for t, p, v in T.Parallel(turns, threads, run):
+                        dw[t, p, v] = dw[t, p, v] + dy[t, p, v] * x[t, p, v] * scale[0]
+                    for t, p, v in T.Parallel(turns, threads, run):
+                        if s * columns + t * width + p * run + v < N:
+                            DX[i - clusters, s * columns + t * width + p * run + v] = (
+                                (dy[t, p, v] * w[t, p, v] - x[t, p, v] * dot[0]) * scale[0]
+                            )
+                if i + (stages - 1) * clusters < M:
+                    for t, p in T.Parallel(turns, threads):
+                        at = s * columns + t * width + p * run
+                        T.copy_async(X[i + (stages - 1) * clusters, at : at + run],
+                                     ring_x[(step + stages - 1) % stages, t, p, :])
+                    for t, p in T.Parallel(turns, threads):
+                        at = s * columns + t * width + p * run
+                        T.copy_async(DY[i + (stages - 1) * clusters, at : at + run],
+                                     ring_dy[(step + stages - 1) % stages, t, p, :])
+                T.commit_async()
                 if i < M:
-                    scale[0] = T.rsqrt(ours[0] * (1.0 / N) + eps)
-                    dot[0] = ours[1] * (1.0 / N) * scale[0] * scale[0]
-                    for j in T.Parallel(columns):
-                        dw[j] = dw[j] + dy[j] * x[j] * scale[0]
-                    for j in T.Parallel(columns):
-                        if s * columns + j < N:
-                            DX[i, s * columns + j] = (dy[j] * W[s * columns + j] - x[j] * dot[0]) * scale[0]
-            T.copy(dw, part[0:columns])
-            T.fill(part[columns:], 0.0)
-        T.comm.all_to_all(part, parts, axis="x")
-        with T.Kernel(clusters, cluster, threads=threads) as (b, s):
-            terms = T.alloc_fragment((clusters, piece), "float32")
-            total = T.alloc_fragment((piece,), "float32")
-            for k, j in T.Parallel(clusters, piece):
-                terms[k, j] = parts[k * piece + j]
-            T.reduce_sum(terms, total, dim=0)
-            for j in T.Parallel(piece):
-                if b * piece + j < columns and s * columns + b * piece + j < N:
-                    DW[s * columns + b * piece + j] = total[j]
+                    scale[0] = T.rsqrt((ours if cluster > 1 else mine)[0] * (1.0 / N) + eps)
+                    dot[0] = (ours if cluster > 1 else mine)[1] * (1.0 / N) * scale[0] * scale[0]
+            T.wait_async()
+            for t, p, v in T.Parallel(turns, threads, run):
+                if cluster > 1:
+                    part[t * width + p * run + v] = dw[t, p, v]
+                elif t * width + p * run + v < N:
+                    part[b, t * width + p * run + v] = dw[t, p, v]
+            if cluster > 1:
+                T.fill(part[columns:], 0.0)
+        if cluster > 1:
+            total = T.alloc_global((share,), "float32")
+            T.comm.reduce_scatter(part, total, axis="x")
+            with T.Kernel(clusters, cluster, threads=threads) as (b, s):
+                for j in T.Parallel(share):
+                    if b * share + j < columns and s * columns + b * share + j < N:
+                        DW[s * columns + b * share + j] = total[j]
+        else:
+            with T.Kernel(T.ceildiv(N, 16), threads=512) as c:
+                sums = T.alloc_fragment((256, 16), "float32")
+                more = T.alloc_fragment((256, 16), "float32")
+                total = T.alloc_fragment((16,), "float32")
+                T.clear(sums)
+                for step in T.serial(T.ceildiv(clusters, 256)):
+                    T.copy(part[step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], more)
+                    for i, j in T.Parallel(256, 16):
+                        sums[i, j] = sums[i, j] + more[i, j]
+                T.reduce_sum(sums, total, dim=0)
+                T.copy(total, DW[c * 16 : (c + 1) * 16])
 
     return rms_norm_backward

@@ -71,7 +71,7 @@ def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, whole: bool
     Raises:
         ValueError: an argument is out of its range.
     """
-    _check(N, dtype, threads, elements)
+    check_plan(N, dtype, threads, elements)
     if on_chip < 0:
         raise ValueError(f"on_chip is at least 0, not {on_chip}")
     given = threads
@@ -139,7 +139,7 @@ def plan_waiting_slices(N: int, dtype: str, cluster: int, clusters: int | None =
     Raises:
         ValueError: an argument is out of its range, or a slice is too long for block memory.
     """
-    _check_clusters(N, dtype, cluster, clusters, threads, elements)
+    check_plan(N, dtype, threads, elements, cluster, clusters)
     most = MOST_THREADS // 2 if narrow and -(-N // cluster) <= 2 * SLICE_CHUNK else MOST_THREADS
     elements = elements or SLICE_CHUNK // most
     if threads is None:
@@ -153,70 +153,28 @@ def plan_waiting_slices(N: int, dtype: str, cluster: int, clusters: int | None =
 
     most = SLICE_ON_CHIP // DTYPES[dtype]
     if columns(cluster) > most:
-        raise _too_long(f"{columns(cluster)} elements of a row of {N}, where block memory has room for {most}",
+        raise too_long(f"{columns(cluster)} elements of a row of {N}, where block memory has room for {most}",
                         cluster, lambda blocks: columns(blocks) <= most)
     return ClusterPlan(clusters or LINED_UP // cluster, cluster, threads, columns(cluster), chunk)
 
 
-def plan_held_slices(N: int, dtype: str, cluster: int, clusters: int | None = None, words: int = 3, few: bool = False,
-                     threads: int | None = None, elements: int | None = None) -> ClusterPlan:
-    """The division for slices that stay in registers, in blocks that keep sums of all rows they see.
-
-    Args:
-        N: elements of a row, at least 1.
-        dtype: "float32", "float16" or "bfloat16".
-        cluster: blocks that share a row, 2 to 8.
-        clusters: how many clusters, by default as many as 120 multiprocessors hold at the same time.
-        words: registers that the kernel needs for each element that a thread holds.
-        few: hold half as many elements a thread where 128 threads hold a slice that way.
-        threads: threads a block, a multiple of 32; by default the least power of two whose registers hold a slice.
-        elements: elements of a slice that a thread may hold, by default what its registers allow, 32 at most.
-
-    Raises:
-        ValueError: an argument is out of its range, or a slice is too long for the registers of a block.
-    """
-    _check_clusters(N, dtype, cluster, clusters, threads, elements)
-    run = gcd(16 // DTYPES[dtype], N)  # slices begin where vectors do
-
-    def columns(blocks: int) -> int:
-        return -(-N // (blocks * run)) * run
-
-    most = ELEMENTS // 2 if few and columns(cluster) <= 128 * ELEMENTS // 2 else ELEMENTS
-    if threads is None:
-        threads = 32
-        while threads < MOST_THREADS and threads * (elements or _held(threads, words, most)) < columns(cluster):
-            threads *= 2
-    width = threads * (elements or _held(threads, words, ELEMENTS))
-    if columns(cluster) > width:
-        raise _too_long(f"{columns(cluster)} elements of a row of {N}, where {threads} threads hold {width}", cluster,
-                        lambda blocks: columns(blocks) <= width)
-    if clusters is None:
-        registers = 40 + words * -(-columns(cluster) // threads)
-        blocks = min(2048 // threads, 65536 // (registers * threads), 16)
-        clusters = max(1, CLUSTERED_MULTIPROCESSORS * blocks // cluster)
-    return ClusterPlan(clusters, cluster, threads, columns(cluster), columns(cluster))
-
-
-def _check_clusters(N: int, dtype: str, cluster: int, clusters: int | None, threads: int | None,
-                    elements: int | None) -> None:
-    _check(N, dtype, threads, elements)
-    if not 2 <= cluster <= MOST_CLUSTER:
-        raise ValueError(f"2 to {MOST_CLUSTER} blocks of a cluster share a row, not {cluster}")
-    if clusters is not None and clusters < 1:
-        raise ValueError(f"clusters is at least 1, not {clusters}")
-
-
-def _too_long(slice_: str, cluster: int, fits: Callable[[int], bool]) -> ValueError:
+def too_long(slice_: str, cluster: int, fits: Callable[[int], bool]) -> ValueError:
     """Says how many blocks would be enough."""
     enough = next((blocks for blocks in range(cluster + 1, MOST_CLUSTER + 1) if fits(blocks)), None)
     advice = f"no cluster of up to {MOST_CLUSTER} is enough" if enough is None else f"cluster is at least {enough}"
     return ValueError(f"each of {cluster} blocks has {slice_}: {advice}")
 
 
-def _check(N: int, dtype: str, threads: int | None, elements: int | None) -> None:
+def check_plan(N: int, dtype: str, threads: int | None, elements: int | None, cluster: int | None = None,
+               clusters: int | None = None, least: int = 2) -> None:
+    """Raises a ValueError for what no division has; clusters of `least` blocks up, where there are any."""
     if N < 1 or (elements is not None and elements < 1):
         raise ValueError(f"N and elements are at least 1: {N} and {elements} were given")
     if dtype not in DTYPES:
         raise ValueError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
     if threads is not None and (threads % 32 or not 32 <= threads <= 1024):
         raise ValueError(f"threads is a multiple of 32 up to 1024, not {threads}")
+    if cluster is not None and not least <= cluster <= MOST_CLUSTER:
+        raise ValueError(f"{least} to {MOST_CLUSTER} blocks of a cluster share a row, not {cluster}")
+    if clusters is not None and clusters < 1:
+        raise ValueError(f"clusters is at least 1, not {clusters}")

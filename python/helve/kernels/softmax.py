@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import gcd
 
 from helve import T
+from helve.kernels.ring import RingPlan, plan_ring
 from helve.kernels.rows import DTYPES, LOG2E, ClusterPlan, RowPlan, plan_rows, plan_waiting_slices
 
 LOWEST = -3.0e38  # below every score; unlike -infinity it can be subtracted from itself
@@ -31,6 +32,8 @@ def softmax(N: int, dtype: str = "float32", cluster: int = 1, clusters: int | No
     Raises:
         ValueError: an argument is out of its range.
     """
+    if "stages" in tuning:
+        return _ring_rows(N, dtype, plan_ring(N, dtype, 1, cluster, clusters, **tuning))
     if cluster != 1 or clusters is not None:
         return _clustered_rows(N, dtype, plan_waiting_slices(N, dtype, cluster, clusters, narrow=True, **tuning))
     plan = plan_rows(N, dtype, words=2, **tuning)
@@ -207,6 +210,91 @@ def _clustered_rows(N: int, dtype: str, plan: ClusterPlan):
                                 Y[i, s * columns + c * chunk + t * width + p * run + v] = (
                                     T.exp2((x[t, p, v] - top[0]) * LOG2E) * scale[0]
                                 )
+
+    return softmax
+
+
+def _ring_rows(N: int, dtype: str, plan: RingPlan):
+    """Slices of rows stream through a ring; the blocks of a cluster tell each other their maximum and sum."""
+    M = T.dyn("M")
+    clusters, cluster, threads, columns, stages = plan.clusters, plan.cluster, plan.threads, plan.columns, plan.stages
+    pieces, turns, run = plan.pieces, plan.turns, plan.run
+    width, piece = threads * run, turns * threads * run
+
+    @T.prim_func(mesh=T.Mesh((clusters, cluster)))
+    def softmax(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)):
+        with T.Kernel(clusters, cluster, threads=threads) as (b, s):
+            ring = T.alloc_shared((stages, pieces, turns, threads, run), dtype)
+            x = T.alloc_fragment((turns, threads, run), "float32")
+            some = T.alloc_fragment((turns, threads), "float32")
+            peak = T.alloc_fragment((threads,), "float32")
+            before = T.alloc_fragment((threads,), "float32")
+            total = T.alloc_fragment((threads,), "float32")
+            high = T.alloc_fragment((1,), "float32")
+            sum_ = T.alloc_fragment((1,), "float32")
+            top = T.alloc_fragment((1,), "float32")
+            scale = T.alloc_fragment((1,), "float32")
+            each = T.alloc_fragment((cluster,), "float32")
+            mine = T.alloc_shared((2,), "float32")
+            ours = T.alloc_shared((cluster, 2), "float32")
+            T.clear(mine)
+            for k in T.serial(stages - 1):
+                if k * clusters + b < M:
+                    for h, t, p in T.Parallel(pieces, turns, threads):
+                        at = s * columns + h * piece + t * width + p * run
+                        T.copy_async(X[k * clusters + b, at : at + run], ring[k, h, t, p, :])
+                T.commit_async()
+            for step in T.serial(T.ceildiv(M, clusters) + 1):
+                i = step * clusters + b
+                T.wait_async(pending=stages - 2)
+                if i < M:
+                    T.fill(peak, LOWEST)
+                    T.clear(total)
+                    for h in T.serial(pieces):
+                        for t, p, v in T.Parallel(turns, threads, run):
+                            if s * columns + h * piece + t * width + p * run + v < N:
+                                x[t, p, v] = ring[step % stages, h, t, p, v]
+                            else:
+                                x[t, p, v] = -T.infinity()
+                        T.copy(peak, before)
+                        T.reduce_max(x, some, dim=2)
+                        T.reduce_max(some, peak, dim=0, clear=False)
+                        for t, p, v in T.Parallel(turns, threads, run):
+                            x[t, p, v] = T.exp2((x[t, p, v] - peak[p]) * LOG2E)
+                        T.reduce_sum(x, some, dim=2)
+                        for p in T.Parallel(threads):
+                            total[p] = total[p] * T.exp2((before[p] - peak[p]) * LOG2E)
+                        T.reduce_sum(some, total, dim=0, clear=False)
+                    T.reduce_max(peak, high, dim=0)
+                    for p in T.Parallel(threads):
+                        total[p] = total[p] * T.exp2((peak[p] - high[0]) * LOG2E)
+                    T.reduce_sum(total, sum_, dim=0)
+                    mine[0] = high[0]
+                    mine[1] = sum_[0]
+                T.comm.all_gather(mine, ours, axis="y", dim=0)  # a cluster that has no row left meets as well
+                if step > 0 and i - clusters < M:
+                    for h in T.serial(pieces):
+                        for t, p, v in T.Parallel(turns, threads, run):
+                            if s * columns + h * piece + t * width + p * run + v < N:
+                                Y[i - clusters, s * columns + h * piece + t * width + p * run + v] = T.exp2(
+                                    (T.cast(ring[(step - 1) % stages, h, t, p, v], "float32") - top[0]) * LOG2E
+                                    - scale[0]
+                                )
+                if i + (stages - 1) * clusters < M:
+                    for h, t, p in T.Parallel(pieces, turns, threads):
+                        at = s * columns + h * piece + t * width + p * run
+                        T.copy_async(X[i + (stages - 1) * clusters, at : at + run],
+                                     ring[(step + stages - 1) % stages, h, t, p, :])
+                T.commit_async()
+                if i < M:
+                    for k in T.Parallel(cluster):
+                        each[k] = ours[k, 0]
+                    T.reduce_max(each, top, dim=0)
+                    for k in T.Parallel(cluster):
+                        each[k] = ours[k, 1] * T.exp2((ours[k, 0] - top[0]) * LOG2E)
+                    T.reduce_sum(each, scale, dim=0)
+                    scale[0] = T.log2(scale[0])
+            T.wait_async()
 
     return softmax
 

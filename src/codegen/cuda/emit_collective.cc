@@ -107,7 +107,10 @@ void KernelEmitter::meet(const TileOp& s) {
 
 void KernelEmitter::collective(const TileOp& s) {
   HELVE_CHECK(!thread_, "a collective of one thread");
-  if (const PostBox* box = post_box(s)) return post(s, *box);
+  if (const PostBox* box = post_box(s)) {
+    post(s, *box);
+    return collect(s, *box);
+  }
   meet(s);
   if (s.op == TileOpcode::CommBarrier) return;
   stmt(exchanges_.at(&s));

@@ -3,11 +3,16 @@
 // Nobody waits for a cluster's barrier, which would wait for all stores to global memory as well. A box has two turns:
 // a core that has received turn t + 1 of all members knows that they have read turn t, so it may post turn t + 2 over
 // it. That needs posts from all members in every turn: gathers and reductions of all are posted, nothing else.
+// What was posted is collected where it is first needed: the statements up to there run while it is on its way. The
+// block meets before it posts, which is all the order that those statements were promised against what stands before
+// the collective.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/visit.h"
 #include "kernel_emitter.h"
 
 namespace helve::cuda {
@@ -30,6 +35,16 @@ std::optional<int64_t> posted_bytes(const TileOp& s) {
   int64_t bytes = element;
   for (int64_t extent : *shape) bytes *= extent;
   return bytes;
+}
+
+/// Does a statement need what the collective brings, write what it sends, or meet other cores itself?
+bool needs_collected(const Stmt& s, const TileOp& collective) {
+  if (has_collective(s)) return true;
+  const std::vector<BufferEffect> effects = buffer_effects(s);
+  return std::any_of(effects.begin(), effects.end(), [&](const BufferEffect& effect) {
+    return effect.buffer == collective.region(1).buffer ||
+           (effect.written && effect.buffer == collective.region(0).buffer);
+  });
 }
 
 }  // namespace
@@ -94,10 +109,33 @@ void KernelEmitter::post(const TileOp& s, const PostBox& box) {
                      names_.of(&source, source.name), place, text(simplify(group.number(Expr(member)), facts_)),
                      box.arrivals, box.turn));
   });
-  line(fmt::format("helve_collect({}, {}, {});", box.arrivals, box.turn, box.members * bytes));
+}
+
+void KernelEmitter::collect(const TileOp& s, const PostBox& box) {
+  line(fmt::format("helve_collect({}, {}, {});", box.arrivals, box.turn, box.members * *posted_bytes(s)), s.span);
   stmt(exchanges_.at(&s));
   line(fmt::format("++{};", box.turn));
   line("__syncthreads();");
+}
+
+void KernelEmitter::seq(const Seq& s) {
+  const TileOp* posted = nullptr;
+  const auto collect_posted = [&] {
+    if (posted) collect(*posted, *post_box(*posted));
+    posted = nullptr;
+  };
+  for (const Stmt& each : s.stmts) {
+    if (posted && needs_collected(each, *posted)) collect_posted();
+    const TileOp* op = as<TileOp>(each);
+    const PostBox* box = op ? post_box(*op) : nullptr;
+    if (!box) {
+      stmt(each);
+      continue;
+    }
+    post(*op, *box);
+    posted = op;
+  }
+  collect_posted();
 }
 
 }  // namespace helve::cuda

@@ -96,7 +96,9 @@ class KernelEmitter final : public c::CEmitter {
   void find_post(const TileOp& s, const CoreGroup& group);
   const PostBox* post_box(const TileOp& s) const;
   void begin_posts();
+  void seq(const Seq& s) override;
   void post(const TileOp& s, const PostBox& box);
+  void collect(const TileOp& s, const PostBox& box);
   std::string slot_of(const PostBox& box, const std::string& member, const std::string& type) const;
 
   // emit_block.cc

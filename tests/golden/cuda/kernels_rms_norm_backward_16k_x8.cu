@@ -1,8 +1,8 @@
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(64)
 rms_norm_backward_0(
+    const helve_bfloat16* __restrict__ W,
     const helve_bfloat16* __restrict__ X,
     const helve_bfloat16* __restrict__ DY,
-    const helve_bfloat16* __restrict__ W,
     helve_bfloat16* __restrict__ DX,
     float* __restrict__ part_cores,
     long long M,
@@ -19,134 +19,223 @@ rms_norm_backward_0(
     unsigned turn_y = 0;
     helve_open(arrivals_y, 2);
     helve_cluster_sync();
-    float dw[16];
-    helve_bfloat16 x[16];
-    helve_bfloat16 dy[16];
-    float product[16];
+    helve_bfloat16* const ring_x = (helve_bfloat16*)(helve_shared + 256);
+    helve_bfloat16* const ring_dy = (helve_bfloat16*)(helve_shared + 12544);
+    helve_bfloat16 x[32];
+    helve_bfloat16 dy[32];
+    helve_bfloat16 w[32];
+    float dw[32];
+    float term[32];
+    float some[4];
+    float square[1];
+    float product[1];
+    float* const sums = (float*)(helve_shared + 24832);
     float scale[1];
     float dot[1];
-    float* const mine = (float*)(helve_shared + 256);
-    float* const ours = (float*)(helve_shared + 384);
+    float* const mine = (float*)(helve_shared + 25344);
+    if (tx / 2 == 0) {
+        mine[tx % 2] = 0.0f;
+    }
     #pragma unroll
-    for (int r = 0; r < 2; ++r) {
+    for (int r = 0; r < 4; ++r) {
         #pragma unroll
         for (int v = 0; v < 8; ++v) {
             dw[r * 8 + v] = 0.0f;
         }
     }
-    if (tx / 2 == 0) {
-        mine[tx % 2] = 0.0f;
+    float* const ours = (float*)(helve_shared + 25472);
+    #pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        {
+            helve_bfloat16 W_v[8];
+            helve_load<16>(W_v, W + (s * 2048 + r * 512 + tx * 8));
+            #pragma unroll
+            for (int v = 0; v < 8; ++v) {
+                w[r * 8 + v] = W_v[v];
+            }
+        }
     }
-    for (long long step = 0; step < (M + 74) / 75; ++step) {
-        const long long i = step * 75 + b;
+    for (int k = 0; k < 2; ++k) {
+        if (k * 90 + b < M) {
+            for (int pass = 0; pass < 4; ++pass) {
+                const int at = s * 2048 + pass * 512 + tx * 8;
+                helve_copy_async<16>(ring_x + (k * 2048 + pass * 512 + tx * 8), X + (k * 1474560 + b * 16384 + at));
+            }
+            for (int pass = 0; pass < 4; ++pass) {
+                const int at = s * 2048 + pass * 512 + tx * 8;
+                helve_copy_async<16>(ring_dy + (k * 2048 + pass * 512 + tx * 8), DY + (k * 1474560 + b * 16384 + at));
+            }
+        }
+        helve_commit_async();
+    }
+    for (long long step = 0; step < (M + 89) / 90 + 1; ++step) {
+        const long long i = step * 90 + b;
+        helve_wait_async<1>();
         if (i < M) {
             #pragma unroll
-            for (int r = 0; r < 2; ++r) {
+            for (int r = 0; r < 4; ++r) {
                 {
-                    helve_bfloat16 X_v[8];
-                    helve_load<16>(X_v, X + (i * 16384 + s * 2048 + r * 1024 + tx * 8));
+                    helve_bfloat16 ring_x_v[8];
+                    helve_load<16>(ring_x_v, ring_x + (step % 3 * 2048 + r * 512 + tx * 8));
                     #pragma unroll
                     for (int v = 0; v < 8; ++v) {
-                        x[r * 8 + v] = X_v[v];
+                        x[r * 8 + v] = ring_x_v[v];
                     }
                 }
             }
             #pragma unroll
-            for (int r = 0; r < 2; ++r) {
+            for (int r = 0; r < 4; ++r) {
                 {
-                    helve_bfloat16 DY_v[8];
-                    helve_load<16>(DY_v, DY + (i * 16384 + s * 2048 + r * 1024 + tx * 8));
+                    helve_bfloat16 ring_dy_v[8];
+                    helve_load<16>(ring_dy_v, ring_dy + (step % 3 * 2048 + r * 512 + tx * 8));
                     #pragma unroll
                     for (int v = 0; v < 8; ++v) {
-                        dy[r * 8 + v] = DY_v[v];
+                        dy[r * 8 + v] = ring_dy_v[v];
                     }
                 }
             }
             #pragma unroll
-            for (int r = 0; r < 2; ++r) {
+            for (int r = 0; r < 4; ++r) {
                 #pragma unroll
                 for (int v = 0; v < 8; ++v) {
-                    product[r * 8 + v] = helve_to_float(x[r * 8 + v]) * helve_to_float(x[r * 8 + v]);
+                    term[r * 8 + v] = helve_to_float(x[r * 8 + v]) * helve_to_float(x[r * 8 + v]);
                 }
             }
-            float partial[1];
-            partial[0] = 0.0f;
+            float partial[4];
             #pragma unroll
-            for (int r = 0; r < 2; ++r) {
+            for (int r = 0; r < 4; ++r) {
+                partial[r] = 0.0f;
+            }
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
                 #pragma unroll
                 for (int v = 0; v < 8; ++v) {
-                    partial[0] = partial[0] + product[r * 8 + v];
+                    partial[r] = partial[r] + term[r * 8 + v];
                 }
             }
-            float other[1];
-            other[0] = helve_shuffle_xor(partial[0], 1);
-            partial[0] = partial[0] + other[0];
-            other[0] = helve_shuffle_xor(partial[0], 2);
-            partial[0] = partial[0] + other[0];
-            other[0] = helve_shuffle_xor(partial[0], 4);
-            partial[0] = partial[0] + other[0];
-            other[0] = helve_shuffle_xor(partial[0], 8);
-            partial[0] = partial[0] + other[0];
-            other[0] = helve_shuffle_xor(partial[0], 16);
-            partial[0] = partial[0] + other[0];
-            float* const warps = (float*)(helve_shared + 512);
-            if (tx % 32 == 0) {
-                warps[tx / 32] = partial[0];
-            }
-            partial[0] = 0.0f;
-            __syncthreads();
             #pragma unroll
-            for (int w = 0; w < 4; ++w) {
-                partial[0] = partial[0] + warps[w];
-            }
-            scale[0] = partial[0];
-            #pragma unroll
-            for (int r = 0; r < 2; ++r) {
-                {
-                    helve_bfloat16 W_v[8];
-                    helve_load<16>(W_v, W + (s * 2048 + r * 1024 + tx * 8));
-                    #pragma unroll
-                    for (int v = 0; v < 8; ++v) {
-                        product[r * 8 + v] = helve_to_float(dy[r * 8 + v]) * helve_to_float(W_v[v]) * helve_to_float(x[r * 8 + v]);
-                    }
-                }
+            for (int r = 0; r < 4; ++r) {
+                some[r] = partial[r];
             }
             float partial_1[1];
             partial_1[0] = 0.0f;
             #pragma unroll
-            for (int r = 0; r < 2; ++r) {
+            for (int r = 0; r < 4; ++r) {
+                partial_1[0] = partial_1[0] + some[r];
+            }
+            square[0] = partial_1[0];
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
                 #pragma unroll
                 for (int v = 0; v < 8; ++v) {
-                    partial_1[0] = partial_1[0] + product[r * 8 + v];
+                    term[r * 8 + v] = helve_to_float(dy[r * 8 + v]) * helve_to_float(w[r * 8 + v]) * helve_to_float(x[r * 8 + v]);
                 }
             }
-            float other_1[1];
-            other_1[0] = helve_shuffle_xor(partial_1[0], 1);
-            partial_1[0] = partial_1[0] + other_1[0];
-            other_1[0] = helve_shuffle_xor(partial_1[0], 2);
-            partial_1[0] = partial_1[0] + other_1[0];
-            other_1[0] = helve_shuffle_xor(partial_1[0], 4);
-            partial_1[0] = partial_1[0] + other_1[0];
-            other_1[0] = helve_shuffle_xor(partial_1[0], 8);
-            partial_1[0] = partial_1[0] + other_1[0];
-            other_1[0] = helve_shuffle_xor(partial_1[0], 16);
-            partial_1[0] = partial_1[0] + other_1[0];
-            float* const warps_1 = (float*)(helve_shared + 640);
-            if (tx % 32 == 0) {
-                warps_1[tx / 32] = partial_1[0];
+            float partial_2[4];
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                partial_2[r] = 0.0f;
             }
-            partial_1[0] = 0.0f;
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    partial_2[r] = partial_2[r] + term[r * 8 + v];
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                some[r] = partial_2[r];
+            }
+            float partial_3[1];
+            partial_3[0] = 0.0f;
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                partial_3[0] = partial_3[0] + some[r];
+            }
+            product[0] = partial_3[0];
+            {
+                sums[tx] = square[0];
+                sums[tx + 64] = product[0];
+            }
+            float partial_4[2];
+            #pragma unroll
+            for (int v = 0; v < 2; ++v) {
+                partial_4[v] = 0.0f;
+            }
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                partial_4[r] = partial_4[r] + sums[r * 64 + tx];
+            }
+            float other[2];
+            #pragma unroll
+            for (int v = 0; v < 2; ++v) {
+                other[v] = helve_shuffle_xor(partial_4[v], 1);
+            }
+            #pragma unroll
+            for (int v = 0; v < 2; ++v) {
+                partial_4[v] = partial_4[v] + other[v];
+            }
+            #pragma unroll
+            for (int v = 0; v < 2; ++v) {
+                other[v] = helve_shuffle_xor(partial_4[v], 2);
+            }
+            #pragma unroll
+            for (int v = 0; v < 2; ++v) {
+                partial_4[v] = partial_4[v] + other[v];
+            }
+            #pragma unroll
+            for (int v = 0; v < 2; ++v) {
+                other[v] = helve_shuffle_xor(partial_4[v], 4);
+            }
+            #pragma unroll
+            for (int v = 0; v < 2; ++v) {
+                partial_4[v] = partial_4[v] + other[v];
+            }
+            #pragma unroll
+            for (int v = 0; v < 2; ++v) {
+                other[v] = helve_shuffle_xor(partial_4[v], 8);
+            }
+            #pragma unroll
+            for (int v = 0; v < 2; ++v) {
+                partial_4[v] = partial_4[v] + other[v];
+            }
+            #pragma unroll
+            for (int v = 0; v < 2; ++v) {
+                other[v] = helve_shuffle_xor(partial_4[v], 16);
+            }
+            #pragma unroll
+            for (int v = 0; v < 2; ++v) {
+                partial_4[v] = partial_4[v] + other[v];
+            }
+            float* const warps = (float*)(helve_shared + 25600);
+            #pragma unroll
+            for (int v = 0; v < 2; ++v) {
+                if (tx % 32 == 0) {
+                    warps[tx / 32 * 2 + v] = partial_4[v];
+                }
+            }
+            #pragma unroll
+            for (int v = 0; v < 2; ++v) {
+                partial_4[v] = 0.0f;
+            }
             __syncthreads();
             #pragma unroll
-            for (int w = 0; w < 4; ++w) {
-                partial_1[0] = partial_1[0] + warps_1[w];
+            for (int v = 0; v < 2; ++v) {
+                #pragma unroll
+                for (int w_1 = 0; w_1 < 2; ++w_1) {
+                    partial_4[v] = partial_4[v] + warps[w_1 * 2 + v];
+                }
             }
-            dot[0] = partial_1[0];
             if (tx == 0) {
-                mine[0] = scale[0];
-            }
-            if (tx == 0) {
-                mine[1] = dot[0];
+                {
+                    float mine_v[2];
+                    #pragma unroll
+                    for (int v = 0; v < 2; ++v) {
+                        mine_v[v] = partial_4[v];
+                    }
+                    helve_store<8>(mine + 0, mine_v);
+                }
             }
         }
         __syncthreads();
@@ -154,6 +243,59 @@ rms_norm_backward_0(
             const int member = tx / 2;
             helve_post((float*)(slots_y + ((turn_y & 1) * 8 + s) * 8) + tx % 2, mine[tx % 2], member, arrivals_y + (turn_y & 1));
         }
+        if (0 < step && i < M + 90) {
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                {
+                    helve_bfloat16 ring_x_v[8];
+                    helve_load<16>(ring_x_v, ring_x + ((step + 2) % 3 * 2048 + r * 512 + tx * 8));
+                    #pragma unroll
+                    for (int v = 0; v < 8; ++v) {
+                        x[r * 8 + v] = ring_x_v[v];
+                    }
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                {
+                    helve_bfloat16 ring_dy_v[8];
+                    helve_load<16>(ring_dy_v, ring_dy + ((step + 2) % 3 * 2048 + r * 512 + tx * 8));
+                    #pragma unroll
+                    for (int v = 0; v < 8; ++v) {
+                        dy[r * 8 + v] = ring_dy_v[v];
+                    }
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                #pragma unroll
+                for (int v = 0; v < 8; ++v) {
+                    dw[r * 8 + v] = dw[r * 8 + v] + helve_to_float(dy[r * 8 + v]) * helve_to_float(x[r * 8 + v]) * scale[0];
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                {
+                    float DX_v[8];
+                    #pragma unroll
+                    for (int v = 0; v < 8; ++v) {
+                        DX_v[v] = (helve_to_float(dy[r * 8 + v]) * helve_to_float(w[r * 8 + v]) - helve_to_float(x[r * 8 + v]) * dot[0]) * scale[0];
+                    }
+                    helve_store_rounded<16>(DX + (i * 16384 + s * 2048 + r * 512 + tx * 8 - 1474560), DX_v);
+                }
+            }
+        }
+        if (i < M - 180) {
+            for (int pass = 0; pass < 4; ++pass) {
+                const int at = s * 2048 + pass * 512 + tx * 8;
+                helve_copy_async<16>(ring_x + ((step + 2) % 3 * 2048 + pass * 512 + tx * 8), X + (i * 16384 + at + 2949120));
+            }
+            for (int pass = 0; pass < 4; ++pass) {
+                const int at = s * 2048 + pass * 512 + tx * 8;
+                helve_copy_async<16>(ring_dy + ((step + 2) % 3 * 2048 + pass * 512 + tx * 8), DY + (i * 16384 + at + 2949120));
+            }
+        }
+        helve_commit_async();
         helve_collect(arrivals_y, turn_y, 64);
         if (tx < 2) {
             float sum[1];
@@ -171,147 +313,49 @@ rms_norm_backward_0(
         if (i < M) {
             scale[0] = rsqrtf(ours[0] * 6.1035156e-05f + 1e-06f);
             dot[0] = ours[1] * 6.1035156e-05f * scale[0] * scale[0];
-            #pragma unroll
-            for (int r = 0; r < 2; ++r) {
-                #pragma unroll
-                for (int v = 0; v < 8; ++v) {
-                    dw[r * 8 + v] = dw[r * 8 + v] + helve_to_float(dy[r * 8 + v]) * helve_to_float(x[r * 8 + v]) * scale[0];
-                }
-            }
-            #pragma unroll
-            for (int r = 0; r < 2; ++r) {
-                {
-                    helve_bfloat16 W_v[8];
-                    helve_load<16>(W_v, W + (s * 2048 + r * 1024 + tx * 8));
-                    float DX_v[8];
-                    #pragma unroll
-                    for (int v = 0; v < 8; ++v) {
-                        DX_v[v] = (helve_to_float(dy[r * 8 + v]) * helve_to_float(W_v[v]) - helve_to_float(x[r * 8 + v]) * dot[0]) * scale[0];
-                    }
-                    helve_store_rounded<16>(DX + (i * 16384 + s * 2048 + r * 1024 + tx * 8), DX_v);
-                }
-            }
         }
     }
+    helve_wait_async<0>();
     #pragma unroll
-    for (int r = 0; r < 2; ++r) {
+    for (int r = 0; r < 4; ++r) {
         {
             float part_v[8];
             #pragma unroll
             for (int v = 0; v < 8; ++v) {
                 part_v[v] = dw[r * 8 + v];
             }
-            helve_store<16>(part + (r * 1024 + tx * 8), part_v);
+            helve_store<16>(part + (r * 512 + tx * 8), part_v);
         }
     }
     if (tx / 16 == 0) {
-        if (tx % 16 < 13) {
+        if (tx % 16 < 11) {
             {
-                float part_v[4];
+                float part_v[2];
                 #pragma unroll
-                for (int v = 0; v < 4; ++v) {
+                for (int v = 0; v < 2; ++v) {
                     part_v[v] = 0.0f;
                 }
-                helve_store<16>(part + (tx % 16 * 4 + 2048), part_v);
+                helve_store<8>(part + (tx % 16 * 2 + 2048), part_v);
             }
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(64)
 rms_norm_backward_1(
-    const float* __restrict__ parts_cores,
     float* __restrict__ DW,
-    long long parts_stride,
+    const float* __restrict__ total_cores,
+    long long total_stride,
     long long first_core) {
-    extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const unsigned core = (unsigned)first_core + blockIdx.x;
     const int s = core % 8;
     const int b = core / 8;
-    float* const parts = (float*)((unsigned char*)parts_cores + core * parts_stride);
-    float terms[20];
-    float total[4];
-    #pragma unroll
-    for (int r = 0; r < 5; ++r) {
-        if (r * 16 + tx / 8 < 75 && tx % 8 < 7) {
-            {
-                float parts_v[4];
-                helve_load<16>(parts_v, parts + (r * 448 + tx / 8 * 28 + tx % 8 * 4));
-                #pragma unroll
-                for (int v = 0; v < 4; ++v) {
-                    terms[r * 4 + v] = parts_v[v];
-                }
-            }
-        }
-    }
-    float partial[4];
-    #pragma unroll
-    for (int v = 0; v < 4; ++v) {
-        partial[v] = 0.0f;
-    }
-    #pragma unroll
-    for (int r = 0; r < 5; ++r) {
-        if (r * 16 + tx / 8 < 75 && tx % 8 < 7) {
-            #pragma unroll
-            for (int v = 0; v < 4; ++v) {
-                partial[v] = partial[v] + terms[r * 4 + v];
-            }
-        }
-    }
-    float other[4];
-    #pragma unroll
-    for (int v = 0; v < 4; ++v) {
-        other[v] = helve_shuffle_xor(partial[v], 8);
-    }
-    #pragma unroll
-    for (int v = 0; v < 4; ++v) {
-        partial[v] = partial[v] + other[v];
-    }
-    #pragma unroll
-    for (int v = 0; v < 4; ++v) {
-        other[v] = helve_shuffle_xor(partial[v], 16);
-    }
-    #pragma unroll
-    for (int v = 0; v < 4; ++v) {
-        partial[v] = partial[v] + other[v];
-    }
-    float* const warps = (float*)(helve_shared + 0);
-    #pragma unroll
-    for (int v = 0; v < 4; ++v) {
-        if (tx / 8 % 4 == 0) {
-            warps[tx / 32 * 32 + tx % 8 * 4 + v] = partial[v];
-        }
-    }
-    #pragma unroll
-    for (int v = 0; v < 4; ++v) {
-        partial[v] = 0.0f;
-    }
-    __syncthreads();
-    #pragma unroll
-    for (int v = 0; v < 4; ++v) {
-        #pragma unroll
-        for (int w = 0; w < 4; ++w) {
-            partial[v] = partial[v] + warps[w * 32 + tx % 8 * 4 + v];
-        }
-    }
-    if (tx % 8 < 7) {
-        #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-            total[v] = partial[v];
-        }
-    }
-    if (tx % 8 < 7) {
-        if (b * 7 + tx % 8 < 512) {
-            if (tx / 8 == 0) {
-                {
-                    float DW_v[4];
-                    #pragma unroll
-                    for (int v = 0; v < 4; ++v) {
-                        DW_v[v] = total[v];
-                    }
-                    helve_store<16>(DW + (s * 2048 + b * 28 + tx % 8 * 4), DW_v);
-                }
+    float* const total = (float*)((unsigned char*)total_cores + core * total_stride);
+    if (tx / 32 == 0) {
+        if (tx % 32 < 23) {
+            if (b * 23 + tx % 32 < 2048) {
+                DW[s * 2048 + b * 23 + tx % 32] = total[tx % 32];
             }
         }
     }

@@ -43,6 +43,8 @@ class CEmitter {
   virtual void tile_op(const TileOp& s) = 0;
   virtual void thread_loop(const For& s) = 0;
   virtual void vector_loop(const For& s) = 0;
+  /// Statements in the order in which they are written, unless the target knows a better one.
+  virtual void seq(const Seq& s);
   /// The text uses this part of the prelude.
   virtual void need(const std::string& part) = 0;
 
@@ -114,7 +116,6 @@ class CEmitter {
   CExpr power_quotient(const Apply& a, const CExpr& value, int64_t divisor);
   bool shifts_within(const Apply& a) const;
   CExpr conversion(const Expr& value, DType to, bool narrow_index);
-  void seq(const Seq& s);
   void bind(const Bind& s);
   void if_then(const If& s);
   void while_loop(const While& s);
