@@ -207,49 +207,57 @@ def column_sums(M, N):
     return simple([x], [torch.empty(N, device=x.device)], lambda x: x.sum(0, dtype=torch.float32))
 
 
-def shared_rows(**least) -> Callable:
-    """The choice of a cluster: columns to parameters, from the least columns for each size of cluster, as in x4=64 * K.
-    """
-    sizes = sorted((columns, int(name[1:])) for name, columns in least.items())
+def measured(best: dict) -> Callable:
+    """Columns to parameters: those of the largest key that is not more; none below the first."""
 
     def choice(N: int) -> dict:
-        fitting = [cluster for columns, cluster in sizes if N >= columns]
-        return {"cluster": fitting[-1]} if fitting else {}
+        fitting = [columns for columns in best if N >= columns]
+        return best[max(fitting)] if fitting else {}
 
     return choice
 
 
-def one_block(N: int) -> dict:
-    """No cluster, whatever the columns."""
-    return {}
+def ring(cluster: int, clusters: int, threads: int, stages: int, **more) -> dict:
+    """Parameters of rows that stream through rings."""
+    return {"cluster": cluster, "clusters": clusters, "threads": threads, "stages": stages, **more}
 
 
 ELEMENTS = {"threads": (32, 64, 128, 256, 512, 1024), "elements": (8, 16, 32, 64)}
-CLUSTERS = {"cluster": (2, 4, 8), "threads": (128, 256, 512), "elements": (8, 16, 32)}
-FORWARD = ({**ELEMENTS, "on_chip": (0, 112 * K, 224 * K)}, CLUSTERS)
-SHARED_BACKWARD = {"cluster": (2, 4, 8), "threads": (64, 128, 256), "clusters": (None, 30, 60, 120, 240)}
+RINGS = {"cluster": (2, 4, 8), "clusters": (15, 30, 60, 66), "threads": (128, 256, 512, 1024), "stages": (2, 3, 4),
+         "elements": (8, 16, 32)}
+HELD = {**RINGS, "held": (0, 1, 2)}
+FORWARD = {**ELEMENTS, "on_chip": (0, 112 * K, 224 * K)}
 BACKWARD = {**ELEMENTS, "blocks": (132, 264, 396, 528)}
 
 
-def rows_kernel(builder, setup, columns, quick, grids=(ELEMENTS,), choice=one_block) -> Problem:
+def rows_kernel(builder, setup, columns, quick, grids=(ELEMENTS,), best=()) -> Problem:
     """A kernel over rows of bfloat16 whose builder takes their length first."""
+    choice = measured(dict(best))
     return Problem(lambda N, **tuning: builder(N, "bfloat16", **(tuning or choice(N))), setup, columns, quick, grids)
 
 
 PROBLEMS = {
-    "rms_norm": rows_kernel(kernels.rms_norm, rms_norm, EVERY, (4 * K, 64 * K), FORWARD,
-                            shared_rows(x4=64 * K, x8=128 * K)),
-    "softmax": rows_kernel(kernels.softmax, softmax, EVERY, (4 * K, 64 * K), FORWARD, shared_rows(x8=128 * K)),
+    "rms_norm": rows_kernel(
+        kernels.rms_norm, rms_norm, EVERY, (4 * K, 64 * K), (FORWARD, HELD),
+        {64 * K: ring(2, 66, 1024, 3), 128 * K: ring(8, 15, 512, 4, held=1), 256 * K: ring(8, 15, 1024, 3)},
+    ),
+    "softmax": rows_kernel(
+        kernels.softmax, softmax, EVERY, (4 * K, 64 * K), (FORWARD, RINGS),
+        {128 * K: {"cluster": 8}, 256 * K: ring(8, 15, 512, 3, elements=16)},
+    ),
     "cross_entropy": rows_kernel(kernels.cross_entropy, cross_entropy, EVERY, (32 * K,)),
-    "layer_norm": rows_kernel(kernels.layer_norm, layer_norm, (K, 4 * K, 8 * K, 32 * K, 64 * K, 128 * K), (4 * K,),
-                              FORWARD, shared_rows(x4=64 * K, x8=128 * K)),
+    "layer_norm": rows_kernel(
+        kernels.layer_norm, layer_norm, EVERY, (4 * K,), (FORWARD, HELD),
+        {32 * K: ring(2, 66, 512, 3, held=2), 64 * K: ring(4, 60, 512, 3, held=2),
+         128 * K: ring(8, 15, 512, 4, elements=16, held=2), 256 * K: ring(8, 15, 1024, 2, elements=8, held=1)},
+    ),
     "rms_norm_backward": rows_kernel(
-        kernels.rms_norm_backward, rms_norm_backward, (K, 4 * K, 8 * K, 16 * K, 32 * K), (4 * K,),
-        ({**BACKWARD, "ahead": (False, True)}, SHARED_BACKWARD), shared_rows(x8=32 * K)
+        kernels.rms_norm_backward, rms_norm_backward, EVERY[:7], (4 * K,), (BACKWARD, RINGS),
+        {16 * K: ring(8, 60, 128, 3), 32 * K: {"cluster": 8}, 64 * K: ring(8, 15, 256, 3)},
     ),
     "layer_norm_backward": rows_kernel(
-        kernels.layer_norm_backward, layer_norm_backward, (K, 4 * K, 8 * K, 16 * K, 32 * K), (4 * K,),
-        (BACKWARD, SHARED_BACKWARD), shared_rows(x2=8 * K, x8=16 * K)
+        kernels.layer_norm_backward, layer_norm_backward, EVERY[:7], (4 * K,), (BACKWARD, RINGS),
+        {16 * K: ring(8, 60, 128, 4), 32 * K: {"cluster": 8}, 64 * K: ring(8, 15, 256, 3)},
     ),
     "softmax_backward": rows_kernel(kernels.softmax_backward, softmax_backward, (K, 4 * K, 32 * K), (4 * K,)),
     "rope": Problem(

@@ -51,6 +51,12 @@ def others(mesh):
            [*barriers, "T.fill(D, 0.5)", f"T.comm.put(S, D, {[rows - 1, 0]}, {[0, cols - 1]})"])
     yield ("two_axes", (4,), (4,), "float32",
            ['T.comm.all_reduce(S, D, axis="x")', 'T.comm.all_reduce(D, S, axis="y")', "T.copy(S, D)"])
+    yield ("meanwhile", (4,), (4,), "float32",
+           ['E = T.alloc_shared((4,), "float32")', 'T.comm.all_reduce(S, D, axis="y")', "for i in T.Parallel(4):",
+            "    E[i] = S[i] * 2.0", "for i in T.Parallel(4):", "    D[i] = D[i] + E[i]"])
+    yield ("source_again", (4,), (4,), "float32",
+           ['T.comm.all_reduce(S, D, axis="y")', "T.fill(S, 0.25)", 'T.comm.all_reduce(S, S, axis="y")',
+            "for i in T.Parallel(4):", "    D[i] = D[i] + S[i]"])
 
 
 @functools.cache
@@ -113,6 +119,17 @@ def test_every_stage_means_the_same(way, name):
 def test_how_cores_meet(name, way, cluster, cooperative):
     (kernel,) = kernels_of(thread_form(name, way), way)
     assert (kernel["cluster"], kernel["cooperative"]) == (cluster, cooperative)
+
+
+@pytest.mark.parametrize(("name", "statement", "meanwhile"), [
+    ("meanwhile_2x3", "helve_store<16>(E + 0", True),
+    ("meanwhile_2x3", "helve_store<16>(D + 0", False),      # what arrives is added to
+    ("source_again_2x3", "helve_store<16>(S + 0", False),   # what is sent is overwritten
+])  # fmt: skip
+def test_what_needs_nothing_of_a_post_runs_while_it_is_on_its_way(name, statement, meanwhile):
+    text, _ = _core.cuda_source(thread_form(name, "cluster"), prelude=False, cluster_blocks=8)
+    post = text.index("helve_post(")
+    assert (text.index(statement, post) < text.index("helve_collect(", post)) == meanwhile
 
 
 def test_control_flow_that_memory_decides_stays_with_the_host():

@@ -61,7 +61,7 @@ def test_sizes_follow_the_options(benchmark, monkeypatch):
 
 
 def test_clusters_share_rows_where_that_was_measured_to_be_faster(benchmark):
-    choice = benchmark.problems.shared_rows(x4=65536, x8=131072)
+    choice = benchmark.problems.measured({65536: {"cluster": 4}, 131072: {"cluster": 8}})
     assert [choice(N) for N in (1024, 65535, 65536, 131071, 131072, 262144)] == [
         {}, {}, {"cluster": 4}, {"cluster": 4}, {"cluster": 8}, {"cluster": 8}]  # fmt: skip
 

@@ -23,10 +23,22 @@ __device__ __forceinline__ void helve_load(T (&to)[N], const T* from) {
     constexpr int count = W / sizeof(T);
 #pragma unroll
     for (int i = 0; i < N; i += count) {
-        union { word whole; T parts[count]; } u;
-        u.whole = *(const word*)(from + i);
+        if constexpr (sizeof(T) < 4 && W >= 4) {
+            // Shifts of words: a conversion to float folds them, so that each element costs it one instruction.
+            union { word whole; unsigned int words[W / 4]; } u;
+            u.whole = *(const word*)(from + i);
 #pragma unroll
-        for (int j = 0; j < count; ++j) to[i + j] = u.parts[j];
+            for (int j = 0; j < count; ++j) {
+                union { unsigned int word; T part; } low;
+                low.word = u.words[j * sizeof(T) / 4] >> (j * sizeof(T) % 4 * 8);
+                to[i + j] = low.part;
+            }
+        } else {
+            union { word whole; T parts[count]; } u;
+            u.whole = *(const word*)(from + i);
+#pragma unroll
+            for (int j = 0; j < count; ++j) to[i + j] = u.parts[j];
+        }
     }
 }
 
