@@ -47,7 +47,8 @@ SMALL = [
     (cases.softmax, 1, 77, "bfloat16", {"threads": 32, "cluster": 3, "clusters": 2, "stages": 2}),
     *((case, 5, 300, "bfloat16", {**STREAMED, "held": 1}) for case in (cases.rms_norm, cases.layer_norm)),
     (cases.layer_norm, 5, 300, "float32", {**SLICED, "elements": 16, "stages": 2, "held": 2}),
-    *((case, 7, 300, "float32", {"threads": 128, "cluster": 1, "clusters": 3}) for case in (cases.rms_norm, cases.layer_norm)),
+    *((case, 7, 300, "float32", {"threads": 128, "cluster": 1, "clusters": 3})
+      for case in (cases.rms_norm, cases.layer_norm)),
     *((case, 5, 150, "float32", {"threads": 32, "cluster": 4, "clusters": 2}) for case in cases.BACKWARD),
     *((case, 1, 77, "bfloat16", {"threads": 32, "cluster": 2, "clusters": 3}) for case in cases.BACKWARD),
     (cases.rope, 5, 60, "bfloat16", {}),
@@ -240,11 +241,11 @@ def test_clusters_out_of_range_are_refused(builder, tuning, message):
      "each of 8 blocks has 131072 elements of a row of 1048576, where block memory has room for 114688: no cluster of "
      "up to 8 is enough"),
     (lambda: kernels.rms_norm(262144, "float32", cluster=4),
-     "each of 4 blocks has 65536 elements of a row of 262144, which 2 stages of a ring do not hold: no cluster of up to "
-     "8 is enough"),
+     "each of 4 blocks has 65536 elements of a row of 262144, which 2 stages of a ring do not hold: no cluster of up "
+     "to 8 is enough"),
     (lambda: kernels.layer_norm(262144, "bfloat16", cluster=4),
-     "each of 4 blocks has 65536 elements of a row of 262144, which 2 stages of a ring do not hold: cluster is at least "
-     "6"),
+     "each of 4 blocks has 65536 elements of a row of 262144, which 2 stages of a ring do not hold: cluster is at "
+     "least 6"),
     (lambda: kernels.rms_norm_backward(32768, cluster=2),
      "each of 2 blocks has 16384 elements of a row of 32768, which 512 threads do not hold: cluster is at least 4"),
     (lambda: kernels.layer_norm_backward(131072, cluster=8),

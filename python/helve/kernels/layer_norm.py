@@ -224,8 +224,10 @@ def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
                             if s * columns + h * piece + t * width + p * run + v < N:
                                 Y[i - clusters, s * columns + h * piece + t * width + p * run + v] = (
                                     (x[t, p, v] - mean[0]) * scale[0]
-                                    * (w[h, t, p, v] if held > 0 else W[s * columns + h * piece + t * width + p * run + v])
-                                    + (bias[h, t, p, v] if held > 1 else B[s * columns + h * piece + t * width + p * run + v])
+                                    * (w[h, t, p, v] if held > 0
+                                       else W[s * columns + h * piece + t * width + p * run + v])
+                                    + (bias[h, t, p, v] if held > 1
+                                       else B[s * columns + h * piece + t * width + p * run + v])
                                 )
                 if i + (stages - 1) * clusters < M:
                     for h, t, p in T.Parallel(pieces, turns, threads):

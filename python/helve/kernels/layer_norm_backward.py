@@ -224,8 +224,10 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
 
 
 def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
-    """Slices of rows of X and DY stream through rings; the weight and the gradients of parameters live in registers. Where blocks share a row
-    they add their sums, and after the last row each gets a share of its slice from all clusters, and adds them.
+    """Slices of rows of X and DY stream through rings; the weight and the gradients of parameters live in registers.
+
+    Where blocks share a row they add their sums, and after the last row each adds a share of its slice over all
+    clusters.
     """
     M = T.dyn("M")
     clusters, cluster, threads, columns, stages = plan.clusters, plan.cluster, plan.threads, plan.columns, plan.stages
