@@ -27,7 +27,8 @@ def softmax(N: int, dtype: str = "float32", cluster: int = 1, clusters: int | No
         cluster: blocks that share a row, 1 to 8: more than one for long rows, on a GPU with clusters.
         clusters: how many such clusters take the rows by turns; see `plan_waiting_slices`.
         tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`; with clusters `threads` and `elements` of
-            `plan_waiting_slices`.
+            `plan_waiting_slices`; with `stages`, for rows that stream, `threads`, `elements` and `stages` of
+            `plan_ring`.
 
     Raises:
         ValueError: an argument is out of its range.

@@ -108,8 +108,9 @@ void check_places(const Layout& layout, const Values& f) {
   for (size_t x = 0; x < f.size(); ++x) {
     const Points points = layout.apply(static_cast<int64_t>(x));
     ASSERT_EQ(points.size(), 1u);
-    const auto at = points[0].find(kM);
-    ASSERT_EQ(at == points[0].end() ? 0 : at->second, f[x]) << to_string(layout) << " at " << x;
+    const Point point = points[0];
+    const auto at = point.find(kM);
+    ASSERT_EQ(at == point.end() ? 0 : at->second, f[x]) << to_string(layout) << " at " << x;
   }
   if (!injective) return;
   for (int64_t address = *low - 1; address <= *high + 1; ++address) {
