@@ -24,7 +24,8 @@ struct LoopRange {
   Expr extent;
 };
 
-/// One access, with all that decides when and by which thread it is made. A null thread: by all threads.
+/// One access, with all that decides when and by which thread it is made. A null thread: by all threads, or by the copy
+/// engine, which is ordered with no thread by the program.
 struct ThreadAccess {
   Stmt stmt;  ///< the statement of the block that it belongs to
   size_t number;  ///< of the access in that statement
@@ -88,7 +89,7 @@ class Accesses {
     }
     if (const For* n = as<For>(s)) return loop(*n);
     if (const If* n = as<If>(s)) return conditional(*n);
-    if (const TileOp* n = as<TileOp>(s); n && n->op == TileOpcode::CopyAsync) return copy(*n);
+    if (const TileOp* n = as<TileOp>(s); n && n->row().rule == TileRule::Copy) return copy(*n);
     for_each_part(
         s, [&](const Expr& e) { expression(e); }, [&](const Stmt& part) { statement(part); });
   }
@@ -122,9 +123,9 @@ class Accesses {
     inner_.resize(depth);
   }
 
-  /// A run of elements as a loop over them.
+  /// A box of elements as loops over them.
   void copy(const TileOp& n) {
-    asynchronous_ = true;
+    asynchronous_ = n.op == TileOpcode::CopyAsync;
     for (size_t i : {0, 1}) {
       const Region& region = n.region(i);
       std::vector<Expr> indices;

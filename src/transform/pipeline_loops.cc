@@ -24,6 +24,7 @@
 #include "helve/analysis/early_copies.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
 #include "helve/transform/passes.h"
 #include "scope_facts.h"
 
@@ -204,7 +205,7 @@ class Pipelines final : public ScopedRewriter {
   }
 
  private:
-  /// Why the target's first choice for an asynchronous copy does not take this one: then there is nothing to gain.
+  /// Why the target makes no asynchronous copy of this one: then there is nothing to gain.
   std::string why_at_once(const TileOp& op, const Facts& facts) const {
     std::vector<ScheduleChoice> chosen;
     LoweringContext context;
@@ -216,9 +217,16 @@ class Pipelines final : public ScopedRewriter {
     const Stmt copy = map_parts(
         tile_op(TileOpcode::CopyAsync, op.operands, op.span, op.places),
         [&](const Expr& e) { return simplify(e, facts); }, [](const Stmt& part) { return part; });
-    lower_tile_op(*as<TileOp>(copy), *options_.schedules, context);
+    bool begins = false;
+    walk(lower_tile_op(*as<TileOp>(copy), *options_.schedules, context), [&](const Stmt& s) {
+      const TileOp* each = as<TileOp>(s);
+      begins |= each && each->op == TileOpcode::CopyAsync;
+    });
+    if (begins) return "";
+    // The last one asked is the least demanding.
     const std::vector<ScheduleChoice::Declined>& declined = chosen.back().declined;
-    return declined.empty() ? "" : fmt::format("'{}' declined: {}", declined[0].schedule, declined[0].reason);
+    HELVE_CHECK(!declined.empty(), "a target without asynchronous copies pipelines loops");
+    return fmt::format("'{}' declined: {}", declined.back().schedule, declined.back().reason);
   }
 
   std::string why_no_room(const Buffer& buffer, int64_t stages) {

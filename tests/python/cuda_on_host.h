@@ -22,7 +22,7 @@
 #define __align__(n) __attribute__((aligned(n)))
 
 struct helve_index { unsigned x; };
-static helve_index threadIdx, blockIdx;
+static helve_index threadIdx, blockIdx, blockDim;
 alignas(1024) unsigned char helve_shared[232448];
 
 namespace host {
@@ -51,9 +51,26 @@ struct Copy {
     if (read) std::memcpy(to, from, read);
   }
 };
-struct Fiber {
-  std::vector<std::vector<Copy>> groups;  // not waited for
+/// Copies that a thread has begun: groups that it has not waited for, and what belongs to no group yet.
+struct Copies {
+  std::vector<std::vector<Copy>> groups;
   std::vector<Copy> begun;
+  bool empty() const { return groups.empty() && begun.empty(); }
+  void clear() { *this = {}; }
+  void commit() {
+    groups.push_back({});
+    groups.back().swap(begun);
+  }
+  void wait(size_t pending) {
+    while (groups.size() > pending) {
+      for (const Copy& copy : groups.front()) copy.run();
+      groups.erase(groups.begin());
+    }
+  }
+};
+struct Fiber {
+  Copies copies, loads, stores;  // its own, and those of the copy engine
+  std::vector<void*> barriers;   // of the loads, with the prelude
   ucontext_t context;
   std::unique_ptr<char[]> stack;
   bool done = false;
@@ -73,7 +90,7 @@ static void* entry_argument;
 
 static void trampoline() {
   entry(entry_argument);
-  if (!fiber().groups.empty() || !fiber().begun.empty()) fault = Unfinished;
+  if (!fiber().copies.empty() || !fiber().loads.empty() || !fiber().stores.empty()) fault = Unfinished;
   fiber().done = true;
   ++changes;
   swapcontext(&fiber().context, &scheduler);
@@ -96,18 +113,19 @@ static void begin_copy(unsigned char* to, const void* from, size_t bytes, size_t
   if (read && reinterpret_cast<uintptr_t>(from) % bytes != 0) fault = Misaligned;
   const Copy copy{to, from, bytes, read};
   if (running % 2) return copy.run();
-  fiber().begun.push_back(copy);
+  fiber().copies.begun.push_back(copy);
 }
-static void commit_copies() {
-  fiber().groups.push_back({});
-  fiber().groups.back().swap(fiber().begun);
-}
-static void wait_for_copies(size_t pending) {
-  auto& groups = fiber().groups;
-  while (groups.size() > pending) {
-    for (const Copy& copy : groups.front()) copy.run();
-    groups.erase(groups.begin());
-  }
+static void commit_copies() { fiber().copies.commit(); }
+static void wait_for_copies(size_t pending) { fiber().copies.wait(pending); }
+
+/// Of the engine's copies every other one is done at once, the rest as late as they may be.
+static void begin_bulk(std::vector<Copy>& begun, void* to, const void* from, size_t bytes) {
+  static long count = 0;
+  const uintptr_t places = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from);
+  if (places % 16 != 0 || bytes % 16 != 0 || running != 0) fault = Misaligned;
+  const Copy copy{static_cast<unsigned char*>(to), from, bytes, bytes};
+  if (++count % 2) return copy.run();
+  begun.push_back(copy);
 }
 
 /// False when the threads that are left wait for one another.
@@ -120,8 +138,10 @@ static bool run_blocks(unsigned first, unsigned threads, size_t shared) {
     for (running = 0; running < threads; ++running) {
       Fiber& f = fiber();
       f.done = false;
-      f.groups.clear();
-      f.begun.clear();
+      f.copies.clear();
+      f.loads.clear();
+      f.stores.clear();
+      f.barriers.clear();
       getcontext(&f.context);
       f.context.uc_stack.ss_sp = f.stack.get();
       f.context.uc_stack.ss_size = kStack;
@@ -164,11 +184,11 @@ template <class... P, size_t... I>
 static int launch(void (*kernel)(P...), const long long* args, unsigned count, unsigned threads, size_t shared,
                   unsigned at_once, std::index_sequence<I...>) {
   fault = Fine;
-  block_threads = threads;
+  block_threads = blockDim.x = threads;
   together = at_once;
   while (blocks.size() < together) blocks.push_back(std::make_unique<Block>());
   while (fibers.size() < size_t{threads} * together) {
-    fibers.push_back({{}, {}, {}, std::make_unique<char[]>(kStack), false});
+    fibers.push_back({{}, {}, {}, {}, {}, std::make_unique<char[]>(kStack), false});
   }
   auto body = [&] { kernel(argument<P>(args[I])...); };
   entry = call<decltype(body)>;
@@ -342,6 +362,59 @@ static void ptx_cp_async_cg_shared_global(unsigned at, const void* from) {
 static void ptx_cp_async_commit_group() { host::commit_copies(); }
 static void ptx_cp_async_wait_group(int n) { host::wait_for_copies(n); }
 
+/// A barrier of one thread and of bytes: who is missing in this phase, and the phases that have ended.
+struct Phases {
+  int32_t bytes;
+  uint16_t missing, ended;
+  void settle() {
+    if (missing || bytes) return;
+    missing = 1;
+    ++ended;
+  }
+};
+static Phases* phases_at(unsigned at) { return (Phases*)(helve_shared + at); }
+static void ptx_mbarrier_init_shared_cta_b64(unsigned at) { *phases_at(at) = {0, 1, 0}; }
+static void ptx_fence_mbarrier_init_release_cluster() {}
+static void ptx_mbarrier_expect_tx_relaxed_cta_shared_cta_b64(unsigned at, unsigned bytes) {
+  phases_at(at)->bytes += (int32_t)bytes;
+}
+static void ptx_mbarrier_arrive_shared_cta_b64(unsigned at) {
+  if (phases_at(at)->missing-- != 1) host::fault = host::Unfinished;  // the phase before has not ended
+  phases_at(at)->settle();
+}
+static void ptx_cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(unsigned at, const void* from,
+                                                                              unsigned bytes, unsigned barrier) {
+  std::vector<host::Copy>& late = host::fiber().loads.begun;
+  const size_t before = late.size();
+  host::begin_bulk(late, helve_shared + at, from, bytes);
+  if (late.size() > before) return host::fiber().barriers.push_back(phases_at(barrier));
+  phases_at(barrier)->bytes -= (int32_t)bytes;
+  phases_at(barrier)->settle();
+}
+static unsigned ptx_mbarrier_try_wait_parity_shared_cta_b64(unsigned at, unsigned parity) {
+  if ((phases_at(at)->ended & 1) != parity) return 1;
+  std::vector<host::Copy>& late = host::fiber().loads.begun;
+  if (late.empty()) {
+    host::fault = host::Deadlock;
+    return 1;
+  }
+  const host::Copy copy = late.front();
+  Phases* const phases = (Phases*)host::fiber().barriers.front();
+  late.erase(late.begin());
+  host::fiber().barriers.erase(host::fiber().barriers.begin());
+  copy.run();
+  phases->bytes -= (int32_t)copy.bytes;
+  phases->settle();
+  return 0;
+}
+static void ptx_cp_async_bulk_global_shared_cta_bulk_group(void* to, unsigned at, unsigned bytes) {
+  host::begin_bulk(host::fiber().stores.begun, to, helve_shared + at, bytes);
+}
+static void ptx_cp_async_bulk_commit_group() { host::fiber().stores.commit(); }
+static void ptx_cp_async_bulk_wait_group(int n) { host::fiber().stores.wait(n); }
+static void ptx_cp_async_bulk_wait_group_read(int n) { host::fiber().stores.wait(n); }
+static void ptx_fence_proxy_async() {}
+
 #else
 
 template <int W> static void helve_copy_async(void* to, const void* from, bool inside = true) {
@@ -353,6 +426,32 @@ template <int W, class T> static void helve_copy_elements(T* to, const T* from, 
 }
 static void helve_commit_async() { host::commit_copies(); }
 template <int N> static void helve_wait_async() { host::wait_for_copies(N); }
+/// Groups complete in their order here, so that the ring's barriers have nothing to count.
+static void helve_copy_bulk(void* to, const void* from, unsigned bytes, unsigned long long*) {
+  host::begin_bulk(host::fiber().loads.begun, to, from, bytes);
+}
+template <int S> static void helve_commit_bulk(unsigned long long*, unsigned& begun, unsigned& ended) {
+  if (host::running == 0) host::fiber().loads.commit();
+  if (++begun - ended == S) ++ended;
+}
+template <int S> static void helve_wait_bulk(unsigned long long*, unsigned begun, unsigned& ended, unsigned pending) {
+  if (host::running == 0) host::fiber().loads.wait(pending);
+  if (begun - ended > pending) ended = begun - pending;
+}
+static void helve_store_bulk(void* to, const void* from, unsigned bytes) {
+  host::begin_bulk(host::fiber().stores.begun, to, from, bytes);
+}
+static void helve_commit_stores() {
+  if (host::running == 0) host::fiber().stores.commit();
+}
+template <int N> static void helve_wait_stores() {
+  if (host::running == 0) host::fiber().stores.wait(N);
+}
+template <int N> static void helve_wait_sources() { helve_wait_stores<N>(); }
+template <class T> static void helve_copy_piece(T* to, const T* from, int count) {
+  for (int i = host::running; i < count; i += host::block_threads) to[i] = from[i];
+}
+static void helve_fence_async() {}
 static float helve_infinity() { return INFINITY; }
 static float helve_nan() { return NAN; }
 template <class T> static T helve_min(T a, T b) { return a != a ? a : b != b ? b : b < a ? b : a; }

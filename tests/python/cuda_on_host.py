@@ -27,8 +27,13 @@ def without_ptx(text):
         text,
     )
     out = re.sub(
-        r'asm volatile\("([\w.]+)[^"]*"\s*: : (.*?)(?: )?: "memory"\);',
-        lambda m: f"ptx_{m[1].replace('.', '_')}({re.sub(chr(34) + '[a-z]' + chr(34), '', m[2])});",
+        r'asm volatile\("([\w.:]+)[^"]*"\s*: : (.*?)(?: )?: "memory"\);',
+        lambda m: f"ptx_{re.sub('[.:]+', '_', m[1])}({re.sub(chr(34) + '[a-z]' + chr(34), '', m[2])});",
+        out,
+    )
+    out = re.sub(  # a predicate as a number
+        r'asm volatile\("\{[^"]*"\s*"([\w.:]+) p, [^"]*"\s*"selp[^"]*"\s*: "=r"\((\w+)\) : (.*) : "memory"\);',
+        lambda m: f"{m[2]} = ptx_{re.sub('[.:]+', '_', m[1])}({re.sub(chr(34) + '[a-z]' + chr(34), '', m[3])});",
         out,
     )
     assert "asm" not in out

@@ -58,13 +58,16 @@ void KernelEmitter::alloc(const Alloc& s) {
 
 void KernelEmitter::tile_op(const TileOp& s) {
   if (s.row().is_collective()) return collective(s);
-  HELVE_CHECK((s.op == TileOpcode::CopyAsync) == (thread_ != nullptr),
-              "tile operation " + std::string(s.row().name) + " of a thread, or a copy of the block");
+  HELVE_CHECK(s.op == TileOpcode::CopyAsync || !thread_,
+              "tile operation " + std::string(s.row().name) + " of a thread");
   switch (s.op) {
-    case TileOpcode::SyncThreads: return line("__syncthreads();", s.span);
-    case TileOpcode::CopyAsync: return copy_async(s);
-    case TileOpcode::CommitAsync: return line(call("commit_async", "", "") + ";", s.span);
-    case TileOpcode::WaitAsync: return line(call("wait_async", std::to_string(s.integer(0)), "") + ";", s.span);
+    case TileOpcode::SyncThreads:
+      fence();
+      return line("__syncthreads();", s.span);
+    case TileOpcode::Copy: return copy_bulk(s);
+    case TileOpcode::CopyAsync: return thread_ ? copy_async(s) : copy_bulk(s);
+    case TileOpcode::CommitAsync: return commit(s);
+    case TileOpcode::WaitAsync: return wait(s);
     default: break;
   }
   HELVE_FAIL("tile operation " + std::string(s.row().name) + " in a kernel in thread form");

@@ -91,6 +91,7 @@ void KernelEmitter::begin_meetings() {
 void KernelEmitter::meet(const TileOp& s) {
   const MeshShape& mesh = *source_.mesh;
   const CoreGroup group = group_of(s, mesh, source_.stmt->vars, span_);
+  fence();
   if (kernel_.cooperative ? group.members == 1 : kernel_.cluster == 1) return line("__syncthreads();", s.span);
   if (!kernel_.cooperative) {
     need("cluster_sync");

@@ -92,6 +92,7 @@ void KernelEmitter::post(const TileOp& s, const PostBox& box) {
   const Buffer& source = *s.region(0).buffer;
   const int64_t bytes = *posted_bytes(s), count = bytes / source.dtype.bytes();
   const std::string type = element_type(source);
+  fence();
   line("__syncthreads();", s.span);  // the source is written
   const VarRef member = make_var("member");
   const int64_t posts = box.members * count;

@@ -34,11 +34,13 @@ CudaKernel KernelEmitter::emit() {
     if (const Load* load = as<Load>(e)) ++reads_[&buffer_of(load->buffer)];
   });
   find_collectives();
+  find_bulk();
   signature();
   {
     Place place(*this);
     TextDocument::Indent indent = out_.indent();
     bool threads = has_collective(source_.stmt->body), shared = !boxes_.empty();
+    threads |= bulk_.any();
     walk(source_.stmt->body, [&](const Stmt& s) {
       const For* loop = as<For>(s);
       threads |= loop && loop->loop == LoopKind::Thread;
@@ -51,6 +53,7 @@ CudaKernel KernelEmitter::emit() {
     grid();
     instances();
     begin_meetings();
+    begin_loads();
     stmt(source_.stmt->body);
   }
   line("}");

@@ -56,6 +56,22 @@ class KernelEmitter final : public c::CEmitter {
     const PostBox* box = nullptr;  ///< where it lies, if it was posted
   };
 
+  /// The copies that the copy engine makes for the kernel. Whatever counts as a copy, whoever makes it, is a group of
+  /// each kind that the kernel has, so that one wait counts all kinds.
+  struct BulkCopies {
+    bool loads = false;     ///< to block memory
+    bool stores = false;    ///< from it, counted
+    bool returns = false;   ///< from it, each waited for
+    bool threads = true;    ///< threads copy asynchronously beside them, or nobody else does
+    bool complete = false;  ///< waits for stores are for the elements in global memory, which somebody reads
+    bool any() const { return loads || stores || returns; }
+    bool fences = false;    ///< threads write memory that the engine touches: every barrier has a fence
+    int64_t ring = 0;      ///< barriers of the loads
+    std::string arrivals;  ///< the barriers
+    std::string begun;     ///< the variable that counts groups
+    std::string ended;     ///< the variable that counts those that were waited for
+  };
+
   /// A Global buffer of a mesh function: parameters with the first core's instance and the bytes from one to the next.
   struct Instance {
     const Buffer* buffer;
@@ -101,6 +117,15 @@ class KernelEmitter final : public c::CEmitter {
   void collect(const TileOp& s, const PostBox& box);
   std::string slot_of(const PostBox& box, const std::string& member, const std::string& type) const;
 
+  // emit_bulk.cc
+  void find_bulk();
+  void begin_loads();
+  void copy_bulk(const TileOp& s);
+  void fence();
+  void commit(const TileOp& s);
+  void wait(const TileOp& s);
+  void wait_for_stores(int64_t pending, const Span& span);
+
   // emit_block.cc
   void alloc(const Alloc& s) override;
   void tile_op(const TileOp& s) override;
@@ -136,6 +161,7 @@ class KernelEmitter final : public c::CEmitter {
   std::unordered_set<const TileOp*> posted_;
   std::map<std::string, std::string> meetings_;  ///< axis or "all": the variable that counts the group's meetings
   std::string workspace_;                        ///< of a cooperative launch: words for groups to meet at
+  BulkCopies bulk_;
   const Var* thread_ = nullptr;  ///< of the loop over threads around this place
   size_t thread_decisions_ = 0;                   ///< those of the block: the rest are the thread's
   std::unordered_set<const Var*> own_values_;     ///< bound by each thread for itself

@@ -1,6 +1,6 @@
 // Copies and fills on a GPU as one loop over all elements.
 // The tests for what lies past an end stand inside, where the division among threads takes them out of vectors again.
-#include "copy_regions.h"
+#include "copy_elements.h"
 #include "element_nest.h"
 #include "helve/arith/simplify.h"
 #include "helve/support/diagnostic.h"
@@ -22,7 +22,10 @@ Expr inside(const std::vector<Expr>& indices, const std::vector<Expr>& ends, con
   return all;
 }
 
-Stmt copy_elements(const CopyRegions& copy, const Facts& facts) {
+}  // namespace
+
+Stmt copy_elements(const CopyRegions& copy, const Facts& facts,
+                   const std::function<Expr(const std::vector<Expr>& at)>& where) {
   return over_elements(copy.dst.shape(), facts, [&](const std::vector<Expr>& at, const Facts& known) {
     const std::vector<Expr> from = region_indices(copy.src, at);
     const std::vector<Expr> to = region_indices(copy.dst, at);
@@ -31,12 +34,10 @@ Stmt copy_elements(const CopyRegions& copy, const Facts& facts) {
     if (const Expr readable = inside(from, copy.src_ends, known)) {
       moved = if_then(readable, moved, store(copy.dst.buffer, to, cast(copy.pad, dtype)));
     }
-    const Expr writable = inside(to, copy.dst_ends, known);
-    return writable ? if_then(writable, moved) : moved;
+    if (const Expr writable = inside(to, copy.dst_ends, known)) moved = if_then(writable, moved);
+    return where ? if_then(simplify(where(at), known), moved) : moved;
   });
 }
-
-}  // namespace
 
 Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* declined) {
   const std::optional<CopyRegions> regions = copy_regions(op, context, declined);

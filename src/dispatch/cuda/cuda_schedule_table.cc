@@ -8,6 +8,8 @@ const std::vector<TileSchedule>& cuda_schedules() {
   static const std::vector<TileSchedule> schedules = {
       {TileOpcode::Copy, "registers", 0, cuda::lower_copy},
       {TileOpcode::Copy, "cp_async", -10, cuda::lower_cp_async, OpScope::Block, 80},
+      {TileOpcode::Copy, "tma", -20, cuda::lower_bulk, OpScope::Block, 90},
+      {TileOpcode::CopyAsync, "tma", 20, cuda::lower_bulk, OpScope::Block, 90},
       {TileOpcode::CopyAsync, "cp_async", 10, cuda::lower_cp_async, OpScope::Block, 80},
       {TileOpcode::CopyAsync, "registers", 0, cuda::lower_copy},
       {TileOpcode::CopyAsync, "cp_async", 10, cuda::keep_cp_async, OpScope::Iteration, 80},

@@ -11,6 +11,7 @@ Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* d
 Stmt lower_run(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_cp_async(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt keep_cp_async(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_fill(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_reduce(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_gemm(const TileOp& op, const LoweringContext& context, std::string* declined);

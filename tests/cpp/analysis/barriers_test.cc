@@ -22,6 +22,7 @@ class Barriers : public ::testing::Test {
  protected:
   const BufferRef s = shared("S", kInt32, {2 * kThreads});
   const BufferRef out = param("O", kInt32, {2 * kThreads});
+  const BufferRef in = param("I", kInt32, {2 * kThreads});
 
   Stmt write(const std::function<Expr(const Expr&)>& place, StoreMode mode = StoreMode::Write) const {
     return on_threads([&](const Expr& tx) { return store(s, {place(tx)}, int_imm(1, kInt32), {}, mode); });
@@ -34,9 +35,16 @@ class Barriers : public ::testing::Test {
 
   FunctionRef in_kernel(std::vector<Stmt> body) const {
     body.insert(body.begin(), alloc(s));
-    return function("main", {out}, kernel({make_var("b")}, {idx(1)}, kThreads, seq(std::move(body))));
+    return function("main", {out, in}, kernel({make_var("b")}, {idx(1)}, kThreads, seq(std::move(body))));
   }
   static const Kernel& kernel_of(const FunctionRef& f) { return *as<Kernel>(f->body); }
+
+  /// Begins a copy of the block into or out of the first half of S.
+  Stmt load_bulk() const { return tile_op(TileOpcode::CopyAsync, {half_of(in), half_of(s)}); }
+  Stmt store_bulk() const { return tile_op(TileOpcode::CopyAsync, {half_of(s), half_of(out)}); }
+  static Stmt wait() { return tile_op(TileOpcode::WaitAsync, {}); }
+  static Stmt barrier() { return tile_op(TileOpcode::SyncThreads, {}); }
+  static Region half_of(const BufferRef& b) { return {b, {{idx(0), idx(kThreads), false}}}; }
 
   static int unordered(const FunctionRef& f) {
     return static_cast<int>(BarrierAnalysis(f).unordered(kernel_of(f)).size());
@@ -116,6 +124,25 @@ TEST_F(Barriers, AtomicStoresOfOneModeMeet) {
   EXPECT_EQ(inserted(in_kernel({write(one, StoreMode::AtomicAdd), write(one, StoreMode::AtomicMax)})), 1);
   EXPECT_EQ(inserted(in_kernel({write(one, StoreMode::AtomicAdd), read(one)})), 1);
   EXPECT_EQ(inserted(in_kernel({write(own), write(one, StoreMode::AtomicAdd)})), 1);
+}
+
+TEST_F(Barriers, ACopyOfTheBlockIsMadeByNoThread) {
+  EXPECT_EQ(inserted(in_kernel({load_bulk(), wait(), read(own)})), 1);
+  EXPECT_EQ(unordered(in_kernel({load_bulk(), barrier(), wait(), read(own)})), 1);  // before the wait
+  EXPECT_EQ(inserted(in_kernel({write(own), load_bulk(), wait()})), 1);
+  EXPECT_EQ(inserted(in_kernel({write(own), store_bulk(), wait()})), 1);
+  EXPECT_EQ(inserted(in_kernel({load_bulk(), wait(), read(own), load_bulk(), wait()})), 2);
+}
+
+TEST_F(Barriers, AStoreOfTheBlockReadsUntilItsWait) {
+  EXPECT_EQ(inserted(in_kernel({write(own), store_bulk(), wait(), write(own)})), 2);
+  EXPECT_EQ(unordered(in_kernel({store_bulk(), barrier(), wait(), write(own)})), 1);
+  EXPECT_EQ(unordered(in_kernel({store_bulk(), wait(), barrier(), write(own)})), 0);
+}
+
+TEST_F(Barriers, AnotherHalfIsNotTheCopys) {
+  const auto half = [](const Expr& tx) { return tx + idx(kThreads); };
+  EXPECT_EQ(inserted(in_kernel({write(half), store_bulk(), wait()})), 0);
 }
 
 }  // namespace

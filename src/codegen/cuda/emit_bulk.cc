@@ -1,0 +1,160 @@
+// Copies of the block by the copy engine, and the groups in which copies are counted.
+// Thread 0 begins them. For loads every group has a barrier of a ring, where the thread and the bytes arrive; the ring
+// is large enough that no commit waits for it in a loop that keeps as many groups in flight as its waits allow, and
+// where it is not, the commit waits: a copy may complete at any time before its wait.
+// The engine sees what a thread has written when the thread has passed a fence since, then a barrier. A barrier stands
+// between any two such accesses (analysis/barriers.h: the engine is no thread, so that nothing else orders them); where
+// there may be such a pair, every barrier of the kernel has the fence. What the engine has written a thread sees behind
+// the wait, and memory that was only read needs the barrier alone.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "helve/analysis/bulk_copy.h"
+#include "helve/analysis/effects.h"
+#include "helve/arith/simplify.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
+#include "kernel_emitter.h"
+
+namespace helve::cuda {
+
+namespace {
+
+constexpr int64_t kLeastBarriers = 16, kMostBarriers = 64;
+
+}  // namespace
+
+void KernelEmitter::find_bulk() {
+  const Stmt& body = source_.stmt->body;
+  std::unordered_set<const StmtNode*> of_threads;
+  walk(body, [&](const Stmt& s) {
+    const For* loop = as<For>(s);
+    if (!loop || loop->loop != LoopKind::Thread) return;
+    walk(loop->body, [&](const Stmt& inner) { of_threads.insert(inner.get()); });
+  });
+  BulkCopies found;
+  found.threads = false;
+  std::unordered_set<const Buffer*> touched, stored;
+  int64_t most = 0, commits = 0;  // groups that a wait leaves, and places that begin one
+  walk(body, [&](const Stmt& s) {
+    const TileOp* op = as<TileOp>(s);
+    if (!op) return;
+    const bool async = op->op == TileOpcode::CopyAsync, of_thread = of_threads.contains(s.get());
+    found.threads |= async && of_thread;
+    commits += op->op == TileOpcode::CommitAsync || (async && !of_thread);
+    if (op->op == TileOpcode::WaitAsync) most = std::max(most, op->integer(0));
+    if (op->row().rule != TileRule::Copy || of_thread) return;
+    const BufferRef& dst = op->region(1).buffer;
+    touched.insert({op->region(0).buffer.get(), dst.get()});
+    if (is_global(*dst)) stored.insert(dst.get());
+    (!is_global(*dst) ? found.loads : async ? found.stores : found.returns) = true;
+  });
+  if (narrow_ || !found.any()) return;
+  bulk_ = found;
+  bulk_.fences = !source_.may_alias.empty();
+  walk(body, [&](const Stmt& s) {
+    const Store* store = as<Store>(s);
+    const TileOp* op = as<TileOp>(s);
+    if (op && op->op == TileOpcode::CopyAsync && of_threads.contains(s.get())) {
+      bulk_.fences |= touched.contains(op->region(1).buffer.get());
+    }
+    bulk_.fences |= store && touched.contains(store->buffer.get());
+  });
+  bulk_.ring = std::clamp(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(most + commits))), kLeastBarriers,
+                          kMostBarriers);
+  bulk_.complete = has_collective(body) || !source_.may_alias.empty();  // other cores and names may read
+  for (const BufferEffect& effect : buffer_effects(body)) {
+    bulk_.complete |= effect.read && stored.contains(effect.buffer.get());
+  }
+}
+
+void KernelEmitter::begin_loads() {
+  if (!bulk_.loads) return;
+  need("copy_bulk");
+  bulk_.arrivals = names_.fresh("arrivals");
+  bulk_.begun = names_.fresh("begun");
+  bulk_.ended = names_.fresh("ended");
+  const int64_t begin = kernel_.shared_bytes, bytes = bulk_.ring * 8;
+  kernel_.shared_bytes += (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+  line(fmt::format("unsigned long long* const {} = (unsigned long long*)(helve_shared + {});", bulk_.arrivals, begin));
+  line(fmt::format("unsigned {} = 0, {} = 0;", bulk_.begun, bulk_.ended));
+  line(fmt::format("helve_open({}, {});", bulk_.arrivals, bulk_.ring));
+}
+
+/// Where the call's tensors are aligned for elements only, all threads copy elements.
+void KernelEmitter::copy_bulk(const TileOp& s) {
+  const Region &src = s.region(0), &dst = s.region(1);
+  std::string reason;
+  const std::optional<BulkPieces> pieces = bulk_pieces(src, dst, &reason);
+  HELVE_CHECK(pieces, "a copy of the block is one of the copy engine: " + reason);
+  const Expr bytes = simplify(pieces->length * int_imm(src.buffer->dtype.bytes()), facts_);
+  std::vector<Expr> at;
+  const auto address = [&](const Region& region, size_t i) {
+    const Element e = element(*region.buffer, pieces->begin(region, i, at));
+    return fmt::format("{} + {}", e.name, text(e.offset, c::precedence_of("+") + 1));
+  };
+  const auto piece = [&] {
+    const std::string operands = address(dst, 1) + ", " + address(src, 0) + ", ";
+    if (narrow_) return line(call("copy_piece", "", operands + text(pieces->length, c::kConditional)) + ";", s.span);
+    if (is_global(*dst.buffer)) {
+      return line(call("store_bulk", "", operands + text(bytes, c::kConditional)) + ";", s.span);
+    }
+    line(fmt::format("helve_copy_bulk({}{}, {} + {} % {});", operands, text(bytes, c::kConditional), bulk_.arrivals,
+                     bulk_.begun, bulk_.ring),
+         s.span);
+  };
+  const std::function<void()> from_next_loop = [&] {
+    if (at.size() == pieces->loops.size()) return piece();
+    const VarRef var = make_var("i");
+    const Stmt loop = helve::for_loop(LoopKind::Serial, var, pieces->loops[at.size()].extent, helve::seq({}), s.span);
+    at.push_back(Expr(var));
+    serial_loop(*as<For>(loop), "", from_next_loop);
+  };
+  if (narrow_) from_next_loop();
+  else block("if (tx == 0)", s.span, from_next_loop);
+  if (s.op == TileOpcode::CopyAsync) commit(s);
+  if (narrow_) return;
+  if (s.op == TileOpcode::Copy) {
+    line("helve_commit_stores();", s.span);
+    wait_for_stores(0, s.span);
+  }
+  for (const Region* region : {&src, &dst}) {
+    const auto found = position_.find(region->buffer.get());
+    if (found == position_.end()) continue;
+    int64_t& alignment = kernel_.alignments[found->second];
+    alignment = std::max(alignment, kBulkUnit);
+  }
+}
+
+/// Before a barrier of the block.
+void KernelEmitter::fence() {
+  if (bulk_.fences) line(call("fence_async", "", "") + ";");
+}
+
+void KernelEmitter::commit(const TileOp& s) {
+  if (bulk_.threads) line(call("commit_async", "", "") + ";", s.span);
+  if (bulk_.loads) {
+    line(fmt::format("helve_commit_bulk<{}>({}, {}, {});", bulk_.ring, bulk_.arrivals, bulk_.begun, bulk_.ended),
+         s.span);
+  }
+  if (bulk_.stores) line("helve_commit_stores();", s.span);
+}
+
+void KernelEmitter::wait(const TileOp& s) {
+  const int64_t pending = s.integer(0);
+  if (bulk_.threads) line(call("wait_async", std::to_string(pending), "") + ";", s.span);
+  if (bulk_.loads) {
+    line(fmt::format("helve_wait_bulk<{}>({}, {}, {}, {});", bulk_.ring, bulk_.arrivals, bulk_.begun, bulk_.ended,
+                     pending),
+         s.span);
+  }
+  if (bulk_.stores) wait_for_stores(pending, s.span);
+}
+
+void KernelEmitter::wait_for_stores(int64_t pending, const Span& span) {
+  line(fmt::format("helve_wait_{}<{}>();", bulk_.complete ? "stores" : "sources", pending), span);
+}
+
+}  // namespace helve::cuda

@@ -1,0 +1,126 @@
+// Copies between global and block memory by the copy engine of sm_90.
+// The engine moves what lies inside of the tensor in whole pieces, all of the block at once; the threads move the rest,
+// less than 16 bytes before an end and what is past it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "copy_elements.h"
+#include "helve/analysis/bulk_copy.h"
+#include "helve/arith/simplify.h"
+#include "helve/ir/tensor/visit.h"
+#include "schedules.h"
+
+namespace helve::cuda {
+
+namespace {
+
+constexpr int64_t kSmallestPiece = 2048;  // bytes; below, the engine is taken only where it is asked for
+constexpr const char* kName = "tma";
+
+bool is_asked_for(const TileOp& op) { return op.text(op.row().index_of("dispatch")) == kName; }
+
+/// Why the pieces are too small to gain by the engine.
+std::string why_small(const CopyRegions& copy) {
+  std::string reason;
+  const std::optional<BulkPieces> pieces = bulk_pieces(copy.src, copy.dst, &reason);
+  if (!pieces) return reason;
+  const int64_t* length = int_value(pieces->length);
+  if (!length) return "how large its pieces are is known at the call only";
+  const int64_t bytes = *length * copy.src.buffer->dtype.bytes();
+  return bytes < kSmallestPiece ? fmt::format("its pieces have {} bytes, less than {}", bytes, kSmallestPiece) : "";
+}
+
+/// Other cores reach the memory by ordinary accesses, which the block's barriers do not order with the engine's.
+std::string why_shared(const Kernel& kernel, const CopyRegions& copy) {
+  std::string reason;
+  walk(kernel.body, [&](const Stmt& s) {
+    const TileOp* op = as<TileOp>(s);
+    if (!op || !op->row().is_collective()) return;
+    for (const TileOperand& operand : op->operands) {
+      const Region* region = std::get_if<Region>(&operand);
+      if (!region || (region->buffer != copy.src.buffer && region->buffer != copy.dst.buffer)) continue;
+      reason = fmt::format("cores exchange '{}'", region->buffer->name);
+    }
+  });
+  return reason;
+}
+
+/// What the engine moves of a copy: the first elements of each dimension, if it moves any.
+struct Part {
+  CopyRegions copy;           ///< with the extents of the part
+  Expr inside;                ///< the condition under which there is a part; null: there is
+  std::vector<Expr> extents;  ///< one for each dimension that is no point
+  Expr whole;                 ///< the condition under which it is all of the copy; null: it is
+
+  Expr contains(const std::vector<Expr>& at) const {
+    Expr all = inside;
+    for (size_t k = 0; k < extents.size(); ++k) {
+      const Expr one = less(at[k], extents[k]);
+      all = all ? logical_and(all, one) : one;
+    }
+    return all;
+  }
+};
+
+/// The part up to the tensor's ends, along the last dimension up to the last multiple of `unit` elements.
+Part part_inside(const CopyRegions& copy, int64_t unit, const Facts& facts) {
+  Part out{copy, {}, {}, {}};
+  const bool loads = is_global(*copy.src.buffer);
+  const Region& global = loads ? copy.src : copy.dst;
+  const std::vector<Expr>& ends = loads ? copy.src_ends : copy.dst_ends;
+  const auto also = [](Expr& all, const Expr& one) {
+    if (one) all = all ? logical_and(all, one) : one;
+  };
+  for (size_t d = 0; d < global.ranges.size(); ++d) {
+    const Range& range = global.ranges[d];
+    const bool last = d + 1 == global.ranges.size();
+    const Expr end = last ? simplify(floor_div(ends[d], int_imm(unit)) * int_imm(unit), facts) : ends[d];
+    const Expr begins = begins_before(range, end, facts);
+    also(out.inside, begins);
+    also(out.whole, begins);
+    if (range.point) continue;
+    out.extents.push_back(extent_before(range, end, facts));
+    if (same_expr(out.extents.back(), range.extent)) continue;
+    also(out.whole, simplify(apply(Op::Le, {range.begin + range.extent, end}), facts));
+  }
+  for (Region* region : {&out.copy.src, &out.copy.dst}) {
+    size_t k = 0;
+    for (Range& range : region->ranges) {
+      if (!range.point) range.extent = out.extents[k++];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  const std::optional<CopyRegions> copy = copy_regions(op, context, declined);
+  if (!copy) return {};
+  *declined = context.kernel ? why_shared(*context.kernel, *copy) : "it stands outside of kernels";
+  if (declined->empty() && !is_asked_for(op)) *declined = why_small(*copy);
+  if (!declined->empty()) return {};
+  const Facts& facts = *context.facts;
+  const Part part = part_inside(*copy, std::max<int64_t>(1, kBulkUnit / copy->src.buffer->dtype.bytes()), facts);
+  // Who copies back goes on when the memory can be used again; other copies of the block stay in flight.
+  const bool counted = op.op == TileOpcode::CopyAsync || is_global(*copy->src.buffer);
+  const Stmt moved = tile_op(counted ? TileOpcode::CopyAsync : TileOpcode::Copy,
+                             {part.copy.src, part.copy.dst, copy->pad, kName}, op.span);
+  Facts holds = facts;
+  if (part.inside) holds.assume(part.inside);
+  if (!is_bulk_copy(*as<TileOp>(moved), holds, declined)) return {};
+  // What has no part for the engine is still counted by those who wait.
+  const Stmt nothing = counted ? tile_op(TileOpcode::CommitAsync, {}, op.span) : Stmt();
+  std::vector<Stmt> out = {part.inside ? if_then(part.inside, moved, nothing, op.span) : moved};
+  if (part.whole) {
+    const Stmt rest = copy_elements(*copy, facts, [&](const std::vector<Expr>& at) {
+      return apply(Op::Not, {part.contains(at)});
+    });
+    out.push_back(if_then(apply(Op::Not, {part.whole}), rest, {}, op.span));
+  }
+  if (counted && op.op == TileOpcode::Copy) out.push_back(tile_op(TileOpcode::WaitAsync, {}, op.span));
+  return seq(std::move(out));
+}
+
+}  // namespace helve::cuda

@@ -1,0 +1,306 @@
+"""Copies by the copy engine of sm_90: every stage, both targets, the text of GPU kernels, what is chosen and why not.
+
+The CPU runs the text too: every other copy of the engine is done at once, the others as late as they may be.
+"""
+
+import re
+
+import numpy as np
+import pytest
+from cuda_on_host import HostKernels, aligned
+from nvrtc import assert_compiles, needs_nvrtc
+from test_async_copies import choices, misaligned, mirrored, whole_numbers
+
+import helve
+import helve.testing
+from helve import T, _core
+
+ARCH = "sm_90a"
+
+
+def thread_form(function, arch=ARCH):
+    return helve.testing.lowering_stages(function, target="cuda", arch=arch)[-1][1]
+
+
+def rows_ahead(rows, columns, dtype="float32", stages=2, dispatch=""):
+    """Rows reversed; some rows are copied while an earlier one is read."""
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, columns), dtype), B: T.Tensor((rows, columns), dtype)):
+        with T.Kernel(1, threads=64):
+            x = T.alloc_shared((stages, columns), dtype)
+            for k in T.serial(stages - 1):
+                if k < rows:
+                    T.copy_async(A[k, :], x[k, :], dispatch=dispatch)
+            for k in T.serial(rows):
+                if k + (stages - 1) < rows:
+                    T.copy_async(A[k + (stages - 1), :], x[(k + (stages - 1)) % stages, :], dispatch=dispatch)
+                    T.wait_async(pending=stages - 1)
+                else:
+                    T.wait_async()
+                for i in T.Parallel(columns):
+                    B[k, i] = x[k % stages, columns - 1 - i]
+
+    return main
+
+
+def tiles(rows, columns, height, width, stages, dtype="float32", pad=0, strides=None):
+    """Sums of mirrored tiles of a tensor of any size, the loop pipelined."""
+    strides = strides or (columns, 1)
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, columns), dtype, strides=strides), B: T.Tensor((height, width), "float32")):
+        with T.Kernel(1, threads=64):
+            x = T.alloc_shared((height, width), dtype)
+            s = T.alloc_fragment((height, width), "float32")
+            T.clear(s)
+            for k in T.Pipelined(T.ceildiv(columns, width), num_stages=stages):
+                T.copy(A[0:height, k * width:k * width + width], x, pad=pad, dispatch="tma")
+                for i, j in T.Parallel(height, width):
+                    s[i, j] = s[i, j] + T.cast(x[height - 1 - i, width - 1 - j], "float32")
+            T.copy(s, B)
+
+    return main
+
+
+def line(size, width, stages, dtype="float32"):
+    """Pieces of a line that may end anywhere, two at a time, added from both ends."""
+
+    @T.prim_func
+    def main(A: T.Tensor((size,), dtype), B: T.Tensor((width,), dtype)):
+        with T.Kernel(1, threads=64):
+            x = T.alloc_shared((width,), dtype)
+            y = T.alloc_shared((width,), dtype)
+            s = T.alloc_fragment((width,), dtype)
+            T.clear(s)
+            for k in T.Pipelined(T.ceildiv(size, 2 * width), num_stages=stages):
+                T.copy(A[2 * k * width:2 * k * width + width], x, dispatch="tma")
+                T.copy(A[2 * k * width + width:2 * k * width + 2 * width], y, dispatch="tma")
+                for i in T.Parallel(width):
+                    s[i] = s[i] + x[width - 1 - i] - y[i]
+            T.copy(s, B)
+
+    return main
+
+
+def at_once(rows, columns):
+    """More copies in flight than there are barriers."""
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, columns), "float32"), B: T.Tensor((rows, columns), "float32")):
+        with T.Kernel(1, threads=32):
+            x = T.alloc_shared((rows, columns), "float32")
+            for k in T.serial(rows):
+                T.copy_async(A[k, :], x[k, :], dispatch="tma")
+            T.wait_async(pending=3)
+            for k in T.serial(rows - 3):
+                for i in T.Parallel(columns):
+                    B[k, i] = x[k, columns - 1 - i]
+            T.wait_async()
+            for k in T.serial(3):
+                for i in T.Parallel(columns):
+                    B[rows - 3 + k, i] = x[rows - 3 + k, columns - 1 - i]
+
+    return main
+
+
+def copied_back(rows, columns, height):
+    """Whole rows there, doubled in block memory, and back, in blocks of rows of which the last has fewer."""
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, columns), "float32"), B: T.Tensor((rows, columns), "float32")):
+        with T.Kernel(T.ceildiv(rows, height), threads=64) as b:
+            x = T.alloc_shared((height, columns), "float32")
+            T.copy(A[b * height:b * height + height, :], x, dispatch="tma")
+            for i, j in T.Parallel(height, columns):
+                x[i, j] = x[i, j] * 2.0
+            T.copy(x, B[b * height:b * height + height, :], dispatch="tma")
+
+    return main
+
+
+def stores_in_flight(rows, columns):
+    """Rows go back while the next ones are computed; a row's memory is used again when its store has read it."""
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, columns), "float32"), B: T.Tensor((rows, columns), "float32")):
+        with T.Kernel(1, threads=64):
+            x = T.alloc_shared((2, columns), "float32")
+            for k in T.serial(rows):
+                T.wait_async(pending=1)
+                for i in T.Parallel(columns):
+                    x[k % 2, i] = A[k, columns - 1 - i]
+                T.copy_async(x[k % 2, :], B[k, :], dispatch="tma")
+            T.wait_async()
+
+    return main
+
+
+# name: (function, shapes of the arguments, their dtypes, blocks)
+PROGRAMS = {
+    "ahead": (rows_ahead(5, 1024), [(5, 1024)] * 2, ["float32"] * 2, 1),
+    "ahead_of_three": (rows_ahead(7, 1024, "float16", 4), [(7, 1024)] * 2, ["float16"] * 2, 1),
+    "ahead_of_one_row": (rows_ahead(1, 512, stages=3), [(1, 512)] * 2, ["float32"] * 2, 1),
+    "ahead_small": (rows_ahead(6, 12, stages=3, dispatch="tma"), [(6, 12)] * 2, ["float32"] * 2, 1),
+    "at_once": (at_once(40, 16), [(40, 16)] * 2, ["float32"] * 2, 1),
+    "stores_in_flight": (stores_in_flight(5, 96), [(5, 96)] * 2, ["float32"] * 2, 1),
+    "tiles_bytes": (tiles(4, 160, 4, 32, 3, "int8"), [(4, 160), (4, 32)], ["int8", "float32"], 1),
+    "tiles_missing_rows": (tiles(3, 100, 4, 32, 3), [(3, 100), (4, 32)], ["float32"] * 2, 1),
+    "tiles_padded": (tiles(3, 100, 4, 32, 2, pad=2), [(3, 100), (4, 32)], ["float32"] * 2, 1),
+    "line_halves": (line(1003, 64, 3, "float16"), [(1003,), (64,)], ["float16"] * 2, 1),
+}
+for columns in (0, 20, 32, 64, 96, 100, 228):
+    for stages in (2, 3, 4):
+        PROGRAMS[f"tiles_{columns}_{stages}"] = (
+            tiles(4, columns, 4, 32, stages), [(4, columns), (4, 32)], ["float32"] * 2, 1)
+for size in (0, 3, 64, 65, 127, 130, 250, 511):
+    PROGRAMS[f"line_{size}"] = (line(size, 32, 3), [(size,), (32,)], ["float32"] * 2, 1)
+for rows in (1, 4, 6):
+    PROGRAMS[f"copied_back_{rows}"] = (copied_back(rows, 60, 4), [(rows, 60)] * 2, ["float32"] * 2, -(-rows // 4))
+
+
+def arguments(name):
+    _, shapes, dtypes, _ = PROGRAMS[name]
+    return [whole_numbers(shape, dtype) for shape, dtype in zip(shapes, dtypes)]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_stage_computes_the_same(name):
+    function = PROGRAMS[name][0]
+    helve.testing.check_stages(function, lambda: arguments(name), target="cuda", check="all", arch=ARCH)
+    for _, stage in helve.testing.lowering_stages(function, target="cuda", arch=ARCH):
+        helve.testing.assert_round_trip(stage)
+    assert 'dispatch="tma"' in _core.print(thread_form(function))
+
+
+@pytest.mark.parametrize("name", ["ahead", "tiles_100_3", "line_250", "copied_back_6", "stores_in_flight"])
+def test_the_cpu_runs_programs_and_thread_forms(name):
+    function = PROGRAMS[name][0]
+    wanted = arguments(name)
+    helve.compile(function, target="interp")(*wanted)
+    for program in (function, helve.parse(_core.print(thread_form(function)))):
+        given = arguments(name)
+        helve.compile(program)(*given)
+        np.testing.assert_array_equal(given[-1], wanted[-1])
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cuda")
+    forms = [thread_form(function) for function, *_ in PROGRAMS.values()]
+    return [HostKernels(forms, folder, prelude=prelude, names=list(PROGRAMS)) for prelude in (False, True)]
+
+
+def run(kernels, name, place):
+    function, _, _, blocks = PROGRAMS[name]
+    wanted, given = arguments(name), [place(array) for array in arguments(name)]
+    helve.compile(function, target="interp")(*wanted)
+    kernels.run(name, blocks, dict(zip([p.name for p in function.function.params], given)))
+    np.testing.assert_array_equal(given[-1], wanted[-1])
+
+
+@pytest.mark.parametrize("prelude", [False, True])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_text_computes_the_same(kernels, name, prelude):
+    run(kernels[prelude], name, aligned)
+
+
+@pytest.mark.parametrize("prelude", [False, True])
+def test_narrow_kernels_copy_misaligned_tensors(tmp_path, prelude):
+    names = ["ahead", "tiles_100_3", "line_250", "copied_back_6", "stores_in_flight"]
+    forms = [thread_form(PROGRAMS[name][0]) for name in names]
+    narrow = HostKernels(forms, tmp_path, prelude=prelude, names=names, narrow=True)
+    for name in names:
+        run(narrow, name, misaligned)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", ["ahead", "ahead_of_three", "at_once", "tiles_100_3", "tiles_bytes", "line_250",
+                                  "copied_back_6", "stores_in_flight"])
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_text_compiles(name, narrow):
+    text, (kernel,) = _core.cuda_source(thread_form(PROGRAMS[name][0]), narrow=narrow)
+    assert_compiles(text, architectures=[ARCH])
+    assert ("cp.async.bulk" in text) == (not narrow)
+    assert (16 in kernel["alignments"]) == (not narrow)
+
+
+@pytest.mark.parametrize("name", ["ahead", "ahead_of_three", "tiles_64_2", "tiles_228_4", "line_250", "copied_back_6",
+                                  "stores_in_flight", "at_once"])
+def test_every_barrier_is_needed(name):
+    lines = _core.print(thread_form(PROGRAMS[name][0])).split("\n")
+    assert _core.unordered_accesses(helve.parse("\n".join(lines)).function) == []
+    places = [n for n, line in enumerate(lines) if line.strip() == "T.sync_threads()"]
+    assert places, "the program has no barrier to delete"
+    for place in places:
+        without = "\n".join(lines[:place] + lines[place + 1:])
+        assert _core.unordered_accesses(helve.parse(without).function), f"line {place} is not missed in:\n{without}"
+
+
+def test_barriers_have_fences_where_threads_write_what_the_engine_touches():
+    """Reading memory before the engine overwrites it asks for a barrier alone."""
+
+    def barriers(name):
+        text, _ = _core.cuda_source(thread_form(PROGRAMS[name][0]), prelude=False)
+        return text.count("__syncthreads();"), len(re.findall(r"helve_fence_async\(\);\s*__syncthreads\(\);", text))
+
+    for name, fenced in [("ahead", False), ("tiles_96_3", False), ("tiles_100_3", True), ("stores_in_flight", True),
+                         ("copied_back_4", True)]:
+        every, with_fence = barriers(name)
+        assert every > 0 and with_fence == (every if fenced else 0), name
+
+
+def test_the_text():
+    text, (kernel,) = _core.cuda_source(thread_form(PROGRAMS["ahead"][0]), prelude=False)
+    assert "helve_copy_bulk(x + (k + 1) % 2 * 1024, A + (k + 1) * 1024, 4096, arrivals + begun % 16);" in text
+    assert kernel["shared_bytes"] == 2 * 4096 + 128
+    # Rows that follow each other on both sides are one piece, and tiles of wider rows a loop over rows.
+    whole, _ = _core.cuda_source(thread_form(PROGRAMS["copied_back_4"][0]), prelude=False)
+    assert "helve_copy_bulk(x, A + b * 4 * 60, 960," in whole or ", 960, " in whole
+    rows, _ = _core.cuda_source(thread_form(PROGRAMS["tiles_64_2"][0]), prelude=False)
+    assert "128, arrivals + begun % 16);" in rows
+
+
+def test_what_is_chosen_and_why_not():
+    def of(function, operation="T.copy_async"):
+        return {(schedule, declined.get("tma", "")) for schedule, declined in choices(function, operation)}
+
+    assert of(rows_ahead(4, 1024)) == {("tma", "")}
+    assert of(rows_ahead(4, 508)) == {("cp_async", "its pieces have 2032 bytes, less than 2048")}
+    assert of(rows_ahead(4, 12, dispatch="tma")) == {("tma", "")}
+    assert of(rows_ahead(4, 1001)) == {("cp_async", "an address in 'A' is not known to be a multiple of 16 bytes")}
+    assert of(rows_ahead(4, 1024, "float64")) == {("tma", "")}
+    assert choices(mirrored(96, 3), "T.Pipelined") == [("asynchronous copies", {})]
+
+
+def test_small_architectures_decline():
+    text = _core.print(thread_form(rows_ahead(4, 1024), arch="sm_80"))
+    assert 'dispatch="tma"' not in text and "T.copy_async(" in text
+    with pytest.raises(helve.Error) as refused:
+        thread_form(rows_ahead(4, 1024, dispatch="tma"), arch="sm_80")
+    assert refused.value.code == "HV0801"
+    assert "'tma' declined: it needs sm_90" in str(refused.value)
+    assert "'cp_async' declined: 'tma' is asked for" in str(refused.value)
+
+
+def test_tensors_that_cores_exchange_are_copied_by_threads():
+    mesh = helve.Mesh((2,), ("x",))
+
+    @T.prim_func(mesh=mesh)
+    def main(A: T.Tensor((2, 1024), "float32"), B: T.Tensor((2, 1024), "float32")):
+        with T.Kernel(2, threads=64) as c:
+            X = T.alloc_shared((1024,), "float32")
+            Y = T.alloc_shared((1024,), "float32")
+            Z = T.alloc_shared((1024,), "float32")
+            T.copy_async(A[c, :], Y)
+            T.copy_async(A[1 - c, :], X)
+            T.wait_async()
+            T.comm.all_reduce(Y, Z, op="sum", axis="x")
+            for i in T.Parallel(1024):
+                B[c, i] = Z[i] + X[1023 - i]
+
+    make = lambda: [whole_numbers((2, 1024)), np.zeros((2, 1024), "float32")]  # noqa: E731
+    helve.testing.check_stages(main, make, mesh=mesh, target="cuda", arch=ARCH)
+    chosen = helve.compile(main, target="cuda", arch=ARCH).schedules()
+    assert [(c.schedule, dict(c.declined)) for c in chosen if c.operation == "T.copy_async"] == [
+        ("cp_async", {"tma": "cores exchange 'Y'"}), ("tma", {})]
