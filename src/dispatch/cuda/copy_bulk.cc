@@ -53,6 +53,7 @@ struct Part {
   std::vector<Expr> extents;  ///< one for each dimension that is no point
   Expr whole;                 ///< the condition under which it is all of the copy; null: it is
 
+  bool empty() const { return inside && constant_value(inside) == 0; }
   Expr contains(const std::vector<Expr>& at) const {
     Expr all = inside;
     for (size_t k = 0; k < extents.size(); ++k) {
@@ -105,14 +106,17 @@ Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* d
   const Part part = part_inside(*copy, std::max<int64_t>(1, kBulkUnit / copy->src.buffer->dtype.bytes()), facts);
   // Who copies back goes on when the memory can be used again; other copies of the block stay in flight.
   const bool counted = op.op == TileOpcode::CopyAsync || is_global(*copy->src.buffer);
-  const Stmt moved = tile_op(counted ? TileOpcode::CopyAsync : TileOpcode::Copy,
-                             {part.copy.src, part.copy.dst, copy->pad, kName}, op.span);
+  const Stmt moved = part.empty() ? Stmt()
+                                  : tile_op(counted ? TileOpcode::CopyAsync : TileOpcode::Copy,
+                                            {part.copy.src, part.copy.dst, copy->pad, kName}, op.span);
   Facts holds = facts;
   if (part.inside) holds.assume(part.inside);
-  if (!is_bulk_copy(*as<TileOp>(moved), holds, declined)) return {};
+  if (!part.empty() && !is_bulk_copy(*as<TileOp>(moved), holds, declined)) return {};
   // What has no part for the engine is still counted by those who wait.
   const Stmt nothing = counted ? tile_op(TileOpcode::CommitAsync, {}, op.span) : Stmt();
-  std::vector<Stmt> out = {part.inside ? if_then(part.inside, moved, nothing, op.span) : moved};
+  std::vector<Stmt> out = {part.empty()  ? nothing
+                           : part.inside ? if_then(part.inside, moved, nothing, op.span)
+                                         : moved};
   if (part.whole) {
     const Stmt rest = copy_elements(*copy, facts, [&](const std::vector<Expr>& at) {
       return apply(Op::Not, {part.contains(at)});
