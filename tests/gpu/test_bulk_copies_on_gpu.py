@@ -1,7 +1,7 @@
 """Copies by the copy engine on a CUDA device, against the interpreter and NumPy.
 
-Skips itself where PyTorch finds no device of Hopper or later. Small programs meet every kind of tail; the large ones run
-on all of the device at once, many times, so that a missing wait, fence or barrier has its chance to show.
+Skips itself where PyTorch finds no device of Hopper or later. Small programs meet every kind of tail; the large ones
+run on all of the device at once, many times, so that a missing wait, fence or barrier has its chance to show.
 """
 
 import numpy as np

@@ -240,7 +240,8 @@ def choices(function, operation):
 def test_what_is_chosen_and_why_not():
     assert choices(mirrored(96, 3), "T.Pipelined") == [("asynchronous copies", {})]
     assert choices(mirrored(96, 1), "T.Pipelined") == []
-    assert choices(mirrored(96, 3), "T.copy_async") == [("cp_async", {}), ("cp_async", {})]
+    assert choices(mirrored(96, 3), "T.copy_async") == [
+        ("cp_async", {"tma": "its pieces have 128 bytes, less than 2048"})] * 2
     assert choices(mirrored(101, 2, "float16"), "T.Pipelined") == [("serial", {
         "copy to 'x'": "'cp_async' declined: an address in 'A' is not known to be a multiple of 4 bytes"})]
     assert choices(mirrored(100, 2, pad=2), "T.Pipelined") == [("serial", {
@@ -374,7 +375,9 @@ def test_a_copy_that_is_done_at_once_is_counted():
         return [whole_numbers((64,)), whole_numbers((64,), "float16"), np.zeros(64, "float32")]
 
     assert choices(main, "T.copy_async") == [
-        ("cp_async", {}), ("registers", {"cp_async": "it converts float16 to float32"})]
+        ("cp_async", {"tma": "its pieces have 256 bytes, less than 2048"}),
+        ("registers", {"tma": "its pieces have 128 bytes, less than 2048",
+                       "cp_async": "it converts float16 to float32"})]
     helve.testing.check_stages(main, make, target="cuda", check="all")
     assert operations(main)["commit_async"] == 2
 

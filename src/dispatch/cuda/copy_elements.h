@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "../copy_regions.h"
+#include "copy_regions.h"
 
 namespace helve::cuda {
 
