@@ -321,3 +321,104 @@ def test_tensors_that_cores_exchange_are_copied_by_threads():
     chosen = helve.compile(main, target="cuda", arch=ARCH).schedules()
     assert [(c.schedule, dict(c.declined)) for c in chosen if c.operation == "T.copy_async"] == [
         ("cp_async", {"tma": "cores exchange 'Y'"}), ("tma", {})]
+
+
+def rows_of_clusters(rows, columns, half):
+    """Rows times their sums; two blocks share a row, and each brings its part of the next while it works on one."""
+
+    @T.prim_func(mesh=T.Mesh((2, 2)))
+    def main(A: T.Tensor((rows, columns), "float32"), B: T.Tensor((rows, columns), "float32")):
+        with T.Kernel(2, 2, threads=64) as (b, s):
+            ring = T.alloc_shared((2, half), "float32")
+            x = T.alloc_fragment((half,), "float32")
+            mine = T.alloc_shared((1,), "float32")
+            ours = T.alloc_shared((1,), "float32")
+            T.copy_async(A[b, s * half:s * half + half], ring[0, :], dispatch="tma")
+            for step in T.serial(T.ceildiv(rows, 2)):
+                T.copy_async(A[step * 2 + b + 2, s * half:s * half + half], ring[(step + 1) % 2, :], dispatch="tma")
+                T.wait_async(pending=1)
+                T.copy(ring[step % 2, :], x)
+                T.reduce_sum(x, mine, dim=0)
+                T.comm.all_reduce(mine, ours, axis="y")
+                if step * 2 + b < rows:
+                    for j in T.Parallel(half):
+                        if s * half + j < columns:
+                            B[step * 2 + b, s * half + j] = x[j] * ours[0]
+            T.wait_async()
+
+    return main
+
+
+@needs_nvrtc
+def test_blocks_of_a_cluster_bring_their_parts_of_the_next_row(tmp_path):
+    shapes = [(5, 192, 96), (4, 200, 104), (3, 196, 128), (1, 64, 64)]
+    names = ["_".join(map(str, shape)) for shape in shapes]
+    mesh = helve.Mesh((2, 2))
+
+    def make(rows, columns, _):
+        return [whole_numbers((rows, columns)), np.zeros((rows, columns), "float32")]
+
+    forms = []
+    for shape in shapes:
+        function = rows_of_clusters(*shape)
+        helve.testing.check_stages(function, lambda shape=shape: make(*shape), mesh=mesh, target="cuda", arch=ARCH)
+        forms.append(helve.testing.lowering_stages(function, mesh, target="cuda", arch=ARCH)[-1][1])
+    kernels = HostKernels(forms, tmp_path, names=[f"rows_{name}" for name in names])
+    for shape, name, form in zip(shapes, names, forms):
+        a, b = (aligned(array) for array in make(*shape))
+        kernels.run(f"rows_{name}", 4, {"A": a, "B": b})
+        np.testing.assert_array_equal(b, a * a.sum(axis=1, keepdims=True))
+        assert_compiles(_core.cuda_source(form, cluster_blocks=8)[0], architectures=[ARCH])
+
+
+def random_boxes(seed):
+    """A box of a tensor goes to block memory and, changed, to another tensor; some lie past the ends. Text, shape."""
+    rng = np.random.default_rng(seed)
+    dtype = str(rng.choice(["float32", "float16", "int8"]))
+    unit = 16 // np.dtype(dtype).itemsize
+    rank, turns = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    last = rank - 1
+    shape = [int(rng.integers(1, 7)) for _ in range(last)] + [int(rng.integers(1, 7)) * unit]
+    if rank == 1:
+        shape[0] += int(rng.integers(0, unit))
+    box = [int(rng.integers(1, extent + 2)) for extent in shape[:last]] + [int(rng.integers(1, 5)) * unit]
+    places = []
+    for d, extent in enumerate(shape):
+        scale = unit if d == last else 1
+        begin = f"k * {int(rng.integers(0, 3)) * scale} + {int(rng.integers(0, max(1, extent // scale))) * scale}"
+        place = f"{begin}:{begin} + {box[d]}"
+        if d < last and rng.random() < 0.3:
+            place, box[d] = begin, 0
+        places.append(place)
+    kept = [extent for extent in box if extent]
+    region, memory = ", ".join(places), ", ".join(map(str, kept))
+    names = ", ".join("ijl"[: len(kept)])
+    tensor = f'T.Tensor(({", ".join(map(str, shape))},), "{dtype}")'
+    return f"""
+@T.prim_func
+def main(A: {tensor}, B: {tensor}):
+    with T.Kernel(1, threads=64):
+        X = T.alloc_shared((2, {memory},), "{dtype}")
+        for k in T.serial({turns}):
+            T.copy(A[{region}], X[k % 2, {", ".join(":" * len(kept))}], dispatch="tma")
+            for {names} in T.Parallel({memory}):
+                X[k % 2, {names}] = X[k % 2, {names}] + T.cast(k + 1, "{dtype}")
+            T.copy(X[k % 2, {", ".join(":" * len(kept))}], B[{region}], dispatch="tma")
+""", shape, dtype
+
+
+def test_random_boxes(tmp_path):
+    cases = {}
+    for seed in range(60):
+        text, shape, dtype = random_boxes(seed)
+        try:
+            cases[f"box_{seed}"] = (helve.parse(text), thread_form(helve.parse(text)), shape, dtype)
+        except helve.Error as refused:
+            assert refused.code == "HV0801", text
+    assert len(cases) > 30, "the copy engine takes too few of them to be tested"
+    kernels = HostKernels([form for _, form, *_ in cases.values()], tmp_path, prelude=True, names=list(cases))
+    for name, (function, _, shape, dtype) in cases.items():
+        wanted, given = ([place(whole_numbers(shape, dtype)) for _ in range(2)] for place in (np.copy, aligned))
+        helve.compile(function, target="interp")(*wanted)
+        kernels.run(name, 1, {"A": given[0], "B": given[1]})
+        np.testing.assert_array_equal(given[1], wanted[1], err_msg=name)
