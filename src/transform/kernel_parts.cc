@@ -31,7 +31,7 @@ std::string operation_text(const TileOp& op) { return fmt::format("T.{}", op.row
 
 class Finder {
  public:
-  explicit Finder(const Kernel& kernel) : kernel_(kernel) {}
+  Finder(const Kernel& kernel, const std::unordered_set<const Buffer*>& written) : kernel_(kernel), written_(written) {}
 
   KernelParts run() {
     Substitution values;
@@ -74,7 +74,12 @@ class Finder {
       loaded.clear();
       last_collective_ = &first_collective(s);
       keep_.push_back(s);
-      parts.push_back(holding(s, values));
+      if (const For* loop = as<For>(s); loop && loop->loop == LoopKind::Persistent && !around_) {
+        Part part = persistent(*loop, values, parts);
+        parts.push_back(std::move(part));
+      } else {
+        parts.push_back(holding(s, values));
+      }
     }
     stale_.insert(stale_.end(), loaded.begin(), loaded.end());
     return parts;
@@ -102,7 +107,9 @@ class Finder {
           const DType dtype = e->dtype.is_bool() ? kBool : kInt64;
           const BufferRef home = make_buffer("decision", dtype, MemoryScope::Global, {int_imm(1)}, {}, {}, e->span);
           result_.decisions.push_back(home);
-          stores.push_back(store(home, {int_imm(0)}, e, e->span));
+          const bool lasts = is_lasting(e) && !as<While>(s);
+          if (lasts) result_.lasting.insert(home.get());
+          (lasts ? around_->stores : stores).push_back(store(home, {int_imm(0)}, e, e->span));
           return cast(load(home, {int_imm(0)}, e->span), e->dtype);
         },
         [](const Stmt& part) { return part; });
@@ -111,6 +118,47 @@ class Finder {
     Ref<While> loop = make_ref<While>(*as<While>(out));
     loop->body = seq({loop->body, stores[0]});
     return Stmt(loop);
+  }
+
+  /// The Persistent loop around the statements that are split, and what is decided before it.
+  struct Around {
+    const For& loop;
+    std::unordered_set<const Object*> own;  ///< variables that the loop defines
+    std::vector<Stmt> stores;
+  };
+
+  /// A Persistent loop; what lasts is decided where at least one iteration would.
+  Part persistent(const For& loop, const Substitution& values, std::vector<Part>& before) {
+    Around around{loop, {}, {}};
+    walk(Stmt(&loop), [&](const Stmt& s) {
+      if (const For* n = as<For>(s)) {
+        for (const VarRef& var : n->vars) around.own.insert(var.get());
+      }
+      if (const Bind* n = as<Bind>(s)) around.own.insert(n->var.get());
+    });
+    around_ = &around;
+    Part part = holding(Stmt(&loop), values);
+    around_ = nullptr;
+    Expr runs;
+    for (const Expr& extent : loop.extents) {
+      const Expr one = less(int_imm(0), extent);
+      runs = runs ? logical_and(runs, one) : one;
+    }
+    if (!around.stores.empty()) append(if_then(runs, seq(std::move(around.stores)), {}, loop.span), before);
+    return part;
+  }
+
+  /// Does every iteration of the Persistent loop around compute the same value? Only of what each is certain to reach:
+  /// what is never reached may not even have a value.
+  bool is_lasting(const Expr& e) const {
+    if (!around_ || nesting_ > 1) return false;
+    bool lasting = true;
+    walk(e, [&](const Expr& node) {
+      if (around_->own.contains(node.get())) lasting = false;
+      const Load* load = as<Load>(node);
+      if (load && (!is_global(buffer_of(load->buffer)) || written_.contains(&buffer_of(load->buffer)))) lasting = false;
+    });
+    return lasting;
   }
 
   bool depends_on_core(const Expr& e) const {
@@ -128,6 +176,7 @@ class Finder {
       return part;
     }
     part.kind = as<If>(s) ? Part::Kind::Branch : Part::Kind::Loop;
+    if (around_) ++nesting_;
     if (const For* loop = as<For>(s)) {
       part.body = split(loop->body, values);
     } else if (const If* branch = as<If>(s)) {
@@ -138,6 +187,7 @@ class Finder {
     } else {
       HELVE_FAIL("a collective in a statement that holds none");
     }
+    if (around_) --nesting_;
     return part;
   }
 
@@ -190,7 +240,10 @@ class Finder {
   }
 
   const Kernel& kernel_;
+  const std::unordered_set<const Buffer*>& written_;
   KernelParts result_;
+  Around* around_ = nullptr;
+  int nesting_ = 0;  ///< statements that hold collectives around this one, from the Persistent loop inwards
   std::vector<const Bind*> stale_;
   std::vector<Stmt> keep_;  // owns the statements that stale_ and last_collective_ point into
   const TileOp* last_collective_ = nullptr;
@@ -198,6 +251,8 @@ class Finder {
 
 }  // namespace
 
-KernelParts parts_of(const Kernel& kernel) { return Finder(kernel).run(); }
+KernelParts parts_of(const Kernel& kernel, const std::unordered_set<const Buffer*>& written) {
+  return Finder(kernel, written).run();
+}
 
 }  // namespace helve

@@ -2,6 +2,7 @@
 // them. Splitting first finds this tree, then decides what crosses parts, then writes the host body.
 #pragma once
 
+#include <unordered_set>
 #include <vector>
 
 #include "crossing.h"
@@ -28,6 +29,7 @@ struct Part {
 struct KernelParts {
   std::vector<BufferRef> buffers;  ///< allocated where the kernel is split, in order
   std::vector<BufferRef> decisions;  ///< Global, of one element: what a part leaves for the control flow that follows
+  std::unordered_set<const Buffer*> lasting;  ///< decisions that are one for all iterations of a Persistent loop
   std::vector<Part> parts;
   std::vector<Part*> leaves;  ///< segments and collectives in order
 };
@@ -35,8 +37,9 @@ struct KernelParts {
 /// The parts of a kernel that holds collectives. Scalar values bound where it is split are written into their uses; one
 /// that loads from memory cannot cross a collective (ValueAcrossCollective). Control flow around a collective and its
 /// operands move to the host body. What control flow takes from memory or from the core's coordinates is left in a
-/// decision by the part before it, and at the end of each turn of a while loop; operands take nothing from there
-/// (KernelValueAtCollective).
-KernelParts parts_of(const Kernel& kernel);
+/// decision by the part before it, and at the end of each turn of a while loop; what every iteration of a Persistent
+/// loop would decide equally, since it reads nothing that is `written`, by the part before that loop. Operands take
+/// nothing from there (KernelValueAtCollective).
+KernelParts parts_of(const Kernel& kernel, const std::unordered_set<const Buffer*>& written);
 
 }  // namespace helve

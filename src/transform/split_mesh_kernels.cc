@@ -10,7 +10,8 @@
 // Every core runs the host body of a mesh function: it launches its own block, enters the collectives of its groups,
 // and decides by itself. So control flow around a collective moves there as it is, and cores that it parts stay apart
 // until its end, as in the kernel. What it takes from memory or the core's coordinates, a kernel leaves in a global
-// buffer of one element, where the host body reads it: it moves no other value than the kernel would have used.
+// buffer of one element, where the host body reads it: it moves no other value than the kernel would have used. What
+// all iterations of a Persistent loop would decide equally is decided before it.
 // Where cores can meet inside a kernel, only such kernels are split, and those to which the host body may bring a part
 // of the cores: it finds members of a group that disagree, which would wait for each other forever.
 // With a chunk of k iterations the kernels loop over k and one collective serves all of them, on homes with a leading
@@ -23,6 +24,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "helve/analysis/effects.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/transform/passes.h"
@@ -45,8 +47,8 @@ struct Chunk {
 
 class Splitter {
  public:
-  Splitter(const Kernel& kernel, const PassOptions& options)
-      : kernel_(kernel), options_(options), parts_(parts_of(kernel)) {
+  Splitter(const Kernel& kernel, const std::unordered_set<const Buffer*>& written, const PassOptions& options)
+      : kernel_(kernel), options_(options), parts_(parts_of(kernel, written)) {
     find_demands();
   }
 
@@ -159,11 +161,15 @@ class Splitter {
     });
   }
 
-  /// Does the part's control flow read a decision? It is made for one iteration.
-  static bool decides_by_memory(const Part& part) {
+  /// Does the part's control flow read a decision that is made for one iteration?
+  bool decides_by_memory(const Part& part) const {
     bool reads = false;
+    const auto look = [&](const Expr& node) {
+      const Load* load = as<Load>(node);
+      reads |= load && !parts_.lasting.contains(&buffer_of(load->buffer));
+    };
     if (part.kind == Part::Kind::Loop || part.kind == Part::Kind::Branch) {
-      for_each_part(part.node, [&](const Expr& e) { reads |= has_load(e); }, [](const Stmt&) {});
+      for_each_part(part.node, [&](const Expr& e) { walk(e, look); }, [](const Stmt&) {});
     }
     return reads;
   }
@@ -310,10 +316,11 @@ std::unordered_set<const Kernel*> kernels_of_parted_cores(const Stmt& body) {
 FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options) {
   if (!f->mesh) return f;
   const std::unordered_set<const Kernel*> apart = kernels_of_parted_cores(f->body);
+  const std::unordered_set<const Buffer*> written = written_memory(*f);
   return with_body(f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
     const Kernel* k = as<Kernel>(s);
     if (!k || !has_collective(k->body)) return s;
-    Splitter splitter(*k, options);
+    Splitter splitter(*k, written, options);
     return options.cores_meet && !splitter.decides() && !apart.contains(k) ? s : splitter.run();
   }));
 }

@@ -518,3 +518,90 @@ def test_a_read_that_may_not_happen_is_refused():
     with pytest.raises(helve.Error) as caught:
         helve.compile(main)
     assert caught.value.code == "HV0811"
+
+
+N, K = T.dyn("N"), T.dyn("K")
+
+
+def sum_where_on(mesh):
+    """A sum over all cores in each work item, if a tensor that nobody writes says so; the core's own value if not."""
+    rows, cols = mesh
+
+    @T.prim_func(mesh=helve.Mesh(mesh))
+    def main(ON: T.Tensor((K,), "int32"), OUT: T.Tensor((N, rows, cols), "int32")):
+        with T.Kernel(rows, cols) as (r, c):
+            part = T.alloc_shared((1,), "int32")
+            total = T.alloc_shared((1,), "int32")
+            for i in T.Persistent([N]):
+                part[0] = r * 10 + c + i
+                total[0] = part[0]
+                if ON[0] > 0:
+                    T.comm.all_reduce(part, total)
+                OUT[i, r, c] = total[0]
+
+    return main
+
+
+@pytest.mark.parametrize("on", [0, 1])
+@pytest.mark.parametrize("items", [0, 1, 7])
+@pytest.mark.parametrize("mesh", MESHES)
+def test_work_items_that_decide_equally_share_collectives(mesh, items, on):
+    """One collective for three work items; without a work item nothing is read, as the tensor may be empty."""
+    main = sum_where_on(mesh)
+    own = np.add.outer(np.arange(items), np.add.outer(10 * np.arange(mesh[0]), np.arange(mesh[1])))
+    expected = np.broadcast_to(own.sum(axis=(1, 2), keepdims=True), own.shape) if on else own
+    flags = np.full(min(items, 1), on, "int32")
+    for chunk in (1, 3):
+        for target in ("interp", "llvm"):
+            out = np.full(own.shape, -1, "int32")
+            kernel = helve.compile(main, mesh=helve.Mesh(mesh), target=target, persistent_chunk=chunk)
+            kernel(flags, out)
+            assert np.array_equal(out, expected)
+        assert ("i_round" in kernel.source("split_mesh_kernels")) == (chunk > 1)
+        for _, stage in helve.testing.lowering_stages(main, mesh=helve.Mesh(mesh), persistent_chunk=chunk):
+            out = np.full(own.shape, -1, "int32")
+            helve.testing.interpret(stage, flags, out, check="all" if chunk == 1 else None)  # else rows are left over
+            assert np.array_equal(out, expected)
+
+
+def test_what_only_some_work_items_come_to_is_not_decided_before_them():
+    """An element that none of them reads may not exist."""
+    mesh = (2, 3)
+
+    @T.prim_func(mesh=helve.Mesh(mesh))
+    def main(ON: T.Tensor((K,), "int32"), OUT: T.Tensor((N, 2, 3), "int32"), some: T.int32):
+        with T.Kernel(2, 3) as (r, c):
+            part = T.alloc_shared((1,), "int32")
+            total = T.alloc_shared((1,), "int32")
+            for i in T.Persistent([N]):
+                part[0] = 1
+                total[0] = 1
+                if some > 0:
+                    if ON[0] > 0:
+                        T.comm.all_reduce(part, total)
+                OUT[i, r, c] = total[0]
+
+    for target in ("interp", "llvm"):
+        out = np.zeros((4, 2, 3), "int32")
+        helve.compile(main, mesh=helve.Mesh(mesh), target=target, persistent_chunk=2)(np.zeros(0, "int32"), out, 0)
+        assert (out == 1).all()
+
+
+def test_what_each_work_item_decides_for_itself_is_decided_in_each():
+    @T.prim_func(mesh=helve.Mesh((1, 2)))
+    def main(ON: T.Tensor((4,), "int32"), OUT: T.Tensor((4, 2), "int32")):
+        with T.Kernel(1, 2) as (r, c):
+            part = T.alloc_shared((1,), "int32")
+            total = T.alloc_shared((1,), "int32")
+            for i in T.Persistent([4]):
+                part[0] = 1
+                total[0] = 1
+                if ON[i] > 0:
+                    T.comm.all_reduce(part, total)
+                OUT[i, c] = total[0]
+
+    out = np.zeros((4, 2), "int32")
+    kernel = helve.compile(main, mesh=helve.Mesh((1, 2)), persistent_chunk=2)
+    kernel(np.int32([0, 1, 1, 0]), out)
+    assert out.tolist() == [[1, 1], [2, 2], [2, 2], [1, 1]]
+    assert "i_round" not in kernel.source("split_mesh_kernels")
