@@ -8,7 +8,7 @@ import helve
 import helve.testing
 import pytest
 from helve import _core
-from helve.script.entry import PrimFunc
+from helve.script.prim_func import PrimFunc
 
 
 @pytest.fixture(autouse=True)

@@ -77,7 +77,7 @@ void warn_of_overlap(const char* operation, const Layout& block, const Tiler& ti
                                                        {"first", found->first},
                                                        {"second", found->second},
                                                        {"offset", found->offset}}, {}, {}};
-  py::object warning = py::module_::import("helve.errors").attr("Warning")(diagnostic);
+  py::object warning = py::module_::import("helve.errors").attr("warning_from")(diagnostic);
   py::module_::import("warnings").attr("warn")(warning);
 }
 

@@ -83,7 +83,7 @@ void bind_diagnostic(py::module_& module) {
       .def_property_readonly("help", &Diagnostic::help)
       .def_readonly("span", &Diagnostic::span)
       .def_readonly("args", &Diagnostic::args)
-      .def_readonly("notes", &Diagnostic::notes);
+      .def_property_readonly("notes", &Diagnostic::notes_and_calls);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // obeys.
 #include "bindings.h"
 #include "casters.h"
+#include "helve/analysis/call.h"
 #include "helve/ir/tensor/equal.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/ir/tensor/verify.h"
@@ -60,6 +61,16 @@ void bind_mesh(py::module_& module) {
   module.def("local_shape", &local_shape, py::arg("mesh"), py::arg("tensor"), py::arg("core"));
 }
 
+using ArgumentValue = std::variant<BufferRef, Expr>;
+
+Stmt make_call(const FunctionRef& function, std::vector<std::pair<ArgumentValue, Span>> arguments,
+               std::optional<MeshShape> mesh, std::vector<MeshTensor> mesh_tensors, std::vector<MayAlias> may_alias,
+               Span span) {
+  std::vector<CallArgument> values;
+  for (auto& [value, place] : arguments) values.push_back({std::move(value), place});
+  return call(function, values, {std::move(mesh), std::move(mesh_tensors), std::move(may_alias)}, span);
+}
+
 template <class T>
 py::tuple equality(const T& a, const T& b) {
   std::string path;
@@ -82,6 +93,10 @@ void bind_function(py::module_& module) {
   module.def("make_function", &make_function, py::arg("name"), py::arg("dims"), py::arg("params"), py::arg("mesh"),
              py::arg("mesh_tensors"), py::arg("body"), py::arg("may_alias") = std::vector<MayAlias>{},
              py::arg("span") = Span{});
+  module.def("call", &make_call, py::arg("function"), py::arg("arguments"), py::arg("mesh"), py::arg("mesh_tensors"),
+             py::arg("may_alias"), py::arg("span"),
+             "The statements that a call of the function means, with (buffer or scalar, place) for each parameter; the "
+             "rest is what is known of the calling function.");
   module.def("print", [](const FunctionRef& function) { return print(function); }, py::arg("function"),
              "The function as Python text that parses back to an equal function.");
   module.def("structural_equal", &equality<FunctionRef>, py::arg("a"), py::arg("b"),

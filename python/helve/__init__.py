@@ -20,7 +20,8 @@ from helve.errors import (
 )
 from helve.layout import Layout, Swizzle, axis
 from helve.mesh import Mesh
-from helve.script.entry import PrimFunc, parse
+from helve.script.entry import parse
+from helve.script.prim_func import PrimFunc
 from helve.target import Kernel, Proof, compile, num_threads, set_num_threads
 
 __all__ = [

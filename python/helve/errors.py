@@ -74,15 +74,20 @@ class UnknownNameError(Error, AttributeError):
 
 
 class Warning(UserWarning):  # noqa: A001 - the public name is helve.Warning
-    """A remark that never stops a compile; the same data as an Error."""
+    """A remark that never stops a compile; the same data as an Error.
 
-    def __init__(self, diagnostic: Diagnostic):
-        super().__init__(render(diagnostic))
-        self.diagnostic = diagnostic
-        self.code: str = diagnostic.code
-        self.message: str = diagnostic.message
-        self.notes: list[str] = [note.text for note in diagnostic.notes]
-        self.help: str = diagnostic.help
+    Its arguments are all of it and plain values, so that it crosses to other processes as any exception does.
+    """
+
+    def __init__(self, text: str, code: str, message: str, notes: list[str], help: str):  # noqa: A002
+        super().__init__(text, code, message, notes, help)
+        self.code = code
+        self.message = message
+        self.notes = notes
+        self.help = help
+
+    def __str__(self) -> str:
+        return self.args[0]
 
 
 class InternalError(Exception):
@@ -103,6 +108,12 @@ def from_diagnostic(diagnostic: Diagnostic) -> Error:
     if 500 <= diagnostic.number < 600:
         return _LAYOUT_CLASSES.get(diagnostic.number // 10, LayoutError)(diagnostic)
     return Error(diagnostic)
+
+
+def warning_from(diagnostic: Diagnostic) -> Warning:
+    """The warning with the data of a diagnostic."""
+    notes = [note.text for note in diagnostic.notes]
+    return Warning(render(diagnostic), diagnostic.code, diagnostic.message, notes, diagnostic.help)
 
 
 # As the core writes it above a reproducer.

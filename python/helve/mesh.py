@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from dataclasses import dataclass
 
+from helve import source
+from helve.errors import error
+
 _DEVICES = ("host", "mpi", "cuda")
+_CORES_LIMIT = 2**31
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,8 @@ class Mesh:
         device: "host" (this process), "mpi" or "cuda".
 
     Raises:
-        ValueError: an extent below 1, 2**31 cores or more, names that do not match the shape, or an unknown device.
+        helve.Error: HV0412 for an extent below 1, 2**31 cores or more, names that do not match the shape, or an unknown
+            device.
     """
 
     shape: tuple[int, ...]
@@ -30,28 +36,46 @@ class Mesh:
     device: str = "host"
 
     def __post_init__(self):
-        try:
-            shape = tuple(operator.index(extent) for extent in self.shape)
-        except TypeError:
-            reason = f"the shape of a mesh is a tuple of whole numbers, as in (2, 4); given {self.shape!r}"
-            raise ValueError(reason) from None
-        if not isinstance(self.names, (tuple, list)):
-            raise ValueError(f"axis names are a tuple, as in (\"x\", \"y\"); given {self.names!r}")
-        names = tuple(self.names)
-        if names == ("x", "y") and len(shape) == 1:
-            names = ("x",)
-        if not shape or any(extent < 1 for extent in shape) or math.prod(shape) >= 2**31:
-            raise ValueError(f"a mesh has one extent or more, each at least 1, and below 2**31 cores; given {shape}")
-        if len(names) != len(shape) or len(set(names)) != len(names):
-            raise ValueError(f"mesh {shape} needs {len(shape)} different axis names; given {names}")
-        if not all(isinstance(name, str) and name.isidentifier() and name != "all" for name in names):
-            raise ValueError(f"axis names are identifiers other than 'all'; given {names}")
-        if self.device not in _DEVICES:
-            raise ValueError(f"device is one of {', '.join(_DEVICES)}; given {self.device!r}")
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "names", names)
+        fault = _fault(self)
+        if fault is not None:
+            part, reason = fault
+            place = source.span_of_call(sys._getframe(2))  # above the dataclass's own __init__
+            raise error("MeshForm", place, part=part, value=repr(getattr(self, part)), reason=reason)
+        object.__setattr__(self, "shape", tuple(operator.index(extent) for extent in self.shape))
+        object.__setattr__(self, "names", _names(self.names, len(self.shape)))
 
     @property
     def size(self) -> int:
         """The number of cores."""
         return math.prod(self.shape)
+
+
+def _names(names: tuple | list, rank: int) -> tuple:
+    """The names as given; the default is cut for a mesh of one dimension."""
+    return ("x",) if tuple(names) == ("x", "y") and rank == 1 else tuple(names)
+
+
+def _fault(mesh: Mesh) -> tuple[str, str] | None:
+    """The part of a mesh that cannot be, and why."""
+    try:
+        shape = tuple(operator.index(extent) for extent in mesh.shape)
+    except TypeError:
+        return "shape", "it is no tuple of whole numbers"
+    if not shape:
+        return "shape", "it has no extent"
+    if any(extent < 1 for extent in shape):
+        return "shape", "an extent is below 1"
+    if math.prod(shape) >= _CORES_LIMIT:
+        return "shape", "that is 2**31 cores or more"
+    if not isinstance(mesh.names, (tuple, list)):
+        return "names", "it is no tuple of names"
+    names = _names(mesh.names, len(shape))
+    if len(names) != len(shape):
+        return "names", f"shape {shape} needs {len(shape)}"
+    if not all(isinstance(name, str) and name.isidentifier() and name != "all" for name in names):
+        return "names", "axis names are identifiers other than 'all'"
+    if len(set(names)) != len(names):
+        return "names", "two are equal"
+    if mesh.device not in _DEVICES:
+        return "device", f"devices are {', '.join(_DEVICES)}"
+    return None

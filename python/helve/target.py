@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from helve import _core, source
 from helve.mesh import Mesh
-from helve.errors import Error, Warning, error, from_diagnostic, suggestion
+from helve.errors import Error, error, from_diagnostic, suggestion, warning_from
 
 if TYPE_CHECKING:
-    from helve.script.entry import PrimFunc
+    from helve.script.prim_func import PrimFunc
 
 _TARGETS = ("interp", "llvm", "cuda")
 _CHECKS = ("all", "uninitialised", "races")
@@ -284,7 +284,7 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
     except Error as fault:
         raise _at_caller(fault, argument) from None
     for diagnostic in compiled.warnings():
-        warnings.warn(Warning(diagnostic), stacklevel=2)
+        warnings.warn(warning_from(diagnostic), stacklevel=2)
     return Kernel(compiled)
 
 

@@ -70,6 +70,12 @@ std::string Diagnostic::code_text() const { return fmt::format("HV{:04}", static
 
 std::string Diagnostic::message() const { return fill_template(diagnostic_row(code).message, args); }
 
+std::vector<Note> Diagnostic::notes_and_calls() const {
+  std::vector<Note> out = notes;
+  for (const Span* call = span.caller; call; call = call->caller) out.push_back({*call, "the function is called here"});
+  return out;
+}
+
 std::string Diagnostic::help() const {
   if (fixes.empty()) return fill_template(diagnostic_row(code).help, args);
   std::string out;
@@ -90,7 +96,7 @@ std::string to_text(const Diagnostic& d) {
   std::string out = fmt::format("{}[{}]: {}", d.severity() == Severity::Error ? "error" : "warning", d.code_text(),
                                 d.message());
   if (d.span.known()) out += fmt::format("\n  --> {}", location(d.span));
-  for (const Note& note : d.notes) {
+  for (const Note& note : d.notes_and_calls()) {
     out += fmt::format("\nnote: {}", note.text);
     if (note.span.known()) out += fmt::format(" ({})", location(note.span));
   }

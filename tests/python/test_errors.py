@@ -136,8 +136,19 @@ def test_a_missing_argument_of_a_template_is_a_fault_of_helve():
 
 def test_warnings_are_the_same_data():
     diagnostic = _core.Diagnostic("IndexCount", _core.Span(), [("buffer", "A"), ("rank", 1), ("given", 2)])
-    warning = helve.Warning(diagnostic)
+    warning = errors.warning_from(diagnostic)
     assert isinstance(warning, UserWarning) and warning.code == "HV0201" and str(warning) == errors.render(diagnostic)
+
+
+def test_warnings_are_rebuilt_from_their_arguments():
+    """As pickle does it, and what sends warnings of tests between processes: by a call of the class."""
+    note = _core.Note("declared here", _core.Span("shown.py", 1, 1, 1, 2))
+    args = [("buffer", "A"), ("rank", 1), ("given", 2)]
+    warning = errors.warning_from(_core.Diagnostic("IndexCount", _core.Span(), args, [note], ["one", "two"]))
+    for other in (pickle.loads(pickle.dumps(warning)), copy.copy(warning), type(warning)(*warning.args)):
+        assert type(other) is helve.Warning and str(other) == str(warning)
+        assert (other.code, other.message, other.notes, other.help) == (
+            "HV0201", "'A' has 1 dimension, the subscript has 2 indices", ["declared here"], "one\ntwo")
 
 
 def test_constructs_refuse_to_be_called():
@@ -152,8 +163,9 @@ def test_constructs_refuse_to_be_called():
     [((),), ((0, 2),), ((2, 3, 4),), ((2, 2), ("x", "x")), ((2, 2), ("x", "all")), ((2, 2), ("x", "y"), "tpu")],
 )
 def test_a_wrong_mesh_is_refused(arguments):
-    with pytest.raises(ValueError):
+    with pytest.raises(helve.Error) as caught:
         helve.Mesh(*arguments)
+    assert caught.value.code == "HV0412" and "helve.Mesh(*arguments)" in str(caught.value)
 
 
 def test_a_mesh_is_a_value():

@@ -51,6 +51,8 @@ struct Diagnostic {
   std::vector<Note> notes;
   std::vector<std::string> fixes;  ///< replaces the table's help when not empty
 
+  /// The notes, and for text of a called function the calls that it is part of, innermost first.
+  std::vector<Note> notes_and_calls() const;
   std::string code_text() const;  ///< "HV0123"
   std::string message() const;    ///< the template filled in
   std::string help() const;       ///< the remedy, empty when there is none

@@ -24,7 +24,7 @@ from helve._core import Var as _Var
 from helve.language.constructs import DType as _DType
 from helve.language.constructs import TensorType as _TensorType
 from helve.mesh import Mesh as _Mesh
-from helve.script.entry import PrimFunc as _PrimFunc
+from helve.script.prim_func import PrimFunc as _PrimFunc
 
 _Scalar = _Expr | _b.int | _b.float | _b.bool
 _Extent = _Expr | _b.int

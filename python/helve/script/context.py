@@ -41,11 +41,18 @@ class Context:
         self.variables: set[_core.Var] = set()
         self.kernel_vars: list[_core.Var] | None = None
         self.tile_loops = 0
+        self.function = ""
+        self.calls = False  # does the function call another one?
 
     @property
     def text_mode(self) -> bool:
         """Is this helve.parse, where nothing of the text is executed?"""
         return self.scope.surroundings.text
+
+    @property
+    def at_head(self) -> bool:
+        """May it still be said what tensors are? Calls rely on it."""
+        return len(self.stmts) == 1 and not self.calls
 
     def span(self, node: ast.AST) -> _core.Span:
         """The place of a node in the file, columns in characters."""

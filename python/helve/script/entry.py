@@ -21,35 +21,8 @@ from helve.script.context import DEPTH_LIMIT, SIZE_LIMIT, Context, check_depth
 from helve.script.expressions import Expressions
 from helve.script.function import guarded, parse_function
 from helve.script.operations import HANDLERS
+from helve.script.prim_func import PrimFunc
 from helve.script.scope import Surroundings, closure_of
-
-
-class PrimFunc:
-    """A kernel function: what a program describes, before it is compiled for a target.
-
-    Attributes:
-        function: the function of the core.
-        name: its name.
-    """
-
-    def __init__(self, function: _core.Function):
-        self.function = function
-        self.name: str = function.name
-
-    def script(self) -> str:
-        """The function as Python text that helve.parse reads back."""
-        return _core.print(self.function)
-
-    def __call__(self, *args, **kwargs):
-        """Refused: a function is compiled before it is called.
-
-        Raises:
-            helve.Error: HV0812, always.
-        """
-        raise error("NotCompiled", source.span_of_frame(sys._getframe(1)), name=self.name)
-
-    def __repr__(self) -> str:
-        return f"<helve kernel function {self.name}>"
 
 
 def define(function: Any, mesh: Any, frame: FrameType) -> PrimFunc:

@@ -17,6 +17,7 @@ from helve.errors import Error, error, suggestion
 from helve.language.constructs import Construct, DType, FrontEnd, HostConstruct, Namespace
 from helve.script.arguments import match
 from helve.script.context import Context, quote
+from helve.script.prim_func import PrimFunc
 
 _BINARY: dict[type, tuple[str, Callable]] = {
     ast.Add: ("Add", operator.add),
@@ -281,14 +282,21 @@ class Expressions:
     # -- calls --------------------------------------------------------------------------------------------------------
 
     def callee(self, node: ast.expr) -> Any:
-        """What a call calls, if `node` is a call of a construct; else None."""
+        """What a call calls, if `node` is a call of a construct or of a kernel function; else None."""
         if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
-            function = self.evaluate(node.func)
-            return function if is_language(function) or function is range else None
+            function = self._function(node)
+            return function if is_language(function) or function is range or isinstance(function, PrimFunc) else None
         return None
 
+    def _function(self, node: ast.Call) -> Any:
+        """The value that is called; the name of the function that is being read means itself, as in Python."""
+        context, function = self.context, node.func
+        if isinstance(function, ast.Name) and function.id == context.function and not context.scope.find(function.id):
+            raise error("RecursiveCall", context.span(node), name=function.id)
+        return self.evaluate(function)
+
     def _call(self, node: ast.Call) -> Any:
-        function = self.evaluate(node.func)
+        function = self._function(node)
         if isinstance(function, DType):
             (argument,) = match(self.context, function, node).nodes.values()
             return self.convert(argument, self.evaluate(argument), function, self.context.span(node))
@@ -300,6 +308,9 @@ class Expressions:
             raise self.context.unsupported(node, f"{function.text} inside an expression", _remedy_for(function))
         if is_language(function):
             raise self.context.unsupported(node, f"a call of {function!r}", "see docs/language.md")
+        if isinstance(function, PrimFunc):
+            raise self.context.unsupported(node, f"a call of '{function.name}' inside an expression",
+                                           "it gives no value; write the call as a statement of its own")
         return self._python_call(function, node)
 
     def _host_construct(self, function: HostConstruct, node: ast.Call) -> Any:
@@ -309,7 +320,10 @@ class Expressions:
             values["dtype"] = self.dtype(arguments["dtype"], values["dtype"])
         if function.name == "ceildiv":
             return self._ceildiv(node, [(arguments[name], values[name]) for name in ("a", "b")])
-        return self.on_host(node, lambda: function.function(**values), True)
+        try:
+            return self.on_host(node, lambda: function.function(**values), True)
+        except Error as fault:  # raised where helve itself calls
+            raise error(fault.name, self.context.span(node), **dict(fault.diagnostic.args)) from None
 
     def _ceildiv(self, node: ast.Call, items: list[tuple[ast.expr, Any]]) -> Any:
         (_, a), (_, b) = items

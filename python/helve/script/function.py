@@ -21,6 +21,7 @@ from helve.script.statements import Statements
 def parse_function(context: Context, node: ast.FunctionDef, mesh: Any, mesh_node: ast.expr | None) -> _core.Function:
     """Parses a decorated function. `mesh` is what `prim_func(mesh=...)` was given, None without."""
     check_depth(context, node)
+    context.function = node.name
     statements = Statements(context)
     if mesh is not None:
         if not isinstance(mesh, Mesh):

@@ -270,7 +270,7 @@ def annotate_mesh_tensor(expressions: Expressions, call: ast.Call) -> None:
     context = expressions.context
     function = language.annotate_mesh_tensor
     arguments = match(context, function, call)
-    if len(context.stmts) > 1 or context.mesh_tensors:
+    if not context.at_head or context.mesh_tensors:
         raise error("OperationScope", context.span(call), operation=function.text,
                     scope="block" if context.kernel_vars is not None else "host",
                     remedy="write it once, at the head of the function")
@@ -362,7 +362,7 @@ def may_alias(expressions: Expressions, call: ast.Call) -> None:
     context = expressions.context
     function = language.may_alias
     arguments = match(context, function, call)
-    if len(context.stmts) > 1:
+    if not context.at_head:
         raise error("OperationScope", context.span(call), operation=function.text,
                     scope="block" if context.kernel_vars is not None else "host",
                     remedy="write it at the head of the function")

@@ -11,10 +11,11 @@ from typing import Any
 from helve import _core, language
 from helve.errors import error
 from helve.language.constructs import Construct, TileOperation
-from helve.script import loops, operations
+from helve.script import calls, loops, operations
 from helve.script.arguments import match
 from helve.script.context import Context, quote
 from helve.script.expressions import Expressions, is_plain
+from helve.script.prim_func import PrimFunc
 
 _UNSUPPORTED: dict[str, tuple[str, str]] = {
     "Return": ("'return'", "results leave a kernel through its tensor parameters; guard the rest with 'if'"),
@@ -78,6 +79,8 @@ class Statements:
             operations.may_alias(self.expressions, call)
         elif function in (language.comm.row_allgather, language.comm.col_allgather):
             self.context.emit(operations.gather_sugar(self.expressions, function, call))
+        elif isinstance(function, PrimFunc):
+            self.context.emit(calls.call(self.expressions, function, call))
         else:
             if isinstance(call, ast.Call) and function is None:
                 raise self.context.unsupported(node, f"a call of {quote(call.func)} for its effect",

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from helve import _core
 from helve.mesh import Mesh
-from helve.script.entry import PrimFunc, parse
+from helve.script.entry import parse
+from helve.script.prim_func import PrimFunc
 from helve.target import Kernel, mesh_shape
 
 
