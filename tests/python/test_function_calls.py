@@ -426,3 +426,53 @@ def test_readers_of_proofs_see_the_line_of_the_callee():
     proofs = helve.compile(main).proofs()
     assert all(proof.verdict == "proved" for proof in proofs)
     assert {proof.filename for proof in proofs} == {__file__}
+
+
+def test_scalars_stand_in_the_types_of_tensors():
+    @T.prim_func
+    def fill(n: T.index, A: 'T.Tensor((n, 2), "int32")'):
+        with T.Kernel(n) as b:
+            A[b, 0] = T.cast(n, "int32")
+            A[b, 1] = 1
+
+    @T.prim_func
+    def main(k: T.index, X: T.Tensor((3, 2), "int32"), Y: 'T.Tensor((k, 2), "int32")'):
+        fill(3, X)
+        fill(k, Y)
+
+    agree(main, lambda: [4, np.zeros((3, 2), "int32"), np.zeros((4, 2), "int32")], [[4, 1]] * 4)
+    with pytest.raises(helve.Error) as caught:
+        @T.prim_func
+        def wrong(k: T.index, X: T.Tensor((3, 2), "int32")):
+            fill(k, X)
+
+    assert caught.value.message == "dimension 0 of 'A' is k, the argument's is 3"
+
+
+@pytest.mark.parametrize("twice, limit", [(False, "200 nested levels"), (True, "3000 bytes")])
+def test_calls_of_calls_keep_the_limits_of_a_text(twice, limit, monkeypatch):
+    """Functions nest and double until one is more than could be written."""
+    monkeypatch.setattr("helve.script.function.SIZE_LIMIT", 10**6 if not twice else 3000)
+
+    def around(inner):
+        @T.prim_func
+        def main(A: T.Tensor((1,), "int32")):
+            for i in T.serial(1):
+                for j in T.serial(1):
+                    for k in T.serial(1):
+                        for n in T.serial(1):
+                            inner(A)
+            if twice:
+                inner(A)
+
+        return main
+
+    @T.prim_func
+    def main(A: T.Tensor((1,), "int32")):
+        with T.Kernel(1):
+            A[0] = A[0] * 3 - (A[0] + 7) * (A[0] - 4) * (A[0] + 11)
+
+    with pytest.raises(helve.Error) as caught:
+        for _ in range(60):
+            main = around(main)
+    assert caught.value.message == f"the text is beyond the limit of {limit}"

@@ -10,10 +10,10 @@ import textwrap
 from typing import Any
 
 from helve import _core
-from helve.errors import ASK_FOR_REPORT, InternalError, error
+from helve.errors import ASK_FOR_REPORT, Error, InternalError, error
 from helve.language.constructs import DType, TensorType
 from helve.mesh import Mesh
-from helve.script.context import DEPTH_LIMIT, Context, check_depth
+from helve.script.context import DEPTH_LIMIT, SIZE_LIMIT, Context, check_depth
 from helve.script.expressions import variables_of
 from helve.script.statements import Statements
 
@@ -38,7 +38,20 @@ def parse_function(context: Context, node: ast.FunctionDef, mesh: Any, mesh_node
     function = _core.make_function(node.name, context.dims, context.params, context.mesh, context.mesh_tensors,
                                    _core.seq(context.stmts[0], head), context.may_alias, head)
     _core.verify(function)
+    if context.calls:
+        _check_limits(context, function, head)
     return function
+
+
+def _check_limits(context: Context, function: _core.Function, head: _core.Span) -> None:
+    """With what it calls in place of the calls, a function keeps the limits of a text; so callees never run away."""
+    text = _core.print(function)
+    if len(text) > SIZE_LIMIT:
+        raise error("TextLimit", head, limit=SIZE_LIMIT, unit="bytes")
+    try:
+        check_depth(context, ast.parse(text))
+    except (Error, SyntaxError, MemoryError, RecursionError):
+        raise error("TextLimit", head, limit=DEPTH_LIMIT, unit="nested levels") from None
 
 
 def _parameters(context: Context, args: ast.arguments) -> list[ast.arg]:
