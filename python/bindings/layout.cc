@@ -122,6 +122,9 @@ void bind_literals(py::module_& module) {
                        "The replica iters of a layout, `R[2 : 4@warpid]`, to be added to its shard.")
       .def(py::init([](Iters iters) { return Replicas{std::move(iters)}; }), py::arg("iters"))
       .def_readonly("iters", &Replicas::iters)
+      .def("__eq__", [](const Replicas& a, const Replicas& b) { return a.iters == b.iters; }, py::is_operator())
+      .def("__hash__", [](const Replicas& self) { return py::hash(py::str(replica_text(self.iters))); })
+      .def("__repr__", [](const Replicas& self) { return replica_text(self.iters); })
       .def("__reduce__", [](const Replicas& self) {
         return py::make_tuple(py::type::of<Replicas>(), py::make_tuple(self.iters));
       });

@@ -196,14 +196,14 @@ void bind_parts_of(py::class_<Layout>& layout) {
            "The layout of a region: over the extents end - begin, coordinate t is where begin + t was.\n\n"
            "Args:\n    region: one (begin, end) a dimension, end excluded.\n    shape: the extents of the whole.\n\n"
            "Raises:\n    helve.BoundsError: a region that is empty or outside.\n"
-           "    helve.UnsupportedError: no layout is that map; with the coordinate that shows it.")
+           "    helve.UnsupportedError: no layout with that swizzle is the map; with the coordinate that shows it.")
       .def("permute", [](const Layout& self, const Integers& shape, const Integers& order) {
              return permute(self, shape, order);
            }, py::arg("shape"), py::arg("order"),
            "The layout with the dimensions of `shape` in another order: dimension d of the result is order[d].")
       .def("pack", [](const Layout& self, Whole factor) { return pack(self, factor); }, py::arg("factor"),
            "The layout of packs of `factor` neighbours, in units of packs on `m`.\n\n"
-           "Raises:\n    helve.DivisibilityError: packs would be torn.\n"
+           "Raises:\n    helve.DivisibilityError: packs would be torn.\n    helve.BoundsError: a factor below 1.\n"
            "    helve.UnsupportedError: the swizzle divides a pack.")
       .def("unpack", [](const Layout& self, Whole factor) { return unpack(self, factor); }, py::arg("factor"),
            "The layout of the `factor` parts of each element, neighbours on `m`: the inverse of `pack`.")

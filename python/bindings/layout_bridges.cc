@@ -37,8 +37,11 @@ std::string verdict_text(const SwizzleChoice& choice) {
   std::string name = choice.swizzle.identity() ? "no swizzle" : to_string(choice.swizzle);
   std::string text = fmt::format("{}: {}", name, to_string(choice.verdict));
   if (choice.verdict == SwizzleVerdict::Padding) text += fmt::format(", costs {} bytes", choice.padding_bytes);
-  return text + fmt::format(", depth {} (plain {}, {} elements of padding a row {})", choice.depth, choice.plain_depth,
-                            choice.padding, choice.padded_depth);
+  return text + fill_template(", depth {depth} (plain {plain}, {padding:element} of padding a row {padded})",
+                              {{"depth", choice.depth},
+                               {"plain", choice.plain_depth},
+                               {"padding", choice.padding},
+                               {"padded", choice.padded_depth}});
 }
 
 void bind_reports(py::module_& module) {
@@ -51,6 +54,11 @@ void bind_reports(py::module_& module) {
            "The phase as text: a row for each 128 bytes, a column for each bank, the threads that touch the word, and "
            "the "
            "depth.")
+      .def("__repr__",
+           [](const BankPhase& self) {
+             return fmt::format("BankPhase(threads {} to {}, depth {})", self.first_thread,
+                                self.first_thread + static_cast<int64_t>(self.words.size()) - 1, self.depth);
+           })
       .def(py::pickle(
           [](const BankPhase& self) { return py::make_tuple(self.first_thread, self.words, self.depth); },
           [](const py::tuple& state) {
@@ -66,6 +74,11 @@ void bind_reports(py::module_& module) {
         for (const BankPhase& phase : self.phases) text += bank_table(phase);
         return text;
       })
+      .def("__repr__",
+           [](const BankReport& self) {
+             return fill_template("BankReport({phases:phase}, depth {depth})",
+                                  {{"phases", static_cast<int64_t>(self.phases.size())}, {"depth", self.depth()}});
+           })
       .def(py::pickle([](const BankReport& self) { return py::make_tuple(self.phases); },
                       [](const py::tuple& state) { return BankReport{state[0].cast<std::vector<BankPhase>>()}; }));
   py::class_<SwizzleChoice>(module, "SwizzleChoice",
@@ -148,7 +161,8 @@ void bind_banks(py::module_& module) {
       "    others: further accesses of the tile: (flat indices row * row_stride + column, width).\n\n"
       "Raises:\n"
       "    helve.ShapeError: rows that do not keep vectors aligned, a tile beyond the limit, what bank_conflicts "
-      "refuses.");
+      "refuses.\n"
+      "    helve.BoundsError: no rows, or rows or vectors of no elements.");
 }
 
 void bind_distribution(py::module_& module) {

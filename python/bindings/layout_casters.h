@@ -128,7 +128,7 @@ struct type_caster<helve::Iter> {
   }
 };
 
-/// A point is a dict.
+/// Iters are a list of tuples, wherever numbers stand in their place a LayoutError.
 template <>
 struct type_caster<helve::Iters> : list_caster<helve::Iters, helve::Iter> {
   bool load(handle source, bool convert) {

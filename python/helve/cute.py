@@ -113,6 +113,7 @@ def print_tensor(values, layout) -> None:
     Raises:
         helve.ShapeError: a layout of another rank.
         helve.BoundsError: the layout reaches outside the values.
+        helve.LayoutError: a value that is no number.
     """
     print(format_tensor(values, layout), end="")
 
@@ -152,7 +153,12 @@ def _cell(value) -> str:
     try:
         return f"{_operator.index(value):5d}"
     except TypeError:
+        pass
+    try:
         return f"{float(value):10.2e}"
+    except (TypeError, ValueError):
+        raise _error("LayoutArgument", value=repr(value), expected="number",
+                     remedy="print_tensor prints numbers") from None
 
 
 def is_layout(x: object) -> bool:

@@ -12,7 +12,7 @@ from helve import _core
 from helve._core import Axis, BankPhase, BankReport, Displacement, Layout, Replicas, SwizzleChoice, axis, bank_conflicts
 from helve._core import CuteSwizzle as Swizzle
 from helve._core import choose_swizzle, direct_sum, inner_of, left_of, outer_of, right_of, tile
-from helve.errors import error
+from helve.errors import UnsupportedError, error
 from helve.viz import Picture, draw_layout
 
 __all__ = [
@@ -79,10 +79,19 @@ def _show(self: Layout, shape: Sequence[int] | None = None) -> Picture:
 
     Raises:
         helve.ShapeError: the shape has another number of elements.
+        helve.UnsupportedError: too many replicas to draw.
     """
     return draw_layout(self, shape)
 
 
+def _repr_html(self: Layout) -> str | None:
+    """The picture for notebooks; None, so that they show the text, for a layout that is too large to draw."""
+    try:
+        return draw_layout(self).svg()
+    except UnsupportedError:
+        return None
+
+
 # A picture is made of Python objects, so the C++ class gets it here.
 Layout.show = _show
-Layout._repr_html_ = lambda self: draw_layout(self).svg()
+Layout._repr_html_ = _repr_html

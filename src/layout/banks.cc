@@ -37,11 +37,12 @@ int64_t access_bytes(int64_t element_bytes, int64_t width) {
   for (int64_t bytes : {1, 2, 4, 8, 16}) {
     if (width >= 1 && element_bytes >= 1 && bytes % width == 0 && bytes / width == element_bytes) return bytes;
   }
-  refuse(fmt::format("{} elements of {} bytes are no access of one thread", width, element_bytes));
+  refuse(fill_template("{width:element} of {bytes:byte} are no access of one thread",
+                       {{"width", width}, {"bytes", element_bytes}}));
 }
 
-/// The addresses on `m` of the elements of thread t, in elements: one run, aligned.
-int64_t vector_address(const Layout& layout, const BankAccess& access, size_t t, int64_t element_bytes) {
+/// The address on `m` of the elements of thread t, in bytes: one run, aligned.
+int64_t vector_byte(const Layout& layout, const BankAccess& access, size_t t, int64_t element_bytes) {
   std::vector<int64_t> addresses;
   for (int64_t j = 0; j < access.width; ++j) {
     const int64_t index = layout_detail::checked_add(access.first[t], j, "an index");
@@ -52,11 +53,12 @@ int64_t vector_address(const Layout& layout, const BankAccess& access, size_t t,
     refuse(fmt::format("elements {} and {} of thread {} have the addresses {} and {}, they do not lie together", j - 1,
                        j, t, addresses[j - 1], addresses[j]));
   }
+  const int64_t byte = layout_detail::checked_multiply(addresses[0], element_bytes, "an address in bytes");
   if (addresses[0] % access.width != 0) {
     refuse(fmt::format("thread {} begins at element {}, which is no multiple of {}: byte {} is not aligned to {}", t,
-                       addresses[0], access.width, addresses[0] * element_bytes, access.width * element_bytes));
+                       addresses[0], access.width, byte, access.width * element_bytes));
   }
-  return addresses[0];
+  return byte;
 }
 
 int64_t phase_depth(const BankPhase& phase) {
@@ -74,11 +76,9 @@ int64_t phase_depth(const BankPhase& phase) {
 BankReport bank_conflicts(const Layout& layout, const BankAccess& access, int64_t element_bytes) {
   int64_t bytes = access_bytes(element_bytes, access.width);
   for (const Iter& iter : layout.replica()) {
-    if (iter.axis == axes::m())
-      refuse(fmt::format("{} has replicas on m, an access has one address", to_string(layout)));
+    if (iter.axis != axes::m() || iter.extent == 1 || iter.stride == 0) continue;
+    refuse(fmt::format("{} has replicas on m, an access has one address", to_string(layout)));
   }
-  layout_detail::checked_multiply(layout.span(axes::m()), element_bytes, "an address in bytes");
-  layout_detail::checked_multiply(layout.offset(axes::m()), element_bytes, "an address in bytes");
   const Layout single(layout.shard(), {}, layout.offset(), layout.swizzle());
   int64_t served = std::min(kWarpThreads, kBanks * kBankBytes / bytes);
   BankReport report;
@@ -88,7 +88,7 @@ BankReport bank_conflicts(const Layout& layout, const BankAccess& access, int64_
     }
     std::vector<int64_t>& words = report.phases.back().words.emplace_back();
     if (access.first[t] == BankAccess::kInactive) continue;
-    int64_t byte = vector_address(single, access, t, element_bytes) * element_bytes;
+    const int64_t byte = vector_byte(single, access, t, element_bytes);
     int64_t last = layout_detail::floor_divide(byte + bytes - 1, kBankBytes);
     for (int64_t word = layout_detail::floor_divide(byte, kBankBytes); word <= last; ++word) words.push_back(word);
   }

@@ -102,6 +102,15 @@ struct Tile {
   }
 };
 
+/// Whether the swizzle sends [0, size) to itself. It permutes each period within itself, so only the last, begun one
+/// can lose an address.
+bool stays_inside(const Swizzle& swizzle, int64_t size) {
+  for (int64_t address = size - size % swizzle.period(); address < size; ++address) {
+    if (swizzle.apply(address) >= size) return false;
+  }
+  return true;
+}
+
 /// Every column of vectors, whole warps and the rest.
 std::vector<BankAccess> column_accesses(int64_t rows, int64_t stride, int64_t width) {
   std::vector<BankAccess> all;
@@ -126,7 +135,7 @@ std::pair<Swizzle, Cost> search(const Tile& tile, int64_t width) {
       for (int low = base; bits + low + shift <= address_bits; ++low) {
         for (int sign : {1, -1}) {
           Swizzle swizzle{bits, low, sign * shift};
-          if (tile.layout(0, swizzle).span(axes::m()) > size) continue;
+          if (!stays_inside(swizzle, size)) continue;
           Cost cost = tile.cost(0, swizzle, least.extra);
           if (cost.extra >= least.extra) continue;
           least = cost;
@@ -152,12 +161,13 @@ std::pair<int64_t, Cost> best_padding(const Tile& tile, int64_t width) {
 }
 
 void check_tile(int64_t rows, int64_t row_stride, int64_t width) {
-  if (rows < 1 || row_stride < 1) refuse(fmt::format("a tile of {} rows of {} elements", rows, row_stride));
-  if (width < 1) refuse(fmt::format("vectors of {} elements", width));
+  for (int64_t extent : {rows, row_stride, width}) {
+    if (extent < 1) throw_layout_error(Code::BelowOne, {{"operation", "choose_swizzle"}, {"value", extent}});
+  }
   if (row_stride % width != 0) {
     refuse(fmt::format("rows of {} elements do not keep vectors of {} aligned", row_stride, width));
   }
-  // A search lists every element of the tile a few hundred times.
+  // A search lists every vector of the tile up to a thousand times.
   if (layout_detail::checked_multiply(rows, row_stride, "the size of a tile") > kLayoutStepLimit / 16) {
     refuse(fmt::format("a tile of {} rows of {} elements is beyond the limit of {} elements", rows, row_stride,
                        kLayoutStepLimit / 16));

@@ -57,17 +57,14 @@ std::optional<PartialOp> partial_op(const std::string& entry, const std::vector<
 class NotationReader {
  public:
   NotationReader(const std::vector<std::string>& levels, size_t rank, const std::vector<MeshAxis>& mesh)
-      : text_(join(levels, "; ", [](const std::string& level) { return level; })), mesh_(mesh), cut(rank) {
+      : cut(rank), text_(join(levels, "; ", [](const std::string& level) { return level; })), mesh_(mesh) {
     for (const std::string& level : levels) read_level(level);
-    if (next_ != mesh.size()) refuse(fmt::format("it has {} entries for a mesh of {} axes", next_, mesh.size()));
+    if (next_ != mesh.size()) {
+      refuse(fill_template("it has {given:entry/entries} for a mesh of {axes:axis/axes}",
+                           {{"given", static_cast<int64_t>(next_)}, {"axes", static_cast<int64_t>(mesh.size())}}));
+    }
   }
 
- private:
-  std::string text_;
-  const std::vector<MeshAxis>& mesh_;
-  size_t next_ = 0;
-
- public:
   std::vector<std::vector<MeshAxis>> cut;  ///< the axes that cut each dimension, outer first
   std::vector<MeshAxis> copied;
   std::vector<Partial> partial;
@@ -85,7 +82,8 @@ class NotationReader {
     std::vector<std::string> dims = entries(std::string_view(level).substr(0, arrow));
     std::vector<std::string> right = entries(std::string_view(level).substr(arrow + 2));
     if (dims.size() != cut.size()) {
-      refuse(fmt::format("it names {} dimensions of a tensor of {}", dims.size(), cut.size()));
+      refuse(fill_template("it names {given:dimension} of a tensor of {rank}",
+                           {{"given", static_cast<int64_t>(dims.size())}, {"rank", static_cast<int64_t>(cut.size())}}));
     }
     for (size_t d = 0; d < dims.size(); ++d) {
       if (!is_letter(dims[d][0])) refuse(fmt::format("'{}' cannot name a dimension", dims[d]));
@@ -96,7 +94,7 @@ class NotationReader {
     }
     for (size_t k = 0; k < right.size(); ++k) {
       if (next_ == mesh_.size()) {
-        refuse(fmt::format("it has more entries than the {} axes of the mesh", mesh_.size()));
+        refuse(fmt::format("it has more entries than the mesh has axes, {}", mesh_.size()));
       }
       bool again = std::find(right.begin(), right.begin() + static_cast<ptrdiff_t>(k), right[k]) !=
                    right.begin() + static_cast<ptrdiff_t>(k);
@@ -125,6 +123,10 @@ class NotationReader {
       cut[static_cast<size_t>(it - dims.begin())].push_back(axis);
     }
   }
+
+  std::string text_;
+  const std::vector<MeshAxis>& mesh_;
+  size_t next_ = 0;
 };
 
 void check_operands(const std::vector<int64_t>& shape, const std::vector<MeshAxis>& mesh) {

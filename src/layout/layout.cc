@@ -169,8 +169,8 @@ std::vector<int64_t> memory_distances(const Layout& layout, int64_t room) {
   std::vector<int64_t> distances{0};
   for (const auto* iters : {&layout.shard(), &layout.replica()}) {
     for (const Iter& iter : *iters) {
-      int64_t stride = iter.stride < 0 ? -iter.stride : iter.stride;
-      if (iter.axis != axes::m() || iter.extent == 1 || stride == 0) continue;
+      if (iter.axis != axes::m() || iter.extent == 1 || iter.stride == 0) continue;
+      const int64_t stride = iter.stride < 0 ? -iter.stride : iter.stride;
       std::vector<int64_t> next;
       for (int64_t distance : distances) {
         for (int64_t digit = 0; digit < iter.extent && distance <= room; ++digit) {

@@ -1,6 +1,6 @@
-// Between iters and bit matrices.
+// Between iters and the points of index bits.
 // A digit of a power-of-two extent is a run of index bits; a sum without carries is an XOR; a swizzle is linear. So
-// only carries have to be looked for, and matrices are inverted by elimination on words.
+// only carries have to be looked for.
 #include "helve/layout/linear.h"
 
 #include <fmt/format.h>
@@ -54,11 +54,12 @@ LinearLayout to_linear(const Layout& layout) {
     Iters iters = is_replica ? layout.replica() : layout.shard();
     std::reverse(iters.begin(), iters.end());
     for (const Iter& iter : iters) {
+      if (is_replica && iter.stride == 0) continue;
       if (!is_power(iter.extent)) refuse(fmt::format("iter {} has no power of two as its extent", to_string(iter)));
       for (int bit = 0; bit < logarithm(iter.extent); ++bit) {
         int64_t value = iter.stride << bit;
         check(bits.add(iter.axis, value, fmt::format("bit {} of iter {}", bit, to_string(iter))));
-        if (value != 0 || !is_replica) points.push_back(value == 0 ? Point{} : Point{{iter.axis, value}});
+        points.push_back(value == 0 ? Point{} : Point{{iter.axis, value}});
       }
     }
   }
@@ -198,174 +199,6 @@ Layout from_linear(const LinearLayout& linear) {
     }
   }
   throw_layout_error(Code::BitsNotALayout, {{"reason", reason}});
-}
-
-namespace {
-
-/// Vectors over F2 with the combination of inputs that made each: elimination keeps one vector for each leading bit.
-class Elimination {
- public:
-  using Bits = std::vector<bool>;
-
-  explicit Elimination(size_t inputs) : inputs_(inputs) {}
-
-  /// Adds input k with its vector. When it depends on earlier inputs, the combination of inputs that is 0.
-  std::optional<Bits> add(size_t k, Bits vector) {
-    Bits combination(inputs_, false);
-    combination[k] = true;
-    reduce(vector, combination);
-    size_t lead = leading(vector);
-    if (lead == vector.size()) return combination;
-    rows_.push_back({lead, std::move(vector), std::move(combination)});
-    return std::nullopt;
-  }
-
-  /// The combination of inputs whose vectors sum to `target`; none where there is none.
-  std::optional<Bits> solve(Bits target) const {
-    Bits combination(inputs_, false);
-    reduce(target, combination);
-    if (leading(target) != target.size()) return std::nullopt;
-    return combination;
-  }
-
- private:
-  struct Row {
-    size_t lead;
-    Bits vector;
-    Bits combination;
-  };
-
-  static size_t leading(const Bits& vector) {
-    return static_cast<size_t>(std::find(vector.begin(), vector.end(), true) - vector.begin());
-  }
-
-  static void add_to(Bits& a, const Bits& b) {
-    for (size_t i = 0; i < a.size(); ++i) a[i] = a[i] != b[i];
-  }
-
-  /// Rows stand in the order of their making; each has a lead that no earlier row's elimination brings back.
-  void reduce(Bits& vector, Bits& combination) const {
-    for (const Row& row : rows_) {
-      if (!vector[row.lead]) continue;
-      add_to(vector, row.vector);
-      add_to(combination, row.combination);
-    }
-  }
-
-  size_t inputs_;
-  std::vector<Row> rows_;
-};
-
-/// The bits of `shape`, as (dimension, bit), lowest bit of the flat index first.
-std::vector<std::pair<size_t, int>> shape_bits(const std::vector<int64_t>& shape) {
-  std::vector<std::pair<size_t, int>> bits;
-  for (size_t d = shape.size(); d-- > 0;) {
-    if (shape[d] < 1 || !is_power(shape[d])) {
-      throw_layout_error(Code::ShapeExtent, {{"shape", shape_text(shape)},
-                                             {"extent", shape[d]},
-                                             {"dim", static_cast<int64_t>(d)}});
-    }
-    for (int bit = 0; bit < logarithm(shape[d]); ++bit) bits.push_back({d, bit});
-  }
-  return bits;
-}
-
-[[noreturn]] void refuse_bits(const std::string& reason) {
-  throw_layout_error(Code::BitsNotALayout, {{"reason", reason}});
-}
-
-}  // namespace
-
-LinearBases to_bases(const Layout& layout, const std::vector<int64_t>& shape) {
-  layout_detail::check_admitted(layout, shape);
-  auto bits = shape_bits(shape);
-  LinearLayout linear = to_linear(layout);
-  auto refuse = [&](const std::string& reason) {
-    throw_layout_error(Code::NotBitLinear, {{"layout", to_string(layout)}, {"reason", reason}});
-  };
-  if (!linear.offset.empty()) refuse("bases have no offset");
-  std::vector<Point> inputs = linear.index;
-  inputs.insert(inputs.end(), linear.replica.begin(), linear.replica.end());
-  std::vector<std::pair<Axis, int>> places;
-  for (Axis axis : layout.axes()) {
-    int64_t all = 0;
-    for (const Point& point : inputs) {
-      if (auto it = point.find(axis); it != point.end()) all |= it->second;
-    }
-    for (int bit = 0; (all >> bit) != 0; ++bit) places.push_back({axis, bit});
-  }
-  auto vector_of = [&](const Point& point) {
-    Elimination::Bits vector(places.size(), false);
-    for (size_t p = 0; p < places.size(); ++p) {
-      auto it = point.find(places[p].first);
-      vector[p] = it != point.end() && ((it->second >> places[p].second) & 1) != 0;
-    }
-    return vector;
-  };
-  Elimination elimination(inputs.size());
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    if (elimination.add(k, vector_of(inputs[k]))) refuse("two elements share a place");
-  }
-  LinearBases bases;
-  for (Axis axis : layout.axes()) bases[axis];
-  for (auto [axis, bit] : places) {
-    auto combination = elimination.solve(vector_of({{axis, int64_t{1} << bit}}));
-    if (!combination) refuse(fmt::format("no element is at {}", to_string(Point{{axis, int64_t{1} << bit}})));
-    std::vector<int64_t> coordinate(shape.size(), 0);
-    for (size_t k = 0; k < bits.size(); ++k) {
-      if ((*combination)[k]) coordinate[bits[k].first] |= int64_t{1} << bits[k].second;
-    }
-    bases[axis].push_back(std::move(coordinate));
-  }
-  return bases;
-}
-
-Layout from_bases(const LinearBases& bases, const std::vector<int64_t>& shape) {
-  auto bits = shape_bits(shape);
-  std::vector<Point> places;
-  std::vector<Elimination::Bits> vectors;
-  for (const auto& [axis, columns] : bases) {
-    if (columns.size() > 62) refuse_bits(fmt::format("axis {} has more than 62 bits", axis.name()));
-    for (size_t k = 0; k < columns.size(); ++k) {
-      if (columns[k].size() != shape.size()) {
-        throw_layout_error(Code::ShapeRank, {{"operation", "from_bases"},
-                                             {"left", "basis " + shape_text(columns[k])},
-                                             {"right", "shape " + shape_text(shape)}});
-      }
-      for (size_t d = 0; d < shape.size(); ++d) {
-        if (columns[k][d] >= 0 && columns[k][d] < shape[d]) continue;
-        throw_layout_error(Code::CoordinateBounds,
-                           {{"coordinate", shape_text(columns[k])}, {"shape", shape_text(shape)}});
-      }
-      places.push_back({{axis, int64_t{1} << k}});
-      Elimination::Bits& vector = vectors.emplace_back();
-      for (auto [d, bit] : bits) vector.push_back(((columns[k][d] >> bit) & 1) != 0);
-    }
-  }
-  auto sum = [&](const Elimination::Bits& combination) {
-    Point point;
-    for (size_t p = 0; p < places.size(); ++p) {
-      if (combination[p]) point[places[p].begin()->first] ^= places[p].begin()->second;
-    }
-    return point;
-  };
-  LinearLayout linear;
-  Elimination elimination(places.size());
-  for (size_t p = 0; p < places.size(); ++p) {
-    if (auto zero = elimination.add(p, vectors[p])) linear.replica.push_back(sum(*zero));
-  }
-  for (size_t k = 0; k < bits.size(); ++k) {
-    Elimination::Bits target(bits.size(), false);
-    target[k] = true;
-    auto combination = elimination.solve(target);
-    if (!combination) {
-      std::vector<int64_t> coordinate(shape.size(), 0);
-      coordinate[bits[k].first] = int64_t{1} << bits[k].second;
-      refuse_bits("element " + shape_text(coordinate) + " lies nowhere");
-    }
-    linear.index.push_back(sum(*combination));
-  }
-  return from_linear(linear);
 }
 
 }  // namespace helve

@@ -42,9 +42,11 @@ std::string to_string(const Swizzle& swizzle) {
   return fmt::format("Swizzle({}, {}, {})", swizzle.bits, swizzle.base, swizzle.shift);
 }
 
+std::string replica_text(const Iters& replica) { return "R" + iters_text(replica); }
+
 std::string to_string(const Layout& layout) {
-  std::string text = fmt::format("S{}", iters_text(layout.shard()));
-  if (!layout.replica().empty()) text += fmt::format(" + R{}", iters_text(layout.replica()));
+  std::string text = "S" + iters_text(layout.shard());
+  if (!layout.replica().empty()) text += " + " + replica_text(layout.replica());
   for (const auto& [axis, value] : layout.offset()) text += " + " + placed(value, axis);
   if (!layout.swizzle().identity()) text += " ^ " + to_string(layout.swizzle());
   return text;

@@ -14,8 +14,12 @@ void check_ranks(std::string_view operation, const std::vector<int64_t>& left, c
                                        {"right", "shape " + shape_text(right)}});
 }
 
+Swizzle moving_swizzle(const Layout& layout) {
+  return layout.swizzle().identity() ? Swizzle{} : layout.canonicalize().swizzle();
+}
+
 void refuse_swizzled(std::string_view operation, std::string_view operand, const Layout& layout) {
-  if (layout.swizzle().identity()) return;
+  if (moving_swizzle(layout).identity()) return;
   throw_layout_error(Code::SwizzledOperand, {{"operation", std::string(operation)},
                                              {"operand", std::string(operand)},
                                              {"layout", to_string(layout)}});

@@ -13,7 +13,10 @@ namespace helve::layout_detail {
 /// Throws ShapeError unless both shapes have the same rank.
 void check_ranks(std::string_view operation, const std::vector<int64_t>& left, const std::vector<int64_t>& right);
 
-/// Throws UnsupportedError when `layout`, the `operand` of the operation, is swizzled.
+/// The swizzle of a layout, or none where it moves nothing: equal maps are operands alike.
+Swizzle moving_swizzle(const Layout& layout);
+
+/// Throws UnsupportedError when `layout`, the `operand` of the operation, has a swizzle that moves anything.
 void refuse_swizzled(std::string_view operation, std::string_view operand, const Layout& layout);
 
 }  // namespace helve::layout_detail

@@ -9,6 +9,7 @@
 #include "helve/layout/notation.h"
 #include "helve/support/text.h"
 #include "integers.h"
+#include "operands.h"
 
 namespace helve {
 
@@ -35,23 +36,22 @@ Layout permute(const Layout& layout, const std::vector<int64_t>& shape, const st
 
 namespace {
 
-void check_factor(int64_t factor) {
-  if (factor >= 1) return;
-  throw_layout_error(Code::ShapeExtent,
-                     {{"shape", shape_text(std::vector{factor})}, {"extent", factor}, {"dim", int64_t{0}}});
+void check_factor(const char* operation, int64_t factor) {
+  if (factor < 1) throw_layout_error(Code::BelowOne, {{"operation", operation}, {"value", factor}});
 }
 
 /// The swizzle with `factor` times smaller (or larger) units. Exact only when packs are powers of two and stay
 /// together.
 Swizzle shift_base(const Layout& layout, int64_t factor, bool smaller) {
-  Swizzle swizzle = layout.canonicalize().swizzle();  // one that moves nothing divides nothing
+  Swizzle swizzle = layout_detail::moving_swizzle(layout);
   if (swizzle.identity() || factor == 1) return swizzle;
   int bits = std::bit_width(static_cast<uint64_t>(factor)) - 1;
   std::string reason;
   if (!std::has_single_bit(static_cast<uint64_t>(factor))) {
     reason = std::to_string(factor) + " is no power of two";
   } else if (!smaller && swizzle.base < bits) {
-    reason = to_string(swizzle) + " keeps only " + std::to_string(int64_t{1} << swizzle.base) + " elements together";
+    reason = to_string(swizzle) +
+             fill_template(" keeps only {size:element} together", {{"size", int64_t{1} << swizzle.base}});
   } else {
     swizzle.base += smaller ? bits : -bits;
     return swizzle;
@@ -65,14 +65,14 @@ Swizzle shift_base(const Layout& layout, int64_t factor, bool smaller) {
 }  // namespace
 
 Layout pack(const Layout& layout, int64_t factor) {
-  check_factor(factor);
+  check_factor("pack", factor);
   if (factor == 1) return layout;
   auto refuse = [&](const std::string& reason) {
     throw_layout_error(Code::PackDivisibility,
                        {{"layout", to_string(layout)}, {"factor", factor}, {"reason", reason}});
   };
   Swizzle swizzle = shift_base(layout, factor, false);
-  if (layout.size() % factor != 0) refuse("it has " + std::to_string(layout.size()) + " elements");
+  if (layout.size() % factor != 0) refuse(fill_template("it has {size:element}", {{"size", layout.size()}}));
   Iters iters = layout_detail::normalize_shard(layout.shard());
   const Iter& last = iters.back();
   if (last.stride != 1 || last.axis != axes::m() || last.extent % factor != 0) {
@@ -97,7 +97,7 @@ Layout pack(const Layout& layout, int64_t factor) {
 }
 
 Layout unpack(const Layout& layout, int64_t factor) {
-  check_factor(factor);
+  check_factor("unpack", factor);
   if (factor == 1) return layout;
   Swizzle swizzle = shift_base(layout, factor, true);
   Iters shard = layout.shard();

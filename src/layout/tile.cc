@@ -15,6 +15,7 @@ using layout_detail::check_ranks;
 using layout_detail::checked_add;
 using layout_detail::checked_multiply;
 using layout_detail::cut_blocks;
+using layout_detail::moving_swizzle;
 using layout_detail::normalize_shard;
 using layout_detail::refuse_swizzled;
 
@@ -69,15 +70,15 @@ Layout tile(const Layout& outer, const std::vector<int64_t>& outer_shape, const 
   check_ranks("tile", outer_shape, inner_shape);
   refuse_swizzled("tile", "outer", outer);
   // Law: a swizzle commutes with adding multiples of its period.
-  if (!inner.swizzle().identity() && inner.span(axes::m()) % inner.swizzle().period() != 0) {
-    throw_layout_error(Code::SwizzlePeriod,
-                       {{"span", inner.span(axes::m())}, {"period", inner.swizzle().period()}});
+  const Swizzle swizzle = moving_swizzle(inner);
+  if (!swizzle.identity() && inner.span(axes::m()) % swizzle.period() != 0) {
+    throw_layout_error(Code::SwizzlePeriod, {{"span", inner.span(axes::m())}, {"period", swizzle.period()}});
   }
   const Blocks right = blocks_of(inner, inner_shape);
   const Blocks left = blocks_of(outer, outer_shape);
   Factors spans{outer.axes(), {}};
   for (Axis axis : spans.axes) spans.values.push_back(inner.span(axis));
-  return interleave(outer, left, spans, inner, right, inner.swizzle());
+  return interleave(outer, left, spans, inner, right, swizzle);
 }
 
 Layout direct_sum(const Layout& left, const std::vector<int64_t>& left_shape, const Layout& right,

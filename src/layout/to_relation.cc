@@ -79,10 +79,23 @@ IntegerRelation to_relation(const ExactEngine& engine, const Layout& layout, con
   return to_relation(engine, layout, shape, layout.axes());
 }
 
+namespace {
+
+/// The name of an axis as an identifier of isl: one that isl reads as something else gets an underscore.
+std::string isl_name(Axis axis) {
+  constexpr std::string_view kReserved[] = {"and", "ceil", "ceild", "exists", "false", "floor", "floord", "implies",
+                                            "infinity", "infty", "max", "min", "mod", "nan", "NaN", "not", "or",
+                                            "rat", "true"};
+  const bool reserved = std::find(std::begin(kReserved), std::end(kReserved), axis.name()) != std::end(kReserved);
+  return axis.name() + (reserved ? "_" : "");
+}
+
+}  // namespace
+
 std::string relation_text(const Layout& layout, const std::vector<int64_t>& shape) {
   std::vector<std::string> coordinates, places;
   for (size_t d = 0; d < shape.size(); ++d) coordinates.push_back(fmt::format("x{}", d));
-  for (Axis axis : layout.axes()) places.push_back(axis.name());
+  for (Axis axis : layout.axes()) places.push_back(isl_name(axis));
   const ExactEngine engine(kLayoutStepLimit);
   std::optional<std::string> text = to_relation(engine, layout, shape).text(coordinates, places);
   if (!text) layout_detail::StepCounter("the relation", layout).step(kLayoutStepLimit + 1);

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import helve
 import pytest
-from helve.layout import S, Swizzle, bank_conflicts, choose_swizzle
+from helve.layout import R, S, Swizzle, bank_conflicts, choose_swizzle
 
 GOLDEN = (Path(__file__).resolve().parents[1] / "golden" / "bank_tables.txt").read_text()
 TABLES = dict(block.split("\n", 1) for block in GOLDEN.strip("\n").split("\n\n"))
@@ -64,6 +64,7 @@ def test_a_choice_reads_well():
     assert str(choose_swizzle(32, 64, 4, 4)) == (
         "Swizzle(3, 2, 4): proved, depth 1 (plain 8, 4 elements of padding a row 1)"
     )
+    assert str(choose_swizzle(32, 64, 4)).endswith("depth 1 (plain 32, 1 element of padding a row 1)")
     assert str(choose_swizzle(32, 36, 4, 4)) == "no swizzle: proved, depth 1 (plain 1, 0 elements of padding a row 1)"
 
 
@@ -75,6 +76,20 @@ def test_a_report_is_data():
     halves = bank_conflicts(S[1024:1], range(0, 64, 2), 4, 2)
     assert [(p.first_thread, p.depth, len(p.words)) for p in halves.phases] == [(0, 1, 16), (16, 1, 16)]
     assert halves.phases[1].words[3] == [38, 39]
+
+
+    assert repr(halves) == "BankReport(2 phases, depth 1)" and repr(phase) == "BankPhase(threads 0 to 3, depth 1)"
+
+
+def test_replicas_that_add_nothing_give_one_address():
+    assert bank_conflicts(S[64:1] + R[(1, 2) : (4, 0)], range(32), 4).depth == 1
+    with pytest.raises(helve.ShapeError, match="has replicas on m, an access has one address"):
+        bank_conflicts(S[64:1] + R[2:64], range(32), 4)
+
+
+def test_long_rows_are_searched_too():
+    choice = choose_swizzle(2, 1 << 14, 1)
+    assert (choice.swizzle, choice.verdict, choice.depth) == (Swizzle(1, 6, 8), "searched", 1)
 
 
 def test_reports_and_choices_can_be_pickled():

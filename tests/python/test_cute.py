@@ -70,6 +70,7 @@ def layouts(draw, strides=(0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32), shapes=SHAPES):
 
 
 def test_notation():
+    assert cute.parse(" ( 4 , ( 2 ,\n\t3 ) ) :\t( 1 , ( 4 , 8 ) ) \n") == Layout((4, (2, 3)), (1, (4, 8)))
     layout = Layout((4, (2, 3)), (1, (4, 8)))
     assert str(layout) == "(4,(2,3)):(1,(4,8))"
     assert repr(layout) == "Layout((4,(2,3)),(1,(4,8)))"
@@ -118,6 +119,7 @@ def test_slices():
     assert cute.slice_and_offset(((1, 1), (None, None)), layout) == (Layout((3, 5), (1, 24)), 9)
     assert str(cute.dice(((1, 1), (None, None)), layout)) == "(2,4):(3,6)"
     assert cute.slice_((1, None), (4, (2, 3))) == ((2, 3),)
+    assert cute.slice_((None, 9), Layout((4, 8))) == Layout((4,), (1,))  # the last mode continues
 
 
 def test_algebra_of_the_introductions():
@@ -187,6 +189,14 @@ def test_more_of_the_table():
     assert cute.weakly_congruent(4, (2, 2)) and not cute.congruent(4, (2, 2))
     assert cute.evenly_divides((8, 6), (4, 3)) and not cute.evenly_divides((8, 6), (4, 4))
     assert cute.shape_div((4, 5, 6), 40) == (1, 1, 3)
+
+
+def test_the_least_integer_is_divided_too():
+    """-2^63 by -1 has no quotient in 64 bits; processors trap there."""
+    least = (-(2**62), 2)
+    assert cute.shape_div(-1, least) == 1
+    assert cute.weakly_compatible(-1, least) and not cute.weakly_compatible(3, least)
+    assert cute.ceil_div((-7, 7, 8), (2, 2, 2)) == (-3, 4, 4)
 
 
 def test_modes_by_path():
@@ -290,6 +300,11 @@ def test_tensors_that_cannot_be_printed():
         cute.print_tensor(range(6), Layout((2, 2), (1, 6)))
     with pytest.raises(helve.BoundsError, match=re.escape("coordinate (-1,) is outside shape (6,)")):
         cute.print_tensor(range(6), Layout((2, 2), (1, -1)))
+    for value in ("a", None):
+        with pytest.raises(helve.LayoutError, match=f"{value!r} is no number\nhelp: print_tensor prints numbers"):
+            cute.print_tensor([value] * 4, Layout(4))
+    with pytest.raises(TypeError, match="draw_offsets draws a layout of helve.cute; given 5"):
+        cute.print_latex(5)
 
 
 def test_latex(capsys):

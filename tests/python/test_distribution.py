@@ -112,9 +112,9 @@ def test_distributions_compare_by_value():
     "notation, reason",
     [
         ("xy", "it has one '->' a level"),
-        ("x -> x *", "it names 1 dimensions of a tensor of 2"),
+        ("x -> x *", "it names 1 dimension of a tensor of 2"),
         ("xx -> x *", "dimension 'x' is named twice on the left"),
-        ("xy -> x", "it has 1 entries for a mesh of 2 axes"),
+        ("xy -> x", "it has 1 entry for a mesh of 2 axes"),
         ("xy -> x x", "dimension 'x' is cut twice in one level; give two levels"),
         ("xy -> x z", "'z' is no dimension on the left, no number, '*' nor '+'"),
         ("xy -> x 3", "coordinate 3 is outside axis 'y' of extent 3"),

@@ -58,6 +58,9 @@ def test_other_spellings():
     assert S[8:1] + 3 - 1@laneid + 2 == Layout([(8, 1)], offset={m: 5, laneid: -1})  # fmt: skip
     assert S[8:1] + -(2@laneid) == S[8:1] - 2@laneid  # fmt: skip
     assert (S[8:1] + R[2 : 1@x] + R[2 : 1@y]).replica == ((2, 1, x), (2, 1, y))
+    both = R[(2, 3) : (1@x, 4)]
+    assert repr(both) == "R[(2, 3) : (1@x, 4)]" and both == pickle.loads(pickle.dumps(both)) != R[2 : 1@x]
+    assert len({both, R[(2, 3) : (1@x, 4)]}) == 1
     assert str(S[8:1] + 1 ^ Swizzle(1, 0, 2)) == "S[8 : 1] + 1 ^ Swizzle(1, 0, 2)"
     assert Layout([(np.int64(4), np.int32(2))]) == S[4:2]
 
@@ -342,6 +345,15 @@ def test_a_slice_whose_wrap_has_no_room_is_refused():
 
 def test_an_interleaving_in_the_wrong_order_is_no_tile():
     assert outer_of(S[(2, 2) : (1, 2)], (4,), S[2:1], (2,)) is None
+
+
+def test_a_swizzle_that_moves_nothing_is_no_swizzle():
+    """Operations depend on the map: these addresses lie below the bits that the swizzle reads."""
+    idle = S[4:1] ^ Swizzle(1, 2, 3)
+    assert idle.equivalent(S[4:1])
+    assert tile(idle, (4,), idle, (4,)) == tile(S[4:1], (4,), S[4:1], (4,))
+    assert direct_sum(idle, (4,), idle, (4,)) == direct_sum(S[4:1], (4,), S[4:1], (4,))
+    assert outer_of(S[16:1] ^ Swizzle(1, 2, 3), (16,), idle, (4,)) == S[4:1]
 
 
 def test_replicas_and_offset_of_an_outer_are_scaled_and_divided():

@@ -59,6 +59,10 @@ def test_the_accumulator_of_an_mma_as_triton_states_it():
     assert Layout.from_bases(bases, (16, 8)).equivalent(fragment + R[4 : 1@warpid])
 
 
+def test_replicas_that_add_nothing_play_no_part_in_bits():
+    assert (S[(2, 4) : (4, 1)] + R[(3, 1) : (0, 5)]).to_linear() == S[8:1].to_linear()
+
+
 def test_a_swizzled_tile_is_linear():
     tile = S[(64, 64) : (64, 1)] ^ Swizzle(3, 3, 3)
     index, _, _ = tile.to_linear()
@@ -167,6 +171,12 @@ def test_relations_are_the_map(text, shape):
     assert relation.startswith(f"{{ [{', '.join(names[: len(shape)])}] -> [")
     around = [range(-1, extent + 1) for extent in shape] + [range(-4, 17)] * len(layout.axes)
     assert pairs_of(relation, names, around) == expected
+
+
+def test_words_of_isl_do_not_name_entries():
+    mod, x0 = helve.axis("mod", "memory"), helve.axis("x0", "memory")
+    relation = S[(2, 2) : (1 @ mod, 1 @ x0)].to_relation((4,))
+    assert relation.startswith("{ [x0] -> [mod_, x0'] : ")
 
 
 def test_refused_relations():

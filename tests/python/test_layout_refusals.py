@@ -16,11 +16,14 @@ from helve.layout import S, bank_conflicts, choose_swizzle, m
 
 HUGE = 2**62
 SMALLER = "use smaller extents and strides"
+POSITIVE = "give a positive number"
 STAGES = "keep the stages as a ComposedLayout"
 TWO_STAGES = ComposedLayout(Layout(4, 2), 0, Layout(4, 1))
 # (what is asked, message, help): those that no other file states.
 REFUSALS = [
-    (lambda: bank_conflicts(S[(2, 2) : (HUGE, 1)], [0], 16), "an address in bytes does not fit in 64 bits", SMALLER),
+    (lambda: bank_conflicts(S[(2, 2) : (HUGE, 1)], [2], 16), "an address in bytes does not fit in 64 bits", SMALLER),
+    (lambda: bank_conflicts(S[(2, 2) : (2**59, 1)] + (2**60 - 1), [0, 2], 8),
+     "an address in bytes does not fit in 64 bits", SMALLER),
     (lambda: choose_swizzle(2**32, 2**32, 4), "the size of a tile does not fit in 64 bits", SMALLER),
     (lambda: cute.composition(Layout((2, 2), (1, HUGE)), Layout(2, 6)),
      "the stride of a composition does not fit in 64 bits", SMALLER),
@@ -55,6 +58,30 @@ REFUSALS = [
      "convert the part on the memory axis: storage(), without replicas and offset"),
     (lambda: helve.Layout.from_bases({m: [(0,)] * 63}, (1,)), "these bits are no layout: axis m has more than 62 bits",
      "each index bit moves one bit of one axis, apart from one swizzle of the memory axis"),
+    (lambda: helve.Layout.from_bases({m: [(1,)]}, (3,)),
+     "these bits are no layout: extent 3 of shape (3,) is no power of two",
+     "each index bit moves one bit of one axis, apart from one swizzle of the memory axis"),
+    (lambda: S[6:1].to_bases((2, 3)),
+     "S[6 : 1] is not linear in bits: extent 3 of shape (2, 3) is no power of two",
+     "extents and strides of a layout over bits are powers of two, offsets touch no bit that a digit moves"),
+    (lambda: S[8:1].pack(0), "pack: 0 is below 1", POSITIVE),
+    (lambda: S[8:1].unpack(-2), "unpack: -2 is below 1", POSITIVE),
+    (lambda: choose_swizzle(0, 64, 4), "choose_swizzle: 0 is below 1", POSITIVE),
+    (lambda: choose_swizzle(32, 64, 4, -1), "choose_swizzle: -1 is below 1", POSITIVE),
+    (lambda: cute.shape_div((-HUGE, 2), 0), "shape_div: -4611686018427387904 and 0: neither divides the other",
+     "choose extents of which one divides the other"),
+    (lambda: cute.evenly_divides((4, 0), (2, 1)), "shape (4,0) has extent 0", "an extent is 1 or more"),
+    (lambda: cute.slice_((4, None), Layout((4, 8))), "coordinate (4,_) is outside shape (4,8)",
+     "coordinate d is at least 0 and below extent d"),
+    (lambda: Layout((4, 8))(4, None), "coordinate (4,_) is outside shape (4,8)",
+     "coordinate d is at least 0 and below extent d"),
+    (lambda: S[1:1].group((2, 1)), "shape (2, 1) has 2 elements, the layout has 1",
+     "a layout admits every shape with as many elements as its shard"),
+    (lambda: S[2:1].group((1,)), "shape (1,) has 1 element, the layout has 2",
+     "a layout admits every shape with as many elements as its shard"),
+    (lambda: S[1:1].pack(2), "S[1 : 1] cannot be packed by 2: it has 1 element",
+     "packed elements are neighbours in index and in memory, and start at multiples of the factor"),
+    (lambda: S[2:1].permute((2,), ()), "() is not an order of 1 dimension", "name each dimension from 0 once"),
     (lambda: CoordinateLayout((2, 2), (E(0), E(0, 1))),
      "CoordinateLayout of 1@1@0: a stride goes along 1@0 as well", "name entries that are not inside one another"),
     (lambda: CoordinateLayout((2**30, 2), (E(0), E(1))),

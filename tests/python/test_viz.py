@@ -3,7 +3,9 @@
 The golden files lie in tests/golden/pictures; HELVE_UPDATE_GOLDEN=1 writes them anew.
 """
 
+import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -93,10 +95,62 @@ def test_mesh_grids_hold_what_devices_hold():
     assert grids[1][0].cells[4][2].lines == ("6",)
 
 
+@pytest.mark.parametrize("shape", [(0,), (-2, -4), (8, 0), (3, 3)])
+def test_shapes_that_are_not_admitted_are_not_drawn(shape):
+    with pytest.raises(helve.ShapeError):
+        S[8:1].show(shape)
+    if shape != (8, 0):
+        with pytest.raises(helve.ShapeError):
+            viz.draw_mesh(S[8:1], shape, {"x": 2})
+
+
+def test_what_is_no_layout_is_not_drawn():
+    for draw in (viz.draw_layout, lambda value: viz.draw_mesh(value, (8,), {"x": 2})):
+        with pytest.raises(TypeError, match="draws a helve.Layout"):
+            draw(cute.Layout(8))
+    for draw in (viz.draw_offsets, lambda value: viz.draw_tv(value, (4, 2)),
+                 lambda value: viz.draw_swizzle(cute.Swizzle(1, 0, 1), value)):
+        with pytest.raises(TypeError, match="draws a layout of helve.cute; given S.8 : 1."):
+            draw(S[8:1])
+    with pytest.raises(TypeError, match="draw_swizzle compares by a helve.Swizzle; given S.8 : 1."):
+        viz.draw_swizzle(S[8:1], cute.Layout(8))
+    with pytest.raises(TypeError, match="draw_banks draws what bank_conflicts reports; given 5"):
+        viz.draw_banks(5)
+    with pytest.raises(helve.LayoutError, match="8 is no list of integers"):
+        S[8:1].show(8)
+    with pytest.raises(helve.LayoutError, match="8.0 is no integer"):
+        S[8:1].show((8.0,))
+
+
+def test_too_many_replicas_are_not_drawn():
+    many = S[8:1] + R[1 << 20 : 1 @ x]
+    text = "draw_layout of S.8 : 1. . R.1048576 : 1@x.: a picture shows at most 262144 points, 8 elements have 8388608"
+    with pytest.raises(helve.UnsupportedError, match=text):
+        many.show()
+    assert many._repr_html_() is None
+    with pytest.raises(helve.UnsupportedError, match="draw_mesh of .*: a picture shows at most 262144 points"):
+        viz.draw_mesh(many, (8,), {"x": 2})
+
+
+@pytest.mark.parametrize(
+    "mesh, text",
+    [
+        ({}, "mesh {} has no device"),
+        ({"x": 0}, "mesh {'x': 0} has no device"),
+        ({"y": 2}, "mesh {'y': 2} has no axis x"),
+        ({"x": 1}, "the device at x=1 is outside mesh {'x': 1}"),
+    ],
+)
+def test_meshes_that_lack_a_device(mesh, text):
+    with pytest.raises(helve.UnsupportedError, match=re.escape(text)) as refusal:
+        viz.draw_mesh(S[(2, 4) : (1 @ x, 1)], (8,), mesh)
+    assert refusal.value.help == "give the extent of every device axis of the layout"
+
+
 @pytest.mark.parametrize("shape, mesh", [((2, 2, 2), {"x": 2}), ((8,), {"x": 65}), ((4097,), {"x": 2})])
 def test_mesh_pictures_have_limits(shape, mesh):
-    with pytest.raises(helve.UnsupportedError, match="draw_mesh of S.8 : 1.: a picture shows"):
-        viz.draw_mesh(S[8:1], shape, mesh)
+    with pytest.raises(helve.UnsupportedError, match=r"draw_mesh of S.\d+ : 1.: a picture shows"):
+        viz.draw_mesh(S[math.prod(shape) : 1], shape, mesh)
 
 
 def test_a_tile_with_gaps_and_double_owners():
@@ -104,10 +158,17 @@ def test_a_tile_with_gaps_and_double_owners():
     assert [row[0].lines for row in grid.cells] == [("T0", "V0"), ("T1", "+1"), ("T1", "V1"), ()]
     with pytest.raises(helve.UnsupportedError, match="thread 0, value 1 is at 2, outside 2 x 1"):
         viz.draw_tv(cute.Layout((2, 2), (1, 2)), (2, 1))
-    with pytest.raises(helve.ShapeError, match="draw_tv: 8:1 has 1 modes, a picture shows 2"):
+    with pytest.raises(helve.ShapeError, match="draw_tv: 8:1 has 1 mode, a picture shows 2"):
         viz.draw_tv(cute.Layout(8), (8, 1))
-    with pytest.raises(helve.UnsupportedError, match="a picture has at most 65536 cells"):
-        viz.draw_offsets(cute.Layout((1 << 20, 1 << 20)))
+    with pytest.raises(helve.ShapeError, match="draw_tv: tile .4,. has 1 mode, a picture shows 2"):
+        viz.draw_tv(cute.Layout((2, 2)), (4,))
+    huge = cute.Layout((1 << 20, 1 << 20))
+    for draw in (viz.draw_offsets, lambda layout: viz.draw_tv(layout, (1 << 20, 1 << 20)),
+                 lambda layout: viz.draw_swizzle(cute.Swizzle(1, 0, 1), layout)):
+        with pytest.raises(helve.UnsupportedError, match="a picture has at most 65536 cells"):
+            draw(huge)
+    with pytest.raises(helve.UnsupportedError, match="a picture has at most 65536 cells\nhelp: give a smaller tile"):
+        viz.draw_tv(cute.Layout((2, 2)), (1 << 20, 1 << 20))
 
 
 def has_latex():
@@ -186,4 +247,7 @@ def test_the_command_explains_mistakes():
     assert wrong.returncode == 1 and wrong.stderr.startswith("error[HV05")
     assert helve_command("layout", "S[6 : 1]", "--shape", "2,4").returncode == 1
     assert helve_command("layout", "S[6 : 1]", "--shape", "2,x").returncode == 2
+    assert helve_command("layout", "S[6 : 1]", "--shape", "0,6").stderr.startswith("error[HV0512]")
+    unwritable = helve_command("layout", "S[6 : 1]", "--svg", "/nowhere/out.svg")
+    assert unwritable.returncode == 2 and "cannot write '/nowhere/out.svg'" in unwritable.stderr
     assert helve_command("--version").stdout.strip() == helve.__version__

@@ -71,7 +71,8 @@ struct SwizzleChoice {
 /// A swizzle for a row-major tile of `rows` rows, `row_stride` elements apart, of which warps move columns: thread t
 /// the `width` elements at row t, from any column that is a multiple of `width`. `others` are further accesses of the
 /// same tile, by flat indices row * row_stride + column; with them, and for vectors below 4 bytes, all swizzles are
-/// tried. Throws ShapeError unless `width` divides `row_stride`, and like bank_conflicts.
+/// tried. Throws BoundsError for a number below 1, ShapeError unless `width` divides `row_stride`, and like
+/// bank_conflicts.
 SwizzleChoice choose_swizzle(int64_t rows, int64_t row_stride, int64_t element_bytes, int64_t width,
                              const std::vector<BankAccess>& others = {});
 

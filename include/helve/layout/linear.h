@@ -34,11 +34,13 @@ Layout from_linear(const LinearLayout& linear);
 using LinearBases = std::map<Axis, std::vector<std::vector<int64_t>>>;
 
 /// Throws like to_linear; UnsupportedError too for an offset, for places without an element and for two elements at one
-/// place: then there is no such map. ShapeError when the shape is not admitted, or an extent is no power of two.
+/// place: then there is no such map; and for an extent of the shape that is no power of two. ShapeError when the shape
+/// is not admitted.
 LinearBases to_bases(const Layout& layout, const std::vector<int64_t>& shape);
 
 /// The layout over `shape` whose elements lie where the bases say. Places that hold equal elements become replicas.
-/// Throws ShapeError for bits outside the shape, UnsupportedError where an element lies nowhere, and like from_linear.
+/// Throws ShapeError for bases of another rank, BoundsError for those outside the shape, UnsupportedError where an
+/// element lies nowhere and for an extent of the shape that is no power of two, and like from_linear.
 Layout from_bases(const LinearBases& bases, const std::vector<int64_t>& shape);
 
 }  // namespace helve

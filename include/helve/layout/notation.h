@@ -21,6 +21,8 @@ namespace helve {
 
 /// "S[(8, 2, 4, 2) : (4@laneid, 1@warpid, 1@laneid, 1)] + R[2 : 4@warpid] + 5@warpid".
 std::string to_string(const Layout& layout);
+/// "R[2 : 4@warpid]", what a layout's text adds for its replicas.
+std::string replica_text(const Iters& replica);
 /// "8:4@laneid".
 std::string to_string(const Iter& iter);
 /// "4@laneid + 1@warpid + 7"; "0" for the origin.

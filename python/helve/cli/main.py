@@ -50,7 +50,10 @@ def _describe(layout: helve.Layout, shape: list[int] | None, svg: Path | None) -
         typer.echo(f"span       {layout.span(axis)}@{axis.name}")
     typer.echo(f"injective  {'yes' if layout.is_injective() else 'no'}")
     if svg is not None:
-        picture.save(svg)
+        try:
+            picture.save(svg)
+        except OSError as fault:
+            raise typer.BadParameter(f"cannot write '{svg}': {fault.strerror}", param_hint="--svg") from None
     else:
         typer.echo(picture.text())
 

@@ -18,6 +18,8 @@ def draw_banks(report: BankReport) -> Picture:
         A picture whose rows are rows of 32 four-byte words, whose columns are banks. A cell names the threads that read
         or write the word, coloured by thread; in banks where two words or more are touched in one phase, cells are red.
     """
+    if not isinstance(report, BankReport):
+        raise TypeError(f"draw_banks draws what bank_conflicts reports; given {report!r}")
     grids = tuple((_phase(number, phase),) for number, phase in enumerate(report.phases))
     return Picture(f"bank conflicts: depth {report.depth}", grids, ((ALARM, "several words of one bank in one phase"),))
 

@@ -10,11 +10,14 @@ import math
 from collections.abc import Mapping, Sequence
 
 from helve._core import Layout
-from helve.errors import LayoutError, error
+from helve.errors import LayoutError
+from helve.viz.elements import admitted_extents, check_points, refusal
 from helve.viz.picture import WHITE, Cell, Grid, Picture, color
 
 _MAX_DEVICES = 64
 _MAX_ELEMENTS = 4096
+_FEWER = "slice the layout first; it admits every shape with as many elements"
+_NAME_AXES = "give the extent of every device axis of the layout"
 
 
 def draw_mesh(layout: Layout, shape: Sequence[int], mesh: Mapping[str, int]) -> Picture:
@@ -30,16 +33,29 @@ def draw_mesh(layout: Layout, shape: Sequence[int], mesh: Mapping[str, int]) -> 
         the same fill on several devices are replicas.
 
     Raises:
-        UnsupportedError: too many devices or elements, or a shape of more than two dimensions.
+        UnsupportedError: too many devices, elements or replicas, a shape of more than two dimensions, a mesh that lacks
+            an axis of the layout or a device that holds something.
         ShapeError: the layout has another number of elements.
     """
-    extents = list(shape)
-    if len(extents) not in (1, 2):
-        raise _refusal(layout, f"a picture shows one or two dimensions, not {len(extents)}")
-    if math.prod(mesh.values()) > _MAX_DEVICES or math.prod(extents) > _MAX_ELEMENTS:
-        raise _refusal(layout, f"a picture shows at most {_MAX_DEVICES} devices and {_MAX_ELEMENTS} elements")
-    held = _held(layout, extents, list(mesh))
+    if not isinstance(layout, Layout) or not isinstance(mesh, Mapping):
+        raise TypeError(f"draw_mesh draws a helve.Layout on {{axis name: extent}}; given {layout!r} on {mesh!r}")
+    if hasattr(shape, "__len__") and len(shape) not in (1, 2):
+        raise _refusal(layout, f"a picture shows one or two dimensions, not {len(shape)}")
     names = list(mesh)
+    if not names or min(mesh.values()) < 1:
+        raise _refusal(layout, f"mesh {dict(mesh)} has no device", _NAME_AXES)
+    for axis in layout.axes:
+        if axis.kind == "device" and axis.name not in mesh:
+            raise _refusal(layout, f"mesh {dict(mesh)} has no axis {axis.name}", _NAME_AXES)
+    if math.prod(mesh.values()) > _MAX_DEVICES or layout.size() > _MAX_ELEMENTS:
+        raise _refusal(layout, f"a picture shows at most {_MAX_DEVICES} devices and {_MAX_ELEMENTS} elements")
+    extents = admitted_extents(layout, shape)
+    check_points("draw_mesh", layout, layout.size())
+    held = _held(layout, extents, names)
+    outside = [place for place in held if not all(0 <= p < mesh[name] for p, name in zip(place, names))]
+    if outside:
+        where = ", ".join(f"{name}={value}" for name, value in zip(names, min(outside)))
+        raise _refusal(layout, f"the device at {where} is outside mesh {dict(mesh)}", _NAME_AXES)
     grids = []
     for outer in itertools.product(*(range(mesh[name]) for name in names[:-1])):
         row = []
@@ -51,9 +67,8 @@ def draw_mesh(layout: Layout, shape: Sequence[int], mesh: Mapping[str, int]) -> 
     return Picture(f"{layout}  on {' x '.join(f'{name}={extent}' for name, extent in mesh.items())}", tuple(grids))
 
 
-def _refusal(layout: Layout, reason: str) -> LayoutError:
-    remedy = "slice the layout first; it admits every shape with as many elements"
-    return error("CuteUnsupported", operation="draw_mesh", layout=str(layout), reason=reason, remedy=remedy)
+def _refusal(layout: Layout, reason: str, remedy: str = _FEWER) -> LayoutError:
+    return refusal("draw_mesh", layout, reason, remedy)
 
 
 def _held(layout: Layout, extents: list[int], names: list[str]) -> dict[tuple[int, ...], dict[tuple[int, ...], str]]:

@@ -10,18 +10,23 @@ from collections.abc import Callable
 from helve._core import CuteComposedLayout, CuteCoordinateLayout, CuteLayout, CuteSwizzle
 from helve._core import cute as _algebra
 from helve.errors import error
+from helve.viz.elements import refusal
 from helve.viz.picture import ALARM, WHITE, Cell, Grid, Picture, color
 
 
 _MAX_CELLS = 1 << 16
 
 
-def _matrix(layout: CuteLayout) -> tuple[int, int]:
-    """Rows and columns: mode 0, and the product of all others. Raises UnsupportedError beyond the limit of cells."""
+def _check_layout(operation: str, layout: object, kinds: tuple[type, ...]) -> None:
+    """Raises TypeError unless `layout` is of one of the kinds, UnsupportedError beyond the limit of cells."""
+    if not isinstance(layout, kinds):
+        raise TypeError(f"{operation} draws a layout of helve.cute; given {layout!r}")
     if _algebra.size(layout) > _MAX_CELLS:
-        reason = f"a picture has at most {_MAX_CELLS} cells"
-        remedy = "slice the layout first"
-        raise error("CuteUnsupported", operation="draw_offsets", layout=str(layout), reason=reason, remedy=remedy)
+        raise refusal(operation, layout, f"a picture has at most {_MAX_CELLS} cells")
+
+
+def _matrix(layout: CuteLayout | CuteComposedLayout | CuteCoordinateLayout) -> tuple[int, int]:
+    """Rows and columns: mode 0, and the product of all others."""
     rows = _algebra.size(layout[0]) if _algebra.rank(layout) > 1 else 1
     return rows, _algebra.size(layout) // rows
 
@@ -33,7 +38,12 @@ def _grid(rows: int, columns: int, cell: Callable[[int, int], Cell], caption: st
 
 
 def draw_offsets(layout: CuteLayout | CuteComposedLayout | CuteCoordinateLayout) -> Picture:
-    """The offset (or the coordinate) at each coordinate; mode 0 runs down, all others to the right."""
+    """The offset (or the coordinate) at each coordinate; mode 0 runs down, all others to the right.
+
+    Raises:
+        UnsupportedError: the layout has too many elements.
+    """
+    _check_layout("draw_offsets", layout, (CuteLayout, CuteComposedLayout, CuteCoordinateLayout))
     rows, columns = _matrix(layout)
 
     def cell(row: int, column: int) -> Cell:
@@ -57,10 +67,17 @@ def draw_tv(layout: CuteLayout, tile: tuple[int, int]) -> Picture:
         that several own lists them and is red.
 
     Raises:
-        ShapeError: the layout is not of rank 2.
-        UnsupportedError: it leaves the tile.
+        ShapeError: the layout is not of rank 2, or the tile not of two extents.
+        UnsupportedError: it leaves the tile, or there are too many elements.
     """
-    rows, columns = tile
+    _check_layout("draw_tv", layout, (CuteLayout, CuteComposedLayout))
+    extents = _algebra.flatten(tile)
+    if len(extents) != 2:
+        raise error("CuteRank", operation="draw_tv", operand=f"tile {tile}", given=len(extents),
+                    needed="a picture shows 2")
+    rows, columns = extents
+    if rows * columns > _MAX_CELLS:
+        raise refusal("draw_tv", layout, f"a picture has at most {_MAX_CELLS} cells", "give a smaller tile")
     if _algebra.rank(layout) != 2:
         rank = _algebra.rank(layout)
         raise error("CuteRank", operation="draw_tv", operand=str(layout), given=rank, needed="a picture shows 2")
@@ -72,7 +89,7 @@ def draw_tv(layout: CuteLayout, tile: tuple[int, int]) -> Picture:
             thread, value = index % threads, index // threads
             reason = f"thread {thread}, value {value} is at {place}, outside {rows} x {columns}"
             remedy = "give the tile that the threads cover, make_tv_layout's first result"
-            raise error("CuteUnsupported", operation="draw_tv", layout=str(layout), reason=reason, remedy=remedy)
+            raise refusal("draw_tv", layout, reason, remedy)
         owners.setdefault(place, []).append((index % threads, index // threads))
 
     def cell(row: int, column: int) -> Cell:
@@ -88,8 +105,15 @@ def draw_tv(layout: CuteLayout, tile: tuple[int, int]) -> Picture:
     return Picture(str(layout), ((_grid(rows, columns, cell, f"tile {rows} x {columns}"),),))
 
 
-def draw_swizzle(swizzle: CuteSwizzle, layout: CuteLayout) -> Picture:
-    """The offsets of `layout` before and after `swizzle`, coloured by the offset modulo the row length."""
+def draw_swizzle(swizzle: CuteSwizzle, layout: CuteLayout | CuteComposedLayout) -> Picture:
+    """The offsets of `layout` before and after `swizzle`, coloured by the offset modulo the row length.
+
+    Raises:
+        UnsupportedError: the layout has too many elements.
+    """
+    if not isinstance(swizzle, CuteSwizzle):
+        raise TypeError(f"draw_swizzle compares by a helve.Swizzle; given {swizzle!r}")
+    _check_layout("draw_swizzle", layout, (CuteLayout, CuteComposedLayout))
     rows, columns = _matrix(layout)
     before = {(row, column): layout(row + rows * column) for row in range(rows) for column in range(columns)}
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from helve._core import Axis, Layout
+from helve.viz.elements import admitted_extents, check_points
 from helve.viz.picture import Cell, Grid, Picture, color
 
 Point = dict[Axis, int]
@@ -34,10 +35,14 @@ def draw_layout(layout: Layout, shape: Sequence[int] | None = None) -> Picture:
 
     Raises:
         ShapeError: the shape has another number of elements.
+        UnsupportedError: the elements that are shown have too many replicas.
     """
-    extents = list(shape) if shape is not None else _default_shape(layout)
+    if not isinstance(layout, Layout):
+        raise TypeError(f"draw_layout draws a helve.Layout; given {layout!r}")
+    extents = admitted_extents(layout, _default_shape(layout) if shape is None else shape)
     columns = extents[-1] if extents else 1
     rows = math.prod(extents[:-1])
+    check_points("draw_layout", layout, min(rows, MAX_ROWS) * min(columns, MAX_COLUMNS))
     owners = _owner_axes(layout)
     cells = tuple(
         tuple(

@@ -1,29 +1,21 @@
-// Swizzles and composed layouts: evaluation, composition, inverses, units.
-// Questions about a swizzle are answered by its bits; whether a composed layout is a layout after all, by its values.
+// Composed layouts: evaluation, composition, inverses, units.
+// Whether a composed layout is a layout after all is answered by its values.
 #include "helve/layout/cute/composed.h"
 
 #include <fmt/format.h>
 
 #include <bit>
-#include <numeric>
 
 #include "checked.h"
 #include "flat.h"
-#include "structure.h"
+#include "recast.h"
+#include "swizzle_bits.h"
 #include "table.h"
+#include "unsupported.h"
 
 namespace helve::cute {
 
 namespace {
-
-[[noreturn]] void refuse(const char* operation, std::string layout, std::string reason, const char* remedy) {
-  throw_layout_error(Code::CuteUnsupported, {{"operation", operation},
-                                             {"layout", std::move(layout)},
-                                             {"reason", std::move(reason)},
-                                             {"remedy", remedy}});
-}
-
-constexpr const char* kKeepStages = "keep the stages as a ComposedLayout";
 
 void check_size(const char* operation, const ComposedLayout& layout) {
   if (layout.size() <= kLayoutStepLimit) return;
@@ -31,98 +23,7 @@ void check_size(const char* operation, const ComposedLayout& layout) {
                      {{"operation", operation}, {"layout", to_string(layout)}, {"limit", kLayoutStepLimit}});
 }
 
-int read_base(const Swizzle& swizzle) { return swizzle.base + std::max(swizzle.shift, 0); }
-int written_base(const Swizzle& swizzle) { return swizzle.base - std::min(swizzle.shift, 0); }
-uint64_t mask(int bits, int base) { return ((uint64_t{1} << bits) - 1) << base; }
-
 }  // namespace
-
-Swizzle make_swizzle(int64_t bits, int64_t base, int64_t shift) {
-  Wide distance = shift < 0 ? -Wide{shift} : Wide{shift};
-  const char* reason = nullptr;
-  if (bits < 0 || base < 0) {
-    reason = "bits and base are not negative";
-  } else if (bits > distance) {
-    reason = "its source and target bits overlap";
-  } else if (Wide{bits} + base + distance > 62) {
-    reason = "its period does not fit in 64 bits";
-  }
-  if (reason != nullptr) {
-    throw_layout_error(Code::SwizzleForm, {{"bits", bits}, {"base", base}, {"shift", shift}, {"reason", reason}});
-  }
-  return {static_cast<int>(bits), static_cast<int>(base), static_cast<int>(shift)};
-}
-
-std::string to_string(const Swizzle& swizzle) {
-  return fmt::format("SW_{}_{}_{}", swizzle.bits, swizzle.base, swizzle.shift);
-}
-
-int64_t size(const Swizzle& swizzle) { return int64_t{1} << (swizzle.bits + swizzle.base + std::abs(swizzle.shift)); }
-
-Swizzle composition(const Swizzle& s, const Swizzle& t) {
-  if (s.identity()) return t;
-  if (t.identity()) return s;
-  auto refuse_pair = [&](const char* reason) {
-    refuse("composition", to_string(s) + " o " + to_string(t), reason, kKeepStages);
-  };
-  if (s.shift != t.shift) refuse_pair("the shifts differ");
-  uint64_t read = mask(s.bits, read_base(s));
-  if (read & mask(t.bits, written_base(t))) refuse_pair("the first writes bits that the second reads");
-  read ^= mask(t.bits, read_base(t));
-  if (read == 0) return make_swizzle(0, std::min(s.base, t.base), s.shift);
-  int low = std::countr_zero(read);
-  int bits = std::popcount(read);
-  if (read != mask(bits, low)) refuse_pair("the bits that are read are not neighbours");
-  if (bits > std::abs(s.shift)) refuse_pair("its source and target bits overlap");
-  return make_swizzle(bits, low - std::max(s.shift, 0), s.shift);
-}
-
-namespace {
-
-int logarithm(const char* operation, const std::string& layout, int64_t n) {
-  if (n >= 1 && std::has_single_bit(static_cast<uint64_t>(n))) return std::countr_zero(static_cast<uint64_t>(n));
-  throw_layout_error(Code::CuteRecast, {{"operation", operation},
-                                        {"layout", layout},
-                                        {"factor", n},
-                                        {"reason", "a swizzle moves by powers of two only"}});
-}
-
-}  // namespace
-
-Swizzle upcast(const Swizzle& swizzle, int64_t n) {
-  int base = swizzle.base - logarithm("upcast", to_string(swizzle), n);
-  if (base >= 0) return make_swizzle(swizzle.bits, base, swizzle.shift);
-  if (swizzle.shift < 0 && swizzle.bits > 0) {
-    refuse("upcast", to_string(swizzle), fmt::format("bits inside a unit of {} move units", n), "use smaller units");
-  }
-  return make_swizzle(std::max(swizzle.bits + base, 0), 0, swizzle.shift);
-}
-
-Swizzle downcast(const Swizzle& swizzle, int64_t n) {
-  return make_swizzle(swizzle.bits, swizzle.base + logarithm("downcast", to_string(swizzle), n), swizzle.shift);
-}
-
-namespace {
-
-template <class Map>
-Map recast_map(const Map& map, int64_t old_bits, int64_t new_bits) {
-  if (old_bits < 1 || new_bits < 1) {
-    throw_layout_error(Code::CuteBelowOne, {{"operation", "recast"}, {"value", std::min(old_bits, new_bits)}});
-  }
-  int64_t common = std::gcd(old_bits, new_bits);
-  Map result = map;
-  if (new_bits != common) result = upcast(result, new_bits / common);
-  if (old_bits != common) result = downcast(result, old_bits / common);
-  return result;
-}
-
-}  // namespace
-
-Swizzle recast(const Swizzle& swizzle, int64_t old_bits, int64_t new_bits) {
-  return recast_map(swizzle, old_bits, new_bits);
-}
-
-// -- composed layouts -------------------------------------------------------------------------------------------------
 
 ComposedLayout::ComposedLayout(Layout inner, std::vector<Stage> stages)
     : inner_(std::move(inner)), stages_(std::move(stages)) {
@@ -215,14 +116,14 @@ ComposedLayout composition(const Layout& a, const Swizzle& swizzle) {
     int r = bit_image(a, read_base(swizzle) + i);
     int w = bit_image(a, written_base(swizzle) + i);
     if (r < 0 || w < 0 || r != read + i || w != written + i || std::abs(r - w) < bits) {
-      refuse("composition", shown, "the swizzled bits do not go to runs of bits", kKeepStages);
+      refuse_unsupported("composition", shown, "the swizzled bits do not go to runs of bits", kKeepStages);
     }
   }
   ComposedLayout result = composition(make_swizzle(bits, std::min(read, written), read - written), a);
   check_size("composition", result);
   for (int64_t i = 0; i < a.size(); ++i) {
     if (int64_t value = a(swizzle.apply(i)); value != result(i)) {
-      refuse("composition", shown,
+      refuse_unsupported("composition", shown,
              fmt::format("at index {} it is {}, {} of the left operand is {}", i, value,
                          to_string(std::get<Swizzle>(result.stages()[0].map)), result(i)),
              kKeepStages);
@@ -283,7 +184,7 @@ const Swizzle& single_swizzle(const char* operation, const ComposedLayout& layou
   const Stage& stage = layout.stages()[0];
   const auto* swizzle = std::get_if<Swizzle>(&stage.map);
   if (layout.stages().size() != 1 || swizzle == nullptr || stage.offset != 0) {
-    refuse(operation, to_string(layout), "it is not one swizzle of a layout without an offset",
+    refuse_unsupported(operation, to_string(layout), "it is not one swizzle of a layout without an offset",
            "invert the stages one by one");
   }
   return *swizzle;
@@ -336,7 +237,8 @@ ComposedLayout change_units(const ComposedLayout& layout, Change&& change) {
   for (Stage& stage : stages) {
     const auto* swizzle = std::get_if<Swizzle>(&stage.map);
     if (swizzle == nullptr) {
-      refuse("a change of units", to_string(layout), "a stage is a layout", "change the units before composing");
+      refuse_unsupported("a change of units", to_string(layout), "a stage is a layout",
+                         "change the units before composing");
     }
     stage = change(stage.offset, *swizzle);
   }
@@ -368,7 +270,7 @@ ComposedLayout downcast(const ComposedLayout& layout, int64_t n) {
 }
 
 ComposedLayout recast(const ComposedLayout& layout, int64_t old_bits, int64_t new_bits) {
-  return recast_map(layout, old_bits, new_bits);
+  return recast_units(layout, old_bits, new_bits);
 }
 
 }  // namespace helve::cute

@@ -8,6 +8,7 @@
 #include "checked.h"
 #include "helve/support/text.h"
 #include "structure.h"
+#include "unsupported.h"
 
 namespace helve::cute {
 
@@ -55,11 +56,9 @@ void append_structure(const Paths& paths, size_t first, size_t last, size_t leve
   if (level == kMaxDepth) refuse_depth();
   if (first == last || paths[first].size() == level) {
     if (first != last && paths[last - 1].size() != level) {
-      throw_layout_error(Code::CuteUnsupported,
-                         {{"operation", "CoordinateLayout"},
-                          {"layout", to_string(Basis{{paths[last - 1], 1}})},
-                          {"reason", "a stride goes along " + to_string(Basis{{paths[first], 1}}) + " as well"},
-                          {"remedy", "name entries that are not inside one another"}});
+      refuse_unsupported("CoordinateLayout", to_string(Basis{{paths[last - 1], 1}}),
+                         "a stride goes along " + to_string(Basis{{paths[first], 1}}) + " as well",
+                         "name entries that are not inside one another");
     }
     profile.push_back(kLeaf);
     leaves.push_back(at);
@@ -150,11 +149,9 @@ void CoordinateLayout::check_bounds(int64_t past) const {
   }
   for (Wide each : reach) {
     if (each < limit) continue;
-    throw_layout_error(Code::CuteUnsupported,
-                       {{"operation", "CoordinateLayout"},
-                        {"layout", to_string(*this)},
-                        {"reason", fmt::format("of {} entries, each stays below {}", paths_.size(), limit)},
-                        {"remedy", "keep fewer entries or smaller extents"}});
+    refuse_unsupported("CoordinateLayout", to_string(*this),
+                       fmt::format("of {} entries, each stays below {}", paths_.size(), limit),
+                       "keep fewer entries or smaller extents");
   }
 }
 

@@ -59,6 +59,9 @@ void append_text(std::string& text, IntCursor at) {
   text += at.rank() == 1 ? ",)" : ")";
 }
 
+/// Whether `a` divides `b`; 0 divides nothing. In 128 bits, where -1 divides the least integer as well.
+bool divides(int64_t a, int64_t b) { return a != 0 && Wide{b} % a == 0; }
+
 /// Whether `at_leaf(value, subtree of b)` holds at every leaf of `a`; false where b's structure is coarser or another.
 template <class AtLeaf>
 bool all_below(IntCursor a, IntCursor b, AtLeaf&& at_leaf) {
@@ -127,17 +130,15 @@ bool compatible(const IntTuple& a, const IntTuple& b) {
 }
 
 bool weakly_compatible(const IntTuple& a, const IntTuple& b) {
-  return all_below(a.root(), b.root(),
-                   [](int64_t extent, IntCursor below) { return extent != 0 && product(below) % extent == 0; });
+  return all_below(a.root(), b.root(), [](int64_t extent, IntCursor below) { return divides(extent, product(below)); });
 }
 
 namespace {
 
 int64_t divide_extents(int64_t a, int64_t b) {
-  if (b == 0 || (a % b != 0 && (a == 0 || b % a != 0))) {
-    throw_layout_error(Code::CuteDivisibility, {{"operation", "shape_div"}, {"left", a}, {"right", b}});
-  }
-  return a % b == 0 ? a / b : 1;
+  if (divides(b, a)) return narrow(Wide{a} / b, "a quotient");
+  if (b != 0 && divides(a, b)) return 1;
+  throw_layout_error(Code::CuteDivisibility, {{"operation", "shape_div"}, {"left", a}, {"right", b}});
 }
 
 void shape_div_into(IntTuple& result, IntCursor a, IntCursor b) {
@@ -174,8 +175,8 @@ namespace {
 void ceil_div_into(IntTuple& result, IntCursor a, IntCursor b) {
   if (a.is_leaf()) {
     int64_t divisor = product(b);
-    if (divisor < 1) throw_layout_error(Code::CuteBelowOne, {{"operation", "ceil_div"}, {"value", divisor}});
-    result.append_leaf(floor_divide(*a.leaves - 1, divisor) + 1);
+    if (divisor < 1) throw_layout_error(Code::BelowOne, {{"operation", "ceil_div"}, {"value", divisor}});
+    result.append_leaf(floor_divide(*a.leaves, divisor) + (*a.leaves % divisor != 0 ? 1 : 0));
     return;
   }
   if (b.is_leaf() || a.rank() != b.rank()) refuse_profile("ceil_div", b, a);

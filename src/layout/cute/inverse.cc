@@ -7,6 +7,8 @@
 #include "complement.h"
 #include "composition.h"
 #include "helve/layout/cute/algebra.h"
+#include "structure.h"
+#include "unsupported.h"
 
 namespace helve::cute {
 
@@ -15,10 +17,8 @@ namespace {
 void refuse_negative(const char* operation, const Layout& layout) {
   for (const Mode& mode : layout.modes()) {
     if (mode.extent > 1 && mode.stride < 0) {
-      throw_layout_error(Code::CuteUnsupported, {{"operation", operation},
-                                                 {"layout", to_string(layout)},
-                                                 {"reason", fmt::format("stride {} is negative", mode.stride)},
-                                                 {"remedy", "reverse the mode first"}});
+      refuse_unsupported(operation, to_string(layout), fmt::format("stride {} is negative", mode.stride),
+                         "reverse the mode first");
     }
   }
 }
@@ -70,7 +70,7 @@ Modes Gaps::endless() const {
 }
 
 Layout complement(const Layout& layout, int64_t cosize_hi) {
-  if (cosize_hi < 1) throw_layout_error(Code::CuteBelowOne, {{"operation", "complement"}, {"value", cosize_hi}});
+  if (cosize_hi < 1) throw_layout_error(Code::BelowOne, {{"operation", "complement"}, {"value", cosize_hi}});
   return find_gaps("complement", layout).up_to(cosize_hi);
 }
 
@@ -200,7 +200,7 @@ Layout max_common_layout(const Layout& a, const Layout& b) {
 int64_t max_common_vector(const Layout& a, const Layout& b) { return max_common_layout(a, b).size(); }
 
 Layout domain_distribute(const IntTuple& shape, int64_t n) {
-  if (n < 1) throw_layout_error(Code::CuteBelowOne, {{"operation", "domain_distribute"}, {"value", n}});
+  if (n < 1) throw_layout_error(Code::BelowOne, {{"operation", "domain_distribute"}, {"value", n}});
   Layout domain(shape);
   Modes shares;
   for (const Mode& mode : domain.modes()) {
@@ -236,7 +236,10 @@ bool divides_evenly(IntCursor shape, const Tiler& tiler) {
 
 }  // namespace
 
-bool evenly_divides(const IntTuple& shape, const Tiler& tiler) { return divides_evenly(shape.root(), tiler); }
+bool evenly_divides(const IntTuple& shape, const Tiler& tiler) {
+  check_extents(shape.root());
+  return divides_evenly(shape.root(), tiler);
+}
 
 IntTuple ceil_div(const IntTuple& shape, const Layout& tiler) { return complement(tiler, product(shape)).shape(); }
 

@@ -2,17 +2,16 @@
 // A unit of n elements is a digit below the layout's own; what does not fall on it is refused, not rounded.
 #include <fmt/format.h>
 
-#include <numeric>
-
 #include "flat.h"
 #include "helve/layout/cute/algebra.h"
+#include "recast.h"
 
 namespace helve::cute {
 
 namespace {
 
 void check_factor(const char* operation, int64_t n) {
-  if (n < 1) throw_layout_error(Code::CuteBelowOne, {{"operation", operation}, {"value", n}});
+  if (n < 1) throw_layout_error(Code::BelowOne, {{"operation", operation}, {"value", n}});
 }
 
 [[noreturn]] void refuse_recast(const char* operation, const Layout& layout, int64_t n, std::string reason) {
@@ -72,13 +71,7 @@ Layout downcast(const Layout& layout, int64_t n) {
 }
 
 Layout recast(const Layout& layout, int64_t old_bits, int64_t new_bits) {
-  check_factor("recast", old_bits);
-  check_factor("recast", new_bits);
-  int64_t common = std::gcd(old_bits, new_bits);
-  Layout result = layout;
-  if (new_bits != common) result = upcast(result, new_bits / common);
-  if (old_bits != common) result = downcast(result, old_bits / common);
-  return result;
+  return recast_units(layout, old_bits, new_bits);
 }
 
 }  // namespace helve::cute

@@ -6,6 +6,7 @@
 #include "helve/layout/cute/layout.h"
 #include "helve/support/text.h"
 #include "table.h"
+#include "unsupported.h"
 
 namespace helve::cute {
 
@@ -48,15 +49,20 @@ class Parser {
                                           {"reason", reason}});
   }
 
+  void skip_blanks() {
+    constexpr std::string_view kBlanks = " \t\n";
+    while (position_ < text_.size() && kBlanks.find(text_[position_]) != std::string_view::npos) ++position_;
+  }
+
   bool accept(char c) {
-    while (position_ < text_.size() && text_[position_] == ' ') ++position_;
+    skip_blanks();
     if (position_ >= text_.size() || text_[position_] != c) return false;
     ++position_;
     return true;
   }
 
   void end() {
-    accept(' ');
+    skip_blanks();
     if (position_ != text_.size()) fail("expected the end");
   }
 
@@ -126,10 +132,8 @@ std::string table_text(const std::string& title, const IntTuple& shape, int64_t 
   int64_t rows = extents.leaves[0];
   int64_t columns = extents.leaves[1];
   if (rows * columns > kMaxTableCells) {  // the size of a layout fits in 64 bits
-    throw_layout_error(Code::CuteUnsupported, {{"operation", "print_layout"},
-                                               {"layout", title},
-                                               {"reason", fmt::format("a table has at most {} cells", kMaxTableCells)},
-                                               {"remedy", "slice the layout first"}});
+    refuse_unsupported("print_layout", title, fmt::format("a table has at most {} cells", kMaxTableCells),
+                       "slice the layout first");
   }
   std::vector<std::string> cells;
   size_t width = std::max(std::to_string(cosize).size(), std::to_string(columns - 1).size());

@@ -210,10 +210,8 @@ TEST(LayoutBanks, Refusals) {
   EXPECT_THROW(bank_conflicts(plain, {{30}, 4}, 4), BoundsError);
   EXPECT_EQ(refused([&] { choose_swizzle(32, 42, 4, 4); }),
             "error[HV0519]: choose_swizzle: rows of 42 elements do not keep vectors of 4 aligned" + help);
-  EXPECT_EQ(refused([&] { choose_swizzle(0, 8, 4, 4); }),
-            "error[HV0519]: choose_swizzle: a tile of 0 rows of 8 elements" + help);
-  EXPECT_EQ(refused([&] { choose_swizzle(8, 8, 4, 0); }),
-            "error[HV0519]: choose_swizzle: vectors of 0 elements" + help);
+  EXPECT_THROW(choose_swizzle(0, 8, 4, 4), BoundsError);
+  EXPECT_THROW(choose_swizzle(8, 8, 4, 0), BoundsError);
   EXPECT_EQ(
       refused([&] { choose_swizzle(1024, 1024, 4, 4); }),
       "error[HV0519]: choose_swizzle: a tile of 1024 rows of 1024 elements is beyond the limit of 262144 elements" +

@@ -176,6 +176,7 @@ TEST(CuteLaws, UnaryOperationsUpTo64Elements) {
       check_unary(digits);
     });
   }
+  RecordProperty("layouts", static_cast<int>(visited));
   EXPECT_GT(visited, long_tests() ? 4'000'000 : 15'000);
 }
 

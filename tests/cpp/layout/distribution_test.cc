@@ -194,9 +194,9 @@ TEST(LayoutDistribution, Refusals) {
             "error[HV0506]: distribution 'xx -> x*': dimension 'x' is named twice on the left" + help);
   EXPECT_EQ(refused({"x1 -> x*"}), "error[HV0506]: distribution 'x1 -> x*': '1' cannot name a dimension" + help);
   EXPECT_EQ(refused({"xy -> x"}),
-            "error[HV0506]: distribution 'xy -> x': it has 1 entries for a mesh of 2 axes" + help);
+            "error[HV0506]: distribution 'xy -> x': it has 1 entry for a mesh of 2 axes" + help);
   EXPECT_EQ(refused({"xy -> xy*"}),
-            "error[HV0506]: distribution 'xy -> xy*': it has more entries than the 2 axes of the mesh" + help);
+            "error[HV0506]: distribution 'xy -> xy*': it has more entries than the mesh has axes, 2" + help);
   EXPECT_EQ(refused({"xy -> xx"}),
             "error[HV0506]: distribution 'xy -> xx': dimension 'x' is cut twice in one level; give two levels" + help);
   EXPECT_EQ(refused({"xy -> xz"}),
@@ -204,7 +204,7 @@ TEST(LayoutDistribution, Refusals) {
   EXPECT_EQ(refused({"xy -> x3"}),
             "error[HV0506]: distribution 'xy -> x3': coordinate 3 is outside axis 'db' of extent 3" + help);
   EXPECT_EQ(refused({"xy -> x", "x -> x"}),
-            "error[HV0506]: distribution 'xy -> x; x -> x': it names 1 dimensions of a tensor of 2" + help);
+            "error[HV0506]: distribution 'xy -> x; x -> x': it names 1 dimension of a tensor of 2" + help);
   EXPECT_THROW(distribute({"x -> x"}, {-1}, mesh_of({2})), ShapeError);
   Distribution made = distribute({"xy -> x y"}, {4, 6}, mesh_of({2, 3}));
   EXPECT_THROW(made.part({2, 0}), BoundsError);

@@ -195,7 +195,10 @@ TEST(LayoutLinear, Refusals) {
             "error[HV0565]: these bits are no layout: element (2,) lies nowhere" + one);
   EXPECT_THROW(from_bases({{m, {{4}}}}, {4}), BoundsError);
   EXPECT_THROW(from_bases({{m, {{1, 0}}}}, {4}), ShapeError);
-  EXPECT_THROW(to_bases(parse_layout("S[24 : 1]"), {24}), ShapeError);
+  EXPECT_THROW(to_bases(parse_layout("S[24 : 1]"), {24}), UnsupportedError);
+  EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { from_bases({{m, {{1}}}}, {3}); }),
+            "error[HV0565]: these bits are no layout: extent 3 of shape (3,) is no power of two" + one);
+  EXPECT_EQ(to_linear(parse_layout("S[8 : 1] + R[(3, 1) : (0, 5)]")), to_linear(parse_layout("S[8 : 1]")));
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "helve/layout/domain.h"
 #include "helve/layout/layout.h"
 #include "helve/layout/notation.h"
 

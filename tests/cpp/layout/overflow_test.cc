@@ -1,8 +1,7 @@
-// What does not fit in 64 bits, where Python has no door: tensors and meshes beyond its limits.
+// What does not fit in 64 bits, where Python has no door: meshes beyond its limits.
 #include <gtest/gtest.h>
 
 #include "helve/layout/distribution.h"
-#include "helve/layout/domain.h"
 #include "oracle.h"
 
 namespace helve {
@@ -15,12 +14,6 @@ TEST(LayoutOverflow, DevicesOfALevel) {
                                       {Axis::make("huge_columns", AxisKind::Device), int64_t{1} << 40}};
   EXPECT_EQ(refusal<UnsupportedError>([&] { distribute({"x -> x", "x -> x"}, {4}, mesh); }),
             "error[HV0550]: the number of devices does not fit in 64 bits\nhelp: use smaller extents and strides");
-}
-
-TEST(LayoutOverflow, DomainOfATiledBuffer) {
-  EXPECT_EQ(refusal<UnsupportedError>([] { tiled({INT64_MAX}, {2}); }),
-            "error[HV0550]: the domain of shape (9223372036854775807,) does not fit in 64 bits\n"
-            "help: use smaller extents and strides");
 }
 
 }  // namespace

@@ -65,16 +65,16 @@ TEST(ToRelation, EqualityAgreesWithTheLibrary) {
 
 TEST(ToRelation, ATiledMatrixOverItsTwoCoordinates) {
   ExactEngine engine;
-  const Placement tiled = helve::tiled({128, 128}, {32, 32}), plain = row_major({128, 128});
-  EXPECT_EQ(to_relation(engine, tiled.layout, {128, 128}).is_injective().verdict, Verdict::Proved);
+  const Layout tiled({{4, 4096}, {32, 32}, {4, 1024}, {32, 1}}), plain(Iters{{128 * 128, 1}});
+  EXPECT_EQ(to_relation(engine, tiled, {128, 128}).is_injective().verdict, Verdict::Proved);
   EXPECT_EQ(
-      to_relation(engine, tiled.layout, {128, 128}).is_equal(to_relation(engine, plain.layout, {128, 128})).verdict,
+      to_relation(engine, tiled, {128, 128}).is_equal(to_relation(engine, plain, {128, 128})).verdict,
       Verdict::Refuted);
 }
 
 TEST(ToRelation, AShapeThatIsNotAdmittedIsRefused) {
   ExactEngine engine;
-  EXPECT_THROW(to_relation(engine, row_major({4}).layout, {3}), ShapeError);
+  EXPECT_THROW(to_relation(engine, Layout(Iters{{4, 1}}), {3}), ShapeError);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ int64_t max_common_vector(const Layout& a, const Layout& b);
 Layout nullspace(const Layout& layout);
 /// An ordered layout whose size divides n and that divides `shape`: at each leaf the greatest common divisor.
 Layout domain_distribute(const IntTuple& shape, int64_t n);
-/// Whether the tiler cuts `shape` into equal tiles with nothing left over.
+/// Whether the tiler cuts `shape` into equal tiles with nothing left over. Throws BoundsError for an extent below 1.
 bool evenly_divides(const IntTuple& shape, const Tiler& tiler);
 /// How many tiles cover `shape`: shape(complement(tiler, shape)).
 IntTuple ceil_div(const IntTuple& shape, const Layout& tiler);
