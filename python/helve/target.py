@@ -259,11 +259,9 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
     try:
         for name in options:
             if name not in _OPTIONS:
-                argument = name
                 raise error("UnknownOption", option=name, known=", ".join(_OPTIONS), fixes=suggestion(name, _OPTIONS))
         chosen = {**_OPTIONS, **options}
         for name, value in chosen.items():
-            argument = name
             _check_option(name, value)
         argument = "target"
         if target is not None and target not in _TARGETS:
@@ -277,12 +275,11 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         argument = None
         arch = chosen.pop("arch")
         if arch is not None and target != "cuda":
-            argument = "arch"
             raise error("OptionOfTarget", target=target or "llvm", option="arch", other="cuda")
         places = site.getsitepackages() if target == "cuda" else []
         compiled = _core.compile(function, target or "llvm", shape, **chosen, arch=arch or "", site_packages=places)
-    except Error as fault:
-        raise _at_caller(fault, argument) from None
+    except Error as fault:  # of an option: the diagnostic names it
+        raise _at_caller(fault, dict(fault.diagnostic.args).get("option", argument)) from None
     for diagnostic in compiled.warnings():
         warnings.warn(warning_from(diagnostic), stacklevel=2)
     return Kernel(compiled)
