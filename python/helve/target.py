@@ -166,7 +166,7 @@ class Kernel:
 
     @property
     def target(self) -> str:
-        """What the kernel was compiled for: "interp" or "llvm"."""
+        """What the kernel was compiled for: "interp", "llvm" or "cuda"."""
         return self._compiled.target
 
     @property
