@@ -52,6 +52,21 @@ CompileOptions with_architecture(CompileOptions options) {
   return options;
 }
 
+/// Refuses blocks that no device can launch, before their work is divided among the threads.
+void check_threads(const Function& function) {
+  constexpr int64_t kMostThreads = 1024;
+  walk(function.body, [&](const Stmt& s) {
+    const Kernel* kernel = as<Kernel>(s);
+    if (!kernel || kernel->threads <= kMostThreads) return;
+    throw UserError(Code::BadArgument, kernel->span,
+                    {{"function", "T.Kernel"},
+                     {"parameter", "threads"},
+                     {"value", std::to_string(kernel->threads)},
+                     {"reason", fmt::format("a block of a GPU has at most {} threads", kMostThreads)},
+                     {"remedy", "use fewer threads, each of which takes more of the block's elements"}});
+  });
+}
+
 /// Refuses what no device of the architecture can launch, and names what takes the room.
 void check_shared_memory(const CudaSource& source, const std::vector<KernelSource>& kernels, const std::string& arch) {
   constexpr size_t kMostNotes = 3;
@@ -78,6 +93,7 @@ class CudaCompiled final : public CompiledKernel {
  public:
   /// `options` name an architecture.
   CudaCompiled(Checked checked, const CompileOptions& options) : CompiledKernel(std::move(checked), options) {
+    check_threads(*function_);
     lowered_ = lower(function_, options);
     times_.insert(times_.end(), lowered_.times.begin(), lowered_.times.end());
     Clock::time_point start = Clock::now();
