@@ -58,7 +58,7 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
                                                   const std::optional<MeshShape>& mesh, bool verify, bool print_changed,
                                                   int64_t persistent_chunk, const std::optional<std::string>& check,
                                                   const std::string& arch, std::vector<std::string> site_packages,
-                                                  bool fast_math) {
+                                                  bool fast_math, bool strict) {
   CompileOptions options;
   options.target = parse_target(target);
   options.mesh = mesh;
@@ -68,6 +68,7 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
   if (check) options.check = parse_checks(*check);
   options.arch = arch;
   options.fast_math = fast_math;
+  options.strict = strict;
   options.site_packages = std::move(site_packages);
   py::gil_scoped_release unlocked;
   return compile(f, options);
@@ -98,12 +99,7 @@ void bind_driver(py::module_& module) {
            [](const CompiledKernel& k) {
              py::list out;
              for (const BufferLayout& row : k.layouts()) {
-               py::object layout = py::none(), domain = py::none();
-               if (row.layout) {
-                 layout = py::cast(row.layout->layout());
-                 domain = py::cast(row.layout->domain());
-               }
-               out.append(py::make_tuple(row.kernel, row.buffer, layout, domain, row.reason));
+               out.append(py::make_tuple(row.kernel, row.buffer, row.layout, row.domain, row.reason));
              }
              return out;
            })
@@ -127,14 +123,14 @@ void bind_driver(py::module_& module) {
       "compile",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
          bool print_changed, int64_t persistent_chunk, const std::optional<std::string>& check, const std::string& arch,
-         std::vector<std::string> site_packages, bool fast_math) {
+         std::vector<std::string> site_packages, bool fast_math, bool strict) {
         return std::const_pointer_cast<CompiledKernel>(compile_for(
             f, target, mesh, verify, print_changed, persistent_chunk, check, arch, std::move(site_packages),
-            fast_math));
+            fast_math, strict));
       },
       py::arg("function"), py::arg("target"), py::arg("mesh"), py::arg("verify"), py::arg("print_changed"),
       py::arg("persistent_chunk"), py::arg("check"), py::arg("arch") = "", py::arg("site_packages") = py::tuple(),
-      py::arg("fast_math") = false);
+      py::arg("fast_math") = false, py::arg("strict") = false);
   module.def(
       "reproducer",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,

@@ -4,6 +4,8 @@
 
 #include "bindings.h"
 #include "casters.h"
+#include "helve/ir/tensor/buffer_layout.h"
+#include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve::python {
@@ -34,6 +36,8 @@ void bind_buffers(py::module_& module) {
   module.def("make_buffer", &make_buffer, py::arg("name"), py::arg("dtype"), py::arg("scope"), py::arg("shape"),
              py::arg("tile") = std::vector<int64_t>{}, py::arg("strides") = std::vector<Expr>{},
              py::arg("span") = Span{});
+  module.def("with_layout", &with_layout, py::arg("buffer"), py::arg("layout"), py::arg("span"),
+             "The buffer of block memory, or the fragment, with a layout.");
 }
 
 void bind_nodes(py::module_& module) {
@@ -101,6 +105,11 @@ void bind_stmt(py::module_& module) {
              py::arg("span") = nowhere);
   module.def("kernel", &kernel, py::arg("vars"), py::arg("extents"), py::arg("threads"), py::arg("body"),
              py::arg("span") = nowhere);
+  module.def("redeclare_buffers", [](const Stmt& s, const std::vector<std::pair<BufferRef, BufferRef>>& pairs) {
+    BufferMap buffers;
+    for (const auto& [from, to] : pairs) buffers.emplace(from.get(), to);
+    return redeclare_buffers(s, buffers);
+  }, py::arg("stmt"), py::arg("buffers"), "The statement with buffers in the places of others, allocations included.");
   module.def("tile_op", &make_tile_op, py::arg("op"), py::arg("operands"), py::arg("span") = nowhere,
              py::arg("places") = std::vector<Span>{});
 }

@@ -5,6 +5,7 @@ The one way from a function to machine code; what a target does stands in the co
 
 from __future__ import annotations
 
+import html
 import site
 import sys
 import warnings
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from helve import _core, source
 from helve.mesh import Mesh
 from helve.errors import Error, error, from_diagnostic, suggestion, warning_from
+from helve.viz import Picture, draw_layout
 
 if TYPE_CHECKING:
     from helve.script.prim_func import PrimFunc
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 _TARGETS = ("interp", "llvm", "cuda")
 _CHECKS = ("all", "uninitialised", "races")
 _OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1, "fast_math": False, "check": None,
-            "arch": None}
+            "strict": False, "arch": None}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -87,8 +89,10 @@ class BufferPlace:
         kernel: "k0" for the first kernel of the function.
         name: the buffer's name.
         domain: the extents that the layout covers, at least the buffer's own.
-        layout: a helve.Layout on the axes `tx` and `reg`, or None where the buffer stands in block memory.
-        reason: why it does; empty otherwise.
+        layout: a helve.Layout on the axes `tx` and `reg` of registers, on `m` of block memory, or None where the buffer
+            stands in block memory row by row.
+        reason: "annotated" where the program gives the layout; why a buffer stands in block memory, and what a layout
+            chosen for it is good for; empty otherwise.
     """
 
     kernel: str
@@ -98,8 +102,21 @@ class BufferPlace:
     reason: str
 
     def __repr__(self) -> str:
-        where = f"{self.layout} over {self.domain}" if self.layout is not None else f"block memory: {self.reason}"
-        return f"<{self.kernel} {self.name}: {where}>"
+        where = f"{self.layout} over {self.domain}" if self.layout is not None else "block memory"
+        return f"<{self.kernel} {self.name}: {where}{': ' if self.reason else ''}{self.reason}>"
+
+    def picture(self) -> Picture | None:
+        """Who holds each element, and where, for a terminal or a notebook; None without a layout."""
+        return None if self.layout is None else draw_layout(self.layout, self.domain)
+
+    def show(self) -> None:
+        """Prints the row, and below it the picture's text."""
+        picture = self.picture()
+        print(self if picture is None else f"{self}\n{picture.text()}")
+
+    def _repr_html_(self) -> str:
+        picture = self.picture()
+        return f"<pre>{html.escape(repr(self))}</pre>{'' if picture is None else picture.svg()}"
 
 
 class Kernel:
@@ -216,7 +233,7 @@ class Kernel:
 
     def layouts(self) -> list[BufferPlace]:
         """Where each buffer of a block lives, in program order; empty for targets without threads."""
-        return [BufferPlace(kernel, buffer.name, tuple(domain or ()), layout, reason)
+        return [BufferPlace(kernel, buffer.name, tuple(domain), layout, reason)
                 for kernel, buffer, layout, domain, reason in self._compiled.layouts()]
 
     def schedules(self) -> list[Choice]:
@@ -248,9 +265,10 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         check: for target "interp", what each call looks for: "all", "uninitialised" (uses of elements that were never
             written), "races" (conflicts of iterations, blocks and cores), or None. Checked calls are several times
             slower.
+        strict: for target "cuda", a fragment whose layout the program gives, and an operation needs otherwise, is an
+            error; else it is converted there, through block memory.
         arch: for target "cuda", what to compile for ("sm_80", "sm_90a"), so that no GPU is needed before the first
-        call; the
-            first device's own by default.
+            call; the first device's own by default.
 
     Raises:
         helve.Error: the function, the mesh or an option is wrong.

@@ -8,6 +8,7 @@
 
 #include "helve/analysis/memory_traffic.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/buffer_layout.h"
 
 namespace helve {
 
@@ -33,6 +34,12 @@ bool is_zero(const Expr& e) {
 bool is_aligned(const Region& region, int64_t run, const Facts& facts, std::string* reason) {
   const Buffer& buffer = *region.buffer;
   if (run == 1) return true;
+  if (buffer.layout) {
+    if (keeps_runs(buffer, run) && is_multiple(region.ranges.back().begin, run, facts)) return true;
+    *reason = fmt::format("the layout of '{}' is not known to keep {} bytes together", buffer.name,
+                          run * buffer.dtype.bytes());
+    return false;
+  }
   const int64_t* step = buffer.strides.empty() ? nullptr : int_value(buffer.strides.back());
   if (!buffer.strides.empty() && !(step && *step == 1)) {
     *reason = fmt::format("neighbours along the last dimension of '{}' are not side by side", buffer.name);

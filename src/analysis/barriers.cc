@@ -8,6 +8,7 @@
 
 #include "helve/arith/relation.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/matrix_move.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr int kQuestions = 2000;            // of one function; what is asked beyond is unknown
 constexpr int64_t kOperations = 20'000;     // of isl for one question, a few milliseconds
+constexpr int64_t kWarp = 32;
 
 struct LoopRange {
   VarRef var;
@@ -90,6 +92,7 @@ class Accesses {
     if (const For* n = as<For>(s)) return loop(*n);
     if (const If* n = as<If>(s)) return conditional(*n);
     if (const TileOp* n = as<TileOp>(s); n && n->row().rule == TileRule::Copy) return copy(*n);
+    if (const TileOp* n = as<TileOp>(s); n && n->row().rule == TileRule::MatrixMove) return matrices(*n);
     for_each_part(
         s, [&](const Expr& e) { expression(e); }, [&](const Stmt& part) { statement(part); });
   }
@@ -111,10 +114,9 @@ class Accesses {
       expression(n.extents[d]);
     }
     if (n.loop == LoopKind::Thread) {
-      thread_ = n.vars[0];
-      threads_ = n.extents[0];
+      threads_ = {n.vars[0], n.begins[0], n.extents[0]};
       statement(n.body);
-      thread_ = {};
+      threads_ = {};
       return;
     }
     const size_t depth = inner_.size();
@@ -144,6 +146,43 @@ class Accesses {
     asynchronous_ = false;
   }
 
+  /// A warp moves its matrices as one: it counts as a thread of its own, after those of the block, since no lane's
+  /// access is ordered with those of the others.
+  void matrices(const TileOp& op) {
+    const MatrixOperands operands = matrix_operands(op);
+    const Region& region = *operands.memory;
+    std::string reason;
+    const std::optional<MatrixMove> move = matrix_move(operands.layout, *constant_shape(region.shape()), &reason);
+    HELVE_CHECK(move, reason);
+    const int64_t threads = operands.layout.span(axes::tx());
+    const VarRef warp = make_var("warp");
+    const Expr first = (Expr(warp) - int_imm(threads)) * int_imm(kWarp);
+    std::vector<Expr> at(2, int_imm(0));
+    const size_t depth = inner_.size();
+    const auto count = [&](size_t dim, int64_t extent, int64_t step) {
+      inner_.push_back({make_var("n"), int_imm(0), int_imm(extent)});
+      at[dim] = at[dim] + Expr(inner_.back().var) * int_imm(step);
+    };
+    for (const MatrixMove::Digit& digit : move->warps) {
+      const Expr value = floor_mod(floor_div(first, int_imm(digit.divisor)), int_imm(digit.extent));
+      at[digit.dim] = at[digit.dim] + value * int_imm(digit.step);
+    }
+    for (const MatrixMove::Digit& digit : move->registers) count(digit.dim, digit.extent, digit.step);
+    for (size_t dim : {0, 1}) count(dim, kMatrixRows, 1);
+    threads_ = {warp, int_imm(threads), int_imm(threads / kWarp)};
+    add(region.buffer, region_elements(region, at), op.op == TileOpcode::StoreMatrix);
+    threads_ = {};
+    inner_.resize(depth);
+  }
+
+  /// The element of the buffer at position `at` of the region.
+  static std::vector<Expr> region_elements(const Region& region, const std::vector<Expr>& at) {
+    std::vector<Expr> out;
+    size_t next = 0;
+    for (const Range& range : region.ranges) out.push_back(range.point ? range.begin : range.begin + at[next++]);
+    return out;
+  }
+
   void conditional(const If& n) {
     expression(n.condition);
     const Expr condition = now(n.condition);
@@ -166,10 +205,10 @@ class Accesses {
     access->asynchronous = asynchronous_;
     access->mode = mode;
     for (const Expr& index : indices) access->indices.push_back(now(index));
-    access->thread = thread_;
+    access->thread = threads_.var;
     access->outer = outer_;
     access->inner = inner_;
-    if (thread_) access->inner.push_back({thread_, int_imm(0), threads_});
+    if (threads_.var) access->inner.push_back(threads_);
     access->conditions = conditions_;
     out_.push_back(std::move(access));
   }
@@ -179,9 +218,8 @@ class Accesses {
   std::vector<LoopRange> inner_;
   Substitution names_;
   std::vector<Expr> conditions_;
-  VarRef thread_;
-  Expr threads_;
   bool asynchronous_ = false;
+  LoopRange threads_;  ///< those of the loop around; no variable: all of them, alike
   std::vector<std::shared_ptr<const ThreadAccess>> out_;
 };
 

@@ -46,6 +46,8 @@ std::string refusal(const Buffer& src, const Buffer& dst) {
   }
   if (src.dtype != dst.dtype) return fmt::format("it converts {} to {}", to_string(src.dtype), to_string(dst.dtype));
   if (src.dtype.bits < 8) return fmt::format("elements of {} share a byte", to_string(src.dtype));
+  const Buffer& memory = loads ? dst : src;
+  if (memory.layout) return fmt::format("'{}' has a layout, and the engine goes row by row", memory.name);
   return "";
 }
 

@@ -68,6 +68,7 @@ PassOptions pass_options_of(const CompileOptions& options) {
     out.arch = runtime::cuda::architecture_number(options.arch).value_or(kLeast);
   }
   out.persistent_chunk = options.persistent_chunk;
+  out.strict_layouts = options.strict;
   return out;
 }
 

@@ -136,31 +136,7 @@ class CudaCompiled final : public CompiledKernel {
     return out;
   }
 
-  std::vector<BufferLayout> layouts() const override {
-    std::vector<BufferLayout> out;
-    const FunctionRef* before = nullptr;  // what the division among threads was given
-    for (const auto& [name, f] : lowered_.stages) {
-      if (name == "distribute_threads") break;
-      before = &f;
-    }
-    HELVE_CHECK(before, "a pipeline for CUDA without a division among threads");
-    int number = 0;
-    walk((*before)->body, [&](const Stmt& s) {
-      const Kernel* kernel = as<Kernel>(s);
-      if (!kernel) return;
-      const std::string name = "k" + std::to_string(number++);
-      Facts facts;
-      for (const VarRef& dim : (*before)->dims) facts.bind(dim, {0, std::nullopt});
-      for (size_t d = 0; d < kernel->vars.size(); ++d) facts.bind_loop(kernel->vars[d], int_imm(0), kernel->extents[d]);
-      const BlockLayouts found = infer_layouts(*kernel, facts);
-      for (const BufferPlace& place : found.places) {
-        BufferLayout row{name, place.buffer, std::nullopt, place.reason};
-        if (place.registers) row.layout = found.registers.at(place.buffer.get());
-        out.push_back(std::move(row));
-      }
-    });
-    return out;
-  }
+  std::vector<BufferLayout> layouts() const override { return buffer_layouts(lowered_, options_.strict); }
 
   std::string source(const std::string& stage) const override {
     if (stage == "script") return print(function_);

@@ -21,6 +21,9 @@ struct Lowered {
 /// By the pipeline of options.target.
 Lowered lower(const FunctionRef& f, const CompileOptions& options);
 
+/// Where the buffers of a function that went through the pipeline for CUDA live.
+std::vector<BufferLayout> buffer_layouts(const Lowered& lowered, bool strict);
+
 /// Bytes of a vector register of the processor of this process.
 int64_t host_vector_bytes();
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "helve/ir/expr/rounding.h"
+#include "helve/ir/tensor/matrix_move.h"
 #include "helve/support/diagnostic.h"
 #include "tile_op_code.h"
 
@@ -114,6 +115,37 @@ void run_fill(const Operands& op, Frame& frame) { fill(op, frame, op.value("valu
 
 /// Statements of a block run one after the other, whichever threads execute them.
 void run_sync_threads(const Operands&, Frame&) {}
+
+/// The register of an element: the position in a fragment of `registers` a thread.
+int64_t register_position(const Point& place, int64_t registers) {
+  return place.at(axes::tx()) * registers + place.at(axes::reg());
+}
+
+void run_load_matrix(const Operands& op, Frame& frame) {
+  const View src = op.region("src").view(frame);
+  const View dst = op.region("dst").view(frame);
+  const Layout layout = matrix_operands(*op.node).layout;
+  const Elements from = gather_for(op.region("dst").buffer(), src, dst.dtype(), op.span);
+  Elements to{std::vector<Scalar>(static_cast<size_t>(dst.size())), {}};
+  for (int64_t element = 0; element < src.size(); ++element) {
+    for (const Point& place : layout.apply(element)) {
+      copy_block(from, element, 1, to, register_position(place, dst.dims[1].extent));
+    }
+  }
+  scatter(dst, to, dst.dtype(), op.span);
+}
+
+void run_store_matrix(const Operands& op, Frame& frame) {
+  const View src = op.region("src").view(frame);
+  const View dst = op.region("dst").view(frame);
+  const Layout layout = matrix_operands(*op.node).layout;
+  const Elements from = gather_for(op.region("dst").buffer(), src, dst.dtype(), op.span);
+  Elements to{std::vector<Scalar>(static_cast<size_t>(dst.size())), {}};
+  for (int64_t element = 0; element < dst.size(); ++element) {
+    copy_block(from, register_position(layout.apply(element).front(), src.dims[1].extent), 1, to, element);
+  }
+  scatter(dst, to, dst.dtype(), op.span);
+}
 
 void run_clear(const Operands& op, Frame& frame) {
   fill(op, frame, op.region("dst").buffer().dtype.is_float() ? of_float(0) : of_int(0));
@@ -263,6 +295,8 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::AtomicMax:
     case TileOpcode::AtomicMin: return block(run_atomic);
     case TileOpcode::SyncThreads: return block(run_sync_threads);
+    case TileOpcode::LoadMatrix: return block(run_load_matrix);
+    case TileOpcode::StoreMatrix: return block(run_store_matrix);
     case TileOpcode::MeshTensorCopy: return prepare_mesh_tensor_copy(s, scope);
     case TileOpcode::CommBroadcast: return prepare_collective(s, scope, run_broadcast);
     case TileOpcode::CommPut: return prepare_collective(s, scope, run_put);

@@ -160,6 +160,26 @@ std::pair<int64_t, Cost> best_padding(const Tile& tile, int64_t width) {
   return {padding, least};
 }
 
+/// What a search and padding do for the accesses of a prepared tile.
+SwizzleChoice searched(const Tile& tile, int64_t width) {
+  SwizzleChoice choice;
+  choice.plain_depth = tile.cost(0, {}).depth;
+  auto [padding, padded] = best_padding(tile, width);
+  choice.padding = padding;
+  choice.padded_depth = padded.depth;
+  choice.padding_bytes = padding * tile.rows * tile.element_bytes;
+  auto [swizzle, cost] = search(tile, width);
+  choice.swizzle = swizzle;
+  choice.depth = cost.depth;
+  int64_t worst = 0;
+  for (const BankAccess& access : tile.accesses) {
+    worst = std::max(worst, bank_conflicts(tile.layout(0, swizzle), access, tile.element_bytes).depth());
+  }
+  HELVE_CHECK(worst == cost.depth, "the search counted other conflicts than bank_conflicts");
+  choice.verdict = padded.extra < cost.extra ? SwizzleVerdict::Padding : SwizzleVerdict::Searched;
+  return choice;
+}
+
 void check_tile(int64_t rows, int64_t row_stride, int64_t width) {
   for (int64_t extent : {rows, row_stride, width}) {
     if (extent < 1) throw_layout_error(Code::BelowOne, {{"operation", "choose_swizzle"}, {"value", extent}});
@@ -188,29 +208,28 @@ SwizzleChoice choose_swizzle(int64_t rows, int64_t row_stride, int64_t element_b
   }
   if (row_stride % width != 0) check_tile(rows, row_stride, width);
   tile.prepare();
+  int64_t bytes = width * element_bytes;
+  if (!others.empty() || bytes < kBankBytes) return searched(tile, width);
   SwizzleChoice choice;
   choice.plain_depth = tile.cost(0, {}).depth;
   auto [padding, padded] = best_padding(tile, width);
   choice.padding = padding;
   choice.padded_depth = padded.depth;
   choice.padding_bytes = padding * rows * element_bytes;
-  int64_t bytes = width * element_bytes;
-  if (others.empty() && bytes >= kBankBytes) {
-    choice.swizzle = column_swizzle(row_stride / width, kBanks * kBankBytes / bytes, width);
-    choice.depth = tile.cost(0, choice.swizzle).depth;
-    HELVE_CHECK(choice.depth == 1, "the closed-form swizzle has conflicts");
-    return choice;
-  }
-  auto [swizzle, cost] = search(tile, width);
-  choice.swizzle = swizzle;
-  choice.depth = cost.depth;
-  int64_t worst = 0;
-  for (const BankAccess& access : tile.accesses) {
-    worst = std::max(worst, bank_conflicts(tile.layout(0, swizzle), access, element_bytes).depth());
-  }
-  HELVE_CHECK(worst == cost.depth, "the search counted other conflicts than bank_conflicts");
-  choice.verdict = padded.extra < cost.extra ? SwizzleVerdict::Padding : SwizzleVerdict::Searched;
+  choice.swizzle = column_swizzle(row_stride / width, kBanks * kBankBytes / bytes, width);
+  choice.depth = tile.cost(0, choice.swizzle).depth;
+  HELVE_CHECK(choice.depth == 1, "the closed-form swizzle has conflicts");
   return choice;
+}
+
+SwizzleChoice search_swizzle(int64_t rows, int64_t row_stride, int64_t element_bytes, int64_t width,
+                             const std::vector<BankAccess>& accesses) {
+  for (const BankAccess& access : accesses) width = std::max(width, access.width);
+  check_tile(rows, row_stride, width);
+  Tile tile{rows, row_stride, element_bytes, accesses};
+  for (const BankAccess& access : accesses) bank_conflicts(tile.layout(0, {}), access, element_bytes);
+  tile.prepare();
+  return searched(tile, width);
 }
 
 }  // namespace helve

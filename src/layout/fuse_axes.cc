@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "helve/layout/notation.h"
-#include "helve/layout/rearrange.h"
+#include "helve/layout/fuse_axes.h"
 #include "integers.h"
 
 namespace helve {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "helve/ir/expr/equal.h"
+#include "helve/layout/notation.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
 
@@ -118,7 +119,8 @@ std::string Spelling::allocation(const Buffer& buffer) {
       tile = ", tile_size=" + number_tuple(buffer.tile);
     }
   }
-  return fmt::format("T.{}({}, \"{}\"{})", function, tuple(buffer.shape), to_string(buffer.dtype), tile);
+  const std::string layout = buffer.layout ? fmt::format(", layout={}", quoted(to_string(*buffer.layout))) : "";
+  return fmt::format("T.{}({}, \"{}\"{}{})", function, tuple(buffer.shape), to_string(buffer.dtype), tile, layout);
 }
 
 bool Spelling::is_default(const TileOp& op, size_t i) {

@@ -20,18 +20,9 @@ namespace helve {
 
 namespace {
 
-bool is_written_for_threads(const Kernel& kernel) {
-  bool found = false;
-  walk(kernel.body, [&](const Stmt& s) {
-    const For* loop = as<For>(s);
-    found |= loop && loop->loop == LoopKind::Thread;
-  });
-  return found;
-}
-
 class Distribution {
  public:
-  Distribution(const Kernel& kernel, const Facts& facts) : kernel_{kernel.threads, infer_layouts(kernel, facts), {}} {
+  Distribution(const Kernel& kernel, BlockLayouts layouts) : kernel_{kernel.threads, std::move(layouts), {}} {
     for (const BufferPlace& place : kernel_.layouts.places) kernel_.buffers.emplace(place.buffer.get(), placed(place));
   }
 
@@ -107,6 +98,7 @@ class Distribution {
   Stmt operation(const TileOp& s, const Stmt& self, const Facts& facts) const {
     if (s.row().rule == TileRule::Reduce) return divide_reduction(s, kernel_, facts);
     if (s.row().rule == TileRule::Scan) return divide_scan(s, kernel_, facts);
+    if (is_matrix_copy(s)) return divide_matrix_copy(s, kernel_);
     BufferMap moved;
     for (const auto& [buffer, place] : kernel_.buffers) moved.emplace(buffer, place.buffer);
     const Stmt renamed = replace_buffers(self, moved);
@@ -119,7 +111,7 @@ class Distribution {
 
 class Kernels final : public ScopedRewriter {
  public:
-  using ScopedRewriter::ScopedRewriter;
+  Kernels(const Function& f, bool strict) : ScopedRewriter(f), strict_(strict) {}
 
  protected:
   Stmt leave(const Stmt& s, const Facts& facts) override {
@@ -128,15 +120,19 @@ class Kernels final : public ScopedRewriter {
     Facts inner = facts;
     for (size_t d = 0; d < kernel->vars.size(); ++d) enter_loop(inner, kernel->vars[d], int_imm(0), kernel->extents[d]);
     Ref<Kernel> out = make_ref<Kernel>(*kernel);
-    out->body = Distribution(*kernel, inner).statement(kernel->body, inner);
+    BlockDivision division = divide_block(*kernel, inner, strict_);
+    out->body = Distribution(*kernel, std::move(division.layouts)).statement(division.body, inner);
     return Stmt(out);
   }
+
+ private:
+  bool strict_;
 };
 
 }  // namespace
 
-FunctionRef distribute_threads(const FunctionRef& f, const PassOptions&) {
-  return with_body(f, Kernels(*f).rewrite(f->body));
+FunctionRef distribute_threads(const FunctionRef& f, const PassOptions& options) {
+  return with_body(f, Kernels(*f, options.strict_layouts).rewrite(f->body));
 }
 
 }  // namespace helve

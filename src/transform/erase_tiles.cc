@@ -15,15 +15,11 @@ FunctionRef erase_tiles(const FunctionRef& f, const PassOptions&) {
     const Alloc* a = as<Alloc>(s);
     if (!a || !is_tiled(*a->buffer)) return;
     const Buffer& b = *a->buffer;
-    plain.emplace(&b, make_buffer(b.name, b.dtype, b.scope, b.shape, {}, {}, b.span));
+    Ref<Buffer> untiled = make_ref<Buffer>(b);
+    untiled->tile.clear();
+    plain.emplace(&b, BufferRef(untiled));
   });
-  if (plain.empty()) return f;
-  const Stmt renamed = replace_buffers(f->body, plain);
-  return with_body(f, rewrite(renamed, [&](const Stmt& s) -> Stmt {
-                     const Alloc* a = as<Alloc>(s);
-                     auto it = a ? plain.find(a->buffer.get()) : plain.end();
-                     return it == plain.end() ? s : alloc(it->second, s->span);
-                   }));
+  return plain.empty() ? f : with_body(f, redeclare_buffers(f->body, plain));
 }
 
 }  // namespace helve

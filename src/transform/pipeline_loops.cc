@@ -23,6 +23,7 @@
 
 #include "helve/analysis/early_copies.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 #include "scope_facts.h"
@@ -34,9 +35,7 @@ namespace {
 constexpr int64_t kBlockMemory = 163 * 1024;  // bytes, of a block on the smallest target (sm_80)
 
 int64_t bytes_of(const Buffer& buffer) {
-  int64_t bytes = std::max<int64_t>(1, buffer.dtype.bytes());
-  for (const Expr& extent : buffer.shape) bytes *= *int_value(extent);
-  return bytes;
+  return memory_elements(buffer) * std::max<int64_t>(1, buffer.dtype.bytes());
 }
 
 /// Bytes of block memory that the kernel allocates.
@@ -55,10 +54,7 @@ class Pipeline {
   Pipeline(const For& loop, std::vector<EarlyCopy> copies) : loop_(loop), copies_(std::move(copies)) {
     for (const EarlyCopy& copy : copies_) {
       const BufferRef& buffer = copy.op->region(1).buffer;
-      std::vector<Expr> shape = {int_imm(loop.num_stages)};
-      shape.insert(shape.end(), buffer->shape.begin(), buffer->shape.end());
-      stages_.emplace(buffer.get(),
-                      make_buffer(buffer->name, buffer->dtype, buffer->scope, std::move(shape), {}, {}, buffer->span));
+      stages_.emplace(buffer.get(), in_stages(*buffer, loop.num_stages));
     }
   }
 
@@ -228,7 +224,7 @@ class Pipelines final : public ScopedRewriter {
   }
 
   std::string why_no_room(const Buffer& buffer, int64_t stages) {
-    const int64_t more = (stages - 1) * bytes_of(buffer);
+    const int64_t more = bytes_of(*in_stages(buffer, stages)) - bytes_of(buffer);
     const int64_t needed = allocated(*enclosing_kernel()) + extra_ + more;
     if (needed > kBlockMemory) {
       return fmt::format("{} stages need {} bytes of block memory, and {} are there", stages, needed, kBlockMemory);

@@ -43,7 +43,7 @@ Stmt renewed(const Stmt& s) {
   for (const VarRef& var : defined.vars) vars.emplace(var.get(), Expr(make_var(var->name, var->dtype)));
   BufferMap buffers;
   for (const BufferRef& b : defined.buffers) {
-    buffers.emplace(b.get(), make_buffer(b->name, b->dtype, b->scope, b->shape, b->tile, b->strides, b->span));
+    buffers.emplace(b.get(), declare_again(*b));
   }
   const auto own = [&](const VarRef& var) { return VarRef(as<Var>(vars.at(var.get()))); };
   return rewrite(replace_buffers(substitute(s, vars), buffers), [&](const Stmt& inner) -> Stmt {

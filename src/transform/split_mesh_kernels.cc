@@ -238,7 +238,7 @@ class Splitter {
     BufferMap fresh;
     for (const BufferRef& b : parts_.buffers) {
       if (!part.touch.used.contains(b.get())) continue;
-      BufferRef own = make_buffer(b->name, b->dtype, b->scope, b->shape, b->tile, b->strides, b->span);
+      BufferRef own = declare_again(*b);
       fresh.emplace(b.get(), own);
       allocs.push_back(alloc(own, b->span));
       const bool restore = must_restore(part, b.get());

@@ -532,6 +532,33 @@ static void helve_move(T* to, const T* from) {
 }
 template <class T, class F> static void helve_atomic(T* p, F f) { *p = f(*p); }
 
+/// Lane l names row l % 8 of matrix l / 8, of 16 bytes; it gets the pair l % 4 of row l / 4 of each matrix, or of its
+/// transpose.
+template <bool LOADS, int COUNT, bool TRANSPOSED, class T>
+static void host_move_matrices(T* registers, T* row) {
+  const unsigned me = host::running, lane = me % 32;
+  host::Barrier& warp = host::block().warps[me / 32];
+  if (reinterpret_cast<uintptr_t>(row) % 16) host::fault = host::Misaligned;
+  host::block().slots[me] = reinterpret_cast<uint64_t>(row);
+  host::wait(warp, 32);
+  for (int k = 0; k < COUNT; ++k) {
+    for (unsigned e = 0; e < 2; ++e) {
+      const unsigned pair = 2 * (lane % 4) + e, other = lane / 4;
+      const unsigned owner = me - lane + 8 * k + (TRANSPOSED ? pair : other);
+      T* from = reinterpret_cast<T*>(host::block().slots[owner]);
+      T& element = from[TRANSPOSED ? other : pair];
+      if (LOADS) registers[2 * k + e] = element;
+      else element = registers[2 * k + e];
+    }
+  }
+  host::wait(warp, 32);
+}
+template <int COUNT, bool TRANSPOSED, class T> static void helve_load_matrices(T* to, const T* row) {
+  host_move_matrices<true, COUNT, TRANSPOSED>(to, const_cast<T*>(row));
+}
+template <int COUNT, bool TRANSPOSED, class T> static void helve_store_matrices(const T* from, T* row) {
+  host_move_matrices<false, COUNT, TRANSPOSED>(const_cast<T*>(from), row);
+}
 template <int W, int N, class T> static void helve_load(T (&to)[N], const T* from) {
   static_assert(N * sizeof(T) % W == 0 && W > sizeof(T), "an access of whole words");
   if (reinterpret_cast<uintptr_t>(from) % W != 0) host::fault = host::Misaligned;

@@ -32,6 +32,9 @@ struct DividedKernel {
 /// A loop over all threads of the block.
 Stmt thread_loop(int64_t threads, const std::function<Stmt(const Expr& tx)>& body, Span span = {});
 
+/// Is the kernel the program of its threads already?
+bool is_written_for_threads(const Kernel& kernel);
+
 /// A nest of Parallel loops, divided.
 Stmt divide_loop(const For& loop, const DividedKernel& kernel, const Facts& facts);
 
@@ -43,5 +46,9 @@ Stmt divide_reduction(const TileOp& op, const DividedKernel& kernel, const Facts
 
 /// A scan: each thread its own elements, then what stands before them, from lanes, then from warps.
 Stmt divide_scan(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
+
+/// Is a copy that was left as it is one by matrices, between block memory and a fragment?
+bool is_matrix_copy(const TileOp& op);
+Stmt divide_matrix_copy(const TileOp& op, const DividedKernel& kernel);
 
 }  // namespace helve

@@ -3,6 +3,7 @@
 // memory.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -35,7 +36,15 @@ bool is_divided_inside(const For& loop);
 struct BufferPlace {
   BufferRef buffer;
   bool registers = false;
-  std::string reason;  ///< why a buffer is not in registers; empty where it is
+  std::string reason;  ///< why a buffer is not in registers; "annotated" where the program says so; else empty
+};
+
+/// A statement that cannot use a fragment as the program placed it.
+struct LayoutConflict {
+  const StmtNode* stmt;
+  const Buffer* buffer;
+  std::string reason;
+  std::optional<ThreadLayout> division;  ///< of the statement's elements, where it is what differs
 };
 
 /// The answer for one kernel: a deterministic function of its statements.
@@ -43,13 +52,29 @@ struct BlockLayouts {
   std::unordered_map<const StmtNode*, ThreadLayout> loops;     ///< of every divided loop and every reduction
   std::unordered_map<const Buffer*, ThreadLayout> registers;  ///< of the buffers that live in registers
   std::vector<BufferPlace> places;                            ///< every buffer allocated by the block, in program order
+  std::optional<LayoutConflict> conflict;  ///< the first one; the rest is decided as if there were none
 };
+
+/// Buffers that have to stand in block memory, and why.
+using MemoryBuffers = std::unordered_map<const Buffer*, std::string>;
 
 /// Loops are taken from the largest to the smallest. A loop whose fragments have layouts is divided by them; another
 /// one so that its widest accesses of global memory are vectors side by side, and its fragments get their layouts from
 /// it. A buffer stays in block memory where an access is no element of such a loop, where two loops need it divided
-/// differently, or where registers are short.
-BlockLayouts infer_layouts(const Kernel& kernel, const Facts& facts);
+/// differently, or where registers are short. What the program placed comes first and stays: loops over a fragment with
+/// a layout are divided by it, and what that does not serve is a conflict.
+BlockLayouts infer_layouts(const Kernel& kernel, const Facts& facts, const MemoryBuffers& memory = {});
+
+/// The body of a kernel whose layouts have no conflict, and the layouts.
+struct BlockDivision {
+  Stmt body;
+  BlockLayouts layouts;
+};
+
+/// The kernel's own body where there is no conflict. Else each statement that has one works on a copy of the fragment
+/// in block memory, which is filled before and read back after it; under `strict` it is refused (LayoutConversion).
+/// LayoutOutOfReach where no copy helps.
+BlockDivision divide_block(const Kernel& kernel, const Facts& facts, bool strict);
 
 /// The registers, in words of 32 bits, that inference gives to one thread of a block of `threads`.
 int64_t register_budget(int64_t threads);

@@ -24,15 +24,18 @@ class ThreadLayout {
   /// Registers of one thread.
   int64_t registers() const { return layout().span(axes::reg()); }
 
-  /// The places of the elements with the dimensions `kept` (in the order of the result): threads along a dimension that
-  /// is left out hold replicas, its registers go.
-  ThreadLayout project(const std::vector<size_t>& kept) const;
+  /// The places of the elements with the dimensions `dims` (in the order of the result; -1: one of extent 1): threads
+  /// along a dimension that is left out hold replicas, its registers go. Digits stay as they are.
+  ThreadLayout project(const std::vector<int>& dims) const;
 
   /// Do the two divide dimension d of this and dimension e of `other` alike: the same iters, up to the numbers of
   /// registers?
   bool divides_alike(size_t d, const ThreadLayout& other, size_t e) const;
 
  private:
+  ThreadLayout(GroupedLayout grouped, std::vector<int64_t> domain)
+      : grouped_(std::move(grouped)), domain_(std::move(domain)) {}
+
   GroupedLayout grouped_;
   std::vector<int64_t> domain_;
 };

@@ -31,6 +31,7 @@ struct CompileOptions {
   bool print_changed = false;      ///< print the function after each pass that changed it, to standard error
   int64_t persistent_chunk = 1;    ///< iterations of a Persistent loop that share one collective
   bool fast_math = false;          ///< products and sums may be contracted, functions of the target approximate
+  bool strict = false;             ///< Target::Cuda: refuse layouts that would need a conversion
   interp::Checks check;            ///< what each call looks for; Target::Interp only
   std::string arch;                ///< Target::Cuda: what to compile for, "sm_90a"; empty: the first device's own
   std::vector<std::string> site_packages;    ///< Target::Cuda: folders in which pip's wheels of NVRTC may stand
@@ -56,8 +57,9 @@ struct Checked {
 struct BufferLayout {
   std::string kernel;                ///< "k0" for the first kernel of the function
   BufferRef buffer;                  ///< as the user declared it
-  std::optional<ThreadLayout> layout;  ///< on `tx` and `reg`; nothing: block memory, row-major
-  std::string reason;                ///< why it is not in registers
+  std::optional<Layout> layout;      ///< on `tx` and `reg`, or on `m`; nothing: block memory, row-major
+  std::vector<int64_t> domain;       ///< what the layout covers
+  std::string reason;                ///< why it is not in registers, and why it has its layout; may be empty
 };
 
 /// A compiled function. Immutable; any number of threads may call it.

@@ -76,6 +76,11 @@ struct SwizzleChoice {
 SwizzleChoice choose_swizzle(int64_t rows, int64_t row_stride, int64_t element_bytes, int64_t width,
                              const std::vector<BankAccess>& others = {});
 
+/// The same for these accesses and no others: the best of all swizzles and paddings that keep runs of `width` elements
+/// together. Never Proved.
+SwizzleChoice search_swizzle(int64_t rows, int64_t row_stride, int64_t element_bytes, int64_t width,
+                             const std::vector<BankAccess>& accesses);
+
 /// The closed-form rule alone: for rows `vectors` vectors apart, of which `slots` fill the 32 banks (a power of two), B
 /// = min(k, z), S = max(k, z), where slots = 2^k and z are the trailing zeros of `vectors`; M is log2 of `width`.
 /// `vectors` is a multiple of 2^B, so the low B slot bits of a column do not change and only the upper k - B walk, once

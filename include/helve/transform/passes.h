@@ -16,6 +16,7 @@ struct PassOptions {
   int64_t persistent_chunk = 1;   ///< iterations of a Persistent loop that share one collective
   bool cores_meet = false;        ///< cores can wait for each other inside a kernel
   int64_t cluster_blocks = 1;     ///< blocks of a cluster at most: they read each other's block memory
+  bool strict_layouts = false;    ///< a fragment with a layout that an operation needs otherwise is an error
 };
 
 FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options);
@@ -27,6 +28,7 @@ FunctionRef lower_block_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef materialize_tiles(const FunctionRef& f, const PassOptions& options);
 FunctionRef erase_tiles(const FunctionRef& f, const PassOptions& options);
 FunctionRef distribute_threads(const FunctionRef& f, const PassOptions& options);
+FunctionRef place_shared_memory(const FunctionRef& f, const PassOptions& options);
 FunctionRef insert_barriers(const FunctionRef& f, const PassOptions& options);
 FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_full_blocks(const FunctionRef& f, const PassOptions& options);

@@ -81,6 +81,7 @@ def _mesh(shape, names=("x", "y"), device="host") -> _Mesh:
 _SCOPE = _o("scope", "shared.dyn")
 _BOUNDS = (_p("start"), _o("stop", None), _o("step", 1))
 _ALLOC = (_p("shape"), _p("dtype"))
+_LAYOUT = _o("layout", None)
 _TILED = (*_ALLOC, _o("tile_size", None))
 _TILES = (_p("buffer"), _o("parallel", False))
 
@@ -91,12 +92,18 @@ _CONSTRUCTS = [
         "grid",
     ),
     Construct("alloc_global", _TILED, "A buffer of the host body; in a mesh function one instance a core."),
-    Construct("alloc_shared", (*_ALLOC, _SCOPE), "A buffer of the block."),
     Construct(
-        "alloc_shared_tiles", (*_TILED, _SCOPE),
+        "alloc_shared", (*_ALLOC, _SCOPE, _LAYOUT),
+        "A buffer of the block; `layout`, on the memory axis, says where its elements stand.",
+    ),
+    Construct(
+        "alloc_shared_tiles", (*_TILED, _SCOPE, _LAYOUT),
         "A buffer of the block that T.foreach_tiles runs over; tiles of (32, 32), or (32,) for one dimension.",
     ),
-    Construct("alloc_fragment", _TILED, "A buffer spread over the registers of the block."),
+    Construct(
+        "alloc_fragment", (*_TILED, _LAYOUT),
+        "A buffer spread over the registers of the block; `layout`, on tx and reg, says which thread holds what.",
+    ),
     Construct("alloc_local", _TILED, "A buffer private to a thread."),
     Construct("serial", _BOUNDS, "A loop in order: serial(n), serial(start, stop), serial(start, stop, step)."),
     Construct("range", _BOUNDS, "The same as T.serial."),
@@ -120,6 +127,10 @@ _CONSTRUCTS = [
     Construct(
         "annotate_mesh_tensor", (_p("annotations"), _o("nrows", None), _o("ncols", None)),
         "Places tensors on the mesh: {tensor: {\"sharding\": {axis: dimension}, \"tiling\": [...]}}.",
+    ),
+    Construct(
+        "annotate_layout", (_p("layouts"),),
+        "Gives buffers of the block layouts: {buffer: layout}, as the argument `layout` of their allocations.",
     ),
     Construct(
         "may_alias", (),

@@ -41,8 +41,8 @@ def Tensor(shape: _Shape, dtype: _b.str = 'float32', strides: _Shape | None = No
 def abs(x: _Scalar) -> _Expr:
     """The scalar operator Abs."""
 
-def alloc_fragment(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
-    """A buffer spread over the registers of the block."""
+def alloc_fragment(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None) -> _Any:
+    """A buffer spread over the registers of the block; `layout`, on tx and reg, says which thread holds what."""
 
 def alloc_global(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
     """A buffer of the host body; in a mesh function one instance a core."""
@@ -50,11 +50,14 @@ def alloc_global(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | No
 def alloc_local(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
     """A buffer private to a thread."""
 
-def alloc_shared(shape: _Shape, dtype: _b.str, scope: _b.str = 'shared.dyn') -> _Any:
-    """A buffer of the block."""
+def alloc_shared(shape: _Shape, dtype: _b.str, scope: _b.str = 'shared.dyn', layout: _Any | None = None) -> _Any:
+    """A buffer of the block; `layout`, on the memory axis, says where its elements stand."""
 
-def alloc_shared_tiles(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, scope: _b.str = 'shared.dyn') -> _Any:
+def alloc_shared_tiles(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, scope: _b.str = 'shared.dyn', layout: _Any | None = None) -> _Any:
     """A buffer of the block that T.foreach_tiles runs over; tiles of (32, 32), or (32,) for one dimension."""
+
+def annotate_layout(layouts: _Any) -> _Any:
+    """Gives buffers of the block layouts: {buffer: layout}, as the argument `layout` of their allocations."""
 
 def annotate_mesh_tensor(annotations: dict[_Any, _Any], nrows: _b.int | None = None, ncols: _b.int | None = None) -> _Any:
     """Places tensors on the mesh: {tensor: {"sharding": {axis: dimension}, "tiling": [...]}}."""
@@ -220,6 +223,11 @@ int64: _DType
 
 int8: _DType
 
+def ldmatrix(src: _Region, dst: _Region, layout: _b.str = '') -> None:
+    """Of a program of threads: copies the elements of src, 16 bits each, to the registers of a fragment dst, whose
+    first dimension is the thread: `layout`, an Axe layout of src's region on tx and reg, says where each
+    element goes. A warp moves 8 x 8 elements at a time, each of its threads naming a row."""
+
 def local_shape(tensor: _Any) -> _Any:
     """The true extents of the executing core's block."""
 
@@ -297,6 +305,10 @@ def sin(x: _Scalar) -> _Expr:
 
 def sqrt(x: _Scalar) -> _Expr:
     """The scalar operator Sqrt."""
+
+def stmatrix(src: _Region, dst: _Region, layout: _b.str = '') -> None:
+    """The other direction of T.ldmatrix: copies the registers of a fragment src to the elements of dst, whose
+    region `layout` places on tx and reg."""
 
 def sync_threads() -> None:
     """All threads of the block arrive before one goes on; what each wrote to block or global memory before is then

@@ -205,10 +205,12 @@ class Expressions:
 
     def binary(self, node: ast.AST, op: ast.operator, left: tuple[ast.expr, Any], right: tuple[ast.expr, Any]) -> Any:
         """`left op right` for two (node, value) pairs; `node` is where the whole stands."""
+        a, b = left[1], right[1]
         if type(op) not in _BINARY:
+            if is_plain(a) and is_plain(b):  # a stride of a layout, 4@laneid
+                return self.on_host(node, lambda: a @ b)
             raise self.context.unsupported(node, "'@'", "use T.gemm")
         name, fold = _BINARY[type(op)]
-        a, b = left[1], right[1]
         if is_plain(a) and is_plain(b):
             self._limit_growth(node, op, a, b)
             both_numbers = number(a) is not None and number(b) is not None

@@ -35,8 +35,9 @@ def parse_function(context: Context, node: ast.FunctionDef, mesh: Any, mesh_node
     statements.body(node.body)
     end_column = node.col_offset + len(f"def {node.name}".encode())
     head = context.span_between(node.lineno, node.col_offset, node.lineno, end_column)
-    function = _core.make_function(node.name, context.dims, context.params, context.mesh, context.mesh_tensors,
-                                   _core.seq(context.stmts[0], head), context.may_alias, head)
+    body = _core.redeclare_buffers(_core.seq(context.stmts[0], head), list(context.placed.items()))
+    function = _core.make_function(node.name, context.dims, context.params, context.mesh, context.mesh_tensors, body,
+                                   context.may_alias, head)
     _core.verify(function)
     if context.calls:
         _check_limits(context, function, head)

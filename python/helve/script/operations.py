@@ -11,6 +11,7 @@ from typing import Any
 from helve import _core, language
 from helve.errors import error
 from helve.language.constructs import Construct, TileOperation
+from helve.script import layouts
 from helve.script.arguments import Arguments, match
 from helve.script.context import Context
 from helve.script.expressions import Expressions, number, plain, subscripts
@@ -43,7 +44,8 @@ def allocate(
             raise context.bad_argument(arguments["scope"], function.text, "scope", "it is not a scope of shared memory",
                                        'write scope="shared.dyn"')
     tile = _tile_size(expressions, arguments, len(shape)) if _tiled(function, arguments) else []
-    return _core.make_buffer(name, dtype, _SCOPES[function.name], shape, tile, [], span)
+    buffer = _core.make_buffer(name, dtype, _SCOPES[function.name], shape, tile, [], span)
+    return layouts.placed(expressions, function.text, "layout", arguments.get("layout"), buffer)
 
 
 def _tiled(function: Construct, arguments: Arguments) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from helve import _core, language
 from helve.errors import error
 from helve.language.constructs import Construct, TileOperation
-from helve.script import calls, loops, operations
+from helve.script import calls, layouts, loops, operations
 from helve.script.arguments import match
 from helve.script.context import Context, quote
 from helve.script.expressions import Expressions, is_plain
@@ -75,6 +75,8 @@ class Statements:
             self.context.emit(operations.tile_operation(self.expressions, function, call))
         elif function is language.annotate_mesh_tensor:
             operations.annotate_mesh_tensor(self.expressions, call)
+        elif function is language.annotate_layout:
+            layouts.annotate_layout(self.expressions, call)
         elif function is language.may_alias:
             operations.may_alias(self.expressions, call)
         elif function in (language.comm.row_allgather, language.comm.col_allgather):

@@ -4,6 +4,7 @@
 
 #include "helve/analysis/async_run.h"
 #include "helve/codegen/c/c_types.h"
+#include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -12,13 +13,21 @@ namespace helve::cuda {
 
 namespace {
 
-/// The elements of block memory from dimension `first` on; at least one, so that an array has a size.
+/// The elements of an array from dimension `first` on; at least one, so that it has a size.
 int64_t elements(const Buffer& buffer, size_t first) {
   const std::optional<std::vector<int64_t>> shape = constant_shape(buffer.shape);
   HELVE_CHECK(shape, "block memory '" + buffer.name + "' has a dynamic shape");
   int64_t count = 1;
   for (size_t d = first; d < shape->size(); ++d) count *= (*shape)[d];
   return std::max<int64_t>(count, 1);
+}
+
+int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+/// The multiple of bytes at which block memory begins: a swizzle's period at least, so that its XOR acts on addresses.
+int64_t shared_alignment(const Buffer& buffer) {
+  if (!buffer.layout) return kSharedAlignment;
+  return std::max(kSharedAlignment, buffer.layout->swizzle().period() * buffer.dtype.bytes());
 }
 
 }  // namespace
@@ -30,9 +39,10 @@ void KernelEmitter::alloc(const Alloc& s) {
   const std::string type = element_type(buffer);
   switch (buffer.scope) {
     case MemoryScope::Shared: {
-      const int64_t begin = kernel_.shared_bytes;
-      const int64_t bytes = elements(buffer, 0) * buffer.dtype.bytes();
-      kernel_.shared_bytes += (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+      const int64_t alignment = shared_alignment(buffer);
+      const int64_t begin = round_up(kernel_.shared_bytes, alignment);
+      const int64_t bytes = memory_elements(buffer) * buffer.dtype.bytes();
+      kernel_.shared_bytes = round_up(begin + bytes, kSharedAlignment);
       kernel_.shared.push_back({buffer.name, bytes, buffer.span});
       return line(fmt::format("{0}* const {1} = ({0}*)(helve_shared + {2});", type,
                               names_.define(&buffer, buffer.name), begin),
@@ -60,6 +70,7 @@ void KernelEmitter::tile_op(const TileOp& s) {
   if (s.row().is_collective()) return collective(s);
   HELVE_CHECK(s.op == TileOpcode::CopyAsync || !thread_,
               "tile operation " + std::string(s.row().name) + " of a thread");
+  if (s.row().rule == TileRule::MatrixMove) return matrix_move(s);
   switch (s.op) {
     case TileOpcode::SyncThreads:
       fence();

@@ -61,6 +61,7 @@ void KernelEmitter::find_bulk() {
       bulk_.fences |= touched.contains(op->region(1).buffer.get());
     }
     bulk_.fences |= store && touched.contains(store->buffer.get());
+    bulk_.fences |= op && op->op == TileOpcode::StoreMatrix && touched.contains(op->region(1).buffer.get());
   });
   bulk_.ring = std::clamp(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(most + commits))), kLeastBarriers,
                           kMostBarriers);

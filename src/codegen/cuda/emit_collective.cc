@@ -46,8 +46,11 @@ BufferRef KernelEmitter::peer(const TileOp& s, const Expr& member, std::vector<S
   if (source->scope == MemoryScope::Shared && kernel_.cluster == 1) return source;
   const CoreSpan span = source->scope == MemoryScope::Global ? whole_span(*source_.mesh) : span_;
   const CoreGroup group = group_of(s, *source_.mesh, source_.stmt->vars, span);
-  const BufferRef out = make_buffer(source->name + "_peer", source->dtype, source->scope, source->shape);
+  Ref<Buffer> other = make_ref<Buffer>(*source);
+  other->name += "_peer";
   const PostBox* box = post_box(s);
+  if (box) other->layout.reset();  // what is posted lies row by row
+  const BufferRef out(other);
   const Expr core = simplify(box || s.op == TileOpcode::CommPut ? member : group.number(member), facts_);
   peers_.emplace(out.get(), Peer{source.get(), core, box});
   before.push_back(helve::alloc(out));

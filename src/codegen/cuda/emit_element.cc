@@ -37,7 +37,7 @@ Expr KernelEmitter::exchange_of(const Buffer& buffer, const Expr& owner) const {
 KernelEmitter::Element KernelEmitter::element(const Buffer& buffer, const std::vector<Expr>& indices) const {
   const std::string& name = names_.of(&buffer, buffer.name);
   if (buffer.scope != MemoryScope::Fragment) {
-    return {name, c::element_offset(buffer, indices), nullptr};
+    return {name, address_of(buffer, indices, facts_).swizzled(), nullptr};
   }
   return {name, c::element_offset(buffer, indices, 1), exchange_of(buffer, indices[0])};
 }

@@ -87,6 +87,19 @@ std::string KernelEmitter::slot_of(const PostBox& box, const std::string& member
                      box.bytes);
 }
 
+/// Where the element with the number `item`, row by row, lies.
+Expr KernelEmitter::element_address(const Buffer& buffer, const Expr& item) const {
+  if (!buffer.layout) return item;
+  std::vector<Expr> indices(buffer.rank());
+  int64_t below = 1;
+  for (size_t d = buffer.rank(); d-- > 0;) {
+    const int64_t extent = *int_value(buffer.shape[d]);
+    indices[d] = simplify(floor_mod(floor_div(item, int_imm(below)), int_imm(extent)), facts_);
+    below *= extent;
+  }
+  return address_of(buffer, indices, facts_).swizzled();
+}
+
 void KernelEmitter::post(const TileOp& s, const PostBox& box) {
   const CoreGroup group = group_of(s, *source_.mesh, source_.stmt->vars, span_);
   const Buffer& source = *s.region(0).buffer;
@@ -96,19 +109,24 @@ void KernelEmitter::post(const TileOp& s, const PostBox& box) {
   line("__syncthreads();", s.span);  // the source is written
   const VarRef member = make_var("member");
   const int64_t posts = box.members * count;
+  const VarRef number = make_var("at");
   const bool once = posts <= kernel_.threads;
   const std::string at = once ? "tx" : names_.fresh("at");
   const std::string head = once ? fmt::format("if (tx < {})", posts)
                                 : fmt::format("for (int {0} = tx; {0} < {1}; {0} += {2})", at, posts, kernel_.threads);
   block(head, s.span, [&] {
-    const std::string place = count == 1 ? "0" : fmt::format("{} % {}", at, count);
+    names_.alias(number.get(), at);
+    wide_[number.get()] = false;
+    facts_.bind_loop(number, int_imm(0), int_imm(posts));
+    const Expr item = simplify(floor_mod(Expr(number), int_imm(count)), facts_);
     names_.alias(member.get(), count == 1 ? at : names_.fresh("member"));
     wide_[member.get()] = false;
     if (count > 1) line(fmt::format("const int {} = {} / {};", names_.of(member.get(), "member"), at, count));
+    const Expr core = simplify(group.number(Expr(member)), facts_);
     line(fmt::format("helve_post({} + {}, {}[{}], {}, {} + ({} & 1));",
-                     slot_of(box, text(group.me, c::precedence_of("+") + 1), type), place,
-                     names_.of(&source, source.name), place, text(simplify(group.number(Expr(member)), facts_)),
-                     box.arrivals, box.turn));
+                     slot_of(box, text(group.me, c::precedence_of("+") + 1), type),
+                     text(item, c::precedence_of("+") + 1), names_.of(&source, source.name),
+                     text(element_address(source, item)), text(core), box.arrivals, box.turn));
   });
 }
 

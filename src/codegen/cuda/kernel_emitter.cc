@@ -43,7 +43,8 @@ CudaKernel KernelEmitter::emit() {
     threads |= bulk_.any();
     walk(source_.stmt->body, [&](const Stmt& s) {
       const For* loop = as<For>(s);
-      threads |= loop && loop->loop == LoopKind::Thread;
+      const TileOp* op = as<TileOp>(s);
+      threads |= (loop && loop->loop == LoopKind::Thread) || (op && op->row().rule == TileRule::MatrixMove);
       const Alloc* alloc = as<Alloc>(s);
       shared |= alloc && alloc->buffer->scope == MemoryScope::Shared && used(alloc->buffer.get());
     });

@@ -10,6 +10,7 @@
 #include "helve/codegen/c/c_emitter.h"
 #include "helve/codegen/cuda/cuda_module.h"
 #include "prelude.h"
+#include "shared_address.h"
 
 namespace helve::cuda {
 
@@ -115,6 +116,7 @@ class KernelEmitter final : public c::CEmitter {
   void seq(const Seq& s) override;
   void post(const TileOp& s, const PostBox& box);
   void collect(const TileOp& s, const PostBox& box);
+  Expr element_address(const Buffer& buffer, const Expr& item) const;
   std::string slot_of(const PostBox& box, const std::string& member, const std::string& type) const;
 
   // emit_bulk.cc
@@ -133,12 +135,16 @@ class KernelEmitter final : public c::CEmitter {
   void thread_loop(const For& s) override;
   void need(const std::string& part) override { prelude_.need(part); }
 
+  // matrix_move.cc
+  void matrix_move(const TileOp& s);
+  void require_rows(const TileOp& s, const Buffer& memory, const Address& address) const;
+
   // vector_loop.cc
   void vector_loop(const For& s) override;
   bool move_packed(const For& s);
   bool stays_packed(const Buffer& buffer) const;
   void stage(const For& s);
-  int64_t vector_bytes(const Buffer& buffer, const Expr& offset, const Expr& start, const For& s) const;
+  int64_t vector_bytes(const Buffer& buffer, const Address& address, const Expr& start, const For& s) const;
   void load_staged(const For& s, int64_t lanes);
   void store_staged();
   bool rounds_in_pairs(const Store& s) const;

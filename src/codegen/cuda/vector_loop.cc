@@ -122,13 +122,14 @@ bool mentions_any(const Expr& e, const std::vector<VarRef>& vars) {
 
 }  // namespace
 
-/// Bytes of one access when the lanes of `offset` are side by side and `start`, the first one's, is aligned; 0 when
-/// not.
-int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Expr& offset, const Expr& start, const For& s) const {
+/// Bytes of one access when the lanes of `address` are side by side and `start`, the first one's before a swizzle, is
+/// aligned; 0 when not.
+int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Address& address, const Expr& start,
+                                    const For& s) const {
   const Var* lane = s.vars[0].get();
   const int64_t lanes = *int_value(s.extents[0]);
   int64_t step = 0;
-  for (const Term& term : sum_of(offset).terms) {
+  for (const Term& term : sum_of(address.sum).terms) {
     if (term.factors.size() == 1 && as<Var>(term.factors[0]) == lane) {
       step = term.coefficient;
     } else if (std::any_of(term.factors.begin(), term.factors.end(),
@@ -139,10 +140,14 @@ int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Expr& offset, co
   if (step != 1) return 0;
   const int64_t element = buffer.dtype.bytes();
   const Residue residue = residue_of(sum_of(start), facts_);
+  const auto multiple_of = [&](int64_t unit) {
+    return starts_aligned(start, lane, unit) || residue.remainder_by(unit) == 0;
+  };
+  // A swizzle keeps the run together where it moves it as a whole.
+  if (!address.swizzle.identity() && !(address.keeps(lanes) && multiple_of(lanes))) return 0;
   for (int64_t width = kWidest; width > element; width /= 2) {
     const int64_t unit = width / element;
-    if (lanes % unit != 0) continue;
-    if (starts_aligned(start, lane, unit) || residue.remainder_by(unit) == 0) return width;
+    if (lanes % unit == 0 && multiple_of(unit)) return width;
   }
   return 0;
 }
@@ -153,15 +158,18 @@ void KernelEmitter::stage(const For& s) {
   if (!body.collect(s.body)) return;
   const std::vector<LaneAccess>& accesses = body.accesses();
   const Var* lane = s.vars[0].get();
+  Facts inside = facts_;
+  inside.bind_loop(s.vars[0], s.begins[0], s.extents[0]);
   for (const LaneAccess& each : accesses) {
     const bool early = std::none_of(each.indices.begin(), each.indices.end(),
                                     [&](const Expr& index) { return reads_written(index, accesses); });
     if (!each.always || !early || !moves(accesses, each.buffer)) continue;
     if (narrow_ && is_global(*each.buffer)) continue;
-    const Expr offset = c::element_offset(*each.buffer, each.indices);
-    const Expr start = expr_of(sum_of(substitute(offset, {{lane, s.begins[0]}})));
-    const int64_t width = vector_bytes(*each.buffer, offset, start, s);
+    const Address address = address_of(*each.buffer, each.indices, inside);
+    const Expr first = expr_of(sum_of(substitute(address.sum, {{lane, s.begins[0]}})));
+    const int64_t width = vector_bytes(*each.buffer, address, first, s);
     if (width == 0) continue;
+    const Expr start = address.swizzled(first);
     auto same = std::find_if(staged_.begin(), staged_.end(), [&](const Staged& other) {
       return !each.write && !other.writes && other.buffer == each.buffer && same_expr(other.start, start);
     });
@@ -226,15 +234,19 @@ bool KernelEmitter::move_packed(const For& s) {
   if (reads == (from.scope == MemoryScope::Fragment) || !stays_packed(reads ? to : from)) return false;
   if (narrow_ && is_global(reads ? from : to)) return false;
   const Var* lane = s.vars[0].get();
+  Facts inside = facts_;
+  inside.bind_loop(s.vars[0], s.begins[0], s.extents[0]);
   std::string places[2];
   int64_t width = kWidest;
   for (const auto& [buffer, indices, place] :
        {std::tuple{&to, &store->indices, &places[0]}, std::tuple{&from, &load->indices, &places[1]}}) {
     const Element e = element(*buffer, *indices);
-    if (e.exchange || reads_written(e.offset, {})) return false;
-    const Expr start = expr_of(sum_of(substitute(e.offset, {{lane, s.begins[0]}})));
-    width = std::min(width, vector_bytes(*buffer, e.offset, start, s));
-    *place = fmt::format("{} + {}", e.name, text(start, c::precedence_of("+") + 1));
+    const bool registers = buffer->scope == MemoryScope::Fragment;
+    const Address address = registers ? Address{e.offset, {}} : address_of(*buffer, *indices, inside);
+    if (e.exchange || reads_written(address.sum, {})) return false;
+    const Expr first = expr_of(sum_of(substitute(address.sum, {{lane, s.begins[0]}})));
+    width = std::min(width, vector_bytes(*buffer, address, first, s));
+    *place = fmt::format("{} + {}", e.name, text(address.swizzled(first), c::precedence_of("+") + 1));
   }
   if (width == 0) return false;
   const Buffer& memory = reads ? from : to;

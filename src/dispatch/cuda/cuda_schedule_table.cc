@@ -6,6 +6,8 @@ namespace helve {
 
 const std::vector<TileSchedule>& cuda_schedules() {
   static const std::vector<TileSchedule> schedules = {
+      {TileOpcode::Copy, "ldmatrix", 20, cuda::lower_ldmatrix, OpScope::Block, 75},
+      {TileOpcode::Copy, "stmatrix", 10, cuda::lower_stmatrix, OpScope::Block, 90},
       {TileOpcode::Copy, "registers", 0, cuda::lower_copy},
       {TileOpcode::Copy, "cp_async", -10, cuda::lower_cp_async, OpScope::Block, 80},
       {TileOpcode::Copy, "tma", -20, cuda::lower_bulk, OpScope::Block, 90},
@@ -25,6 +27,8 @@ const std::vector<TileSchedule>& cuda_schedules() {
       {TileOpcode::AtomicAdd, "loop over elements", 0, cuda::lower_atomic},
       {TileOpcode::AtomicMax, "loop over elements", 0, cuda::lower_atomic},
       {TileOpcode::AtomicMin, "loop over elements", 0, cuda::lower_atomic},
+      {TileOpcode::LoadMatrix, "ldmatrix", 0, cuda::keep_matrix_move, OpScope::Block, 75},
+      {TileOpcode::StoreMatrix, "stmatrix", 0, cuda::keep_matrix_move, OpScope::Block, 90},
       {TileOpcode::Gemm, "products and sums of single elements", 0, cuda::lower_gemm},
   };
   return schedules;

@@ -143,6 +143,15 @@ Stmt divide(const ElementLoop& loop, const ThreadLayout& layout, const DividedKe
 
 }  // namespace
 
+bool is_written_for_threads(const Kernel& kernel) {
+  bool found = false;
+  walk(kernel.body, [&](const Stmt& s) {
+    const For* loop = as<For>(s);
+    found |= loop && loop->loop == LoopKind::Thread;
+  });
+  return found;
+}
+
 Stmt divide_loop(const For& loop, const DividedKernel& kernel, const Facts& facts) {
   ElementLoop flat = element_loop(loop);
   for (Expr& e : flat.extents) e = kernel.place(e);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "helve/ir/tensor/buffer_layout.h"
 #include "loop_units.h"
 
 namespace helve {
@@ -24,14 +25,23 @@ struct Evicted {
 
 class Inference {
  public:
-  Inference(const Kernel& kernel, const Facts& facts) : kernel_(kernel), units_(loop_units(kernel, facts)) {
+  Inference(const Kernel& kernel, const Facts& facts, const MemoryBuffers& memory)
+      : kernel_(kernel), units_(loop_units(kernel, facts)) {
     walk_allocations();
-    for (const auto& [buffer, reason] : units_.memory) evict(buffer, reason);
+    for (const auto& [buffer, reason] : memory) evict(buffer, reason);
+    for (const MemoryUse& use : units_.memory) {
+      if (annotated_.contains(use.buffer)) conflict({use.stmt, use.buffer, use.reason, {}});
+      evict(use.buffer, use.reason);
+    }
+    always_ = conflict_;
+    keep_turned();
   }
 
   BlockLayouts run() {
     for (;;) {
       BlockLayouts out;
+      conflict_ = always_;
+      for (const auto& [buffer, layout] : annotated_) out.registers.emplace(buffer, layout);
       std::optional<Evicted> evicted = attempt(&out);
       if (!evicted) evicted = over_budget(out);
       if (!evicted) {
@@ -39,10 +49,12 @@ class Inference {
           auto it = evicted_.find(buffer.get());
           const bool registers = out.registers.contains(buffer.get());
           out.places.push_back({buffer, registers,
-                                registers              ? ""
-                                : it == evicted_.end() ? "nothing uses it"
-                                                       : it->second});
+                                annotated_.contains(buffer.get()) ? "annotated"
+                                : registers                       ? ""
+                                : it == evicted_.end()            ? "nothing uses it"
+                                                                  : it->second});
         }
+        out.conflict = std::move(conflict_);
         return out;
       }
       evict(evicted->buffer, evicted->reason);
@@ -54,11 +66,48 @@ class Inference {
     for (const BufferRef& buffer : units_.allocated) {
       allocated_.push_back(buffer);
       candidates_.insert(buffer.get());
+      if (!buffer->layout || buffer->scope != MemoryScope::Fragment) continue;
+      annotated_.emplace(buffer.get(), ThreadLayout(thread_layout_of(*buffer), *constant_shape(buffer->shape)));
     }
   }
 
   void evict(const Buffer* buffer, const std::string& reason) {
+    if (annotated_.contains(buffer)) return;
     if (candidates_.erase(buffer)) evicted_.emplace(buffer, reason);
+  }
+
+  /// Block memory that loops go through in different orders is there to turn it: in registers one of the loops would
+  /// leave the order of its global accesses.
+  void keep_turned() {
+    std::unordered_map<const Buffer*, bool> in_order;
+    for (const LoopUnit& unit : units_.units) {
+      for (const LoopUse& use : unit.uses) {
+        std::vector<int> dims = use.dims;
+        std::erase(dims, -1);
+        const bool ordered = std::is_sorted(dims.begin(), dims.end());
+        const auto [known, first] = in_order.try_emplace(use.buffer, ordered);
+        if (first || known->second == ordered || use.buffer->scope != MemoryScope::Shared) continue;
+        evict(use.buffer, "loops go through it in different orders");
+      }
+    }
+  }
+
+  void conflict(LayoutConflict found) {
+    if (!conflict_) conflict_ = std::move(found);
+  }
+
+  /// A buffer does not fit the loop: it goes to memory, or stays where the program put it and the loop has a conflict.
+  std::optional<Evicted> misfit(const LoopUnit& unit, const Buffer* buffer, const std::string& reason,
+                                const ThreadLayout* division) {
+    if (!annotated_.contains(buffer)) return Evicted{buffer, reason};
+    conflict({unit.stmt, buffer, reason, division ? std::optional(*division) : std::nullopt});
+    return std::nullopt;
+  }
+
+  bool has_annotated(const LoopUnit& unit) const {
+    return std::any_of(unit.uses.begin(), unit.uses.end(), [&](const LoopUse& use) {
+      return annotated_.contains(use.buffer) && unit.covered_by(use);
+    });
   }
 
   bool in_registers(const LoopUse& use) const { return candidates_.contains(use.buffer); }
@@ -66,7 +115,8 @@ class Inference {
   std::optional<Evicted> attempt(BlockLayouts* out) {
     std::vector<const LoopUnit*> order;
     for (const LoopUnit& unit : units_.units) order.push_back(&unit);
-    std::stable_sort(order.begin(), order.end(), [](const LoopUnit* a, const LoopUnit* b) {
+    std::stable_sort(order.begin(), order.end(), [&](const LoopUnit* a, const LoopUnit* b) {
+      if (const bool first = has_annotated(*a); first != has_annotated(*b)) return first;
       if (a->extents.size() != b->extents.size()) return a->extents.size() > b->extents.size();
       return a->elements() > b->elements();
     });
@@ -83,17 +133,29 @@ class Inference {
     for (const LoopUse& use : unit.uses) {
       if (!in_registers(use)) continue;
       any = &use;
-      if (!fragment && out->registers.contains(use.buffer) && unit.covered_by(use)) fragment = &use;
+      if (!out->registers.contains(use.buffer) || !unit.covered_by(use)) continue;
+      if (!fragment || (annotated_.contains(use.buffer) && !annotated_.contains(fragment->buffer))) fragment = &use;
     }
-    if (any && !unit.constant()) return Evicted{any->buffer, "a loop over it has an extent that only the call knows"};
+    if (any && !unit.constant()) {
+      for (const LoopUse& use : unit.uses) {
+        if (!in_registers(use)) continue;
+        const char* reason = "a loop over it has an extent that only the call knows";
+        if (std::optional<Evicted> evicted = misfit(unit, use.buffer, reason, nullptr)) return evicted;
+      }
+      return std::nullopt;
+    }
     ThreadLayout layout =
         fragment ? lifted(unit, *fragment, out->registers.at(fragment->buffer)) : founded(unit, any != nullptr);
     for (const LoopUse& use : unit.uses) {
       if (!in_registers(use)) continue;
+      std::optional<Evicted> evicted;
       if (any && !layout.layout().replica().empty() && unit.updates_memory(candidates_)) {
-        return Evicted{use.buffer, "threads that hold copies of it would update memory more than once"};
+        const char* reason = "threads that hold copies of it would update memory more than once";
+        evicted = misfit(unit, use.buffer, reason, nullptr);
+      } else {
+        evicted = place(unit, use, layout, out);
       }
-      if (std::optional<Evicted> evicted = place(use, layout, out)) return evicted;
+      if (evicted) return evicted;
     }
     out->loops.insert_or_assign(unit.stmt, std::move(layout));
     return std::nullopt;
@@ -101,18 +163,12 @@ class Inference {
 
   /// The division by a fragment that has every dimension of the loop.
   static ThreadLayout lifted(const LoopUnit& unit, const LoopUse& use, const ThreadLayout& known) {
-    std::vector<size_t> kept;
-    std::vector<int64_t> domain;
+    std::vector<int> dims;
     for (size_t d = 0; d < unit.extents.size(); ++d) {
       const auto at = std::find(use.dims.begin(), use.dims.end(), static_cast<int>(d));
-      if (at == use.dims.end()) {
-        domain.push_back(1);
-        continue;
-      }
-      kept.push_back(static_cast<size_t>(at - use.dims.begin()));
-      domain.push_back(known.domain()[kept.back()]);
+      dims.push_back(at == use.dims.end() ? -1 : static_cast<int>(at - use.dims.begin()));
     }
-    return ThreadLayout(known.project(kept).layout(), std::move(domain));
+    return known.project(dims);
   }
 
   ThreadLayout founded(const LoopUnit& unit, bool fragments) const {
@@ -156,25 +212,21 @@ class Inference {
     return x && y && *x == *y;
   }
 
-  std::optional<Evicted> place(const LoopUse& use, const ThreadLayout& layout, BlockLayouts* out) const {
+  std::optional<Evicted> place(const LoopUnit& unit, const LoopUse& use, const ThreadLayout& layout,
+                               BlockLayouts* out) {
     auto known = out->registers.find(use.buffer);
     if (known == out->registers.end()) {
-      std::vector<size_t> kept;
-      for (int d : use.dims) {
-        if (d >= 0) kept.push_back(static_cast<size_t>(d));
-      }
-      const ThreadLayout projected = layout.project(kept);
-      // Dimensions of extent 1 have no digits.
-      std::vector<int64_t> domain;
-      size_t next = 0;
-      for (int d : use.dims) domain.push_back(d >= 0 ? projected.domain()[next++] : 1);
-      out->registers.emplace(use.buffer, ThreadLayout(projected.layout(), std::move(domain)));
+      out->registers.emplace(use.buffer, layout.project(use.dims));
       return std::nullopt;
     }
     for (size_t k = 0; k < use.dims.size(); ++k) {
       if (use.dims[k] < 0) continue;
       if (known->second.divides_alike(k, layout, static_cast<size_t>(use.dims[k]))) continue;
-      return Evicted{use.buffer, fmt::format("two loops divide its dimension {} differently", k)};
+      const bool annotated = annotated_.contains(use.buffer);
+      return misfit(unit, use.buffer,
+                    annotated ? fmt::format("its layout divides dimension {} differently", k)
+                              : fmt::format("two loops divide its dimension {} differently", k),
+                    &layout);
     }
     return std::nullopt;  // all layouts cover all threads: equal digits are equal places
   }
@@ -189,7 +241,7 @@ class Inference {
     int64_t most = 0;
     for (const BufferRef& buffer : allocated_) {
       auto it = lives.find(buffer.get());
-      if (it == lives.end()) continue;
+      if (it == lives.end() || annotated_.contains(buffer.get())) continue;
       const bool fragment = buffer->scope == MemoryScope::Fragment;
       const int64_t weight = it->second.words + (fragment ? 0 : int64_t{1} << 32);
       if (weight > most) {
@@ -197,6 +249,7 @@ class Inference {
         largest = buffer.get();
       }
     }
+    if (!largest) return std::nullopt;  // what the program placed stays, at the price of spills
     return Evicted{largest, fmt::format("{} registers a thread are needed and {} are there", words, budget)};
   }
 
@@ -239,10 +292,15 @@ class Inference {
   std::vector<BufferRef> allocated_;
   std::unordered_set<const Buffer*> candidates_;
   std::unordered_map<const Buffer*, std::string> evicted_;
+  std::unordered_map<const Buffer*, ThreadLayout> annotated_;  ///< the fragments that the program placed
+  std::optional<LayoutConflict> always_;    ///< whatever the attempt
+  std::optional<LayoutConflict> conflict_;  ///< of this attempt
 };
 
 }  // namespace
 
-BlockLayouts infer_layouts(const Kernel& kernel, const Facts& facts) { return Inference(kernel, facts).run(); }
+BlockLayouts infer_layouts(const Kernel& kernel, const Facts& facts, const MemoryBuffers& memory) {
+  return Inference(kernel, facts, memory).run();
+}
 
 }  // namespace helve

@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "helve/analysis/memory_traffic.h"
 #include "helve/arith/simplify.h"
+#include "helve/dispatch/divide.h"
 #include "helve/ir/tensor/visit.h"
 
 namespace helve {
@@ -56,6 +58,12 @@ class Collector {
 
   void visit(const Stmt& s) {
     if (!s) return;
+    const StmtNode* outer = std::exchange(stmt_, s.get());
+    statement(s);
+    stmt_ = outer;
+  }
+
+  void statement(const Stmt& s) {
     if (const Alloc* n = as<Alloc>(s)) return allocate(n->buffer);
     if (const Store* n = as<Store>(s)) return scalar_store(*n, s);
     if (const TileOp* n = as<TileOp>(s)) return operation(*n, s.get());
@@ -70,10 +78,11 @@ class Collector {
     if (is_global(*buffer)) return;
     out_.allocated.push_back(buffer);
     if (!constant_shape(buffer->shape)) in_memory(*buffer, "its shape is not constant");
+    if (buffer->layout && buffer->scope == MemoryScope::Shared) in_memory(*buffer, "annotated");
   }
 
   void in_memory(const Buffer& buffer, const std::string& reason) {
-    if (is_block_buffer(buffer)) out_.memory.emplace_back(&buffer, reason);
+    if (is_block_buffer(buffer)) out_.memory.push_back({&buffer, reason, stmt_});
   }
 
   /// A store to the only element of a buffer is a loop over nothing: every thread can hold the element. Another one is
@@ -109,6 +118,7 @@ class Collector {
 
   void operation(const TileOp& op, const StmtNode* self) {
     const bool scan = op.row().rule == TileRule::Scan;
+    if (is_matrix_copy(op)) return matrix_copy(op);
     if (op.row().rule != TileRule::Reduce && !scan) {
       for (const TileOperand& operand : op.operands) {
         if (const Region* region = std::get_if<Region>(&operand)) {
@@ -140,6 +150,14 @@ class Collector {
       operand(dst, kept, true, &unit);
     }
     out_.units.push_back(std::move(unit));
+  }
+
+  /// A copy that is one still is by matrices: between block memory and all registers of a fragment with a layout.
+  void matrix_copy(const TileOp& op) {
+    for (size_t i : {0, 1}) {
+      const Buffer& buffer = *op.region(i).buffer;
+      if (buffer.scope != MemoryScope::Fragment) in_memory(buffer, "matrices move between it and a fragment");
+    }
   }
 
   void operand(const Region& region, const std::vector<int>& dims, bool written, LoopUnit* unit) {
@@ -245,6 +263,7 @@ class Collector {
   }
 
   const Facts& facts_;
+  const StmtNode* stmt_ = nullptr;  ///< the innermost one around this place that is not inside a divided loop
   LoopUnits out_;
 };
 

@@ -38,10 +38,17 @@ struct LoopUnit {
   bool updates_memory(const std::unordered_set<const Buffer*>& registers) const;
 };
 
+/// A use that registers do not serve.
+struct MemoryUse {
+  const Buffer* buffer;
+  std::string reason;
+  const StmtNode* stmt;  ///< the statement of the block that it stands in
+};
+
 struct LoopUnits {
   std::vector<LoopUnit> units;
-  std::vector<BufferRef> allocated;                             ///< by the block, outside of loops over elements
-  std::vector<std::pair<const Buffer*, std::string>> memory;  ///< those that cannot live in registers, and why
+  std::vector<BufferRef> allocated;  ///< by the block, outside of loops over elements
+  std::vector<MemoryUse> memory;     ///< of buffers that cannot live in registers
 };
 
 LoopUnits loop_units(const Kernel& kernel, const Facts& facts);

@@ -26,7 +26,7 @@ class Division {
     for (size_t d = 0; d < extents_.size(); ++d) {
       if (d != reduction_.dim) kept_.push_back(d);
     }
-    kept_layout_ = layout_.project(kept_);
+    kept_layout_ = layout_.project(std::vector<int>(kept_.begin(), kept_.end()));
     for (size_t d : kept_) kept_extents_.push_back(extents_[d]);
     partial_ = make_buffer("partial", reduction_.acc, MemoryScope::Fragment,
                            {int_imm(kernel_.threads), int_imm(kept_layout_.registers())});

@@ -41,13 +41,15 @@ void close_gaps(std::vector<Iter*> registers) {
 ThreadLayout::ThreadLayout(const Layout& layout, std::vector<int64_t> domain)
     : grouped_(layout.group(domain)), domain_(std::move(domain)) {}
 
-ThreadLayout ThreadLayout::project(const std::vector<size_t>& kept) const {
+ThreadLayout ThreadLayout::project(const std::vector<int>& dims) const {
   Iters shard;
+  Separators separators = {0};
   std::vector<int64_t> domain;
-  for (size_t d : kept) {
-    const Iters iters = block(d);
+  for (int d : dims) {
+    const Iters iters = d < 0 ? Iters{} : block(static_cast<size_t>(d));
     shard.append(iters.begin(), iters.end());
-    domain.push_back(domain_[d]);
+    separators.push_back(shard.size());
+    domain.push_back(d < 0 ? 1 : domain_[static_cast<size_t>(d)]);
   }
   std::vector<Iter*> registers;
   for (Iter& iter : shard) {
@@ -56,12 +58,13 @@ ThreadLayout ThreadLayout::project(const std::vector<size_t>& kept) const {
   close_gaps(registers);
   Iters replica = layout().replica();
   for (size_t d = 0; d < rank(); ++d) {
-    if (std::find(kept.begin(), kept.end(), d) != kept.end()) continue;
+    if (std::find(dims.begin(), dims.end(), static_cast<int>(d)) != dims.end()) continue;
     for (const Iter& iter : block(d)) {
       if (iter.axis == axes::tx()) replica.push_back(iter);
     }
   }
-  return ThreadLayout(Layout(std::move(shard), std::move(replica)), std::move(domain));
+  return ThreadLayout(GroupedLayout{Layout(std::move(shard), std::move(replica)), std::move(separators)},
+                      std::move(domain));
 }
 
 bool ThreadLayout::divides_alike(size_t d, const ThreadLayout& other, size_t e) const {

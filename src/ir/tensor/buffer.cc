@@ -66,6 +66,8 @@ BufferRef make_buffer(std::string name, DType dtype, MemoryScope scope, std::vec
   return BufferRef(b);
 }
 
+BufferRef declare_again(const Buffer& b) { return BufferRef(make_ref<Buffer>(b)); }
+
 std::vector<Expr> Region::shape() const {
   std::vector<Expr> out;
   for (const Range& r : ranges) {

@@ -50,6 +50,10 @@ class FunctionHasher {
     mix(text.size());
     for (const char c : text) mix(static_cast<unsigned char>(c));
   }
+  void add(const std::optional<Layout>& layout) {
+    add(layout.has_value());
+    if (layout) mix(layout->hash());
+  }
   void add(const DType& dtype) {
     add(dtype.code);
     add(dtype.bits);

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/text.h"
 #include "verify_rules.h"
@@ -243,7 +244,21 @@ class Verifier {
                       "use constants, or T.alloc_global before the kernel", n.span);
     }
     if (!global) check_size(buffer, function, n.span);
+    if (buffer.layout && buffer.scope == MemoryScope::Fragment) check_threads(buffer, n.span);
     define(&buffer, buffer.name);
+  }
+
+  /// A fragment's layout speaks of all threads of the block, so that each knows what it holds.
+  void check_threads(const Buffer& buffer, const Span& span) const {
+    const int64_t given = thread_layout_of(buffer).span(axes::tx());
+    if (given == kernel_->threads) return;
+    const bool divides = kernel_->threads % given == 0;
+    throw UserError(Code::BufferLayoutThreads, span,
+                    {{"buffer", buffer.name}, {"given", given}, {"threads", kernel_->threads}},
+                    {{kernel_->span, "the kernel"}},
+                    {divides ? fmt::format("let the other threads hold copies: + R[{} : {}@tx]",
+                                           kernel_->threads / given, given)
+                             : "give the kernel as many threads as the layout has, or the other way round"});
   }
 
   /// Block memory stays far below what 64 bits count, so that no sum of sizes overflows.

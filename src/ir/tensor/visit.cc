@@ -180,6 +180,14 @@ Stmt replace_buffers(const Stmt& s, const BufferMap& buffers) {
       [&](const Expr& e) { return replace_loads(e, buffers); });
 }
 
+Stmt redeclare_buffers(const Stmt& s, const BufferMap& buffers) {
+  return rewrite(replace_buffers(s, buffers), [&](const Stmt& inner) -> Stmt {
+    const Alloc* a = as<Alloc>(inner);
+    auto it = a ? buffers.find(a->buffer.get()) : buffers.end();
+    return it == buffers.end() ? inner : alloc(it->second, inner->span);
+  });
+}
+
 FunctionRef with_body(const FunctionRef& f, Stmt body) {
   if (f->body == body) return f;
   Ref<Function> copy = make_ref<Function>(*f);

@@ -57,7 +57,7 @@ column_sums_0(const helve_bfloat16* __restrict__ X, float* __restrict__ part, lo
     float* const warps = (float*)(helve_shared + 0);
     #pragma unroll
     for (int v = 0; v < 8; ++v) {
-        warps[tx / 32 * 256 + tx % 32 * 8 + v] = partial[v];
+        warps[(tx * 8 + v) ^ ((tx * 8 + v) / 32 % 8)] = partial[v];
     }
     #pragma unroll
     for (int v = 0; v < 8; ++v) {
@@ -68,7 +68,7 @@ column_sums_0(const helve_bfloat16* __restrict__ X, float* __restrict__ part, lo
     for (int v = 0; v < 8; ++v) {
         #pragma unroll
         for (int w = 0; w < 8; ++w) {
-            partial[v] = partial[v] + warps[w * 256 + tx % 32 * 8 + v];
+            partial[v] = partial[v] + warps[(w * 256 + tx % 32 * 8 + v) ^ ((w * 256 + tx % 32 * 8 + v) / 32 % 8)];
         }
     }
     #pragma unroll

@@ -9,6 +9,7 @@
 
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/expr.h"
+#include "helve/layout/layout.h"
 
 namespace helve {
 
@@ -23,11 +24,13 @@ struct Buffer final : Storage {
   std::vector<Expr> shape;     ///< logical extents (index expressions)
   std::vector<int64_t> tile;   ///< tile extents, one a dimension, or empty when the buffer has none
   std::vector<Expr> strides;   ///< declared strides of a parameter in elements, or empty for compact row-major
+  std::optional<Layout> layout;  ///< where the elements of block memory or of a fragment are to lie; no meaning else
   size_t rank() const override { return shape.size(); }
 
   static constexpr auto fields() {
     return std::tuple{field("dtype", &Buffer::dtype), field("scope", &Buffer::scope), field("shape", &Buffer::shape),
-                      field("tile", &Buffer::tile), field("strides", &Buffer::strides)};
+                      field("tile", &Buffer::tile), field("strides", &Buffer::strides),
+                      field("layout", &Buffer::layout)};
   }
 };
 using BufferRef = Ref<const Buffer>;
@@ -36,6 +39,9 @@ using BufferRef = Ref<const Buffer>;
 /// positive and one a dimension.
 BufferRef make_buffer(std::string name, DType dtype, MemoryScope scope, std::vector<Expr> shape,
                       std::vector<int64_t> tile = {}, std::vector<Expr> strides = {}, Span span = {});
+
+/// A new buffer with the declaration of `b`.
+BufferRef declare_again(const Buffer& b);
 
 /// The Buffer behind a storage; every storage of the tensor IR is one.
 inline const Buffer& buffer_of(const StorageRef& s) { return static_cast<const Buffer&>(*s); }

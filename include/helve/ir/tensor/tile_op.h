@@ -27,6 +27,7 @@ enum class TileRule {
   MeshTensorCopy,
   Sync,
   Wait,
+  MatrixMove,
   CommSame,
   CommPut,
   CommGather,

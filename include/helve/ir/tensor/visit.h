@@ -37,6 +37,9 @@ using BufferMap = std::unordered_map<const Buffer*, BufferRef>;
 /// Renames buffers in loads, stores, regions and tile loops (not in Alloc).
 Stmt replace_buffers(const Stmt& s, const BufferMap& buffers);
 
+/// The same where the buffers are allocated below `s`: it allocates those that stand for them.
+Stmt redeclare_buffers(const Stmt& s, const BufferMap& buffers);
+
 /// The function with another body.
 FunctionRef with_body(const FunctionRef& f, Stmt body);
 

@@ -1,0 +1,31 @@
+// Where an element of a buffer is, counted from the buffer's base.
+// A layout's digits are quotients and remainders of the subscripts; most of them are decided by what is known.
+#include "shared_address.h"
+
+#include "helve/arith/simplify.h"
+#include "helve/codegen/c/c_emitter.h"
+#include "helve/layout/domain.h"
+
+namespace helve::cuda {
+
+Expr Address::swizzled(const Expr& address) const {
+  if (swizzle.identity()) return address;
+  const auto power = [](int bit) { return int_imm(int64_t{1} << bit); };
+  const Expr above = floor_div(address, power(swizzle.base + std::max(swizzle.shift, 0)));
+  const Expr bits = floor_mod(above, power(swizzle.bits));
+  const int low = swizzle.base + std::max(-swizzle.shift, 0);
+  return apply(Op::BitXor, {address, low == 0 ? bits : bits * power(low)});
+}
+
+Address address_of(const Buffer& buffer, const std::vector<Expr>& indices, const Facts& facts) {
+  if (!buffer.layout) return {c::element_offset(buffer, indices), {}};
+  Expr sum = int_imm(0);
+  for (const AddressTerm& term : address_terms(*buffer.layout, *constant_shape(buffer.shape))) {
+    const Expr above = floor_div(indices[term.dim], int_imm(term.divisor));
+    const Expr digit = term.outermost ? above : floor_mod(above, int_imm(term.extent));
+    sum = sum + digit * int_imm(term.stride);
+  }
+  return {simplify(sum, facts), buffer.layout->swizzle()};
+}
+
+}  // namespace helve::cuda

@@ -1,0 +1,48 @@
+// Moves of matrices on the CPU: an element after the other.
+// Which registers an element has is the layout's answer, in the same digits as everywhere else.
+#include "helve/ir/tensor/matrix_move.h"
+
+#include "element_nest.h"
+#include "helve/layout/domain.h"
+#include "schedules.h"
+
+namespace helve::cpu {
+
+namespace {
+
+/// The coordinate of the element on `axis`.
+Expr coordinate(const std::vector<AddressTerm>& terms, Axis axis, const std::vector<Expr>& at) {
+  Expr sum = int_imm(0);
+  for (const AddressTerm& term : terms) {
+    if (term.axis != axis) continue;
+    const Expr above = floor_div(at[term.dim], int_imm(term.divisor));
+    sum = sum + (term.outermost ? above : floor_mod(above, int_imm(term.extent))) * int_imm(term.stride);
+  }
+  return sum;
+}
+
+}  // namespace
+
+Stmt lower_matrix_move(const TileOp& op, const LoweringContext&, std::string*) {
+  const MatrixOperands operands = matrix_operands(op);
+  const std::vector<AddressTerm> terms =
+      address_terms(operands.layout, *constant_shape(operands.memory->shape()));
+  std::vector<VarRef> vars = {make_var("i"), make_var("j")};
+  std::vector<Expr> extents = operands.memory->shape();
+  const std::vector<Expr> at(vars.begin(), vars.end());
+  Expr thread = coordinate(terms, axes::tx(), at);
+  // Threads that hold copies of the elements are further dimensions of the loop.
+  for (const Iter& iter : operands.layout.replica()) {
+    vars.push_back(make_var("copy"));
+    extents.push_back(int_imm(iter.extent));
+    thread = thread + Expr(vars.back()) * int_imm(iter.stride);
+  }
+  const std::vector<Expr> own = {thread, coordinate(terms, axes::reg(), at)};
+  const std::vector<Expr> element = region_indices(*operands.memory, at);
+  const BufferRef &registers = operands.fragment->buffer, &memory = operands.memory->buffer;
+  const Stmt body = op.op == TileOpcode::LoadMatrix ? store(registers, own, load(memory, element))
+                                                    : store(memory, element, load(registers, own));
+  return for_loop(LoopKind::Parallel, vars, std::vector<Expr>(vars.size(), int_imm(0)), extents, body, 1, op.span);
+}
+
+}  // namespace helve::cpu

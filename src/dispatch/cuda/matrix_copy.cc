@@ -1,0 +1,84 @@
+// Copies by matrices: between block memory and a fragment that the program gave the layout of a matrix operand.
+// Such a copy stays what it is until the threads are known, and becomes T.ldmatrix or T.stmatrix there.
+#include <fmt/format.h>
+
+#include "helve/arith/simplify.h"
+#include "helve/dispatch/divide.h"
+#include "helve/ir/tensor/buffer_layout.h"
+#include "helve/ir/tensor/matrix_move.h"
+#include "helve/layout/notation.h"
+#include "helve/support/diagnostic.h"
+#include "schedules.h"
+
+namespace helve {
+
+namespace {
+
+/// Why the copy between the two regions is none of matrices; empty where it is.
+std::string fault_of(const Region& memory, const Region& fragment, bool loads, const Facts& facts) {
+  const Buffer &tile = *memory.buffer, &registers = *fragment.buffer;
+  if (tile.scope != MemoryScope::Shared || registers.scope != MemoryScope::Fragment || !registers.layout) {
+    return loads ? "it is not from block memory to a fragment with a layout"
+                 : "it is not from a fragment with a layout to block memory";
+  }
+  if (tile.dtype != registers.dtype || tile.dtype.bits != 16) return "the elements are not of one type of 16 bits";
+  const std::optional<std::vector<int64_t>> shape = constant_shape(memory.shape());
+  if (!shape || !fragment.whole() || shape != constant_shape(registers.shape)) {
+    return "it is not a copy of the whole fragment";
+  }
+  const Layout layout = thread_layout_of(registers);
+  if (!loads && !layout.replica().empty()) return "several threads hold one element";
+  std::string reason;
+  if (!matrix_move(layout, *shape, &reason)) return reason;
+  const Range& columns = memory.ranges.back();
+  const bool aligned = !columns.point && residue_of(columns.begin, facts).remainder_by(kMatrixRows) == 0;
+  if (!aligned || !keeps_runs(tile, kMatrixRows)) {
+    return fmt::format("rows of 8 elements of '{}' are not known to begin at multiples of 16 bytes", tile.name);
+  }
+  return {};
+}
+
+Stmt by_matrices(const TileOp& op, bool loads, const LoweringContext& context, std::string* declined) {
+  *declined = fault_of(op.region(loads ? 0 : 1), op.region(loads ? 1 : 0), loads, *context.facts);
+  if (is_written_for_threads(*context.kernel)) *declined = "the kernel is written for its threads";
+  return declined->empty() ? Stmt(make_ref<TileOp>(op)) : Stmt();
+}
+
+}  // namespace
+
+Stmt cuda::lower_ldmatrix(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  return by_matrices(op, true, context, declined);
+}
+
+Stmt cuda::lower_stmatrix(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  return by_matrices(op, false, context, declined);
+}
+
+Stmt cuda::keep_matrix_move(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  if (is_written_for_threads(*context.kernel)) return Stmt(make_ref<TileOp>(op));
+  *declined = "the kernel is not written for its threads; a T.copy between block memory and a fragment with a layout "
+              "is by matrices where it can be";
+  return {};
+}
+
+bool is_matrix_copy(const TileOp& op) {
+  if (op.op != TileOpcode::Copy) return false;
+  return op.region(0).buffer->scope == MemoryScope::Fragment || op.region(1).buffer->scope == MemoryScope::Fragment;
+}
+
+Stmt divide_matrix_copy(const TileOp& op, const DividedKernel& kernel) {
+  const bool loads = op.region(1).buffer->scope == MemoryScope::Fragment;
+  const Buffer& fragment = *op.region(loads ? 1 : 0).buffer;
+  Region memory = op.region(loads ? 0 : 1);
+  memory.buffer = kernel.buffers.at(memory.buffer.get()).buffer;
+  for (Range& range : memory.ranges) {
+    range.begin = kernel.place(range.begin);
+    range.extent = kernel.place(range.extent);
+  }
+  const Region registers = whole_region(kernel.buffers.at(&fragment).buffer);
+  const TileOpcode code = loads ? TileOpcode::LoadMatrix : TileOpcode::StoreMatrix;
+  return tile_op(code, {loads ? memory : registers, loads ? registers : memory, to_string(thread_layout_of(fragment))},
+                 op.span);
+}
+
+}  // namespace helve

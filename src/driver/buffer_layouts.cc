@@ -1,0 +1,69 @@
+// Where the buffers of a lowered function live.
+// Asked of the same functions, with the same arguments, as the passes asked: nothing has to be kept for the answer.
+#include <algorithm>
+
+#include "driver_targets.h"
+#include "helve/dispatch/shared_layouts.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
+
+namespace helve {
+
+namespace {
+
+/// The kernels of the function that `pass` was given, in order.
+std::vector<const Kernel*> kernels_before(const Lowered& lowered, std::string_view pass, FunctionRef* function) {
+  for (const auto& [name, f] : lowered.stages) {
+    if (name == pass) break;
+    *function = f;
+  }
+  HELVE_CHECK(*function, "a pipeline without the pass '" + std::string(pass) + "'");
+  std::vector<const Kernel*> out;
+  walk((*function)->body, [&](const Stmt& s) {
+    if (const Kernel* kernel = as<Kernel>(s)) out.push_back(kernel);
+  });
+  return out;
+}
+
+BlockLayouts block_layouts(const Kernel& kernel, const Function& f, bool strict) {
+  Facts facts;
+  for (const VarRef& dim : f.dims) facts.bind(dim, {0, std::nullopt});
+  for (size_t d = 0; d < kernel.vars.size(); ++d) facts.bind_loop(kernel.vars[d], int_imm(0), kernel.extents[d]);
+  return divide_block(kernel, facts, strict).layouts;
+}
+
+}  // namespace
+
+std::vector<BufferLayout> buffer_layouts(const Lowered& lowered, bool strict) {
+  FunctionRef divided, placed;
+  const std::vector<const Kernel*> kernels = kernels_before(lowered, "distribute_threads", &divided);
+  const std::vector<const Kernel*> threads = kernels_before(lowered, "place_shared_memory", &placed);
+  std::vector<BufferLayout> out;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    std::vector<SharedLayout> chosen = choose_shared_layouts(*threads[k]);
+    const BlockLayouts found = block_layouts(*kernels[k], *divided, strict);
+    for (const BufferPlace& place : found.places) {
+      BufferLayout row{"k" + std::to_string(k), place.buffer, place.buffer->layout, {}, place.reason};
+      if (place.registers) {
+        const ThreadLayout& layout = found.registers.at(place.buffer.get());
+        row.layout = layout.layout();
+        row.domain = layout.domain();
+      } else {
+        // The division keeps the name and the place of what stands in memory.
+        const auto own = std::find_if(chosen.begin(), chosen.end(), [&](const SharedLayout& each) {
+          return each.buffer->name == place.buffer->name && each.buffer->span == place.buffer->span;
+        });
+        if (own != chosen.end()) {
+          row.layout = own->layout;
+          row.reason += "; " + own->reason;
+          chosen.erase(own);
+        }
+        if (row.layout) row.domain = *constant_shape(place.buffer->shape);
+      }
+      out.push_back(std::move(row));
+    }
+  }
+  return out;
+}
+
+}  // namespace helve

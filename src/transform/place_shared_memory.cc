@@ -1,0 +1,26 @@
+// Block memory that keeps the accesses of a warp apart.
+// Input: the program of the threads of a block. Output: the same, where buffers of block memory whose accesses have
+// bank conflicts have layouts with fewer. Layouts are places and nothing else: subscripts and results stay what they
+// are.
+// Before:  x = T.alloc_shared((64, 64), "float32")
+// After:   x = T.alloc_shared((64, 64), "float32", layout="S[(64, 64) : (64, 1)] ^ Swizzle(5, 0, 6)")
+#include "helve/dispatch/shared_layouts.h"
+#include "helve/ir/tensor/buffer_layout.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/transform/passes.h"
+
+namespace helve {
+
+FunctionRef place_shared_memory(const FunctionRef& f, const PassOptions&) {
+  BufferMap placed;
+  walk(f->body, [&](const Stmt& s) {
+    const Kernel* kernel = as<Kernel>(s);
+    if (!kernel) return;
+    for (const SharedLayout& each : choose_shared_layouts(*kernel)) {
+      placed.emplace(each.buffer.get(), with_layout(each.buffer, each.layout, each.buffer->span));
+    }
+  });
+  return placed.empty() ? f : with_body(f, redeclare_buffers(f->body, placed));
+}
+
+}  // namespace helve
