@@ -4,7 +4,7 @@
 
 #include "helve/arith/simplify.h"
 #include "helve/codegen/c/c_emitter.h"
-#include "helve/layout/domain.h"
+#include "helve/layout/address_terms.h"
 
 namespace helve::cuda {
 

@@ -3,7 +3,7 @@
 #include "helve/ir/tensor/matrix_move.h"
 
 #include "element_nest.h"
-#include "helve/layout/domain.h"
+#include "helve/layout/address_terms.h"
 #include "schedules.h"
 
 namespace helve::cpu {

@@ -9,7 +9,6 @@
 
 #include "helve/ir/tensor/visit.h"
 #include "helve/layout/banks.h"
-#include "helve/layout/domain.h"
 #include "warp_accesses.h"
 
 namespace helve {

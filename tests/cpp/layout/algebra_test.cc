@@ -192,5 +192,37 @@ TEST(LayoutTile, Refusals) {
             "help: a layout admits every shape with as many elements as its shard");
 }
 
+TEST(LayoutAddressTerms, GiveTheAddress) {
+  oracle::RandomLayouts random(4);
+  std::vector<std::pair<Layout, std::vector<int64_t>>> cases;
+  for (int k = 0; k < 500; ++k) {
+    Layout layout = random.layout(4, 4, false);
+    cases.push_back({Layout(layout.shard(), {}, layout.offset()), {layout.size()}});
+    std::vector<int64_t> extents;
+    for (const Iter& iter : layout.shard()) extents.push_back(iter.extent);
+    cases.push_back({Layout(layout.shard()), extents});
+  }
+  for (const auto& [layout, domain] : cases) {
+    auto terms = address_terms(layout, domain);
+    for (int64_t x = 0; x < layout.size(); ++x) {
+      auto index = unflatten(x, domain);
+      Place sum = oracle::place(layout.offset());
+      for (const AddressTerm& term : terms) {
+        ASSERT_NE(term.stride, 0);
+        int64_t digit = index[term.dim] / term.divisor % term.extent;
+        ASSERT_TRUE(!term.outermost || digit == index[term.dim] / term.divisor) << to_string(layout);
+        sum = oracle::combine(sum, 1, {{term.axis, digit * term.stride}});
+      }
+      ASSERT_EQ(Places{sum}, oracle::points(layout, x)) << to_string(layout);
+    }
+  }
+  const Layout blocks({{4, 4096, kM}, {32, 32, kM}, {4, 1024, kM}, {32, 1, kM}});
+  EXPECT_EQ(address_terms(blocks, {128, 128}),
+            (std::vector<AddressTerm>{{0, 32, 4, 4096, kM, true},
+                                      {0, 1, 32, 32, kM, false},
+                                      {1, 32, 4, 1024, kM, true},
+                                      {1, 1, 32, 1, kM, false}}));
+}
+
 }  // namespace
 }  // namespace helve
