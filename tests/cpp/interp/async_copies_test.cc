@@ -92,8 +92,9 @@ TEST_F(InFlight, AWaitThatCoversTheCopyEndsIt) {
   EXPECT_EQ(code({begin(a, x), wait(0), read(x)}), std::nullopt);
   EXPECT_EQ(to_, (std::vector<int32_t>{0, 2, 0, 0}));
   EXPECT_EQ(code({begin(a, x), wait(1), read(x), wait(0)}), Code::CopyInFlight);
-  EXPECT_EQ(code({begin(a, x), begin(a, b), wait(1), read(a), wait(0), read(x)}), std::nullopt);
-  EXPECT_EQ(code({begin(a, x), begin(a, b), wait(1), read(x), wait(0)}), Code::CopyInFlight);  // B is written
+  const BufferRef y = shared("Y", kInt32, {4});
+  EXPECT_EQ(code({alloc(y), begin(a, x), begin(a, y), wait(1), read(x), wait(0)}), std::nullopt);
+  EXPECT_EQ(code({alloc(y), begin(a, x), begin(a, y), wait(1), read(y), wait(0)}), Code::CopyInFlight);
 }
 
 TEST_F(InFlight, ACopyUnderWayWhereTheKernelEnds) {
