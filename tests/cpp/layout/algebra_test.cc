@@ -1,4 +1,5 @@
-// Grouping, tiling, direct sums, tiled buffers and address terms, against enumeration and by value.
+// Grouping, tiling, direct sums and address terms, against enumeration and by value.
+#include "helve/layout/address_terms.h"
 #include "oracle.h"
 
 namespace helve {
