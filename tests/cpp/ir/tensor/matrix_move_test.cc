@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/visit.h"
 #include "helve/layout/notation.h"
 
 namespace helve {
