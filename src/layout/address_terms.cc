@@ -1,4 +1,5 @@
-// A layout's address as terms: a term is an iter of a grouped shard.
+// A layout's address as terms.
+// Grouping a shard by the domain's extents gives every iter the dimension whose digit it reads.
 #include "helve/layout/address_terms.h"
 
 namespace helve {

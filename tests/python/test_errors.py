@@ -44,6 +44,7 @@ LAYOUT_CLASSES = [
     (550, helve.UnsupportedError),
     (560, helve.UnsupportedError),
     (570, helve.LayoutError),
+    (580, helve.LayoutError),
 ]
 
 
