@@ -248,7 +248,7 @@ PROBLEMS = {
     "cross_entropy": rows_kernel(kernels.cross_entropy, cross_entropy, EVERY, (32 * K,)),
     "layer_norm": rows_kernel(
         kernels.layer_norm, layer_norm, EVERY, (4 * K,), (FORWARD, HELD),
-        {32 * K: ring(2, 66, 512, 3, held=2), 64 * K: ring(4, 60, 512, 3, held=2),
+        {32 * K: ring(2, 66, 512, 3, held=2), 64 * K: ring(4, 30, 512, 4, elements=16, held=2),
          128 * K: ring(8, 15, 512, 4, elements=16, held=2), 256 * K: ring(8, 15, 1024, 2, elements=8, held=1)},
     ),
     "rms_norm_backward": rows_kernel(
@@ -257,7 +257,7 @@ PROBLEMS = {
     ),
     "layer_norm_backward": rows_kernel(
         kernels.layer_norm_backward, layer_norm_backward, EVERY[:7], (4 * K,), (BACKWARD, RINGS),
-        {16 * K: ring(8, 60, 128, 4), 32 * K: {"cluster": 8}, 64 * K: ring(8, 15, 256, 3)},
+        {16 * K: ring(8, 60, 128, 4), 32 * K: {"cluster": 8}, 64 * K: ring(8, 15, 256, 4)},
     ),
     "softmax_backward": rows_kernel(kernels.softmax_backward, softmax_backward, (K, 4 * K, 32 * K), (4 * K,)),
     "rope": Problem(

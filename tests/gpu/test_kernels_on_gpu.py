@@ -68,18 +68,20 @@ def test_long_rows(case, N):
 
 
 WAITING = [cases.rms_norm, cases.layer_norm, cases.softmax]
-LONG = [(16384, 2), (50257, 3), (65536, 4), (100_000, 8), (131072, 8), (262144, 8)]
+LONG = [(16384, 2), (50257, 3), (65536, 4), (100_000, 8), (131072, 8)]
+LONGEST = {"float32": 180_000, "bfloat16": 262144}  # of which a ring holds two slices
 
 
 def has_clusters():
     return torch.cuda.get_device_capability()[0] >= 9
 
 
-@pytest.mark.parametrize(("case", "N", "cluster"), [
-    *((case, N, cluster) for case in WAITING for N, cluster in LONG),
-    *((case, N, cluster) for case in cases.BACKWARD for N, cluster in [(5001, 2), (8192, 2), (16384, 8), (32768, 8)]),
+@pytest.mark.parametrize(("case", "N", "cluster", "dtype"), [
+    *((case, N, cluster, dtype) for case in WAITING for N, cluster in LONG for dtype in LONGEST),
+    *((case, N, 8, dtype) for case in WAITING for dtype, N in LONGEST.items()),
+    *((case, N, cluster, dtype) for case in cases.BACKWARD
+      for N, cluster in [(5001, 2), (8192, 2), (16384, 8), (32768, 8)] for dtype in LONGEST),
 ], ids=lambda value: getattr(value, "__name__", None))  # fmt: skip
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_cluster_shares_a_row(case, N, cluster, dtype):
     """Fewer rows than clusters, one, and more."""
     if not has_clusters():

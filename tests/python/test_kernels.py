@@ -306,6 +306,8 @@ LARGE = {
     "rms_norm_64k": (kernels.rms_norm, (65536, "bfloat16")),
     "rms_norm_odd": (kernels.rms_norm, (5001, "float32")),
     "layer_norm_4k": (kernels.layer_norm, (4096, "float32")),
+    "layer_norm_8k": (kernels.layer_norm, (8192, "bfloat16")),
+    "layer_norm_16k": (kernels.layer_norm, (16384, "bfloat16")),
     "layer_norm_32k": (kernels.layer_norm, (32768, "bfloat16")),
     "rms_norm_backward_4k": (kernels.rms_norm_backward, (4096, "bfloat16")),
     "rms_norm_backward_32k": (kernels.rms_norm_backward, (32768, "bfloat16")),
@@ -338,7 +340,7 @@ CLUSTERED = {
                          {"cluster": 8, "clusters": 15, "threads": 512, "stages": 4, "held": 1}),
     "rms_norm_256k_x8": (kernels.rms_norm, 262144, {"cluster": 8, "clusters": 15, "threads": 1024, "stages": 3}),
     "layer_norm_64k_x4": (kernels.layer_norm, 65536,
-                          {"cluster": 4, "clusters": 60, "threads": 512, "stages": 3, "held": 2}),
+                          {"cluster": 4, "clusters": 30, "threads": 512, "stages": 4, "elements": 16, "held": 2}),
     "layer_norm_128k_x8": (kernels.layer_norm, 131072,
                            {"cluster": 8, "clusters": 15, "threads": 512, "stages": 4, "elements": 16, "held": 2}),
     "layer_norm_256k_x8": (kernels.layer_norm, 262144,
@@ -358,6 +360,14 @@ def clustered_text(name, **options):
     builder, N, tuning = CLUSTERED[name]
     form = helve.testing.lowering_stages(builder(N, "bfloat16", **tuning), target="cuda", arch="sm_90a")[-1][1]
     return _core.cuda_source(form, cluster_blocks=8, **options)
+
+
+@pytest.mark.parametrize("builder", [kernels.rms_norm, kernels.layer_norm])
+def test_rows_of_odd_length_that_stream_stay_in_registers(builder):
+    """What is known of a fragment spreads before the division of another loop contradicts it."""
+    kernel = helve.compile(builder(50257, "float32", cluster=3), target="cuda", arch="sm_90a")
+    found = {row.name: str(row.layout) for row in kernel.layouts()}
+    assert found["x"] == "S[(16, 512) : (1@reg, 1@tx)]"
 
 
 def thread_form(name):

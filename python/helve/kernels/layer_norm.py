@@ -10,7 +10,9 @@ from math import gcd
 
 from helve import T
 from helve.kernels.ring import RingPlan, plan_ring
-from helve.kernels.rows import DTYPES, RowPlan, plan_rows
+from helve.kernels.rows import DTYPES, MOST_THREADS, RowPlan, plan_rows
+
+WHOLE = 4096  # elements of a row for which registers are the better place; from there on block memory, in chunks
 
 
 def layer_norm(N: int, dtype: str = "float32", eps: float = 1e-5, cluster: int = 1, clusters: int | None = None,
@@ -35,9 +37,10 @@ def layer_norm(N: int, dtype: str = "float32", eps: float = 1e-5, cluster: int =
     if cluster != 1 or clusters is not None:
         return _ring_rows(N, dtype, eps, plan_ring(N, dtype, 1, cluster, clusters, **tuning))
     plan = plan_rows(N, dtype, words=4, **tuning)
-    if plan.chunks == 1:
+    if plan.chunks == 1 and (N <= WHOLE or {"rows", "threads", "elements"} & tuning.keys()):
         return _whole_rows(N, dtype, eps, plan)
-    return _long_rows(N, dtype, eps, plan_rows(N, dtype, words=2, whole=False, **tuning))
+    several = {"threads": MOST_THREADS if N > 2 * WHOLE else MOST_THREADS // 2, "elements": 8}
+    return _long_rows(N, dtype, eps, plan_rows(N, dtype, words=2, whole=False, **{**several, **tuning}))
 
 
 def _whole_rows(N: int, dtype: str, eps: float, plan: RowPlan):

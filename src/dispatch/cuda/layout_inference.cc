@@ -120,22 +120,32 @@ class Inference {
       if (a->extents.size() != b->extents.size()) return a->extents.size() > b->extents.size();
       return a->elements() > b->elements();
     });
-    for (const LoopUnit* unit : order) {
-      if (std::optional<Evicted> evicted = divide(*unit, out)) return evicted;
+    while (!order.empty()) {
+      // What is known spreads before a new division is founded, which its other loops might contradict.
+      auto next = std::find_if(order.begin(), order.end(),
+                               [&](const LoopUnit* unit) { return deciding_use(*unit, *out) != nullptr; });
+      if (next == order.end()) next = order.begin();
+      if (std::optional<Evicted> evicted = divide(**next, out)) return evicted;
+      order.erase(next);
     }
     return std::nullopt;
   }
 
+  /// The fragment whose known layout divides the loop; one that the program placed comes first.
+  const LoopUse* deciding_use(const LoopUnit& unit, const BlockLayouts& out) const {
+    const LoopUse* found = nullptr;
+    for (const LoopUse& use : unit.uses) {
+      if (!in_registers(use) || !out.registers.contains(use.buffer) || !unit.covered_by(use)) continue;
+      if (!found || (annotated_.contains(use.buffer) && !annotated_.contains(found->buffer))) found = &use;
+    }
+    return found;
+  }
+
   /// Finds the division of one loop and gives it to the loop's fragments.
   std::optional<Evicted> divide(const LoopUnit& unit, BlockLayouts* out) {
-    const LoopUse* fragment = nullptr;  // whose layout decides
-    const LoopUse* any = nullptr;
-    for (const LoopUse& use : unit.uses) {
-      if (!in_registers(use)) continue;
-      any = &use;
-      if (!out->registers.contains(use.buffer) || !unit.covered_by(use)) continue;
-      if (!fragment || (annotated_.contains(use.buffer) && !annotated_.contains(fragment->buffer))) fragment = &use;
-    }
+    const LoopUse* fragment = deciding_use(unit, *out);
+    const bool any =
+        std::any_of(unit.uses.begin(), unit.uses.end(), [&](const LoopUse& use) { return in_registers(use); });
     if (any && !unit.constant()) {
       for (const LoopUse& use : unit.uses) {
         if (!in_registers(use)) continue;
@@ -145,7 +155,7 @@ class Inference {
       return std::nullopt;
     }
     ThreadLayout layout =
-        fragment ? lifted(unit, *fragment, out->registers.at(fragment->buffer)) : founded(unit, any != nullptr);
+        fragment ? lifted(unit, *fragment, out->registers.at(fragment->buffer)) : founded(unit, any);
     for (const LoopUse& use : unit.uses) {
       if (!in_registers(use)) continue;
       std::optional<Evicted> evicted;
