@@ -69,6 +69,20 @@ TEST_F(Barriers, AThreadIsOrderedWithItself) {
   EXPECT_EQ(inserted(f), 0);
 }
 
+TEST_F(Barriers, RunsOfStepsApartAreOfOneThreadEach) {
+  const auto runs = [&](int64_t step, bool reads) {
+    return on_threads([&](const Expr& tx) {
+      const VarRef v = make_var("v");
+      const Expr place = tx * idx(step) + Expr(v);
+      const Stmt one = reads ? store(out, {place}, load(s, {place})) : store(s, {place}, int_imm(1, kInt32));
+      return for_loop(LoopKind::Serial, {v}, {idx(0)}, {idx(2)}, one);
+    });
+  };
+  EXPECT_EQ(inserted(in_kernel({runs(2, false), runs(2, true)})), 0);
+  EXPECT_EQ(inserted(in_kernel({runs(-2, false), runs(-2, true)})), 0);
+  EXPECT_EQ(inserted(in_kernel({runs(1, false), runs(1, true)})), 1);
+}
+
 TEST_F(Barriers, OneStandsBetweenAWriteAndAnotherThreadsRead) {
   const FunctionRef f = in_kernel({write(own), read(other)});
   const std::vector<UnorderedAccesses> found = BarrierAnalysis(f).unordered(kernel_of(f));
