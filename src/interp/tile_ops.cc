@@ -5,6 +5,7 @@
 #include "helve/ir/expr/rounding.h"
 #include "helve/ir/tensor/matrix_move.h"
 #include "helve/support/diagnostic.h"
+#include "helve/support/text.h"
 #include "tile_op_code.h"
 
 namespace helve::interp {
@@ -27,7 +28,7 @@ void require_shape(bool equal, const Operands& op, const std::string& what, cons
                    const std::vector<int64_t>& right) {
   if (equal) return;
   throw UserError(Code::ShapeMismatch, op.span,
-                  {{"what", what + " of " + op.operation()}, {"left", tuple_text(left)}, {"right", tuple_text(right)}});
+                  {{"what", what + " of " + op.operation()}, {"left", shape_text(left)}, {"right", shape_text(right)}});
 }
 
 size_t dimension_of(const Operands& op, size_t rank) {
