@@ -3,6 +3,7 @@
 #include "reduction.h"
 
 #include "element_nest.h"
+#include "helve/ir/expr/number.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve {
@@ -12,8 +13,8 @@ Expr Reduction::identity() const {
     case ReduceKind::AbsMax:
       if (!clear) return extreme_imm(acc, true);
       [[fallthrough]];
-    case ReduceKind::Sum: return acc.is_float() ? float_imm(0, acc) : int_imm(0, acc);
-    case ReduceKind::Prod: return acc.is_float() ? float_imm(1, acc) : int_imm(1, acc);
+    case ReduceKind::Sum: return number_imm(0, acc);
+    case ReduceKind::Prod: return number_imm(1, acc);
     case ReduceKind::Max: return extreme_imm(acc, true);
     case ReduceKind::Min: return extreme_imm(acc, false);
     case ReduceKind::Any: return bool_imm(false);

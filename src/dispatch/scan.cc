@@ -3,11 +3,12 @@
 #include "scan.h"
 
 #include "element_nest.h"
+#include "helve/ir/expr/number.h"
 #include "reduction.h"
 
 namespace helve {
 
-Expr Scan::identity() const { return acc.is_float() ? float_imm(0, acc) : int_imm(0, acc); }
+Expr Scan::identity() const { return number_imm(0, acc); }
 
 Expr Scan::element(const std::vector<Expr>& at) const { return partial(load(src.buffer, region_indices(src, at))); }
 
