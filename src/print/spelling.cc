@@ -22,13 +22,6 @@ std::string numbers(const std::vector<int64_t>& items) {
   return join(items, ", ", [](int64_t i) { return std::to_string(i); });
 }
 
-/// The tile that alloc_shared_tiles gives a buffer of this rank.
-std::vector<int64_t> default_tile(size_t rank) {
-  std::vector<int64_t> tile(rank, 1);
-  for (size_t d = rank < 2 ? 0 : rank - 2; d < rank; ++d) tile[d] = 32;
-  return tile;
-}
-
 /// The dtype that a plain number takes in this operation.
 DType written_dtype(const TileOp& op) {
   const std::vector<TileParam>& params = op.row().params;
