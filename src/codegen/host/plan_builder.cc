@@ -452,8 +452,6 @@ runtime::Plan signature_plan(const FunctionRef& f, const std::vector<CallConditi
   return PlanBuilder(*f, *f, conditions).build_signature();
 }
 
-std::string plan_text(const HostModule& module) { return runtime::to_text(module.plan); }
-
 runtime::DLDataType to_dlpack(DType t) {
   auto of = [&](runtime::DLDataTypeCode code) { return runtime::DLDataType{static_cast<uint8_t>(code), t.bits, 1}; };
   if (t.bits < 8) throw UserError(Code::DTypeOnTarget, {}, {{"dtype", to_string(t)}, {"target", "host"}});
