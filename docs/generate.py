@@ -12,6 +12,7 @@ import io
 import linecache
 import re
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator
@@ -64,6 +65,11 @@ def prose(text: str) -> str:
     return "".join(escaped)
 
 
+def wrapped(paragraph: str) -> str:
+    """A paragraph in lines of the width that all pages have."""
+    return textwrap.fill(paragraph, 120, break_long_words=False, break_on_hyphens=False)
+
+
 def table(head: list[str], rows: list[list[str]]) -> str:
     """A Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]
@@ -94,7 +100,7 @@ def operation_sections() -> str:
             for kind, p, required, default in params
         ]
         parts.append(
-            f"#### `T.{python}({signature})`\n\n{prose(documentation)} {place}\n\n"
+            f"#### `T.{python}({signature})`\n\n{wrapped(f'{prose(documentation)} {place}')}\n\n"
             + table(["parameter", "takes", "default"], rows)
         )
     return "\n\n".join(parts)

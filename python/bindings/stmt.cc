@@ -33,6 +33,7 @@ void bind_buffers(py::module_& module) {
       .def_property_readonly("shape", &Region::shape)
       .def_property_readonly("whole", &Region::whole);
   module.def("whole_region", &whole_region, py::arg("buffer"));
+  module.def("default_tile", &default_tile, py::arg("rank"), "The tile of T.alloc_shared_tiles without `tile_size`.");
   module.def("make_buffer", &make_buffer, py::arg("name"), py::arg("dtype"), py::arg("scope"), py::arg("shape"),
              py::arg("tile") = std::vector<int64_t>{}, py::arg("strides") = std::vector<Expr>{},
              py::arg("span") = Span{});

@@ -549,6 +549,9 @@ def tile_load(buffer: Buffer, indices: Sequence[Expr], span: Span = ...) -> Expr
 def extreme_imm(dtype: str, lowest: bool, span: Span = ...) -> Expr: ...
 def expr_equal(a: Expr, b: Expr) -> bool: ...
 def whole_region(buffer: Buffer) -> Region: ...
+def default_tile(rank: int) -> list[int]:
+    """The tile of T.alloc_shared_tiles without `tile_size`."""
+
 def make_buffer(
     name: str,
     dtype: str,

@@ -9,6 +9,7 @@
 #include "helve/analysis/memory_traffic.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/buffer_layout.h"
+#include "multiple.h"
 
 namespace helve {
 
@@ -18,10 +19,6 @@ std::vector<Expr> begins(const Region& region) {
   std::vector<Expr> out;
   for (const Range& range : region.ranges) out.push_back(range.begin);
   return out;
-}
-
-bool is_multiple(const Expr& e, int64_t of, const Facts& facts) {
-  return of == 1 || residue_of(simplify(e, facts), facts).remainder_by(of) == 0;
 }
 
 bool is_zero(const Expr& e) {

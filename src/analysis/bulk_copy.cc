@@ -6,6 +6,7 @@
 
 #include "helve/analysis/memory_traffic.h"
 #include "helve/arith/simplify.h"
+#include "multiple.h"
 
 namespace helve {
 
@@ -31,10 +32,6 @@ std::vector<size_t> open_dimensions(const Region& region) {
 bool is_one(const Expr& e) {
   const int64_t* value = int_value(e);
   return value && *value == 1;
-}
-
-bool is_multiple(const Expr& e, int64_t of, const Facts& facts) {
-  return of == 1 || residue_of(simplify(e, facts), facts).remainder_by(of) == 0;
 }
 
 /// Why the engine does not go from one buffer to the other.

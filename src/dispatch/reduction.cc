@@ -3,6 +3,7 @@
 #include "reduction.h"
 
 #include "element_nest.h"
+#include "helve/ir/expr/number.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve {
@@ -12,8 +13,8 @@ Expr Reduction::identity() const {
     case ReduceKind::AbsMax:
       if (!clear) return extreme_imm(acc, true);
       [[fallthrough]];
-    case ReduceKind::Sum: return acc.is_float() ? float_imm(0, acc) : int_imm(0, acc);
-    case ReduceKind::Prod: return acc.is_float() ? float_imm(1, acc) : int_imm(1, acc);
+    case ReduceKind::Sum: return number_imm(0, acc);
+    case ReduceKind::Prod: return number_imm(1, acc);
     case ReduceKind::Max: return extreme_imm(acc, true);
     case ReduceKind::Min: return extreme_imm(acc, false);
     case ReduceKind::Any: return bool_imm(false);
@@ -48,8 +49,7 @@ Stmt Reduction::write(const std::vector<Expr>& rest, Expr value) const {
 
 Reduction reduction_of(const TileOp& op) {
   Reduction r{reduce_kind(op.op), op.region(0), op.region(1), 0, *op.clears(), accumulator(op.region(1).buffer->dtype)};
-  const int64_t rank = static_cast<int64_t>(r.src.shape().size());
-  r.dim = static_cast<size_t>(op.dim() < 0 ? op.dim() + rank : op.dim());
+  r.dim = *op.dimension(r.src.shape().size());
   return r;
 }
 

@@ -21,15 +21,6 @@ bool is_shared(const TileOp& op, size_t i, const Function& f) {
   return false;
 }
 
-Expr zero(DType dtype) {
-  const Operand number = dtype.is_bool() ? Operand(false) : dtype.is_float() ? Operand(0.0) : Operand(int64_t{0});
-  return constant_of(number, dtype);
-}
-
-Stmt copy(const Region& src, const Region& dst, const Expr& pad, const Span& span) {
-  return tile_op(TileOpcode::Copy, {src, dst, pad}, span);
-}
-
 }  // namespace
 
 std::vector<Stmt> stage_operands(const TileOp& op, const Function& f, std::vector<Note>* reasons) {
@@ -53,10 +44,11 @@ std::vector<Stmt> stage_operands(const TileOp& op, const Function& f, std::vecto
     before.push_back(alloc(between));
     if (placed) {
       inner->operands[i + 1] = whole;
-      after.push_back(copy(whole, staged, zero(dtype), op.span));
+      after.push_back(tile_op(TileOpcode::Copy, {whole, staged}, op.span));
     } else {
-      const Expr pad = op.row().rule == TileRule::Copy ? op.expr(op.row().index_of("pad")) : zero(dtype);
-      before.push_back(copy(staged, whole, pad, op.span));
+      std::vector<TileOperand> operands = {staged, whole};
+      if (op.row().rule == TileRule::Copy) operands.push_back(op.expr(op.row().index_of("pad")));
+      before.push_back(tile_op(TileOpcode::Copy, std::move(operands), op.span));
       inner->operands[i] = whole;
     }
   }

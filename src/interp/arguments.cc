@@ -178,14 +178,14 @@ void Arguments::check_tensor(const BufferRef& param, const TensorArg& arg) {
                      {"parameter", param->name},
                      {"expected", shape[d]},
                      {"given", arg.shape[d]},
-                     {"shape", tuple_text(shape)}});
+                     {"shape", shape_text(shape)}});
   }
   const std::vector<int64_t> expected =
       param->strides.empty() ? compact_strides(shape) : eval_all(prepare(param->strides, scope_), frame);
   const std::vector<int64_t> given = arg.strides.empty() ? compact_strides(shape) : arg.strides;
   if (!same_strides(shape, expected, given)) {
     throw UserError(Code::ArgumentStrides, {},
-                    {{"parameter", param->name}, {"expected", tuple_text(expected)}, {"given", tuple_text(given)}});
+                    {{"parameter", param->name}, {"expected", shape_text(expected)}, {"given", shape_text(given)}});
   }
   int64_t elements = 1;
   for (int64_t extent : shape) elements *= extent;

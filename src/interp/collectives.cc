@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "helve/support/diagnostic.h"
+#include "helve/support/text.h"
 #include "tile_op_code.h"
 
 namespace helve::interp {
@@ -45,9 +46,9 @@ void require_result(const Operands& op, const std::vector<int64_t>& expected, co
   if (same_rule ? without_ones(dst.shape()) == without_ones(expected) : dst.shape() == expected) return;
   throw UserError(Code::CollectiveShape, op.span,
                   {{"operation", op.operation()},
-                   {"expected", tuple_text(expected)},
+                   {"expected", shape_text(expected)},
                    {"buffer", op.region("dst").buffer().name},
-                   {"given", tuple_text(dst.shape())}});
+                   {"given", shape_text(dst.shape())}});
 }
 
 [[noreturn]] void bad_argument(const Operands& op, const char* param, DiagnosticArg value, std::string reason,
@@ -99,8 +100,8 @@ size_t named_core(const Operands& op, const char* param, const Group& group, con
   const std::vector<int64_t> at = eval_all(op.coord(param), *group.front());
   for (Frame* core : group) {
     if (eval_all(op.coord(param), *core) != at) {
-      bad_argument(op, param, tuple_text(eval_all(op.coord(param), *core)),
-                   fmt::format("it is {} on another core", tuple_text(at)), "name one core, the same on all of them");
+      bad_argument(op, param, shape_text(eval_all(op.coord(param), *core)),
+                   fmt::format("it is {} on another core", shape_text(at)), "name one core, the same on all of them");
     }
   }
   bool inside = at.size() == mesh.extents.size();
@@ -110,7 +111,7 @@ size_t named_core(const Operands& op, const char* param, const Group& group, con
     rank = rank * mesh.extents[d] + at[d];
   }
   if (!inside) {
-    bad_argument(op, param, tuple_text(at), fmt::format("the mesh is {}", to_string(mesh)),
+    bad_argument(op, param, shape_text(at), fmt::format("the mesh is {}", to_string(mesh)),
                  "give one coordinate for each mesh axis, counted from 0");
   }
   return static_cast<size_t>(rank);
@@ -293,7 +294,7 @@ class CollectiveCode final : public StmtCode {
 
 void require_mesh(const TileOp& s, const Scope& scope) {
   if (scope.has_mesh()) return;
-  throw UserError(Code::CollectiveWithoutMesh, s.span, {{"operation", "T." + std::string(s.row().python)}});
+  throw UserError(Code::CollectiveWithoutMesh, s.span, {{"operation", operation_text(s)}});
 }
 
 StmtCodeRef prepare_collective(const TileOp& s, Scope& scope, CollectiveFunction function) {

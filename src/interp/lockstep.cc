@@ -45,7 +45,7 @@ void require_uniform(const StmtCode& code, const MeshShape& mesh, const CoreSet&
         if (choices[i] == choices[k]) continue;
         const int64_t group = group_of(mesh, point.axis, cores[i]->rank, point.span);
         if (group != group_of(mesh, point.axis, cores[k]->rank, point.span)) continue;
-        const auto at = [&](size_t n) { return tuple_text(coordinates_of(cores[n]->rank, mesh.extents)); };
+        const auto at = [&](size_t n) { return shape_text(coordinates_of(cores[n]->rank, mesh.extents)); };
         throw UserError(Code::DivergentCollective, point.span, {{"operation", point.operation}, {"axis", point.axis}},
                         {{control, fmt::format("{} {} on core {} and {} on core {}", subject, explain(choices[k]),
                                                at(k), explain(choices[i]), at(i))}});

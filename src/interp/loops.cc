@@ -7,6 +7,7 @@
 
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
+#include "region.h"
 #include "stmt_code.h"
 
 namespace helve::interp {
@@ -192,12 +193,6 @@ class TileLoopCode final : public StmtCode {
     trace.enter(label_, std::vector<int64_t>(counts.size(), 0), counts);
   }
 
-  static int64_t product(const std::vector<int64_t>& counts) {
-    int64_t n = 1;
-    for (int64_t c : counts) n *= c;
-    return n;
-  }
-
   std::vector<int64_t> counts_on(const Frame& frame) const {
     std::vector<int64_t> counts;
     for (size_t d = 0; d < tile_.size(); ++d) {
@@ -262,8 +257,8 @@ class KernelCode final : public StmtCode {
       const std::vector<int64_t> grid = eval_all(extents_, *core);
       if (grid != mesh) {
         throw UserError(Code::MeshGrid, span_,
-                        {{"grid", tuple_text(grid)},
-                         {"mesh", tuple_text(mesh)},
+                        {{"grid", shape_text(grid)},
+                         {"mesh", shape_text(mesh)},
                          {"fix", join(mesh, ", ", [](int64_t e) { return std::to_string(e); })}});
       }
       enter(*core, grid, core->rank, scope_.mesh().size());

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "helve/support/diagnostic.h"
-#include "helve/support/text.h"
 
 namespace helve::interp {
 
@@ -64,10 +63,6 @@ std::vector<int64_t> coordinates_of(int64_t linear, const std::vector<int64_t>& 
     linear /= extents[d];
   }
   return at;
-}
-
-std::string tuple_text(const std::vector<int64_t>& values) {
-  return "(" + join(values, ", ", [](int64_t v) { return std::to_string(v); }) + (values.size() == 1 ? ",)" : ")");
 }
 
 }  // namespace helve::interp

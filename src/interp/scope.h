@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -79,8 +78,5 @@ class Scope {
 
 /// Row-major coordinates of `linear` in `extents`.
 std::vector<int64_t> coordinates_of(int64_t linear, const std::vector<int64_t>& extents);
-
-/// "(0, 1)".
-std::string tuple_text(const std::vector<int64_t>& values);
 
 }  // namespace helve::interp

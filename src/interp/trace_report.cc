@@ -18,7 +18,7 @@ std::string Trace::coordinates(size_t depth) const {
     }
   }
   const Function& f = checker_->function();
-  if (f.mesh) parts.push_back("core " + tuple_text(coordinates_of(core_, f.mesh->extents)));
+  if (f.mesh) parts.push_back("core " + shape_text(coordinates_of(core_, f.mesh->extents)));
   return join(parts, ", ", [](const std::string& p) { return p; });
 }
 
@@ -36,13 +36,13 @@ void Trace::report_undefined(const Instance& instance, int64_t offset, const Sit
     notes.push_back({shadow.allocated(), fmt::format("'{}' is allocated here", name)});
   }
   throw UserError(Code::UninitialisedRead, site.span,
-                  {{"element", tuple_text(instance.element_at(offset))}, {"buffer", name}}, std::move(notes));
+                  {{"element", shape_text(instance.element_at(offset))}, {"buffer", name}}, std::move(notes));
 }
 
 void Trace::report_flight(const Instance& instance, int64_t offset, const Flight& flight, const Site& site, bool writes,
                           bool copy_writes) const {
   throw UserError(Code::CopyInFlight, site.span,
-                  {{"element", tuple_text(instance.element_at(offset))},
+                  {{"element", shape_text(instance.element_at(offset))},
                    {"buffer", instance.declaration().name},
                    {"access", writes ? "written" : "read"},
                    {"copy", copy_writes ? "has written" : "has read"}},
@@ -51,7 +51,7 @@ void Trace::report_flight(const Instance& instance, int64_t offset, const Flight
 
 std::string Trace::executor(size_t level, const Mark& mark) const {
   if (level == kOtherCore) {
-    return "core " + tuple_text(coordinates_of(mark.core, checker_->function().mesh->extents));
+    return "core " + shape_text(coordinates_of(mark.core, checker_->function().mesh->extents));
   }
   const Level& loop = levels_[level];
   const auto after = std::upper_bound(loop.iterations.begin(), loop.iterations.end(), mark.time,
@@ -93,7 +93,7 @@ void Trace::report_race(const Instance& instance, int64_t offset, size_t level, 
   throw UserError(code, later.mark.site->span,
                   {{"executor", name},
                    {"access", access},
-                   {"element", tuple_text(instance.element_at(offset))},
+                   {"element", shape_text(instance.element_at(offset))},
                    {"buffer", instance.declaration().name},
                    {"other", other},
                    {"other_access", access == other_access ? access + " too" : other_access}},

@@ -22,17 +22,6 @@ std::string numbers(const std::vector<int64_t>& items) {
   return join(items, ", ", [](int64_t i) { return std::to_string(i); });
 }
 
-std::string number_tuple(const std::vector<int64_t>& items) {
-  return fmt::format("({}{})", numbers(items), items.size() == 1 ? "," : "");
-}
-
-/// The tile that alloc_shared_tiles gives a buffer of this rank.
-std::vector<int64_t> default_tile(size_t rank) {
-  std::vector<int64_t> tile(rank, 1);
-  for (size_t d = rank < 2 ? 0 : rank - 2; d < rank; ++d) tile[d] = 32;
-  return tile;
-}
-
 /// The dtype that a plain number takes in this operation.
 DType written_dtype(const TileOp& op) {
   const std::vector<TileParam>& params = op.row().params;
@@ -116,7 +105,7 @@ std::string Spelling::allocation(const Buffer& buffer) {
   if (is_tiled(buffer)) {
     if (buffer.scope == MemoryScope::Shared) function = "alloc_shared_tiles";
     if (buffer.scope != MemoryScope::Shared || buffer.tile != default_tile(buffer.rank())) {
-      tile = ", tile_size=" + number_tuple(buffer.tile);
+      tile = ", tile_size=" + shape_text(buffer.tile);
     }
   }
   const std::string layout = buffer.layout ? fmt::format(", layout={}", quoted(to_string(*buffer.layout))) : "";
@@ -178,7 +167,7 @@ std::string Spelling::call(const TileOp& op) {
 
 std::string Spelling::mesh(const MeshShape& mesh) {
   const std::string names = join(mesh.names, ", ", [](const std::string& n) { return quoted(n); });
-  return fmt::format("T.Mesh({}, ({}{}))", number_tuple(mesh.extents), names, mesh.names.size() == 1 ? "," : "");
+  return fmt::format("T.Mesh({}, ({}{}))", shape_text(mesh.extents), names, mesh.names.size() == 1 ? "," : "");
 }
 
 std::string Spelling::placement(const std::vector<MeshTensor>& tensors) {

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "arguments.h"
+#include "call_place.h"
 #include "frame.h"
 #include "helve/runtime/thread_pool.h"
 #include "helve/support/diagnostic.h"
@@ -76,17 +77,12 @@ class Executor::Impl {
   void call(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
             const CallOptions& options) {
     Lease lease(*this);
-    try {
+    report_at(options.span, [&] {
       bind_arguments(plan_, tensors, scalars, *lease.frame);
       for (size_t b = plan_.params.size(); b < lease.frame->buffers.size(); ++b) lease.frame->buffers[b].ready = false;
       InterruptPoll poll(options.interrupt);
       Run(plan_, kernels_, *communicator_, *lease.frame, poll).steps(plan_.steps);
-    } catch (const UserError& error) {
-      if (error.diagnostic().span.known() || !options.span.known()) throw;
-      Diagnostic located = error.diagnostic();
-      located.span = options.span;
-      throw UserError(std::move(located));
-    }
+    });
   }
 
   const Plan& plan() const { return plan_; }

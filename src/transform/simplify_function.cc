@@ -5,6 +5,7 @@
 // Before:  for t in T.serial(1): if t < 4: X[(t * 32 + i) // 32] = 0.0
 // After:   X[0] = 0.0                                     (0 <= i < 32)
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/number.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 #include "scope_facts.h"
@@ -47,11 +48,7 @@ class Simplification final : public ScopedRewriter {
     return helve::rewrite(e, [](const Expr& node) {
       const Load* load = as<Load>(node);
       if (!load || !outside(buffer_of(load->buffer), load->indices)) return node;
-      const DType t = load->dtype;
-      return constant_of(t.is_bool()    ? Operand(false)
-                         : t.is_float() ? Operand(0.0)
-                                        : Operand(int64_t{0}),
-                         t, node->span);
+      return number_imm(0, load->dtype, node->span);
     });
   }
 

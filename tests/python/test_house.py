@@ -156,6 +156,18 @@ def too_wide(root):
                 yield f"{path.relative_to(root)}:{number}: {len(lines[number - 1])} columns, at most {WIDTH}"
 
 
+def too_wide_prose(root):
+    """Lines of Markdown beyond the width, rows of tables, printed output and the targets of links aside."""
+    for path in sorted(root.glob("*.md")) + files(root, ["tests", "tutorials", "benchmarks", "docs"], {".md"}):
+        block = None
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if fence := re.match(r"```(\w*)", line):
+                block = fence.group(1) if block is None else None
+            columns = len(re.sub(r"\]\([^)]*\)", "]", line))
+            if columns > WIDTH and block != "text" and not line.startswith("|"):
+                yield f"{path.relative_to(root)}:{number}: {columns} columns, at most {WIDTH}"
+
+
 def headless(root):
     """Files without a head: two comment lines in C++ and CMake, one in a list, a docstring of two sentences in Python.
     """
@@ -288,6 +300,12 @@ RULES = {
         "tests/cpp/low/wide_test.cc",
         HEAD + f"{'x' * 120}\n{'x' * 121}\nf(R\"(a\n{'x' * 121}\n)\"); // {'x' * 121}\nint a;  // {'x' * 121}\n",
         2,
+    ),
+    too_wide_prose: (
+        "docs/wide.md",
+        f"{'x' * 120}\n{'x' * 121}\n[{'x' * 110}](wide.md#a-part)\n| {'x' * 120} |\n```text\n{'x' * 121}\n```\n"
+        f"{'y ' * 61}\n```python\n{'x' * 121}\n```\n",
+        3,
     ),
     headless: ("include/helve/low/bald.h", "// What.\n#pragma once\n", 1),
     badly_named: ("src/low/string_utils.cc", HEAD, 1),

@@ -34,6 +34,7 @@ class Context:
         self.scope = Scope(surroundings)
         self.stmts: list[list[_core.Stmt]] = [[]]
         self.dims: list[_core.Var] = []
+        self.declares_dims = False  # is an annotation being read, whose variables become dims?
         self.params: list[_core.Buffer | _core.Var] = []
         self.mesh: _core.MeshShape | None = None
         self.mesh_tensors: list[_core.MeshTensor] = []

@@ -108,7 +108,7 @@ class Expressions:
             for item in value:
                 self._from_outside(node, item)
         for variable in variables_of(value) if isinstance(value, _core.Expr) else ():
-            if variable in context.dims or variable in context.variables:
+            if context.declares_dims or variable in context.dims or variable in context.variables:
                 continue
             note = _core.Note(f"'{variable.name}' is a dynamic extent that stands in no tensor parameter's shape")
             raise error("UnknownName", context.span(node), name=variable.name, notes=[note],

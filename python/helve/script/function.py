@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from helve import _core
@@ -93,23 +95,14 @@ def _declare(statements: Statements, parameter: ast.arg) -> None:
                                   "annotate it with T.Tensor(shape, dtype) or an element type such as T.int32")
 
 
-class _extents_become_dims:  # noqa: N801 - used as a statement
+@contextmanager
+def _extents_become_dims(context: Context) -> Iterator[None]:
     """While an annotation is read, every variable from around the function may stand in it."""
-
-    def __init__(self, context: Context):
-        self.context = context
-
-    def __enter__(self):
-        self.known = self.context.dims
-        self.context.dims = _Everything()
-
-    def __exit__(self, *problem):
-        self.context.dims = self.known
-
-
-class _Everything(list):
-    def __contains__(self, item: object) -> bool:
-        return True
+    context.declares_dims = True
+    try:
+        yield
+    finally:
+        context.declares_dims = False
 
 
 def _unquoted(context: Context, node: ast.Constant) -> ast.expr:

@@ -53,14 +53,14 @@ def _tiled(function: Construct, arguments: Arguments) -> bool:
 
 
 def _tile_size(expressions: Expressions, arguments: Arguments, rank: int) -> list[int]:
-    """One tile extent a dimension: 32 on the last two by default; a shorter tile_size covers the last dimensions."""
+    """One tile extent a dimension; a shorter tile_size covers the last dimensions."""
     context, text = expressions.context, arguments.construct.text
     if rank == 0:
         raise context.bad_argument(arguments["shape"], text, "shape", "it has no dimension", "give one extent or more")
     node = arguments.get("tile_size")
     value = None if node is None else expressions.evaluate(node)
     if value is None:
-        return [1] * (rank - 2) + [32] * min(rank, 2)
+        return _core.default_tile(rank)
     numbers = [number(item) for item in value] if isinstance(value, (tuple, list)) else [number(value)]
     if not all(isinstance(item, int) and not isinstance(item, bool) and 1 <= item < 2**31 for item in numbers):
         raise context.bad_argument(node, text, "tile_size", "tile extents are constants of 1 or more",

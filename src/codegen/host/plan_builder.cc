@@ -319,7 +319,7 @@ class PlanBuilder {
       out.push_back({axes,
                      {Code::DivergentCollective,
                       op->span,
-                      {{"operation", "T." + std::string(op->row().python)}, {"axis", axis}},
+                      {{"operation", operation_text(*op)}, {"axis", axis}},
                       {},
                       {}}});
     });
@@ -451,8 +451,6 @@ HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered,
 runtime::Plan signature_plan(const FunctionRef& f, const std::vector<CallCondition>& conditions) {
   return PlanBuilder(*f, *f, conditions).build_signature();
 }
-
-std::string plan_text(const HostModule& module) { return runtime::to_text(module.plan); }
 
 runtime::DLDataType to_dlpack(DType t) {
   auto of = [&](runtime::DLDataTypeCode code) { return runtime::DLDataType{static_cast<uint8_t>(code), t.bits, 1}; };

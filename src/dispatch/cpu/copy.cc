@@ -6,6 +6,7 @@
 #include "copy_regions.h"
 #include "element_nest.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/number.h"
 #include "helve/support/diagnostic.h"
 #include "schedules.h"
 
@@ -152,10 +153,7 @@ Stmt lower_mesh_tensor_copy(const TileOp& op, const LoweringContext& context, st
 
 Stmt lower_fill(const TileOp& op, const LoweringContext&, std::string*) {
   const Region& dst = op.region(0);
-  const DType dtype = dst.buffer->dtype;
-  if (op.op == TileOpcode::Fill) return fill_region(dst, op.expr(1));
-  const Operand zero = dtype.is_bool() ? Operand(false) : dtype.is_float() ? Operand(0.0) : Operand(int64_t{0});
-  return fill_region(dst, constant_of(zero, dtype));
+  return fill_region(dst, op.op == TileOpcode::Fill ? op.expr(1) : number_imm(0, dst.buffer->dtype));
 }
 
 }  // namespace helve::cpu

@@ -2,6 +2,7 @@
 // A row of C stays in an accumulator while rows of B are added to it, scaled; the inner loop is contiguous where B is.
 // A row whose extent is known only at the call is taken in pieces, since an accumulator has a constant extent.
 #include "element_nest.h"
+#include "helve/ir/expr/number.h"
 #include "reduction.h"
 #include "schedules.h"
 
@@ -31,7 +32,7 @@ Stmt lower_gemm(const TileOp& op, const LoweringContext&, std::string*) {
   const Expr first = pieces ? Expr(piece) * int_imm(kPiece) : int_imm(0);
   const Expr width = pieces ? min(int_imm(kPiece), columns - first) : columns;
   BufferRef row = make_buffer("row", acc, MemoryScope::Local, {pieces ? int_imm(kPiece) : columns});
-  const Expr zero = acc.is_float() ? float_imm(0, acc) : int_imm(0, acc);
+  const Expr zero = number_imm(0, acc);
   VarRef i = make_var("i");
   VarRef k = make_var("k");
   auto element = [&](const Region& region, bool transposed, const Expr& first, const Expr& second) {

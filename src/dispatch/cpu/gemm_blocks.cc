@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "element_nest.h"
+#include "helve/ir/expr/number.h"
 #include "reduction.h"
 #include "schedules.h"
 
@@ -127,7 +128,7 @@ class BlockedGemm {
     for (int64_t v : values) out.push_back(int_imm(v));
     return out;
   }
-  Expr zero() const { return type_.is_float() ? float_imm(0, type_) : int_imm(0, type_); }
+  Expr zero() const { return number_imm(0, type_); }
 
   Expr element(const Region& region, bool transposed, const Expr& first, const Expr& second) const {
     std::vector<Expr> at = transposed ? std::vector<Expr>{second, first} : std::vector<Expr>{first, second};

@@ -3,6 +3,7 @@
 #include "copy_elements.h"
 #include "element_nest.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/number.h"
 #include "helve/support/diagnostic.h"
 #include "over_elements.h"
 #include "schedules.h"
@@ -76,9 +77,7 @@ Stmt lower_run(const TileOp& op, const LoweringContext& context, std::string* de
 
 Stmt lower_fill(const TileOp& op, const LoweringContext& context, std::string*) {
   const Region& dst = op.region(0);
-  const DType dtype = dst.buffer->dtype;
-  const Operand zero = dtype.is_bool() ? Operand(false) : dtype.is_float() ? Operand(0.0) : Operand(int64_t{0});
-  const Expr value = op.op == TileOpcode::Fill ? op.expr(1) : constant_of(zero, dtype);
+  const Expr value = op.op == TileOpcode::Fill ? op.expr(1) : number_imm(0, dst.buffer->dtype);
   return over_elements(dst.shape(), *context.facts, [&](const std::vector<Expr>& at, const Facts&) {
     return store(dst.buffer, region_indices(dst, at), value);
   });
@@ -103,8 +102,7 @@ Stmt lower_gemm(const TileOp& op, const LoweringContext& context, std::string*) 
     const Expr right = tb ? element(b, at[1], Expr(k)) : element(b, Expr(k), at[1]);
     const Expr before = load(sum, only);
     const Expr next = wide.is_float() ? apply(Op::Fma, {left, right, before}) : before + left * right;
-    const Expr zero = wide.is_float() ? float_imm(0, wide) : int_imm(0, wide);
-    const Expr start = *op.clears() ? zero : cast(load(c.buffer, place), wide);
+    const Expr start = *op.clears() ? number_imm(0, wide) : cast(load(c.buffer, place), wide);
     return seq({alloc(sum), store(sum, only, start),
                 for_loop(LoopKind::Serial, k, depth, store(sum, only, next)),
                 store(c.buffer, place, cast(load(sum, only), dtype))});

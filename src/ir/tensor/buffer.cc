@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "helve/ir/expr/text.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
@@ -99,6 +101,14 @@ std::optional<std::vector<int64_t>> constant_shape(const std::vector<Expr>& shap
     out.push_back(*v);
   }
   return out;
+}
+
+std::vector<int64_t> default_tile(size_t rank) {
+  constexpr size_t kTiledDimensions = 2;
+  constexpr int64_t kTileExtent = 32;
+  std::vector<int64_t> tile(rank, 1);
+  std::fill(tile.end() - static_cast<std::ptrdiff_t>(std::min(rank, kTiledDimensions)), tile.end(), kTileExtent);
+  return tile;
 }
 
 std::string shape_text(const std::vector<Expr>& shape) {

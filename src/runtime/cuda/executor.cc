@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "arguments.h"
+#include "call_place.h"
 #include "collectives.h"
 #include "device_frame.h"
 #include "helve/support/diagnostic.h"
@@ -192,15 +193,10 @@ class Executor::Impl {
 
   void call(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars, CudaStream stream,
             const CallOptions& options) {
-    try {
+    report_at(options.span, [&] {
       const std::optional<int> given = device_of(plan_, tensors);
       run(tensors, scalars, {device(given.value_or(0)), stream}, !given && !tensors.empty(), options);
-    } catch (const UserError& error) {
-      if (error.diagnostic().span.known() || !options.span.known()) throw;
-      Diagnostic located = error.diagnostic();
-      located.span = options.span;
-      throw UserError(std::move(located));
-    }
+    });
   }
 
   const Plan& plan() const { return plan_; }

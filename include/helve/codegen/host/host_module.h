@@ -2,7 +2,6 @@
 // Everything a call does outside of kernels becomes plain data of the runtime; no target has to be known for it.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "helve/analysis/proofs.h"
@@ -27,9 +26,6 @@ HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered,
 
 /// A plan that checks the arguments of `f`, a function at any stage, and the conditions, and does nothing else.
 runtime::Plan signature_plan(const FunctionRef& f, const std::vector<CallCondition>& conditions = {});
-
-/// The plan for people.
-std::string plan_text(const HostModule& module);
 
 /// The runtime's name of an element type. UserError DTypeOnTarget for packed types.
 runtime::DLDataType to_dlpack(DType dtype);

@@ -76,7 +76,10 @@ std::optional<std::vector<int64_t>> constant_shape(const std::vector<Expr>& shap
 /// "(32, 256)" or "(M, 256)": the shape as in diagnostics.
 std::string shape_text(const std::vector<Expr>& shape);
 
-/// The extents of the buffer's tile, or of a whole-buffer tile of ones when it has none.
+/// The tile of T.alloc_shared_tiles where none is asked for: 32 by 32 elements of the last dimensions.
+std::vector<int64_t> default_tile(size_t rank);
+
+/// Does the buffer consist of tiles?
 inline bool is_tiled(const Buffer& b) { return !b.tile.empty(); }
 
 }  // namespace helve

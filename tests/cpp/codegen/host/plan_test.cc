@@ -59,7 +59,7 @@ TEST(HostPlan, VectorAdd) {
   ASSERT_EQ(launch.scalars.size(), 1u);
   EXPECT_EQ(launch.scalars[0], runtime::ScalarProgram::slot(0));
   runtime::verify(plan, 1);
-  EXPECT_NE(plan_text(host).find("main_0"), std::string::npos);
+  EXPECT_NE(runtime::to_text(host.plan).find("main_0"), std::string::npos);
 }
 
 TEST(HostPlan, NamesAndShapesComeFromTheSignature) {
@@ -185,7 +185,7 @@ TEST(HostPlan, IntegersOfMemoryDecide) {
   Stmt k = kernel({b}, {cast(load(n, {idx(0), idx(1)}), kIndex)}, 128, store(a, {idx(0)}, float_imm(1, kFloat32)));
   Stmt body = for_loop(LoopKind::Serial, i, cast(load(n, {Expr(m) - idx(1), idx(2)}), kIndex), k);
   FunctionRef f = function({m}, {n, flags, a}, while_loop(load(flags, {idx(3)}), body));
-  EXPECT_EQ(plan_text(build_host(f, f)), R"(plan main
+  EXPECT_EQ(runtime::to_text(build_host(f, f).plan), R"(plan main
     tensor n: int32[?M, 3] read
     tensor flags: bool[4] strides [2] read
     tensor a: float32[4] written

@@ -1,0 +1,22 @@
+// Where the fault of a call is reported.
+// Arguments have no place of their own in a text, so what is wrong with them is reported where the kernel is called.
+#pragma once
+
+#include "helve/support/diagnostic.h"
+
+namespace helve::runtime {
+
+/// Does what `call` does; a UserError without a place gets `place`, if that is known.
+template <class F>
+void report_at(const Span& place, F&& call) {
+  try {
+    call();
+  } catch (const UserError& error) {
+    if (error.diagnostic().span.known() || !place.known()) throw;
+    Diagnostic located = error.diagnostic();
+    located.span = place;
+    throw UserError(std::move(located));
+  }
+}
+
+}  // namespace helve::runtime
