@@ -109,7 +109,8 @@ def distribution(notation: str | Sequence[str], shape: Sequence[int], mesh: Mesh
         helve.ShapeError: a negative extent.
     """
     if not isinstance(mesh, Mesh):
-        raise error("LayoutArgument", value=repr(mesh), expected="mesh", remedy="pass a helve.Mesh, as helve.Mesh((2, 4))")
+        raise error("LayoutArgument", value=repr(mesh), expected="mesh",
+                    remedy="pass a helve.Mesh, as helve.Mesh((2, 4))")
     levels = [notation] if isinstance(notation, str) else notation
     if not isinstance(levels, Sequence) or not all(isinstance(level, str) for level in levels):
         raise error("LayoutArgument", value=repr(notation), expected="notation of a distribution",

@@ -20,8 +20,8 @@ _MAX_CELLS = 1 << 16
 def _check_layout(operation: str, layout: object, kinds: tuple[type, ...]) -> None:
     """Raises LayoutError unless `layout` is of one of the kinds, UnsupportedError beyond the limit of cells."""
     if not isinstance(layout, kinds):
-        raise wrong_argument(layout, "layout of helve.cute",
-                             f"{operation} draws one, as cute.Layout((8, 4), (4, 1)); layout.show() draws a helve.Layout")
+        remedy = f"{operation} draws one, as cute.Layout((8, 4), (4, 1)); layout.show() draws a helve.Layout"
+        raise wrong_argument(layout, "layout of helve.cute", remedy)
     if _algebra.size(layout) > _MAX_CELLS:
         raise refusal(operation, layout, f"a picture has at most {_MAX_CELLS} cells")
 
