@@ -598,7 +598,7 @@ def _kind_of(value: Any) -> str:
     if isinstance(value, _core.Expr):
         return value.dtype
     return {str: "a string", float: "a float", bool: "a bool", int: "an integer", type(None): "None"}.get(
-        type(value), f"a {type(value).__name__}"
+        type(value), _core.with_article(type(value).__name__)
     )
 
 
