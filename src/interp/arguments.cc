@@ -73,7 +73,7 @@ Scalar scalar_value(const Var& param, const ScalarArg& arg) {
   if (fraction) {
     throw UserError(
         Code::ScalarArgumentType, {},
-        {{"parameter", param.name}, {"expected", to_string(param.dtype)}, {"given", fmt::format("{:#}", *fraction)}});
+        {{"parameter", param.name}, {"expected", to_string(param.dtype)}, {"given", fmt::format("{}", *fraction)}});
   }
   const uint64_t* large = std::get_if<uint64_t>(&arg.value);
   if (large && is_uint64(param.dtype)) return of_int(static_cast<int64_t>(*large));

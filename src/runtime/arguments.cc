@@ -313,7 +313,7 @@ void Binder::bind_scalar(size_t s) {
     throw UserError(Code::ScalarArgumentType, {},
                     {{"parameter", expected.name},
                      {"expected", to_text(expected.dtype)},
-                     {"given", fmt::format("{:#}", std::get<double>(scalars_[s]))}});
+                     {"given", fmt::format("{}", std::get<double>(scalars_[s]))}});
   }
   const IntegerRange range = integer_range(expected.dtype);
   if (large != nullptr || *whole < range.low || *whole > range.high) {

@@ -91,7 +91,9 @@ std::string mixed_remedy(const Expr& a, const Expr& b) {
 
 /// The refusal of a Python float beside `typed`, which is no float: names what the user wrote, in the user's order.
 [[noreturn]] void mixed_literal(std::string_view op, const Expr& typed, double literal, bool literal_first, Span span) {
-  std::string left = to_string(typed->dtype), right = fmt::format("the float {:#}", literal);
+  std::string digits = fmt::format("{}", literal);
+  if (digits.find_first_of(".en") == std::string::npos) digits += ".0";  // a whole number; inf and nan have an n
+  std::string left = to_string(typed->dtype), right = fmt::format("the float {}", digits);
   if (literal_first) std::swap(left, right);
   throw UserError(Code::MixedTypes, span,
                   {{"left", std::move(left)}, {"right", std::move(right)}, {"operation", std::string(op)}}, {},
