@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "article.h"
 #include "dlpack_exchange.h"
 #include "helve/codegen/host/host_module.h"
 #include "helve/support/diagnostic.h"
@@ -19,7 +20,10 @@ using runtime::DLDataType;
 
 namespace {
 
-std::string type_name(py::handle value) { return py::str(py::type::handle_of(value).attr("__name__")); }
+/// "None", "a list", "an ndarray".
+std::string kind_of(py::handle value) {
+  return value.is_none() ? "None" : with_article(std::string(py::str(py::type::handle_of(value).attr("__name__"))));
+}
 
 /// The dtype of a NumPy array; those of ml_dtypes are known by name. Empty for what has no counterpart.
 std::optional<DLDataType> numpy_dtype(const py::dtype& dtype) {
@@ -43,7 +47,7 @@ std::optional<DLDataType> numpy_dtype(const py::dtype& dtype) {
 
 [[noreturn]] void not_an_array(const Buffer& parameter, py::handle value, const char* why) {
   throw UserError(Code::NotAnArray, {},
-                  {{"parameter", parameter.name}, {"given", type_name(value)}, {"reason", std::string(why)}});
+                  {{"parameter", parameter.name}, {"given", kind_of(value)}, {"reason", std::string(why)}});
 }
 
 /// The Python error of a failed exchange, as the reason why the value is no array for helve.
@@ -178,7 +182,7 @@ namespace {
   PyErr_Clear();
   throw UserError(
       Code::NotANumber, {},
-      {{"parameter", parameter.name}, {"expected", to_string(parameter.dtype)}, {"given", type_name(value)}});
+      {{"parameter", parameter.name}, {"expected", to_string(parameter.dtype)}, {"given", kind_of(value)}});
 }
 
 /// The least and the greatest integer of a type, which its literals need not hold.

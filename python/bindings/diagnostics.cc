@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "article.h"
 #include "bindings.h"
 #include "helve/support/diagnostic.h"
 
@@ -101,6 +102,8 @@ void bind_diagnostics(py::module_& module) {
       },
       "All diagnostics as (name, number, severity, message, help), in table order; severity is \"error\" or "
       "\"warning\", message and help are templates with `{argument}` places.");
+  module.def("with_article", &with_article, py::arg("noun"),
+             "The noun with its indefinite article, \"a list\" or \"an int\", by the sound of its beginning.");
   bind_span(module);
   bind_diagnostic(module);
   py::register_exception_translator(translate);

@@ -527,6 +527,9 @@ class Function(Node):
 def diagnostic_rows() -> list[tuple[str, int, str, str, str]]:
     """All diagnostics as (name, number, severity, message, help), in table order."""
 
+def with_article(noun: str) -> str:
+    """The noun with its indefinite article, "a list" or "an int", by the sound of its beginning."""
+
 def operator_rows() -> list[tuple[str, str, int, str]]:
     """The scalar operators as (name, text, arity, form), in table order."""
 

@@ -113,7 +113,7 @@ def print_tensor(values, layout) -> None:
     Raises:
         helve.ShapeError: a layout of another rank.
         helve.BoundsError: the layout reaches outside the values.
-        helve.LayoutError: a value that is no number.
+        helve.LayoutError: a value that is no number, values or a layout that are none (HV0507).
     """
     print(format_tensor(values, layout), end="")
 
@@ -121,7 +121,11 @@ def print_tensor(values, layout) -> None:
 def format_tensor(values, layout) -> str:
     """The text that print_tensor prints. Raises as it does."""
     if not is_layout(layout):
-        raise TypeError(f"a tensor is printed through a layout; given {layout!r}")
+        raise _error("LayoutArgument", value=repr(layout), expected="layout of helve.cute",
+                     remedy="print_tensor prints a sequence of numbers through one, as cute.Layout((2, 4), (4, 1))")
+    if not hasattr(values, "__len__") or not hasattr(values, "__getitem__"):
+        raise _error("LayoutArgument", value=repr(values), expected="sequence of numbers",
+                     remedy="print_tensor prints a list or a flat array")
     ranks = layout.rank()
     if ranks > 4:
         needed = "a tensor has 1 to 4"

@@ -6,7 +6,6 @@
 #include "helve/ir/tensor/verify.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
-#include "helve/support/text.h"
 
 namespace helve {
 
@@ -31,9 +30,12 @@ FunctionRef place_on_mesh(const FunctionRef& f, const std::optional<MeshShape>& 
   if (mesh && f->mesh && f->mesh->extents != mesh->extents) {
     throw UserError(Code::MeshGrid, grid_span(f),
                     {{"grid", to_string(*f->mesh)},
-                     {"mesh", to_string(*mesh)},
-                     {"fix", join(mesh->extents, ", ", [](int64_t e) { return std::to_string(e); })}},
-                    {{f->span, fmt::format("'{}' was built for a mesh of {}", f->name, to_string(*f->mesh))}});
+                     {"mesh", to_string(*mesh)}},
+                    {{f->span, fmt::format("'{}' is written for the mesh {}, and compiled for {}", f->name,
+                                           to_string(*f->mesh), to_string(*mesh))}},
+                    {fmt::format("compile it with mesh=helve.Mesh({0}), or write it for {1}: its own mesh, or the "
+                                 "nrows and ncols of its annotations, and the grid of each T.Kernel",
+                                 to_string(*f->mesh), to_string(*mesh))});
   }
   if (mesh && !f->mesh) {
     Ref<Function> copy = make_ref<Function>(*f);

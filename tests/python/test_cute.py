@@ -303,7 +303,7 @@ def test_tensors_that_cannot_be_printed():
     for value in ("a", None):
         with pytest.raises(helve.LayoutError, match=f"{value!r} is no number\nhelp: print_tensor prints numbers"):
             cute.print_tensor([value] * 4, Layout(4))
-    with pytest.raises(TypeError, match="draw_offsets draws a layout of helve.cute; given 5"):
+    with pytest.raises(helve.LayoutError, match="HV0507.: 5 is no layout of helve.cute"):
         cute.print_latex(5)
 
 

@@ -125,6 +125,19 @@ def test_refusals(notation, reason):
         distribution(notation, (4, 6), helve.Mesh((2, 3)))
 
 
+@pytest.mark.parametrize("notation, mesh, message, help", [
+    ("x -> x *", (2, 3), "(2, 3) is no mesh", "pass a helve.Mesh, as helve.Mesh((2, 4))"),
+    (5, helve.Mesh((2, 3)), "5 is no notation of a distribution",
+     'write a text as "x y -> x y", or a list of texts, one for each level'),
+    (["x -> x *", None], helve.Mesh((2, 3)), "['x -> x *', None] is no notation of a distribution",
+     'write a text as "x y -> x y", or a list of texts, one for each level'),
+])  # fmt: skip
+def test_arguments_of_another_kind_are_refused(notation, mesh, message, help):
+    with pytest.raises(helve.LayoutError) as refusal:
+        distribution(notation, (4,), mesh)
+    assert (refusal.value.code, refusal.value.message, refusal.value.help) == ("HV0507", message, help)
+
+
 def test_other_refusals():
     with pytest.raises(helve.ShapeError, match="extent -1"):
         distribution("x -> x", (-1,), helve.Mesh((2,)))

@@ -217,6 +217,42 @@ def test_arguments_out_of_range_are_refused(build):
         build()
 
 
+OF_ROWS = [kernels.cross_entropy, kernels.layer_norm, kernels.layer_norm_backward, kernels.rms_norm,
+           kernels.rms_norm_backward, kernels.softmax, kernels.softmax_backward, kernels.row_sums, kernels.column_sums,
+           kernels.swiglu, kernels.swiglu_backward]
+
+
+@pytest.mark.parametrize("builder", OF_ROWS, ids=name_of)
+@pytest.mark.parametrize(("args", "named", "message"), [
+    (("x",), {}, "N is a whole number of 1 or more, not 'x'"),
+    ((64.0,), {}, "N is a whole number of 1 or more, not 64.0"),
+    ((None,), {}, "N is a whole number of 1 or more, not None"),
+    ((8, ["float32"]), {}, "dtype is one of float32, float16, bfloat16, not ['float32']"),
+    ((8,), {"threads": "many"}, "threads is a multiple of 32 up to 1024, not 'many'"),
+])  # fmt: skip
+def test_arguments_of_another_type_are_refused(builder, args, named, message):
+    with pytest.raises(ValueError) as refused:
+        builder(*args, **named)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(("build", "message"), [
+    (lambda: kernels.rope("4", 8), "heads is a whole number of 1 or more, not '4'"),
+    (lambda: kernels.rope(4, 7), "D is even, not 7"),
+    (lambda: kernels.transpose(N="x"), "N is a whole number of 1 or more, not 'x'"),
+    (lambda: kernels.transpose(tile=129), "tile is at most 128, not 129"),
+    (lambda: kernels.layer_norm(8, eps="small"), "eps is a number, not 'small'"),
+    (lambda: kernels.softmax(8, cluster="2"), "2 to 8 blocks of a cluster share a row, not '2'"),
+    (lambda: kernels.rms_norm_backward(8, blocks=2.5), "blocks is a whole number of 1 or more, not 2.5"),
+    (lambda: kernels.softmax(8, on_chip=-1), "on_chip is a whole number of 0 or more, not -1"),
+    (lambda: kernels.rms_norm(8, cluster=2, held=-1), "held is a whole number of 0 or more, not -1"),
+])  # fmt: skip
+def test_arguments_of_one_builder_are_refused(build, message):
+    with pytest.raises(ValueError) as refused:
+        build()
+    assert str(refused.value) == message
+
+
 SHARING = [kernels.rms_norm, kernels.layer_norm, kernels.softmax, kernels.rms_norm_backward,
            kernels.layer_norm_backward]
 
@@ -225,7 +261,7 @@ SHARING = [kernels.rms_norm, kernels.layer_norm, kernels.softmax, kernels.rms_no
 @pytest.mark.parametrize(("tuning", "message"), [
     ({"cluster": 0}, "{} to 8 blocks of a cluster share a row, not 0"),
     ({"cluster": 9}, "{} to 8 blocks of a cluster share a row, not 9"),
-    ({"cluster": 2, "clusters": 0}, "clusters is at least 1, not 0"),
+    ({"cluster": 2, "clusters": 0}, "clusters is a whole number of 1 or more, not 0"),
 ])  # fmt: skip
 def test_clusters_out_of_range_are_refused(builder, tuning, message):
     with pytest.raises(ValueError) as refused:
@@ -251,11 +287,11 @@ def test_clusters_out_of_range_are_refused(builder, tuning, message):
     (lambda: kernels.layer_norm_backward(131072, cluster=8),
      "each of 8 blocks has 16384 elements of a row of 131072, which 512 threads do not hold: no cluster of up to 8 is "
      "enough"),
-    (lambda: kernels.rms_norm(1024, cluster=2, stages=1), "a ring has 2 stages or more, not 1"),
+    (lambda: kernels.rms_norm(1024, cluster=2, stages=1), "stages is a whole number of 2 or more, not 1"),
     (lambda: kernels.rms_norm_backward(1024, cluster=4, blocks=7),
-     "blocks is at least 1 and stands without clusters: 7 blocks and clusters of 4 were given"),
+     "blocks stands without clusters: 7 blocks and clusters of 4 were given"),
     (lambda: kernels.layer_norm_backward(1024, blocks=0),
-     "blocks is at least 1 and stands without clusters: 0 blocks and clusters of 1 were given"),
+     "blocks is a whole number of 1 or more, not 0"),
 ])  # fmt: skip
 def test_what_a_cluster_cannot_share_is_refused(build, message):
     with pytest.raises(ValueError) as refused:

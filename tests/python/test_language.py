@@ -1,12 +1,14 @@
 """The names below T: complete, documented, and written down for editors."""
 
 import ast
+import re
 from pathlib import Path
 
 import helve
 import pytest
 from helve import T, _core
 from helve.language import stub
+from helve.language.habits import HABITS
 
 
 def test_the_stub_is_up_to_date():
@@ -47,3 +49,14 @@ def test_extents_have_arithmetic_outside_kernels():
     assert str(-(8 - M)) == "-(8 - M)"
     with pytest.raises(helve.Error, match="'/' of two integers"):
         M / 2
+
+
+def test_habits_lead_to_names_that_exist():
+    """No habit hides a name of T, and what is offered in its place is there."""
+    assert not set(HABITS) & set(T.NAMES)
+    for habit, offer in HABITS.items():
+        assert offer and "\n" not in offer, habit
+        for name in re.findall(r"\bT\.(\w+)", offer):
+            assert name in T.NAMES, (habit, name)
+        with pytest.raises(AttributeError, match=re.escape(f"in helve: {offer}")):
+            getattr(T, habit)

@@ -182,5 +182,7 @@ def test_a_composed_layout_is_made_of_layouts():
 
 
 def test_what_is_printed_is_a_layout():
-    with pytest.raises(TypeError, match="a tensor is printed through a layout; given 8"):
-        cute.print_tensor(range(8), 8)
+    refused = [(range(8), 8, "8 is no layout of helve.cute"), (8, C, "8 is no sequence of numbers")]
+    for values, layout, message in refused:
+        with pytest.raises(helve.LayoutError, match=f"HV0507.: {message}"):
+            cute.print_tensor(values, layout)

@@ -80,3 +80,19 @@ def test_a_loop_without_two_iterations_has_no_race(extent):
                 A[0] = 0.0
 
     assert proofs(main, "race")[-1][1] == "proved"
+
+
+def test_the_reason_is_what_keeps_the_question_open():
+    """A loaded value that decides nothing is no reason; the subscript that is not affine is."""
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32")):
+        with T.Kernel(1):
+            s = T.alloc_shared((64,), "int32")
+            T.copy(A, s)
+            for i in T.Parallel(64):
+                x = s[i]
+                s[i ^ 4] = x
+            T.copy(s, A)
+
+    unknown = [p for p in helve.compile(main, target="interp").proofs() if p.verdict == "unknown"]
+    assert [(p.kind, p.reason) for p in unknown] == [("race", "'i ^ 4' is not affine")]

@@ -3,6 +3,7 @@
 The golden files lie in tests/golden/pictures; HELVE_UPDATE_GOLDEN=1 writes them anew.
 """
 
+import itertools
 import math
 import os
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 import helve
 import pytest
 from helve import cute, viz
+from helve.dist import distribution
 from helve.layout import R, S, bank_conflicts, laneid, reg, warpid, x, y
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden/pictures"
@@ -106,20 +108,55 @@ def test_shapes_that_are_not_admitted_are_not_drawn(shape):
 
 def test_what_is_no_layout_is_not_drawn():
     for draw in (viz.draw_layout, lambda value: viz.draw_mesh(value, (8,), {"x": 2})):
-        with pytest.raises(TypeError, match="draws a helve.Layout"):
+        with pytest.raises(helve.LayoutError, match=r"HV0507.: Layout.8,1. is no helve.Layout"):
             draw(cute.Layout(8))
     for draw in (viz.draw_offsets, lambda value: viz.draw_tv(value, (4, 2)),
                  lambda value: viz.draw_swizzle(cute.Swizzle(1, 0, 1), value)):
-        with pytest.raises(TypeError, match="draws a layout of helve.cute; given S.8 : 1."):
+        with pytest.raises(helve.LayoutError, match="HV0507.: S.8 : 1. is no layout of helve.cute"):
             draw(S[8:1])
-    with pytest.raises(TypeError, match="draw_swizzle compares by a helve.Swizzle; given S.8 : 1."):
-        viz.draw_swizzle(S[8:1], cute.Layout(8))
-    with pytest.raises(TypeError, match="draw_banks draws what bank_conflicts reports; given 5"):
-        viz.draw_banks(5)
     with pytest.raises(helve.LayoutError, match="8 is no list of integers"):
         S[8:1].show(8)
     with pytest.raises(helve.LayoutError, match="8.0 is no integer"):
         S[8:1].show((8.0,))
+
+
+SCATTERED = distribution("ij -> i j", (7, 10), helve.Mesh((2, 3)))
+
+
+@pytest.mark.parametrize("draw, message, help", [
+    (lambda: viz.draw_swizzle(5, cute.Layout(8)), "5 is no helve.Swizzle",
+     "write draw_swizzle(Swizzle(2, 0, 3), layout)"),
+    (lambda: viz.draw_swizzle(cute.Swizzle(2, 0, 3), (8, 8)), "(8, 8) is no layout of helve.cute",
+     "draw_swizzle draws one, as cute.Layout((8, 4), (4, 1)); layout.show() draws a helve.Layout"),
+    (lambda: viz.draw_tv(cute.Layout((2, 4)), "x"), "'x' is no tile", "give rows and columns, as (8, 4)"),
+    (lambda: viz.draw_banks(5), "5 is no report of bank conflicts", "pass what helve.layout.bank_conflicts returns"),
+    (lambda: viz.draw_mesh(SCATTERED.mesh), f"{SCATTERED.mesh!r} is no helve.Layout",
+     "write draw_mesh(layout, shape, mesh), or draw_mesh(distribution)"),
+    (lambda: viz.draw_mesh(SCATTERED.layout, mesh=SCATTERED.mesh), "None is no shape",
+     "give the tensor's extents, as (8, 12)"),
+    (lambda: viz.draw_mesh(SCATTERED.layout, (8, 12), (2, 3)), "(2, 3) is no mesh",
+     'pass a helve.Mesh, or extents by axis name, as {"x": 2, "y": 3}'),
+])  # fmt: skip
+def test_arguments_of_another_kind_are_refused(draw, message, help):
+    with pytest.raises(helve.LayoutError) as refusal:
+        draw()
+    assert (refusal.value.code, refusal.value.message, refusal.value.help) == ("HV0507", message, help)
+
+
+def test_a_distribution_knows_its_mesh():
+    """The same picture as by hand, without the padding, which no device holds."""
+    picture = viz.draw_mesh(SCATTERED)
+    assert picture == SCATTERED.show()
+    whole = viz.draw_mesh(SCATTERED.layout, SCATTERED.domain, SCATTERED.mesh)
+    assert whole == viz.draw_mesh(SCATTERED.layout, SCATTERED.domain, {"x": 2, "y": 3})
+    for device in itertools.product(range(2), range(3)):
+        mine, all_of_block = (p.grids[device[0]][device[1]].cells for p in (picture, whole))
+        for row, column in itertools.product(range(8), range(12)):
+            inside = row < 7 and column < 10
+            assert mine[row][column].lines == (all_of_block[row][column].lines if inside else ())
+        (rows, columns), (row, column) = SCATTERED.local_shape(device), SCATTERED.local_begin(device)
+        assert sum(bool(cell.lines) for line in mine for cell in line) == rows * columns
+        assert mine[row][column].lines == ("0",)
 
 
 def test_too_many_replicas_are_not_drawn():

@@ -10,7 +10,8 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from helve import _core
+from helve import _core, viz
+from helve.errors import error
 from helve.layout import Axis, Layout
 from helve.mesh import Mesh
 
@@ -62,6 +63,10 @@ class Distribution:
         part = self._core.part(device)
         return None if part is None else tuple(part[1])
 
+    def show(self) -> viz.Picture:
+        """The picture of `helve.viz.draw_mesh`: notebooks show it, `text()` is for terminals. Raises as that does."""
+        return viz.draw_mesh(self)
+
     def owners(self, index: Sequence[int]) -> list[tuple[int, ...]]:
         """The devices that hold an element (or a term of it), by coordinates, sorted.
 
@@ -99,12 +104,17 @@ def distribution(notation: str | Sequence[str], shape: Sequence[int], mesh: Mesh
         mesh: the mesh; its axis names become device axes.
 
     Raises:
-        helve.LayoutError: a text that is no distribution of this tensor over this mesh.
+        helve.LayoutError: a text that is no distribution of this tensor over this mesh (HV0506), an argument that is no
+            text, shape or mesh (HV0507).
         helve.ShapeError: a negative extent.
     """
     if not isinstance(mesh, Mesh):
-        raise TypeError(f"a distribution is over a helve.Mesh; given {mesh!r}")
+        raise error("LayoutArgument", value=repr(mesh), expected="mesh",
+                    remedy="pass a helve.Mesh, as helve.Mesh((2, 4))")
     levels = [notation] if isinstance(notation, str) else notation
+    if not isinstance(levels, Sequence) or not all(isinstance(level, str) for level in levels):
+        raise error("LayoutArgument", value=repr(notation), expected="notation of a distribution",
+                    remedy='write a text as "x y -> x y", or a list of texts, one for each level')
     made = _core.Distribution(levels, shape, mesh.names, mesh.shape)
     sizes = tuple(operator.index(extent) for extent in shape), made.layout, tuple(made.domain), tuple(made.block)
     return Distribution(mesh, *sizes, made.partial, made, tuple(levels))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import gcd
 
 from helve import T
-from helve.kernels.rows import DTYPES, LOG2E, RowPlan, plan_rows
+from helve.kernels.rows import DTYPES, LOG2E, RowPlan, check_arguments, plan_rows
 from helve.kernels.softmax import LOWEST
 
 
@@ -29,6 +29,7 @@ def cross_entropy(N: int, dtype: str = "float32", label_dtype: str = "int64", ig
     Raises:
         ValueError: an argument is out of its range.
     """
+    check_arguments(N=N, dtype=dtype)
     if label_dtype not in ("int64", "int32"):
         raise ValueError(f"label_dtype is 'int64' or 'int32', not {label_dtype!r}")
     if not tuning:

@@ -10,7 +10,7 @@ from math import gcd
 
 from helve import T
 from helve.kernels.ring import RingPlan, plan_ring
-from helve.kernels.rows import DTYPES, MOST_THREADS, RowPlan, plan_rows
+from helve.kernels.rows import DTYPES, MOST_THREADS, RowPlan, check_arguments, plan_rows
 
 WHOLE = 4096  # elements of a row for which registers are the better place; from there on block memory, in chunks
 
@@ -34,6 +34,7 @@ def layer_norm(N: int, dtype: str = "float32", eps: float = 1e-5, cluster: int =
     Raises:
         ValueError: an argument is out of its range.
     """
+    check_arguments(N=N, dtype=dtype, eps=eps)
     if cluster != 1 or clusters is not None:
         return _ring_rows(N, dtype, eps, plan_ring(N, dtype, 1, cluster, clusters, **tuning))
     plan = plan_rows(N, dtype, words=4, **tuning)

@@ -12,7 +12,7 @@ from math import gcd
 
 from helve import T
 from helve.kernels.rows import (CLUSTERED_MULTIPROCESSORS, DTYPES, MOST_THREADS, MULTIPROCESSORS,
-                                SLICE_ON_CHIP, check_plan, too_long)
+                                SLICE_ON_CHIP, check_arguments, check_plan, too_long)
 
 SHORT = 512  # elements of a row that several share a block with, in place of a ring
 VECTORS = 4  # of 16 bytes that a thread works on
@@ -89,8 +89,7 @@ def plan_ring(N: int, dtype: str, rings: int, cluster: int = 1, clusters: int | 
         ValueError: an argument is out of its range, or a slice is too long for a block.
     """
     check_plan(N, dtype, threads, elements, cluster, clusters, least=1)
-    if stages is not None and stages < 2:
-        raise ValueError(f"a ring has 2 stages or more, not {stages}")
+    check_arguments(stages=stages, held=held)
     run = gcd(16 // DTYPES[dtype], N)
     elements = max(run, (elements or VECTORS * 16 // DTYPES[dtype]) // run * run)
     if threads is None:

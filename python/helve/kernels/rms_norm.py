@@ -10,7 +10,7 @@ from math import gcd
 
 from helve import T
 from helve.kernels.ring import RingPlan, plan_ring
-from helve.kernels.rows import DTYPES, RowPlan, plan_rows
+from helve.kernels.rows import DTYPES, RowPlan, check_arguments, plan_rows
 
 
 def rms_norm(N: int, dtype: str = "float32", eps: float = 1e-6, cluster: int = 1, clusters: int | None = None,
@@ -32,6 +32,7 @@ def rms_norm(N: int, dtype: str = "float32", eps: float = 1e-6, cluster: int = 1
     Raises:
         ValueError: an argument is out of its range.
     """
+    check_arguments(N=N, dtype=dtype, eps=eps)
     if cluster != 1 or clusters is not None:
         return _ring_rows(N, dtype, eps, plan_ring(N, dtype, 1, cluster, clusters, **tuning))
     plan = plan_rows(N, dtype, words=3, **tuning)

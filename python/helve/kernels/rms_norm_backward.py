@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from helve import T
 from helve.kernels.ring import RingPlan, plan_ring, streams
-from helve.kernels.rows import MULTIPROCESSORS, RowPlan, plan_rows
+from helve.kernels.rows import MULTIPROCESSORS, RowPlan, check_arguments, plan_rows
 
 
 def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks: int | None = None, cluster: int = 1,
@@ -33,9 +33,10 @@ def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks:
     Raises:
         ValueError: an argument is out of its range.
     """
-    if blocks is not None and (blocks < 1 or cluster != 1 or clusters is not None):
-        raise ValueError(f"blocks is at least 1 and stands without clusters: {blocks} blocks and clusters of {cluster} "
-                         "were given")
+    check_arguments(N=N, dtype=dtype, eps=eps, blocks=blocks, threads=tuning.get("threads"),
+                    elements=tuning.get("elements"))
+    if blocks is not None and (cluster != 1 or clusters is not None):
+        raise ValueError(f"blocks stands without clusters: {blocks} blocks and clusters of {cluster} were given")
     if cluster != 1 or clusters is not None or streams(N, dtype, 2, most=16384, **tuning):
         return _ring_rows(N, dtype, eps, plan_ring(N, dtype, 2, cluster, blocks or clusters, whole=True, **tuning))
     plan = plan_rows(N, dtype, words=4, few=True, **tuning)

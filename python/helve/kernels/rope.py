@@ -6,7 +6,7 @@ An element is paired with the one half a head further, as in the models that cam
 from __future__ import annotations
 
 from helve import T
-from helve.kernels.rows import DTYPES
+from helve.kernels.rows import check_arguments
 
 
 def rope(heads: int, D: int, dtype: str = "float32", inverse: bool = False, threads: int = 128, elements: int = 16):
@@ -27,10 +27,9 @@ def rope(heads: int, D: int, dtype: str = "float32", inverse: bool = False, thre
     Raises:
         ValueError: an argument is out of its range.
     """
-    if heads < 1 or D < 2 or D % 2 or elements < 1:
-        raise ValueError(f"heads and elements are at least 1 and D is even: {heads}, {elements} and {D} were given")
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
+    check_arguments(heads=heads, D=D, dtype=dtype, threads=threads, elements=elements)
+    if D % 2:
+        raise ValueError(f"D is even, not {D}")
     B, S = T.dyn("B"), T.dyn("S")
     half = D // 2
     group = max(1, min(heads, threads * elements // half))  # heads of a block

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
+from numbers import Integral, Real
 
 DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
@@ -72,8 +73,7 @@ def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, whole: bool
         ValueError: an argument is out of its range.
     """
     check_plan(N, dtype, threads, elements)
-    if on_chip < 0:
-        raise ValueError(f"on_chip is at least 0, not {on_chip}")
+    check_arguments(on_chip=on_chip, rows=rows)
     given = threads
     for most in (ELEMENTS // 2, ELEMENTS) if few else (ELEMENTS,):
         threads = given or 32
@@ -85,8 +85,6 @@ def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, whole: bool
     if whole and N <= width:
         if rows is None:
             rows = max(1, min(width // N, 32))
-        if rows < 1:
-            raise ValueError(f"a block works on 1 row or more, not {rows}")
         return RowPlan(rows, threads, N, 1, 1)
     chunks = -(-N // width)
     return RowPlan(1, threads, width, chunks, min(chunks, on_chip // (width * DTYPES[dtype])))
@@ -168,13 +166,32 @@ def too_long(slice_: str, cluster: int, fits: Callable[[int], bool]) -> ValueErr
 def check_plan(N: int, dtype: str, threads: int | None, elements: int | None, cluster: int | None = None,
                clusters: int | None = None, least: int = 2) -> None:
     """Raises a ValueError for what no division has; clusters of `least` blocks up, where there are any."""
-    if N < 1 or (elements is not None and elements < 1):
-        raise ValueError(f"N and elements are at least 1: {N} and {elements} were given")
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
-    if threads is not None and (threads % 32 or not 32 <= threads <= 1024):
-        raise ValueError(f"threads is a multiple of 32 up to 1024, not {threads}")
-    if cluster is not None and not least <= cluster <= MOST_CLUSTER:
-        raise ValueError(f"{least} to {MOST_CLUSTER} blocks of a cluster share a row, not {cluster}")
-    if clusters is not None and clusters < 1:
-        raise ValueError(f"clusters is at least 1, not {clusters}")
+    check_arguments(N=N, dtype=dtype, threads=threads, elements=elements, clusters=clusters)
+    if cluster is not None and not (isinstance(cluster, Integral) and least <= cluster <= MOST_CLUSTER):
+        raise ValueError(f"{least} to {MOST_CLUSTER} blocks of a cluster share a row, not {cluster!r}")
+
+
+def _from(least: int) -> tuple[str, Callable[[object], bool]]:
+    return f"a whole number of {least} or more", lambda value: isinstance(value, Integral) and value >= least
+
+
+# What the arguments of builders are, by name: as a message says it, and as a test.
+_ARGUMENTS = {
+    **dict.fromkeys(["N", "M", "D", "heads", "elements", "rows", "clusters", "blocks", "tile"], _from(1)),
+    "on_chip": _from(0),
+    "held": _from(0),
+    "stages": _from(2),
+    "dtype": (f"one of {', '.join(DTYPES)}", lambda value: isinstance(value, str) and value in DTYPES),
+    "threads": ("a multiple of 32 up to 1024",
+                lambda value: isinstance(value, Integral) and value % 32 == 0 and 32 <= value <= 1024),
+    "eps": ("a number", lambda value: isinstance(value, Real)),
+}
+_CHOSEN = {"threads", "elements", "rows", "clusters", "blocks", "stages"}  # by the plan where they are None
+
+
+def check_arguments(**arguments) -> None:
+    """Raises a ValueError for an argument of a builder, given by its name, that is not what the builders take."""
+    for name, value in arguments.items():
+        what, holds = _ARGUMENTS[name]
+        if not (value is None and name in _CHOSEN) and not holds(value):
+            raise ValueError(f"{name} is {what}, not {value!r}")

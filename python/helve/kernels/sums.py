@@ -7,7 +7,7 @@ second kernel adds them, so that results repeat bit for bit.
 from __future__ import annotations
 
 from helve import T
-from helve.kernels.rows import DTYPES, MULTIPROCESSORS, plan_rows
+from helve.kernels.rows import MULTIPROCESSORS, check_arguments, plan_rows
 
 
 def row_sums(N: int, dtype: str = "float32", **tuning):
@@ -61,10 +61,7 @@ def column_sums(N: int, dtype: str = "float32", blocks: int = 3 * MULTIPROCESSOR
     Raises:
         ValueError: an argument is out of its range.
     """
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
-    if N < 1 or blocks < 1 or rows < 1:
-        raise ValueError(f"N, blocks and rows are at least 1: {N}, {blocks}, {rows} were given")
+    check_arguments(N=N, dtype=dtype, blocks=blocks, threads=threads, rows=rows)
     M = T.dyn("M")
     width = max(1, min(N, 32 * threads // rows))
     slabs = -(-N // width)

@@ -7,7 +7,7 @@ written.
 from __future__ import annotations
 
 from helve import T
-from helve.kernels.rows import DTYPES, LOG2E
+from helve.kernels.rows import LOG2E, check_arguments
 
 
 def swiglu(N: int, dtype: str = "float32", threads: int = 256, elements: int = 16):
@@ -87,10 +87,6 @@ def block_of(N: int, dtype: str, threads: int, elements: int) -> tuple[int, int]
     Raises:
         ValueError: an argument is out of its range.
     """
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
-    if N < 1 or elements < 1 or threads % 32 or not 32 <= threads <= 1024:
-        given = f"{N}, {elements}, {threads} were given"
-        raise ValueError(f"N and elements are at least 1, threads a multiple of 32 up to 1024: {given}")
+    check_arguments(N=N, dtype=dtype, threads=threads, elements=elements)
     columns = min(N, threads * elements)
     return max(1, threads * elements // columns), columns

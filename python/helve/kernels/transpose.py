@@ -7,7 +7,7 @@ where its elements stand there, so that columns meet no bank twice, is the compi
 from __future__ import annotations
 
 from helve import T
-from helve.kernels.rows import DTYPES
+from helve.kernels.rows import check_arguments
 
 
 def transpose(dtype: str = "float32", tile: int = 64, threads: int = 256, M: int | None = None, N: int | None = None):
@@ -26,10 +26,10 @@ def transpose(dtype: str = "float32", tile: int = 64, threads: int = 256, M: int
     Raises:
         ValueError: an argument is out of its range.
     """
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
-    if not 1 <= tile <= 128:
-        raise ValueError(f"tile is from 1 to 128, not {tile}")
+    check_arguments(dtype=dtype, tile=tile, threads=threads)
+    check_arguments(**{name: extent for name, extent in (("M", M), ("N", N)) if extent is not None})
+    if tile > 128:
+        raise ValueError(f"tile is at most 128, not {tile}")
     rows = T.dyn("M") if M is None else M
     columns = T.dyn("N") if N is None else N
 

@@ -11,7 +11,6 @@ import keyword as _keyword
 import math as _math
 
 from helve import _core
-from helve.errors import suggestion as _suggestion
 from helve.language.constructs import (
     Construct,
     DType,
@@ -24,6 +23,7 @@ from helve.language.constructs import (
     TileOperation,
 )
 from helve.language.constructs import unknown_name as _unknown_name
+from helve.language.habits import meant as _meant
 from helve.mesh import Mesh as _Mesh
 
 _p = Parameter
@@ -187,4 +187,4 @@ def __getattr__(name: str):
     """
     if name.startswith("_"):
         raise AttributeError(f"T has no name '{name}'")
-    raise _unknown_name(name, _suggestion(name, NAMES, "T."))
+    raise _unknown_name(name, _meant(name, NAMES))

@@ -15,6 +15,7 @@ from typing import Any, Callable, Iterator
 from helve import _core, language
 from helve.errors import Error, error, suggestion
 from helve.language.constructs import Construct, DType, FrontEnd, HostConstruct, Namespace
+from helve.language.habits import counterpart, meant
 from helve.script.arguments import match
 from helve.script.context import Context, quote
 from helve.script.prim_func import PrimFunc
@@ -147,7 +148,8 @@ class Expressions:
         if isinstance(base, _core.Expr):
             if node.attr == "dtype":
                 return DType(base.dtype)
-            raise self.context.unsupported(node, f"attribute '{node.attr}' of a value", "a value has only a dtype")
+            remedy = counterpart(node.attr, ()) or ["a value has only a dtype"]
+            raise self.context.unsupported(node, f"attribute '{node.attr}' of a value", *remedy)
         if self.context.text_mode:
             raise self.context.unsupported(node, "an attribute", "the text knows T, literals and its own names only")
         return self.on_host(node, lambda: getattr(base, node.attr))
@@ -156,9 +158,10 @@ class Expressions:
         members = language.NAMES if base is language else base.members
         if node.attr in members:
             return members[node.attr]
-        prefix = "" if base is language else f"{base.name}."
-        raise error("UnknownOperation", self.context.span(node), name=prefix + node.attr,
-                    fixes=suggestion(node.attr, members, f"T.{prefix}"))
+        if base is language:
+            raise error("UnknownOperation", self.context.span(node), name=node.attr, fixes=meant(node.attr, members))
+        raise error("UnknownOperation", self.context.span(node), name=f"{base.name}.{node.attr}",
+                    fixes=suggestion(node.attr, members, f"T.{base.name}."))
 
     def _buffer_attribute(self, buffer: _core.Buffer, node: ast.Attribute) -> Any:
         if node.attr == "shape":
@@ -167,8 +170,8 @@ class Expressions:
             return DType(buffer.dtype)
         if node.attr == "ndim":
             return buffer.rank
-        raise self.context.unsupported(node, f"attribute '{node.attr}' of a buffer",
-                                       "a buffer has shape, dtype and ndim")
+        remedy = counterpart(node.attr, ()) or ["a buffer has shape, dtype and ndim"]
+        raise self.context.unsupported(node, f"attribute '{node.attr}' of a buffer", *remedy)
 
     def _subscript(self, node: ast.Subscript) -> Any:
         base = self.evaluate(node.value)
@@ -359,8 +362,9 @@ class Expressions:
             return self._builtin_operator(_BUILTIN_OPERATORS[function], node, args)
         if any(function is known for known in _CONVERSIONS):
             raise context.unsupported(node, f"'{function.__name__}' of a run-time value", "use T.cast(x, dtype)")
-        raise context.unsupported(node, f"a call of {quote(node.func)} with run-time values",
-                                  "call it with constants, or write the operation with T")
+        remedy = (counterpart(getattr(function, "__name__", None), language.NAMES)
+                  or ["call it with constants, or write the operation with T"])
+        raise context.unsupported(node, f"a call of {quote(node.func)} with run-time values", *remedy)
 
     def _builtin_operator(self, name: str, node: ast.Call, values: list[Any]) -> Any:
         operands = [self.operand(item, value, name.lower()) for item, value in zip(node.args, values)]
@@ -594,7 +598,7 @@ def _kind_of(value: Any) -> str:
     if isinstance(value, _core.Expr):
         return value.dtype
     return {str: "a string", float: "a float", bool: "a bool", int: "an integer", type(None): "None"}.get(
-        type(value), f"a {type(value).__name__}"
+        type(value), _core.with_article(type(value).__name__)
     )
 
 

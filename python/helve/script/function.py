@@ -17,6 +17,7 @@ from helve.language.constructs import DType, TensorType
 from helve.mesh import Mesh
 from helve.script.context import DEPTH_LIMIT, SIZE_LIMIT, Context, check_depth
 from helve.script.expressions import variables_of
+from helve.script.places import at_argument
 from helve.script.statements import Statements
 
 
@@ -40,7 +41,10 @@ def parse_function(context: Context, node: ast.FunctionDef, mesh: Any, mesh_node
     body = _core.redeclare_buffers(_core.seq(context.stmts[0], head), list(context.placed.items()))
     function = _core.make_function(node.name, context.dims, context.params, context.mesh, context.mesh_tensors, body,
                                    context.may_alias, head)
-    _core.verify(function)
+    try:
+        _core.verify(function)
+    except Error as fault:
+        raise at_argument(context, node, fault) from None
     if context.calls:
         _check_limits(context, function, head)
     return function

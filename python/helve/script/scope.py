@@ -14,6 +14,7 @@ from typing import Any, Iterator
 from helve import _core
 from helve.errors import error, suggestion
 from helve.language import NAMES
+from helve.language.habits import meant
 
 MISSING = object()
 # What helve.parse may call besides T: none of these runs code of the program's own.
@@ -108,7 +109,7 @@ class Scope:
             note = _core.Note(f"'{name}' is assigned in the kernel, so it means a name of the kernel everywhere in it")
             raise error("UnknownName", span, name=name, notes=[note], fixes=["choose another name for one of the two"])
         near = suggestion(name, self.known_names())
-        raise error("UnknownName", span, name=name, fixes=suggestion(name, NAMES, "T.") if not near else near)
+        raise error("UnknownName", span, name=name, fixes=near or meant(name, NAMES))
 
     def known_names(self) -> list[str]:
         """Names that can be meant, innermost first."""

@@ -6,6 +6,7 @@ A conflict is a column with several threads in different rows; it is red.
 from __future__ import annotations
 
 from helve._core import BankPhase, BankReport
+from helve.viz.elements import wrong_argument
 from helve.viz.picture import ALARM, WHITE, Cell, Grid, Picture, color
 
 _BANKS = 32
@@ -17,9 +18,12 @@ def draw_banks(report: BankReport) -> Picture:
     Returns:
         A picture whose rows are rows of 32 four-byte words, whose columns are banks. A cell names the threads that read
         or write the word, coloured by thread; in banks where two words or more are touched in one phase, cells are red.
+
+    Raises:
+        LayoutError: it is no report (HV0507).
     """
     if not isinstance(report, BankReport):
-        raise TypeError(f"draw_banks draws what bank_conflicts reports; given {report!r}")
+        raise wrong_argument(report, "report of bank conflicts", "pass what helve.layout.bank_conflicts returns")
     grids = tuple((_phase(number, phase),) for number, phase in enumerate(report.phases))
     return Picture(f"bank conflicts: depth {report.depth}", grids, ((ALARM, "several words of one bank in one phase"),))
 

@@ -19,6 +19,11 @@ def refusal(operation: str, layout: object, reason: str, remedy: str = "slice th
     return error("CuteUnsupported", operation=operation, layout=str(layout), reason=reason, remedy=remedy)
 
 
+def wrong_argument(value: object, expected: str, remedy: str) -> LayoutError:
+    """What to raise where an argument of a picture is nothing of the `expected` kind."""
+    return error("LayoutArgument", value=repr(value), expected=expected, remedy=remedy)
+
+
 def admitted_extents(layout: Layout, shape: Sequence[int]) -> list[int]:
     """The extents of `shape`. Raises ShapeError unless the layout admits it, LayoutError for numbers that are none."""
     rank = len(shape) if hasattr(shape, "__len__") else 0

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from helve._core import CuteComposedLayout, CuteCoordinateLayout, CuteLayout, CuteSwizzle
 from helve._core import cute as _algebra
 from helve.errors import error
-from helve.viz.elements import refusal
+from helve.viz.elements import refusal, wrong_argument
 from helve.viz.picture import ALARM, WHITE, Cell, Grid, Picture, color
 
 
@@ -18,9 +18,10 @@ _MAX_CELLS = 1 << 16
 
 
 def _check_layout(operation: str, layout: object, kinds: tuple[type, ...]) -> None:
-    """Raises TypeError unless `layout` is of one of the kinds, UnsupportedError beyond the limit of cells."""
+    """Raises LayoutError unless `layout` is of one of the kinds, UnsupportedError beyond the limit of cells."""
     if not isinstance(layout, kinds):
-        raise TypeError(f"{operation} draws a layout of helve.cute; given {layout!r}")
+        remedy = f"{operation} draws one, as cute.Layout((8, 4), (4, 1)); layout.show() draws a helve.Layout"
+        raise wrong_argument(layout, "layout of helve.cute", remedy)
     if _algebra.size(layout) > _MAX_CELLS:
         raise refusal(operation, layout, f"a picture has at most {_MAX_CELLS} cells")
 
@@ -42,6 +43,7 @@ def draw_offsets(layout: CuteLayout | CuteComposedLayout | CuteCoordinateLayout)
 
     Raises:
         UnsupportedError: the layout has too many elements.
+        LayoutError: it is no layout of helve.cute (HV0507).
     """
     _check_layout("draw_offsets", layout, (CuteLayout, CuteComposedLayout, CuteCoordinateLayout))
     rows, columns = _matrix(layout)
@@ -69,9 +71,13 @@ def draw_tv(layout: CuteLayout, tile: tuple[int, int]) -> Picture:
     Raises:
         ShapeError: the layout is not of rank 2, or the tile not of two extents.
         UnsupportedError: it leaves the tile, or there are too many elements.
+        LayoutError: an argument is of none of these kinds (HV0507).
     """
     _check_layout("draw_tv", layout, (CuteLayout, CuteComposedLayout))
-    extents = _algebra.flatten(tile)
+    try:
+        extents = _algebra.flatten(tile)
+    except TypeError:
+        raise wrong_argument(tile, "tile", "give rows and columns, as (8, 4)") from None
     if len(extents) != 2:
         raise error("CuteRank", operation="draw_tv", operand=f"tile {tile}", given=len(extents),
                     needed="a picture shows 2")
@@ -110,9 +116,10 @@ def draw_swizzle(swizzle: CuteSwizzle, layout: CuteLayout | CuteComposedLayout) 
 
     Raises:
         UnsupportedError: the layout has too many elements.
+        LayoutError: an argument is of none of these kinds (HV0507).
     """
     if not isinstance(swizzle, CuteSwizzle):
-        raise TypeError(f"draw_swizzle compares by a helve.Swizzle; given {swizzle!r}")
+        raise wrong_argument(swizzle, "helve.Swizzle", "write draw_swizzle(Swizzle(2, 0, 3), layout)")
     _check_layout("draw_swizzle", layout, (CuteLayout, CuteComposedLayout))
     rows, columns = _matrix(layout)
     before = {(row, column): layout(row + rows * column) for row in range(rows) for column in range(columns)}

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from helve._core import Axis, Layout
-from helve.viz.elements import admitted_extents, check_points
+from helve.viz.elements import admitted_extents, check_points, wrong_argument
 from helve.viz.picture import Cell, Grid, Picture, color
 
 Point = dict[Axis, int]
@@ -36,9 +36,10 @@ def draw_layout(layout: Layout, shape: Sequence[int] | None = None) -> Picture:
     Raises:
         ShapeError: the shape has another number of elements.
         UnsupportedError: the elements that are shown have too many replicas.
+        LayoutError: it is no helve.Layout (HV0507).
     """
     if not isinstance(layout, Layout):
-        raise TypeError(f"draw_layout draws a helve.Layout; given {layout!r}")
+        raise wrong_argument(layout, "helve.Layout", "viz.draw_offsets draws a layout of helve.cute")
     extents = admitted_extents(layout, _default_shape(layout) if shape is None else shape)
     columns = extents[-1] if extents else 1
     rows = math.prod(extents[:-1])

@@ -71,8 +71,9 @@ Finding Query::excludes(const Expr& violation, Budget& budget) const {
   const IntegerSet broken(budget.engine, vars_, condition, {}, translation);
   const Answer answer = broken.is_empty();
   if (answer.verdict == Verdict::Proved) return {ProofVerdict::Proved, {}, {}, {}};
-  if (!doubt_.empty()) return {ProofVerdict::Unknown, {}, doubt_, {}};
+  // What keeps the question from an answer goes first: a doubt only takes the counterexample's word away.
   if (answer.verdict == Verdict::Unknown) return {ProofVerdict::Unknown, {}, answer.reason, {}};
+  if (!doubt_.empty()) return {ProofVerdict::Unknown, {}, doubt_, {}};
   return depending(broken, {ProofVerdict::Refuted, answer.witness, {}, {}}, violation, budget);
 }
 
@@ -110,9 +111,9 @@ Finding Query::depending(const IntegerSet& broken, Finding refuted, const Expr& 
 
 CallCondition call_condition(const Function& f, const Expr& condition, const std::string& claim, const Span& span,
                              std::vector<Note> notes) {
-  notes.insert(notes.begin(), {{}, fmt::format("{} only then", claim)});
+  notes.insert(notes.begin(), {span, fmt::format("{} only then", claim)});
   return {condition,
-          {Code::CallCondition, span, {{"kernel", f.name}, {"condition", to_text(condition)}}, std::move(notes), {}}};
+          {Code::CallCondition, {}, {{"kernel", f.name}, {"condition", to_text(condition)}}, std::move(notes), {}}};
 }
 
 void weaken(Proof& proof, ProofVerdict verdict, const std::string& reason) {

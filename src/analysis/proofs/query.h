@@ -58,7 +58,8 @@ class Query {
   std::string doubt_;
 };
 
-/// The condition of a finding as one of every call; `claim` holds only then.
+/// The condition of a finding as one of every call, whose place the call knows; `claim`, made at `span`, holds only
+/// then.
 CallCondition call_condition(const Function& f, const Expr& condition, const std::string& claim, const Span& span,
                              std::vector<Note> notes);
 

@@ -16,17 +16,17 @@ const std::vector<TileSchedule>& cuda_schedules() {
       {TileOpcode::CopyAsync, "registers", 0, cuda::lower_copy},
       {TileOpcode::CopyAsync, "cp_async", 10, cuda::keep_cp_async, OpScope::Iteration, 80},
       {TileOpcode::CopyAsync, "registers", 0, cuda::lower_run, OpScope::Iteration},
-      {TileOpcode::MeshTensorCopy, "loop over elements", 0, cuda::lower_copy},
-      {TileOpcode::Fill, "loop over elements", 0, cuda::lower_fill},
-      {TileOpcode::Clear, "loop over elements", 0, cuda::lower_fill},
+      {TileOpcode::MeshTensorCopy, "element loops", 0, cuda::lower_copy},
+      {TileOpcode::Fill, "element loops", 0, cuda::lower_fill},
+      {TileOpcode::Clear, "element loops", 0, cuda::lower_fill},
 #define REDUCTION(op) {TileOpcode::op, "registers, then lanes, then warps", 0, cuda::lower_reduce},
       REDUCTION(ReduceSum) REDUCTION(ReduceProd) REDUCTION(ReduceMax) REDUCTION(ReduceMin) REDUCTION(ReduceAbsMax)
           REDUCTION(ReduceAny) REDUCTION(ReduceAll)
 #undef REDUCTION
       {TileOpcode::Cumsum, "registers, then lanes, then warps", 0, cuda::lower_scan},
-      {TileOpcode::AtomicAdd, "loop over elements", 0, cuda::lower_atomic},
-      {TileOpcode::AtomicMax, "loop over elements", 0, cuda::lower_atomic},
-      {TileOpcode::AtomicMin, "loop over elements", 0, cuda::lower_atomic},
+      {TileOpcode::AtomicAdd, "element loops", 0, cuda::lower_atomic},
+      {TileOpcode::AtomicMax, "element loops", 0, cuda::lower_atomic},
+      {TileOpcode::AtomicMin, "element loops", 0, cuda::lower_atomic},
       {TileOpcode::LoadMatrix, "ldmatrix", 0, cuda::keep_matrix_move, OpScope::Block, 75},
       {TileOpcode::StoreMatrix, "stmatrix", 0, cuda::keep_matrix_move, OpScope::Block, 90},
       {TileOpcode::Gemm, "products and sums of single elements", 0, cuda::lower_gemm},

@@ -89,6 +89,17 @@ std::string mixed_remedy(const Expr& a, const Expr& b) {
                   {mixed_remedy(a, b)});
 }
 
+/// The refusal of a Python float beside `typed`, which is no float: names what the user wrote, in the user's order.
+[[noreturn]] void mixed_literal(std::string_view op, const Expr& typed, double literal, bool literal_first, Span span) {
+  std::string digits = fmt::format("{}", literal);
+  if (digits.find_first_of(".en") == std::string::npos) digits += ".0";  // a whole number; inf and nan have an n
+  std::string left = to_string(typed->dtype), right = fmt::format("the float {}", digits);
+  if (literal_first) std::swap(left, right);
+  throw UserError(Code::MixedTypes, span,
+                  {{"left", std::move(left)}, {"right", std::move(right)}, {"operation", std::string(op)}}, {},
+                  {mixed_remedy(typed, float_imm(literal, kFloat32))});
+}
+
 [[noreturn]] void wrong_type(std::string what, std::string given, std::string expected, Span span,
                              std::vector<std::string> fixes = {}) {
   throw UserError(Code::WrongType, span,
@@ -218,7 +229,7 @@ Expr apply_operands(Op op, const std::vector<Operand>& args, Span span) {
     } else if (std::holds_alternative<bool>(args[i])) {
       exprs.push_back(constant_of(args[i], kBool, span));
     } else if (std::holds_alternative<double>(args[i]) && !weak.is_float()) {
-      mixed(row.text, *typed, constant_of(args[i], kFloat32, span), span);
+      mixed_literal(row.text, *typed, std::get<double>(args[i]), std::holds_alternative<double>(args[first]), span);
     } else {
       exprs.push_back(constant_of(args[i], weak.is_bool() ? kIndex : weak, span));
     }

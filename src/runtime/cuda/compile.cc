@@ -32,14 +32,20 @@ std::shared_ptr<const Toolchain> choose(const CompileOptions& options) {
   }
 }
 
+/// From here on an architecture has instructions of its own, under the name that ends in 'a'.
+constexpr int kFirstWithOwn = 90;
+
 void check_architecture(const Toolchain& compiler, const std::string& arch) {
   const std::vector<int>& known = compiler.architectures();
   const std::optional<int> number = architecture_number(arch);
-  if (number && std::ranges::find(known, *number) != known.end()) return;
+  const bool own = arch.ends_with('a') || arch.ends_with('f');
+  if (number && (!own || *number >= kFirstWithOwn) && std::ranges::find(known, *number) != known.end()) return;
   throw UserError(Code::CudaArchitecture, {},
                   {{"compiler", compiler.text()},
                    {"arch", arch},
-                   {"known", join(known, ", ", [](int n) { return fmt::format("sm_{}", n); })}});
+                   {"known", join(known, ", ", [](int n) {
+                      return n < kFirstWithOwn ? fmt::format("sm_{}", n) : fmt::format("sm_{0}, sm_{0}a", n);
+                    })}});
 }
 
 Digest key_of(const Toolchain& compiler, std::string_view source, const std::string& name, const std::string& arch,

@@ -255,8 +255,9 @@ TEST(PlaceOnMesh, RefusesAnotherMesh) {
   const FunctionRef f = rms_norm_splitk(37, 101, 8, 16, 2, 3);
   EXPECT_EQ(error_of([&] { place_on_mesh(f, mesh_xy(3, 2)); }),
             "error[HV0401]: the grid (2, 3) is not the mesh (3, 2)\n"
-            "note: 'main' was built for a mesh of (2, 3)\n"
-            "help: write T.Kernel(3, 2), one block for each core of the mesh");
+            "note: 'main' is written for the mesh (2, 3), and compiled for (3, 2)\n"
+            "help: compile it with mesh=helve.Mesh((2, 3)), or write it for (3, 2): its own mesh, or the nrows and "
+            "ncols of its annotations, and the grid of each T.Kernel");
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ TEST_P(CudaCompile, WhatDoesNotCompileIsAFaultOfHelve) {
 }
 
 TEST_P(CudaCompile, UnknownArchitectures) {
-  for (const char* arch : {"sm_12", "sm_", "90a", "sm_90x", "compute_90", ""}) {
+  for (const char* arch : {"sm_12", "sm_", "90a", "sm_90x", "sm_80a", "compute_90", ""}) {
     try {
       compile_cubin(kAdd, "add.cu", arch, options());
       FAIL() << arch;
@@ -135,6 +135,7 @@ TEST_P(CudaCompile, UnknownArchitectures) {
                                "'\nhelp: it compiles for ";
       EXPECT_EQ(std::string(error.what()).substr(0, head.size()), head);
       EXPECT_NE(std::string(error.what()).find("sm_80, "), std::string::npos);
+      EXPECT_NE(std::string(error.what()).find("sm_90, sm_90a, "), std::string::npos);
     }
   }
 }

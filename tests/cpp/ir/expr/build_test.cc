@@ -93,7 +93,7 @@ TEST(Build, WeakNumbersFollowTheTypedOperand) {
   EXPECT_EQ(dtype(Op::Exp, {int64_t{1}}), kFloat32);
   EXPECT_EQ(dtype(Op::Select, {var(kBool), int64_t{1}, var(kFloat64)}), kFloat64);
   EXPECT_EQ(fault([] { apply_operands(Op::Mul, {var(kIndex), 0.5}); }),
-            "error[HV0204]: index and float32 cannot be combined by '*'\n"
+            "error[HV0204]: index and the float 0.5 cannot be combined by '*'\n"
             "help: write T.cast(v, \"float32\") in place of v");
   EXPECT_EQ(fault([] { apply_operands(Op::Add, {var(kI8), int64_t{128}}); }),
             "error[HV0206]: 128 is out of range, expected int8\nhelp: int8 holds -128 to 127");

@@ -1,0 +1,112 @@
+"""What helve calls that which other libraries call otherwise.
+
+People come with the names of NumPy, PyTorch, Triton, TileLang and CUDA in their fingers, which are spelled too
+differently for a guess by spelling; this table is the answer to such names, wherever one is not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from helve.errors import suggestion
+
+_BLOCK = "with T.Kernel(m, n) as (i, j): the names are the block's place in the grid"
+_GRID = "the extents that T.Kernel is given"
+_LOAD = "A[i] for an element, or T.copy(A[lo:hi], tile)"
+_STORE = "A[i] = x for an element, or T.copy(tile, A[lo:hi])"
+_PRODUCT = "T.gemm(A, B, C), which adds A @ B to C"
+_FULL = "T.alloc_fragment(shape, dtype) or T.alloc_shared(shape, dtype), then T.clear(x) or T.fill(x, value)"
+_LOOP = "for i in T.Parallel(n)"
+_BARRIER = "no barrier: a statement of a block sees what those before it did"
+
+HABITS = {
+    "absolute": "T.abs(x)",
+    "add_": "T.atomic_add(A[i], x)",
+    "alloc": "T.alloc_shared(shape, dtype), or T.alloc_fragment(shape, dtype) for registers",
+    "alloc_register": "T.alloc_fragment(shape, dtype)",
+    "allocate": "T.alloc_shared(shape, dtype), or T.alloc_fragment(shape, dtype) for registers",
+    "amax": "T.reduce_max(src, dst, dim)",
+    "amin": "T.reduce_min(src, dst, dim)",
+    "arange": _LOOP,
+    "astype": "T.cast(x, dtype)",
+    "atomicAdd": "T.atomic_add(A[i], x)",
+    "atomicMax": "T.atomic_max(A[i], x)",
+    "atomicMin": "T.atomic_min(A[i], x)",
+    "barrier": _BARRIER,
+    "blockDim": "the argument threads of T.Kernel",
+    "blockIdx": _BLOCK,
+    "block_idx": _BLOCK,
+    "cdiv": "T.ceildiv(a, b)",
+    "clip": "T.clamp(x, lo, hi)",
+    "constexpr": "a name from around the function: Python's numbers are constants of a kernel",
+    "debug_barrier": _BARRIER,
+    "device_print": "no printing: store the values to a tensor",
+    "divide": "a / b",
+    "dot": _PRODUCT,
+    "double": "T.float64(x)",
+    "einsum": _PRODUCT,
+    "empty": "T.alloc_shared(shape, dtype), or T.alloc_fragment(shape, dtype) for registers",
+    "expm1": "T.exp(x) - 1.0",
+    "float": "T.float32(x), or T.cast(x, dtype)",
+    "float_": "T.float64(x)",
+    "floor_divide": "a // b",
+    "fmax": "T.max(a, b)",
+    "fmin": "T.min(a, b)",
+    "full": _FULL,
+    "full_like": _FULL,
+    "grid": "for i, j in T.Parallel(m, n), or T.serial one inside the other",
+    "gridDim": _GRID,
+    "half": "T.float16(x)",
+    "inf": "T.infinity()",
+    "int": "T.int32(x), or T.cast(x, dtype)",
+    "load": _LOAD,
+    "log1p": "T.log(1.0 + x)",
+    "logical_and": "a and b",
+    "logical_not": "not a",
+    "logical_or": "a or b",
+    "match_buffer": "a parameter, A: T.Tensor(shape, dtype)",
+    "matmul": _PRODUCT,
+    "maximum": "T.max(a, b)",
+    "mean": "T.reduce_sum(src, dst, dim), and divide by the extent",
+    "minimum": "T.min(a, b)",
+    "mod": "a % b",
+    "multiply": "a * b",
+    "negative": "-x",
+    "num_programs": _GRID,
+    "ones": _FULL,
+    "power": "a ** b",
+    "prange": _LOOP,
+    "prod": "T.reduce_prod(src, dst, dim)",
+    "program_id": _BLOCK,
+    "reciprocal": "1.0 / x",
+    "relu": "T.max(x, 0.0)",
+    "remainder": "a % b",
+    "select": "T.if_then_else(condition, a, b)",
+    "square": "x * x",
+    "store": _STORE,
+    "subtract": "a - b",
+    "sum": "T.reduce_sum(src, dst, dim)",
+    "syncthreads": _BARRIER,
+    "thread_binding": "T.Kernel(..., threads=n) and T.Parallel: loops are divided among the threads",
+    "threadIdx": "T.Parallel: loops are divided among the threads",
+    "to": "T.cast(x, dtype)",
+    "true_divide": "a / b",
+    "view": "another T.Tensor parameter, and T.may_alias of both",
+    "where": "T.if_then_else(condition, a, b)",
+    "zeros": _FULL,
+    "zeros_like": _FULL,
+}
+
+
+def meant(name: object, known: Iterable[str], prefix: str = "T.") -> list[str]:
+    """How helve writes what `name` is elsewhere, else the name below `prefix` that is nearest; as a list of fixes."""
+    if isinstance(name, str) and name in HABITS:
+        return [f"in helve: {HABITS[name]}"]
+    return suggestion(name, known, prefix)
+
+
+def counterpart(name: object, known: Iterable[str]) -> list[str]:
+    """How helve writes what another library has under `name`, or the very same name of T; as a list of fixes."""
+    if isinstance(name, str) and name in known and name not in HABITS:
+        return [f"in helve: T.{name}"]
+    return meant(name, ())
