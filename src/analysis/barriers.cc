@@ -515,8 +515,8 @@ class BarrierAnalysis::Impl {
     return answer.verdict;
   }
 
-  /// Can an element be of one thread only? Of some pair of indices, step * thread + rest on both sides, the rests differ
-  /// by less than the step. Most questions are of this kind, and isl takes a hundred times as long for them.
+  /// Can an element be of one thread only? Of some pair of indices, step * thread + rest on both sides, the rests
+  /// differ by less than the step. Most questions are of this kind, and isl takes a hundred times as long for them.
   static bool name_threads(const ThreadAccess& a, const ThreadAccess& b, const Substitution& renamed) {
     const Expr one = renamed.at(a.thread.get()), other = b.thread;
     Facts facts;
