@@ -38,16 +38,10 @@ Pairs of_gemm(const TileOp& op) {
   return {{shapes[0][1], shapes[1][0]}, {shapes[0][0], shapes[2][0]}, {shapes[1][1], shapes[2][1]}};
 }
 
-/// The dimension that the operation names among `rank`.
-size_t dimension(const TileOp& op, size_t rank) {
-  const int64_t dim = op.dim();
-  return static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim);
-}
-
 Pairs of_reduce(const TileOp& op) {
   std::vector<Expr> shape = op.region(0).shape();
   const std::vector<Expr> dst = op.region(1).shape();
-  const size_t dim = dimension(op, shape.size());
+  const size_t dim = *op.dimension(shape.size());
   if (dst.size() == shape.size()) {
     shape[dim] = int_imm(1);
   } else {
@@ -61,10 +55,10 @@ Pairs of_parts(const TileOp& op, const Region& part, const Region& whole, int64_
   std::vector<Expr> expected = part.shape();
   const std::vector<Expr> shape = whole.shape();
   if (shape.size() == expected.size() && !shape.empty()) {
-    Expr& extent = expected[dimension(op, shape.size())];
+    Expr& extent = expected[*op.dimension(shape.size())];
     extent = extent * int_imm(k);
   } else {
-    expected.insert(expected.begin() + static_cast<int64_t>(dimension(op, expected.size() + 1)), int_imm(k));
+    expected.insert(expected.begin() + static_cast<int64_t>(*op.dimension(expected.size() + 1)), int_imm(k));
   }
   return zipped(expected, shape);
 }
@@ -113,7 +107,7 @@ std::optional<Pairs> equal_extents(const TileOp& op, const Function& f) {
     case TileRule::CommAllToAll: {
       std::optional<Pairs> out = matched_extents(op.region(0), op.region(1));
       const std::vector<Expr> shape = op.region(0).shape();
-      const Expr rest = floor_mod(shape[dimension(op, shape.size())], int_imm(cores_of(op, *f.mesh)));
+      const Expr rest = floor_mod(shape[*op.dimension(shape.size())], int_imm(cores_of(op, *f.mesh)));
       if (out) out->emplace_back(rest, int_imm(0));
       return out;
     }

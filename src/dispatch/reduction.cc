@@ -49,8 +49,7 @@ Stmt Reduction::write(const std::vector<Expr>& rest, Expr value) const {
 
 Reduction reduction_of(const TileOp& op) {
   Reduction r{reduce_kind(op.op), op.region(0), op.region(1), 0, *op.clears(), accumulator(op.region(1).buffer->dtype)};
-  const int64_t rank = static_cast<int64_t>(r.src.shape().size());
-  r.dim = static_cast<size_t>(op.dim() < 0 ? op.dim() + rank : op.dim());
+  r.dim = *op.dimension(r.src.shape().size());
   return r;
 }
 

@@ -18,8 +18,7 @@ Stmt Scan::write(const std::vector<Expr>& at, const Expr& sum) const {
 
 Scan scan_of(const TileOp& op) {
   const Region& dst = op.region(1);
-  const int64_t rank = static_cast<int64_t>(dst.shape().size());
-  const size_t dim = static_cast<size_t>(op.dim() < 0 ? op.dim() + rank : op.dim());
+  const size_t dim = *op.dimension(dst.shape().size());
   return {op.region(0), dst, dim, op.flag(op.row().index_of("reverse")), accumulator(dst.buffer->dtype)};
 }
 

@@ -41,8 +41,6 @@ Ref<const TileOp> with_scalars_named(const TileOp& op, std::vector<Stmt>* binds)
   return out;
 }
 
-std::string operation_text(const TileOp& op) { return fmt::format("T.{}", op.row().python); }
-
 /// The schedule that the operation asks for, or null where it leaves the choice.
 const std::string* wanted_schedule(const TileOp& op) {
   const std::optional<size_t> dispatch = op.row().find("dispatch");

@@ -294,7 +294,7 @@ class CollectiveCode final : public StmtCode {
 
 void require_mesh(const TileOp& s, const Scope& scope) {
   if (scope.has_mesh()) return;
-  throw UserError(Code::CollectiveWithoutMesh, s.span, {{"operation", "T." + std::string(s.row().python)}});
+  throw UserError(Code::CollectiveWithoutMesh, s.span, {{"operation", operation_text(s)}});
 }
 
 StmtCodeRef prepare_collective(const TileOp& s, Scope& scope, CollectiveFunction function) {

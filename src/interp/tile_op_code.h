@@ -20,7 +20,7 @@ struct Operands {
   int64_t integer(std::string_view name) const { return node->integer(row->index_of(name)); }
 
   /// "T.comm.all_gather".
-  std::string operation() const { return "T." + std::string(row->python); }
+  std::string operation() const { return operation_text(*node); }
 
   Ref<const TileOp> node;
   const TileOpRow* row;

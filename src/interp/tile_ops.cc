@@ -32,17 +32,13 @@ void require_shape(bool equal, const Operands& op, const std::string& what, cons
 }
 
 size_t dimension_of(const Operands& op, size_t rank) {
-  const int64_t n = static_cast<int64_t>(rank);
-  const int64_t dim = op.node->dim();
-  if (dim < -n || dim >= n) {
-    throw UserError(Code::BadArgument, op.span,
-                    {{"function", op.operation()},
-                     {"value", dim},
-                     {"parameter", "dim"},
-                     {"reason", fmt::format("the region has {} dimension{}", n, n == 1 ? "" : "s")},
-                     {"remedy", "dimensions count from 0, or from -1 backwards"}});
-  }
-  return static_cast<size_t>(dim < 0 ? dim + n : dim);
+  if (const std::optional<size_t> dim = op.node->dimension(rank)) return *dim;
+  throw UserError(Code::BadArgument, op.span,
+                  {{"function", op.operation()},
+                   {"value", op.node->dim()},
+                   {"parameter", "dim"},
+                   {"reason", fmt::format("the region has {} dimension{}", rank, rank == 1 ? "" : "s")},
+                   {"remedy", "dimensions count from 0, or from -1 backwards"}});
 }
 
 Fold fold_of(ReduceKind kind, DType dtype, const Span& span) {

@@ -22,8 +22,6 @@ const TileOp& first_collective(const Stmt& s) {
   return *found;
 }
 
-std::string operation_text(const TileOp& op) { return fmt::format("T.{}", op.row().python); }
-
 [[noreturn]] void refuse_kernel_value(const TileOp& op, const Span& span, std::string note) {
   throw UserError(Code::KernelValueAtCollective, op.span, {{"operation", operation_text(op)}},
                   {{span, std::move(note)}});

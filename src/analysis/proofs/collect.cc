@@ -350,7 +350,7 @@ class Collector {
       claim.notes.push_back({buffer.span, fmt::format("'{}' has shape {}", buffer.name, shape_text(buffer.shape))});
     }
     const std::string all = join(shapes, ", ", [](const std::string& shape) { return shape; });
-    claim.text = fmt::format("{} of T.{} agree", all, n.row().python);
+    claim.text = fmt::format("{} of {} agree", all, operation_text(n));
     claim.span = n.span;
     claim.path = path_;
     out_.shapes.push_back(std::move(claim));

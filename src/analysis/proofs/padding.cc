@@ -173,9 +173,7 @@ class Padding {
   /// do pads meet data: past the end in another dimension a whole result is pad, and stays apart.
   static std::optional<size_t> reduced_dim(const TileOp& op, const Touch& src, const Touch& dst) {
     const Region& region = op.region(0);
-    const int64_t rank = static_cast<int64_t>(region.shape().size());
-    int64_t left = op.integer(op.row().index_of("dim"));
-    if (left < 0) left += rank;
+    size_t left = *op.dimension(region.shape().size());
     size_t d = 0;
     for (; d < region.ranges.size(); ++d) {
       if (!region.ranges[d].point && left-- == 0) break;
@@ -238,7 +236,6 @@ class Padding {
   }
 
   void warn(const TileOp& op, const TileOp& copy, const Touch& src, const Finding& found) {
-    const std::string operation = fmt::format("T.{}", op.row().python);
     std::vector<Expr> mentioned = src.limits;
     for (const Range& r : src.ranges) mentioned.insert(mentioned.end(), {r.begin, r.extent});
     mentioned.insert(mentioned.end(), src.block_begin.begin(), src.block_begin.end());
@@ -247,7 +244,10 @@ class Padding {
     out_.push_back(
         {Code::ReducedPad,
          op.span,
-         {{"operation", operation}, {"buffer", op.region(0).buffer->name}, {"pad", pad}, {"tensor", src.buffer->name}},
+         {{"operation", operation_text(op)},
+          {"buffer", op.region(0).buffer->name},
+          {"pad", pad},
+          {"tensor", src.buffer->name}},
          {{copy.span, fmt::format("this copy reads past the end of {}'{}'{} and fills up with pad={}",
                                   src.placed ? "the core's block of " : "", src.buffer->name,
                                   when.empty() ? "" : fmt::format(" when {},", when), pad)}},

@@ -127,11 +127,6 @@ class Exchange {
     return seq(std::move(body));
   }
 
-  size_t dimension(size_t rank) const {
-    const int64_t dim = op_.dim();
-    return static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim);
-  }
-
   /// The place of a member's part in a whole that has a dimension for the members, or a concatenation.
   static Coordinates in_whole(Coordinates at, size_t dim, bool own, const Expr& member, const Expr& part) {
     if (own) {
@@ -144,7 +139,7 @@ class Exchange {
 
   Stmt gather() const {
     const std::vector<Expr> part = src_.shape();
-    const size_t rank = dst_.shape().size(), dim = dimension(rank);
+    const size_t rank = dst_.shape().size(), dim = *op_.dimension(rank);
     const bool own = rank != part.size();
     return over(with_members(part), [&](const Coordinates& at) {
       const Coordinates from(at.begin() + 1, at.end());
@@ -154,7 +149,7 @@ class Exchange {
 
   Stmt reduce_scatter() const {
     const std::vector<Expr> part = dst_.shape();
-    const size_t rank = src_.shape().size(), dim = dimension(rank);
+    const size_t rank = src_.shape().size(), dim = *op_.dimension(rank);
     const bool own = rank != part.size();
     return over(part, [&](const Coordinates& at) {
       return fold(in_whole(at, dim, own, group_.me, own ? Expr() : part[dim]), at);
@@ -163,7 +158,7 @@ class Exchange {
 
   Stmt all_to_all() const {
     std::vector<Expr> part = src_.shape();
-    const size_t dim = dimension(part.size());
+    const size_t dim = *op_.dimension(part.size());
     HELVE_CHECK(part.size() == dst_.shape().size(), "an all-to-all between boxes of other ranks");
     part[dim] = floor_div(part[dim], int_imm(group_.members));
     return over(with_members(part), [&](const Coordinates& at) {

@@ -46,7 +46,7 @@ void KernelEmitter::matrix_move(const TileOp& s) {
 void KernelEmitter::require_rows(const TileOp& s, const Buffer& memory, const Address& address) const {
   const bool together = address.keeps(kMatrixRows);
   if (together && residue_of(sum_of(address.sum), facts_).remainder_by(kMatrixRows) == 0) return;
-  throw UserError(Code::NoSchedule, s.span, {{"operation", fmt::format("T.{}", s.row().python)}},
+  throw UserError(Code::NoSchedule, s.span, {{"operation", operation_text(s)}},
                   {{memory.span, fmt::format("the rows of 8 elements of '{}' are not known to begin at multiples of 16 "
                                              "bytes and to lie together",
                                              memory.name)}},

@@ -134,11 +134,9 @@ class CollectiveBuilder {
 
   /// The dimension named by `dim` in a box, negative from the end.
   size_t dimension(const Box& box) const {
-    const auto rank = static_cast<int64_t>(box.extents.size());
-    const int64_t dim = op_.integer(param("dim"));
-    const int64_t d = dim < 0 ? dim + rank : dim;
-    HELVE_CHECK(d >= 0 && d < rank, "a collective along a dimension that does not exist");
-    return static_cast<size_t>(d);
+    const std::optional<size_t> d = op_.dimension(box.extents.size());
+    HELVE_CHECK(d, "a collective along a dimension that does not exist");
+    return *d;
   }
 
   /// The distance of members in `whole`, which holds a `part` of each: a dimension of its own, which leaves the box, or

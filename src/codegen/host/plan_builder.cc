@@ -319,7 +319,7 @@ class PlanBuilder {
       out.push_back({axes,
                      {Code::DivergentCollective,
                       op->span,
-                      {{"operation", "T." + std::string(op->row().python)}, {"axis", axis}},
+                      {{"operation", operation_text(*op)}, {"axis", axis}},
                       {},
                       {}}});
     });

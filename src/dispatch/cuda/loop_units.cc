@@ -2,8 +2,6 @@
 // A use that is not one plain element an iteration puts its buffer into block memory, where any element may be read.
 #include "loop_units.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -122,7 +120,7 @@ class Collector {
     if (op.row().rule != TileRule::Reduce && !scan) {
       for (const TileOperand& operand : op.operands) {
         if (const Region* region = std::get_if<Region>(&operand)) {
-          in_memory(*region->buffer, fmt::format("it is an operand of T.{}", op.row().python));
+          in_memory(*region->buffer, "it is an operand of " + operation_text(op));
         }
       }
       return;
@@ -140,7 +138,7 @@ class Collector {
       unit.at_once = true;
       operand(dst, all, true, &unit);
     } else {
-      const size_t dim = static_cast<size_t>(op.dim() < 0 ? op.dim() + static_cast<int64_t>(rank) : op.dim());
+      const size_t dim = *op.dimension(rank);
       unit.reduced = static_cast<int>(dim);
       std::vector<int> kept;
       for (size_t d = 0; d < rank; ++d) {
@@ -196,7 +194,7 @@ class Collector {
       const Region* region = std::get_if<Region>(&op.operands[i]);
       if (!region) continue;
       unit->touched.emplace_back(region->buffer.get(), op.row().params[i].writes());
-      in_memory(*region->buffer, fmt::format("it is an operand of T.{}", op.row().python));
+      in_memory(*region->buffer, "it is an operand of " + operation_text(op));
     }
     unit->vector = 1;
     unit->whole = true;

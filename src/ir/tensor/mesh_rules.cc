@@ -37,13 +37,10 @@ Expr times(const Expr& extent, int64_t k) {
 }
 
 /// The dimension that `dim` names among `rank`.
-size_t dimension(const TileOp& op, int64_t rank) {
-  const int64_t dim = op.dim();
-  if (dim < -rank || dim >= rank) {
-    refuse_argument(operation_text(op), "dim", std::to_string(dim), fmt::format("there are {} dimensions", rank),
-                    "dimensions count from 0, or from the end with -1", op.place(*op.dim_position()));
-  }
-  return static_cast<size_t>(dim < 0 ? dim + rank : dim);
+size_t dimension(const TileOp& op, size_t rank) {
+  if (const std::optional<size_t> dim = op.dimension(rank)) return *dim;
+  refuse_argument(operation_text(op), "dim", std::to_string(op.dim()), fmt::format("there are {} dimensions", rank),
+                  "dimensions count from 0, or from the end with -1", op.place(*op.dim_position()));
 }
 
 /// `whole` holds the parts of k cores along `dim`: in a dimension of its own, or concatenated.
@@ -51,10 +48,10 @@ void check_parts(const TileOp& op, const Region& part, const Region& whole, int6
   std::vector<Expr> expected = part.shape();
   const size_t rank = whole.shape().size();
   if (rank == expected.size() && rank > 0) {
-    const size_t dim = dimension(op, static_cast<int64_t>(rank));
+    const size_t dim = dimension(op, rank);
     expected[dim] = times(expected[dim], k);
   } else {
-    const size_t dim = dimension(op, static_cast<int64_t>(expected.size()) + 1);
+    const size_t dim = dimension(op, expected.size() + 1);
     expected.insert(expected.begin() + static_cast<int64_t>(dim), int_imm(k));
   }
   if (may_equal(whole.shape(), expected)) return;
@@ -75,7 +72,7 @@ void check_same(const TileOp& op) {
 void check_all_to_all(const TileOp& op, int64_t k) {
   check_same(op);
   const std::vector<Expr> shape = op.region(0).shape();
-  const size_t dim = dimension(op, static_cast<int64_t>(shape.size()));
+  const size_t dim = dimension(op, shape.size());
   const int64_t* extent = int_value(shape[dim]);
   if (!extent || *extent % k == 0) return;
   refuse_argument(operation_text(op), "dim", std::to_string(op.dim()),

@@ -55,6 +55,15 @@ size_t TileOpRow::index_of(std::string_view param) const {
 
 std::optional<size_t> TileOp::dim_position() const { return row().find("dim"); }
 int64_t TileOp::dim() const { return integer(row().index_of("dim")); }
+
+std::optional<size_t> TileOp::dimension(size_t rank) const {
+  const int64_t n = static_cast<int64_t>(rank);
+  if (dim() < -n || dim() >= n) return std::nullopt;
+  return static_cast<size_t>(dim() < 0 ? dim() + n : dim());
+}
+
+std::string operation_text(const TileOp& op) { return fmt::format("T.{}", op.row().python); }
+
 int64_t TileOp::root() const { return integer(row().index_of("root")); }
 const std::vector<Expr>& TileOp::coord() const { return exprs(row().index_of("coord")); }
 

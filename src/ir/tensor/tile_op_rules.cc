@@ -62,8 +62,6 @@ void check_atomic_target(const std::string& operation, const Buffer& buffer, con
                   {declaration_note(buffer)}, {"declare it with one of those types"});
 }
 
-std::string operation_text(const TileOp& op) { return fmt::format("T.{}", op.row().python); }
-
 void refuse_argument(const std::string& function, const std::string& parameter, const std::string& value,
                      const std::string& reason, const std::string& remedy, const Span& span, std::vector<Note> notes) {
   throw UserError(
@@ -230,33 +228,30 @@ void check_reduce_types(const TileOp& op) {
 }
 
 /// The dimension of the source that the operation names.
-int64_t checked_dimension(const TileOp& op) {
+size_t checked_dimension(const TileOp& op) {
   const Region& src = op.region(0);
   const std::vector<Expr> shape = src.shape();
-  const int64_t rank = static_cast<int64_t>(shape.size());
-  const int64_t dim = op.dim();
-  if (dim < -rank || dim >= rank) {
-    refuse_argument(operation_text(op), "dim", std::to_string(dim),
-                    fmt::format("the source has shape {}", shape_text(shape)),
-                    rank ? fmt::format("dim is {} to {}, or counted from the end {} to -1", 0, rank - 1, -rank)
-                    : op.row().rule == TileRule::Reduce ? "reduce a region with a dimension"
-                                                        : "give a region with a dimension",
-                    op.place(*op.dim_position()), {declaration_note(*src.buffer)});
-  }
-  return dim < 0 ? dim + rank : dim;
+  const size_t rank = shape.size();
+  if (const std::optional<size_t> dim = op.dimension(rank)) return *dim;
+  refuse_argument(operation_text(op), "dim", std::to_string(op.dim()),
+                  fmt::format("the source has shape {}", shape_text(shape)),
+                  rank ? fmt::format("dim is 0 to {}, or counted from the end -{} to -1", rank - 1, rank)
+                  : op.row().rule == TileRule::Reduce ? "reduce a region with a dimension"
+                                                      : "give a region with a dimension",
+                  op.place(*op.dim_position()), {declaration_note(*src.buffer)});
 }
 
 void check_reduce(const TileOp& op) {
   const Region &src = op.region(0), &dst = op.region(1);
   std::vector<Expr> shape = src.shape();
-  const int64_t dim = checked_dimension(op);
+  const size_t dim = checked_dimension(op);
   if (may_overlap(src, dst)) {
     refuse_argument(operation_text(op), "dst", fmt::format("'{}'", dst.buffer->name), "it overlaps the source",
                     "reduce into another buffer", op.place(1));
   }
   std::vector<Expr> kept = shape;
-  kept[static_cast<size_t>(dim)] = int_imm(1);
-  shape.erase(shape.begin() + dim);
+  kept[dim] = int_imm(1);
+  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim));
   if (!may_equal(dst.shape(), shape) && !may_equal(dst.shape(), kept)) {
     shapes_differ(op, fmt::format("src without dimension {} and dst", dim), shape_text(shape), shape_text(dst.shape()),
                   {declaration_note(*src.buffer), declaration_note(*dst.buffer)});

@@ -23,9 +23,6 @@ bool may_equal_squeezed(const std::vector<Expr>& a, const std::vector<Expr>& b);
 /// "'A' has shape (4, M)", at the buffer's declaration.
 Note declaration_note(const Buffer& buffer);
 
-/// "T.copy".
-std::string operation_text(const TileOp& op);
-
 /// BadArgument.
 [[noreturn]] void refuse_argument(const std::string& function, const std::string& parameter, const std::string& value,
                                   const std::string& reason, const std::string& remedy, const Span& span,

@@ -191,6 +191,7 @@ struct TileOp final : StmtNode {
   // Parameters that mean the same in every row that has them; other rooms need no names. InternalError where the row
   // has none.
   int64_t dim() const;
+  std::optional<size_t> dimension(size_t rank) const;  ///< that `dim` names among `rank`, negative from the end
   std::optional<size_t> dim_position() const;  ///< of the operand `dim`, if the row has it
   int64_t root() const;
   const std::vector<Expr>& coord() const;
@@ -199,6 +200,9 @@ struct TileOp final : StmtNode {
   const std::string* axis() const;              ///< of a collective; null where it has no groups
   const std::string* combination() const;       ///< the operator of a reducing collective, else null
 };
+
+/// "T.comm.all_gather": the operation as a kernel names it.
+std::string operation_text(const TileOp& op);
 
 template <class T>
 const T* as(const Stmt& s) {
