@@ -105,7 +105,6 @@ def test_text_and_pickles_give_the_layout_back(layout):
         (lambda: S[8:1].span("m"), "incompatible function arguments"),
         (lambda: Layout(S[8:1]), "incompatible constructor arguments"),
         (lambda: bank_conflicts(S[8:1], ["0"], 4), "an access lists a flat index, or None, for each thread"),
-        (lambda: distribution("x -> x", (8,), (2,)), "a distribution is over a helve.Mesh; given (2,)"),
     ],
 )
 def test_what_is_not_written_with_numbers_is_a_type_error(make, text):

@@ -112,8 +112,10 @@ Finding Query::depending(const IntegerSet& broken, Finding refuted, const Expr& 
 CallCondition call_condition(const Function& f, const Expr& condition, const std::string& claim, const Span& span,
                              std::vector<Note> notes) {
   notes.insert(notes.begin(), {span, fmt::format("{} only then", claim)});
-  return {condition,
-          {Code::CallCondition, {}, {{"kernel", f.name}, {"condition", to_text(condition)}}, std::move(notes), {}}};
+  Diagnostic found{Code::CallCondition, span, {{"kernel", f.name}, {"condition", to_text(condition)}}, notes, {}};
+  found.notes = found.notes_and_calls();
+  found.span = {};
+  return {condition, std::move(found)};
 }
 
 void weaken(Proof& proof, ProofVerdict verdict, const std::string& reason) {
