@@ -10,6 +10,7 @@
 //                                                                                  tx) * 4 + v]
 // Every iteration of a loop runs on one thread, or with the same result on several of which one stores to memory.
 // Kernels that are written for threads already stay as they are.
+#include "helve/analysis/bulk_copy.h"
 #include "helve/arith/simplify.h"
 #include "helve/dispatch/divide.h"
 #include "helve/ir/tensor/visit.h"
@@ -101,9 +102,14 @@ class Distribution {
     if (is_matrix_copy(s)) return divide_matrix_copy(s, kernel_);
     BufferMap moved;
     for (const auto& [buffer, place] : kernel_.buffers) moved.emplace(buffer, place.buffer);
-    const Stmt renamed = replace_buffers(self, moved);
-    return map_parts(
-        renamed, [&](const Expr& e) { return kernel_.place(e); }, [](const Stmt& part) { return part; });
+    const Stmt placed = map_parts(
+        replace_buffers(self, moved), [&](const Expr& e) { return kernel_.place(e); },
+        [](const Stmt& part) { return part; });
+    if (s.op != TileOpcode::CopyAsync || names_engine(s)) return placed;
+    // The only iteration of a loop that is gone: one thread's.
+    return thread_loop(kernel_.threads, [&](const Expr& tx) {
+      return if_then(apply(Op::Eq, {tx, int_imm(0)}), placed, {}, s.span);
+    }, s.span);
   }
 
   DividedKernel kernel_;

@@ -300,6 +300,25 @@ def test_small_architectures_decline():
     assert "'cp_async' declined: 'tma' is asked for" in str(refused.value)
 
 
+def test_a_single_element_is_copied_by_a_thread():
+    """The loop over one run is simplified away; what is left is no copy of the engine's."""
+    @T.prim_func
+    def first(A: T.Tensor((5, 7), "float32"), B: T.Tensor((4,), "float32")):
+        with T.Kernel(1, threads=64):
+            x = T.alloc_shared((4,), "float32")
+            T.clear(x)
+            for k in T.serial(4):
+                T.copy_async(A[k, k : k + 1], x[k : k + 1])
+            T.wait_async()
+            T.copy(x, B)
+
+    text = helve.compile(first, target="cuda", arch="sm_90a").source("cuda")
+    assert "helve_copy_bulk" not in text and "helve_copy_async" in text
+    helve.testing.check_stages(first, lambda: [np.arange(35, dtype="float32").reshape(5, 7), np.zeros(4, "float32")],
+                               target="cuda")
+
+
+
 def test_tensors_that_cores_exchange_are_copied_by_threads():
     mesh = helve.Mesh((2,), ("x",))
 

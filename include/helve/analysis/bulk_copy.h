@@ -14,6 +14,10 @@ namespace helve {
 /// What the engine asks of addresses and sizes, in bytes.
 inline constexpr int64_t kBulkUnit = 16;
 
+/// The schedule whose name, as its `dispatch`, tells the engine's copies of a lowered kernel from those of threads.
+inline constexpr const char* kBulkSchedule = "tma";
+bool names_engine(const TileOp& op);
+
 /// Two matched regions as loops over pieces that lie side by side in both.
 struct BulkPieces {
   struct Loop {

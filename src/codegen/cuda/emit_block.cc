@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "helve/analysis/async_run.h"
+#include "helve/analysis/bulk_copy.h"
 #include "helve/codegen/c/c_types.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/visit.h"
@@ -76,7 +77,9 @@ void KernelEmitter::tile_op(const TileOp& s) {
       fence();
       return line("__syncthreads();", s.span);
     case TileOpcode::Copy: return copy_bulk(s);
-    case TileOpcode::CopyAsync: return thread_ ? copy_async(s) : copy_bulk(s);
+    case TileOpcode::CopyAsync:
+      HELVE_CHECK(thread_ || names_engine(s), "a copy of the block is the copy engine's");
+      return thread_ ? copy_async(s) : copy_bulk(s);
     case TileOpcode::CommitAsync: return commit(s);
     case TileOpcode::WaitAsync: return wait(s);
     default: break;

@@ -16,9 +16,6 @@ namespace helve::cuda {
 namespace {
 
 constexpr int64_t kSmallestPiece = 2048;  // bytes; below, the engine is taken only where it is asked for
-constexpr const char* kName = "tma";
-
-bool is_asked_for(const TileOp& op) { return op.text(op.row().index_of("dispatch")) == kName; }
 
 /// Why the pieces are too small to gain by the engine.
 std::string why_small(const CopyRegions& copy) {
@@ -100,7 +97,7 @@ Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* d
   const std::optional<CopyRegions> copy = copy_regions(op, context, declined);
   if (!copy) return {};
   *declined = context.kernel ? why_shared(*context.kernel, *copy) : "it stands outside of kernels";
-  if (declined->empty() && !is_asked_for(op)) *declined = why_small(*copy);
+  if (declined->empty() && !names_engine(op)) *declined = why_small(*copy);
   if (!declined->empty()) return {};
   const Facts& facts = *context.facts;
   const Part part = part_inside(*copy, std::max<int64_t>(1, kBulkUnit / copy->src.buffer->dtype.bytes()), facts);
@@ -108,7 +105,7 @@ Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* d
   const bool counted = op.op == TileOpcode::CopyAsync || is_global(*copy->src.buffer);
   const Stmt moved = part.empty() ? Stmt()
                                   : tile_op(counted ? TileOpcode::CopyAsync : TileOpcode::Copy,
-                                            {part.copy.src, part.copy.dst, copy->pad, kName}, op.span);
+                                            {part.copy.src, part.copy.dst, copy->pad, kBulkSchedule}, op.span);
   Facts holds = facts;
   if (part.inside) holds.assume(part.inside);
   if (!part.empty() && !is_bulk_copy(*as<TileOp>(moved), holds, declined)) return {};
