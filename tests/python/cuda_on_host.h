@@ -336,6 +336,7 @@ struct alignas(16) uint4 { unsigned x, y, z, w; };
 constexpr host::Format kHalf{5, 10, 15, true}, kBrain{8, 7, 127, true};
 static float ptx_max_NaN_f32(float a, float b) { return a != a || b != b ? NAN : a < b ? b : a; }
 static float ptx_min_NaN_f32(float a, float b) { return a != a || b != b ? NAN : b < a ? b : a; }
+static int ptx_bfe_s32(unsigned x) { return (short)x; }  // of the low 16 bits
 static float ptx_cvt_f32_f16(unsigned short bits) { return (float)host::decode(bits, kHalf); }
 static unsigned short ptx_cvt_rn_f16_f32(float x) { return (unsigned short)host::encode(x, kHalf); }
 static unsigned short ptx_cvt_rn_bf16_f32(float x) { return (unsigned short)host::encode(x, kBrain); }
@@ -459,6 +460,7 @@ template <class T> static T helve_max(T a, T b) { return a != a ? a : b != b ? b
 template <class T> static T helve_sigmoid(T x) { return T(1) / (T(1) + std::exp(-x)); }
 
 typedef __int128 helve_wide;
+template <class T> static T helve_wrap(helve_wide x) { return (T)x; }
 template <class T> static T helve_abs(T x) { return (T)(x < 0 ? -(helve_wide)x : (helve_wide)x); }
 template <class T> static T helve_floor_div(T a, T b) {
   const helve_wide x = a, y = b;

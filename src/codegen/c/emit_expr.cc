@@ -16,6 +16,8 @@ namespace helve::c {
 
 namespace {
 
+bool is_int16(DType t) { return t.code == TypeCode::Int && t.bits == 16; }
+
 std::string cast_text(const std::string& type, const std::string& operand) { return "(" + type + ")" + operand; }
 
 /// A prefix operator on its operand; two minus signs would be a decrement.
@@ -150,6 +152,7 @@ CExpr CEmitter::wrapped(const Apply& a, const Form& form, const std::vector<CExp
     body = joined(operand(0), form.text, operand(1));
   }
   if (type == wrapping) return {body, level};
+  if (is_int16(t)) return {call("wrap", type, body), kPrimary, false, body, level};
   return {cast_text(type, "(" + body + ")"), kUnary, false, body, level};
 }
 
@@ -279,6 +282,7 @@ CExpr CEmitter::conversion(const Expr& value, DType to, bool narrow_index) {
   }
   const CExpr operand = expr(value);
   if (to.is_index() && from.is_index()) return operand;
+  if (is_int16(to) && (from.is_index() || from.bits >= 16)) return {call("wrap", type, enclosed(operand, kConditional))};
   return {cast_text(type, enclosed(operand, kUnary)), kUnary, wide};
 }
 
