@@ -28,7 +28,8 @@ FIRST = {
 THEN = {
     "larger": ("T.max({}, B[i])", lambda x, b: np.maximum(x, b)),
     "halved": ("({}) >> T.cast(1, DTYPE)", lambda x, b: x >> x.dtype.type(1)),
-    "widened": ("T.cast(T.cast({}, 'float32') * 0.5, DTYPE)", lambda x, b: np.trunc(x * np.float32(0.5)).astype(x.dtype)),
+    "widened": ("T.cast(T.cast({}, 'float32') * 0.5, DTYPE)",
+                lambda x, b: np.trunc(x * np.float32(0.5)).astype(x.dtype)),
     "less": ("T.if_then_else(({}) < B[i], A[i], B[i])", None),
 }  # fmt: skip
 
