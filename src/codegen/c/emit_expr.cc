@@ -282,7 +282,9 @@ CExpr CEmitter::conversion(const Expr& value, DType to, bool narrow_index) {
   }
   const CExpr operand = expr(value);
   if (to.is_index() && from.is_index()) return operand;
-  if (is_int16(to) && (from.is_index() || from.bits >= 16)) return {call("wrap", type, enclosed(operand, kConditional))};
+  if (is_int16(to) && (from.is_index() || from.bits >= 16)) {
+    return {call("wrap", type, enclosed(operand, kConditional))};
+  }
   return {cast_text(type, enclosed(operand, kUnary)), kUnary, wide};
 }
 
