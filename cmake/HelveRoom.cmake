@@ -2,13 +2,15 @@
 # A room sees only the headers of the rooms that it links, so the order of the house cannot be broken by an include;
 # the link check does the same for calls.
 
-# helve_room(<path> USES <path>... [MAY_USE <path>...] [LIBRARIES <target>...] [TEST_USES <path>...])
+# helve_room(<path> [BRUTE_FORCE] USES <path>... [MAY_USE <path>...] [LIBRARIES <target>...] [TEST_USES <path>...])
 #   path: folder below src/ and include/helve/, for example ir/expr. Target: helve_ir_expr. Sources are all .cc below the folder.
+#   BRUTE_FORCE: the room's tests go through millions of cases. Those of the others are compiled quickly instead, which
+#   takes two thirds of the time; half of a build from nothing is tests.
 #   MAY_USE: rooms that are used where this build has them.
 #   TEST_USES: rooms that only the room's tests see, for example the interpreter as the judge of passes. Tests that see the
 #   printer record the functions that they verify (tests/cpp/record_functions.cc).
 function(helve_room path)
-  cmake_parse_arguments(ARG "" "" "USES;MAY_USE;LIBRARIES;PRIVATE_LIBRARIES;TEST_USES" ${ARGN})
+  cmake_parse_arguments(ARG "BRUTE_FORCE" "" "USES;MAY_USE;LIBRARIES;PRIVATE_LIBRARIES;TEST_USES" ${ARGN})
   string(REPLACE "/" "_" room ${path})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${path}/*.cc)
   add_library(helve_${room} STATIC ${sources})
@@ -54,6 +56,9 @@ function(helve_room path)
       add_executable(test_${room} ${tests})
       target_include_directories(test_${room} PRIVATE ${PROJECT_SOURCE_DIR}/tests/cpp)
       target_link_libraries(test_${room} PRIVATE helve_${room} helve_flags GTest::gtest_main)
+      if(NOT ARG_BRUTE_FORCE)
+        target_compile_options(test_${room} PRIVATE -O1)
+      endif()
       foreach(used ${ARG_TEST_USES})
         string(REPLACE "/" "_" used_room ${used})
         target_link_libraries(test_${room} PRIVATE helve_${used_room})
