@@ -10,7 +10,7 @@ from math import gcd
 
 from helve import T
 from helve.kernels.ring import RingPlan, plan_ring
-from helve.kernels.rows import DTYPES, MOST_THREADS, RowPlan, check_arguments, plan_rows
+from helve.kernels.rows import DTYPES, MOST_THREADS, RowPlan, check_arguments, holds_rows_as_asked, plan_rows
 
 WHOLE = 4096  # elements of a row for which registers are the better place; from there on block memory, in chunks
 
@@ -38,7 +38,7 @@ def layer_norm(N: int, dtype: str = "float32", eps: float = 1e-5, cluster: int =
     if cluster != 1 or clusters is not None:
         return _ring_rows(N, dtype, eps, plan_ring(N, dtype, 1, cluster, clusters, **tuning))
     plan = plan_rows(N, dtype, words=4, **tuning)
-    if plan.chunks == 1 and (N <= WHOLE or {"rows", "threads", "elements"} & tuning.keys()):
+    if plan.chunks == 1 and (N <= WHOLE or holds_rows_as_asked(tuning)):
         return _whole_rows(N, dtype, eps, plan)
     several = {"threads": MOST_THREADS if N > 2 * WHOLE else MOST_THREADS // 2, "elements": 8}
     return _long_rows(N, dtype, eps, plan_rows(N, dtype, words=2, whole=False, **{**several, **tuning}))

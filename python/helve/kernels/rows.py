@@ -90,6 +90,11 @@ def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, whole: bool
     return RowPlan(1, threads, width, chunks, min(chunks, on_chip // (width * DTYPES[dtype])))
 
 
+def holds_rows_as_asked(tuning: dict) -> bool:
+    """Whether a builder's caller says how a block holds its rows, so that the builder does not choose a form by N."""
+    return not {"rows", "threads", "elements"}.isdisjoint(tuning)
+
+
 def _held(threads: int, words: int, most: int) -> int:
     """Elements of which `words` registers each fit a thread, a power of two up to `most`; some registers are left for
     the rest.

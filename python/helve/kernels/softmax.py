@@ -10,7 +10,8 @@ from math import gcd
 
 from helve import T
 from helve.kernels.ring import RingPlan, plan_ring
-from helve.kernels.rows import DTYPES, LOG2E, ClusterPlan, RowPlan, check_arguments, plan_rows, plan_waiting_slices
+from helve.kernels.rows import (DTYPES, LOG2E, ClusterPlan, RowPlan, check_arguments, holds_rows_as_asked, plan_rows,
+                                plan_waiting_slices)
 
 WHOLE = 8192  # elements of a row for which registers are the better place; twice as many wait in block memory
 LOWEST = -3.0e38  # below every score; unlike -infinity it can be subtracted from itself
@@ -39,7 +40,7 @@ def softmax(N: int, dtype: str = "float32", cluster: int = 1, clusters: int | No
     if cluster != 1 or clusters is not None:
         return _clustered_rows(N, dtype, plan_waiting_slices(N, dtype, cluster, clusters, narrow=True, **tuning))
     check_arguments(N=N, dtype=dtype)
-    if WHOLE < N <= 2 * WHOLE and not {"rows", "threads", "elements"} & tuning.keys():
+    if WHOLE < N <= 2 * WHOLE and not holds_rows_as_asked(tuning):
         return _long_rows(N, dtype, plan_rows(N, dtype, words=2, whole=False, elements=8, **tuning))
     plan = plan_rows(N, dtype, words=2, **tuning)
     return _whole_rows(N, dtype, plan) if plan.chunks == 1 else _long_rows(N, dtype, plan)
