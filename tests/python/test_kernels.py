@@ -175,6 +175,7 @@ def test_kernels_are_compiled_once():
     first = kernels.compiled(kernels.softmax, 40, "float32")
     assert kernels.compiled(kernels.softmax, 40, "float32") is first
     assert kernels.compiled(kernels.softmax, 41, "float32") is not first
+    assert kernels.compiled(kernels.softmax, 40, "float32", fast_math=True) is not first
 
 
 def test_plans_cover_the_row():

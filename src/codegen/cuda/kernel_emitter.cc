@@ -35,6 +35,7 @@ CudaKernel KernelEmitter::emit() {
   });
   find_collectives();
   find_bulk();
+  find_maps();
   signature();
   {
     Place place(*this);
@@ -45,6 +46,7 @@ CudaKernel KernelEmitter::emit() {
       const For* loop = as<For>(s);
       const TileOp* op = as<TileOp>(s);
       threads |= (loop && loop->loop == LoopKind::Thread) || (op && op->row().rule == TileRule::MatrixMove);
+      threads |= narrow_ && op && op->row().rule == TileRule::Copy && names_boxes(*op);
       const Alloc* alloc = as<Alloc>(s);
       shared |= alloc && alloc->buffer->scope == MemoryScope::Shared && used(alloc->buffer.get());
     });
@@ -54,7 +56,7 @@ CudaKernel KernelEmitter::emit() {
     grid();
     instances();
     begin_meetings();
-    begin_loads();
+    begin_engine();
     stmt(source_.stmt->body);
   }
   line("}");
@@ -105,6 +107,7 @@ void KernelEmitter::parameters(std::vector<std::string>& out) {
     workspace_ = names_.fresh("words");
     out.push_back("unsigned* " + workspace_);
   }
+  map_parameters(out);
 }
 
 /// The type of an element in memory, with what the prelude knows of it.
