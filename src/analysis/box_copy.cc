@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 
 #include "copy_dimensions.h"
 #include "helve/analysis/memory_traffic.h"
@@ -70,16 +71,22 @@ std::optional<int64_t> swizzle_of(const Buffer& memory, int64_t row) {
 /// The multiple of bytes at which boxes begin in block memory: a swizzle's period, so that the engine's is the same.
 int64_t alignment_of(int64_t swizzle) { return std::max(kBoxAlignment, swizzle << kSwizzleShift); }
 
-/// Do all boxes begin in memory at multiples of `alignment` bytes?
-bool are_aligned(const CopyBoxes& boxes, const Region& memory, int64_t alignment, Facts facts) {
+/// Is the number of bytes that `place` gives for the beginning of a box a multiple of `alignment` for all boxes?
+bool are_aligned(const CopyBoxes& boxes, const Region& region, int64_t alignment, Facts facts,
+                 const std::function<Expr(const std::vector<Expr>& begin)>& place) {
   std::vector<Expr> at;
   for (const CopyBoxes::Loop& loop : boxes.loops) {
     const VarRef var = make_var("box");
     facts.bind_loop(var, int_imm(0), int_imm(loop.count));
     at.push_back(Expr(var));
   }
-  const Expr first = flat_address(*memory.buffer, boxes.begin(memory, false, at));
-  return is_multiple(first * int_imm(memory.buffer->dtype.bytes()), alignment, facts);
+  const Expr first = place(boxes.begin(region, is_global(*region.buffer), at));
+  return is_multiple(first * int_imm(region.buffer->dtype.bytes()), alignment, facts);
+}
+
+bool begin_aligned_in_memory(const CopyBoxes& boxes, const Region& memory, int64_t alignment, const Facts& facts) {
+  return are_aligned(boxes, memory, alignment, facts,
+                     [&](const std::vector<Expr>& begin) { return flat_address(*memory.buffer, begin); });
 }
 
 }  // namespace
@@ -159,8 +166,14 @@ bool is_box_copy(const TileOp& op, const Facts& facts, std::string* reason) {
     *reason = fmt::format("rows of '{}' are not known to lie at multiples of {} bytes", tensor.buffer->name, kBulkUnit);
     return false;
   }
+  const bool whole_units = are_aligned(*boxes, tensor, kBulkUnit, facts, [](const auto& begin) { return begin.back(); });
+  if (!whole_units) {
+    *reason = fmt::format("a box is not known to begin at a multiple of {} bytes along the last dimension of '{}'",
+                          kBulkUnit, tensor.buffer->name);
+    return false;
+  }
   const int64_t alignment = alignment_of(boxes->swizzle);
-  if (!are_aligned(*boxes, memory, alignment, facts)) {
+  if (!begin_aligned_in_memory(*boxes, memory, alignment, facts)) {
     *reason = fmt::format("a box is not known to begin at a multiple of {} bytes in '{}'", alignment,
                           memory.buffer->name);
     return false;
@@ -183,7 +196,9 @@ std::optional<Swizzle> box_swizzle(const TileOp& op) {
   const int64_t bytes = memory.buffer->dtype.bytes();
   for (int bits = 1; bits <= kMostSwizzleBits; ++bits) {
     const int64_t row = kBulkUnit << bits;
-    if (boxes->box.back() * bytes != row || !are_aligned(*boxes, memory, alignment_of(row), {})) continue;
+    if (boxes->box.back() * bytes != row || !begin_aligned_in_memory(*boxes, memory, alignment_of(row), {})) {
+      continue;
+    }
     return Swizzle{bits, std::countr_zero(static_cast<uint64_t>(kBulkUnit / bytes)), kSwizzleShift};
   }
   return std::nullopt;

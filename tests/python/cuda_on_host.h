@@ -147,6 +147,7 @@ static_assert(sizeof(Map) <= 128);
 static std::vector<Copy> copies_of_box(const void* bytes, const int* at, int rank, unsigned char* memory, bool loads) {
   const Map& map = *static_cast<const Map*>(bytes);
   if (rank != map.rank || (memory - helve_shared) % std::max(128, map.swizzle * 8) != 0) fault = Misaligned;
+  if (at[rank - 1] * map.element % 16 != 0) fault = Misaligned;
   std::vector<Copy> out;
   int64_t count = 1;
   for (int d = 0; d < rank; ++d) count *= map.box[d];

@@ -135,7 +135,7 @@ def strided(rows, columns, pitch):
     def main(A: T.Tensor((rows, columns), "float32", strides=(pitch, 1)), B: T.Tensor((8, 16), "float32")):
         with T.Kernel(1, threads=32):
             x = T.alloc_shared((8, 16), "float32")
-            T.copy(A[0:8, 1:17], x, dispatch="tma_tensor")
+            T.copy(A[1:9, 8:24], x, dispatch="tma_tensor")
             for i, j in T.Parallel(8, 16):
                 B[i, j] = x[7 - i, j]
 
@@ -153,7 +153,7 @@ PROGRAMS = {
     "large": (large_tiles(330, 544), [(330, 544)] * 2, ["int8"] * 2, 1),
     "ring": (stages_in_flight(30, 32, 8, 3), [(30, 32)] * 2, ["float32"] * 2, 1),
     "ring_short": (stages_in_flight(5, 64, 4, 4), [(5, 64)] * 2, ["float32"] * 2, 1),
-    "odd_place": (mirrored_tiles(20, 36, 8, 32, 2, first=5), [(20, 36), (8, 32)], ["float32"] * 2, 1),
+    "past_the_end": (mirrored_tiles(20, 36, 8, 32, 2, first=8), [(20, 36), (8, 32)], ["float32"] * 2, 1),
     "wide_elements": (doubled_tiles(10, 12, 4, 8, "float64"), [(10, 12)] * 2, ["float64"] * 2, 6),
 }
 for rows in (0, 3, 8, 20, 48):
@@ -231,7 +231,7 @@ def test_rows_with_a_stride(tmp_path, prelude):
     memory, out = aligned(whole_numbers((9, 64))), aligned(np.zeros((8, 16), "float32"))
     a = memory[:, :40]
     HostKernels([thread_form(strided(9, 40, 64))], tmp_path, prelude=prelude).run("main", 1, {"A": a, "B": out})
-    np.testing.assert_array_equal(out, a[0:8, 1:17][::-1])
+    np.testing.assert_array_equal(out, a[1:9, 8:24][::-1])
 
 
 @pytest.mark.parametrize("name", ["doubled_33_72_16", "ring", "transposed_64"])
@@ -306,9 +306,11 @@ def test_layouts_of_maps_and_others():
 
 
 def test_what_is_chosen_and_why_not():
-    def tile(rows, columns, height, width, dtype="float32", first=0, pad=0, dispatch=""):
+    def tile(rows, columns, height, width, dtype="float32", first=0, pad=0, dispatch="", strides=None):
+        strides = strides or (columns, 1)
+
         @T.prim_func
-        def main(A: T.Tensor((rows, columns), dtype), B: T.Tensor((height, width), dtype)):
+        def main(A: T.Tensor((rows, columns), dtype, strides=strides), B: T.Tensor((height, width), dtype)):
             with T.Kernel(1, threads=64):
                 x = T.alloc_shared((height, width), dtype)
                 T.copy_async(A[0:height, first:first + width], x, pad=pad, dispatch=dispatch)
@@ -324,14 +326,15 @@ def test_what_is_chosen_and_why_not():
 
     threads = "the threads can make it in pieces of 16 bytes, which leaves the memory any layout"
     assert why(64, 64, 16, 32) == ("cp_async", threads)
-    # Threads would copy small pieces or elements, where a map takes tiles from anywhere.
-    assert why(64, 64, 16, 32, first=1) == ("tma_tensor", "")
-    assert why(64, 64, 16, 32, "float16", first=1) == ("tma_tensor", "")
+    assert why(64, 64, 16, 32, first=1) == (
+        "cp_async", "a box is not known to begin at a multiple of 16 bytes along the last dimension of 'A'")
     assert why(64, 64, 4, 32, first=1) == ("cp_async", "its boxes have 512 bytes, less than 1024")
-    assert why(64, 66, 16, 32, first=1) == ("cp_async", "rows of 'A' are not known to lie at multiples of 16 bytes")
-    assert why(64, 66, 16, 32, "float16", first=1) == (
-        "registers", "rows of 'A' are not known to lie at multiples of 16 bytes")
-    assert why(12, 64, 16, 32, first=1, pad=3) == ("registers", "it pads with another value than 0")
+    assert why(64, 66, 16, 32) == ("cp_async", "rows of 'A' are not known to lie at multiples of 16 bytes")
+    assert why(64, 66, 16, 32, "float16") == (
+        "cp_async", "rows of 'A' are not known to lie at multiples of 16 bytes")
+    assert why(12, 64, 16, 32, pad=3) == ("registers", "it pads with another value than 0")
+    # Runs of 16 bytes would end together with the tensor; a map knows where it ends.
+    assert why(64, 62, 16, 32, first=32, strides=(64, 1)) == ("tma_tensor", "")
     assert why(64, 64, 4, 32, dispatch="tma_tensor") == ("tma_tensor", "")
 
 

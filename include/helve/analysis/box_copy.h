@@ -38,7 +38,8 @@ struct CopyBoxes {
 std::optional<CopyBoxes> copy_boxes(const Region& src, const Region& dst, std::string* reason);
 
 /// Can the engine make the copy of a block, under `facts`? It converts nothing and pads with zeros, the tensor's rows
-/// lie at multiples of 16 bytes from its base, and every box begins in block memory where the engine can write it.
+/// lie at multiples of 16 bytes from its base, and every box begins at a multiple of 16 bytes in its row and where the
+/// engine can write it in block memory.
 /// Alignment of the bases, and extents that no map has, are the caller's business. Says in `reason` why not.
 bool is_box_copy(const TileOp& op, const Facts& facts, std::string* reason);
 
