@@ -249,7 +249,7 @@ PROBLEMS = {
     "layer_norm": rows_kernel(
         kernels.layer_norm, layer_norm, EVERY, (4 * K,), (FORWARD, HELD),
         {32 * K: ring(2, 66, 512, 3, held=2), 64 * K: ring(4, 30, 512, 4, elements=16, held=2),
-         128 * K: ring(8, 15, 512, 4, elements=16, held=2), 256 * K: ring(16, 7, 256, 3, elements=16, held=2)},
+         128 * K: ring(8, 15, 512, 4, elements=16, held=2), 256 * K: ring(16, 7, 256, 4, elements=32, held=2)},
     ),
     "rms_norm_backward": rows_kernel(
         kernels.rms_norm_backward, rms_norm_backward, EVERY[:7], (4 * K,), (BACKWARD, RINGS),

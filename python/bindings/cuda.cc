@@ -63,7 +63,8 @@ void bind_cuda(py::module_& module) {
       py::arg("function"), py::arg("line_directives") = false, py::arg("prelude") = true,
       py::arg("cluster_blocks") = 8, py::arg("narrow") = false,
       "The CUDA C of a function in thread form, and for each kernel its name, threads, shared bytes, parameters, the "
-      "bytes of a core's instance of each global buffer, how its blocks meet, and its tensor maps: buffer, box, swizzle.");
+      "bytes of a core's instance of each global buffer, how its blocks meet, and its tensor maps: buffer, box, "
+      "swizzle.");
 }
 
 }  // namespace helve::python

@@ -1,6 +1,6 @@
 // Copies between a tensor of the call and block memory that the copy engine of sm_90 makes by a tensor map.
-// A box lies in block memory as a dense row-major array, so dimensions join into one, from the last on, while the memory
-// is dense; what is left are loops over boxes.
+// A box lies in block memory as a dense row-major array, so dimensions join into one, from the last on, while the
+// memory is dense; what is left are loops over boxes.
 #include "helve/analysis/box_copy.h"
 
 #include <fmt/format.h>
@@ -64,8 +64,8 @@ std::optional<int64_t> swizzle_of(const Buffer& memory, int64_t row) {
   if (swizzle.identity()) return 0;
   const int64_t base = swizzle.base + std::countr_zero(static_cast<uint64_t>(memory.dtype.bytes()));
   const int64_t bytes = kBulkUnit << swizzle.bits;
-  if (base != kUnitBits || swizzle.shift != kSwizzleShift || swizzle.bits > kMostSwizzleBits || bytes != row) return std::nullopt;
-  return bytes;
+  const bool is_of_map = base == kUnitBits && swizzle.shift == kSwizzleShift && swizzle.bits <= kMostSwizzleBits;
+  return is_of_map && bytes == row ? std::optional(bytes) : std::nullopt;
 }
 
 /// The multiple of bytes at which boxes begin in block memory: a swizzle's period, so that the engine's is the same.
@@ -166,8 +166,7 @@ bool is_box_copy(const TileOp& op, const Facts& facts, std::string* reason) {
     *reason = fmt::format("rows of '{}' are not known to lie at multiples of {} bytes", tensor.buffer->name, kBulkUnit);
     return false;
   }
-  const bool whole_units = are_aligned(*boxes, tensor, kBulkUnit, facts, [](const auto& begin) { return begin.back(); });
-  if (!whole_units) {
+  if (!are_aligned(*boxes, tensor, kBulkUnit, facts, [](const auto& begin) { return begin.back(); })) {
     *reason = fmt::format("a box is not known to begin at a multiple of {} bytes along the last dimension of '{}'",
                           kBulkUnit, tensor.buffer->name);
     return false;

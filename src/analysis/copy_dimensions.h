@@ -1,4 +1,5 @@
 // The dimensions of a copied region, and how far its elements lie apart.
+// Whoever divides a copy among an engine's operations asks where neighbours are side by side.
 #pragma once
 
 #include <vector>

@@ -361,7 +361,7 @@ def test_only_tensors_of_the_call_have_maps():
 
 
 def test_random_boxes(tmp_path):
-    """Those of the copies by pieces that a map takes: stages begin at multiples of 128 bytes, and tensors are not empty."""
+    """Those of the copies by pieces that a map takes: stages begin at multiples of 128 bytes, tensors are not empty."""
     cases = {}
     for seed in range(150):
         text, shape, dtype = random_boxes(seed)

@@ -1,4 +1,5 @@
 // What all schedules of the copy engine ask before they look at addresses.
+// The engine's accesses are ordered with those of the block's own threads, and with no others.
 #pragma once
 
 #include <string>

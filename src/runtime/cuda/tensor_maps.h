@@ -1,6 +1,6 @@
 // The tensor maps of a call's launches.
-// A map is made of an address, extents and strides; a frame keeps those that it made, since calls tend to come back with
-// the same tensors.
+// A map is made of an address, extents and strides; a frame keeps those that it made, since calls tend to come back
+// with the same tensors.
 #pragma once
 
 #include <array>

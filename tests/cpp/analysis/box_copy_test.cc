@@ -85,7 +85,8 @@ TEST(BoxCopy, PointsAndDimensions) {
 }
 
 TEST(BoxCopy, WhatAMapAsksFor) {
-  const BufferRef a = param("A", kFloat32, {60, 66}), x = shared("X", kFloat32, {4, 32}), y = shared("Y", kHalf, {4, 32});
+  const BufferRef a = param("A", kFloat32, {60, 66}), x = shared("X", kFloat32, {4, 32});
+  const BufferRef y = shared("Y", kHalf, {4, 32});
   EXPECT_EQ(refusal(region(a, {{0, 4}, {0, 32}}), whole_region(x)),
             "rows of 'A' are not known to lie at multiples of 16 bytes");
   EXPECT_EQ(refusal(region(a, {{0, 4}, {0, 32}}), whole_region(y)), "'A' and 'Y' have different dtypes");

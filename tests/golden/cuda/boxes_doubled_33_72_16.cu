@@ -1,7 +1,7 @@
 extern "C" __global__ void __launch_bounds__(64)
 main_0(
     const float* __restrict__ A,
-    float* __restrict__ B,
+    float* B,
     const __grid_constant__ helve_tensor_map A_boxes,
     const __grid_constant__ helve_tensor_map B_boxes) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];

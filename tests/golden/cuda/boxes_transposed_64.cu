@@ -1,8 +1,5 @@
 extern "C" __global__ void __launch_bounds__(64)
-main_0(
-    const helve_float16* __restrict__ A,
-    helve_float16* __restrict__ B,
-    const __grid_constant__ helve_tensor_map A_boxes) {
+main_0(const helve_float16* __restrict__ A, helve_float16* B, const __grid_constant__ helve_tensor_map A_boxes) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int c = blockIdx.x % 3;

@@ -33,9 +33,9 @@ class Executor {
  public:
   /// `kernels` names the cubin's kernels, in the order of the plan's numbers. Collectives of the plan are compiled
   /// here, by `toolchain`. InternalError for an unsound plan; what compile_cubin throws. No driver is needed.
-  /// `narrow` makes a cubin of the same kernels that rely on the alignment of an element only and have no tensor maps: a
-  /// launch takes them whose buffers are not aligned as the plan says, or of which the driver makes no such maps. It is
-  /// called at most once, at the first such launch.
+  /// `narrow` makes a cubin of the same kernels that rely on the alignment of an element only and have no tensor maps:
+  /// a launch takes them whose buffers are not aligned as the plan says, or of which the driver makes no such maps. It
+  /// is called at most once, at the first such launch.
   Executor(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain = {},
            std::function<Cubin()> narrow = {});
   ~Executor();
