@@ -67,6 +67,7 @@ function(helve_room path)
         target_sources(test_${room} PRIVATE ${PROJECT_SOURCE_DIR}/tests/cpp/record_functions.cc)
         target_link_options(test_${room} PRIVATE -Wl,--wrap=_ZN5helve6verifyERKNS_3RefIKNS_8FunctionEEE)
       endif()
+      target_precompile_headers(test_${room} PRIVATE <gtest/gtest.h>)
       target_link_options(test_${room} PRIVATE -Wl,--gc-sections -Wl,--as-needed)
       add_test(NAME cpp.${room} COMMAND test_${room})
       # Tests ask for more memory than there is, and start threads in a forked child: answers to them, not faults.

@@ -223,8 +223,8 @@ def ring(cluster: int, clusters: int, threads: int, stages: int, **more) -> dict
 
 
 ELEMENTS = {"threads": (32, 64, 128, 256, 512, 1024), "elements": (8, 16, 32, 64)}
-RINGS = {"cluster": (2, 4, 8), "clusters": (15, 30, 60, 66), "threads": (128, 256, 512, 1024), "stages": (2, 3, 4),
-         "elements": (8, 16, 32)}
+RINGS = {"cluster": (2, 4, 8, 16), "clusters": (7, 15, 30, 60, 66), "threads": (128, 256, 512, 1024),
+         "stages": (2, 3, 4), "elements": (8, 16, 32)}
 HELD = {**RINGS, "held": (0, 1, 2)}
 FORWARD = {**ELEMENTS, "on_chip": (0, 112 * K, 224 * K)}
 BACKWARD = {**ELEMENTS, "blocks": (132, 264, 396, 528)}
@@ -239,7 +239,7 @@ def rows_kernel(builder, setup, columns, quick, grids=(ELEMENTS,), best=()) -> P
 PROBLEMS = {
     "rms_norm": rows_kernel(
         kernels.rms_norm, rms_norm, EVERY, (4 * K, 64 * K), (FORWARD, HELD),
-        {64 * K: ring(2, 66, 1024, 3), 128 * K: ring(8, 15, 512, 4, held=1), 256 * K: ring(8, 15, 1024, 3)},
+        {64 * K: ring(2, 66, 1024, 3), 128 * K: ring(8, 15, 512, 4, held=1), 256 * K: ring(16, 7, 512, 4, held=1)},
     ),
     "softmax": rows_kernel(
         kernels.softmax, softmax, EVERY, (4 * K, 64 * K), (FORWARD, RINGS),
@@ -249,7 +249,7 @@ PROBLEMS = {
     "layer_norm": rows_kernel(
         kernels.layer_norm, layer_norm, EVERY, (4 * K,), (FORWARD, HELD),
         {32 * K: ring(2, 66, 512, 3, held=2), 64 * K: ring(4, 30, 512, 4, elements=16, held=2),
-         128 * K: ring(8, 15, 512, 4, elements=16, held=2), 256 * K: ring(8, 15, 1024, 2, elements=8, held=1)},
+         128 * K: ring(8, 15, 512, 4, elements=16, held=2), 256 * K: ring(16, 7, 256, 4, elements=32, held=2)},
     ),
     "rms_norm_backward": rows_kernel(
         kernels.rms_norm_backward, rms_norm_backward, EVERY[:7], (4 * K,), (BACKWARD, RINGS),

@@ -37,6 +37,11 @@ py::dict kernel_facts(const CudaKernel& kernel, const KernelSource& source) {
   out["cooperative"] = kernel.cooperative;
   out["alignments"] = kernel.alignments;
   out["buffers"] = buffers;
+  py::list maps;
+  for (const runtime::TensorMap& map : kernel.maps) {
+    maps.append(py::make_tuple(buffers[static_cast<size_t>(map.buffer)], map.box, map.swizzle));
+  }
+  out["maps"] = maps;
   out["scalars"] = scalars;
   return out;
 }
@@ -58,7 +63,8 @@ void bind_cuda(py::module_& module) {
       py::arg("function"), py::arg("line_directives") = false, py::arg("prelude") = true,
       py::arg("cluster_blocks") = 8, py::arg("narrow") = false,
       "The CUDA C of a function in thread form, and for each kernel its name, threads, shared bytes, parameters, the "
-      "bytes of a core's instance of each global buffer, and how its blocks meet.");
+      "bytes of a core's instance of each global buffer, how its blocks meet, and its tensor maps: buffer, box, "
+      "swizzle.");
 }
 
 }  // namespace helve::python

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "copy_dimensions.h"
 #include "helve/analysis/memory_traffic.h"
 #include "helve/arith/simplify.h"
 #include "multiple.h"
@@ -11,23 +12,6 @@
 namespace helve {
 
 namespace {
-
-/// Elements from one index of dimension `d` to the next.
-Expr stride_of(const Buffer& buffer, size_t d) {
-  if (!buffer.strides.empty()) return buffer.strides[d];
-  Expr stride = int_imm(1);
-  for (size_t k = buffer.shape.size(); k-- > d + 1;) stride = simplify(stride * buffer.shape[k]);
-  return stride;
-}
-
-/// The dimensions that are no points.
-std::vector<size_t> open_dimensions(const Region& region) {
-  std::vector<size_t> out;
-  for (size_t d = 0; d < region.ranges.size(); ++d) {
-    if (!region.ranges[d].point) out.push_back(d);
-  }
-  return out;
-}
 
 bool is_one(const Expr& e) {
   const int64_t* value = int_value(e);
@@ -61,7 +45,11 @@ bool is_aligned(const BulkPieces& pieces, const Region& region, size_t i, int64_
 
 }  // namespace
 
-bool names_engine(const TileOp& op) { return op.text(op.row().index_of("dispatch")) == kBulkSchedule; }
+bool names_boxes(const TileOp& op) { return op.text(op.row().index_of("dispatch")) == kBoxSchedule; }
+
+bool names_engine(const TileOp& op) {
+  return names_boxes(op) || op.text(op.row().index_of("dispatch")) == kBulkSchedule;
+}
 
 std::vector<Expr> BulkPieces::begin(const Region& region, size_t i, const std::vector<Expr>& at) const {
   std::vector<Expr> out;
@@ -75,13 +63,14 @@ std::vector<Expr> BulkPieces::begin(const Region& region, size_t i, const std::v
 
 std::optional<BulkPieces> bulk_pieces(const Region& src, const Region& dst, std::string* reason) {
   const std::vector<size_t> from = open_dimensions(src), to = open_dimensions(dst);
+  const std::vector<Expr> src_strides = strides_of(*src.buffer), dst_strides = strides_of(*dst.buffer);
   BulkPieces out;
   out.length = int_imm(1);
   bool joined = from.size() == to.size();
   for (size_t k = from.size(); joined && k-- > 0;) {
     const Expr& extent = dst.ranges[to[k]].extent;
     if (is_one(extent)) continue;
-    const Expr a = stride_of(*src.buffer, from[k]), b = stride_of(*dst.buffer, to[k]);
+    const Expr &a = src_strides[from[k]], &b = dst_strides[to[k]];
     if (out.loops.empty() && same_expr(a, out.length) && same_expr(b, out.length)) {
       out.length = simplify(out.length * extent);
       continue;

@@ -32,6 +32,7 @@ void complete_plan(runtime::Plan& plan, const CudaSource& source) {
     launch->cluster = kernel.cluster;
     launch->cooperative = kernel.cooperative;
     launch->alignments = kernel.alignments;
+    launch->maps = kernel.maps;
   });
 }
 
@@ -158,8 +159,10 @@ class CudaCompiled final : public CompiledKernel {
 }  // namespace
 
 int64_t cluster_blocks(const std::string& arch) {
-  constexpr int64_t kPortable = 8;
-  return arch.empty() || runtime::cuda::architecture_number(arch).value_or(0) >= 90 ? kPortable : 1;
+  constexpr int64_t kPortable = 8, kLarge = 16;  // large ones: of Hopper, and of Blackwell for servers
+  const int number = arch.empty() ? 0 : runtime::cuda::architecture_number(arch).value_or(0);
+  if (arch.empty() || number >= 120) return kPortable;
+  return number >= 90 ? kLarge : 1;
 }
 
 std::shared_ptr<const CompiledKernel> compile_cuda(Checked checked, const CompileOptions& options) {

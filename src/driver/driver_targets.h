@@ -27,7 +27,8 @@ std::vector<BufferLayout> buffer_layouts(const Lowered& lowered, bool strict);
 /// Bytes of a vector register of the processor of this process.
 int64_t host_vector_bytes();
 
-/// Blocks that a cluster has at most on every device of the architecture: 1 before Hopper. Empty: the newest.
+/// Blocks that a cluster has at most: 1 before Hopper, 16 where the architecture has large clusters, else 8, as on all
+/// that have any (empty).
 int64_t cluster_blocks(const std::string& arch);
 
 /// DTypeOnTarget for a type that the target has no code for.

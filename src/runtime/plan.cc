@@ -84,7 +84,16 @@ class Verifier {
     HELVE_CHECK(s.scratch_bytes >= 0 && s.grain >= 1, "a launch with a negative scratch size or a grain below 1");
     HELVE_CHECK(s.alignments.empty() || s.alignments.size() == s.buffers.size(), "not one alignment a buffer");
     for (int64_t bytes : s.alignments) alignment(bytes);
+    for (const TensorMap& map : s.maps) tensor_map(s, map);
     HELVE_CHECK(s.threads >= 0 && s.shared_bytes >= 0 && s.cluster >= 1, "a launch with a negative size or no cluster");
+  }
+
+  void tensor_map(const Launch& s, const TensorMap& map) const {
+    const bool known = map.buffer >= 0 && map.buffer < static_cast<int64_t>(s.buffers.size());
+    const int64_t id = known ? s.buffers[static_cast<size_t>(map.buffer)] : -1;
+    HELVE_CHECK(known && id < static_cast<int64_t>(plan_.params.size()), "a tensor map of what is no parameter");
+    HELVE_CHECK(map.box.size() == plan_.params[static_cast<size_t>(id)].dims.size(), "a box of another rank");
+    for (int64_t extent : map.box) HELVE_CHECK(extent > 0, "a box without elements");
   }
 
   void step(const Collective& s) const {

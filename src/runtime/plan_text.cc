@@ -102,6 +102,11 @@ class PlanPrinter {
     if (!s.alignments.empty()) {
       line += fmt::format(" aligned [{}]", join(s.alignments, ", ", [](int64_t n) { return std::to_string(n); }));
     }
+    for (const TensorMap& map : s.maps) {
+      line += fmt::format(" boxes [{}] of {}", join(map.box, ", ", [](int64_t n) { return std::to_string(n); }),
+                          buffer(s.buffers[static_cast<size_t>(map.buffer)]));
+      if (map.swizzle != 0) line += fmt::format(" swizzled {}", map.swizzle);
+    }
     if (s.cluster != 1) line += fmt::format(" cluster {}", s.cluster);
     if (s.cooperative) line += " cooperative";
     document_.line(line);

@@ -20,6 +20,7 @@
 #define __launch_bounds__(...)
 #define __shared__
 #define __align__(n) __attribute__((aligned(n)))
+#define __grid_constant__
 
 struct helve_index { unsigned x; };
 static helve_index threadIdx, blockIdx, blockDim;
@@ -119,13 +120,53 @@ static void commit_copies() { fiber().copies.commit(); }
 static void wait_for_copies(size_t pending) { fiber().copies.wait(pending); }
 
 /// Of the engine's copies every other one is done at once, the rest as late as they may be.
-static void begin_bulk(std::vector<Copy>& begun, void* to, const void* from, size_t bytes) {
+static void begin_engine(std::vector<Copy>& begun, const std::vector<Copy>& copies) {
   static long count = 0;
+  if (running != 0) fault = Misaligned;
+  if (++count % 2) {
+    for (const Copy& copy : copies) copy.run();
+  } else {
+    begun.insert(begun.end(), copies.begin(), copies.end());
+  }
+}
+static void begin_bulk(std::vector<Copy>& begun, void* to, const void* from, size_t bytes) {
   const uintptr_t places = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from);
-  if (places % 16 != 0 || bytes % 16 != 0 || running != 0) fault = Misaligned;
-  const Copy copy{static_cast<unsigned char*>(to), from, bytes, bytes};
-  if (++count % 2) return copy.run();
-  begun.push_back(copy);
+  if (places % 16 != 0 || bytes % 16 != 0) fault = Misaligned;
+  begin_engine(begun, {{static_cast<unsigned char*>(to), from, bytes, bytes}});
+}
+
+/// A tensor map as the tests write it; extents and strides, in bytes, and the box are row-major.
+struct Map {
+  unsigned char* base;
+  int64_t extents[5], strides[5];
+  int16_t box[5], rank, element, swizzle;
+};
+static_assert(sizeof(Map) <= 128);
+
+/// The copies of one box, element by element: zeros come from outside, and nothing goes there.
+static std::vector<Copy> copies_of_box(const void* bytes, const int* at, int rank, unsigned char* memory, bool loads) {
+  const Map& map = *static_cast<const Map*>(bytes);
+  if (rank != map.rank || (memory - helve_shared) % std::max(128, map.swizzle * 8) != 0) fault = Misaligned;
+  if (at[rank - 1] * map.element % 16 != 0) fault = Misaligned;
+  std::vector<Copy> out;
+  int64_t count = 1;
+  for (int d = 0; d < rank; ++d) count *= map.box[d];
+  for (int64_t i = 0; i < count; ++i) {
+    unsigned char* element = map.base;
+    bool inside = true;
+    int64_t rest = i;
+    for (int d = rank; d-- > 0; rest /= map.box[d]) {
+      const int64_t place = at[d] + rest % map.box[d];
+      inside &= place >= 0 && place < map.extents[d];
+      element += place * map.strides[d];
+    }
+    size_t address = static_cast<size_t>(memory - helve_shared) + static_cast<size_t>(i) * map.element;
+    if (map.swizzle) address ^= address >> 3 & (map.swizzle - 16);  // of each unit of 16 bytes, by its row
+    const auto size = static_cast<size_t>(map.element);
+    if (loads) out.push_back({helve_shared + address, element, size, inside ? size : 0});
+    else if (inside) out.push_back({element, helve_shared + address, size, size});
+  }
+  return out;
 }
 
 /// False when the threads that are left wait for one another.
@@ -177,6 +218,7 @@ static void call(void* f) { (*static_cast<F*>(f))(); }
 template <class P>
 static P argument(long long slot) {
   if constexpr (std::is_pointer_v<P>) return reinterpret_cast<P>(slot);
+  else if constexpr (std::is_class_v<P>) return *reinterpret_cast<const P*>(slot);
   else return static_cast<P>(slot);
 }
 
@@ -392,6 +434,40 @@ static void ptx_cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(u
   phases_at(barrier)->bytes -= (int32_t)bytes;
   phases_at(barrier)->settle();
 }
+/// Coordinates come with the last dimension first.
+template <int R>
+static std::vector<host::Copy> box_of(const void* map, const int (&at)[R], unsigned memory, bool loads) {
+  int row_major[R];
+  std::reverse_copy(at, at + R, row_major);
+  return host::copies_of_box(map, row_major, R, helve_shared + memory, loads);
+}
+template <int R>
+static void load_box(unsigned at, const void* map, unsigned barrier, const int (&begin)[R]) {
+  std::vector<host::Copy>& late = host::fiber().loads.begun;
+  const size_t before = late.size();
+  const std::vector<host::Copy> copies = box_of(map, begin, at, true);
+  host::begin_engine(late, copies);
+  std::vector<void*>& barriers = host::fiber().barriers;
+  if (late.size() > before) return void(barriers.insert(barriers.end(), copies.size(), phases_at(barrier)));
+  for (const host::Copy& copy : copies) phases_at(barrier)->bytes -= (int32_t)copy.bytes;
+  phases_at(barrier)->settle();
+}
+template <int R>
+static void store_box(const void* map, unsigned at, const int (&begin)[R]) {
+  host::begin_engine(host::fiber().stores.begun, box_of(map, begin, at, false));
+}
+#define PTX_BOXES(R)                                                                                              \
+  template <class... C>                                                                                           \
+  static void ptx_cp_async_bulk_tensor_##R##d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(              \
+      unsigned at, const void* map, unsigned barrier, C... begin) {                                               \
+    load_box<R>(at, map, barrier, {begin...});                                                                    \
+  }                                                                                                               \
+  template <class... C>                                                                                           \
+  static void ptx_cp_async_bulk_tensor_##R##d_global_shared_cta_tile_bulk_group(const void* map, unsigned at,     \
+                                                                                C... begin) {                     \
+    store_box<R>(map, at, {begin...});                                                                            \
+  }
+PTX_BOXES(1) PTX_BOXES(2) PTX_BOXES(3) PTX_BOXES(4) PTX_BOXES(5)
 static unsigned ptx_mbarrier_try_wait_parity_shared_cta_b64(unsigned at, unsigned parity) {
   if ((phases_at(at)->ended & 1) != parity) return 1;
   std::vector<host::Copy>& late = host::fiber().loads.begun;
@@ -441,6 +517,22 @@ template <int S> static void helve_wait_bulk(unsigned long long*, unsigned begun
 }
 static void helve_store_bulk(void* to, const void* from, unsigned bytes) {
   host::begin_bulk(host::fiber().stores.begun, to, from, bytes);
+}
+struct alignas(64) helve_tensor_map { unsigned char bytes[128]; };
+static int helve_coordinate(long long i) { return (int)std::min(i, 0x7ffffe00ll); }
+template <int R>
+static void helve_load_box(void* to, const helve_tensor_map& map, const int (&at)[R], unsigned bytes,
+                           unsigned long long*) {
+  const std::vector<host::Copy> copies = host::copies_of_box(&map, at, R, static_cast<unsigned char*>(to), true);
+  size_t all = 0;
+  for (const host::Copy& copy : copies) all += copy.bytes;
+  if (all != bytes) host::fault = host::Unfinished;
+  host::begin_engine(host::fiber().loads.begun, copies);
+}
+template <int R>
+static void helve_store_box(const helve_tensor_map& map, const int (&at)[R], const void* from) {
+  unsigned char* const box = static_cast<unsigned char*>(const_cast<void*>(from));
+  host::begin_engine(host::fiber().stores.begun, host::copies_of_box(&map, at, R, box, false));
 }
 static void helve_commit_stores() {
   if (host::running == 0) host::fiber().stores.commit();

@@ -6,6 +6,7 @@ Functions are compiled many at a time, since a start of the compiler costs more 
 import ctypes
 import hashlib
 import re
+import struct
 import subprocess
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def without_ptx(text):
         text,
     )
     out = re.sub(
-        r'asm volatile\("([\w.:]+)[^"]*"\s*: : (.*?)(?: )?: "memory"\);',
+        r'asm volatile\("([\w.:]+)[^"]*"(?:\s*"[^"]*")*\s*: : (.*?)\s*: "memory"\);',
         lambda m: f"ptx_{re.sub('[.:]+', '_', m[1])}({re.sub(chr(34) + '[a-z]' + chr(34), '', m[2])});",
         out,
     )
@@ -92,6 +93,8 @@ class HostKernels:
         slots += [strides[b] for b in kernel["buffers"] if b in strides]
         slots += [0] * kernel["mesh"]  # the first core
         slots += [words.ctypes.data] * kernel["cooperative"]
+        maps = [tensor_map(arrays[b], box, swizzle) for b, box, swizzle in kernel["maps"]]
+        slots += [each.ctypes.data for each in maps]
         args = (ctypes.c_longlong * max(len(slots), 1))(*slots)
         fault = getattr(self.library, f"run_{kernel['name']}")(args, blocks)
         assert fault == 0, f"{name}: {FAULTS[fault]}"
@@ -104,6 +107,14 @@ def aligned(array):
     out = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
     out[...] = array
     return out
+
+
+def tensor_map(array, box, swizzle):
+    """What cuda_on_host.h takes for a tensor map of the array."""
+    rest = [0] * (5 - array.ndim)
+    fields = [array.ctypes.data, *array.shape, *rest, *array.strides, *rest]
+    small = [*box, *rest, array.ndim, array.itemsize, swizzle]
+    return aligned(np.frombuffer(struct.pack("<11q8h24x", *fields, *small), np.uint8))
 
 
 def assert_same(got, wanted, message):

@@ -241,7 +241,8 @@ def test_what_is_chosen_and_why_not():
     assert choices(mirrored(96, 3), "T.Pipelined") == [("asynchronous copies", {})]
     assert choices(mirrored(96, 1), "T.Pipelined") == []
     assert choices(mirrored(96, 3), "T.copy_async") == [
-        ("cp_async", {"tma": "its pieces have 128 bytes, less than 2048"})] * 2
+        ("cp_async", {"tma": "its pieces have 128 bytes, less than 2048",
+                      "tma_tensor": "its boxes have 512 bytes, less than 1024"})] * 2
     assert choices(mirrored(101, 2, "float16"), "T.Pipelined") == [("serial", {
         "copy to 'x'": "'cp_async' declined: an address in 'A' is not known to be a multiple of 4 bytes"})]
     assert choices(mirrored(100, 2, pad=2), "T.Pipelined") == [("serial", {
@@ -375,8 +376,10 @@ def test_a_copy_that_is_done_at_once_is_counted():
         return [whole_numbers((64,)), whole_numbers((64,), "float16"), np.zeros(64, "float32")]
 
     assert choices(main, "T.copy_async") == [
-        ("cp_async", {"tma": "its pieces have 256 bytes, less than 2048"}),
+        ("cp_async", {"tma": "its pieces have 256 bytes, less than 2048",
+                      "tma_tensor": "its boxes have 256 bytes, less than 1024"}),
         ("registers", {"tma": "its pieces have 128 bytes, less than 2048",
+                       "tma_tensor": "'H' and 'Y' have different dtypes",
                        "cp_async": "it converts float16 to float32"})]
     helve.testing.check_stages(main, make, target="cuda", check="all")
     assert operations(main)["commit_async"] == 2

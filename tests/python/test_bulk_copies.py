@@ -339,7 +339,7 @@ def test_tensors_that_cores_exchange_are_copied_by_threads():
     helve.testing.check_stages(main, make, mesh=mesh, target="cuda", arch=ARCH)
     chosen = helve.compile(main, target="cuda", arch=ARCH).schedules()
     assert [(c.schedule, dict(c.declined)) for c in chosen if c.operation == "T.copy_async"] == [
-        ("cp_async", {"tma": "cores exchange 'Y'"}), ("tma", {})]
+        ("cp_async", {"tma": "cores exchange 'Y'", "tma_tensor": "cores exchange 'Y'"}), ("tma", {})]
 
 
 def rows_of_clusters(rows, columns, half):

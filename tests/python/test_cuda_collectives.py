@@ -19,6 +19,7 @@ from helve import _core
 
 MESHES = [(1, 1), (2, 3), (3, 2), (1, 4), (2, 8)]
 ARCHITECTURES = {"cluster": "sm_90a", "grid": "sm_80"}
+CLUSTER_BLOCKS = {"cluster": 16, "small cluster": 8, "grid": 1}
 TURNS = 3
 
 
@@ -75,20 +76,21 @@ def programs():
     return out
 
 
-def thread_form(name, way):
+def thread_form(name, way, arch=""):
     mesh, function, _ = programs()[name]
-    return helve.testing.lowering_stages(function, helve.Mesh(mesh), target="cuda", arch=ARCHITECTURES[way])[-1][1]
+    arch = arch or ARCHITECTURES[way]
+    return helve.testing.lowering_stages(function, helve.Mesh(mesh), target="cuda", arch=arch)[-1][1]
 
 
 def kernels_of(form, way):
-    return _core.cuda_source(form, cluster_blocks=8 if way == "cluster" else 1)[1]
+    return _core.cuda_source(form, cluster_blocks=CLUSTER_BLOCKS[way])[1]
 
 
 @pytest.fixture(scope="module", params=ARCHITECTURES)
 def compiled(request, tmp_path_factory):
     forms = [thread_form(name, request.param) for name in programs()]
     return HostKernels(forms, tmp_path_factory.mktemp("cuda"), names=list(programs()),
-                       cluster_blocks=8 if request.param == "cluster" else 1)
+                       cluster_blocks=CLUSTER_BLOCKS[request.param])
 
 
 @pytest.mark.parametrize("name", programs())
@@ -112,12 +114,14 @@ def test_every_stage_means_the_same(way, name):
     ("all_reduce_y_2x3", "cluster", 3, False),   # the cores of a mesh row
     ("all_reduce_x_2x3", "cluster", 6, False),   # columns are not side by side: the whole mesh
     ("all_reduce_y_2x8", "cluster", 8, False),
-    ("all_reduce_x_2x8", "cluster", 1, True),    # 16 cores are no cluster
+    ("all_reduce_x_2x8", "cluster", 16, False),
+    ("all_reduce_y_2x8", "small cluster", 8, False),
+    ("all_reduce_x_2x8", "small cluster", 1, True),  # 16 cores are no cluster
     ("all_reduce_y_2x3", "grid", 1, True),
     ("all_reduce_x_1x1", "cluster", 1, False),
 ])  # fmt: skip
 def test_how_cores_meet(name, way, cluster, cooperative):
-    (kernel,) = kernels_of(thread_form(name, way), way)
+    (kernel,) = kernels_of(thread_form(name, way, "sm_120a" if way == "small cluster" else ""), way)
     assert (kernel["cluster"], kernel["cooperative"]) == (cluster, cooperative)
 
 
@@ -127,7 +131,7 @@ def test_how_cores_meet(name, way, cluster, cooperative):
     ("source_again_2x3", "helve_store<16>(S + 0", False),   # what is sent is overwritten
 ])  # fmt: skip
 def test_what_needs_nothing_of_a_post_runs_while_it_is_on_its_way(name, statement, meanwhile):
-    text, _ = _core.cuda_source(thread_form(name, "cluster"), prelude=False, cluster_blocks=8)
+    text, _ = _core.cuda_source(thread_form(name, "cluster"), prelude=False, cluster_blocks=CLUSTER_BLOCKS["cluster"])
     post = text.index("helve_post(")
     assert (text.index(statement, post) < text.index("helve_collect(", post)) == meanwhile
 
@@ -146,5 +150,5 @@ def test_control_flow_that_memory_decides_stays_with_the_host():
 @pytest.mark.parametrize("name", ["all_gather_x_2x3", "all_reduce_y_3x2", "all_to_all_all_2x3", "two_axes_2x8"])
 def test_the_text_compiles(way, name):
     form = thread_form(name, way)
-    text, _ = _core.cuda_source(form, cluster_blocks=8 if way == "cluster" else 1)
+    text, _ = _core.cuda_source(form, cluster_blocks=CLUSTER_BLOCKS[way])
     assert_compiles(text, architectures=("sm_90a",) if way == "cluster" else ("sm_80", "sm_90a"))

@@ -88,6 +88,7 @@ def test_kernels_are_described():
         "cooperative": False,
         "buffers": ["A", "B"],
         "alignments": [16, 4],
+        "maps": [],
         "scalars": [],
     }
 

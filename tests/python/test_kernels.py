@@ -175,6 +175,7 @@ def test_kernels_are_compiled_once():
     first = kernels.compiled(kernels.softmax, 40, "float32")
     assert kernels.compiled(kernels.softmax, 40, "float32") is first
     assert kernels.compiled(kernels.softmax, 41, "float32") is not first
+    assert kernels.compiled(kernels.softmax, 40, "float32", fast_math=True) is not first
 
 
 def test_plans_cover_the_row():
@@ -242,7 +243,7 @@ def test_arguments_of_another_type_are_refused(builder, args, named, message):
     (lambda: kernels.transpose(N="x"), "N is a whole number of 1 or more, not 'x'"),
     (lambda: kernels.transpose(tile=129), "tile is at most 128, not 129"),
     (lambda: kernels.layer_norm(8, eps="small"), "eps is a number, not 'small'"),
-    (lambda: kernels.softmax(8, cluster="2"), "2 to 8 blocks of a cluster share a row, not '2'"),
+    (lambda: kernels.softmax(8, cluster="2"), "2 to 16 blocks of a cluster share a row, not '2'"),
     (lambda: kernels.rms_norm_backward(8, blocks=2.5), "blocks is a whole number of 1 or more, not 2.5"),
     (lambda: kernels.softmax(8, on_chip=-1), "on_chip is a whole number of 0 or more, not -1"),
     (lambda: kernels.rms_norm(8, cluster=2, held=-1), "held is a whole number of 0 or more, not -1"),
@@ -259,8 +260,8 @@ SHARING = [kernels.rms_norm, kernels.layer_norm, kernels.softmax, kernels.rms_no
 
 @pytest.mark.parametrize("builder", SHARING, ids=name_of)
 @pytest.mark.parametrize(("tuning", "message"), [
-    ({"cluster": 0}, "{} to 8 blocks of a cluster share a row, not 0"),
-    ({"cluster": 9}, "{} to 8 blocks of a cluster share a row, not 9"),
+    ({"cluster": 0}, "{} to 16 blocks of a cluster share a row, not 0"),
+    ({"cluster": 17}, "{} to 16 blocks of a cluster share a row, not 17"),
     ({"cluster": 2, "clusters": 0}, "clusters is a whole number of 1 or more, not 0"),
 ])  # fmt: skip
 def test_clusters_out_of_range_are_refused(builder, tuning, message):
@@ -273,20 +274,19 @@ def test_clusters_out_of_range_are_refused(builder, tuning, message):
     (lambda: kernels.softmax(262144, "float32", cluster=2),
      "each of 2 blocks has 131072 elements of a row of 262144, where block memory has room for 57344: cluster is at "
      "least 5"),
-    (lambda: kernels.softmax(1 << 20, "bfloat16", cluster=8),
-     "each of 8 blocks has 131072 elements of a row of 1048576, where block memory has room for 114688: no cluster of "
-     "up to 8 is enough"),
+    (lambda: kernels.softmax(1 << 21, "bfloat16", cluster=16),
+     "each of 16 blocks has 131072 elements of a row of 2097152, where block memory has room for 114688: no cluster of "
+     "up to 16 is enough"),
     (lambda: kernels.rms_norm(262144, "float32", cluster=4),
-     "each of 4 blocks has 65536 elements of a row of 262144, which 2 stages of a ring do not hold: no cluster of up "
-     "to 8 is enough"),
+     "each of 4 blocks has 65536 elements of a row of 262144, which 2 stages of a ring do not hold: cluster is at "
+     "least 11"),
     (lambda: kernels.layer_norm(262144, "bfloat16", cluster=4),
      "each of 4 blocks has 65536 elements of a row of 262144, which 2 stages of a ring do not hold: cluster is at "
      "least 6"),
     (lambda: kernels.rms_norm_backward(32768, cluster=2),
      "each of 2 blocks has 16384 elements of a row of 32768, which 512 threads do not hold: cluster is at least 4"),
     (lambda: kernels.layer_norm_backward(131072, cluster=8),
-     "each of 8 blocks has 16384 elements of a row of 131072, which 512 threads do not hold: no cluster of up to 8 is "
-     "enough"),
+     "each of 8 blocks has 16384 elements of a row of 131072, which 512 threads do not hold: cluster is at least 16"),
     (lambda: kernels.rms_norm(1024, cluster=2, stages=1), "stages is a whole number of 2 or more, not 1"),
     (lambda: kernels.rms_norm_backward(1024, cluster=4, blocks=7),
      "blocks stands without clusters: 7 blocks and clusters of 4 were given"),

@@ -14,9 +14,12 @@ namespace helve {
 /// What the engine asks of addresses and sizes, in bytes.
 inline constexpr int64_t kBulkUnit = 16;
 
-/// The schedule whose name, as its `dispatch`, tells the engine's copies of a lowered kernel from those of threads.
+/// The schedules whose names, as its `dispatch`, tell the engine's copies of a lowered kernel from those of threads: by
+/// pieces, and by boxes of a tensor map (box_copy.h).
 inline constexpr const char* kBulkSchedule = "tma";
-bool names_engine(const TileOp& op);
+inline constexpr const char* kBoxSchedule = "tma_tensor";
+bool names_boxes(const TileOp& op);
+bool names_engine(const TileOp& op);  ///< either
 
 /// Two matched regions as loops over pieces that lie side by side in both.
 struct BulkPieces {

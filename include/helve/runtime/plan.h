@@ -75,6 +75,14 @@ struct Allocate {
   int64_t buffer;  ///< a buffer id, not of a parameter
 };
 
+/// A tensor map of CUDA's copy engine: boxes of a tensor parameter, whose rows of `swizzle` bytes are swizzled in block
+/// memory.
+struct TensorMap {
+  int64_t buffer;            ///< a position among the launch's buffers
+  std::vector<int64_t> box;  ///< elements along each dimension
+  int64_t swizzle = 0;       ///< 0, 32, 64, 128
+};
+
 /// Runs blocks [0, blocks) of a kernel in any order; see KernelEntry for what the kernel is given. On a mesh block c is
 /// core c, and of a launch to which not all cores come, only theirs run.
 struct Launch {
@@ -92,6 +100,7 @@ struct Launch {
   bool cooperative = false;
   /// CUDA: bytes, of the base of each buffer, on which the kernel's widest accesses rely; empty: those of an element.
   std::vector<int64_t> alignments = {};
+  std::vector<TensorMap> maps = {};  ///< CUDA: the kernel's last parameters, by value
 };
 
 enum class CollectiveKind : uint8_t { AllGather, Broadcast, AllReduce, ReduceScatter, AllToAll, Permute, Barrier };

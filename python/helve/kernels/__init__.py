@@ -41,7 +41,7 @@ __all__ = [
 
 @lru_cache(maxsize=None)
 def compiled(builder: Callable, *args, target: str | None = None, arch: str | None = None,
-             **parameters) -> helve.Kernel:
+             fast_math: bool = False, **parameters) -> helve.Kernel:
     """The kernel of `builder(*args, **parameters)`, compiled at the first call with these arguments.
 
         kernel = helve.kernels.compiled(helve.kernels.softmax, 4096, "bfloat16", target="cuda")
@@ -50,10 +50,10 @@ def compiled(builder: Callable, *args, target: str | None = None, arch: str | No
     Args:
         builder: a function of this package, or any that returns what `helve.compile` takes.
         args, parameters: the builder's arguments.
-        target, arch: as for `helve.compile`.
+        target, arch, fast_math: as for `helve.compile`.
 
     Raises:
         helve.Error: the kernel does not compile.
         ValueError: the builder refuses its arguments.
     """
-    return helve.compile(builder(*args, **parameters), target=target, arch=arch)
+    return helve.compile(builder(*args, **parameters), target=target, arch=arch, fast_math=fast_math)

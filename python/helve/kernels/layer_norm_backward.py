@@ -24,7 +24,7 @@ def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, block
         dtype: "float32", "float16" or "bfloat16".
         eps: what was added to the variance.
         blocks: blocks that share the rows; by default what 132 multiprocessors hold at the same time.
-        cluster: blocks that share a row, 1 to 8: more than one for long rows, on a GPU with clusters. There are
+        cluster: blocks that share a row, 1 to 16: more than one for long rows, on a GPU with clusters. There are
             `clusters` in place of `blocks` then.
         clusters: how many such clusters share the rows; see `plan_ring`.
         tuning: `threads`, `elements` and `stages` of `plan_ring`; for rows of up to 512 elements and for those that a

@@ -75,7 +75,7 @@ def plan_ring(N: int, dtype: str, rings: int, cluster: int = 1, clusters: int | 
         N: elements of a row, at least 1.
         dtype: "float32", "float16" or "bfloat16".
         rings: tensors that stream.
-        cluster: blocks that share a row, 1 to 8.
+        cluster: blocks that share a row, 1 to 16.
         clusters: how many clusters, by default what 8 warps on each multiprocessor make of an H200, 12 where rows are
             shared.
         whole: a thread works on its part of a slice at once.

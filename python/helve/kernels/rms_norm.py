@@ -24,7 +24,7 @@ def rms_norm(N: int, dtype: str = "float32", eps: float = 1e-6, cluster: int = 1
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
         eps: what is added to the mean square.
-        cluster: blocks that share a row, 1 to 8: more than one for long rows, on a GPU with clusters.
+        cluster: blocks that share a row, 1 to 16: more than one for long rows, on a GPU with clusters.
         clusters: how many such clusters take the rows by turns; see `plan_ring`.
         tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`; with clusters `threads`, `elements`, `stages`
             and `held` of `plan_ring`.

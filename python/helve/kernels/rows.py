@@ -23,7 +23,7 @@ ON_CHIP = 112 * 1024
 LOG2E = 1.4426950408889634  # exp(x) = exp2(x * LOG2E); processors have exp2
 MULTIPROCESSORS = 132  # of an H200: kernels whose blocks share all rows are laid out for so many
 
-MOST_CLUSTER = 8  # blocks of a cluster that every device with clusters can run
+MOST_CLUSTER = 16  # blocks of a cluster on Hopper and on Blackwell for servers; others with clusters have 8
 SLICE_ON_CHIP = 224 * 1024  # block memory for the slice of a row: what Hopper gives one block, less some for reductions
 SLICE_CHUNK = 8192  # elements of a slice that a block works on at the same time
 LINED_UP = 4096  # blocks of clusters that keep no sums: many more than run together, so that no multiprocessor waits
@@ -131,7 +131,7 @@ def plan_waiting_slices(N: int, dtype: str, cluster: int, clusters: int | None =
     Args:
         N: elements of a row, at least 1.
         dtype: "float32", "float16" or "bfloat16".
-        cluster: blocks that share a row, 2 to 8.
+        cluster: blocks that share a row, 2 to 16.
         clusters: how many clusters, by default 4096 blocks of them.
         narrow: use half as many threads with twice the elements for slices of two chunks or less, so that more blocks
             stand on a multiprocessor.

@@ -26,7 +26,7 @@ def softmax(N: int, dtype: str = "float32", cluster: int = 1, clusters: int | No
     Args:
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
-        cluster: blocks that share a row, 1 to 8: more than one for long rows, on a GPU with clusters.
+        cluster: blocks that share a row, 1 to 16: more than one for long rows, on a GPU with clusters.
         clusters: how many such clusters take the rows by turns; see `plan_waiting_slices`.
         tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`; with clusters `threads` and `elements` of
             `plan_waiting_slices`; with `stages`, for rows that stream, `threads`, `elements` and `stages` of

@@ -71,9 +71,10 @@ void KernelEmitter::find_bulk() {
   }
 }
 
-void KernelEmitter::begin_loads() {
+void KernelEmitter::begin_engine() {
+  if (bulk_.stores || bulk_.returns) need("bulk_stores");
   if (!bulk_.loads) return;
-  need("copy_bulk");
+  need("bulk_groups");
   bulk_.arrivals = names_.fresh("arrivals");
   bulk_.begun = names_.fresh("begun");
   bulk_.ended = names_.fresh("ended");
@@ -84,49 +85,65 @@ void KernelEmitter::begin_loads() {
   line(fmt::format("helve_open({}, {});", bulk_.arrivals, bulk_.ring));
 }
 
-/// Where the call's tensors are aligned for elements only, all threads copy elements.
+/// Where the call's tensors are no such as the engine takes, all threads copy elements.
 void KernelEmitter::copy_bulk(const TileOp& s) {
-  const Region &src = s.region(0), &dst = s.region(1);
-  std::string reason;
-  const std::optional<BulkPieces> pieces = bulk_pieces(src, dst, &reason);
-  HELVE_CHECK(pieces, "a copy of the block is one of the copy engine: " + reason);
-  const Expr bytes = simplify(pieces->length * int_imm(src.buffer->dtype.bytes()), facts_);
-  std::vector<Expr> at;
-  const auto address = [&](const Region& region, size_t i) {
-    const Element e = element(*region.buffer, pieces->begin(region, i, at));
-    return fmt::format("{} + {}", e.name, text(e.offset, c::precedence_of("+") + 1));
-  };
-  const auto piece = [&] {
-    const std::string operands = address(dst, 1) + ", " + address(src, 0) + ", ";
-    if (narrow_) return line(call("copy_piece", "", operands + text(pieces->length, c::kConditional)) + ";", s.span);
-    if (is_global(*dst.buffer)) {
-      return line(call("store_bulk", "", operands + text(bytes, c::kConditional)) + ";", s.span);
-    }
-    line(fmt::format("helve_copy_bulk({}{}, {} + {} % {});", operands, text(bytes, c::kConditional), bulk_.arrivals,
-                     bulk_.begun, bulk_.ring),
-         s.span);
-  };
-  const std::function<void()> from_next_loop = [&] {
-    if (at.size() == pieces->loops.size()) return piece();
-    const VarRef var = make_var("i");
-    const Stmt loop = helve::for_loop(LoopKind::Serial, var, pieces->loops[at.size()].extent, helve::seq({}), s.span);
-    at.push_back(Expr(var));
-    serial_loop(*as<For>(loop), "", from_next_loop);
-  };
-  if (narrow_) from_next_loop();
-  else block("if (tx == 0)", s.span, from_next_loop);
+  const bool boxes = names_boxes(s);
+  if (narrow_) boxes ? copy_box_elements(s) : begin_pieces(s);
+  else block("if (tx == 0)", s.span, [&] { boxes ? begin_boxes(s) : begin_pieces(s); });
   if (s.op == TileOpcode::CopyAsync) commit(s);
   if (narrow_) return;
   if (s.op == TileOpcode::Copy) {
     line("helve_commit_stores();", s.span);
     wait_for_stores(0, s.span);
   }
-  for (const Region* region : {&src, &dst}) {
-    const auto found = position_.find(region->buffer.get());
+  for (const size_t i : {0, 1}) {
+    const auto found = position_.find(s.region(i).buffer.get());
     if (found == position_.end()) continue;
     int64_t& alignment = kernel_.alignments[found->second];
     alignment = std::max(alignment, kBulkUnit);
   }
+}
+
+void KernelEmitter::begin_pieces(const TileOp& s) {
+  const Region &src = s.region(0), &dst = s.region(1);
+  std::string reason;
+  const std::optional<BulkPieces> pieces = bulk_pieces(src, dst, &reason);
+  HELVE_CHECK(pieces, "a copy of the block is one of the copy engine: " + reason);
+  const Expr bytes = simplify(pieces->length * int_imm(src.buffer->dtype.bytes()), facts_);
+  std::vector<Expr> extents;
+  for (const BulkPieces::Loop& loop : pieces->loops) extents.push_back(loop.extent);
+  loop_nest(extents, s.span, [&](const std::vector<Expr>& at) {
+    const auto address = [&](const Region& region, size_t i) {
+      const Element e = element(*region.buffer, pieces->begin(region, i, at));
+      return fmt::format("{} + {}", e.name, text(e.offset, c::precedence_of("+") + 1));
+    };
+    const std::string operands = address(dst, 1) + ", " + address(src, 0) + ", ";
+    if (narrow_) {
+      line(call("copy_piece", "", operands + text(pieces->length, c::kConditional)) + ";", s.span);
+    } else if (is_global(*dst.buffer)) {
+      line(call("store_bulk", "", operands + text(bytes, c::kConditional)) + ";", s.span);
+    } else {
+      line(call("copy_bulk", "", fmt::format("{}{}, {}", operands, text(bytes, c::kConditional), arrival())) + ";",
+           s.span);
+    }
+  });
+}
+
+std::string KernelEmitter::arrival() const {
+  return fmt::format("{} + {} % {}", bulk_.arrivals, bulk_.begun, bulk_.ring);
+}
+
+void KernelEmitter::loop_nest(const std::vector<Expr>& extents, const Span& span,
+                              const std::function<void(const std::vector<Expr>& at)>& body) {
+  std::vector<Expr> at;
+  const std::function<void()> from_next_loop = [&] {
+    if (at.size() == extents.size()) return body(at);
+    const VarRef var = make_var("i");
+    const Stmt loop = helve::for_loop(LoopKind::Serial, var, extents[at.size()], helve::seq({}), span);
+    at.push_back(Expr(var));
+    serial_loop(*as<For>(loop), "", from_next_loop);
+  };
+  from_next_loop();
 }
 
 /// Before a barrier of the block.

@@ -1,5 +1,7 @@
 // The frame of a kernel: its signature, scalars from their 64-bit slots, the block's coordinates.
-// Parameters do not overlap (the call checks it) unless they are declared to, so every other pointer is __restrict__.
+// Parameters do not overlap (the call checks it) unless they are declared to, so pointers to what the kernel only reads
+// are __restrict__. Of what it writes the compiler would else believe that no other thread does: it reads such memory
+// before a barrier in place of behind it.
 #include "kernel_emitter.h"
 
 #include <fmt/format.h>
@@ -35,6 +37,7 @@ CudaKernel KernelEmitter::emit() {
   });
   find_collectives();
   find_bulk();
+  find_maps();
   signature();
   {
     Place place(*this);
@@ -45,6 +48,7 @@ CudaKernel KernelEmitter::emit() {
       const For* loop = as<For>(s);
       const TileOp* op = as<TileOp>(s);
       threads |= (loop && loop->loop == LoopKind::Thread) || (op && op->row().rule == TileRule::MatrixMove);
+      threads |= narrow_ && op && op->row().rule == TileRule::Copy && names_boxes(*op);
       const Alloc* alloc = as<Alloc>(s);
       shared |= alloc && alloc->buffer->scope == MemoryScope::Shared && used(alloc->buffer.get());
     });
@@ -54,7 +58,7 @@ CudaKernel KernelEmitter::emit() {
     grid();
     instances();
     begin_meetings();
-    begin_loads();
+    begin_engine();
     stmt(source_.stmt->body);
   }
   line("}");
@@ -83,8 +87,9 @@ void KernelEmitter::parameters(std::vector<std::string>& out) {
         per_core ? names_.fresh(buffer->name + "_cores") : names_.define(buffer.get(), buffer->name);
     if (per_core) instances_.push_back({buffer.get(), name, {}});
     const std::string type = element_type(*buffer);
-    const char* apart = is_apart(interface_, source_.may_alias, buffer.get()) ? "__restrict__ " : "";
-    out.push_back(fmt::format("{}{}* {}{}", written[buffer.get()] ? "" : "const ", type, apart, name));
+    const bool apart = !written[buffer.get()] && is_apart(interface_, source_.may_alias, buffer.get());
+    out.push_back(fmt::format("{}{}* {}{}", written[buffer.get()] ? "" : "const ", type, apart ? "__restrict__ " : "",
+                              name));
     for (const Expr& extent : buffer->shape) {
       if (const Var* var = as<Var>(extent)) facts_.bind(var, {0, kLargestExtent});
     }
@@ -105,6 +110,7 @@ void KernelEmitter::parameters(std::vector<std::string>& out) {
     workspace_ = names_.fresh("words");
     out.push_back("unsigned* " + workspace_);
   }
+  map_parameters(out);
 }
 
 /// The type of an element in memory, with what the prelude knows of it.

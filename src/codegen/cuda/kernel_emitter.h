@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "helve/analysis/box_copy.h"
 #include "helve/analysis/core_groups.h"
 #include "helve/analysis/kernel_interface.h"
 #include "helve/codegen/c/c_emitter.h"
@@ -73,6 +74,17 @@ class KernelEmitter final : public c::CEmitter {
     std::string ended;     ///< the variable that counts those that were waited for
   };
 
+  /// A tensor map among the kernel's parameters, for copies of boxes of these extents.
+  struct BoxMap {
+    const Buffer* tensor;
+    std::vector<int64_t> box;
+    int64_t swizzle;
+    std::string name = {};
+    bool serves(const Buffer* other, const CopyBoxes& boxes) const {
+      return tensor == other && box == boxes.box && swizzle == boxes.swizzle;
+    }
+  };
+
   /// A Global buffer of a mesh function: parameters with the first core's instance and the bytes from one to the next.
   struct Instance {
     const Buffer* buffer;
@@ -121,12 +133,23 @@ class KernelEmitter final : public c::CEmitter {
 
   // emit_bulk.cc
   void find_bulk();
-  void begin_loads();
+  void begin_engine();
   void copy_bulk(const TileOp& s);
+  void begin_pieces(const TileOp& s);
+  std::string arrival() const;
+  void loop_nest(const std::vector<Expr>& extents, const Span& span,
+                 const std::function<void(const std::vector<Expr>& at)>& body);
   void fence();
   void commit(const TileOp& s);
   void wait(const TileOp& s);
   void wait_for_stores(int64_t pending, const Span& span);
+
+  // emit_boxes.cc
+  void find_maps();
+  void map_parameters(std::vector<std::string>& out);
+  void begin_boxes(const TileOp& s);
+  void copy_box_elements(const TileOp& s);
+  std::string coordinate(const Expr& e);
 
   // emit_block.cc
   void alloc(const Alloc& s) override;
@@ -168,6 +191,7 @@ class KernelEmitter final : public c::CEmitter {
   std::map<std::string, std::string> meetings_;  ///< axis or "all": the variable that counts the group's meetings
   std::string workspace_;                        ///< of a cooperative launch: words for groups to meet at
   BulkCopies bulk_;
+  std::vector<BoxMap> maps_;
   const Var* thread_ = nullptr;  ///< of the loop over threads around this place
   size_t thread_decisions_ = 0;                   ///< those of the block: the rest are the thread's
   std::unordered_set<const Var*> own_values_;     ///< bound by each thread for itself

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "copy_elements.h"
+#include "engine_copy.h"
 #include "helve/analysis/bulk_copy.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
@@ -26,21 +27,6 @@ std::string why_small(const CopyRegions& copy) {
   if (!length) return "how large its pieces are is known at the call only";
   const int64_t bytes = *length * copy.src.buffer->dtype.bytes();
   return bytes < kSmallestPiece ? fmt::format("its pieces have {} bytes, less than {}", bytes, kSmallestPiece) : "";
-}
-
-/// Other cores reach the memory by ordinary accesses, which the block's barriers do not order with the engine's.
-std::string why_shared(const Kernel& kernel, const CopyRegions& copy) {
-  std::string reason;
-  walk(kernel.body, [&](const Stmt& s) {
-    const TileOp* op = as<TileOp>(s);
-    if (!op || !op->row().is_collective()) return;
-    for (const TileOperand& operand : op->operands) {
-      const Region* region = std::get_if<Region>(&operand);
-      if (!region || (region->buffer != copy.src.buffer && region->buffer != copy.dst.buffer)) continue;
-      reason = fmt::format("cores exchange '{}'", region->buffer->name);
-    }
-  });
-  return reason;
 }
 
 /// What the engine moves of a copy: the first elements of each dimension, if it moves any.
@@ -93,10 +79,26 @@ Part part_inside(const CopyRegions& copy, int64_t unit, const Facts& facts) {
 
 }  // namespace
 
+/// Other cores reach the memory by ordinary accesses, which the block's barriers do not order with the engine's.
+std::string why_no_engine(const LoweringContext& context, const CopyRegions& copy) {
+  if (!context.kernel) return "it stands outside of kernels";
+  std::string reason;
+  walk(context.kernel->body, [&](const Stmt& s) {
+    const TileOp* op = as<TileOp>(s);
+    if (!op || !op->row().is_collective()) return;
+    for (const TileOperand& operand : op->operands) {
+      const Region* region = std::get_if<Region>(&operand);
+      if (!region || (region->buffer != copy.src.buffer && region->buffer != copy.dst.buffer)) continue;
+      reason = fmt::format("cores exchange '{}'", region->buffer->name);
+    }
+  });
+  return reason;
+}
+
 Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* declined) {
   const std::optional<CopyRegions> copy = copy_regions(op, context, declined);
   if (!copy) return {};
-  *declined = context.kernel ? why_shared(*context.kernel, *copy) : "it stands outside of kernels";
+  *declined = why_no_engine(context, *copy);
   if (declined->empty() && !names_engine(op)) *declined = why_small(*copy);
   if (!declined->empty()) return {};
   const Facts& facts = *context.facts;

@@ -12,6 +12,7 @@ Stmt lower_run(const TileOp& op, const LoweringContext& context, std::string* de
 Stmt lower_cp_async(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt keep_cp_async(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_boxes(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_ldmatrix(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_stmatrix(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt keep_matrix_move(const TileOp& op, const LoweringContext& context, std::string* declined);

@@ -80,11 +80,25 @@ std::string ways(int64_t depth) {
   return depth == 1 ? "no bank conflicts" : fmt::format("{}-way bank conflicts", depth);
 }
 
+SharedLayout chosen(const BufferRef& buffer, int64_t before, const Choice& best) {
+  return {buffer, best.layout,
+          fmt::format("{} row by row, {} so ({})", ways(before), ways(best.depth), to_string(best.verdict))};
+}
+
+/// Of memory that a tensor map fills or empties, which swizzles in one way only.
+std::optional<SharedLayout> choose_of_map(const BufferRef& buffer, const MemoryAccesses& accesses, int64_t before) {
+  const Layout layout = rows_of(*constant_shape(buffer->shape), 0, *accesses.boxes);
+  const int64_t depth = depth_of(layout, accesses.warps, buffer->dtype.bytes());
+  if (depth >= before) return std::nullopt;
+  return chosen(buffer, before, {layout, depth, SwizzleVerdict::Searched});
+}
+
 std::optional<SharedLayout> choose(const BufferRef& buffer, const MemoryAccesses& accesses) {
   const std::vector<int64_t> shape = *constant_shape(buffer->shape);
   const int64_t bytes = buffer->dtype.bytes();
   if (shape.size() < 2 || shape.back() < 2 || buffer->layout || accesses.rows) return std::nullopt;
   const int64_t before = depth_of(rows_of(shape, 0, {}), accesses.warps, bytes);
+  if (accesses.boxes) return choose_of_map(buffer, accesses, before);
   Choice best = best_layout(shape, accesses.warps, bytes, accesses.together);
   // A vector of n elements takes as many phases as n accesses of one: it is worth no conflict.
   if (best.depth > 1 && accesses.together > 1 && !accesses.whole) {
@@ -92,8 +106,7 @@ std::optional<SharedLayout> choose(const BufferRef& buffer, const MemoryAccesses
     if (single.depth < best.depth) best = std::move(single);
   }
   if (best.depth >= before) return std::nullopt;
-  return SharedLayout{buffer, best.layout, fmt::format("{} row by row, {} so ({})", ways(before), ways(best.depth),
-                                                       to_string(best.verdict))};
+  return chosen(buffer, before, best);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "helve/analysis/async_run.h"
+#include "helve/analysis/box_copy.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/matrix_move.h"
@@ -181,7 +182,12 @@ class Sampling {
   }
 
   void copy_of_block(const TileOp& op) {
-    for (size_t i : {0, 1}) out_[op.region(i).buffer.get()].rows = true;
+    const std::optional<Swizzle> swizzle = names_boxes(op) ? box_swizzle(op) : std::nullopt;
+    for (size_t i : {0, 1}) {
+      MemoryAccesses& all = out_[op.region(i).buffer.get()];
+      if (!all.boxes) all.boxes = swizzle;
+      all.rows |= !swizzle || all.boxes != swizzle;
+    }
   }
 
   void whole(const Buffer& buffer, int64_t length) {

@@ -8,6 +8,7 @@
 
 #include "frame.h"
 #include "helve/runtime/cuda/driver.h"
+#include "tensor_maps.h"
 
 namespace helve::runtime::cuda {
 
@@ -45,6 +46,7 @@ struct DeviceFrame : Frame {
   DeviceBlock workspace;                   ///< of cooperative launches
   DeviceBlock exchanged;                   ///< of collectives in place
   std::vector<void*> parameters;           ///< a launch's arguments by address
+  TensorMaps maps;
   CudaEvent last_use = nullptr;            ///< recorded after the last call that was not captured
 };
 

@@ -32,7 +32,7 @@ constexpr const char* kWarmUp = "call the kernel once with arguments of these sh
 /// Steps on a device: everything is enqueued on one stream.
 class Run final : public PlanWalker<Run> {
  public:
-  /// `narrow` gives the program of the kernels that rely on no alignment.
+  /// `narrow` gives the program of the kernels that rely on no alignment and have no tensor maps.
   Run(const Plan& plan, const Program& program, std::function<const Program&()> narrow, DeviceFrame& frame,
       const Situation& where, InterruptPoll& poll)
       : PlanWalker(plan, frame, poll), program_(program), narrow_(std::move(narrow)), device_frame_(frame),
@@ -48,7 +48,8 @@ class Run final : public PlanWalker<Run> {
   }
 
   void launch(const Launch& s, int64_t first, int64_t blocks) {
-    const Program::Site& site = is_aligned(s) ? program_.site(s) : narrow_().site(s);
+    const bool wide = is_aligned(s) && device_frame_.maps.make(plan_, s, frame_);
+    const Program::Site& site = wide ? program_.site(s) : narrow_().site(s);
     if (blocks > kGridLimit) {
       throw UserError(Code::GridSize, {}, {{"kernel", s.name}, {"blocks", blocks}, {"limit", kGridLimit}});
     }
@@ -73,6 +74,7 @@ class Run final : public PlanWalker<Run> {
       attributes[count] = {kLaunchCooperative, 0, {}};
       attributes[count++].cooperative = 1;
     }
+    for (size_t i = 0; wide && i < s.maps.size(); ++i) parameters.push_back(&device_frame_.maps.find(s.maps[i]));
     const LaunchConfig config{{static_cast<unsigned>(blocks), 1, 1},
                               {static_cast<unsigned>(s.threads), 1, 1},
                               static_cast<unsigned>(s.shared_bytes),

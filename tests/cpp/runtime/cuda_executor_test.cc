@@ -2,6 +2,7 @@
 #include "helve/runtime/cuda/executor.h"
 
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <thread>
@@ -166,6 +167,67 @@ TEST_F(CudaExecutor, ALaunchOffItsAlignmentTakesTheNarrowKernels) {
   EXPECT_EQ(sign_of(8, 4), -7);
   EXPECT_EQ(sign_of(32, 0), 7);
   EXPECT_EQ(compiled, 1);
+}
+
+/// y[i] = the first element of the tensor that the map is of: buffers x, y, scalar k, the map.
+void map_kernel(const LaunchConfig& config, void** parameters) {
+  const auto& map = *static_cast<const TensorMapBytes*>(parameters[3]);
+  const float* base = nullptr;
+  std::memcpy(&base, &map, sizeof base);
+  for (unsigned i = 0; i < config.grid[0]; ++i) argument<float*>(parameters, 1)[i] = *base;
+}
+
+/// With a map of x, which has two dimensions.
+Plan map_plan() {
+  Plan plan = add_plan();
+  plan.slots.push_back("m");
+  plan.params[0].dims = {BindSlot{2}, BindSlot{0}};
+  std::get<Launch>(plan.steps[0].node).maps = {{0, {64, 32}, 128}};
+  return plan;
+}
+
+TEST_F(CudaExecutor, TensorMapsAreMadeOnceForATensor) {
+  fake_state().kernels[0] = map_kernel;
+  const Executor executor(map_plan(), cubin(), {"add"});
+  DeviceTensor x({6, 8}), other({6, 8}), y({8});
+  x.floats()[0] = 3;
+  other.floats()[0] = 5;
+  for (DeviceTensor* each : {&x, &x, &other, &x}) {
+    executor.call(std::vector{each->arg(), y.arg()}, seven());
+    EXPECT_EQ(y.floats()[0], each->floats()[0]);
+  }
+  const std::string made = "cuTensorMapEncodeTiled type 2 extents 8x6 strides 32 box 32x64 steps 1x1 modes 0 3 3 0";
+  EXPECT_EQ(calls("cuTensorMapEncodeTiled"), (std::vector<std::string>{made, made, made}));
+}
+
+TEST_F(CudaExecutor, ATensorThatNoMapDescribesTakesTheNarrowKernels) {
+  fake_state().kernels[0] = map_kernel;
+  fake_state().kernel_names.push_back("narrow/add");
+  fake_state().kernels.push_back([](const LaunchConfig&, void** parameters) { *argument<float*>(parameters, 1) = -1; });
+  const auto narrow = [] {
+    Cubin out = cubin();
+    out.bytes = "narrow";
+    return out;
+  };
+  const Executor executor(map_plan(), cubin(), {"add"}, {}, narrow);
+  const auto first_of = [&](std::vector<int64_t> shape) {
+    DeviceTensor x(shape), y({shape[1]});
+    if (shape[0] > 0) x.floats()[0] = 3;
+    executor.call(std::vector{x.arg(), y.arg()}, seven());
+    return y.floats()[0];
+  };
+  EXPECT_EQ(first_of({6, 8}), 3);
+  EXPECT_EQ(first_of({6, 7}), -1);  // rows of 28 bytes
+  EXPECT_EQ(first_of({0, 8}), -1);
+  EXPECT_EQ(first_of({1, 4}), 3);
+  EXPECT_EQ(calls("cuTensorMapEncodeTiled").size(), 2u);
+  fake_state().fail_function = "cuTensorMapEncodeTiled";
+  fake_state().fail_countdown = 1;
+  fake_state().fail_result = 1;  // CUDA_ERROR_INVALID_VALUE: a map that the driver does not make
+  EXPECT_EQ(first_of({2, 8}), -1);
+  fake_state().fail_countdown = 1;
+  fake_state().fail_result = 700;
+  EXPECT_NE(error_of([&] { first_of({3, 8}); }).find("cuTensorMapEncodeTiled"), std::string::npos);
 }
 
 TEST_F(CudaExecutor, ACaptureLoadsNoNarrowKernels) {

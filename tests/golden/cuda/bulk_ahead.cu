@@ -38,17 +38,9 @@ __device__ __forceinline__ void helve_arrived(unsigned long long* arrivals, unsi
                      : "=r"(done) : "r"(at), "r"(parity) : "memory");
     } while (!done);
 }
-// Copies to block memory by the copy engine: multiples of 16 bytes, aligned to 16. Thread 0 begins them, and those
-// between two commits are a group. Group g has barrier g % S in its phase g / S, which ends when the thread has
-// committed and all bytes are there. S is a power of two; a barrier's phase has ended before the next group has it.
-__device__ __forceinline__ void helve_copy_bulk(void* to, const void* from, unsigned bytes,
-                                                unsigned long long* arrivals) {
-    const unsigned at = (unsigned)__cvta_generic_to_shared(to), barrier = (unsigned)__cvta_generic_to_shared(arrivals);
-    if (bytes == 0) return;
-    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(bytes) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                 : : "r"(at), "l"(from), "r"(bytes), "r"(barrier) : "memory");
-}
+// Copies to block memory by the copy engine. Thread 0 begins them, and those between two commits are a group. Group g
+// has barrier g % S in its phase g / S, which ends when the thread has committed and all bytes are there. S is a power
+// of two; a barrier's phase has ended before the next group has it.
 template <int S>
 __device__ __forceinline__ void helve_end_group(unsigned long long* arrivals, unsigned& ended) {
     if (threadIdx.x == 0) helve_arrived(arrivals + ended % S, ended / S & 1);
@@ -68,9 +60,18 @@ __device__ __forceinline__ void helve_wait_bulk(unsigned long long* arrivals, un
                                                 unsigned pending) {
     while (begun - ended > pending) helve_end_group<S>(arrivals, ended);
 }
+// Begins to copy bytes to block memory: a multiple of 16, both sides aligned to 16.
+__device__ __forceinline__ void helve_copy_bulk(void* to, const void* from, unsigned bytes,
+                                                unsigned long long* arrivals) {
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to), barrier = (unsigned)__cvta_generic_to_shared(arrivals);
+    if (bytes == 0) return;
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(bytes) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 : : "r"(at), "l"(from), "r"(bytes), "r"(barrier) : "memory");
+}
 
 extern "C" __global__ void __launch_bounds__(64)
-main_0(const float* __restrict__ A, float* __restrict__ B) {
+main_0(const float* __restrict__ A, float* B) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     unsigned long long* const arrivals = (unsigned long long*)(helve_shared + 0);

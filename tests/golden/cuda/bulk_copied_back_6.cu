@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(64)
-main_0(const float* __restrict__ A, float* __restrict__ B) {
+main_0(const float* __restrict__ A, float* B) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int b = blockIdx.x;

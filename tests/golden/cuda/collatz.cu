@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(64)
-collatz_0(const long long* __restrict__ A, int* __restrict__ B) {
+collatz_0(const long long* __restrict__ A, int* B) {
     const int tx = threadIdx.x;
     const int b = blockIdx.x;
     {

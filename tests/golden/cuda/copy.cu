@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(128)
-copy_0(const helve_float8_e4m3* __restrict__ A, helve_float8_e4m3* __restrict__ B, helve_float8_e5m2* __restrict__ C) {
+copy_0(const helve_float8_e4m3* __restrict__ A, helve_float8_e4m3* B, helve_float8_e5m2* C) {
     const int tx = threadIdx.x;
     const int b = blockIdx.x;
     helve_float8_e4m3 x[16];

@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(64)
-cores_0(int* __restrict__ G_cores, const int* __restrict__ A, long long G_stride, long long first_core) {
+cores_0(int* G_cores, const int* __restrict__ A, long long G_stride, long long first_core) {
     const int tx = threadIdx.x;
     const unsigned core = (unsigned)first_core + blockIdx.x;
     const int y = core % 3;
@@ -9,7 +9,7 @@ cores_0(int* __restrict__ G_cores, const int* __restrict__ A, long long G_stride
 }
 
 extern "C" __global__ void __launch_bounds__(64)
-cores_1(int* __restrict__ A, const int* __restrict__ G_cores, long long G_stride, long long first_core) {
+cores_1(int* A, const int* __restrict__ G_cores, long long G_stride, long long first_core) {
     const int tx = threadIdx.x;
     const unsigned core = (unsigned)first_core + blockIdx.x;
     const int y = core % 3;

@@ -1,9 +1,5 @@
 extern "C" __global__ void __launch_bounds__(32)
-gather_0(
-    const int* __restrict__ I,
-    float* __restrict__ B,
-    const float* __restrict__ A,
-    const long long* __restrict__ J) {
+gather_0(const int* __restrict__ I, float* B, const float* __restrict__ A, const long long* __restrict__ J) {
     const int tx = threadIdx.x;
     const int b = blockIdx.x;
     const int row = (int)I[b];

@@ -1,6 +1,6 @@
 extern "C" __global__ void __launch_bounds__(128)
 guarded_rows_0(
-    helve_bfloat16* __restrict__ C,
+    helve_bfloat16* C,
     const helve_bfloat16* __restrict__ A,
     const helve_bfloat16* __restrict__ B,
     long long M) {

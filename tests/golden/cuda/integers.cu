@@ -1,9 +1,5 @@
 extern "C" __global__ void __launch_bounds__(64)
-integers_0(
-    const int* __restrict__ A,
-    unsigned long long* __restrict__ C,
-    signed char* __restrict__ B,
-    int* __restrict__ D) {
+integers_0(const int* __restrict__ A, unsigned long long* C, signed char* B, int* D) {
     const int tx = threadIdx.x;
     {
         const int a = A[tx];

@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(32)
-names_0(const float* __restrict__ double_1, float* __restrict__ vhelve_load, long long blockIdx_1) {
+names_0(const float* __restrict__ double_1, float* vhelve_load, long long blockIdx_1) {
     const int tx = threadIdx.x;
     const long long tx_1 = blockIdx_1 + 1;
     float a_b[1];

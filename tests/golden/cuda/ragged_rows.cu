@@ -1,11 +1,5 @@
 extern "C" __global__ void __launch_bounds__(128)
-ragged_rows_0(
-    float* __restrict__ C,
-    const float* __restrict__ A,
-    long long M,
-    long long N,
-    long long s_slot,
-    long long n_slot) {
+ragged_rows_0(float* C, const float* __restrict__ A, long long M, long long N, long long s_slot, long long n_slot) {
     const int tx = threadIdx.x;
     const float s = helve_to_float(helve_bfloat16{(unsigned short)s_slot});
     const int n = (int)n_slot;

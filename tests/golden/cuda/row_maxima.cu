@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(64)
-row_maxima_0(const helve_float16* __restrict__ A, unsigned char* __restrict__ C, double* __restrict__ B) {
+row_maxima_0(const helve_float16* __restrict__ A, unsigned char* C, double* B) {
     const int tx = threadIdx.x;
     const int b = blockIdx.x;
     helve_float16 m[1];

@@ -43,7 +43,7 @@ __device__ __forceinline__ void helve_load(T (&to)[N], const T* from) {
 }
 
 extern "C" __global__ void __launch_bounds__(64)
-row_sums_0(const helve_bfloat16* __restrict__ A, float* __restrict__ B) {
+row_sums_0(const helve_bfloat16* __restrict__ A, float* B) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int b = blockIdx.x;

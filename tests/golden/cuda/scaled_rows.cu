@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(96)
-scaled_rows_0(helve_float16* __restrict__ B, const float* __restrict__ A, long long s_slot) {
+scaled_rows_0(helve_float16* B, const float* __restrict__ A, long long s_slot) {
     const int tx = threadIdx.x;
     const float s = __int_as_float((int)s_slot);
     const int bx = blockIdx.x % 3;

@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(128)
-shifted_0(float* __restrict__ B, const float* __restrict__ A, float* __restrict__ C) {
+shifted_0(float* B, const float* __restrict__ A, float* C) {
     const int tx = threadIdx.x;
     {
         {

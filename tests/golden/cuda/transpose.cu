@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(128)
-transpose_0(const unsigned short* __restrict__ A, unsigned short* __restrict__ B) {
+transpose_0(const unsigned short* __restrict__ A, unsigned short* B) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int bx = blockIdx.x % 3;

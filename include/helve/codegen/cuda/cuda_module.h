@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "helve/codegen/host/kernel_source.h"
+#include "helve/runtime/plan.h"
 
 namespace helve {
 
@@ -29,8 +30,8 @@ struct SharedBuffer {
 /// A kernel of the text. Its parameters are one pointer a buffer of the kernel's interface, then each scalar as a long
 /// long (a float scalar as the bits of its dtype), then, in a mesh function, the instance stride in bytes of each
 /// Global buffer and the number of the first block, then, in a cooperative kernel, an unsigned*: zeroed words for its
-/// blocks to meet at. The grid is one-dimensional: blockIdx.x counts blocks, row-major, in a mesh function from the
-/// first one.
+/// blocks to meet at, then each tensor map by value, but in a narrow kernel. The grid is one-dimensional: blockIdx.x
+/// counts blocks, row-major, in a mesh function from the first one.
 struct CudaKernel {
   std::string name;
   int64_t threads = 0;              ///< of a block
@@ -39,6 +40,7 @@ struct CudaKernel {
   bool cooperative = false;         ///< all blocks wait for each other: the last parameter is zeroed words
   std::vector<SharedBuffer> shared;  ///< what stands in it, in program order
   std::vector<int64_t> alignments;  ///< bytes, of each buffer's base: what accesses rely on, at least an element's
+  std::vector<runtime::TensorMap> maps;  ///< none of a narrow kernel
 };
 
 struct CudaSource {

@@ -43,8 +43,14 @@ struct LaunchConfig {
 };
 static_assert(sizeof(LaunchConfig) == 56);
 
+/// CUtensorMap: what the copy engine knows of a tensor, in the driver's own form.
+struct alignas(64) TensorMapBytes {
+  std::byte bytes[128];
+};
+
 // Results, attributes and flags, by their names and values in cuda.h.
 constexpr int kCudaSuccess = 0;
+constexpr int kCudaInvalidValue = 1;
 constexpr int kCudaOutOfMemory = 2;
 constexpr int kCudaNotReady = 600;
 constexpr int kFunctionMaxThreads = 0;

@@ -22,18 +22,20 @@ constexpr int64_t kWorkspaceWords = 4096;
 /// The largest grid.
 constexpr int64_t kGridLimit = (int64_t{1} << 31) - 1;
 
-/// A plan on the devices that its cubin is for. The parameters of a kernel are, each of 8 bytes:
+/// A plan on the devices that its cubin is for. The parameters of a kernel are, each of 8 bytes but the last:
 ///   the address of each buffer of the launch, in its order; of a per-core buffer that of core 0's instance
 ///   the launch's scalars, then for each per-core buffer, in the order of buffers, the bytes between the instances of
 ///   consecutive cores
 ///   for a cooperative launch, the address of the workspace
+///   the launch's tensor maps, unless the kernel is a narrow one
 /// Blocks stand on gridDim.x and threads on blockDim.x.
 class Executor {
  public:
   /// `kernels` names the cubin's kernels, in the order of the plan's numbers. Collectives of the plan are compiled
   /// here, by `toolchain`. InternalError for an unsound plan; what compile_cubin throws. No driver is needed.
-  /// `narrow` makes a cubin of the same kernels that rely on the alignment of an element only: a launch with a buffer
-  /// that is not aligned as the plan says takes them. It is called at most once, at the first such launch.
+  /// `narrow` makes a cubin of the same kernels that rely on the alignment of an element only and have no tensor maps:
+  /// a launch takes them whose buffers are not aligned as the plan says, or of which the driver makes no such maps. It
+  /// is called at most once, at the first such launch.
   Executor(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain = {},
            std::function<Cubin()> narrow = {});
   ~Executor();

@@ -28,7 +28,7 @@ TEST(CudaModule, AVectorOfEachThread) {
   Stmt lanes = for_loop(LoopKind::Vectorized, v, int_imm(4), store(b, {at}, load(a, {at}) + float_imm(1.0, kFloat32)));
   const CudaSource out = emit_cuda({source_of(over_threads(tx, 64, lanes), {bx}, {int_imm(16)}, 64)}, {false, false});
   EXPECT_EQ(out.text, R"(extern "C" __global__ void __launch_bounds__(64)
-main_0(float* __restrict__ B, const float* __restrict__ A) {
+main_0(float* B, const float* __restrict__ A) {
     const int tx = threadIdx.x;
     const int bx = blockIdx.x;
     {

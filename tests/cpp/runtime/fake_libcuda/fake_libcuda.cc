@@ -299,6 +299,22 @@ FAKE(cuGraphRetainUserObject, CudaGraph graph, CudaUserObject object, unsigned, 
   return 0;
 }
 
+FAKE(cuTensorMapEncodeTiled, TensorMapBytes* map, int type, unsigned rank, void* base, const uint64_t* extents,
+     const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave, int swizzle, int promotion,
+     int fill) {
+  const auto list = [](const auto* numbers, unsigned count) {
+    std::string out;
+    for (unsigned i = 0; i < count; ++i) out += (i == 0 ? "" : "x") + number(numbers[i]);
+    return out;
+  };
+  ENTER("type " + std::to_string(type) + " extents " + list(extents, rank) + " strides " + list(strides, rank - 1) +
+        " box " + list(box, rank) + " steps " + list(steps, rank) + " modes " + std::to_string(interleave) + " " +
+        std::to_string(swizzle) + " " + std::to_string(promotion) + " " + std::to_string(fill));
+  std::memset(map, 0, sizeof *map);
+  std::memcpy(map, &base, sizeof base);
+  return 0;
+}
+
 FAKE(cuThreadExchangeStreamCaptureMode, int* mode) {
   std::swap(*mode, capture_mode);
   return 0;

@@ -1,0 +1,206 @@
+// Copies between a tensor of the call and block memory that the copy engine of sm_90 makes by a tensor map.
+// A box lies in block memory as a dense row-major array, so dimensions join into one, from the last on, while the
+// memory is dense; what is left are loops over boxes.
+#include "helve/analysis/box_copy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+
+#include "copy_dimensions.h"
+#include "helve/analysis/memory_traffic.h"
+#include "helve/arith/simplify.h"
+#include "multiple.h"
+
+namespace helve {
+
+namespace {
+
+constexpr int64_t kUnitBits = 4;      // of kBulkUnit, the bytes that a swizzle moves
+constexpr int kSwizzleShift = 3;      // from the bits that a map's swizzle changes to those that it takes
+constexpr int kMostSwizzleBits = 3;
+
+/// Why no map goes from one to the other; `tensor` is the side of the call.
+std::string refusal(const Buffer& tensor, const Buffer& memory) {
+  if (tensor.scope != MemoryScope::Param || memory.scope != MemoryScope::Shared) {
+    return fmt::format("'{}' and '{}' are not a tensor of the call and block memory", tensor.name, memory.name);
+  }
+  if (tensor.dtype != memory.dtype) {
+    return fmt::format("'{}' and '{}' have different dtypes", tensor.name, memory.name);
+  }
+  if (tensor.dtype.bits < 8) return fmt::format("elements of {} share a byte", to_string(tensor.dtype));
+  if (tensor.rank() == 0 || tensor.rank() > kMostBoxRank) {
+    return fmt::format("'{}' has {} dimensions, and a map 1 to {}", tensor.name, tensor.rank(), kMostBoxRank);
+  }
+  return "";
+}
+
+/// The most elements of one box along a dimension: all, or a divisor of them. 0: there is none of whole units.
+int64_t box_extent(int64_t extent, int64_t unit) {
+  for (int64_t box = std::min(extent, kMostBoxExtent); box > 0; --box) {
+    if (extent % box == 0 && box % unit == 0) return box;
+  }
+  return 0;
+}
+
+/// Are all bits of the constant zero?
+bool is_zero(const Expr& e) {
+  if (const FloatImm* number = as<FloatImm>(e)) return number->value == 0 && !std::signbit(number->value);
+  const int64_t* value = int_value(e);
+  return value && *value == 0;
+}
+
+/// The bytes of a map's swizzle that is the layout of row-major memory whose boxes have rows of `row` bytes; 0 for no
+/// swizzle, nothing where no map writes such memory.
+std::optional<int64_t> swizzle_of(const Buffer& memory, int64_t row) {
+  if (!memory.layout) return 0;
+  const Layout& layout = *memory.layout;
+  const Layout row_major({{layout.size(), 1, axes::m()}});
+  if (!Layout(layout.shard(), layout.replica(), layout.offset()).equivalent(row_major)) return std::nullopt;
+  const Swizzle& swizzle = layout.swizzle();
+  if (swizzle.identity()) return 0;
+  const int64_t base = swizzle.base + std::countr_zero(static_cast<uint64_t>(memory.dtype.bytes()));
+  const int64_t bytes = kBulkUnit << swizzle.bits;
+  const bool is_of_map = base == kUnitBits && swizzle.shift == kSwizzleShift && swizzle.bits <= kMostSwizzleBits;
+  return is_of_map && bytes == row ? std::optional(bytes) : std::nullopt;
+}
+
+/// The multiple of bytes at which boxes begin in block memory: a swizzle's period, so that the engine's is the same.
+int64_t alignment_of(int64_t swizzle) { return std::max(kBoxAlignment, swizzle << kSwizzleShift); }
+
+/// Is the number of bytes that `place` gives for the beginning of a box a multiple of `alignment` for all boxes?
+bool are_aligned(const CopyBoxes& boxes, const Region& region, int64_t alignment, Facts facts,
+                 const std::function<Expr(const std::vector<Expr>& begin)>& place) {
+  std::vector<Expr> at;
+  for (const CopyBoxes::Loop& loop : boxes.loops) {
+    const VarRef var = make_var("box");
+    facts.bind_loop(var, int_imm(0), int_imm(loop.count));
+    at.push_back(Expr(var));
+  }
+  const Expr first = place(boxes.begin(region, is_global(*region.buffer), at));
+  return is_multiple(first * int_imm(region.buffer->dtype.bytes()), alignment, facts);
+}
+
+bool begin_aligned_in_memory(const CopyBoxes& boxes, const Region& memory, int64_t alignment, const Facts& facts) {
+  return are_aligned(boxes, memory, alignment, facts,
+                     [&](const std::vector<Expr>& begin) { return flat_address(*memory.buffer, begin); });
+}
+
+}  // namespace
+
+int64_t CopyBoxes::elements() const {
+  int64_t count = 1;
+  for (const int64_t extent : box) count *= extent;
+  return count;
+}
+
+std::vector<Expr> CopyBoxes::begin(const Region& region, bool of_tensor, const std::vector<Expr>& at) const {
+  std::vector<Expr> out;
+  for (const Range& range : region.ranges) out.push_back(range.begin);
+  for (size_t k = 0; k < loops.size(); ++k) {
+    Expr& index = out[of_tensor ? loops[k].tensor : loops[k].memory];
+    index = simplify(index + at[k] * int_imm(loops[k].step));
+  }
+  return out;
+}
+
+std::optional<CopyBoxes> copy_boxes(const Region& src, const Region& dst, std::string* reason) {
+  CopyBoxes out;
+  out.tensor = is_global(*src.buffer) ? 0 : 1;
+  const Region &tensor = out.tensor == 0 ? src : dst, &memory = out.tensor == 0 ? dst : src;
+  *reason = refusal(*tensor.buffer, *memory.buffer);
+  if (!reason->empty()) return std::nullopt;
+  const std::vector<size_t> of_tensor = open_dimensions(tensor), of_memory = open_dimensions(memory);
+  const std::optional<std::vector<int64_t>> extents = constant_shape(memory.shape());
+  const auto declined = [&](std::string why) {
+    *reason = std::move(why);
+    return std::nullopt;
+  };
+  if (!extents || of_tensor.size() != of_memory.size()) return declined("its extents are not constants");
+  if (std::count(extents->begin(), extents->end(), 0) > 0) return declined("it has no elements");
+  const int64_t bytes = tensor.buffer->dtype.bytes(), unit = std::max<int64_t>(1, kBulkUnit / bytes);
+  const std::vector<Expr> strides = strides_of(*memory.buffer);
+  out.box.assign(tensor.ranges.size(), 1);
+  int64_t dense = 1;
+  for (size_t k = extents->size(); k-- > 0;) {
+    const size_t d = of_tensor[k];
+    const bool last = d + 1 == tensor.ranges.size();
+    const int64_t extent = (*extents)[k];
+    if (extent == 1 && !last) continue;
+    const bool joins = *int_value(strides[of_memory[k]]) == dense;
+    const int64_t box = joins ? box_extent(extent, last ? unit : 1) : 1;
+    if (last && box == 0) {
+      return declined(fmt::format("a row of its boxes is not a multiple of {} bytes", kBulkUnit));
+    }
+    out.box[d] = box;
+    dense *= box;
+    if (box == extent) continue;
+    out.loops.insert(out.loops.begin(), {d, of_memory[k], extent / box, box});
+  }
+  if (out.box.back() * bytes % kBulkUnit != 0) {
+    return declined(fmt::format("a row of its boxes is not a multiple of {} bytes", kBulkUnit));
+  }
+  const std::optional<int64_t> swizzle = swizzle_of(*memory.buffer, out.box.back() * bytes);
+  if (!swizzle) return declined(fmt::format("no map has the layout of '{}'", memory.buffer->name));
+  out.swizzle = *swizzle;
+  return out;
+}
+
+bool is_box_copy(const TileOp& op, const Facts& facts, std::string* reason) {
+  const std::optional<CopyBoxes> boxes = copy_boxes(op.region(0), op.region(1), reason);
+  if (!boxes) return false;
+  const Region &tensor = op.region(boxes->tensor), &memory = op.region(1 - boxes->tensor);
+  const int64_t bytes = tensor.buffer->dtype.bytes();
+  std::vector<Expr> strides = strides_of(*tensor.buffer);
+  const int64_t* last = int_value(strides.back());
+  if (!last || *last != 1) {
+    *reason = fmt::format("neighbours along the last dimension of '{}' are not side by side", tensor.buffer->name);
+    return false;
+  }
+  strides.pop_back();
+  for (const Expr& stride : strides) {
+    if (is_multiple(stride * int_imm(bytes), kBulkUnit, facts)) continue;
+    *reason = fmt::format("rows of '{}' are not known to lie at multiples of {} bytes", tensor.buffer->name, kBulkUnit);
+    return false;
+  }
+  if (!are_aligned(*boxes, tensor, kBulkUnit, facts, [](const auto& begin) { return begin.back(); })) {
+    *reason = fmt::format("a box is not known to begin at a multiple of {} bytes along the last dimension of '{}'",
+                          kBulkUnit, tensor.buffer->name);
+    return false;
+  }
+  const int64_t alignment = alignment_of(boxes->swizzle);
+  if (!begin_aligned_in_memory(*boxes, memory, alignment, facts)) {
+    *reason = fmt::format("a box is not known to begin at a multiple of {} bytes in '{}'", alignment,
+                          memory.buffer->name);
+    return false;
+  }
+  if (boxes->tensor == 1 || is_zero(op.expr(2))) return true;
+  for (size_t d = 0; d < tensor.ranges.size(); ++d) {
+    const Range& range = tensor.ranges[d];
+    if (can_prove(apply(Op::Le, {range.begin + range.extent, tensor.buffer->shape[d]}), facts)) continue;
+    *reason = "it pads with another value than 0";
+    return false;
+  }
+  return true;
+}
+
+std::optional<Swizzle> box_swizzle(const TileOp& op) {
+  std::string reason;
+  const std::optional<CopyBoxes> boxes = copy_boxes(op.region(0), op.region(1), &reason);
+  if (!boxes) return std::nullopt;
+  const Region& memory = op.region(1 - boxes->tensor);
+  const int64_t bytes = memory.buffer->dtype.bytes();
+  for (int bits = 1; bits <= kMostSwizzleBits; ++bits) {
+    const int64_t row = kBulkUnit << bits;
+    if (boxes->box.back() * bytes != row || !begin_aligned_in_memory(*boxes, memory, alignment_of(row), {})) {
+      continue;
+    }
+    return Swizzle{bits, std::countr_zero(static_cast<uint64_t>(kBulkUnit / bytes)), kSwizzleShift};
+  }
+  return std::nullopt;
+}
+
+}  // namespace helve

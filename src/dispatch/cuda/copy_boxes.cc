@@ -1,0 +1,50 @@
+// Copies between a tensor of the call and block memory by a tensor map of the copy engine of sm_90.
+// The map knows where the tensor ends, so that tiles of any size are boxes, and nothing is left for the threads.
+#include <fmt/format.h>
+
+#include "engine_copy.h"
+#include "helve/analysis/async_run.h"
+#include "helve/analysis/box_copy.h"
+#include "helve/ir/tensor/visit.h"
+#include "schedules.h"
+
+namespace helve::cuda {
+
+namespace {
+
+constexpr int64_t kSmallestBox = 1024;  // bytes; below, a map is taken only where it is asked for
+
+/// Why a map is not worth its place among the parameters where nobody asks for it.
+std::string why_not_unasked(const TileOp& op, const CopyRegions& copy, const LoweringContext& context) {
+  std::string reason;
+  const std::optional<CopyBoxes> boxes = copy_boxes(copy.src, copy.dst, &reason);
+  if (!boxes) return reason;
+  const int64_t bytes = boxes->elements() * copy.src.buffer->dtype.bytes();
+  if (bytes < kSmallestBox) return fmt::format("its boxes have {} bytes, less than {}", bytes, kSmallestBox);
+  const Stmt by_threads = op.op == TileOpcode::CopyAsync ? lower_cp_async(op, context, &reason) : Stmt();
+  bool whole = static_cast<bool>(by_threads);
+  if (by_threads) walk(by_threads, [&](const Stmt& s) {
+    const TileOp* run = as<TileOp>(s);
+    if (run && run->op == op.op) whole &= run_length(*run) * copy.src.buffer->dtype.bytes() == kBulkUnit;
+  });
+  return whole ? "the threads can make it in pieces of 16 bytes, which leaves the memory any layout" : "";
+}
+
+}  // namespace
+
+Stmt lower_boxes(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  const std::optional<CopyRegions> copy = copy_regions(op, context, declined);
+  if (!copy) return {};
+  *declined = why_no_engine(context, *copy);
+  if (declined->empty() && !names_boxes(op)) *declined = why_not_unasked(op, *copy, context);
+  if (!declined->empty()) return {};
+  // Who copies back goes on when the memory can be used again; other copies of the block stay in flight.
+  const bool counted = op.op == TileOpcode::CopyAsync || is_global(*copy->src.buffer);
+  const Stmt moved = tile_op(counted ? TileOpcode::CopyAsync : TileOpcode::Copy,
+                             {copy->src, copy->dst, copy->pad, kBoxSchedule}, op.span);
+  if (!is_box_copy(*as<TileOp>(moved), *context.facts, declined)) return {};
+  if (!counted || op.op == TileOpcode::CopyAsync) return moved;
+  return seq({moved, tile_op(TileOpcode::WaitAsync, {}, op.span)});
+}
+
+}  // namespace helve::cuda

@@ -1,0 +1,43 @@
+// The tensor maps of a call's launches.
+// A map is made of an address, extents and strides; a frame keeps those that it made, since calls tend to come back
+// with the same tensors.
+#pragma once
+
+#include <array>
+#include <unordered_map>
+
+#include "frame.h"
+#include "helve/runtime/cuda/driver.h"
+#include "helve/runtime/plan.h"
+
+namespace helve::runtime::cuda {
+
+class TensorMaps {
+ public:
+  /// Makes the maps of a launch whose buffers are the frame's pointers. False where the driver makes no map of such a
+  /// tensor: without elements, with 2^31 along a dimension, or with rows that lie at no multiples of 16 bytes.
+  bool make(const Plan& plan, const Launch& launch, const Frame& frame);
+  /// The map, after `make`.
+  TensorMapBytes& find(const TensorMap& map) { return made_.at(&map).bytes; }
+
+ private:
+  static constexpr size_t kMostRank = 5;
+
+  /// A tensor, innermost dimension first; strides in bytes, without the first.
+  struct Tensor {
+    void* base = nullptr;
+    std::array<uint64_t, kMostRank> extents = {};
+    std::array<uint64_t, kMostRank> strides = {};
+    bool operator==(const Tensor&) const = default;
+  };
+  struct Made {
+    TensorMapBytes bytes;
+    Tensor tensor;
+  };
+
+  static bool describe(const TensorParam& param, const Plan& plan, const Frame& frame, Tensor* out);
+
+  std::unordered_map<const TensorMap*, Made> made_;
+};
+
+}  // namespace helve::runtime::cuda

@@ -1,0 +1,154 @@
+// Barriers in block memory at which one thread and bytes arrive.
+__device__ __forceinline__ void helve_open(unsigned long long* arrivals, int count) {
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < count; ++i) {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(arrivals + i);
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" : : "r"(at) : "memory");
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+    }
+}
+// The phase of this parity has ended: all of it has arrived.
+__device__ __forceinline__ void helve_arrived(unsigned long long* arrivals, unsigned parity) {
+    const unsigned at = (unsigned)__cvta_generic_to_shared(arrivals);
+    unsigned done;
+    do {
+        asm volatile("{\n\t.reg .pred p;\n\t"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+                     "selp.u32 %0, 1, 0, p;\n\t}"
+                     : "=r"(done) : "r"(at), "r"(parity) : "memory");
+    } while (!done);
+}
+// Copies to block memory by the copy engine. Thread 0 begins them, and those between two commits are a group. Group g
+// has barrier g % S in its phase g / S, which ends when the thread has committed and all bytes are there. S is a power
+// of two; a barrier's phase has ended before the next group has it.
+template <int S>
+__device__ __forceinline__ void helve_end_group(unsigned long long* arrivals, unsigned& ended) {
+    if (threadIdx.x == 0) helve_arrived(arrivals + ended % S, ended / S & 1);
+    ++ended;
+}
+template <int S>
+__device__ __forceinline__ void helve_commit_bulk(unsigned long long* arrivals, unsigned& begun, unsigned& ended) {
+    if (threadIdx.x == 0) {
+        const unsigned at = (unsigned)__cvta_generic_to_shared(arrivals + begun % S);
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(at) : "memory");
+    }
+    if (++begun - ended == S) helve_end_group<S>(arrivals, ended);
+}
+// All groups but the `pending` youngest are complete; a barrier shows it to the other threads.
+template <int S>
+__device__ __forceinline__ void helve_wait_bulk(unsigned long long* arrivals, unsigned begun, unsigned& ended,
+                                                unsigned pending) {
+    while (begun - ended > pending) helve_end_group<S>(arrivals, ended);
+}
+// Copies from block memory by the copy engine. Thread 0 begins them, and those between two commits are a group.
+__device__ __forceinline__ void helve_commit_stores() {
+    if (threadIdx.x == 0) asm volatile("cp.async.bulk.commit_group;" : : : "memory");
+}
+// All groups but the N youngest are complete, or have read their sources.
+template <int N>
+__device__ __forceinline__ void helve_wait_stores() {
+    if (threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group %0;" : : "n"(N) : "memory");
+}
+template <int N>
+__device__ __forceinline__ void helve_wait_sources() {
+    if (threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(N) : "memory");
+}
+// What the copy engine knows of a tensor: where it is, its extents and strides, how large a box is (CUtensorMap).
+struct __align__(64) helve_tensor_map { unsigned char bytes[128]; };
+// Begins to copy the box that begins at `at`, row-major, to block memory; zeros stand where it lies outside.
+template <int R>
+__device__ __forceinline__ void helve_load_box(void* to, const helve_tensor_map& from, const int (&at)[R],
+                                               unsigned bytes, unsigned long long* arrivals) {
+    const unsigned box = (unsigned)__cvta_generic_to_shared(to), barrier = (unsigned)__cvta_generic_to_shared(arrivals);
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(bytes) : "memory");
+    if constexpr (R == 1) {
+        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%3}], [%2];"
+                     : : "r"(box), "l"(&from), "r"(barrier), "r"(at[0]) : "memory");
+    } else if constexpr (R == 2) {
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%3, %4}], [%2];"
+                     : : "r"(box), "l"(&from), "r"(barrier), "r"(at[1]), "r"(at[0]) : "memory");
+    } else if constexpr (R == 3) {
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%3, %4, %5}], [%2];"
+                     : : "r"(box), "l"(&from), "r"(barrier), "r"(at[2]), "r"(at[1]), "r"(at[0]) : "memory");
+    } else if constexpr (R == 4) {
+        asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%3, %4, %5, %6}], [%2];"
+                     : : "r"(box), "l"(&from), "r"(barrier), "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0])
+                     : "memory");
+    } else {
+        asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%3, %4, %5, %6, %7}], [%2];"
+                     : : "r"(box), "l"(&from), "r"(barrier), "r"(at[4]), "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0])
+                     : "memory");
+    }
+}
+// Begins to copy a box from block memory to where it begins at `at`, row-major; nothing goes to what lies outside.
+template <int R>
+__device__ __forceinline__ void helve_store_box(const helve_tensor_map& to, const int (&at)[R], const void* from) {
+    const unsigned box = (unsigned)__cvta_generic_to_shared(const_cast<void*>(from));
+    if constexpr (R == 1) {
+        asm volatile("cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%0, {%2}], [%1];"
+                     : : "l"(&to), "r"(box), "r"(at[0]) : "memory");
+    } else if constexpr (R == 2) {
+        asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];"
+                     : : "l"(&to), "r"(box), "r"(at[1]), "r"(at[0]) : "memory");
+    } else if constexpr (R == 3) {
+        asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];"
+                     : : "l"(&to), "r"(box), "r"(at[2]), "r"(at[1]), "r"(at[0]) : "memory");
+    } else if constexpr (R == 4) {
+        asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];"
+                     : : "l"(&to), "r"(box), "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0]) : "memory");
+    } else {
+        asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];"
+                     : : "l"(&to), "r"(box), "r"(at[4]), "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0]) : "memory");
+    }
+}
+// What the thread has written is seen by copies of the copy engine that begin behind the next barrier.
+__device__ __forceinline__ void helve_fence_async() { asm volatile("fence.proxy.async;" : : : "memory"); }
+
+extern "C" __global__ void __launch_bounds__(64)
+main_0(
+    const float* __restrict__ A,
+    float* B,
+    const __grid_constant__ helve_tensor_map A_boxes,
+    const __grid_constant__ helve_tensor_map B_boxes) {
+    extern __shared__ __align__(1024) unsigned char helve_shared[];
+    const int tx = threadIdx.x;
+    unsigned long long* const arrivals = (unsigned long long*)(helve_shared + 0);
+    unsigned begun = 0, ended = 0;
+    helve_open(arrivals, 16);
+    float* const x = (float*)(helve_shared + 128);
+    float* const y = (float*)(helve_shared + 3200);
+    for (int k = 0; k < 2; ++k) {
+        if (tx == 0) {
+            helve_load_box(x + k * 256, A_boxes, {k * 8, 0}, 1024, arrivals + begun % 16);
+        }
+        helve_commit_bulk<16>(arrivals, begun, ended);
+    }
+    helve_fence_async();
+    __syncthreads();
+    for (int k = 0; k < 4; ++k) {
+        if (tx == 0) {
+            helve_load_box(x + (k + 2) % 3 * 256, A_boxes, {k * 8 + 16, 0}, 1024, arrivals + begun % 16);
+        }
+        helve_commit_bulk<16>(arrivals, begun, ended);
+        helve_wait_bulk<16>(arrivals, begun, ended, 2);
+        helve_fence_async();
+        __syncthreads();
+        for (int pass = 0; pass < 4; ++pass) {
+            y[pass * 64 + tx / 32 * 32 + tx % 32] = x[k % 3 * 256 + pass * 64 + tx / 32 * 32 - tx % 32 + 31];
+        }
+        helve_fence_async();
+        __syncthreads();
+        if (tx == 0) {
+            helve_store_box(B_boxes, {k * 8, 0}, y + 0);
+        }
+        helve_commit_stores();
+        helve_wait_sources<0>();
+    }
+    helve_wait_bulk<16>(arrivals, begun, ended, 0);
+}
