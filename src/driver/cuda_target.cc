@@ -161,8 +161,8 @@ class CudaCompiled final : public CompiledKernel {
 int64_t cluster_blocks(const std::string& arch) {
   constexpr int64_t kPortable = 8, kLarge = 16;  // large ones: of Hopper, and of Blackwell for servers
   const int number = arch.empty() ? 0 : runtime::cuda::architecture_number(arch).value_or(0);
-  if (arch.empty() || number >= 120) return kPortable;
-  return number >= 90 ? kLarge : 1;
+  if (number == 90 || number == 100 || number == 103) return kLarge;
+  return arch.empty() || number > 90 ? kPortable : 1;
 }
 
 std::shared_ptr<const CompiledKernel> compile_cuda(Checked checked, const CompileOptions& options) {

@@ -93,7 +93,10 @@ class Verifier {
     const int64_t id = known ? s.buffers[static_cast<size_t>(map.buffer)] : -1;
     HELVE_CHECK(known && id < static_cast<int64_t>(plan_.params.size()), "a tensor map of what is no parameter");
     HELVE_CHECK(map.box.size() == plan_.params[static_cast<size_t>(id)].dims.size(), "a box of another rank");
-    for (int64_t extent : map.box) HELVE_CHECK(extent > 0, "a box without elements");
+    HELVE_CHECK(!map.box.empty() && map.box.size() <= 5, "a tensor map of no rank that there is");
+    for (int64_t extent : map.box) HELVE_CHECK(extent > 0 && extent <= 256, "a box of an extent that no map has");
+    const bool swizzles = map.swizzle == 32 || map.swizzle == 64 || map.swizzle == 128;
+    HELVE_CHECK(map.swizzle == 0 || swizzles, "a swizzle that no map has");
   }
 
   void step(const Collective& s) const {

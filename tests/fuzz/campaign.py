@@ -73,12 +73,14 @@ def _race_runs(program, detail):
     return two_iterations_meet(program, *(at[int(found.group(1))] for found in (loop, main, other)))
 
 
-def _is_elsewhere(failure):
-    """Is it an access that is refuted for extents that this call has not?
+def _has_other_extents(program, failure):
+    """Is it an access that is refuted for a dynamic extent that this call has not?
 
     What a call answers for is not in the text of a later stage, where other extents have code of their own.
     """
-    return failure and "error[HV0210]" in failure.detail and "note: when " in failure.detail
+    witness = re.search(r"error\[HV0210\].*?\n *note: when ([^\n]*)", failure.detail, re.DOTALL) if failure else None
+    values = dict(re.findall(r"(\w+)=(-?\d+)", witness[1])) if witness else {}
+    return any(name in values and int(values[name]) != extent for name, extent in program.dims.items())
 
 
 def examine(seed):
@@ -90,7 +92,7 @@ def examine(seed):
         return "undefined", str(reason)
     text = p.text(program)
     failure = engines.check(engines.call_of(program, text, memories))
-    if _is_elsewhere(failure):
+    if failure and "error[HV0210]" in failure.detail and "note: when " in failure.detail:
         return "undefined", "out of bounds wherever it runs, in code that this call does not reach"
     if failure and "error[HV0814]" in failure.detail:
         return "undefined", "extents that agree by data, which machine code is not made for"
@@ -98,7 +100,7 @@ def examine(seed):
         return "undefined", "a race of any two iterations, of which this call runs one at most"
     if failure and "error[HV0206]" in failure.detail and "is out of range" in failure.detail:
         return "undefined", "a number cast to a type that cannot hold it"
-    made = 0
+    made, constructs = 0, tree.constructs(program)
     if failure is None and seed % 3 == 0:
         other = twins.twin(program, seed)
         if other is not None:
@@ -106,13 +108,14 @@ def examine(seed):
             name, rewritten = other
             twin_text = p.text(rewritten)
             failure = engines.check(engines.call_of(program, twin_text, memories))
-            if failure and name != "split" and "error[HV0814]" in failure.detail:
-                made, failure = 0, None  # a guard by data stands around extents that the call answered for
-            if _is_elsewhere(failure):
+            # Twins put guards by data around extents that the call answers for.
+            guarded = failure and name != "split" and "error[HV0814]" in failure.detail
+            if guarded or _has_other_extents(program, failure):
                 made, failure = 0, None
+                constructs["twin left out"] += 1
             if failure:
                 failure, text = Failure(f"twin {name}: {failure.layer}", failure.detail), twin_text
-    return "ran", tree.constructs(program), made, failure, text
+    return "ran", constructs, made, failure, text
 
 
 def _worker(seeds, pipe):

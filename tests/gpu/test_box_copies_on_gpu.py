@@ -6,27 +6,13 @@ on all of the device at once, many times, so that a missing wait, fence or barri
 
 import numpy as np
 import pytest
+from on_device import agrees, needs_copy_engine, torch
 from test_box_copies import PROGRAMS, arguments, doubled_tiles, many_dimensions, mirrored_tiles, strided, transposed
 
 import helve
 from helve import T
 
-torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available() or torch.cuda.get_device_capability()[0] < 9,
-                                reason="there is no CUDA device with a copy engine")
-
-
-def agrees(function, arrays, offset=0):
-    """The last array is what the interpreter makes of it; `offset` elements misalign every tensor."""
-    wanted = [array.copy() for array in arrays]
-    helve.compile(function, target="interp")(*wanted)
-    tensors = []
-    for array in arrays:
-        memory = torch.empty(array.size + offset, dtype=torch.from_numpy(array).dtype, device="cuda")
-        tensors.append(memory[offset:].view(array.shape))
-        tensors[-1].copy_(torch.from_numpy(array))
-    helve.compile(function, target="cuda")(*tensors)
-    np.testing.assert_array_equal(tensors[-1].cpu().numpy(), wanted[-1])
+pytestmark = needs_copy_engine
 
 
 @pytest.mark.parametrize("offset", [0, 1])

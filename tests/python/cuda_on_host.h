@@ -119,11 +119,13 @@ static void begin_copy(unsigned char* to, const void* from, size_t bytes, size_t
 static void commit_copies() { fiber().copies.commit(); }
 static void wait_for_copies(size_t pending) { fiber().copies.wait(pending); }
 
-/// Of the engine's copies every other one is done at once, the rest as late as they may be.
+/// Of the engine's copies about every other one is done at once, the rest as late as they may be: the high bits of a
+/// linear congruence say which, so that no program meets one kind of its copies always early.
 static void begin_engine(std::vector<Copy>& begun, const std::vector<Copy>& copies) {
-  static long count = 0;
+  static uint32_t turn = 1;
+  turn = turn * 1664525u + 1013904223u;
   if (running != 0) fault = Misaligned;
-  if (++count % 2) {
+  if (turn >> 31) {
     for (const Copy& copy : copies) copy.run();
   } else {
     begun.insert(begun.end(), copies.begin(), copies.end());
@@ -519,7 +521,7 @@ static void helve_store_bulk(void* to, const void* from, unsigned bytes) {
   host::begin_bulk(host::fiber().stores.begun, to, from, bytes);
 }
 struct alignas(64) helve_tensor_map { unsigned char bytes[128]; };
-static int helve_coordinate(long long i) { return (int)std::min(i, 0x7ffffe00ll); }
+static int helve_coordinate(long long i) { return (int)std::clamp(i, -0x80000000ll, 0x7ffffe00ll); }
 template <int R>
 static void helve_load_box(void* to, const helve_tensor_map& map, const int (&at)[R], unsigned bytes,
                            unsigned long long*) {

@@ -5,9 +5,9 @@ The CPU runs the text too: of a thread with an even number copies are done as la
 
 import re
 
-import ml_dtypes
 import numpy as np
 import pytest
+from copy_programs import arguments_of, check_on_the_cpu, check_text, misaligned, whole_numbers
 from cuda_on_host import HostKernels, aligned
 from nvrtc import assert_compiles, needs_nvrtc
 from test_cuda_lowering import compiled, thread_form
@@ -77,11 +77,6 @@ def products(m, n, k, stages, dtype="float32", tile=16):
     return main
 
 
-def whole_numbers(shape, dtype="float32"):
-    kind = getattr(ml_dtypes, dtype, None) or np.dtype(dtype)
-    return np.random.default_rng(sum(shape)).integers(-4, 5, shape).astype(kind)
-
-
 def operations(function):
     """How often each operation stands in the thread form."""
     text = _core.print(thread_form(function))
@@ -111,8 +106,12 @@ PROGRAMS["products_any"] = (products(20, 30, K, 2), [(20, 41), (41, 30), (20, 30
 
 
 def arguments(name):
-    _, shapes, dtypes, _ = PROGRAMS[name]
-    return [whole_numbers(shape, dtype) for shape, dtype in zip(shapes, dtypes)]
+    return arguments_of(PROGRAMS[name])
+
+
+def extents(name):
+    size = PROGRAMS[name][1][0][1]
+    return {"N": size, "K": size}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -126,13 +125,7 @@ def test_every_stage_computes_the_same(name):
 
 @pytest.mark.parametrize("name", ["by_hand", "mirrored_100_3", "any_40", "products"])
 def test_the_cpu_runs_programs_and_thread_forms(name):
-    function = PROGRAMS[name][0]
-    wanted = arguments(name)
-    helve.compile(function, target="interp")(*wanted)
-    for program in (function, helve.parse(_core.print(thread_form(function)))):
-        given = arguments(name)
-        helve.compile(program)(*given)
-        np.testing.assert_array_equal(given[-1], wanted[-1])
+    check_on_the_cpu(PROGRAMS[name], thread_form(PROGRAMS[name][0]))
 
 
 @pytest.fixture(scope="module")
@@ -143,20 +136,7 @@ def kernels(tmp_path_factory):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_text_computes_the_same(kernels, name):
-    function, shapes, _, blocks = PROGRAMS[name]
-    wanted, given = arguments(name), [aligned(array) for array in arguments(name)]
-    helve.compile(function, target="interp")(*wanted)
-    scalars = {"N": shapes[0][1], "K": shapes[0][1]}
-    kernels.run(name, blocks, dict(zip([p.name for p in function.function.params], given)), scalars)
-    np.testing.assert_array_equal(given[-1], wanted[-1])
-
-
-def misaligned(array):
-    """A copy whose first element stands one element past a multiple of 64 bytes."""
-    memory = aligned(np.zeros(array.size + 64 // array.itemsize, array.dtype))
-    out = memory[1 : 1 + array.size].reshape(array.shape)
-    out[...] = array
-    return out
+    check_text(kernels, name, PROGRAMS[name], scalars=extents(name))
 
 
 @pytest.mark.parametrize("prelude", [False, True])
@@ -165,12 +145,7 @@ def test_narrow_kernels_copy_misaligned_tensors(tmp_path, prelude):
     forms = [thread_form(PROGRAMS[name][0]) for name in names]
     narrow = HostKernels(forms, tmp_path, prelude=prelude, names=names, narrow=True)
     for name in names:
-        function, shapes, _, blocks = PROGRAMS[name]
-        wanted, given = arguments(name), [misaligned(array) for array in arguments(name)]
-        helve.compile(function, target="interp")(*wanted)
-        scalars = {"N": shapes[0][1], "K": shapes[0][1]}
-        narrow.run(name, blocks, dict(zip([p.name for p in function.function.params], given)), scalars)
-        np.testing.assert_array_equal(given[-1], wanted[-1])
+        check_text(narrow, name, PROGRAMS[name], misaligned, extents(name))
 
 
 @needs_nvrtc

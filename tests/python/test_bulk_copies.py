@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from copy_programs import arguments_of, check_on_the_cpu, check_text, misaligned, whole_numbers
 from cuda_on_host import HostKernels, aligned
 from nvrtc import assert_compiles, needs_nvrtc
-from test_async_copies import choices, misaligned, mirrored, whole_numbers
+from test_async_copies import choices, mirrored
 
 import helve
 import helve.testing
@@ -164,8 +165,7 @@ for rows in (1, 4, 6):
 
 
 def arguments(name):
-    _, shapes, dtypes, _ = PROGRAMS[name]
-    return [whole_numbers(shape, dtype) for shape, dtype in zip(shapes, dtypes)]
+    return arguments_of(PROGRAMS[name])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -180,13 +180,7 @@ def test_every_stage_computes_the_same(name):
 
 @pytest.mark.parametrize("name", ["ahead", "tiles_100_3", "line_250", "copied_back_6", "stores_in_flight"])
 def test_the_cpu_runs_programs_and_thread_forms(name):
-    function = PROGRAMS[name][0]
-    wanted = arguments(name)
-    helve.compile(function, target="interp")(*wanted)
-    for program in (function, helve.parse(_core.print(thread_form(function)))):
-        given = arguments(name)
-        helve.compile(program)(*given)
-        np.testing.assert_array_equal(given[-1], wanted[-1])
+    check_on_the_cpu(PROGRAMS[name], thread_form(PROGRAMS[name][0]))
 
 
 @pytest.fixture(scope="module")
@@ -196,18 +190,10 @@ def kernels(tmp_path_factory):
     return [HostKernels(forms, folder, prelude=prelude, names=list(PROGRAMS)) for prelude in (False, True)]
 
 
-def run(kernels, name, place):
-    function, _, _, blocks = PROGRAMS[name]
-    wanted, given = arguments(name), [place(array) for array in arguments(name)]
-    helve.compile(function, target="interp")(*wanted)
-    kernels.run(name, blocks, dict(zip([p.name for p in function.function.params], given)))
-    np.testing.assert_array_equal(given[-1], wanted[-1])
-
-
 @pytest.mark.parametrize("prelude", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_text_computes_the_same(kernels, name, prelude):
-    run(kernels[prelude], name, aligned)
+    check_text(kernels[prelude], name, PROGRAMS[name])
 
 
 @pytest.mark.parametrize("prelude", [False, True])
@@ -216,7 +202,7 @@ def test_narrow_kernels_copy_misaligned_tensors(tmp_path, prelude):
     forms = [thread_form(PROGRAMS[name][0]) for name in names]
     narrow = HostKernels(forms, tmp_path, prelude=prelude, names=names, narrow=True)
     for name in names:
-        run(narrow, name, misaligned)
+        check_text(narrow, name, PROGRAMS[name], misaligned)
 
 
 @pytest.mark.parametrize("name", ["ahead", "line_250", "copied_back_6", "stores_in_flight"])

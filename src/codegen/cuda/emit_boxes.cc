@@ -15,6 +15,9 @@ namespace helve::cuda {
 
 namespace {
 
+/// A map takes 128 bytes of a kernel's parameters, of which there are 32,764 at most.
+constexpr size_t kMostMaps = 200;
+
 CopyBoxes boxes_of(const TileOp& s) {
   std::string reason;
   std::optional<CopyBoxes> boxes = helve::copy_boxes(s.region(0), s.region(1), &reason);
@@ -36,7 +39,14 @@ void KernelEmitter::find_maps() {
     const CopyBoxes boxes = boxes_of(*op);
     const Buffer* tensor = op->region(boxes.tensor).buffer.get();
     const auto serves = [&](const BoxMap& map) { return map.serves(tensor, boxes); };
-    if (std::none_of(maps_.begin(), maps_.end(), serves)) maps_.push_back({tensor, boxes.box, boxes.swizzle});
+    if (std::any_of(maps_.begin(), maps_.end(), serves)) return;
+    if (maps_.size() == kMostMaps) {
+      throw UserError(Code::NoSchedule, op->span, {{"operation", operation_text(*op)}},
+                      {{{}, fmt::format("'{}' declined: a kernel takes {} tensor maps, one for each tensor and box",
+                                        kBoxSchedule, kMostMaps)}},
+                      {"copy tiles of fewer shapes, or ask for other copies by dispatch=\"cp_async\""});
+    }
+    maps_.push_back({tensor, boxes.box, boxes.swizzle});
   });
 }
 

@@ -9,7 +9,6 @@
 #include "engine_copy.h"
 #include "helve/analysis/bulk_copy.h"
 #include "helve/arith/simplify.h"
-#include "helve/ir/tensor/visit.h"
 #include "schedules.h"
 
 namespace helve::cuda {
@@ -78,22 +77,6 @@ Part part_inside(const CopyRegions& copy, int64_t unit, const Facts& facts) {
 }
 
 }  // namespace
-
-/// Other cores reach the memory by ordinary accesses, which the block's barriers do not order with the engine's.
-std::string why_no_engine(const LoweringContext& context, const CopyRegions& copy) {
-  if (!context.kernel) return "it stands outside of kernels";
-  std::string reason;
-  walk(context.kernel->body, [&](const Stmt& s) {
-    const TileOp* op = as<TileOp>(s);
-    if (!op || !op->row().is_collective()) return;
-    for (const TileOperand& operand : op->operands) {
-      const Region* region = std::get_if<Region>(&operand);
-      if (!region || (region->buffer != copy.src.buffer && region->buffer != copy.dst.buffer)) continue;
-      reason = fmt::format("cores exchange '{}'", region->buffer->name);
-    }
-  });
-  return reason;
-}
 
 Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* declined) {
   const std::optional<CopyRegions> copy = copy_regions(op, context, declined);

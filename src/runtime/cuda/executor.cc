@@ -250,7 +250,7 @@ class Executor::Impl {
   const Program& narrow_program_on(const Situation& where) {
     std::lock_guard<std::mutex> lock(programs_mutex_);
     return loaded(narrow_programs_, where, [&] {
-      HELVE_CHECK(compile_narrow_, "a launch has alignments, and no kernel does without them");
+      HELVE_CHECK(compile_narrow_, "a launch has alignments or tensor maps, and no kernel does without them");
       if (narrow_code_.kernels.bytes.empty()) narrow_code_ = {compile_narrow_(), code_.names, {}};
       return std::make_unique<Program>(narrow_code_, PlanParts{parts_.launches, {}, false}, where.device);
     });

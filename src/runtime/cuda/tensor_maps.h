@@ -15,7 +15,8 @@ namespace helve::runtime::cuda {
 class TensorMaps {
  public:
   /// Makes the maps of a launch whose buffers are the frame's pointers. False where the driver makes no map of such a
-  /// tensor: without elements, with 2^31 along a dimension, or with rows that lie at no multiples of 16 bytes.
+  /// tensor: without elements, with more than 2^31 - 512 along a dimension, or with strides that are negative, no
+  /// multiples of 16 bytes, or 2^40 bytes or more.
   bool make(const Plan& plan, const Launch& launch, const Frame& frame);
   /// The map, after `make`.
   TensorMapBytes& find(const TensorMap& map) { return made_.at(&map).bytes; }

@@ -12,13 +12,13 @@ namespace {
 
 const DType kHalf{TypeCode::Float, 16};
 
-struct Span1 {
+struct Run {
   int64_t begin, extent;
 };
 
-Region region(const BufferRef& buffer, const std::vector<Span1>& ranges) {
+Region region(const BufferRef& buffer, const std::vector<Run>& ranges) {
   Region out{buffer, {}};
-  for (const Span1& r : ranges) out.ranges.push_back({idx(r.begin), idx(r.extent), false});
+  for (const Run& r : ranges) out.ranges.push_back({idx(r.begin), idx(r.extent), false});
   return out;
 }
 

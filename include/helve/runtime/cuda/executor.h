@@ -22,7 +22,7 @@ constexpr int64_t kWorkspaceWords = 4096;
 /// The largest grid.
 constexpr int64_t kGridLimit = (int64_t{1} << 31) - 1;
 
-/// A plan on the devices that its cubin is for. The parameters of a kernel are, each of 8 bytes but the last:
+/// A plan on the devices that its cubin is for. The parameters of a kernel are, each of 8 bytes but the maps:
 ///   the address of each buffer of the launch, in its order; of a per-core buffer that of core 0's instance
 ///   the launch's scalars, then for each per-core buffer, in the order of buffers, the bytes between the instances of
 ///   consecutive cores

@@ -1,0 +1,27 @@
+// What all schedules of the copy engine ask before they look at addresses.
+// The engine's accesses are ordered with those of the block's own threads, and with no others.
+#include "engine_copy.h"
+
+#include <fmt/format.h>
+
+#include "helve/ir/tensor/visit.h"
+
+namespace helve::cuda {
+
+/// Other cores reach the memory by ordinary accesses, which the block's barriers do not order with the engine's.
+std::string why_no_engine(const LoweringContext& context, const CopyRegions& copy) {
+  if (!context.kernel) return "it stands outside of kernels";
+  std::string reason;
+  walk(context.kernel->body, [&](const Stmt& s) {
+    const TileOp* op = as<TileOp>(s);
+    if (!op || !op->row().is_collective()) return;
+    for (const TileOperand& operand : op->operands) {
+      const Region* region = std::get_if<Region>(&operand);
+      if (!region || (region->buffer != copy.src.buffer && region->buffer != copy.dst.buffer)) continue;
+      reason = fmt::format("cores exchange '{}'", region->buffer->name);
+    }
+  });
+  return reason;
+}
+
+}  // namespace helve::cuda
