@@ -144,7 +144,15 @@ std::optional<CopyBoxes> copy_boxes(const Region& src, const Region& dst, std::s
     return declined(fmt::format("a row of its boxes is not a multiple of {} bytes", kBulkUnit));
   }
   const std::optional<int64_t> swizzle = swizzle_of(*memory.buffer, out.box.back() * bytes);
-  if (!swizzle) return declined(fmt::format("no map has the layout of '{}'", memory.buffer->name));
+  if (!swizzle) {
+    const int64_t row = out.box.back() * bytes;
+    const bool can = row == 32 || row == 64 || row == 128;
+    const int bits = std::countr_zero(static_cast<uint64_t>(row / kBulkUnit));
+    return declined(fmt::format("no map has the layout of '{}', but row-major order{}", memory.buffer->name,
+                                can ? fmt::format(", and that with Swizzle({}, {}, {})", bits,
+                                                  std::countr_zero(static_cast<uint64_t>(unit)), kSwizzleShift)
+                                    : ""));
+  }
   out.swizzle = *swizzle;
   return out;
 }

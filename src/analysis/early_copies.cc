@@ -59,6 +59,12 @@ class Judge {
         const Stmt known = substitute(body[i], names);
         const std::string reason = refusal(*as<TileOp>(known), std::vector<Stmt>(body.begin(), body.begin() + i));
         out.push_back({i, Ref<const TileOp>(as<TileOp>(known)), reason});
+      } else {
+        walk(body[i], [&](const Stmt& s) {
+          const TileOp* inner = as<TileOp>(s);
+          if (!inner || inner->op != TileOpcode::Copy || !is_global(*inner->region(0).buffer)) return;
+          out.push_back({i, Ref<const TileOp>(inner), "it stands under a condition or in a loop of the body"});
+        });
       }
     }
     return out;

@@ -99,10 +99,9 @@ Stmt lower_tile_op(const TileOp& op, const std::vector<TileSchedule>& schedules,
   }
   ScheduleChoice choice{operation_text(op), op.span, {}, {}};
   for (const TileSchedule* s : asked) {
+    if (forced && s->name != *wanted) continue;
     std::string declined;
-    if (forced && s->name != *wanted) {
-      declined = fmt::format("'{}' is asked for", *wanted);
-    } else if (s->arch > context.arch) {
+    if (s->arch > context.arch) {
       declined = fmt::format("it needs sm_{}", s->arch);
     } else {
       if (Stmt lowered = s->lower(*settled, context, &declined)) {

@@ -10,6 +10,7 @@
 
 #include "driver_targets.h"
 #include "reporting.h"
+#include "helve/codegen/cuda/cuda_module.h"
 #include "helve/print/printer.h"
 #include "helve/runtime/cuda/compile.h"
 #include "helve/support/diagnostic.h"
@@ -66,6 +67,8 @@ PassOptions pass_options_of(const CompileOptions& options) {
     out.cluster_blocks = cluster_blocks(options.arch);
     constexpr int kLeast = 80;  // where nothing is said
     out.arch = runtime::cuda::architecture_number(options.arch).value_or(kLeast);
+    constexpr int64_t kAdded = 8 << 10;  // for reductions, exchanges and barriers
+    if (const std::optional<int64_t> bytes = shared_memory_limit(options.arch)) out.block_memory = *bytes - kAdded;
   }
   out.persistent_chunk = options.persistent_chunk;
   out.strict_layouts = options.strict;

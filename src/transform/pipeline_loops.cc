@@ -32,8 +32,6 @@ namespace helve {
 
 namespace {
 
-constexpr int64_t kBlockMemory = 163 * 1024;  // bytes, of a block on the smallest target (sm_80)
-
 int64_t bytes_of(const Buffer& buffer) {
   return memory_elements(buffer) * std::max<int64_t>(1, buffer.dtype.bytes());
 }
@@ -218,7 +216,8 @@ class Pipelines final : public ScopedRewriter {
       begins |= each && each->op == TileOpcode::CopyAsync;
     });
     const std::vector<ScheduleChoice::Declined>& declined = chosen.back().declined;
-    if (begins || declined.empty()) return "";
+    if (begins) return "";
+    if (declined.empty()) return fmt::format("'{}' copies at once", chosen.back().schedule);
     // The last one asked is the least demanding.
     return fmt::format("'{}' declined: {}", declined.back().schedule, declined.back().reason);
   }
@@ -226,8 +225,9 @@ class Pipelines final : public ScopedRewriter {
   std::string why_no_room(const Buffer& buffer, int64_t stages) {
     const int64_t more = bytes_of(*in_stages(buffer, stages)) - bytes_of(buffer);
     const int64_t needed = allocated(*enclosing_kernel()) + extra_ + more;
-    if (needed > kBlockMemory) {
-      return fmt::format("{} stages need {} bytes of block memory, and {} are there", stages, needed, kBlockMemory);
+    if (needed > options_.block_memory) {
+      return fmt::format("with {} stages of it the kernel's buffers need {} bytes of block memory, and {} are there for "
+                         "them", stages, needed, options_.block_memory);
     }
     extra_ += more;
     return "";

@@ -212,6 +212,23 @@ def choices(function, operation):
             if choice.operation == operation]
 
 
+def guarded_copy(columns):
+    @T.prim_func
+    def main(A: T.Tensor((ROWS, columns), "float32"), B: T.Tensor((ROWS, TILE), "float32")):
+        with T.Kernel(1, threads=64):
+            x = T.alloc_shared((ROWS, TILE), "float32")
+            s = T.alloc_fragment((ROWS, TILE), "float32")
+            T.clear(s)
+            for k in T.Pipelined(T.ceildiv(columns, TILE), num_stages=2):
+                if k % 2 == 0:
+                    T.copy(A[0:ROWS, k * TILE:k * TILE + TILE], x)
+                for i, j in T.Parallel(ROWS, TILE):
+                    s[i, j] = s[i, j] + x[i, TILE - 1 - j]
+            T.copy(s, B)
+
+    return main
+
+
 def test_what_is_chosen_and_why_not():
     assert choices(mirrored(96, 3), "T.Pipelined") == [("asynchronous copies", {})]
     assert choices(mirrored(96, 1), "T.Pipelined") == []
@@ -222,8 +239,12 @@ def test_what_is_chosen_and_why_not():
         "copy to 'x'": "'cp_async' declined: an address in 'A' is not known to be a multiple of 4 bytes"})]
     assert choices(mirrored(100, 2, pad=2), "T.Pipelined") == [("serial", {
         "copy to 'x'": "'cp_async' declined: what lies past the end of 'A' is not filled up with 0"})]
-    assert choices(mirrored(96, 400), "T.Pipelined") == [("serial", {
-        "copy to 'x'": "400 stages need 204800 bytes of block memory, and 166912 are there"})]
+    assert choices(guarded_copy(96), "T.Pipelined") == [("serial", {
+        "copy to 'x'": "it stands under a condition or in a loop of the body"})]
+    assert choices(mirrored(96, 400), "T.Pipelined") == [("asynchronous copies", {})]
+    assert choices(mirrored(96, 500), "T.Pipelined") == [("serial", {
+        "copy to 'x'": "with 500 stages of it the kernel's buffers need 256000 bytes of block memory, and 224256 are "
+                       "there for them"})]
 
 
 def refusal(body, extra=""):

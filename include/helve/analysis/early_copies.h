@@ -9,16 +9,17 @@
 
 namespace helve {
 
-/// A T.copy that stands at the top of a loop's body.
+/// A T.copy of a loop's body.
 struct EarlyCopy {
-  size_t position = 0;    ///< of the statement in the body
+  size_t position = 0;    ///< in the body, of the statement that it is or is a part of
   Ref<const TileOp> op;   ///< in terms of the loop's variable and of what is defined around the loop
   std::string reason;     ///< why it cannot begin early; empty where it can
 };
 
-/// The copies of a loop with one variable in `kernel`, in program order. One can begin early where its iteration alone
-/// uses what it fills, which nothing else writes and which every iteration fills at the same place; where the loop
-/// leaves alone what it reads; and where both are known when the loop begins.
+/// The copies of a loop with one variable in `kernel`, in program order: all at the top of its body, and those from
+/// global tensors below. One can begin early where it stands at the top, where its iteration alone uses what it fills,
+/// which nothing else writes and which every iteration fills at the same place; where the loop leaves alone what it
+/// reads; and where both are known when the loop begins.
 std::vector<EarlyCopy> early_copies(const For& loop, const Kernel& kernel, const Function& f);
 
 /// The statements of a body.

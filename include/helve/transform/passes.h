@@ -16,6 +16,7 @@ struct PassOptions {
   int64_t persistent_chunk = 1;   ///< iterations of a Persistent loop that share one collective
   bool cores_meet = false;        ///< cores can wait for each other inside a kernel
   int64_t cluster_blocks = 1;     ///< blocks of a cluster at most: they read each other's block memory
+  int64_t block_memory = 155 << 10;  ///< bytes for a kernel's own buffers: sm_80's, less what is added for reductions
   bool strict_layouts = false;    ///< a fragment with a layout that an operation needs otherwise is an error
 };
 

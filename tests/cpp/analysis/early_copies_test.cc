@@ -44,7 +44,8 @@ TEST_F(EarlyCopies, ACopyThatItsIterationAloneUses) {
   EXPECT_EQ(verdicts({first(), use(x)}), "0");
   EXPECT_EQ(verdicts({first(), copy(row(idx(7) - Expr(k)), whole_region(y)), use(x), use(y)}), "0; 1");
   EXPECT_EQ(verdicts({use(y)}), "");
-  EXPECT_EQ(verdicts({if_then(less(Expr(k), idx(4)), first()), use(x)}), "");  // not at the top of the body
+  EXPECT_EQ(verdicts({if_then(less(Expr(k), idx(4)), first()), use(x)}),
+            "0: it stands under a condition or in a loop of the body");  // not at the top of the body
 }
 
 TEST_F(EarlyCopies, FromATensorToBlockMemory) {

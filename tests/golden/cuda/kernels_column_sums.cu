@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(256)
-column_sums_0(const helve_bfloat16* __restrict__ X, float* __restrict__ part, long long M) {
+column_sums_0(const helve_bfloat16* __restrict__ X, float* part, long long M) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int c = blockIdx.x % 16;
@@ -88,7 +88,7 @@ column_sums_0(const helve_bfloat16* __restrict__ X, float* __restrict__ part, lo
 }
 
 extern "C" __global__ void __launch_bounds__(512)
-column_sums_1(const float* __restrict__ part, float* __restrict__ S) {
+column_sums_1(const float* __restrict__ part, float* S) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int c = blockIdx.x;

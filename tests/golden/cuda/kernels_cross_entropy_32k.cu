@@ -2,8 +2,8 @@ extern "C" __global__ void __launch_bounds__(256)
 cross_entropy_0(
     const helve_bfloat16* __restrict__ X,
     const long long* __restrict__ LABEL,
-    float* __restrict__ LSE,
-    float* __restrict__ LOSS,
+    float* LSE,
+    float* LOSS,
     long long M) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;

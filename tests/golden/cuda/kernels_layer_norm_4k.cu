@@ -3,7 +3,7 @@ layer_norm_0(
     const float* __restrict__ X,
     const float* __restrict__ W,
     const float* __restrict__ B,
-    float* __restrict__ Y,
+    float* Y,
     long long M) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;

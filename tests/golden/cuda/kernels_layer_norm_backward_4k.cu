@@ -3,8 +3,8 @@ layer_norm_backward_0(
     const helve_bfloat16* __restrict__ W,
     const helve_bfloat16* __restrict__ X,
     const helve_bfloat16* __restrict__ DY,
-    helve_bfloat16* __restrict__ DX,
-    float* __restrict__ part,
+    helve_bfloat16* DX,
+    float* part,
     long long M) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
@@ -406,7 +406,7 @@ layer_norm_backward_0(
 }
 
 extern "C" __global__ void __launch_bounds__(512)
-layer_norm_backward_1(const float* __restrict__ part, float* __restrict__ DW, float* __restrict__ DB) {
+layer_norm_backward_1(const float* __restrict__ part, float* DW, float* DB) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int c = blockIdx.x % 256;

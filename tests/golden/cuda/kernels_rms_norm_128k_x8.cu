@@ -2,7 +2,7 @@ extern "C" __global__ void __launch_bounds__(512)
 rms_norm_0(
     const helve_bfloat16* __restrict__ W,
     const helve_bfloat16* __restrict__ X,
-    helve_bfloat16* __restrict__ Y,
+    helve_bfloat16* Y,
     long long M,
     long long first_core) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];

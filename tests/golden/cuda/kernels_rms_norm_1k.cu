@@ -1,9 +1,5 @@
 extern "C" __global__ void __launch_bounds__(32)
-rms_norm_0(
-    const helve_bfloat16* __restrict__ X,
-    const helve_bfloat16* __restrict__ W,
-    helve_bfloat16* __restrict__ Y,
-    long long M) {
+rms_norm_0(const helve_bfloat16* __restrict__ X, const helve_bfloat16* __restrict__ W, helve_bfloat16* Y, long long M) {
     const int tx = threadIdx.x;
     const int b = blockIdx.x;
     float x[32];

@@ -1,9 +1,5 @@
 extern "C" __global__ void __launch_bounds__(512)
-rms_norm_0(
-    const helve_bfloat16* __restrict__ X,
-    helve_bfloat16* __restrict__ Y,
-    const helve_bfloat16* __restrict__ W,
-    long long M) {
+rms_norm_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* Y, const helve_bfloat16* __restrict__ W, long long M) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int b = blockIdx.x;

@@ -3,8 +3,8 @@ rms_norm_backward_0(
     const helve_bfloat16* __restrict__ W,
     const helve_bfloat16* __restrict__ X,
     const helve_bfloat16* __restrict__ DY,
-    helve_bfloat16* __restrict__ DX,
-    float* __restrict__ part_cores,
+    helve_bfloat16* DX,
+    float* part_cores,
     long long M,
     long long part_stride,
     long long first_core) {
@@ -342,11 +342,7 @@ rms_norm_backward_0(
 }
 
 extern "C" __global__ void __launch_bounds__(64)
-rms_norm_backward_1(
-    float* __restrict__ DW,
-    const float* __restrict__ total_cores,
-    long long total_stride,
-    long long first_core) {
+rms_norm_backward_1(float* DW, const float* __restrict__ total_cores, long long total_stride, long long first_core) {
     const int tx = threadIdx.x;
     const unsigned core = (unsigned)first_core + blockIdx.x;
     const int s = core % 8;

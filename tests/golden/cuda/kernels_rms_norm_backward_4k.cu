@@ -3,8 +3,8 @@ rms_norm_backward_0(
     const helve_bfloat16* __restrict__ W,
     const helve_bfloat16* __restrict__ X,
     const helve_bfloat16* __restrict__ DY,
-    helve_bfloat16* __restrict__ DX,
-    float* __restrict__ part,
+    helve_bfloat16* DX,
+    float* part,
     long long M) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
@@ -302,7 +302,7 @@ rms_norm_backward_0(
 }
 
 extern "C" __global__ void __launch_bounds__(512)
-rms_norm_backward_1(const float* __restrict__ part, float* __restrict__ DW) {
+rms_norm_backward_1(const float* __restrict__ part, float* DW) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int c = blockIdx.x;

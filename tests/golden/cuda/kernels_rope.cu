@@ -3,7 +3,7 @@ rope_0(
     const helve_bfloat16* __restrict__ X,
     const float* __restrict__ COS,
     const float* __restrict__ SIN,
-    helve_bfloat16* __restrict__ Y,
+    helve_bfloat16* Y,
     long long B,
     long long S) {
     const int tx = threadIdx.x;

@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(128)
-row_sums_0(const helve_bfloat16* __restrict__ X, float* __restrict__ S, long long M) {
+row_sums_0(const helve_bfloat16* __restrict__ X, float* S, long long M) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int b = blockIdx.x;

@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(256)
-softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* __restrict__ Y, long long M, long long first_core) {
+softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* Y, long long M, long long first_core) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const unsigned core = (unsigned)first_core + blockIdx.x;

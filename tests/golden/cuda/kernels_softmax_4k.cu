@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(128)
-softmax_0(const float* __restrict__ X, float* __restrict__ Y, long long M) {
+softmax_0(const float* __restrict__ X, float* Y, long long M) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int b = blockIdx.x;

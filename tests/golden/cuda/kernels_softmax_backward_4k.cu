@@ -2,7 +2,7 @@ extern "C" __global__ void __launch_bounds__(128)
 softmax_backward_0(
     const helve_bfloat16* __restrict__ Y,
     const helve_bfloat16* __restrict__ DY,
-    helve_bfloat16* __restrict__ DX,
+    helve_bfloat16* DX,
     long long M) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;

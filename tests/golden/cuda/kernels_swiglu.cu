@@ -1,9 +1,5 @@
 extern "C" __global__ void __launch_bounds__(256)
-swiglu_0(
-    const helve_bfloat16* __restrict__ A,
-    const helve_bfloat16* __restrict__ B,
-    helve_bfloat16* __restrict__ Y,
-    long long M) {
+swiglu_0(const helve_bfloat16* __restrict__ A, const helve_bfloat16* __restrict__ B, helve_bfloat16* Y, long long M) {
     const int tx = threadIdx.x;
     const int c = blockIdx.x % 3;
     const int r = blockIdx.x / 3;

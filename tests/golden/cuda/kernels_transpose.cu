@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(256)
-transpose_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* __restrict__ Y, long long M, long long N) {
+transpose_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* Y, long long M, long long N) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int c = blockIdx.x % ((N + 63) / 64);
