@@ -58,7 +58,7 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
                                                   const std::optional<MeshShape>& mesh, bool verify, bool print_changed,
                                                   int64_t persistent_chunk, const std::optional<std::string>& check,
                                                   const std::string& arch, std::vector<std::string> site_packages,
-                                                  bool fast_math, bool strict) {
+                                                  bool fast_math, bool strict, std::optional<int64_t> stream_bytes) {
   CompileOptions options;
   options.target = parse_target(target);
   options.mesh = mesh;
@@ -69,6 +69,7 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
   options.arch = arch;
   options.fast_math = fast_math;
   options.strict = strict;
+  options.stream_bytes = stream_bytes.value_or(0);
   options.site_packages = std::move(site_packages);
   py::gil_scoped_release unlocked;
   return compile(f, options);
@@ -123,14 +124,14 @@ void bind_driver(py::module_& module) {
       "compile",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
          bool print_changed, int64_t persistent_chunk, const std::optional<std::string>& check, const std::string& arch,
-         std::vector<std::string> site_packages, bool fast_math, bool strict) {
+         std::vector<std::string> site_packages, bool fast_math, bool strict, std::optional<int64_t> stream_bytes) {
         return std::const_pointer_cast<CompiledKernel>(compile_for(
             f, target, mesh, verify, print_changed, persistent_chunk, check, arch, std::move(site_packages),
-            fast_math, strict));
+            fast_math, strict, stream_bytes));
       },
       py::arg("function"), py::arg("target"), py::arg("mesh"), py::arg("verify"), py::arg("print_changed"),
       py::arg("persistent_chunk"), py::arg("check"), py::arg("arch") = "", py::arg("site_packages") = py::tuple(),
-      py::arg("fast_math") = false, py::arg("strict") = false);
+      py::arg("fast_math") = false, py::arg("strict") = false, py::arg("stream_bytes") = py::none());
   module.def(
       "reproducer",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,

@@ -647,6 +647,7 @@ def compile(
     site_packages: Sequence[str] = (),
     fast_math: bool = False,
     strict: bool = False,
+    stream_bytes: int | None = None,
 ) -> CompiledKernel: ...
 def reproducer(
     function: Function,

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _TARGETS = ("interp", "llvm", "cuda")
 _CHECKS = ("all", "uninitialised", "races")
 _OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1, "fast_math": False, "check": None,
-            "strict": False, "arch": None}
+            "strict": False, "arch": None, "stream_bytes": None}
+_OPTIONS_OF = {"arch": "cuda", "stream_bytes": "llvm"}  # of one target only
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -269,6 +270,8 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
             error; else it is converted there, through block memory.
         arch: for target "cuda", what to compile for ("sm_80", "sm_90a"), so that no GPU is needed before the first
             call; the first device's own by default.
+        stream_bytes: for target "llvm", tensors of at least so many bytes that a kernel only writes go around the
+            caches; a quarter of the last cache by default.
 
     Raises:
         helve.Error: the function, the mesh or an option is wrong.
@@ -291,9 +294,10 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         argument = "mesh"
         shape = mesh_shape(mesh)
         argument = None
+        for option, other in _OPTIONS_OF.items():
+            if chosen[option] is not None and (target or "llvm") != other:
+                raise error("OptionOfTarget", target=target or "llvm", option=option, other=other)
         arch = chosen.pop("arch")
-        if arch is not None and target != "cuda":
-            raise error("OptionOfTarget", target=target or "llvm", option="arch", other="cuda")
         places = site.getsitepackages() if target == "cuda" else []
         compiled = _core.compile(function, target or "llvm", shape, **chosen, arch=arch or "", site_packages=places)
     except Error as fault:  # of an option: the diagnostic names it
@@ -320,6 +324,10 @@ def _check_option(name: str, value) -> None:
         raise error("OptionValue", option=name, value=repr(value), expected="a whole number from 1 to 1048576")
     elif name == "arch" and value is not None and not isinstance(value, str):
         raise error("OptionValue", option=name, value=repr(value), expected='an architecture such as "sm_90a", or None')
+    elif name == "stream_bytes" and value is not None and (
+        isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**63
+    ):
+        raise error("OptionValue", option=name, value=repr(value), expected="a number of bytes, 1 or more, or None")
     elif name == "check" and value is not None and value not in _CHECKS:
         raise error("OptionValue", option=name, value=repr(value), expected='"all", "uninitialised", "races" or None')
 

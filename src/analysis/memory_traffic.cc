@@ -21,43 +21,57 @@ constexpr int64_t kCached = 1 << 20;          // bytes of a tensor that stays in
 constexpr int64_t kLongRow = 16 * 1024;       // bytes of a row that the processor fetches well by itself
 constexpr int64_t kAhead = 4096;              // bytes between a read and the fetch
 
-bool runs_more_than_once(const Expr& extent) {
-  const int64_t* n = int_value(extent);
-  return !n || *n > 1;
-}
-
-/// Does every store name all variables around it that take several values? Names bound on the way count by what they
-/// stand for.
+/// Does every store name all variables around it that take several values there? Names bound on the way count by what
+/// they stand for.
 class OnceWritten {
  public:
   explicit OnceWritten(const Kernel& kernel) {
-    for (size_t d = 0; d < kernel.vars.size(); ++d) enter(kernel.vars[d], kernel.extents[d]);
-    visit(kernel.body);
+    Facts facts;
+    for (size_t d = 0; d < kernel.vars.size(); ++d) enter(facts, kernel.vars[d], int_imm(0), kernel.extents[d]);
+    visit(kernel.body, facts);
   }
   std::unordered_set<const Buffer*> again;  ///< buffers that may be written twice at one place
 
  private:
-  void enter(const VarRef& var, const Expr& extent) {
-    if (runs_more_than_once(extent)) around_.push_back(var);
+  void enter(Facts& facts, const VarRef& var, const Expr& begin, const Expr& extent) {
+    around_.push_back(var);
+    if (!has_load(begin) && !has_load(extent)) facts.bind_loop(var, begin, extent);
   }
 
-  void visit(const Stmt& s) {
+  void branch(const If& s, const Facts& facts) {
+    const Expr condition = substitute(s.condition, names_);
+    for (bool holds : {true, false}) {
+      Facts inside = facts;
+      if (!has_load(condition)) inside.assume(holds ? condition : apply(Op::Not, {condition}));
+      visit(holds ? s.then_body : s.else_body, inside);
+    }
+  }
+
+  bool once(const Store& s, const Facts& facts) const {
+    return !s.is_atomic() && std::all_of(around_.begin(), around_.end(), [&](const VarRef& var) {
+      const auto names = [&](const Expr& index) { return mentions(substitute(index, names_), var.get()); };
+      return facts.range_of(var.get()).single() || std::any_of(s.indices.begin(), s.indices.end(), names);
+    });
+  }
+
+  void visit(const Stmt& s, const Facts& facts) {
     if (!s) return;
-    const size_t depth = around_.size();
-    if (const For* loop = as<For>(s)) {
-      for (size_t d = 0; d < loop->vars.size(); ++d) enter(loop->vars[d], loop->extents[d]);
-    } else if (const Bind* n = as<Bind>(s)) {
+    if (const If* n = as<If>(s)) return branch(*n, facts);
+    if (const Bind* n = as<Bind>(s)) {
       names_.emplace(n->var.get(), substitute(n->value, names_));
     } else if (const Store* n = as<Store>(s)) {
-      const bool once = !n->is_atomic() && std::all_of(around_.begin(), around_.end(), [&](const VarRef& var) {
-        return std::any_of(n->indices.begin(), n->indices.end(),
-                           [&](const Expr& index) { return mentions(substitute(index, names_), var.get()); });
-      });
-      if (!once) again.insert(n->buffer.get());
+      if (!once(*n, facts)) again.insert(n->buffer.get());
     } else if (as<While>(s)) {
       for (const Access& access : accesses(s)) again.insert(access.region.buffer.get());
     }
-    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { visit(part); });
+    if (const For* n = as<For>(s)) return loop(*n, facts);
+    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { visit(part, facts); });
+  }
+
+  void loop(const For& s, Facts facts) {
+    const size_t depth = around_.size();
+    for (size_t d = 0; d < s.vars.size(); ++d) enter(facts, s.vars[d], s.begins[d], s.extents[d]);
+    visit(s.body, facts);
     around_.resize(depth);
   }
 

@@ -41,6 +41,9 @@ std::string reproducer(const Function& f, const CompileOptions& options) {
     arguments += fmt::format(", persistent_chunk={}", options.persistent_chunk);
   }
   if (options.fast_math) arguments += ", fast_math=True";
+  if (options.stream_bytes != usual.stream_bytes) {
+    arguments += fmt::format(", stream_bytes={}", options.stream_bytes);
+  }
   if (options.strict) arguments += ", strict=True";
   if (!options.arch.empty()) arguments += ", arch=" + quoted(options.arch);
   if (options.check.any()) arguments += fmt::format(", check=\"{}\"", check_text(options.check));

@@ -181,12 +181,15 @@ def _check_stages(call, stages, target=""):
 
 def _check_machine_code(call, function, mesh):
     """Machine code of TARGETS against the meaning; on a GPU the arrays travel there and back."""
-    return next(filter(None, (_check_target(call, function, mesh, target) for target in TARGETS)), None)
+    forms = [(target, {}) for target in TARGETS]
+    if "llvm" in TARGETS:
+        forms.append(("llvm", {"stream_bytes": 1}))  # as if every tensor were large
+    return next(filter(None, (_check_target(call, function, mesh, *form) for form in forms)), None)
 
 
-def _check_target(call, function, mesh, target):
+def _check_target(call, function, mesh, target, options):
     arguments = arguments_of(call)
-    options = {"persistent_chunk": call.chunk} if mesh else {}
+    options = {**options, "persistent_chunk": call.chunk} if mesh else options
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", helve.Warning)

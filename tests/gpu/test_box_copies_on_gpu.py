@@ -63,6 +63,13 @@ def test_rows_with_a_stride():
     assert torch.equal(out, a[1:9, 8:24].flip(0))
 
 
+def test_rows_that_are_one_row_in_memory():
+    row, out = torch.randn(40, device="cuda"), torch.empty(8, 16, device="cuda")
+    a = row.expand(9, 40)
+    helve.compile(strided(9, 40, 0), target="cuda")(a, out)
+    assert torch.equal(out, a[1:9, 8:24])
+
+
 def test_one_kernel_takes_many_tensors():
     """Maps are made anew for other addresses and other extents."""
     M = T.dyn("M")

@@ -31,6 +31,7 @@ struct CompileOptions {
   bool print_changed = false;      ///< print the function after each pass that changed it, to standard error
   int64_t persistent_chunk = 1;    ///< iterations of a Persistent loop that share one collective
   bool fast_math = false;          ///< products and sums may be contracted, functions of the target approximate
+  int64_t stream_bytes = 0;        ///< Target::Llvm: of written tensors that go around the caches; 0: it chooses
   bool strict = false;             ///< Target::Cuda: refuse layouts that would need a conversion
   interp::Checks check;            ///< what each call looks for; Target::Interp only
   std::string arch;                ///< Target::Cuda: what to compile for, "sm_90a"; empty: the first device's own

@@ -180,6 +180,8 @@ void KernelEmitter::store(const Store& s) {
   if (!raw->getType()->isVectorTy()) raw = b_.CreateVectorSplat(lanes_, raw);
   if (a.kind == Address::Lanes) {
     mark(b_.CreateMaskedScatter(raw, a.pointer, align, all_lanes(mask_)), buffer);
+  } else if (stores_ == Stores::Parts && stream_if_.contains(&buffer)) {
+    store_parts(raw, a.pointer, s);
   } else if (mask_) {
     mark(b_.CreateMaskedStore(raw, a.pointer, align, mask_), buffer);
   } else if (!stream(raw, a.pointer, s)) {

@@ -12,7 +12,6 @@ using llvm::Value;
 
 namespace {
 
-constexpr int64_t kMaxLanes = 64;  // a longer loop runs in chunks
 constexpr int64_t kChunkLanes = 32;
 constexpr int64_t kMaxUnroll = 64;         // copies of one loop
 constexpr int64_t kMaxUnrollTotal = 1024;  // copies of a nest

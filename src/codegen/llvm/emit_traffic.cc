@@ -2,6 +2,8 @@
 // A tensor that does not fit into the caches pays for each line twice when it is written through them: the line is
 // fetched first. Whether it fits, and whether its rows allow such stores, is known at the call: loops that write it
 // exist in both forms.
+#include <numeric>
+
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -12,8 +14,7 @@ using llvm::Value;
 
 namespace {
 
-constexpr int64_t kStreamBytes = 16;   // of one store around the caches; alignment of its address
-constexpr int64_t kCacheLine = 64;
+constexpr int64_t kStreamBytes = 16;  // of the least store around the caches; alignment of its address
 
 /// Calls `f` with the stores of the vector loops that stand directly in `s`, and their variables.
 void vector_stores(const Stmt& s, const std::function<void(const Store&, const Var*)>& f) {
@@ -45,7 +46,7 @@ void KernelEmitter::decide_streams() {
     }
     Value* aligned = b_.CreateICmpEQ(b_.CreateAnd(bits, b_.getInt64(kStreamBytes - 1)), b_.getInt64(0));
     Value* large = b_.CreateICmpUGE(total, b_.getInt64(static_cast<uint64_t>(options_.stream_bytes)));
-    stream_if_[&buffer] = b_.CreateAnd(aligned, large);
+    stream_if_[&buffer] = {large, b_.CreateAnd(aligned, large)};
   }
 }
 
@@ -54,15 +55,13 @@ bool KernelEmitter::can_stream(const Store& s, const Var* lane) const {
   return stream_if_.contains(s.buffer.get()) && !s.indices.empty() && starts_aligned(s.indices.back(), lane, unit);
 }
 
-/// Emits the loop in two forms when it writes what may go around the caches; false when it does not.
-bool KernelEmitter::two_forms(const For& s) {
-  if (stores_ != Stores::Undecided || lanes_ != 0 || stream_if_.empty()) return false;
-  Value* condition = nullptr;
+/// When the stores of this loop may go around the caches as they stand; null when never.
+Value* KernelEmitter::where_streams(const For& s) {
+  llvm::SmallVector<Value*, 2> conditions;
   std::unordered_set<const Buffer*> seen;
   auto note = [&](const Store& each, const Var* lane) {
     if (!can_stream(each, lane) || !seen.insert(each.buffer.get()).second) return;
-    Value* one = stream_if_.at(each.buffer.get());
-    condition = condition ? b_.CreateAnd(condition, one) : one;
+    conditions.push_back(stream_if_.at(each.buffer.get()).lies_well);
   };
   if (s.loop == LoopKind::Vectorized) {
     walk(s.body, [&](const Stmt& inner) {
@@ -71,17 +70,32 @@ bool KernelEmitter::two_forms(const For& s) {
   } else {
     vector_stores(s.body, note);
   }
+  return conditions.empty() ? nullptr : b_.CreateAnd(conditions);
+}
+
+/// Emits the loop in two forms when it writes what may go around the caches; false when it does not.
+bool KernelEmitter::two_forms(const For& s) {
+  if (stores_ != Stores::Undecided || lanes_ != 0 || stream_if_.empty()) return false;
+  const VarRef shift = make_var("shift");
+  const std::optional<VectorWalk> lines = walk_of_lines(s, shift);
+  Value* condition = lines ? stream_if_.at(lines->store->buffer.get()).large : where_streams(s);
   if (!condition) return false;
   llvm::BasicBlock* around = llvm::BasicBlock::Create(context_, "around", function_);
   llvm::BasicBlock* through = llvm::BasicBlock::Create(context_, "through", function_);
   llvm::BasicBlock* join = llvm::BasicBlock::Create(context_, "join", function_);
   b_.CreateCondBr(condition, around, through);
-  for (auto [block, form] : {std::pair{around, Stores::Around}, std::pair{through, Stores::Through}}) {
-    b_.SetInsertPoint(block);
-    stores_ = form;
+  b_.SetInsertPoint(around);
+  if (lines) {
+    whole_lines(s, *lines, shift);
+  } else {
+    stores_ = Stores::Around;
     loop(s);
-    b_.CreateBr(join);
   }
+  b_.CreateBr(join);
+  b_.SetInsertPoint(through);
+  stores_ = Stores::Through;
+  loop(s);
+  b_.CreateBr(join);
   stores_ = Stores::Undecided;
   b_.SetInsertPoint(join);
   return true;
@@ -90,21 +104,26 @@ bool KernelEmitter::two_forms(const For& s) {
 /// The vector in pieces that the processor writes without reading the line; false when this store goes through the
 /// caches.
 bool KernelEmitter::stream(Value* raw, Value* pointer, const Store& s) {
-  if (stores_ != Stores::Around || !can_stream(s, lane_)) return false;
+  const bool lines = stores_ == Stores::Lines && stream_if_.contains(s.buffer.get());
+  if (!lines && (stores_ != Stores::Around || !can_stream(s, lane_))) return false;
   auto* type = llvm::cast<llvm::FixedVectorType>(raw->getType());
-  const unsigned piece = static_cast<unsigned>(kStreamBytes / s.buffer->dtype.bytes());
+  const int64_t bytes = lines ? kCacheLine : kStreamBytes;
+  const unsigned piece = static_cast<unsigned>(bytes / s.buffer->dtype.bytes());
   if (type->getNumElements() % piece != 0) return false;
-  llvm::MDNode* once = llvm::MDNode::get(context_, {llvm::ConstantAsMetadata::get(b_.getInt32(1))});
   for (unsigned first = 0; first < type->getNumElements(); first += piece) {
-    llvm::SmallVector<int, 16> lanes;
-    for (unsigned i = 0; i < piece; ++i) lanes.push_back(static_cast<int>(first + i));
-    Value* part = b_.CreateShuffleVector(raw, lanes);
+    llvm::SmallVector<int, 64> lanes(piece);
+    std::iota(lanes.begin(), lanes.end(), static_cast<int>(first));
     Value* place = b_.CreateConstInBoundsGEP1_64(type->getElementType(), pointer, first);
-    llvm::Instruction* store = b_.CreateAlignedStore(part, place, llvm::Align(kStreamBytes));
-    store->setMetadata(llvm::LLVMContext::MD_nontemporal, once);
-    mark(store, *s.buffer);
+    store_around(b_.CreateShuffleVector(raw, lanes), place, bytes, s);
   }
   return true;
+}
+
+void KernelEmitter::store_around(Value* piece, Value* place, int64_t alignment, const Store& s) {
+  llvm::MDNode* once = llvm::MDNode::get(context_, {llvm::ConstantAsMetadata::get(b_.getInt32(1))});
+  llvm::Instruction* store = b_.CreateAlignedStore(piece, place, llvm::Align(static_cast<uint64_t>(alignment)));
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal, once);
+  mark(store, *s.buffer);
 }
 
 /// Stores around the caches are ordered by nothing else: what follows the kernel must see them.

@@ -6,10 +6,14 @@
 #include "arithmetic.h"
 #include "helve/analysis/kernel_interface.h"
 #include "helve/analysis/memory_traffic.h"
+#include "helve/analysis/vector_walk.h"
 #include "helve/codegen/llvm/cpu_module.h"
 #include "lanes.h"
 
 namespace helve::cpu {
+
+constexpr int64_t kMaxLanes = 64;   // a longer loop runs in chunks
+constexpr int64_t kCacheLine = 64;  // bytes
 
 class KernelEmitter {
  public:
@@ -102,10 +106,23 @@ class KernelEmitter {
   // emit_traffic.cc
   void decide_streams();
   bool can_stream(const Store& s, const Var* lane) const;
+  llvm::Value* where_streams(const For& s);
   bool two_forms(const For& s);
   bool stream(llvm::Value* raw, llvm::Value* pointer, const Store& s);
+  void store_around(llvm::Value* piece, llvm::Value* place, int64_t alignment, const Store& s);
   void order_streams();
   void fetch_early(const For& s, unsigned lanes);
+
+  // emit_lines.cc
+  std::optional<VectorWalk> walk_of_lines(const For& s, const VarRef& shift);
+  void whole_lines(const For& s, const VectorWalk& walk, const VarRef& shift);
+  void bind_vector(llvm::Value* begin, llvm::Value* at, const VectorWalk& walk);
+  llvm::Value* first_place(llvm::Value* begin, const VectorWalk& walk, const VarRef& shift);
+  llvm::Value* turns_of(llvm::Value* extent, int64_t bytes);
+  llvm::Value* by_turns(llvm::Value* turn, llvm::Value* vectors, llvm::Value* turns);
+  void place_anew(const Stmt& body);
+  void part_lines(llvm::Value* begin, llvm::Value* extent, const VectorWalk& walk, llvm::Value* skipped);
+  void store_parts(llvm::Value* raw, llvm::Value* pointer, const Store& s);
 
   llvm::Module& module_;
   llvm::LLVMContext& context_;
@@ -129,9 +146,14 @@ class KernelEmitter {
   const Var* lane_ = nullptr;          ///< variable of the loop whose lanes run in step
   bool may_lie_outside_ = false;       ///< addresses are not read or written, so they need not lie in their buffer
   int64_t unrolled_ = 1;               ///< copies of the code being emitted
-  enum class Stores { Undecided, Around, Through } stores_ = Stores::Undecided;  ///< the caches
+  llvm::Value* behind_ = nullptr;      ///< of lanes that store a part of a line: they end the walk, not begin it
+  enum class Stores { Undecided, Around, Lines, Parts, Through } stores_ = Stores::Undecided;  ///< the caches
+  struct StreamTest {
+    llvm::Value* large;  ///< the tensor
+    llvm::Value* lies_well;  ///< large, and all its rows begin where such a store may
+  };
   std::unordered_set<const Buffer*> streamed_;
-  std::unordered_map<const Buffer*, llvm::Value*> stream_if_;
+  std::unordered_map<const Buffer*, StreamTest> stream_if_;
   std::vector<EarlyRead> early_reads_;
   int64_t scratch_used_ = 0;
   int64_t scratch_peak_ = 0;

@@ -31,6 +31,10 @@ TEST(StreamedParams, WrittenOnceAndNeverRead) {
   EXPECT_FALSE(streams(blocks({write(idx(1))}))) << "all blocks write one row";
   EXPECT_FALSE(streams(blocks({serial(t, idx(3), {write(b)})}))) << "written in each iteration";
   EXPECT_TRUE(streams(blocks({serial(t, idx(1), {write(b)})})));
+  const Expr last = less(Expr(b), idx(3));
+  EXPECT_TRUE(streams(blocks({if_then(last, write(b), write(idx(3)))}))) << "one block goes the other way";
+  EXPECT_FALSE(streams(blocks({if_then(less(Expr(b), idx(2)), write(b), write(idx(3)))}))) << "two blocks do";
+  EXPECT_FALSE(streams(blocks({if_then(less(load(z, {Expr(b)}), f32(1)), write(b), write(idx(3)))})));
   EXPECT_FALSE(streams(blocks({write(b), store(z, {Expr(b)}, load(y, {b, idx(0)}))}))) << "read";
   EXPECT_FALSE(streams(blocks({while_loop(less(load(z, {idx(0)}), f32(1)), write(b))})));
   EXPECT_FALSE(streamed_params(kernel_of(blocks({write(b)}))).contains(x.get()));

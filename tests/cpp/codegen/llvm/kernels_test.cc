@@ -459,47 +459,59 @@ struct Doubling {
   }
 };
 
-TEST(Memory, LargeTensorsAreWrittenAroundTheCachesWhereTheyLieWell) {
+/// Whole rows of `type`, in tensors that begin `shift` elements behind a line of the cache, around the caches.
+void doubles_rows(DType type, int64_t rows, int64_t columns, int64_t stride, int64_t offset,
+                  std::initializer_list<size_t> shifts) {
   CpuOptions options;
   options.stream_bytes = 1;
-  constexpr int64_t kRows = 3, kColumns = 157;
+  const Doubling d(type, rows, columns, stride, offset);
+  const auto module = compile_cpu({{"test", as_kernel(d.kernel_stmt)}}, options);
+  const auto bytes = static_cast<size_t>(type.bytes());
+  for (size_t shift : shifts) {
+    const size_t count = static_cast<size_t>(rows * stride) + 256;
+    Cells in(type, count), out(type, count);
+    for (size_t k = 0; k < count; ++k) {
+      in.set_bits(k, type.is_float() ? float_bits(static_cast<double>(k % 13), type) : k % 13);
+      out.set_bits(k, 0x55);
+    }
+    const auto align = [&](Cells& cells) {
+      return (64 - reinterpret_cast<uintptr_t>(cells.data()) % 64) % 64 / bytes + shift;
+    };
+    const size_t from = align(in), to = align(out);
+    call(module->kernels()[0], *as<Kernel>(d.kernel_stmt),
+         {{{d.x.get(), static_cast<char*>(in.data()) + from * bytes},
+           {d.y.get(), static_cast<char*>(out.data()) + to * bytes}},
+          {},
+          {},
+          0,
+          rows});
+    for (size_t k = 0; k < count; ++k) {
+      const bool inside = k >= to && (k - to) / static_cast<size_t>(stride) < static_cast<size_t>(rows) &&
+                          (k - to) % static_cast<size_t>(stride) < static_cast<size_t>(columns);
+      const size_t source = k - to + from;
+      const double want = inside ? static_cast<double>(source % 13) * 2 : 0;
+      if (!inside) ASSERT_EQ(out.bits(k), 0x55u) << k;
+      else if (type.is_float()) ASSERT_EQ(out.real(k), want) << k << " of " << to_string(type);
+      else ASSERT_EQ(out.integer(k), static_cast<int64_t>(want)) << k;
+    }
+  }
+}
+
+TEST(Memory, LargeTensorsAreWrittenAroundTheCaches) {
   for (DType type : {kFloat32, kFloat64, DType{TypeCode::Int, 8}, DType{TypeCode::Float, 16}}) {
     for (int64_t stride : {160, 157}) {
-      for (int64_t offset : {0, 4, 3}) {
-        const Doubling d(type, kRows, kColumns, stride, offset);
-        const auto module = compile_cpu({{"test", as_kernel(d.kernel_stmt)}}, options);
-        for (size_t shift : {0, 1, 4, 16}) {  // elements from an aligned address
-          const size_t count = static_cast<size_t>(kRows * stride) + 256;
-          Cells in(type, count), out(type, count);
-          for (size_t k = 0; k < count; ++k) {
-            in.set_bits(k, type.is_float() ? float_bits(static_cast<double>(k % 13), type) : k % 13);
-            out.set_bits(k, 0x55);
-          }
-          const auto align = [&](Cells& cells) {
-            auto address = reinterpret_cast<uintptr_t>(cells.data());
-            return (64 - address % 64) % 64 / static_cast<size_t>(type.bytes()) + shift;
-          };
-          const size_t from = align(in), to = align(out);
-          const auto bytes = static_cast<size_t>(type.bytes());
-          call(module->kernels()[0], *as<Kernel>(d.kernel_stmt),
-               {{{d.x.get(), static_cast<char*>(in.data()) + from * bytes},
-                 {d.y.get(), static_cast<char*>(out.data()) + to * bytes}},
-                {},
-                {},
-                0,
-                kRows});
-          for (size_t k = 0; k < count; ++k) {
-            const bool inside = k >= to && (k - to) / static_cast<size_t>(stride) < kRows &&
-                                (k - to) % static_cast<size_t>(stride) < kColumns;
-            const size_t source = k - to + from;
-            const double want = inside ? static_cast<double>(source % 13) * 2 : 0;
-            if (!inside) ASSERT_EQ(out.bits(k), 0x55u) << k;
-            else if (type.is_float()) ASSERT_EQ(out.real(k), want) << k << " of " << to_string(type);
-            else ASSERT_EQ(out.integer(k), static_cast<int64_t>(want)) << k;
-          }
-        }
-      }
+      for (int64_t offset : {0, 4, 3}) doubles_rows(type, 3, 157, stride, offset, {0, 1, 4, 16});
     }
+    doubles_rows(type, 3, 64, 64, 0, {0, 3, 15});  // one vector: what is not a whole line is all there is
+    doubles_rows(type, 3, 63, 63, 0, {0, 3});
+  }
+}
+
+TEST(Memory, LongRowsAreWrittenByTurnsOfTheirQuarters) {
+  const DType half{TypeCode::Float, 16};
+  for (int64_t vectors : {63, 64, 65, 66, 67, 68, 130}) {  // 64 are four pages of float32
+    doubles_rows(kFloat32, 2, vectors * 64 + 5, vectors * 64 + 5, 0, {0, 1, 4, 15});
+    doubles_rows(half, 2, vectors * 128, vectors * 128, 0, {0, 1, 17, 31});
   }
 }
 
@@ -515,6 +527,32 @@ TEST(Memory, OnlyLargeTensorsGoAroundTheCaches) {
   EXPECT_TRUE(streams(3 * 160 * 4));
 #endif
   EXPECT_FALSE(streams(3 * 160 * 4 + 1));
+}
+
+TEST(Memory, TilesOfARowAreOneWalk) {
+  CpuOptions options;
+  options.stream_bytes = 1;
+  constexpr int64_t kTiles = 5, kVectors = 3, kLanes = 16, kColumns = kTiles * kVectors * kLanes;
+  VarRef b = make_var("b"), c = make_var("c"), v = make_var("v"), l = make_var("l");
+  BufferRef x = param("X", kFloat32, {idx(2), idx(kColumns)}), y = param("Y", kFloat32, {idx(2), idx(kColumns)});
+  const Expr at = (Expr(c) * idx(kVectors) + Expr(v)) * idx(kLanes) + l;
+  const Stmt tiles = for_loop(
+      LoopKind::Serial, c, idx(kTiles),
+      for_loop(LoopKind::Serial, v, idx(kVectors),
+               for_loop(LoopKind::Vectorized, l, idx(kLanes),
+                        store(y, {b, at}, load(x, {b, at}) + load(x, {b, at})))));
+  const Stmt k = kernel({b}, {idx(2)}, 128, tiles);
+  const auto module = compile_cpu({{"test", as_kernel(k)}}, options);
+  for (size_t shift : {0, 1, 5, 15}) {
+    std::vector<float> in(2 * kColumns), out(2 * kColumns + 64, -1);
+    for (size_t e = 0; e < in.size(); ++e) in[e] = static_cast<float>(e);
+    const size_t line = (64 - reinterpret_cast<uintptr_t>(out.data()) % 64) % 64 / sizeof(float) + shift;
+    call(module->kernels()[0], *as<Kernel>(k), {{{x.get(), in.data()}, {y.get(), out.data() + line}}, {}, {}, 0, 2});
+    for (size_t e = 0; e < out.size(); ++e) {
+      const bool inside = e >= line && e < line + in.size();
+      ASSERT_EQ(out[e], inside ? static_cast<float>(e - line) * 2 : -1) << e << " at " << shift;
+    }
+  }
 }
 
 TEST(Arguments, ScalarsOfEveryDtype) {

@@ -1,0 +1,29 @@
+// Loops over vectors that could as well begin elsewhere.
+// Where a vector begins in memory decides what its store costs; a loop whose iterations do the same at other places can
+// be moved until its vectors begin where lines of the cache do.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "helve/ir/tensor/function.h"
+
+namespace helve {
+
+/// A nest such as `for c: for v in T.serial(8): for l in T.vectorized(lanes)` that computes each element by its
+/// position (c * 8 + v) * lanes + l alone, writes one tensor that it does not read, and keeps nothing from one
+/// iteration to the next. Its iterations may run in any order.
+struct VectorWalk {
+  std::vector<VarRef> vars;      ///< c, v: all but the lane
+  std::vector<int64_t> extents;  ///< of all vars but the first: 8
+  Stmt body;                     ///< of the innermost loop over vectors, the positions all `shift` later
+  const For* original;           ///< its loop over lanes
+  const For* vectors;            ///< the same in `body`
+  const Store* store;            ///< to the tensor, of contiguous elements, in `body`
+  int64_t lanes;
+};
+
+/// `loop` as such a walk, or nothing. `shift` is a variable that occurs in it nowhere.
+std::optional<VectorWalk> vector_walk(const For& loop, const VarRef& shift);
+
+}  // namespace helve
