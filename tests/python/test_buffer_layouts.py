@@ -222,6 +222,19 @@ def test_swizzles_are_chosen_where_columns_are_read(tmp_path):
     assert given.layout == S[(32, 32) : (32, 1)], "a layout that is given stays"
 
 
+def test_each_warp_has_a_row_and_not_all_begin_at_vectors(tmp_path):
+    @T.prim_func
+    def main(A: T.Tensor((4, 9), "float32"), B: T.Tensor((4, 32, 8), "float32")):
+        with T.Kernel(1, threads=128):
+            x = T.alloc_shared((4, 9), "float32")
+            T.copy(A, x)
+            for w, t in T.Parallel(4, 32):
+                for i in T.vectorized(8):
+                    B[w, t, i] = x[w, i] + x[w, i + 1]
+
+    check(main, lambda: [np.arange(36, dtype="float32").reshape(4, 9), np.zeros((4, 32, 8), "float32")], tmp_path)
+
+
 def test_rows_of_the_table_are_pictures():
     (place,) = compiled(twice(LAYOUTS[2])).layouts()
     assert place._repr_html_().count("<svg") == 1 and "annotated" in place._repr_html_()

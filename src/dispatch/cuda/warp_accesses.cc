@@ -129,9 +129,12 @@ class Sampling {
     add(buffer, *shape, plain, thread_, width);
   }
 
-  /// Do the lanes of every thread of a warp lie side by side?
+  /// Threads of the warps that are looked at.
+  int64_t sampled() const { return std::min(kWarpsSampled, threads_ / kWarpThreads) * kWarpThreads; }
+
+  /// Do the lanes of every thread lie side by side?
   bool side_by_side(const std::vector<int64_t>& shape, const std::vector<Expr>& indices, int64_t lanes) const {
-    for (int64_t t = 0; t < kWarpThreads; ++t) {
+    for (int64_t t = 0; t < sampled(); ++t) {
       bool known = true;
       const std::optional<int64_t> first = flat_index(shape, indices, thread_, t, 0, &known);
       if (!known) return false;
@@ -142,12 +145,12 @@ class Sampling {
     return true;
   }
 
-  /// Elements of the widest access of lanes side by side that every thread of a warp could make.
+  /// Elements of the widest access of lanes side by side that every thread could make.
   int64_t vector_width(const Buffer& buffer, const std::vector<int64_t>& shape, const std::vector<Expr>& indices,
                        int64_t lanes) const {
     int64_t width = std::max<int64_t>(1, kVectorBytes / buffer.dtype.bytes());
     while (lanes % width != 0) width /= 2;
-    for (int64_t t = 0; t < kWarpThreads; ++t) {
+    for (int64_t t = 0; t < sampled(); ++t) {
       bool known = true;
       const std::optional<int64_t> first = flat_index(shape, indices, thread_, t, 0, &known);
       while (first && *first % width != 0) width /= 2;
@@ -157,10 +160,10 @@ class Sampling {
 
   void add(const Buffer& buffer, const std::vector<int64_t>& shape, const std::vector<Expr>& indices,
            const Var* thread, int64_t width) {
-    for (int64_t warp = 0; warp < std::min(kWarpsSampled, threads_ / kWarpThreads); ++warp) {
+    for (int64_t begin = 0; begin < sampled(); begin += kWarpThreads) {
       BankAccess one{{}, width};
       bool known = true;
-      for (int64_t t = warp * kWarpThreads; t < (warp + 1) * kWarpThreads && known; ++t) {
+      for (int64_t t = begin; t < begin + kWarpThreads && known; ++t) {
         one.first.push_back(flat_index(shape, indices, thread, t, 0, &known).value_or(BankAccess::kInactive));
       }
       if (known) out_[&buffer].warps.push_back(std::move(one));
