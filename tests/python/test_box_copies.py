@@ -269,6 +269,7 @@ def test_columns_are_read_where_a_map_swizzles(width, bits):
     assert _core.cuda_source(form)[1][0]["maps"][0][2] == (16 << bits if bits else 0)
 
 
+@needs_nvrtc
 def test_layouts_of_maps_and_others():
     def choice(layout, width=64):
         @T.prim_func

@@ -286,6 +286,7 @@ def test_small_architectures_decline():
     assert "cp_async" not in str(refused.value)  # was not asked
 
 
+@needs_nvrtc
 def test_a_single_element_is_copied_by_a_thread():
     """The loop over one run is simplified away; what is left is no copy of the engine's."""
     @T.prim_func
@@ -304,7 +305,7 @@ def test_a_single_element_is_copied_by_a_thread():
                                target="cuda")
 
 
-
+@needs_nvrtc
 def test_tensors_that_cores_exchange_are_copied_by_threads():
     mesh = helve.Mesh((2,), ("x",))
 

@@ -398,6 +398,7 @@ def clustered_text(name, **options):
     return _core.cuda_source(form, cluster_blocks=8, **options)
 
 
+@needs_nvrtc
 @pytest.mark.parametrize("builder", [kernels.rms_norm, kernels.layer_norm])
 def test_rows_of_odd_length_that_stream_stay_in_registers(builder):
     """What is known of a fragment spreads before the division of another loop contradicts it."""
