@@ -30,7 +30,7 @@ class OnceWritten {
     for (size_t d = 0; d < kernel.vars.size(); ++d) enter(facts, kernel.vars[d], int_imm(0), kernel.extents[d]);
     visit(kernel.body, facts);
   }
-  std::unordered_set<const Buffer*> again;  ///< buffers that may be written twice at one place
+  std::unordered_set<const Buffer*> again;  ///< buffers of which one store may write an element twice
 
  private:
   void enter(Facts& facts, const VarRef& var, const Expr& begin, const Expr& extent) {
@@ -58,7 +58,7 @@ class OnceWritten {
     if (!s) return;
     if (const If* n = as<If>(s)) return branch(*n, facts);
     if (const Bind* n = as<Bind>(s)) {
-      names_.emplace(n->var.get(), substitute(n->value, names_));
+      names_.insert_or_assign(n->var.get(), substitute(n->value, names_));
     } else if (const Store* n = as<Store>(s)) {
       if (!once(*n, facts)) again.insert(n->buffer.get());
     } else if (as<While>(s)) {

@@ -19,9 +19,10 @@ constexpr int64_t kMostTurns = 2;  // the logarithm of it
 
 }  // namespace
 
-/// The loop as a walk that can be moved, where it writes what may go around the caches in vectors of whole lines.
+/// The loop as a walk that can be moved, where it writes what may go around the caches in vectors of whole lines. Not
+/// in code that is copied: each copy would take memory of its own.
 std::optional<VectorWalk> KernelEmitter::walk_of_lines(const For& s, const VarRef& shift) {
-  std::optional<VectorWalk> out = vector_walk(s, shift);
+  std::optional<VectorWalk> out = unrolled_ == 1 ? vector_walk(s, shift) : std::nullopt;
   if (!out || !stream_if_.contains(out->store->buffer.get())) return std::nullopt;
   const bool fits = out->lanes > 1 && out->lanes <= kMaxLanes &&
                     out->lanes * out->store->buffer->dtype.bytes() % kCacheLine == 0;
@@ -60,10 +61,15 @@ void KernelEmitter::whole_lines(const For& s, const VectorWalk& walk, const VarR
   early_reads_.resize(known);
 }
 
-/// Forgets where the buffers of an iteration lie: what is stored under a mask does not become a register.
+/// Gives the buffers of an iteration other memory, for what is stored under a mask does not become a register. Memory
+/// of the same kind: what has no other place must not seem apart from what takes its old one.
 void KernelEmitter::place_anew(const Stmt& body) {
   helve::walk(body, [&](const Stmt& s) {
-    if (const Alloc* n = as<Alloc>(s)) places_.erase(n->buffer.get());
+    const Alloc* n = as<Alloc>(s);
+    const auto found = n ? places_.find(n->buffer.get()) : places_.end();
+    if (found == places_.end() || found->second.begin >= 0) return;
+    stack_used_ -= found->second.stack;
+    places_.erase(found);
   });
 }
 

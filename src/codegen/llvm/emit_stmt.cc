@@ -75,7 +75,9 @@ void KernelEmitter::alloc(const Alloc& s) {
   llvm::Type* element = arithmetic_.memory_type(buffer.dtype);
   if (bytes <= options_.stack_buffer && stack_used_ + bytes <= options_.stack_total) {
     stack_used_ += bytes;
-    places_[&buffer] = place(buffer, stack_slot(element, static_cast<uint64_t>(std::max<int64_t>(elements, 1))));
+    Place p = place(buffer, stack_slot(element, static_cast<uint64_t>(std::max<int64_t>(elements, 1))));
+    p.stack = bytes;
+    places_[&buffer] = std::move(p);
     return;
   }
   const int64_t begin = scratch_used_;

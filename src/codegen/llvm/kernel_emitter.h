@@ -39,6 +39,7 @@ class KernelEmitter {
     llvm::SmallVector<llvm::Value*, 4> strides;
     size_t loop_depth = 0;         ///< parallel loops around its allocation
     int64_t begin = -1, end = -1;  ///< bytes of scratch, when it stands there
+    int64_t stack = 0;             ///< bytes of the stack, when it stands there
   };
 
   /// The address of an access in all lanes: `base` alone when they are one, `lanes` a vector of addresses, or `base` of
@@ -149,7 +150,7 @@ class KernelEmitter {
   llvm::Value* behind_ = nullptr;      ///< of lanes that store a part of a line: they end the walk, not begin it
   enum class Stores { Undecided, Around, Lines, Parts, Through } stores_ = Stores::Undecided;  ///< the caches
   struct StreamTest {
-    llvm::Value* large;  ///< the tensor
+    llvm::Value* large;      ///< the tensor
     llvm::Value* lies_well;  ///< large, and all its rows begin where such a store may
   };
   std::unordered_set<const Buffer*> streamed_;

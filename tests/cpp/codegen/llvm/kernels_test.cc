@@ -529,6 +529,30 @@ TEST(Memory, OnlyLargeTensorsGoAroundTheCaches) {
   EXPECT_FALSE(streams(3 * 160 * 4 + 1));
 }
 
+TEST(Memory, BuffersOfAWalkLieOnTheStackOrNot) {
+  constexpr int64_t kVectors = 9, kLanes = 16, kColumns = kVectors * kLanes;
+  VarRef b = make_var("b"), v = make_var("v"), l = make_var("l");
+  BufferRef x = param("X", kFloat32, {idx(2), idx(kColumns)}), y = param("Y", kFloat32, {idx(2), idx(kColumns)});
+  BufferRef first = local("s", kFloat32, {kLanes}), second = local("t", kFloat32, {kLanes});
+  const Expr at = Expr(v) * idx(kLanes) + l;
+  const Stmt lanes = for_loop(LoopKind::Vectorized, l, idx(kLanes),
+                              seq({store(first, {l}, load(x, {b, at}) + load(x, {b, at})),
+                                   store(second, {l}, load(first, {l}) + load(x, {b, at})),
+                                   store(y, {b, at}, load(first, {l}) + load(second, {l}))}));
+  const Stmt k = kernel({b}, {idx(2)}, 128,
+                        for_loop(LoopKind::Serial, v, idx(kVectors), seq({alloc(first), alloc(second), lanes})));
+  for (int64_t total : {0, 64, 128, 192, 65536}) {
+    const auto module = compile_cpu({{"test", as_kernel(k)}}, CpuOptions{.stack_total = total, .stream_bytes = 1});
+    for (size_t shift : {0, 3, 15}) {
+      std::vector<float> in(2 * kColumns), out(2 * kColumns + 64, -1);
+      for (size_t e = 0; e < in.size(); ++e) in[e] = static_cast<float>(e);
+      const size_t line = (64 - reinterpret_cast<uintptr_t>(out.data()) % 64) % 64 / sizeof(float) + shift;
+      call(module->kernels()[0], *as<Kernel>(k), {{{x.get(), in.data()}, {y.get(), out.data() + line}}, {}, {}, 0, 2});
+      for (size_t e = 0; e < in.size(); ++e) ASSERT_EQ(out[e + line], 5 * static_cast<float>(e)) << e << ", " << total;
+    }
+  }
+}
+
 TEST(Memory, TilesOfARowAreOneWalk) {
   CpuOptions options;
   options.stream_bytes = 1;
