@@ -128,15 +128,7 @@ class Walk {
     }
     const int64_t* stride = buffer.strides.empty() ? nullptr : int_value(buffer.strides.back());
     if (!buffer.strides.empty() && (!stride || *stride != 1)) return false;
-    int64_t steps = 0;
-    for (const Term& term : sum_of(substitute(indices.back(), lane_of_position_)).terms) {
-      const bool moves = std::any_of(term.factors.begin(), term.factors.end(),
-                                     [&](const Expr& factor) { return mentions(factor, position_.get()); });
-      if (!moves) continue;
-      if (term.factors.size() != 1 || term.factors[0].get() != position_.get()) return false;
-      steps += term.coefficient;
-    }
-    return steps == 1;
+    return coefficient_of(sum_of(substitute(indices.back(), lane_of_position_)), position_.get()) == 1;
   }
 
   std::vector<VarRef> vars_;

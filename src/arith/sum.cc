@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "helve/ir/expr/build.h"
+#include "helve/ir/expr/visit.h"
 
 namespace helve {
 
@@ -178,6 +179,19 @@ int64_t coefficient_gcd(const Sum& sum) {
     gcd = std::gcd(gcd, term.coefficient);
   }
   return gcd;
+}
+
+std::optional<int64_t> coefficient_of(const Sum& sum, const Var* var) {
+  int64_t out = 0;
+  for (const Term& term : sum.terms) {
+    if (term.factors.size() == 1 && term.factors[0].get() == var) {
+      out = term.coefficient;
+    } else if (std::any_of(term.factors.begin(), term.factors.end(),
+                           [&](const Expr& factor) { return mentions(factor, var); })) {
+      return std::nullopt;
+    }
+  }
+  return out;
 }
 
 }  // namespace helve

@@ -42,23 +42,10 @@ class RowPiece {
   void access(const Buffer& buffer, const std::vector<Expr>& indices) {
     for (size_t d = 0; d < indices.size(); ++d) {
       if (!mentions(indices[d], block_)) continue;
-      const int64_t step = d + 1 == indices.size() ? step_of(indices[d]) : 0;
-      known_ &= step > 0;
-      bytes_ = std::max(bytes_, step * int64_t{buffer.dtype.bytes()});
+      const std::optional<int64_t> step = coefficient_of(sum_of(indices[d]), block_);
+      known_ &= d + 1 == indices.size() && step && *step > 0;
+      bytes_ = std::max(bytes_, step.value_or(0) * int64_t{buffer.dtype.bytes()});
     }
-  }
-
-  /// The factor of the coordinate, 0 where it does not stand alone.
-  int64_t step_of(const Expr& index) const {
-    int64_t step = 0;
-    for (const Term& term : sum_of(index).terms) {
-      const bool alone = term.factors.size() == 1 && term.factors[0].get() == block_;
-      const bool inside = std::any_of(term.factors.begin(), term.factors.end(),
-                                      [&](const Expr& factor) { return mentions(factor, block_); });
-      if (inside && !alone) return 0;
-      if (alone) step = term.coefficient;
-    }
-    return step;
   }
 
   const Var* block_;

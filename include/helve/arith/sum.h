@@ -56,5 +56,8 @@ Sum ordered(Sum sum);
 bool leads_with_negative(const Sum& sum);
 /// The greatest common divisor of the coefficients of the terms (not of the constant); 0 without terms or at 2^63.
 int64_t coefficient_gcd(const Sum& sum);
+/// What the sum grows by when `var` grows by 1: 0 where it does not occur; nothing where that is no constant, or where
+/// it stands inside of a factor.
+std::optional<int64_t> coefficient_of(const Sum& sum, const Var* var);
 
 }  // namespace helve

@@ -128,16 +128,7 @@ int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Address& address
                                     const For& s) const {
   const Var* lane = s.vars[0].get();
   const int64_t lanes = *int_value(s.extents[0]);
-  int64_t step = 0;
-  for (const Term& term : sum_of(address.sum).terms) {
-    if (term.factors.size() == 1 && as<Var>(term.factors[0]) == lane) {
-      step = term.coefficient;
-    } else if (std::any_of(term.factors.begin(), term.factors.end(),
-                           [&](const Expr& factor) { return mentions(factor, lane); })) {
-      return 0;
-    }
-  }
-  if (step != 1) return 0;
+  if (coefficient_of(sum_of(address.sum), lane) != 1) return 0;
   const int64_t element = buffer.dtype.bytes();
   const Residue residue = residue_of(sum_of(start), facts_);
   const auto multiple_of = [&](int64_t unit) {
