@@ -1,44 +1,65 @@
 """What holds for every test of the suite.
 
-Each kernel function that any test builds must survive printing and parsing; tests need not ask for it. A build without
-LLVM skips what needs it.
+Each kernel function that any test builds must survive printing and parsing, and is a program that
+test_every_program.py checks at the end; tests need not ask for it. A build without LLVM skips what needs it.
 """
 
 import helve
 import helve.testing
 import pytest
+import stage_check
 from helve import _core
 from helve.script.prim_func import PrimFunc
 
 
+# Functions that were built and not looked at yet, those of test modules' own top level included.
+BUILT = []
+construct = PrimFunc.__init__
+
+
+def remember(self, function):
+    construct(self, function)
+    BUILT.append(function)
+
+
+PrimFunc.__init__ = remember
+
+
 @pytest.fixture(autouse=True)
-def _functions_survive_a_round_trip(monkeypatch):
-    """parse(print(f)) == f for all functions built during the test."""
-    built = []
-    construct = PrimFunc.__init__
-
-    def remember(self, function):
-        construct(self, function)
-        built.append(function)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(PrimFunc, "__init__", remember)
-        yield
+def _functions_survive_a_round_trip(request):
+    """parse(print(f)) == f for all functions built up to the end of the test."""
+    yield
+    built = BUILT.copy()
+    BUILT.clear()
     for function in built:
         helve.testing.assert_round_trip(function)
+        if not is_judged_elsewhere(request):
+            stage_check.record(function, test=request.node.nodeid)
+
+
+def is_judged_elsewhere(request):
+    """The fuzzer takes its programs through every engine by itself."""
+    return request.path.parent.name == "fuzz"
+
+
+def pytest_collection_modifyitems(items):
+    """What checks the programs of all tests runs after them."""
+    items.sort(key=lambda item: item.path.name == "test_every_program.py")
 
 
 REASON = "this build has no LLVM, which machine code needs"
 
 
 @pytest.fixture(autouse=True)
-def _machine_code_needs_llvm(monkeypatch):
+def _machine_code_needs_llvm(request, monkeypatch):
     """In a build without LLVM, whatever test compiles machine code ends there, skipped."""
     compile_function = _core.compile
 
-    def compile_or_skip(*args, **kwargs):
+    def compile_or_skip(function, target, mesh, *args, **kwargs):
+        if mesh is not None and not is_judged_elsewhere(request):
+            stage_check.record(function, mesh)
         try:
-            return compile_function(*args, **kwargs)
+            return compile_function(function, target, mesh, *args, **kwargs)
         except helve.Error as problem:
             if problem.code == "HV0803" and "'llvm'" in problem.message:
                 pytest.skip(REASON)

@@ -58,7 +58,8 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
                                                   const std::optional<MeshShape>& mesh, bool verify, bool print_changed,
                                                   int64_t persistent_chunk, const std::optional<std::string>& check,
                                                   const std::string& arch, std::vector<std::string> site_packages,
-                                                  bool fast_math, bool strict, std::optional<int64_t> stream_bytes) {
+                                                  bool fast_math, bool strict, std::optional<int64_t> stream_bytes,
+                                                  int64_t steps) {
   CompileOptions options;
   options.target = parse_target(target);
   options.mesh = mesh;
@@ -70,6 +71,7 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
   options.fast_math = fast_math;
   options.strict = strict;
   options.stream_bytes = stream_bytes.value_or(0);
+  options.steps = steps;
   options.site_packages = std::move(site_packages);
   py::gil_scoped_release unlocked;
   return compile(f, options);
@@ -78,6 +80,8 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
 }  // namespace
 
 void bind_driver(py::module_& module) {
+  py::register_exception<interp::OutOfSteps>(module, "OutOfSteps", PyExc_RuntimeError).doc() =
+      "A call of an interpreted kernel used up its steps.";
   py::class_<CompiledKernel, std::shared_ptr<CompiledKernel>>(module, "CompiledKernel", "A compiled function.")
       .def("__call__", call)
       .def("source", &CompiledKernel::source, py::arg("stage"), py::call_guard<py::gil_scoped_release>())
@@ -124,14 +128,24 @@ void bind_driver(py::module_& module) {
       "compile",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
          bool print_changed, int64_t persistent_chunk, const std::optional<std::string>& check, const std::string& arch,
-         std::vector<std::string> site_packages, bool fast_math, bool strict, std::optional<int64_t> stream_bytes) {
+         std::vector<std::string> site_packages, bool fast_math, bool strict, std::optional<int64_t> stream_bytes,
+         int64_t steps) {
         return std::const_pointer_cast<CompiledKernel>(compile_for(
             f, target, mesh, verify, print_changed, persistent_chunk, check, arch, std::move(site_packages),
-            fast_math, strict, stream_bytes));
+            fast_math, strict, stream_bytes, steps));
       },
       py::arg("function"), py::arg("target"), py::arg("mesh"), py::arg("verify"), py::arg("print_changed"),
       py::arg("persistent_chunk"), py::arg("check"), py::arg("arch") = "", py::arg("site_packages") = py::tuple(),
-      py::arg("fast_math") = false, py::arg("strict") = false, py::arg("stream_bytes") = py::none());
+      py::arg("fast_math") = false, py::arg("strict") = false, py::arg("stream_bytes") = py::none(),
+      py::arg("steps") = 0);
+  module.def(
+      "interpreted",
+      [](const FunctionRef& f, const std::optional<std::string>& check, int64_t steps) {
+        return std::const_pointer_cast<CompiledKernel>(interpreted(f, check ? parse_checks(*check) : interp::Checks{},
+                                                                   steps));
+      },
+      py::arg("function"), py::arg("check"), py::arg("steps") = 0,
+      "A function at any stage under the interpreter, without a question asked before its calls.");
   module.def(
       "reproducer",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,

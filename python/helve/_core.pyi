@@ -619,6 +619,9 @@ def structural_hash(function: Function) -> int: ...
 def stmt_equal(a: Stmt, b: Stmt) -> tuple[bool, str]: ...
 def verify(function: Function) -> None: ...
 
+class OutOfSteps(RuntimeError):
+    """A call of an interpreted kernel used up its steps."""
+
 class CompiledKernel:
     """A compiled function."""
 
@@ -648,7 +651,11 @@ def compile(
     fast_math: bool = False,
     strict: bool = False,
     stream_bytes: int | None = None,
+    steps: int = 0,
 ) -> CompiledKernel: ...
+def interpreted(function: Function, check: str | None, steps: int = 0) -> CompiledKernel:
+    """A function at any stage under the interpreter, without a question asked before its calls."""
+
 def reproducer(
     function: Function,
     target: str,

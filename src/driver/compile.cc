@@ -121,6 +121,14 @@ std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionR
   return out;
 }
 
+std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::Checks check, int64_t steps) {
+  CompileOptions options;
+  options.target = Target::Interp;
+  options.check = check;
+  options.steps = steps;
+  return compile_interp({.function = f, .proofs = {}, .warnings = {}, .times = {}}, options);
+}
+
 std::string unknown_stage(const std::string& stage, const std::vector<std::string>& known) {
   throw UserError(Code::UnknownStage, {},
                   {{"stage", stage}, {"known", join(known, ", ", [](const std::string& s) { return s; })}});

@@ -14,6 +14,7 @@ class InterpKernel final : public CompiledKernel {
   InterpKernel(Checked checked, const CompileOptions& options)
       : CompiledKernel(std::move(checked), options), checks_(signature_plan(function_, call_conditions(proofs_)), {}) {
     run_options_.check = options.check;
+    run_options_.steps = options.steps;
   }
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,

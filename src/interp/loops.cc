@@ -48,6 +48,7 @@ class LoopCode final : public StmtCode {
         kind_ == LoopKind::Parallel || kind_ == LoopKind::Persistent || kind_ == LoopKind::Thread;
     label_ = label_of("T." + std::string(to_string(kind_)), independent ? LoopOrder::Iterations : LoopOrder::Sequential,
                       span_, node.vars, scope);
+    label_.threads = kind_ == LoopKind::Thread;
     if (kind_ == LoopKind::Persistent) forgotten_ = scope.kernel_buffers;
     const bool around = scope.in_iteration;
     scope.in_iteration |= kind_ == LoopKind::Parallel || kind_ == LoopKind::Vectorized || kind_ == LoopKind::Thread;
@@ -63,7 +64,7 @@ class LoopCode final : public StmtCode {
     const int64_t step = dealt ? frame.blocks : 1;
     if (frame.trace) frame.trace->enter(label_, bounds.begins, bounds.extents);
     for (int64_t i = dealt ? frame.block : 0; i < count; i += step) {
-      scope_.poll();
+      scope_.step();
       enter(frame, bounds, i);
       body_->run(frame);
     }
@@ -86,7 +87,7 @@ class LoopCode final : public StmtCode {
         if (core->trace) core->trace->enter(label_, own.begins, own.extents);
       }
       for (int64_t i = 0; i < count; ++i) {
-        scope_.poll();
+        scope_.step();
         for (Frame* core : together) enter(*core, bounds[index_in(cores, core)], i);
         body_->run_all(together);
       }
@@ -241,7 +242,7 @@ class KernelCode final : public StmtCode {
     const int64_t blocks = Bounds{{}, grid}.count(span_);
     if (frame.trace) frame.trace->enter(label_, std::vector<int64_t>(grid.size(), 0), grid);
     for (int64_t block = 0; block < blocks; ++block) {
-      scope_.poll();
+      scope_.step();
       if (frame.trace) frame.trace->iterate(block);
       enter(frame, grid, block, blocks);
       body_->run(frame);
@@ -281,6 +282,7 @@ class KernelCode final : public StmtCode {
     for (size_t d = 0; d < at.size(); ++d) frame.vars[vars_[d]] = of_int(at[d]);
     frame.block = block;
     frame.blocks = blocks;
+    if (frame.trace) frame.trace->synchronise_threads();
   }
 
   const Scope& scope_;

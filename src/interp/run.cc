@@ -23,6 +23,7 @@ std::optional<Checks> parse_checks(const std::string& name) {
   if (name == "all") return Checks::all();
   if (name == "uninitialised") return Checks{.uninitialised = true};
   if (name == "races") return Checks{.races = true};
+  if (name == "barriers") return Checks{true, true, true};
   return std::nullopt;
 }
 
@@ -37,7 +38,7 @@ void run(const FunctionRef& f, const std::vector<Arg>& args, const Options& opti
     arguments.enter(frames.back());
   }
   if (!scope.checked()) return run_body(*body, frames, scope.has_mesh());
-  Checker checker(f, options.check);
+  Checker checker(scope);
   checker.attach(frames);
   try {
     run_body(*body, frames, scope.has_mesh());

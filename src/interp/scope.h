@@ -50,9 +50,11 @@ class Scope {
   /// One index variable a mesh axis, the executing core's coordinate.
   const std::vector<VarRef>& core() const { return core_; }
 
-  /// Once an iteration: gives the caller's interrupt its turn now and then.
-  void poll() const {
-    if (options_.interrupt && (++iterations_ & 255) == 0) options_.interrupt();
+  /// Once a step: ends a run that has made too many, and gives the caller's interrupt its turn now and then.
+  void step() const {
+    ++steps_;
+    if (options_.steps && steps_ > options_.steps) throw OutOfSteps();
+    if (options_.interrupt && (steps_ & 255) == 0) options_.interrupt();
   }
 
   /// Slots of the buffers that the kernel being prepared has allocated so far.
@@ -73,7 +75,7 @@ class Scope {
   std::unordered_map<const Var*, size_t> vars_;
   std::unordered_map<const Storage*, size_t> slots_;
   std::vector<BufferRef> buffers_;
-  mutable uint32_t iterations_ = 0;
+  mutable int64_t steps_ = 0;
 };
 
 /// Row-major coordinates of `linear` in `extents`.

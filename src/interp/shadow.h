@@ -27,12 +27,16 @@ class Clock {
   int64_t now_ = 1;
 };
 
+/// The executor of what no loop over threads runs.
+constexpr int64_t kNoThread = -1;
+
 /// One access: when, on which core, where in the program. The instant 0 is before the run.
 struct Mark {
   int64_t time = 0;
   int64_t core = 0;
   const Site* site = nullptr;
   StoreMode mode = StoreMode::Write;  ///< of a store
+  int64_t thread = kNoThread;         ///< of memory that threads share: who accessed it
 };
 
 /// The accesses of an element that can still take part in a race, and whether it holds a value.

@@ -192,7 +192,7 @@ class WhileCode final : public StmtCode {
   }
   void run(Frame& frame) const override {
     while (condition_->eval(frame).i != 0) {
-      scope_.poll();
+      scope_.step();
       body_->run(frame);
     }
   }
@@ -203,7 +203,7 @@ class WhileCode final : public StmtCode {
     for (;;) {
       going = cores_with(going, uniform_condition(*this, *condition_, scope_, going, span_), 1);
       if (going.empty()) return;
-      scope_.poll();
+      scope_.step();
       body_->run_all(going);
     }
   }

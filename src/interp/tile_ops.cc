@@ -111,7 +111,9 @@ void fill(const Operands& op, Frame& frame, Scalar value) {
 void run_fill(const Operands& op, Frame& frame) { fill(op, frame, op.value("value").eval(frame)); }
 
 /// Statements of a block run one after the other, whichever threads execute them.
-void run_sync_threads(const Operands&, Frame&) {}
+void run_sync_threads(const Operands&, Frame& frame) {
+  if (frame.trace) frame.trace->synchronise_threads();
+}
 
 /// The register of an element: the position in a fragment of `registers` a thread.
 int64_t register_position(const Point& place, int64_t registers) {

@@ -1,6 +1,6 @@
 // Races and uses of undefined values.
 // An access of the same core at time t is ordered before the present one unless an independent loop of the stack was
-// already running at t, in another iteration.
+// already running at t, in another iteration. Threads of a block, where that is asked for, are ordered by barriers alone.
 #include "trace.h"
 
 #include <fmt/format.h>
@@ -9,7 +9,6 @@
 #include <iterator>
 
 #include "helve/support/text.h"
-#include "scope.h"
 #include "shared_memory.h"
 
 namespace helve::interp {
@@ -19,7 +18,7 @@ void Checker::attach(std::vector<Frame>& frames) {
   std::vector<Instance*> arguments;  // the same for all cores
   std::copy_if(frames.front().buffers.begin(), frames.front().buffers.end(), std::back_inserter(arguments),
                [](const Instance* instance) { return instance != nullptr; });
-  watch_shared(function_->may_alias, arguments, clock_);
+  watch_shared(function().may_alias, arguments, clock_);
   for (Frame& frame : frames) {
     traces_.emplace_back(*this, frame, static_cast<int64_t>(frames.size()));
     frame.trace = &traces_.back();
@@ -39,7 +38,10 @@ void Checker::synchronise(const std::vector<Frame*>& cores) {
   }
   const int64_t now = clock_.tick();
   for (const Frame* core : cores) seen[static_cast<size_t>(core->rank)] = now;
-  for (const Frame* core : cores) core->trace->see(seen);
+  for (const Frame* core : cores) {
+    core->trace->see(seen);
+    core->trace->synchronise_threads();
+  }
 }
 
 namespace {
@@ -94,9 +96,20 @@ void Trace::iterate(int64_t iteration) {
   if (level.label->order == LoopOrder::Sequential) return;
   level.current = checker_->clock().tick();
   level.iterations.emplace_back(level.current, iteration);
+  if (level.label->threads) thread_ = iteration;
 }
 
-void Trace::leave() { --depth_; }
+void Trace::leave() {
+  if (levels_[--depth_].label->threads) thread_ = kNoThread;
+}
+
+void Trace::synchronise_threads() { barrier_ = checker_->clock().tick(); }
+
+Mark Trace::mark_of(const Instance& instance, const Site& site, StoreMode mode) const {
+  const MemoryScope scope = instance.declaration().scope;
+  const bool own = scope == MemoryScope::Local || scope == MemoryScope::Fragment;
+  return {checker_->clock().now(), core_, &site, mode, own ? kNoThread : thread_};
+}
 
 size_t Trace::conflict(const Shadow& shadow, const Mark& mark) const {
   if (!shadow.counts(mark)) return kOrdered;
@@ -104,10 +117,11 @@ size_t Trace::conflict(const Shadow& shadow, const Mark& mark) const {
   for (size_t i = 0; i < depth_; ++i) {
     const Level& level = levels_[i];
     if (level.label->order == LoopOrder::Sequential) continue;
-    if (mark.time < level.begin) return kOrdered;
+    if (mark.time < level.begin) break;
     if (mark.time < level.current) return i;
   }
-  return kOrdered;
+  const bool threads = checker_->checks().barriers && thread_ != kNoThread && mark.thread != kNoThread;
+  return threads && mark.thread != thread_ && mark.time >= barrier_ ? kOtherThread : kOrdered;
 }
 
 /// Of accesses that may meet (reads, atomic stores of one mode), one that is ordered before the present one races with
@@ -142,9 +156,10 @@ void Trace::check(const Instance& instance, int64_t offset, const std::vector<Ma
 }
 
 Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin* origin) {
+  checker_->step();
   make_current();
   Shadow& shadow = *instance.shadow();
-  const Mark mark{checker_->clock().now(), core_, &site};
+  const Mark mark = mark_of(instance, site);
   for (Cell& cell : instance.cells(offset)) {
     if (!checker_->checks().races) break;
     check_flights(instance, offset, cell, site, false);
@@ -163,8 +178,9 @@ Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin*
 }
 
 void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& site, bool undefined) {
+  checker_->step();
   make_current();
-  const Mark mark{checker_->clock().now(), core_, &site};
+  const Mark mark = mark_of(instance, site);
   for (Cell& cell : instance.cells(offset)) {
     if (!checker_->checks().races) break;
     check_flights(instance, offset, cell, site, true);
@@ -191,9 +207,10 @@ void Trace::check_flights(const Instance& instance, int64_t offset, const Cell& 
 
 void Trace::update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode,
                    const Site& site) {
+  checker_->step();
   make_current();
   Shadow& shadow = *instance.shadow();
-  const Mark mark{checker_->clock().now(), core_, &site, mode};
+  const Mark mark = mark_of(instance, site, mode);
   for (Cell& cell : instance.cells(offset)) {
     if (!checker_->checks().races) break;
     check_flights(instance, offset, cell, site, true);

@@ -10,11 +10,11 @@
 #include "helve/interp/interp.h"
 #include "helve/support/diagnostic.h"
 #include "operators.h"
+#include "scope.h"
 #include "storage.h"
 
 namespace helve::interp {
 
-struct Frame;
 class Trace;
 
 enum class LoopOrder { Sequential, Iterations, Blocks };
@@ -25,6 +25,7 @@ struct LoopLabel {
   LoopOrder order = LoopOrder::Sequential;
   Span span;
   std::vector<std::pair<std::string, size_t>> vars;  ///< names and variable slots
+  bool threads = false;                              ///< an iteration is a thread of the block
 };
 
 /// An element that was read without a value, by a copy. No instance: the value is one.
@@ -37,7 +38,7 @@ struct Origin {
 /// What the cores of a run share while it is checked.
 class Checker {
  public:
-  Checker(const FunctionRef& f, Checks checks) : function_(f), checks_(checks) {}
+  explicit Checker(const Scope& scope) : scope_(scope) {}
 
   /// The traces of executors, one a frame; the frames stay where they are.
   void attach(std::vector<Frame>& frames);
@@ -52,13 +53,14 @@ class Checker {
   UserError placed(const UserError& error) const;
 
   Clock& clock() { return clock_; }
-  const Checks& checks() const { return checks_; }
-  const Function& function() const { return *function_; }
+  const Checks& checks() const { return scope_.options().check; }
+  const Function& function() const { return scope_.function(); }
+  /// Once an access.
+  void step() const { scope_.step(); }
   void set_current(const Trace* trace) { current_ = trace; }
 
  private:
-  FunctionRef function_;
-  Checks checks_;
+  const Scope& scope_;
   Clock clock_;
   std::vector<Trace> traces_;
   std::vector<const AsyncCopies*> copies_;  ///< of each core
@@ -75,6 +77,8 @@ class Trace {
   void enter(const LoopLabel& label, std::vector<int64_t> begins, std::vector<int64_t> extents);
   void iterate(int64_t iteration);
   void leave();
+  /// The threads of the block wait for each other, or begin.
+  void synchronise_threads();
 
   /// Reads an element. Without a value it is reported, or with `origin` stands there.
   Scalar read(Instance& instance, int64_t offset, const Site& site, Origin* origin = nullptr);
@@ -111,10 +115,14 @@ class Trace {
     std::vector<std::pair<int64_t, int64_t>> iterations{};  ///< time and number of each, ascending
   };
 
-  /// The level of a conflict: an independent loop of the stack, or another core. Ordered accesses have none.
+  /// The level of a conflict: an independent loop of the stack, another thread since the last barrier, or another core.
+  /// Ordered accesses have none.
   static constexpr size_t kOrdered = SIZE_MAX;
   static constexpr size_t kOtherCore = SIZE_MAX - 1;
+  static constexpr size_t kOtherThread = SIZE_MAX - 2;
   size_t conflict(const Shadow& shadow, const Mark& mark) const;
+  /// The present access to the instance.
+  Mark mark_of(const Instance& instance, const Site& site, StoreMode mode = StoreMode::Write) const;
 
   struct Access {
     Mark mark;
@@ -141,6 +149,8 @@ class Trace {
   int64_t core_;
   std::vector<Level> levels_;  ///< the first depth_ are in use
   size_t depth_ = 0;
+  int64_t thread_ = kNoThread;
+  int64_t barrier_ = 0;        ///< when the threads of the block last waited for each other
   std::vector<int64_t> seen_;  ///< for each core the time before which its accesses are visible
   std::unordered_map<size_t, Origin> unset_;
   int64_t flight_ = 0;

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "helve/support/text.h"
-#include "scope.h"
 #include "trace.h"
 
 namespace helve::interp {
@@ -53,6 +52,7 @@ std::string Trace::executor(size_t level, const Mark& mark) const {
   if (level == kOtherCore) {
     return "core " + shape_text(coordinates_of(mark.core, checker_->function().mesh->extents));
   }
+  if (level == kOtherThread) return fmt::format("thread {}", mark.thread);
   const Level& loop = levels_[level];
   const auto after = std::upper_bound(loop.iterations.begin(), loop.iterations.end(), mark.time,
                                       [](int64_t time, const auto& iteration) { return time < iteration.first; });
@@ -80,7 +80,10 @@ void Trace::report_race(const Instance& instance, int64_t offset, size_t level, 
   const std::string access = word(later), other_access = word(earlier);
   std::vector<Note> notes = {{earlier.mark.site->span, fmt::format("{} {} it here", other, other_access)}};
   Code code = Code::RacingCores;
-  if (level != kOtherCore) {
+  if (level == kOtherThread) {
+    code = Code::RacingIterations;
+    notes.push_back({{}, "no T.sync_threads stands between the two"});
+  } else if (level != kOtherCore) {
     const LoopLabel& loop = *levels_[level].label;
     const bool blocks = loop.order == LoopOrder::Blocks;
     code = blocks ? Code::RacingBlocks : Code::RacingIterations;
@@ -88,7 +91,7 @@ void Trace::report_race(const Instance& instance, int64_t offset, size_t level, 
     notes.push_back({loop.span, fmt::format("the {} of this {} run in any order", executors, loop.kind)});
   }
   // Around a loop that races, the coordinates are those of both accesses; of two cores, those of the one that runs.
-  const std::string around = coordinates(level == kOtherCore ? depth_ : level);
+  const std::string around = coordinates(std::min(level, depth_));
   if (!around.empty()) notes.push_back({{}, "with " + around});
   throw UserError(code, later.mark.site->span,
                   {{"executor", name},

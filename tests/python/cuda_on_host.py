@@ -5,6 +5,7 @@ Functions are compiled many at a time, since a start of the compiler costs more 
 
 import ctypes
 import hashlib
+import math
 import re
 import struct
 import subprocess
@@ -14,6 +15,7 @@ import numpy as np
 
 import helve
 from helve import _core
+from helve.testing import evaluate, numpy_dtype
 
 HEADER = Path(__file__).with_name("cuda_on_host.h")
 FAULTS = ["", "threads wait for one another", "a vector access is misaligned", "a bad shuffle",
@@ -100,11 +102,36 @@ class HostKernels:
         assert fault == 0, f"{name}: {FAULTS[fault]}"
 
 
-def aligned(array):
-    """A copy whose first element stands at a multiple of 64 bytes."""
-    memory = np.zeros(array.nbytes + 64, np.uint8)
-    begin = -memory.ctypes.data % 64
-    out = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+def blocks_and_extents(form, arguments):
+    """The number of blocks of a function with one kernel, and the values of its extents and scalars, for arguments in
+    the order of its parameters.
+    """
+    extents = {}
+    for param, argument in zip(form.params, arguments, strict=True):
+        if isinstance(param, _core.Var):
+            extents[param.name] = int(argument)
+            continue
+        for extent, size in zip(param.shape, argument.shape):
+            extents[str(extent)] = size
+    (kernel,) = (node for node in [form.body, *getattr(form.body, "stmts", [])] if isinstance(node, _core.Kernel))
+    return math.prod(evaluate(extent, extents) for extent in kernel.extents), extents
+
+
+def slot_of(value, dtype):
+    """The 64-bit slot of a scalar: an integer itself, a float as its bits."""
+    kind = numpy_dtype(dtype)
+    if kind.kind in "iub":
+        return int(value)
+    array = np.array(value, kind)
+    return int(array.view(f"u{array.itemsize}"))
+
+
+def aligned(array, offset=0):
+    """A copy with the same strides whose first element stands `offset` elements after a multiple of 64 bytes."""
+    span = 1 + sum(s // array.itemsize * (n - 1) for s, n in zip(array.strides, array.shape)) if array.size else 0
+    memory = np.zeros((span + offset) * array.itemsize + 64, np.uint8)
+    begin = -memory.ctypes.data % 64 + offset * array.itemsize
+    out = np.ndarray(array.shape, array.dtype, memory, begin, array.strides)
     out[...] = array
     return out
 

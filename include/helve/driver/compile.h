@@ -34,6 +34,7 @@ struct CompileOptions {
   int64_t stream_bytes = 0;        ///< Target::Llvm: of written tensors that go around the caches; 0: it chooses
   bool strict = false;             ///< Target::Cuda: refuse layouts that would need a conversion
   interp::Checks check;            ///< what each call looks for; Target::Interp only
+  int64_t steps = 0;               ///< Target::Interp: what each call may make (interp::Options); 0: any number
   std::string arch;                ///< Target::Cuda: what to compile for, "sm_90a"; empty: the first device's own
   std::vector<std::string> site_packages;    ///< Target::Cuda: folders in which pip's wheels of NVRTC may stand
   std::vector<PassInstrument*>
@@ -121,6 +122,10 @@ std::string report_text(const Function& f, const CompileOptions& options);
 
 /// Compiles for the target. UserError for what the user can mend; an InternalError brings its reproducer.
 std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options = {});
+
+/// A function at any stage under the interpreter, without a question asked before its calls: what a stage stands on has
+/// been asked of the function that it was made from.
+std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::Checks check, int64_t steps = 0);
 
 /// The function after each pass of the target's pipeline (the CPU's for Target::Interp), first the function itself:
 /// each of them can be interpreted.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -34,19 +35,28 @@ using Arg = std::variant<TensorArg, ScalarArg>;
 struct Checks {
   bool uninitialised = false;  ///< uses of elements that were never written (UninitialisedRead)
   bool races = false;          ///< conflicts (RacingIterations, RacingBlocks, RacingCores)
+  bool barriers = false;       ///< with `races`: threads of a block are ordered by T.sync_threads alone
 
   bool any() const { return uninitialised || races; }
   static Checks all() { return {true, true}; }
 };
 
-/// The checks by name: "all", "uninitialised" or "races"; nothing for another name.
+/// The checks by name: "all", "uninitialised", "races", or "barriers" (all, of a function in thread form whose barriers
+/// have been inserted); nothing for another name.
 std::optional<Checks> parse_checks(const std::string& name);
+
+/// Thrown by a run that was given a number of steps and has used them up. What it has written stays.
+struct OutOfSteps : std::exception {
+  const char* what() const noexcept override { return "the run used up its steps"; }
+};
 
 struct Options {
   /// Subscripts outside a buffer are refused (OutOfBounds). Without it they are undefined behaviour.
   bool check_bounds = true;
   /// A run with checks is several times slower, and its reports name the values of the loop variables.
   Checks check;
+  /// How many steps the run may make; 0: any number. A step is an iteration or, in a checked run, an access.
+  int64_t steps = 0;
   /// Called now and then while the function runs; what it throws ends the run.
   std::function<void()> interrupt = {};
 };
@@ -60,7 +70,8 @@ struct Options {
 /// target one that was never written; a use in arithmetic, a condition, a subscript or a reduction, and a store to a
 /// parameter, are reported. Two accesses race when they touch one element, one of them writes, and they stand in
 /// different iterations of a T.Parallel, T.Persistent or parallel T.foreach_tiles, in different blocks of a launch, or
-/// on different cores of a mesh with no collective of both between them. One order of iterations suffices: up to its
+/// on different cores of a mesh with no collective of both between them; with `barriers` also in different iterations
+/// of two T.threads loops of a block with no T.sync_threads between them. One order of iterations suffices: up to its
 /// first race a program of nested parallel loops does the same in every order, so a run that records who accessed what
 /// finds a race when any order has one (Feng and Leiserson, "Efficient detection of determinacy races in Cilk
 /// programs", 1997). Asynchronous copies are not in the language; they would be accesses whose order begins at their

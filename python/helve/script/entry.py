@@ -101,6 +101,15 @@ def parse(text: str, filename: str | None = None) -> PrimFunc:
                         function="helve.parse", value=f"a value of type '{type(value).__name__}'", parameter=name,
                         reason="it is not a string", remedy="pass the text of a kernel" if name == "text" else
                         "pass the name that errors show")
+    return PrimFunc(read(text, filename))
+
+
+def read(text: str, filename: str | None = None) -> _core.Function:
+    """The function of the core that `parse` gives, for those who make no kernel of it.
+
+    Raises:
+        helve.Error: the first fault of the text.
+    """
     filename = filename or f"<text {next(_counter)}>"
     lines = text.splitlines()
     context = Context(filename, lines, 0, Surroundings([{"T": language}], text=True))
@@ -109,7 +118,7 @@ def parse(text: str, filename: str | None = None) -> PrimFunc:
         raise error("TextLimit", start, limit=SIZE_LIMIT, unit="bytes")
     source.replace(filename, lines)
     try:
-        return PrimFunc(guarded(context, lambda: _parse_module(context, text)))
+        return guarded(context, lambda: _parse_module(context, text))
     except Error as problem:
         raise problem.with_traceback(None) from None
 

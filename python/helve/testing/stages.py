@@ -1,0 +1,189 @@
+"""The stage check: a program means the same after every pass of every target.
+
+The interpreter judges each stage with all its checks on, so a wrong pass is found by name, on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from helve import _core
+from helve.errors import Error
+from helve.mesh import Mesh
+from helve.script.entry import read
+from helve.script.prim_func import PrimFunc
+from helve.target import Kernel, mesh_shape
+
+
+class Pipeline(NamedTuple):
+    """The passes of a target, and the architecture that they are for; empty where the target has one only."""
+
+    target: str
+    arch: str = ""
+
+
+# Machine code; threads that copy for themselves; copy engines and clusters.
+PIPELINES = (Pipeline("llvm"), Pipeline("cuda", "sm_80"), Pipeline("cuda", "sm_90a"))
+
+# What two orders of the same sums, or two ways to the same function, may differ by: of the value, and of the largest
+# value of the array.
+_TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 4e-3, "bfloat16": 2e-2}
+_COARSE = 0.13  # eight bits
+
+
+def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: int = 1,
+                    target: str = "llvm", arch: str = "") -> list[tuple[str, _core.Function]]:
+    """The function after each pass of the target's pipeline, itself first, as (name of the pass, function).
+
+    `arch` is that of the compile option, by default the newest.
+
+    Raises:
+        helve.Error: the function or the mesh is wrong.
+        helve.InternalError: a pass made a function that does not verify.
+    """
+    return _core.lowering_stages(func.function, mesh_shape(mesh), persistent_chunk, target, arch)
+
+
+def interpret(function: _core.Function, *args, check: str | None = None, steps: int = 0) -> None:
+    """Runs a function at any stage under the reference interpreter.
+
+    Args:
+        function: the function.
+        args: its arguments.
+        check: what the run looks for, as for `helve.compile`; "barriers" is "all" for the last stage of a GPU's
+            pipeline, where only T.sync_threads orders the threads of a block.
+        steps: how many iterations and, of a checked run, accesses the run may make; 0: any number.
+
+    Raises:
+        helve.Error: the arguments do not fit, or the program does what it must not.
+        OutOfSteps: the run made more steps.
+    """
+    Kernel(_core.interpreted(function, check, steps))(*args)
+
+
+class Stage(NamedTuple):
+    """A stage that differs from all before it.
+
+    Attributes:
+        name: the pipeline and the pass that made it: "cuda sm_80: distribute_threads".
+        function: the function.
+        check: what the interpreter looks for.
+    """
+
+    name: str
+    function: _core.Function
+    check: str
+
+
+def distinct_stages(lowered: dict[Pipeline, list[tuple[str, _core.Function]]]) -> Iterator[Stage]:
+    """What pipelines made of a function, first the function itself, each stage once."""
+    seen = set()
+    for pipeline, stages in lowered.items():
+        for place, (name, function) in enumerate(stages):
+            last = pipeline.target == "cuda" and place == len(stages) - 1
+            check = "barriers" if last else "all"
+            key = (_core.print(function), check)
+            if key not in seen:
+                seen.add(key)
+                yield Stage(f"{' '.join(filter(None, pipeline))}: {name}" if place else name, function, check)
+
+
+def assert_same(got: Sequence, wanted: Sequence, message: str, rtol: float | None = None,
+                atol: float | None = None) -> None:
+    """Arguments after a call are those after another: integers equal, floats within a tolerance, any NaN for any NaN.
+
+    Args:
+        got, wanted: the arguments of the calls.
+        message: where `got` comes from.
+        rtol: tolerance relative to the value; by dtype when not given.
+        atol: absolute tolerance; `rtol` of the largest finite value of the array when not given.
+
+    Raises:
+        AssertionError: they differ.
+    """
+    for place, (a, b) in enumerate(zip(got, wanted, strict=True)):
+        if not isinstance(b, np.ndarray):
+            continue
+        if b.dtype.kind in "iub" or b.dtype.name in ("int4", "uint4"):
+            np.testing.assert_array_equal(a, b, err_msg=f"argument {place}, {message}")
+            continue
+        relative = _TOLERANCE.get(b.dtype.name, _COARSE) if rtol is None else rtol
+        a, b = (np.asarray(x).astype(np.float64) for x in (a, b))
+        largest = np.abs(b[np.isfinite(b)]).max(initial=1e-30)
+        np.testing.assert_allclose(a, b, rtol=relative, atol=relative * largest if atol is None else atol,
+                                   err_msg=f"argument {place}, {message}")
+
+
+def check_stages(func: PrimFunc, make_args: Callable[[], list], mesh: Mesh | None = None, rtol: float | None = None,
+                 atol: float | None = None, check: str | None = "all", target: str | None = None, arch: str = "",
+                 persistent_chunk: int = 1) -> None:
+    """Interprets every stage of every pipeline on the same arguments and compares with the function itself; each stage
+    prints and parses back.
+
+    Args:
+        func: the function.
+        make_args: called once a stage; returns fresh arguments with equal contents.
+        mesh: the mesh, for a mesh function.
+        rtol, atol: tolerance for floats, as for `assert_same`; integers must be equal.
+        check: what each run looks for, as for `helve.compile`; "all" includes the barriers of a GPU's last stage.
+        target, arch: the only pipeline; all of `PIPELINES` when not given.
+        persistent_chunk: as for `helve.compile`.
+
+    Raises:
+        helve.Error: the function itself is refused, by the interpreter's checks or by a target.
+        helve.InternalError: a pass failed.
+        AssertionError: a pass made a stage that a check refuses, or changed a result; the message names it.
+    """
+    pipelines = PIPELINES if target is None else (Pipeline(target, arch),)
+    lowered = {each: lowering_stages(func, mesh, persistent_chunk, *each) for each in pipelines}
+    check_lowered(lowered, [make_args], rtol, atol, check)
+
+
+def check_lowered(lowered: dict[Pipeline, list[tuple[str, _core.Function]]], makes: Sequence[Callable[[], list]],
+                  rtol: float | None = None, atol: float | None = None, check: str | None = "all",
+                  steps: int = 0) -> None:
+    """`check_stages` of a function that pipelines have lowered already, on the arguments of several calls.
+
+    Args:
+        lowered: the stages of each pipeline, the function itself first.
+        makes: each gives fresh arguments of one call.
+        rtol, atol, check: as for `check_stages`.
+        steps: as for `interpret`, for each run.
+
+    Raises:
+        helve.Error, AssertionError: as for `check_stages`.
+        OutOfSteps: a stage made more steps.
+    """
+    expected = None
+    for stage in distinct_stages(lowered):
+        assert_round_trip(stage.function)
+        results = [make() for make in makes]
+        try:
+            for args in results:
+                interpret(stage.function, *args, check=stage.check if check == "all" else check, steps=steps)
+        except Error as fault:
+            if expected is None:
+                raise
+            text = _core.print(stage.function)
+            raise AssertionError(f"stage '{stage.name}' does what it must not: {fault}\n{text}") from fault
+        if expected is None:
+            expected = results
+            continue
+        for got, wanted in zip(results, expected):
+            assert_same(got, wanted, f"stage '{stage.name}'", rtol, atol)
+
+
+def assert_round_trip(function: _core.Function) -> None:
+    """parse(print(function)) is structurally equal to the function, and prints the same.
+
+    Raises:
+        AssertionError: it is not; the message holds the text and the first difference.
+    """
+    text = _core.print(function)
+    again = read(text)
+    same, path = _core.structural_equal(function, again)
+    assert same, f"differs at '{path}' after a round trip:\n{text}"
+    assert _core.print(again) == text, f"prints differently after a round trip:\n{text}"
