@@ -27,8 +27,10 @@ class Clock {
   int64_t now_ = 1;
 };
 
-/// The executor of what no loop over threads runs.
+/// Executors of what no loop over threads runs: a tile operation of the block, which orders itself, and a condition or
+/// an extent, which every thread evaluates.
 constexpr int64_t kNoThread = -1;
+constexpr int64_t kEveryThread = -2;
 
 /// One access: when, on which core, where in the program. The instant 0 is before the run.
 struct Mark {

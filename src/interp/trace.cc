@@ -1,6 +1,6 @@
 // Races and uses of undefined values.
 // An access of the same core at time t is ordered before the present one unless an independent loop of the stack was
-// already running at t, in another iteration. Threads of a block, where that is asked for, are ordered by barriers alone.
+// already running at t, in another iteration. Where that is asked for, only barriers order the threads of a block.
 #include "trace.h"
 
 #include <fmt/format.h>
@@ -108,20 +108,22 @@ void Trace::synchronise_threads() { barrier_ = checker_->clock().tick(); }
 Mark Trace::mark_of(const Instance& instance, const Site& site, StoreMode mode) const {
   const MemoryScope scope = instance.declaration().scope;
   const bool own = scope == MemoryScope::Local || scope == MemoryScope::Fragment;
-  return {checker_->clock().now(), core_, &site, mode, own ? kNoThread : thread_};
+  const int64_t thread = own ? kNoThread : thread_ == kNoThread && !site.statement ? kEveryThread : thread_;
+  return {checker_->clock().now(), core_, &site, mode, thread};
 }
 
-size_t Trace::conflict(const Shadow& shadow, const Mark& mark) const {
-  if (!shadow.counts(mark)) return kOrdered;
-  if (mark.core != core_) return mark.time < seen_[static_cast<size_t>(mark.core)] ? kOrdered : kOtherCore;
+size_t Trace::conflict(const Shadow& shadow, const Mark& earlier, const Mark& later) const {
+  if (!shadow.counts(earlier)) return kOrdered;
+  if (earlier.core != core_) return earlier.time < seen_[static_cast<size_t>(earlier.core)] ? kOrdered : kOtherCore;
   for (size_t i = 0; i < depth_; ++i) {
     const Level& level = levels_[i];
     if (level.label->order == LoopOrder::Sequential) continue;
-    if (mark.time < level.begin) break;
-    if (mark.time < level.current) return i;
+    if (earlier.time < level.begin) break;
+    if (earlier.time < level.current) return i;
   }
-  const bool threads = checker_->checks().barriers && thread_ != kNoThread && mark.thread != kNoThread;
-  return threads && mark.thread != thread_ && mark.time >= barrier_ ? kOtherThread : kOrdered;
+  if (!checker_->checks().barriers || earlier.time < barrier_) return kOrdered;
+  const bool threads = earlier.thread != kNoThread && later.thread != kNoThread;
+  return threads && earlier.thread != later.thread ? kOtherThread : kOrdered;
 }
 
 /// Of accesses that may meet (reads, atomic stores of one mode), one that is ordered before the present one races with
@@ -134,7 +136,7 @@ void Trace::add(Shadow& shadow, std::vector<Mark>& marks, const Mark& mark) cons
   size_t outermost = kOrdered;
   Mark concurrent;
   for (const Mark& known : marks) {
-    const size_t level = conflict(shadow, known);
+    const size_t level = conflict(shadow, known, mark);
     if (level == kOtherCore || known.mode != mark.mode) {
       marks[kept++] = known;
     } else if (level < outermost) {
@@ -150,7 +152,7 @@ void Trace::add(Shadow& shadow, std::vector<Mark>& marks, const Mark& mark) cons
 void Trace::check(const Instance& instance, int64_t offset, const std::vector<Mark>& earlier, bool writes,
                   const Access& later) const {
   for (const Mark& known : earlier) {
-    const size_t level = conflict(*instance.shadow(), known);
+    const size_t level = conflict(*instance.shadow(), known, later.mark);
     if (level != kOrdered) report_race(instance, offset, level, {known, writes}, later);
   }
 }
@@ -164,7 +166,7 @@ Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin*
     if (!checker_->checks().races) break;
     check_flights(instance, offset, cell, site, false);
     if (flight_) cell.from = {flight_, core_, &site};
-    const size_t level = conflict(shadow, cell.write);
+    const size_t level = conflict(shadow, cell.write, mark);
     if (level != kOrdered) report_race(instance, offset, level, {cell.write, true}, {mark, false});
     check(instance, offset, cell.updates, true, {mark, false});
     // A thread's own memory is written by many iterations; only a value that crosses from one to another is a fault.
@@ -214,7 +216,7 @@ void Trace::update(Instance& instance, int64_t offset, Scalar value, const Fold&
   for (Cell& cell : instance.cells(offset)) {
     if (!checker_->checks().races) break;
     check_flights(instance, offset, cell, site, true);
-    const size_t level = conflict(shadow, cell.write);
+    const size_t level = conflict(shadow, cell.write, mark);
     if (level != kOrdered) report_race(instance, offset, level, {cell.write, true}, {mark, true});
     check(instance, offset, cell.reads, false, {mark, true});
     std::vector<Mark> others;
@@ -235,7 +237,7 @@ void Trace::check_write(Instance& instance, int64_t offset, const Mark& mark, Sc
   Access earlier{};
   const auto look = [&](const Mark& known, bool writes) {
     if (level != kOrdered) return;
-    level = conflict(shadow, known);
+    level = conflict(shadow, known, mark);
     earlier = {known, writes};
   };
   for (const Cell& cell : instance.cells(offset)) {

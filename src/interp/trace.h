@@ -120,7 +120,7 @@ class Trace {
   static constexpr size_t kOrdered = SIZE_MAX;
   static constexpr size_t kOtherCore = SIZE_MAX - 1;
   static constexpr size_t kOtherThread = SIZE_MAX - 2;
-  size_t conflict(const Shadow& shadow, const Mark& mark) const;
+  size_t conflict(const Shadow& shadow, const Mark& earlier, const Mark& later) const;
   /// The present access to the instance.
   Mark mark_of(const Instance& instance, const Site& site, StoreMode mode = StoreMode::Write) const;
 

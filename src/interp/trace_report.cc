@@ -52,7 +52,9 @@ std::string Trace::executor(size_t level, const Mark& mark) const {
   if (level == kOtherCore) {
     return "core " + shape_text(coordinates_of(mark.core, checker_->function().mesh->extents));
   }
-  if (level == kOtherThread) return fmt::format("thread {}", mark.thread);
+  if (level == kOtherThread) {
+    return mark.thread == kEveryThread ? "every thread" : fmt::format("thread {}", mark.thread);
+  }
   const Level& loop = levels_[level];
   const auto after = std::upper_bound(loop.iterations.begin(), loop.iterations.end(), mark.time,
                                       [](int64_t time, const auto& iteration) { return time < iteration.first; });

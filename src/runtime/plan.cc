@@ -100,8 +100,10 @@ class Verifier {
   }
 
   void step(const Collective& s) const {
-    buffer(s.src);
-    buffer(s.dst);
+    if (s.kind != CollectiveKind::Barrier) {
+      buffer(s.src);
+      buffer(s.dst);
+    }
     for (const ScalarProgram* p : {&s.src_offset, &s.dst_offset, &s.member_stride_src, &s.member_stride_dst, &s.root})
       program(*p);
     programs(s.extents);

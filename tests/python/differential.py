@@ -74,15 +74,12 @@ def _ways(program, mesh, chunk):
     """(name, callable) for each way of running the program; stages that a pass leaves as they were count once."""
     options = {"mesh": mesh, "persistent_chunk": chunk, "verify": True}
     ways = [("interp", helve.compile(program, target="interp", **options))]
-    seen = set()
-    for name, stage in helve.testing.lowering_stages(program, mesh=mesh, persistent_chunk=chunk):
-        text = helve._core.print(stage)
-        if text in seen:
-            continue
-        seen.add(text)
+    (pipeline, *_) = helve.testing.PIPELINES
+    _, *stages = helve.testing.distinct_stages({pipeline: helve.testing.lowering_stages(program, mesh, chunk)})
+    for name, stage, _ in stages:
         helve.testing.assert_round_trip(stage)
         ways.append((f"interp after {name}", functools.partial(helve.testing.interpret, stage)))
-    return [*ways[:1], *ways[2:], ("llvm", helve.compile(program, target="llvm", **options))]
+    return [*ways, ("llvm", helve.compile(program, target="llvm", **options))]
 
 
 def check(program, args, expected, mesh=None, rtol=None, atol=None, chunk=1):

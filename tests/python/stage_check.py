@@ -6,6 +6,7 @@ on arguments made from the signature.
 """
 
 import hashlib
+import os
 import re
 import tempfile
 import warnings
@@ -23,6 +24,8 @@ from helve.testing import PIPELINES, Recipe, assert_same, interpret, make_argume
 
 CALLS = 3
 STEPS = 30_000  # of the source, for one program; what needs more is shrunk, or listed
+ELEMENTS = 1_000_000  # of the arguments together
+TOO_LARGE = (_core.OutOfSteps, MemoryError)
 GROWTH = 20  # times as many may a stage make: a vector's lanes, replicas and copies for threads count each
 TEXT = 12_000  # characters of a kernel that is compiled for the CPU
 CLUSTER_BLOCKS = {"sm_80": 1, "sm_90a": 16}
@@ -109,15 +112,15 @@ def accepted_calls(function):
 
     Raises:
         helve.Error: it accepts none; this is why the first was refused.
-        OutOfSteps: those that it does not refuse are too large.
+        OutOfSteps, MemoryError: those that it does not refuse are too large.
     """
     fault, calls = None, []
     for recipe in recipes(function):
-        arguments = make_arguments(function, recipe)
         try:
+            arguments = make_arguments(function, recipe, ELEMENTS)
             interpret(function, *arguments, check="all", steps=STEPS)
-        except (helve.Error, _core.OutOfSteps) as problem:
-            if fault is None or isinstance(problem, _core.OutOfSteps):
+        except (helve.Error, *TOO_LARGE) as problem:
+            if fault is None or isinstance(problem, TOO_LARGE):
                 fault = problem
             continue
         calls.append((recipe, arguments))
@@ -142,7 +145,7 @@ def check(program):
         kernels = _check_lowered(program, function, mesh, lowered) if lowered else []
     except helve.Error as fault:
         return Outcome(program, "refused", f"{fault.code}")
-    except _core.OutOfSteps as fault:
+    except TOO_LARGE as fault:
         return Outcome(program, "large", str(fault))
     except (AssertionError, helve.InternalError) as fault:
         return Outcome(program, "failed", str(fault))
@@ -183,9 +186,10 @@ def _kernels(program, lowered, recipe, expected):
         if pipeline.target != "cuda":
             continue
         form, blocks = stages[-1][1], CLUSTER_BLOCKS[pipeline.arch]
+        whole = isinstance(form.body, _core.Kernel)  # the host does nothing else
         for narrow in (False, True):
-            text, parts = _core.cuda_source(form, cluster_blocks=blocks, narrow=narrow, prelude=False)
-            if len(parts) == 1 and len(text) < TEXT:
+            text, _ = _core.cuda_source(form, cluster_blocks=blocks, narrow=narrow, prelude=False)
+            if whole and len(text) < TEXT:
                 texts[text] = Emulated(form, blocks, narrow, recipe, expected)
     if texts:
         yield list(texts.values())[int(program.name, 16) % len(texts)]
@@ -231,12 +235,14 @@ def check_chunk(programs):
     return outcomes
 
 
-def check_all(programs, processes=None, chunk=40):
-    """The outcomes of programs, by several processes. A program that ends its process is a failure."""
+def check_all(programs, processes=None, chunk=None, run=check_chunk):
+    """The outcomes of programs, by several processes, a chunk at a time. A program that ends its process is a failure.
+    """
+    chunk = chunk or max(1, min(40, -(-len(programs) // (2 * (os.cpu_count() or 1)))))
     chunks = [programs[at : at + chunk] for at in range(0, len(programs), chunk)]
     outcomes, lost = [], []
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        for part, future in [(part, pool.submit(check_chunk, part)) for part in chunks]:
+        for part, future in [(part, pool.submit(run, part)) for part in chunks]:
             try:
                 outcomes += future.result()
             except BrokenProcessPool:
@@ -245,5 +251,5 @@ def check_all(programs, processes=None, chunk=40):
         return outcomes + [Outcome(part[0], "failed", "the process that ran it died") for part in lost]
     for part in lost:
         for program in part:
-            outcomes += check_all([program], 1, 1)
+            outcomes += check_all([program], 1, 1, run)
     return outcomes

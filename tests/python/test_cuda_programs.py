@@ -9,7 +9,7 @@ import os
 import helve
 import numpy as np
 import pytest
-from cuda_on_host import HostKernels, aligned, assert_same, interpret
+from cuda_on_host import HostKernels, aligned, assert_same, slot_of
 from cuda_programs import RandomKernel
 from nvrtc import assert_compiles, needs_nvrtc
 from test_cuda_operators import INTS, kind_of
@@ -31,14 +31,6 @@ def values(shape, dtype, rng):
         info = np.iinfo(kind_of(dtype))
         return rng.integers(max(info.min, -100), min(info.max, 100), shape).astype(kind_of(dtype))
     return (rng.standard_normal(shape) * 4).astype(kind_of(dtype))
-
-
-def slot_of(value, dtype):
-    """The 64-bit slot of a scalar: an integer itself, a float as its bits."""
-    if dtype in INTS:
-        return int(value)
-    array = np.array(value, kind_of(dtype))
-    return int(array.view(f"u{array.itemsize}"))
 
 
 @pytest.fixture(scope="module")

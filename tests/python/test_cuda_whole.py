@@ -7,7 +7,7 @@ import kernel_cases
 import ml_dtypes
 import numpy as np
 import pytest
-from cuda_on_host import HostKernels, aligned, interpret
+from cuda_on_host import HostKernels, aligned, blocks_and_extents, interpret
 from nvrtc import assert_compiles, needs_nvrtc
 from test_cuda_lowering import PROGRAMS, softmax, thread_form
 
@@ -84,19 +84,6 @@ def library(tmp_path_factory):
     return calls, HostKernels(forms, tmp_path_factory.mktemp("cuda"), names=list(calls))
 
 
-def launch(form, arrays):
-    """The number of blocks and the extents that arguments of these shapes bind."""
-    extents = {}
-    for param in form.params:
-        for extent, size in zip(param.shape, arrays[param.name].shape):
-            extents[str(extent)] = size
-    (kernel,) = (node for node in [form.body, *getattr(form.body, "stmts", [])] if isinstance(node, _core.Kernel))
-    blocks = 1
-    for extent in kernel.extents:
-        blocks *= eval(str(extent), {}, extents)
-    return blocks, extents
-
-
 @pytest.mark.parametrize("case", LIBRARY, ids=library_name)
 def test_the_kernels_of_the_library(library, case):
     calls, kernels = library
@@ -104,7 +91,7 @@ def test_the_kernels_of_the_library(library, case):
     arguments = [aligned(array) for array in call.arguments()]
     form = thread_form(call.function)
     arrays = dict(zip([p.name for p in form.params], arguments))
-    blocks, extents = launch(form, arrays)
+    blocks, extents = blocks_and_extents(form, arguments)
     kernels.run(library_name(case), blocks, arrays, extents)
     call.check(arguments)
 

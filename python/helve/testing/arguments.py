@@ -1,12 +1,13 @@
 """Arguments made from a function's signature.
 
-A program is tried on them without anyone having written what it is called with: the first recipe whose call the checking
+A program is tried on them without anyone having written what it is called with: a recipe whose call the checking
 interpreter accepts is one that the program is meant for.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -73,43 +74,55 @@ def evaluate(expression: _core.Expr, known: dict[str, int]) -> int:
     return int(eval(str(expression), dict(_PRINTED), known))  # noqa: S307 - the printer's own text
 
 
-def make_arguments(function: _core.Function, recipe: Recipe = Recipe()) -> list:
+def make_arguments(function: _core.Function, recipe: Recipe = Recipe(), limit: int | None = None) -> list:
     """Fresh arguments for a function, the same for the same recipe.
 
     Args:
         function: the function; of its parameters the dtypes, shapes and strides count.
         recipe: sizes and values.
+        limit: elements that all tensors may have together.
 
     Returns:
         Arrays and numbers in the order of the parameters.
+
+    Raises:
+        MemoryError: they would have more.
     """
     rng = np.random.default_rng(recipe.seed)
     known = dict(zip((str(dim) for dim in function.dims), itertools.cycle(recipe.extents)))
-    scalars = {}
     for param in function.params:
         if isinstance(param, _core.Var):
-            scalars[param.name] = _numbers((), param.dtype, recipe, rng).item()
-            if param.dtype == "index":
-                scalars[param.name] = abs(scalars[param.name])
-    known.update(scalars)
-
+            number = _numbers((), param.dtype, recipe, rng).item()
+            known[param.name] = abs(number) if param.dtype == "index" else number
+    places = {}
+    for param in function.params:
+        if not isinstance(param, _core.Var):
+            shape = tuple(evaluate(extent, known) for extent in param.shape)
+            places[param.name] = shape, [evaluate(stride, known) for stride in param.strides]
+    if limit is not None and sum(_span(*place) for place in places.values()) > limit:
+        raise MemoryError(f"the arguments have more than {limit} elements")
     out = []
     for param in function.params:
         if isinstance(param, _core.Var):
-            out.append(scalars[param.name])
-            continue
-        shape = tuple(evaluate(extent, known) for extent in param.shape)
-        strides = [evaluate(stride, known) for stride in param.strides]
-        out.append(_laid_out(_numbers(shape, param.dtype, recipe, rng), strides))
+            out.append(known[param.name])
+        else:
+            shape, strides = places[param.name]
+            out.append(_laid_out(_numbers(shape, param.dtype, recipe, rng), strides))
     return out
+
+
+def _span(shape: tuple[int, ...], strides: list[int]) -> int:
+    """Elements from the first to the last."""
+    if not strides or 0 in shape:
+        return math.prod(shape)
+    return 1 + sum(stride * (extent - 1) for stride, extent in zip(strides, shape))
 
 
 def _laid_out(array: np.ndarray, strides: list[int]) -> np.ndarray:
     """The array with those strides, in elements, in memory of its own."""
     if not strides or not array.size:
         return array
-    count = 1 + sum(stride * (extent - 1) for stride, extent in zip(strides, array.shape))
-    memory = np.zeros(count, array.dtype)
+    memory = np.zeros(_span(array.shape, strides), array.dtype)
     view = np.lib.stride_tricks.as_strided(memory, array.shape, [s * array.itemsize for s in strides])
     view[...] = array
     return view
