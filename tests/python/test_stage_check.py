@@ -98,7 +98,7 @@ def test_a_program_that_ends_its_process_is_a_failure():
 @pytest.mark.parametrize(("change", "kind", "detail"), [
     (("T.Kernel(2, threads=32)", "T.Kernel(2000, threads=32)"), "refused", "HV0210"),
     (("for i in T.Parallel(35):", "for k, i in T.Parallel(2, 35):"), "refused", "HV0705"),
-    (("for i in T.Parallel(35):", "for k in T.serial(3000):\n            i = k % 35"), "large", "steps"),
+    (("for i in T.Parallel(35):", "for k in T.serial(30000):\n            i = k % 35"), "large", "steps"),
     (("T.copy(A[b * 35:b * 35 + 35], x)", "pass"), "refused", "HV0704"),
     (("T.copy(A[b * 35:b * 35 + 35], x)", "pass\n        y"), "refused", "HV0"),
 ])  # fmt: skip
