@@ -9,7 +9,7 @@ import os
 import helve
 import numpy as np
 import pytest
-from cuda_on_host import HostKernels, aligned, assert_same, slot_of
+from cuda_on_host import HostKernels, aligned, assert_same, interpret, slot_of
 from cuda_programs import RandomKernel
 from nvrtc import assert_compiles, needs_nvrtc
 from test_cuda_operators import INTS, kind_of
