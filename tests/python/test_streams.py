@@ -103,6 +103,107 @@ def test_several_outputs_and_values_of_the_column(offset):
     agrees(shifted(4997), [x], (3, 4997), "float32", offset)
 
 
+class Part:
+    """One output of a block of rows, and how a row of it is written: by vectors of several widths, whole or in halves,
+    from its begin or not, under a condition or not."""
+
+    def __init__(self, rng, n, rows):
+        self.x, self.y = f"X{n}", f"Y{n}"
+        self.dtype = str(rng.choice(["float32", "float64", "int8", "int16", "int32"]))
+        self.width = int(rng.choice([8, 16, 32, 64, 96, 128, 129, 130, 200, 1000, int(rng.integers(1, 300))]))
+        self.kind = str(rng.choice(["row", "halves", "guarded", "vectors"]))
+        self.first = int(rng.integers(0, self.width)) if rng.random() < 0.4 else 0
+        self.lanes = int(rng.integers(1, self.width - self.first + 1))
+        if rng.random() < 0.5:
+            self.lanes = max(1, self.lanes // 16 * 16)
+        self.lanes = min(self.lanes, 64)
+        self.values = rng.integers(-9, 9, (rows, self.width)).astype(self.dtype)
+
+    def lines(self, row):
+        """The statements; `row` is what is written, as text."""
+
+        def store(column):
+            return f"{self.y}[{row}, {column}] = {self.x}[{row}, {column}] * 2 + 1"
+
+        half = self.width // 2
+        return {
+            "row": [f"for j in T.Parallel({self.width}):", "    " + store("j")],
+            "halves": ["for h in T.serial(2):", f"    for j in T.Parallel({half}):",
+                       "        " + store(f"h * {half} + j")],
+            "guarded": [f"if ({row}) % 3 != 1:", f"    for j in T.Parallel({self.width}):", "        " + store("j")],
+            "vectors": [f"for j in T.vectorized({self.lanes}):", "    " + store(f"j + {self.first}")],
+        }[self.kind]
+
+    def write(self, y):
+        """What the statements make of all rows."""
+        new = self.values * 2 + 1
+        if self.kind == "row":
+            y[...] = new
+        elif self.kind == "halves":
+            y[:, : self.width // 2 * 2] = new[:, : self.width // 2 * 2]
+        elif self.kind == "guarded":
+            chosen = np.arange(len(y)) % 3 != 1
+            y[chosen] = new[chosen]
+        else:
+            y[:, self.first : self.first + self.lanes] = new[:, self.first : self.first + self.lanes]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_several_stores_of_several_widths_in_one_block(seed):
+    """Each version of a loop may write so only what its condition has looked at."""
+    rng = np.random.default_rng(seed)
+    blocks, rows = int(rng.integers(1, 4)), int(rng.choice([1, 3, 4]))
+    parts = [Part(rng, n, blocks * rows) for n in range(rng.integers(1, 5))]
+    params = ", ".join(f'{name}: T.Tensor(({blocks * rows}, {part.width}), "{part.dtype}")'
+                       for part in parts for name in (part.x, part.y))
+    nested = rng.random() < 0.5  # a part of its own loop below that of the others
+    body = ["for i in T.serial(%d):" % rows]
+    for n, part in enumerate(parts):
+        deeper = nested and n % 2
+        body += ["    for k in T.serial(1):"] if deeper else []
+        body += ["    " * (2 if deeper else 1) + line for line in part.lines(f"b * {rows} + i")]
+    text = f"@T.prim_func\ndef main({params}):\n    with T.Kernel({blocks}) as b:\n"
+    function = helve.parse(text + "\n".join("        " + line for line in body))
+    offsets = [int(rng.integers(0, 64 // part.values.itemsize)) * int(rng.integers(0, 2)) for part in parts]
+    for options in ({}, {"stream_bytes": 1}):
+        kernel = helve.compile(function, "llvm", **options)
+        arguments, memories = [], []
+        for part, offset in zip(parts, offsets):
+            y, memory = placed(part.values.shape, part.dtype, offset, 85)
+            arguments += [part.values, y]
+            memories.append((part, y, memory))
+        kernel(*arguments)
+        for part, y, memory in memories:
+            expected = np.full(part.values.shape, 85, part.dtype)
+            part.write(expected)
+            np.testing.assert_array_equal(y, expected)
+            y[...] = 85
+            assert np.all(memory == np.asarray(85, part.dtype))
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_tensors_that_are_large_without_an_option(offset):
+    """Rows of 8 elements begin at whole vectors, rows of 129 do not."""
+    rows = 400_000
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, 129), "int16"), P: T.Tensor((rows, 8), "float32"), Q: T.Tensor((rows, 129), "int16")):
+        with T.Kernel(rows // 4) as b:
+            for i in T.Parallel(4):
+                for j in T.Parallel(8):
+                    P[b * 4 + i, j] = T.cast(A[b * 4 + i, j], "float32")
+                for k in T.Parallel(129):
+                    Q[b * 4 + i, k] = A[b * 4 + i, k] * 2
+
+    a = np.random.default_rng(0).integers(-99, 99, (rows, 129)).astype("int16")
+    (p, around_p), (q, around_q) = placed((rows, 8), "float32", offset), placed((rows, 129), "int16", offset)
+    helve.compile(main)(a, p, q)
+    np.testing.assert_array_equal(p, a[:, :8])
+    np.testing.assert_array_equal(q, a * 2)
+    p[...] = q[...] = 0
+    assert not around_p.any() and not around_q.any()
+
+
 def test_the_option():
     function = doubled(64, "float32", 64)
     for value in (0, -1, True, 1.5, "1", 2**63):

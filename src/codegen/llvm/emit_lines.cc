@@ -2,8 +2,6 @@
 // A store of a whole line goes around the caches for the price of its bytes, one of a part waits for the rest of the
 // line. So the walk is moved to the first line of the row; what is before and behind goes through the caches. And it
 // goes by turns over the halves or quarters of the row: memory serves several pages at a time better than one.
-#include <numeric>
-
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -142,21 +140,18 @@ void KernelEmitter::store_parts(Value* raw, Value* pointer, const Store& s) {
   auto* type = llvm::cast<llvm::FixedVectorType>(raw->getType());
   const auto line = static_cast<unsigned>(kCacheLine / s.buffer->dtype.bytes());
   const unsigned whole = type->getNumElements() - line;
-  const auto piece = [&](Value* vector, unsigned first) {
-    llvm::SmallVector<int, 64> lanes(line);
-    std::iota(lanes.begin(), lanes.end(), static_cast<int>(first));
-    return b_.CreateShuffleVector(vector, lanes);
-  };
   const auto place = [&](unsigned first) { return b_.CreateConstGEP1_64(type->getElementType(), pointer, first); };
   llvm::BasicBlock* lines = llvm::BasicBlock::Create(context_, "lines", function_);
-  llvm::BasicBlock* part = llvm::BasicBlock::Create(context_, "part", function_);
-  b_.CreateCondBr(behind_, lines, part);
+  llvm::BasicBlock* rest = llvm::BasicBlock::Create(context_, "rest", function_);
+  b_.CreateCondBr(behind_, lines, rest);
   b_.SetInsertPoint(lines);
-  for (unsigned first = 0; first < whole; first += line) store_around(piece(raw, first), place(first), kCacheLine, s);
-  b_.CreateBr(part);
-  b_.SetInsertPoint(part);
+  for (unsigned first = 0; first < whole; first += line) {
+    store_around(part(raw, first, line), place(first), kCacheLine, s);
+  }
+  b_.CreateBr(rest);
+  b_.SetInsertPoint(rest);
   const llvm::Align align(static_cast<uint64_t>(s.buffer->dtype.bytes()));
-  mark(b_.CreateMaskedStore(piece(raw, whole), place(whole), align, piece(mask_, whole)), *s.buffer);
+  mark(b_.CreateMaskedStore(part(raw, whole, line), place(whole), align, part(mask_, whole, line)), *s.buffer);
 }
 
 }  // namespace helve::cpu

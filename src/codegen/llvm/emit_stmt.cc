@@ -255,12 +255,12 @@ void KernelEmitter::vector_chunk(const For& s, Value* begin, unsigned lanes) {
     return stmt(s.body);
   }
   lanes_ = lanes;
-  lane_ = s.vars[0].get();
+  vectors_ = &s;
   env_[s.vars[0].get()] = Binding{lanes_from(begin, 1), begin, 1};
   stmt(s.body);
   fetch_early(s, lanes);
   lanes_ = 0;
-  lane_ = nullptr;
+  vectors_ = nullptr;
 }
 
 }  // namespace helve::cpu

@@ -2,7 +2,7 @@
 // A tensor that does not fit into the caches pays for each line twice when it is written through them: the line is
 // fetched first. Whether it fits, and whether its rows allow such stores, is known at the call: loops that write it
 // exist in both forms.
-#include <numeric>
+#include <algorithm>
 
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
@@ -16,16 +16,20 @@ namespace {
 
 constexpr int64_t kStreamBytes = 16;  // of the least store around the caches; alignment of its address
 
-/// Calls `f` with the stores of the vector loops that stand directly in `s`, and their variables.
-void vector_stores(const Stmt& s, const std::function<void(const Store&, const Var*)>& f) {
-  if (const Seq* n = as<Seq>(s)) {
-    for (const Stmt& part : n->stmts) vector_stores(part, f);
-  }
+/// Calls `f(store, loop, direct)` with every store of the vector loops in `s` and its loop; `direct` says that no other
+/// loop, and no condition, stands around it.
+template <class F>
+void vector_stores(const Stmt& s, bool direct, F&& f) {
+  if (!s) return;
   const For* loop = as<For>(s);
-  if (!loop || loop->loop != LoopKind::Vectorized) return;
-  walk(loop->body, [&](const Stmt& inner) {
-    if (const Store* n = as<Store>(inner)) f(*n, loop->vars[0].get());
-  });
+  if (loop && loop->loop == LoopKind::Vectorized) {
+    walk(loop->body, [&](const Stmt& inner) {
+      if (const Store* n = as<Store>(inner)) f(*n, *loop, direct);
+    });
+    return;
+  }
+  const bool still = direct && as<Seq>(s);
+  for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { vector_stores(part, still, f); });
 }
 
 }  // namespace
@@ -50,47 +54,56 @@ void KernelEmitter::decide_streams() {
   }
 }
 
-bool KernelEmitter::can_stream(const Store& s, const Var* lane) const {
+/// Does lane 0 of this store stand where a store around the caches may, if the rows of the tensor do?
+bool KernelEmitter::can_stream(const Store& s, const For& vectors) const {
   const int64_t unit = kStreamBytes / s.buffer->dtype.bytes();
-  return stream_if_.contains(s.buffer.get()) && !s.indices.empty() && starts_aligned(s.indices.back(), lane, unit);
+  const int64_t* begin = int_value(vectors.begins[0]);
+  return stream_if_.contains(s.buffer.get()) && !s.indices.empty() && begin && *begin % unit == 0 &&
+         starts_aligned(s.indices.back(), vectors.vars[0].get(), unit);
 }
 
-/// When the stores of this loop may go around the caches as they stand; null when never.
-Value* KernelEmitter::where_streams(const For& s) {
-  llvm::SmallVector<Value*, 2> conditions;
-  std::unordered_set<const Buffer*> seen;
-  auto note = [&](const Store& each, const Var* lane) {
-    if (!can_stream(each, lane) || !seen.insert(each.buffer.get()).second) return;
-    conditions.push_back(stream_if_.at(each.buffer.get()).lies_well);
+/// The tensors that a form of this loop writes around the caches as its vectors stand. None where a loop deeper in it
+/// could write others so: then each loop decides for what it writes itself.
+KernelEmitter::Streams KernelEmitter::streams_of(const For& s) const {
+  Streams own, deeper;
+  const auto note = [&](const Store& each, const For& vectors, bool direct) {
+    if (can_stream(each, vectors)) (direct ? own : deeper).insert(each.buffer.get());
   };
-  if (s.loop == LoopKind::Vectorized) {
-    walk(s.body, [&](const Stmt& inner) {
-      if (const Store* n = as<Store>(inner)) note(*n, s.vars[0].get());
-    });
-  } else {
-    vector_stores(s.body, note);
-  }
-  return conditions.empty() ? nullptr : b_.CreateAnd(conditions);
+  const bool is_vector = s.loop == LoopKind::Vectorized;
+  vector_stores(is_vector ? Stmt(Ref<const For>(&s)) : s.body, true, note);
+  const bool alone = std::all_of(deeper.begin(), deeper.end(), [&](const Buffer* b) { return own.contains(b); });
+  return alone ? own : Streams();
 }
 
-/// Emits the loop in two forms when it writes what may go around the caches; false when it does not.
+/// Emits the loop in two forms when it writes what may go around the caches; false when it does not. The condition of
+/// the first form is made from the very tensors that it may write so.
 bool KernelEmitter::two_forms(const For& s) {
   if (stores_ != Stores::Undecided || lanes_ != 0 || stream_if_.empty()) return false;
   const VarRef shift = make_var("shift");
   const std::optional<VectorWalk> lines = walk_of_lines(s, shift);
-  Value* condition = lines ? stream_if_.at(lines->store->buffer.get()).large : where_streams(s);
-  if (!condition) return false;
+  Streams streams;
+  llvm::SmallVector<Value*, 2> conditions;
+  if (lines) {
+    streams.insert(lines->store->buffer.get());
+    conditions.push_back(stream_if_.at(lines->store->buffer.get()).large);
+  } else {
+    streams = streams_of(s);
+    for (const Buffer* buffer : streams) conditions.push_back(stream_if_.at(buffer).lies_well);
+  }
+  if (conditions.empty()) return false;
   llvm::BasicBlock* around = llvm::BasicBlock::Create(context_, "around", function_);
   llvm::BasicBlock* through = llvm::BasicBlock::Create(context_, "through", function_);
   llvm::BasicBlock* join = llvm::BasicBlock::Create(context_, "join", function_);
-  b_.CreateCondBr(condition, around, through);
+  b_.CreateCondBr(b_.CreateAnd(conditions), around, through);
   b_.SetInsertPoint(around);
+  streams_ = std::move(streams);
   if (lines) {
     whole_lines(s, *lines, shift);
   } else {
     stores_ = Stores::Around;
     loop(s);
   }
+  streams_.clear();
   b_.CreateBr(join);
   b_.SetInsertPoint(through);
   stores_ = Stores::Through;
@@ -104,17 +117,16 @@ bool KernelEmitter::two_forms(const For& s) {
 /// The vector in pieces that the processor writes without reading the line; false when this store goes through the
 /// caches.
 bool KernelEmitter::stream(Value* raw, Value* pointer, const Store& s) {
-  const bool lines = stores_ == Stores::Lines && stream_if_.contains(s.buffer.get());
-  if (!lines && (stores_ != Stores::Around || !can_stream(s, lane_))) return false;
+  if (!streams_.contains(s.buffer.get())) return false;
+  const bool lines = stores_ == Stores::Lines;
+  if (!lines && !can_stream(s, *vectors_)) return false;
   auto* type = llvm::cast<llvm::FixedVectorType>(raw->getType());
   const int64_t bytes = lines ? kCacheLine : kStreamBytes;
   const unsigned piece = static_cast<unsigned>(bytes / s.buffer->dtype.bytes());
   if (type->getNumElements() % piece != 0) return false;
   for (unsigned first = 0; first < type->getNumElements(); first += piece) {
-    llvm::SmallVector<int, 64> lanes(piece);
-    std::iota(lanes.begin(), lanes.end(), static_cast<int>(first));
     Value* place = b_.CreateConstInBoundsGEP1_64(type->getElementType(), pointer, first);
-    store_around(b_.CreateShuffleVector(raw, lanes), place, bytes, s);
+    store_around(part(raw, first, piece), place, bytes, s);
   }
   return true;
 }

@@ -49,6 +49,9 @@ class KernelEmitter {
     llvm::Value* pointer;
   };
 
+  /// Tensors, in the order in which the program names them.
+  using Streams = llvm::SmallSetVector<const Buffer*, 2>;
+
   // kernel_emitter.cc
   llvm::Function* declare_body(const std::string& symbol);
   void emit_entry(const std::string& symbol, llvm::Function* body,
@@ -93,6 +96,13 @@ class KernelEmitter {
 
   // emit_access.cc
   llvm::Value* load(const Load& l);
+  template <class F>
+  void in_parts(F&& f) const;
+  llvm::Value* part(llvm::Value* vector, unsigned first, unsigned count);
+  llvm::Value* part(const Address& a, llvm::Type* element, unsigned first, unsigned count);
+  llvm::Value* joined(llvm::Value* a, llvm::Value* b);
+  llvm::Value* masked_load(const Address& a, llvm::Type* element, const Buffer& buffer);
+  void masked_store(llvm::Value* raw, const Address& a, const Buffer& buffer);
   void store(const Store& s);
   void atomic_store(const Store& s);
   llvm::Value* combined(const Store& s, llvm::Value* raw, llvm::Value* value);
@@ -106,8 +116,8 @@ class KernelEmitter {
 
   // emit_traffic.cc
   void decide_streams();
-  bool can_stream(const Store& s, const Var* lane) const;
-  llvm::Value* where_streams(const For& s);
+  bool can_stream(const Store& s, const For& vectors) const;
+  Streams streams_of(const For& s) const;
   bool two_forms(const For& s);
   bool stream(llvm::Value* raw, llvm::Value* pointer, const Store& s);
   void store_around(llvm::Value* piece, llvm::Value* place, int64_t alignment, const Store& s);
@@ -144,7 +154,7 @@ class KernelEmitter {
   unsigned lanes_ = 0;                 ///< 0: scalar code
   llvm::Value* mask_ = nullptr;        ///< lanes that are on; null: all
   bool in_first_lane_ = false;         ///< expressions are evaluated for lane 0
-  const Var* lane_ = nullptr;          ///< variable of the loop whose lanes run in step
+  const For* vectors_ = nullptr;       ///< the loop whose lanes run in step
   bool may_lie_outside_ = false;       ///< addresses are not read or written, so they need not lie in their buffer
   int64_t unrolled_ = 1;               ///< copies of the code being emitted
   llvm::Value* behind_ = nullptr;      ///< of lanes that store a part of a line: they end the walk, not begin it
@@ -153,7 +163,8 @@ class KernelEmitter {
     llvm::Value* large;      ///< the tensor
     llvm::Value* lies_well;  ///< large, and all its rows begin where such a store may
   };
-  std::unordered_set<const Buffer*> streamed_;
+  Streams streams_;                             ///< what the form being emitted writes so: it runs where they allow it
+  std::unordered_set<const Buffer*> streamed_;  ///< may be written so, if they are large
   std::unordered_map<const Buffer*, StreamTest> stream_if_;
   std::vector<EarlyRead> early_reads_;
   int64_t scratch_used_ = 0;

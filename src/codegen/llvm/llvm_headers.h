@@ -2,6 +2,7 @@
 // They are slow to read; the room precompiles this page and nothing else of the house sees them.
 #pragma once
 
+#include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Constants.h>
