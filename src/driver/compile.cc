@@ -10,6 +10,7 @@
 
 #include "driver_targets.h"
 #include "reporting.h"
+#include "helve/analysis/parameter_strides.h"
 #include "helve/codegen/cuda/cuda_module.h"
 #include "helve/print/printer.h"
 #include "helve/runtime/cuda/compile.h"
@@ -146,6 +147,7 @@ Checked check(const FunctionRef& f, const CompileOptions& options) {
   Clock::time_point start = Clock::now();
   out.function = place_on_mesh(f, options.mesh);
   check_dtypes(*out.function, options.target);
+  refuse_overlapping_strides(*out.function);
   out.times.push_back({"verify", seconds(start)});
   start = Clock::now();
   out.proofs = prove(*out.function);

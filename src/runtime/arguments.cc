@@ -11,6 +11,8 @@
 
 #include "helve/runtime/minifloat.h"
 #include "helve/support/diagnostic.h"
+#include "helve/support/inline_vector.h"
+#include "helve/support/strided_box.h"
 #include "helve/support/text.h"
 
 namespace helve::runtime {
@@ -152,6 +154,7 @@ class Binder {
       fits = fits && !__builtin_add_overflow(end, reach, &end);
     }
     if (!fits) throw UserError(Code::ArgumentSpan, {}, {{"parameter", expected.name}});
+    if (expected.written && !expected.strides.empty()) check_separate(p);
     const int64_t alignment = std::has_single_bit(static_cast<uint64_t>(bytes)) ? bytes : 1;
     if (reinterpret_cast<uintptr_t>(state.base) % static_cast<uintptr_t>(alignment) != 0) {
       throw UserError(Code::MisalignedArgument, {}, {{"parameter", expected.name}, {"alignment", alignment}});
@@ -187,14 +190,36 @@ class Binder {
     }
   }
 
-  [[noreturn]] void strides_error(size_t p) const {
-    std::vector<int64_t> expected, given;
+  /// As the argument says them, of dimensions of one element too.
+  std::vector<int64_t> given_strides(size_t p) const {
+    std::vector<int64_t> out;
     for (size_t d = 0; d < shape(p).size(); ++d) {
-      expected.push_back(expected_stride(p, d));
-      given.push_back(tensor(p).strides != nullptr ? tensor(p).strides[d] : compact_stride(p, d));
+      out.push_back(tensor(p).strides != nullptr ? tensor(p).strides[d] : compact_stride(p, d));
     }
+    return out;
+  }
+
+  [[noreturn]] void strides_error(size_t p) const {
+    std::vector<int64_t> expected;
+    for (size_t d = 0; d < shape(p).size(); ++d) expected.push_back(expected_stride(p, d));
     throw UserError(Code::ArgumentStrides, {},
-                    {{"parameter", param(p).name}, {"expected", shape_text(expected)}, {"given", shape_text(given)}});
+                    {{"parameter", param(p).name},
+                     {"expected", shape_text(expected)},
+                     {"given", shape_text(given_strides(p))}});
+  }
+
+  /// Elements of what is written have addresses of their own; where no strides are declared, they are compact.
+  void check_separate(size_t p) const {
+    InlineVector<int64_t, 8> strides;
+    for (size_t d = 0; d < shape(p).size(); ++d) strides.push_back(stride(p, d));
+    const std::span<const int64_t> given(strides.data(), strides.size());
+    if (strides_nest(shape(p), given)) return;
+    const Separation found = separation(shape(p), given);
+    if (found.kind == Separation::Apart) return;
+    throw UserError(Code::ArgumentStridesOverlap, {},
+                    {{"parameter", param(p).name},
+                     {"strides", shape_text(given_strides(p))},
+                     {"fault", fault_text(found)}});
   }
 
   [[noreturn]] void shape_error(size_t p, size_t dim, int64_t expected) const {

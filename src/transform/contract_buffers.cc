@@ -12,7 +12,7 @@
 //              for l in T.vectorized(8): B[v * 8 + l] = x[v * 8 + l]
 // Nests of equal shape with equal subscripts touch one element each iteration (analysis/element_access.h), so that an
 // element's history is the list of the accesses in program order, and a read sees the last write before it in that
-// list.
+// list. (Other subscripts are other memory: analysis/parameter_strides.h.)
 #include <algorithm>
 #include <unordered_set>
 

@@ -6,7 +6,8 @@
 //          for v in T.serial(n): part[0] = part[0] + x[v]         x[v] = A[v]
 //                                                                 part[0] = part[0] + x[v]
 // Iterations of the fused loop touch disjoint elements of every buffer that one of the two loops writes and both use,
-// so each element sees the same accesses in the same order as before.
+// so each element sees the same accesses in the same order as before. (Other subscripts are other memory:
+// analysis/parameter_strides.h.)
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>

@@ -1,5 +1,6 @@
 // The proof that lanes of a loop may run in step.
-// Conservative: an answer of no costs speed, a wrong yes would change results.
+// Conservative: an answer of no costs speed, a wrong yes would change results. Other subscripts are other memory
+// (analysis/parameter_strides.h).
 #include "lanes.h"
 
 #include <unordered_map>
