@@ -11,6 +11,8 @@ import stage_check
 from helve import _core
 from helve.script.prim_func import PrimFunc
 
+_core.sample_conditions(True)  # whatever a compile asks of its calls is also tried out, point by point
+
 
 # Functions that were built and not looked at yet, those of test modules' own top level included.
 BUILT = []

@@ -176,6 +176,8 @@ void bind_driver(py::module_& module) {
       },
       py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"), py::arg("target") = "llvm",
       py::arg("arch") = "");
+  module.def("sample_conditions", &sample_conditions, py::arg("on"),
+             "Whether each condition that a call is to meet is compared with its set at some points, as it is made.");
   module.def(
       "unordered_accesses",
       [](const FunctionRef& f) {

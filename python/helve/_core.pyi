@@ -669,6 +669,9 @@ def reproducer(
 def lowering_stages(
     function: Function, mesh: MeshShape | None, persistent_chunk: int, target: str = "llvm", arch: str = ""
 ) -> list[tuple[str, Function]]: ...
+def sample_conditions(on: bool) -> None:
+    """Whether each condition that a call is to meet is compared with its set at some points, as it is made."""
+
 def unordered_accesses(function: Function) -> list[tuple[str, bool]]:
     """Of a function in thread form: the buffers, and whether it is certain, where threads touch one element with no barrier between."""
 

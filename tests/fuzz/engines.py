@@ -19,6 +19,8 @@ from helve import _core
 from helve.testing import interpret
 from meaning import tensor_data
 
+_core.sample_conditions(True)
+
 # What compiles and runs the programs, with commas between: "llvm", and "cuda" where there is a device.
 TARGETS = os.environ.get("HELVE_FUZZ_TARGETS", "llvm").split(",")
 

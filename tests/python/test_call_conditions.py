@@ -71,7 +71,15 @@ def grid(A: T.Tensor((M,), "float32"), n: T.index):
             A[b + c] = 1.0
 
 
-PROGRAMS = [copy_parts, copy_moved, rounded_grid, wrapped, shifted, product, reduced, grid]
+@T.prim_func
+def guarded_by_remainders(A: T.Tensor((5, N), "float32")):
+    with T.Kernel(2) as b:
+        for i in T.serial(3):
+            if (2 - i + N) % 3 * 2 < 2 - i + b:
+                A[i, b * 3 - 1] = 1.0
+
+
+PROGRAMS = [copy_parts, copy_moved, rounded_grid, wrapped, shifted, product, reduced, grid, guarded_by_remainders]
 
 
 def calls(function):
@@ -136,6 +144,7 @@ def test_verdicts():
 
     assert conditions(rounded_grid) == {"M % 3 == 0", "M < 1 or N > 2"}
     assert conditions(product) == {"M == 3"}
+    assert conditions(guarded_by_remainders) == {"N >= 3 and N % 3 == 0"}
     assert conditions(wrapped) == {"N >= 2 or N >= M", "M <= 2"}
 
 

@@ -43,6 +43,7 @@ class ExactEngine {
   explicit ExactEngine(int64_t operation_limit = kOperationLimit);
 
   struct State;
+  explicit ExactEngine(std::shared_ptr<State> state) : state_(std::move(state)) {}
   const std::shared_ptr<State>& state() const { return state_; }
 
  private:
@@ -76,8 +77,9 @@ class IntegerSet {
   /// Is every point one of `other`, which has a tuple of the same length? The witness is a point that is not.
   Answer is_subset_of(const IntegerSet& other) const;
   /// The condition on the tuple under which a point of `within` is none of this set's, in the cheapest form that is
-  /// found: over the tuple's variables, of at most `limit` operators. A variable of a data type stands for its value as
-  /// an integer. Nothing when there is no such form, when a set has parameters or is inexact, or over the budget.
+  /// found: over the tuple's variables, of at most `limit` operators, and read back it is that set. A variable of a
+  /// data type stands for its value as an integer. Nothing when there is no such form, when a set has parameters or is
+  /// inexact, or over the budget.
   std::optional<Expr> condition_outside(const IntegerSet& within, int limit) const;
   /// The values that the variables `kept` of the tuple take.
   IntegerSet projected(const std::vector<VarRef>& kept) const;
@@ -87,6 +89,10 @@ class IntegerSet {
   explicit IntegerSet(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
   std::shared_ptr<const Data> data_;
 };
+
+/// From now on, in all threads: is every condition that is made of a set also compared with it at points of a small
+/// box? A difference is an InternalError. For tests.
+void sample_conditions(bool on);
 
 /// { tuple -> image : condition }; parameters, locals and exactness as for sets.
 class IntegerRelation {

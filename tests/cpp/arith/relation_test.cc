@@ -337,5 +337,20 @@ TEST(Relation, AConditionOutsideASetIsExact) {
   EXPECT_GT(unknown, 0);  // a condition that is too long
 }
 
+TEST(Relation, AConditionKeepsWhatUnitedPiecesWouldLose) {
+  // The set is {0 <= n <= 2} and {n % 3 != 0}: united by isl it would be {0 <= n}, and no n would be outside.
+  const VarRef n = make_var("n");
+  const ExactEngine engine;
+  const Expr no_third = apply(Op::Ne, {floor_mod(Expr(n), int_imm(3)), int_imm(0)});
+  const Expr condition = apply(Op::Or, {less(Expr(n), int_imm(3)), no_third});
+  const IntegerSet within(engine, {n}, le(int_imm(0), Expr(n)));
+  const IntegerSet set(engine, {n}, condition);
+  const std::optional<Expr> outside = set.condition_outside(within, 24);
+  ASSERT_TRUE(outside);
+  for (int64_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(evaluate(*outside, {{n.get(), i}}).value() != 0, i >= 3 && i % 3 == 0) << i;
+  }
+}
+
 }  // namespace
 }  // namespace helve
