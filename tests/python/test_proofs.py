@@ -96,3 +96,96 @@ def test_the_reason_is_what_keeps_the_question_open():
 
     unknown = [p for p in helve.compile(main, target="interp").proofs() if p.verdict == "unknown"]
     assert [(p.kind, p.reason) for p in unknown] == [("race", "'i ^ 4' is not affine")]
+
+
+def copies_of_a_block(body):
+    mesh = helve.Mesh((2, 2), ("x", "y"))
+
+    @T.prim_func(mesh=mesh)
+    def main(A: T.Tensor((4, 4), "float32"), B: T.Tensor((4, 4), "float32")):
+        T.annotate_mesh_tensor({A: {"sharding": {"x": 0}, "tiling": [2, 4]},
+                                B: {"sharding": {"x": 0, "y": 1}, "tiling": [2, 2]}}, nrows=2, ncols=2)
+        with T.Kernel(2, 2) as (r, c):
+            s = T.alloc_shared_tiles((2, 4), "float32", tile_size=(2, 4))
+            t = T.alloc_shared_tiles((2, 2), "float32", tile_size=(2, 2))
+            T.clear(t)
+            T.fill(s, T.cast(c, "float32"))
+            if body == "all":
+                T.mesh_tensor_copy(s, A, coord=[0, 0])
+            if body == "one of them":
+                if c == 0:
+                    T.mesh_tensor_copy(s, A, coord=[0, 0])
+            if body == "one, and others read":
+                T.mesh_tensor_copy(A, s, coord=[0, 0])
+                if c == 0:
+                    T.mesh_tensor_copy(s, A, coord=[0, 0])
+            if body == "blocks of their own":
+                T.mesh_tensor_copy(t, B, coord=[0, 0])
+            if body == "all read":
+                T.mesh_tensor_copy(A, s, coord=[0, 0])
+
+    return proofs(main, "race", mesh=mesh)[0]
+
+
+@pytest.mark.parametrize("body, verdict", [
+    ("all", "unknown"), ("one of them", "proved"), ("one, and others read", "unknown"),
+    ("blocks of their own", "proved"), ("all read", "proved"),
+])
+def test_cores_that_hold_copies_of_one_block(body, verdict):
+    question, found, reason = copies_of_a_block(body)
+    assert (question, found) == ("cores r, c are independent", verdict)
+    assert reason == ("copies of one block of 'A' are one memory where it is one array, and several cores use them"
+                      if verdict == "unknown" else "")
+
+
+def waits(body):
+    """What is proved of the copies to `x` in a kernel of these statements."""
+    lines = "\n".join("        " + line for line in body.splitlines())
+    function = helve.parse(f"""
+N = T.dyn("N")
+
+@T.prim_func
+def main(A: T.Tensor((8, 64), "float32"), B: T.Tensor((64,), "float32"), C: T.Tensor((N,), "float32")):
+    with T.Kernel(1):
+        x = T.alloc_shared((2, 64), "float32")
+        y = T.alloc_shared((64,), "float32")
+        T.clear(y)
+{lines}
+        T.wait_async()
+""")
+    (found,) = {(question, verdict) for question, verdict, _ in proofs(function, "async")
+                if question == "copies to x are complete where it is used"}
+    return found[1]
+
+
+@pytest.mark.parametrize("verdict, body", [
+    ("unknown", "T.copy_async(A[0, :], x[0, :])\nfor i in T.Parallel(64):\n    B[i] = x[0, i]"),
+    ("proved", "T.copy_async(A[0, :], x[0, :])\nT.wait_async()\nfor i in T.Parallel(64):\n    B[i] = x[0, i]"),
+    # A wait for all but the youngest.
+    ("proved", "T.copy_async(A[0, :], x[0, :])\nT.copy_async(B, y)\nT.wait_async(1)\nT.copy(x[0, :], x[1, :])"),
+    ("unknown", "T.copy_async(B, y)\nT.copy_async(A[0, :], x[0, :])\nT.wait_async(1)\nT.copy(x[0, :], x[1, :])"),
+    # One way waits, the other does not; a loop may run not at all.
+    ("unknown", "T.copy_async(A[0, :], x[0, :])\nif C[0] > 0.0:\n    T.wait_async()\nB[0] = x[0, 0]"),
+    ("proved", "T.copy_async(A[0, :], x[0, :])\nif C[0] > 0.0:\n    T.wait_async()\nelse:\n    T.wait_async(0)\n"
+               "B[0] = x[0, 0]"),
+    ("unknown", "T.copy_async(A[0, :], x[0, :])\nfor i in T.serial(N):\n    T.wait_async()\nB[0] = x[0, 0]"),
+    ("proved", "T.copy_async(A[0, :], x[0, :])\nfor i in T.serial(2):\n    T.wait_async()\nB[0] = x[0, 0]"),
+    # The source is written, or read; the other half is used.
+    ("unknown", "T.copy_async(A[0, :], x[0, :])\nA[0, 3] = 1.0"),
+    ("proved", "T.copy_async(A[0, :], x[0, :])\nA[1, 3] = A[0, 3]"),
+    ("proved", "T.copy_async(A[0, :], x[0, :])\nx[1, 0] = 1.0"),
+    ("unknown", "T.copy_async(A[0, :], x[0, :])\nx[0, 63] = 1.0"),
+    # A ring: the copy of the next part runs while this one is used.
+    ("proved", "T.copy_async(A[0, :], x[0, :])\nfor k in T.serial(8):\n    T.wait_async()\n    if k + 1 < 8:\n"
+               "        T.copy_async(A[k + 1, :], x[(k + 1) % 2, :])\n    B[0] = B[0] + x[k % 2, 0]"),
+    ("unknown", "T.copy_async(A[0, :], x[0, :])\nfor k in T.serial(8):\n    T.wait_async()\n    if k + 1 < 8:\n"
+                "        T.copy_async(A[k + 1, :], x[(k + 1) % 2, :])\n    B[0] = B[0] + x[(k + 1) % 2, 0]"),
+    ("unknown", "for k in T.serial(8):\n    if k > 0:\n        B[0] = x[0, 0]\n    T.copy_async(A[k, :], x[k % 2, :])"),
+    # Copies of independent iterations wait for a commit.
+    ("unknown", "for r in T.Parallel(8):\n    T.copy_async(A[r, 0:4], x[0, r * 4 : r * 4 + 4])\nT.wait_async()\n"
+                "B[0] = x[0, 0]\nT.commit_async()"),
+    ("proved", "for r in T.Parallel(8):\n    T.copy_async(A[r, 0:4], x[0, r * 4 : r * 4 + 4])\nT.commit_async()\n"
+               "T.wait_async()\nB[0] = x[0, 0]"),
+])
+def test_copies_are_complete_where_their_buffer_is_used(verdict, body):
+    assert waits(body) == verdict

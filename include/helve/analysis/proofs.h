@@ -14,14 +14,14 @@
 
 namespace helve {
 
-enum class ProofKind { Race, Bounds, Shape };
-/// "race", "bounds", "shape".
+enum class ProofKind { Race, Bounds, Shape, Async };
+/// "race", "bounds", "shape", "async".
 std::string_view to_string(ProofKind kind);
 
 enum class ProofVerdict {
   Proved,   ///< holds of every call
   Checked,  ///< holds of the calls that meet a known condition; every call is checked
-  Refuted,  ///< broken by every call that runs the code
+  Refuted,  ///< broken by every call that comes to the code: to the access, or by two iterations to the two of a race
   Unknown
 };
 /// "proved", "checked", "refuted", "unknown".
@@ -47,10 +47,11 @@ struct Proof {
 };
 
 /// All questions about a verified function: the shapes that operations need equal and the bounds of each access in
-/// program order, then for each parallel loop, persistent loop and kernel whether two of its iterations conflict.
+/// program order, then for each parallel loop, persistent loop and kernel whether two of its iterations conflict, then
+/// for each buffer of asynchronous copies whether they are complete where it is used.
 ///
-/// A promise is refuted only when every call that runs the code breaks it. Where extents and integer parameters decide,
-/// the exact condition on them is part of the answer.
+/// A promise is refuted only when every call that comes to the code breaks it. Where extents and integer parameters
+/// decide, the exact condition on them is part of the answer.
 std::vector<Proof> prove(const Function& f);
 
 /// Remarks about a verified function that stop no compile, in program order (ReducedPad).

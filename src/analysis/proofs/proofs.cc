@@ -14,6 +14,7 @@ std::string_view to_string(ProofKind kind) {
     case ProofKind::Race: return "race";
     case ProofKind::Bounds: return "bounds";
     case ProofKind::Shape: return "shape";
+    case ProofKind::Async: return "async";
   }
   __builtin_unreachable();
 }
@@ -34,6 +35,7 @@ std::vector<Proof> prove(const Function& f) {
   std::vector<Proof> out = proofs::prove_shapes(program, budget);
   for (Proof& proof : proofs::prove_bounds(program, budget)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_races(program, budget)) out.push_back(std::move(proof));
+  for (Proof& proof : proofs::prove_waits(f, budget)) out.push_back(std::move(proof));
   return out;
 }
 

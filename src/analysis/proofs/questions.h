@@ -15,6 +15,9 @@ std::vector<Proof> prove_bounds(const Program& program, Budget& budget);
 /// One proof for each loop whose iterations are promised to be independent.
 std::vector<Proof> prove_races(const Program& program, Budget& budget);
 
+/// One proof for each buffer of a kernel's asynchronous copies, in order of the first.
+std::vector<Proof> prove_waits(const Function& f, Budget& budget);
+
 /// One warning for each reduction that may take in the pad of a copy (ReducedPad).
 std::vector<Diagnostic> find_reduced_pads(const Function& f);
 

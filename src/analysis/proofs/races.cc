@@ -102,10 +102,26 @@ class LoopRace {
         if (meet_in_any_order(a, b)) continue;
         if ((!a.write && !b.write) || !may_overlap(program_.function->may_alias, a.buffer.get(), b.buffer.get()))
           continue;
-        // The blocks of two cores are disjoint, and copies of one block belong to their cores.
-        if (is_kernel_ && a.placed && b.placed && a.buffer == b.buffer) continue;
+        if (in_blocks(a, b) && replica_axes(*a.placed).empty()) continue;  // of two cores, which are disjoint
         if (a.buffer != b.buffer || !forced_apart(a, b)) out.push_back({&a, &b});
       }
+    }
+    return out;
+  }
+
+  /// Are both tiles of the cores' own blocks of one tensor?
+  bool in_blocks(const Touch& a, const Touch& b) const {
+    return is_kernel_ && a.placed && b.placed && a.buffer == b.buffer;
+  }
+
+  /// The axes of the mesh along which cores hold copies of one block: one memory, where the tensor is one array.
+  std::vector<size_t> replica_axes(const MeshTensor& tensor) const {
+    std::vector<size_t> out;
+    const MeshShape& mesh = *program_.function->mesh;
+    for (size_t d = 0; d < mesh.extents.size(); ++d) {
+      const bool cut = std::any_of(tensor.sharding.begin(), tensor.sharding.end(),
+                                   [&](const auto& each) { return each.first == mesh.names[d]; });
+      if (!cut && mesh.extents[d] > 1) out.push_back(d);
     }
     return out;
   }
@@ -180,6 +196,8 @@ class LoopRace {
       query.doubt("collectives may order the cores");
     }
     query.require(different(pair, renamed));
+    const bool copies = in_blocks(*pair.first, *pair.second);
+    if (copies) query.require(of_one_block(*pair.first->placed, renamed));
     if (is_persistent_ && !mesh_) query.require(on_other_blocks(renamed));
     std::vector<Expr> element;
     const Expr meeting = meets(query, pair, renamed, element);
@@ -190,6 +208,10 @@ class LoopRace {
     if (is_kernel_ && pair.first == pair.second && stores_constant(*pair.first->stmt)) {
       weaken(proof, ProofVerdict::Unknown,
              fmt::format("several store to '{}', each time the same constant", pair.first->buffer->name));
+    } else if (copies) {
+      weaken(proof, ProofVerdict::Unknown,
+             fmt::format("copies of one block of '{}' are one memory where it is one array, and several cores use them",
+                         pair.first->buffer->name));
     } else if (is_kernel_ && mesh_ && pair.first->write && pair.second->write) {
       // Cores that hold the same part of a tensor may store equal values; that is no race.
       weaken(proof, ProofVerdict::Unknown, "cores may store equal values there");
@@ -203,6 +225,17 @@ class LoopRace {
     } else {
       refute(pair, renamed, element, found.witness, proof);
     }
+  }
+
+  /// Cores that differ along the axes of the tensor's copies only.
+  Expr of_one_block(const MeshTensor& tensor, const Substitution& renamed) const {
+    const std::vector<size_t> axes = replica_axes(tensor);
+    Expr out = bool_imm(true);
+    for (size_t d = 0; d < step_.vars.size(); ++d) {
+      if (std::find(axes.begin(), axes.end(), d) != axes.end()) continue;
+      out = logical_and(out, apply(Op::Eq, {Expr(step_.vars[d]), renamed.at(step_.vars[d].get())}));
+    }
+    return out;
   }
 
   static bool stores_constant(const StmtNode& stmt) {

@@ -1,0 +1,191 @@
+// Are asynchronous copies complete where their buffers are used?
+// Each copy that may be unfinished is followed through the kernel, whichever way control takes, with the number of
+// copies that began after it: a wait leaves so many of the youngest. Two places of one buffer are told apart within an
+// iteration of the loops around both; what an earlier iteration began counts as a copy of the whole buffer.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "helve/analysis/effects.h"
+#include "helve/ir/expr/visit.h"
+#include "helve/ir/tensor/visit.h"
+#include "questions.h"
+
+namespace helve::proofs {
+
+namespace {
+
+constexpr int64_t kOpen = -1;    // the age of a copy that no commit covers
+constexpr int64_t kOldest = 64;  // beyond it ages are not told apart
+
+/// Of one copy of the text the youngest that may be unfinished.
+struct Flight {
+  int64_t age = 0;       ///< copies that began after it
+  bool earlier = false;  ///< may be of an earlier iteration: its variables had other values
+};
+
+class Flights {
+ public:
+  /// By the order of the text, so that the first reason found is the same in every compile.
+  std::map<int, std::pair<const TileOp*, Flight>> of;
+
+  /// Either of two ways led here; true when that is news.
+  bool join(const Flights& other) {
+    bool news = false;
+    for (const auto& [place, entry] : other.of) {
+      const auto [at, fresh] = of.emplace(place, entry);
+      Flight& mine = at->second.second;
+      const Flight both{std::min(mine.age, entry.second.age), mine.earlier || entry.second.earlier};
+      news |= fresh || both.age != mine.age || both.earlier != mine.earlier;
+      mine = both;
+    }
+    return news;
+  }
+
+  void age() {
+    for (auto& [place, entry] : of) entry.second.age = std::min(entry.second.age + 1, kOldest);
+  }
+  void become_earlier() {
+    for (auto& [place, entry] : of) entry.second.earlier = true;
+  }
+  void complete(int64_t pending) {
+    std::erase_if(of, [&](const auto& each) { return each.second.second.age >= pending; });
+  }
+};
+
+class Waits {
+ public:
+  Waits(const Function& f, Budget& budget) : function_(f), budget_(budget) {}
+
+  std::vector<Proof> run() {
+    walk(function_.body, [&](const Stmt& s) {
+      if (const Kernel* kernel = as<Kernel>(s)) visit(kernel->body);
+      now_ = {};
+    });
+    return std::move(proofs_);
+  }
+
+ private:
+  void visit(const Stmt& s) {
+    if (!s) return;
+    if (const For* n = as<For>(s)) return loop(s, n->body, surely_runs(*n), divides(*n));
+    if (const ForTiles* n = as<ForTiles>(s)) return loop(s, n->body, false, n->parallel);
+    if (const While* n = as<While>(s)) return loop(s, n->body, false, false);
+    if (const TileOp* n = as<TileOp>(s)) return operation(s, *n);
+    for (const Access& access : direct_accesses(s)) use(access, nullptr);
+    if (const If* n = as<If>(s)) {
+      const Flights before = now_;
+      visit(n->then_body);
+      const Flights then = std::exchange(now_, before);
+      visit(n->else_body);
+      now_.join(then);
+      return;
+    }
+    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { visit(part); });
+  }
+
+  static bool surely_runs(const For& loop) {
+    return std::all_of(loop.extents.begin(), loop.extents.end(), [](const Expr& e) {
+      const int64_t* extent = int_value(e);
+      return extent && *extent > 0;
+    });
+  }
+
+  /// Do the threads of a block share the iterations? Then copies in them wait for a commit.
+  static bool divides(const For& loop) {
+    return loop.loop == LoopKind::Parallel || loop.loop == LoopKind::Vectorized || loop.loop == LoopKind::Thread;
+  }
+
+  /// Until what an iteration begins with does not grow any more.
+  void loop(const Stmt& s, const Stmt& body, bool surely, bool divided) {
+    Flights begin = now_;
+    const bool outer = std::exchange(in_iteration_, in_iteration_ || divided);
+    do {
+      now_ = begin;
+      for (const Access& access : direct_accesses(s)) use(access, nullptr);
+      visit(body);
+      now_.become_earlier();
+    } while (begin.join(now_));
+    in_iteration_ = outer;
+    if (!surely) now_.join(begin);
+  }
+
+  void operation(const Stmt& s, const TileOp& op) {
+    const bool copies = op.op == TileOpcode::CopyAsync;
+    for (const Access& access : direct_accesses(s)) use(access, copies ? &op : nullptr);
+    if (copies) {
+      proof_of(op);
+      if (!in_iteration_) now_.age();
+      const int place = places_.emplace(&op, static_cast<int>(places_.size())).first->second;
+      now_.of[place] = {&op, {in_iteration_ ? kOpen : 0, false}};
+    } else if (op.op == TileOpcode::CommitAsync) {
+      now_.age();
+    } else if (op.row().rule == TileRule::Wait) {
+      now_.complete(op.integer(0));
+    }
+  }
+
+  /// The first copy into a buffer makes the proof about it.
+  Proof& proof_of(const TileOp& copy) {
+    const BufferRef& buffer = copy.region(1).buffer;
+    const auto known = std::find(buffers_.begin(), buffers_.end(), buffer);
+    if (known != buffers_.end()) return proofs_[static_cast<size_t>(known - buffers_.begin())];
+    Proof proof;
+    proof.kind = ProofKind::Async;
+    proof.span = copy.span;
+    proof.question = fmt::format("copies to {} are complete where it is used", buffer->name);
+    proof.verdict = ProofVerdict::Proved;
+    buffers_.push_back(buffer);
+    proofs_.push_back(std::move(proof));
+    return proofs_.back();
+  }
+
+  /// Nothing touches what a copy writes, and nothing writes what it reads. Iterations of one independent loop copy to
+  /// places of their own, which is asked of them as a race.
+  void use(const Access& access, const TileOp* by) {
+    for (const auto& [place, entry] : now_.of) {
+      const auto& [copy, flight] = entry;
+      if (copy == by && in_iteration_) continue;
+      const bool meets = may_meet(copy->region(1), access.region, flight) ||
+                         (access.write && may_meet(copy->region(0), access.region, flight));
+      if (!meets) continue;
+      weaken(proof_of(*copy), ProofVerdict::Unknown,
+             fmt::format("a copy to '{}' may be unfinished where '{}' is {} in line {}", copy->region(1).buffer->name,
+                         access.region.buffer->name, access.write ? "written" : "read", access.span.line));
+    }
+  }
+
+  bool may_meet(const Region& copied, const Region& used, const Flight& flight) {
+    if (copied.buffer != used.buffer) {
+      return may_overlap(function_.may_alias, copied.buffer.get(), used.buffer.get());
+    }
+    if (flight.earlier || copied.ranges.size() != used.ranges.size() || --budget_.questions < 0) return true;
+    Expr meet = bool_imm(true);
+    for (size_t d = 0; d < copied.ranges.size(); ++d) {
+      const Range &a = copied.ranges[d], &b = used.ranges[d];
+      meet = logical_and(meet, logical_and(less(a.begin, b.begin + b.extent), less(b.begin, a.begin + a.extent)));
+    }
+    std::vector<VarRef> vars;
+    walk(meet, [&](const Expr& e) {
+      const VarRef var(as<Var>(e));
+      if (var && var->dtype.is_integer() && std::find(vars.begin(), vars.end(), var) == vars.end()) vars.push_back(var);
+    });
+    return IntegerSet(budget_.engine, vars, meet).is_empty().verdict != Verdict::Proved;
+  }
+
+  const Function& function_;
+  Budget& budget_;
+  Flights now_;
+  bool in_iteration_ = false;  ///< of a loop that threads share
+  std::map<const TileOp*, int> places_;
+  std::vector<BufferRef> buffers_;
+  std::vector<Proof> proofs_;  ///< of `buffers_`
+};
+
+}  // namespace
+
+std::vector<Proof> prove_waits(const Function& f, Budget& budget) { return Waits(f, budget).run(); }
+
+}  // namespace helve::proofs
