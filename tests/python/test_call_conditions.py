@@ -169,3 +169,21 @@ def test_what_a_loaded_number_decides_compiles_and_is_listed():
     (proof,) = [p for p in helve.compile(main, target="interp").proofs() if p.kind == "shape"]
     assert (proof.verdict, proof.condition) == ("unknown", "")
     assert "is not affine" in proof.reason
+
+
+@pytest.mark.parametrize("target", ["llvm", "cuda"])
+@pytest.mark.parametrize("size", [3, 6])
+def test_a_call_that_meets_a_condition_by_remainders_runs_at_every_stage(target, size):
+    expected = np.zeros((5, size), "float32")
+    for b, i in itertools.product(range(2), range(3)):
+        if (2 - i + size) % 3 * 2 < 2 - i + b:
+            expected[i, b * 3 - 1] = 1.0
+    made = []
+
+    def arguments():
+        made.append(np.zeros((5, size), "float32"))
+        return [made[-1]]
+
+    helve.testing.check_stages(guarded_by_remainders, arguments, target=target)
+    for array in made:
+        np.testing.assert_array_equal(array, expected)

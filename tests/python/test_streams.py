@@ -1,8 +1,10 @@
 """Tensors written around the caches: the same bits as through them, wherever the rows begin."""
 
 import helve
+import helve.testing
 import numpy as np
 import pytest
+from differential import check
 from helve import T
 from helve.kernels import layer_norm, softmax
 
@@ -179,6 +181,22 @@ def test_several_stores_of_several_widths_in_one_block(seed):
             np.testing.assert_array_equal(y, expected)
             y[...] = 85
             assert np.all(memory == np.asarray(85, part.dtype))
+
+
+def test_rows_of_two_widths_at_every_stage():
+    @T.prim_func
+    def main(A: T.Tensor((8, 129), "float32"), P: T.Tensor((8, 8), "float32"), Q: T.Tensor((8, 129), "float32")):
+        with T.Kernel(2) as b:
+            for i in T.Parallel(4):
+                for j in T.Parallel(8):
+                    P[b * 4 + i, j] = A[b * 4 + i, j]
+                for k in T.Parallel(129):
+                    Q[b * 4 + i, k] = A[b * 4 + i, k] * 2.0
+
+    a = np.random.default_rng(0).random((8, 129)).astype("float32")
+    p, q = np.zeros((8, 8), "float32"), np.zeros((8, 129), "float32")
+    check(main, [a, p, q], {1: a[:, :8], 2: a * 2})
+    helve.testing.check_stages(main, lambda: [a, p.copy(), q.copy()], target="cuda")
 
 
 @pytest.mark.parametrize("offset", [0, 1])

@@ -4,8 +4,10 @@ Machine code is run, for what a compiler makes of odd counts shows nowhere else.
 """
 
 import helve
+import helve.testing
 import numpy as np
 import pytest
+from differential import check
 from helve import T
 
 
@@ -56,3 +58,24 @@ def test_every_number_of_lanes(dtype, llvm):
         x = before.copy()
         kernel(a, on, at, x)
         np.testing.assert_array_equal(x, expected, f"{lanes} lanes")
+
+
+M = T.dyn("M")
+
+
+@T.prim_func
+def mirrored_ends(A: T.Tensor((M,), "float32"), X: T.Tensor((16, 37), "float32")):
+    with T.Kernel(2) as b:
+        for i in T.Parallel(8):
+            for j in T.vectorized(37):
+                X[b * 8 + i, j] = A[b] + (A[36 - j] if 36 - j < M else 2.5)
+
+
+@pytest.mark.parametrize("size", [2, 20, 74])
+def test_a_gather_of_the_lanes_that_are_inside(size):
+    a = np.random.default_rng(size).random(size).astype("float32")
+    last = np.arange(36, -1, -1)
+    row = np.where(last < size, a[np.minimum(last, size - 1)], np.float32(2.5))
+    expected = np.concatenate([np.tile(a[b] + row, (8, 1)) for b in range(2)])
+    check(mirrored_ends, [a, np.zeros((16, 37), "float32")], {1: expected})
+    helve.testing.check_stages(mirrored_ends, lambda: [a, np.zeros((16, 37), "float32")], target="cuda")
