@@ -12,6 +12,7 @@
 #include "affine.h"
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/visit.h"
+#include "helve/support/cancel.h"
 #include "helve/support/diagnostic.h"
 #include "isl_condition.h"
 
@@ -60,6 +61,7 @@ bool is_quota(const isl::exception& error, isl_ctx* context) {
 /// Runs `f` within the budget; false when it was exceeded.
 template <class F>
 bool within_budget(const Engine& engine, F&& f) {
+  throw_if_cancelled();
   isl_ctx_reset_error(engine->context);
   isl_ctx_reset_operations(engine->context);
   isl_ctx_set_max_operations(engine->context, static_cast<unsigned long>(engine->limit));

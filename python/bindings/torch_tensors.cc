@@ -1,0 +1,49 @@
+// Asking PyTorch's tensors by their own methods.
+// The names are looked up once and called without arguments, which takes some 30 ns each; torch is never imported here,
+// it is there when its tensors are.
+#include "torch_tensors.h"
+
+#include "helve/support/diagnostic.h"
+
+namespace helve::python {
+
+namespace py = pybind11;
+
+namespace {
+
+/// A name of Python's, made once and kept.
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
+
+bool is_true(PyObject* value) {
+  if (value == nullptr) throw py::error_already_set();
+  const auto owned = py::reinterpret_steal<py::object>(value);
+  return value == Py_True;
+}
+
+/// `function()` of the module `torch`, kept.
+PyObject* torch_function(const char* module, const char* name) {
+  return py::object(py::module_::import(module).attr(name)).release().ptr();
+}
+
+}  // namespace
+
+void check_torch_tensor(const std::string& parameter, py::handle tensor, bool written) {
+  static PyObject* const is_neg = interned("is_neg");
+  static PyObject* const requires_grad = interned("requires_grad");
+  if (is_true(PyObject_CallMethodNoArgs(tensor.ptr(), is_neg))) {
+    throw UserError(Code::LazyArgumentView, {},
+                    {{"parameter", parameter}, {"pending", "negation"}, {"remedy", "pass tensor.resolve_neg()"}});
+  }
+  if (!written || !is_true(PyObject_GetAttr(tensor.ptr(), requires_grad))) return;
+  static PyObject* const is_grad_enabled = torch_function("torch", "is_grad_enabled");
+  if (is_true(PyObject_CallNoArgs(is_grad_enabled)))
+    throw UserError(Code::ArgumentRequiresGrad, {}, {{"parameter", parameter}});
+}
+
+void count_torch_writes(py::handle tensors) {
+  static PyObject* const increment = torch_function("torch._C", "_increment_version");
+  const auto done = py::reinterpret_steal<py::object>(PyObject_CallOneArg(increment, tensors.ptr()));
+  if (!done) throw py::error_already_set();
+}
+
+}  // namespace helve::python
