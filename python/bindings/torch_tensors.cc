@@ -20,11 +20,6 @@ bool is_true(PyObject* value) {
   return value == Py_True;
 }
 
-/// `function()` of the module `torch`, kept.
-PyObject* torch_function(const char* module, const char* name) {
-  return py::object(py::module_::import(module).attr(name)).release().ptr();
-}
-
 }  // namespace
 
 void check_torch_tensor(const std::string& parameter, py::handle tensor, bool written) {
@@ -35,13 +30,13 @@ void check_torch_tensor(const std::string& parameter, py::handle tensor, bool wr
                     {{"parameter", parameter}, {"pending", "negation"}, {"remedy", "pass tensor.resolve_neg()"}});
   }
   if (!written || !is_true(PyObject_GetAttr(tensor.ptr(), requires_grad))) return;
-  static PyObject* const is_grad_enabled = torch_function("torch", "is_grad_enabled");
-  if (is_true(PyObject_CallNoArgs(is_grad_enabled)))
+  if (py::module_::import("torch").attr("is_grad_enabled")().cast<bool>())
     throw UserError(Code::ArgumentRequiresGrad, {}, {{"parameter", parameter}});
 }
 
 void count_torch_writes(py::handle tensors) {
-  static PyObject* const increment = torch_function("torch._C", "_increment_version");
+  static PyObject* const increment =
+      py::object(py::module_::import("torch._C").attr("_increment_version")).release().ptr();
   const auto done = py::reinterpret_steal<py::object>(PyObject_CallOneArg(increment, tensors.ptr()));
   if (!done) throw py::error_already_set();
 }

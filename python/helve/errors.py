@@ -27,6 +27,9 @@ class Error(Exception):
     """
 
     def __init__(self, diagnostic: Diagnostic):
+        if not isinstance(diagnostic, Diagnostic):
+            raise TypeError(f"{type(self).__name__}: a diagnostic is wanted, not a value of type "
+                            f"'{type(diagnostic).__name__}'")
         super().__init__(render(diagnostic))
         self.diagnostic = diagnostic
         self.code: str = diagnostic.code
