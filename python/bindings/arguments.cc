@@ -296,7 +296,8 @@ CallArguments::Exported CallArguments::read_dlpack(const Buffer& parameter, py::
     Exported out{capsule_of(value, asked)};
     PyObject* const capsule = out.capsule.ptr();
     if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-      auto* managed = static_cast<runtime::DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+      auto* managed =
+          static_cast<runtime::DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
       if (managed->version.major != runtime::DLPACK_MAJOR_VERSION)
         not_an_array(parameter, value, "its DLPack capsule is of another major version");
       out.tensor = {&managed->dl_tensor, (managed->flags & runtime::DLPACK_FLAG_BITMASK_READ_ONLY) != 0};

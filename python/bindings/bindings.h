@@ -10,8 +10,8 @@
 
 namespace helve::python {
 
-/// A member function for Python. It takes its object by reference, which pybind11 checks; by pointer, as the plain member
-/// would, `Class.name(None)` is a call on nothing.
+/// A member function for Python. It takes its object by reference, which pybind11 checks; by pointer, as the plain
+/// member would, `Class.name(None)` is a call on nothing.
 template <class R, class C, class... A>
 auto method(R (C::*member)(A...) const) {
   return [member](const C& self, A... args) -> R { return (self.*member)(std::forward<A>(args)...); };

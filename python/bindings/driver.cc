@@ -98,7 +98,8 @@ void bind_driver(py::module_& module) {
       .def("layouts",
            [](const CompiledKernel& k) {
              py::list out;
-             for (const BufferLayout& row : wait_for([kernel = k.shared_from_this()] { return kernel->layouts(); })) {
+             const auto infer = [kernel = k.shared_from_this()] { return kernel->layouts(); };
+             for (const BufferLayout& row : wait_for(infer)) {
                out.append(py::make_tuple(row.kernel, row.buffer, row.layout, row.domain, row.reason));
              }
              return out;
@@ -106,7 +107,8 @@ void bind_driver(py::module_& module) {
       .def("schedules",
            [](const CompiledKernel& k) {
              py::list out;
-             for (const ScheduleChoice& row : wait_for([kernel = k.shared_from_this()] { return kernel->schedules(); })) {
+             const auto choose = [kernel = k.shared_from_this()] { return kernel->schedules(); };
+             for (const ScheduleChoice& row : wait_for(choose)) {
                py::list declined;
                for (const auto& each : row.declined) declined.append(py::make_tuple(each.schedule, each.reason));
                out.append(py::make_tuple(row.operation, row.span, row.schedule, declined));

@@ -1,6 +1,6 @@
-// Leaving and taking the interpreter lock.
-// An interpreter that ends takes the lock for good: CPython before 3.14 ends a thread that still asks for it by unwinding
-// its stack, which C++ destructors turn into an abort. Such a thread stays here instead, until the process is gone.
+// Leaving and taking the interpreter lock. An interpreter that ends takes the lock for good: CPython before 3.14 ends a
+// thread that still asks for it by unwinding its stack, which C++ destructors turn into an abort. Such a thread stays
+// here instead, until the process is gone.
 #pragma once
 
 #include <pybind11/pybind11.h>

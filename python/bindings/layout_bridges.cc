@@ -68,7 +68,8 @@ void bind_reports(py::module_& module) {
           }));
   py::class_<BankReport>(module, "BankReport", "How an access falls on the banks of shared memory.")
       .def_readonly("phases", &BankReport::phases)
-      .def_property_readonly("depth", method(&BankReport::depth), "The depth of the worst phase; 1 is free of conflicts.")
+      .def_property_readonly("depth", method(&BankReport::depth),
+                             "The depth of the worst phase; 1 is free of conflicts.")
       .def_property_readonly("extra_steps", method(&BankReport::extra_steps), "Steps beyond one a phase.")
       .def("__str__", [](const BankReport& self) {
         std::string text;

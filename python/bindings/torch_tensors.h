@@ -10,8 +10,8 @@
 namespace helve::python {
 
 /// Refuses a tensor that cannot be read or written through its memory: UserError LazyArgumentView for a view whose
-/// negation or conjugation is pending, ArgumentRequiresGrad for one that is written outside torch.no_grad() and requires
-/// grad.
+/// negation or conjugation is pending, ArgumentRequiresGrad for one that is written outside torch.no_grad() and
+/// requires grad.
 void check_torch_tensor(const std::string& parameter, pybind11::handle tensor, bool written);
 
 /// Tells autograd that the tensors of a list were written.

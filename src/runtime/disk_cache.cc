@@ -1,6 +1,6 @@
-// Entries of the cache as files: written aside and renamed, checked when they are read.
-// rename(2) is the one operation that all file systems make atomic, so that no reader ever sees half an entry. A file is
-// touched only where its name, its kind and its first bytes say that this cache made it: folders are shared by mistake.
+// Entries of the cache as files: written aside and renamed, checked when they are read. rename(2) is the one operation
+// that all file systems make atomic, so that no reader ever sees half an entry. A file is touched only where its name,
+// its kind and its first bytes say that this cache made it: folders are shared by mistake.
 #include "helve/runtime/disk_cache.h"
 
 #include <dirent.h>

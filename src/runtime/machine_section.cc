@@ -140,7 +140,8 @@ class Watch {
   }
 
  private:
-  /// Sleep is announced a tick before it begins: a thread that entered a section and saw no announcement is seen by then.
+  /// Sleep is announced a tick before it begins: a thread that entered a section and saw no announcement is seen by
+  /// then.
   void look() {
     std::unique_lock lock(mutex_);
     int idle = 0;

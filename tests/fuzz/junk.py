@@ -1,7 +1,7 @@
 """Calls everything that helve exposes with arguments that it was not made for.
 
-A batch of calls runs in a forked child: a call that dies, hangs or raises what it must not is the finding. Which calls are
-made is a function of the seed alone.
+A batch of calls runs in a forked child: a call that dies, hangs or raises what it must not is the finding. Which calls
+are made is a function of the seed alone.
 """
 
 import contextlib
@@ -133,8 +133,8 @@ def values():
     plain = cute.Layout((4, 8), (8, 1))
     numbers = [0, 1, -1, 2, 3, 32, 128, 2**31, 2**63 - 1, -(2**63), 2**63, 2**64, 10**400, True, 0.5, -0.0,
                float("nan"), float("inf"), 1e308, 2 + 1j, np.int64(3), np.float32(2), np.bool_(True)]
-    texts = ["", "x", "float32", "float8_e4m3", "llvm", "laneid", "a b", "\ud800", "\0", "é" * 40, "4:1", "(4,8):(8,1)",
-             "m", "xy -> x y *", b"bytes", bytearray(3)]
+    texts = ["", "x", "float32", "float8_e4m3", "llvm", "laneid", "a b", "\ud800", "\0", "é" * 40, "4:1",
+             "(4,8):(8,1)", "m", "xy -> x y *", b"bytes", bytearray(3)]
     holders = [(), [], {}, set(), (1,), (4, 8), [4, 8], ((2, 2), 8), (None, 1), (0, 0), (-1, 2), ("x", "y"), [[]],
                {"x": 1}, {0: 1}, [(0, 1), (2, 3)], [(4, 8, laneid)], range(3), ((((1,),),),), (2**40, 2**40)]
     arrays = [np.zeros(3, np.float32), np.zeros((2, 2), np.int64), np.zeros(0), np.array(5), np.array(["a"]),

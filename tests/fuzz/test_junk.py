@@ -24,7 +24,8 @@ def test_nodes_are_never_none():
     for call in (lambda: _core.ceil_div(None, None), lambda: _core.seq([None]), lambda: _core.alloc(None),
                  lambda: _core.Range(None, None), lambda: _core.print(None), lambda: _core.verify(None),
                  lambda: _core.compile(None, "llvm", None, False, False, 1, None),
-                 lambda: _core.expr_equal(None, _core.int_imm(1)), lambda: _core.make_buffer("a", "float32", "global", [None]),
+                 lambda: _core.expr_equal(None, _core.int_imm(1)),
+                 lambda: _core.make_buffer("a", "float32", "global", [None]),
                  lambda: _core.CompiledKernel.stages(None), lambda: _core.Storage.rank.fget(None),
                  lambda: _core.Layout.canonicalize(None)):
         with pytest.raises(TypeError):

@@ -151,8 +151,10 @@ def basis(stride):
 
 
 def random_case(rng, several):
-    modes = [[(rng.choice((1, 2, 2, 3, 4)), rng.choice((-1, 0, 1, 2, 3, 4, 6, 8))) for _ in range(rng.choice((1, 1, 2, 3)))]
-             for _ in range(rng.choice((1, 2, 2, 3)))]
+    def leaf():
+        return rng.choice((1, 2, 2, 3, 4)), rng.choice((-1, 0, 1, 2, 3, 4, 6, 8))
+
+    modes = [[leaf() for _ in range(rng.choice((1, 1, 2, 3)))] for _ in range(rng.choice((1, 2, 2, 3)))]
     shape = [rng.choice((1, 2, 2, 3, 4, 6)) for _ in range(rng.choice((1, 2, 2, 3)))]
     lowest = 0 if several else -2
     strides = []

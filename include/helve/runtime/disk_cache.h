@@ -25,8 +25,8 @@ int64_t default_cache_limit();
 /// An entry is a file: a magic number with the version of this format, the length and the digest of the payload, the
 /// payload. Entries of other versions stand in other subfolders and are left alone, as is every file that is no entry.
 ///
-/// Entries are loaded as code, so the folder is used only if nobody but this user and root can write into it or exchange
-/// it on the way from the root; else nothing is loaded, and storing gives the warning CacheUnusable.
+/// Entries are loaded as code, so the folder is used only if nobody but this user and root can write into it or
+/// exchange it on the way from the root; else nothing is loaded, and storing gives the warning CacheUnusable.
 class DiskCache {
  public:
   /// The cache of this user. UserError CacheLimit.

@@ -1,6 +1,6 @@
-// Machine code that Ctrl-C can stop at any instruction.
-// A block may loop for hours and asks nobody. Asking inside its loops would cost every kernel; instead a signal stops the
-// thread now and then, the user's hook is asked right there, and the code goes on as if nothing had been, or is left.
+// Machine code that Ctrl-C can stop at any instruction. A block may loop for hours and asks nobody. Asking inside its
+// loops would cost every kernel; instead a signal stops the thread now and then, the user's hook is asked right there,
+// and the code goes on as if nothing had been, or is left.
 #pragma once
 
 #include <signal.h>
@@ -27,8 +27,9 @@ bool run_section(InterruptPoll& poll, MachineCode code);
 /// lasts the thread of `poll` asks it several times a second; any other thread of the same call looks whether that one
 /// was told to stop. Where the answer is yes `code` is left, and the result is false.
 ///
-/// The signal is SIGURG, whose default is to be ignored: where the program has its own use of it, ours is told apart and
-/// its own handler sees the rest. A program that takes the signal away again has its kernels stopped between blocks only.
+/// The signal is SIGURG, whose default is to be ignored: where the program has its own use of it, ours is told apart
+/// and its own handler sees the rest. A program that takes the signal away again has its kernels stopped between blocks
+/// only.
 template <class F>
 bool run_machine_code(InterruptPoll& poll, F&& code) {
   using Function = std::remove_reference_t<F>;

@@ -1,6 +1,6 @@
-// Work on a thread and a stack of its own, whose caller may go.
-// A compile runs through libraries that nobody can interrupt; its caller waits elsewhere, so that Ctrl-C ends the wait at
-// once, and a thread with a small stack compiles what any other does.
+// Work on a thread and a stack of its own, whose caller may go. A compile runs through libraries that nobody can
+// interrupt; its caller waits elsewhere, so that Ctrl-C ends the wait at once, and a thread with a small stack compiles
+// what any other does.
 #pragma once
 
 #include <atomic>
@@ -35,8 +35,8 @@ struct OwnWork {
 void run_and_wait(const std::shared_ptr<OwnWork>& work, const InterruptHook* hook);
 
 /// The value of `work()`, or what it throws. While it runs, the calling thread asks `hook` (null: nobody). Where the
-/// answer is yes that thread goes, with what the hook threw or Interrupted, and the work is cancelled (support/cancel.h):
-/// it must own all that it touches. Without a thread to be had the work runs on the caller's.
+/// answer is yes that thread goes, with what the hook threw or Interrupted, and the work is cancelled
+/// (support/cancel.h): it must own all that it touches. Without a thread to be had the work runs on the caller's.
 template <class F>
 auto on_own_thread(F work, const InterruptHook* hook) {
   using Result = std::invoke_result_t<F&>;

@@ -103,7 +103,7 @@ class Picture:
         else:
             from helve.errors import error
 
-            reason = f"'.{kind}' is no format of pictures" if kind else "its format is that of its suffix, and it has none"
+            reason = f"'.{kind}' is no format of pictures" if kind else "it has no suffix, which says the format"
             raise error("PictureFormat", name=path.name, reason=reason, remedy="name it .svg, .png or .pdf")
 
     def _repr_svg_(self) -> str:

@@ -28,7 +28,8 @@ def save(picture: Picture, path: Path, kind: str) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise error("PictureFormat", name=path.name, reason=f"a {kind.upper()} is drawn by Matplotlib, which is missing",
+        reason = f"a {kind.upper()} is drawn by Matplotlib, which is missing"
+        raise error("PictureFormat", name=path.name, reason=reason,
                     remedy='install it, as pip install "helve[plot]", or save an SVG file') from None
     width, height, marks = layout(picture)
     figure = Figure(figsize=(width / _PIXELS, height / _PIXELS), dpi=2 * _PIXELS)

@@ -1,7 +1,7 @@
-// Composition of a layout with one whose values are its coordinates: R(c) = a(b(c)).
-// a(c_0, c_1, ...) is the sum of a_i(c_i) over its modes a_i. Where each stride of b goes along one entry, the summands
-// depend on leaves of their own, so that R exists exactly where every a_i o b_i does. Else the entries become digits of one
-// number, far enough apart that they never carry, and R is the composition of two ordinary layouts.
+// Composition of a layout with one whose values are its coordinates: R(c) = a(b(c)). a(c_0, c_1, ...) is the sum of
+// a_i(c_i) over its modes a_i. Where each stride of b goes along one entry, the summands depend on leaves of their own,
+// so that R exists exactly where every a_i o b_i does. Else the entries become digits of one number, far enough apart
+// that they never carry, and R is the composition of two ordinary layouts.
 #include <algorithm>
 
 #include "checked.h"
@@ -32,7 +32,8 @@ std::optional<std::vector<size_t>> entries_of_leaves(const std::vector<Layout>& 
 
 Layout compose_apart(const std::vector<Layout>& modes, const std::vector<Layout>& entries,
                      const std::vector<size_t>& along) {
-  for (size_t i = 0; i < modes.size(); ++i) (void)composition(modes[i], entries[i]);  // refuses leaves that carry together
+  // Refuses leaves of one entry that carry together.
+  for (size_t i = 0; i < modes.size(); ++i) (void)composition(modes[i], entries[i]);
   ModeTree result;
   size_t leaf = 0;
   for (uint16_t token : entries[0].tree().profile) {

@@ -78,8 +78,8 @@ CoordinateLayout make_identity_layout(const IntTuple& shape);
 std::string to_string(const CoordinateLayout& layout);
 
 CoordinateLayout composition(const CoordinateLayout& layout, const Tiler& tiler);
-/// The layout R of b's shape with R(c) = a(b(c)), where there is one: values of b are coordinates of a. An entry that is
-/// past the end of its mode continues that mode, as an index does; a mode without an entry stays at 0. Throws
+/// The layout R of b's shape with R(c) = a(b(c)), where there is one: values of b are coordinates of a. An entry that
+/// is past the end of its mode continues that mode, as an index does; a mode without an entry stays at 0. Throws
 /// BoundsError for an entry that a has no mode for, UnsupportedError with a witness where there is no such layout, and
 /// for strides along several entries that go down.
 Layout composition(const Layout& a, const CoordinateLayout& b);
