@@ -7,6 +7,7 @@ is tested is that the work, which would take minutes or for ever, did not go on.
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import pytest
@@ -50,8 +51,11 @@ begin = time.perf_counter()
 def run(program, timeout=120):
     """What the program prints. A child that outlives the timeout did not end."""
     text = HEAD + textwrap.dedent(program)
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=timeout,
-                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:  # kernels are read from their file
+        file.write(text)
+        file.flush()
+        done = subprocess.run([sys.executable, file.name], capture_output=True, text=True, timeout=timeout,
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 

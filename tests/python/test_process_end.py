@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import pytest
@@ -60,8 +61,10 @@ WORK = {
 
 
 def run(program):
-    done = subprocess.run([sys.executable, "-c", HEAD + textwrap.dedent(program)], capture_output=True, text=True,
-                          timeout=120)
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:  # kernels are read from their file
+        file.write(HEAD + textwrap.dedent(program))
+        file.flush()
+        done = subprocess.run([sys.executable, file.name], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout
 

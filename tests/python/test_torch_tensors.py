@@ -111,7 +111,7 @@ def test_what_ends_midway_counts_as_written():
     def outside(a: T.Tensor((4,), "float32"), where: T.Tensor((1,), "int32")):
         with T.Kernel(1):
             a[0] = 1.0
-            a[where[0]] = 1.0
+            a[T.index(where[0])] = 1.0
 
     a = torch.zeros(4)
     with pytest.raises(helve.Error):
