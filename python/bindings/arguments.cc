@@ -8,10 +8,10 @@
 
 #include <optional>
 
-#include "article.h"
-#include "dlpack_exchange.h"
 #include "helve/codegen/host/host_module.h"
 #include "helve/support/diagnostic.h"
+#include "torch_tensors.h"
+#include "words.h"
 
 namespace helve::python {
 
@@ -19,11 +19,6 @@ namespace py = pybind11;
 using runtime::DLDataType;
 
 namespace {
-
-/// "None", "a list", "an ndarray".
-std::string kind_of(py::handle value) {
-  return value.is_none() ? "None" : with_article(std::string(py::str(py::type::handle_of(value).attr("__name__"))));
-}
 
 /// The dtype of a NumPy array; those of ml_dtypes are known by name. Empty for what has no counterpart.
 std::optional<DLDataType> numpy_dtype(const py::dtype& dtype) {
@@ -53,14 +48,72 @@ std::optional<DLDataType> numpy_dtype(const py::dtype& dtype) {
 /// The Python error of a failed exchange, as the reason why the value is no array for helve.
 [[noreturn]] void not_exchanged(const Buffer& parameter, py::handle value) {
   const py::error_already_set error;
-  if (error.matches(PyExc_KeyboardInterrupt)) throw error;
-  const std::string why = py::str(error.value());
-  not_an_array(parameter, value, why.substr(0, why.find('\n')).c_str());
+  if (!error.matches(PyExc_Exception)) throw error;
+  const std::string why = text_of(error.value(), "");
+  const std::string kind = text_of(error.type().attr("__name__"), "Exception");
+  not_an_array(parameter, value, why.empty() ? kind.c_str() : why.substr(0, why.find('\n')).c_str());
+}
+
+/// Whether reading a scalar of this type runs code of Python: a class that C defines has methods of C.
+bool may_run_python(py::handle value) { return (Py_TYPE(value.ptr())->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0; }
+
+/// Where an error of Python is set, it is what reading the number raised.
+[[noreturn]] void not_a_number(const Var& parameter, py::handle value) {
+  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) throw py::error_already_set();
+  PyErr_Clear();
+  throw UserError(
+      Code::NotANumber, {},
+      {{"parameter", parameter.name}, {"expected", to_string(parameter.dtype)}, {"given", kind_of(value)}});
+}
+
+/// The least and the greatest integer of a type, which its literals need not hold.
+std::string lowest(DType t) {
+  if (t.is_bool() || t.code == TypeCode::UInt) return "0";
+  const int bits = t.is_index() ? 64 : t.bits;
+  return fmt::format("{}", bits == 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (bits - 1)));
+}
+std::string highest(DType t) {
+  if (t.is_bool()) return "1";
+  const int bits = t.is_index() ? 64 : t.bits;
+  return fmt::format("{}", ~uint64_t{0} >> (64 - bits + (t.code == TypeCode::UInt ? 0 : 1)));
+}
+
+/// The number that a scalar argument is.
+runtime::ScalarArgument read_scalar(const Var& parameter, py::handle value) {
+  // bool, int and NumPy integers have __index__; everything else must be a real number. An array has both and is
+  // neither.
+  if (py::isinstance<py::array>(value) && py::reinterpret_borrow<py::array>(value).ndim() != 0)
+    not_a_number(parameter, value);
+  if (PyIndex_Check(value.ptr())) {
+    const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    if (!number) not_a_number(parameter, value);
+    int overflow = 0;
+    const int64_t integer = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    if (!overflow) return integer;
+    const bool is_uint64 = parameter.dtype.code == TypeCode::UInt && parameter.dtype.bits == 64;
+    if (is_uint64 && overflow > 0) {
+      const uint64_t large = PyLong_AsUnsignedLongLong(number.ptr());
+      if (!PyErr_Occurred()) return large;
+      PyErr_Clear();
+    }
+    if (!parameter.dtype.is_float()) {
+      throw UserError(Code::ScalarArgumentRange, {},
+                      {{"parameter", parameter.name},
+                       {"expected", to_string(parameter.dtype)},
+                       {"given", text_of(number, "a number of more digits than Python writes")},
+                       {"low", lowest(parameter.dtype)},
+                       {"high", highest(parameter.dtype)}});
+    }
+  }
+  const double real = PyFloat_AsDouble(value.ptr());
+  if (real == -1 && PyErr_Occurred()) not_a_number(parameter, value);
+  return real;
 }
 
 }  // namespace
 
-CallArguments::CallArguments(const Function& function, const py::args& args) {
+CallArguments::CallArguments(const CompiledKernel& kernel, const py::args& args) : kernel_(kernel), args_(args) {
+  const Function& function = *kernel.function();
   if (args.size() != function.params.size()) {
     std::string names;
     for (const Param& p : function.params) {
@@ -75,24 +128,73 @@ CallArguments::CallArguments(const Function& function, const py::args& args) {
   }
   arrays_.reserve(args.size());
   tensors_.reserve(args.size());
-  for (size_t i = 0; i < function.params.size(); ++i) {
-    if (const BufferRef* buffer = std::get_if<BufferRef>(&function.params[i])) {
-      add_tensor(**buffer, args[i]);
+  read_in_place();
+  if (deferred_.empty()) return;
+  read_deferred();
+  arrays_.clear();
+  tensors_.clear();
+  scalars_.clear();
+  managed_.clear();
+  torch_written_ = {};
+  read_in_place();
+}
+
+void CallArguments::read_in_place() {
+  const std::vector<Param>& params = kernel_.function()->params;
+  const bool again = !deferred_.empty();
+  for (size_t i = 0; i < params.size(); ++i) {
+    const py::handle value = PyTuple_GET_ITEM(args_.ptr(), static_cast<py::ssize_t>(i));
+    if (const BufferRef* buffer = std::get_if<BufferRef>(&params[i])) {
+      const bool written = kernel_.written()[tensors_.size()];
+      if (again && exported_[i]) {
+        tensors_.push_back(exported_[i]->tensor);
+      } else if (!add_tensor(**buffer, value, written)) {
+        if (again) not_an_array(**buffer, value, "it changed while the arguments were read");
+        deferred_.push_back(i);
+        tensors_.push_back({});
+      }
+    } else if (again && read_[i]) {
+      scalars_.push_back(*read_[i]);
+    } else if (may_run_python(value)) {
+      deferred_.push_back(i);
     } else {
-      add_scalar(*std::get<VarRef>(function.params[i]), args[i]);
+      scalars_.push_back(read_scalar(*std::get<VarRef>(params[i]), value));
     }
   }
-  for (const Deferred& each : deferred_) add_dlpack(*each.parameter, each.value, tensors_[each.tensor]);
 }
 
-void CallArguments::add_tensor(const Buffer& parameter, py::handle value) {
-  if (add_exchanged(parameter, value) || add_numpy(parameter, value)) return;
-  deferred_.push_back({tensors_.size(), &parameter, value});
-  tensors_.push_back({});
+void CallArguments::read_deferred() {
+  const std::vector<Param>& params = kernel_.function()->params;
+  exported_.resize(params.size());
+  read_.resize(params.size());
+  for (const size_t i : deferred_) {
+    const py::handle value = PyTuple_GET_ITEM(args_.ptr(), static_cast<py::ssize_t>(i));
+    if (const BufferRef* buffer = std::get_if<BufferRef>(&params[i])) {
+      exported_[i] = read_dlpack(**buffer, value);
+    } else {
+      read_[i] = read_scalar(*std::get<VarRef>(params[i]), value);
+    }
+  }
 }
 
-bool CallArguments::add_exchanged(const Buffer& parameter, py::handle value) {
+bool CallArguments::add_tensor(const Buffer& parameter, py::handle value, bool written) {
   const ExchangeType& type = exchange_of(Py_TYPE(value.ptr()));
+  if (type.is_torch) check_torch(parameter, value, written);
+  return add_exchanged(parameter, value, type) || add_numpy(parameter, value);
+}
+
+void CallArguments::check_torch(const Buffer& parameter, py::handle value, bool written) {
+  check_torch_tensor(parameter.name, value, written);
+  if (!written) return;
+  if (!torch_written_) torch_written_ = py::list();
+  PyList_Append(torch_written_.ptr(), value.ptr());
+}
+
+void CallArguments::count_writes() const {
+  if (torch_written_) count_torch_writes(torch_written_);
+}
+
+bool CallArguments::add_exchanged(const Buffer& parameter, py::handle value, const ExchangeType& type) {
   if (type.api == nullptr) return false;
   if (type.borrows) {
     Array& out = arrays_.emplace_back();
@@ -144,96 +246,69 @@ bool CallArguments::add_numpy(const Buffer& parameter, py::handle value) {
   return true;
 }
 
-void CallArguments::add_dlpack(const Buffer& parameter, py::handle value, runtime::TensorArgument& out) {
-  if (!py::hasattr(value, "__dlpack__")) not_an_array(parameter, value, "it has no __dlpack__");
-  // The exporter of an array on a CUDA device makes it ready on the stream that it is told: 1 is the legacy default.
-  py::dict asked;
-  const bool has_device = py::hasattr(value, "__dlpack_device__");
-  if (has_device && py::tuple(value.attr("__dlpack_device__")())[0].cast<int>() == runtime::kDLCUDA) {
-    if (!stream_) stream_ = current_stream_of(value);
-    asked["stream"] = *stream_ == nullptr ? 1 : reinterpret_cast<uintptr_t>(*stream_);
-  }
-  py::object capsule;
-  try {
-    capsule = value.attr("__dlpack__")(py::arg("max_version") = py::make_tuple(1, 0), **asked);
-  } catch (py::error_already_set& error) {
-    if (!error.matches(PyExc_TypeError)) throw;  // an exporter of before DLPack 1.0
-    capsule = value.attr("__dlpack__")(**asked);
-  }
-  capsules_.push_back(capsule);
-  if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
-    auto* managed = static_cast<runtime::DLManagedTensorVersioned*>(
-        PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
-    if (managed->version.major != runtime::DLPACK_MAJOR_VERSION) {
-      not_an_array(parameter, value, "its DLPack capsule is of another major version");
-    }
-    out = {&managed->dl_tensor, (managed->flags & runtime::DLPACK_FLAG_BITMASK_READ_ONLY) != 0};
-    return;
-  }
-  if (!PyCapsule_IsValid(capsule.ptr(), "dltensor"))
-    not_an_array(parameter, value, "its DLPack capsule is of an unknown kind");
-  auto* managed = static_cast<runtime::DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
-  out = {&managed->dl_tensor, false};
-}
-
 namespace {
 
-[[noreturn]] void not_a_number(const Var& parameter, py::handle value) {
-  PyErr_Clear();
-  throw UserError(
-      Code::NotANumber, {},
-      {{"parameter", parameter.name}, {"expected", to_string(parameter.dtype)}, {"given", kind_of(value)}});
+/// The type of the device that the array names; 0 where it names none.
+int device_type_of(const Buffer& parameter, py::handle value) {
+  if (!py::hasattr(value, "__dlpack_device__")) return 0;
+  const py::object device = value.attr("__dlpack_device__")();
+  int type = 0;
+  int number = 0;
+  if (!PyTuple_Check(device.ptr()) || !PyArg_ParseTuple(device.ptr(), "ii", &type, &number)) {
+    PyErr_Clear();
+    not_an_array(parameter, value, "its __dlpack_device__ gives no pair of integers");
+  }
+  return type;
 }
 
-/// The least and the greatest integer of a type, which its literals need not hold.
-std::string lowest(DType t) {
-  if (t.is_bool() || t.code == TypeCode::UInt) return "0";
-  const int bits = t.is_index() ? 64 : t.bits;
-  return fmt::format("{}", bits == 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (bits - 1)));
+/// What `__dlpack__` gives. Exporters of before DLPack 1.0 know no `max_version`.
+py::object capsule_of(py::handle value, const py::dict& asked) {
+  try {
+    return value.attr("__dlpack__")(py::arg("max_version") = py::make_tuple(1, 0), **asked);
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+  }
+  return value.attr("__dlpack__")(**asked);
 }
-std::string highest(DType t) {
-  if (t.is_bool()) return "1";
-  const int bits = t.is_index() ? 64 : t.bits;
-  return fmt::format("{}", ~uint64_t{0} >> (64 - bits + (t.code == TypeCode::UInt ? 0 : 1)));
+
+/// `read()`, with what Python code of the array raises as the reason why it is none for helve.
+template <class F>
+auto or_not_an_array(const Buffer& parameter, py::handle value, F&& read) {
+  try {
+    return read();
+  } catch (py::error_already_set& error) {
+    error.restore();
+  }
+  not_exchanged(parameter, value);
 }
 
 }  // namespace
 
-void CallArguments::add_scalar(const Var& parameter, py::handle value) {
-  // bool, int and NumPy integers have __index__; everything else must be a real number. An array has both and is
-  // neither.
-  if (py::isinstance<py::array>(value) && py::reinterpret_borrow<py::array>(value).ndim() != 0)
-    not_a_number(parameter, value);
-  if (PyIndex_Check(value.ptr())) {
-    const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
-    if (!number) not_a_number(parameter, value);
-    int overflow = 0;
-    const int64_t integer = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-    if (!overflow) {
-      scalars_.emplace_back(integer);
-      return;
+CallArguments::Exported CallArguments::read_dlpack(const Buffer& parameter, py::handle value) {
+  return or_not_an_array(parameter, value, [&]() -> Exported {
+    if (!py::hasattr(value, "__dlpack__")) not_an_array(parameter, value, "it has no __dlpack__");
+    // The exporter of an array on a CUDA device makes it ready on the stream that it is told: 1 is the legacy default.
+    py::dict asked;
+    if (device_type_of(parameter, value) == runtime::kDLCUDA) {
+      if (!stream_) stream_ = current_stream_of(value);
+      asked["stream"] = *stream_ == nullptr ? 1 : reinterpret_cast<uintptr_t>(*stream_);
     }
-    const bool is_uint64 = parameter.dtype.code == TypeCode::UInt && parameter.dtype.bits == 64;
-    if (is_uint64 && overflow > 0) {
-      const uint64_t large = PyLong_AsUnsignedLongLong(number.ptr());
-      if (!PyErr_Occurred()) {
-        scalars_.emplace_back(large);
-        return;
-      }
-      PyErr_Clear();
+    Exported out{capsule_of(value, asked)};
+    PyObject* const capsule = out.capsule.ptr();
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+      auto* managed =
+          static_cast<runtime::DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+      if (managed->version.major != runtime::DLPACK_MAJOR_VERSION)
+        not_an_array(parameter, value, "its DLPack capsule is of another major version");
+      out.tensor = {&managed->dl_tensor, (managed->flags & runtime::DLPACK_FLAG_BITMASK_READ_ONLY) != 0};
+      return out;
     }
-    if (!parameter.dtype.is_float()) {
-      throw UserError(Code::ScalarArgumentRange, {},
-                      {{"parameter", parameter.name},
-                       {"expected", to_string(parameter.dtype)},
-                       {"given", std::string(py::str(number))},
-                       {"low", lowest(parameter.dtype)},
-                       {"high", highest(parameter.dtype)}});
-    }
-  }
-  const double real = PyFloat_AsDouble(value.ptr());
-  if (real == -1 && PyErr_Occurred()) not_a_number(parameter, value);
-  scalars_.emplace_back(real);
+    if (!PyCapsule_IsValid(capsule, "dltensor"))
+      not_an_array(parameter, value, "its DLPack capsule is of an unknown kind");
+    auto* managed = static_cast<runtime::DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+    out.tensor = {&managed->dl_tensor, false};
+    return out;
+  });
 }
 
 }  // namespace helve::python

@@ -9,15 +9,20 @@
 #include <optional>
 #include <vector>
 
+#include "dlpack_exchange.h"
 #include "helve/driver/compile.h"
 
 namespace helve::python {
 
 /// The arguments of one call. Holds what they borrow until it is destroyed.
+///
+/// Reading an argument may run Python code (`__dlpack__`, `__index__`), which may change another one: that code runs
+/// first, and what was read in place before it is read again.
 class CallArguments {
  public:
-  /// UserError ArgumentCount, NotAnArray, ArgumentStrides, ScalarArgumentType.
-  CallArguments(const Function& function, const pybind11::args& args);
+  /// UserError CallArgumentCount, NotAnArray, ArgumentStrides, ScalarArgumentType, LazyArgumentView,
+  /// ArgumentRequiresGrad.
+  CallArguments(const CompiledKernel& kernel, const pybind11::args& args);
   CallArguments(const CallArguments&) = delete;
   CallArguments& operator=(const CallArguments&) = delete;
 
@@ -26,6 +31,9 @@ class CallArguments {
   /// The stream on which the library of the first tensor on a CUDA device works at this moment; null for the legacy
   /// default stream, and where there is no such tensor.
   void* stream() const { return stream_.value_or(nullptr); }
+
+  /// Tells the libraries that count writes of those that the call has made, or may have.
+  void count_writes() const;
 
  private:
   struct Array {
@@ -39,25 +47,32 @@ class CallArguments {
     }
   };
 
-  void add_tensor(const Buffer& parameter, pybind11::handle value);
+  /// Reads all that runs no Python code; what does is put off.
+  void read_in_place();
+  void read_deferred();
+  /// False where only `__dlpack__` can give the array.
+  bool add_tensor(const Buffer& parameter, pybind11::handle value, bool written);
   bool add_numpy(const Buffer& parameter, pybind11::handle value);
-  bool add_exchanged(const Buffer& parameter, pybind11::handle value);
-  void add_dlpack(const Buffer& parameter, pybind11::handle value, runtime::TensorArgument& out);
-  void add_scalar(const Var& parameter, pybind11::handle value);
+  bool add_exchanged(const Buffer& parameter, pybind11::handle value, const ExchangeType& type);
+  void check_torch(const Buffer& parameter, pybind11::handle value, bool written);
 
-  /// An array that only `__dlpack__` gives, which is asked last: it is told the stream.
-  struct Deferred {
-    size_t tensor;
-    const Buffer* parameter;
-    pybind11::handle value;
+  /// What `__dlpack__` gave, which holds its memory.
+  struct Exported {
+    pybind11::object capsule;
+    runtime::TensorArgument tensor{};
   };
+  Exported read_dlpack(const Buffer& parameter, pybind11::handle value);
 
+  const CompiledKernel& kernel_;
+  const pybind11::args& args_;
   std::vector<Array> arrays_;
   std::vector<runtime::TensorArgument> tensors_;
   std::vector<runtime::ScalarArgument> scalars_;
   std::vector<std::unique_ptr<runtime::DLManagedTensorVersioned, Release>> managed_;
-  std::vector<Deferred> deferred_;
-  std::vector<pybind11::object> capsules_;
+  std::vector<size_t> deferred_;  ///< arguments whose reading runs Python code
+  std::vector<std::optional<Exported>> exported_;             ///< by argument, once they were read
+  std::vector<std::optional<runtime::ScalarArgument>> read_;  ///< by argument, as well
+  pybind11::object torch_written_;                            ///< a list of tensors, or nothing
   std::optional<void*> stream_;
 };
 

@@ -4,9 +4,18 @@
 
 #include <pybind11/pybind11.h>
 
+#include <utility>
+
 #include "helve/layout/layout.h"
 
 namespace helve::python {
+
+/// A member function for Python. It takes its object by reference, which pybind11 checks; by pointer, as the plain
+/// member would, `Class.name(None)` is a call on nothing.
+template <class R, class C, class... A>
+auto method(R (C::*member)(A...) const) {
+  return [member](const C& self, A... args) -> R { return (self.*member)(std::forward<A>(args)...); };
+}
 
 /// `diagnostic_rows()`, `Span`, `Diagnostic`, and the translation of C++ exceptions.
 void bind_diagnostics(pybind11::module_& module);

@@ -13,7 +13,22 @@
 #include "helve/ir/expr/expr.h"
 #include "helve/ir/tensor/stmt.h"
 
-PYBIND11_DECLARE_HOLDER_TYPE(T, helve::Ref<T>, true)
+namespace pybind11::detail {
+
+template <class T>
+struct always_construct_holder<helve::Ref<T>> : always_construct_holder_value<true> {};
+
+/// A node is never None: pybind11 would make a null reference of it, and no function of the core takes one. What may be
+/// absent is a std::optional of a node.
+template <class T>
+class type_caster<helve::Ref<T>> : public type_caster_holder<T, helve::Ref<T>> {
+ public:
+  bool load(handle source, bool convert) {
+    return !source.is_none() && type_caster_holder<T, helve::Ref<T>>::load(source, convert);
+  }
+};
+
+}  // namespace pybind11::detail
 
 namespace helve::python {
 
@@ -39,8 +54,9 @@ inline std::optional<StoreMode> parse_store_mode(std::string_view text) { return
     PYBIND11_TYPE_CASTER(type, const_name("str"));                               \
     bool load(handle source, bool) {                                             \
       if (!isinstance<str>(source)) return false;                                \
-      std::string name = pybind11::cast<std::string>(source);                    \
-      auto found = parse(name);                                                  \
+      make_caster<std::string> name;                                             \
+      if (!name.load(source, false)) return false; /* a lone surrogate */        \
+      auto found = parse(cast_op<const std::string&>(name));                     \
       if (!found) return false;                                                  \
       value = *found;                                                            \
       return true;                                                               \

@@ -2,6 +2,7 @@
 // Operations on the domain are those of the layout of numbers inside; only sums past the end need a check.
 #include "cute_coordinates.h"
 
+#include "bindings.h"
 #include "cute_casters.h"
 #include "helve/layout/cute/coordinates.h"
 
@@ -114,17 +115,17 @@ void bind_class(py::module_& module) {
       "Args:\n    shape: an integer or a nested tuple.\n    stride: basis elements, or 0, in the shape's structure.\n\n"
       "Raises ShapeError, BoundsError, and UnsupportedError beyond 64 bits for all entries together.")
       .def(py::init(&make), py::arg("shape"), py::arg("stride"))
-      .def_property_readonly("shape", &CoordinateLayout::shape)
+      .def_property_readonly("shape", method(&CoordinateLayout::shape))
       .def_property_readonly("stride",
                              [](const CoordinateLayout& self) {
                                const IntTuple shape = self.shape();
                                size_t leaf = 0;
                                return stride_object(shape.root(), self.strides(), leaf);
                              })
-      .def("size", &CoordinateLayout::size, "The number of elements of the domain.")
-      .def("rank", &CoordinateLayout::rank, "The number of modes at the top.")
-      .def("depth", &CoordinateLayout::depth, "The levels of nesting; 0 for an integer shape.")
-      .def("__len__", &CoordinateLayout::rank)
+      .def("size", method(&CoordinateLayout::size), "The number of elements of the domain.")
+      .def("rank", method(&CoordinateLayout::rank), "The number of modes at the top.")
+      .def("depth", method(&CoordinateLayout::depth), "The levels of nesting; 0 for an integer shape.")
+      .def("__len__", method(&CoordinateLayout::rank))
       .def("__call__", &call, "The coordinate at an index or a coordinate; with None in it, the layout of what None "
                               "stands for.")
       .def("__getitem__",
@@ -167,6 +168,8 @@ void bind_functions(py::module_& m) {
   m.def("make_identity_layout", &cute::make_identity_layout, py::arg("shape"),
         "The CoordinateLayout that maps every coordinate of the shape to itself.");
   m.def("composition", py::overload_cast<const CoordinateLayout&, const Tiler&>(&cute::composition), py::arg("a"),
+        py::arg("b"));
+  m.def("composition", py::overload_cast<const Layout&, const CoordinateLayout&>(&cute::composition), py::arg("a"),
         py::arg("b"));
   bind_tiling<cute::logical_divide>(m, "logical_divide");
   bind_tiling<cute::zipped_divide>(m, "zipped_divide");

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "article.h"
+#include "words.h"
 #include "bindings.h"
 #include "helve/support/diagnostic.h"
 
@@ -36,6 +36,8 @@ void translate(std::exception_ptr thrown) {
     if (thrown) std::rethrow_exception(thrown);
   } catch (const UserError& error) {
     raise("from_diagnostic", py::cast(error.diagnostic()));
+  } catch (const py::cast_error& error) {
+    PyErr_SetString(PyExc_TypeError, error.what());
   } catch (const InternalError& error) {
     raise("from_internal", py::str(error.what()));
   }
@@ -54,7 +56,7 @@ void bind_span(py::module_& module) {
       .def_readonly("column", &Span::column)
       .def_readonly("end_line", &Span::end_line)
       .def_readonly("end_column", &Span::end_column)
-      .def_property_readonly("known", &Span::known)
+      .def_property_readonly("known", method(&Span::known))
       .def("__eq__", [](const Span& a, const Span& b) { return a == b; })
       .def("__repr__", [](const Span& s) {
         return s.known() ? fmt::format("{}:{}:{}-{}:{}", *s.file, s.line, s.column, s.end_line, s.end_column)
@@ -77,14 +79,14 @@ void bind_diagnostic(py::module_& module) {
            py::arg("fixes") = std::vector<std::string>{})
       .def_property_readonly("name", [](const Diagnostic& d) { return diagnostic_row(d.code).name; })
       .def_property_readonly("number", [](const Diagnostic& d) { return static_cast<int>(d.code); })
-      .def_property_readonly("code", &Diagnostic::code_text)
+      .def_property_readonly("code", method(&Diagnostic::code_text))
       .def_property_readonly("severity",
                              [](const Diagnostic& d) { return d.severity() == Severity::Error ? "error" : "warning"; })
-      .def_property_readonly("message", &Diagnostic::message)
-      .def_property_readonly("help", &Diagnostic::help)
+      .def_property_readonly("message", method(&Diagnostic::message))
+      .def_property_readonly("help", method(&Diagnostic::help))
       .def_readonly("span", &Diagnostic::span)
       .def_readonly("args", &Diagnostic::args)
-      .def_property_readonly("notes", &Diagnostic::notes_and_calls);
+      .def_property_readonly("notes", method(&Diagnostic::notes_and_calls));
 }
 
 }  // namespace

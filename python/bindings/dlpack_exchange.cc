@@ -2,8 +2,12 @@
 // Asking a type costs more than the exchange itself, so the answers are kept.
 #include "dlpack_exchange.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+
+#include "words.h"
 
 namespace helve::python {
 
@@ -15,22 +19,34 @@ namespace {
 std::string package_of(PyTypeObject* type) {
   const py::handle handle(reinterpret_cast<PyObject*>(type));
   if (!py::hasattr(handle, "__module__")) return {};
-  const std::string name = py::str(handle.attr("__module__"));
+  const std::string name = text_of(handle.attr("__module__"), "");
   return name.substr(0, name.find('.'));
+}
+
+/// torch.Tensor and what derives from it.
+bool is_torch_tensor(PyTypeObject* type) {
+  const py::handle classes(type->tp_mro);
+  return std::ranges::any_of(classes, [](py::handle each) {
+    auto* base = reinterpret_cast<PyTypeObject*>(each.ptr());
+    return std::string_view(base->tp_name) == "Tensor" && package_of(base) == "torch";
+  });
 }
 
 ExchangeType look_up(PyTypeObject* type) {
   const py::handle handle(reinterpret_cast<PyObject*>(type));
-  if (!py::hasattr(handle, "__dlpack_c_exchange_api__")) return {};
+  ExchangeType found;
+  found.is_torch = is_torch_tensor(type);
+  if (!py::hasattr(handle, "__dlpack_c_exchange_api__")) return found;
   const py::object capsule = handle.attr("__dlpack_c_exchange_api__");
-  if (!PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) return {};
+  if (!PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) return found;
   const auto* header =
       static_cast<const DLPackExchangeHeader*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
   while (header != nullptr && header->version.major != runtime::DLPACK_MAJOR_VERSION) header = header->prev_api;
   const auto* api = reinterpret_cast<const DLPackExchange*>(header);
-  if (api == nullptr || api->managed_tensor_from_py_object_no_sync == nullptr) return {};
-  const bool borrows = package_of(type) == "torch" && api->dltensor_from_py_object_no_sync != nullptr;
-  return {api, borrows};
+  if (api == nullptr || api->managed_tensor_from_py_object_no_sync == nullptr) return found;
+  found.api = api;
+  found.borrows = found.is_torch && api->dltensor_from_py_object_no_sync != nullptr;
+  return found;
 }
 
 }  // namespace

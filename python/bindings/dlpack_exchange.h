@@ -31,6 +31,7 @@ struct DLPackExchange {
 struct ExchangeType {
   const DLPackExchange* api = nullptr;  ///< null: the type offers none of a known version
   bool borrows = false;  ///< its tensors are never read-only, which the form without ownership could not say
+  bool is_torch = false;  ///< a class of PyTorch's tensors, which are more than memory (torch_tensors.h)
 };
 
 /// Looked up once for a type.

@@ -7,6 +7,7 @@
 #include "arguments.h"
 #include "bindings.h"
 #include "casters.h"
+#include "waiting.h"
 #include "helve/analysis/barriers.h"
 #include "helve/driver/compile.h"
 #include "helve/ir/expr/text.h"
@@ -19,13 +20,6 @@ namespace helve::python {
 namespace py = pybind11;
 
 namespace {
-
-/// Lets Ctrl-C through: raises KeyboardInterrupt in the thread that waits.
-bool signals_pending() {
-  py::gil_scoped_acquire lock;
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-  return false;
-}
 
 /// The call with arrays of the same types and shapes, below a reproducer.
 std::string call_text(const CallArguments& arguments) {
@@ -41,17 +35,19 @@ std::string call_text(const CallArguments& arguments) {
 }
 
 void call(const CompiledKernel& kernel, const py::args& args) {
-  static const runtime::InterruptHook hook = signals_pending;
-  CallArguments arguments(*kernel.function(), args);
+  const CallArguments arguments(kernel, args);
   runtime::CallOptions options;
-  options.interrupt = &hook;
+  options.interrupt = interrupt_hook();
   options.stream = arguments.stream();
   try {
-    py::gil_scoped_release unlocked;
-    kernel.call(arguments.tensors(), arguments.scalars(), options);
+    run_with_room([&] { kernel.call(arguments.tensors(), arguments.scalars(), options); });
   } catch (const InternalError& fault) {
     throw InternalError(fault, report_text(*kernel.function(), kernel.options()) + call_text(arguments));
+  } catch (...) {
+    arguments.count_writes();  // what ends midway has written as well
+    throw;
   }
+  arguments.count_writes();
 }
 
 std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const std::string& target,
@@ -73,8 +69,7 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
   options.stream_bytes = stream_bytes.value_or(0);
   options.steps = steps;
   options.site_packages = std::move(site_packages);
-  py::gil_scoped_release unlocked;
-  return compile(f, options);
+  return wait_for([f, options] { return compile(f, options); });
 }
 
 }  // namespace
@@ -84,9 +79,13 @@ void bind_driver(py::module_& module) {
       "A call of an interpreted kernel used up its steps.";
   py::class_<CompiledKernel, std::shared_ptr<CompiledKernel>>(module, "CompiledKernel", "A compiled function.")
       .def("__call__", call)
-      .def("source", &CompiledKernel::source, py::arg("stage"), py::call_guard<py::gil_scoped_release>())
-      .def("stages", &CompiledKernel::stages)
-      .def_property_readonly("function", &CompiledKernel::function)
+      .def("source",
+           [](const CompiledKernel& k, const std::string& stage) {
+             return wait_for([kernel = k.shared_from_this(), stage] { return kernel->source(stage); });
+           },
+           py::arg("stage"))
+      .def("stages", method(&CompiledKernel::stages))
+      .def_property_readonly("function", method(&CompiledKernel::function))
       .def_property_readonly("target", [](const CompiledKernel& k) { return std::string(to_string(k.target())); })
       .def("proofs",
            [](const CompiledKernel& k) {
@@ -103,7 +102,8 @@ void bind_driver(py::module_& module) {
       .def("layouts",
            [](const CompiledKernel& k) {
              py::list out;
-             for (const BufferLayout& row : k.layouts()) {
+             const auto infer = [kernel = k.shared_from_this()] { return kernel->layouts(); };
+             for (const BufferLayout& row : wait_for(infer)) {
                out.append(py::make_tuple(row.kernel, row.buffer, row.layout, row.domain, row.reason));
              }
              return out;
@@ -111,14 +111,15 @@ void bind_driver(py::module_& module) {
       .def("schedules",
            [](const CompiledKernel& k) {
              py::list out;
-             for (const ScheduleChoice& row : k.schedules()) {
+             const auto choose = [kernel = k.shared_from_this()] { return kernel->schedules(); };
+             for (const ScheduleChoice& row : wait_for(choose)) {
                py::list declined;
                for (const auto& each : row.declined) declined.append(py::make_tuple(each.schedule, each.reason));
                out.append(py::make_tuple(row.operation, row.span, row.schedule, declined));
              }
              return out;
            })
-      .def("warnings", &CompiledKernel::warnings)
+      .def("warnings", method(&CompiledKernel::warnings))
       .def("times", [](const CompiledKernel& k) {
         std::vector<std::pair<std::string, double>> out;
         for (const StageTime& t : k.times()) out.emplace_back(t.stage, t.seconds);
@@ -171,8 +172,7 @@ void bind_driver(py::module_& module) {
         options.mesh = mesh;
         options.verify_passes = true;
         options.persistent_chunk = persistent_chunk;
-        py::gil_scoped_release unlocked;
-        return lowering_stages(f, options);
+        return wait_for([f, options] { return lowering_stages(f, options); });
       },
       py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"), py::arg("target") = "llvm",
       py::arg("arch") = "");

@@ -45,7 +45,7 @@ void bind_nodes(py::module_& module) {
   bind_identity(node);
   py::class_<Storage, Node, Ref<Storage>>(module, "Storage", "What a load or a store names.")
       .def_readonly("name", &Storage::name)
-      .def_property_readonly("rank", &Storage::rank);
+      .def_property_readonly("rank", method(&Storage::rank));
   py::class_<ExprNode, Node, Ref<ExprNode>> expr(module, "Expr", "A scalar expression.");
   bind_arithmetic(expr);
   expr.def_readonly("dtype", &ExprNode::dtype)

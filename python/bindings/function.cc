@@ -8,6 +8,7 @@
 #include "helve/ir/tensor/function.h"
 #include "helve/ir/tensor/verify.h"
 #include "helve/print/printer.h"
+#include "waiting.h"
 
 namespace helve::python {
 
@@ -38,7 +39,7 @@ void bind_mesh(py::module_& module) {
            py::arg("extents"), py::arg("names"))
       .def_readonly("extents", &MeshShape::extents)
       .def_readonly("names", &MeshShape::names)
-      .def_property_readonly("size", &MeshShape::size)
+      .def_property_readonly("size", method(&MeshShape::size))
       .def("__eq__", [](const MeshShape& a, const MeshShape& b) { return a == b; })
       .def("__str__", [](const MeshShape& mesh) { return to_string(mesh); });
   py::class_<MeshTensor>(module, "MeshTensor", "The placement of one tensor on the mesh.")
@@ -105,8 +106,8 @@ void bind_function(py::module_& module) {
              "A number of 64 bits that equal functions share, in every process.");
   module.def("stmt_equal", &equality<Stmt>, py::arg("a"), py::arg("b"),
              "(equal?, path of the first difference) of two statements.");
-  module.def("verify", &verify, py::arg("function"), py::call_guard<py::gil_scoped_release>(),
-             "Raises the first fault of the function.");
+  module.def("verify", [](const FunctionRef& function) { wait_for([function] { return verify(function), true; }); },
+             py::arg("function"), "Raises the first fault of the function.");
 }
 
 }  // namespace helve::python

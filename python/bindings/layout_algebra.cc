@@ -8,6 +8,7 @@
 #include "helve/layout/apply_many.h"
 #include "helve/layout/recognise.h"
 #include "helve/support/text.h"
+#include "interpreter_lock.h"
 #include "layout_casters.h"
 
 namespace helve::python {
@@ -113,7 +114,7 @@ py::dict apply_many(const Layout& layout, const py::object& given, const std::op
   for (Indices& array : arrays) data.push_back(array.mutable_data());
   {
     std::span<const int64_t> all(indices.data(), static_cast<size_t>(indices.size()));
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     map.apply(all, data);
   }
   if (out) return *out;
@@ -128,7 +129,7 @@ void bind_map(py::class_<Layout>& layout) {
           "size", [](const Layout& self, std::optional<Axis> axis) { return axis ? self.size(*axis) : self.size(); },
           py::arg("axis") = py::none(),
           "The number of indices; with an axis, the product of the extents of the shard's iters on it.")
-      .def("span", &Layout::span, py::arg("axis"),
+      .def("span", method(&Layout::span), py::arg("axis"),
            "max - min + 1 of the coordinates on `axis`, swizzled and with replicas; 1 for an axis not used.")
       .def("apply", &apply, py::arg("coord"), py::arg("shape") = py::none(),
            "Every point of an element: one {axis: coordinate} a replica, sorted, without duplicates.\n\n"
@@ -148,7 +149,7 @@ void bind_map(py::class_<Layout>& layout) {
            "The index (with `shape` the coordinate) that has `point` among its points; None outside the image.\n\n"
            "Args:\n    point: {axis: coordinate}; an axis not named is at 0.\n\n"
            "Raises:\n    helve.InjectivityError: two indices share a point; the message names them.")
-      .def("is_injective", &Layout::is_injective, "Whether two indices never share a point. Exact.")
+      .def("is_injective", method(&Layout::is_injective), "Whether two indices never share a point. Exact.")
       .def(
           "find_collision",
           [](const Layout& self) -> py::object {
@@ -157,10 +158,10 @@ void bind_map(py::class_<Layout>& layout) {
           },
           "(first, second, point): two indices that share a point; None for an injective layout.")
       .def(
-          "canonicalize", &Layout::canonicalize,
+          "canonicalize", method(&Layout::canonicalize),
           "An equal map: no unit extents, neighbours merged, replica strides positive, merged and sorted. The shard is "
           "unique.\nRules D0, D1, C0 to C2 of the Axe paper, appendix A.")
-      .def("equivalent", &Layout::equivalent, py::arg("other"),
+      .def("equivalent", method(&Layout::equivalent), py::arg("other"),
            "Whether both are the same map. Exact, also where canonical replicas differ.\n\n"
            "Raises:\n    helve.UnsupportedError: two different swizzles, or replica sets without a unique form, too "
            "large "

@@ -10,6 +10,7 @@
 #include "helve/layout/linear.h"
 #include "helve/layout/notation.h"
 #include "helve/layout/to_relation.h"
+#include "interpreter_lock.h"
 #include "layout_casters.h"
 
 namespace helve::python {
@@ -67,8 +68,9 @@ void bind_reports(py::module_& module) {
           }));
   py::class_<BankReport>(module, "BankReport", "How an access falls on the banks of shared memory.")
       .def_readonly("phases", &BankReport::phases)
-      .def_property_readonly("depth", &BankReport::depth, "The depth of the worst phase; 1 is free of conflicts.")
-      .def_property_readonly("extra_steps", &BankReport::extra_steps, "Steps beyond one a phase.")
+      .def_property_readonly("depth", method(&BankReport::depth),
+                             "The depth of the worst phase; 1 is free of conflicts.")
+      .def_property_readonly("extra_steps", method(&BankReport::extra_steps), "Steps beyond one a phase.")
       .def("__str__", [](const BankReport& self) {
         std::string text;
         for (const BankPhase& phase : self.phases) text += bank_table(phase);
@@ -143,7 +145,7 @@ void bind_banks(py::module_& module) {
          const std::vector<std::pair<py::iterable, Whole>>& others) {
         std::vector<BankAccess> accesses;
         for (const auto& [access, each] : others) accesses.push_back(read_access(access, each));
-        py::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return choose_swizzle(rows, row_stride, element_bytes, width, accesses);
       },
       py::arg("rows"), py::arg("row_stride"), py::arg("element_bytes"), py::arg("width") = Whole{1},

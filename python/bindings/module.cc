@@ -1,10 +1,12 @@
 // The module helve._core.
 // One place that lists what Python may reach; each `bind_` function stands in the file of its subject.
 #include "bindings.h"
+#include "waiting.h"
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ core of helve.";
   module.attr("__version__") = HELVE_VERSION;
+  helve::python::remember_main_thread();
   helve::python::bind_diagnostics(module);
   helve::python::bind_tables(module);
   helve::python::bind_expr(module);

@@ -30,8 +30,8 @@ void bind_buffers(py::module_& module) {
            py::arg("buffer"), py::arg("ranges"))
       .def_readonly("buffer", &Region::buffer)
       .def_readonly("ranges", &Region::ranges)
-      .def_property_readonly("shape", &Region::shape)
-      .def_property_readonly("whole", &Region::whole);
+      .def_property_readonly("shape", method(&Region::shape))
+      .def_property_readonly("whole", method(&Region::whole));
   module.def("whole_region", &whole_region, py::arg("buffer"));
   module.def("default_tile", &default_tile, py::arg("rank"), "The tile of T.alloc_shared_tiles without `tile_size`.");
   module.def("make_buffer", &make_buffer, py::arg("name"), py::arg("dtype"), py::arg("scope"), py::arg("shape"),
@@ -102,8 +102,12 @@ void bind_stmt(py::module_& module) {
   module.def("for_tiles", &for_tiles, py::arg("buffer"), py::arg("vars"), py::arg("parallel"), py::arg("body"),
              py::arg("span") = nowhere);
   module.def("while_loop", &while_loop, py::arg("condition"), py::arg("body"), py::arg("span") = nowhere);
-  module.def("if_then", &if_then, py::arg("condition"), py::arg("then_body"), py::arg("else_body").none(true) = Stmt(),
-             py::arg("span") = nowhere);
+  module.def(
+      "if_then",
+      [](Expr condition, Stmt then_body, std::optional<Stmt> else_body, Span span) {
+        return if_then(std::move(condition), std::move(then_body), std::move(else_body).value_or(Stmt()), span);
+      },
+      py::arg("condition"), py::arg("then_body"), py::arg("else_body") = py::none(), py::arg("span") = nowhere);
   module.def("kernel", &kernel, py::arg("vars"), py::arg("extents"), py::arg("threads"), py::arg("body"),
              py::arg("span") = nowhere);
   module.def("redeclare_buffers", [](const Stmt& s, const std::vector<std::pair<BufferRef, BufferRef>>& pairs) {

@@ -841,6 +841,9 @@ class cute:
     @overload
     @staticmethod
     def composition(a: CuteCoordinateLayout, b: CuteTiler) -> CuteCoordinateLayout: ...
+    @overload
+    @staticmethod
+    def composition(a: CuteLayout, b: CuteCoordinateLayout) -> CuteLayout: ...
     @staticmethod
     def congruent(a: object, b: object) -> bool: ...
     @overload

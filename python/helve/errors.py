@@ -27,6 +27,9 @@ class Error(Exception):
     """
 
     def __init__(self, diagnostic: Diagnostic):
+        if not isinstance(diagnostic, Diagnostic):
+            raise TypeError(f"{type(self).__name__}: a diagnostic is wanted, not a value of type "
+                            f"'{type(diagnostic).__name__}'")
         super().__init__(render(diagnostic))
         self.diagnostic = diagnostic
         self.code: str = diagnostic.code
@@ -127,8 +130,19 @@ def from_internal(text: str) -> InternalError:
 
 def error(name: str, span: Span | None = None, /, *, notes: list[Note] = (), fixes: list[str] = (), **args) -> Error:
     """The exception for the row `name` of the table, ready to be raised. `args` fill the places of its templates."""
-    pairs = [(key, value if isinstance(value, (int, float, str)) else str(value)) for key, value in args.items()]
-    return from_diagnostic(Diagnostic(name, span or Span(), pairs, list(notes), list(fixes)))
+    pairs = [(key, _plain(value)) for key, value in args.items()]
+    return from_diagnostic(Diagnostic(name, span or Span(), pairs, list(notes), [_plain(fix) for fix in fixes]))
+
+
+def _plain(value: object) -> int | float | str:
+    """The value as a diagnostic keeps it: integers of 64 bits, floats, and text that UTF-8 can write."""
+    if isinstance(value, float) or (isinstance(value, int) and -(2**63) <= value < 2**63):
+        return value
+    try:
+        text = str(value)
+    except Exception as fault:  # a __str__ of the user, or an integer of more digits than Python writes
+        text = f"<{type(value).__name__}: {fault}>"
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def suggestion(name: object, known: Iterable[str], prefix: str = "") -> list[str]:

@@ -16,6 +16,7 @@
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/expr/visit.h"
+#include "helve/support/cancel.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
 #include "isl_condition.h"
@@ -65,6 +66,7 @@ bool is_quota(const isl::exception& error, isl_ctx* context) {
 /// Runs `f` within the budget; false when it was exceeded.
 template <class F>
 bool within_budget(const Engine& engine, F&& f) {
+  throw_if_cancelled();
   isl_ctx_reset_error(engine->context);
   isl_ctx_reset_operations(engine->context);
   isl_ctx_set_max_operations(engine->context, static_cast<unsigned long>(engine->limit));

@@ -10,6 +10,7 @@
 
 #include "driver_targets.h"
 #include "reporting.h"
+#include "helve/analysis/effects.h"
 #include "helve/analysis/parameter_strides.h"
 #include "helve/codegen/cuda/cuda_module.h"
 #include "helve/print/printer.h"
@@ -95,6 +96,13 @@ Lowered lower(const FunctionRef& f, const CompileOptions& options) {
     out.stages.emplace_back(std::string(stage.pass), stage.function);
   }
   return out;
+}
+
+CompiledKernel::CompiledKernel(Checked checked, const CompileOptions& options)
+    : function_(std::move(checked.function)), options_(options), times_(std::move(checked.times)),
+      proofs_(std::move(checked.proofs)), warnings_(std::move(checked.warnings)) {
+  for (const BufferEffect& effect : param_effects(*function_)) written_.push_back(effect.written);
+  options_.instruments.clear();
 }
 
 std::vector<ScheduleChoice> CompiledKernel::schedules() const {

@@ -1,7 +1,9 @@
-// Entries of the cache as files: written aside and renamed, checked when they are read.
-// rename(2) is the one operation that all file systems make atomic, so that no reader ever sees half an entry.
+// Entries of the cache as files: written aside and renamed, checked when they are read. rename(2) is the one operation
+// that all file systems make atomic, so that no reader ever sees half an entry. A file is touched only where its name,
+// its kind and its first bytes say that this cache made it: folders are shared by mistake.
 #include "helve/runtime/disk_cache.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -15,7 +17,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <vector>
+
+#include "trusted_folder.h"
 
 namespace helve::runtime {
 
@@ -26,51 +31,79 @@ namespace {
 constexpr std::string_view kMagic = "HELVEC01";
 constexpr size_t kHeader = kMagic.size() + 8 + sizeof(Digest);
 constexpr std::string_view kAside = ".new-";  ///< files that are being written
-constexpr auto kAbandoned = std::chrono::hours(1);
+constexpr int64_t kAbandoned = 3600;          ///< seconds
 
-/// A file descriptor that closes itself.
-class File {
- public:
-  File(const std::string& path, int flags) : descriptor_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-  ~File() {
-    if (descriptor_ >= 0) close(descriptor_);
+bool write_all(const Descriptor& file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(*file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(written));
   }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  bool is_open() const { return descriptor_ >= 0; }
-  int descriptor() const { return descriptor_; }
+  return true;
+}
 
-  bool write_all(std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return false;
-      bytes.remove_prefix(static_cast<size_t>(written));
-    }
-    return true;
+/// The next `bytes` bytes, fewer where the file ends.
+std::string read_up_to(const Descriptor& file, size_t bytes) {
+  std::string out(bytes, '\0');
+  size_t filled = 0;
+  while (filled < bytes) {
+    const ssize_t got = read(*file, out.data() + filled, bytes - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    filled += static_cast<size_t>(got);
   }
+  out.resize(filled);
+  return out;
+}
 
-  std::optional<std::string> read_all() const {
-    struct stat info {};
-    if (fstat(descriptor_, &info) != 0) return std::nullopt;
-    std::string out(static_cast<size_t>(info.st_size), '\0');
-    size_t filled = 0;
-    while (filled < out.size()) {
-      const ssize_t got = read(descriptor_, out.data() + filled, out.size() - filled);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return std::nullopt;
-      filled += static_cast<size_t>(got);
-    }
-    return out;
-  }
+/// A regular file of the folder that begins as an entry does, or as much of it as was written.
+struct Found {
+  Descriptor file;
+  int64_t bytes = 0;
+  std::string header;
 
- private:
-  int descriptor_;
+  explicit operator bool() const { return static_cast<bool>(file); }
 };
 
+/// Nothing for what is none: links, pipes, devices, files of others and with other contents.
+Found find_entry(const Descriptor& folder, const std::string& name) {
+  Descriptor file(openat(*folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat info {};
+  if (!file || fstat(*file, &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  if (info.st_uid != 0 && info.st_uid != geteuid()) return {};
+  std::string header = read_up_to(file, kHeader);
+  if (kMagic.substr(0, header.size()) != std::string_view(header).substr(0, kMagic.size())) return {};
+  return {std::move(file), info.st_size, std::move(header)};
+}
+
+/// Whether the folder has something of this name that is no entry.
+bool is_foreign(const Descriptor& folder, const std::string& name) {
+  struct stat info {};
+  return fstatat(*folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && !find_entry(folder, name);
+}
+
+struct CloseList {
+  void operator()(DIR* list) const { closedir(list); }
+};
+
+bool is_entry_name(std::string_view name) {
+  return name.size() == 2 * sizeof(Digest) && name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+bool is_aside_name(std::string_view name) {
+  return name.starts_with(kAside) &&
+         name.substr(kAside.size()).find_first_not_of("0123456789-") == std::string_view::npos;
+}
+
+std::string length_of(size_t bytes) {
+  std::string out;
+  for (int i = 0; i < 8; ++i) out += static_cast<char>(static_cast<uint64_t>(bytes) >> (8 * i) & 0xff);
+  return out;
+}
+
 std::string header_of(std::string_view payload) {
-  std::string out(kMagic);
-  for (int i = 0; i < 8; ++i) out += static_cast<char>(static_cast<uint64_t>(payload.size()) >> (8 * i) & 0xff);
+  std::string out = std::string(kMagic) + length_of(payload.size());
   for (uint8_t byte : sha256(payload)) out += static_cast<char>(byte);
   return out;
 }
@@ -111,86 +144,86 @@ int64_t default_cache_limit() {
 DiskCache::DiskCache(std::string folder, int64_t limit_bytes)
     : folder_((fs::path(std::move(folder)) / "v1").string()), limit_(limit_bytes) {}
 
-std::string DiskCache::path_of(const Digest& key) const { return (fs::path(folder_) / to_hex(key)).string(); }
-
 std::optional<std::string> DiskCache::load(const Digest& key) const {
   if (limit_ == 0) return std::nullopt;
-  const std::string path = path_of(key);
-  std::optional<std::string> text;
-  {
-    const File file(path, O_RDONLY);
-    if (!file.is_open()) return std::nullopt;
-    text = file.read_all();
-    // The time of last use orders removal. It fails on a cache that this user may only read, which is no fault.
-    if (text) (void)futimens(file.descriptor(), nullptr);
+  const OpenFolder opened = open_trusted_folder(folder_, false);
+  if (!opened.folder) return std::nullopt;
+  const std::string name = to_hex(key);
+  const Found entry = find_entry(opened.folder, name);
+  if (!entry) return std::nullopt;
+  // What is too large for the limit was not stored, so it is damaged; its contents are not read.
+  if (entry.header.size() == kHeader && entry.bytes <= limit_) {
+    const auto size = static_cast<size_t>(entry.bytes) - kHeader;
+    if (entry.header.compare(kMagic.size(), 8, length_of(size)) == 0) {
+      std::string payload = read_up_to(entry.file, size);
+      if (entry.header == header_of(payload)) {
+        // The time of last use orders removal. It fails on a cache that this user may only read, which is no fault.
+        (void)futimens(*entry.file, nullptr);
+        return payload;
+      }
+    }
   }
-  const bool sound = text && text->size() >= kHeader &&
-                     std::string_view(*text).substr(0, kHeader) == header_of(std::string_view(*text).substr(kHeader));
-  if (!sound) {
-    (void)unlink(path.c_str());
-    return std::nullopt;
-  }
-  text->erase(0, kHeader);
-  return text;
+  (void)unlinkat(*opened.folder, name.c_str(), 0);
+  return std::nullopt;
 }
 
 std::optional<Diagnostic> DiskCache::store(const Digest& key, std::string_view payload) const {
   if (limit_ == 0 || static_cast<int64_t>(payload.size() + kHeader) > limit_) return std::nullopt;
-  const auto unusable = [this](int fault) {
-    return Diagnostic{
-        Code::CacheUnusable, {}, {{"folder", folder_}, {"reason", std::string(std::strerror(fault))}}, {}, {}};
+  const auto unusable = [this](const std::string& reason) {
+    return Diagnostic{Code::CacheUnusable, {}, {{"folder", folder_}, {"reason", reason}}, {}, {}};
   };
-  std::error_code fault;
-  fs::create_directories(folder_, fault);
-  if (fault) return unusable(fault.value());
-  const std::string aside = (fs::path(folder_) / aside_name()).string();
-  {
-    const File file(aside, O_WRONLY | O_CREAT | O_EXCL);
-    if (!file.is_open()) return unusable(errno);
-    if (!file.write_all(header_of(payload)) || !file.write_all(payload) || fsync(file.descriptor()) != 0) {
-      const int reason = errno;
-      (void)unlink(aside.c_str());
-      return unusable(reason);
-    }
-  }
-  if (rename(aside.c_str(), path_of(key).c_str()) != 0) {
-    const int reason = errno;
-    (void)unlink(aside.c_str());
+  const OpenFolder opened = open_trusted_folder(folder_, true);
+  if (!opened.folder) return unusable(opened.reason);
+  const int folder = *opened.folder;
+  const std::string name = to_hex(key), aside = aside_name();
+  if (is_foreign(opened.folder, name)) return unusable(name + " is no entry of the cache");
+  const auto failed = [&] {
+    const std::string reason = std::strerror(errno);
+    (void)unlinkat(folder, aside.c_str(), 0);
     return unusable(reason);
-  }
-  keep_to_limit();
+  };
+  const Descriptor file(openat(folder, aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return unusable(std::strerror(errno));
+  if (!write_all(file, header_of(payload)) || !write_all(file, payload) || fsync(*file) != 0) return failed();
+  if (renameat(folder, aside.c_str(), folder, name.c_str()) != 0) return failed();
+  keep_to_limit(opened.folder);
   return std::nullopt;
 }
 
-void DiskCache::keep_to_limit() const {
+void DiskCache::keep_to_limit(const Descriptor& folder) const {
   struct Entry {
-    fs::path path;
+    std::string name;
     int64_t bytes;
-    fs::file_time_type used;
+    timespec used;
   };
   std::vector<Entry> entries;
   int64_t total = 0;
-  std::error_code fault;
-  const auto now = fs::file_time_type::clock::now();
-  for (fs::directory_iterator it(folder_, fault), end; !fault && it != end; it.increment(fault)) {
+  const auto remove = [&](const std::string& name) {
+    if (find_entry(folder, name)) (void)unlinkat(*folder, name.c_str(), 0);
+  };
+  const int listed = openat(*folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, CloseList> list(listed < 0 ? nullptr : fdopendir(listed));
+  const time_t now = time(nullptr);
+  while (const dirent* each = list ? readdir(list.get()) : nullptr) {
+    const std::string name = each->d_name;
+    const bool aside = is_aside_name(name);
+    if (!aside && !is_entry_name(name)) continue;
     // Other processes remove files while this one looks: whatever cannot be asked is gone.
-    std::error_code gone;
-    const auto bytes = static_cast<int64_t>(it->file_size(gone));
-    if (gone) continue;
-    const auto used = it->last_write_time(gone);
-    if (gone) continue;
-    if (it->path().filename().string().starts_with(kAside)) {
-      if (now - used > kAbandoned) fs::remove(it->path(), gone);
+    struct stat info {};
+    if (fstatat(*folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) continue;
+    if (aside) {
+      if (now - info.st_mtim.tv_sec > kAbandoned) remove(name);
       continue;
     }
-    entries.push_back({it->path(), bytes, used});
-    total += bytes;
+    entries.push_back({name, info.st_size, info.st_mtim});
+    total += info.st_size;
   }
-  std::ranges::sort(entries, {}, &Entry::used);
+  std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
+    return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
+  });
   for (const Entry& entry : entries) {
     if (total <= limit_) break;
-    std::error_code gone;
-    fs::remove(entry.path, gone);
+    remove(entry.name);
     total -= entry.bytes;
   }
 }

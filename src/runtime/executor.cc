@@ -10,6 +10,7 @@
 #include "arguments.h"
 #include "call_place.h"
 #include "frame.h"
+#include "helve/runtime/machine_section.h"
 #include "helve/runtime/thread_pool.h"
 #include "helve/support/diagnostic.h"
 #include "plan_walker.h"
@@ -39,15 +40,17 @@ class Run final : public PlanWalker<Run> {
       ScratchLease scratch(s.scratch_bytes);
       for (const BlockRange& range : frame_.ranges) {
         const int64_t size = range.end - range.begin, first = std::max<int64_t>(begin, 0), last = std::min(end, size);
-        if (first < last) {
+        const auto code = [&] {
           entry(frame_.pointers.data(), frame_.scalars.data(), range.begin + first, range.begin + last, scratch.data());
-        }
+        };
+        if (first < last && !run_machine_code(poll_, code)) return;
         begin -= size;
         end -= size;
       }
     };
-    if (blocks <= s.grain) return task(0, blocks, 0);
-    parallel_for(blocks, s.grain, task, &poll_);
+    if (blocks > s.grain) return parallel_for(blocks, s.grain, task, &poll_);
+    task(0, blocks, 0);
+    if (poll_.stopped()) poll_.throw_if_requested();
   }
 
   void communicate(const Collective& s, const CollectiveRequest& request) { communicator_.run(s.kind, request); }

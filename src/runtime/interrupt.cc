@@ -13,7 +13,7 @@ InterruptPoll::InterruptPoll(const InterruptHook* hook) : hook_(hook != nullptr 
 }
 
 bool InterruptPoll::requested() noexcept {
-  if (hook_ == nullptr || stopped_) return stopped_;
+  if (hook_ == nullptr || stopped()) return stopped();
   const auto now = std::chrono::steady_clock::now();
   if (now - last_ < kInterval) return false;
   last_ = now;
@@ -23,7 +23,7 @@ bool InterruptPoll::requested() noexcept {
     error_ = std::current_exception();
     stopped_ = true;
   }
-  return stopped_;
+  return stopped();
 }
 
 void InterruptPoll::throw_if_requested() {

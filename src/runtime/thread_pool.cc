@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cpu_count.h"
+#include "helve/runtime/machine_section.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve::runtime {
@@ -134,9 +135,10 @@ class Pool {
 
   void start_workers() {
     if (!workers_.empty() || threads() == 1) return;
-    // Signals belong to the threads of the user's program.
+    // Signals belong to the threads of the user's program, that of the watch aside.
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, kSectionSignal);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     stop_.store(false);
     try {

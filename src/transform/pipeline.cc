@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "helve/ir/tensor/verify.h"
+#include "helve/support/cancel.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve {
@@ -54,6 +55,7 @@ FunctionRef run_pipeline(const std::vector<Pass>& passes, FunctionRef f, const P
                          const std::vector<PassInstrument*>& instruments) {
   using Clock = std::chrono::steady_clock;
   for (const Pass& pass : passes) {
+    throw_if_cancelled();
     const Clock::time_point start = Clock::now();
     FunctionRef after = pass.run(f, options);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -4,7 +4,9 @@ The judge is a layout of numbers over the same shape: a piece of it has the offs
 """
 
 import copy
+import itertools
 import pickle
+import random
 import re
 
 import pytest
@@ -97,3 +99,108 @@ SQUARE = cute.make_identity_layout((2, 2))
 def test_refused_coordinates(make, kind, text):
     with pytest.raises(kind, match=re.escape(text)):
         make()
+
+
+# -- composition with coordinates on the right ------------------------------------------------------------------------
+
+
+def value(mode, index):
+    """The offset of any integer below a flat layout [(extent, stride), ...], whose last mode has no end."""
+    total = 0
+    for extent, stride in mode[:-1]:
+        index, digit = divmod(index, extent)
+        total += digit * stride
+    return total + index * mode[-1][1]
+
+
+def has_layout(values):
+    """Whether a list of values, the first of which is 0, is a layout of one leaf's shape or of a division of it."""
+    if len(values) == 1:
+        return True
+    step = values[1]
+    even = next((x for x, v in enumerate(values) if v != x * step), len(values))
+    if even == len(values):
+        return True
+    if len(values) % even:
+        return False
+    outer = values[::even]
+    return all(v == outer[x // even] + (x % even) * step for x, v in enumerate(values)) and has_layout(outer)
+
+
+def reference(modes, shape, strides):
+    """The values of a(b(c)) by shape coordinates, left fastest; strides: for each leaf {mode: step}."""
+    out = {}
+    for reverse in itertools.product(*(range(extent) for extent in reversed(shape))):
+        digits = reverse[::-1]
+        entries = [sum(d * s.get(i, 0) for d, s in zip(digits, strides)) for i in range(len(modes))]
+        out[digits] = sum(value(mode, entry) for mode, entry in zip(modes, entries))
+    return out
+
+
+def exists(values, shape):
+    """Whether a layout of the shape, with leaves divided further, has the values."""
+    alone = []
+    for leaf, extent in enumerate(shape):
+        alone.append([values[tuple(x if k == leaf else 0 for k in range(len(shape)))] for x in range(extent)])
+    sums = all(v == sum(alone[k][d] for k, d in enumerate(digits)) for digits, v in values.items())
+    return sums and all(has_layout(each) for each in alone)
+
+
+def basis(stride):
+    return sum((step * E(mode) for mode, step in stride.items()), start=0 * E(0))
+
+
+def random_case(rng, several):
+    def leaf():
+        return rng.choice((1, 2, 2, 3, 4)), rng.choice((-1, 0, 1, 2, 3, 4, 6, 8))
+
+    modes = [[leaf() for _ in range(rng.choice((1, 1, 2, 3)))] for _ in range(rng.choice((1, 2, 2, 3)))]
+    shape = [rng.choice((1, 2, 2, 3, 4, 6)) for _ in range(rng.choice((1, 2, 2, 3)))]
+    lowest = 0 if several else -2
+    strides = []
+    for _ in shape:
+        along = rng.sample(range(len(modes)), min(len(modes), rng.choice((1, 2)) if several else 1))
+        strides.append({mode: step for mode in along if (step := rng.randint(lowest, 4))})
+    return modes, shape, strides
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one entry a stride", "sums of entries"])
+def test_composition_with_coordinates_is_exact(several):
+    """R(c) = a(b(c)) where such a layout exists, and a refusal where none does."""
+    rng = random.Random(7 + several)
+    composed = refused = 0
+    for _ in range(3000):
+        modes, shape, strides = random_case(rng, several)
+        a = cute.make_layout(*(Layout(tuple(e for e, _ in mode), tuple(s for _, s in mode)) if len(mode) > 1
+                               else Layout(*mode[0]) for mode in modes))
+        b = CoordinateLayout(tuple(shape), tuple(map(basis, strides)))
+        values = reference(modes, shape, strides)
+        case = f"{a} o {b}"
+        try:
+            result = cute.composition(a, b)
+        except helve.LayoutError as fault:
+            refused += 1
+            assert fault.name == "CuteComposition", f"{case}: {fault}"
+            assert not exists(values, shape), case
+            continue
+        composed += 1
+        assert cute.compatible(tuple(shape), result.shape), case
+        for digits, expected in values.items():
+            assert result(*digits) == expected, (case, digits)
+    assert composed > 500 and refused > 30
+
+
+def test_composition_with_coordinates_by_hand():
+    a = Layout((4, 8), (8, 1))
+    assert str(cute.composition(a, CoordinateLayout((2, 3), (E(0), E(1))))) == "(2,3):(8,1)"
+    assert str(cute.composition(a, CoordinateLayout((3, 2), (2 * E(1), E(0))))) == "(3,2):(2,8)"
+    assert cute.composition(a, cute.make_identity_layout((4, 8))) == a
+    assert str(cute.composition(a, CoordinateLayout((4,), (E(0) + E(1),)))) == "(4,):(9,)"  # the diagonal
+    nested = Layout(((2, 3), 4), ((12, 4), 1))
+    assert str(cute.composition(nested, CoordinateLayout((3, 2), (E(0, 1), E(1))))) == "(3,2):(4,1)"
+    assert str(cute.composition(nested, CoordinateLayout((6, 2), (E(0), E(1))))) == "((2,3),2):((12,4),1)"
+    with pytest.raises(helve.BoundsError):
+        cute.composition(a, CoordinateLayout((2, 3), (E(0), E(2))))
+    with pytest.raises(helve.UnsupportedError) as caught:
+        cute.composition(a, CoordinateLayout((3,), (E(0) + -E(1),)))
+    assert "goes down" in str(caught.value)

@@ -222,3 +222,83 @@ def test_cupy_arrays_are_ordered_on_cupys_stream(double, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
     double(ndarray(np.zeros(5, np.float32), 1), np.zeros(5, np.float32))
     assert streams == [77]
+
+
+class Mute:
+    """An exporter of which every part can be replaced."""
+
+    def __init__(self, device=(1, 0), capsule=None):
+        self.device, self.capsule = device, capsule
+
+    def __dlpack_device__(self):
+        return answer(self.device)
+
+    def __dlpack__(self, **asked):
+        return answer(self.capsule)
+
+
+def answer(value):
+    """The value, or what it raises."""
+    if isinstance(value, type) and issubclass(value, BaseException):
+        raise value("of the exporter")
+    return value
+
+
+@pytest.mark.parametrize("device", [None, (), (1,), ("1", "0"), "cpu", (1, 0, 0), [1, 0], (2**40, 0), (None, None), 7])
+def test_a_device_that_is_none_is_refused(double, device):
+    with pytest.raises(helve.Error) as caught:
+        double(Mute(device), np.zeros(5, np.float32))
+    assert caught.value.code == "HV0631"
+    assert caught.value.message.endswith("its __dlpack_device__ gives no pair of integers")
+
+
+@pytest.mark.parametrize("capsule", [None, (), "capsule", 5, object()])
+def test_a_capsule_that_is_none_is_refused(double, capsule):
+    with pytest.raises(helve.Error) as caught:
+        double(Mute(capsule=capsule), np.zeros(5, np.float32))
+    assert caught.value.message.endswith("its DLPack capsule is of an unknown kind")
+
+
+@pytest.mark.parametrize("parts", [{"device": RuntimeError}, {"capsule": BufferError}, {"capsule": TypeError}])
+def test_what_an_exporter_raises_is_the_reason(double, parts):
+    with pytest.raises(helve.Error) as caught:
+        double(Mute(**parts), np.zeros(5, np.float32))
+    assert caught.value.code == "HV0631" and caught.value.message.endswith("of the exporter")
+
+
+def test_an_interrupt_in_an_exporter_is_an_interrupt(double):
+    with pytest.raises(KeyboardInterrupt):
+        double(Mute(capsule=KeyboardInterrupt), np.zeros(5, np.float32))
+
+
+def test_an_exporter_may_change_the_arguments_before_it(double):
+    class Resizing(Exporter):
+        def __dlpack__(self, max_version=None):
+            first.resize(1 << 20, refcheck=False)  # its memory is elsewhere now
+            first[:5] = 7
+            first.resize(5, refcheck=False)
+            return super().__dlpack__(max_version)
+
+    first = np.zeros(5, np.float32)
+    out = np.zeros(5, np.float32)
+    double(first, Resizing(out, 1))
+    np.testing.assert_array_equal(out, np.full(5, 14, np.float32))
+
+
+def test_a_number_may_change_the_arguments_before_it():
+    class Number:
+        def __index__(self):
+            first.resize(1 << 20, refcheck=False)
+            first[:] = 3
+            first.resize(5, refcheck=False)
+            return 10
+
+    @T.prim_func
+    def scale(A: T.Tensor((5,), "float32"), k: T.int32, B: T.Tensor((5,), "float32")):
+        with T.Kernel(1):
+            for i in T.Parallel(5):
+                B[i] = A[i] * T.cast(k, "float32")
+
+    first, out = np.zeros(5, np.float32), np.zeros(5, np.float32)
+    helve.compile(scale, target="interp")(first, Number(), out)
+    np.testing.assert_array_equal(out, np.full(5, 30, np.float32))

@@ -288,3 +288,43 @@ def test_the_command_explains_mistakes():
     unwritable = helve_command("layout", "S[6 : 1]", "--svg", "/nowhere/out.svg")
     assert unwritable.returncode == 2 and "cannot write '/nowhere/out.svg'" in unwritable.stderr
     assert helve_command("--version").stdout.strip() == helve.__version__
+
+
+def test_a_picture_is_saved_by_its_suffix(tmp_path):
+    picture = PICTURES["offsets"]()
+    for name in ("a.svg", "b.SVG"):
+        picture.save(tmp_path / name)
+        assert (tmp_path / name).read_text(encoding="utf-8") == picture.svg()
+    picture.save(str(tmp_path / "c.svg"))
+    for name in ("a.gif", "svg", "b", "c.svg.txt"):
+        with pytest.raises(helve.Error) as caught:
+            picture.save(tmp_path / name)
+        assert caught.value.code == "HV0588" and not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_matplotlib_draws_the_same_picture(name, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = PICTURES[name]()
+    for suffix, magic in ((".png", b"\x89PNG\r\n"), (".pdf", b"%PDF-")):
+        files = [tmp_path / f"{turn}{suffix}" for turn in range(2)]
+        for file in files:
+            picture.save(file)
+        assert files[0].read_bytes().startswith(magic) and files[0].read_bytes() == files[1].read_bytes()
+    root = ElementTree.fromstring(picture.svg())
+    import matplotlib.image
+
+    image = matplotlib.image.imread(tmp_path / "0.png")
+    assert image.shape[:2] == (2 * int(root.get("height")), 2 * int(root.get("width")))
+    for rect in list(root.iter("{http://www.w3.org/2000/svg}rect"))[1:]:  # near a corner no text is in the way
+        row, column = 2 * int(rect.get("y")) + 6, 2 * int(rect.get("x")) + 6
+        fill = tuple(int(rect.get("fill")[k : k + 2], 16) for k in (1, 3, 5))
+        assert tuple(round(255 * c) for c in image[row, column][:3]) == fill
+
+
+def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
+    for module in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(helve.Error) as caught:
+        PICTURES["offsets"]().save(tmp_path / "a.pdf")
+    assert caught.value.code == "HV0588" and "helve[plot]" in caught.value.help

@@ -65,7 +65,7 @@ struct BufferLayout {
 };
 
 /// A compiled function. Immutable; any number of threads may call it.
-class CompiledKernel {
+class CompiledKernel : public std::enable_shared_from_this<CompiledKernel> {
  public:
   virtual ~CompiledKernel() = default;
 
@@ -87,6 +87,8 @@ class CompiledKernel {
 
   const FunctionRef& function() const { return function_; }
   Target target() const { return options_.target; }
+  /// Of each tensor parameter in order: whether the function writes it.
+  const std::vector<bool>& written() const { return written_; }
   /// Wall time of each pass and generator, in order.
   const std::vector<StageTime>& times() const { return times_; }
   /// What was asked of the program before it was compiled; none of the answers is refuted.
@@ -97,12 +99,9 @@ class CompiledKernel {
   const CompileOptions& options() const { return options_; }
 
  protected:
-  CompiledKernel(Checked checked, const CompileOptions& options)
-      : function_(std::move(checked.function)), options_(options), times_(std::move(checked.times)),
-        proofs_(std::move(checked.proofs)), warnings_(std::move(checked.warnings)) {
-    options_.instruments.clear();
-  }
+  CompiledKernel(Checked checked, const CompileOptions& options);
   FunctionRef function_;
+  std::vector<bool> written_;
   CompileOptions options_;
   std::vector<StageTime> times_;
   std::vector<Proof> proofs_;

@@ -12,8 +12,10 @@
 
 namespace helve::runtime {
 
-/// The cache folder of this user: HELVE_CACHE_DIR, else XDG_CACHE_HOME/helve, else ~/.cache/helve; variables that are
-/// empty count as unset.
+class Descriptor;
+
+/// The cache folder of this user: HELVE_CACHE_DIR, else XDG_CACHE_HOME/helve, else ~/.cache/helve, without a HOME
+/// helve-<uid> in the folder of temporary files; variables that are empty count as unset.
 std::string default_cache_folder();
 
 /// Bytes that HELVE_CACHE_LIMIT (in MiB) allows, 1 GiB when it is unset or empty; 0 turns the cache off.
@@ -21,7 +23,10 @@ std::string default_cache_folder();
 int64_t default_cache_limit();
 
 /// An entry is a file: a magic number with the version of this format, the length and the digest of the payload, the
-/// payload. Entries of other versions stand in other subfolders and are left alone.
+/// payload. Entries of other versions stand in other subfolders and are left alone, as is every file that is no entry.
+///
+/// Entries are loaded as code, so the folder is used only if nobody but this user and root can write into it or
+/// exchange it on the way from the root; else nothing is loaded, and storing gives the warning CacheUnusable.
 class DiskCache {
  public:
   /// The cache of this user. UserError CacheLimit.
@@ -33,15 +38,15 @@ class DiskCache {
   std::optional<std::string> load(const Digest& key) const;
 
   /// Publishes an entry: written aside, flushed, renamed. Entries least recently used go while the whole is larger than
-  /// the limit. Returns the warning CacheUnusable where the folder cannot be written; a cache never stops a compile.
+  /// the limit. Returns the warning CacheUnusable where the folder cannot be written or trusted; a cache never stops a
+  /// compile.
   std::optional<Diagnostic> store(const Digest& key, std::string_view payload) const;
 
   const std::string& folder() const { return folder_; }
   int64_t limit() const { return limit_; }
 
  private:
-  std::string path_of(const Digest& key) const;
-  void keep_to_limit() const;
+  void keep_to_limit(const Descriptor& folder) const;
 
   std::string folder_;   ///< with the version
   int64_t limit_;

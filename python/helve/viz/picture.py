@@ -87,8 +87,24 @@ class Picture:
         return render(self)
 
     def save(self, path: str | Path) -> None:
-        """Writes the SVG document to `path`."""
-        Path(path).write_text(self.svg(), encoding="utf-8")
+        """Writes the picture to `path`, in the format of its suffix: ".svg", or by Matplotlib ".png" and ".pdf".
+
+        Raises:
+            helve.Error: HV0588 for another suffix, and for the latter two where Matplotlib is missing.
+        """
+        path = Path(path)
+        kind = path.suffix.lower().removeprefix(".")
+        if kind == "svg":
+            path.write_text(self.svg(), encoding="utf-8")
+        elif kind in ("png", "pdf"):
+            from helve.viz.plot import save
+
+            save(self, path, kind)
+        else:
+            from helve.errors import error
+
+            reason = f"'.{kind}' is no format of pictures" if kind else "it has no suffix, which says the format"
+            raise error("PictureFormat", name=path.name, reason=reason, remedy="name it .svg, .png or .pdf")
 
     def _repr_svg_(self) -> str:
         return self.svg()

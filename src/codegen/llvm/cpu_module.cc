@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "helve/support/cancel.h"
 #include "helve/support/diagnostic.h"
 #include "host_machine.h"
 #include "kernel_emitter.h"
@@ -68,6 +69,7 @@ std::unique_ptr<llvm::Module> emit_module(llvm::LLVMContext& context, llvm::Targ
   CpuOptions known = options;
   if (known.stream_bytes == 0) known.stream_bytes = host.cache_bytes / kShareOfCache;
   for (size_t i = 0; i < sources.size(); ++i) {
+    throw_if_cancelled();
     KernelEmitter emitter(*module, host.arithmetic, known, sources[i]);
     emitter.emit(symbol_of(i), [&](llvm::Function& f) { set_attributes(f, host); });
     if (scratch) scratch->push_back(emitter.scratch_bytes());
@@ -82,7 +84,10 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine, int level) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = level > 1;
   tuning.SLPVectorization = level > 1;
-  llvm::PassBuilder passes(&machine, tuning);
+  // What nobody waits for ends early: passes that need not run do not, and then neither does the generator.
+  llvm::PassInstrumentationCallbacks watchers;
+  watchers.registerShouldRunOptionalPassCallback([](llvm::StringRef, llvm::Any) { return !is_cancelled(); });
+  llvm::PassBuilder passes(&machine, tuning, std::nullopt, &watchers);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graphs;
@@ -97,6 +102,7 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine, int level) {
   llvm::ModulePassManager pipeline =
       level == 0 ? passes.buildO0DefaultPipeline(levels[0]) : passes.buildPerModuleDefaultPipeline(levels[level]);
   pipeline.run(module, modules);
+  throw_if_cancelled();
 }
 
 void generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type,

@@ -4,6 +4,8 @@
 
 #include <type_traits>
 
+#include "helve/support/cancel.h"
+
 namespace helve {
 
 namespace {
@@ -46,6 +48,7 @@ void walk(const Expr& e, const std::function<void(const Expr&)>& f) {
 }
 
 Expr map_children(const Expr& e, const std::function<Expr(const Expr&)>& f) {
+  throw_if_cancelled();
   return dispatch(e, [&](const auto& node) -> Expr {
     using N = std::decay_t<decltype(node)>;
     if constexpr (std::tuple_size_v<decltype(N::fields())> == 0) {

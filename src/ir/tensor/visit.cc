@@ -5,6 +5,8 @@
 
 #include <type_traits>
 
+#include "helve/support/cancel.h"
+
 namespace helve {
 
 namespace {
@@ -85,6 +87,7 @@ struct Mapper {
 
 void for_each_part(const Stmt& s, const std::function<void(const Expr&)>& on_expr,
                    const std::function<void(const Stmt&)>& on_stmt) {
+  throw_if_cancelled();
   Reader reader{on_expr, on_stmt};
   dispatch(s, [&](const auto& node) {
     using N = std::decay_t<decltype(node)>;
@@ -105,6 +108,7 @@ void walk_exprs(const Stmt& s, const std::function<void(const Expr&)>& f) {
 
 Stmt map_parts(const Stmt& s, const std::function<Expr(const Expr&)>& on_expr,
                const std::function<Stmt(const Stmt&)>& on_stmt) {
+  throw_if_cancelled();
   Mapper mapper{on_expr, on_stmt};
   return dispatch(s, [&](const auto& node) -> Stmt {
     using N = std::decay_t<decltype(node)>;

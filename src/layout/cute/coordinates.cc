@@ -170,6 +170,12 @@ IntTuple CoordinateLayout::value(int64_t number) const {
   return coordinate;
 }
 
+Layout CoordinateLayout::entry(size_t i) const {
+  ModeTree tree = inner_.tree();
+  for (Mode& mode : tree.leaves) mode.stride = entries_of(mode.stride, paths_.size())[i];
+  return Layout(std::move(tree));
+}
+
 std::vector<Basis> CoordinateLayout::strides() const {
   std::vector<Basis> all;
   for (const Mode& mode : inner_.modes()) {

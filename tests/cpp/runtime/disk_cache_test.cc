@@ -2,6 +2,8 @@
 #include "helve/runtime/disk_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -93,8 +95,8 @@ TEST(DiskCache, AbandonedFilesAreSweptFreshOnesStay) {
   const DiskCache cache(folder.path(), kMiB);
   cache.store(sha256("a"), "x");
   const fs::path old = fs::path(cache.folder()) / ".new-1-0-0", fresh = fs::path(cache.folder()) / ".new-2-0-0";
-  std::ofstream(old) << "half";
-  std::ofstream(fresh) << "half";
+  std::ofstream(old) << "HELVEC01 and half of the rest";
+  std::ofstream(fresh) << "HELVEC01 and half of the rest";
   fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(2));
   cache.store(sha256("b"), "x");
   EXPECT_FALSE(fs::exists(old));
@@ -113,6 +115,88 @@ TEST(DiskCache, AFolderThatCannotBeUsedIsAWarning) {
             "warning[HV0910]: the cache folder " + file.string() +
                 "/v1 cannot be used: Not a directory\nhelp: set HELVE_CACHE_DIR to a folder that can "
                 "be written, or HELVE_CACHE_LIMIT=0 to go without");
+}
+
+TEST(DiskCache, FilesOfOthersStayWhereTheyAre) {
+  const TemporaryFolder folder;
+  const DiskCache cache(folder.path(), 500);
+  cache.store(sha256("a"), std::string(300, 'x'));
+  const fs::path inside = cache.folder();
+  const std::string hex = to_hex(sha256("thesis"));
+  const std::vector<fs::path> foreign = {inside / "data.npy", inside / "thesis.doc", inside / ".new-notes",
+                                         inside / hex, inside / ".new-1-2-3", fs::path(folder.path()) / "beside"};
+  for (const fs::path& path : foreign) {
+    std::ofstream(path) << std::string(1000, 'y');
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(48));
+  }
+  fs::create_directory(inside / to_hex(sha256("folder")));
+  fs::create_symlink(foreign[0], inside / to_hex(sha256("link")));
+  for (const char* key : {"b", "c", "d"}) EXPECT_FALSE(cache.store(sha256(key), std::string(300, 'x')));
+  EXPECT_FALSE(cache.load(sha256("a")));  // what is ours went, as the limit wants it
+  for (const fs::path& path : foreign) EXPECT_EQ(fs::file_size(path), 1000u) << path;
+  EXPECT_TRUE(fs::is_directory(inside / to_hex(sha256("folder"))));
+  EXPECT_TRUE(fs::is_symlink(inside / to_hex(sha256("link"))));
+  // A name of an entry that somebody else has taken is neither read nor written.
+  for (const char* key : {"thesis", "link", "folder"}) {
+    EXPECT_FALSE(cache.load(sha256(key)));
+    EXPECT_TRUE(cache.store(sha256(key), "x")) << key;
+  }
+  EXPECT_EQ(fs::file_size(inside / hex), 1000u);
+}
+
+TEST(DiskCache, PipesAndHugeFilesAreNoEntries) {
+  const TemporaryFolder folder;
+  const DiskCache cache(folder.path(), kMiB);
+  cache.store(sha256("a"), "x");
+  const auto path = [&](const char* key) { return (fs::path(cache.folder()) / to_hex(sha256(key))).string(); };
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_FALSE(cache.load(sha256("pipe")));
+  EXPECT_TRUE(cache.store(sha256("pipe"), "x"));
+  // A hole of 4 TiB, by itself and behind a header that says as much: neither is read.
+  std::ofstream(path("hole")).close();
+  fs::copy_file(path("a"), path("long"));
+  for (const char* key : {"hole", "long"}) {
+    fs::resize_file(path(key), uintmax_t{1} << 42);
+    EXPECT_FALSE(cache.load(sha256(key)));
+  }
+  EXPECT_TRUE(fs::exists(path("hole")));  // begins like no entry
+  EXPECT_FALSE(fs::exists(path("long")));
+  EXPECT_FALSE(cache.store(sha256("b"), "y"));
+  EXPECT_TRUE(cache.load(sha256("b")));
+}
+
+TEST(DiskCache, AFolderThatOthersCanWriteIsNotTrusted) {
+  const TemporaryFolder folder;
+  const auto reason = [](const DiskCache& cache) -> std::string {
+    const std::optional<Diagnostic> warning = cache.store(sha256("a"), "x");
+    return warning ? std::get<std::string>(warning->args[1].second) : "";
+  };
+  const DiskCache cache(folder.path(), kMiB);
+  EXPECT_EQ(reason(cache), "");
+  EXPECT_EQ(fs::status(cache.folder()).permissions(), fs::perms::owner_all);
+  ASSERT_TRUE(cache.load(sha256("a")));
+
+  fs::permissions(cache.folder(), fs::perms::all);
+  EXPECT_EQ(reason(cache), "others can write into " + cache.folder());
+  EXPECT_FALSE(cache.load(sha256("a")));
+  chmod(cache.folder().c_str(), 01777);  // shared like /tmp: its entries could be anybody's
+  EXPECT_EQ(reason(cache), "others can write into " + cache.folder());
+  fs::permissions(cache.folder(), fs::perms::owner_all);
+
+  fs::permissions(folder.path(), fs::perms::owner_all | fs::perms::group_write);
+  EXPECT_EQ(reason(cache), "others can write into " + folder.path());
+  chmod(folder.path().c_str(), 01777);  // a folder in one like /tmp is its owner's
+  EXPECT_EQ(reason(cache), "");
+  EXPECT_TRUE(cache.load(sha256("a")));
+
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(cache.folder().c_str(), 12345, 12345), 0);
+    EXPECT_EQ(reason(cache), cache.folder() + " belongs to another user");
+    EXPECT_FALSE(cache.load(sha256("a")));
+    const DiskCache linked((fs::path(folder.path()) / "link").string(), kMiB);
+    fs::create_symlink(folder.path(), fs::path(folder.path()) / "link");
+    EXPECT_EQ(reason(linked), cache.folder() + " belongs to another user");
+  }
 }
 
 TEST(DiskCache, TheEnvironmentNamesFolderAndLimit) {

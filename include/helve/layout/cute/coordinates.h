@@ -41,6 +41,11 @@ class CoordinateLayout {
   /// The same numbering behind another layout.
   CoordinateLayout with_inner(Layout inner) const;
 
+  /// Of the entries of values, from left to right: where each stands.
+  const std::vector<std::vector<size_t>>& paths() const { return paths_; }
+  /// Entry i of values, as a layout of this shape.
+  Layout entry(size_t i) const;
+
   IntTuple shape() const { return inner_.shape(); }
   /// The strides of the leaves.
   std::vector<Basis> strides() const;
@@ -64,7 +69,7 @@ class CoordinateLayout {
 
   Layout inner_;
   Profile codomain_;
-  std::vector<std::vector<size_t>> paths_;  ///< of the entries of values, from left to right
+  std::vector<std::vector<size_t>> paths_;
 };
 
 /// The coordinates of `shape` themselves: stride E<path> at each leaf.
@@ -73,6 +78,11 @@ CoordinateLayout make_identity_layout(const IntTuple& shape);
 std::string to_string(const CoordinateLayout& layout);
 
 CoordinateLayout composition(const CoordinateLayout& layout, const Tiler& tiler);
+/// The layout R of b's shape with R(c) = a(b(c)), where there is one: values of b are coordinates of a. An entry that
+/// is past the end of its mode continues that mode, as an index does; a mode without an entry stays at 0. Throws
+/// BoundsError for an entry that a has no mode for, UnsupportedError with a witness where there is no such layout, and
+/// for strides along several entries that go down.
+Layout composition(const Layout& a, const CoordinateLayout& b);
 /// The kept modes.
 CoordinateLayout slice(const IntTuple& coordinate, const CoordinateLayout& layout);
 /// The kept modes, and the value of the fixed ones.

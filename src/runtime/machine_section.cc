@@ -1,0 +1,260 @@
+// Sections of machine code and the thread that watches them.
+// The watch wakes every 50 ms while kernels run and signals the threads that have been in one section since it last
+// looked; a call that is shorter never sees a signal and pays for a setjmp and two exchanges.
+#include "helve/runtime/machine_section.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace helve::runtime {
+
+namespace {
+
+constexpr std::chrono::milliseconds kTick{50};
+constexpr int kIdleTicks = 20;  ///< without a section before the watch sleeps
+
+enum State : int {
+  Outside,
+  Inside,
+  Signalled,  ///< inside, and a signal is under way
+  Asking,     ///< the handler asks the hook
+};
+
+struct Section {
+  explicit Section(InterruptPoll& p) : poll(p) {}
+  InterruptPoll& poll;
+  const bool asks = poll.is_own_thread();
+  jmp_buf left;
+};
+
+bool blocks_signal() {
+  sigset_t mask;
+  sigemptyset(&mask);
+  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  return sigismember(&mask, kSectionSignal) == 1;
+}
+
+/// What the watch knows of one thread. Only the thread itself changes `section` and `entries`.
+struct Slot {
+  const pthread_t thread = pthread_self();
+  const bool deaf = blocks_signal();
+  std::atomic<int> state{Outside};
+  std::atomic<Section*> section{nullptr};
+  std::atomic<uint64_t> entries{0};
+  std::atomic<bool> arrived{false};  ///< the signal came after the section had ended
+  uint64_t seen = 0;                 ///< the watch's: entries when it last looked
+};
+
+thread_local Slot* own_slot = nullptr;
+
+struct sigaction previous_action;
+
+/// Where the signal found the thread in a section: asks, and leaves the code if the answer is yes.
+void handle(int number, siginfo_t* info, void* context) {
+  const int before = errno;
+  if (info->si_code != SI_QUEUE || own_slot == nullptr || info->si_value.sival_ptr != own_slot) {
+    if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
+      if (previous_action.sa_sigaction != nullptr) previous_action.sa_sigaction(number, info, context);
+    } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
+      previous_action.sa_handler(number);
+    }
+    return;
+  }
+  Slot* const slot = own_slot;
+  int expected = Signalled;
+  if (!slot->state.compare_exchange_strong(expected, Asking)) {
+    slot->arrived.store(true, std::memory_order_release);
+    return;
+  }
+  Section* const section = slot->section.load(std::memory_order_relaxed);
+#if defined(__x86_64__)
+  // A handler starts with the default rounding and denormals; the code's own are in the frame that is left behind.
+  const auto* frame = static_cast<const ucontext_t*>(context);
+  const unsigned control = frame->uc_mcontext.fpregs != nullptr ? frame->uc_mcontext.fpregs->mxcsr : _mm_getcsr();
+#endif
+  const bool stop = section->asks ? section->poll.requested() : section->poll.stopped();
+  if (!stop) {
+    slot->state.store(Inside, std::memory_order_release);
+    errno = before;
+    return;
+  }
+#if defined(__x86_64__)
+  _mm_setcsr(control & ~0x3fU);  // without the flags of what happened
+#endif
+  // The signal is not blocked in its handler (SA_NODEFER), so the mask is as it was.
+  _longjmp(section->left, 1);
+}
+
+/// The slots of all threads that ran a section, and the thread that looks at them.
+class Watch {
+ public:
+  Watch() {
+    struct sigaction action {};
+    action.sa_sigaction = handle;
+    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER;
+    sigemptyset(&action.sa_mask);
+    struct sigaction present {};
+    sigaction(kSectionSignal, nullptr, &present);
+    if (present.sa_sigaction != handle) {
+      previous_action = present;
+      sigaction(kSectionSignal, &action, nullptr);
+    }
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      std::thread([this] { look(); }).detach();
+    } catch (const std::system_error&) {
+      // No thread is to be had: kernels are stopped between blocks only.
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  void add(Slot* slot) {
+    std::lock_guard lock(mutex_);
+    slots_.push_back(slot);
+  }
+  void remove(Slot* slot) {
+    std::lock_guard lock(mutex_);
+    std::erase(slots_, slot);
+  }
+
+  void wake() {
+    if (!asleep_.load(std::memory_order_relaxed)) return;
+    std::lock_guard lock(mutex_);
+    asleep_.store(false, std::memory_order_relaxed);
+    awake_.notify_one();
+  }
+
+ private:
+  /// Sleep is announced a tick before it begins: a thread that entered a section and saw no announcement is seen by
+  /// then.
+  void look() {
+    std::unique_lock lock(mutex_);
+    int idle = 0;
+    while (true) {
+      awake_.wait_for(lock, kTick);
+      idle = visit() ? 0 : idle + 1;
+      asleep_.store(idle >= kIdleTicks);
+      if (idle <= kIdleTicks) continue;
+      awake_.wait(lock, [this] { return !asleep_.load(); });
+      idle = 0;
+    }
+  }
+
+  /// Signals whoever is where it was; whether any thread ran a section since the last visit.
+  bool visit() {
+    bool busy = false;
+    for (Slot* slot : slots_) {
+      const uint64_t entries = slot->entries.load(std::memory_order_relaxed);
+      const bool stayed = entries == slot->seen;
+      const bool inside = slot->state.load(std::memory_order_acquire) != Outside;
+      busy = busy || inside || !stayed;
+      slot->seen = entries;
+      if (inside && stayed && !slot->deaf) interrupt(*slot);
+    }
+    return busy;
+  }
+
+  void interrupt(Slot& slot) {
+    struct sigaction present {};
+    sigaction(kSectionSignal, nullptr, &present);
+    if (present.sa_sigaction != handle) return;
+    int expected = Inside;
+    if (!slot.state.compare_exchange_strong(expected, Signalled)) return;
+    if (pthread_sigqueue(slot.thread, kSectionSignal, {.sival_ptr = &slot}) == 0) return;
+    expected = Signalled;
+    if (!slot.state.compare_exchange_strong(expected, Inside)) slot.arrived.store(true, std::memory_order_release);
+  }
+
+  std::mutex mutex_;
+  std::condition_variable awake_;
+  std::atomic<bool> asleep_{false};
+  std::vector<Slot*> slots_;
+};
+
+std::atomic<Watch*> current_watch{nullptr};
+
+/// A child of fork has neither the watch nor other threads; what its parent knew of them stays where it was.
+void forget_watch() {
+  current_watch.store(nullptr);
+  own_slot = nullptr;
+}
+
+/// Never destroyed: its thread looks at it until the process is gone.
+Watch& watch() {
+  if (Watch* existing = current_watch.load(std::memory_order_acquire)) return *existing;
+  static std::mutex making;
+  std::lock_guard lock(making);
+  if (Watch* existing = current_watch.load(std::memory_order_acquire)) return *existing;
+  static const int registered = pthread_atfork(nullptr, nullptr, forget_watch);
+  (void)registered;
+  auto* made = new Watch();
+  current_watch.store(made, std::memory_order_release);
+  return *made;
+}
+
+struct SlotOwner {
+  Slot* slot = nullptr;
+  ~SlotOwner() {
+    if (slot == nullptr || own_slot != slot) return;
+    watch().remove(slot);
+    own_slot = nullptr;
+    delete slot;
+  }
+};
+
+Slot& slot_of_thread() {
+  if (own_slot != nullptr) return *own_slot;
+  thread_local SlotOwner owner;
+  owner.slot = new Slot();
+  watch().add(owner.slot);
+  own_slot = owner.slot;
+  return *own_slot;
+}
+
+/// A signal of the watch that comes after the section it was meant for; it shall not come into a system call of others.
+void await_signal(Slot& slot) {
+  const auto limit = std::chrono::steady_clock::now() + 4 * kTick;
+  while (!slot.arrived.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < limit)
+    std::this_thread::yield();
+  slot.arrived.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+bool run_section(InterruptPoll& poll, MachineCode code) {
+  Slot& slot = slot_of_thread();
+  Section section(poll);
+  // A section inside another one is that of a call from the hook.
+  Section* const outer = slot.section.load(std::memory_order_relaxed);
+  const int outer_state = slot.state.load(std::memory_order_relaxed);
+  slot.entries.store(slot.entries.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  slot.section.store(&section, std::memory_order_relaxed);
+  volatile bool whole = false;
+  if (_setjmp(section.left) == 0) {
+    slot.state.store(Inside, std::memory_order_release);
+    watch().wake();
+    code.call(code.context);
+    whole = true;
+  }
+  const int state = slot.state.exchange(outer_state, std::memory_order_acq_rel);
+  slot.section.store(outer, std::memory_order_relaxed);
+  if (state == Signalled) await_signal(slot);
+  return whole;
+}
+
+}  // namespace helve::runtime

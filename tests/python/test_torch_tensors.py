@@ -1,0 +1,134 @@
+"""What PyTorch keeps of a tensor beside its memory: pending negations, gradients, and the count of writes."""
+
+import subprocess
+import sys
+
+import helve
+import numpy as np
+import pytest
+from helve import T
+
+torch = pytest.importorskip("torch")
+
+
+@T.prim_func
+def double(a: T.Tensor((T.dyn("n"),), "float32"), b: T.Tensor((T.dyn("n"),), "float32")):
+    with T.Kernel(1):
+        for i in T.Parallel(a.shape[0]):
+            b[i] = a[i] * 2.0
+
+
+@T.prim_func
+def double_pairs(a: T.Tensor((4,), "float32", strides=(2,)), b: T.Tensor((4,), "float32")):
+    with T.Kernel(1):
+        for i in T.Parallel(4):
+            b[i] = a[i] * 2.0
+
+
+@pytest.fixture(params=["interp", "llvm"])
+def kernel(request):
+    return helve.compile(double, target=request.param)
+
+
+def refusal(call):
+    with pytest.raises(helve.Error) as caught:
+        call()
+    return caught.value
+
+
+@pytest.mark.parametrize("target", ["interp", "llvm"])
+def test_a_pending_negation_is_refused_and_resolved_it_is_right(target):
+    kernel = helve.compile(double_pairs, target=target)
+    r = torch.arange(4, dtype=torch.float32)
+    view, b = torch.complex(r, r).conj().imag, torch.zeros(4)
+    assert view.is_neg()
+    fault = refusal(lambda: kernel(view, b))
+    assert (fault.code, fault.help) == ("HV0642", "pass tensor.resolve_neg()")
+    assert b.tolist() == [0.0] * 4
+    plain = helve.compile(double, target=target)
+    plain(view.resolve_neg().contiguous(), b)
+    np.testing.assert_array_equal(b.numpy(), -2 * np.arange(4, dtype=np.float32))
+    assert refusal(lambda: plain(r, torch._neg_view(torch.zeros(4)))).code == "HV0642"
+
+
+def test_autograd_notices_writes(kernel):
+    x = torch.ones(5)
+    a = torch.ones(5, requires_grad=True)
+    buffer = torch.full((5,), 3.0)
+    z = (a * buffer).sum()
+    before = buffer._version, x._version
+    kernel(x, buffer)
+    assert (buffer._version > before[0], x._version == before[1]) == (True, True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.backward()
+    view = torch.zeros(10)[5:]
+    whole = view._base
+    kernel(x, view)
+    assert whole._version == view._version > 0  # views share the count
+
+
+def test_written_tensors_that_require_grad_are_refused_outside_no_grad(kernel):
+    x = torch.ones(5)
+    leaf = torch.zeros(5, requires_grad=True)
+    inner = leaf * 1.0
+    for written in (leaf, inner, torch.nn.Parameter(torch.zeros(5))):
+        assert refusal(lambda: kernel(x, written)).code == "HV0643"
+        assert written.tolist() == [0.0] * 5
+        with torch.no_grad():
+            kernel(x, written)
+        assert written.tolist() == [2.0] * 5
+    kernel(leaf, x)  # reading is no matter
+    assert x.tolist() == [4.0] * 5
+    kernel(x, inner.detach())
+
+
+def test_tensors_of_inference_have_no_count(kernel):
+    with torch.inference_mode():
+        x, y = torch.ones(5), torch.zeros(5)
+        kernel(x, y)
+    assert y.tolist() == [2.0] * 5
+    z = torch.zeros(5)
+    kernel(x, z)
+    assert z.tolist() == [2.0] * 5
+
+
+def test_subclasses_are_tensors_of_torch(targets):
+    class Named(torch.Tensor):
+        pass
+
+    x = torch.ones(5)
+    y = torch.zeros(5, requires_grad=True).as_subclass(Named)
+    for target in targets:
+        kernel = helve.compile(double, target=target)
+        assert refusal(lambda: kernel(x, y)).code == "HV0643"
+        written = torch.zeros(5).as_subclass(Named)
+        kernel(x, written)
+        assert written._version == 1 and written.tolist() == [2.0] * 5
+
+
+def test_what_ends_midway_counts_as_written():
+    @T.prim_func
+    def outside(a: T.Tensor((4,), "float32"), where: T.Tensor((1,), "int32")):
+        with T.Kernel(1):
+            a[0] = 1.0
+            a[T.index(where[0])] = 1.0
+
+    a = torch.zeros(4)
+    with pytest.raises(helve.Error):
+        helve.compile(outside, target="interp")(a, torch.tensor([9], dtype=torch.int32))
+    assert a[0] == 1 and a._version > 0
+
+
+PROGRAM = """
+import sys
+import helve, helve.kernels, helve.testing
+import numpy as np
+
+text = "@T.prim_func\\ndef f(a: T.Tensor((4,), 'float32')):\\n    with T.Kernel(1):\\n        T.clear(a)\\n"
+helve.compile(helve.parse(text), target="interp")(np.ones(4, np.float32))
+assert "torch" not in sys.modules
+"""
+
+
+def test_importing_and_calling_leaves_torch_alone():
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=120)
