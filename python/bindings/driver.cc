@@ -77,6 +77,12 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
   return compile(f, options);
 }
 
+std::vector<std::pair<std::string, double>> times_of(const std::vector<StageTime>& times) {
+  std::vector<std::pair<std::string, double>> out;
+  for (const StageTime& t : times) out.emplace_back(t.stage, t.seconds);
+  return out;
+}
+
 }  // namespace
 
 void bind_driver(py::module_& module) {
@@ -119,11 +125,7 @@ void bind_driver(py::module_& module) {
              return out;
            })
       .def("warnings", &CompiledKernel::warnings)
-      .def("times", [](const CompiledKernel& k) {
-        std::vector<std::pair<std::string, double>> out;
-        for (const StageTime& t : k.times()) out.emplace_back(t.stage, t.seconds);
-        return out;
-      });
+      .def("times", [](const CompiledKernel& k) { return times_of(k.times()); });
   module.def(
       "compile",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
@@ -176,6 +178,21 @@ void bind_driver(py::module_& module) {
       },
       py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"), py::arg("target") = "llvm",
       py::arg("arch") = "");
+  module.def(
+      "check_and_lower",
+      [](const FunctionRef& f, const std::optional<MeshShape>& mesh, const std::string& target,
+         const std::string& arch) {
+        CompileOptions options;
+        options.target = parse_target(target);
+        options.arch = arch;
+        options.mesh = mesh;
+        py::gil_scoped_release unlocked;
+        Lowering lowering = check_and_lower(f, options);
+        return std::make_pair(lowering.function, times_of(lowering.times));
+      },
+      py::arg("function"), py::arg("mesh"), py::arg("target"), py::arg("arch") = "",
+      "The function in the form that the target's code generator takes, and the seconds of verifier, proofs and each "
+      "pass.");
   module.def(
       "unordered_accesses",
       [](const FunctionRef& f) {

@@ -669,6 +669,11 @@ def reproducer(
 def lowering_stages(
     function: Function, mesh: MeshShape | None, persistent_chunk: int, target: str = "llvm", arch: str = ""
 ) -> list[tuple[str, Function]]: ...
+def check_and_lower(
+    function: Function, mesh: MeshShape | None, target: str, arch: str = ""
+) -> tuple[Function, list[tuple[str, float]]]:
+    """The function in the form that the target's code generator takes, and the seconds of verifier, proofs and each pass."""
+
 def unordered_accesses(function: Function) -> list[tuple[str, bool]]:
     """Of a function in thread form: the buffers, and whether it is certain, where threads touch one element with no barrier between."""
 

@@ -174,6 +174,14 @@ std::shared_ptr<const CompiledKernel> compile_checked(const FunctionRef& f, cons
 
 }  // namespace
 
+Lowering check_and_lower(const FunctionRef& f, const CompileOptions& options) {
+  Checked checked = check(f, options);
+  Lowered lowered = lower(checked.function, options);
+  Lowering out{std::move(lowered.function), std::move(checked.times)};
+  out.times.insert(out.times.end(), lowered.times.begin(), lowered.times.end());
+  return out;
+}
+
 std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options) {
   return reporting(*f, options, [&] { return compile_checked(f, options); });
 }
