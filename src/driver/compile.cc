@@ -88,7 +88,9 @@ Lowered lower(const FunctionRef& f, const CompileOptions& options) {
   if (options.print_changed) instruments.push_back(&printer);
   instruments.insert(instruments.end(), options.instruments.begin(), options.instruments.end());
   const std::vector<Pass>& passes = options.target == Target::Cuda ? cuda_pipeline() : cpu_pipeline();
-  out.function = run_pipeline(passes, f, pass_options_of(options), instruments);
+  PassOptions pass_options = pass_options_of(options);
+  pass_options.warnings = &out.warnings;
+  out.function = run_pipeline(passes, f, pass_options, instruments);
   for (const TimeInstrument::Row& row : times.rows()) out.times.push_back({std::string(row.pass), row.seconds});
   for (const StageInstrument::Stage& stage : stages.stages()) {
     out.stages.emplace_back(std::string(stage.pass), stage.function);
