@@ -194,6 +194,16 @@ void bind_driver(py::module_& module) {
       "The function in the form that the target's code generator takes, and the seconds of verifier, proofs and each "
       "pass.");
   module.def(
+      "lowering_warnings",
+      [](const FunctionRef& f, const std::string& target, const std::string& arch) {
+        CompileOptions options;
+        options.target = parse_target(target);
+        options.arch = arch;
+        py::gil_scoped_release unlocked;
+        return lowering_warnings(f, options);
+      },
+      py::arg("function"), py::arg("target"), py::arg("arch") = "");
+  module.def(
       "unordered_accesses",
       [](const FunctionRef& f) {
         std::vector<std::tuple<std::string, bool>> out;

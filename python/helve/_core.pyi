@@ -674,6 +674,7 @@ def check_and_lower(
 ) -> tuple[Function, list[tuple[str, float]]]:
     """The function in the form that the target's code generator takes, and the seconds of verifier, proofs and each pass."""
 
+def lowering_warnings(function: Function, target: str, arch: str = "") -> list[Diagnostic]: ...
 def unordered_accesses(function: Function) -> list[tuple[str, bool]]:
     """Of a function in thread form: the buffers, and whether it is certain, where threads touch one element with no barrier between."""
 

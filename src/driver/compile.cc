@@ -131,6 +131,10 @@ std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::
   return compile_interp({.function = f, .proofs = {}, .warnings = {}, .times = {}}, options);
 }
 
+std::vector<Diagnostic> lowering_warnings(const FunctionRef& f, const CompileOptions& options) {
+  return lower(place_on_mesh(f, options.mesh), options).warnings;
+}
+
 std::string unknown_stage(const std::string& stage, const std::vector<std::string>& known) {
   throw UserError(Code::UnknownStage, {},
                   {{"stage", stage}, {"known", join(known, ", ", [](const std::string& s) { return s; })}});

@@ -146,13 +146,14 @@ void AccessTable::keep_mentioned(Access& access) {
 /// Gives its own variables the table's names, by position, so that equal accesses are equal expressions.
 void AccessTable::rename(Access& access) {
   Substitution names;
+  const VarRef thread = access.thread;
   for (size_t i = 0; i < access.inner.size(); ++i) {
     const VarRef var = access.inner[i].var;
     VarRef& name = names_[{Expressions::type(var->dtype), i}];
     if (!name) name = make_var("own", var->dtype);
     if (name != var) names.emplace(var.get(), Expr(name));
     access.inner[i].var = name;
-    if (access.thread == var) access.thread = name;
+    if (thread == var) access.thread = name;
   }
   if (names.empty()) return;
   const auto now = [&](Expr& e) {
@@ -214,6 +215,7 @@ std::vector<Place> AccessTable::places_of(const Access& access) {
     }
     place.base = static_cast<uint32_t>(expressions_->number(expr_of(base)));
     place.offset = interval_of(offset, facts);
+    place.step = residue_of(offset, facts);
   }
   return out;
 }

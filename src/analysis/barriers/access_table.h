@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "helve/arith/interval.h"
+#include "helve/arith/residue.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/ir/tensor/stmt.h"
 
@@ -58,6 +59,7 @@ struct Place {
   std::optional<uint32_t> base;  ///< equal numbers are equal expressions; nothing where data decides
   size_t depth = 0;              ///< of the innermost loop that the base depends on
   Interval offset;
+  Residue step;  ///< of the offset
 };
 
 /// The accesses of one function, numbered, without duplicates.

@@ -13,7 +13,7 @@ namespace helve::barriers {
 namespace {
 
 constexpr int64_t kOperations = 20'000;  // of isl for one question, a few milliseconds
-constexpr int kQuestions = 200;          // of isl for one later access
+constexpr int kQuestions = 32;           // of isl for one later access
 
 /// Two accesses with distinct names for what they do not share.
 class Pair {
@@ -128,6 +128,7 @@ bool Questions::places_apart(AccessId a, AccessId b, bool carried) const {
     if (!one[d].base || one[d].base != other[d].base) continue;
     if (carried && one[d].depth == table_.depth(a)) continue;  // another base in each iteration
     if (intersect(one[d].offset, other[d].offset).is_empty()) return true;
+    if (!intersect(one[d].step, other[d].step)) return true;
   }
   return false;
 }

@@ -244,6 +244,52 @@ TEST_F(Barriers, IndependentStatementsAskNothing) {
   EXPECT_EQ(work.questions, 0u);
 }
 
+TEST_F(Barriers, StepsThatInterleaveAskNothing) {
+  std::vector<Stmt> body;
+  for (int64_t n = 0; n < 2; ++n) body.push_back(write([&](const Expr& tx) { return (idx(63) - tx) * idx(2) + idx(n); }));
+  body.push_back(read([](const Expr& tx) { return floor_mod(tx * idx(7), idx(64)) * idx(2) + idx(1); }));
+  BarrierWork work;
+  EXPECT_EQ(inserted(in_kernel({body[0], body[1]}), &work), 0);
+  EXPECT_EQ(work.questions, 0u);
+  EXPECT_EQ(inserted(in_kernel(body)), 1);
+}
+
+/// Statement n writes column 7 * tx of row tx + n, modulo 64: no two of them meet, as isl finds and nothing simpler.
+std::vector<Stmt> shifted(const BufferRef& square, int64_t count) {
+  std::vector<Stmt> out;
+  for (int64_t n = 0; n < count; ++n) {
+    out.push_back(on_threads([&](const Expr& tx) {
+      const Expr row = floor_mod(tx + idx(n), idx(kThreads)), column = floor_mod(tx * idx(7), idx(kThreads));
+      return store(square, {row, column}, int_imm(1, kInt32));
+    }));
+  }
+  return out;
+}
+
+TEST_F(Barriers, WhatABudgetLeavesOpenIsSaid) {
+  const BufferRef square = shared("Q", kInt32, {kThreads, kThreads});
+  const auto undecided = [&](int64_t count, BarrierWork* work) {
+    std::vector<Stmt> body = shifted(square, count);
+    body.insert(body.begin(), alloc(square));
+    const FunctionRef f = in_kernel(body);
+    BarrierAnalysis analysis(f);
+    std::vector<UnorderedAccesses> out;
+    const Ref<const Kernel> ordered = analysis.with_barriers(Ref<const Kernel>(&kernel_of(f)), &out);
+    EXPECT_TRUE(analysis.unordered(*ordered).empty());
+    *work = analysis.work();
+    for (const UnorderedAccesses& each : out) {
+      EXPECT_EQ(each.buffer, square);
+      EXPECT_FALSE(each.certain);
+      EXPECT_NE(each.earlier, each.later);
+    }
+    return out.size();
+  };
+  BarrierWork few, many;
+  EXPECT_EQ(undecided(30, &few), 0u);
+  EXPECT_EQ(undecided(36, &many), 1u);
+  EXPECT_LE(many.questions, 36u * 32u);
+}
+
 TEST_F(Barriers, ABarrierIsTriedWhereItStands) {
   const auto work_of = [&](int64_t count) {
     std::vector<Stmt> body;
