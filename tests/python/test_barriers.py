@@ -8,7 +8,7 @@ import pytest
 
 import helve
 import helve.testing
-from helve import T, _core
+from helve import _core
 
 THREADS = 64
 
@@ -97,11 +97,11 @@ def test_independent_statements_need_no_barrier(count):
     np.testing.assert_allclose(given[-1], expected, rtol=1e-6)
 
 
-def thread_form(text, params, dyn=""):
+def thread_form(text, params):
     """A function that is written for threads, with a shared buffer S of its own."""
     lines = "".join(f"        {line}\n" for line in text.splitlines())
     head = f'        S = T.alloc_shared(({THREADS},), "float32")\n'
-    return helve.parse(f"{dyn}@T.prim_func\ndef main({params}):\n    with T.Kernel(1, threads={THREADS}) as b:\n{head}{lines}")
+    return helve.parse(f"@T.prim_func\ndef main({params}):\n    with T.Kernel(1, threads={THREADS}) as b:\n{head}{lines}")
 
 
 OWN = f"for tx in T.threads({THREADS}):\n    S[tx] = A[tx]\n"
@@ -121,6 +121,23 @@ def test_a_barrier_in_a_loop_that_may_not_run_orders_nothing_behind_it(loop):
     assert _core.unordered_accesses(ordered) == []
     helve.testing.interpret(ordered, *given, check="races")
     np.testing.assert_array_equal(given[1], given[0][::-1])
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_a_loop_that_may_not_run_orders_nothing_around_it(turns):
+    """What stands before the loop is read behind it; the barriers of its body are about another buffer."""
+    params = ", ".join(f'{name}: T.Tensor(({THREADS},), "float32")' for name in "AWZB")
+    body = (f"for i in T.Parallel({THREADS}):\n    W[i] = A[i] * 2.0\n"
+            f"for k in T.serial(n):\n    for i in T.Parallel({THREADS}):\n        Z[i] = A[i] + k\n"
+            f"    for i in T.Parallel({THREADS}):\n        B[i] = B[i] + Z[{THREADS - 1} - i]\n"
+            f"for i in T.Parallel({THREADS}):\n    B[i] = B[i] + W[{THREADS - 1} - i]")
+    function = kernel(body, params + ", n: T.index")
+    values = numbers(THREADS)
+    expected = values[::-1] * (2 + turns) + sum(range(turns))
+    ordered = stages(function)[-1][1]
+    given = [values, *(np.zeros(THREADS, "float32") for _ in range(3)), turns]
+    helve.testing.interpret(ordered, *given, check="races")
+    np.testing.assert_allclose(given[3], expected, rtol=1e-5)
 
 
 def test_a_barrier_in_a_loop_that_runs_orders_what_is_behind_it():
