@@ -72,6 +72,12 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
   return wait_for([f, options] { return compile(f, options); });
 }
 
+std::vector<std::pair<std::string, double>> times_of(const std::vector<StageTime>& times) {
+  std::vector<std::pair<std::string, double>> out;
+  for (const StageTime& t : times) out.emplace_back(t.stage, t.seconds);
+  return out;
+}
+
 }  // namespace
 
 void bind_driver(py::module_& module) {
@@ -120,11 +126,7 @@ void bind_driver(py::module_& module) {
              return out;
            })
       .def("warnings", method(&CompiledKernel::warnings))
-      .def("times", [](const CompiledKernel& k) {
-        std::vector<std::pair<std::string, double>> out;
-        for (const StageTime& t : k.times()) out.emplace_back(t.stage, t.seconds);
-        return out;
-      });
+      .def("times", [](const CompiledKernel& k) { return times_of(k.times()); });
   module.def(
       "compile",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
@@ -178,6 +180,31 @@ void bind_driver(py::module_& module) {
       py::arg("arch") = "");
   module.def("sample_conditions", &sample_conditions, py::arg("on"),
              "Whether each condition that a call is to meet is compared with its set at some points, as it is made.");
+  module.def(
+      "check_and_lower",
+      [](const FunctionRef& f, const std::optional<MeshShape>& mesh, const std::string& target,
+         const std::string& arch) {
+        CompileOptions options;
+        options.target = parse_target(target);
+        options.arch = arch;
+        options.mesh = mesh;
+        py::gil_scoped_release unlocked;
+        Lowering lowering = check_and_lower(f, options);
+        return std::make_pair(lowering.function, times_of(lowering.times));
+      },
+      py::arg("function"), py::arg("mesh"), py::arg("target"), py::arg("arch") = "",
+      "The function in the form that the target's code generator takes, and the seconds of verifier, proofs and each "
+      "pass.");
+  module.def(
+      "lowering_warnings",
+      [](const FunctionRef& f, const std::string& target, const std::string& arch) {
+        CompileOptions options;
+        options.target = parse_target(target);
+        options.arch = arch;
+        py::gil_scoped_release unlocked;
+        return lowering_warnings(f, options);
+      },
+      py::arg("function"), py::arg("target"), py::arg("arch") = "");
   module.def(
       "unordered_accesses",
       [](const FunctionRef& f) {

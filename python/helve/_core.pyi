@@ -672,6 +672,12 @@ def lowering_stages(
 def sample_conditions(on: bool) -> None:
     """Whether each condition that a call is to meet is compared with its set at some points, as it is made."""
 
+def check_and_lower(
+    function: Function, mesh: MeshShape | None, target: str, arch: str = ""
+) -> tuple[Function, list[tuple[str, float]]]:
+    """The function in the form that the target's code generator takes, and the seconds of verifier, proofs and each pass."""
+
+def lowering_warnings(function: Function, target: str, arch: str = "") -> list[Diagnostic]: ...
 def unordered_accesses(function: Function) -> list[tuple[str, bool]]:
     """Of a function in thread form: the buffers, and whether it is certain, where threads touch one element with no barrier between."""
 

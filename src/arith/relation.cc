@@ -56,7 +56,6 @@ ExactEngine::ExactEngine(int64_t operation_limit) : state_(std::make_shared<Stat
 namespace {
 
 using Engine = std::shared_ptr<ExactEngine::State>;
-constexpr const char* kOverBudget = "over the budget of operations";
 
 /// Is the error, or the one that it follows from, an exceeded budget?
 bool is_quota(const isl::exception& error, isl_ctx* context) {
@@ -286,7 +285,7 @@ std::vector<VarRef> params_of(const isl::set& set, const std::vector<VarRef>& a,
   return out;
 }
 
-Answer unknown(std::string reason) { return {Verdict::Unknown, {}, {}, std::move(reason)}; }
+Answer unknown(std::string_view reason) { return {Verdict::Unknown, {}, {}, std::string(reason)}; }
 
 }  // namespace
 

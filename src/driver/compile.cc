@@ -90,7 +90,9 @@ Lowered lower(const FunctionRef& f, const CompileOptions& options) {
   if (options.print_changed) instruments.push_back(&printer);
   instruments.insert(instruments.end(), options.instruments.begin(), options.instruments.end());
   const std::vector<Pass>& passes = options.target == Target::Cuda ? cuda_pipeline() : cpu_pipeline();
-  out.function = run_pipeline(passes, f, pass_options_of(options), instruments);
+  PassOptions pass_options = pass_options_of(options);
+  pass_options.warnings = &out.warnings;
+  out.function = run_pipeline(passes, f, pass_options, instruments);
   for (const TimeInstrument::Row& row : times.rows()) out.times.push_back({std::string(row.pass), row.seconds});
   for (const StageInstrument::Stage& stage : stages.stages()) {
     out.stages.emplace_back(std::string(stage.pass), stage.function);
@@ -138,6 +140,10 @@ std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::
   return compile_interp({.function = f, .proofs = {}, .warnings = {}, .times = {}}, options);
 }
 
+std::vector<Diagnostic> lowering_warnings(const FunctionRef& f, const CompileOptions& options) {
+  return lower(place_on_mesh(f, options.mesh), options).warnings;
+}
+
 std::string unknown_stage(const std::string& stage, const std::vector<std::string>& known) {
   throw UserError(Code::UnknownStage, {},
                   {{"stage", stage}, {"known", join(known, ", ", [](const std::string& s) { return s; })}});
@@ -183,6 +189,14 @@ std::shared_ptr<const CompiledKernel> compile_checked(const FunctionRef& f, cons
 }
 
 }  // namespace
+
+Lowering check_and_lower(const FunctionRef& f, const CompileOptions& options) {
+  Checked checked = check(f, options);
+  Lowered lowered = lower(checked.function, options);
+  Lowering out{std::move(lowered.function), std::move(checked.times)};
+  out.times.insert(out.times.end(), lowered.times.begin(), lowered.times.end());
+  return out;
+}
 
 std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options) {
   return reporting(*f, options, [&] { return compile_checked(f, options); });

@@ -97,6 +97,7 @@ class CudaCompiled final : public CompiledKernel {
     check_threads(*function_);
     lowered_ = lower(function_, options);
     times_.insert(times_.end(), lowered_.times.begin(), lowered_.times.end());
+    warnings_.insert(warnings_.end(), lowered_.warnings.begin(), lowered_.warnings.end());
     Clock::time_point start = Clock::now();
     HostModule host = build_host(function_, lowered_.function, call_conditions(proofs_));
     times_.push_back({"host plan", seconds_since(start)});

@@ -16,6 +16,7 @@ struct Lowered {
   FunctionRef function;
   std::vector<std::pair<std::string, FunctionRef>> stages;
   std::vector<StageTime> times;
+  std::vector<Diagnostic> warnings;
 };
 
 /// By the pipeline of options.target.

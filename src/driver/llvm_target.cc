@@ -30,6 +30,7 @@ class LlvmKernel final : public CompiledKernel {
   LlvmKernel(Checked checked, const CompileOptions& options) : CompiledKernel(std::move(checked), options) {
     lowered_ = lower(function_, options);
     times_.insert(times_.end(), lowered_.times.begin(), lowered_.times.end());
+    warnings_.insert(warnings_.end(), lowered_.warnings.begin(), lowered_.warnings.end());
     using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now();
     HostModule host = build_host(function_, lowered_.function, call_conditions(proofs_));

@@ -2,6 +2,8 @@
 // A fact enters with the statement that makes it true and leaves with it, so no pass can use it elsewhere.
 #include "scope_facts.h"
 
+#include <optional>
+
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
 
@@ -38,18 +40,23 @@ Stmt ScopedRewriter::rewrite_under(const Stmt& s, const Facts& facts) {
   if (const If* n = as<If>(s)) return leave(rewrite_if(*n, s, facts), facts);
   // Subscripts of a tile statement name the loop's variables; a variable of one value must not become a constant there.
   if (as<TileStore>(s)) return leave(s, facts);
-  Facts inner = facts;
+  std::optional<Facts> own;  // of a statement with variables; the others know what stands around them
+  const auto enter = [&](const VarRef& var, const Expr& begin, const Expr& extent) {
+    if (!own) own = facts;
+    enter_loop(*own, var, begin, extent);
+  };
   const Kernel* outer_kernel = kernel_;
   if (const For* n = as<For>(s)) {
-    for (size_t d = 0; d < n->vars.size(); ++d) enter_loop(inner, n->vars[d], n->begins[d], n->extents[d]);
+    for (size_t d = 0; d < n->vars.size(); ++d) enter(n->vars[d], n->begins[d], n->extents[d]);
   } else if (const Kernel* n = as<Kernel>(s)) {
-    for (size_t d = 0; d < n->vars.size(); ++d) enter_loop(inner, n->vars[d], int_imm(0), n->extents[d]);
+    for (size_t d = 0; d < n->vars.size(); ++d) enter(n->vars[d], int_imm(0), n->extents[d]);
     kernel_ = n;
   } else if (const ForTiles* n = as<ForTiles>(s)) {
     for (size_t d = 0; d < n->vars.size(); ++d) {
-      enter_loop(inner, n->vars[d], int_imm(0), ceil_div(n->buffer->shape[d], int_imm(n->buffer->tile[d])));
+      enter(n->vars[d], int_imm(0), ceil_div(n->buffer->shape[d], int_imm(n->buffer->tile[d])));
     }
   }
+  const Facts& inner = own ? *own : facts;
   Stmt out = map_parts(
       s, [&](const Expr& e) { return expression(e, facts); },
       [&](const Stmt& part) { return rewrite_under(part, inner); });

@@ -43,6 +43,32 @@ def all_write_for_all(dtype):
     return main
 
 
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_a_loop_that_may_not_run_orders_nothing_behind_it(turns):
+    """The barriers of its body are not those of what stands around it."""
+
+    @T.prim_func
+    def main(X: T.Tensor((256,), "int32"), W: T.Tensor((256,), "int32"), Z: T.Tensor((256,), "int32"),
+             Y: T.Tensor((256,), "int32"), n: T.index):
+        with T.Kernel(1, threads=256):
+            for i in T.Parallel(256):
+                W[i] = X[i] * 2
+            for k in T.serial(n):
+                for i in T.Parallel(256):
+                    Z[i] = X[i] + k
+                for i in T.Parallel(256):
+                    Y[i] = Y[i] + Z[255 - i]
+            for i in T.Parallel(256):
+                Y[i] = Y[i] + W[255 - i]
+
+    data = np.arange(256, dtype="int32")
+    kernel = helve.compile(main, target="cuda")
+    for _ in range(5):
+        given = [torch.from_numpy(array.copy()).cuda() for array in (data, *[np.zeros_like(data)] * 3)]
+        kernel(*given, turns)
+        np.testing.assert_array_equal(given[3].cpu().numpy(), data[::-1] * (2 + turns) + sum(range(turns)))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8"])
 @pytest.mark.parametrize("program", [one_writes_for_all, all_write_for_all])
 def test_memory_is_read_again_behind_a_barrier(program, dtype):

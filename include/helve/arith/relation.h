@@ -26,6 +26,9 @@ using Witness = std::vector<std::pair<VarRef, int64_t>>;
 /// The value of `var`, if the witness names it.
 std::optional<int64_t> value_in(const Witness& witness, const Var* var);
 
+/// The reason of an unknown answer that more operations might have found.
+inline constexpr std::string_view kOverBudget = "over the budget of operations";
+
 /// The answer to an exact question. Refuted comes with a witness, unknown with a reason.
 struct Answer {
   Verdict verdict = Verdict::Unknown;

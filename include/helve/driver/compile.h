@@ -131,4 +131,15 @@ std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::
 std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionRef& f,
                                                                  const CompileOptions& options = {});
 
+/// What a compile does before code is generated: the function in the form that the target's generator takes, and the
+/// wall time of verifier, proofs and each pass.
+struct Lowering {
+  FunctionRef function;
+  std::vector<StageTime> times;
+};
+Lowering check_and_lower(const FunctionRef& f, const CompileOptions& options = {});
+
+/// What the passes of the target's pipeline could not decide: warnings of a compile, beside those of the function itself.
+std::vector<Diagnostic> lowering_warnings(const FunctionRef& f, const CompileOptions& options = {});
+
 }  // namespace helve

@@ -4,6 +4,7 @@
 
 #include "helve/dispatch/schedule_table.h"
 #include "helve/ir/tensor/function.h"
+#include "helve/support/diagnostic.h"
 
 namespace helve {
 
@@ -18,6 +19,7 @@ struct PassOptions {
   int64_t cluster_blocks = 1;     ///< blocks of a cluster at most: they read each other's block memory
   int64_t block_memory = 155 << 10;  ///< bytes for a kernel's own buffers: sm_80's, less what is added for reductions
   bool strict_layouts = false;    ///< a fragment with a layout that an operation needs otherwise is an error
+  std::vector<Diagnostic>* warnings = nullptr;  ///< takes what a pass could not decide; null: nobody asks
 };
 
 FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options);

@@ -49,11 +49,12 @@ class Barriers : public ::testing::Test {
   static int unordered(const FunctionRef& f) {
     return static_cast<int>(BarrierAnalysis(f).unordered(kernel_of(f)).size());
   }
-  /// The number of barriers that are inserted; nothing is then unordered.
-  static int inserted(const FunctionRef& f) {
+  /// The number of barriers that are inserted; nothing is then unordered. Gives the work of both.
+  static int inserted(const FunctionRef& f, BarrierWork* work = nullptr) {
     BarrierAnalysis analysis(f);
     const Ref<const Kernel> ordered = analysis.with_barriers(Ref<const Kernel>(&kernel_of(f)));
     EXPECT_TRUE(analysis.unordered(*ordered).empty()) << print(Stmt(ordered));
+    if (work) *work = analysis.work();
     int count = 0;
     walk(Stmt(ordered), [&](const Stmt& each) {
       const TileOp* op = as<TileOp>(each);
@@ -107,6 +108,45 @@ TEST_F(Barriers, ALoopMeetsItsOwnLaterIterations) {
   EXPECT_EQ(inserted(in_kernel({serial(k, idx(3), {write(own), read(own)})})), 0);
 }
 
+TEST_F(Barriers, ALoopThatMayNotRunOrdersNothing) {
+  const VarRef k = make_var("k"), n = make_var("n");
+  const auto around = [&](const Expr& extent) {
+    return in_kernel({write(own), serial(k, extent, {barrier(), write(own)}), read(other)});
+  };
+  EXPECT_EQ(unordered(around(idx(3))), 1);           // the last iteration's
+  EXPECT_EQ(unordered(around(Expr(n))), 1);          // or what stands before the loop
+  const auto read_in = [&](const Expr& extent) {
+    return in_kernel({write(own), serial(k, extent, {barrier(), read(other)}), read(other)});
+  };
+  EXPECT_EQ(unordered(read_in(idx(3))), 0);
+  EXPECT_EQ(unordered(read_in(Expr(n))), 1);
+  EXPECT_EQ(inserted(in_kernel({write(own), while_loop(less(load(out, {idx(0)}), int_imm(3, kInt32)), barrier()),
+                                read(other)})), 1);
+}
+
+TEST_F(Barriers, ANameIsAnotherValueInAnotherIteration) {
+  const VarRef k = make_var("k");
+  const auto split = [&](const VarRef& v) {
+    return if_then(less(Expr(v), int_imm(5, kInt32)), on_threads([&](const Expr&) {
+                     return store(s, {idx(0)}, int_imm(1, kInt32));
+                   }),
+                   read([](const Expr&) { return idx(0); }));
+  };
+  const auto looped = [&](const Expr& value) {
+    const VarRef v = make_var("v", kInt32);
+    return in_kernel({serial(k, idx(4), {bind(v, value), split(v)})});
+  };
+  EXPECT_NE(unordered(looped(load(in, {Expr(k)}))), 0);
+  EXPECT_EQ(unordered(in_kernel({split(make_var("n", kInt32))})), 0);  // one value: one branch
+  // The name of a thread.
+  const VarRef v = make_var("v", kInt32);
+  EXPECT_NE(unordered(in_kernel({serial(k, idx(4), {on_threads([&](const Expr& tx) {
+              return seq({bind(v, load(in, {tx + Expr(k)})),
+                          if_then(less(Expr(v), int_imm(5, kInt32)), store(s, {idx(0)}, int_imm(1, kInt32)),
+                                  store(out, {tx}, load(s, {idx(0)})))});
+            })})})), 0);
+}
+
 TEST_F(Barriers, OneInFrontOfALoopIsEnoughForReadsInIt) {
   const VarRef k = make_var("k");
   const FunctionRef f = in_kernel({write(own), serial(k, idx(3), {read(other)})});
@@ -157,6 +197,130 @@ TEST_F(Barriers, AStoreOfTheBlockReadsUntilItsWait) {
 TEST_F(Barriers, AnotherHalfIsNotTheCopys) {
   const auto half = [](const Expr& tx) { return tx + idx(kThreads); };
   EXPECT_EQ(inserted(in_kernel({write(half), store_bulk(), wait()})), 0);
+}
+
+// What is asked grows with what differs, not with what is repeated.
+
+TEST_F(Barriers, LoopsInSequenceAskOnce) {
+  const auto work_of = [&](int64_t loops) {
+    std::vector<Stmt> body;
+    for (int64_t n = 0; n < loops; ++n) body.push_back(serial(make_var("k"), idx(4), {write(own), read(own)}));
+    BarrierWork work;
+    EXPECT_EQ(inserted(in_kernel(std::move(body)), &work), 0);
+    return work;
+  };
+  const BarrierWork few = work_of(10), many = work_of(80);
+  EXPECT_EQ(few.questions, many.questions);
+  EXPECT_LE(many.pairs, 9 * few.pairs);
+}
+
+TEST_F(Barriers, ALoopsBodyIsReadOnceHoweverDeepItStands) {
+  const auto work_of = [&](int depth) {
+    Stmt body = seq({write(own), read(other)});
+    for (int d = 0; d < depth; ++d) body = serial(make_var("k"), idx(4), {body});
+    BarrierWork work;
+    EXPECT_EQ(inserted(in_kernel({body}), &work), 2);
+    return work;
+  };
+  const BarrierWork flat = work_of(5), deep = work_of(40);
+  EXPECT_LE(deep.pairs, 64 * flat.pairs);
+  EXPECT_LE(deep.questions, 8 * flat.questions);
+}
+
+TEST_F(Barriers, IndependentStatementsAskNothing) {
+  constexpr int64_t kCount = 400;
+  const BufferRef rows = shared("R", kInt32, {kCount, kThreads});
+  std::vector<Stmt> body = {alloc(rows)};
+  for (int64_t n = 0; n < kCount; ++n) {
+    body.push_back(on_threads([&](const Expr& tx) { return store(rows, {idx(n), other(tx)}, int_imm(1, kInt32)); }));
+    if (n > 0) {
+      body.push_back(on_threads([&](const Expr& tx) {
+        return store(out, {tx}, load(rows, {idx(n), other(tx)}));
+      }));
+    }
+  }
+  BarrierWork work;
+  EXPECT_EQ(inserted(in_kernel(std::move(body)), &work), 0);
+  EXPECT_EQ(work.questions, 0u);
+}
+
+TEST_F(Barriers, StepsThatInterleaveAskNothing) {
+  std::vector<Stmt> body;
+  for (int64_t n = 0; n < 2; ++n) body.push_back(write([&](const Expr& tx) { return (idx(63) - tx) * idx(2) + idx(n); }));
+  body.push_back(read([](const Expr& tx) { return floor_mod(tx * idx(7), idx(64)) * idx(2) + idx(1); }));
+  BarrierWork work;
+  EXPECT_EQ(inserted(in_kernel({body[0], body[1]}), &work), 0);
+  EXPECT_EQ(work.questions, 0u);
+  EXPECT_EQ(inserted(in_kernel(body)), 1);
+}
+
+/// Statement n writes column 7 * tx of row tx + n, modulo 64: no two of them meet, as isl finds and nothing simpler.
+std::vector<Stmt> shifted(const BufferRef& square, int64_t count) {
+  std::vector<Stmt> out;
+  for (int64_t n = 0; n < count; ++n) {
+    out.push_back(on_threads([&](const Expr& tx) {
+      const Expr row = floor_mod(tx + idx(n), idx(kThreads)), column = floor_mod(tx * idx(7), idx(kThreads));
+      return store(square, {row, column}, int_imm(1, kInt32));
+    }));
+  }
+  return out;
+}
+
+TEST_F(Barriers, WhatABudgetLeavesOpenIsSaid) {
+  const BufferRef square = shared("Q", kInt32, {kThreads, kThreads});
+  const auto undecided = [&](int64_t count, BarrierWork* work) {
+    std::vector<Stmt> body = shifted(square, count);
+    body.insert(body.begin(), alloc(square));
+    const FunctionRef f = in_kernel(body);
+    BarrierAnalysis analysis(f);
+    std::vector<UnorderedAccesses> out;
+    const Ref<const Kernel> ordered = analysis.with_barriers(Ref<const Kernel>(&kernel_of(f)), &out);
+    EXPECT_TRUE(analysis.unordered(*ordered).empty());
+    *work = analysis.work();
+    for (const UnorderedAccesses& each : out) {
+      EXPECT_EQ(each.buffer, square);
+      EXPECT_FALSE(each.certain);
+      EXPECT_NE(each.earlier, each.later);
+    }
+    return out.size();
+  };
+  BarrierWork few, many;
+  EXPECT_EQ(undecided(30, &few), 0u);
+  EXPECT_EQ(undecided(36, &many), 1u);
+  EXPECT_LE(many.questions, 36u * 32u);
+}
+
+TEST_F(Barriers, ABarrierIsTriedWhereItStands) {
+  const auto work_of = [&](int64_t count) {
+    std::vector<Stmt> body;
+    for (int64_t n = 0; n < count; ++n) {
+      body.push_back(write(own));
+      body.push_back(read(other));
+    }
+    BarrierWork work;
+    EXPECT_EQ(inserted(in_kernel(std::move(body)), &work), 2 * count - 1);
+    return work;
+  };
+  const BarrierWork few = work_of(10), many = work_of(80);
+  EXPECT_EQ(few.questions, many.questions);
+  EXPECT_LE(many.pairs, 9 * few.pairs);
+}
+
+TEST_F(Barriers, ChainsOfNamesCostWhatTheyAreLong) {
+  const auto chain = [&](const DType& type, const Expr& first, const Expr& index) {
+    std::vector<Stmt> body;
+    VarRef last = make_var("v", type);
+    body.push_back(bind(last, first));
+    for (int n = 0; n < 60; ++n) {
+      const VarRef next = make_var("v", type);
+      body.push_back(bind(next, Expr(last) + Expr(last)));
+      last = next;
+    }
+    body.push_back(store(s, {index ? index : Expr(last)}, type.is_index() ? int_imm(1, kInt32) : cast(Expr(last), kInt32)));
+    return on_threads([&](const Expr&) { return seq(body); });
+  };
+  EXPECT_EQ(inserted(in_kernel({chain(kFloat32, float_imm(1.0, kFloat32), idx(0))})), 0);
+  EXPECT_EQ(inserted(in_kernel({chain(kIndex, idx(0), {})})), 0);
 }
 
 }  // namespace

@@ -1,0 +1,67 @@
+// The check of barriers, and putting them in: a table of accesses, their questions, and runs over a kernel's parts.
+#include "helve/analysis/barriers.h"
+
+#include "drop.h"
+#include "part.h"
+#include "questions.h"
+#include "run.h"
+
+namespace helve {
+
+using namespace barriers;
+
+class BarrierAnalysis::Impl {
+ public:
+  explicit Impl(const FunctionRef& f) : table_(), questions_(f, table_) {}
+
+  std::vector<UnorderedAccesses> unordered(const Kernel& kernel) {
+    questions_.begin(kernel);
+    const PartRef parts = parts_of(kernel, table_);
+    Run run(table_, questions_, false);
+    run.run(*parts);
+    return accesses_of(run.found(), *parts);
+  }
+
+  Ref<const Kernel> with_barriers(const Ref<const Kernel>& kernel, std::vector<UnorderedAccesses>* undecided) {
+    questions_.begin(*kernel);
+    const PartRef parts = parts_of(*kernel, table_);
+    Run(table_, questions_, true).run(*parts);
+    const std::vector<Found> kept = drop_superfluous(*parts, table_, questions_);
+    if (undecided) *undecided = accesses_of(kept, *parts);
+    const Stmt body = statement_of(*parts, kernel->body);
+    if (body == kernel->body) return kernel;
+    Ref<Kernel> out = make_ref<Kernel>(*kernel);
+    out->body = body;
+    return out;
+  }
+
+  const BarrierWork& work() const { return questions_.work(); }
+
+ private:
+  std::vector<UnorderedAccesses> accesses_of(const std::vector<Found>& found, const Part& kernel) {
+    std::vector<UnorderedAccesses> out;
+    for (const Found& each : found) {
+      const Access& later = table_.access(each.later);
+      const Part* earlier = part_with(kernel, each.earlier, table_);
+      out.push_back({later.buffer, earlier->stmt, each.place->stmt, each.meeting == Meeting::Somewhere});
+    }
+    return out;
+  }
+
+  AccessTable table_;
+  Questions questions_;
+};
+
+BarrierAnalysis::BarrierAnalysis(const FunctionRef& f) : impl_(std::make_unique<Impl>(f)) {}
+BarrierAnalysis::~BarrierAnalysis() = default;
+
+std::vector<UnorderedAccesses> BarrierAnalysis::unordered(const Kernel& kernel) { return impl_->unordered(kernel); }
+
+Ref<const Kernel> BarrierAnalysis::with_barriers(const Ref<const Kernel>& kernel,
+                                                 std::vector<UnorderedAccesses>* undecided) {
+  return impl_->with_barriers(kernel, undecided);
+}
+
+const BarrierWork& BarrierAnalysis::work() const { return impl_->work(); }
+
+}  // namespace helve

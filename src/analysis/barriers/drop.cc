@@ -1,0 +1,142 @@
+// Taking out barriers one by one.
+// Sequences are balanced trees here, so that the way from a barrier to the root is short.
+#include "drop.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace helve::barriers {
+
+namespace {
+
+/// A part, or a run of parts of one sequence, with its effect.
+struct Node {
+  Part* part = nullptr;  ///< null: the two children in sequence
+  Node* parent = nullptr;
+  std::vector<std::unique_ptr<Node>> children;
+  Effect effect;
+};
+using NodePtr = std::unique_ptr<Node>;
+
+class Drops {
+ public:
+  Drops(AccessTable& table, Questions& questions) : table_(table), questions_(questions) {}
+
+  std::vector<Found> run(Part& kernel) {
+    const NodePtr root = sequence(kernel.parts, 0, kernel.parts.size());
+    for (Node* barrier : barriers_) attempt(*barrier);
+    return std::move(undecided_);
+  }
+
+ private:
+  NodePtr node(Part& part) {
+    NodePtr out = std::make_unique<Node>();
+    out->part = &part;
+    for (const PartRef& body : part.parts) adopt(*out, sequence(body->parts, 0, body->parts.size()));
+    out->effect = effect(*out);
+    const bool tried = part.kind == Part::Kind::Barrier && as<TileOp>(part.stmt)->op == TileOpcode::SyncThreads;
+    if (tried) barriers_.push_back(out.get());
+    return out;
+  }
+
+  NodePtr sequence(std::vector<PartRef>& parts, size_t begin, size_t end) {
+    if (end - begin == 1) return node(*parts[begin]);
+    NodePtr out = std::make_unique<Node>();
+    if (begin == end) return out;
+    const size_t middle = begin + (end - begin) / 2;
+    adopt(*out, sequence(parts, begin, middle));
+    adopt(*out, sequence(parts, middle, end));
+    out->effect = effect(*out);
+    return out;
+  }
+
+  static void adopt(Node& parent, NodePtr child) {
+    child->parent = &parent;
+    parent.children.push_back(std::move(child));
+  }
+
+  Effect effect(const Node& node) {
+    if (!node.part) {
+      Effect out = node.children[0]->effect;
+      append(out, node.children[1]->effect);
+      return out;
+    }
+    switch (node.part->kind) {
+      case Part::Kind::Branch: return one_of(node.children[0]->effect, node.children[1]->effect);
+      case Part::Kind::Loop: return repeated(node.children[0]->effect, *node.part->loop, table_);
+      default: return effect_of(*node.part, table_);
+    }
+  }
+
+  /// Takes the barrier out, unless something meets then.
+  void attempt(Node& barrier) {
+    std::vector<std::pair<Node*, Effect>> before;
+    std::optional<Found> found;
+    barrier.part->is_dropped = true;
+    const auto replace = [&](Node& node) {
+      before.emplace_back(&node, std::exchange(node.effect, effect(node)));
+      return node.effect != before.back().second;
+    };
+    for (Node* node = &barrier; replace(*node) && node->parent; node = node->parent) {
+      const std::optional<Found> here = new_meeting(*node->parent, *node, before.back().second);
+      if (here && (!found || here->meeting != Meeting::Undecided)) found = here;
+      if (found && found->meeting != Meeting::Undecided) break;
+    }
+    if (!found) return;
+    barrier.part->is_dropped = false;
+    for (auto& [node, effect] : before) node->effect = std::move(effect);
+    if (found->meeting == Meeting::Undecided && barrier.part->is_inserted) undecided_.push_back(*found);
+  }
+
+  /// What meets among the children of `parent` now, and did not when `changed` had the effect `before`; what is decided
+  /// first.
+  std::optional<Found> new_meeting(const Node& parent, const Node& changed, const Effect& before) {
+    const bool loops = parent.part && parent.part->kind == Part::Kind::Loop;
+    if (parent.part && !loops) return {};
+    const Node &first = *parent.children.front(), &second = *parent.children.back();
+    std::optional<Found> found;
+    const auto look = [&](const AccessSet& earlier, const AccessSet& later) {
+      for (AccessId a : earlier) {
+        for (AccessId b : later) {
+          if (found && found->meeting != Meeting::Undecided) return;
+          const Meeting meeting = questions_.ask(a, b, loops);
+          if (meeting != Meeting::Never && (!found || meeting != Meeting::Undecided)) found = {a, b, nullptr, meeting};
+        }
+      }
+    };
+    if (&changed == &first) {
+      look(first.effect.pending.without(before.pending), second.effect.exposed);
+      look(first.effect.flight.without(before.flight), second.effect.exposed_flight);
+    }
+    if (&changed == &second) {
+      look(first.effect.pending, second.effect.exposed.without(before.exposed));
+      look(first.effect.flight, second.effect.exposed_flight.without(before.exposed_flight));
+    }
+    if (found) found->place = part_in(second, found->later);
+    return found;
+  }
+
+  /// The first part of a node with that access.
+  const Part* part_in(const Node& node, AccessId id) {
+    if (node.part) return part_with(*node.part, id, table_);
+    for (const NodePtr& child : node.children) {
+      if (const Part* found = part_in(*child, id)) return found;
+    }
+    return nullptr;
+  }
+
+  AccessTable& table_;
+  Questions& questions_;
+  std::vector<Node*> barriers_;  ///< in program order
+  std::vector<Found> undecided_;
+};
+
+}  // namespace
+
+std::vector<Found> drop_superfluous(Part& kernel, AccessTable& table, Questions& questions) {
+  return Drops(table, questions).run(kernel);
+}
+
+}  // namespace helve::barriers

@@ -1,0 +1,82 @@
+// The algebra of effects: sequence, choice, repetition.
+#include "effect.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace helve::barriers {
+
+void AccessSet::add(AccessId id) {
+  if (ids_.empty() || ids_.back() < id) return ids_.push_back(id);
+  const auto at = std::lower_bound(ids_.begin(), ids_.end(), id);
+  if (at == ids_.end() || *at != id) ids_.insert(at, id);
+}
+
+void AccessSet::add(const AccessSet& others) {
+  constexpr size_t kFew = 8;  // of which each is looked up
+  if (others.ids_.size() * kFew <= ids_.size()) {
+    for (AccessId id : others) add(id);
+    return;
+  }
+  if ( std::includes(ids_.begin(), ids_.end(), others.ids_.begin(), others.ids_.end())) return;
+  std::vector<AccessId> all;
+  all.reserve(ids_.size() + others.ids_.size());
+  std::set_union(ids_.begin(), ids_.end(), others.ids_.begin(), others.ids_.end(), std::back_inserter(all));
+  ids_ = std::move(all);
+}
+
+AccessSet AccessSet::seen_from(size_t depth, AccessTable& table) const {
+  AccessSet out;
+  for (AccessId id : ids_) out.ids_.push_back(table.seen_from(id, depth));
+  std::sort(out.ids_.begin(), out.ids_.end());
+  out.ids_.erase(std::unique(out.ids_.begin(), out.ids_.end()), out.ids_.end());
+  return out;
+}
+
+AccessSet AccessSet::without(const AccessSet& others) const {
+  AccessSet out;
+  std::set_difference(ids_.begin(), ids_.end(), others.ids_.begin(), others.ids_.end(), std::back_inserter(out.ids_));
+  return out;
+}
+
+bool AccessSet::contains(AccessId id) const { return std::binary_search(ids_.begin(), ids_.end(), id); }
+
+void append(Effect& first, const Effect& second) {
+  if (!first.barrier) first.exposed.add(second.exposed);
+  if (first.lands) first.exposed_flight.add(second.exposed);
+  if (!first.drains) first.exposed_flight.add(second.exposed_flight);
+  if (second.barrier) first.pending = {};
+  if (second.lands) first.pending.add(first.flight);
+  first.pending.add(second.pending);
+  if (second.drains) first.flight = {};
+  first.flight.add(second.flight);
+  first.lands = (first.lands && !second.barrier) || (!first.drains && second.lands);
+  first.barrier |= second.barrier;
+  first.drains |= second.drains;
+}
+
+Effect one_of(const Effect& first, const Effect& second) {
+  Effect out = first;
+  out.exposed.add(second.exposed);
+  out.exposed_flight.add(second.exposed_flight);
+  out.pending.add(second.pending);
+  out.flight.add(second.flight);
+  out.barrier = first.barrier && second.barrier;
+  out.lands = first.lands || second.lands;
+  out.drains = first.drains && second.drains;
+  return out;
+}
+
+Effect repeated(const Effect& body, const BlockLoop& loop, AccessTable& table) {
+  // Twice is as good as often: the second time adds nothing that the third could meet.
+  Effect out = body;
+  append(out, body);
+  for (AccessSet* set : {&out.exposed, &out.exposed_flight, &out.pending, &out.flight}) {
+    *set = set->seen_from(loop.parent->depth, table);
+  }
+  out.barrier &= runs(loop);
+  out.drains &= runs(loop);
+  return out;
+}
+
+}  // namespace helve::barriers

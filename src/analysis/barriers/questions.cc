@@ -1,0 +1,162 @@
+// The question of a pair: from ranges, from the step of the thread, from isl.
+#include "questions.h"
+
+#include <cstdlib>
+
+#include "helve/arith/facts.h"
+#include "helve/arith/simplify.h"
+#include "helve/ir/expr/build.h"
+#include "helve/ir/expr/visit.h"
+
+namespace helve::barriers {
+
+namespace {
+
+constexpr int64_t kOperations = 20'000;  // of isl for one question, a few milliseconds
+constexpr int kQuestions = 32;           // of isl for one later access
+
+/// Two accesses with distinct names for what they do not share.
+class Pair {
+ public:
+  Pair(const Access& a, const Access& b, bool carried, const AccessTable& table) : a_(a), b_(b), carried_(carried) {
+    for (const VarRange& range : a.inner) rename(range.var.get());
+    if (!carried) return;
+    for (const VarRange& range : a.loop->ranges) rename(range.var.get());
+    // A name has another value in each iteration.
+    const auto name = [&](const Expr& e) {
+      if (!e) return;
+      walk(e, [&](const Expr& node) {
+        const Var* var = as<Var>(node);
+        if (var && table.depth_of(var) == a.loop->depth) rename(var);
+      });
+    };
+    for (const Expr& index : a.indices) name(index);
+    for (const Expr& condition : a.conditions) name(condition);
+    for (const VarRange& range : a.inner) {
+      name(range.begin);
+      name(range.extent);
+    }
+  }
+
+  Expr earlier(const Expr& e) const { return substitute(e, renamed_); }
+
+  /// Can an element be of one thread only? Of some pair of indices, step * thread + rest on both sides, the rests
+  /// differ by less than the step. Most questions are of this kind, and isl takes a hundred times as long for them.
+  bool threads_are_named() const {
+    if (!a_.thread || !b_.thread) return false;
+    const Expr one = earlier(Expr(a_.thread)), other(b_.thread);
+    Facts facts;
+    for (const VarRange& range : a_.inner) {
+      if (!range.begin || !range.extent) continue;
+      facts.bind_loop(VarRef(as<Var>(earlier(Expr(range.var)))), earlier(range.begin), earlier(range.extent));
+    }
+    for (const VarRange& range : b_.inner) {
+      if (range.begin && range.extent) facts.bind_loop(range.var, range.begin, range.extent);
+    }
+    for (size_t d = 0; d < a_.indices.size(); ++d) {
+      if (!a_.indices[d] || !b_.indices[d]) continue;
+      const int64_t step = coefficient_of(sum_of(b_.indices[d]), b_.thread.get()).value_or(0);
+      if (step == 0 || step == INT64_MIN) continue;
+      const Expr rest = simplify(earlier(a_.indices[d]) - b_.indices[d] - (one - other) * int_imm(step));
+      if (mentions(rest, as<Var>(one)) || mentions(rest, as<Var>(other))) continue;
+      if (interval_of(rest, facts).within(1 - std::abs(step), std::abs(step) - 1)) return true;
+    }
+    return false;
+  }
+
+  /// The condition under which they meet, over `vars`. Each part is simplified under the ranges alone, not under the
+  /// parts before it: guards may be many.
+  Expr meeting(std::vector<VarRef>* vars) const {
+    Facts facts;
+    Expr all = bool_imm(true);
+    const auto bound = [&](const VarRange& range, bool of_earlier) {
+      const auto now = [&](const Expr& e) { return of_earlier ? earlier(e) : e; };
+      const VarRef var(as<Var>(now(Expr(range.var))));
+      vars->push_back(var);
+      if (range.begin) all = logical_and(all, apply(Op::Le, {now(range.begin), Expr(var)}));
+      if (!range.begin || !range.extent) return;
+      all = logical_and(all, less(Expr(var), now(range.begin) + now(range.extent)));
+      facts.bind_loop(var, now(range.begin), now(range.extent));
+    };
+    std::vector<const BlockLoop*> around;
+    for (const BlockLoop* loop = b_.loop; loop; loop = loop->parent) around.push_back(loop);
+    for (auto loop = around.rbegin(); loop != around.rend(); ++loop) {
+      for (const VarRange& range : (*loop)->ranges) bound(range, false);
+    }
+    if (carried_) {
+      for (const VarRange& range : a_.loop->ranges) bound(range, true);
+    }
+    for (const VarRange& range : b_.inner) bound(range, false);
+    for (const VarRange& range : a_.inner) bound(range, true);
+    const auto require = [&](const Expr& e) { all = logical_and(all, simplify(e, facts)); };
+    if (carried_ && a_.loop->ranges.size() == 1) {
+      const Expr var(a_.loop->ranges[0].var);
+      require(less(earlier(var), var));
+    }
+    for (const Expr& e : b_.conditions) require(e);
+    for (const Expr& e : a_.conditions) require(earlier(e));
+    if (a_.thread && b_.thread) require(apply(Op::Ne, {earlier(Expr(a_.thread)), Expr(b_.thread)}));
+    for (size_t d = 0; d < a_.indices.size(); ++d) {
+      if (a_.indices[d] && b_.indices[d]) require(apply(Op::Eq, {earlier(a_.indices[d]), b_.indices[d]}));
+    }
+    return all;
+  }
+
+ private:
+  void rename(const Var* var) {
+    if (!renamed_.contains(var)) renamed_.emplace(var, Expr(make_var(var->name, var->dtype)));
+  }
+
+  const Access& a_;
+  const Access& b_;
+  bool carried_;
+  Substitution renamed_;
+};
+
+}  // namespace
+
+Questions::Questions(const FunctionRef& f, AccessTable& table) : function_(f), table_(table), engine_(kOperations) {}
+
+bool Questions::conflict(const Access& a, const Access& b) {
+  if (a.write && b.write) return a.mode != b.mode || a.mode == StoreMode::Write;
+  return a.write || b.write;
+}
+
+bool Questions::places_apart(AccessId a, AccessId b, bool carried) const {
+  const std::vector<Place>&one = table_.places(a), &other = table_.places(b);
+  for (size_t d = 0; d < one.size(); ++d) {
+    if (!one[d].base || one[d].base != other[d].base) continue;
+    if (carried && one[d].depth == table_.depth(a)) continue;  // another base in each iteration
+    if (intersect(one[d].offset, other[d].offset).is_empty()) return true;
+    if (!intersect(one[d].step, other[d].step)) return true;
+  }
+  return false;
+}
+
+Meeting Questions::ask(AccessId a, AccessId b, bool carried) {
+  const size_t depth = std::min(table_.depth(a), table_.depth(b));
+  a = table_.seen_from(a, depth);
+  b = table_.seen_from(b, depth);
+  ++work_.pairs;
+  if (table_.buffer(a) != table_.buffer(b)) return Meeting::Never;
+  const Access &one = table_.access(a), &other = table_.access(b);
+  if (!conflict(one, other) || places_apart(a, b, carried)) return Meeting::Never;
+  const uint64_t key = (uint64_t{a} << 32 | b) << 1 | static_cast<uint64_t>(carried);
+  const auto [it, fresh] = answers_.emplace(key, Meeting::Undecided);
+  if (!fresh) return it->second;
+  const Pair pair(one, other, carried, table_);
+  if (pair.threads_are_named()) return it->second = Meeting::Never;
+  if (++asked_[b] > kQuestions) return it->second;
+  ++work_.questions;
+  std::vector<VarRef> vars(function_->dims.begin(), function_->dims.end());
+  vars.insert(vars.end(), kernel_->vars.begin(), kernel_->vars.end());
+  const Expr meeting = pair.meeting(&vars);
+  const IntegerSet points(engine_, vars, meeting);
+  const Answer answer = points.is_empty();
+  if (answer.verdict == Verdict::Proved) return it->second = Meeting::Never;
+  if (answer.reason == kOverBudget) return it->second;
+  const bool certain = answer.verdict == Verdict::Refuted && one.exact && other.exact;
+  return it->second = certain ? Meeting::Somewhere : Meeting::Perhaps;
+}
+
+}  // namespace helve::barriers

@@ -1,0 +1,154 @@
+"""Barriers of programs that are long, deep, or ask much: all needed ones, none in vain, in bounded work.
+
+What differs is asked once; so the number of barriers, and that a compile ends at all, is what is tested, never a time.
+"""
+
+import numpy as np
+import pytest
+
+import helve
+import helve.testing
+from helve import _core
+
+THREADS = 64
+
+
+def kernel(body, params, grid="1"):
+    """The function of a kernel with these lines."""
+    lines = "".join(f"        {line}\n" for line in body.splitlines())
+    return helve.parse(f"@T.prim_func\ndef main({params}):\n    with T.Kernel({grid}, threads={THREADS}) as b:\n{lines}")
+
+
+def stages(function):
+    return _core.lowering_stages(function.function, None, 1, "cuda")
+
+
+def barriers(function):
+    return _core.print(stages(function)[-1][1]).count("T.sync_threads()")
+
+
+def check(function, arguments, expected):
+    """The last argument of the interpreter, of every stage of both targets and of machine code is what NumPy says."""
+    for target in ("llvm", "cuda"):
+        helve.testing.check_stages(function, arguments, target=target, check="races")
+    for target in ("interp", "llvm"):
+        given = arguments()
+        helve.compile(function, target=target)(*given)
+        np.testing.assert_allclose(given[-1], expected, rtol=1e-5)
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).random(shape, dtype="float32")
+
+
+VECTORS = f'A: T.Tensor(({THREADS},), "float32"), B: T.Tensor(({THREADS},), "float32")'
+
+
+@pytest.mark.parametrize("steps", [14, 100])
+def test_a_newton_iteration_of_named_values(steps):
+    chain = "".join(f"    x{k + 1} = x{k} * (2.0 - A[i] * x{k})\n" for k in range(steps))
+    function = kernel(f"for i in T.Parallel({THREADS}):\n    x0 = 1.0 - A[i] * 0.25\n{chain}    B[i] = x{steps}", VECTORS)
+    values = 0.5 + numbers(THREADS)
+    check(function, lambda: [values.copy(), np.zeros(THREADS, "float32")], 1.0 / values)
+    assert barriers(function) == 0
+
+
+def test_a_value_doubled_often():
+    chain = "".join(f"    v{k + 1} = v{k} + v{k}\n" for k in range(60))
+    function = kernel(f"for i in T.Parallel({THREADS}):\n    v0 = A[i]\n{chain}    B[i] = v60", VECTORS)
+    values = numbers(THREADS)
+    check(function, lambda: [values.copy(), np.zeros(THREADS, "float32")], values * 2.0**60)
+    assert barriers(function) == 0
+
+
+def test_a_body_deep_in_loops():
+    heads = "".join(" " * d + f"for i{d} in T.serial({2 if d < 3 else 1 + (d == 20)}):\n" for d in range(22))
+    function = kernel(f"{heads}{' ' * 22}B[i20] = B[i20] + A[i0]", VECTORS)
+    values = numbers(THREADS)
+    expected = np.zeros(THREADS, "float32")
+    expected[:2] = 4 * (values[0] + values[1])
+    check(function, lambda: [values.copy(), np.zeros(THREADS, "float32")], expected)
+
+
+def test_a_body_deep_in_whiles():
+    depth = 16
+    params = f'A: T.Tensor((2,), "float32"), C: T.Tensor(({depth},), "int32"), B: T.Tensor((2,), "float32")'
+    heads = "".join(" " * d + f"while C[{d}] > 0:\n" for d in range(depth))
+    tails = "".join(" " * (d + 1) + f"C[{d}] = C[{d}] - 1\n" for d in reversed(range(depth)))
+    function = kernel(f"{heads}{' ' * depth}B[0] = B[0] + A[0]\n{tails}", params)
+    counts = [np.ones(depth, "int32")]
+    check(function, lambda: [np.ones(2, "float32"), counts[0].copy(), np.zeros(2, "float32")], [1.0, 0.0])
+
+
+@pytest.mark.parametrize("count", [40, 100, 400])
+def test_independent_statements_need_no_barrier(count):
+    """Each writes and reads a row of its own; before, checks past a number of questions counted as failed."""
+    params = f'A: T.Tensor(({THREADS},), "float32"), B: T.Tensor(({count}, {THREADS}), "float32")'
+    body = f'S = T.alloc_shared(({count}, {THREADS}), "float32")\n' + "".join(
+        f"for i in T.Parallel({THREADS}):\n    B[{k}, {THREADS - 1} - i] = A[i] + {k}.0\n" for k in range(count))
+    function = kernel(body, params)
+    assert barriers(function) == 0
+    values = numbers(THREADS)
+    expected = values[::-1] + np.arange(count, dtype="float32")[:, None]
+    helve.testing.check_stages(
+        function, lambda: [values.copy(), np.zeros((count, THREADS), "float32")], target="cuda", check="races")
+    given = [values.copy(), np.zeros((count, THREADS), "float32")]
+    helve.compile(function, target="interp")(*given)
+    np.testing.assert_allclose(given[-1], expected, rtol=1e-6)
+
+
+def thread_form(text, params):
+    """A function that is written for threads, with a shared buffer S of its own."""
+    lines = "".join(f"        {line}\n" for line in text.splitlines())
+    head = f'        S = T.alloc_shared(({THREADS},), "float32")\n'
+    return helve.parse(f"@T.prim_func\ndef main({params}):\n    with T.Kernel(1, threads={THREADS}) as b:\n{head}{lines}")
+
+
+OWN = f"for tx in T.threads({THREADS}):\n    S[tx] = A[tx]\n"
+OTHER = f"for tx in T.threads({THREADS}):\n    B[tx] = S[{THREADS - 1} - tx]\n"
+
+
+@pytest.mark.parametrize("loop", ["for k in T.serial(n):", "while C[0] > 0:"])
+def test_a_barrier_in_a_loop_that_may_not_run_orders_nothing_behind_it(loop):
+    params = VECTORS + ', C: T.Tensor((1,), "int32"), n: T.index'
+    function = thread_form(f"{OWN}{loop}\n    T.sync_threads()\n{OTHER}", params)
+    assert _core.unordered_accesses(function.function) == [("S", True)]
+    given = [numbers(THREADS), np.zeros(THREADS, "float32"), np.zeros(1, "int32"), 0]
+    with pytest.raises(helve.Error) as race:
+        helve.compile(function, target="interp", check="races")(*given)
+    assert race.value.code == "HV0306"
+    ordered = stages(function)[-1][1]
+    assert _core.unordered_accesses(ordered) == []
+    helve.testing.interpret(ordered, *given, check="races")
+    np.testing.assert_array_equal(given[1], given[0][::-1])
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_a_loop_that_may_not_run_orders_nothing_around_it(turns):
+    """What stands before the loop is read behind it; the barriers of its body are about another buffer."""
+    params = ", ".join(f'{name}: T.Tensor(({THREADS},), "float32")' for name in "AWZB")
+    body = (f"for i in T.Parallel({THREADS}):\n    W[i] = A[i] * 2.0\n"
+            f"for k in T.serial(n):\n    for i in T.Parallel({THREADS}):\n        Z[i] = A[i] + k\n"
+            f"    for i in T.Parallel({THREADS}):\n        B[i] = B[i] + Z[{THREADS - 1} - i]\n"
+            f"for i in T.Parallel({THREADS}):\n    B[i] = B[i] + W[{THREADS - 1} - i]")
+    function = kernel(body, params + ", n: T.index")
+    values = numbers(THREADS)
+    expected = values[::-1] * (2 + turns) + sum(range(turns))
+    ordered = stages(function)[-1][1]
+    given = [values, *(np.zeros(THREADS, "float32") for _ in range(3)), turns]
+    helve.testing.interpret(ordered, *given, check="races")
+    np.testing.assert_allclose(given[3], expected, rtol=1e-5)
+
+
+def test_a_barrier_in_a_loop_that_runs_orders_what_is_behind_it():
+    function = thread_form(f"{OWN}for k in T.serial(2):\n    T.sync_threads()\n{OTHER}", VECTORS)
+    assert _core.unordered_accesses(function.function) == []
+
+
+def test_a_name_has_another_value_in_another_iteration():
+    """The branches exclude each other for one value of v, not for those of two iterations."""
+    text = (f"for k in T.serial(2):\n    for tx in T.threads({THREADS}):\n        v = A[tx + k * 0] > 0.5 + k\n"
+            f"        if v:\n            S[0] = 1.0\n        else:\n            B[tx] = S[0]\n")
+    function = thread_form(text, VECTORS)
+    assert [name for name, _ in _core.unordered_accesses(function.function)][:1] == ["S"]
+    assert _core.unordered_accesses(stages(function)[-1][1]) == []
