@@ -29,7 +29,7 @@ BlockLayouts block_layouts(const Kernel& kernel, const Function& f, bool strict)
   Facts facts;
   for (const VarRef& dim : f.dims) facts.bind(dim, {0, std::nullopt});
   for (size_t d = 0; d < kernel.vars.size(); ++d) facts.bind_loop(kernel.vars[d], int_imm(0), kernel.extents[d]);
-  return divide_block(kernel, facts, strict).layouts;
+  return divide_block(kernel, f.may_alias, facts, strict).layouts;
 }
 
 }  // namespace

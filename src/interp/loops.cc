@@ -45,7 +45,7 @@ class LoopCode final : public StmtCode {
         span_(node.span) {
     for (const VarRef& var : node.vars) vars_.push_back(scope.define(var));
     const bool independent =
-        kind_ == LoopKind::Parallel || kind_ == LoopKind::Persistent || kind_ == LoopKind::Thread;
+        kind_ != LoopKind::Serial && kind_ != LoopKind::Unroll && kind_ != LoopKind::Pipelined;
     label_ = label_of("T." + std::string(to_string(kind_)), independent ? LoopOrder::Iterations : LoopOrder::Sequential,
                       span_, node.vars, scope);
     label_.threads = kind_ == LoopKind::Thread;

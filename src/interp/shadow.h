@@ -41,6 +41,15 @@ struct Mark {
   int64_t thread = kNoThread;         ///< of memory that threads share: who accessed it
 };
 
+struct LoopLabel;
+
+/// The loop of which several iterations wrote an element of private memory: when it began. 0: no loop, or one
+/// iteration.
+struct Left {
+  int64_t begin = 0;
+  const LoopLabel* loop = nullptr;
+};
+
 /// The accesses of an element that can still take part in a race, and whether it holds a value.
 struct Cell {
   Mark write;
@@ -49,6 +58,7 @@ struct Cell {
   Flight from;  ///< the youngest that read it
   std::vector<Mark> updates;  ///< atomic stores since `write`
   bool undefined = false;  ///< what was written last is a copy of an element that was never written
+  Left left;               ///< of private memory
 };
 
 /// The cells of one instance. A mark from before `born` is one of an earlier life of the memory and does not count.

@@ -136,6 +136,11 @@ class Trace {
   void check_flights(const Instance& instance, int64_t offset, const Cell& cell, const Site& site, bool writes) const;
   [[noreturn]] void report_flight(const Instance& instance, int64_t offset, const Flight& flight, const Site& site,
                                   bool writes, bool copy_writes) const;
+  /// What iterations leave in private memory for the code behind their loop.
+  bool is_running(int64_t begin) const;
+  Left left_by(const Shadow& shadow, const Cell& cell) const;
+  /// Does the element hold what one of several iterations left behind their loop? That is no value.
+  bool left_by_several(const Shadow& shadow, const Cell& cell) const;
   void check_write(Instance& instance, int64_t offset, const Mark& mark, Scalar value);
   /// Throws for two accesses that conflict at `level`.
   [[noreturn]] void report_race(const Instance& instance, int64_t offset, size_t level, Access earlier,

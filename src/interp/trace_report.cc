@@ -25,6 +25,14 @@ void Trace::report_undefined(const Instance& instance, int64_t offset, const Sit
   Shadow& shadow = *instance.shadow();
   const std::string& name = instance.declaration().name;
   const Cell& cell = instance.cells(offset).front();
+  if (left_by_several(shadow, cell)) {
+    const auto variable = [](const auto& var) { return var.first; };
+    throw UserError(Code::LoopScratch, cell.write.site->span,
+                    {{"buffer", name}, {"variables", join(cell.left.loop->vars, ", ", variable)}},
+                    {{shadow.allocated(), fmt::format("'{}' is allocated here", name)},
+                     {cell.left.loop->span, "the loop"},
+                     {site.span, "here one of the values is read"}});
+  }
   std::vector<Note> notes;
   if (cell.undefined && shadow.counts(cell.write)) {
     notes.push_back({cell.write.site->span, "what is copied to it here was never written"});

@@ -117,7 +117,7 @@ class Distribution {
 
 class Kernels final : public ScopedRewriter {
  public:
-  Kernels(const Function& f, bool strict) : ScopedRewriter(f), strict_(strict) {}
+  Kernels(const Function& f, bool strict) : ScopedRewriter(f), may_alias_(f.may_alias), strict_(strict) {}
 
  protected:
   Stmt leave(const Stmt& s, const Facts& facts) override {
@@ -126,12 +126,13 @@ class Kernels final : public ScopedRewriter {
     Facts inner = facts;
     for (size_t d = 0; d < kernel->vars.size(); ++d) enter_loop(inner, kernel->vars[d], int_imm(0), kernel->extents[d]);
     Ref<Kernel> out = make_ref<Kernel>(*kernel);
-    BlockDivision division = divide_block(*kernel, inner, strict_);
+    BlockDivision division = divide_block(*kernel, may_alias_, inner, strict_);
     out->body = Distribution(*kernel, std::move(division.layouts)).statement(division.body, inner);
     return Stmt(out);
   }
 
  private:
+  const std::vector<MayAlias>& may_alias_;
   bool strict_;
 };
 

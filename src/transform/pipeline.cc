@@ -43,6 +43,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"stage_collectives", stage_collectives},    // sources of the others stand where their group reads them
       {"lower_tile_ops", lower_tile_ops},          // copy, fill, gemm become loops over elements
       {"simplify", simplify_function},
+      {"privatize_scratch", privatize_scratch},    // what iterations use as scratch becomes each one's own
       {"distribute_threads", distribute_threads},  // loops and reductions become the program of a thread
       {"simplify", simplify_function},
       {"place_shared_memory", place_shared_memory},  // block memory gets layouts without bank conflicts

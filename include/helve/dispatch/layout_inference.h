@@ -10,7 +10,7 @@
 
 #include "helve/arith/facts.h"
 #include "helve/dispatch/thread_layout.h"
-#include "helve/ir/tensor/stmt.h"
+#include "helve/ir/tensor/function.h"
 
 namespace helve {
 
@@ -63,7 +63,8 @@ using MemoryBuffers = std::unordered_map<const Buffer*, std::string>;
 /// it. A buffer stays in block memory where an access is no element of such a loop, where two loops need it divided
 /// differently, or where registers are short. What the program placed comes first and stays: loops over a fragment with
 /// a layout are divided by it, and what that does not serve is a conflict.
-BlockLayouts infer_layouts(const Kernel& kernel, const Facts& facts, const MemoryBuffers& memory = {});
+BlockLayouts infer_layouts(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts,
+                           const MemoryBuffers& memory = {});
 
 /// The body of a kernel whose layouts have no conflict, and the layouts.
 struct BlockDivision {
@@ -74,7 +75,8 @@ struct BlockDivision {
 /// The kernel's own body where there is no conflict. Else each statement that has one works on a copy of the fragment
 /// in block memory, which is filled before and read back after it; under `strict` it is refused (LayoutConversion).
 /// LayoutOutOfReach where no copy helps.
-BlockDivision divide_block(const Kernel& kernel, const Facts& facts, bool strict);
+BlockDivision divide_block(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts,
+                           bool strict);
 
 /// The registers, in words of 32 bits, that inference gives to one thread of a block of `threads`.
 int64_t register_budget(int64_t threads);

@@ -28,6 +28,10 @@ class ThreadLayout {
   /// along a dimension that is left out hold replicas, its registers go. Digits stay as they are.
   ThreadLayout project(const std::vector<int>& dims) const;
 
+  /// Are the threads divided along the dimensions `dims` alone (-1: none)? Then every thread that holds an element of
+  /// the projection meets all that the other dimensions have of it.
+  bool divides_only(const std::vector<int>& dims) const;
+
   /// Do the two divide dimension d of this and dimension e of `other` alike: the same iters, up to the numbers of
   /// registers?
   bool divides_alike(size_t d, const ThreadLayout& other, size_t e) const;

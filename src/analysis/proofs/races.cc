@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "helve/analysis/iteration_scratch.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/visit.h"
@@ -174,11 +175,8 @@ class LoopRace {
       return weaken(proof, ProofVerdict::Unknown,
                     fmt::format("'{}' and '{}' may share memory", pair.first->buffer->name, pair.second->buffer->name));
     }
-    if (pair.first->buffer->scope == MemoryScope::Local) {
-      weaken(proof, ProofVerdict::Unknown,
-             fmt::format("'{}' is private to a thread, which runs several iterations", pair.first->buffer->name));
-      return;
-    }
+    const bool is_private = pair.first->buffer->scope == MemoryScope::Local;
+    if (is_private && !shows_order(pair)) return doubt_private(pair, proof);
     Query query(program_);
     Substitution renamed;
     for (size_t i = from_; i < pair.second->path.size(); ++i) {
@@ -202,6 +200,11 @@ class LoopRace {
     std::vector<Expr> element;
     const Expr meeting = meets(query, pair, renamed, element);
     const Finding found = query.excludes(meeting, budget_);
+    if (is_private) {
+      if (found.verdict != ProofVerdict::Refuted) return doubt_private(pair, proof);
+      if (pair.first->write && pair.second->write) return refute_scratch(pair, renamed, found.witness, proof);
+      return refute(pair, renamed, element, found.witness, proof);
+    }
     if (found.verdict == ProofVerdict::Proved || found.verdict == ProofVerdict::Unknown) {
       return weaken(proof, found.verdict, found.reason);
     }
@@ -236,6 +239,26 @@ class LoopRace {
       out = logical_and(out, apply(Op::Eq, {Expr(step_.vars[d]), renamed.at(step_.vars[d].get())}));
     }
     return out;
+  }
+
+  /// Private memory serves each iteration by itself. Their order shows in what they leave for the code behind the loop,
+  /// and in the only element where each of them goes on with what it finds.
+  bool shows_order(const Pair& pair) const {
+    const Buffer& buffer = *pair.first->buffer;
+    if (pair.first->write && pair.second->write) {
+      return read_behind(program_.function->body, *step_.stmt, buffer) == ReadFirst::Always;
+    }
+    const bool single = std::all_of(buffer.shape.begin(), buffer.shape.end(), [](const Expr& e) {
+      const int64_t* extent = int_value(e);
+      return extent && *extent == 1;
+    });
+    return single && step_.stmt->kind == StmtKind::For &&
+           reads_before_writing(static_cast<const For&>(*step_.stmt).body, buffer) == ReadFirst::Always;
+  }
+
+  static void doubt_private(const Pair& pair, Proof& proof) {
+    weaken(proof, ProofVerdict::Unknown,
+           fmt::format("'{}' is private to a thread, which runs several iterations", pair.first->buffer->name));
   }
 
   static bool stores_constant(const StmtNode& stmt) {
@@ -415,6 +438,21 @@ class LoopRace {
                     {"remedy", remedy(a.write && b.write, a.stmt == b.stmt && same_element(a, b), a.buffer->name)}},
                    std::move(notes),
                    {}};
+  }
+
+  void refute_scratch(const Pair& pair, const Substitution& renamed, const Witness& witness, Proof& proof) const {
+    const Touch& last = later(pair);
+    weaken(proof, ProofVerdict::Refuted);
+    proof.witness = fmt::format("iterations {} and {} both leave a value", iteration_text(witness, {}),
+                                iteration_text(witness, renamed));
+    const std::string vars = join(step_.vars, ", ", [](const VarRef& v) { return v->name; });
+    proof.fault = Diagnostic{Code::LoopScratch,
+                             last.span,
+                             {{"buffer", last.buffer->name}, {"variables", vars}},
+                             {{last.buffer->span, fmt::format("'{}' is allocated here", last.buffer->name)},
+                              {step_.span, "the loop"},
+                              {{}, proof.witness}},
+                             {}};
   }
 
   static bool same_element(const Touch& a, const Touch& b) {

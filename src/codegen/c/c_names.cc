@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "helve/support/diagnostic.h"
+#include "helve/support/sha256.h"
 
 namespace helve::c {
 
@@ -51,6 +52,12 @@ std::string identifier(const std::string& hint) {
 }
 
 }  // namespace
+
+std::string symbol_of(const std::string& name) {
+  const bool plain =
+      std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
+  return plain ? name : identifier(name) + "_" + to_hex(sha256(name)).substr(0, 16);
+}
 
 CNames::Scope::~Scope() {
   Level& level = names_.scopes_.back();

@@ -100,10 +100,18 @@ CExpr CEmitter::apply(const Apply& a) {
   const bool lazy = a.op == Op::Select || a.op == Op::And || a.op == Op::Or;
   std::vector<CExpr> args;
   for (const Expr& arg : a.args) {
+    const bool decided = lazy && !args.empty();
+    if (decided) {
+      decisions_.push_back(a.args[0]);
+      const bool holds = a.op == Op::Select ? args.size() == 1 : a.op == Op::And;
+      chosen_.push_back(holds ? a.args[0] : helve::apply(Op::Not, {a.args[0]}));
+    }
     args.push_back(expr(arg));
-    if (lazy && args.size() == 1) decisions_.push_back(arg);
+    if (decided) {
+      decisions_.pop_back();
+      chosen_.pop_back();
+    }
   }
-  if (lazy) decisions_.pop_back();
   if (form.kind == FormKind::Helper) {
     if (is_plain_quotient(a)) return plain_quotient(a, args);
     if (const std::optional<int64_t> by = power_divisor(a)) return power_quotient(a, args[0], *by);

@@ -21,11 +21,20 @@ bool is_var(const Expr& e, const Var* var) { return as<Var>(e) == var; }
 
 }  // namespace
 
+/// What is known where the expression that is being written is evaluated.
+Facts KernelEmitter::facts_of_operand() const {
+  Facts facts = facts_;
+  for (const Expr& condition : chosen_) {
+    if (!has_load(condition)) facts.assume(condition);
+  }
+  return facts;
+}
+
 /// `owner` is the subscript of the fragment's first dimension.
 Expr KernelEmitter::exchange_of(const Buffer& buffer, const Expr& owner) const {
   if (is_var(owner, thread_)) return nullptr;
   // Where a guard says which thread runs, its number may stand for the variable.
-  if (thread_ && can_prove(helve::apply(Op::Eq, {owner, Expr(thread_)}), facts_)) return nullptr;
+  if (thread_ && can_prove(helve::apply(Op::Eq, {owner, Expr(thread_)}), facts_of_operand())) return nullptr;
   const Apply* flip = as_op(owner, Op::BitXor);
   HELVE_CHECK(flip && thread_, "fragment '" + buffer.name + "' is subscripted by a thread, or one with bits flipped");
   for (size_t i : {0, 1}) {

@@ -22,7 +22,7 @@ KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& opti
       prelude_(prelude),
       cluster_blocks_(options.cluster_blocks),
       interface_(kernel_interface(*source.stmt)) {
-  kernel_.name = source.name;
+  kernel_.name = c::symbol_of(source.name);
   kernel_.threads = source.stmt->threads;
   for (size_t i = 0; i < interface_.buffers.size(); ++i) {
     position_[interface_.buffers[i].get()] = i;

@@ -105,6 +105,7 @@ class KernelEmitter final : public c::CEmitter {
   void store(const Store& s) override;
   void atomic_store(const Store& s);
   Element element(const Buffer& buffer, const std::vector<Expr>& indices) const;
+  Facts facts_of_operand() const;
   Expr exchange_of(const Buffer& buffer, const Expr& owner) const;
   std::string element_text(const Element& e);
   std::string raw_load(const Load& l);

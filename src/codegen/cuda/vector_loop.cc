@@ -88,9 +88,20 @@ bool same_element(const LaneAccess& a, const LaneAccess& b) {
   return std::equal(a.indices.begin(), a.indices.end(), b.indices.begin(), b.indices.end(), same_expr);
 }
 
+/// Does another buffer that may share the memory of `buffer` clash with it in these accesses?
+bool clashes(const std::vector<LaneAccess>& accesses, const Buffer* buffer, const std::vector<MayAlias>& may_alias) {
+  const bool written = std::any_of(accesses.begin(), accesses.end(), [&](const LaneAccess& each) {
+    return each.write && each.buffer == buffer;
+  });
+  return std::any_of(accesses.begin(), accesses.end(), [&](const LaneAccess& each) {
+    return each.buffer != buffer && (written || each.write) && may_overlap(may_alias, each.buffer, buffer);
+  });
+}
+
 /// May the buffer's reads come before all lanes and its write after them? So when it is written once at most, by every
 /// lane, and what is read besides is the lane's own element, before it is written.
-bool moves(const std::vector<LaneAccess>& accesses, const Buffer* buffer) {
+bool moves(const std::vector<LaneAccess>& accesses, const Buffer* buffer, const std::vector<MayAlias>& may_alias) {
+  if (clashes(accesses, buffer, may_alias)) return false;
   const LaneAccess* written = nullptr;
   for (const LaneAccess& each : accesses) {
     if (each.buffer != buffer) continue;
@@ -103,15 +114,17 @@ bool moves(const std::vector<LaneAccess>& accesses, const Buffer* buffer) {
 }
 
 /// Does the subscript read what the lanes write, or registers? Then it cannot be computed before they run.
-bool reads_written(const Expr& index, const std::vector<LaneAccess>& accesses) {
+bool reads_written(const Expr& index, const std::vector<LaneAccess>& accesses,
+                   const std::vector<MayAlias>& may_alias) {
   bool found = false;
   walk(index, [&](const Expr& e) {
     const Load* load = as<Load>(e);
     if (!load) return;
     const Buffer* buffer = &buffer_of(load->buffer);
     found |= buffer->scope == MemoryScope::Fragment || buffer->scope == MemoryScope::Local ||
-             std::any_of(accesses.begin(), accesses.end(),
-                         [&](const LaneAccess& each) { return each.write && each.buffer == buffer; });
+             std::any_of(accesses.begin(), accesses.end(), [&](const LaneAccess& each) {
+               return each.write && may_overlap(may_alias, each.buffer, buffer);
+             });
   });
   return found;
 }
@@ -152,9 +165,10 @@ void KernelEmitter::stage(const For& s) {
   Facts inside = facts_;
   inside.bind_loop(s.vars[0], s.begins[0], s.extents[0]);
   for (const LaneAccess& each : accesses) {
-    const bool early = std::none_of(each.indices.begin(), each.indices.end(),
-                                    [&](const Expr& index) { return reads_written(index, accesses); });
-    if (!each.always || !early || !moves(accesses, each.buffer)) continue;
+    const bool early = std::none_of(each.indices.begin(), each.indices.end(), [&](const Expr& index) {
+      return reads_written(index, accesses, source_.may_alias);
+    });
+    if (!each.always || !early || !moves(accesses, each.buffer, source_.may_alias)) continue;
     if (narrow_ && is_global(*each.buffer)) continue;
     const Address address = address_of(*each.buffer, each.indices, inside);
     const Expr first = expr_of(sum_of(substitute(address.sum, {{lane, s.begins[0]}})));
@@ -234,7 +248,7 @@ bool KernelEmitter::move_packed(const For& s) {
     const Element e = element(*buffer, *indices);
     const bool registers = buffer->scope == MemoryScope::Fragment;
     const Address address = registers ? Address{e.offset, {}} : address_of(*buffer, *indices, inside);
-    if (e.exchange || reads_written(address.sum, {})) return false;
+    if (e.exchange || reads_written(address.sum, {}, {})) return false;
     const Expr first = expr_of(sum_of(substitute(address.sum, {{lane, s.begins[0]}})));
     width = std::min(width, vector_bytes(*buffer, address, first, s));
     *place = fmt::format("{} + {}", e.name, text(address.swizzled(first), c::precedence_of("+") + 1));

@@ -124,11 +124,12 @@ Stmt replace_statement(const Stmt& s, const StmtNode* target, const std::functio
 
 }  // namespace
 
-BlockDivision divide_block(const Kernel& kernel, const Facts& facts, bool strict) {
+BlockDivision divide_block(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts,
+                           bool strict) {
   Ref<Kernel> converted = make_ref<Kernel>(kernel);
   MemoryBuffers memory;
   for (;;) {
-    BlockLayouts layouts = infer_layouts(*converted, facts, memory);
+    BlockLayouts layouts = infer_layouts(*converted, may_alias, facts, memory);
     if (!layouts.conflict) return {converted->body, std::move(layouts)};
     const LayoutConflict& conflict = *layouts.conflict;
     if (strict) refuse(conflict);

@@ -39,9 +39,9 @@ namespace {
 /// The body of one loop with fragments as registers.
 class ElementBody {
  public:
-  ElementBody(const ElementLoop& loop, const DividedKernel& kernel, const Digits& digits, const Expr& tx,
-              const Expr& first)
-      : loop_(loop), kernel_(kernel), digits_(digits), tx_(tx), first_(first) {}
+  ElementBody(const ElementLoop& loop, const ThreadLayout& layout, const DividedKernel& kernel, const Digits& digits,
+              const Expr& tx, const Expr& first)
+      : loop_(loop), layout_(layout), kernel_(kernel), digits_(digits), tx_(tx), first_(first) {}
 
   Stmt run() const {
     const Stmt placed = rewrite(
@@ -53,7 +53,8 @@ class ElementBody {
   }
 
  private:
-  std::vector<Expr> register_at(const ThreadLayout& layout, const std::vector<Expr>& indices) const {
+  /// The dimensions of the loop that subscripts name.
+  std::vector<int> dims_of(const std::vector<Expr>& indices) const {
     std::vector<int> dims;
     for (const Expr& index : indices) {
       int dim = -1;
@@ -62,7 +63,11 @@ class ElementBody {
       }
       dims.push_back(dim);
     }
-    return {tx_, digits_.register_of(layout, dims)};
+    return dims;
+  }
+
+  std::vector<Expr> register_at(const ThreadLayout& layout, const std::vector<Expr>& indices) const {
+    return {tx_, digits_.register_of(layout, dims_of(indices))};
   }
 
   const PlacedBuffer* placed(const Buffer& buffer) const {
@@ -86,6 +91,8 @@ class ElementBody {
     if (!n) return s;
     const PlacedBuffer* place = placed(*n->buffer);
     if (place && place->registers) {
+      HELVE_CHECK(layout_.divides_only(dims_of(n->indices)),
+                  "not all threads that hold an element of '" + n->buffer->name + "' execute its store");
       return store(place->buffer, register_at(*kernel_.registers_of(*n->buffer), n->indices), n->value, s->span,
                    n->mode);
     }
@@ -105,6 +112,7 @@ class ElementBody {
   }
 
   const ElementLoop& loop_;
+  const ThreadLayout& layout_;
   const DividedKernel& kernel_;
   const Digits& digits_;
   Expr tx_;
@@ -134,7 +142,7 @@ Stmt divide(const ElementLoop& loop, const ThreadLayout& layout, const DividedKe
         const Expr first = is_first_replica(layout, tx, kernel.threads);
         // Without registers copies of an iteration are not needed at all.
         const bool together = uses_registers(loop.body, kernel);
-        const Stmt body = ElementBody(loop, kernel, digits, tx, together ? first : Expr()).run();
+        const Stmt body = ElementBody(loop, layout, kernel, digits, tx, together ? first : Expr()).run();
         const Stmt all = digits.nest(body, true);
         return first && !together ? if_then(first, all) : all;
       },

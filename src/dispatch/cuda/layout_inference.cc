@@ -25,8 +25,9 @@ struct Evicted {
 
 class Inference {
  public:
-  Inference(const Kernel& kernel, const Facts& facts, const MemoryBuffers& memory)
-      : kernel_(kernel), units_(loop_units(kernel, facts)) {
+  Inference(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts,
+            const MemoryBuffers& memory)
+      : kernel_(kernel), may_alias_(may_alias), units_(loop_units(kernel, facts)) {
     walk_allocations();
     for (const auto& [buffer, reason] : memory) evict(buffer, reason);
     for (const MemoryUse& use : units_.memory) {
@@ -159,7 +160,7 @@ class Inference {
     for (const LoopUse& use : unit.uses) {
       if (!in_registers(use)) continue;
       std::optional<Evicted> evicted;
-      if (any && !layout.layout().replica().empty() && unit.updates_memory(candidates_)) {
+      if (any && !layout.layout().replica().empty() && unit.updates_memory(candidates_, may_alias_)) {
         const char* reason = "threads that hold copies of it would update memory more than once";
         evicted = misfit(unit, use.buffer, reason, nullptr);
       } else {
@@ -224,6 +225,11 @@ class Inference {
 
   std::optional<Evicted> place(const LoopUnit& unit, const LoopUse& use, const ThreadLayout& layout,
                                BlockLayouts* out) {
+    // What one thread stores, the others that hold copies of the element would not see. A reduction gives all of them
+    // its result.
+    if (use.written && unit.reduced < 0 && !layout.divides_only(use.dims)) {
+      return misfit(unit, use.buffer, "iterations on several threads store to one element", nullptr);
+    }
     auto known = out->registers.find(use.buffer);
     if (known == out->registers.end()) {
       out->registers.emplace(use.buffer, layout.project(use.dims));
@@ -298,6 +304,7 @@ class Inference {
   }
 
   const Kernel& kernel_;
+  const std::vector<MayAlias>& may_alias_;
   LoopUnits units_;
   std::vector<BufferRef> allocated_;
   std::unordered_set<const Buffer*> candidates_;
@@ -309,8 +316,9 @@ class Inference {
 
 }  // namespace
 
-BlockLayouts infer_layouts(const Kernel& kernel, const Facts& facts, const MemoryBuffers& memory) {
-  return Inference(kernel, facts, memory).run();
+BlockLayouts infer_layouts(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts,
+                           const MemoryBuffers& memory) {
+  return Inference(kernel, may_alias, facts, memory).run();
 }
 
 }  // namespace helve

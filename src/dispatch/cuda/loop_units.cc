@@ -166,10 +166,10 @@ class Collector {
     }
     if (!is_block_buffer(*region.buffer)) return;
     if (!region.whole()) return in_memory(*region.buffer, "a part of it is reduced or scanned");
-    const bool known = std::any_of(unit->uses.begin(), unit->uses.end(),
-                                   [&](const LoopUse& use) { return use.buffer == region.buffer.get(); });
-    if (known) return;  // a scan may overwrite its source
-    unit->uses.push_back({region.buffer.get(), dims});
+    const auto known = std::find_if(unit->uses.begin(), unit->uses.end(),
+                                    [&](const LoopUse& use) { return use.buffer == region.buffer.get(); });
+    if (known == unit->uses.end()) return unit->uses.push_back({region.buffer.get(), dims, written});
+    known->written |= written;  // a scan may overwrite its source
   }
 
   void divided(const For& loop, const StmtNode* self) {
@@ -215,7 +215,7 @@ class Collector {
       return;
     }
     if (!is_block_buffer(buffer)) return;
-    LoopUse use{&buffer, {}};
+    LoopUse use{&buffer, {}, written};
     for (size_t d = 0; d < indices.size(); ++d) {
       const int64_t* extent = int_value(buffer.shape[d]);
       if (extent && *extent == 1) {
@@ -232,8 +232,9 @@ class Collector {
       }
       use.dims.push_back(dim);
     }
-    for (const LoopUse& known : unit->uses) {
+    for (LoopUse& known : unit->uses) {
       if (known.buffer != &buffer) continue;
+      known.written |= written;
       if (known.dims == use.dims) return;
       return in_memory(buffer, "a loop reads it in two orders");
     }
@@ -315,11 +316,13 @@ bool LoopUnit::covered_by(const LoopUse& use) const {
   return true;
 }
 
-bool LoopUnit::updates_memory(const std::unordered_set<const Buffer*>& registers) const {
+bool LoopUnit::updates_memory(const std::unordered_set<const Buffer*>& registers,
+                              const std::vector<MayAlias>& may_alias) const {
   return std::any_of(touched.begin(), touched.end(), [&](const auto& written) {
     return written.second && !registers.contains(written.first) &&
-           std::any_of(touched.begin(), touched.end(),
-                       [&](const auto& read) { return read.first == written.first && !read.second; });
+           std::any_of(touched.begin(), touched.end(), [&](const auto& read) {
+             return !read.second && may_overlap(may_alias, read.first, written.first);
+           });
   });
 }
 

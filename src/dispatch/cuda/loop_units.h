@@ -12,11 +12,11 @@
 namespace helve {
 
 /// The accesses of one block buffer in a loop: dimension k of the buffer is indexed by variable dims[k] of the loop, or
-/// has extent 1
-/// (-1).
+/// has extent 1 (-1).
 struct LoopUse {
   const Buffer* buffer;
   std::vector<int> dims;
+  bool written = false;
 };
 
 /// One loop over elements, or one reduction as the loop over its source.
@@ -34,8 +34,8 @@ struct LoopUnit {
   int64_t elements() const;
   /// Does the buffer have each dimension of the loop that is not 1?
   bool covered_by(const LoopUse& use) const;
-  /// Does the loop read and write one buffer that is not in `registers`?
-  bool updates_memory(const std::unordered_set<const Buffer*>& registers) const;
+  /// Does the loop read and write one memory that is not in `registers`?
+  bool updates_memory(const std::unordered_set<const Buffer*>& registers, const std::vector<MayAlias>& may_alias) const;
 };
 
 /// A use that registers do not serve.

@@ -67,6 +67,16 @@ ThreadLayout ThreadLayout::project(const std::vector<int>& dims) const {
                       std::move(domain));
 }
 
+bool ThreadLayout::divides_only(const std::vector<int>& dims) const {
+  for (size_t d = 0; d < rank(); ++d) {
+    if (std::find(dims.begin(), dims.end(), static_cast<int>(d)) != dims.end()) continue;
+    const Iters iters = block(d);
+    const auto on_threads = [](const Iter& iter) { return iter.axis == axes::tx() && iter.extent > 1; };
+    if (std::any_of(iters.begin(), iters.end(), on_threads)) return false;
+  }
+  return true;
+}
+
 bool ThreadLayout::divides_alike(size_t d, const ThreadLayout& other, size_t e) const {
   const Iters a = block(d);
   const Iters b = other.block(e);

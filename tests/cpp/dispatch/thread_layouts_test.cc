@@ -62,7 +62,7 @@ BlockLayouts layouts_of(const FunctionRef& f) {
     if (stage.pass == "distribute_threads") break;
     before = stage.function;
   }
-  return infer_layouts(*as<Kernel>(before->body), {});
+  return infer_layouts(*as<Kernel>(before->body), {}, {});
 }
 
 const BufferPlace& place_of(const BlockLayouts& layouts, const std::string& name) {
@@ -100,6 +100,15 @@ TEST(ThreadLayout, AProjectionKeepsThreadsAsReplicasAndDropsRegisters) {
   EXPECT_EQ(rows.layout().apply({5}, std::vector<int64_t>{16}).size(), 32u);
 }
 
+TEST(ThreadLayout, SaysWhichDimensionsTheThreadsDivide) {
+  const ThreadLayout whole = spread({16, 64}, 32, 2);  // all threads along the columns
+  EXPECT_TRUE(whole.divides_only({0, 1}));
+  EXPECT_TRUE(whole.divides_only({1}));
+  EXPECT_FALSE(whole.divides_only({0}));
+  EXPECT_FALSE(whole.divides_only({-1}));
+  EXPECT_TRUE(spread({1, 8}, 32, 8).divides_only({-1}));  // one thread has the row, the others copies of it
+}
+
 TEST(LayoutInference, AValueBetweenTwoLoopsIsARegister) {
   const BufferRef a = param("A", kFloat32, {512}), b = param("B", kFloat32, {512});
   const BufferRef x = shared("X", kFloat32, {512});
@@ -115,6 +124,22 @@ TEST(LayoutInference, AnElementOfAnotherIterationIsInMemory) {
   const BlockLayouts layouts = layouts_of(function("main", {a}, threads_block(64, {alloc(x), copy(a, x), back})));
   EXPECT_FALSE(place_of(layouts, "X").registers);
   EXPECT_EQ(place_of(layouts, "X").reason, "an access is not the element of its loop's iteration");
+}
+
+TEST(LayoutInference, AnElementThatOneOfSeveralThreadsStoresToIsInMemory) {
+  const BufferRef a = param("A", kInt32, {8, 32}), b = param("B", kInt32, {8});
+  const BufferRef x = fragment("X", kInt32, {8, 32}), k = fragment("K", kInt32, {8});
+  const Stmt diagonal = parallel({8, 32}, [&](const std::vector<Expr>& i) {
+    return if_then(apply(Op::Eq, {i[0], i[1]}), store(k, {i[0]}, load(x, {i[0], i[1]})));
+  });
+  const Stmt clear = parallel({8}, [&](const std::vector<Expr>& i) { return store(k, i, int_imm(0, kInt32)); });
+  const FunctionRef f =
+      function("main", {a, b}, threads_block(64, {alloc(x), alloc(k), copy(a, x), clear, diagonal, copy(k, b)}));
+  const BlockLayouts layouts = layouts_of(f);
+  EXPECT_TRUE(place_of(layouts, "X").registers);
+  EXPECT_FALSE(place_of(layouts, "K").registers);
+  EXPECT_EQ(place_of(layouts, "K").reason, "iterations on several threads store to one element");
+  expect_same_on_threads(f);
 }
 
 TEST(LayoutInference, WhatIsUpdatedAtomicallyIsInMemory) {

@@ -11,6 +11,10 @@
 
 namespace helve::c {
 
+/// The name of what the linker and the driver see. Names of ASCII stay; another one is its letters of ASCII and a
+/// digest of all of it, so that it is the same each time and no other's.
+std::string symbol_of(const std::string& name);
+
 class CNames {
  public:
   CNames() : scopes_(1) {}

@@ -1,0 +1,199 @@
+// Elements that are written on every way to a place, by their subscripts.
+// Subscripts are compared as they stand; a loop over a whole dimension makes its element the whole dimension.
+#include "helve/analysis/iteration_scratch.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "helve/analysis/effects.h"
+#include "helve/arith/sum.h"
+#include "helve/ir/expr/visit.h"
+#include "helve/ir/tensor/visit.h"
+
+namespace helve {
+
+namespace {
+
+/// The subscripts of elements; null is every one of its dimension.
+using Element = std::vector<Expr>;
+using Elements = std::vector<Element>;
+
+class FirstReads {
+ public:
+  explicit FirstReads(const Buffer& buffer) : buffer_(buffer) {}
+
+  ReadFirst found() const { return found_; }
+
+  void visit(const Stmt& s, Elements& written) {
+    if (!s) return;
+    read(s, written);
+    switch (s->kind) {
+      case StmtKind::Seq:
+        for (const Stmt& part : as<Seq>(s)->stmts) visit(part, written);
+        return;
+      case StmtKind::If: return branches(*as<If>(s), written);
+      case StmtKind::For: return loop(*as<For>(s), written);
+      case StmtKind::Alloc:
+        if (as<Alloc>(s)->buffer.get() == &buffer_) written.push_back(Element(buffer_.rank()));
+        return;
+      case StmtKind::Store: return store(*as<Store>(s), written);
+      case StmtKind::TileOp: return operation(*as<TileOp>(s), written);
+      default:
+        if (const TileStore* n = as<TileStore>(s)) stored_ |= n->buffer.get() == &buffer_;
+        for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { sometimes(part, written); });
+    }
+  }
+
+  /// Follows the code behind `target`; false where it is not in `s`.
+  bool behind(const Stmt& s, const StmtNode* target, Elements& written) {
+    if (!s) return false;
+    if (s.get() == target) return true;
+    bool found = false;
+    if (const Seq* n = as<Seq>(s)) {
+      for (const Stmt& part : n->stmts) {
+        if (found) visit(part, written);
+        else found = behind(part, target, written);
+      }
+      return found;
+    }
+    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { found = found || behind(part, target, written); });
+    if (found && (s->kind == StmtKind::For || s->kind == StmtKind::While || s->kind == StmtKind::ForTiles)) {
+      sometimes(s, written);
+    }
+    return found;
+  }
+
+ private:
+  /// Code that may run, or not.
+  void sometimes(const Stmt& s, const Elements& written) {
+    const bool around = std::exchange(certain_, false);
+    Elements inside = written;
+    visit(s, inside);
+    certain_ = around;
+  }
+
+  static bool is_lazy(const Expr& e) {
+    bool lazy = false;
+    walk(e, [&](const Expr& node) {
+      const Apply* apply = as<Apply>(node);
+      lazy |= apply && (apply->op == Op::Select || apply->op == Op::And || apply->op == Op::Or);
+    });
+    return lazy;
+  }
+
+  void read(const Stmt& s, const Elements& written) {
+    bool lazy = false, first = false;
+    for (const Access& access : direct_accesses(s)) {
+      if (access.write || access.region.buffer.get() != &buffer_ || holds(written, access.region)) continue;
+      first = true;
+    }
+    if (!first) return;
+    for_each_part(s, [&](const Expr& e) { lazy |= is_lazy(e); }, [](const Stmt&) {});
+    // A copy may be one of nothing, which its own readers would show.
+    const Store* store = as<Store>(s);
+    const bool copies = store && store->buffer->scope == MemoryScope::Local && as<Load>(store->value);
+    if (certain_ && !stored_ && !lazy && !copies) found_ = ReadFirst::Always;
+    else if (found_ == ReadFirst::Never) found_ = ReadFirst::Maybe;
+  }
+
+  bool holds(const Elements& written, const Region& region) const {
+    return std::any_of(written.begin(), written.end(), [&](const Element& element) {
+      for (size_t d = 0; d < element.size(); ++d) {
+        const Range& range = region.ranges[d];
+        if (element[d] && !(range.point && same_expr(element[d], range.begin))) return false;
+      }
+      return true;
+    });
+  }
+
+  void store(const Store& s, Elements& written) {
+    if (s.buffer.get() != &buffer_) return;
+    stored_ = true;
+    if (s.is_atomic()) return;
+    Element element = s.indices;
+    for (size_t d = 0; d < element.size(); ++d) {
+      const int64_t* extent = int_value(buffer_.shape[d]);
+      if (has_load(element[d])) return;
+      if (extent && *extent == 1) element[d] = Expr();
+    }
+    written.push_back(std::move(element));
+  }
+
+  void operation(const TileOp& op, Elements& written) {
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      const Region* region = std::get_if<Region>(&op.operands[i]);
+      if (!region || region->buffer.get() != &buffer_ || !op.row().params[i].writes()) continue;
+      stored_ = true;
+      if (region->whole()) written.push_back(Element(buffer_.rank()));
+    }
+  }
+
+  void branches(const If& s, Elements& written) {
+    Elements one = written, other = written;
+    const bool around = std::exchange(certain_, false);
+    visit(s.then_body, one);
+    visit(s.else_body, other);
+    certain_ = around;
+    written.clear();
+    for (const Element& element : one) {
+      const bool both = std::any_of(other.begin(), other.end(), [&](const Element& each) {
+        for (size_t d = 0; d < each.size(); ++d) {
+          const bool same = (!each[d] && !element[d]) || (each[d] && element[d] && same_expr(each[d], element[d]));
+          if (!same) return false;
+        }
+        return true;
+      });
+      if (both) written.push_back(element);
+    }
+  }
+
+  void loop(const For& s, Elements& written) {
+    const bool runs = std::all_of(s.extents.begin(), s.extents.end(), [](const Expr& e) {
+      const int64_t* extent = int_value(e);
+      return extent && *extent > 0;
+    });
+    if (!runs) return sometimes(s.body, written);
+    visit(s.body, written);
+    std::erase_if(written, [&](Element& element) { return !leave(s, element); });
+  }
+
+  /// The element as the code behind the loop names it: false where it cannot.
+  bool leave(const For& s, Element& element) const {
+    for (size_t k = 0; k < s.vars.size(); ++k) {
+      const Var* var = s.vars[k].get();
+      const auto mentioned = [&](const Expr& e) { return e && mentions(e, var); };
+      if (std::count_if(element.begin(), element.end(), mentioned) == 0) continue;
+      const auto at = std::find_if(element.begin(), element.end(), mentioned);
+      if (std::count_if(element.begin(), element.end(), mentioned) > 1 || as<Var>(*at) != var) return false;
+      const int64_t *begin = int_value(s.begins[k]), *extent = int_value(s.extents[k]);
+      const int64_t* size = int_value(buffer_.shape[static_cast<size_t>(at - element.begin())]);
+      if (!begin || *begin != 0 || !size || *extent != *size) return false;
+      *at = Expr();
+    }
+    return true;
+  }
+
+  const Buffer& buffer_;
+  ReadFirst found_ = ReadFirst::Never;
+  bool certain_ = true;   ///< this place is reached wherever the code runs
+  bool stored_ = false;   ///< an element may have been written before this place
+};
+
+}  // namespace
+
+ReadFirst reads_before_writing(const Stmt& s, const Buffer& buffer) {
+  FirstReads reads(buffer);
+  Elements written;
+  reads.visit(s, written);
+  return reads.found();
+}
+
+ReadFirst read_behind(const Stmt& body, const StmtNode& loop, const Buffer& buffer) {
+  FirstReads reads(buffer);
+  Elements written;
+  reads.behind(body, &loop, written);
+  return reads.found();
+}
+
+}  // namespace helve

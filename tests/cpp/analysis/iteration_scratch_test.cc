@@ -1,0 +1,87 @@
+// What iterations read before they write it, and what is read behind a loop.
+#include "helve/analysis/iteration_scratch.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace helve {
+namespace {
+
+Expr idx(int64_t v) { return int_imm(v); }
+
+class Scratch : public ::testing::Test {
+ protected:
+  BufferRef x_ = make_buffer("x", kInt32, MemoryScope::Local, {idx(4)});
+  BufferRef a_ = make_buffer("A", kInt32, MemoryScope::Param, {idx(64)});
+
+  Stmt put(const Expr& at) const { return store(x_, {at}, int_imm(1, kInt32)); }
+  Stmt get(const Expr& at) const { return store(a_, {idx(0)}, load(x_, {at})); }
+  static Stmt loop(LoopKind kind, int64_t extent, const std::function<Stmt(const Expr&)>& body) {
+    const VarRef var = make_var("i");
+    return for_loop(kind, var, idx(extent), body(Expr(var)));
+  }
+  static Stmt serial(int64_t extent, const std::function<Stmt(const Expr&)>& body) {
+    return loop(LoopKind::Serial, extent, body);
+  }
+  ReadFirst first(const Stmt& s) const { return reads_before_writing(s, *x_); }
+  Expr unknown() const { return less(load(a_, {idx(1)}), int_imm(5, kInt32)); }
+};
+
+TEST_F(Scratch, AnElementThatWasWrittenIsNoFirstRead) {
+  EXPECT_EQ(first(seq({put(idx(2)), get(idx(2))})), ReadFirst::Never);
+  EXPECT_EQ(first(seq({get(idx(2)), put(idx(2))})), ReadFirst::Always);
+  EXPECT_EQ(first(seq({put(idx(2)), get(idx(1))})), ReadFirst::Maybe);
+}
+
+TEST_F(Scratch, ALoopOverADimensionWritesAllOfIt) {
+  const auto fill = [&](int64_t extent) { return serial(extent, [&](const Expr& i) { return put(i); }); };
+  EXPECT_EQ(first(seq({fill(4), get(idx(3))})), ReadFirst::Never);
+  EXPECT_EQ(first(seq({fill(3), get(idx(3))})), ReadFirst::Maybe);
+  EXPECT_EQ(first(seq({fill(3), get(idx(2))})), ReadFirst::Maybe);  // no part of a dimension is followed
+  EXPECT_EQ(first(serial(4, [&](const Expr& i) { return seq({put(i), get(i)}); })), ReadFirst::Never);
+  EXPECT_EQ(first(serial(4, [&](const Expr& i) { return seq({put(i), get(idx(3) - i)}); })), ReadFirst::Maybe);
+}
+
+TEST_F(Scratch, OnlyWhatBothBranchesWriteIsWritten) {
+  EXPECT_EQ(first(seq({if_then(unknown(), put(idx(0)), put(idx(0))), get(idx(0))})), ReadFirst::Never);
+  EXPECT_EQ(first(seq({if_then(unknown(), put(idx(0))), get(idx(0))})), ReadFirst::Maybe);
+  EXPECT_EQ(first(seq({if_then(unknown(), get(idx(0))), put(idx(0))})), ReadFirst::Maybe);
+}
+
+TEST_F(Scratch, ALoopThatMayNotRunWritesNothing) {
+  const VarRef n = make_var("n"), i = make_var("i");
+  const Stmt fill = for_loop(LoopKind::Serial, i, Expr(n), put(idx(0)));
+  EXPECT_EQ(first(seq({fill, get(idx(0))})), ReadFirst::Maybe);
+}
+
+TEST_F(Scratch, AnAtomicUpdateReads) {
+  const Stmt add = store(x_, {idx(0)}, int_imm(1, kInt32), {}, StoreMode::AtomicAdd);
+  EXPECT_EQ(first(add), ReadFirst::Always);
+}
+
+TEST_F(Scratch, WhatComesBehindALoop) {
+  const auto each = [&](const Expr&) { return put(idx(0)); };
+  const Stmt work = loop(LoopKind::Parallel, 8, each);
+  const auto behind = [&](const Stmt& body) { return read_behind(body, *work, *x_); };
+  EXPECT_EQ(behind(work), ReadFirst::Never);
+  EXPECT_EQ(behind(seq({get(idx(0)), work})), ReadFirst::Never);
+  EXPECT_EQ(behind(seq({work, get(idx(0))})), ReadFirst::Always);
+  EXPECT_EQ(behind(seq({work, put(idx(0)), get(idx(0))})), ReadFirst::Never);
+  EXPECT_EQ(behind(seq({work, if_then(unknown(), get(idx(0)))})), ReadFirst::Maybe);
+  EXPECT_EQ(behind(seq({work, alloc(x_), get(idx(0))})), ReadFirst::Never);
+}
+
+TEST_F(Scratch, TheNextTurnOfALoopIsBehindToo) {
+  const auto each = [&](const Expr&) { return put(idx(0)); };
+  const Stmt work = loop(LoopKind::Parallel, 8, each);
+  const auto turns = [&](const std::vector<Stmt>& body) {
+    return read_behind(serial(3, [&](const Expr&) { return seq(body); }), *work, *x_);
+  };
+  EXPECT_EQ(turns({get(idx(0)), work}), ReadFirst::Maybe);
+  EXPECT_EQ(turns({put(idx(0)), get(idx(0)), work}), ReadFirst::Never);
+  EXPECT_EQ(turns({work}), ReadFirst::Never);
+}
+
+}  // namespace
+}  // namespace helve

@@ -1,0 +1,415 @@
+"""Stores of T.Parallel to elements that its loop variables do not all select, with what NumPy makes of them.
+
+Only one iteration stores to such an element when the program runs, or it is scratch of each. `CASES` gives a program,
+a function that makes its arguments, and one that makes what its last argument becomes.
+"""
+
+import numpy as np
+
+from helve import T
+
+CASES = {}
+
+
+def case(arguments):
+    """Registers what makes (program, wanted) under its name."""
+
+    def register(make):
+        CASES[make.__name__] = (*make(), arguments)
+        return make
+
+    return register
+
+
+def needle(at=148, count=256):
+    def arguments():
+        a = np.arange(1000, 1000 + count, dtype="int32")
+        a[at] = 7
+        return [a, np.full(1, -3, "int32")]
+
+    return arguments
+
+
+def table(*shape, out, seed=0):
+    """A permutation, so that each value occurs once, and an output."""
+
+    def arguments():
+        values = np.random.default_rng(seed).permutation(int(np.prod(shape))).reshape(shape).astype("int32")
+        return [values, np.full(out, -3, "int32")]
+
+    return arguments
+
+
+def place_of_needle(allocate):
+    @T.prim_func
+    def main(A: T.Tensor((256,), "int32"), OUT: T.Tensor((1,), "int32")):
+        with T.Kernel(1, threads=128) as bx:
+            found = allocate((1,), "int32")
+            for b in T.Parallel(256):
+                if A[b] == 7:
+                    found[0] = T.cast(b, "int32")
+            OUT[0] = found[0]
+
+    return main, lambda a: np.flatnonzero(a == 7).astype("int32")
+
+
+@case(needle())
+def shared_by_data():
+    return place_of_needle(T.alloc_shared)
+
+
+@case(needle(3))
+def fragment_by_data():
+    return place_of_needle(T.alloc_fragment)
+
+
+@case(needle(255))
+def local_by_data():
+    return place_of_needle(T.alloc_local)
+
+
+@case(needle(200))
+def annotated_by_data():
+    @T.prim_func
+    def main(A: T.Tensor((256,), "int32"), OUT: T.Tensor((1,), "int32")):
+        with T.Kernel(1, threads=128) as bx:
+            found = T.alloc_fragment((1,), "int32", layout="S[1 : 1@reg] + R[128 : 1@tx]")
+            for b in T.Parallel(256):
+                if A[b] == 7:
+                    found[0] = T.cast(b, "int32")
+            OUT[0] = found[0]
+
+    return main, lambda a: np.flatnonzero(a == 7).astype("int32")
+
+
+@case(needle())
+def by_number():
+    @T.prim_func
+    def main(A: T.Tensor((256,), "int32"), OUT: T.Tensor((1,), "int32")):
+        with T.Kernel(1, threads=64) as bx:
+            found = T.alloc_fragment((1,), "int32")
+            found[0] = 5
+            for b in T.Parallel(256):
+                if b == 201:
+                    found[0] = A[b] + found[0]
+            OUT[0] = found[0] * 2
+
+    return main, lambda a: (a[201:202] + 5) * 2
+
+
+@case(table(8, 96, out=8))
+def argmax():
+    @T.prim_func
+    def main(A: T.Tensor((8, 96), "int32"), OUT: T.Tensor((8,), "int32")):
+        with T.Kernel(1, threads=128) as bx:
+            x = T.alloc_fragment((8, 96), "int32")
+            m = T.alloc_fragment((8,), "int32")
+            k = T.alloc_fragment((8,), "int32")
+            T.copy(A, x)
+            T.reduce_max(x, m, dim=1)
+            for i, j in T.Parallel(8, 96):
+                if x[i, j] == m[i]:
+                    k[i] = T.cast(j, "int32")
+            T.copy(k, OUT)
+
+    return main, lambda a: a.argmax(1).astype("int32")
+
+
+@case(table(5, 7, out=7))
+def argmax_of_columns():
+    @T.prim_func
+    def main(A: T.Tensor((5, 7), "int32"), OUT: T.Tensor((7,), "int32")):
+        with T.Kernel(1, threads=96) as bx:
+            x = T.alloc_shared((5, 7), "int32")
+            m = T.alloc_shared((7,), "int32")
+            k = T.alloc_shared((7,), "int32")
+            T.copy(A, x)
+            T.reduce_max(x, m, dim=0)
+            for i in T.Parallel(5):
+                for j in T.Parallel(7):
+                    if x[i, j] == m[j]:
+                        k[j] = T.cast(i, "int32")
+            for j in T.Parallel(7):
+                OUT[j] = k[j]
+
+    return main, lambda a: a.argmax(0).astype("int32")
+
+
+def diagonal_of(threads, layout=None):
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "int32"), OUT: T.Tensor((32,), "int32")):
+        with T.Kernel(1, threads=threads) as bx:
+            a = T.alloc_fragment((32, 32), "int32")
+            d = T.alloc_fragment((32,), "int32", layout=layout)
+            T.copy(A, a)
+            for i, j in T.Parallel(32, 32):
+                if i == j:
+                    d[i] = a[i, j]
+            for i in T.Parallel(32):
+                d[i] = d[i] + 1
+            T.copy(d, OUT)
+
+    return main, lambda a: np.diagonal(a) + 1
+
+
+@case(table(32, 32, out=32))
+def diagonal():
+    return diagonal_of(128)
+
+
+@case(table(32, 32, out=32))
+def diagonal_of_placed_fragments():
+    return diagonal_of(64, "S[32 : 1@tx] + R[2 : 32@tx]")
+
+
+@case(table(4, 9, out=4))
+def kept_where_no_iteration_stores():
+    @T.prim_func
+    def main(A: T.Tensor((4, 9), "int32"), OUT: T.Tensor((4,), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            k = T.alloc_fragment((4,), "int32")
+            for i in T.Parallel(4):
+                k[i] = T.cast(i, "int32") - 100
+            for i, j in T.Parallel(4, 9):
+                if A[i, j] == 20:
+                    k[i] = k[i] + T.cast(j, "int32")
+            T.copy(k, OUT)
+
+    def wanted(a):
+        k = np.arange(4, dtype="int32") - 100
+        rows, columns = np.nonzero(a == 20)
+        k[rows] += columns.astype("int32")
+        return k
+
+    return main, wanted
+
+
+def shuffled_rows():
+    rows = np.arange(60).reshape(6, 10)
+    return [np.random.default_rng(1).permuted(rows, axis=1).astype("int32"), np.zeros(3, "int32")]
+
+
+@case(shuffled_rows)
+def through_tile_operations():
+    @T.prim_func
+    def main(A: T.Tensor((6, 10), "int32"), OUT: T.Tensor((3,), "int32")):
+        with T.Kernel(1, threads=64) as bx:
+            rows = T.alloc_fragment((6, 1), "int32")
+            sums = T.alloc_fragment((1,), "int32")
+            whole = T.alloc_shared((6, 1), "int32")
+            T.fill(rows, 1)
+            for i, j in T.Parallel(6, 10):
+                if A[i, j] == i * 10 + 3 and i > 1:
+                    rows[i, 0] = A[i, j] * 100 + T.cast(j, "int32")
+            T.reduce_sum(rows, sums, dim=0)
+            T.copy(rows, whole)
+            OUT[0] = sums[0]
+            OUT[1] = whole[2, 0]
+            OUT[2] = rows[5, 0]
+
+    def wanted(a):
+        rows = np.ones(6, "int32")
+        for i in range(2, 6):
+            rows[i] = (i * 10 + 3) * 100 + np.flatnonzero(a[i] == i * 10 + 3)[0]
+        return np.array([rows.sum(), rows[2], rows[5]], "int32")
+
+    return main, wanted
+
+
+@case(table(3, 8, out=3))
+def beside_an_atomic_update():
+    @T.prim_func
+    def main(A: T.Tensor((3, 8), "int32"), OUT: T.Tensor((3,), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            last = T.alloc_fragment((1,), "int32")
+            sums = T.alloc_shared((3,), "int32")
+            T.fill(sums, 0)
+            for i, j in T.Parallel(3, 8):
+                T.atomic_add(sums[i], A[i, j])
+                if A[i, j] == 11:
+                    last[0] = T.cast(i * 8 + j, "int32")
+            for i in T.Parallel(3):
+                OUT[i] = sums[i] + last[0]
+
+    return main, lambda a: a.sum(1, dtype="int32") + np.int32(np.flatnonzero(a.ravel() == 11)[0])
+
+
+@case(table(4, 6, out=4))
+def in_a_serial_loop():
+    @T.prim_func
+    def main(A: T.Tensor((4, 6), "int32"), OUT: T.Tensor((4,), "int32")):
+        with T.Kernel(1, threads=64) as bx:
+            found = T.alloc_fragment((1,), "int32")
+            for r in T.serial(4):
+                found[0] = -1
+                for j in T.Parallel(6):
+                    if A[r, j] % 7 == 0 and A[r, j] > 0:
+                        if A[r, j] == 7:
+                            found[0] = T.cast(j, "int32")
+                OUT[r] = found[0]
+
+    def wanted(a):
+        out = np.full(4, -1, "int32")
+        rows, columns = np.nonzero(a == 7)
+        out[rows] = columns
+        return out
+
+    return main, wanted
+
+
+@case(table(64, 4, out=64))
+def scratch_outside_the_loop():
+    @T.prim_func
+    def main(A: T.Tensor((64, 4), "int32"), OUT: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=128) as bx:
+            found = T.alloc_local((1,), "int32")
+            for r in T.Parallel(64):
+                found[0] = -5
+                for v in T.serial(4):
+                    if A[r, v] % 5 == 0:
+                        found[0] = T.cast(v, "int32")
+                OUT[r] = found[0]
+
+    def wanted(a):
+        hit = a % 5 == 0
+        return np.where(hit.any(1), 3 - hit[:, ::-1].argmax(1), -5).astype("int32")
+
+    return main, wanted
+
+
+@case(table(10, 3, out=10))
+def scratch_of_several_elements():
+    @T.prim_func
+    def main(A: T.Tensor((10, 3), "int32"), OUT: T.Tensor((10,), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            x = T.alloc_local((3,), "int32")
+            total = T.alloc_local((1,), "int32")
+            for turn in T.serial(2):
+                for r in T.Parallel(10):
+                    total[0] = T.cast(turn, "int32")
+                    for v in T.serial(3):
+                        x[v] = A[r, v] * 3
+                    for v in T.serial(3):
+                        total[0] = total[0] * 2 + x[2 - v]
+                    OUT[r] = total[0]
+
+    return main, lambda a: (8 + 3 * (a[:, 2] * 4 + a[:, 1] * 2 + a[:, 0])).astype("int32")
+
+
+@case(table(12, 2, out=12))
+def scratch_that_begins_outside():
+    @T.prim_func
+    def main(A: T.Tensor((12, 2), "int32"), OUT: T.Tensor((12,), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            state = T.alloc_local((1,), "int32")
+            bias = T.alloc_local((2,), "int32")
+            state[0] = 40
+            bias[0] = 3
+            bias[1] = 4
+            for r in T.Parallel(12):
+                if r == 11:
+                    state[0] = state[0] + A[r, 0]
+                    OUT[r] = state[0] + bias[1]
+                else:
+                    OUT[r] = bias[0]
+
+    def wanted(a):
+        out = np.full(12, 3, "int32")
+        out[11] = 44 + a[11, 0]
+        return out
+
+    return main, wanted
+
+
+@case(table(16, 1, out=16))
+def one_iteration_leaves_a_value():
+    @T.prim_func
+    def main(A: T.Tensor((16, 1), "int32"), OUT: T.Tensor((16,), "int32")):
+        with T.Kernel(1, threads=64) as bx:
+            best = T.alloc_local((1,), "int32")
+            best[0] = 0
+            for r in T.Parallel(16):
+                if A[r, 0] == 15:
+                    best[0] = T.cast(r, "int32") + 100
+            for r in T.Parallel(16):
+                OUT[r] = best[0]
+
+    return main, lambda a: np.full(16, 100 + a[:, 0].argmax(), "int32")
+
+
+@case(table(16, 1, out=16))
+def one_iteration_changes_a_value():
+    @T.prim_func
+    def main(A: T.Tensor((16, 1), "int32"), OUT: T.Tensor((16,), "int32")):
+        with T.Kernel(1, threads=64) as bx:
+            best = T.alloc_local((2,), "int32")
+            best[0] = 50
+            best[1] = 60
+            for r in T.Parallel(16):
+                if A[r, 0] == 15:
+                    best[1] = best[1] + T.cast(r, "int32")
+                OUT[r] = best[0]
+            for r in T.Parallel(16):
+                OUT[r] = OUT[r] + best[1]
+
+    return main, lambda a: np.full(16, 110 + a[:, 0].argmax(), "int32")
+
+
+@case(table(40, 1, out=1))
+def lanes_of_a_vector():
+    @T.prim_func
+    def main(A: T.Tensor((40, 1), "int32"), OUT: T.Tensor((1,), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            found = T.alloc_shared((1, 1), "int32")
+            for r in T.vectorized(40):
+                if A[r, 0] == 39:
+                    found[0, 0] = T.cast(r, "int32")
+            OUT[0] = found[0, 0]
+
+    return main, lambda a: np.flatnonzero(a[:, 0] == 39).astype("int32")
+
+
+def one_element(threads):
+    @T.prim_func
+    def main(A: T.Tensor((33, 1), "int32"), OUT: T.Tensor((33,), "int32")):
+        with T.Kernel(1, threads=threads) as bx:
+            x = T.alloc_fragment((1,), "int32")
+            T.fill(x, 9)
+            for i in T.Parallel(33):
+                OUT[i] = x[32 - i] if 32 - i < 1 else A[i, 0]
+
+    def wanted(a):
+        out = a[:, 0].copy()
+        out[32] = 9
+        return out
+
+    return main, wanted
+
+
+@case(table(33, 1, out=33))
+def one_element_under_its_test():
+    return one_element(64)
+
+
+@case(table(33, 1, out=33))
+def one_element_under_its_test_in_the_second_turn():
+    return one_element(32)
+
+
+@case(table(33, 1, out=33))
+def one_element_of_several_threads():
+    return one_element(128)
+
+
+@case(table(33, 1, out=1))
+def a_store_to_one_element_under_its_test():
+    @T.prim_func
+    def main(A: T.Tensor((33, 1), "int32"), OUT: T.Tensor((1,), "int32")):
+        with T.Kernel(1, threads=128) as bx:
+            x = T.alloc_fragment((1,), "int32")
+            for i in T.Parallel(33):
+                if 32 - i < 1:
+                    x[32 - i] = A[i, 0]
+            OUT[0] = x[0]
+
+    return main, lambda a: a[32]
