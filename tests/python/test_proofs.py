@@ -181,6 +181,13 @@ def main(A: T.Tensor((8, 64), "float32"), B: T.Tensor((64,), "float32"), C: T.Te
     ("unknown", "T.copy_async(A[0, :], x[0, :])\nfor k in T.serial(8):\n    T.wait_async()\n    if k + 1 < 8:\n"
                 "        T.copy_async(A[k + 1, :], x[(k + 1) % 2, :])\n    B[0] = B[0] + x[(k + 1) % 2, 0]"),
     ("unknown", "for k in T.serial(8):\n    if k > 0:\n        B[0] = x[0, 0]\n    T.copy_async(A[k, :], x[k % 2, :])"),
+    # Through loops in loops: what an outer iteration began and an inner one uses.
+    ("proved", "for k in T.serial(4):\n    T.copy_async(A[k, :], x[k % 2, :])\n    for i in T.serial(64):\n"
+               "        B[i] = x[(k + 1) % 2, i]\n    T.wait_async()"),
+    ("unknown", "for k in T.serial(4):\n    T.copy_async(A[k, :], x[k % 2, :])\n    for i in T.serial(64):\n"
+                "        B[i] = x[(k + 1) % 2, i]"),
+    ("unknown", "for k in T.serial(4):\n    for i in T.serial(4):\n        T.copy_async(A[i, :], x[0, :])\n"
+                "    B[0] = x[0, 0]\n    T.wait_async()"),
     # Copies of independent iterations wait for a commit.
     ("unknown", "for r in T.Parallel(8):\n    T.copy_async(A[r, 0:4], x[0, r * 4 : r * 4 + 4])\nT.wait_async()\n"
                 "B[0] = x[0, 0]\nT.commit_async()"),

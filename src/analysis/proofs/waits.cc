@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "helve/analysis/effects.h"
@@ -23,7 +25,7 @@ constexpr int64_t kOldest = 64;  // beyond it ages are not told apart
 /// Of one copy of the text the youngest that may be unfinished.
 struct Flight {
   int64_t age = 0;       ///< copies that began after it
-  bool earlier = false;  ///< may be of an earlier iteration: its variables had other values
+  bool earlier = false;  ///< may be of an earlier iteration of a loop around it: its variables had other values
 };
 
 class Flights {
@@ -47,12 +49,18 @@ class Flights {
   void age() {
     for (auto& [place, entry] : of) entry.second.age = std::min(entry.second.age + 1, kOldest);
   }
-  void become_earlier() {
-    for (auto& [place, entry] : of) entry.second.earlier = true;
+  void become_earlier(const std::unordered_set<const TileOp*>& copies) {
+    for (auto& [place, entry] : of) entry.second.earlier |= copies.contains(entry.first);
   }
   void complete(int64_t pending) {
     std::erase_if(of, [&](const auto& each) { return each.second.second.age >= pending; });
   }
+};
+
+/// What is known of a loop: before and after any of its iterations.
+struct LoopState {
+  Flights begin, end;
+  std::unordered_set<const TileOp*> own;  ///< operations of its body
 };
 
 class Waits {
@@ -98,18 +106,27 @@ class Waits {
     return loop.loop == LoopKind::Parallel || loop.loop == LoopKind::Vectorized || loop.loop == LoopKind::Thread;
   }
 
-  /// Until what an iteration begins with does not grow any more.
+  /// Until what an iteration begins with does not grow any more. What was found of a loop is kept: a visit that brings
+  /// nothing new costs nothing, so that a nest is not walked again for each way through the loops around it.
   void loop(const Stmt& s, const Stmt& body, bool surely, bool divided) {
-    Flights begin = now_;
+    const auto [at, fresh] = loops_.try_emplace(s.get());
+    LoopState& state = at->second;
+    if (fresh) {
+      walk(body, [&](const Stmt& part) {
+        if (const TileOp* op = as<TileOp>(part)) state.own.insert(op);
+      });
+    }
     const bool outer = std::exchange(in_iteration_, in_iteration_ || divided);
-    do {
-      now_ = begin;
+    for (bool news = state.begin.join(now_) || fresh; news; news = state.begin.join(state.end)) {
+      now_ = state.begin;
       for (const Access& access : direct_accesses(s)) use(access, nullptr);
       visit(body);
-      now_.become_earlier();
-    } while (begin.join(now_));
+      now_.become_earlier(state.own);
+      state.end = now_;
+    }
     in_iteration_ = outer;
-    if (!surely) now_.join(begin);
+    now_ = state.end;
+    if (!surely) now_.join(state.begin);
   }
 
   void operation(const Stmt& s, const TileOp& op) {
@@ -179,7 +196,8 @@ class Waits {
   Budget& budget_;
   Flights now_;
   bool in_iteration_ = false;  ///< of a loop that threads share
-  std::map<const TileOp*, int> places_;
+  std::unordered_map<const StmtNode*, LoopState> loops_;
+  std::unordered_map<const TileOp*, int> places_;
   std::vector<BufferRef> buffers_;
   std::vector<Proof> proofs_;  ///< of `buffers_`
 };
