@@ -5,6 +5,8 @@ not hold 64 bits of an integer, and what it rounds to may be a tie of the format
 """
 
 import bisect
+import functools
+import math
 from fractions import Fraction
 
 import helve
@@ -54,21 +56,24 @@ def hard_integers(dtype):
     info, out = np.iinfo(dtype), {0, 1, 2, 3, 255, 256, 257}
     for mantissa in (2, 3, 7, 10, 23, 52):
         for exponent in range(mantissa + 1, info.bits):
-            for step in (1, 2, 3, 2**mantissa - 1):
+            for step in (1, 2, 2**mantissa - 1):
                 tie = 2**exponent + step * 2 ** (exponent - mantissa) - 2 ** (exponent - mantissa - 1)
-                out |= {tie + d for d in (-2049, -1025, -1024, -513, -512, -1, 0, 1, 511, 512, 513, 1024, 1025, 2049)}
+                out |= {tie + d for d in (-1025, -1, 0, 1, 511, 1024)}
     out |= {-v for v in out}
     out |= {info.min, info.max, info.max - 1, info.max - 1023, info.max - 1024, 9042383626829825}
     return np.array(sorted(v for v in out if info.min <= v <= info.max), dtype)
 
 
+@functools.lru_cache(maxsize=None)
+def as_float(value, name):
+    """An integer in the format, as Python's float."""
+    found = nearest(Fraction(value), name)
+    special = math.nan if name == "float8_e4m3" else math.inf
+    return float(found) if found is not None else special if value > 0 else -special
+
+
 def expected(values, name):
-    out = []
-    for value in values.tolist():
-        found = nearest(Fraction(value), name)
-        special = np.nan if name == "float8_e4m3" else np.inf
-        out.append(float(found) if found is not None else special if value > 0 else -special)
-    return np.array(out)
+    return np.array([as_float(value, name) for value in values.tolist()])
 
 
 def program(source, name, count, function="main", threads=False):
@@ -141,15 +146,13 @@ def test_scalar_arguments_round_once(name):
         2**100 + 2**76 + 1, 2**100 + 2**76, 2**100 + 2**76 - 1, 2**100 + 2**92 + 1, 2**127 + 2**103, 10**38, 3**80]
     text = (f'@T.prim_func\ndef main(s: T.{name}, Y: T.Tensor((1,), "{name}")):\n    with T.Kernel(1) as b:\n'
             f"        Y[0] = s\n")
-    special = np.nan if name == "float8_e4m3" else np.inf
     for target in TARGETS:
         kernel = helve.compile(helve.parse(text), target=target)
         for value in values:
             out = np.zeros(1, kind_of(name))
             kernel(value, out)
-            found = nearest(Fraction(value), name)
-            wanted = float(found) if found is not None else special if value > 0 else -special
-            np.testing.assert_array_equal(out.astype(np.float64), [wanted], err_msg=f"{value} on {target}")
+            np.testing.assert_array_equal(out.astype(np.float64), [as_float(value, name)],
+                                          err_msg=f"{value} on {target}")
 
 
 def test_the_search_itself():
