@@ -323,7 +323,8 @@ def _check_option(name: str, value) -> None:
     ):
         raise error("OptionValue", option=name, value=shown(value), expected="a whole number from 1 to 1048576")
     elif name == "arch" and value is not None and not isinstance(value, str):
-        raise error("OptionValue", option=name, value=shown(value), expected='an architecture such as "sm_90a", or None')
+        raise error("OptionValue", option=name, value=shown(value),
+                    expected='an architecture such as "sm_90a", or None')
     elif name == "stream_bytes" and value is not None and (
         isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**63
     ):

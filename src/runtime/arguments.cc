@@ -291,8 +291,8 @@ IntegerRange integer_range(DLDataType dtype) {
   return {-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
 }
 
-/// A float64 that rounds to every smaller format as `value` does: beyond 52 bits the lowest bits leave one behind, which
-/// says whether any of them was set.
+/// A float64 that rounds to every smaller format as `value` does: beyond 52 bits the lowest bits leave one behind,
+/// which says whether any of them was set.
 template <class T>
 double rounding_as(T value) {
   if constexpr (std::is_integral_v<T>) {

@@ -60,7 +60,8 @@ VALUES = [
     "T.copy", "T.Kernel", "T.Tensor((8,), 'float32')", "T.dyn('K')", "T.infinity()", "T.nan('int8')", "T.exp(A)",
     "T.float32(A[0])", "T.index(I[0])", "A.shape", "A.shape[0]", "A.dtype", "A.foo", "min", "max(A[0], B[0])", "abs",
     "len(A)", "range(3)", "print", "main", "lambda: 1", "[x for x in (1,)]", "f'{A}'", "not A", "-A", "A + 1",
-    "A if C[0] else B", "1 < n < 3", "n is None", "A[0] is True", "n in (1, 2)", "C[0] and 5", "(yield)", "*A", "(A := 1)",
+    "A if C[0] else B", "1 < n < 3", "n is None", "A[0] is True", "n in (1, 2)", "C[0] and 5", "(yield)", "*A",
+    "(A := 1)",
 ]
 KEYWORDS = ["foo", "dtype", "shape", "dim", "axis", "clear", "dst", "src", "x", "self", "threads", "layout", "op"]
 # Where an expression stands; what follows keeps the text a program.
@@ -164,7 +165,8 @@ def natural_places(name):
         return ["for i in {}:\n            B[i] = 1.0", "for i, j in {}:\n            B[j] = A[i]"][: loops[name]]
     if name == "Kernel":
         return ["with {} as q:\n            B[0] = 1.0"]
-    return ["B[0] = {}", "B[0] = A[0] + {}", "x = {}", "C[0] = {} == 1", "I[0] = {}", "B[{}] = 1.0", "A[0] = B[0] if {} else 1.0"]
+    return ["B[0] = {}", "B[0] = A[0] + {}", "x = {}", "C[0] = {} == 1", "I[0] = {}", "B[{}] = 1.0",
+            "A[0] = B[0] if {} else 1.0"]
 
 
 def program(rng, name):
@@ -172,7 +174,8 @@ def program(rng, name):
     text = (sensible if rng.randrange(2) else call)(rng, name)
     if rng.randrange(12) == 0:  # a type of a parameter, or an argument of the decorator
         head = rng.choice([
-            f"@T.prim_func\ndef main(A: {text}):\n    pass\n", f"@T.prim_func\ndef main(A: T.Tensor({junk(rng)})):\n    pass\n",
+            f"@T.prim_func\ndef main(A: {text}):\n    pass\n",
+            f"@T.prim_func\ndef main(A: T.Tensor({junk(rng)})):\n    pass\n",
             f"@T.prim_func(mesh={text})\ndef main():\n    pass\n", f"@T.prim_func\ndef main(A={text}):\n    pass\n",
             f"K = {text}\n@T.prim_func\ndef main(A: T.Tensor((K,), 'int8')):\n    pass\n", f"{text}\n",
         ])
@@ -191,7 +194,7 @@ def around(rng, name, text):
     if name in ("annotate_mesh_tensor", "may_alias") and not astray:
         body = ""
     if name.startswith("comm.") and rng.randrange(2):
-        body = "    T.annotate_mesh_tensor({}, nrows=2, ncols=2)\n    with T.Kernel(2, 2) as (b, c):\n" + IN_KERNEL.partition("\n")[2]
+        body = "    T.annotate_mesh_tensor({}, nrows=2, ncols=2)\n" + IN_KERNEL.replace("(1) as b", "(2, 2) as (b, c)")
     lead = " " * 10 if body is IN_TILES else " " * 8 if body else " " * 4
     return HEAD + body + lead + lines.replace("\n        ", f"\n{lead}") + "\n"
 
@@ -237,7 +240,8 @@ def test_a_definition_is_compiled_or_refused(name, targets):
                 text = text.replace(f"({value},", f"({rng.choice(list(OBJECTS))},").replace(
                     f" {value})", f" {rng.choice(list(OBJECTS))})")
         if rng.randrange(2):
-            text = f"{text[: text.index('(') + 1]}{rng.choice(list(OBJECTS))}{', ' * (text[-2] != '(')}{text[text.index('(') + 1:]}"
+            head, _, rest = text.partition("(")
+            text = f"{head}({rng.choice(list(OBJECTS))}{', ' * (rest != ')')}{rest}"
         text = around(rng, name, text)
         try:
             with warnings.catch_warnings():

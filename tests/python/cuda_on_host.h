@@ -559,7 +559,7 @@ static float helve_nan() { return NAN; }
 template <class T> static T helve_min(T a, T b) { return a != a ? a : b != b ? b : b < a ? b : a; }
 template <class T> static T helve_max(T a, T b) { return a != a ? a : b != b ? b : a < b ? b : a; }
 template <class T> static T helve_sigmoid(T x) {
-  return (T)(x < 0 ? std::exp((long double)x) / (1 + std::exp((long double)x)) : 1 / (1 + std::exp(-(long double)x)));
+  return x < 0 ? std::exp(x) / (T(1) + std::exp(x)) : T(1) / (T(1) + std::exp(-x));
 }
 
 typedef __int128 helve_wide;

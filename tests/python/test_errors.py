@@ -178,7 +178,8 @@ def test_a_mesh_is_a_value():
 
 
 BROKEN = "@T.prim_func\ndef main(A: T.Tensor((8,), 'float32')):\n    A[0] = 1.0\n"
-SOUND = "@T.prim_func\ndef main(n: T.int32, A: T.Tensor((8,), 'float32')):\n    with T.Kernel(1) as b:\n        A[0] = 1.0\n"
+SOUND = ("@T.prim_func\ndef main(n: T.int32, A: T.Tensor((8,), 'float32')):\n    with T.Kernel(1) as b:\n"
+         "        A[0] = 1.0\n")
 RUNS_OUT = SOUND.replace("A[0]", "A[T.index(n)]")
 
 
@@ -192,7 +193,8 @@ def _defined_wrongly():
     "action",
     [lambda: helve.parse(BROKEN), _defined_wrongly, lambda: helve.compile(helve.parse(SOUND), target="gpu"),
      lambda: helve.compile(helve.parse(SOUND), mesh=helve.Mesh((2, 2)), verify=3), lambda: helve.compile(3),
-     lambda: helve.compile(helve.parse(SOUND))(1.0, np.zeros(8, "float32")), lambda: helve.compile(helve.parse(SOUND))(),
+     lambda: helve.compile(helve.parse(SOUND))(1.0, np.zeros(8, "float32")),
+     lambda: helve.compile(helve.parse(SOUND))(),
      lambda: helve.compile(helve.parse(RUNS_OUT), target="interp")(70, np.zeros(8, "float32")),
      lambda: helve.T.exp(1.0), lambda: helve.T.dyn(3), lambda: helve.Layout.parse("S[")],
 )

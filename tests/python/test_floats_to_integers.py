@@ -20,12 +20,13 @@ COUNT = 320
 
 def values(source):
     """Around the ends of every integer type, halves, and the special values of the float."""
-    ends = [s * (2.0**e + d) for e in (7, 8, 15, 16, 31, 32, 53, 63, 64) for d in (-1, -0.5, 0, 0.5, 1) for s in (1, -1)]
-    other = [0.0, -0.0, 0.99, -0.99, 1.5, -1.5, 2.5, 1e-40, 1e4, -1e4, 3e38, -3e38, math.inf, -math.inf, math.nan, 448.0]
+    ends = [sign * (2.0**e + d) for e in (7, 8, 15, 16, 31, 32, 53, 63, 64) for d in (-1, -0.5, 0, 0.5, 1)
+            for sign in (1, -1)]
+    other = [0.0, -0.0, 0.99, -0.99, 1.5, -1.5, 2.5, 1e-40, 1e4, -1e4, 3e38, -3e38, math.inf, -math.inf, math.nan]
     with np.errstate(all="ignore"):
         base = np.array(ends + other).astype(kind_of(source))
         wide = base.astype(np.float64)
-        around = np.concatenate([base, (wide * (1 + 2**-9)).astype(base.dtype), (wide * (1 - 2**-9)).astype(base.dtype)])
+        around = np.concatenate([base, *[(wide * (1 + d)).astype(base.dtype) for d in (2**-9, -(2**-9))]])
     return np.concatenate([around, np.zeros(COUNT - len(around), base.dtype)])
 
 

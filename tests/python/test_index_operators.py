@@ -164,7 +164,8 @@ def test_cuda_text_is_exact_where_the_call_would_run(kernels, text):
 
 
 def test_a_loop_bounds_the_shifts_in_it():
-    head = '@T.prim_func\ndef main(n: T.index, C: T.Tensor((1,), "int64")):\n    with T.Kernel(1) as b:\n        C[0] = 0\n'
+    head = ('@T.prim_func\ndef main(n: T.index, C: T.Tensor((1,), "int64")):\n    with T.Kernel(1) as b:\n'
+            "        C[0] = 0\n")
     loop = '        for i in T.serial({}):\n            C[0] = C[0] + T.cast(1 << i, "int64")\n'
     for count, expected in ((62, 2**62 - 1), (63, 2**63 - 1)):
         c = np.zeros(1, np.int64)

@@ -63,7 +63,7 @@ def test_habits_lead_to_names_that_exist():
             getattr(T, habit)
 
 
-X = np.concatenate([[0.0, 1e-7, -1e-7, 3e-4, -3e-4, 0.01, 0.25, 0.49, -0.49, 0.5, 0.51, -0.51, 0.9, -0.9, 1.0, 3.0, 9.0, 40.0],
+X = np.concatenate([[0.0, 1e-7, -1e-7, 3e-4, -3e-4, 0.01, 0.25, 0.49, -0.49, 0.5, 0.51, -0.51, 0.9, -0.9, 1.0, 40.0],
                     np.linspace(-0.99, 5.0, 46)]).astype("float32")
 A, B = X[::-1].copy(), np.where(X == 0, np.float32(2), X)
 
@@ -74,13 +74,15 @@ def of_float32(name):
 
 # Habits that are answered with an expression of x, or of a and b, and what it is.
 EXPRESSIONS = {
-    "absolute": lambda x, a, b: np.abs(x), "astype": of_float32("float16"), "clip": lambda x, a, b: np.clip(x, -0.5, 0.5),
+    "absolute": lambda x, a, b: np.abs(x), "astype": of_float32("float16"),
+    "clip": lambda x, a, b: np.clip(x, -0.5, 0.5),
     "divide": lambda x, a, b: a / b, "double": of_float32("float64"), "expm1": lambda x, a, b: np.expm1(x.astype("f8")),
     "float": of_float32("float32"), "float_": of_float32("float64"), "fmax": lambda x, a, b: np.maximum(a, b),
     "fmin": lambda x, a, b: np.minimum(a, b), "half": of_float32("float16"), "int": of_float32("int32"),
     "log1p": lambda x, a, b: np.log1p(x.astype("f8")), "maximum": lambda x, a, b: np.maximum(a, b),
     "minimum": lambda x, a, b: np.minimum(a, b), "multiply": lambda x, a, b: a * b, "negative": lambda x, a, b: -x,
-    "power": lambda x, a, b: np.abs(a) ** b, "reciprocal": lambda x, a, b: 1 / x, "relu": lambda x, a, b: np.maximum(x, 0),
+    "power": lambda x, a, b: np.abs(a) ** b, "reciprocal": lambda x, a, b: 1 / x,
+    "relu": lambda x, a, b: np.maximum(x, 0),
     "select": lambda x, a, b: np.where(a < b, a, b), "square": lambda x, a, b: x * x,
     "subtract": lambda x, a, b: a - b, "to": of_float32("float16"), "true_divide": lambda x, a, b: a / b,
     "where": lambda x, a, b: np.where(a < b, a, b), "inf": lambda x, a, b: np.full_like(x, np.inf),
