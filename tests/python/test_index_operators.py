@@ -57,7 +57,8 @@ def meaning(text, m, n):
 
 def may_leave(text, m, n):
     """Can the expression or a part of it leave 64 bits?"""
-    return abs(m) + abs(n) >= 2**59 or "<<" in text and abs(m | 3) << min(abs(n), 70) >= 2**62 or text == "m << 70"
+    shifted = abs(m | 3) << (70 if text == "m << 70" else min(abs(n), 70))
+    return abs(m) + abs(n) >= 2**59 or abs(m * n) >= 2**62 or "<<" in text and shifted >= 2**62
 
 
 def outcome(kernel, m, n):
