@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+#include <cmath>
+#include <limits>
 #include <optional>
 
 #include "helve/codegen/host/host_module.h"
@@ -66,13 +69,35 @@ bool may_run_python(py::handle value) { return (Py_TYPE(value.ptr())->tp_flags &
       {{"parameter", parameter.name}, {"expected", to_string(parameter.dtype)}, {"given", kind_of(value)}});
 }
 
-/// The least and the greatest integer of a type, which its literals need not hold.
+/// The integer in digits; one that fills lines, of which Python refuses to write some, by its size.
+std::string digits_of(const py::object& number) {
+  const auto bits = number.attr("bit_length")().cast<int64_t>();
+  return bits <= 256 ? std::string(py::str(number)) : fmt::format("an integer of {} bits", bits);
+}
+
+/// Beyond 64 bits: a float64 that rounds to each smaller format as the integer itself does. Of the two neighbours that
+/// enclose it that is the one with an odd last bit. Nothing where float64 ends.
+std::optional<double> rounding_as(const py::object& number, DType to) {
+  const double nearest = PyLong_AsDouble(number.ptr());
+  if (nearest == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  if (to.bits == 64 || std::bit_cast<uint64_t>(nearest) % 2 != 0) return nearest;
+  const auto whole = py::reinterpret_steal<py::object>(PyLong_FromDouble(nearest));
+  if (whole.equal(number)) return nearest;
+  return std::nextafter(nearest, whole < number ? HUGE_VAL : -HUGE_VAL);
+}
+
+/// The least and the greatest number of a type, which its literals need not hold.
 std::string lowest(DType t) {
+  if (t.is_float()) return fmt::format("{}", std::numeric_limits<double>::lowest());
   if (t.is_bool() || t.code == TypeCode::UInt) return "0";
   const int bits = t.is_index() ? 64 : t.bits;
   return fmt::format("{}", bits == 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (bits - 1)));
 }
 std::string highest(DType t) {
+  if (t.is_float()) return fmt::format("{}", std::numeric_limits<double>::max());
   if (t.is_bool()) return "1";
   const int bits = t.is_index() ? 64 : t.bits;
   return fmt::format("{}", ~uint64_t{0} >> (64 - bits + (t.code == TypeCode::UInt ? 0 : 1)));
@@ -96,14 +121,16 @@ runtime::ScalarArgument read_scalar(const Var& parameter, py::handle value) {
       if (!PyErr_Occurred()) return large;
       PyErr_Clear();
     }
-    if (!parameter.dtype.is_float()) {
+    const std::optional<double> real = parameter.dtype.is_float() ? rounding_as(number, parameter.dtype) : std::nullopt;
+    if (!real) {
       throw UserError(Code::ScalarArgumentRange, {},
                       {{"parameter", parameter.name},
                        {"expected", to_string(parameter.dtype)},
-                       {"given", text_of(number, "a number of more digits than Python writes")},
+                       {"given", digits_of(number)},
                        {"low", lowest(parameter.dtype)},
                        {"high", highest(parameter.dtype)}});
     }
+    return *real;
   }
   const double real = PyFloat_AsDouble(value.ptr());
   if (real == -1 && PyErr_Occurred()) not_a_number(parameter, value);

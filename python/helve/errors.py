@@ -139,10 +139,24 @@ def _plain(value: object) -> int | float | str:
     if isinstance(value, float) or (isinstance(value, int) and -(2**63) <= value < 2**63):
         return value
     try:
-        text = str(value)
-    except Exception as fault:  # a __str__ of the user, or an integer of more digits than Python writes
+        text = integer_text(value) if isinstance(value, int) else str(value)
+    except Exception as fault:  # a __str__ of the user
         text = f"<{type(value).__name__}: {fault}>"
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def integer_text(value: int) -> str:
+    """An integer in digits; one that fills lines, of which Python refuses to write some, by its size."""
+    return str(value) if value.bit_length() <= 256 else f"an integer of {value.bit_length()} bits"
+
+
+def shown(value: object) -> str:
+    """A value as Python writes it, shortened; its type where it has no text."""
+    try:
+        text = integer_text(value) if type(value) is int else repr(value)
+    except Exception:  # noqa: BLE001 - an object of the user's, whatever it does
+        text = f"a value of type '{type(value).__name__}'"
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def suggestion(name: object, known: Iterable[str], prefix: str = "") -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from helve import _core, source
 from helve.mesh import Mesh
-from helve.errors import Error, error, from_diagnostic, suggestion, warning_from
+from helve.errors import Error, error, from_diagnostic, shown, suggestion, warning_from
 from helve.viz import Picture, draw_layout
 
 if TYPE_CHECKING:
@@ -317,19 +317,20 @@ def _check_option(name: str, value) -> None:
     """Raises helve.Error HV0813 for a value that the option cannot take."""
     if isinstance(_OPTIONS[name], bool):
         if not isinstance(value, bool):
-            raise error("OptionValue", option=name, value=repr(value), expected="True or False")
+            raise error("OptionValue", option=name, value=shown(value), expected="True or False")
     elif isinstance(_OPTIONS[name], int) and (
         isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 2**20
     ):
-        raise error("OptionValue", option=name, value=repr(value), expected="a whole number from 1 to 1048576")
+        raise error("OptionValue", option=name, value=shown(value), expected="a whole number from 1 to 1048576")
     elif name == "arch" and value is not None and not isinstance(value, str):
-        raise error("OptionValue", option=name, value=repr(value), expected='an architecture such as "sm_90a", or None')
+        raise error("OptionValue", option=name, value=shown(value),
+                    expected='an architecture such as "sm_90a", or None')
     elif name == "stream_bytes" and value is not None and (
         isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**63
     ):
-        raise error("OptionValue", option=name, value=repr(value), expected="a number of bytes, 1 or more, or None")
+        raise error("OptionValue", option=name, value=shown(value), expected="a number of bytes, 1 or more, or None")
     elif name == "check" and value is not None and value not in _CHECKS:
-        raise error("OptionValue", option=name, value=repr(value), expected='"all", "uninitialised", "races" or None')
+        raise error("OptionValue", option=name, value=shown(value), expected='"all", "uninitialised", "races" or None')
 
 
 def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:
@@ -341,7 +342,7 @@ def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:
     if mesh is None:
         return None
     if not isinstance(mesh, Mesh):
-        raise error("NotAMesh", given=repr(mesh))
+        raise error("NotAMesh", given=shown(mesh))
     if mesh.device != "host":
         raise error("TargetMissing", target=mesh.device,
                     remedy='use a mesh of device="host": its cores run in this process')
@@ -373,7 +374,7 @@ def _at_caller(fault: Error, argument: int | str | None = None, notes: list[_cor
     `argument` names the argument at fault, by position or by keyword.
     """
     if fault.filename is not None:
-        return fault
+        return fault.with_traceback(None)  # what happened inside tells a user nothing
     data = fault.diagnostic
     fixes = data.help.split("\n") if data.help else []
     span = source.span_of_call(sys._getframe(2), argument)

@@ -19,6 +19,10 @@ constexpr int64_t kGreatest = std::numeric_limits<int64_t>::max();
 
 Sum atom_sum(Expr e) { return {{{1, {std::move(e)}}}, 0}; }
 
+Expr power_of_two(Expr exponent) {
+  return Expr(make_ref<Apply>(kIndex, Op::ShiftLeft, std::vector<Expr>{int_imm(1), std::move(exponent)}));
+}
+
 Expr absolute(const Expr& e) { return Expr(make_ref<Apply>(kIndex, Op::Abs, std::vector<Expr>{e})); }
 
 /// No coefficient of `small` is above that of the same product in `large`.
@@ -256,6 +260,19 @@ IndexBounds::Reach IndexBounds::reach_of_quotient(const Apply& node) const {
   return range_of(node.args[0]).at_least(0) && *divisor > 0 ? quotient : plus(quotient, constant(1));
 }
 
+/// a << b is a * 2^b, and the power grows with b.
+IndexBounds::Reach IndexBounds::reach_of_shift(const Apply& node) const {
+  const Reach value = reach_of(node.args[0]);
+  if (value.kind == Reach::Bounded && value.sum.is_constant() && value.sum.constant == 0) return value;
+  constexpr int64_t kMost = 62;
+  const Interval amount = range_of(node.args[1]);
+  if (amount.at_most(kMost)) return times(value, constant(int64_t{1} << std::max<int64_t>(*amount.high, 0)));
+  const Reach exponent = reach_of(node.args[1]);
+  if (exponent.kind != Reach::Bounded) return exponent.kind == Reach::None ? exponent : plus(value, exponent);
+  if (exponent.sum.is_constant()) return plus(value, {Reach::Beyond, {}});
+  return times(value, bounded(atom_sum(power_of_two(expr_of(exponent.sum)))));
+}
+
 IndexBounds::Reach IndexBounds::reach_of_apply(const Apply& node, const Expr& e) const {
   auto arg = [&](size_t i) { return reach_of(node.args[i]); };
   switch (node.op) {
@@ -274,11 +291,7 @@ IndexBounds::Reach IndexBounds::reach_of_apply(const Apply& node, const Expr& e)
     case Op::BitXor: return plus(times(plus(arg(0), arg(1)), constant(2)), constant(1));  // below the next power of two
     case Op::BitNot: return plus(arg(0), constant(1));
     case Op::ShiftRight: return arg(0);
-    case Op::ShiftLeft: {
-      const int64_t* shift = int_value(node.args[1]);
-      if (!shift || *shift < 0 || *shift > 62) return {};
-      return times(arg(0), constant(int64_t{1} << *shift));
-    }
+    case Op::ShiftLeft: return reach_of_shift(node);
     default: HELVE_FAIL("operator " + std::string(row_of(node.op).name) + " has no index value");
   }
 }

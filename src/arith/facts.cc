@@ -69,11 +69,13 @@ Interval atom_interval(const Expr& e, const Facts& facts) {
     case Op::BitAnd:
     case Op::BitOr:
     case Op::BitXor: return bits_interval(node->op, arg(0), arg(1));
-    case Op::ShiftRight:
-      if (auto shift = arg(1).single(); shift && *shift >= 0 && *shift < 63) {
-        return floor_div(arg(0), Interval::point(int64_t{1} << *shift));
-      }
-      return {};
+    case Op::ShiftLeft:
+    case Op::ShiftRight: {
+      const Interval amount = arg(1);
+      if (!amount.within(0, 62)) return {};
+      const Interval power{int64_t{1} << *amount.low, int64_t{1} << *amount.high};
+      return node->op == Op::ShiftLeft ? arg(0) * power : floor_div(arg(0), power);
+    }
     default: return {};
   }
 }

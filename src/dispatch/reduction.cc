@@ -3,24 +3,13 @@
 #include "reduction.h"
 
 #include "element_nest.h"
-#include "helve/ir/expr/number.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve {
 
 Expr Reduction::identity() const {
-  switch (kind) {
-    case ReduceKind::AbsMax:
-      if (!clear) return extreme_imm(acc, true);
-      [[fallthrough]];
-    case ReduceKind::Sum: return number_imm(0, acc);
-    case ReduceKind::Prod: return number_imm(1, acc);
-    case ReduceKind::Max: return extreme_imm(acc, true);
-    case ReduceKind::Min: return extreme_imm(acc, false);
-    case ReduceKind::Any: return bool_imm(false);
-    case ReduceKind::All: return bool_imm(true);
-  }
-  __builtin_unreachable();
+  const ReduceKind from = kind == ReduceKind::AbsMax && !clear ? ReduceKind::Max : kind;
+  return cast(identity_imm(from, dst.buffer->dtype), acc);
 }
 
 Expr Reduction::merge(const Expr& a, const Expr& b) const { return combine(kind, a, b); }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <type_traits>
 #include <unordered_map>
 
 #include "expr_code.h"
@@ -67,13 +68,16 @@ void check_counts(const Function& f, const std::vector<Arg>& args) {
 Scalar scalar_value(const Var& param, const ScalarArg& arg) {
   const double* fraction = std::get_if<double>(&arg.value);
   if (param.dtype.is_float()) {
-    const double v = std::visit([](auto number) { return static_cast<double>(number); }, arg.value);
-    return of_float(round_to(v, param.dtype));
+    const auto rounded = [&](auto number) {
+      if constexpr (std::is_integral_v<decltype(number)>) return float_of(number, param.dtype);
+      else return round_to(number, param.dtype);
+    };
+    return of_float(std::visit(rounded, arg.value));
   }
   if (fraction) {
     throw UserError(
         Code::ScalarArgumentType, {},
-        {{"parameter", param.name}, {"expected", to_string(param.dtype)}, {"given", fmt::format("{}", *fraction)}});
+        {{"parameter", param.name}, {"expected", to_string(param.dtype)}, {"given", float_text(*fraction)}});
   }
   const uint64_t* large = std::get_if<uint64_t>(&arg.value);
   if (large && is_uint64(param.dtype)) return of_int(static_cast<int64_t>(*large));

@@ -17,9 +17,7 @@ Scalar float_truth(Scalar v, DType, const Span&) { return of_int(v.f != 0); }
 
 template <class T>
 Scalar integer_to_float(Scalar v, DType to, const Span&) {
-  const T value = static_cast<T>(v.i);
-  if (to == kFloat32) return of_float(static_cast<float>(value));  // one rounding, not two
-  return of_float(round_to(static_cast<double>(value), to));
+  return of_float(float_of(static_cast<T>(v.i), to));
 }
 
 /// Truncation, saturated to the range of the target; NaN gives 0.

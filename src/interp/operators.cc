@@ -34,6 +34,13 @@ Scalar fused(const Scalar* a, const OpContext&) {
   return of_float(std::fma(static_cast<T>(a[0].f), static_cast<T>(a[1].f), static_cast<T>(a[2].f)));
 }
 
+/// Of the exponential that does not overflow, so that it ends where T does.
+template <class T>
+T sigmoid(T x) {
+  const T e = std::exp(-std::fabs(x));
+  return (x < 0 ? e : T{1}) / (T{1} + e);
+}
+
 /// Python's floor division and remainder are for integers only; on floats the table has none.
 template <class T>
 Operator float_operator(Op op) {
@@ -65,7 +72,7 @@ Operator float_operator(Op op) {
     case Op::Cos: return unary<T, [](T a) { return std::cos(a); }>;
     case Op::Tanh: return unary<T, [](T a) { return std::tanh(a); }>;
     case Op::Erf: return unary<T, [](T a) { return std::erf(a); }>;
-    case Op::Sigmoid: return unary<T, [](T a) { return T{1} / (T{1} + std::exp(-a)); }>;
+    case Op::Sigmoid: return unary<T, sigmoid<T>>;
     case Op::Pow: return binary<T, [](T a, T b) { return std::pow(a, b); }>;
     case Op::Fma: return fused<T>;
     case Op::FloorDiv:

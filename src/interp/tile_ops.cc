@@ -2,7 +2,7 @@
 // One function a row: gather the operands, compute in the evaluation dtype of the result, scatter.
 #include <fmt/format.h>
 
-#include "helve/ir/expr/rounding.h"
+#include "helve/ir/tensor/combine.h"
 #include "helve/ir/tensor/matrix_move.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
@@ -56,21 +56,9 @@ Fold fold_of(ReduceKind kind, DType dtype, const Span& span) {
 }
 
 Scalar identity_of(ReduceKind kind, DType dtype) {
-  const bool is_float = dtype.is_float();
-  const auto number = [&](int n) { return is_float ? of_float(n) : of_int(n); };
-  const auto extreme = [&](bool lowest) {
-    return is_float ? of_float(extreme_float(dtype, lowest)) : of_int(extreme_int(dtype, lowest));
-  };
-  switch (kind) {
-    case ReduceKind::Sum:
-    case ReduceKind::AbsMax: return number(0);
-    case ReduceKind::Prod: return number(1);
-    case ReduceKind::Max: return extreme(true);
-    case ReduceKind::Min: return extreme(false);
-    case ReduceKind::Any: return of_int(0);
-    case ReduceKind::All: return of_int(1);
-  }
-  __builtin_unreachable();
+  const Expr constant = identity_imm(kind, dtype);
+  const FloatImm* number = as<FloatImm>(constant);
+  return number ? of_float(number->value) : of_int(as<IntImm>(constant)->value);
 }
 
 namespace {

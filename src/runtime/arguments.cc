@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <type_traits>
 
 #include "helve/runtime/minifloat.h"
 #include "helve/support/diagnostic.h"
@@ -290,6 +291,21 @@ IntegerRange integer_range(DLDataType dtype) {
   return {-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
 }
 
+/// A float64 that rounds to every smaller format as `value` does: beyond 52 bits the lowest bits leave one behind,
+/// which says whether any of them was set.
+template <class T>
+double rounding_as(T value) {
+  if constexpr (std::is_integral_v<T>) {
+    constexpr T kExact = T{1} << 52;
+    constexpr uint64_t kLow = (uint64_t{1} << 11) - 1;
+    bool exact = value < kExact;
+    if constexpr (std::is_signed_v<T>) exact &= value > -kExact;
+    const auto bits = static_cast<uint64_t>(value);
+    if (!exact) value = static_cast<T>((bits & ~kLow) | ((bits & kLow) != 0 ? kLow + 1 : 0));
+  }
+  return static_cast<double>(value);
+}
+
 /// `value` in float32, inexact results rounded to the neighbour with an odd last bit. Rounding that to a format with at
 /// least two bits less is as good as rounding `value` itself.
 float round_to_odd(double value) {
@@ -322,7 +338,9 @@ void Binder::bind_scalar(size_t s) {
   frame_.setters[static_cast<size_t>(expected.slot)] = -static_cast<int32_t>(s) - 1;
   const auto* whole = std::get_if<int64_t>(&scalars_[s]);
   if (!integer) {
-    const double real = std::visit([](auto number) { return static_cast<double>(number); }, scalars_[s]);
+    const bool narrows = expected.dtype.bits < 64;
+    const double real = std::visit(
+        [&](auto number) { return narrows ? rounding_as(number) : static_cast<double>(number); }, scalars_[s]);
     const auto bits = float_bits(expected.dtype, real);
     HELVE_CHECK(bits.has_value(), fmt::format("a scalar parameter of {}", to_text(expected.dtype)));
     slot = *bits;
@@ -338,7 +356,7 @@ void Binder::bind_scalar(size_t s) {
     throw UserError(Code::ScalarArgumentType, {},
                     {{"parameter", expected.name},
                      {"expected", to_text(expected.dtype)},
-                     {"given", fmt::format("{}", std::get<double>(scalars_[s]))}});
+                     {"given", float_text(std::get<double>(scalars_[s]))}});
   }
   const IntegerRange range = integer_range(expected.dtype);
   if (large != nullptr || *whole < range.low || *whole > range.high) {

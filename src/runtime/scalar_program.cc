@@ -14,7 +14,7 @@ namespace helve::runtime {
 
 namespace {
 
-enum class Fault : uint8_t { None, Overflow, ZeroDivisor };
+enum class Fault : uint8_t { None, Overflow, ZeroDivisor, NegativeShift };
 
 /// A value, or the reason why there is none; faults travel like values until something chooses them.
 struct Cell {
@@ -36,6 +36,17 @@ Cell floor_modulo(int64_t a, int64_t b) {
   return {remainder != 0 && ((remainder < 0) != (b < 0)) ? remainder + b : remainder};
 }
 
+/// Of a fault by its count, the count.
+Cell shift_left(int64_t a, int64_t count) {
+  if (count < 0) return {count, Fault::NegativeShift};
+  int64_t result = 0;
+  if (a == 0) return {0};
+  if (count > 63) return {0, Fault::Overflow};
+  const bool leaves = count == 63 ? a != -1 : __builtin_mul_overflow(a, int64_t{1} << count, &result);
+  if (leaves) return {0, Fault::Overflow};
+  return {count == 63 ? std::numeric_limits<int64_t>::min() : result};
+}
+
 Cell arithmetic(ScalarOp op, int64_t a, int64_t b) {
   int64_t result = 0;
   switch (op) {
@@ -44,6 +55,7 @@ Cell arithmetic(ScalarOp op, int64_t a, int64_t b) {
     case ScalarOp::Mul: return __builtin_mul_overflow(a, b, &result) ? Cell{0, Fault::Overflow} : Cell{result};
     case ScalarOp::FloorDiv: return floor_divide(a, b);
     case ScalarOp::FloorMod: return floor_modulo(a, b);
+    case ScalarOp::ShiftLeft: return shift_left(a, b);
     case ScalarOp::Min: return {std::min(a, b)};
     case ScalarOp::Max: return {std::max(a, b)};
     case ScalarOp::Lt: return {a < b};
@@ -89,6 +101,7 @@ std::string_view symbol(ScalarOp op) {
     case ScalarOp::Mul: return "*";
     case ScalarOp::FloorDiv: return "//";
     case ScalarOp::FloorMod: return "%";
+    case ScalarOp::ShiftLeft: return "<<";
     case ScalarOp::Lt: return "<";
     case ScalarOp::Le: return "<=";
     case ScalarOp::Eq: return "==";
@@ -187,6 +200,7 @@ int64_t evaluate_code(const ScalarProgram& program, std::span<const int64_t> slo
                       const std::vector<std::string>* names) {
   const Cell result = result_of(program, slots);
   if (result.fault == Fault::None) return result.value;
+  if (result.fault == Fault::NegativeShift) throw UserError(Code::NegativeShift, {}, {{"count", result.value}});
   const Code code = result.fault == Fault::Overflow ? Code::ScalarOverflow : Code::ScalarZeroDivisor;
   throw UserError(code, {}, {{"expression", to_text(program, names)}});
 }

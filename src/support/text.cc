@@ -12,6 +12,11 @@ void TextDocument::line(std::string_view text) {
   text_.push_back('\n');
 }
 
+std::string float_text(double value) {
+  const std::string digits = fmt::format("{}", value);
+  return digits.find_first_of(".en") == std::string::npos ? digits + ".0" : digits;  // inf and nan have an n
+}
+
 std::string shape_text(std::span<const int64_t> extents) {
   return fmt::format("({}{})", join(extents, ", ", [](int64_t e) { return fmt::format("{}", e); }),
                      extents.size() == 1 ? "," : "");

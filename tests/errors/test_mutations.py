@@ -9,18 +9,15 @@ further.
 import io
 import os
 import random
-import signal
 import tokenize
-import warnings
-from contextlib import contextmanager
 
 import helve
 import numpy as np
 import pytest
+from problems import problem_of
 
 COUNT = int(os.environ.get("HELVE_MUTATIONS", 150))
 SEED = int(os.environ.get("HELVE_MUTATION_SEED", 1))
-SECONDS = 20  # of one program; far beyond what any of them takes
 
 PROGRAMS = {
     "elements": '''
@@ -162,49 +159,7 @@ def replace(text, tokens, rng):
     return "".join(lines)
 
 
-class TooSlow(BaseException):
-    """Raised by the clock, so that nothing that handles errors takes it for one."""
-
-
-@contextmanager
-def clock(seconds):
-    def ring(*_):
-        raise TooSlow
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def problem_of(action):
-    """What the action raised, if it is nothing that a user should meet."""
-    try:
-        with clock(SECONDS), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            action()
-    except helve.Error as error:
-        text = str(error)
-        if not text.startswith(f"error[{error.code}]: ") or "{" in error.message + error.help and "{" not in CURRENT[0]:
-            return f"odd text: {text}"
-        if error.filename is None and not error.code.startswith("HV06"):
-            return f"no place: {text}"
-        return None
-    except TooSlow:
-        return "no end"
-    except BaseException as error:  # noqa: BLE001 - that is the test
-        return f"{type(error).__module__}.{type(error).__name__}: {error}"
-    return None
-
-
-CURRENT = [""]
-
-
 def compile_text(text, target):
-    CURRENT[0] = text
     helve.compile(helve.parse(text, filename="mutant.py"), target=target)
 
 
@@ -221,7 +176,7 @@ def test_damaged_programs_are_compiled_or_refused(name, targets):
     for _ in range(COUNT):
         text = mutate(PROGRAMS[name], rng)
         target = rng.choice(targets)
-        problem = problem_of(lambda text=text, target=target: compile_text(text, target))
+        problem = problem_of(lambda text=text, target=target: compile_text(text, target), text)
         assert problem is None, f"{problem}\n{text}\nfor target {target}"
         try:
             compile_text(text, target)
@@ -254,5 +209,5 @@ def test_damaged_calls_run_or_are_refused(targets):
             split = rng.randrange(len(args) + 1)
             keys = rng.sample(["A", "B", "s", "n", "z", "self", "args"], len(args) - split)
             named = dict(zip(keys, args[split:]))
-            problem = problem_of(lambda: kernel(*args[:split], **named))
+            problem = problem_of(lambda: kernel(*args[:split], **named), PROGRAMS["elements"])
             assert problem is None, f"{problem}\n{args[:split]} {named}"

@@ -262,7 +262,7 @@ static double decode(unsigned bits, Format f) {
   return sign * (e == 0 ? std::ldexp(m, 1 - f.bias - f.mantissa)
                         : std::ldexp((1u << f.mantissa) + m, static_cast<int>(e) - f.bias - f.mantissa));
 }
-static unsigned encode(double x, Format f) {
+static unsigned encode(long double x, Format f) {
   const unsigned sign = std::signbit(x) ? 1u << (f.exponent + f.mantissa) : 0;
   const unsigned top = ((1u << f.exponent) - 1) << f.mantissa,
                  nan = top | (f.infinite ? 1u << (f.mantissa - 1) : (1u << f.mantissa) - 1);
@@ -273,7 +273,7 @@ static unsigned encode(double x, Format f) {
   int e = 0;
   std::frexp(x, &e);
   const int unit = std::max(e - 1, 1 - f.bias) - f.mantissa;
-  const double steps = std::nearbyint(std::ldexp(x, -unit));  // of the unit; may reach the next power of two
+  const long double steps = std::nearbyint(std::ldexp(x, -unit));  // of the unit; may reach the next power of two
   const unsigned code =
       static_cast<unsigned>(steps) + (static_cast<unsigned>(unit + f.mantissa + f.bias - 1) << f.mantissa);
   const unsigned most = f.infinite ? top : nan;
@@ -364,6 +364,13 @@ static float __double2float_rz(double x) {
   const float r = (float)x;
   return std::isinf(x) || std::fabs((double)r) <= std::fabs(x) ? r : std::nextafter(r, 0.0f);
 }
+/// The float next to x towards 0; long double holds every x.
+template <class T> static float host_toward_zero(T x) {
+  const float r = (float)x;
+  return std::fabs((long double)r) <= std::fabs((long double)x) ? r : std::nextafter(r, 0.0f);
+}
+static float __ll2float_rz(long long x) { return host_toward_zero(x); }
+static float __ull2float_rz(unsigned long long x) { return host_toward_zero(x); }
 template <class T> static T atomicAdd(T* p, T x) { const T old = *p; *p = (T)(old + x); return old; }
 template <class T> static T atomicMax(T* p, T x) { const T old = *p; *p = old < x ? x : old; return old; }
 template <class T> static T atomicMin(T* p, T x) { const T old = *p; *p = x < old ? x : old; return old; }
@@ -551,7 +558,9 @@ static float helve_infinity() { return INFINITY; }
 static float helve_nan() { return NAN; }
 template <class T> static T helve_min(T a, T b) { return a != a ? a : b != b ? b : b < a ? b : a; }
 template <class T> static T helve_max(T a, T b) { return a != a ? a : b != b ? b : a < b ? b : a; }
-template <class T> static T helve_sigmoid(T x) { return T(1) / (T(1) + std::exp(-x)); }
+template <class T> static T helve_sigmoid(T x) {
+  return x < 0 ? std::exp(x) / (T(1) + std::exp(x)) : T(1) / (T(1) + std::exp(-x));
+}
 
 typedef __int128 helve_wide;
 template <class T> static T helve_wrap(helve_wide x) { return (T)x; }
@@ -587,7 +596,7 @@ template <class T, int B, bool S, class F> static T helve_saturate(F x) {
          : whole <= least ? (T)(S ? -(helve_wide)most - 1 : 0)
                           : (T)whole;
 }
-static double helve_to_odd(double x) { return x; }
+template <class T> static long double helve_to_odd(T x) { return x; }
 
 template <int E, int M, int BIAS, bool INF, class W>
 struct helve_small {
@@ -600,15 +609,15 @@ typedef helve_small<4, 3, 7, false, unsigned char> helve_float8_e4m3;
 typedef helve_small<5, 2, 15, true, unsigned char> helve_float8_e5m2;
 template <int E, int M, int BIAS, bool INF, class W>
 static float helve_to_float(helve_small<E, M, BIAS, INF, W> x) { return (float)host::decode(x.bits, x.format()); }
-template <class T> static T helve_small_of(double x) {
+template <class T> static T helve_small_of(long double x) {
   T r;
   r.bits = (decltype(r.bits))host::encode(x, T::format());
   return r;
 }
-static helve_float16 helve_to_float16(double x) { return helve_small_of<helve_float16>(x); }
-static helve_bfloat16 helve_to_bfloat16(double x) { return helve_small_of<helve_bfloat16>(x); }
-static helve_float8_e4m3 helve_to_float8_e4m3(double x) { return helve_small_of<helve_float8_e4m3>(x); }
-static helve_float8_e5m2 helve_to_float8_e5m2(double x) { return helve_small_of<helve_float8_e5m2>(x); }
+static helve_float16 helve_to_float16(long double x) { return helve_small_of<helve_float16>(x); }
+static helve_bfloat16 helve_to_bfloat16(long double x) { return helve_small_of<helve_bfloat16>(x); }
+static helve_float8_e4m3 helve_to_float8_e4m3(long double x) { return helve_small_of<helve_float8_e4m3>(x); }
+static helve_float8_e5m2 helve_to_float8_e5m2(long double x) { return helve_small_of<helve_float8_e5m2>(x); }
 
 template <class T> static T helve_shuffle_xor(T x, int c) {
   if constexpr (sizeof(T) < 4) return (T)__shfl_xor_sync(0xffffffffu, (int)x, c);

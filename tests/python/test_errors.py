@@ -3,8 +3,11 @@
 import copy
 import pickle
 import re
+import traceback
+from pathlib import Path
 
 import helve
+import numpy as np
 import pytest
 from helve import T, _core, errors, source
 from helve.errors import error
@@ -172,3 +175,42 @@ def test_a_wrong_mesh_is_refused(arguments):
 def test_a_mesh_is_a_value():
     assert helve.Mesh((2, 3)) == helve.Mesh([2, 3], ["x", "y"]) and helve.Mesh((4,)).names == ("x",)
     assert helve.Mesh((2, 3)).size == 6 and hash(helve.Mesh((2, 3))) == hash(T.Mesh((2, 3)))
+
+
+BROKEN = "@T.prim_func\ndef main(A: T.Tensor((8,), 'float32')):\n    A[0] = 1.0\n"
+SOUND = ("@T.prim_func\ndef main(n: T.int32, A: T.Tensor((8,), 'float32')):\n    with T.Kernel(1) as b:\n"
+         "        A[0] = 1.0\n")
+RUNS_OUT = SOUND.replace("A[0]", "A[T.index(n)]")
+
+
+def _defined_wrongly():
+    @helve.T.prim_func
+    def wrong(A: helve.T.Tensor((8,), "float32")):
+        A[0, 0] = 1.0
+
+
+@pytest.mark.parametrize(
+    "action",
+    [lambda: helve.parse(BROKEN), _defined_wrongly, lambda: helve.compile(helve.parse(SOUND), target="gpu"),
+     lambda: helve.compile(helve.parse(SOUND), mesh=helve.Mesh((2, 2)), verify=3), lambda: helve.compile(3),
+     lambda: helve.compile(helve.parse(SOUND))(1.0, np.zeros(8, "float32")),
+     lambda: helve.compile(helve.parse(SOUND))(),
+     lambda: helve.compile(helve.parse(RUNS_OUT), target="interp")(70, np.zeros(8, "float32")),
+     lambda: helve.T.exp(1.0), lambda: helve.T.dyn(3), lambda: helve.Layout.parse("S[")],
+)
+def test_a_traceback_ends_at_the_door(action):
+    """Below the user's own frames stands what was called, and nothing of what it is made of."""
+    with pytest.raises(helve.Error) as caught:
+        action()
+    package = str(Path(helve.__file__).parent)
+    inside = [entry for entry in traceback.extract_tb(caught.value.__traceback__) if entry.filename.startswith(package)]
+    assert len(inside) <= 2, inside
+    assert not [entry for entry in inside if "/script/" in entry.filename and entry.name != "parse"]
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_integers_of_thousands_of_digits_are_a_limit_of_the_text():
+    for text in (SOUND.replace("1.0", "1" + "0" * 5000), SOUND.replace("1.0", "2**20000")):
+        with pytest.raises(helve.Error, match="beyond the limit of 4096 bits of an integer") as caught:
+            helve.parse(text)
+        assert caught.value.code == "HV0113"

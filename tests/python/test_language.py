@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import helve
+import numpy as np
 import pytest
 from helve import T, _core
 from helve.language import stub
@@ -60,3 +61,92 @@ def test_habits_lead_to_names_that_exist():
             assert name in T.NAMES, (habit, name)
         with pytest.raises(AttributeError, match=re.escape(f"in helve: {offer}")):
             getattr(T, habit)
+
+
+X = np.concatenate([[0.0, 1e-7, -1e-7, 3e-4, -3e-4, 0.01, 0.25, 0.49, -0.49, 0.5, 0.51, -0.51, 0.9, -0.9, 1.0, 40.0],
+                    np.linspace(-0.99, 5.0, 46)]).astype("float32")
+A, B = X[::-1].copy(), np.where(X == 0, np.float32(2), X)
+
+
+def of_float32(name):
+    return lambda x, a, b: x.astype(name).astype("float32")
+
+
+# Habits that are answered with an expression of x, or of a and b, and what it is.
+EXPRESSIONS = {
+    "absolute": lambda x, a, b: np.abs(x), "astype": of_float32("float16"),
+    "clip": lambda x, a, b: np.clip(x, -0.5, 0.5),
+    "divide": lambda x, a, b: a / b, "double": of_float32("float64"), "expm1": lambda x, a, b: np.expm1(x.astype("f8")),
+    "float": of_float32("float32"), "float_": of_float32("float64"), "fmax": lambda x, a, b: np.maximum(a, b),
+    "fmin": lambda x, a, b: np.minimum(a, b), "half": of_float32("float16"), "int": of_float32("int32"),
+    "log1p": lambda x, a, b: np.log1p(x.astype("f8")), "maximum": lambda x, a, b: np.maximum(a, b),
+    "minimum": lambda x, a, b: np.minimum(a, b), "multiply": lambda x, a, b: a * b, "negative": lambda x, a, b: -x,
+    "power": lambda x, a, b: np.abs(a) ** b, "reciprocal": lambda x, a, b: 1 / x,
+    "relu": lambda x, a, b: np.maximum(x, 0),
+    "select": lambda x, a, b: np.where(a < b, a, b), "square": lambda x, a, b: x * x,
+    "subtract": lambda x, a, b: a - b, "to": of_float32("float16"), "true_divide": lambda x, a, b: a / b,
+    "where": lambda x, a, b: np.where(a < b, a, b), "inf": lambda x, a, b: np.full_like(x, np.inf),
+    "floor_divide": lambda x, a, b: np.floor(a * 8) // np.floor(np.abs(b) * 8 + 1),
+    "mod": lambda x, a, b: np.floor(a * 8) % np.floor(np.abs(b) * 8 + 1),
+    "remainder": lambda x, a, b: np.floor(a * 8) % np.floor(np.abs(b) * 8 + 1),
+    "logical_and": lambda x, a, b: (a > 0.1) & (b > 0.1), "logical_or": lambda x, a, b: (a > 0.1) | (b > 0.1),
+    "logical_not": lambda x, a, b: ~(a > 0.1),
+}
+WHOLE, TRUTHS = ("floor_divide", "mod", "remainder"), ("logical_and", "logical_or", "logical_not")
+
+
+@pytest.mark.parametrize("habit", EXPRESSIONS)
+def test_the_expressions_that_habits_are_answered_with(habit):
+    """They compute what their name says, to the last places of float32, also where a plain formula would not."""
+    offer, _, where = HABITS[habit].partition(", where ")
+    offer = re.sub(r", or T\.cast\(.*| for an element.*", "", offer)
+    given = {"a": "A[i]", "b": "B[i]", "x": "X[i]", "condition": "A[i] < B[i]", "lo": "-0.5", "hi": "0.5",
+             "dtype": "'float16'"}
+    if habit in WHOLE:
+        given |= {"a": "T.cast(T.floor(A[i] * 8.0), 'int32')", "b": "T.cast(T.abs(B[i]) * 8.0 + 1.0, 'int32')"}
+    elif habit in TRUTHS:
+        given |= {"a": "(A[i] > 0.1)", "b": "(B[i] > 0.1)"}
+    elif habit == "power":
+        given["a"] = "T.abs(A[i])"
+
+    def filled(text):
+        return re.sub(r"\b(a|b|x|condition|lo|hi|dtype)\b", lambda m: given[m[0]], text)
+
+    name, _, value = where.partition(" = ")
+    lines = [f"{name} = {filled(value)}"] * bool(where)
+    lines.append(f"Y[i] = T.cast({filled(offer)}, 'float32')")
+    n = len(X)
+    tensors = ", ".join(f'{t}: T.Tensor(({n},), "float32")' for t in "XABY")
+    body = "".join(f"            {line}\n" for line in lines)
+    function = helve.parse(f"@T.prim_func\ndef main({tensors}):\n    with T.Kernel(1) as k:\n"
+                           f"        for i in T.Parallel({n}):\n{body}")
+    with np.errstate(all="ignore"):
+        wanted = EXPRESSIONS[habit](X, A, B)
+    for target in ("interp", "llvm"):
+        y = np.zeros_like(X)
+        helve.compile(function, target=target)(X, A, B, y)
+        np.testing.assert_allclose(y, wanted, rtol=1e-6, atol=0)
+
+
+def test_the_calls_that_habits_are_answered_with():
+    """Each names as many arguments as its construct takes, and only keywords that it has."""
+    seen = 0
+    for habit, offer in HABITS.items():
+        for start in (m.start() for m in re.finditer(r"\bT\.\w+\(", offer)):
+            end = next(e for e in range(start, len(offer) + 1) if _is_call(offer[start:e]))
+            call = ast.parse(offer[start:end], mode="eval").body
+            construct = T.NAMES[call.func.attr]
+            names = [p.name for p in construct.parameters]
+            seen += 1
+            assert {k.arg for k in call.keywords} <= set(names), (habit, offer)
+            assert construct.variadic or len(call.args) <= len(names), (habit, offer)
+            required = [p.name for p in construct.parameters if p.required]
+            assert len(call.args) + len(call.keywords) >= len(required), (habit, offer)
+    assert seen > 40
+
+
+def _is_call(text):
+    try:
+        return isinstance(ast.parse(text, mode="eval").body, ast.Call)
+    except SyntaxError:
+        return False

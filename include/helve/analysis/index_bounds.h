@@ -81,6 +81,7 @@ class IndexBounds {
   Reach reach_of_apply(const Apply& node, const Expr& e) const;
   Reach reach_of_sum(const Expr& e) const;
   Reach reach_of_quotient(const Apply& node) const;
+  Reach reach_of_shift(const Apply& node) const;
   Reach reach_of_address(const Buffer& buffer, const std::vector<Expr>& indices) const;
 
   FunctionRef function_;

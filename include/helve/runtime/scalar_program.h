@@ -20,6 +20,7 @@ enum class ScalarOp : uint8_t {
   Mul,
   FloorDiv,  ///< rounds towards minus infinity
   FloorMod,  ///< has the sign of the divisor
+  ShiftLeft,  ///< times two to the power of the right side
   Min,
   Max,
   Lt,
@@ -66,7 +67,7 @@ int64_t evaluate_code(const ScalarProgram& program, std::span<const int64_t> slo
                       const std::vector<std::string>* names);
 
 /// The value of a verified program. A fault in a side that And, Or or Select does not choose is no fault.
-/// UserError ScalarOverflow when a result leaves 64 bits, ScalarZeroDivisor when a divisor is 0;
+/// UserError ScalarOverflow when a result leaves 64 bits, ScalarZeroDivisor when a divisor is 0, NegativeShift;
 /// `names` are the slots' names in these messages.
 inline int64_t evaluate(const ScalarProgram& program, std::span<const int64_t> slots,
                         const std::vector<std::string>* names = nullptr) {

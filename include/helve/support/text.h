@@ -40,6 +40,9 @@ class TextDocument {
 /// `text` in double quotes with the escapes that Python and C share.
 std::string quoted(std::string_view text);
 
+/// A float as Python writes it: "1.0", "2.5", "inf".
+std::string float_text(double value);
+
 /// "(4, 8)", "(4,)", "()".
 std::string shape_text(std::span<const int64_t> extents);
 

@@ -22,6 +22,7 @@ from helve.language.constructs import (
     TensorType,
     TileOperation,
 )
+from helve.errors import shown as _shown
 from helve.language.constructs import unknown_name as _unknown_name
 from helve.language.habits import meant as _meant
 from helve.mesh import Mesh as _Mesh
@@ -41,7 +42,7 @@ def _tensor(shape, dtype="float32", strides=None) -> TensorType:
 def _dyn(name: str) -> _core.Var:
     """A dynamic extent, bound by the shapes of the arguments of a call."""
     if not isinstance(name, str) or not name.isidentifier() or _keyword.iskeyword(name):
-        raise TypeError(f"the name of an extent is an identifier in quotes, as in T.dyn(\"M\"); given {name!r}")
+        raise TypeError(f"the name of an extent is an identifier in quotes, as in T.dyn(\"M\"); given {_shown(name)}")
     return _core.make_var(name, "index")
 
 
@@ -51,7 +52,7 @@ def _ceildiv(a, b):
         return -(-a // b)
     for x in (a, b):
         if not isinstance(x, (int, _core.Expr)):
-            raise TypeError(f"the operands are extents; given {x!r}")
+            raise TypeError(f"the operands are extents; given {_shown(x)}")
     as_expr = [x if isinstance(x, _core.Expr) else _core.int_imm(x) for x in (a, b)]
     return _core.ceil_div(*as_expr)
 
@@ -59,7 +60,7 @@ def _ceildiv(a, b):
 def _float_type(dtype) -> str:
     name = _core.parse_dtype(str(dtype))
     if name is None or not name.startswith(("float", "bfloat")):
-        raise TypeError(f"{dtype!r} is not a float type")
+        raise TypeError(f"{_shown(dtype)} is not a float type")
     return name
 
 

@@ -274,12 +274,12 @@ def reduce_any(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = Tr
     """Logical or of the bool src over dimension dim into dst."""
 
 def reduce_max(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
-    """Maximum of src over dimension dim into dst; a NaN makes the result NaN. Over nothing: -infinity or the least
-    integer."""
+    """Maximum of src over dimension dim into dst; a NaN makes the result NaN. Over nothing: the least value of
+    dst's type, -infinity where it has one."""
 
 def reduce_min(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
-    """Minimum of src over dimension dim into dst; a NaN makes the result NaN. Over nothing: infinity or the
-    greatest integer."""
+    """Minimum of src over dimension dim into dst; a NaN makes the result NaN. Over nothing: the greatest value of
+    dst's type, infinity where it has one."""
 
 def reduce_prod(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
     """Multiplies src over dimension dim into dst. Floats may be re-associated."""

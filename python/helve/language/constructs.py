@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, Callable
 
 from helve import _core, source
-from helve.errors import Error, UnknownNameError, error, suggestion
+from helve.errors import Error, UnknownNameError, error, shown, suggestion
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Construct:
         lead = [f"*{self.variadic}"] if self.variadic else []
         return ", ".join(lead + [str(parameter) for parameter in self.parameters]) or "none"
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, /, *args, **kwargs):
         raise error("OutsideKernel", source.span_of_frame(sys._getframe(1)), function=self.text)
 
     def __repr__(self) -> str:
@@ -90,7 +90,7 @@ class HostConstruct(Construct):
         super().__init__(name, parameters, function.__doc__)
         self.function = function
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, /, *args, **kwargs):
         return host_call(self.text, self.function, args, kwargs)
 
 
@@ -101,9 +101,9 @@ def host_call(text: str, function: Callable, args: tuple, kwargs: dict) -> Any:
     except Exception as problem:
         fault = problem
     reason = getattr(fault, "message", None) or f"{type(fault).__name__}: {fault}".partition("\n")[0]
-    given = ", ".join([repr(x) for x in args] + [f"{key}={value!r}" for key, value in kwargs.items()])
+    given = ", ".join([shown(x) for x in args] + [f"{key}={shown(value)}" for key, value in kwargs.items()])
     raise error("HostCallFailed", source.span_of_call(sys._getframe(2)), expression=f"{text}({given})",
-                reason=reason.replace(f"{getattr(function, '__name__', '')}()", f"{text}()"),
+                reason=reason.replace(f"{function.__qualname__}()", f"{text}()"),
                 fixes=["see docs/language.md for what it takes"])
 
 
@@ -121,9 +121,13 @@ class DType(str):
     parameter_text = "x"
     variadic = None
 
-    def __call__(self, x: int | float | bool | _core.Expr) -> _core.Expr:
-        """`x` as a value of this type."""
-        return host_call(self.text, lambda x: _constant(x, self), (x,), {})
+    def __call__(self, /, *args: int | float | bool | _core.Expr, **kwargs) -> _core.Expr:
+        """The one argument, `x`, as a value of this type."""
+
+        def convert(x):
+            return _constant(x, self)
+
+        return host_call(self.text, convert, args, kwargs)
 
     def __repr__(self) -> str:
         return self.text
@@ -133,9 +137,9 @@ def _constant(x: Any, dtype: str) -> _core.Expr:
     if isinstance(x, _core.Expr):
         return _core.cast(x, dtype)
     if not isinstance(x, (bool, int, float)):
-        raise TypeError(f"{x!r} is not a number")
+        raise TypeError(f"{shown(x)} is not a number")
     if isinstance(x, int) and not -(2**63) <= x < 2**63:
-        raise TypeError(f"{x} has more than 64 bits")
+        raise TypeError(f"{shown(x)} has more than 64 bits")
     return _core.constant_of(x, dtype)
 
 
@@ -186,7 +190,7 @@ class FrontEnd:
     variadic = None
     define: Callable | None = None
 
-    def __call__(self, function: Callable | None = None, *, mesh: Any = None, **unknown):
+    def __call__(self, function: Callable | None = None, /, *, mesh: Any = None, **unknown):
         frame = sys._getframe(1)
         for keyword in unknown:
             raise error("UnknownKeyword", source.span_of_call(frame, keyword), function=self.text, keyword=keyword,

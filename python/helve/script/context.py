@@ -15,6 +15,7 @@ from helve.script.scope import Scope, Surroundings
 
 DEPTH_LIMIT = 200
 SIZE_LIMIT = 1_000_000
+BITS_LIMIT = 4096  # of an integer that is folded
 
 
 class Context:
@@ -107,7 +108,10 @@ class Context:
 
 def quote(node: ast.AST) -> str:
     """The text of an expression, shortened to fit a message."""
-    text = ast.unparse(node)
+    try:
+        text = ast.unparse(node)
+    except ValueError:  # an integer that Python refuses to write
+        text = "an expression with an integer of thousands of digits"
     return f"'{text}'" if len(text) <= 40 else f"'{text[:37]}...'"
 
 

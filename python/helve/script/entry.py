@@ -17,7 +17,7 @@ from helve.errors import Error, error
 from helve.language.constructs import FrontEnd
 from helve.script.arguments import match
 from helve.script.capture import capture
-from helve.script.context import DEPTH_LIMIT, SIZE_LIMIT, Context, check_depth
+from helve.script.context import BITS_LIMIT, DEPTH_LIMIT, SIZE_LIMIT, Context, check_depth
 from helve.script.expressions import Expressions
 from helve.script.function import guarded, parse_function
 from helve.script.operations import HANDLERS
@@ -169,6 +169,8 @@ def _syntax_tree(context: Context, text: str) -> ast.Module:
         reason = str(problem.msg)
         line, column = problem.lineno or 1, max(problem.offset or 1, 1)
         place = _core.Span(context.filename, line, column, line, column + 1)
+        if "integer string conversion" in reason:
+            raise error("TextLimit", place, limit=BITS_LIMIT, unit="bits of an integer") from None
         if "too many" in reason:  # Python's own limits on parentheses and indentation are below ours
             raise error("TextLimit", place, limit=DEPTH_LIMIT, unit="nested levels") from None
         raise error("InvalidSyntax", place, reason=reason) from None

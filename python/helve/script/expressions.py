@@ -13,11 +13,11 @@ import operator
 from typing import Any, Callable, Iterator
 
 from helve import _core, language
-from helve.errors import Error, error, suggestion
+from helve.errors import Error, error, integer_text, shown, suggestion
 from helve.language.constructs import Construct, DType, FrontEnd, HostConstruct, Namespace
 from helve.language.habits import counterpart, meant
 from helve.script.arguments import match
-from helve.script.context import Context, quote
+from helve.script.context import BITS_LIMIT, Context, quote
 from helve.script.prim_func import PrimFunc
 
 _BINARY: dict[type, tuple[str, Callable]] = {
@@ -70,7 +70,6 @@ _UNSUPPORTED: dict[type, tuple[str, str]] = {
     ast.Set: ("a set", "write a list or a tuple"),
     ast.Slice: ("a slice here", "slices stand in the subscripts of operands of tile operations"),
 }
-_BITS_LIMIT = 4096
 Handler = Callable[["Expressions", ast.Call], Any]
 
 
@@ -195,7 +194,7 @@ class Expressions:
         op, fold = _UNARY[type(node.op)]
         value = self.evaluate(node.operand)
         if isinstance(node.op, ast.Not) and is_plain(value):
-            return not value
+            return not self.truth(node.operand, value)
         if is_plain(value):
             return self.on_host(node, lambda: fold(value), number(value) is not None)
         if op is None:
@@ -232,8 +231,8 @@ class Expressions:
             return
         size = a.bit_length()
         grown = {ast.Pow: size * max(b, 0), ast.LShift: size + max(b, 0), ast.Mult: size + b.bit_length()}[type(op)]
-        if grown > _BITS_LIMIT:
-            raise error("TextLimit", self.context.span(node), limit=_BITS_LIMIT, unit="bits of an integer")
+        if grown > BITS_LIMIT:
+            raise error("TextLimit", self.context.span(node), limit=BITS_LIMIT, unit="bits of an integer")
 
     def _compare(self, node: ast.Compare) -> Any:
         items = [(item, self.evaluate(item)) for item in (node.left, *node.comparators)]
@@ -246,31 +245,41 @@ class Expressions:
     def _compare_two(self, node: ast.Compare, op: ast.cmpop, left: tuple, right: tuple) -> Any:
         name, fold = _COMPARE[type(op)]
         a, b = left[1], right[1]
-        if name is None and not isinstance(op, (ast.In, ast.NotIn)):
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            if isinstance(a, _core.Expr) and b is not None or isinstance(b, _core.Expr) and a is not None:
+                text = "is" if isinstance(op, ast.Is) else "is not"
+                raise self.context.unsupported(node, f"'{text}' with a run-time value",
+                                               f"compare values with '{'==' if text == 'is' else '!='}'")
             return fold(a, b)
         if is_plain(a) and is_plain(b):
             return self.on_host(node, lambda: fold(a, b), True)
         if name is None:
-            raise self.context.unsupported(node, "'in' with a run-time value", "compare with each element")
+            text = "in" if isinstance(op, ast.In) else "not in"
+            raise self.context.unsupported(node, f"'{text}' with a run-time value", "compare with each element")
         return _core.apply_operands(name, self._pair(name, left, right), self.context.span(node))
 
     def _both(self, node: ast.AST, a: Any, b: Any) -> Any:
         if is_plain(a):
-            return b if a else False
+            return b if self.truth(node, a) else False
         if is_plain(b):
-            return a if b else False
+            return a if self.truth(node, b) else False
         return _core.apply_operands("And", [a, b], self.context.span(node))
 
     def _boolop(self, node: ast.BoolOp) -> Any:
-        """`and`, `or`: compile-time operands decide while parsing, from left to right, as in Python."""
+        """`and`, `or`: compile-time operands decide while parsing, from left to right, as in Python.
+
+        Beside run-time values they are of bool, since the result then is.
+        """
         decisive = isinstance(node.op, ast.Or)
         result: Any = None
         for item in node.values:
             value = self.evaluate(item)
-            if is_plain(value) and not (isinstance(item, ast.Constant) and isinstance(result, _core.Expr)):
-                if bool(value) is decisive:
-                    return value if result is None or is_plain(result) else decisive
-                result = value if result is None else result
+            beside = isinstance(result, _core.Expr)
+            if is_plain(value) and (not beside or isinstance(number(value), bool)
+                                    and not isinstance(item, ast.Constant)):
+                if self.truth(item, value) is decisive:
+                    return decisive if beside else value
+                result = result if beside else value
             else:
                 value = self.operand(item, value, "or" if decisive else "and")
                 result = value if result is None or is_plain(result) else _core.apply_operands(
@@ -280,9 +289,21 @@ class Expressions:
     def _ifexp(self, node: ast.IfExp) -> Any:
         condition = self.evaluate(node.test)
         if is_plain(condition):
-            return self.evaluate(node.body if condition else node.orelse)
+            return self.evaluate(node.body if self.truth(node.test, condition) else node.orelse)
+        self.require_condition(node.test, condition)
         operands = [self.operand(n, self.evaluate(n), "if_then_else") for n in (node.body, node.orelse)]
         return _core.apply_operands("Select", [condition, *operands], self.context.span(node))
+
+    def truth(self, node: ast.expr, value: Any) -> bool:
+        """Does Python take a value that is known while parsing for true?"""
+        return self.on_host(node, lambda: bool(value), True)
+
+    def require_condition(self, node: ast.expr, value: Any) -> None:
+        """WrongType unless a value is a truth value."""
+        typed = self.typed(node, value)
+        if typed.dtype != "bool":
+            raise error("WrongType", self.context.span(node), what="a condition", given=typed.dtype, expected="bool",
+                        fixes=["compare it, for example with '!= 0'"])
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
@@ -326,9 +347,12 @@ class Expressions:
         if function.name == "ceildiv":
             return self._ceildiv(node, [(arguments[name], values[name]) for name in ("a", "b")])
         try:
-            return self.on_host(node, lambda: function.function(**values), True)
+            value = self.on_host(node, lambda: function.function(**values), True)
         except Error as fault:  # raised where helve itself calls
             raise error(fault.name, self.context.span(node), **dict(fault.diagnostic.args)) from None
+        if function.name == "dyn" and self.context.function and not self.context.declares_dims:
+            raise error("DynamicExtentPlace", self.context.span(node), name=value.name)
+        return value
 
     def _ceildiv(self, node: ast.Call, items: list[tuple[ast.expr, Any]]) -> Any:
         (_, a), (_, b) = items
@@ -370,6 +394,9 @@ class Expressions:
         operands = [self.operand(item, value, name.lower()) for item, value in zip(node.args, values)]
         span = self.context.span(node)
         if name == "Abs":
+            if len(operands) > 1:
+                raise error("TooManyArguments", self.context.span(node.args[1]), function="abs", limit=1,
+                            given=len(operands), parameters="x")
             return _core.apply_operands("Abs", operands, span)
         if len(operands) == 1:
             raise self.context.unsupported(node, f"'{name.lower()}' of one value", "give two or more values")
@@ -427,8 +454,8 @@ class Expressions:
         unsigned = dtype == "uint64"
         low, high = (0, 2**64) if unsigned else (-(2**63), 2**63)
         if not low <= value < high:
-            fix = f"uint64 holds 0 to {2**64 - 1}; {value} wraps to {value % 2**64}" if unsigned else (
-                "integers have 64 bits at most")
+            fix = (f"uint64 holds 0 to {2**64 - 1}; {integer_text(value)} wraps to {value % 2**64}" if unsigned else
+                   "integers have 64 bits at most")
             raise error("WrongType", self.context.span(node), what=quote(node)[1:-1], given="out of range",
                         expected=dtype, fixes=[fix])
         return value - 2**64 if value >= 2**63 else value
@@ -515,7 +542,7 @@ class Expressions:
         """An element type: its name, T's object, or a NumPy or PyTorch dtype."""
         name = value if isinstance(value, str) else getattr(value, "name", None) or getattr(value, "__name__", None)
         if not isinstance(name, str):
-            name = str(value).rpartition(".")[2]
+            name = shown(value).rpartition(".")[2]
         found = _core.parse_dtype(name)
         if found is None or isinstance(value, (_core.Expr, _core.Buffer)):
             names = _core.dtype_names()
@@ -559,13 +586,14 @@ def number(value: Any) -> bool | int | float | None:
     """A plain number (NumPy's scalars too) as Python's own, or None."""
     if isinstance(value, (bool, int, float)):
         return value
-    if type(value).__name__ in ("bool_", "bool"):
-        return bool(value)
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    if isinstance(value, numbers.Real):
-        return float(value)
-    return None
+    try:
+        if type(value).__name__ in ("bool_", "bool"):
+            return bool(value)
+        if isinstance(value, numbers.Integral):
+            return int(value)
+        return float(value) if isinstance(value, numbers.Real) else None
+    except (ArithmeticError, TypeError, ValueError):  # a fraction beyond float64, or a type that breaks its word
+        return None
 
 
 def plain(value: _core.Expr) -> Any:

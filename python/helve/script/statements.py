@@ -193,9 +193,9 @@ class Statements:
     def _if(self, node: ast.If) -> None:
         condition = self.expressions.evaluate(node.test)
         if is_plain(condition):  # decided while parsing, so its names belong to the block around it
-            self.body(node.body if condition else node.orelse)
+            self.body(node.body if self.expressions.truth(node.test, condition) else node.orelse)
             return
-        self._require_condition(node.test, condition)
+        self.expressions.require_condition(node.test, condition)
         then_body = self.block(node.body)
         else_body = self.block(node.orelse) if node.orelse else None
         self.context.emit(_core.if_then(condition, then_body, else_body, self.context.span(node.test)))
@@ -205,14 +205,8 @@ class Statements:
         condition = self.expressions.evaluate(node.test)
         if isinstance(condition, bool):
             condition = _core.bool_imm(condition, self.context.span(node.test))
-        self._require_condition(node.test, condition)
+        self.expressions.require_condition(node.test, condition)
         self.context.emit(_core.while_loop(condition, self.block(node.body), self.context.span(node.test)))
-
-    def _require_condition(self, node: ast.expr, value: Any) -> None:
-        typed = self.expressions.typed(node, value)
-        if typed.dtype != "bool":
-            raise error("WrongType", self.context.span(node), what="a condition", given=typed.dtype, expected="bool",
-                        fixes=["compare it, for example with '!= 0'"])
 
     def _no_else(self, node: ast.For | ast.While) -> None:
         if node.orelse:

@@ -54,11 +54,6 @@ std::string CEmitter::call(const std::string& part, const std::string& template_
 bool CEmitter::narrow(const Expr& e) const {
   if (bounds_ && bounds_->fits32(e)) return true;
   constexpr int64_t least = std::numeric_limits<int32_t>::min(), most = std::numeric_limits<int32_t>::max();
-  if (const Apply* shift = as_op(e, Op::ShiftLeft)) {
-    const Interval amount = interval_of(shift->args[1], facts_);
-    if (!amount.within(0, 31)) return false;
-    return (interval_of(shift->args[0], facts_) * Interval{1, int64_t{1} << *amount.high}).within(least, most);
-  }
   if (const Apply* shift = as_op(e, Op::ShiftRight)) return narrow(shift->args[0]);
   return interval_of(e, facts_).within(least, most);
 }
@@ -262,8 +257,9 @@ std::string CEmitter::rounded(const Expr& e, DType to) {
   need(small_float_name(to));
   const DType from = e->dtype;
   if (rounds_through_float(from)) return fmt::format("helve_{}({})", name, text(e, kConditional));
-  // A double holds the value; rounded to odd, its float still rounds to the nearest of the small type.
-  const std::string wide = from == kFloat64 ? text(e, kConditional) : cast_text("double", text(e, kUnary));
+  // Rounded to odd, its float still rounds to the nearest of the small type.
+  const std::string whole = from.is_signed() ? "long long" : "unsigned long long";
+  const std::string wide = from == kFloat64 ? text(e, kConditional) : cast_text(whole, text(e, kUnary));
   return fmt::format("helve_{}({})", name, call("to_odd", "", wide));
 }
 

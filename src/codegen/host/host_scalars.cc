@@ -28,6 +28,7 @@ std::optional<ScalarOp> scalar_op(Op op) {
     case Op::Mul: return ScalarOp::Mul;
     case Op::FloorDiv: return ScalarOp::FloorDiv;
     case Op::FloorMod: return ScalarOp::FloorMod;
+    case Op::ShiftLeft: return ScalarOp::ShiftLeft;
     case Op::Min: return ScalarOp::Min;
     case Op::Max: return ScalarOp::Max;
     case Op::Lt:

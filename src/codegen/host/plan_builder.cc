@@ -1,5 +1,7 @@
 // The walk over a lowered host body.
 // Slots hold dynamic extents, scalar parameters and loop variables; other scalars are programs over them.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 #include <unordered_set>
@@ -161,7 +163,8 @@ class PlanBuilder {
   void add_index_checks() {
     bounds_ = std::make_shared<const IndexBounds>(FunctionRef(&lowered_));
     for (const IndexRequirement& each : bounds_->requirements()) {
-      const std::string text = to_text(each.expression);
+      const std::string what = as<Load>(each.expression) ? "the address of " : "";
+      const std::string text = fmt::format("{}'{}'", what, to_text(each.expression));
       if (!each.reach)
         throw UserError(Code::IndexRange, each.span, {{"expression", text}, {"values", "constant extents"}});
       const Expr reach = expr_of(*each.reach);

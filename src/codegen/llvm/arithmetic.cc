@@ -205,10 +205,11 @@ Value* Arithmetic::apply_float(Op op, DType t, llvm::ArrayRef<Value*> a) {
     case Op::Exp2: return own ? math.exp2(a[0]) : call_library("exp2", a);
     case Op::Log: return own ? math.log(a[0]) : call_library("log", a);
     case Op::Tanh: return own ? math.tanh(a[0]) : call_library("tanh", a);
-    case Op::Sigmoid: {
-      Value* negated = b_.CreateFNeg(a[0]);
-      Value* e = own ? math.exp(negated) : call_library("exp", {negated});
-      return b_.CreateFDiv(one(), b_.CreateFAdd(one(), e));
+    case Op::Sigmoid: {  // of the exponential that does not overflow: for negative x, e^x / (1 + e^x)
+      Value* size = b_.CreateFNeg(unary(llvm::Intrinsic::fabs));
+      Value* e = own ? math.exp(size) : call_library("exp", {size});
+      Value* negative = b_.CreateFCmpOLT(a[0], llvm::Constant::getNullValue(a[0]->getType()));
+      return b_.CreateFDiv(b_.CreateSelect(negative, e, one()), b_.CreateFAdd(one(), e));
     }
     case Op::Log2: return own ? math.log2(a[0]) : call_library("log2", a);
     case Op::Sin: return call_library("sin", a);

@@ -50,6 +50,7 @@ class Arithmetic {
   llvm::Value* shift(Op op, DType t, llvm::Value* x, llvm::Value* amount);
   llvm::Value* call_library(const char* name, llvm::ArrayRef<llvm::Value*> args);
   llvm::Value* narrow(llvm::Value* v, DType t);
+  llvm::Value* rounding_as(llvm::Value* v, DType from);
   llvm::Value* widen(llvm::Value* raw, DType t);
 
   llvm::IRBuilder<>& b_;

@@ -102,11 +102,22 @@ Value* Arithmetic::from_memory(Value* raw, DType t) {
   return t.is_small_float() ? widen(raw, t) : raw;
 }
 
+/// An integer that float64 holds and that rounds to each small float as `v` does: beyond 52 bits, the lowest bits leave
+/// one behind, which says whether any of them was set.
+Value* Arithmetic::rounding_as(Value* v, DType from) {
+  if (from.bits < 64) return v;
+  auto constant = [&](int64_t c) { return ConstantInt::getSigned(v->getType(), c); };
+  constexpr int64_t kExact = int64_t{1} << 52;
+  constexpr int64_t kLow = (int64_t{1} << 11) - 1;
+  Value* magnitude = from.is_signed() ? b_.CreateAdd(v, constant(kExact)) : v;
+  Value* exact = b_.CreateICmpULT(magnitude, constant(from.is_signed() ? 2 * kExact : kExact));
+  Value* dropped = b_.CreateICmpNE(b_.CreateAnd(v, constant(kLow)), constant(0));
+  Value* sticky = b_.CreateSelect(dropped, constant(kLow + 1), constant(0));
+  return b_.CreateSelect(exact, v, b_.CreateOr(b_.CreateAnd(v, constant(~kLow)), sticky));
+}
+
 Value* Arithmetic::to_memory(Value* v, DType from, DType t) {
-  if (t.is_small_float()) {
-    // An integer goes through float64, exact below 2^53.
-    return narrow(from.is_float() ? v : convert(v, from, kFloat64), t);
-  }
+  if (t.is_small_float()) return narrow(from.is_float() ? v : convert(rounding_as(v, from), from, kFloat64), t);
   v = convert(v, from, t);
   return t.is_bool() ? b_.CreateZExt(v, shaped(b_.getInt8Ty(), v)) : v;
 }

@@ -141,8 +141,8 @@ Value* MathFunctions::tanh(Value* x) {
   Value* near = multiply_add(b_.CreateFMul(p, square), x, x);
   Value* e = exp(b_.CreateFAdd(a, a));
   Value* far = b_.CreateFSub(constant(x, 1.0), b_.CreateFDiv(constant(x, 2.0), b_.CreateFAdd(e, constant(x, 1.0))));
-  far = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, far, x);
-  return b_.CreateSelect(b_.CreateFCmpOLT(a, constant(x, 0.625)), near, far);
+  Value* y = b_.CreateSelect(b_.CreateFCmpOLT(a, constant(x, 0.625)), near, far);
+  return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, y, x);  // of zero too
 }
 
 Value* MathFunctions::erf(Value* x) {

@@ -11,6 +11,7 @@
 #include "helve/ir/expr/rounding.h"
 #include "helve/ir/expr/text.h"
 #include "helve/support/diagnostic.h"
+#include "helve/support/text.h"
 
 namespace helve {
 
@@ -35,23 +36,13 @@ VarRef make_var(std::string name, DType dtype, Span span) {
   return VarRef(node);
 }
 
-namespace {
-
-/// An integer as float, rounded once to float32 where that is the target.
-template <class T>
-double as_float(T value, DType to) {
-  return to == kFloat32 ? static_cast<double>(static_cast<float>(value)) : static_cast<double>(value);
-}
-
-}  // namespace
-
 Expr cast(Expr value, DType dtype, Span span) {
   if (value->dtype == dtype) return value;
   if (value->kind == ExprKind::IntImm && !dtype.is_bool() && !value->dtype.is_bool()) {
     const int64_t v = static_cast<const IntImm&>(*value).value;
     const bool beyond = v < 0 && value->dtype == DType{TypeCode::UInt, 64};  // no int64
     if (dtype.is_float()) {
-      return float_imm(beyond ? as_float(static_cast<uint64_t>(v), dtype) : as_float(v, dtype), dtype, span);
+      return float_imm(beyond ? float_of(static_cast<uint64_t>(v), dtype) : float_of(v, dtype), dtype, span);
     }
     if (!beyond || !dtype.is_index()) return int_imm(wrap_to(v, dtype), dtype, span);
   }
@@ -91,9 +82,7 @@ std::string mixed_remedy(const Expr& a, const Expr& b) {
 
 /// The refusal of a Python float beside `typed`, which is no float: names what the user wrote, in the user's order.
 [[noreturn]] void mixed_literal(std::string_view op, const Expr& typed, double literal, bool literal_first, Span span) {
-  std::string digits = fmt::format("{}", literal);
-  if (digits.find_first_of(".en") == std::string::npos) digits += ".0";  // a whole number; inf and nan have an n
-  std::string left = to_string(typed->dtype), right = fmt::format("the float {}", digits);
+  std::string left = to_string(typed->dtype), right = fmt::format("the float {}", float_text(literal));
   if (literal_first) std::swap(left, right);
   throw UserError(Code::MixedTypes, span,
                   {{"left", std::move(left)}, {"right", std::move(right)}, {"operation", std::string(op)}}, {},
@@ -200,7 +189,7 @@ Expr constant_of(const Operand& number, DType dtype, Span span) {
   }
   if (const int64_t* i = std::get_if<int64_t>(&number)) {
     if (dtype.is_bool()) wrong_type(fmt::format("{}", *i), "an integer", "bool", span);
-    if (dtype.is_float()) return float_imm(static_cast<double>(*i), dtype, span);
+    if (dtype.is_float()) return float_imm(float_of(*i, dtype), dtype, span);
     if (wrap_to(*i, dtype) != *i && !(dtype.code == TypeCode::UInt && dtype.bits == 64)) {
       out_of_range(*i, dtype, span);
     }

@@ -1,8 +1,23 @@
-// What it means to combine two partial results of a reduction.
+// What a reduction begins with, and what it means to combine two partial results.
 // Magnitudes are magnitudes already when they meet.
 #include "helve/ir/tensor/combine.h"
 
+#include "helve/ir/expr/number.h"
+
 namespace helve {
+
+Expr identity_imm(ReduceKind kind, DType dtype) {
+  switch (kind) {
+    case ReduceKind::Sum:
+    case ReduceKind::AbsMax: return number_imm(0, dtype);
+    case ReduceKind::Prod: return number_imm(1, dtype);
+    case ReduceKind::Max: return extreme_imm(dtype, true);
+    case ReduceKind::Min: return extreme_imm(dtype, false);
+    case ReduceKind::Any: return bool_imm(false);
+    case ReduceKind::All: return bool_imm(true);
+  }
+  __builtin_unreachable();
+}
 
 Expr combine(ReduceKind kind, const Expr& a, const Expr& b) {
   switch (kind) {

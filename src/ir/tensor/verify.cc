@@ -261,9 +261,9 @@ class Verifier {
                              : "give the kernel as many threads as the layout has, or the other way round"});
   }
 
-  /// Block memory stays far below what 64 bits count, so that no sum of sizes overflows.
+  /// Block memory is what a core keeps near itself: more than any cache is a tensor, and no sum of sizes overflows.
   void check_size(const Buffer& buffer, const std::string& function, const Span& span) {
-    constexpr double kMostBytes = 0x1p40;
+    constexpr double kMostBytes = 0x1p32;
     const std::vector<int64_t> shape = *constant_shape(buffer.shape);
     double bytes = static_cast<double>(buffer.dtype.bytes());
     for (size_t d = 0; d < shape.size(); ++d) {
@@ -271,7 +271,7 @@ class Verifier {
       bytes *= std::ceil(static_cast<double>(shape[d]) / tile) * tile;
     }
     if (bytes <= kMostBytes) return;
-    refuse_argument(function, "shape", shape_text(shape), "memory of a block is at most 2**40 bytes, tiles filled up",
+    refuse_argument(function, "shape", shape_text(shape), "memory of a block is at most 4 GiB, tiles filled up",
                     "use a smaller shape or tile, or T.alloc_global before the kernel", span);
   }
 
@@ -434,7 +434,21 @@ class Verifier {
     if (iteration_) verify_run(n);
     verify_tile_op(n, f_.mesh ? &*f_.mesh : nullptr, doubtful_ == 0);
     if (n.row().rule == TileRule::MeshTensorCopy) verify_mesh_tensor_copy(n, f_);
-    if (n.row().is_collective()) check_control(n);
+    if (n.row().is_collective()) {
+      check_owner(n);
+      check_control(n);
+    }
+  }
+
+  /// Cores exchange what is theirs; a tensor of the call is one for all of them.
+  void check_owner(const TileOp& n) {
+    for (size_t i = 0; i < n.operands.size(); ++i) {
+      if (!n.is_region(i) || n.region(i).buffer->scope != MemoryScope::Param) continue;
+      const Buffer& tensor = *n.region(i).buffer;
+      refuse_argument(operation_text(n), std::string(n.row().params[i].name), fmt::format("'{}'", tensor.name),
+                      "it is a tensor of the call, not a core's own", "T.copy its part to or from a buffer of the core",
+                      n.place(i), {declaration_note(tensor)});
+    }
   }
 
   void visit_operand(const TileOperand& operand, const Span& span) {

@@ -60,7 +60,7 @@ TEST_F(Calls, StridesAndData) {
 
 TEST_F(Calls, Scalars) {
   EXPECT_EQ(error_text(f, {good_a(), good_b(), scalar(1.5)}),
-            "error[HV0614]: 's' is int8, the argument 1.5 is not an integer\nhelp: pass an integer");
+            "error[HV0614]: 's' is int8, the argument 1.5 is a float\nhelp: pass an integer, for example by int(x)");
   EXPECT_EQ(error_text(f, {good_a(), good_b(), scalar(int64_t{128})}),
             "error[HV0615]: 's' is int8, which cannot hold 128\nhelp: pass a value from -128 to 127");
 }

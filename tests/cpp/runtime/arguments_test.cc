@@ -262,7 +262,7 @@ int64_t scalar_seen(DLDataType dtype, ScalarArgument value) {
 TEST(Arguments, Scalars) {
   HostTensor a(kFloat32, {4, 3}), b(kFloat32, {3, 6});
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, {1.5}),
-            "error[HV0614]: 'k' is int8, the argument 1.5 is not an integer\nhelp: pass an integer");
+            "error[HV0614]: 'k' is int8, the argument 1.5 is a float\nhelp: pass an integer, for example by int(x)");
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, {int64_t{128}}),
             "error[HV0615]: 'k' is int8, which cannot hold 128\nhelp: pass a value from -128 to 127");
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, {int64_t{-129}}),

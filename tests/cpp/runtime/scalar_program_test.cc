@@ -61,6 +61,21 @@ TEST(ScalarProgram, EveryOperator) {
   }
 }
 
+TEST(ScalarProgram, ShiftsAreExact) {
+  for (int64_t a : {int64_t{0}, int64_t{1}, int64_t{-1}, int64_t{3}, int64_t{-3}, kMax / 2, kMax / 2 + 1, kMin / 2,
+                    kMax, kMin}) {
+    for (int64_t count : {0, 1, 2, 61, 62, 63, 64, 70, 1 << 20}) {
+      __int128 exact = a;
+      for (int64_t k = 0; k < std::min<int64_t>(count, 64); ++k) exact *= 2;
+      const bool fits = a == 0 || (exact >= kMin && exact <= kMax);
+      const P shift = P::binary(ScalarOp::ShiftLeft, a, P::slot(0));
+      EXPECT_EQ(evaluate_defined(shift, std::vector<int64_t>{count}),
+                fits ? std::optional(static_cast<int64_t>(exact)) : std::nullopt)
+          << a << " << " << count;
+    }
+  }
+}
+
 TEST(ScalarProgram, SlotsAndLongPrograms) {
   const std::vector<int64_t> slots{3, 10};
   EXPECT_EQ(evaluate(P::binary(ScalarOp::Sub, P::slot(1), P::slot(0)), slots), 7);
@@ -82,6 +97,8 @@ TEST(ScalarProgram, OverflowAndZeroDivisorAreErrors) {
     EXPECT_NE(fault(program).find("HV0620"), std::string::npos) << to_text(program);
   }
   EXPECT_NE(fault(P::binary(ScalarOp::FloorMod, 1, 0)).find("HV0621"), std::string::npos);
+  EXPECT_EQ(fault(P::binary(ScalarOp::ShiftLeft, 1, P::slot(0)), {-3}),
+            "error[HV0702]: a shift by -3\nhelp: shift by 0 or more; shift the other way for negative counts");
 }
 
 TEST(ScalarProgram, OnlyTheChosenSideCanFail) {

@@ -12,6 +12,10 @@ namespace helve {
 /// (which has none): NaN.
 double round_to(double value, DType dtype);
 
+/// An integer as the nearest value of a float dtype, ties to even: rounded once, also where float64 does not hold it.
+double float_of(int64_t value, DType dtype);
+double float_of(uint64_t value, DType dtype);
+
 /// `value` modulo 2^bits as the (signed or unsigned) integer dtype; uint64 keeps the bit pattern in int64. `index`
 /// keeps all.
 int64_t wrap_to(int64_t value, DType dtype);

@@ -10,6 +10,10 @@ namespace helve {
 /// The dtype in which values of `dtype` are accumulated.
 inline DType accumulator(DType dtype) { return dtype.is_small_float() ? kFloat32 : dtype; }
 
+/// What a reduction over nothing gives, in `dtype`, that of its result: combined with any value of `dtype`, it leaves
+/// that value as it is. For a maximum the least value of the type, which is -infinity where the type has it.
+Expr identity_imm(ReduceKind kind, DType dtype);
+
 /// Two partial results as one.
 Expr combine(ReduceKind kind, const Expr& a, const Expr& b);
 

@@ -112,6 +112,31 @@ TEST(Rounding, Float16AndFloat32AgreeWithTheMachine) {
   }
 }
 
+/// Integers around every midpoint of neighbours, and beyond what float64 holds: nearest, ties to even.
+TEST(Rounding, IntegersRoundOnce) {
+  for (DType dtype : kSmall) {
+    const std::vector<Value> all = magnitudes(dtype);
+    for (size_t n = 0; n + 1 < all.size(); ++n) {
+      const long double lo = all[n].value, hi = all[n + 1].value, middle = lo + (hi - lo) / 2;
+      if (middle < 2 || middle >= 0x1p64L || middle != std::floor(middle)) continue;
+      const auto tie = static_cast<uint64_t>(middle);
+      const double even = static_cast<double>(all[n].bits % 2 == 0 ? lo : hi);
+      for (uint64_t step : {uint64_t{1}, uint64_t{1} << 10, uint64_t{1} << 11}) {
+        if (static_cast<long double>(step) > (hi - lo) / 2) continue;
+        ASSERT_EQ(float_of(tie - step, dtype), static_cast<double>(lo)) << tie;
+        ASSERT_EQ(float_of(tie + step, dtype), static_cast<double>(hi)) << tie;
+        if (tie >= uint64_t{1} << 63) continue;
+        ASSERT_EQ(float_of(-static_cast<int64_t>(tie - step), dtype), -static_cast<double>(lo)) << tie;
+        ASSERT_EQ(float_of(-static_cast<int64_t>(tie + step), dtype), -static_cast<double>(hi)) << tie;
+      }
+      ASSERT_EQ(float_of(tie, dtype), even) << tie;
+    }
+  }
+  const int64_t above = (int64_t{1} << 62) + (int64_t{1} << 38) + 1;  // a tie in float32, once it is a float64
+  EXPECT_EQ(float_of(above, kFloat32), 0x1p62 + 0x1p39);
+  EXPECT_EQ(float_of(~uint64_t{0}, kFloat64), 0x1p64);
+}
+
 TEST(Rounding, IntegersWrap) {
   for (const char* name : {"int4", "int8", "int16", "int32", "uint8", "uint16", "uint32"}) {
     const DType dtype = *parse_dtype(name);
