@@ -5,14 +5,22 @@ failure, and the next worker goes on behind it.
 """
 
 import collections
+import dataclasses
+import itertools
+import math
 import multiprocessing
+import multiprocessing.connection
+import random
 import re
 import signal
 import time
+import traceback
 from dataclasses import dataclass, field
 
 import corpus
 import engines
+import mutants
+import on_host
 import program as p
 import shrink
 import tree
@@ -23,6 +31,8 @@ from meaning import meaning, two_iterations_meet
 from scalars import Undefined
 
 PATIENCE = 60.0  # seconds without news from a worker
+STAGE = re.compile(r"after \w+ \(\d+\)")  # the layer of a stage, whose races are those of its pass
+HOST_SHARE = 20  # of so many seeds one goes through the emulation of CUDA C
 
 
 @dataclass
@@ -32,6 +42,7 @@ class Report:
     seed: int
     programs: int = 0
     twins: int = 0
+    emulated: int = 0
     seconds: float = 0.0
     undefined: collections.Counter = field(default_factory=collections.Counter)
     coverage: collections.Counter = field(default_factory=collections.Counter)
@@ -41,9 +52,24 @@ class Report:
         """One line of numbers."""
         return (
             f"seed {self.seed}: {self.programs} programs and {self.twins} twins in {self.seconds:.0f} s, "
+            f"{self.emulated} emulated, "
             f"{(self.programs + self.twins) / max(self.seconds, 1e-9):.1f} a second; "
             f"{sum(self.undefined.values())} undefined and left out; {len(self.failures)} failures"
         )
+
+    def record(self):
+        """The same as data."""
+        failures = [{"seed": seed, "layer": f.layer, "detail": f.detail, "text": text,
+                     "reproduce": f"python tests/fuzz/run.py --show --seed {seed}"} for seed, f, text in self.failures]
+        undefined = sum(self.undefined.values())
+        return {
+            "seed": self.seed, "programs": self.programs, "twins": self.twins, "emulated": self.emulated,
+            "seconds": round(self.seconds, 1), "targets": engines.TARGETS,
+            "undefined": dict(self.undefined),
+            "undefined share": round(undefined / max(1, undefined + self.programs), 4),
+            "constructs": dict(sorted(self.coverage.items())),
+            "failures": failures,
+        }
 
     def text(self):
         """The summary and the table of constructs."""
@@ -70,7 +96,9 @@ def _race_runs(program, detail):
     main = re.search(r"error\[HV0306\][^\n]*" + place, detail)
     loop = re.search(r"\nnote: the (?:loop|kernel)" + place, detail) or main
     other = re.search(r"\nnote: (?!the loop|the kernel)[^\n]*" + place, detail) or main
-    return two_iterations_meet(program, *(at[int(found.group(1))] for found in (loop, main, other)))
+    buffer = re.search(r"the same element of '(\w+)'", detail)
+    return two_iterations_meet(program, *(at[int(found.group(1))] for found in (loop, main, other)),
+                               buffer and buffer[1])
 
 
 def _has_other_extents(program, failure):
@@ -83,31 +111,71 @@ def _has_other_extents(program, failure):
     return any(name in values and int(values[name]) != extent for name, extent in program.dims.items())
 
 
-def examine(seed):
-    """One seed: ("undefined", reason) or ("ran", constructs, number of twins, Failure or None, text)."""
+def others(program, seed):
+    """The same function for calls with other extents and data, each with its meaning."""
+    rng = random.Random(f"{seed}/others")
+    if program.shared or rng.random() < 0.6:
+        return []
+    out = []
+    for n in range(rng.randint(1, 2)):
+        dims = {name: rng.choice([value, value + 1, value + rng.randint(0, 20), max(value - 1, 0)])
+                for name, value in program.dims.items()}
+        other = dataclasses.replace(program, seed=program.seed + (n + 1) * 10**9, dims=dims)
+        try:
+            out.append((other, meaning(other)))
+        except Undefined:
+            continue
+    return out
+
+
+def excuse(program, failure):
+    """Why a failure is none, or None: what is refused for other calls than this, and rightly."""
+    if "error[HV0210]" in failure.detail and "note: when " in failure.detail:
+        return "out of bounds wherever it runs, in code that this call does not reach"
+    if "error[HV0814]" in failure.detail:
+        return "extents that agree by data, which machine code is not made for"
+    races = "error[HV0306]" in failure.detail and not STAGE.search(failure.layer)
+    if races and not _race_runs(program, failure.detail):
+        return "a race of any two iterations, of which this call runs one at most"
+    if "error[HV0206]" in failure.detail and "is out of range" in failure.detail:
+        return "a number cast to a type that cannot hold it"
+    return None
+
+
+def examine(seed, batch=None):
+    """One seed: ("undefined", reason) or ("ran", constructs, number of twins, Failure or None, text).
+
+    Now and then the last stage for GPUs goes to a `batch` for the emulation on the CPU.
+    """
     program = generate(seed)
     try:
         memories = meaning(program)
     except Undefined as reason:
         return "undefined", str(reason)
     text = p.text(program)
-    failure = engines.check(engines.call_of(program, text, memories))
-    if failure and "error[HV0210]" in failure.detail and "note: when " in failure.detail:
-        return "undefined", "out of bounds wherever it runs, in code that this call does not reach"
-    if failure and "error[HV0814]" in failure.detail:
-        return "undefined", "extents that agree by data, which machine code is not made for"
-    if failure and "error[HV0306]" in failure.detail and not _race_runs(program, failure.detail):
-        return "undefined", "a race of any two iterations, of which this call runs one at most"
-    if failure and "error[HV0206]" in failure.detail and "is out of range" in failure.detail:
-        return "undefined", "a number cast to a type that cannot hold it"
+    effort = engines.Effort.of(seed, text)
+    more = others(program, seed)
+    call = engines.call_of(program, text, memories, more)
+    failure, stage = engines.examine(call, effort)
+    if failure and more and engines.check(engines.call_of(program, text, memories), effort) is None:
+        failure.layer = f"other call: {failure.layer}"
+        if any(excuse(other, failure) for other, _ in more):
+            failure = None
+    if failure and (reason := excuse(program, failure)):
+        return "undefined", reason
+    if batch is not None and stage is not None and seed % HOST_SHARE == 5:
+        batch.add(seed, program, call, stage)
     made, constructs = 0, tree.constructs(program)
-    if failure is None and seed % 3 == 0:
+    constructs["other calls"] += len(more)
+    if failure is None and seed % 8 == 0:
+        failure = mutants.examine(call, seed)
+    if failure is None and seed % 6 == 0:
         other = twins.twin(program, seed)
         if other is not None:
             made = 1
             name, rewritten = other
             twin_text = p.text(rewritten)
-            failure = engines.check(engines.call_of(program, twin_text, memories))
+            failure = engines.check(engines.call_of(program, twin_text, memories), effort)
             # Twins put guards by data around extents that the call answers for.
             guarded = failure and name != "split" and "error[HV0814]" in failure.detail
             if guarded or _has_other_extents(program, failure):
@@ -119,9 +187,19 @@ def examine(seed):
 
 
 def _worker(seeds, pipe):
+    """Tells of each seed when it starts and what came of it, then of those that went through the emulation."""
+    batch = on_host.Batch() if on_host.is_possible() else None
     for seed in seeds:
         pipe.send(("start", seed))
-        pipe.send(("done", examine(seed)))
+        try:
+            result = examine(seed, batch)
+        except Exception:  # noqa: BLE001  a fault of the fuzzer, or a raw one of the compiler
+            result = "ran", {}, 0, Failure("raw exception", traceback.format_exc()), p.text(generate(seed))
+        pipe.send(("done", result))
+    if batch:
+        for found in batch.run(lambda seed: pipe.send(("start", seed))):
+            pipe.send(("found", found))
+        pipe.send(("emulated", len(batch.kept)))
     pipe.send(("end", None))
 
 
@@ -157,64 +235,111 @@ def isolated(call):
     return _ended(process)
 
 
-def run(seed, seconds, count=None, tell=None):
-    """Examines seeds from `seed` on for that long (or that many); returns the Report.
+class _Worker:
+    """A process that examines a range of seeds."""
+
+    def __init__(self, seeds):
+        context = multiprocessing.get_context("fork")
+        self.seeds, self.at, self.next = seeds, seeds.start, seeds.start
+        self.pipe, theirs = context.Pipe(False)
+        self.process = context.Process(target=_worker, args=(seeds, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.heard = time.monotonic()
+
+    def stop(self):
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+class _Campaign:
+    """Workers on ranges of seeds, and the report of what they tell."""
+
+    def __init__(self, seed, count, jobs, tell):
+        self.report, self.tell, self.jobs = Report(seed), tell, jobs
+        self.start = time.monotonic()
+        self.told, self.minute = 0, 1
+        # Workers are short-lived: memory of what they compiled goes with them.
+        length = 200 if count is None else max(10, min(200, -(-count // (jobs * 4))))
+        steps = itertools.count(seed, length) if count is None else range(seed, seed + count, length)
+        end = math.inf if count is None else seed + count
+        self.ranges = (range(at, min(at + length, end)) for at in steps)
+        self.left = []  # of ranges whose worker died
+        self.workers = []
+
+    def run(self, seconds):
+        while True:
+            while len(self.workers) < self.jobs:
+                following = self.left.pop() if self.left else next(self.ranges, None)
+                if following is None:
+                    break
+                if following:
+                    self.workers.append(_Worker(following))
+            if not self.workers or time.monotonic() - self.start >= seconds:
+                break
+            ready = multiprocessing.connection.wait([w.pipe for w in self.workers], timeout=1.0)
+            for worker in list(self.workers):
+                if worker.pipe in ready:
+                    self.hear(worker)
+                elif time.monotonic() - worker.heard > PATIENCE:
+                    self.lost(worker)
+            self.news()
+        for worker in self.workers:
+            worker.stop()
+        self.report.seconds = time.monotonic() - self.start
+        return self.report
+
+    def hear(self, worker):
+        worker.heard = time.monotonic()
+        try:
+            kind, value = worker.pipe.recv()
+        except (EOFError, OSError):
+            return self.lost(worker)
+        if kind == "start":
+            worker.at = value
+        elif kind == "done":
+            worker.next = worker.at + 1
+            _note(self.report, worker.at, value)
+        elif kind == "found":
+            self.report.failures.append(value)
+        elif kind == "emulated":
+            self.report.emulated += value
+        elif kind == "end":
+            worker.process.join()
+            worker.pipe.close()
+            self.workers.remove(worker)
+
+    def lost(self, worker):
+        """The process died or hangs: so did the program that it was at; the rest of its range goes to another."""
+        self.workers.remove(worker)
+        self.report.programs += 1
+        failure = _ended(worker.process)
+        worker.pipe.close()
+        self.report.failures.append((worker.at, failure, p.text(generate(worker.at))))
+        following = range(max(worker.at + 1, worker.next), worker.seeds.stop)
+        if following:
+            self.left.append(following)
+
+    def news(self):
+        if self.tell is None:
+            return
+        for failing, failure, text in self.report.failures[self.told :]:
+            self.tell(f"FAILURE seed {failing}: {failure.layer}\n{failure.detail}\n{text}")
+        self.told = len(self.report.failures)
+        if time.monotonic() - self.start >= 60 * self.minute:
+            self.report.seconds = time.monotonic() - self.start
+            self.minute = int(self.report.seconds // 60) + 1
+            self.tell(self.report.summary())
+
+
+def run(seed, seconds, count=None, tell=None, jobs=1):
+    """Examines seeds from `seed` on for that long (or that many) by so many processes; returns the Report.
 
     `tell` is called with a line of text: each minute how far the campaign is, and each failure with its program when it
     is found.
     """
-    report = Report(seed)
-    start = time.monotonic()
-    told = 0  # failures
-    minute = 1
-
-    def news():
-        nonlocal told, minute
-        if tell is None:
-            return
-        for failing, failure, text in report.failures[told:]:
-            tell(f"FAILURE seed {failing}: {failure.layer}\n{failure.detail}\n{text}")
-        told = len(report.failures)
-        if time.monotonic() - start >= 60 * minute:
-            report.seconds = time.monotonic() - start
-            minute = int(report.seconds // 60) + 1
-            tell(report.summary())
-
-    context = multiprocessing.get_context("fork")
-    following = seed
-    while time.monotonic() - start < seconds and (count is None or following < seed + count):
-        ours, theirs = context.Pipe(False)
-        # Workers are short-lived: memory of what they compiled goes with them.
-        last = following + 200 if count is None else min(following + 200, seed + count)
-        process = context.Process(target=_worker, args=(range(following, last), theirs), daemon=True)
-        process.start()
-        theirs.close()
-        at = following
-        try:
-            while True:
-                if not ours.poll(PATIENCE):
-                    raise EOFError
-                kind, value = ours.recv()
-                if kind == "end":
-                    following = last
-                    break
-                if kind == "start":
-                    at = value
-                    continue
-                following = at + 1
-                _note(report, at, value)
-                news()
-                if time.monotonic() - start >= seconds:
-                    process.kill()
-                    break
-            process.join()
-        except EOFError:
-            report.programs += 1
-            report.failures.append((at, _ended(process), p.text(generate(at))))
-            following = at + 1
-            news()
-    report.seconds = time.monotonic() - start
-    return report
+    return _Campaign(seed, count, jobs, tell).run(seconds)
 
 
 def _note(report, seed, result):

@@ -1,31 +1,32 @@
 """Runs a program on every engine and compares with its meaning.
 
-Engines: the parser and printer (every stage survives a round trip), the interpreter on the function and after each
-pass, and machine code, compiled with the verifier after each pass.
+Engines: the parser and printer (stages survive a round trip), the interpreter on the function and after each pass of
+each target, looking for races and reads of nothing, the text of CUDA C, and machine code, compiled with the verifier
+after each pass, on one thread and on two.
 """
 
-import itertools
-import math
+import contextlib
 import os
 import warnings
 from dataclasses import dataclass, field
 
+import arguments
 import helve
-import ml_dtypes
-import numpy as np
 import program as p
 import scalars
+from arguments import difference
 from helve import _core
-from helve.testing import interpret
-from meaning import tensor_data
+from helve.target import Kernel
+from helve.testing import PIPELINES, interpret
+from meaning import contents, number, tensor_data
 
 _core.sample_conditions(True)
 
 # What compiles and runs the programs, with commas between: "llvm", and "cuda" where there is a device.
 TARGETS = os.environ.get("HELVE_FUZZ_TARGETS", "llvm").split(",")
+WIDE = {"sm_80": 1, "sm_90a": 16}  # blocks of a cluster
 
-NUMPY = {name: np.dtype(name) for name in [*scalars.BITS, "bool", "float16", "float32", "float64"]}
-NUMPY["bfloat16"] = np.dtype(ml_dtypes.bfloat16)
+NUMPY = arguments.NUMPY
 
 
 @dataclass
@@ -42,10 +43,28 @@ class Call:
 
     text: str
     scalars: list  # None in the place of a tensor
-    tensors: list  # [name, dtype, shape, strides or None, values, expected, errors] or None for a scalar
+    tensors: list  # [name, dtype, shape, strides or None, values, expected, errors, begin], or None for a scalar
     mesh: list | None
     chunk: int
     shared: list = field(default_factory=list)  # groups of [position of a tensor, begin in their one memory]
+    more: list = field(default_factory=list)  # further calls of the same kernel: their scalars and tensors
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What is asked of a program beyond what is asked of all. Much of a campaign's time goes into these, and what they
+    find does not hang on one program.
+    """
+
+    round_trips: bool = True  # of all stages: what is printed parses to the same
+    proofs: bool = True  # of the last stage of each pipeline
+    streams: bool = True  # machine code that takes every tensor for a large one
+    text: bool = True  # CUDA C
+
+    @staticmethod
+    def of(seed, text):
+        """The effort for a seed of a campaign."""
+        return Effort(seed % 4 == 0, seed % 8 == 1, seed % 4 == 2 or text.count("alloc_") == 0, True)
 
 
 def first_data(program, buffer, memory):
@@ -54,12 +73,12 @@ def first_data(program, buffer, memory):
         if buffer in group.buffers:
             name = "/".join(q.name for q in group.buffers)
             count = len(memory.store.values)
-            return tensor_data(program.seed, name, (count,), buffer.dtype)[memory.begin :][: math.prod(memory.shape)]
-    return tensor_data(program.seed, buffer.name, memory.shape, buffer.dtype)
+            return tensor_data(program.seed, name, (count,), buffer.dtype)[memory.begin :][: memory.size]
+    return contents(program, buffer, memory.shape)
 
 
-def call_of(program, text, memories):
-    """The call that a program and its meaning describe."""
+def call_of(program, text, memories, others=()):
+    """The call that a program and its meaning describe; `others` are the same function with other arguments."""
     numbers, tensors = [], []
     for q in program.params:
         if isinstance(q, p.Var):
@@ -72,82 +91,73 @@ def call_of(program, text, memories):
         values = [x[0] for x in given] if is_float else given
         expected = [x[0] for x in memory.data] if is_float else memory.data
         errors = [x[1] for x in memory.data] if is_float else []
-        strides = [s if isinstance(s, int) else s.value for s in q.strides] if q.strides else None
-        tensors.append([q.name, q.dtype, list(memory.shape), strides, values, expected, errors if any(errors) else []])
+        strides = [number(s, program.dims) for s in q.strides] if q.strides else None
+        tensors.append([q.name, q.dtype, list(memory.shape), strides, values, expected, errors if any(errors) else [],
+                        q.begin])
         numbers.append(None)
     position = {q.name: n for n, q in enumerate(program.params)}
     shared = [[[position[q.name], at] for q, at in zip(group.buffers, group.begins)] for group in program.shared]
-    return Call(text, numbers, tensors, program.mesh, program.chunk, shared)
-
-
-def array_of(dtype, shape, strides, values):
-    """A fresh array of those strides in elements."""
-    out = np.array(values, NUMPY[dtype]).reshape(shape)
-    if not strides:
-        return out
-    count = 1 + sum(s * (n - 1) for s, n in zip(strides, shape)) if out.size else 0
-    base = np.zeros(max(count, 1), NUMPY[dtype])
-    view = np.lib.stride_tricks.as_strided(base, shape, [s * base.itemsize for s in strides])
-    view[...] = out
-    return view
-
-
-def arguments_of(call):
-    """Fresh arguments; those that share memory are views of one array."""
-    out = [array_of(t[1], t[2], t[3], t[4]) if t else x for t, x in zip(call.tensors, call.scalars)]
-    for group in call.shared:
-        whole = np.zeros(max(begin + out[n].size for n, begin in group), out[group[0][0]].dtype)
-        for n, begin in group:
-            view = whole[begin : begin + out[n].size].reshape(out[n].shape)
-            view[...] = out[n]
-            out[n] = view
-    return out
-
-
-def difference(call, arguments):
-    """The first element that is not what it must be, as text; None when all are."""
-    for t, array in zip(call.tensors, arguments):
-        if t is None:
-            continue
-        name, dtype, shape, _, _, expected, errors = t
-        got = array.reshape(-1).tolist()
-        for n, (x, y, e) in enumerate(zip(got, expected, itertools.chain(errors, itertools.repeat(0.0)))):
-            same = x == y or (e > 0 and math.isfinite(x) and abs(x - y) <= 2 * e)
-            if not same:
-                at = tuple(int(i) for i in np.unravel_index(n, shape))
-                allowed = f" within {2 * e:g}" if e else ""
-                return f"{name}{list(at)} is {x}, must be {y}{allowed}"
-    return None
+    more = [[each.scalars, each.tensors] for each in (call_of(q, text, m) for q, m in others)]
+    return Call(text, numbers, tensors, program.mesh, program.chunk, shared, more)
 
 
 def _first(error):
     return str(error).strip().splitlines()[0]
 
 
-def check(call):
+@contextlib.contextmanager
+def threads(count):
+    """That many threads of the pool."""
+    before = helve.num_threads()
+    helve.set_num_threads(count)
+    try:
+        yield
+    finally:
+        helve.set_num_threads(before)
+
+
+def check(call, effort=Effort()):  # noqa: B008  frozen
     """The first Failure of the call on any engine, or None."""
+    failure, _ = examine(call, effort)
+    return failure
+
+
+def examine(call, effort):
+    """(the first Failure or None, the last stage for the oldest architecture or None)."""
     mesh = helve.Mesh(tuple(call.mesh)) if call.mesh else None
     try:
         function = helve.parse(call.text)
     except helve.Error as error:
-        return Failure(f"refused {error.code}", str(error))
+        return Failure(f"refused {error.code}", str(error)), None
     except helve.InternalError as error:
-        return Failure("parser", str(error))
-    try:
-        shape = None if mesh is None else _core.MeshShape(list(mesh.shape), list(mesh.names))
-        stages = _core.lowering_stages(function.function, shape, call.chunk)
-        threads = _core.lowering_stages(function.function, shape, call.chunk, "cuda")
-    except helve.Error as error:
-        return Failure(f"refused {error.code} when compiled", str(error))
-    except helve.InternalError as error:
-        return Failure("pass " + _first(error).partition(" (/")[0][:60], str(error))
-    return (_check_stages(call, stages) or _check_machine_code(call, function, mesh)
-            or _check_stages(call, threads, "cuda ") or _check_cuda_text(threads[-1][1]))
+        return Failure("parser", str(error)), None
+    data = arguments.Arguments(call.scalars, call.tensors, call.shared)
+    if failure := _check_function(call, function, data, effort):
+        return failure, None
+    shape = None if mesh is None else _core.MeshShape(list(mesh.shape), list(mesh.names))
+    seen = {(_core.print(function.function), "all")}
+    if failure := _check_machine_code(call, function, mesh, effort, data):
+        return failure, None
+    last = None
+    for target, arch in PIPELINES:
+        try:
+            stages = _core.lowering_stages(function.function, shape, call.chunk, target, arch)
+        except helve.Error as error:
+            return Failure(f"refused {error.code} when compiled", str(error)), None
+        except helve.InternalError as error:
+            return Failure("pass " + _first(error).partition(" (/")[0][:60], str(error)), None
+        if failure := _check_stages(stages, seen, target, arch, effort, data):
+            return failure, None
+        if target == "cuda" and effort.text:
+            if failure := _check_cuda_text(stages[-1][1], arch):
+                return failure, None
+            last = last or stages[-1][1]
+    return None, last
 
 
-def _check_cuda_text(stage):
+def _check_cuda_text(stage, arch):
     try:
-        _core.cuda_source(stage)
+        _core.cuda_source(stage, cluster_blocks=WIDE[arch])
     except helve.Error as error:
         return Failure(f"refused {error.code} as CUDA C", str(error))
     except helve.InternalError as error:
@@ -155,52 +165,85 @@ def _check_cuda_text(stage):
     return None
 
 
-def _check_stages(call, stages, target=""):
-    before, passes = None, []
-    for name, stage in stages:
-        passes.append(name)
-        where = f"{target}interp" if len(passes) == 1 else f"{target}after {name} ({len(passes) - 1})"
+def _round_trip(stage, text, where):
+    try:
+        again = helve.parse(text).function
+    except (helve.Error, helve.InternalError) as error:
+        return Failure(f"round trip {where}", f"{error}\n{text}")
+    same, path = _core.structural_equal(stage, again)
+    if not same or _core.print(again) != text:
+        return Failure(f"round trip {where}", f"differs at '{path}'\n{text}")
+    return None
+
+
+def _check_function(call, function, data, effort):
+    """The function itself: round trip, and what it does, proved and watched."""
+    text = _core.print(function.function)
+    failure = _round_trip(function.function, text, "interp") if effort.round_trips else None
+    return failure or _run_stage(function.function, text, "interp", "all", True, data, call.more)
+
+
+def _check_stages(stages, seen, target, arch, effort, data):
+    """Each stage whose text no stage before had, on any target; the last one of a GPU also for its barriers."""
+    for n, (name, stage) in enumerate(stages):
+        where = f"{arch} after {name} ({n})".lstrip()
+        check = "barriers" if target == "cuda" and n == len(stages) - 1 else "all"
         text = _core.print(stage)
-        if text == before:
+        if (text, check) in seen:
             continue
-        before = text
+        seen.add((text, check))
+        if effort.round_trips and (failure := _round_trip(stage, text, where)):
+            return failure
+        if failure := _run_stage(stage, text, where, check, effort.proofs and n == len(stages) - 1, data):
+            return failure
+    return None
+
+
+def _run_stage(stage, text, where, check, prove, data, more=()):
+    for again in [data, *(arguments.Arguments(*each, []) for each in more)]:
+        given = again.fresh()
         try:
-            again = helve.parse(text).function
-        except (helve.Error, helve.InternalError) as error:
-            return Failure(f"round trip {where}", f"{error}\n{text}")
-        same, path = _core.structural_equal(stage, again)
-        if not same or _core.print(again) != text:
-            return Failure(f"round trip {where}", f"differs at '{path}'\n{text}")
-        arguments = arguments_of(call)
-        try:
-            interpret(stage, *arguments)
+            if prove:
+                Kernel(_core.compile(stage, "interp", None, False, False, 1, None))(*given.values)
+                given = again.fresh()
+            interpret(stage, *given.values, check=check)
         except (helve.Error, helve.InternalError) as error:
             return Failure(where, f"{error}\n{text}")
-        if found := difference(call, arguments):
+        if found := difference(again, given):
             return Failure(where, f"{found}\n{text}")
     return None
 
 
-def _check_machine_code(call, function, mesh):
+def _check_machine_code(call, function, mesh, effort, data):
     """Machine code of TARGETS against the meaning; on a GPU the arrays travel there and back."""
     forms = [(target, {}) for target in TARGETS]
-    if "llvm" in TARGETS:
+    if "llvm" in TARGETS and effort.streams:
         forms.append(("llvm", {"stream_bytes": 1}))  # as if every tensor were large
-    return next(filter(None, (_check_target(call, function, mesh, *form) for form in forms)), None)
+    return next(filter(None, (_check_target(call, function, mesh, data, *form) for form in forms)), None)
 
 
-def _check_target(call, function, mesh, target, options):
-    arguments = arguments_of(call)
+def _check_target(call, function, mesh, data, target, options):
     options = {**options, "persistent_chunk": call.chunk} if mesh else options
+    where = f"{target} streams" if "stream_bytes" in options else target
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", helve.Warning)
             kernel = helve.compile(function, target, mesh, verify=True, **options)
-        kernel(*arguments)
+        # One kernel, called with these arguments on one thread and on two, with others, and with these again.
+        others = [arguments.Arguments(*each, []) for each in call.more]
+        turns = [(data, 1), (data, 2), *((each, 2) for each in others), *([(data, 2)] if others else [])]
+        first = None
+        for given_from, count in turns:
+            given = given_from.fresh()
+            with threads(count) if target == "llvm" else contextlib.nullcontext():
+                kernel(*given.values)
+            if found := difference(given_from, given):
+                again = " once more" if given_from is data and first is not None else ""
+                return Failure(where, f"{found}, on {count} threads{again}\n{kernel.source('lowered')}")
+            if given_from is data and target == "llvm":
+                first = first or given
+                if not first.same_bits(given):
+                    return Failure(f"{where} repeats", f"other bits on {count} threads\n{kernel.source('lowered')}")
     except (helve.Error, helve.InternalError) as error:
-        return Failure(f"{target} raises", str(error))
-    if found := difference(call, arguments):
-        return Failure(target, f"{found}\n{kernel.source('lowered')}")
+        return Failure(f"{where} raises", str(error))
     return None
-
-

@@ -21,6 +21,7 @@ class Expressions:
         self.own = []  # Load expressions that are readable here
         self.shapes = {}  # Buffer -> concrete extents
         self.inexact = rng.random() < 0.3
+        self.bits = True  # shifts and masks of indices
         self.tile = [rng.choice([2, 3, 4]), rng.choice([2, 3, 4, 8])]
 
     def fresh(self, letter):
@@ -49,7 +50,12 @@ class Expressions:
         a, lo, hi = self.any_index(depth - 1)
         c = rng.choice([1, 2, 3, 4, 5, 7])
         n = p.Const("index", c)
-        match rng.choice(["+", "-", "*", "//", "%", "+v", "-v", "min", "max", "neg", "//-", "%-"]):
+        match rng.choice(["+", "-", "*", "//", "%", "+", "-", "*", "//", "%", "+v", "-v", "min", "max", "neg", "//-",
+                          "%-", "bits"]):
+            case "bits" if not self.bits:
+                return a, lo, hi
+            case "bits":
+                return self.index_bits(a, lo, hi)
             case "+":
                 return p.Apply("+", "index", [a, n]), lo + c, hi + c
             case "-":
@@ -76,6 +82,23 @@ class Expressions:
             case "-v":
                 b, lo2, hi2 = self.any_index(depth - 1)
                 return p.Apply("-", "index", [a, b]), lo - hi2, hi - lo2
+
+    def index_bits(self, a, lo, hi):
+        """Shifts and bits of an index."""
+        c = self.rng.randint(0, 3)
+        n, ones = p.Const("index", c), p.Const("index", 2**c - 1)
+        match self.rng.choice(["<<", ">>", "&", "|", "^", "~", "1<<"]):
+            case "<<":
+                return p.Apply("<<", "index", [a, n]), lo << c, hi << c
+            case ">>":
+                return p.Apply(">>", "index", [a, n]), lo >> c, hi >> c
+            case "&":
+                return p.Apply("&", "index", [a, ones]), 0, 2**c - 1
+            case ("|" | "^") as op if lo >= 0:
+                return p.Apply(op, "index", [a, ones]), 0, 2 ** max(hi.bit_length(), c) - 1
+            case "1<<" if 0 <= lo and hi <= 9:
+                return p.Apply("<<", "index", [p.Const("index", 1), a]), 1 << lo, 1 << hi
+        return p.Apply("~", "index", [a]), ~hi, ~lo
 
     def index_in(self, n):
         """An index expression in [0, n), n > 0."""
@@ -128,7 +151,7 @@ class Expressions:
         if dtype == "bool":
             return p.Const("bool", rng.random() < 0.5)
         if scalars.is_float(dtype):
-            return p.Const(dtype, rng.randint(-12, 12) / 4, weak)
+            return p.Const(dtype, scalars.round_float(rng.randint(-12, 12) / 4, dtype), weak)
         low, high = scalars.int_range(dtype)
         value = rng.randint(max(low, -6), 9) if rng.random() < 0.8 else rng.choice([low, high, high // 2])
         return p.Const(dtype, value, weak)
@@ -157,6 +180,10 @@ class Expressions:
         owns = [x for x in self.own if x.buffer.dtype == dtype]
         if owns and rng.random() < 0.5:
             return rng.choice(owns)
+        if rng.random() < 0.06:
+            load = self.guarded_load(dtype)
+            if load is not None:
+                return load
         if candidates and rng.random() < 0.8:
             return self.load(rng.choice(candidates))
         if options and rng.random() < 0.5:
@@ -165,7 +192,7 @@ class Expressions:
             e, lo, hi = self.any_index(1)
             if lo == hi:  # the parser may know the number, and refuses one that does not fit
                 e, lo, hi = rng.choice(self.indices)
-            if dtype == "float16" and max(-lo, hi) > 1000:
+            if dtype in scalars.COARSE and max(-lo, hi) > (1000 if dtype == "float16" else 8):
                 return self.constant(dtype)
             return p.Cast(dtype, e)
         everything = [b for b in self.buffers if all(n > 0 for n in self.shapes[b])]
@@ -217,6 +244,8 @@ class Expressions:
             return branches[0] if constant else p.Apply("if_then_else", dtype, [condition, *branches])
         if rng.random() < 0.08:
             return self.widened(dtype, depth)
+        if rng.random() < 0.05:
+            return self.fit(self.value(rng.choice([*scalars.BITS, *scalars.FLOATS, "bool"]), depth - 1), dtype)
         return (self.float_value if scalars.is_float(dtype) else self.int_value)(dtype, depth)
 
     def truth(self, depth):

@@ -10,10 +10,14 @@ import random
 
 import program as p
 import scalars
+import tree
 from expressions import Expressions
+from idioms import Idioms
 
 DTYPES = ["float32"] * 5 + ["float64", "float16", "bfloat16"] * 2 + ["int8", "int16", "int32", "int64"] * 2
-DTYPES += ["uint8", "uint16", "uint32", "uint64", "bool"]
+DTYPES += ["uint8", "uint16", "uint32", "uint64", "bool", "float8_e4m3", "float8_e5m2"]
+LARGE = [13, 16, 17, 24, 31, 32, 33, 48, 64, 65, 100, 129]
+MOST = 500  # elements of a buffer
 REDUCTIONS = ["sum", "sum", "prod", "max", "min", "absmax"]
 ATOMIC_DTYPES = ("int32", "int64", "uint32", "uint64", "float16", "bfloat16", "float32", "float64")
 FLAT = ("Parallel", "serial", "unroll", "vectorized")
@@ -27,7 +31,7 @@ def wider(dtype, rng):
     return rng.choice([d for d in same if scalars.BITS[d] >= scalars.BITS[dtype]])
 
 
-class Generator(Expressions):
+class Generator(Idioms, Expressions):
     """Statements of a kernel over the buffers of `self.buffers`; subclasses decide what stands around them."""
 
     def __init__(self, seed):
@@ -37,6 +41,13 @@ class Generator(Expressions):
         self.shared = []
         self.pool = [self.rng.choice([1, 2, 3, 4, 5, 6, 7, 8, 9, 11]) for _ in range(3)]
         self.kinds = [self.rng.choice(DTYPES) for _ in range(self.rng.randint(1, 3))]
+        self.large = self.rng.random() < 0.15
+        self.even = self.rng.random() < 0.2  # extents that threads and layouts divide
+        if self.large:
+            self.pool[0] = self.rng.choice(LARGE)
+        if self.even:
+            self.pool = [self.rng.choice([2, 4, 8, 16]) for _ in self.pool]
+        self.threads = None
         self.depth = 0
 
     # -- declarations -------------------------------------------------------------------------------------------------
@@ -63,18 +74,46 @@ class Generator(Expressions):
             return p.Var(name)
         return extent
 
-    def param(self, shape, dtype, compact=False):
-        """A tensor parameter; sometimes dynamic, sometimes strided unless it has to be compact."""
-        strides = None
-        written = [self.dynamic(n) for n in shape]
-        if not compact and self.rng.random() < 0.15 and all(isinstance(n, int) for n in written):
-            strides, step = [], 1
-            for n in reversed(shape):
-                strides.insert(0, step)
-                step *= n + self.rng.randint(0, 2)
-        buffer = self.declare(self.fresh("A"), shape, dtype, "param", strides=strides, written=written)
+    def param(self, shape, dtype, compact=False, written=False, rows=False):
+        """A tensor parameter; sometimes dynamic, strided unless it has to be compact, at any address."""
+        extents = [self.dynamic(n) for n in shape]
+        strides = None if compact or self.rng.random() < 0.75 else self.strides(shape, extents, written)
+        buffer = self.declare(self.fresh("A"), shape, dtype, "param", strides=strides, written=extents)
+        buffer.rows = rows
+        if not compact and self.rng.random() < 0.2:
+            buffer.begin = self.rng.choice([1, 1, 2, 3, 4, 8])
         self.params.append(buffer)
         return buffer
+
+    def strides(self, shape, extents, written):
+        """Rows with room between them, columns one after the other, or, of what is only read, one row for all."""
+        rng = self.rng
+        order = list(range(len(shape)))
+        if rng.random() < 0.35:
+            rng.shuffle(order)
+        repeated = rng.randrange(len(shape)) if not written and len(shape) > 1 and rng.random() < 0.15 else None
+        strides, step = [None] * len(shape), 1
+        for d in reversed(order):
+            if d == repeated:
+                strides[d] = 0
+                continue
+            strides[d] = step
+            room = rng.choice([0, 0, 1, 2, 5])
+            wide = extents[d]
+            if isinstance(step, int) and isinstance(wide, int):
+                step = step * (wide + room)
+                continue
+            wide = p.Apply("+", "index", [p.index(wide), p.index(room)]) if room else p.index(wide)
+            step = wide if step == 1 else p.Apply("*", "index", [p.index(step), wide])
+        return strides
+
+    def row_param(self):
+        """A parameter each row of which holds each number once."""
+        shape = self.shape(self.rng.choice([1, 2, 2, 2, 3]))
+        dtype = self.rng.choice(["int32", "int32", "int64", "uint8", "float32", "float16"])
+        if shape[-1] > 100:
+            dtype = "int32"
+        return self.param(shape, dtype, rows=True)
 
     def scalar_param(self):
         dtype = self.rng.choice(["index", "float32", "int32", "int64", "bool", "float64", "uint8"])
@@ -94,7 +133,10 @@ class Generator(Expressions):
 
     def shape(self, rank=None):
         rank = rank or self.rng.choice([1, 2, 2, 2, 3])
-        return [self.rng.choice(self.pool) for _ in range(rank)]
+        shape = [self.rng.choice(self.pool) for _ in range(rank)]
+        while math.prod(shape) > MOST:
+            shape[shape.index(max(shape))] = self.rng.choice([1, 2, 3, 4])
+        return shape
 
     def block_buffer(self, shape=None, dtype=None):
         """A buffer of the kernel and its Alloc."""
@@ -106,7 +148,31 @@ class Generator(Expressions):
             tile = [1] * (len(shape) - 2) + [rng.choice([2, 3, 4, 5, 8]) for _ in shape[-2:]]
             if rng.random() < 0.4:
                 tile = [1] * (len(shape) - 2) + self.tile[-len(shape[-2:]) :] if len(shape) > 1 else self.tile[:1]
-        return self.declare(self.fresh("B"), shape, dtype or self.dtype(), kind, tile)
+        buffer = self.declare(self.fresh("B"), shape, dtype or self.dtype(), kind, tile)
+        if rng.random() < 0.25:
+            buffer.layout = self.layout(kind, shape)
+        return buffer
+
+    def layout(self, kind, shape):
+        """A layout of block memory or of a fragment that the threads of the kernel divide; None where none fits."""
+        rng, count, threads = self.rng, math.prod(shape), self.threads
+        if not count or not threads:
+            return None
+        if kind == "shared":
+            rows, columns = count // shape[-1], shape[-1]
+            room = rng.choice([0, 1, 3, 4])
+            if count % 128 == 0 and rng.random() < 0.4:  # whole periods of the swizzle
+                return f"S[({count},) : (1,)] ^ Swizzle({rng.randint(1, 3)}, {rng.randint(0, 1)}, 3)"
+            strides = (columns + room, 1) if rng.random() < 0.6 else (1, rows + room)
+            return f"S[({rows}, {columns}) : {strides}]"
+        if kind == "fragment" and count % threads == 0:
+            registers = count // threads
+            if rng.random() < 0.5:
+                return f"S[({threads}, {registers}) : (1@tx, 1@reg)]"
+            return f"S[({registers}, {threads}) : (1@reg, 1@tx)]"
+        if kind == "fragment" and threads % count == 0:
+            return f"S[({count},) : (1@tx,)] + R[{threads // count} : {count}@tx]"
+        return None
 
     # -- regions ------------------------------------------------------------------------------------------------------
 
@@ -147,8 +213,13 @@ class Generator(Expressions):
             (self.atomic, 2),
             (self.atomic_loop, 2),
             (self.gemm, 2),
-            (self.tile_loop, 4),
+            (self.tile_loop, 3),
             (self.bind, 1),
+            (self.pick, 3),
+            (self.argmax, 1.5),
+            (self.scratch, 3),
+            (self.gather, 2),
+            (self.named, 1),
         ]
         if self.depth < 2:
             makers += [(self.branch, 2), (self.loop, 3), (self.loop_while, 0.5)]
@@ -161,11 +232,17 @@ class Generator(Expressions):
 
     def statements(self, count):
         depth, self.depth = self.depth, self.depth + 1
-        known = len(self.values)
+        values, indices, buffers = len(self.values), len(self.indices), list(self.buffers)
         made = [s for _ in range(count) for s in self.statement()]
-        del self.values[known:]
+        del self.values[values:], self.indices[indices:]
+        self.buffers = buffers
         self.depth = depth
         return made
+
+    def named(self):
+        """Names that later statements of the block use."""
+        long = self.rng.random() < 0.01
+        return self.chain(self.rng.randint(14, 40) if long else None)
 
     def targets(self):
         return [b for b in self.buffers if b.kind != "param"]
@@ -216,8 +293,9 @@ class Generator(Expressions):
         self.hide(hidden)
         known = len(self.values)
         body = []
+        indices = len(self.indices)
         if rng.random() < 0.2:
-            body += self.bind_here()
+            body += self.bind_here() if rng.random() < 0.5 else self.chain()
         if independent:
             self.own.append(own)
         value = self.stored(target.dtype, 3)
@@ -232,10 +310,15 @@ class Generator(Expressions):
             body = body[:-1] + [p.If(guard, body[-1:], other)]
         if rng.random() < 0.2:
             body.append(p.Store(target, subscripts, self.stored(target.dtype, 2)))
+        if rng.random() < 0.08:
+            body += self.beside(target)
+        if rng.random() < 0.12:
+            first = next((n for n, s in enumerate(body) if not isinstance(s, p.Bind)), len(body))
+            body = body[:first] + self.guards(body[first:])
         if independent:
             self.own.pop()
         self.show(hidden)
-        del self.values[known:]
+        del self.values[known:], self.indices[indices:]
         return body
 
     def bind_here(self):
@@ -463,12 +546,14 @@ class Generator(Expressions):
     def loop(self):
         """A loop in order around statements of the block."""
         rng = self.rng
-        kind = rng.choice(["serial", "serial", "Pipelined", "unroll"])
+        kind = rng.choice(["serial", "serial", "range", "Pipelined", "unroll"])
         begin, extent = rng.choice([0, 0, 0, 1, 2]), rng.choice([0, 1, 2, 2, 3])
         var = p.Var(self.fresh("k"))
         self.indices.append((var, begin, begin + max(extent, 1) - 1))
         body = self.statements(rng.randint(1, 2))
         self.indices.pop()
+        if kind in ("serial", "unroll") and rng.random() < 0.2:
+            return [p.For(kind, [var], [begin], [extent], body, step=rng.choice([2, 3]))]
         return [p.For(kind, [var], [begin], [self.symbolic(extent)], body, rng.randint(1, 3))]
 
     def loop_while(self):
@@ -545,10 +630,15 @@ class KernelGenerator(Generator):
         rng = self.rng
         for _ in range(rng.randint(1, 3)):
             self.buffers.append(self.param(self.shape(), self.dtype()))
+        if rng.random() < 0.35:
+            self.buffers.append(self.row_param())
         for _ in range(rng.choice([0, 0, 1, 2])):
             self.scalar_param()
         body = []
         outer = list(self.buffers)
+        if rng.random() < 0.12:
+            body.append(self.streams())
+            return self.finish(body)
         if rng.random() < 0.25:
             between = self.declare(self.fresh("G"), self.shape(), self.dtype(), "global")
             body.append(p.Alloc(between))
@@ -561,17 +651,70 @@ class KernelGenerator(Generator):
             var = p.Var(self.fresh("h"))
             last = p.For("serial", [var], [0], [rng.choice([0, 1, 2])], [last])
         elif rng.random() < 0.1 and self.indices:
+            self.bits = False  # bits of a condition of the host are open: a file of the corpus expects the refusal
             last = p.If(self.index_condition(), [last], [])
         body.append(last)
+        return self.finish(body)
+
+    def finish(self, body):
+        spell(body, self.rng)
         return p.Program(self.seed, self.params, body, self.dims, self.scalar_values, shared=self.shared)
+
+    def streams(self):
+        """A kernel that writes rows of several widths and types, each once, straight to tensors."""
+        rng = self.rng
+        rows = rng.choice([1, 2, 3, 4])
+        height = rows * rng.randint(1, 4) - (rng.random() < 0.3)
+        height = max(height, 1)
+        self.kinds = [*self.kinds, "float32", "float32"]
+        sources = [self.param([height, rng.choice([8, 33, 65, 129, 129])], self.dtype()) for _ in range(2)]
+        self.buffers += sources
+        outs = []
+        for n in range(rng.choice([1, 2, 2, 3])):
+            # One vector, or several whole ones; and rows whose vectors begin anywhere.
+            width = rng.choice([8, 8, 16, 16, 32, 64] if n == 0 else [1, 3, 7, 15, 17, 33, 33, 65, 96, 129, 129])
+            dtype = rng.choice([self.dtype(), self.dtype(), "float32", "int8", "float64"])
+            outs.append(self.param([height, width], dtype, written=True, compact=rng.random() < 0.7))
+        block, i = p.Var(self.fresh("b")), p.Var(self.fresh("i"))
+        count = -(-height // rows)
+        single = count == 1 and rng.random() < 0.5
+        row = i if single else p.Apply("+", "index", [p.Apply("*", "index", [block, p.index(rows)]), i])
+        known = len(self.indices)
+        self.indices += [(block, 0, count - 1), (i, 0, rows - 1)]
+        nests = []
+        for out in outs:
+            width, j = self.shapes[out][1], p.Var(self.fresh("j"))
+            here = len(self.indices)
+            self.indices.append((j, 0, width - 1))
+            wide = [b for b in sources if self.shapes[b][1] >= width]
+            # The row is inside, wherever the guard holds.
+            self.own += [p.Load(b, [row, j]) for b in wide]
+            plain = [x for x in self.own if x.buffer.dtype == out.dtype]
+            value = rng.choice(plain) if plain and rng.random() < 0.6 else self.stored(out.dtype, rng.choice([1, 2]))
+            store = p.Store(out, [row, j], value)
+            del self.own[len(self.own) - len(wide):]
+            body = [store]
+            if rng.random() < 0.2:
+                body = [p.If(self.condition(1), body, [])]
+            del self.indices[here:]
+            nests.append(p.For(rng.choice(["Parallel", "Parallel", "vectorized", "serial"]), [j], [0],
+                               [out.shape[1]], body))
+        del self.indices[known:]
+        rng.shuffle(nests)
+        if rows * count != height or rng.random() < 0.15:
+            nests = [p.If(p.Apply("<", "index", [row, p.index(outs[0].shape[0])]), nests, [])]
+        extent = 1 if single else self.grid_extent(outs[0].shape[0], count, rows)
+        return p.Kernel([block], [extent], [p.For("Parallel", [i], [0], [rows], nests)],
+                        rng.choice([None, 32, 64, 128]))
 
     def result(self):
         """The parameter that is written. It may lie in one memory with others that are read, apart or over them."""
         rng = self.rng
         shape = self.shape(rng.choice([1, 2, 2, 3]))
         compact = [b for b in self.buffers if b.kind == "param" and not b.strides]
+        compact = [b for b in compact if not b.begin and not b.rows]
         if not compact or rng.random() < 0.75:
-            return self.param(shape, self.dtype())
+            return self.param(shape, self.dtype(), written=True)
         first = rng.choice(compact)
         group = [b for b in compact if b is first or b.dtype == first.dtype and rng.random() < 0.5]
         if rng.random() < 0.4:
@@ -599,31 +742,49 @@ class KernelGenerator(Generator):
         starts = [0] * len(sizes)
         for v, d in zip(variables, cut):
             starts[d] = p.Apply("*", "index", [v, p.index(blocks[d])])
-        outside = list(self.buffers)
+        outside, values = list(self.buffers), len(self.values)
+        self.threads = rng.choice([None, None, 32, 32, 32, 64, 64, 96, 128, 256])
         allocs, body = [], []
         own = self.declare(self.fresh("B"), blocks, rng.choice([output.dtype, self.dtype()]),
                            rng.choice(["shared", "fragment"]))
-        for buffer in [own, *(self.block_buffer() for _ in range(rng.randint(1, 4)))]:
+        for buffer in [own, *(self.block_buffer() for _ in range(rng.randint(1, 3)))]:
             allocs.append(p.Alloc(buffer))
             body += self.first_contents(buffer, work)
             self.buffers.append(buffer)
         if output.kind == "param" and rng.random() < 0.3 and self.castable(output.dtype, own.dtype):
             spans = [p.Span(b, e) for b, e in zip(starts, blocks)]
             body.append(p.Op("copy", [p.Region(output, spans), p.Region(own)]))
-        body += self.statements(rng.randint(1, 5))
+        body += self.statements(rng.choice([1, 2, 2, 3, 4]))
         body += self.write_out(own, output, starts)
+        if rng.random() < 0.12:
+            body += self.picked_out(variables, counts, cut)
         self.buffers = outside
-        del self.indices[known:]
+        del self.indices[known:], self.values[values:]
         if rng.random() < 0.15:
             inner = p.For("Persistent", variables, [0] * len(cut), extents, body)
             grid = [rng.randint(1, 3) for _ in range(rng.randint(1, 2))]
-            return p.Kernel([p.Var(self.fresh("b")) for _ in grid], grid, [*allocs, inner])
-        return p.Kernel(variables, extents, [*allocs, *body])
+            return p.Kernel([p.Var(self.fresh("b")) for _ in grid], grid, [*allocs, inner], self.threads)
+        return p.Kernel(variables, extents, [*allocs, *body], self.threads)
+
+    def picked_out(self, variables, counts, cut):
+        """A tensor of which each block writes its part by picking."""
+        parts = self.shape(self.rng.choice([1, 1, 2]))
+        out = self.param([*(max(counts[d], 1) for d in cut), *parts], self.dtype(), written=True)
+        return self.pick_into(out, [*((v, 1) for v in variables), *((0, n) for n in parts)])
 
     def grid_extent(self, written, count, block):
         if isinstance(written, p.Var):
             return p.Apply("ceildiv", "index", [written, p.index(block)])
         return count
+
+
+def spell(body, rng):
+    """Writes some operators as Python does."""
+    for _, node in tree.places(body):
+        if isinstance(node, p.Cast):
+            node.plain = node.dtype not in ("index", "bool") and rng.random() < 0.3
+        elif isinstance(node, p.Apply) and node.op in ("if_then_else", "min", "max", "abs", "pow"):
+            node.plain = rng.random() < 0.3
 
 
 def generate(seed):

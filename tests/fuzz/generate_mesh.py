@@ -8,7 +8,7 @@ made equal, and in the host body between kernels.
 
 import program as p
 import scalars
-from generate import Generator
+from generate import Generator, spell
 
 NAMES = ("x", "y")
 
@@ -34,6 +34,7 @@ class MeshGenerator(Generator):
         self.params.append(result)
         body = self.host_body(result) if rng.random() < 0.25 else [self.mesh_kernel(inputs, outputs, result)]
         chunk = rng.choice([1, 1, 2, 3])
+        spell(body, rng)
         return p.Program(
             self.seed, self.params, body, self.dims, self.scalar_values, self.mesh, self.placements, chunk
         )
@@ -194,11 +195,7 @@ class MeshGenerator(Generator):
                 self.depth -= 1
                 out.append(p.If(self.uniform_condition(), then, []))
             else:
-                self.depth += 1
-                known = len(self.values)
-                out += self.statement()
-                del self.values[known:]
-                self.depth -= 1
+                out += self.statements(1)
         return out
 
     def decided(self, placements, depth):

@@ -13,66 +13,12 @@ import numpy as np
 
 import program as p
 import scalars
+from evaluate import Evaluator
+from memory import Iterations, Memory, Store
 from scalars import Undefined
 
-STEPS = 80_000
+STEPS = 12_000  # statements and loads
 ATOMIC = {"atomic_add": "+", "atomic_max": "max", "atomic_min": "min"}
-_serial = itertools.count()
-
-
-class Memory:
-    """One instance of a buffer: row-major values, None where nothing was written.
-
-    `store` holds them from element `begin` on; buffers that lie over each other have one store.
-    """
-
-    def __init__(self, buffer, shape, store=None, begin=0):
-        self.buffer, self.shape, self.begin = buffer, shape, begin
-        self.dtype, self.name = buffer.dtype, buffer.name
-        self.store = Store([None] * math.prod(shape)) if store is None else store
-
-    @property
-    def data(self):
-        return self.store.values[self.begin : self.begin + math.prod(self.shape)]
-
-    def place(self, offset):
-        """What no other element is called."""
-        return self.store.key, self.begin + offset
-
-    def __getitem__(self, offset):
-        return self.store.values[self.begin + offset]
-
-    def __setitem__(self, offset, value):
-        self.store.values[self.begin + offset] = value
-
-    def forget(self):
-        self.store = Store([None] * len(self.store.values))
-
-
-class Store:
-    """A piece of memory."""
-
-    def __init__(self, values):
-        self.values, self.key = values, next(_serial)
-
-
-class Iterations:
-    """Who touched what in a loop whose iterations promise to be independent, and which of them came to which statement.
-    """
-
-    def __init__(self, loop):
-        self.loop = loop
-        self.reached = {}
-        self.now = 0
-        self.last = {}  # of a place, for each kind of access: the iteration that made it, -1 for several
-
-    def note(self, place, access):
-        """`access` is "read", "write" or the atomic operation that updates the element."""
-        known = self.last.setdefault(place, {})
-        for other, iteration in known.items():
-            if iteration != self.now and (other != access or access == "write"):
-                raise Undefined("two iterations meet in an element")
-        known[access] = self.now if known.get(access, self.now) == self.now else -1
 
 
 @dataclass
@@ -87,17 +33,63 @@ class Core:
     copies: bool = False  # an asynchronous copy has begun, and the next statement has to be the wait
 
 
-def tensor_data(seed, name, shape, dtype):
-    """The contents of a tensor argument: tame, and exact in every float type."""
+def tensor_data(seed, name, shape, dtype, rows=False):
+    """The contents of a tensor argument: tame, and exact in every float type. With `rows` each row is a permutation."""
     rng = random.Random(f"{seed}/{name}")
     count = math.prod(shape)
+    if rows:
+        out = []
+        for _ in range(count // shape[-1] if count else 0):
+            row = list(range(shape[-1]))
+            rng.shuffle(row)
+            out += [(float(x), 0.0) for x in row] if scalars.is_float(dtype) else row
+        return out
     if dtype == "bool":
         return [rng.random() < 0.5 for _ in range(count)]
     if scalars.is_float(dtype):
-        return [(rng.randint(-16, 16) / 4, 0.0) for _ in range(count)]
+        reach, unit = (8, 2) if dtype == "float8_e5m2" else (16, 4)
+        return [(rng.randint(-reach, reach) / unit, 0.0) for _ in range(count)]
     low, high = scalars.int_range(dtype)
     near = [rng.randint(max(low, -9), 9) for _ in range(count)]
-    return [rng.choice((low, high, rng.randint(low, high))) if rng.random() < 0.2 else v for v in near]
+    far = [low, high, None, between_floats(rng, high)]
+    return [_far(rng, far, low, high) if rng.random() < 0.2 else v for v in near]
+
+
+def _far(rng, far, low, high):
+    x = rng.choice(far)
+    return rng.randint(low, high) if x is None else x
+
+
+def between_floats(rng, high):
+    """An integer at or beside the middle of two floats of some precision: rounding it twice goes wrong."""
+    precision = rng.choice([8, 8, 11, 24])
+    bits = high.bit_length()
+    if bits <= precision + 2:
+        return rng.randint(0, high)
+    middle = (1 << precision | rng.getrandbits(precision - 1) << 1 | 1) << (bits - precision - 1)
+    return min(high, (middle >> rng.randint(0, max(0, bits - precision - 3))) + rng.choice([-1, 0, 1, 1]))
+
+
+def number(e, dims):
+    """The value of a stride: arithmetic on numbers and dynamic extents."""
+    if isinstance(e, int):
+        return e
+    if isinstance(e, p.Const):
+        return e.value
+    if isinstance(e, p.Var):
+        return dims[e.name]
+    a, b = (number(x, dims) for x in e.args)
+    return a + b if e.op == "+" else a * b
+
+
+def contents(program, buffer, shape):
+    """What a tensor argument holds before the call; elements of one address hold one value."""
+    strides = [number(s, program.dims) for s in buffer.strides] if buffer.strides else []
+    if 0 not in strides:
+        return tensor_data(program.seed, buffer.name, shape, buffer.dtype, buffer.rows)
+    own = [1 if s == 0 else n for n, s in zip(shape, strides)]
+    data = as_array(tensor_data(program.seed, buffer.name, own, buffer.dtype, buffer.rows), own)
+    return list(np.broadcast_to(data, shape).reshape(-1))
 
 
 class Machine:
@@ -106,11 +98,14 @@ class Machine:
     def __init__(self, program, watch=False):
         self.program = program
         self.watch = watch
+        self.at = None  # the statement that runs
         self.steps = 0
         self.loops = []
         self.runs = []  # of a watched machine: the Iterations of every run of a loop, once it is over
         self.unwatched = set()  # loops that all cores run together, whose iterations are not told apart
         self.params = {}
+        self.evaluator = Evaluator(self.load)
+        self.stores = {}
 
     # -- the whole ----------------------------------------------------------------------------------------------------
 
@@ -127,7 +122,7 @@ class Machine:
             if isinstance(q, p.Buffer):
                 if q.name not in self.params:
                     extents = tuple(self.int(cores[0], e) for e in q.shape)
-                    store = Store(tensor_data(program.seed, q.name, extents, q.dtype))
+                    store = Store(contents(program, q, extents))
                     self.params[q.name] = Memory(q, extents, store)
             elif scalars.is_float(q.dtype):
                 for core in cores:
@@ -161,55 +156,33 @@ class Machine:
     # -- expressions --------------------------------------------------------------------------------------------------
 
     def int(self, core, e):
-        return e if type(e) is int else int(self.value(core, e))
+        return e if type(e) is int else int(self.evaluator.of(e)(core))
 
     def value(self, core, e):
-        self.tick()
-        return self.EXPRESSIONS[type(e)](self, core, e)
+        return self.evaluator.of(e)(core)
 
-    def _const(self, core, e):
-        return (float(e.value), 0.0) if scalars.is_float(e.dtype) else e.value
+    def load(self, e):
+        """The function that reads what a Load denotes."""
+        name, buffer = e.buffer.name, e.buffer
+        indices = [self.evaluator.of(i) for i in e.indices]
 
-    def _var(self, core, e):
-        return core.vars[e.name]
+        def read(core):
+            self.tick()
+            memory = core.memory.get(name)
+            if memory is None:
+                raise Undefined("a buffer out of scope")
+            if core.tile is not None:
+                at = self.in_tile(core, buffer, [f(core) for f in indices])
+                return self.read(memory, self.place(memory, at))
+            offset = 0
+            for f, n in zip(indices, memory.shape):
+                i = f(core)
+                if not 0 <= i < n:
+                    raise Undefined("an access out of bounds")
+                offset = offset * n + i
+            return self.read(memory, offset)
 
-    def _cast(self, core, e):
-        return scalars.convert(self.value(core, e.arg), p.dtype_of(e.arg), e.dtype)
-
-    def operand(self, core, e, dtype):
-        """An operand, widened to the common type."""
-        own = p.dtype_of(e)
-        x = self.value(core, e)
-        return x if own == dtype else scalars.convert(x, own, dtype)
-
-    def _apply(self, core, e):
-        if e.op in ("and", "or", "not"):
-            args = [self.value(core, a) for a in e.args]
-            return not args[0] if e.op == "not" else all(args) if e.op == "and" else any(args)
-        if e.op == "if_then_else":
-            condition = self.value(core, e.args[0])
-            args = [self.operand(core, a, e.dtype) for a in e.args[1:]]
-            return args[0] if condition else args[1]
-        if e.op in ("<<", ">>"):
-            return scalars.apply(e.op, [self.value(core, a) for a in e.args], e.dtype)
-        args = [self.operand(core, a, e.dtype) for a in e.args]
-        if e.op == "clamp":
-            x, low, high = args
-            return scalars.apply("min", [scalars.apply("max", [x, low], e.dtype), high], e.dtype)
-        if e.op in p.COMPARISONS:
-            return scalars.compare(e.op, *args, e.dtype)
-        return scalars.apply(e.op, args, e.dtype)
-
-    def _load(self, core, e):
-        memory = core.memory.get(e.buffer.name)
-        if memory is None:
-            raise Undefined("a buffer out of scope")
-        at = [self.int(core, i) for i in e.indices]
-        if core.tile is not None:
-            at = self.in_tile(core, e.buffer, at)
-        return self.read(memory, self.place(memory, at))
-
-    EXPRESSIONS = {p.Const: _const, p.Var: _var, p.Cast: _cast, p.Apply: _apply, p.Load: _load}
+        return read
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
@@ -222,29 +195,41 @@ class Machine:
         return offset
 
     def read(self, memory, offset):
-        x = memory[offset]
+        if self.watch:
+            self.touch(memory)
+        offset += memory.begin
+        x = memory.values[offset]
         if x is None:
             raise Undefined("a read of nothing")
-        for loop in self.loops:
-            loop.note(memory.place(offset), "read")
+        if self.loops:
+            place = memory.store.key + offset
+            for loop in self.loops:
+                loop.note_read(place, memory.private)
         return x
 
     def write(self, memory, offset, x):
+        if self.watch:
+            self.touch(memory)
+        offset += memory.begin
+        place = memory.store.key + offset
         for loop in self.loops:
-            loop.note(memory.place(offset), "write")
-        memory[offset] = x
+            loop.note_write(place, memory, offset)
+        memory.values[offset] = x
 
     def update(self, memory, offset, name, x):
         """The element becomes what stands there, combined with x, by the atomic operation `name`."""
+        if self.watch:
+            self.touch(memory)
+        offset += memory.begin
         for loop in self.loops:
-            loop.note(memory.place(offset), name)
-        old = memory[offset]
+            loop.note_update(memory.store.key + offset, name)
+        old = memory.values[offset]
         if old is None:
             raise Undefined("a read of nothing")
         evaluated = scalars.evaluation_dtype(memory.dtype)
         operands = [scalars.convert(old, memory.dtype, evaluated), x]
         combined = scalars.apply(ATOMIC[name], operands, evaluated)
-        memory[offset] = scalars.convert(combined, evaluated, memory.dtype)
+        memory.values[offset] = scalars.convert(combined, evaluated, memory.dtype)
 
     def in_tile(self, core, buffer, at):
         """The element that a tile subscript denotes at the place inside the tile that is being computed."""
@@ -269,7 +254,8 @@ class Machine:
         memory, begins, extents, kept = self.region(core, r)
         if any(b + e > n for b, e, n in zip(begins, extents, memory.shape)):
             raise Undefined("a region out of bounds")
-        offsets = [self.place(memory, [b + x for b, x in zip(begins, at)]) for at in np.ndindex(*extents)]
+        ranges = [range(b, b + e) for b, e in zip(begins, extents)]
+        offsets = [self.place(memory, at) for at in itertools.product(*ranges)]
         return memory, offsets, [e for e, k in zip(extents, kept) if k]
 
     def gather(self, core, r, dtype):
@@ -283,12 +269,19 @@ class Machine:
 
     # -- statements that one executor runs on its own -----------------------------------------------------------------
 
+    def touch(self, memory):
+        """Of a watched machine: the iterations in which the present statement touches a buffer."""
+        for loop in self.loops:
+            loop.reached.setdefault((self.at, memory.name), set()).add(loop.now)
+
     def come_to(self, s):
+        self.at = s
         for loop in self.loops if self.watch else ():
             loop.reached.setdefault(s, set()).add(loop.now)
 
     def leave(self):
         run = self.loops.pop()
+        run.close()
         if self.watch:
             self.runs.append(run)
 
@@ -309,29 +302,40 @@ class Machine:
     def _bind(self, core, s):
         core.vars[s.var.name] = self.value(core, s.value)
 
-    def stored_value(self, core, s):
-        target = s.buffer.dtype
-        if not s.augmented:
-            return scalars.convert(self.value(core, s.value), p.dtype_of(s.value), target)
-        whole = p.Apply(s.augmented, target, [p.Load(s.buffer, s.indices), s.value])
-        return scalars.convert(self.value(core, whole), target, target)
+    def stored(self, s):
+        """The function of the value of a Store, converted to the element type unless it is an atomic operand."""
+        known = self.stores.get(id(s))
+        if known is None:
+            target = s.buffer.dtype
+            value = s.value
+            if s.augmented in ATOMIC:
+                f = self.evaluator.operand(value, scalars.evaluation_dtype(target))
+            else:
+                if s.augmented:
+                    value = p.Apply(s.augmented, target, [p.Load(s.buffer, s.indices), value])
+                f = self.evaluator.converted(value, target)
+            known = self.stores[id(s)] = f, s, [self.evaluator.of(i) for i in s.indices]
+        return known
 
     def _store(self, core, s):
         memory = core.memory.get(s.buffer.name)
         if memory is None:
             raise Undefined("a buffer out of scope")
-        offset = self.place(memory, [self.int(core, i) for i in s.indices])
+        f, _, indices = self.stored(s)
+        offset = self.place(memory, [i(core) for i in indices])
         if s.augmented in ATOMIC:
-            return self.update(memory, offset, s.augmented, self.value(core, s.value))
-        self.write(memory, offset, self.stored_value(core, s))
+            return self.update(memory, offset, s.augmented, f(core))
+        self.write(memory, offset, f(core))
 
     def iterations(self, core, s):
         begins = [self.int(core, b) for b in s.begins]
         extents = [self.int(core, e) for e in s.extents]
         if any(e < 0 for e in extents):
             raise Undefined("a negative extent")
-        for at in np.ndindex(*extents):
-            yield [b + x for b, x in zip(begins, at)]
+        if s.step != 1:
+            extents = [-(-e // s.step) for e in extents]
+        for at in itertools.product(*map(range, extents)):
+            yield [b + x * s.step for b, x in zip(begins, at)]
 
     def _for(self, core, s):
         record = Iterations(s) if s.kind in ("Parallel", "vectorized", "Persistent") else None
@@ -365,7 +369,7 @@ class Machine:
         record = Iterations(s) if s.parallel else None
         if record:
             self.loops.append(record)
-        for number, at in enumerate(np.ndindex(*counts)):
+        for number, at in enumerate(itertools.product(*map(range, counts))):
             if record:
                 record.now = number
             for var, x in zip(s.vars, at):
@@ -386,11 +390,11 @@ class Machine:
             if memory is None:
                 raise Undefined("a buffer out of scope")
             results = []
-            for inside in np.ndindex(*tile):
+            for inside in itertools.product(*map(range, tile)):
                 core.tile = (tile, inside)
                 at = self.in_tile(core, s.buffer, [self.int(core, i) for i in s.indices])
                 if all(i < n for i, n in zip(at, memory.shape)):
-                    results.append((self.place(memory, at), self.stored_value(core, s)))
+                    results.append((self.place(memory, at), self.stored(s)[0](core)))
                 core.tile = None
             for offset, x in results:
                 self.write(memory, offset, x)
@@ -401,6 +405,7 @@ class Machine:
     def _while(self, core, s):
         while self.value(core, s.condition):
             self.all(core, s.body)
+            self.at = s
 
     # -- tile operations ----------------------------------------------------------------------------------------------
 
@@ -432,7 +437,7 @@ class Machine:
             filler = scalars.convert(self.value(core, pad), p.dtype_of(pad), to.dtype)
         elif to.dtype == "bool":
             filler = False
-        for at in np.ndindex(*extents):
+        for at in itertools.product(*map(range, extents)):
             offset = self.reach(memory, [b + x for b, x in zip(begins, at)], limits[0])
             if offset is None:
                 values.append(filler)
@@ -443,7 +448,7 @@ class Machine:
         shapes.append([e for e in extents if e != 1])
         if shapes[0] != shapes[1]:
             raise Undefined("a copy between unequal shapes")
-        for at, x in zip(np.ndindex(*extents), values, strict=True):
+        for at, x in zip(itertools.product(*map(range, extents)), values, strict=True):
             offset = self.reach(to, [b + x for b, x in zip(begins, at)], limits[1])
             if offset is not None:
                 self.write(to, offset, x)
@@ -585,27 +590,32 @@ class Machine:
                 self.collective(s, cores)
             elif not (host or holds_collective(s)):
                 for core in cores:
-                    for loop in self.loops:
-                        loop.now = self.cores.index(core)
+                    self.turn_to(core)
                     self.all(core, [s])
             elif isinstance(s, p.For):
                 self.unwatched.add(s)
-                rounds = [list(self.iterations(core, s)) for core in cores]
+                rounds = [list(self.iterations(self.turn_to(core), s)) for core in cores]
                 for turns, group in self.parts(cores, rounds, s):
                     yield from self.turns(s, turns, group, host)
             elif isinstance(s, p.If):
-                conditions = [bool(self.value(core, s.condition)) for core in cores]
+                conditions = [bool(self.value(self.turn_to(core), s.condition)) for core in cores]
                 for condition, group in self.parts(cores, conditions, s):
                     yield from self.together(s.then if condition else s.otherwise, group, host)
             elif isinstance(s, p.While):
                 going = cores
                 while going:
                     self.tick()
-                    conditions = [bool(self.value(core, s.condition)) for core in going]
+                    conditions = [bool(self.value(self.turn_to(core), s.condition)) for core in going]
                     going = dict(self.parts(going, conditions, s)).get(True, [])
                     yield from self.together(s.body, going, host)
             else:
                 self.all_of(cores, s)
+
+    def turn_to(self, core):
+        """What happens now is of that core."""
+        for loop in self.loops:
+            loop.now = self.cores.index(core)
+        return core
 
     def turns(self, s, turns, cores, host):
         for at in turns:
@@ -679,7 +689,7 @@ class Machine:
         if s.name == "comm.put":
             source = self.core_at(s.keywords["src_core"])
             target = self.core_at(s.keywords["dst_core"])
-            values, _ = self.gather(source, s.regions[0], s.regions[0].buffer.dtype)
+            values, _ = self.gather(self.turn_to(source), s.regions[0], s.regions[0].buffer.dtype)
             self.deliver(target, s, values)
             return
         groups = {}
@@ -696,8 +706,7 @@ class Machine:
         raise Undefined("no such core")
 
     def deliver(self, core, s, values):
-        for loop in self.loops:
-            loop.now = self.cores.index(core)
+        self.turn_to(core)
         memory, offsets, _ = self.inside(core, s.regions[1])
         for o, x in zip(offsets, values, strict=True):
             self.write(memory, o, scalars.convert(x, memory.dtype, memory.dtype))
@@ -706,8 +715,7 @@ class Machine:
         dtype = s.regions[0].buffer.dtype
         gathered = []
         for core in group:
-            for loop in self.loops:
-                loop.now = self.cores.index(core)
+            self.turn_to(core)
             gathered.append(self.gather(core, s.regions[0], dtype))
         arrays = [as_array(values, shape) for values, shape in gathered]
         k = len(group)
@@ -784,15 +792,17 @@ def holds_collective(s):
     return bool(axes_below(s))
 
 
-def two_iterations_meet(program, loop, one, other):
-    """Did, in a run of `loop`, two of its iterations come to the two statements, one to each? True if it is not known.
+def two_iterations_meet(program, loop, one, other, buffer=None):
+    """Did, in a run of `loop`, two of its iterations come to the two statements, one to each, and to what they touch of
+    a buffer if one is named? True if it is not known.
     """
     machine = Machine(program, watch=True)
     machine.run()
     if loop in machine.unwatched:
         return True
     for run in machine.runs:
-        first, second = run.reached.get(one, set()), run.reached.get(other, set())
+        keys = [(s, buffer) if buffer else s for s in (one, other)]
+        first, second = (run.reached.get(key, set()) for key in keys)
         if run.loop is loop and first and second and len(first | second) > 1:
             return True
     return False

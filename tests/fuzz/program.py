@@ -21,7 +21,10 @@ class Buffer:
     dtype: str
     kind: str
     tile: list | None = None
-    strides: list | None = None  # of a parameter, in elements
+    strides: list | None = None  # of a parameter, in elements; expressions of dynamic extents
+    begin: int = 0  # of a parameter: elements of its memory before the first, which need not be aligned
+    rows: bool = False  # of a parameter: each row holds each of 0, 1, ... once, in some order
+    layout: str | None = None  # where elements of block memory or a fragment stand
 
 
 @dataclass(eq=False)
@@ -44,12 +47,14 @@ class Apply:
     op: str
     dtype: str
     args: list
+    plain: bool = False  # spelled as in Python: `a if c else b`, `min(a, b)`
 
 
 @dataclass(eq=False)
 class Cast:
     dtype: str
     arg: object
+    plain: bool = False  # spelled T.float32(x)
 
 
 @dataclass(eq=False)
@@ -94,8 +99,8 @@ class Store:
 
 @dataclass(eq=False)
 class For:
-    """kind: serial, unroll, vectorized, Parallel, Pipelined or Persistent; `begins` and `extents` are index
-    expressions.
+    """kind: serial, range, unroll, vectorized, Parallel, Pipelined or Persistent; `begins` and `extents` are index
+    expressions. With a step a loop takes each step-th number below begin + extent.
     """
 
     kind: str
@@ -104,6 +109,7 @@ class For:
     extents: list
     body: list
     stages: int = 1
+    step: int = 1
 
 
 @dataclass(eq=False)
@@ -141,6 +147,7 @@ class Kernel:
     vars: list
     extents: list
     body: list
+    threads: int | None = None
 
 
 @dataclass(eq=False)
@@ -160,7 +167,8 @@ class Shared:
 
 @dataclass(eq=False)
 class Program:
-    """A function together with the scalars of one call; the contents of tensors follow from `seed` and their names."""
+    """A function together with the scalars of one call; the contents of tensors follow from `seed` and their names.
+    """
 
     seed: int
     params: list  # Buffer, or Var for scalars
@@ -198,6 +206,8 @@ def expr_text(e):
             return (str(value) if not str(value).startswith("-") else f"({value})") if weak else f"T.{dtype}({value})"
         case Var(name=name):
             return name
+        case Apply(plain=True) | Cast(plain=True):
+            return _plain_text(e)
         case Apply(op="not", args=[a]):
             return f"(not {expr_text(a)})"
         case Apply(op=("-" | "~") as op, args=[a]):
@@ -211,6 +221,20 @@ def expr_text(e):
         case Load(buffer=buffer, indices=indices):
             return f"{buffer.name}[{_subscript(indices)}]"
     raise TypeError(f"no expression: {e!r}")
+
+
+def _plain_text(e):
+    """The spelling of Python itself, where there is one."""
+    match e:
+        case Cast(dtype=dtype, arg=arg):
+            return f"T.{dtype}({expr_text(arg)})"
+        case Apply(op="if_then_else", args=[c, a, b]):
+            return f"({expr_text(a)} if {expr_text(c)} else {expr_text(b)})"
+        case Apply(op="pow", args=[a, b]):
+            return f"({expr_text(a)} ** {expr_text(b)})"
+        case Apply(op=("min" | "max" | "abs") as op, args=args):
+            return f"{op}({', '.join(map(expr_text, args))})"
+    raise TypeError(f"nothing plain: {e!r}")
 
 
 def _subscript(indices):
@@ -264,7 +288,9 @@ def _header(loop):
     arguments = expr_text(loop.extents[0]) if zero[0] else f"{begin}, {end}"
     if loop.kind == "Pipelined":
         arguments += f", num_stages={loop.stages}"
-    return f"for {names} in T.{loop.kind}({arguments}):"
+    if loop.step != 1:
+        arguments = f"{begin}, {end}, {loop.step}"
+    return f"for {names} in {'' if loop.kind == 'range' else 'T.'}{loop.kind}({arguments}):"
 
 
 def _lines(stmts, depth):
@@ -277,6 +303,7 @@ def _lines(stmts, depth):
             case Alloc(buffer=b):
                 name = {"tiles": "shared_tiles"}.get(b.kind, b.kind)
                 tile = f", tile_size={_tuple(b.tile)}" if b.tile else ""
+                tile += f', layout="{b.layout}"' if b.layout else ""
                 yield f'{pad}{b.name} = T.alloc_{name}({_tuple(b.shape)}, "{b.dtype}"{tile})', s
             case Bind(var=var, value=value):
                 yield f"{pad}{var.name} = {expr_text(value)}", s
@@ -303,10 +330,11 @@ def _lines(stmts, depth):
             case Op(name=name, regions=regions, keywords=keywords):
                 arguments = [*map(region_text, regions), *(f"{k}={_value_text(v)}" for k, v in keywords.items())]
                 yield f"{pad}T.{name}({', '.join(arguments)})", s
-            case Kernel(vars=variables, extents=extents, body=body):
+            case Kernel(vars=variables, extents=extents, body=body, threads=threads):
                 names = ", ".join(v.name for v in variables)
                 names = f"({names})" if len(variables) > 1 else names
-                yield f"{pad}with T.Kernel({', '.join(map(expr_text, extents))}) as {names}:", s
+                count = f", threads={threads}" if threads else ""
+                yield f"{pad}with T.Kernel({', '.join(map(expr_text, extents))}{count}) as {names}:", s
                 yield from _lines(body, depth + 1)
             case _:
                 raise TypeError(f"no statement: {s!r}")

@@ -17,9 +17,14 @@ FLOATS = {
     "bfloat16": (8, -133, 3.3895313892515355e38),
     "float32": (24, -149, 3.4028234663852886e38),
     "float64": (53, -1074, 1.7976931348623157e308),
+    "float8_e4m3": (4, -9, 448.0),
+    "float8_e5m2": (3, -16, 57344.0),
 }
+SMALL = ("float16", "bfloat16", "float8_e4m3", "float8_e5m2")  # evaluated in float32
+COARSE = ("float16", "float8_e4m3", "float8_e5m2")  # of small range, or of few integers
 # Beyond these a program is not tame: rounding freedom could reach infinity.
-TAME = {"float16": 3e4, "bfloat16": 1e12, "float32": 1e12, "float64": 1e12}
+TAME = {"float16": 3e4, "bfloat16": 1e12, "float32": 1e12, "float64": 1e12, "float8_e4m3": 300.0,
+        "float8_e5m2": 3e4}
 _SINGLE = struct.Struct("f")
 
 
@@ -41,7 +46,7 @@ def is_unsigned(dtype):
 
 def evaluation_dtype(dtype):
     """Floats below 32 bits are evaluated in float32."""
-    return "float32" if dtype in ("float16", "bfloat16") else dtype
+    return "float32" if dtype in SMALL else dtype
 
 
 def epsilon(dtype):
@@ -66,6 +71,13 @@ def round_exact(value, dtype):
     if value == 0 or isinstance(value, float) and not math.isfinite(value):
         return value
     precision, least, limit = FLOATS[dtype]
+    if isinstance(value, float):  # exact in doubles: scaled to units of the last place, a tie goes to the even one
+        unit = max(math.frexp(value)[1] - precision, least)
+        if -900 < unit < 900:
+            result = math.ldexp(round(math.ldexp(value, -unit)), unit)
+            if abs(result) > limit:
+                raise Undefined("a float overflows")
+            return result
     exact = Fraction(value)
     magnitude = abs(exact)
     exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
@@ -102,7 +114,7 @@ def settle(value, error, dtype):
 
 def convert(x, source, target):
     """T.cast and the conversions of stores."""
-    if source == target and source not in ("float16", "bfloat16"):
+    if source == target and source not in SMALL:
         return x
     if is_float(source):
         value, error = x
@@ -118,7 +130,7 @@ def convert(x, source, target):
         return min(max(math.trunc(value), low), high)
     x = int(x)
     if is_float(target):
-        return settle(round_exact(Fraction(x), target), 0.0, target)
+        return settle(round_exact(float(x) if abs(x) <= 2**53 else Fraction(x), target), 0.0, target)
     if target == "bool":
         return x != 0
     return x if target == "index" else wrap(x, target)

@@ -9,7 +9,7 @@ import time
 import program as p
 import scalars
 import tree
-from meaning import meaning
+from meaning import meaning, number
 
 
 def simplest(dtype):
@@ -37,6 +37,13 @@ def unrolled_once(loop):
     return body
 
 
+def fewer_variables(loop):
+    """The loop without its last variable, which keeps its first value."""
+    last = tree.clone(loop)
+    first = unrolled_once(p.For(last.kind, last.vars[-1:], last.begins[-1:], last.extents[-1:], last.body))
+    return [p.For(last.kind, last.vars[:-1], last.begins[:-1], last.extents[:-1], first)]
+
+
 def smaller_numbers(n):
     return [v for v in (0, 1, n // 2, n - 1) if 0 <= v < n]
 
@@ -55,9 +62,14 @@ def statement_cuts(program):
                 yield tree.replaced(program, (*path, n), s.otherwise)
             elif isinstance(s, p.For):
                 yield tree.replaced(program, (*path, n), unrolled_once(s))
-                if s.kind != "serial":
-                    if len(s.vars) == 1:
-                        yield tree.replaced(program, (*path, n, "kind"), "serial")
+                if s.kind != "serial" and len(s.vars) == 1:
+                    yield tree.replaced(program, (*path, n, "kind"), "serial")
+                if s.step != 1:
+                    yield tree.replaced(program, (*path, n, "step"), 1)
+                if len(s.vars) > 1:
+                    yield tree.replaced(program, (*path, n), fewer_variables(s))
+            elif isinstance(s, p.Kernel) and s.threads:
+                yield tree.replaced(program, (*path, n, "threads"), None)
             elif isinstance(s, p.While):
                 yield tree.replaced(program, (*path, n), s.body)
 
@@ -72,12 +84,27 @@ def expression_cuts(program):
             for a in getattr(e, "args", []):
                 if p.dtype_of(a) == dtype:
                     yield tree.replaced(program, path, a)
+            if getattr(e, "plain", False):
+                yield tree.replaced(program, (*path, "plain"), False)
         elif isinstance(e, p.Region) and e.spans is not None:
             yield tree.replaced(program, (*path, "spans"), None)
         elif isinstance(e, p.Op):
             for key in ("pad", "clear", "transpose_A", "transpose_B"):
                 if key in e.keywords:
                     yield tree.replaced(program, (*path, "keywords"), {k: v for k, v in e.keywords.items() if k != key})
+
+
+def known_stride(e, dims):
+    """A stride with dynamic extents of `dims` as numbers."""
+    match e:
+        case p.Var(name=name) if name in dims:
+            return dims[name]
+        case p.Apply(op=op, dtype=dtype, args=args):
+            args = [known_stride(a, dims) for a in args]
+            if all(isinstance(a, (int, p.Const)) for a in args):
+                return number(p.Apply(op, dtype, args), {})
+            return p.Apply(op, dtype, [p.index(a) for a in args])
+    return e
 
 
 def param_cuts(program):
@@ -91,6 +118,10 @@ def param_cuts(program):
         if isinstance(q, p.Buffer) and q.strides:
             out = copy.deepcopy(program)
             out.params[n].strides = None
+            yield out
+        if isinstance(q, p.Buffer) and (q.begin or q.rows):
+            out = copy.deepcopy(program)
+            out.params[n].begin, out.params[n].rows = 0, q.rows and not q.begin
             yield out
     for name, value in program.dims.items():
         out = copy.deepcopy(program)
@@ -107,7 +138,19 @@ def param_cuts(program):
                     setattr(node, path[-1], new)
         for b in tree.buffers(out):
             b.shape = [value if isinstance(x, p.Var) and x.name == name else x for x in b.shape]
+            if b.strides:
+                b.strides = [known_stride(x, {name: value}) for x in b.strides]
         yield out
+    for n, b in enumerate(tree.buffers(program)):
+        if b.layout:
+            out = copy.deepcopy(program)
+            tree.buffers(out)[n].layout = None
+            yield out
+        if b.kind not in ("param", "global", "shared"):
+            out = copy.deepcopy(program)
+            simpler = tree.buffers(out)[n]
+            simpler.kind, simpler.tile, simpler.layout = "shared", None, None
+            yield out
     if program.chunk > 1:
         yield tree.replaced(program, ("chunk",), 1)
     if program.shared:
@@ -171,6 +214,7 @@ CUTS = [statement_cuts, param_cuts, expression_cuts, number_cuts, dtype_cuts]
 def shrink(program, fails, seconds=60.0):
     """The smallest program found for which `fails(program, memories)` holds; it must hold for the given one."""
     end = time.monotonic() + seconds
+    tried = set()  # texts, so that a cut that makes nothing smaller is taken once
     changed = True
     while changed:
         changed = False
@@ -186,8 +230,11 @@ def shrink(program, fails, seconds=60.0):
                         size = len(p.text(candidate)) + sum(len(m.data) for m in memories.values())
                     except Exception:  # noqa: BLE001, S112  an undefined or malformed candidate
                         continue
-                    if size >= weight(program) and cuts is not dtype_cuts:
+                    if size >= weight(program) and cuts not in (dtype_cuts, param_cuts):
                         continue
+                    if p.text(candidate) in tried:
+                        continue
+                    tried.add(p.text(candidate))
                     if fails(candidate, memories):
                         program, again, changed = candidate, True, True
                         break

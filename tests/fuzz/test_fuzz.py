@@ -5,10 +5,13 @@ HELVE_FUZZ_SECONDS sets the time (120, or 600 with HELVE_TEST_LONG), HELVE_FUZZ_
 """
 
 import os
+import random
 
+import arguments
 import campaign
 import corpus
 import engines
+import mutants
 import program as p
 import pytest
 import scalars
@@ -30,12 +33,16 @@ NEEDED = [
     *(f"dtype {name}" for name in engines.NUMPY),
     *("buffer shared", "buffer tiles", "buffer fragment", "buffer local", "buffer global", "persistent_chunk 3"),
     *("may_alias", "overlapping arguments", "decision If", "decision For", "decision While"),
+    *("pick", "scratch in a parallel loop", "allocation in a loop", "load behind a condition",
+      "rows of distinct numbers", "bind index", "strides of dynamic extents", "stride 0", "strides not of rows", "unaligned base", "large extent",
+      "layout shared", "layout fragment", "threads", "loop step", "loop range", "index <<", "spelled as Python",
+      "other calls"),
 ]
 
 
 @pytest.mark.timeout(SECONDS + 280)
 def test_fresh_programs_agree(tmp_path):
-    report = campaign.run(SEED, SECONDS)
+    report = campaign.run(SEED, SECONDS, jobs=os.cpu_count())
     print(report.text())
     messages = []
     for seed, failure, _ in report.failures[:3]:
@@ -137,8 +144,127 @@ def test_a_race_counts_only_where_two_iterations_come_to_it(extent, count, monke
     store = p.statements(apart)[6 if extent is None else 7]
     assert campaign.two_iterations_meet(apart, p.statements(apart)[5], store, store)
     monkeypatch.setattr(campaign, "generate", lambda seed: apart)
-    monkeypatch.setattr(engines, "check", lambda call: refused)
+    monkeypatch.setattr(engines, "examine", lambda call, effort: (refused, None))
     assert campaign.examine(1)[3] is refused
+
+
+def scratch_program(reads_before, extent=3):
+    """Iterations that compute in one element of private memory, and a store of what it holds after the loop."""
+    out = p.Buffer("A", [extent], "int32", "param")
+    own = p.Buffer("L", [1], "int32", "local")
+    zero, i = [p.index(0)], p.Var("i")
+    write, read = p.Store(own, zero, p.Cast("int32", i)), p.Store(out, [i], p.Load(own, zero))
+    loop = p.For("Parallel", [i], [0], [extent], [read, write] if reads_before else [write, read])
+    first = p.Store(own, zero, p.Const("int32", 7))
+    return p.Program(1, [out], [p.Kernel([p.Var("b")], [1], [p.Alloc(own), first, loop])])
+
+
+def test_private_memory_is_each_iterations_own():
+    assert meaning(scratch_program(False))["A"].data == [0, 1, 2]
+    with pytest.raises(scalars.Undefined, match="meet"):
+        meaning(scratch_program(True))
+
+
+@pytest.mark.parametrize(("extent", "known"), [(1, True), (2, False)])
+def test_private_memory_after_a_loop_is_known_if_one_iteration_wrote_it(extent, known):
+    program = scratch_program(False, extent)
+    own = program.body[0].body[0].buffer
+    program.body[0].body.append(p.Store(program.params[0], [p.index(0)], p.Load(own, [p.index(0)])))
+    if known:
+        assert meaning(program)["A"].data == [0]
+    else:
+        with pytest.raises(scalars.Undefined, match="nothing"):
+            meaning(program)
+
+
+def pick_program(hits):
+    """One of 40 iterations stores where its element is a number that the data has `hits` times."""
+    a, out = p.Buffer("A", [40], "int32", "param", rows=True), p.Buffer("B", [1], "int32", "param")
+    j = p.Var("j")
+    found = p.Load(a, [j])
+    if hits == 2:
+        found = p.Apply("//", "int32", [found, p.Const("int32", 2)])
+    guard = p.Apply("==", "int32", [found, p.Const("int32", 7)])
+    store = p.If(guard, [p.Store(out, [p.index(0)], p.Cast("int32", j))], [])
+    return p.Program(1, [a, out], [p.Kernel([p.Var("b")], [1], [p.For("Parallel", [j], [0], [40], [store])])])
+
+
+def test_one_iteration_may_pick_and_two_may_not():
+    program = pick_program(1)
+    memories = meaning(program)
+    assert memories["A"].data[memories["B"].data[0]] == 7
+    assert engines.check(call_of(program)) is None
+    assert tree.constructs(program)["pick"] == 1
+    with pytest.raises(scalars.Undefined, match="meet"):
+        meaning(pick_program(2))
+
+
+def strided_program(strides, begin=0):
+    a = p.Buffer("A", [3, 4], "int16", "param", strides=strides, begin=begin)
+    c = p.Buffer("C", [3, 4], "int16", "param")
+    i, j = p.Var("i"), p.Var("j")
+    loop = p.For("Parallel", [i, j], [0, 0], [3, 4], [p.Store(c, [i, j], p.Load(a, [i, j]))])
+    return p.Program(1, [a, c], [p.Kernel([p.Var("b")], [1], [loop])])
+
+
+@pytest.mark.parametrize("strides", [None, [4, 1], [6, 1], [1, 3], [0, 1], [1, 0]])
+def test_strides_and_addresses(strides):
+    for begin in (0, 1, 3):
+        program = strided_program(strides, begin)
+        call = call_of(program)
+        given = arguments.Arguments(call.scalars, call.tensors).fresh()
+        a = given.values[0]
+        assert a.ctypes.data % 64 == 2 * begin
+        assert strides is None or [s // 2 for s in a.strides] == strides
+        assert engines.check(call) is None
+
+
+def test_a_store_beside_a_tensor_is_seen():
+    call = call_of(strided_program([6, 1]))
+    data = arguments.Arguments(call.scalars, call.tensors)
+    given = data.fresh()
+    given.values[1][...] = given.values[0]
+    assert engines.difference(data, given) is None
+    given.memories[0][64 + 2 * 5] ^= 1  # between two rows
+    assert engines.difference(data, given) == "a store outside of the tensors, at byte 10"
+
+
+def test_a_call_with_other_extents_is_judged(monkeypatch):
+    n = p.Var("N")
+    a, c = (p.Buffer(name, [n], "int32", "param") for name in "AC")
+    i = p.Var("i")
+    loop = p.For("Parallel", [i], [0], [n], [p.Store(c, [i], p.Load(a, [i]))])
+    program = p.Program(1, [a, c], [p.Kernel([p.Var("b")], [1], [loop])], dims={"N": 4})
+    more = next(found for found in (campaign.others(program, seed) for seed in range(50)) if found)
+    call = engines.call_of(program, p.text(program), meaning(program), more)
+    assert engines.check(call) is None
+    call.more[0][1][1][5][0] += 1
+    assert engines.check(call).layer == "interp"
+
+
+def test_a_raw_exception_is_seen(monkeypatch):
+    """Raw exceptions are failures, errors for users are none."""
+    call = call_of(sum_program())
+    rng = random.Random(1)
+    monkeypatch.setattr(mutants, "mutated", lambda text, rng: text.replace("A[", "Z["))
+    assert mutants.of_text(call.text, rng) is None
+    monkeypatch.setattr(mutants.helve, "parse", lambda text: {}[text])
+    assert mutants.of_text(call.text, rng).layer == "mutant text: KeyError"
+
+
+def test_the_emulation_sees_a_wrong_result():
+    if not campaign.on_host.is_possible():
+        pytest.skip("this machine has no g++")
+    found = []
+    for combine in "+-":
+        program = sum_program()
+        failure, stage = engines.examine(call_of(program), engines.Effort())
+        assert failure is None
+        wrong = engines.call_of(program, p.text(program), meaning(sum_program(combine)))
+        batch = campaign.on_host.Batch()
+        batch.add(1, program, wrong, stage)
+        found.append([failure.layer for _, failure, _ in batch.run(lambda seed: None)])
+    assert found == [[], ["host emulation"]]
 
 
 def chain_program(begins):
@@ -156,11 +282,11 @@ def test_parameters_that_share_memory(begins):
     memories = meaning(program)
     data = engines.first_data(program, program.params[0], memories["A"])
     if begins == [0, 1]:
-        assert memories["B"].data == [data[0] + 1 + n for n in range(4)]
+        assert memories["B"].data == [scalars.wrap(data[0] + 1 + n, "int32") for n in range(4)]
     call = engines.call_of(program, p.text(program), memories)
     assert "T.may_alias(A, B)" in call.text
     assert engines.check(call) is None
-    a, b = engines.arguments_of(call)
+    a, b = arguments.Arguments(call.scalars, call.tensors, call.shared).fresh().values
     b[:] = 77
     assert (a == 77).any() == (begins != [0, 9])
 
@@ -197,8 +323,6 @@ def test_failures_shrink():
 
 @pytest.mark.parametrize("rewrite", twins.TWINS, ids=lambda f: f.__name__)
 def test_twins_mean_the_same(rewrite):
-    import random
-
     made = 0
     for seed in range(40):
         program = generate(seed)

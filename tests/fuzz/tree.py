@@ -65,6 +65,19 @@ def reads_memory(control):
     return any(isinstance(v, p.Load) for head in heads for _, v in places(head))
 
 
+def _picks(loop):
+    """Is there a store in the parallel loop whose subscripts leave out one of its variables?"""
+    if loop.kind != "Parallel":
+        return False
+    names = {v.name for v in loop.vars}
+    for _, s in places(loop.body):
+        if isinstance(s, p.Store) and s.augmented not in p.ATOMICS and s.buffer.kind != "local":
+            used = {v.name for i in s.indices for _, v in [((), i), *places(i)] if isinstance(v, p.Var)}
+            if not names <= used:
+                return True
+    return False
+
+
 def constructs(tree):
     """How often each construct of the language stands in the program."""
     count = collections.Counter()
@@ -72,6 +85,12 @@ def constructs(tree):
         match node:
             case p.For(kind=kind, vars=variables, extents=extents):
                 count[f"loop {kind}"] += 1
+                count["loop step"] += node.step != 1
+                count["pick"] += _picks(node)
+                if kind in ("Parallel", "vectorized"):
+                    count["scratch in a parallel loop"] += any(
+                        isinstance(v, p.Store) and v.buffer.kind == "local" for _, v in places(node.body))
+                count["allocation in a loop"] += any(isinstance(v, p.Alloc) for v in node.body)
                 for e in extents:
                     if e in (0, 1):
                         count[f"loop of extent {e}"] += 1
@@ -85,15 +104,16 @@ def constructs(tree):
                 count["if else" if otherwise else "if"] += 1
             case p.While():
                 count["while"] += 1
-            case p.Kernel(extents=extents):
+            case p.Kernel(extents=extents, threads=threads):
                 count[f"kernel of {len(extents)} dimensions"] += 1
+                count["threads"] += threads is not None
             case p.Op(name=name, keywords=keywords):
                 count[name] += 1
                 for k in keywords:
                     if k in ("pad", "clear", "transpose_A", "transpose_B", "axis"):
                         count[f"{name.replace('reduce_max', 'reduce')} {k}"] += 1
-            case p.Bind():
-                count["bind"] += 1
+            case p.Bind(var=var):
+                count["bind index" if var.dtype == "index" else "bind"] += 1
             case p.Store(augmented=augmented):
                 atomic = augmented in p.ATOMICS
                 count["atomic store" if atomic else "augmented store" if augmented else "store"] += 1
@@ -101,9 +121,13 @@ def constructs(tree):
                 count["region"] += 1
             case p.Cast(dtype=dtype):
                 count[f"cast to {dtype}"] += 1
+                count["spelled as Python"] += node.plain
             case p.Apply(op=op, dtype=dtype):
                 kind = dtype if dtype in ("index", "bool") else "float" if scalars.is_float(dtype) else "int"
                 count[f"{kind} {op}"] += 1
+                count["spelled as Python"] += node.plain
+                if op == "if_then_else" and any(isinstance(v, p.Load) for _, v in places(node.args[1])):
+                    count["load behind a condition"] += 1
         if isinstance(node, (p.For, p.If, p.While)) and holds_collective(node) and reads_memory(node):
             count[f"decision {type(node).__name__}"] += 1
     for b in buffers(tree):
@@ -112,6 +136,13 @@ def constructs(tree):
         count[f"rank {len(b.shape)}"] += 1
         if b.strides:
             count["strides"] += 1
+            count["strides of dynamic extents"] += not all(isinstance(s, int) for s in b.strides)
+            count["stride 0"] += 0 in b.strides
+            count["strides not of rows"] += b.strides[-1] != 1
+        count["unaligned base"] += b.begin != 0
+        count["rows of distinct numbers"] += b.rows
+        count[f"layout {b.kind}"] += b.layout is not None
+        count["large extent"] += any(isinstance(n, int) and n > 11 for n in b.shape)
     for group in tree.shared:
         count["may_alias"] += 1
         sizes = [math.prod(n for n in b.shape if isinstance(n, int)) for b in group.buffers]

@@ -55,7 +55,7 @@ def _truth(program, rng):
     if q.dtype == "bool":
         return p.Apply("or", "bool", [x, p.Apply("not", "bool", [x])])
     if scalars.is_float(q.dtype):
-        return p.Apply("<", q.dtype, [x, p.Const(q.dtype, 1000.0, True)])
+        return p.Apply("<", q.dtype, [x, p.Const(q.dtype, 400.0, True)])
     return p.Apply("<", q.dtype, [p.Apply("&", q.dtype, [x, p.Const(q.dtype, 1, True)]), p.Const(q.dtype, 2, True)])
 
 
