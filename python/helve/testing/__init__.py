@@ -9,7 +9,9 @@ from helve import _core
 from helve.mesh import Mesh
 from helve.script.entry import parse
 from helve.script.prim_func import PrimFunc
-from helve.target import Kernel, mesh_shape
+from helve.target import Kernel, check_option, check_target, core_function, mesh_shape
+
+__all__ = ["assert_round_trip", "check_stages", "interpret", "lowering_stages"]
 
 
 def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: int = 1,
@@ -22,7 +24,10 @@ def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: 
         helve.Error: the function or the mesh is wrong.
         helve.InternalError: a pass made a function that does not verify.
     """
-    return _core.lowering_stages(func.function, mesh_shape(mesh), persistent_chunk, target, arch)
+    check_target(target)
+    check_option("persistent_chunk", persistent_chunk)
+    check_option("arch", arch)
+    return _core.lowering_stages(core_function(func), mesh_shape(mesh), persistent_chunk, target, arch)
 
 
 def interpret(function: _core.Function, *args, check: str | None = None) -> None:
@@ -36,7 +41,8 @@ def interpret(function: _core.Function, *args, check: str | None = None) -> None
     Raises:
         helve.Error: the arguments do not fit, or the program does what it must not.
     """
-    Kernel(_core.compile(function, "interp", None, False, False, 1, check))(*args)
+    check_option("check", check)
+    Kernel(_core.compile(core_function(function), "interp", None, False, False, 1, check))(*args)
 
 
 def check_stages(func: PrimFunc, make_args, mesh: Mesh | None = None, rtol: float = 1e-5, atol: float = 1e-6,
@@ -78,6 +84,7 @@ def assert_round_trip(function: _core.Function) -> None:
     Raises:
         AssertionError: it is not; the message holds the text and the first difference.
     """
+    function = core_function(function)
     text = _core.print(function)
     again = parse(text).function
     same, path = _core.structural_equal(function, again)
