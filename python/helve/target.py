@@ -283,14 +283,12 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
                 raise error("UnknownOption", option=name, known=", ".join(_OPTIONS), fixes=suggestion(name, _OPTIONS))
         chosen = {**_OPTIONS, **options}
         for name, value in chosen.items():
-            _check_option(name, value)
+            check_option(name, value)
         argument = "target"
-        if target is not None and target not in _TARGETS:
-            raise error("UnknownTarget", target=target, known=", ".join(_TARGETS), fixes=suggestion(target, _TARGETS))
+        if target is not None:
+            check_target(target)
         argument = 0
-        function = getattr(func, "function", None)
-        if not isinstance(function, _core.Function):
-            raise error("NotAKernel", given=_kind_of(func))
+        function = core_function(func)
         argument = "mesh"
         shape = mesh_shape(mesh)
         argument = None
@@ -313,7 +311,7 @@ def _kind_of(value) -> str:
     return f"'{value}'" if isinstance(value, (int, float, str, type(None))) else f"a value of type '{kind}'"
 
 
-def _check_option(name: str, value) -> None:
+def check_option(name: str, value) -> None:
     """Raises helve.Error HV0813 for a value that the option cannot take."""
     if isinstance(_OPTIONS[name], bool):
         if not isinstance(value, bool):
@@ -331,6 +329,24 @@ def _check_option(name: str, value) -> None:
         raise error("OptionValue", option=name, value=shown(value), expected="a number of bytes, 1 or more, or None")
     elif name == "check" and value is not None and value not in _CHECKS:
         raise error("OptionValue", option=name, value=shown(value), expected='"all", "uninitialised", "races" or None')
+
+
+def core_function(func: PrimFunc | _core.Function) -> _core.Function:
+    """The function as the core has it.
+
+    Raises:
+        helve.Error: it is none (HV0806).
+    """
+    function = getattr(func, "function", func)
+    if not isinstance(function, _core.Function):
+        raise error("NotAKernel", given=_kind_of(func))
+    return function
+
+
+def check_target(target: str) -> None:
+    """Raises helve.Error HV0802 for what is no target."""
+    if not isinstance(target, str) or target not in _TARGETS:
+        raise error("UnknownTarget", target=target, known=", ".join(_TARGETS), fixes=suggestion(target, _TARGETS))
 
 
 def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:

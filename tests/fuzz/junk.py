@@ -89,8 +89,7 @@ def callables():
             owner = getattr(value, "__module__", None) or module.__name__
             if isinstance(value, types.ModuleType) or not callable(value) or not str(owner).startswith("helve"):
                 continue
-            public = module not in (_core, _core.cute) and not key.startswith("_")
-            public = public and "script" not in module.__name__ and module.__name__ in PUBLIC
+            public = module.__name__ in PUBLIC and key in module.__all__
             name = f"{module.__name__}.{key}"
             each = _of_class(name, value, public) if inspect.isclass(value) else [Callable(name, value, public)]
             for one in each:
@@ -165,8 +164,9 @@ def _allowed(call, fault):
     if isinstance(fault, helve.InternalError | SystemError):
         return text
     if isinstance(fault, helve.Error | TypeError | ValueError):
-        foreign = "incompatible function arguments" in str(fault) or "incompatible constructor" in str(fault)
-        if call.public and foreign:
+        # What users call of the core itself says what it takes; nothing written in Python hands its junk on.
+        raw = "incompatible function arguments" in str(fault) or "incompatible constructor arguments" in str(fault)
+        if call.public and raw and inspect.isfunction(call.function):
             return f"a raw {text.splitlines()[0]}"
         return None
     if isinstance(fault, helve.Warning | MemoryError):

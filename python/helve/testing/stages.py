@@ -15,7 +15,7 @@ from helve.errors import Error
 from helve.mesh import Mesh
 from helve.script.entry import read
 from helve.script.prim_func import PrimFunc
-from helve.target import Kernel, mesh_shape
+from helve.target import Kernel, check_option, check_target, core_function, mesh_shape
 
 
 class Pipeline(NamedTuple):
@@ -44,7 +44,10 @@ def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: 
         helve.Error: the function or the mesh is wrong.
         helve.InternalError: a pass made a function that does not verify.
     """
-    return _core.lowering_stages(func.function, mesh_shape(mesh), persistent_chunk, target, arch)
+    check_target(target)
+    check_option("persistent_chunk", persistent_chunk)
+    check_option("arch", arch)
+    return _core.lowering_stages(core_function(func), mesh_shape(mesh), persistent_chunk, target, arch)
 
 
 def interpret(function: _core.Function, *args, check: str | None = None, steps: int = 0) -> None:
@@ -61,7 +64,9 @@ def interpret(function: _core.Function, *args, check: str | None = None, steps: 
         helve.Error: the arguments do not fit, or the program does what it must not.
         OutOfSteps: the run made more steps.
     """
-    Kernel(_core.interpreted(function, check, steps))(*args)
+    if check != "barriers":
+        check_option("check", check)
+    Kernel(_core.interpreted(core_function(function), check, steps))(*args)
 
 
 class Stage(NamedTuple):
