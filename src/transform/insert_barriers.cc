@@ -19,14 +19,27 @@ namespace helve {
 
 namespace {
 
+/// Where the statement stores to the buffer, or else reads it; the statement where neither is known.
+Span place_of(const Stmt& s, const BufferRef& buffer) {
+  Span stored, read;
+  walk(s, [&](const Stmt& each) {
+    const Store* n = as<Store>(each);
+    if (n && n->buffer == buffer && !stored.known()) stored = n->span;
+  });
+  walk_exprs(s, [&](const Expr& e) {
+    const Load* n = as<Load>(e);
+    if (n && n->buffer == buffer && !read.known()) read = n->span;
+  });
+  return stored.known() ? stored : read.known() ? read : s->span;
+}
+
 /// One warning a kernel, at the first place.
 Diagnostic warning_of(const std::vector<UnorderedAccesses>& undecided) {
-  const UnorderedAccesses& first = undecided.front();
-  const std::string what = fmt::format("it is asked of '{}', which is accessed here before", first.buffer->name);
+  const auto& [buffer, earlier, later, certain] = undecided.front();
   return {Code::BarrierUndecided,
-          first.later->span,
+          place_of(later, buffer),
           {{"count", static_cast<int64_t>(undecided.size())}},
-          {{first.earlier->span, what}},
+          {{place_of(earlier, buffer), fmt::format("'{}' is accessed here before", buffer->name)}},
           {}};
 }
 

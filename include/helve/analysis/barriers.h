@@ -25,13 +25,14 @@ struct BarrierWork {
   size_t questions = 0;  ///< of these, put to isl
 };
 
-/// Asks about the thread form of one function, keeping the answers: accesses that do the same are not asked about again.
+/// Asks about the thread form of one function, keeping the answers: accesses that do the same are not asked about
+/// again.
 ///
 /// Statements of the block are run by all of its threads; a barrier (T.sync_threads, every collective) orders all
 /// accesses before it and all after it. Accesses of one thread are ordered by the program. Iterations of a loop of the
-/// block follow each other without a barrier unless the body has one, and a loop that may not run at all orders nothing.
-/// Registers and private memory are not shared. Each access may put a fixed number of questions, of a fixed number of
-/// operations; a pair that is not decided so counts as unordered.
+/// block follow each other without a barrier unless the body has one, and a loop that may not run at all orders
+/// nothing. Registers and private memory are not shared. Each access may put a fixed number of questions, of a fixed
+/// number of operations; a pair that is not decided so counts as unordered.
 class BarrierAnalysis {
  public:
   explicit BarrierAnalysis(const FunctionRef& f);

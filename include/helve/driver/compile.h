@@ -139,7 +139,8 @@ struct Lowering {
 };
 Lowering check_and_lower(const FunctionRef& f, const CompileOptions& options = {});
 
-/// What the passes of the target's pipeline could not decide: warnings of a compile, beside those of the function itself.
+/// What the passes of the target's pipeline could not decide: warnings of a compile, beside those of the function
+/// itself.
 std::vector<Diagnostic> lowering_warnings(const FunctionRef& f, const CompileOptions& options = {});
 
 }  // namespace helve

@@ -1,4 +1,5 @@
 // The check of barriers, and putting them in: a table of accesses, their questions, and runs over a kernel's parts.
+// Both ask the same table, so that what was asked to put barriers in costs nothing when they are checked.
 #include "helve/analysis/barriers.h"
 
 #include "drop.h"

@@ -1,4 +1,5 @@
 // The algebra of effects: sequence, choice, repetition.
+// Sets grow in place: a long sequence costs what its parts add.
 #include "effect.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The accesses of statements, and the parts of a kernel.
+// The only place that reads the program: what it means for barriers is all in the accesses that are found here.
 #include "part.h"
 
 #include "helve/ir/expr/build.h"

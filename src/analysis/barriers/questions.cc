@@ -1,4 +1,5 @@
 // The question of a pair: from ranges, from the step of the thread, from isl.
+// The cheap answers come first; most pairs need no other.
 #include "questions.h"
 
 #include <cstdlib>
@@ -13,6 +14,7 @@ namespace helve::barriers {
 namespace {
 
 constexpr int64_t kOperations = 20'000;  // of isl for one question, a few milliseconds
+constexpr size_t kFewGuards = 16;        // that may be simplified under each other
 constexpr int kQuestions = 32;           // of isl for one later access
 
 /// Two accesses with distinct names for what they do not share.
@@ -64,11 +66,12 @@ class Pair {
     return false;
   }
 
-  /// The condition under which they meet, over `vars`. Each part is simplified under the ranges alone, not under the
-  /// parts before it: guards may be many.
+  /// The condition under which they meet, over `vars`. Where guards are many, each part is simplified under the ranges
+  /// alone, not under the parts before it.
   Expr meeting(std::vector<VarRef>* vars) const {
     Facts facts;
     Expr all = bool_imm(true);
+    const bool few = guards(a_) + guards(b_) <= kFewGuards;
     const auto bound = [&](const VarRange& range, bool of_earlier) {
       const auto now = [&](const Expr& e) { return of_earlier ? earlier(e) : e; };
       const VarRef var(as<Var>(now(Expr(range.var))));
@@ -88,7 +91,7 @@ class Pair {
     }
     for (const VarRange& range : b_.inner) bound(range, false);
     for (const VarRange& range : a_.inner) bound(range, true);
-    const auto require = [&](const Expr& e) { all = logical_and(all, simplify(e, facts)); };
+    const auto require = [&](const Expr& e) { all = logical_and(all, few ? e : simplify(e, facts)); };
     if (carried_ && a_.loop->ranges.size() == 1) {
       const Expr var(a_.loop->ranges[0].var);
       require(less(earlier(var), var));
@@ -99,10 +102,18 @@ class Pair {
     for (size_t d = 0; d < a_.indices.size(); ++d) {
       if (a_.indices[d] && b_.indices[d]) require(apply(Op::Eq, {earlier(a_.indices[d]), b_.indices[d]}));
     }
-    return all;
+    return few ? simplify(all) : all;
   }
 
  private:
+  static size_t guards(const Access& access) {
+    size_t count = 0;
+    for (const Expr& condition : access.conditions) {
+      walk(condition, [&](const Expr& node) { count += node->dtype.is_bool(); });
+    }
+    return count;
+  }
+
   void rename(const Var* var) {
     if (!renamed_.contains(var)) renamed_.emplace(var, Expr(make_var(var->name, var->dtype)));
   }

@@ -1,4 +1,5 @@
 // The run: a state on its way through the parts.
+// A part that was run before is passed by its effect, unless it meets something new.
 #include "run.h"
 
 #include <algorithm>
@@ -97,7 +98,8 @@ void Run::apply(const Effect& effect, State& state) const {
   state.flight.add(effect.flight, table_);
 }
 
-/// Runs a part, after which its effect is known, or, `again`, finds in a part that was run what it meets of a new state.
+/// Runs a part, after which its effect is known, or, `again`, finds in a part that was run what it meets of a new
+/// state.
 void Run::enter(Part& part, State& state, bool again) {
   const bool is_plain = part.parts.empty() && part.kind != Part::Kind::Sequence;
   if (again && (is_plain || !meets(part.effect, state))) return apply(part.effect, state);

@@ -246,7 +246,9 @@ TEST_F(Barriers, IndependentStatementsAskNothing) {
 
 TEST_F(Barriers, StepsThatInterleaveAskNothing) {
   std::vector<Stmt> body;
-  for (int64_t n = 0; n < 2; ++n) body.push_back(write([&](const Expr& tx) { return (idx(63) - tx) * idx(2) + idx(n); }));
+  for (int64_t n = 0; n < 2; ++n) {
+    body.push_back(write([&](const Expr& tx) { return (idx(63) - tx) * idx(2) + idx(n); }));
+  }
   body.push_back(read([](const Expr& tx) { return floor_mod(tx * idx(7), idx(64)) * idx(2) + idx(1); }));
   BarrierWork work;
   EXPECT_EQ(inserted(in_kernel({body[0], body[1]}), &work), 0);
@@ -316,7 +318,8 @@ TEST_F(Barriers, ChainsOfNamesCostWhatTheyAreLong) {
       body.push_back(bind(next, Expr(last) + Expr(last)));
       last = next;
     }
-    body.push_back(store(s, {index ? index : Expr(last)}, type.is_index() ? int_imm(1, kInt32) : cast(Expr(last), kInt32)));
+    const Expr value = type.is_index() ? int_imm(1, kInt32) : cast(Expr(last), kInt32);
+    body.push_back(store(s, {index ? index : Expr(last)}, value));
     return on_threads([&](const Expr&) { return seq(body); });
   };
   EXPECT_EQ(inserted(in_kernel({chain(kFloat32, float_imm(1.0, kFloat32), idx(0))})), 0);
