@@ -18,9 +18,11 @@ from helve import _core
 TOKEN = re.compile(r'"[^"\n]*"|\w+(?:\.\w+)*|[-+*/%<>=!&|^~]+|[()\[\]{}:,]')
 WORDS = ["0", "-1", "1", "2", "31", "1.5", "True", "None", '"x"', '"float32"', '"int4"', "x", "A1", "T", "T.serial",
          "T.Parallel", "T.copy", "(", ")", "[", "]", ":", ",", "//", "%", "<<", "if", "else", "and", "not",
-         "lambda x: x", "[]", "()", "{}", "1e400", "2 ** 70", "9" * 30, "'\u00e9'", "...", "*A1", "T.dyn(\"Q\")", "T.infinity()"]
+         "lambda x: x", "[]", "()", "{}", "1e400", "2 ** 70", "9" * 30, "'\u00e9'", "...", "*A1", "T.dyn(\"Q\")",
+         "T.infinity()"]
 OBJECTS = [None, "", "A", 0, -1, 2**63, 2**70, -(2**70), 1.5, float("nan"), float("inf"), True, (), [], {}, object(),
-           b"x", np.float32(1), np.zeros(0), np.zeros((2, 2), "U3"), np.zeros(3, object), np.array(1), type, lambda: None, 1j]
+           b"x", np.float32(1), np.zeros(0), np.zeros((2, 2), "U3"), np.zeros(3, object), np.array(1), type,
+           lambda: None, 1j]
 
 
 def mutated(text, rng):

@@ -34,7 +34,8 @@ NEEDED = [
     *("buffer shared", "buffer tiles", "buffer fragment", "buffer local", "buffer global", "persistent_chunk 3"),
     *("may_alias", "overlapping arguments", "decision If", "decision For", "decision While"),
     *("pick", "scratch in a parallel loop", "allocation in a loop", "load behind a condition",
-      "rows of distinct numbers", "bind index", "strides of dynamic extents", "stride 0", "strides not of rows", "unaligned base", "large extent",
+      "rows of distinct numbers", "bind index", "strides of dynamic extents", "stride 0", "strides not of rows",
+      "unaligned base", "large extent",
       "layout shared", "layout fragment", "threads", "loop step", "loop range", "index <<", "spelled as Python",
       "other calls"),
 ]
