@@ -316,5 +316,45 @@ TEST(Proofs, RmsNormIsProved) {
 
 TEST(Proofs, AnEmptyFunctionIsAskedNothing) { EXPECT_TRUE(prove(*function("f", {}, seq({}))).empty()); }
 
+/// The answer about the asynchronous copies to the buffer that the kernel fills first.
+ProofVerdict of_copies(std::vector<Stmt> body, const BufferRef& a) {
+  for (const Proof& p : prove(*function("f", {a}, one_block(std::move(body))))) {
+    if (p.kind == ProofKind::Async) return p.verdict;
+  }
+  ADD_FAILURE() << "no question about copies";
+  return ProofVerdict::Refuted;
+}
+
+TEST(Proofs, AsynchronousCopiesInLoops) {
+  const BufferRef a = param("A", kFloat32, {2}), s = shared("s", kFloat32, {2});
+  const auto copy = [&](const Expr& place) {
+    return tile_op(TileOpcode::CopyAsync, {box(a, {{place, 1}}), box(s, {{place, 1}}), f32(0)});
+  };
+  const auto wait = [](int64_t pending) { return tile_op(TileOpcode::WaitAsync, {pending}); };
+  const auto use = [&](const Expr& place) { return store(s, {place}, f32(0)); };
+  const Expr this_half = floor_mod(at(i), idx(2)), other_half = floor_mod(at(i) + idx(1), idx(2));
+  const auto verdict = [&](std::vector<Stmt> body) {
+    return of_copies({alloc(s), serial(i, idx(4), std::move(body)), wait(0)}, a);
+  };
+  EXPECT_EQ(verdict({copy(this_half), use(other_half), wait(0)}), ProofVerdict::Proved);
+  EXPECT_EQ(verdict({copy(this_half), use(this_half), wait(0)}), ProofVerdict::Unknown);
+  EXPECT_EQ(verdict({copy(this_half), use(other_half)}), ProofVerdict::Unknown);
+  // What the outer loop began keeps its place inside the inner one, what the inner one began does not behind it.
+  EXPECT_EQ(verdict({copy(this_half), serial(j, idx(9), {use(other_half)}), wait(0)}), ProofVerdict::Proved);
+  EXPECT_EQ(verdict({copy(this_half), serial(j, idx(9), {use(this_half)}), wait(0)}), ProofVerdict::Unknown);
+  EXPECT_EQ(verdict({serial(j, idx(9), {copy(this_half), wait(1)}), use(other_half), wait(0)}), ProofVerdict::Unknown);
+  EXPECT_EQ(verdict({serial(j, idx(9), {copy(this_half), wait(0)}), use(this_half)}), ProofVerdict::Proved);
+}
+
+TEST(Proofs, ADeepNestOfCopiesIsWalkedAFewTimes) {
+  const BufferRef a = param("A", kFloat32, {2}), s = shared("s", kFloat32, {2});
+  const auto copy = [&] {
+    return tile_op(TileOpcode::CopyAsync, {whole_region(a), whole_region(s), f32(0)});
+  };
+  Stmt nest = copy();
+  for (int depth = 0; depth < 60; ++depth) nest = serial(make_var("v"), idx(2), {copy(), nest, copy()});
+  EXPECT_EQ(of_copies({alloc(s), nest}, a), ProofVerdict::Unknown);
+}
+
 }  // namespace
 }  // namespace helve
