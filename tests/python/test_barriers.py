@@ -144,6 +144,21 @@ def test_a_barrier_in_a_loop_that_runs_orders_what_is_behind_it():
     assert _core.unordered_accesses(function.function) == []
 
 
+def test_tensors_that_share_memory_meet_where_they_do():
+    """Thread i reads A[i], which is B[i + 1] of this call: the store of thread i + 1."""
+    body = f"x = T.alloc_fragment(({THREADS},), 'float32')\nfor i in T.Parallel({THREADS}):\n    x[i] = A[i] * 2.0\n"
+    body += f"for i in T.Parallel({THREADS}):\n    B[i] = x[i]"
+    lines = "T.may_alias(A, B)\n"
+    text = kernel(body, VECTORS)
+    shared = helve.parse(_core.print(text.function).replace("    with T.Kernel", f"    {lines}    with T.Kernel", 1))
+    assert barriers(text) == 0 and barriers(shared) == 1
+    memory = numbers(THREADS + 1)
+    expected = memory.copy()
+    expected[:THREADS] = memory[1:] * 2.0
+    helve.testing.interpret(stages(shared)[-1][1], memory[1:], memory[:THREADS], check="barriers")
+    np.testing.assert_allclose(memory, expected)
+
+
 def test_a_name_has_another_value_in_another_iteration():
     """The branches exclude each other for one value of v, not for those of two iterations."""
     text = (f"for k in T.serial(2):\n    for tx in T.threads({THREADS}):\n        v = A[tx] > T.cast(k, 'float32')\n"
