@@ -48,8 +48,17 @@ struct AccessTable::Expressions {
   std::vector<Expr> keep;  ///< whose addresses are keys
 };
 
-AccessTable::AccessTable() : expressions_(std::make_unique<Expressions>()) {
+AccessTable::AccessTable(const Function& f) : expressions_(std::make_unique<Expressions>()) {
   loops_.push_back(std::make_unique<BlockLoop>());
+  for (const MayAlias& each : f.may_alias) {
+    const uint32_t shared = memory_count_++;
+    for (const BufferRef& buffer : each.buffers) {
+      const uint32_t before = memories_.emplace(buffer.get(), shared).first->second;
+      for (auto& [other, memory] : memories_) {
+        if (memory == before) memory = shared;
+      }
+    }
+  }
 }
 
 AccessTable::~AccessTable() = default;
@@ -103,9 +112,10 @@ AccessId AccessTable::intern(Access access) {
   rename(access);
   const auto [it, fresh] = known_.emplace(key_of(access), static_cast<AccessId>(entries_.size()));
   if (fresh) {
-    const auto buffer = buffers_.emplace(access.buffer.get(), static_cast<uint32_t>(buffers_.size())).first->second;
+    const auto [memory, is_new] = memories_.emplace(access.buffer.get(), memory_count_);
+    memory_count_ += is_new;
     std::vector<Place> places = places_of(access);
-    entries_.push_back({std::move(access), buffer, std::move(places), {}});
+    entries_.push_back({std::move(access), memory->second, std::move(places), {}});
   }
   return it->second;
 }

@@ -65,7 +65,7 @@ struct Place {
 /// The accesses of one function, numbered, without duplicates.
 class AccessTable {
  public:
-  AccessTable();
+  explicit AccessTable(const Function& f);
   ~AccessTable();
   AccessTable(const AccessTable&) = delete;
   AccessTable& operator=(const AccessTable&) = delete;
@@ -84,15 +84,15 @@ class AccessTable {
   const Access& access(AccessId id) const { return entries_[id].access; }
   const std::vector<Place>& places(AccessId id) const { return entries_[id].places; }
   size_t depth(AccessId id) const { return entries_[id].access.loop->depth; }
-  /// A small number for each buffer, in order of first use.
-  uint32_t buffer(AccessId id) const { return entries_[id].buffer; }
+  /// A small number for each memory: tensors that may share theirs have one.
+  uint32_t memory(AccessId id) const { return entries_[id].memory; }
   /// The loop or name of this depth, if it is one of the block.
   std::optional<size_t> depth_of(const Var* var) const;
 
  private:
   struct Entry {
     Access access;
-    uint32_t buffer;
+    uint32_t memory;
     std::vector<Place> places;
     std::optional<AccessId> outside;  ///< as it is seen from outside of its innermost loop
   };
@@ -109,7 +109,8 @@ class AccessTable {
   std::map<std::vector<uint64_t>, const BlockLoop*> known_loops_;
   std::vector<Ref<const Object>> keep_;  ///< whose addresses are keys
   std::unordered_map<const Var*, size_t> depths_;  ///< of loops' variables and unknown names
-  std::unordered_map<const Buffer*, uint32_t> buffers_;
+  std::unordered_map<const Buffer*, uint32_t> memories_;
+  uint32_t memory_count_ = 0;
   std::map<std::pair<uint64_t, size_t>, VarRef> names_;  ///< by type and number
   std::map<std::vector<uint64_t>, AccessId> known_;
   std::vector<Entry> entries_;

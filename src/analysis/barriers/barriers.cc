@@ -13,7 +13,7 @@ using namespace barriers;
 
 class BarrierAnalysis::Impl {
  public:
-  explicit Impl(const FunctionRef& f) : table_(), questions_(f, table_) {}
+  explicit Impl(const FunctionRef& f) : table_(*f), questions_(f, table_) {}
 
   std::vector<UnorderedAccesses> unordered(const Kernel& kernel) {
     questions_.begin(kernel);

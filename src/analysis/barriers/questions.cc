@@ -149,9 +149,13 @@ Meeting Questions::ask(AccessId a, AccessId b, bool carried) {
   a = table_.seen_from(a, depth);
   b = table_.seen_from(b, depth);
   ++work_.pairs;
-  if (table_.buffer(a) != table_.buffer(b)) return Meeting::Never;
+  if (table_.memory(a) != table_.memory(b)) return Meeting::Never;
   const Access &one = table_.access(a), &other = table_.access(b);
-  if (!conflict(one, other) || places_apart(a, b, carried)) return Meeting::Never;
+  if (!conflict(one, other)) return Meeting::Never;
+  if (one.buffer != other.buffer) {  // tensors that share memory begin anywhere in it
+    return may_overlap(function_->may_alias, one.buffer.get(), other.buffer.get()) ? Meeting::Perhaps : Meeting::Never;
+  }
+  if (places_apart(a, b, carried)) return Meeting::Never;
   const uint64_t key = (uint64_t{a} << 32 | b) << 1 | static_cast<uint64_t>(carried);
   const auto [it, fresh] = answers_.emplace(key, Meeting::Undecided);
   if (!fresh) return it->second;

@@ -13,7 +13,7 @@ namespace helve::barriers {
 void Accessed::add(AccessId id, bool carried, const AccessTable& table) {
   const size_t depth = table.depth(id);
   if (levels_.size() <= depth) levels_.resize(depth + 1);
-  (carried ? levels_[depth].earlier : levels_[depth].now)[table.buffer(id)].add(id);
+  (carried ? levels_[depth].earlier : levels_[depth].now)[table.memory(id)].add(id);
 }
 
 void Accessed::add(const AccessSet& set, const AccessTable& table) {
@@ -23,14 +23,14 @@ void Accessed::add(const AccessSet& set, const AccessTable& table) {
 void Accessed::add(const Accessed& others) {
   if (levels_.size() < others.levels_.size()) levels_.resize(others.levels_.size());
   for (size_t depth = 0; depth < others.levels_.size(); ++depth) {
-    for (const auto& [buffer, set] : others.levels_[depth].now) levels_[depth].now[buffer].add(set);
-    for (const auto& [buffer, set] : others.levels_[depth].earlier) levels_[depth].earlier[buffer].add(set);
+    for (const auto& [memory, set] : others.levels_[depth].now) levels_[depth].now[memory].add(set);
+    for (const auto& [memory, set] : others.levels_[depth].earlier) levels_[depth].earlier[memory].add(set);
   }
 }
 
 void Accessed::carry(size_t depth) {
   if (levels_.size() <= depth) return;
-  for (const auto& [buffer, set] : levels_[depth].now) levels_[depth].earlier[buffer].add(set);
+  for (const auto& [memory, set] : levels_[depth].now) levels_[depth].earlier[memory].add(set);
   levels_[depth].now.clear();
 }
 
@@ -46,15 +46,15 @@ void Accessed::leave(size_t depth, AccessTable& table) {
   if (levels_.size() <= depth) return;
   const Level left = std::move(levels_[depth]);
   levels_.resize(depth);
-  for (const ByBuffer* sets : {&left.now, &left.earlier}) {
-    for (const auto& [buffer, set] : *sets) levels_[depth - 1].now[buffer].add(set.seen_from(depth - 1, table));
+  for (const ByMemory* sets : {&left.now, &left.earlier}) {
+    for (const auto& [memory, set] : *sets) levels_[depth - 1].now[memory].add(set.seen_from(depth - 1, table));
   }
 }
 
 std::optional<Found> Accessed::meets(AccessId later, AccessTable& table, Questions& questions) const {
-  const uint32_t buffer = table.buffer(later);
-  const auto among = [&](const ByBuffer& sets, AccessId seen, bool carried) -> std::optional<Found> {
-    auto it = sets.find(buffer);
+  const uint32_t memory = table.memory(later);
+  const auto among = [&](const ByMemory& sets, AccessId seen, bool carried) -> std::optional<Found> {
+    auto it = sets.find(memory);
     if (it == sets.end()) return {};
     for (AccessId earlier : it->second) {
       const Meeting meeting = questions.ask(earlier, seen, carried);

@@ -19,7 +19,7 @@ struct Found {
   Meeting meeting;
 };
 
-/// Accesses by the depth that they are seen from, and by buffer. Those of an earlier iteration of the loop of their
+/// Accesses by the depth that they are seen from, and by memory. Those of an earlier iteration of the loop of their
 /// depth stand apart.
 class Accessed {
  public:
@@ -39,9 +39,9 @@ class Accessed {
   std::optional<Found> meets(const AccessSet& later, AccessTable& table, Questions& questions) const;
 
  private:
-  using ByBuffer = std::map<uint32_t, AccessSet>;
+  using ByMemory = std::map<uint32_t, AccessSet>;
   struct Level {
-    ByBuffer now, earlier;
+    ByMemory now, earlier;
   };
   std::vector<Level> levels_;
 };

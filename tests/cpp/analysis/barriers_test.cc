@@ -194,6 +194,16 @@ TEST_F(Barriers, AStoreOfTheBlockReadsUntilItsWait) {
   EXPECT_EQ(unordered(in_kernel({store_bulk(), wait(), barrier(), write(own)})), 0);
 }
 
+TEST_F(Barriers, TensorsThatMayShareMemoryMeetAnywhere) {
+  const Stmt copy = on_threads([&](const Expr& tx) { return store(out, {tx}, load(in, {tx})); });
+  const Stmt back = on_threads([&](const Expr& tx) { return store(in, {tx}, load(s, {tx})); });
+  const FunctionRef apart = in_kernel({copy, back});
+  EXPECT_EQ(inserted(apart), 0);
+  Ref<Function> shared = make_ref<Function>(*apart);
+  shared->may_alias = {{{out, in}, {}, {}}};
+  EXPECT_EQ(inserted(FunctionRef(shared)), 1);
+}
+
 TEST_F(Barriers, AnotherHalfIsNotTheCopys) {
   const auto half = [](const Expr& tx) { return tx + idx(kThreads); };
   EXPECT_EQ(inserted(in_kernel({write(half), store_bulk(), wait()})), 0);
