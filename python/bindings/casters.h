@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "helve/ir/expr/build.h"
 #include "helve/ir/expr/expr.h"
 #include "helve/ir/tensor/stmt.h"
 
@@ -25,6 +26,27 @@ class type_caster<helve::Ref<T>> : public type_caster_holder<T, helve::Ref<T>> {
  public:
   bool load(handle source, bool convert) {
     return !source.is_none() && type_caster_holder<T, helve::Ref<T>>::load(source, convert);
+  }
+};
+
+/// A number is what it is: pybind11 would take None and 2.5 of NumPy for a bool, since both have a truth.
+template <>
+struct type_caster<helve::Operand> : variant_caster<helve::Operand> {
+  bool load(handle source, bool) {
+    PyObject* const object = source.ptr();
+    if (load_as<helve::Expr>(source, false) || load_as<bool>(source, false)) return true;
+    if (PyIndex_Check(object) != 0 && load_as<int64_t>(source, true)) return true;
+    const bool real = Py_TYPE(object)->tp_as_number != nullptr && Py_TYPE(object)->tp_as_number->nb_float != nullptr;
+    return real && load_as<double>(source, true);
+  }
+
+ private:
+  template <class T>
+  bool load_as(handle source, bool convert) {
+    make_caster<T> caster;
+    if (!caster.load(source, convert)) return false;
+    value = cast_op<T>(caster);
+    return true;
   }
 };
 

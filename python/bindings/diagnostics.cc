@@ -18,7 +18,7 @@ const DiagnosticRow& row_named(const std::string& name) {
   for (const DiagnosticRow& row : diagnostic_rows()) {
     if (row.name == name) return row;
   }
-  HELVE_FAIL(fmt::format("no diagnostic is named '{}'", name));
+  throw py::value_error(fmt::format("no diagnostic is named '{}'", name));
 }
 
 /// Raises the Python exception that `helve.errors` makes of `argument` by its function `maker`.

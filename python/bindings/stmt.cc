@@ -75,7 +75,8 @@ TileOperand operand_of(const TileParam& param, py::handle value) {
 
 Stmt make_tile_op(TileOpcode op, const std::vector<py::object>& values, Span span, std::vector<Span> places) {
   const TileOpRow& row = row_of(op);
-  HELVE_CHECK(values.size() == row.params.size(), fmt::format("'{}' takes {} operands", row.name, row.params.size()));
+  if (values.size() != row.params.size())
+    throw py::type_error(fmt::format("'{}' takes {} operands", row.name, row.params.size()));
   std::vector<TileOperand> operands;
   for (size_t i = 0; i < values.size(); ++i) operands.push_back(operand_of(row.params[i], values[i]));
   return tile_op(op, std::move(operands), span, std::move(places));

@@ -35,7 +35,7 @@ def test_nodes_are_never_none():
     assert _core.if_then(_core.bool_imm(True), one, None).else_body is None
 
 
-@pytest.mark.parametrize("target", ["\ud800", "\udfff llvm", 10**5000])
+@pytest.mark.parametrize("target", ["\ud800", "\udfff llvm", 10**5000], ids=["surrogate", "words", "number"])
 def test_a_target_of_no_text_is_refused_as_any_other(target):
     with pytest.raises(helve.Error) as caught:
         helve.compile(helve.parse("@T.prim_func\ndef main():\n    pass\n"), target=target)

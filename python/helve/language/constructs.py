@@ -112,6 +112,9 @@ class DType(str):
 
     __slots__ = ()
 
+    def __new__(cls, name: str) -> DType:
+        return super().__new__(cls, name)
+
     @property
     def text(self) -> str:
         """The name as users write it."""

@@ -20,6 +20,8 @@ class PrimFunc:
     """
 
     def __init__(self, function: _core.Function):
+        if not isinstance(function, _core.Function):
+            raise TypeError(f"PrimFunc: a function of the core is wanted, not a '{type(function).__name__}'")
         self.function = function
         self.name: str = function.name
 
