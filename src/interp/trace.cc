@@ -196,7 +196,7 @@ void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& 
     instance.write(offset, value);
   }
   for (Cell& cell : instance.cells(offset)) {
-    if (instance.declaration().scope == MemoryScope::Local) cell.left = left_by(*instance.shadow(), cell);
+    if (instance.declaration().scope == MemoryScope::Local) cell.left = left_by(*instance.shadow(), cell, mark);
     cell.write = mark;
     cell.reads.clear();
     cell.updates.clear();
@@ -204,8 +204,8 @@ void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& 
   }
 }
 
-Left Trace::left_by(const Shadow& shadow, const Cell& cell) const {
-  const size_t level = conflict(shadow, cell.write);
+Left Trace::left_by(const Shadow& shadow, const Cell& cell, const Mark& later) const {
+  const size_t level = conflict(shadow, cell.write, later);
   if (level < depth_) return {levels_[level].begin, levels_[level].label};
   // The same iteration may replace what it left itself; the others' still stand behind it.
   const bool running = shadow.counts(cell.write) && is_running(cell.left.begin);

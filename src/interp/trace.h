@@ -138,7 +138,7 @@ class Trace {
                                   bool writes, bool copy_writes) const;
   /// What iterations leave in private memory for the code behind their loop.
   bool is_running(int64_t begin) const;
-  Left left_by(const Shadow& shadow, const Cell& cell) const;
+  Left left_by(const Shadow& shadow, const Cell& cell, const Mark& later) const;
   /// Does the element hold what one of several iterations left behind their loop? That is no value.
   bool left_by_several(const Shadow& shadow, const Cell& cell) const;
   void check_write(Instance& instance, int64_t offset, const Mark& mark, Scalar value);
