@@ -116,7 +116,7 @@ def mesh_size(n: int) -> str:
 
 def buffers(n: int) -> str:
     body = lines(n, lambda k: f'x{k} = T.alloc_shared((32,), "float32")') + "\n"
-    body += lines(n, lambda k: f"for i in T.Parallel(32):\n    x{k}[i] = {f'x{k - 1}[i]' if k else 'A[i]'} + 1.0")
+    body += lines(n, lambda k: f"for i in T.Parallel(32):\n    x{k}[i] = {f'x{k - 1}[i] + x{k - 1}[i]' if k else 'A[i]'} + 1.0")
     return kernel(f"{body}\nfor i in T.Parallel(32):\n    B[i] = x{n - 1}[31 - i]", f"{vector('A', 32)}, {vector('B', 32)}")
 
 

@@ -79,6 +79,9 @@ class KernelEmitter {
   void counted_loop(llvm::Value* extent, const std::function<void(llvm::Value*)>& body,
                     llvm::ArrayRef<llvm::Metadata*> hints);
 
+  // outline.cc
+  void outline_parts();
+
   // emit_expr.cc
   llvm::Value* expr(const Expr& e);
   llvm::Value* apply(const Apply& a);
@@ -167,6 +170,8 @@ class KernelEmitter {
   std::unordered_set<const Buffer*> streamed_;  ///< may be written so, if they are large
   std::unordered_map<const Buffer*, StreamTest> stream_if_;
   std::vector<EarlyRead> early_reads_;
+  /// Of each long sequence the blocks where its statements begin and the one behind it; inner sequences first.
+  std::vector<std::vector<llvm::BasicBlock*>> boundaries_;
   int64_t scratch_used_ = 0;
   int64_t scratch_peak_ = 0;
   int64_t stack_used_ = 0;

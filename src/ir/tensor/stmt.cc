@@ -50,6 +50,11 @@ StoreMode atomic_mode(TileOpcode op) {
   }
 }
 
+void refuse_depth(const StmtNode& part) {
+  throw UserError(Code::NestingDepth, part.span,
+                  {{"what", "a statement"}, {"depth", int64_t{part.depth() + 1}}, {"limit", int64_t{kStmtDepthLimit}}});
+}
+
 namespace {
 
 template <class N, class Fill>
@@ -57,6 +62,7 @@ Ref<N> make(Span span, Fill&& fill) {
   Ref<N> node = make_ref<N>();
   node->span = span;
   fill(*node);
+  measure(*node);
   return node;
 }
 
