@@ -1,6 +1,6 @@
 // Conjunctions and disjunctions of any number of conditions.
-// Each condition is simplified where the earlier ones hold (in `or`: where they do not). The facts are carried along the
-// chain, so that a guard of many conditions costs about as much as its conditions one by one.
+// Each condition is simplified where the earlier ones hold (in `or`: where they do not). The facts are carried along
+// the chain, so that a guard of many conditions costs about as much as its conditions one by one.
 #include "helve/ir/expr/build.h"
 #include "simplifier.h"
 

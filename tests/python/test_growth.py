@@ -77,7 +77,8 @@ def test_a_long_chain_of_doubled_values_is_proved():
 
 def test_a_chain_of_named_conditions():
     body = ["c0 = A[b] > 2"] + lines(40, lambda k: f"c{k + 1} = c{k} and (c{k} or A[b] == {k})")
-    function = kernel(body + ["if c40:", "    B[b] = 1"], f"{vector('A', 8, 'int32')}, {vector('B', 8, 'int32')}", grid="8")
+    body += ["if c40:", "    B[b] = 1"]
+    function = kernel(body, f"{vector('A', 8, 'int32')}, {vector('B', 8, 'int32')}", grid="8")
     a = np.arange(8, dtype=np.int32)
     assert_runs(function, [a, np.zeros(8, np.int32)], (a > 2).astype(np.int32))
 
@@ -123,9 +124,11 @@ def test_a_nest_of_loops_with_copies_and_reductions():
 
 def test_a_nest_of_while_loops():
     n = 14
-    body = nested([f"while C[{d}] > 0:" for d in range(n)], "B[0] = B[0] + A[0]", [f"C[{d}] = C[{d}] - 1" for d in range(n)])
+    heads, tails = [f"while C[{d}] > 0:" for d in range(n)], [f"C[{d}] = C[{d}] - 1" for d in range(n)]
+    body = nested(heads, "B[0] = B[0] + A[0]", tails)
     function = kernel(body, f"{vector('A', 1)}, {vector('C', n, 'int32')}, {vector('B', 1)}")
-    assert_runs(function, [np.ones(1, np.float32), np.ones(n, np.int32), np.zeros(1, np.float32)], np.ones(1, np.float32))
+    one = np.ones(1, np.float32)
+    assert_runs(function, [one, np.ones(n, np.int32), np.zeros(1, np.float32)], one)
 
 
 @pytest.mark.parametrize("loop", ["T.serial", "T.Parallel"])
@@ -163,7 +166,8 @@ def test_statements_alike_are_asked_about_once():
 @pytest.mark.parametrize("n", [3, 64, 150])
 def test_a_guard_of_many_conditions(n):
     guard = " and ".join(f"i + {k} < M" for k in range(n))
-    body = ["for i in T.serial(64):", f"    if {guard}:", "        B[i] = A[i] + 1.0", "    else:", "        C[i] = 1.0"]
+    body = ["for i in T.serial(64):", f"    if {guard}:", "        B[i] = A[i] + 1.0"]
+    body += ["    else:", "        C[i] = 1.0"]
     function = kernel(body, f"{vector('A', 'M')}, {vector('C', 64)}, {vector('B', 64)}", head='M = T.dyn("M")\n')
     a = np.arange(70, dtype=np.float32)
     expected = np.where(np.arange(64) + n - 1 < 70, a[:64] + 1, 0).astype(np.float32)

@@ -1,6 +1,6 @@
 // Which accesses of one buffer may meet at all.
-// In each dimension a sweep over the begins of hulls finds the pairs that intersect there; the dimension with the fewest
-// is walked and the others are compared.
+// In each dimension a sweep over the begins of hulls finds the pairs that intersect there; the dimension with the
+// fewest is walked and the others are compared.
 #include "hulls.h"
 
 #include <algorithm>

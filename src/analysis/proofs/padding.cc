@@ -92,8 +92,8 @@ class Padding {
     }
   }
 
-  /// Each loop once for each state before it: a body is followed twice, and nested ones would be followed twice as often
-  /// with each level.
+  /// Each loop once for each state before it: a body is followed twice, and nested ones would be followed twice as
+  /// often with each level.
   void visit_loop(const Stmt& s) {
     for (const auto& [before, after] : followed_[s.get()]) {
       if (before != fills_) continue;

@@ -50,7 +50,8 @@ void KernelEmitter::stmt(const Stmt& s) {
 /// The scratch memory of buffers that end with this sequence is free for what follows.
 void KernelEmitter::seq(const Seq& s) {
   const int64_t used = scratch_used_;
-  const bool cut = s.stmts.size() >= kManyStatements && lanes_ == 0;
+  // Inside a loop statements may share registers, and a call would cost each iteration something.
+  const bool cut = s.stmts.size() >= kManyStatements && lanes_ == 0 && loop_depth_ == 1 && unrolled_ == 1;
   std::vector<llvm::BasicBlock*> boundaries;
   const auto boundary = [&] {
     if (!cut) return;
@@ -174,7 +175,9 @@ void KernelEmitter::counted_loop(Value* extent, const std::function<void(Value*)
   b_.CreateCondBr(b_.CreateICmpSLT(iv, extent), inside, exit);
   b_.SetInsertPoint(inside);
   const int64_t used = scratch_used_;
+  ++loop_depth_;
   body(iv);
+  --loop_depth_;
   scratch_used_ = used;
   iv->addIncoming(b_.CreateAdd(iv, b_.getInt64(1), "", true, true), b_.GetInsertBlock());
   llvm::BranchInst* back = b_.CreateBr(header);

@@ -16,8 +16,9 @@
 namespace helve {
 
 void refuse_depth(const Expr& operand) {
+  const int64_t depth = operand->depth() + 1;
   throw UserError(Code::NestingDepth, operand->span,
-                  {{"what", "an expression"}, {"depth", int64_t{operand->depth() + 1}}, {"limit", int64_t{kExprDepthLimit}}});
+                  {{"what", "an expression"}, {"depth", depth}, {"limit", int64_t{kExprDepthLimit}}});
 }
 
 Expr int_imm(int64_t value, DType dtype, Span span) {

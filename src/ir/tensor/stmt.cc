@@ -51,8 +51,9 @@ StoreMode atomic_mode(TileOpcode op) {
 }
 
 void refuse_depth(const StmtNode& part) {
+  const int64_t depth = part.depth() + 1;
   throw UserError(Code::NestingDepth, part.span,
-                  {{"what", "a statement"}, {"depth", int64_t{part.depth() + 1}}, {"limit", int64_t{kStmtDepthLimit}}});
+                  {{"what", "a statement"}, {"depth", depth}, {"limit", int64_t{kStmtDepthLimit}}});
 }
 
 namespace {

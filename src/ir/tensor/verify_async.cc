@@ -30,7 +30,7 @@ bool runs(const For& loop) {
   });
 }
 
-/// The states after statements, each statement once for each state before it: loops are followed twice, and nested ones
+/// The states after statements, each loop once for each state before it: bodies are followed twice, and nested ones
 /// would be followed twice as often with each level.
 class Following {
  public:

@@ -57,8 +57,8 @@ Expr map_children(const Expr& e, const std::function<Expr(const Expr&)>& f);
 /// of a node is made once for all places where it occurs, in small expressions for each.
 Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& f);
 
-/// The operands of a tree of the operator (`and`, `or`, min, max), from left to right; of a shared large part once, since
-/// repeating an operand changes none of these.
+/// The operands of a tree of the operator (`and`, `or`, min, max), from left to right; of a shared large part once,
+/// since repeating an operand changes none of these.
 std::vector<Expr> operands_of_chain(const Expr& e, Op op);
 
 using Substitution = std::unordered_map<const Var*, Expr>;

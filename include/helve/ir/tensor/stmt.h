@@ -20,8 +20,8 @@ enum class StmtKind {
 #undef HELVE_STMT
 };
 
-/// Statements inside each other, sequences aside: passes recurse, so this bounds the stack that they need. Text has fewer
-/// levels (helve.parse), and what passes put around its statements are a few more.
+/// Statements inside each other, sequences aside: passes recurse, so this bounds the stack that they need. Text has
+/// fewer levels (helve.parse), and what passes put around its statements are a few more.
 inline constexpr int kStmtDepthLimit = 400;
 
 struct StmtNode : Node {
