@@ -675,7 +675,7 @@ def sample_conditions(on: bool) -> None:
 def check_and_lower(
     function: Function, mesh: MeshShape | None, target: str, arch: str = ""
 ) -> tuple[Function, list[tuple[str, float]]]:
-    """The function in the form that the target's code generator takes, and the seconds of verifier, proofs and each pass."""
+    """The function as the target's code generator takes it, and the seconds of verifier, proofs and each pass."""
 
 def lowering_warnings(function: Function, target: str, arch: str = "") -> list[Diagnostic]: ...
 def unordered_accesses(function: Function) -> list[tuple[str, bool]]:

@@ -52,7 +52,7 @@ class Judge {
     Substitution names;
     for (size_t i = 0; i < body.size(); ++i) {
       if (const Bind* n = as<Bind>(body[i]); n && !has_load(n->value)) {
-        names.emplace(n->var.get(), substitute(n->value, names));
+        if (!add_value(names, n->var, n->value)) names.erase(n->var.get());  // stays a name of the iteration's own
       }
       const TileOp* op = as<TileOp>(body[i]);
       if (op && op->op == TileOpcode::Copy) {

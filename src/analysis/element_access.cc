@@ -47,6 +47,7 @@ Stmt ElementWalk::walk(const Stmt& s) {
     copy->then_body = walk(n->then_body);
     copy->else_body = walk(n->else_body);
     --conditions_;
+    measure(*copy);
     const bool changed = copy->then_body != n->then_body || copy->else_body != n->else_body;
     return changed && copy->then_body ? Stmt(copy) : s;
   }
@@ -69,14 +70,14 @@ Stmt ElementWalk::loop(const For& loop, const Stmt& self) {
   if (!body || (rest && rest->stmts.empty())) return {};
   Ref<For> copy = make_ref<For>(loop);
   copy->body = std::move(body);
+  measure(*copy);
   return leave_loop(Stmt(copy), visit);
 }
 
 Stmt ElementWalk::bind(const Bind& bind, const Stmt& self) {
   const Expr value = expression(bind.value, true);
   const Expr meant = substitute(bind.value, names_);
-  if (has_load(meant) || opaque(meant)) read_names_.insert(bind.var.get());
-  else names_[bind.var.get()] = meant;
+  if (has_load(meant) || opaque(meant) || !add_value(names_, bind.var, bind.value)) read_names_.insert(bind.var.get());
   if (value == bind.value) return self;
   Ref<Bind> copy = make_ref<Bind>(bind);
   copy->value = value;

@@ -20,6 +20,7 @@ constexpr int64_t kMostFetched = 128 * 1024;  // bytes an iteration, a part of t
 constexpr int64_t kCached = 1 << 20;          // bytes of a tensor that stays in a core's cache anyway
 constexpr int64_t kLongRow = 16 * 1024;       // bytes of a row that the processor fetches well by itself
 constexpr int64_t kAhead = 4096;              // bytes between a read and the fetch
+constexpr size_t kMostReads = 256;            // of one buffer that are compared with each other
 
 /// Does every store name all variables around it that take several values there? Names bound on the way count by what
 /// they stand for.
@@ -58,7 +59,7 @@ class OnceWritten {
     if (!s) return;
     if (const If* n = as<If>(s)) return branch(*n, facts);
     if (const Bind* n = as<Bind>(s)) {
-      names_.insert_or_assign(n->var.get(), substitute(n->value, names_));
+      if (!add_value(names_, n->var, n->value)) names_.erase(n->var.get());  // as if it named no variable
     } else if (const Store* n = as<Store>(s)) {
       if (!once(*n, facts)) again.insert(n->buffer.get());
     } else if (as<While>(s)) {
@@ -111,6 +112,7 @@ std::vector<Expr> one_step_later(const ElementAccess& access, const VarRef& var)
 /// Reads again what the iteration has read before: the last such loop fetches for the next iteration.
 void add_repeated_reads(const Kernel& kernel, const BufferRef& buffer, const std::vector<ElementAccess>& reads,
                         std::vector<EarlyRead>* out) {
+  if (reads.size() > kMostReads) return;
   const size_t outer = common_loops(reads);
   Facts facts = facts_of(kernel);
   for (size_t k = 0; k < outer; ++k) {
@@ -121,7 +123,7 @@ void add_repeated_reads(const Kernel& kernel, const BufferRef& buffer, const std
   std::vector<bool> seen(reads.size(), false);
   for (size_t first = 0; first < reads.size(); ++first) {
     const ElementAccess& a = reads[first];
-    if (seen[first] || a.opaque || a.loops.size() <= outer) continue;
+    if (seen[first] || a.opaque || a.loops.size() <= outer || a.loops.back().kind != LoopKind::Vectorized) continue;
     const ElementClass c = class_of(a, outer, facts);
     size_t last = first;
     for (size_t i = first + 1; i < reads.size(); ++i) {
@@ -132,7 +134,7 @@ void add_repeated_reads(const Kernel& kernel, const BufferRef& buffer, const std
       if (later && reads[last].loops.back().visit != b.loops.back().visit) last = i;
     }
     const ElementAccess& again = reads[last];
-    if (last == first || again.loops.back().kind != LoopKind::Vectorized || !bytes_of(c, buffer->dtype)) continue;
+    if (last == first || !bytes_of(c, buffer->dtype)) continue;
     const std::vector<Expr> indices = one_step_later(again, stepped);
     if (!indices.empty()) out->push_back({again.loops.back().loop, buffer, indices});
   }

@@ -26,6 +26,7 @@ class Walk {
     count_positions(*lanes);
     Ref<For> vectors = make_ref<For>(*vectors_);
     vectors->body = statement(vectors_->body);
+    measure(*vectors);
     if (!good_ || !store_ || read_.contains(store_->buffer.get())) return std::nullopt;
     const Stmt body = rewrite(body_, [&](const Stmt& s) { return s.get() == vectors_ ? Stmt(vectors) : s; });
     return VectorWalk{vars_, extents_, body, vectors_, vectors.get(), store_, *lanes};
@@ -101,6 +102,7 @@ class Walk {
     read_.insert(&buffer_of(load->buffer));
     Ref<Load> out = make_ref<Load>(*load);
     subscripts(buffer_of(load->buffer), &out->indices);
+    measure(*out);
     return Expr(out);
   }
 

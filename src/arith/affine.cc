@@ -59,7 +59,8 @@ Expr AffineAbstraction::unknown(const Expr& e) {
     var = make_var("unknown");
     unknowns_.push_back(var);
     if (pure) known_.emplace_back(e, var);
-    if (reason_.empty()) reason_ = fmt::format("'{}' is not affine", to_text(e));
+    varying_ += !pure;
+    if (reason_.empty()) reason_ = fmt::format("'{}' is not affine", brief_text(e));
   }
   return e->dtype.is_bool() ? make(Op::Le, {int_imm(1), Expr(var)}, kBool) : Expr(var);
 }
@@ -122,7 +123,26 @@ Expr AffineAbstraction::index_operator(const Expr& e, const Apply& node) {
   }
 }
 
+/// What is unknown stands for another value each time, so only parts without such have one abstraction.
+template <class F>
+Expr AffineAbstraction::once(const Expr& e, F&& f) {
+  if (!is_large(e)) return f();
+  if (auto known = abstracted_.find(e); known != abstracted_.end()) return known->second;
+  const size_t before = varying_;
+  Expr out = f();
+  if (varying_ == before) abstracted_.emplace(e, out);
+  return out;
+}
+
 Expr AffineAbstraction::index(const Expr& e) {
+  return once(e, [&] { return index_once(e); });
+}
+
+Expr AffineAbstraction::condition(const Expr& e) {
+  return once(e, [&] { return condition_once(e); });
+}
+
+Expr AffineAbstraction::index_once(const Expr& e) {
   if (e->dtype.is_index()) {
     if (e->kind == ExprKind::IntImm || e->kind == ExprKind::Var) return e;
     if (const Apply* node = as<Apply>(e)) return index_operator(e, *node);
@@ -135,7 +155,7 @@ Expr AffineAbstraction::index(const Expr& e) {
   return value ? value : unknown(e);
 }
 
-Expr AffineAbstraction::condition(const Expr& e) {
+Expr AffineAbstraction::condition_once(const Expr& e) {
   if (e->kind == ExprKind::IntImm) return e;
   const Apply* node = as<Apply>(e);
   if (!node) return unknown(e);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,10 +25,14 @@ class AffineAbstraction {
   const std::string& reason() const { return reason_; }
 
  private:
+  template <class F>
+  Expr once(const Expr& e, F&& f);
   Expr index(const Expr& e);
+  Expr index_once(const Expr& e);
   Expr index_operator(const Expr& e, const Apply& node);
   Expr by_constant(const Expr& e, const Apply& node);
   Expr condition(const Expr& e);
+  Expr condition_once(const Expr& e);
   /// A data integer as the index of the same value; null when that is not found.
   Expr data_integer(const Expr& e);
   bool repeats(const Expr& e) const;
@@ -37,6 +42,8 @@ class AffineAbstraction {
   std::vector<std::pair<Expr, VarRef>> known_;
   std::vector<VarRef> unknowns_;
   std::string reason_;
+  std::unordered_map<Expr, Expr> abstracted_;  ///< large expressions
+  size_t varying_ = 0;  ///< unknowns that another place may not share
 };
 
 }  // namespace helve

@@ -35,16 +35,6 @@ std::optional<std::pair<Sum, Sum>> sides_of(const Sum& sum) {
   return std::pair(left, right);
 }
 
-void flatten(const Expr& e, Op op, std::vector<Expr>& out) {
-  const Apply* node = as_op(e, op);
-  if (!node) {
-    out.push_back(e);
-    return;
-  }
-  flatten(node->args[0], op, out);
-  flatten(node->args[1], op, out);
-}
-
 }  // namespace
 
 Expr Simplifier::normalise_comparison(const Expr& e, const Apply& node) {
@@ -89,8 +79,7 @@ Expr Simplifier::normalise_comparison(const Expr& e, const Apply& node) {
 }
 
 Expr Simplifier::normalise_extreme(const Expr& e, const Apply& node) {
-  std::vector<Expr> given, kept;
-  flatten(e, node.op, given);
+  std::vector<Expr> given = operands_of_chain(e, node.op), kept;
   std::stable_sort(given.begin(), given.end(),
                    [](const Expr& a, const Expr& b) { return compare_structure(a, b) < 0; });
   std::vector<bool> dropped(given.size());

@@ -4,10 +4,12 @@
 
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/rounding.h"
+#include "helve/ir/expr/visit.h"
 #include "helve/support/diagnostic.h"
 #include "prove.h"
 
@@ -15,7 +17,7 @@ namespace helve {
 
 namespace {
 
-constexpr int kNarrowingRounds = 2;
+constexpr int kNarrowingRounds = 8;
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 
 Interval range_of_type(DType dtype) {
@@ -49,12 +51,72 @@ Interval bits_interval(Op op, const Interval& a, const Interval& b) {
   return {0, ones_above(std::max(*a.high, *b.high))};
 }
 
-Interval atom_interval(const Expr& e, const Facts& facts) {
-  if (const Var* var = as<Var>(e)) return facts.range_of(var);
-  if (const Cast* cast = as<Cast>(e)) return interval_of(cast->value, facts);
+/// Intervals and residues of the parts of one expression under facts that do not change meanwhile.
+class Ranges {
+ public:
+  explicit Ranges(const Facts& facts) : facts_(facts) {}
+
+  Interval interval(const Sum& sum) {
+    return fold<Interval>(sum, [this](const Expr& e) { return interval(e); });
+  }
+  Residue residue(const Sum& sum) {
+    return fold<Residue>(sum, [this](const Expr& e) { return residue(e); });
+  }
+  Interval interval(const Expr& e);
+  Residue residue(const Expr& e);
+
+ private:
+  /// The sum of what is known of its factors, in a domain with + and *.
+  template <class Domain, class F>
+  static Domain fold(const Sum& sum, F&& of) {
+    Domain out = Domain::point(sum.constant);
+    for (const Term& term : sum.terms) {
+      Domain product = Domain::point(term.coefficient);
+      for (const Expr& factor : term.factors) product = product * of(factor);
+      out = out + product;
+    }
+    return out;
+  }
+
+  Interval index_interval(const Expr& e);
+  Interval data_interval(const Expr& e);
+  Interval atom_interval(const Expr& e);
+  Residue index_residue(const Expr& e);
+
+  const Facts& facts_;
+  Memo<Interval> intervals_;
+  Memo<Residue> residues_;
+};
+
+Interval Ranges::interval(const Expr& e) {
+  if (e->dtype.is_float()) return {};
+  if (!e->dtype.is_index()) return data_interval(e);
+  if (const int64_t* value = int_value(e)) return Interval::point(*value);
+  if (const Var* var = as<Var>(e)) return facts_.range_of(var);
+  return intervals_.of(e, [&] { return index_interval(e); });
+}
+
+Interval Ranges::index_interval(const Expr& e) {
+  const Sum sum = sum_of(e);
+  return sum.atom() != e ? interval(sum) : atom_interval(e);
+}
+
+Interval Ranges::data_interval(const Expr& e) {
+  const Interval type = range_of_type(e->dtype);
+  const int64_t* value = int_value(e);
+  if (value && (*value >= 0 || type.at_most(std::numeric_limits<int64_t>::max()))) return Interval::point(*value);
+  if (const Var* var = as<Var>(e)) return intersect(type, facts_.range_of(var));
+  const Cast* cast = as<Cast>(e);  // a conversion that cannot wrap keeps its operand's values
+  if (!cast || !cast->value->dtype.is_integer() || !e->dtype.is_data_int()) return type;
+  const Interval from = interval(cast->value);
+  return inside(from, type) ? from : type;
+}
+
+Interval Ranges::atom_interval(const Expr& e) {
+  if (const Cast* cast = as<Cast>(e)) return interval(cast->value);
   const Apply* node = as<Apply>(e);
   if (!node) return {};
-  auto arg = [&](size_t i) { return interval_of(node->args[i], facts); };
+  auto arg = [&](size_t i) { return interval(node->args[i]); };
   switch (node->op) {
     case Op::Add: return arg(0) + arg(1);
     case Op::Sub: return arg(0) + -arg(1);
@@ -80,53 +142,22 @@ Interval atom_interval(const Expr& e, const Facts& facts) {
   }
 }
 
-/// The sum of what is known of its factors, in a domain with + and *.
-template <class Domain>
-Domain fold(const Sum& sum, const Facts& facts, Domain (*of)(const Expr&, const Facts&)) {
-  Domain out = Domain::point(sum.constant);
-  for (const Term& term : sum.terms) {
-    Domain product = Domain::point(term.coefficient);
-    for (const Expr& factor : term.factors) product = product * of(factor, facts);
-    out = out + product;
-  }
-  return out;
-}
-
-}  // namespace
-
-Interval interval_of(const Sum& sum, const Facts& facts) { return fold<Interval>(sum, facts, interval_of); }
-
-Interval interval_of(const Expr& e, const Facts& facts) {
-  if (e->dtype.is_float()) return {};
-  if (!e->dtype.is_index()) {
-    const Interval type = range_of_type(e->dtype);
-    const int64_t* value = int_value(e);
-    if (value && (*value >= 0 || type.at_most(std::numeric_limits<int64_t>::max()))) return Interval::point(*value);
-    if (const Var* var = as<Var>(e)) return intersect(type, facts.range_of(var));
-    const Cast* cast = as<Cast>(e);  // a conversion that cannot wrap keeps its operand's values
-    if (!cast || !cast->value->dtype.is_integer() || !e->dtype.is_data_int()) return type;
-    const Interval from = interval_of(cast->value, facts);
-    return inside(from, type) ? from : type;
-  }
-  const Sum sum = sum_of(e);
-  if (sum.atom() != e) return interval_of(sum, facts);
-  return atom_interval(e, facts);
-}
-
-Residue residue_of(const Sum& sum, const Facts& facts) { return fold<Residue>(sum, facts, residue_of); }
-
-Residue residue_of(const Expr& e, const Facts& facts) {
+Residue Ranges::residue(const Expr& e) {
   if (const int64_t* value = int_value(e)) {
     const bool wraps = e->dtype == DType{TypeCode::UInt, 64} && *value < 0;  // the pattern of a value beyond int64
     return wraps ? Residue::everything() : Residue::point(*value);
   }
-  if (const Var* var = as<Var>(e)) return facts.residue_of(var);
+  if (const Var* var = as<Var>(e)) return facts_.residue_of(var);
   if (!e->dtype.is_index()) return {};
+  return residues_.of(e, [&] { return index_residue(e); });
+}
+
+Residue Ranges::index_residue(const Expr& e) {
   const Sum sum = sum_of(e);
-  if (sum.atom() != e) return residue_of(sum, facts);
+  if (sum.atom() != e) return residue(sum);
   const Apply* node = as<Apply>(e);
   if (!node) return {};
-  auto arg = [&](size_t i) { return residue_of(node->args[i], facts); };
+  auto arg = [&](size_t i) { return residue(node->args[i]); };
   switch (node->op) {
     case Op::Add: return arg(0) + arg(1);  // a sum that did not fit
     case Op::Sub: return arg(0) + -arg(1);
@@ -141,6 +172,13 @@ Residue residue_of(const Expr& e, const Facts& facts) {
     default: return {};
   }
 }
+
+}  // namespace
+
+Interval interval_of(const Sum& sum, const Facts& facts) { return Ranges(facts).interval(sum); }
+Interval interval_of(const Expr& e, const Facts& facts) { return Ranges(facts).interval(e); }
+Residue residue_of(const Sum& sum, const Facts& facts) { return Ranges(facts).residue(sum); }
+Residue residue_of(const Expr& e, const Facts& facts) { return Ranges(facts).residue(e); }
 
 Interval Facts::range_of(const Var* var) const {
   auto it = ranges_.find(var);
@@ -184,6 +222,7 @@ void Facts::bind_loop(const VarRef& var, const Expr& begin, const Expr& extent) 
   if (end) end = add(*end, self, -1);
   if (end) learn_nonnegative(add_constant(*end, -1));
   learn_nonnegative(add_constant(count, -1));
+  narrow_ranges();
 }
 
 bool Facts::assume(const Expr& condition) {
@@ -198,13 +237,18 @@ bool Facts::assume(const Expr& condition) {
 }
 
 void Facts::assume_normal(const Expr& condition, bool value) {
+  learn(condition, value);
+  narrow_ranges();
+}
+
+void Facts::learn(const Expr& condition, bool value) {
   const Apply* node = as<Apply>(condition);
-  if (node && node->op == Op::Not) return assume_normal(node->args[0], !value);
+  if (node && node->op == Op::Not) return learn(node->args[0], !value);
   truths_.emplace_back(condition, value);
   if (!node) return;
   if (node->op == (value ? Op::And : Op::Or)) {
-    assume_normal(node->args[0], value);
-    assume_normal(node->args[1], value);
+    learn(node->args[0], value);
+    learn(node->args[1], value);
     return;
   }
   if (row_of(node->op).rule != OpRule::Compare || !node->args[0]->dtype.is_index()) return;
@@ -229,7 +273,7 @@ void Facts::assume_normal(const Expr& condition, bool value) {
 void Facts::learn_nonnegative(std::optional<Sum> sum) {
   if (!sum || sum->is_constant()) return;
   inequalities_.push_back(tightened(*sum));
-  narrow_ranges();
+  narrow_by(inequalities_.back());
   // k*min(a, b) + rest >= 0 says the same of a and of b (k > 0); so does a maximum with k < 0.
   for (const Term& term : sum->terms) {
     const Apply* node = term.factors.size() == 1 ? as<Apply>(term.factors[0]) : nullptr;
@@ -269,32 +313,43 @@ void Facts::learn_congruence(const Sum& sum, int64_t modulus) {
   }
 }
 
+/// Until nothing changes, but not for ever: two inequalities may narrow each other's ranges one by one.
 void Facts::narrow_ranges() {
-  for (int round = 0; round < kNarrowingRounds; ++round) {
-    for (const auto& [var, residue] : residues_) {
-      Interval& range = ranges_[var];
-      range = tightened(range, residue);
-      contradictory_ |= range.is_empty();
-    }
-    for (const Sum& sum : inequalities_) narrow_by(sum);
+  bool changed = true;
+  for (int round = 0; changed && round < kNarrowingRounds; ++round) {
+    changed = false;
+    for (const auto& [var, residue] : residues_) changed |= narrow(var, tightened(range_of(var), residue));
+    for (const Sum& sum : inequalities_) changed |= narrow_by(sum);
   }
 }
 
+bool Facts::narrow(const Var* var, const Interval& range) {
+  Interval& known = ranges_[var];
+  const Interval both = intersect(known, range);
+  contradictory_ |= both.is_empty();
+  return std::exchange(known, both) != both;
+}
+
 /// k*v + rest >= 0 bounds v by the greatest value of rest.
-void Facts::narrow_by(const Sum& sum) {
+bool Facts::narrow_by(const Sum& sum) {
+  std::vector<Interval> values;
+  for (const Term& term : sum.terms) values.push_back(interval_of(Sum{{term}, 0}, *this));
+  bool changed = false;
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const Term& term = sum.terms[i];
     const Var* var = term.factors.size() == 1 ? as<Var>(term.factors[0]) : nullptr;
     if (!var || term.coefficient == kLeast) continue;
-    Sum rest = sum;
-    rest.terms.erase(rest.terms.begin() + static_cast<std::ptrdiff_t>(i));
-    const Interval others = interval_of(rest, *this);
+    Interval others = Interval::point(sum.constant);
+    for (size_t k = 0; k < values.size(); ++k) {
+      if (k != i) others = others + values[k];
+    }
     if (!others.high) continue;
     const Interval least = floor_div(Interval::point(*others.high), Interval::point(std::abs(term.coefficient)));
-    Interval& range = ranges_[var];
-    range = intersect(range, term.coefficient > 0 ? Interval{(-least).low, {}} : Interval{{}, least.high});
-    contradictory_ |= range.is_empty();
+    if (!narrow(var, term.coefficient > 0 ? Interval{(-least).low, {}} : Interval{{}, least.high})) continue;
+    changed = true;
+    values[i] = interval_of(Sum{{term}, 0}, *this);
   }
+  return changed;
 }
 
 std::optional<bool> Facts::known(const Expr& condition) const {

@@ -87,8 +87,9 @@ class Prover {
   }
 
  private:
+  /// What holds of the sum's atoms by their meaning and range.
   std::vector<Sum> laws_for(const Sum& sum) const {
-    std::vector<Sum> laws = facts_.inequalities();
+    std::vector<Sum> laws;
     for (const Term& term : sum.terms) {
       for (const Expr& factor : term.factors) {
         atom_laws(factor, facts_, laws);
@@ -112,10 +113,12 @@ class Prover {
     const std::vector<Sum> laws = laws_for(sum);
     for (size_t i = 0; i < sum.terms.size(); ++i) {
       if (any_open && !open[i]) continue;
-      for (const Sum& law : laws) {
-        for (const Term& known : law.terms) {
-          if (steps_ < 0) return false;
-          if (eliminate(sum, sum.terms[i], law, known, depth)) return true;
+      for (const std::vector<Sum>* list : {&facts_.inequalities(), &laws}) {
+        for (const Sum& law : *list) {
+          for (const Term& known : law.terms) {
+            if (steps_ < 0) return false;
+            if (eliminate(sum, sum.terms[i], law, known, depth)) return true;
+          }
         }
       }
     }
@@ -127,6 +130,7 @@ class Prover {
     constexpr int64_t least = std::numeric_limits<int64_t>::min();
     if ((term.coefficient > 0) != (known.coefficient > 0)) return false;
     if (term.coefficient == least || known.coefficient == least) return false;
+    if (known.factors.size() > term.factors.size()) return false;
     std::optional<std::vector<Expr>> rest = without(term.factors, known.factors);
     if (!rest) return false;
     for (const Expr& factor : *rest) {

@@ -108,6 +108,21 @@ class Translator {
   const isl::space& space() const { return space_; }
 
   isl::pw_aff value(const Expr& e) const {
+    return known_values_.of(e, [&] { return value_once(e); });
+  }
+
+  /// least <= var <= greatest.
+  isl::set between(const VarRef& var, int64_t least, int64_t greatest) const {
+    const isl::pw_aff& value = values_.at(var.get());
+    return value.ge_set(constant(least)).intersect(value.le_set(constant(greatest)));
+  }
+
+  isl::set condition(const Expr& e) const {
+    return known_conditions_.of(e, [&] { return condition_once(e); });
+  }
+
+ private:
+  isl::pw_aff value_once(const Expr& e) const {
     if (const int64_t* constant = int_value(e)) return this->constant(*constant);
     if (const Var* var = as<Var>(e)) return values_.at(var);
     const Apply* node = as<Apply>(e);
@@ -133,13 +148,7 @@ class Translator {
     }
   }
 
-  /// least <= var <= greatest.
-  isl::set between(const VarRef& var, int64_t least, int64_t greatest) const {
-    const isl::pw_aff& value = values_.at(var.get());
-    return value.ge_set(constant(least)).intersect(value.le_set(constant(greatest)));
-  }
-
-  isl::set condition(const Expr& e) const {
+  isl::set condition_once(const Expr& e) const {
     if (const int64_t* truth = int_value(e)) return *truth ? space_.universe_set() : isl::set::empty(space_);
     const Apply* node = as<Apply>(e);
     HELVE_CHECK(node, "a condition that was not abstracted");
@@ -158,7 +167,6 @@ class Translator {
     }
   }
 
- private:
   isl::val number(int64_t value) const { return isl::val(space_.ctx(), static_cast<long>(value)); }
   isl::pw_aff constant(int64_t value) const {
     return isl::manage(isl_pw_aff_from_aff(
@@ -168,6 +176,8 @@ class Translator {
 
   isl::space space_;
   std::unordered_map<const Var*, isl::pw_aff> values_;
+  mutable Memo<isl::pw_aff> known_values_;
+  mutable Memo<isl::set> known_conditions_;
 };
 
 /// The variables of the expressions that `bound` does not hold, in order of first use.

@@ -2,8 +2,11 @@
 // Split over files by what is rewritten: sums (sums.cc), quotients (divide.cc), comparisons and minima (compare.cc).
 #pragma once
 
+#include <vector>
+
 #include "helve/arith/facts.h"
 #include "helve/arith/sum.h"
+#include "helve/ir/expr/visit.h"
 
 namespace helve {
 
@@ -15,13 +18,18 @@ class Simplifier {
   Expr simplify(const Expr& e);
 
  private:
+  Expr simplify_new(const Expr& e);
   /// `e` with simplified operands (`and`, `or` and selections under what their conditions say).
   Expr simplify_operands(const Expr& e);
+  Expr simplify_selection(const Expr& e, const Apply& node);
   /// `e` where `condition` is `value`; null when that is nowhere.
   Expr under(const Expr& condition, bool value, const Expr& e);
   /// A node whose operands are in normal form.
   Expr normalise(const Expr& e);
   Expr normalise_index(const Expr& e, const Apply& node);
+
+  // chains.cc: `and` and `or` of any number of conditions.
+  Expr simplify_chain(const Expr& e);
 
   // sums.cc: an expression of index sums, with all sum rules applied.
   Expr written(Sum sum, Span span);
@@ -42,7 +50,14 @@ class Simplifier {
   /// `e` with the operator's own node, reusing `e` when it has these operands.
   static Expr with_operands(const Expr& e, Op op, DType dtype, std::vector<Expr> args);
 
+  /// From here on `condition`, in normal form, is `value`.
+  void learn(const Expr& condition, bool value);
+
   Facts facts_;
+  Memo<Expr> known_;  ///< under these facts
 };
+
+/// not (a and b and c) as not a or not b or not c, and the other way round; `e` negates `chain`.
+Expr negated_chain(const Expr& e, const Apply& chain);
 
 }  // namespace helve

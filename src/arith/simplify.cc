@@ -12,6 +12,13 @@
 
 namespace helve {
 
+namespace {
+
+/// Occurrences of the largest selection whose operands are simplified under its condition.
+constexpr uint32_t kMostInContext = 4096;
+
+}  // namespace
+
 Expr Simplifier::with_operands(const Expr& e, Op op, DType dtype, std::vector<Expr> args) {
   Ref<Apply> node = make_ref<Apply>(dtype, op, std::move(args));
   node->span = e->span;
@@ -22,32 +29,47 @@ Expr Simplifier::with_operands(const Expr& e, Op op, DType dtype, std::vector<Ex
 Expr Simplifier::under(const Expr& condition, bool value, const Expr& e) {
   if (condition->kind == ExprKind::IntImm) return simplify(e);
   Simplifier inner(facts_);
-  inner.facts_.assume_normal(condition, value);
+  inner.learn(condition, value);
   return inner.facts_.contradictory() ? Expr() : inner.simplify(e);
 }
 
 Expr Simplifier::simplify_operands(const Expr& e) {
   const Apply* node = as<Apply>(e);
-  const bool contextual = node && (node->op == Op::And || node->op == Op::Or || node->op == Op::Select);
-  if (!contextual) return map_children(e, [&](const Expr& child) { return simplify(child); });
-  Expr condition = simplify(node->args[0]);
-  Expr first = under(condition, node->op != Op::Or, node->args[1]);
-  Expr second = node->op == Op::Select ? under(condition, false, node->args[2]) : node->args[1];
-  if (!first || !second) {  // one side of the condition is nowhere
-    condition = bool_imm(first ? node->op != Op::Or : node->op == Op::Or, condition->span);
-    if (!first) first = simplify(node->args[1]);
-    if (!second) second = simplify(node->args[2]);
+  if (node && (node->op == Op::And || node->op == Op::Or)) return simplify_chain(e);
+  if (node && node->op == Op::Not) {
+    const Apply* inner = as<Apply>(node->args[0]);
+    if (inner && (inner->op == Op::And || inner->op == Op::Or)) return simplify(negated_chain(e, *inner));
   }
-  std::vector<Expr> args = {condition, first};
-  if (node->op == Op::Select) args.push_back(second);
-  bool changed = false;
-  for (size_t i = 0; i < args.size(); ++i) changed |= args[i] != node->args[i];
-  return changed ? with_operands(e, node->op, e->dtype, std::move(args)) : e;
+  // Under what a condition says every part is another question, so the time would double with each selection.
+  if (node && node->op == Op::Select && e->occurrences() <= kMostInContext) return simplify_selection(e, *node);
+  return map_children(e, [&](const Expr& child) { return simplify(child); });
+}
+
+Expr Simplifier::simplify_selection(const Expr& e, const Apply& node) {
+  Expr condition = simplify(node.args[0]);
+  Expr first = under(condition, true, node.args[1]);
+  Expr second = under(condition, false, node.args[2]);
+  if (!first || !second) {  // one side of the condition is nowhere
+    condition = bool_imm(first != nullptr, condition->span);
+    if (!first) first = simplify(node.args[1]);
+    if (!second) second = simplify(node.args[2]);
+  }
+  if (condition == node.args[0] && first == node.args[1] && second == node.args[2]) return e;
+  return with_operands(e, Op::Select, e->dtype, {condition, first, second});
 }
 
 Expr Simplifier::simplify(const Expr& e) {
+  return known_.of(e, [&] { return simplify_new(e); });
+}
+
+Expr Simplifier::simplify_new(const Expr& e) {
   const Expr out = normalise(simplify_operands(e));
   return out != e && same_expr(out, e) ? e : out;
+}
+
+void Simplifier::learn(const Expr& condition, bool value) {
+  facts_.assume_normal(condition, value);
+  known_ = {};
 }
 
 Expr Simplifier::normalise(const Expr& e) {

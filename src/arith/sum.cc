@@ -104,6 +104,7 @@ std::optional<Sum> multiply(const Sum& a, const Sum& b) {
     for (const Term& right : b.terms) {
       if (!out) return out;
       Term term;
+      if (left.factors.size() + right.factors.size() > kFactorLimit) return std::nullopt;
       if (__builtin_mul_overflow(left.coefficient, right.coefficient, &term.coefficient)) return std::nullopt;
       term.factors = left.factors;
       term.factors.insert(term.factors.end(), right.factors.begin(), right.factors.end());
@@ -114,19 +115,35 @@ std::optional<Sum> multiply(const Sum& a, const Sum& b) {
   return out;
 }
 
-Sum sum_of(const Expr& e) {
-  if (const int64_t* value = int_value(e)) return {{}, *value};
-  const Apply* apply = as<Apply>(e);
-  if (!apply || !e->dtype.is_index()) return atom_sum(e);
+namespace {
+
+Sum sum_in(const Expr& e, Memo<Sum>& known);
+
+Sum sum_of_operator(const Expr& e, const Apply& apply, Memo<Sum>& known) {
   std::optional<Sum> out;
-  switch (apply->op) {
-    case Op::Add: out = add(sum_of(apply->args[0]), sum_of(apply->args[1])); break;
-    case Op::Sub: out = add(sum_of(apply->args[0]), sum_of(apply->args[1]), -1); break;
-    case Op::Neg: out = scale(sum_of(apply->args[0]), -1); break;
-    case Op::Mul: out = multiply(sum_of(apply->args[0]), sum_of(apply->args[1])); break;
+  auto arg = [&](size_t i) { return sum_in(apply.args[i], known); };
+  switch (apply.op) {
+    case Op::Add: out = add(arg(0), arg(1)); break;
+    case Op::Sub: out = add(arg(0), arg(1), -1); break;
+    case Op::Neg: out = scale(arg(0), -1); break;
+    case Op::Mul: out = multiply(arg(0), arg(1)); break;
     default: break;
   }
   return out && out->terms.size() <= kTermLimit ? *out : atom_sum(e);
+}
+
+Sum sum_in(const Expr& e, Memo<Sum>& known) {
+  if (const int64_t* value = int_value(e)) return {{}, *value};
+  const Apply* apply = as<Apply>(e);
+  if (!apply || !e->dtype.is_index()) return atom_sum(e);
+  return known.of(e, [&] { return sum_of_operator(e, *apply, known); });
+}
+
+}  // namespace
+
+Sum sum_of(const Expr& e) {
+  Memo<Sum> known;
+  return sum_in(e, known);
 }
 
 Sum ordered(Sum sum) {

@@ -16,6 +16,7 @@
 #include "helve/print/printer.h"
 #include "helve/runtime/cuda/compile.h"
 #include "helve/support/diagnostic.h"
+#include "helve/support/stack.h"
 #include "helve/support/text.h"
 #include "helve/transform/pipeline.h"
 
@@ -125,11 +126,13 @@ std::vector<ScheduleChoice> CompiledKernel::schedules() const {
 }
 
 std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionRef& f, const CompileOptions& options) {
-  FunctionRef placed = place_on_mesh(f, options.mesh);
-  std::vector<std::pair<std::string, FunctionRef>> out = {{"script", placed}};
-  Lowered lowered = lower(placed, options);
-  out.insert(out.end(), lowered.stages.begin(), lowered.stages.end());
-  return out;
+  return with_stack(kCompileStack, [&] {
+    FunctionRef placed = place_on_mesh(f, options.mesh);
+    std::vector<std::pair<std::string, FunctionRef>> out = {{"script", placed}};
+    Lowered lowered = lower(placed, options);
+    out.insert(out.end(), lowered.stages.begin(), lowered.stages.end());
+    return out;
+  });
 }
 
 std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::Checks check, int64_t steps) {
@@ -191,15 +194,19 @@ std::shared_ptr<const CompiledKernel> compile_checked(const FunctionRef& f, cons
 }  // namespace
 
 Lowering check_and_lower(const FunctionRef& f, const CompileOptions& options) {
-  Checked checked = check(f, options);
-  Lowered lowered = lower(checked.function, options);
-  Lowering out{std::move(lowered.function), std::move(checked.times)};
-  out.times.insert(out.times.end(), lowered.times.begin(), lowered.times.end());
-  return out;
+  return with_stack(kCompileStack, [&] {
+    Checked checked = check(f, options);
+    Lowered lowered = lower(checked.function, options);
+    Lowering out{std::move(lowered.function), std::move(checked.times)};
+    out.times.insert(out.times.end(), lowered.times.begin(), lowered.times.end());
+    return out;
+  });
 }
 
 std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options) {
-  return reporting(*f, options, [&] { return compile_checked(f, options); });
+  return with_stack(kCompileStack, [&] {
+    return reporting(*f, options, [&] { return compile_checked(f, options); });
+  });
 }
 
 }  // namespace helve

@@ -71,6 +71,7 @@ class Application final : public ElementWalk {
     Ref<For> copy = make_ref<For>(*as<For>(s));
     body.push_back(copy->body);
     copy->body = seq(std::move(body));
+    measure(*copy);
     return Stmt(copy);
   }
 

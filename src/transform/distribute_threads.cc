@@ -128,6 +128,7 @@ class Kernels final : public ScopedRewriter {
     Ref<Kernel> out = make_ref<Kernel>(*kernel);
     BlockDivision division = divide_block(*kernel, may_alias_, inner, strict_);
     out->body = Distribution(*kernel, std::move(division.layouts)).statement(division.body, inner);
+    measure(*out);
     return Stmt(out);
   }
 

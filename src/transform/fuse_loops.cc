@@ -24,6 +24,7 @@ namespace helve {
 namespace {
 
 constexpr int kMostStores = 16;  // beyond it a body no longer lives in registers
+constexpr size_t kReach = 64;    // statements that a loop is moved past, so that a sequence is not compared with itself
 
 /// Every element access below a statement, by buffer.
 struct Accesses {
@@ -107,7 +108,7 @@ class Fusion final : public ScopedRewriter {
     for (const Stmt& part : n->stmts) stmts.push_back({part, Accesses(part)});
     bool changed = false;
     for (size_t k = 1; k < stmts.size(); ++k) {
-      for (size_t m = k; m-- > 0;) {
+      for (size_t m = k; m-- > 0 && k - m <= kReach;) {
         Stmt fused = fuse(stmts, m, k, facts);
         if (!fused) continue;
         stmts[k] = {fused, Accesses(fused)};
@@ -151,6 +152,7 @@ class Fusion final : public ScopedRewriter {
     enter_loop(inside, first->vars[0], first->begins[0], first->extents[0]);
     fused->body = leave(seq({body, own}), inside);  // both bodies are fused in themselves
     fused->span = second->span;
+    measure(*fused);
     return Stmt(fused);
   }
 

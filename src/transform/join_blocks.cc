@@ -83,7 +83,9 @@ Stmt join(const Stmt& s) {
   joined->extents.back() = int_imm(*int_value(n->extents.back()) / count);
   Ref<For> loop = make_ref<For>(*rows);
   loop->body = for_loop(LoopKind::Serial, next, int_imm(count), substitute(rows->body, {{block.get(), at}}), s->span);
+  measure(*loop);
   joined->body = Stmt(loop);
+  measure(*joined);
   return Stmt(joined);
 }
 

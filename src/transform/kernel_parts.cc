@@ -115,6 +115,7 @@ class Finder {
     if (stores.empty() || !as<While>(s)) return out;
     Ref<While> loop = make_ref<While>(*as<While>(out));
     loop->body = seq({loop->body, stores[0]});
+    measure(*loop);
     return Stmt(loop);
   }
 

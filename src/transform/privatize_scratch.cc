@@ -34,6 +34,7 @@ Stmt with_body_of(const For& loop, const Stmt& body) {
   const For* inner = as<For>(loop.body);
   Ref<For> out = make_ref<For>(loop);
   out->body = inner && is_element_loop(*inner) ? with_body_of(*inner, body) : body;
+  measure(*out);
   return Stmt(out);
 }
 
@@ -206,6 +207,7 @@ FunctionRef privatize_scratch(const FunctionRef& f, const PassOptions&) {
                      if (body == kernel->body) return s;
                      Ref<Kernel> out = make_ref<Kernel>(*kernel);
                      out->body = body;
+                     measure(*out);
                      return Stmt(out);
                    }));
 }

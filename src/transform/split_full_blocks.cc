@@ -97,6 +97,7 @@ Stmt split(const Stmt& s) {
   for (size_t k = 1; k < conditions.size(); ++k) all = logical_and(all, conditions[k]);
   Ref<Kernel> copy = make_ref<Kernel>(*n);
   copy->body = if_then(all, n->body, renewed(n->body));
+  measure(*copy);
   return Stmt(copy);
 }
 

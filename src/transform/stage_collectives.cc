@@ -31,9 +31,11 @@ class Staging {
     if (scope_ == MemoryScope::Shared) {
       out.push_back(body);
       kernel->body = seq(std::move(out));
+      measure(*kernel);
       return Stmt(kernel);
     }
     kernel->body = body;
+    measure(*kernel);
     out.push_back(Stmt(kernel));
     return seq(std::move(out), kernel_.span);
   }

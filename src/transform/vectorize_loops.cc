@@ -75,15 +75,15 @@ class Vectorization final : public ScopedRewriter {
     Facts facts = outer;
     for (size_t d = 0; d < loop.vars.size(); ++d) enter_loop(facts, loop.vars[d], loop.begins[d], loop.extents[d]);
     const VarRef& var = loop.vars.back();
+    bool good = true;
     Substitution bound;  // what names stand for, in terms of the loop's variables
     walk(loop.body, [&](const Stmt& s) {
-      if (const Bind* n = as<Bind>(s)) bound.emplace(n->var.get(), substitute(n->value, bound));
+      if (const Bind* n = as<Bind>(s)) good &= add_value(bound, n->var, n->value) || !n->var->dtype.is_index();
     });
     const auto steps = [&](const Buffer& buffer, std::vector<Expr> indices, bool may_be_invariant) {
       for (Expr& index : indices) index = substitute(index, bound);
       return contiguous(buffer, indices, var, may_be_invariant, facts);
     };
-    bool good = true;
     walk(loop.body, [&](const Stmt& s) {
       if (const Store* n = as<Store>(s)) good &= steps(*n->buffer, n->indices, false);
     });
@@ -104,6 +104,7 @@ class Vectorization final : public ScopedRewriter {
     outer->begins.pop_back();
     outer->extents.pop_back();
     outer->body = inner;
+    measure(*outer);
     return Stmt(outer);
   }
 

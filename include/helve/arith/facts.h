@@ -47,11 +47,14 @@ class Facts {
   bool contradictory() const { return contradictory_; }
 
  private:
+  void learn(const Expr& condition, bool value);
   void learn_nonnegative(std::optional<Sum> sum);
   /// `sum` is 0 modulo `modulus` (0: is 0).
   void learn_congruence(const Sum& sum, int64_t modulus);
   void narrow_ranges();
-  void narrow_by(const Sum& sum);
+  /// Did a range change?
+  bool narrow_by(const Sum& sum);
+  bool narrow(const Var* var, const Interval& range);
 
   std::unordered_map<const Var*, Interval> ranges_;
   std::unordered_map<const Var*, Residue> residues_;

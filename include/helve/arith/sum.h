@@ -2,7 +2,8 @@
 // Equality of addresses, bounds and strides becomes equality of sums, so every question is put to this form.
 //
 // Atoms are what is neither a sum nor a product: variables, loads, casts, quotients, remainders, minima, maxima,
-// selections; also a sum or product whose coefficients would leave int64 or that would have more than kTermLimit terms.
+// selections; also a sum or product whose coefficients would leave int64, or that would have more than kTermLimit terms
+// or kFactorLimit factors.
 // Written out: terms with positive coefficient first, then the negative ones as subtractions; among these the higher
 // degree first, then the larger |coefficient|, then `compare_structure` of the factors; the constant last (first where
 // no term is positive but it is: `5 - x`). Factors of a product in `compare_structure` order, the coefficient last: `i
@@ -17,6 +18,7 @@
 namespace helve {
 
 inline constexpr size_t kTermLimit = 32;
+inline constexpr size_t kFactorLimit = 16;
 
 /// coefficient * factors[0] * factors[1] * ...; the coefficient is not 0 and there is at least one factor.
 struct Term {

@@ -16,6 +16,7 @@ from helve.script.scope import Scope, Surroundings
 DEPTH_LIMIT = 200
 SIZE_LIMIT = 1_000_000
 BITS_LIMIT = 4096  # of an integer that is folded
+ELEMENTS_LIMIT = 65536  # of a tuple, list or dict, counted as often as they occur
 
 
 class Context:

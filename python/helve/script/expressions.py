@@ -17,7 +17,7 @@ from helve.errors import Error, error, integer_text, shown, suggestion
 from helve.language.constructs import Construct, DType, FrontEnd, HostConstruct, Namespace
 from helve.language.habits import counterpart, meant
 from helve.script.arguments import match
-from helve.script.context import BITS_LIMIT, Context, quote
+from helve.script.context import BITS_LIMIT, ELEMENTS_LIMIT, Context, quote
 from helve.script.prim_func import PrimFunc
 
 _BINARY: dict[type, tuple[str, Callable]] = {
@@ -79,6 +79,7 @@ class Expressions:
     def __init__(self, context: Context, handlers: dict[str, Handler]):
         self.context = context
         self.handlers = handlers
+        self._collections: dict[int, tuple[Any, int]] = {}  # built here, with the number of their elements
 
     # -- evaluation ---------------------------------------------------------------------------------------------------
 
@@ -118,10 +119,10 @@ class Expressions:
         return value
 
     def _tuple(self, node: ast.Tuple) -> tuple:
-        return tuple([self.evaluate(item) for item in node.elts])
+        return self._bounded(node, tuple([self.evaluate(item) for item in node.elts]))
 
     def _list(self, node: ast.List) -> list:
-        return [self.evaluate(item) for item in node.elts]
+        return self._bounded(node, [self.evaluate(item) for item in node.elts])
 
     def _dict(self, node: ast.Dict) -> dict:
         items = {}
@@ -129,7 +130,20 @@ class Expressions:
             if key is None:
                 raise self.context.unsupported(value, "'**' in a dict", "write the entries one by one")
             items[self.constant(key)] = self.evaluate(value)
-        return items
+        return self._bounded(node, items)
+
+    def _bounded(self, node: ast.AST, collection: Any) -> Any:
+        """The new tuple, list or dict, unless it has too many elements, counted as often as they occur: `c = (c, c)`
+        doubles them, and whoever compares or prints c walks over each.
+        """
+        items = collection.values() if isinstance(collection, dict) else collection
+        known = self._collections
+        size = sum(known[id(item)][1] if id(item) in known else 1 for item in items)
+        if size > ELEMENTS_LIMIT:
+            raise error("TextLimit", self.context.span(node), limit=ELEMENTS_LIMIT,
+                        unit="elements of a tuple, list or dict")
+        known[id(collection)] = (collection, size)  # kept, so that its id stays its own
+        return collection
 
     def constant(self, node: ast.expr) -> Any:
         """A hashable compile-time value: a key."""

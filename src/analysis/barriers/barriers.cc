@@ -33,6 +33,7 @@ class BarrierAnalysis::Impl {
     if (body == kernel->body) return kernel;
     Ref<Kernel> out = make_ref<Kernel>(*kernel);
     out->body = body;
+    measure(*out);
     return out;
   }
 

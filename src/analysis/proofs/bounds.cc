@@ -12,9 +12,8 @@ namespace {
 
 class Bounds {
  public:
-  Bounds(const Program& program, Budget& budget) : program_(program), budget_(budget) {
-    for (const VarRef& dim : program.function->dims) root_.bind(dim, {0, std::nullopt});
-  }
+  Bounds(const Program& program, PathFacts& facts, Budget& budget)
+      : program_(program), budget_(budget), facts_(facts) {}
 
   Proof run(const Touch& touch) {
     Proof proof;
@@ -23,7 +22,7 @@ class Bounds {
     proof.question = touch.may_pass_end ? fmt::format("{} begins at 0 or later", touch.text)
                                         : fmt::format("{} is inside {}", touch.text, shape_text(touch.limits));
     proof.verdict = ProofVerdict::Proved;
-    const Facts& facts = facts_after(touch.path, touch.path.size());
+    const Facts& facts = facts_.after(touch.path);
     if (facts.contradictory()) return proof;
     for (size_t d = 0; d < touch.ranges.size() && proof.verdict != ProofVerdict::Refuted; ++d) {
       const Expr violation = violated(touch, d, facts);
@@ -85,26 +84,15 @@ class Bounds {
                              {}};
   }
 
-  const Facts& facts_after(const Path& path, size_t count) {
-    if (count == 0) return root_;
-    const Step* step = path[count - 1].get();
-    auto it = known_.find(step);
-    if (it != known_.end()) return it->second;
-    Facts facts = facts_after(path, count - 1);
-    learn(facts, *step, program_.constant);
-    return known_.emplace(step, std::move(facts)).first->second;
-  }
-
   const Program& program_;
   Budget& budget_;
-  Facts root_;
-  std::unordered_map<const Step*, Facts> known_;  ///< a step stands on one path only
+  PathFacts& facts_;
 };
 
 }  // namespace
 
-std::vector<Proof> prove_bounds(const Program& program, Budget& budget) {
-  Bounds bounds(program, budget);
+std::vector<Proof> prove_bounds(const Program& program, PathFacts& facts, Budget& budget) {
+  Bounds bounds(program, facts, budget);
   std::vector<Proof> out;
   for (const Touch& touch : program.bounds) out.push_back(bounds.run(touch));
   return out;

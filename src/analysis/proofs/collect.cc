@@ -38,6 +38,7 @@ void learn(Facts& facts, const Step& step, const std::unordered_set<const Storag
       facts.bind(step.vars[d], {*begin, std::nullopt});
     }
   }
+  if (step.value) facts.bind_value(step.vars[0].get(), step.value);
   if (step.condition && !changes(step.condition, constant)) facts.assume(simplify(step.condition, facts));
 }
 
@@ -91,7 +92,19 @@ class Collector {
     step.begins = resolved(begins);
     step.extents = resolved(extents);
     push(std::move(step));
-    if (is_independent(*s)) out_.loops.push_back(path_);
+  }
+
+  /// The body of a loop under the loop's step.
+  void visit_loop(const Stmt& s, const std::vector<VarRef>& vars, const std::vector<Expr>& begins,
+                  const std::vector<Expr>& extents, const Stmt& body) {
+    scoped([&] {
+      push_loop(s, vars, begins, extents);
+      const size_t at = out_.loops.size();
+      const bool independent = is_independent(*s);
+      if (independent) out_.loops.push_back({path_, out_.touches.size(), 0});
+      visit(body);
+      if (independent) out_.loops[at].last = out_.touches.size();
+    });
   }
 
   // Accesses.
@@ -141,22 +154,30 @@ class Collector {
       return;
     }
     if (const TileLoad* load = as<TileLoad>(e)) return visit_tile(*load, stmt);
-    const Apply* node = as<Apply>(e);
-    const bool lazy = node && (node->op == Op::And || node->op == Op::Or || node->op == Op::Select);
-    if (!lazy) {
-      for_each_child(e, [&](const Expr& child) { visit(child, stmt); });
-      return;
+    if (!loads_.of(e, [&] { return has_load(e); })) return;
+    if (as_op(e, Op::And) || as_op(e, Op::Or)) return visit_chain(e, as<Apply>(e)->op, stmt);
+    if (const Apply* node = as_op(e, Op::Select)) return visit_selection(*node, stmt);
+    for_each_child(e, [&](const Expr& child) { visit(child, stmt); });
+  }
+
+  /// Each operand is evaluated where all before it do not decide.
+  void visit_chain(const Expr& e, Op op, const StmtNode* stmt) {
+    scoped([&] {
+      for (const Expr& operand : operands_of_chain(e, op)) {
+        visit(operand, stmt);
+        push_guard(operand, op == Op::And);
+      }
+    });
+  }
+
+  void visit_selection(const Apply& node, const StmtNode* stmt) {
+    visit(node.args[0], stmt);
+    for (const bool holds : {true, false}) {
+      scoped([&] {
+        push_guard(node.args[0], holds);
+        visit(node.args[holds ? 1 : 2], stmt);
+      });
     }
-    visit(node->args[0], stmt);
-    scoped([&] {
-      push_guard(node->args[0], node->op != Op::Or);
-      visit(node->args[1], stmt);
-    });
-    if (node->op != Op::Select) return;
-    scoped([&] {
-      push_guard(node->args[0], false);
-      visit(node->args[2], stmt);
-    });
   }
 
   Touch tile_touch(const BufferRef& buffer, const std::vector<Expr>& indices, bool write, const StmtNode* stmt,
@@ -226,12 +247,11 @@ class Collector {
     visit(n.value, s.get());
     const Expr value = resolved(n.value);
     if (value->dtype.is_float()) return;
-    if (!changes(value, out_.constant)) {
-      values_[n.var.get()] = value;
-      return;
-    }
+    const bool known = !changes(value, out_.constant);
+    if (known && add_value(values_, n.var, is_large(value) ? simplify(value) : value)) return;
     Step step;
     step.vars = {n.var};
+    if (known && value->dtype.is_index()) step.value = value;
     push(std::move(step));
   }
 
@@ -253,10 +273,7 @@ class Collector {
   void collect(const Stmt& s, const For& n) {
     for (const Expr& e : n.begins) visit(e, s.get());
     for (const Expr& e : n.extents) visit(e, s.get());
-    scoped([&] {
-      push_loop(s, n.vars, n.begins, n.extents);
-      visit(n.body);
-    });
+    visit_loop(s, n.vars, n.begins, n.extents, n.body);
   }
 
   void collect(const Stmt& s, const ForTiles& n) {
@@ -265,10 +282,7 @@ class Collector {
       begins.push_back(int_imm(0));
       extents.push_back(simplify(ceil_div(n.buffer->shape[d], int_imm(n.buffer->tile[d]))));
     }
-    scoped([&] {
-      push_loop(s, n.vars, begins, extents);
-      visit(n.body);
-    });
+    visit_loop(s, n.vars, begins, extents, n.body);
   }
 
   void collect(const Stmt& s, const While& n) {
@@ -296,10 +310,7 @@ class Collector {
   void collect(const Stmt& s, const Kernel& n) {
     for (const Expr& e : n.extents) visit(e, s.get());
     kernel_ = &n;
-    scoped([&] {
-      push_loop(s, n.vars, std::vector<Expr>(n.vars.size(), int_imm(0)), n.extents);
-      visit(n.body);
-    });
+    visit_loop(s, n.vars, std::vector<Expr>(n.vars.size(), int_imm(0)), n.extents, n.body);
     kernel_ = nullptr;
   }
 
@@ -389,6 +400,7 @@ class Collector {
   Substitution values_;
   const Kernel* kernel_ = nullptr;
   const TileStore* target_ = nullptr;
+  Memo<bool> loads_;
 };
 
 }  // namespace

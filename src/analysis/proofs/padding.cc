@@ -22,6 +22,7 @@ struct Fill {
   const TileOp* copy = nullptr;
   bool carried = false;  ///< from an earlier iteration of a loop around both
   bool passed_on = false;  ///< copied further: where the pads lie is not followed
+  bool operator==(const Fill&) const = default;
 };
 using Fills = std::unordered_map<const Buffer*, std::vector<Fill>>;
 
@@ -91,8 +92,21 @@ class Padding {
     }
   }
 
-  /// Once as the first iteration, once as a later one.
+  /// Each loop once for each state before it: a body is followed twice, and nested ones would be followed twice as
+  /// often with each level.
   void visit_loop(const Stmt& s) {
+    for (const auto& [before, after] : followed_[s.get()]) {
+      if (before != fills_) continue;
+      fills_ = after;
+      return;
+    }
+    const Fills before = fills_;
+    follow_loop(s);
+    followed_[s.get()].emplace_back(before, fills_);
+  }
+
+  /// Once as the first iteration, once as a later one.
+  void follow_loop(const Stmt& s) {
     auto body = [&] { for_each_part(s, [](const Expr&) {}, [&](const Stmt& inner) { visit(inner); }); };
     body();
     const Fills after = fills_;
@@ -258,6 +272,7 @@ class Padding {
   const Program program_;
   std::unordered_map<const StmtNode*, std::vector<const Touch*>> touches_;
   Fills fills_;
+  std::unordered_map<const StmtNode*, std::vector<std::pair<Fills, Fills>>> followed_;
   std::vector<std::pair<const TileOp*, const TileOp*>> asked_;
   Budget budget_;
   std::vector<Diagnostic> out_;

@@ -15,13 +15,14 @@
 
 namespace helve::proofs {
 
-/// A loop (variables over begins and extents), a value that changes (a variable alone), a guard (a condition), or code
-/// that may or may not run (nothing of these).
+/// A loop (variables over begins and extents), a value that changes (a variable alone), a value too large to stand for
+/// its name (a variable and its value), a guard (a condition), or code that may or may not run (nothing of these).
 struct Step {
   const StmtNode* stmt = nullptr;  ///< the loop's statement
   std::vector<VarRef> vars;
   std::vector<Expr> begins;
   std::vector<Expr> extents;
+  Expr value;
   Expr condition;
   Span span;
 };
@@ -55,17 +56,23 @@ struct ShapeClaim {
   Path path;
 };
 
+/// A loop whose iterations are independent.
+struct IndependentLoop {
+  Path path;  ///< ends in the loop
+  size_t first, last;  ///< the accesses below it, a part of Program::touches
+};
+
 struct Program {
   const Function* function = nullptr;
   std::vector<ShapeClaim> shapes;
   std::vector<Touch> bounds;   ///< what must lie inside
   std::vector<Touch> touches;  ///< what may conflict
-  std::vector<Path> loops;     ///< each ends in a loop whose iterations are independent
+  std::vector<IndependentLoop> loops;
   std::unordered_map<const Buffer*, Path> home;     ///< the path to each allocation
   std::unordered_set<const Storage*> constant;  ///< buffers that nothing writes
 };
 
-/// Binds of values that do not change are replaced by their values.
+/// Binds of values that do not change are replaced by their values, if these are not too large.
 Program collect(const Function& f);
 
 /// Is the loop's promise independence of its iterations?

@@ -32,9 +32,10 @@ std::string_view to_string(ProofVerdict verdict) {
 std::vector<Proof> prove(const Function& f) {
   const proofs::Program program = proofs::collect(f);
   proofs::Budget budget;
+  proofs::PathFacts facts(program);
   std::vector<Proof> out = proofs::prove_shapes(program, budget);
-  for (Proof& proof : proofs::prove_bounds(program, budget)) out.push_back(std::move(proof));
-  for (Proof& proof : proofs::prove_races(program, budget)) out.push_back(std::move(proof));
+  for (Proof& proof : proofs::prove_bounds(program, facts, budget)) out.push_back(std::move(proof));
+  for (Proof& proof : proofs::prove_races(program, facts, budget)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_waits(f, budget)) out.push_back(std::move(proof));
   return out;
 }

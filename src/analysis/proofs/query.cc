@@ -13,6 +13,20 @@
 
 namespace helve::proofs {
 
+PathFacts::PathFacts(const Program& program) : program_(program) {
+  for (const VarRef& dim : program.function->dims) root_.bind(dim, {0, std::nullopt});
+}
+
+const Facts& PathFacts::after(const Path& path, size_t count) {
+  if (count == 0) return root_;
+  const Step* step = path[count - 1].get();
+  auto it = known_.find(step);
+  if (it != known_.end()) return it->second;
+  Facts facts = after(path, count - 1);
+  learn(facts, *step, program_.constant);
+  return known_.emplace(step, std::move(facts)).first->second;
+}
+
 Query::Query(const Program& program) : program_(program) {
   for (const VarRef& dim : program.function->dims) {
     vars_.push_back(dim);
@@ -48,7 +62,10 @@ void Query::add(const Step& step, const Substitution& renamed) {
     require(apply(Op::Le, {own.begins[d], var}));
     require(less(var, own.begins[d] + own.extents[d]));
   }
-  if (step.condition) {
+  if (step.value) {
+    own.value = now(step.value);
+    require(apply(Op::Eq, {Expr(own.vars[0]), own.value}));
+  } else if (step.condition) {
     own.condition = now(step.condition);
     require(own.condition);
   } else if (step.begins.empty()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "helve/analysis/proofs.h"
@@ -26,6 +27,20 @@ struct Finding {
   Witness witness;
   std::string reason;
   Expr condition;
+};
+
+/// What holds after a path, for every path of a program.
+class PathFacts {
+ public:
+  explicit PathFacts(const Program& program);
+  const Facts& after(const Path& path) { return after(path, path.size()); }
+
+ private:
+  const Facts& after(const Path& path, size_t count);
+
+  const Program& program_;
+  Facts root_;
+  std::unordered_map<const Step*, Facts> known_;  ///< a step stands on one path only
 };
 
 class Query {

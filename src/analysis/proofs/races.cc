@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
+#include <unordered_map>
 
 #include "helve/analysis/iteration_scratch.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/text.h"
+#include "hulls.h"
 #include "questions.h"
 
 namespace helve::proofs {
@@ -24,8 +27,15 @@ struct Pair {
 
 class LoopRace {
  public:
-  LoopRace(const Program& program, const Path& loop, Budget& budget)
-      : program_(program), loop_(loop), step_(*loop.back()), at_(loop.size() - 1), budget_(budget) {
+  LoopRace(const Program& program, const IndependentLoop& loop, PathFacts& facts, Budget& budget)
+      : program_(program),
+        loop_(loop.path),
+        first_(loop.first),
+        last_(loop.last),
+        step_(*loop_.back()),
+        at_(loop_.size() - 1),
+        facts_(facts),
+        budget_(budget) {
     const StmtNode& stmt = *step_.stmt;
     is_kernel_ = stmt.kind == StmtKind::Kernel;
     is_persistent_ = stmt.kind == StmtKind::For && static_cast<const For&>(stmt).loop == LoopKind::Persistent;
@@ -77,10 +87,14 @@ class LoopRace {
 
   std::vector<const Touch*> touches() const {
     std::vector<const Touch*> out;
-    for (const Touch& t : program_.touches) {
-      if (t.path.size() <= at_ || t.path[at_] != loop_.back() || !shared(*t.buffer)) continue;
-      const bool known = std::any_of(out.begin(), out.end(), [&](const Touch* other) { return repeats(t, *other); });
-      if (!known) out.push_back(&t);
+    std::unordered_map<const StmtNode*, std::vector<const Touch*>> of;  // what repeats stands in one statement
+    for (size_t i = first_; i < last_; ++i) {
+      const Touch& t = program_.touches[i];
+      if (!shared(*t.buffer)) continue;
+      std::vector<const Touch*>& known = of[t.stmt];
+      if (std::any_of(known.begin(), known.end(), [&](const Touch* other) { return repeats(t, *other); })) continue;
+      known.push_back(&t);
+      out.push_back(&t);
     }
     return out;
   }
@@ -94,18 +108,25 @@ class LoopRace {
     return true;
   }
 
+  /// In program order of the first access, then of the second; of pairs that ask the same the first.
   std::vector<Pair> conflicts() const {
     std::vector<Pair> out;
     const std::vector<const Touch*> all = touches();
-    for (size_t i = 0; i < all.size(); ++i) {
-      for (size_t k = i; k < all.size(); ++k) {
-        const Touch &a = *all[i], &b = *all[k];
-        if (meet_in_any_order(a, b)) continue;
-        if ((!a.write && !b.write) || !may_overlap(program_.function->may_alias, a.buffer.get(), b.buffer.get()))
-          continue;
-        if (in_blocks(a, b) && replica_axes(*a.placed).empty()) continue;  // of two cores, which are disjoint
-        if (a.buffer != b.buffer || !forced_apart(a, b)) out.push_back({&a, &b});
-      }
+    const std::vector<Alike> groups = alike(all);
+    std::vector<const Touch*> firsts;
+    for (const Alike& group : groups) firsts.push_back(all[group.first]);
+    std::vector<std::pair<size_t, size_t>> pairs = meeting_hulls(firsts, facts_);
+    if (!program_.function->may_alias.empty()) add_aliases(firsts, pairs);
+    for (auto& [i, k] : pairs) std::tie(i, k) = std::pair(groups[i].first, groups[k].first);
+    for (const Alike& group : groups) {
+      if (group.second != group.first && all[group.first]->write) pairs.emplace_back(group.first, group.second);
+    }
+    std::sort(pairs.begin(), pairs.end());
+    for (const auto& [i, k] : pairs) {
+      const Touch &a = *all[i], &b = *all[k];
+      if (meet_in_any_order(a, b) || (!a.write && !b.write)) continue;
+      if (in_blocks(a, b) && replica_axes(*a.placed).empty()) continue;  // of two cores, which are disjoint
+      if (a.buffer != b.buffer || !forced_apart(a, b)) out.push_back({&a, &b});
     }
     return out;
   }
@@ -125,6 +146,16 @@ class LoopRace {
       if (!cut && mesh.extents[d] > 1) out.push_back(d);
     }
     return out;
+  }
+
+  /// Accesses of two buffers that may share memory.
+  void add_aliases(const std::vector<const Touch*>& all, std::vector<std::pair<size_t, size_t>>& pairs) const {
+    for (size_t i = 0; i < all.size(); ++i) {
+      for (size_t k = i + 1; k < all.size(); ++k) {
+        const Buffer *a = all[i]->buffer.get(), *b = all[k]->buffer.get();
+        if (a != b && may_overlap(program_.function->may_alias, a, b)) pairs.emplace_back(i, k);
+      }
+    }
   }
 
   static bool meet_in_any_order(const Touch& a, const Touch& b) {
@@ -490,9 +521,11 @@ class LoopRace {
 
   const Program& program_;
   const Path& loop_;
+  size_t first_, last_;  ///< the accesses below the loop
   const Step& step_;
   size_t at_;    ///< where the loop stands on its path
   size_t from_;  ///< from here on the two iterations have variables of their own
+  PathFacts& facts_;
   Budget& budget_;
   bool is_kernel_ = false;
   bool is_persistent_ = false;
@@ -501,9 +534,9 @@ class LoopRace {
 
 }  // namespace
 
-std::vector<Proof> prove_races(const Program& program, Budget& budget) {
+std::vector<Proof> prove_races(const Program& program, PathFacts& facts, Budget& budget) {
   std::vector<Proof> out;
-  for (const Path& loop : program.loops) out.push_back(LoopRace(program, loop, budget).run());
+  for (const IndependentLoop& loop : program.loops) out.push_back(LoopRace(program, loop, facts, budget).run());
   return out;
 }
 

@@ -49,6 +49,7 @@ void refute(const ShapeClaim& claim, const Witness& witness, Proof& proof) {
 /// Does every call come here? Loops run, and nothing guards.
 bool is_certain(const Path& path, const Facts& facts) {
   return std::all_of(path.begin(), path.end(), [&](const StepRef& step) {
+    if (step->value) return true;
     return !step->condition && !step->begins.empty() &&
            std::all_of(step->extents.begin(), step->extents.end(),
                        [&](const Expr& extent) { return can_prove(apply(Op::Le, {int_imm(1), extent}), facts); });

@@ -45,8 +45,7 @@ class LaneWalk {
     }
     if (const Bind* n = as<Bind>(s)) {
       read(n->value, always);
-      names_[n->var.get()] = substitute(n->value, names_);
-      return true;
+      return add_value(names_, n->var, n->value);
     }
     if (const Store* n = as<Store>(s)) {
       if (n->is_atomic()) return false;

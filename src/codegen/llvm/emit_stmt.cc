@@ -16,6 +16,7 @@ constexpr int64_t kChunkLanes = 32;
 constexpr int64_t kMaxUnroll = 64;         // copies of one loop
 constexpr int64_t kMaxUnrollTotal = 1024;  // copies of a nest
 constexpr int64_t kBufferAlignment = 64;
+constexpr size_t kManyStatements = 64;  // of a sequence that may be cut into functions
 
 /// Vectors of several registers side by side hide the latency of one another: copies of the loop would add nothing but
 /// code.
@@ -49,7 +50,21 @@ void KernelEmitter::stmt(const Stmt& s) {
 /// The scratch memory of buffers that end with this sequence is free for what follows.
 void KernelEmitter::seq(const Seq& s) {
   const int64_t used = scratch_used_;
-  for (const Stmt& each : s.stmts) stmt(each);
+  // Inside a loop statements may share registers, and a call would cost each iteration something.
+  const bool cut = s.stmts.size() >= kManyStatements && lanes_ == 0 && loop_depth_ == 1 && unrolled_ == 1;
+  std::vector<llvm::BasicBlock*> boundaries;
+  const auto boundary = [&] {
+    if (!cut) return;
+    boundaries.push_back(llvm::BasicBlock::Create(context_, "part", function_));
+    b_.CreateBr(boundaries.back());
+    b_.SetInsertPoint(boundaries.back());
+  };
+  for (const Stmt& each : s.stmts) {
+    boundary();
+    stmt(each);
+  }
+  boundary();
+  if (cut) boundaries_.push_back(std::move(boundaries));
   scratch_used_ = used;
 }
 
@@ -160,7 +175,9 @@ void KernelEmitter::counted_loop(Value* extent, const std::function<void(Value*)
   b_.CreateCondBr(b_.CreateICmpSLT(iv, extent), inside, exit);
   b_.SetInsertPoint(inside);
   const int64_t used = scratch_used_;
+  ++loop_depth_;
   body(iv);
+  --loop_depth_;
   scratch_used_ = used;
   iv->addIncoming(b_.CreateAdd(iv, b_.getInt64(1), "", true, true), b_.GetInsertBlock());
   llvm::BranchInst* back = b_.CreateBr(header);

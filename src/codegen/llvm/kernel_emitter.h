@@ -79,6 +79,9 @@ class KernelEmitter {
   void counted_loop(llvm::Value* extent, const std::function<void(llvm::Value*)>& body,
                     llvm::ArrayRef<llvm::Metadata*> hints);
 
+  // outline.cc
+  void outline_parts();
+
   // emit_expr.cc
   llvm::Value* expr(const Expr& e);
   llvm::Value* apply(const Apply& a);
@@ -157,6 +160,7 @@ class KernelEmitter {
   const For* vectors_ = nullptr;       ///< the loop whose lanes run in step
   bool may_lie_outside_ = false;       ///< addresses are not read or written, so they need not lie in their buffer
   int64_t unrolled_ = 1;               ///< copies of the code being emitted
+  int loop_depth_ = 0;                 ///< loops around this point, that over blocks among them
   llvm::Value* behind_ = nullptr;      ///< of lanes that store a part of a line: they end the walk, not begin it
   enum class Stores { Undecided, Around, Lines, Parts, Through } stores_ = Stores::Undecided;  ///< the caches
   struct StreamTest {
@@ -167,6 +171,8 @@ class KernelEmitter {
   std::unordered_set<const Buffer*> streamed_;  ///< may be written so, if they are large
   std::unordered_map<const Buffer*, StreamTest> stream_if_;
   std::vector<EarlyRead> early_reads_;
+  /// Of each long sequence of a block the places where its statements begin and the one behind it; inner ones first.
+  std::vector<std::vector<llvm::BasicBlock*>> boundaries_;
   int64_t scratch_used_ = 0;
   int64_t scratch_peak_ = 0;
   int64_t stack_used_ = 0;

@@ -61,20 +61,33 @@ class LaneProof {
   std::optional<int64_t> step(const Expr& e) {
     return lane_step(e, [this](const Var* v) -> std::optional<int64_t> {
       if (v == lane_) return 1;
-      auto bound = binds_.find(v);
-      return bound == binds_.end() ? std::optional<int64_t>(0) : step(bound->second);
+      auto bound = steps_.find(v);
+      return bound == steps_.end() ? std::optional<int64_t>(0) : bound->second;
     });
   }
 
   bool mentions_inner(const Expr& e) {
     bool found = false;
     walk(e, [&](const Expr& x) {
-      if (const Var* v = as<Var>(x)) {
-        auto bound = binds_.find(v);
-        found |= inner_.contains(v) || (bound != binds_.end() && mentions_inner(bound->second));
-      }
+      const Var* v = as<Var>(x);
+      found |= v && inner_.contains(v);
     });
     return found;
+  }
+
+  /// What is asked of a name later is answered where it is bound, once for all that names stand for in turn.
+  void name(const Bind& bind) {
+    const Var* var = bind.var.get();
+    steps_[var] = step(bind.value);
+    if (mentions_inner(bind.value)) inner_.insert(var);
+    std::unordered_set<const Buffer*>& read = reads_[var];
+    walk(bind.value, [&](const Expr& x) {
+      if (const Load* l = as<Load>(x)) read.insert(&buffer_of(l->buffer));
+      const Var* v = as<Var>(x);
+      if (auto known = v ? reads_.find(v) : reads_.end(); known != reads_.end() && known->first != var) {
+        read.insert(known->second.begin(), known->second.end());
+      }
+    });
   }
 
   /// False for a statement that cannot run in step.
@@ -86,7 +99,7 @@ class LaneProof {
           if (!collect(each)) return false;
         }
         return true;
-      case StmtKind::Bind: binds_[as<Bind>(s)->var.get()] = as<Bind>(s)->value; break;
+      case StmtKind::Bind: name(*as<Bind>(s)); break;
       case StmtKind::Store:
         if (as<Store>(s)->is_atomic()) return false;
         accesses_.push_back({as<Store>(s)->buffer.get(), &as<Store>(s)->indices, true});
@@ -119,7 +132,7 @@ class LaneProof {
     walk(e, [&](const Expr& x) {
       if (const Load* l = as<Load>(x)) found |= &buffer_of(l->buffer) == buffer;
       if (const Var* v = as<Var>(x)) {
-        if (auto bound = binds_.find(v); bound != binds_.end()) found |= reads(bound->second, buffer);
+        if (auto bound = reads_.find(v); bound != reads_.end()) found |= bound->second.contains(buffer);
       }
     });
     return found;
@@ -166,8 +179,9 @@ class LaneProof {
   }
 
   const Var* lane_;
-  std::unordered_map<const Var*, Expr> binds_;
-  std::unordered_set<const Var*> inner_;
+  std::unordered_map<const Var*, std::optional<int64_t>> steps_;  ///< of names, from lane to lane
+  std::unordered_map<const Var*, std::unordered_set<const Buffer*>> reads_;  ///< by names
+  std::unordered_set<const Var*> inner_;  ///< variables of loops inside, and names that mention them
   std::vector<BodyAccess> accesses_;
   const std::vector<MayAlias>& may_alias_;
 };

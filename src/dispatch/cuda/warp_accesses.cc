@@ -34,7 +34,7 @@ class Sampling {
     if (!s) return;
     if (const Bind* n = as<Bind>(s)) {
       expression(n->value);
-      names_[n->var.get()] = substitute(n->value, names_);
+      if (!add_value(names_, n->var, n->value)) names_.erase(n->var.get());  // an index that cannot be told
       return;
     }
     if (const Store* n = as<Store>(s)) {

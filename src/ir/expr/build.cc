@@ -15,6 +15,12 @@
 
 namespace helve {
 
+void refuse_depth(const Expr& operand) {
+  const int64_t depth = operand->depth() + 1;
+  throw UserError(Code::NestingDepth, operand->span,
+                  {{"what", "an expression"}, {"depth", depth}, {"limit", int64_t{kExprDepthLimit}}});
+}
+
 Expr int_imm(int64_t value, DType dtype, Span span) {
   Ref<IntImm> node = make_ref<IntImm>(dtype, value);
   node->span = span;
@@ -58,8 +64,8 @@ namespace {
 
 /// "write T.cast(n, "float32") in place of n".
 std::string cast_remedy(const Expr& e, DType to) {
-  const std::string text = to_text(e);
-  if (text.size() > 40)
+  const std::string text = brief_text(e);
+  if (text.size() > 40 || text == "...")
     return fmt::format("convert the {} side: T.cast(x, \"{}\")", to_string(e->dtype), to_string(to));
   return fmt::format("write T.cast({}, \"{}\") in place of {}", text, to_string(to), text);
 }
@@ -246,7 +252,7 @@ void check_index_types(const Storage& buffer, const std::vector<Expr>& indices, 
     Span at = index->span.known() ? index->span : span;
     if (!index->dtype.is_index()) {
       std::vector<std::string> fixes;
-      if (index->dtype.is_data_int()) fixes.push_back(fmt::format("write T.index({})", to_text(index)));
+      if (index->dtype.is_data_int()) fixes.push_back(fmt::format("write T.index({})", brief_text(index)));
       throw UserError(Code::IndexType, at, {{"buffer", buffer.name}, {"dtype", to_string(index->dtype)}}, {},
                       std::move(fixes));
     }

@@ -4,9 +4,12 @@
 
 #include <bit>
 
+#include "helve/ir/expr/visit.h"
+
 namespace helve {
 
 void Equality::define(const Object* a, const Object* b) {
+  same_.clear();  // it may depend on what a and b were
   forward_[a] = b;
   backward_[b] = a;
 }
@@ -39,6 +42,8 @@ bool Equality::equal(const StorageRef& a, const StorageRef& b) {
 bool Equality::equal(const Expr& a, const Expr& b) {
   if (!a || !b) return !a && !b;
   if (a->kind != b->kind || a->dtype != b->dtype) return false;
+  const bool large = is_large(a);
+  if (large && same_.contains({a.get(), b.get()})) return true;
   if (a->kind == ExprKind::Var) {
     auto f = forward_.find(a.get());
     auto g = backward_.find(b.get());
@@ -47,7 +52,9 @@ bool Equality::equal(const Expr& a, const Expr& b) {
   }
   return dispatch(a, [&](const auto& node) {
     using N = std::decay_t<decltype(node)>;
-    return equal_fields(*this, node, static_cast<const N&>(*b));
+    const bool same = equal_fields(*this, node, static_cast<const N&>(*b));
+    if (same && large) same_.insert({a.get(), b.get()});
+    return same;
   });
 }
 
@@ -55,11 +62,14 @@ bool structural_equal(const Expr& a, const Expr& b) { return a == b || Equality(
 
 namespace {
 
+uint64_t hash_of(const Expr& e, Memo<uint64_t>& known);
+
 struct Hasher {
+  Memo<uint64_t>& known;
   uint64_t hash = 0;
 
   void add(uint64_t value) { hash = hash_mix(hash, value); }
-  void add_field(const Expr& e) { add(structural_hash(e)); }
+  void add_field(const Expr& e) { add(hash_of(e, known)); }
   void add_field(const StorageRef& s) { add(reinterpret_cast<uintptr_t>(s.get())); }
   void add_field(double d) { add(std::bit_cast<uint64_t>(d)); }
   void add_field(int64_t i) { add(static_cast<uint64_t>(i)); }
@@ -71,10 +81,8 @@ struct Hasher {
   }
 };
 
-}  // namespace
-
-uint64_t structural_hash(const Expr& e) {
-  Hasher h;
+uint64_t hash_of_node(const Expr& e, Memo<uint64_t>& known) {
+  Hasher h{known};
   h.add(static_cast<uint64_t>(e->kind));
   h.add(static_cast<uint64_t>(e->dtype.code) << 8 | e->dtype.bits);
   if (e->kind == ExprKind::Var) {
@@ -86,6 +94,17 @@ uint64_t structural_hash(const Expr& e) {
     for_each_field<N>([&](const auto& each) { h.add_field(node.*each.member); });
   });
   return h.hash;
+}
+
+uint64_t hash_of(const Expr& e, Memo<uint64_t>& known) {
+  return known.of(e, [&] { return hash_of_node(e, known); });
+}
+
+}  // namespace
+
+uint64_t structural_hash(const Expr& e) {
+  Memo<uint64_t> known;
+  return hash_of(e, known);
 }
 
 }  // namespace helve

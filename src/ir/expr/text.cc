@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "helve/ir/expr/visit.h"
+#include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
 
 namespace helve {
@@ -132,7 +134,17 @@ class Writer {
 
 }  // namespace
 
+void require_writable(const Expr& e) {
+  if (e->occurrences() <= kLargestExpr) return;
+  throw UserError(Code::TextLimit, e->span,
+                  {{"limit", int64_t{kLargestExpr}}, {"unit", "operands of an expression"}}, {},
+                  {"bind what it uses several times to a name"});
+}
+
+std::string brief_text(const Expr& e) { return is_large(e) ? "..." : to_text(e); }
+
 std::string to_text(const Expr& e, Namer& namer, bool bare) {
+  require_writable(e);
   return Writer(namer).write(e, 0, bare ? Form::Bare : Form::Plain);
 }
 
@@ -141,6 +153,9 @@ std::string to_text(const Expr& e) {
   return to_text(e, namer);
 }
 
-std::string to_typed_text(const Expr& e, Namer& namer) { return Writer(namer).write(e, 0, Form::Typed); }
+std::string to_typed_text(const Expr& e, Namer& namer) {
+  require_writable(e);
+  return Writer(namer).write(e, 0, Form::Typed);
+}
 
 }  // namespace helve

@@ -42,9 +42,25 @@ void for_each_child(const Expr& e, const std::function<void(const Expr&)>& f) {
   });
 }
 
-void walk(const Expr& e, const std::function<void(const Expr&)>& f) {
+namespace {
+
+void walk_new(const Expr& e, const std::function<void(const Expr&)>& f, Seen& seen) {
+  if (!seen.is_new(e)) return;
   f(e);
-  for_each_child(e, [&](const Expr& child) { walk(child, f); });
+  for_each_child(e, [&](const Expr& child) { walk_new(child, f, seen); });
+}
+
+Expr rewrite_once(const Expr& e, const std::function<Expr(const Expr&)>& f, Memo<Expr>& known) {
+  return known.of(e, [&] {
+    return f(map_children(e, [&](const Expr& child) { return rewrite_once(child, f, known); }));
+  });
+}
+
+}  // namespace
+
+void walk(const Expr& e, const std::function<void(const Expr&)>& f) {
+  Seen seen;
+  walk_new(e, f, seen);
 }
 
 Expr map_children(const Expr& e, const std::function<Expr(const Expr&)>& f) {
@@ -57,13 +73,36 @@ Expr map_children(const Expr& e, const std::function<Expr(const Expr&)>& f) {
       Ref<N> copy = make_ref<N>(node);
       bool changed = false;
       for_each_field<N>([&](const auto& each) { changed |= map_field((*copy).*each.member, f); });
-      return changed ? Expr(copy) : e;
+      if (!changed) return e;
+      measure(*copy);
+      return Expr(copy);
     }
   });
 }
 
 Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& f) {
-  return f(map_children(e, [&](const Expr& child) { return rewrite(child, f); }));
+  Memo<Expr> known;
+  return rewrite_once(e, f, known);
+}
+
+namespace {
+
+void flatten(const Expr& e, Op op, Seen& seen, std::vector<Expr>& out) {
+  const Apply* node = as_op(e, op);
+  if (!node) {
+    out.push_back(e);
+  } else if (seen.is_new(e)) {
+    for (const Expr& arg : node->args) flatten(arg, op, seen, out);
+  }
+}
+
+}  // namespace
+
+std::vector<Expr> operands_of_chain(const Expr& e, Op op) {
+  std::vector<Expr> out;
+  Seen seen;
+  flatten(e, op, seen, out);
+  return out;
 }
 
 Expr substitute(const Expr& e, const Substitution& values) {
@@ -73,6 +112,14 @@ Expr substitute(const Expr& e, const Substitution& values) {
     auto it = values.find(var);
     return it == values.end() ? node : it->second;
   });
+}
+
+bool add_value(Substitution& values, const VarRef& var, const Expr& value) {
+  values.erase(var.get());
+  Expr meant = values.empty() ? value : substitute(value, values);
+  if (meant->occurrences() > kLargestValue) return false;
+  values.emplace(var.get(), std::move(meant));
+  return true;
 }
 
 bool mentions(const Expr& e, const Var* var) {

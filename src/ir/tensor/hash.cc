@@ -4,7 +4,9 @@
 #include <bit>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
+#include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/equal.h"
 #include "helve/support/hash.h"
 
@@ -36,6 +38,7 @@ class FunctionHasher {
  private:
   std::unordered_map<const Object*, uint64_t> numbers_;
   std::unordered_set<const Object*> declared_;
+  Memo<uint64_t> large_;
   uint64_t defined_ = 0;
 
   void mix(uint64_t value) { hash = hash_mix(hash, value); }
@@ -94,6 +97,7 @@ class FunctionHasher {
   void define(const Ref<T>& object) {
     numbers_[object.get()] = ++defined_;
     declared_.erase(object.get());
+    large_ = {};  // what was known may hold the object under another number
   }
   template <class T>
   void define(const std::vector<T>& objects) {
@@ -117,9 +121,21 @@ class FunctionHasher {
     add(e->dtype);
     if (e->kind == ExprKind::Var) {
       mix(numbers_.at(e.get()));
+    } else if (is_large(e)) {
+      mix(large_.of(e, [&] { return separately([&] { add_operands(e); }); }));
     } else {
-      dispatch(e, [&](const auto& node) { add_fields(node); });
+      add_operands(e);
     }
+  }
+  void add_operands(const Expr& e) {
+    dispatch(e, [&](const auto& node) { add_fields(node); });
+  }
+  /// The hash of what `f` adds, beside the hash so far.
+  template <class F>
+  uint64_t separately(F&& f) {
+    const uint64_t before = std::exchange(hash, 0);
+    f();
+    return std::exchange(hash, before);
   }
   void add(const Stmt& s) {
     mix(s != nullptr);

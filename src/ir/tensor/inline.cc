@@ -51,6 +51,7 @@ class Inliner {
         for (Span& place : out->places) place = called_from(place, call_);
       }
       if constexpr (std::is_same_v<N, Seq>) return seq(std::move(out->stmts), out->span);
+      measure(*out);
       return Stmt(out);
     });
   }
@@ -61,6 +62,10 @@ class Inliner {
       auto it = scalars_.find(var);
       return it == scalars_.end() ? e : it->second;
     }
+    return copies_.of(e, [&] { return copy_of_node(e); });
+  }
+
+  Expr copy_of_node(const Expr& e) {
     return dispatch(e, [&](const auto& node) -> Expr {
       using N = std::decay_t<decltype(node)>;
       if constexpr (std::is_same_v<N, Var>) {
@@ -69,6 +74,7 @@ class Inliner {
         Ref<N> out = make_ref<N>(node);
         out->span = called_from(node.span, call_);
         for_each_field<N>([&](const auto& each) { map((*out).*each.member); });
+        measure(*out);
         return folded(*out);
       }
     });
@@ -89,6 +95,7 @@ class Inliner {
   void define(VarRef& var) {
     const VarRef own = make_var(var->name, var->dtype, called_from(var->span, call_));
     scalars_.emplace(var.get(), Expr(own));
+    copies_ = {};
     var = own;
   }
   void define(std::vector<VarRef>& vars) {
@@ -100,6 +107,7 @@ class Inliner {
     map(own->shape);
     map(own->strides);
     buffers_.emplace(buffer.get(), BufferRef(own));
+    copies_ = {};
     buffer = BufferRef(own);
   }
   template <class T>
@@ -151,6 +159,7 @@ class Inliner {
 
   Substitution scalars_;
   BufferMap buffers_;
+  Memo<Expr> copies_;  ///< under these definitions
   const Span call_;
 };
 

@@ -50,6 +50,12 @@ StoreMode atomic_mode(TileOpcode op) {
   }
 }
 
+void refuse_depth(const StmtNode& part) {
+  const int64_t depth = part.depth() + 1;
+  throw UserError(Code::NestingDepth, part.span,
+                  {{"what", "a statement"}, {"depth", depth}, {"limit", int64_t{kStmtDepthLimit}}});
+}
+
 namespace {
 
 template <class N, class Fill>
@@ -57,6 +63,7 @@ Ref<N> make(Span span, Fill&& fill) {
   Ref<N> node = make_ref<N>();
   node->span = span;
   fill(*node);
+  measure(*node);
   return node;
 }
 

@@ -6,12 +6,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/support/stack.h"
 #include "helve/support/text.h"
 #include "verify_rules.h"
 
@@ -158,6 +161,13 @@ class Verifier {
   /// Names and accesses below `e`; tiles are read in the value of a tile store only. All but the first operand of a
   /// selection, `and`, `or` may never be evaluated.
   void visit(const Expr& e, const Span& outer, bool in_tile_store = false) {
+    require_writable(e);
+    Seen certain, doubtful;
+    visit_below(e, outer, in_tile_store, {&certain, &doubtful});
+  }
+  /// `seen`: by whether the part is evaluated whenever the whole is.
+  void visit_below(const Expr& e, const Span& outer, bool in_tile_store, const std::array<Seen*, 2>& seen) {
+    if (!seen[doubtful_ > 0]->is_new(e)) return;
     visit_node(e, outer, in_tile_store);
     bool first = true;
     const bool lazy = as_op(e, Op::Select) || as_op(e, Op::And) || as_op(e, Op::Or);
@@ -165,7 +175,7 @@ class Verifier {
       const bool doubtful = lazy && !first;
       first = false;
       doubtful_ += doubtful;
-      visit(child, outer, in_tile_store);
+      visit_below(child, outer, in_tile_store, seen);
       doubtful_ -= doubtful;
     });
   }
@@ -504,6 +514,8 @@ class Verifier {
 
 }  // namespace
 
-void verify(const FunctionRef& f) { Verifier(*f).run(); }
+void verify(const FunctionRef& f) {
+  run_with_stack(kWalkStack, [&] { Verifier(*f).run(); });
+}
 
 }  // namespace helve

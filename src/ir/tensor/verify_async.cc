@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "helve/ir/tensor/visit.h"
 #include "verify_rules.h"
@@ -27,7 +30,28 @@ bool runs(const For& loop) {
   });
 }
 
-Unfinished after(const Stmt& s, Unfinished state) {
+/// The states after statements, each loop once for each state before it: bodies are followed twice, and nested ones
+/// would be followed twice as often with each level.
+class Following {
+ public:
+  Unfinished after(const Stmt& s, const Unfinished& state) {
+    if (!s || (s->kind != StmtKind::For && s->kind != StmtKind::While)) return after_new(s, state);
+    std::vector<std::pair<Unfinished, Unfinished>>& known = known_[s.get()];
+    for (const auto& [before, result] : known) {
+      if (before.count == state.count && before.span == state.span) return result;
+    }
+    Unfinished result = after_new(s, state);
+    known_[s.get()].emplace_back(state, result);
+    return result;
+  }
+
+ private:
+  Unfinished after_new(const Stmt& s, Unfinished state);
+
+  std::unordered_map<const StmtNode*, std::vector<std::pair<Unfinished, Unfinished>>> known_;
+};
+
+Unfinished Following::after_new(const Stmt& s, Unfinished state) {
   if (!s) return state;
   if (const TileOp* op = as<TileOp>(s)) {
     if (op->op == TileOpcode::CopyAsync || op->op == TileOpcode::CommitAsync) {
@@ -57,7 +81,7 @@ Unfinished after(const Stmt& s, Unfinished state) {
 }  // namespace
 
 void verify_copies_end(const Kernel& kernel) {
-  const Unfinished end = after(kernel.body, {});
+  const Unfinished end = Following().after(kernel.body, {});
   if (end.count > 0) throw UserError(Code::UnfinishedCopy, end.span, {}, {{kernel.span, "the kernel"}});
 }
 

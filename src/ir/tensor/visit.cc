@@ -117,6 +117,7 @@ Stmt map_parts(const Stmt& s, const std::function<Expr(const Expr&)>& on_expr,
     for_each_field<N>([&](const auto& each) { changed |= mapper.map((*copy).*each.member); });
     if (!changed) return s;
     if constexpr (std::is_same_v<N, Seq>) return seq(std::move(copy->stmts), s->span);
+    measure(*copy);
     return Stmt(copy);
   });
 }

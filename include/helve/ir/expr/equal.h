@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "helve/ir/expr/expr.h"
@@ -83,6 +85,7 @@ class Equality {
   std::unordered_map<const Object*, const Object*> forward_;
   std::unordered_map<const Object*, const Object*> backward_;
   std::unordered_map<const Object*, bool> compared_;
+  std::set<std::pair<const ExprNode*, const ExprNode*>> same_;  ///< large expressions that were found equal
   std::string path_;
 };
 

@@ -2,8 +2,10 @@
 // Immutable nodes with a dtype and a span; variables and storages are objects, compared by identity, never by name.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "helve/ir/expr/dtype.h"
@@ -25,15 +27,58 @@ struct Node : Object {
   Span span;
 };
 
+/// Levels of the deepest expression. Walks recurse, so this bounds the stack that they need; text has fewer levels
+/// (helve.parse), and what passes put around its expressions are a few more.
+inline constexpr int kExprDepthLimit = 800;
+
+/// A node knows how deep it is and how many nodes a walk meets that visits a part as often as it occurs, so that a walk
+/// can decide in advance whether to remember where it has been.
 struct ExprNode : Node {
   const ExprKind kind;
   DType dtype;
 
+  int depth() const { return depth_; }
+  /// Nodes counted once for each way that leads to them; at most kMostOccurrences.
+  uint32_t occurrences() const { return occurrences_; }
+  static constexpr uint32_t kMostOccurrences = UINT32_MAX;
+
  protected:
   ExprNode(ExprKind k, DType t) : kind(k), dtype(t) {}
+
+ private:
+  template <class N>
+  friend void measure(N& node);
+  int depth_ = 1;
+  uint32_t occurrences_ = 1;
 };
 
 using Expr = Ref<const ExprNode>;
+
+/// Refuses an expression that holds `operand` below too many levels (NestingDepth).
+[[noreturn]] void refuse_depth(const Expr& operand);
+
+/// Reads depth and occurrences off the fields; whoever changes a field of a new node calls it again. NestingDepth
+/// beyond the limit.
+template <class N>
+void measure(N& node) {
+  int depth = 0;
+  uint64_t occurrences = 1;
+  const auto operand = [&](const Expr& e) {
+    if (e->depth_ >= kExprDepthLimit) refuse_depth(e);
+    depth = std::max(depth, e->depth_);
+    occurrences += e->occurrences_;
+  };
+  for_each_field<N>([&](const auto& each) {
+    using M = std::decay_t<decltype(node.*each.member)>;
+    if constexpr (std::is_same_v<M, Expr>) {
+      operand(node.*each.member);
+    } else if constexpr (std::is_same_v<M, std::vector<Expr>>) {
+      for (const Expr& e : node.*each.member) operand(e);
+    }
+  });
+  node.depth_ = depth + 1;
+  node.occurrences_ = static_cast<uint32_t>(std::min<uint64_t>(occurrences, ExprNode::kMostOccurrences));
+}
 
 /// What a load or store names. The expression room knows only its name, element type and rank; ir/tensor's Buffer is
 /// the one implementation.
@@ -74,8 +119,8 @@ struct Apply final : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Apply;
   Op op;
   std::vector<Expr> args;
-  Apply(DType t, Op o, std::vector<Expr> a) : ExprNode(kKind, t), op(o), args(std::move(a)) {}
   static constexpr auto fields() { return std::tuple{field("op", &Apply::op), field("args", &Apply::args)}; }
+  Apply(DType t, Op o, std::vector<Expr> a) : ExprNode(kKind, t), op(o), args(std::move(a)) { measure(*this); }
 };
 
 /// Conversion of `value` to the node's dtype: float to float rounds to nearest even, float to int truncates, int to int
@@ -83,8 +128,8 @@ struct Apply final : ExprNode {
 struct Cast final : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Cast;
   Expr value;
-  Cast(DType t, Expr v) : ExprNode(kKind, t), value(std::move(v)) {}
   static constexpr auto fields() { return std::tuple{field("value", &Cast::value)}; }
+  Cast(DType t, Expr v) : ExprNode(kKind, t), value(std::move(v)) { measure(*this); }
 };
 
 /// One element of a storage; one index expression for each dimension.
@@ -92,9 +137,11 @@ struct Load final : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Load;
   StorageRef buffer;
   std::vector<Expr> indices;
-  Load(StorageRef b, std::vector<Expr> i) : ExprNode(kKind, b->dtype), buffer(std::move(b)), indices(std::move(i)) {}
   static constexpr auto fields() {
     return std::tuple{field("buffer", &Load::buffer), field("indices", &Load::indices)};
+  }
+  Load(StorageRef b, std::vector<Expr> i) : ExprNode(kKind, b->dtype), buffer(std::move(b)), indices(std::move(i)) {
+    measure(*this);
   }
 };
 
@@ -103,10 +150,12 @@ struct TileLoad final : ExprNode {
   static constexpr ExprKind kKind = ExprKind::TileLoad;
   StorageRef buffer;
   std::vector<Expr> indices;
-  TileLoad(StorageRef b, std::vector<Expr> i)
-      : ExprNode(kKind, b->dtype), buffer(std::move(b)), indices(std::move(i)) {}
   static constexpr auto fields() {
     return std::tuple{field("buffer", &TileLoad::buffer), field("indices", &TileLoad::indices)};
+  }
+  TileLoad(StorageRef b, std::vector<Expr> i)
+      : ExprNode(kKind, b->dtype), buffer(std::move(b)), indices(std::move(i)) {
+    measure(*this);
   }
 };
 

@@ -31,6 +31,15 @@ inline constexpr char kMarkEnd = '\x02';
 std::string to_text(const Expr& e, Namer& namer, bool bare = false);
 std::string to_text(const Expr& e);
 
+/// What an expression holds at most in occurrences: text has no names for shared parts, nor has code that is generated.
+/// Values that are used often are bound to names (ir/tensor's Bind).
+inline constexpr uint32_t kLargestExpr = 1 << 16;
+/// Refuses a larger one (TextLimit).
+void require_writable(const Expr& e);
+
+/// For a sentence: "..." where the expression is a large one.
+std::string brief_text(const Expr& e);
+
 /// As to_text, but a constant carries its type whatever it is: T.index(3), T.bool(True).
 std::string to_typed_text(const Expr& e, Namer& namer);
 

@@ -2,8 +2,10 @@
 // Immutable nodes; a program at any stage, from the user's tile kernel down to flat loops, is built from this one list.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -18,13 +20,49 @@ enum class StmtKind {
 #undef HELVE_STMT
 };
 
+/// Statements inside each other, sequences aside: passes recurse, so this bounds the stack that they need. Text has
+/// fewer levels (helve.parse), and what passes put around its statements are a few more.
+inline constexpr int kStmtDepthLimit = 400;
+
 struct StmtNode : Node {
   const StmtKind kind;
+  int depth() const { return depth_; }
 
  protected:
   explicit StmtNode(StmtKind k) : kind(k) {}
+
+ private:
+  template <class N>
+    requires std::is_base_of_v<StmtNode, N>
+  friend void measure(N& node);
+  int depth_ = 1;
 };
 using Stmt = Ref<const StmtNode>;
+
+/// Refuses a statement that holds `part` below too many levels (NestingDepth).
+[[noreturn]] void refuse_depth(const StmtNode& part);
+
+/// Reads the depth off the fields; whoever changes a field of a new node calls it again. NestingDepth beyond the limit.
+template <class N>
+  requires std::is_base_of_v<StmtNode, N>
+void measure(N& node) {
+  constexpr bool counts = N::kKind != StmtKind::Seq;
+  int depth = 0;
+  const auto part = [&](const Stmt& s) {
+    if (!s) return;
+    if (counts && s->depth_ >= kStmtDepthLimit) refuse_depth(*s);
+    depth = std::max(depth, s->depth_);
+  };
+  for_each_field<N>([&](const auto& each) {
+    using M = std::decay_t<decltype(node.*each.member)>;
+    if constexpr (std::is_same_v<M, Stmt>) {
+      part(node.*each.member);
+    } else if constexpr (std::is_same_v<M, std::vector<Stmt>>) {
+      for (const Stmt& s : node.*each.member) part(s);
+    }
+  });
+  node.depth_ = depth + counts;
+}
 
 /// Statements in order. Never holds a Seq directly; may be empty.
 struct Seq final : StmtNode {

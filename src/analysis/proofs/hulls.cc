@@ -1,0 +1,163 @@
+// Which accesses of one buffer may meet at all.
+// In each dimension a sweep over the begins of hulls finds the pairs that intersect there; the dimension with the
+// fewest is walked and the others are compared.
+#include "hulls.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "helve/arith/sum.h"
+#include "helve/ir/expr/equal.h"
+#include "helve/support/hash.h"
+
+namespace helve::proofs {
+
+namespace {
+
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+constexpr int64_t kGreatest = std::numeric_limits<int64_t>::max();
+
+/// First and last index of a dimension; kLeast and kGreatest where they are not known.
+struct Hull {
+  int64_t first;
+  int64_t last;
+  bool meets(const Hull& other) const { return first <= other.last && other.first <= last; }
+};
+using Box = std::vector<Hull>;
+
+/// An access in the coordinates that it shares with others of its kind.
+struct Placed {
+  size_t at;
+  bool write;
+  Box box;
+};
+
+Box box_of(const Touch& touch, const Facts& facts) {
+  Box out;
+  for (const Range& range : touch.ranges) {
+    const Interval begin = interval_of(range.begin, facts);
+    const Interval last = range.point ? begin : begin + interval_of(range.extent, facts) + Interval::point(-1);
+    out.push_back({begin.low.value_or(kLeast), last.high.value_or(kGreatest)});
+  }
+  return out;
+}
+
+/// Calls `f` with the places of each two boxes, one of them written, that intersect in dimension `d`, as long as it
+/// returns true.
+template <class F>
+void sweep(const std::vector<Placed>& boxes, size_t d, F&& f) {
+  std::vector<size_t> order(boxes.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return boxes[a].box[d].first < boxes[b].box[d].first; });
+  std::vector<size_t> open[2];  // begun before, not yet known to have ended: read, written
+  for (const size_t next : order) {
+    for (const bool written : {true, false}) {
+      if (!written && !boxes[next].write) continue;
+      std::erase_if(open[written], [&](size_t each) { return boxes[each].box[d].last < boxes[next].box[d].first; });
+      for (const size_t each : open[written]) {
+        if (!f(each, next)) return;
+      }
+    }
+    open[boxes[next].write].push_back(next);
+  }
+}
+
+size_t best_dimension(const std::vector<Placed>& boxes) {
+  size_t best = 0;
+  size_t fewest = boxes.size() * boxes.size();
+  for (size_t d = 0; d < boxes[0].box.size(); ++d) {
+    size_t count = 0;
+    sweep(boxes, d, [&](size_t, size_t) { return ++count < fewest; });
+    if (count < fewest) std::tie(best, fewest) = std::pair(d, count);
+  }
+  return best;
+}
+
+uint64_t hash_of(const Touch& t) {
+  uint64_t hash = hash_mix(reinterpret_cast<uintptr_t>(t.buffer.get()), t.write);
+  if (!t.path.empty()) hash = hash_mix(hash, reinterpret_cast<uintptr_t>(t.path.back().get()));
+  for (const Range& range : t.ranges) {
+    hash = hash_mix(hash_mix(hash, structural_hash(range.begin)), structural_hash(range.extent));
+  }
+  return hash;
+}
+
+bool same(const Touch& a, const Touch& b) {
+  if (a.buffer != b.buffer || a.write != b.write || a.mode != b.mode || a.tiles != b.tiles || a.placed != b.placed ||
+      a.may_pass_end != b.may_pass_end || a.path != b.path) {
+    return false;
+  }
+  for (size_t d = 0; d < a.ranges.size(); ++d) {
+    const Range &x = a.ranges[d], &y = b.ranges[d];
+    if (x.point != y.point || !same_expr(x.begin, y.begin) || !same_expr(x.extent, y.extent)) return false;
+  }
+  return true;
+}
+
+bool meet(const Box& a, const Box& b) {
+  for (size_t d = 0; d < a.size(); ++d) {
+    if (!a[d].meets(b[d])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<Alike> alike(const std::vector<const Touch*>& touches) {
+  std::vector<Alike> out;
+  std::unordered_map<uint64_t, std::vector<size_t>> of;  // places in `out`
+  for (size_t i = 0; i < touches.size(); ++i) {
+    std::vector<size_t>& candidates = of[hash_of(*touches[i])];
+    const auto known = std::find_if(candidates.begin(), candidates.end(),
+                                    [&](size_t each) { return same(*touches[out[each].first], *touches[i]); });
+    if (known == candidates.end()) {
+      candidates.push_back(out.size());
+      out.push_back({i, i});
+    } else if (Alike& each = out[*known]; each.second == each.first) {
+      each.second = i;
+    }
+  }
+  return out;
+}
+
+std::vector<std::pair<size_t, size_t>> meeting_hulls(const std::vector<const Touch*>& touches, PathFacts& facts) {
+  std::vector<std::pair<size_t, size_t>> out;
+  // Coordinates are elements or tiles, of the tensor or of a core's block of it.
+  using Kind = std::tuple<bool, const MeshTensor*>;
+  std::map<const Buffer*, std::map<Kind, std::vector<Placed>>> buffers;
+  for (size_t i = 0; i < touches.size(); ++i) {
+    const Touch& t = *touches[i];
+    if (t.write) out.emplace_back(i, i);
+    buffers[t.buffer.get()][{t.tiles, t.placed}].push_back({i, t.write, box_of(t, facts.after(t.path))});
+  }
+  const auto add = [&](size_t i, size_t k) {
+    if (touches[i]->write || touches[k]->write) out.emplace_back(std::min(i, k), std::max(i, k));
+  };
+  for (const auto& [buffer, kinds] : buffers) {
+    for (auto kind = kinds.begin(); kind != kinds.end(); ++kind) {
+      const std::vector<Placed>& boxes = kind->second;
+      for (auto other = std::next(kind); other != kinds.end(); ++other) {
+        for (const Placed& a : boxes) {
+          for (const Placed& b : other->second) add(a.at, b.at);
+        }
+      }
+      if (buffer->rank() == 0) {
+        for (size_t i = 0; i < boxes.size(); ++i) {
+          for (size_t k = i + 1; k < boxes.size(); ++k) add(boxes[i].at, boxes[k].at);
+        }
+        continue;
+      }
+      sweep(boxes, best_dimension(boxes), [&](size_t i, size_t k) {
+        if (meet(boxes[i].box, boxes[k].box)) add(boxes[i].at, boxes[k].at);
+        return true;
+      });
+    }
+  }
+  return out;
+}
+
+}  // namespace helve::proofs
