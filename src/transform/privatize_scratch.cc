@@ -11,7 +11,7 @@
 //              found_1[0] = A[r, 0]
 //              B[r] = found_1[0] + found_1[0]
 // An iteration that may read before it writes begins with a copy of what stands there; one whose values may be read
-// behind the loop writes them to both.
+// behind the loop writes them to both. What an iteration allocates itself, in whatever memory, is its own: private.
 #include <algorithm>
 
 #include "helve/analysis/iteration_scratch.h"
@@ -119,13 +119,23 @@ class Privatization {
       return map_parts(s, [](const Expr& e) { return e; }, [&](const Stmt& part) { return statement(part); });
     }
     std::vector<Stmt> before;
-    Stmt body = body_of(*loop);
+    Stmt body = made_private(body_of(*loop));
     for (const BufferRef& buffer : outside_) {
       if (is_scratch(*loop, *buffer)) body = own(*loop, body, buffer, &before);
     }
     if (body == body_of(*loop)) return s;
     before.push_back(with_body_of(*loop, body));
     return seq(std::move(before), s->span);
+  }
+
+  /// The body with what it allocates in private memory.
+  static Stmt made_private(const Stmt& body) {
+    BufferMap moved;
+    walk(body, [&](const Stmt& s) {
+      const Alloc* n = as<Alloc>(s);
+      if (n && n->buffer->scope != MemoryScope::Local) moved.emplace(n->buffer.get(), another(n->buffer));
+    });
+    return redeclare_buffers(body, moved);
   }
 
   /// The body with memory of its own in the place of `buffer`; `before` is done in front of the loop.

@@ -8,9 +8,6 @@ import program as p
 import scalars
 
 LOOPS = ("Parallel", "Parallel", "serial", "vectorized", "unroll")
-# Shared memory and fragments that an independent iteration allocates are not made for GPUs yet; a file of the corpus
-# expects that. Goes when the file does.
-OPEN = True
 
 
 def both(conditions, op="and"):
@@ -210,7 +207,7 @@ class Idioms:
         target = rng.choice(targets)
         outer = rng.choice(LOOPS)
         inside = rng.random() < 0.4
-        independent = outer in ("Parallel", "vectorized") and (OPEN or not inside)
+        independent = outer in ("Parallel", "vectorized") and not inside
         kind = "local" if independent or rng.random() < 0.6 else rng.choice(["fragment", "shared"])
         own = self.declare(self.fresh("B"), rng.choice([[1], [1], [2], [4], [2, 3]]), self.dtype(), kind)
         known, values = len(self.indices), len(self.values)

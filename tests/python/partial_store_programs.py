@@ -413,3 +413,27 @@ def a_store_to_one_element_under_its_test():
             OUT[0] = x[0]
 
     return main, lambda a: a[32]
+
+
+def memory_of_an_iteration(allocate):
+    @T.prim_func
+    def main(A: T.Tensor((10, 3), "int32"), OUT: T.Tensor((10,), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            for i in T.Parallel(10):
+                own = allocate((2, 2), "int32")
+                own[0, 1] = A[i, 0]
+                for v in T.serial(2):
+                    own[0, 1] = own[0, 1] + A[i, 1 + v]
+                OUT[i] = own[0, 1]
+
+    return main, lambda a: a.sum(axis=1)
+
+
+@case(table(10, 3, out=10))
+def a_fragment_of_an_iteration():
+    return memory_of_an_iteration(T.alloc_fragment)
+
+
+@case(table(10, 3, out=10))
+def shared_memory_of_an_iteration():
+    return memory_of_an_iteration(T.alloc_shared)
