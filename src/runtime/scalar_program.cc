@@ -47,6 +47,11 @@ Cell shift_left(int64_t a, int64_t count) {
   return {count == 63 ? std::numeric_limits<int64_t>::min() : result};
 }
 
+Cell shift_right(int64_t a, int64_t count) {
+  if (count < 0) return {count, Fault::NegativeShift};
+  return {a >> std::min<int64_t>(count, 63)};
+}
+
 Cell arithmetic(ScalarOp op, int64_t a, int64_t b) {
   int64_t result = 0;
   switch (op) {
@@ -56,6 +61,10 @@ Cell arithmetic(ScalarOp op, int64_t a, int64_t b) {
     case ScalarOp::FloorDiv: return floor_divide(a, b);
     case ScalarOp::FloorMod: return floor_modulo(a, b);
     case ScalarOp::ShiftLeft: return shift_left(a, b);
+    case ScalarOp::ShiftRight: return shift_right(a, b);
+    case ScalarOp::BitAnd: return {a & b};
+    case ScalarOp::BitOr: return {a | b};
+    case ScalarOp::BitXor: return {a ^ b};
     case ScalarOp::Min: return {std::min(a, b)};
     case ScalarOp::Max: return {std::max(a, b)};
     case ScalarOp::Lt: return {a < b};
@@ -102,6 +111,10 @@ std::string_view symbol(ScalarOp op) {
     case ScalarOp::FloorDiv: return "//";
     case ScalarOp::FloorMod: return "%";
     case ScalarOp::ShiftLeft: return "<<";
+    case ScalarOp::ShiftRight: return ">>";
+    case ScalarOp::BitAnd: return "&";
+    case ScalarOp::BitOr: return "|";
+    case ScalarOp::BitXor: return "^";
     case ScalarOp::Lt: return "<";
     case ScalarOp::Le: return "<=";
     case ScalarOp::Eq: return "==";

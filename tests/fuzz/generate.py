@@ -651,7 +651,6 @@ class KernelGenerator(Generator):
             var = p.Var(self.fresh("h"))
             last = p.For("serial", [var], [0], [rng.choice([0, 1, 2])], [last])
         elif rng.random() < 0.1 and self.indices:
-            self.bits = False  # bits of a condition of the host are open: a file of the corpus expects the refusal
             last = p.If(self.index_condition(), [last], [])
         body.append(last)
         return self.finish(body)

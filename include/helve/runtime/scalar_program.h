@@ -20,7 +20,11 @@ enum class ScalarOp : uint8_t {
   Mul,
   FloorDiv,  ///< rounds towards minus infinity
   FloorMod,  ///< has the sign of the divisor
-  ShiftLeft,  ///< times two to the power of the right side
+  ShiftLeft,   ///< times two to the power of the right side
+  ShiftRight,  ///< divided by two to the power of the right side, rounded towards minus infinity
+  BitAnd,
+  BitOr,
+  BitXor,
   Min,
   Max,
   Lt,

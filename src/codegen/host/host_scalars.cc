@@ -29,6 +29,10 @@ std::optional<ScalarOp> scalar_op(Op op) {
     case Op::FloorDiv: return ScalarOp::FloorDiv;
     case Op::FloorMod: return ScalarOp::FloorMod;
     case Op::ShiftLeft: return ScalarOp::ShiftLeft;
+    case Op::ShiftRight: return ScalarOp::ShiftRight;
+    case Op::BitAnd: return ScalarOp::BitAnd;
+    case Op::BitOr: return ScalarOp::BitOr;
+    case Op::BitXor: return ScalarOp::BitXor;
     case Op::Min: return ScalarOp::Min;
     case Op::Max: return ScalarOp::Max;
     case Op::Lt:

@@ -72,6 +72,22 @@ TEST(ScalarProgram, ShiftsAreExact) {
       EXPECT_EQ(evaluate_defined(shift, std::vector<int64_t>{count}),
                 fits ? std::optional(static_cast<int64_t>(exact)) : std::nullopt)
           << a << " << " << count;
+      int64_t quotient = a;
+      for (int64_t k = 0; k < std::min<int64_t>(count, 64); ++k) {
+        quotient = quotient / 2 - (quotient % 2 < 0 ? 1 : 0);
+      }
+      EXPECT_EQ(evaluate(P::binary(ScalarOp::ShiftRight, a, P::slot(0)), std::vector<int64_t>{count}), quotient)
+          << a << " >> " << count;
+    }
+  }
+}
+
+TEST(ScalarProgram, BitsAreThoseOfTwosComplement) {
+  for (int64_t a : {0, 1, 5, -1, -6}) {
+    for (int64_t b : {0, 3, -2}) {
+      EXPECT_EQ(evaluate(P::binary(ScalarOp::BitAnd, a, P::slot(0)), std::vector<int64_t>{b}), a & b);
+      EXPECT_EQ(evaluate(P::binary(ScalarOp::BitOr, a, P::slot(0)), std::vector<int64_t>{b}), a | b);
+      EXPECT_EQ(evaluate(P::binary(ScalarOp::BitXor, a, P::slot(0)), std::vector<int64_t>{b}), a ^ b);
     }
   }
 }
