@@ -129,6 +129,8 @@ class Kernel:
     __slots__ = ("_call", "_compiled")
 
     def __init__(self, compiled: _core.CompiledKernel):
+        if not isinstance(compiled, _core.CompiledKernel):
+            raise TypeError(f"Kernel: helve.compile makes one, not a value of type '{type(compiled).__name__}'")
         self._compiled = compiled
         self._call = compiled.__call__
 

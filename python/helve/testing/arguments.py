@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from helve import _core
+from helve.target import core_function
 
 # Extents that tails, whole tiles and whole warps ask for; each list is dealt to the dynamic extents in turn.
 EXTENTS = ((5, 7, 3, 6), (1,), (8,), (16,), (32,), (64,), (128,), (2, 4))
@@ -87,7 +88,9 @@ def make_arguments(function: _core.Function, recipe: Recipe = Recipe(), limit: i
 
     Raises:
         MemoryError: they would have more.
+        helve.Error: HV0806 for what is no function.
     """
+    function = core_function(function)
     rng = np.random.default_rng(recipe.seed)
     known = dict(zip((str(dim) for dim in function.dims), itertools.cycle(recipe.extents)))
     for param in function.params:
