@@ -12,7 +12,6 @@ namespace helve::barriers {
 namespace {
 
 constexpr int64_t kWarp = 32;
-constexpr size_t kLargestValue = 512;  // operands; values named in terms of each other grow without bound
 
 bool is_shared_memory(const Buffer& b) { return b.scope == MemoryScope::Shared || is_global(b); }
 
@@ -20,7 +19,6 @@ bool is_shared_memory(const Buffer& b) { return b.scope == MemoryScope::Shared |
 struct Context {
   const BlockLoop* loop = nullptr;
   Substitution names;
-  std::unordered_map<const Var*, size_t> sizes;  ///< of the values of names
   std::vector<Expr> conditions;
 
   Expr now(const Expr& e) const { return substitute(e, names); }
@@ -32,15 +30,7 @@ struct Context {
     names.erase(n.var.get());
     const DType type = n.value->dtype;
     if (!type.is_index() && !type.is_data_int() && !type.is_bool()) return false;
-    size_t size = 0;
-    walk(n.value, [&](const Expr& node) {
-      const auto named = names.contains(as<Var>(node)) ? sizes.find(as<Var>(node)) : sizes.end();
-      size += named == sizes.end() ? 1 : named->second;
-    });
-    if (size > kLargestValue || has_load(n.value)) return false;
-    names.emplace(n.var.get(), now(n.value));
-    sizes.insert_or_assign(n.var.get(), size);
-    return true;
+    return !has_load(n.value) && add_value(names, n.var, n.value);
   }
 };
 
