@@ -89,7 +89,7 @@ def float_chain(n: int) -> str:
 
 
 def index_chain(n: int) -> str:
-    body = "v0 = b + 0\n" + lines(n, lambda k: f"v{k + 1} = (v{k} * 3 + v{k}) % 64") + f"\nB[v{n}] = A[v{n}]"
+    body = "v0 = b + 0\n" + lines(n, lambda k: f"v{k + 1} = (v{k} * 3 + v{k}) % 64") + f"\nB[b] = A[v{n}]"
     return kernel(body, f"{vector('A', 64)}, {vector('B', 64)}", grid="64")
 
 
