@@ -221,8 +221,10 @@ TEST(Arguments, OverlapOfStridedTensorsIsExact) {
     }
     bool meet = false;
     for (int64_t e : touched[0]) meet = meet || touched[1].count(e) != 0;
+    const DLTensor& written = tensors[1].view();
+    const bool separate = static_cast<int64_t>(touched[1].size()) == written.shape[0] * written.shape[1];
     const bool accepted = error_of(plan, {tensors[0].arg(), tensors[1].arg()}) == "accepted";
-    ASSERT_EQ(accepted, !meet) << round;
+    ASSERT_EQ(accepted, !meet && separate) << round;
     met += meet;
     apart_in_one_range +=
         !meet && *touched[0].begin() <= *touched[1].rbegin() && *touched[1].begin() <= *touched[0].rbegin();
