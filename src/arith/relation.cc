@@ -13,6 +13,7 @@
 
 #include "affine.h"
 #include "helve/arith/simplify.h"
+#include "helve/arith/sum.h"
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/expr/visit.h"
@@ -37,6 +38,16 @@ std::optional<int64_t> value_in(const Witness& witness, const Var* var) {
     if (known.get() == var) return value;
   }
   return std::nullopt;
+}
+
+Expr conjunction(std::vector<Expr> conditions) {
+  while (conditions.size() > 1) {
+    std::vector<Expr> pairs;
+    for (size_t i = 0; i + 1 < conditions.size(); i += 2) pairs.push_back(logical_and(conditions[i], conditions[i + 1]));
+    if (conditions.size() % 2) pairs.push_back(conditions.back());
+    conditions = std::move(pairs);
+  }
+  return conditions.empty() ? bool_imm(true) : conditions[0];
 }
 
 struct ExactEngine::State {
@@ -200,7 +211,10 @@ struct Question {
            const std::vector<Expr>& image_of, const std::vector<VarRef>& locals, const Translation& translation)
       : tuple(std::move(tuple_vars)) {
     AffineAbstraction abstract(translation);
-    std::vector<Expr> all = {condition = abstract(condition_of)};
+    condition = abstract(condition_of);
+    std::vector<VarRef> unknowns = abstract.unknowns();
+    if (image_of.empty()) drop_free_conditions(unknowns);
+    std::vector<Expr> all = {condition};
     for (const Expr& e : image_of) {
       image.push_back(abstract(e));
       all.push_back(image.back());
@@ -208,12 +222,44 @@ struct Question {
     inexact = abstract.reason();
     dims = tuple;
     dims.insert(dims.end(), locals.begin(), locals.end());
-    dims.insert(dims.end(), abstract.unknowns().begin(), abstract.unknowns().end());
+    dims.insert(dims.end(), unknowns.begin(), unknowns.end());
     params = free_variables(all, dims);
     within_budget(engine.state(), [&] {
       translator.emplace(engine.state(), dims, params);
       domain = translator->condition(condition).intersect(ranges());
     });
+  }
+
+  /// A condition about which nothing is known, and which nothing else mentions, can always be met: without it and its
+  /// unknown the set has the same points, and isl has less to carry.
+  void drop_free_conditions(std::vector<VarRef>& unknowns) {
+    if (unknowns.empty()) return;
+    std::vector<Expr> kept;
+    std::unordered_map<const Var*, int> uses;
+    for (const Expr& each : operands_of_chain(condition, Op::And)) {
+      const auto same = [&](const Expr& other) { return same_expr(each, other); };
+      if (std::any_of(kept.begin(), kept.end(), same)) continue;
+      kept.push_back(each);
+      walk(each, [&](const Expr& node) { uses[as<Var>(node)] += node->kind == ExprKind::Var; });
+    }
+    std::unordered_set<const Var*> dropped;
+    std::erase_if(kept, [&](const Expr& each) {
+      const Var* truth = truth_of_unknown(each);
+      const bool free = truth && uses[truth] == 1 &&
+                        std::any_of(unknowns.begin(), unknowns.end(), [&](const VarRef& u) { return u.get() == truth; });
+      return free && dropped.insert(truth).second;
+    });
+    std::erase_if(unknowns, [&](const VarRef& u) { return dropped.contains(u.get()); });
+    if (dropped.empty()) return;
+    condition = conjunction(std::move(kept));
+  }
+
+  /// The variable that stands for a condition (AffineAbstraction::unknown) or its negation; null for any other.
+  static const Var* truth_of_unknown(const Expr& e) {
+    if (const Apply* negation = as_op(e, Op::Not)) return truth_of_unknown(negation->args[0]);
+    const Apply* node = as_op(e, Op::Le);
+    const int64_t* one = node ? int_value(node->args[0]) : nullptr;
+    return one && *one == 1 ? as<Var>(node->args[1]) : nullptr;
   }
 
   /// Variables of data types hold values of their types.

@@ -76,9 +76,9 @@ void Query::add(const Step& step, const Substitution& renamed) {
 }
 
 Expr Query::conjunction(const Expr& last) const {
-  Expr all = last;
-  for (size_t i = conditions_.size(); i-- > 0;) all = all ? logical_and(conditions_[i], all) : conditions_[i];
-  return all ? all : bool_imm(true);
+  std::vector<Expr> all = conditions_;
+  if (last) all.push_back(last);
+  return helve::conjunction(std::move(all));
 }
 
 Finding Query::excludes(const Expr& violation, Budget& budget) const {
