@@ -122,6 +122,8 @@ def excuse(program, failure):
     """Why a failure is none, or None: what is refused for other calls than this, and rightly."""
     if "error[HV0210]" in failure.detail and "note: when " in failure.detail:
         return "out of bounds wherever it runs, in code that this call does not reach"
+    if failure.layer.endswith("refused HV0203"):
+        return "an index that is a number below 0, behind a condition that is false"
     if "error[HV0814]" in failure.detail:
         return "extents that agree by data, which machine code is not made for"
     races = "error[HV0306]" in failure.detail and not STAGE.search(failure.layer)

@@ -337,6 +337,20 @@ def test_a_twin_may_set_apart_what_no_call_reaches(monkeypatch):
     assert campaign.examine(6)[3].layer == "twin split: interp"
 
 
+def test_a_number_below_0_is_refused_behind_any_condition(monkeypatch):
+    """Which is a rule of the language; of a later stage it would be a fault."""
+    a = p.Buffer("A", [2], "int32", "param")
+    at = p.Apply("-", "index", [p.index(1), p.index(2)])
+    condition = p.Apply("<=", "index", [p.index(0), at])
+    value = p.Apply("if_then_else", "int32", [condition, p.Load(a, [at]), p.Const("int32", 7, True)])
+    program = p.Program(1, [a], [p.Kernel([p.Var("b")], [1], [p.Store(a, [p.index(0)], value)])])
+    refused = engines.check(call_of(program))
+    assert refused.layer == "refused HV0203"
+    monkeypatch.setattr(campaign, "generate", lambda seed: program)
+    assert campaign.examine(1)[0] == "undefined"
+    assert campaign.excuse(program, engines.Failure("after simplify (1)", refused.detail)) is None
+
+
 def test_the_emulation_sees_a_wrong_result():
     if not campaign.on_host.is_possible():
         pytest.skip("this machine has no g++")
