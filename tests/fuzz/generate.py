@@ -8,6 +8,7 @@ programs.
 import math
 import random
 
+import layouts
 import program as p
 import scalars
 import tree
@@ -154,25 +155,12 @@ class Generator(Idioms, Expressions):
         return buffer
 
     def layout(self, kind, shape):
-        """A layout of block memory or of a fragment that the threads of the kernel divide; None where none fits."""
-        rng, count, threads = self.rng, math.prod(shape), self.threads
-        if not count or not threads:
+        """A layout of block memory or of a fragment; None where none fits."""
+        if not math.prod(shape) or not self.threads:
             return None
         if kind == "shared":
-            rows, columns = count // shape[-1], shape[-1]
-            room = rng.choice([0, 1, 3, 4])
-            if count % 128 == 0 and rng.random() < 0.4:  # whole periods of the swizzle
-                return f"S[({count},) : (1,)] ^ Swizzle({rng.randint(1, 3)}, {rng.randint(0, 1)}, 3)"
-            strides = (columns + room, 1) if rng.random() < 0.6 else (1, rows + room)
-            return f"S[({rows}, {columns}) : {strides}]"
-        if kind == "fragment" and count % threads == 0:
-            registers = count // threads
-            if rng.random() < 0.5:
-                return f"S[({threads}, {registers}) : (1@tx, 1@reg)]"
-            return f"S[({registers}, {threads}) : (1@reg, 1@tx)]"
-        if kind == "fragment" and threads % count == 0:
-            return f"S[({count},) : (1@tx,)] + R[{threads // count} : {count}@tx]"
-        return None
+            return layouts.of_memory(shape, self.rng)
+        return layouts.of_fragment(shape, self.threads, self.rng) if kind == "fragment" else None
 
     # -- regions ------------------------------------------------------------------------------------------------------
 

@@ -490,12 +490,13 @@ class Machine:
             places = places.T
         if left.shape[1] != places.shape[0]:
             raise Undefined("a product of unequal shapes")
-        zero = scalars.identity("sum", dtype)
-        old, shape = ([zero] * (left.shape[0] * places.shape[1]), [left.shape[0], places.shape[1]]) if keywords.get(
-            "clear"
-        ) else self.gather(core, c, evaluated)
-        if list(shape) != [left.shape[0], places.shape[1]]:
+        shape = [left.shape[0], places.shape[1]]
+        if self.inside(core, c)[2] != shape:
             raise Undefined("a product of unequal shapes")
+        if keywords.get("clear"):
+            old = [scalars.identity("sum", dtype)] * math.prod(shape)
+        else:
+            old, _ = self.gather(core, c, evaluated)
         out = []
         for i, j in np.ndindex(*shape):
             terms = [

@@ -10,6 +10,7 @@ import re
 import traceback
 
 import helve
+import layouts
 import numpy as np
 from arguments import Arguments, difference
 from engines import Failure
@@ -153,9 +154,25 @@ def of_arguments(call, rng):
     return Failure("mutant arguments: state", f"after a call that was refused {found}\n{call.text}") if found else None
 
 
+def of_layout(text, rng):
+    """A program with a layout that no fragment can have: refused by the code for that."""
+    changed = layouts.misplaced(text, rng)
+    if changed is None:
+        return None
+    try:
+        helve.parse(changed)
+    except helve.Error as error:
+        if error.code == "HV0584" and error.lineno:
+            return None
+        return Failure("mutant layout", f"refused by {error.code} in place of HV0584: {error}\n{changed}")
+    return Failure("mutant layout", f"accepted\n{changed}")
+
+
 def examine(call, seed):
     """Several wrong forms of a call; the first Failure or None."""
     rng = random.Random(f"{seed}/mutant")
+    if failure := of_layout(call.text, rng):
+        return failure
     for _ in range(3):
         if failure := of_text(call.text, rng):
             return failure

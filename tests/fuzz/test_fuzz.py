@@ -11,6 +11,8 @@ import arguments
 import campaign
 import corpus
 import engines
+import helve
+import layouts
 import mutants
 import program as p
 import pytest
@@ -251,6 +253,102 @@ def test_a_raw_exception_is_seen(monkeypatch):
     assert mutants.of_text(call.text, rng) is None
     monkeypatch.setattr(mutants.helve, "parse", lambda text: {}[text])
     assert mutants.of_text(call.text, rng).layer == "mutant text: KeyError"
+
+
+def fragment_text(shape, threads, layout):
+    """A program that clears a fragment of that shape and layout."""
+    given = f', layout="{layout}"' if layout else ""
+    return f"""@T.prim_func
+def main():
+    with T.Kernel(1, threads={threads}) as b:
+        x = T.alloc_fragment({tuple(shape)}, "float32"{given})
+        T.clear(x)
+"""
+
+
+def test_layouts_of_fragments_are_right_or_refused():
+    """By the fuzzer's own view of the rules; two layouts that each break another one stand for the refused ones."""
+    made = 0
+    for seed in range(300):
+        rng = random.Random(seed)
+        shape = [rng.choice([1, 2, 3, 5, 6, 8, 9, 16, 33, 48]) for _ in range(rng.randint(1, 3))]
+        threads = rng.choice([32, 64, 96, 128])
+        layout = layouts.of_fragment(shape, threads, rng)
+        if layout:
+            made += 1
+            helve.parse(fragment_text(shape, threads, layout))
+        assert mutants.of_layout(fragment_text(shape, threads, layout), rng) is None
+    assert made > 200
+    for shape, layout in (((2, 3), "S[(6,) : (1@tx,)] + R[16 : 6@tx]"), ((48, 6), "S[(32, 9) : (1@tx, 1@reg)]")):
+        with pytest.raises(helve.Error) as caught:
+            helve.parse(fragment_text(shape, 32, layout))
+        assert caught.value.code == "HV0584"
+
+
+@pytest.mark.parametrize(("wrong", "seen"), [("S[(6,) : (1@reg,)] + R[32 : 1@tx]", "accepted"),
+                                             ("S[(5,) : (1@reg,)]", "refused by HV0581")])
+def test_a_wrong_layout_that_is_not_refused_rightly_is_seen(wrong, seen, monkeypatch):
+    monkeypatch.setattr(layouts, "wrong", lambda shape, rng: wrong)
+    failure = mutants.of_layout(fragment_text((2, 3), 32, None), random.Random(1))
+    assert failure.layer == "mutant layout"
+    assert failure.detail.startswith(seen)
+
+
+def product_program(columns):
+    """C = A @ B of 2 x 2 elements, into a buffer of so many columns."""
+    a, b = (p.Buffer(name, [2, 2], "float32", "param") for name in "AB")
+    c = p.Buffer("C", [2, columns], "float32", "shared")
+    product = p.Op("gemm", [p.Region(a), p.Region(b), p.Region(c)], {"clear": True})
+    return p.Program(1, [a, b], [p.Kernel([p.Var("k")], [1], [p.Alloc(c), product])])
+
+
+def test_a_product_into_another_shape_is_undefined():
+    meaning(product_program(2))
+    for columns in (1, 3):
+        with pytest.raises(scalars.Undefined, match="unequal shapes"):
+            meaning(product_program(columns))
+
+
+def guarded_by_block_program():
+    """Iterations i that load A[b] of two elements where i <= b: those from 2 on do so in no call that is right."""
+    n, b, i = p.Var("N"), p.Var("b"), p.Var("i")
+    a, c = p.Buffer("A", [2], "int32", "param"), p.Buffer("C", [n, 4], "int32", "param")
+    reached = p.If(p.Apply("<=", "index", [i, b]), [p.Store(c, [b, i], p.Load(a, [b]))], [])
+    loop = p.For("Parallel", [i], [0], [4], [reached])
+    return p.Program(1, [a, c], [p.Kernel([b], [n], [loop])], dims={"N": 2})
+
+
+def test_a_twin_may_set_apart_what_no_call_reaches(monkeypatch):
+    program = guarded_by_block_program()
+    apart = twins.tree.clone(program)
+    loop = apart.body[0].body[0]
+    rest = twins.tree.clone(loop)
+    loop.extents[0], rest.begins[0], rest.extents[0] = 2, 2, 2
+    apart.body[0].body.append(rest)
+    call = call_of(program)
+    assert engines.check(call) is None
+    assert "error[HV0210]" in engines.check(engines.call_of(apart, p.text(apart), meaning(program))).detail
+    monkeypatch.setattr(campaign, "generate", lambda seed: program)
+    monkeypatch.setattr(twins, "twin", lambda program, seed: ("split", apart))
+    _, constructs, made, failure, _ = campaign.examine(6)
+    assert (constructs["twin left out"], made, failure) == (1, 0, None)
+    loop.body[0].then[0].value = p.Const("int32", 7)
+    del apart.body[0].body[1]
+    assert campaign.examine(6)[3].layer == "twin split: interp"
+
+
+def test_a_number_below_0_is_refused_behind_any_condition(monkeypatch):
+    """Which is a rule of the language; of a later stage it would be a fault."""
+    a = p.Buffer("A", [2], "int32", "param")
+    at = p.Apply("-", "index", [p.index(1), p.index(2)])
+    condition = p.Apply("<=", "index", [p.index(0), at])
+    value = p.Apply("if_then_else", "int32", [condition, p.Load(a, [at]), p.Const("int32", 7, True)])
+    program = p.Program(1, [a], [p.Kernel([p.Var("b")], [1], [p.Store(a, [p.index(0)], value)])])
+    refused = engines.check(call_of(program))
+    assert refused.layer == "refused HV0203"
+    monkeypatch.setattr(campaign, "generate", lambda seed: program)
+    assert campaign.examine(1)[0] == "undefined"
+    assert campaign.excuse(program, engines.Failure("after simplify (1)", refused.detail)) is None
 
 
 def test_the_emulation_sees_a_wrong_result():
