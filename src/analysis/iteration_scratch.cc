@@ -196,4 +196,44 @@ ReadFirst read_behind(const Stmt& body, const StmtNode& loop, const Buffer& buff
   return reads.found();
 }
 
+bool tells_apart(const Expr& index, const Var* var, const std::vector<const Var*>& others) {
+  if (has_load(index) || coefficient_of(sum_of(index), var).value_or(0) == 0) return false;
+  return std::none_of(others.begin(), others.end(),
+                      [&](const Var* other) { return other != var && mentions(index, other); });
+}
+
+bool iterations_may_meet(const For& loop, const Buffer& buffer) {
+  std::vector<const Var*> differ;
+  for (size_t d = 0; d < loop.vars.size(); ++d) {
+    const int64_t* extent = int_value(loop.extents[d]);
+    if (!extent || *extent > 1) differ.push_back(loop.vars[d].get());
+  }
+  const size_t iteration = differ.size();
+  std::vector<const std::vector<Expr>*> elements;
+  bool writes = false;
+  walk(loop.body, [&](const Stmt& s) {
+    if (const Bind* n = as<Bind>(s)) differ.push_back(n->var.get());
+    if (const For* n = as<For>(s)) {
+      for (const VarRef& var : n->vars) differ.push_back(var.get());
+    }
+    if (const Store* n = as<Store>(s); n && n->buffer.get() == &buffer) {
+      elements.push_back(&n->indices);
+      writes = true;
+    }
+  });
+  if (!writes) return false;
+  walk_exprs(loop.body, [&](const Expr& e) {
+    if (const Load* n = as<Load>(e); n && &buffer_of(n->buffer) == &buffer) elements.push_back(&n->indices);
+  });
+  const auto is_told = [&](const Var* var) {
+    for (size_t d = 0; d < buffer.rank(); ++d) {
+      const Expr& index = (*elements[0])[d];
+      const auto same = [&](const std::vector<Expr>* each) { return same_expr((*each)[d], index); };
+      if (std::all_of(elements.begin(), elements.end(), same) && tells_apart(index, var, differ)) return true;
+    }
+    return false;
+  };
+  return !std::all_of(differ.begin(), differ.begin() + static_cast<std::ptrdiff_t>(iteration), is_told);
+}
+
 }  // namespace helve

@@ -65,16 +65,6 @@ Variables variables_of(const For& loop) {
   return out;
 }
 
-/// Does the subscript differ between iterations that differ in `var`, whatever else they do?
-bool selects(const Expr& index, const Var* var, const Variables& variables) {
-  if (has_load(index)) return false;
-  const Sum sum = sum_of(index);
-  if (coefficient_of(sum, var).value_or(0) == 0) return false;
-  const auto other = [&](const Var* each) { return each != var && mentions(index, each); };
-  return std::none_of(variables.iteration.begin(), variables.iteration.end(), other) &&
-         std::none_of(variables.inside.begin(), variables.inside.end(), other);
-}
-
 bool same_element(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_expr);
 }
@@ -97,9 +87,11 @@ bool is_scratch(const For& loop, const Buffer& buffer) {
     const Load* load = as<Load>(e);
     scratch |= load && &buffer_of(load->buffer) == &buffer && !same_element(load->indices, *element);
   });
+  std::vector<const Var*> differ = variables.iteration;
+  differ.insert(differ.end(), variables.inside.begin(), variables.inside.end());
   return scratch || !std::all_of(variables.iteration.begin(), variables.iteration.end(), [&](const Var* var) {
     return std::any_of(element->begin(), element->end(),
-                       [&](const Expr& index) { return selects(index, var, variables); });
+                       [&](const Expr& index) { return tells_apart(index, var, differ); });
   });
 }
 

@@ -4,6 +4,8 @@
 // read behind the loop.
 #pragma once
 
+#include <vector>
+
 #include "helve/ir/tensor/stmt.h"
 
 namespace helve {
@@ -20,5 +22,14 @@ ReadFirst reads_before_writing(const Stmt& s, const Buffer& buffer);
 /// Is something of `buffer` read behind `loop`, which stands in `body`, before it is written there? Behind a loop in
 /// another one is the next turn of that one too.
 ReadFirst read_behind(const Stmt& body, const StmtNode& loop, const Buffer& buffer);
+
+/// Does a subscript differ between iterations that differ in `var`, whatever else they do? `others` are the other
+/// variables that may differ between them: of the iterations, and bound inside of them.
+bool tells_apart(const Expr& index, const Var* var, const std::vector<const Var*>& others);
+
+/// May an iteration of `loop` touch elements of `buffer` that another one writes? No only where subscripts tell all
+/// iterations apart. In memory that iterations have each for themselves they may, and yet depend on nothing: but one
+/// memory then serves them only one after the other.
+bool iterations_may_meet(const For& loop, const Buffer& buffer);
 
 }  // namespace helve

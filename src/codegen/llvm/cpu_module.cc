@@ -50,6 +50,9 @@ void set_attributes(llvm::Function& f, const HostTarget& host) {
   f.addFnAttr("target-features", host.features);
   f.addFnAttr("prefer-vector-width", host.prefer_vector_width);
   f.addFnAttr("no-trapping-math", "true");
+  // A thread that calls may flush denormals. And where none did, LLVM 19 infers too much: it takes x for positive where
+  // |x| > 0, and makes max(max(0, |x|), 0) a choice by x > 0.
+  f.addFnAttr("denormal-fp-math", "dynamic,dynamic");
 }
 
 /// Written tensors of a quarter of the last cache go around it: what is read beside them needs as much, and other

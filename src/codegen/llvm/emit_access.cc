@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 
+#include "helve/analysis/iteration_scratch.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
 
@@ -21,7 +22,7 @@ KernelEmitter::Place KernelEmitter::place(const Buffer& buffer, Value* base) {
   Place p;
   p.base = base;
   p.element = arithmetic_.memory_type(buffer.dtype);
-  p.loop_depth = groups_.size();
+  p.loop_depth = parallel_loops_.size();
   p.strides.resize(buffer.rank(), b_.getInt64(1));
   if (!buffer.strides.empty()) {
     for (size_t d = 0; d < buffer.rank(); ++d) p.strides[d] = expr(buffer.strides[d]);
@@ -81,12 +82,24 @@ Value* KernelEmitter::safe_pointer(Value* pointer) {
   return mask_ ? b_.CreateSelect(b_.CreateOrReduce(mask_), pointer, harmless_) : pointer;
 }
 
-/// Notes what is known of the access: its buffer, and the parallel loops around it that the buffer outlives.
+/// Do iterations of the loop use one element of private memory in turn? Each has it for itself, so this keeps the
+/// promise that they depend on nothing; the machine has it once.
+bool KernelEmitter::reuses(ParallelLoop& around, const Buffer& buffer) {
+  if (buffer.scope != MemoryScope::Local) return false;
+  const auto [known, is_new] = around.reuses.try_emplace(&buffer, false);
+  if (is_new) known->second = iterations_may_meet(*around.loop, buffer);
+  return known->second;
+}
+
+/// Notes what is known of the access: its buffer, and the parallel loops around it that the buffer outlives and whose
+/// iterations keep apart in it.
 llvm::Instruction* KernelEmitter::mark(llvm::Instruction* access, const Buffer& buffer) {
   marked_.emplace_back(access, &buffer);
   const size_t depth = places_.at(&buffer).loop_depth;
   llvm::SmallVector<llvm::Metadata*, 2> groups;
-  for (size_t i = depth; i < groups_.size(); ++i) groups.push_back(groups_[i]);
+  for (size_t i = depth; i < parallel_loops_.size(); ++i) {
+    if (!reuses(parallel_loops_[i], buffer)) groups.push_back(parallel_loops_[i].group);
+  }
   if (groups.size() == 1) access->setMetadata(llvm::LLVMContext::MD_access_group, llvm::cast<llvm::MDNode>(groups[0]));
   if (groups.size() > 1) access->setMetadata(llvm::LLVMContext::MD_access_group, llvm::MDNode::get(context_, groups));
   return access;

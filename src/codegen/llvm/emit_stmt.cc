@@ -202,10 +202,10 @@ void KernelEmitter::loop(const For& s) {
   llvm::MDNode* group = nullptr;
   if (s.loop == LoopKind::Parallel && lanes_ == 0) {
     group = llvm::MDNode::getDistinct(context_, {});
-    groups_.push_back(group);
+    parallel_loops_.push_back({&s, group, {}});
   }
   loop_dimension(s, 0, group);
-  if (group) groups_.pop_back();
+  if (group) parallel_loops_.pop_back();
 }
 
 void KernelEmitter::loop_dimension(const For& s, size_t dim, llvm::MDNode* group) {

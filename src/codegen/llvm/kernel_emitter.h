@@ -49,6 +49,13 @@ class KernelEmitter {
     llvm::Value* pointer;
   };
 
+  /// A parallel loop, and the mark of accesses of which iterations promise that none waits for another.
+  struct ParallelLoop {
+    const For* loop;
+    llvm::MDNode* group;
+    std::unordered_map<const Buffer*, bool> reuses;  ///< private memory, as scratch of one iteration after the other
+  };
+
   /// Tensors, in the order in which the program names them.
   using Streams = llvm::SmallSetVector<const Buffer*, 2>;
 
@@ -113,6 +120,7 @@ class KernelEmitter {
   Address address(const Buffer& buffer, const std::vector<Expr>& indices);
   llvm::Value* all_lanes(llvm::Value* mask);
   llvm::Value* safe_pointer(llvm::Value* pointer);
+  bool reuses(ParallelLoop& around, const Buffer& buffer);
   llvm::Instruction* mark(llvm::Instruction* access, const Buffer& buffer);
   Place place(const Buffer& buffer, llvm::Value* base);
   llvm::Value* stack_slot(llvm::Type* type, uint64_t count);
@@ -153,7 +161,7 @@ class KernelEmitter {
   std::unordered_map<const Var*, Binding> env_;
   std::unordered_map<const Buffer*, Place> places_;
   std::vector<std::pair<llvm::Instruction*, const Buffer*>> marked_;
-  std::vector<llvm::MDNode*> groups_;  ///< of the parallel loops around this point
+  std::vector<ParallelLoop> parallel_loops_;  ///< around this point
   unsigned lanes_ = 0;                 ///< 0: scalar code
   llvm::Value* mask_ = nullptr;        ///< lanes that are on; null: all
   bool in_first_lane_ = false;         ///< expressions are evaluated for lane 0
