@@ -9,27 +9,28 @@ from differential import check
 from helve import T
 
 
-def test_iterations_overwrite_what_they_stored():
-    """The second store replaces the first in one iteration of two; the others keep it."""
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float16", "int32"])
+def test_iterations_overwrite_what_they_stored(dtype):
+    """The second store replaces the first in some iterations; the others keep it."""
 
     @T.prim_func
-    def main(A: T.Tensor((8,), "float32"), X: T.Tensor((8, 8), "float32")):
+    def main(A: T.Tensor((64,), dtype), X: T.Tensor((8, 64), dtype)):
         with T.Kernel(1):
-            kept = T.alloc_local((4,), "float32")
+            kept = T.alloc_local((4,), dtype)
             for r in T.serial(8):
-                for i in T.Parallel(8):
-                    kept[0] = A[i] + 1.0
-                    kept[T.min(T.max(i - r, 0), 3)] = kept[0] * -4.0
+                for i in T.Parallel(64):
+                    kept[0] = A[i] + T.cast(1, dtype)
+                    kept[T.min(T.max(i - 8 * r, 0), 3)] = kept[0] * T.cast(-4, dtype)
                     X[r, i] = kept[0]
 
-    a = np.arange(8, dtype="float32") * 3 - 7
-    wanted = np.empty((8, 8), "float32")
-    for r in range(8):
-        wanted[r] = np.where(np.arange(8) <= r, (a + 1) * -4, a + 1)
+    a = (np.arange(64) * 3 % 17 - 7).astype(dtype)
+    first = a + np.array(1, dtype)
+    at, r = np.arange(64), np.arange(8)[:, None]
+    wanted = np.where(at <= 8 * r, first * np.array(-4, dtype), first)
     check(main, [a, np.zeros_like(wanted)], {1: wanted})
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float16", "int32"])
 def test_iterations_fill_before_they_read(dtype):
     @T.prim_func
     def main(A: T.Tensor((64,), dtype), X: T.Tensor((64,), dtype)):
@@ -38,11 +39,12 @@ def test_iterations_fill_before_they_read(dtype):
             for i in T.Parallel(64):
                 for k in T.unroll(4):
                     kept[k] = A[i]
-                kept[i * 5 % 4] = kept[2] * T.cast(3, dtype)
+                kept[i * -2 // 3 % 4] = kept[2] * T.cast(3, dtype)
                 X[i] = kept[0]
 
     a = (np.arange(64) % 11 - 5).astype(dtype)
-    check(main, [a, np.zeros_like(a)], {1: np.where(np.arange(64) * 5 % 4 == 0, a * np.array(3, dtype), a)})
+    wanted = np.where(np.arange(64) * -2 // 3 % 4 == 0, a * np.array(3, dtype), a)
+    check(main, [a, np.zeros_like(a)], {1: wanted})
 
 
 def test_rows_of_iterations_stay_apart():
