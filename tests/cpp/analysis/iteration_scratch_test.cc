@@ -92,11 +92,12 @@ TEST_F(Scratch, SubscriptsTellIterationsApartOrTheyMayMeet) {
   };
   EXPECT_FALSE(meet(8, [&](const Expr& i) { return to(i, idx(0)); }));
   EXPECT_FALSE(meet(8, [&](const Expr& i) { return serial(4, [&](const Expr& k) { return to(i, k); }); }));
-  EXPECT_FALSE(meet(8, [&](const Expr& i) { return to(i, load(a_, {i})); }));
+  const auto by_data = [&](const Expr& i) { return cast(load(a_, {i}), kIndex); };
+  EXPECT_FALSE(meet(8, [&](const Expr& i) { return to(i, by_data(i)); }));
   EXPECT_FALSE(meet(8, [&](const Expr&) { return get(idx(0)); }));  // only what is written
   EXPECT_FALSE(meet(1, [&](const Expr&) { return to(idx(0), idx(0)); }));
   EXPECT_TRUE(meet(8, [&](const Expr&) { return to(idx(0), idx(0)); }));
-  EXPECT_TRUE(meet(8, [&](const Expr& i) { return to(load(a_, {i}), idx(0)); }));
+  EXPECT_TRUE(meet(8, [&](const Expr& i) { return to(by_data(i), idx(0)); }));
   EXPECT_TRUE(meet(8, [&](const Expr& i) { return seq({to(i, idx(0)), to(i + idx(1), idx(0))}); }));
   EXPECT_TRUE(meet(4, [&](const Expr& i) { return serial(4, [&](const Expr& k) { return to(i + k, idx(0)); }); }));
   EXPECT_TRUE(meet(8, [&](const Expr& i) {
