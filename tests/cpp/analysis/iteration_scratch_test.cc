@@ -83,5 +83,27 @@ TEST_F(Scratch, TheNextTurnOfALoopIsBehindToo) {
   EXPECT_EQ(turns({work}), ReadFirst::Never);
 }
 
+TEST_F(Scratch, SubscriptsTellIterationsApartOrTheyMayMeet) {
+  const BufferRef rows = make_buffer("rows", kInt32, MemoryScope::Local, {idx(8), idx(4)});
+  const auto to = [&](const Expr& row, const Expr& at) { return store(rows, {row, at}, int_imm(1, kInt32)); };
+  const auto meet = [&](int64_t extent, const std::function<Stmt(const Expr&)>& body) {
+    const Stmt work = loop(LoopKind::Parallel, extent, body);
+    return iterations_may_meet(*as<For>(work), *rows);
+  };
+  EXPECT_FALSE(meet(8, [&](const Expr& i) { return to(i, idx(0)); }));
+  EXPECT_FALSE(meet(8, [&](const Expr& i) { return serial(4, [&](const Expr& k) { return to(i, k); }); }));
+  const auto by_data = [&](const Expr& i) { return cast(load(a_, {i}), kIndex); };
+  EXPECT_FALSE(meet(8, [&](const Expr& i) { return to(i, by_data(i)); }));
+  EXPECT_FALSE(meet(8, [&](const Expr&) { return get(idx(0)); }));  // only what is written
+  EXPECT_FALSE(meet(1, [&](const Expr&) { return to(idx(0), idx(0)); }));
+  EXPECT_TRUE(meet(8, [&](const Expr&) { return to(idx(0), idx(0)); }));
+  EXPECT_TRUE(meet(8, [&](const Expr& i) { return to(by_data(i), idx(0)); }));
+  EXPECT_TRUE(meet(8, [&](const Expr& i) { return seq({to(i, idx(0)), to(i + idx(1), idx(0))}); }));
+  EXPECT_TRUE(meet(4, [&](const Expr& i) { return serial(4, [&](const Expr& k) { return to(i + k, idx(0)); }); }));
+  EXPECT_TRUE(meet(8, [&](const Expr& i) {
+    return seq({to(i, idx(0)), store(a_, {i}, load(rows, {idx(7) - i, idx(0)}))});
+  }));
+}
+
 }  // namespace
 }  // namespace helve

@@ -1,0 +1,67 @@
+"""Private memory of a block that each iteration of a parallel loop has for itself.
+
+On the CPU one memory serves the iterations in turn, which machine code has to keep.
+"""
+
+import numpy as np
+import pytest
+from differential import check
+from helve import T
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float16", "int32"])
+def test_iterations_overwrite_what_they_stored(dtype):
+    """The second store replaces the first in some iterations; the others keep it."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64,), dtype), X: T.Tensor((8, 64), dtype)):
+        with T.Kernel(1):
+            kept = T.alloc_local((4,), dtype)
+            for r in T.serial(8):
+                for i in T.Parallel(64):
+                    kept[0] = A[i] + T.cast(1, dtype)
+                    kept[T.min(T.max(i - 8 * r, 0), 3)] = kept[0] * T.cast(-4, dtype)
+                    X[r, i] = kept[0]
+
+    a = (np.arange(64) * 3 % 17 - 7).astype(dtype)
+    first = a + np.array(1, dtype)
+    at, r = np.arange(64), np.arange(8)[:, None]
+    wanted = np.where(at <= 8 * r, first * np.array(-4, dtype), first)
+    check(main, [a, np.zeros_like(wanted)], {1: wanted})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float16", "int32"])
+def test_iterations_fill_before_they_read(dtype):
+    @T.prim_func
+    def main(A: T.Tensor((64,), dtype), X: T.Tensor((64,), dtype)):
+        with T.Kernel(1):
+            kept = T.alloc_local((4,), dtype)
+            for i in T.Parallel(64):
+                for k in T.unroll(4):
+                    kept[k] = A[i]
+                kept[i * -2 // 3 % 4] = kept[2] * T.cast(3, dtype)
+                X[i] = kept[0]
+
+    a = (np.arange(64) % 11 - 5).astype(dtype)
+    wanted = np.where(np.arange(64) * -2 // 3 % 4 == 0, a * np.array(3, dtype), a)
+    check(main, [a, np.zeros_like(a)], {1: wanted})
+
+
+def test_rows_of_iterations_stay_apart():
+    """What two dimensions of parallel loops tell apart, with a loop over the elements of each."""
+
+    @T.prim_func
+    def main(A: T.Tensor((6, 5), "int32"), X: T.Tensor((6, 5), "int32")):
+        with T.Kernel(1):
+            rows = T.alloc_local((6, 5, 3), "int32")
+            for i, j in T.Parallel(6, 5):
+                for k in T.serial(3):
+                    rows[i, j, k] = A[i, j] + k
+                rows[i, j, T.index(A[i, j] % 3)] = 100
+                X[i, j] = rows[i, j, 0] + rows[i, j, 1] * rows[i, j, 2]
+
+    a = np.arange(30, dtype="int32").reshape(6, 5) * 7 - 50
+    rows = a[..., None] + np.arange(3)
+    np.put_along_axis(rows, (a % 3)[..., None], 100, -1)
+    wanted = (rows[..., 0] + rows[..., 1] * rows[..., 2]).astype("int32")
+    check(main, [a, np.zeros_like(a)], {1: wanted})
