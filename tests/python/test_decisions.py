@@ -667,7 +667,7 @@ def main(OUT: T.Tensor((3, 2, 6), "int32")):
         part = T.alloc_shared((6,), "int32")
         total = T.alloc_shared((6,), "int32")
         {outer or "pass"}
-        for w in T.serial(T.min(r + 3, 3)):
+        for w in T.serial(T.min(c + 3, 3)):
             {inner or "pass"}
             for i in T.Parallel(6):
                 for u in T.serial(2):
