@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/build.h"
@@ -16,6 +17,7 @@ namespace helve {
 namespace {
 
 constexpr int64_t kGreatest = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMostShift = 62;  // of 1, within int64
 
 Sum atom_sum(Expr e) { return {{{1, {std::move(e)}}}, 0}; }
 
@@ -123,36 +125,74 @@ void IndexBounds::collect(const Stmt& s) {
   });
 }
 
-void IndexBounds::require(const Reach& reach, const Expr& e, const Span& span) {
+void IndexBounds::require(const std::function<Reach()>& find, const Expr& e, const Span& span) {
+  Reach reach = find();
+  if (reach.kind == Reach::Beyond && !guards_.empty()) reach = under_guards(find);
   if (reach.kind == Reach::Beyond) return requirements_.push_back({std::nullopt, e, span});
   if (reach.kind == Reach::None || reach.sum.is_constant()) return;
   requirements_.push_back({reach.sum, e, span});
 }
 
+/// What `find` says where the guards hold. Those that read memory may hold no more.
+IndexBounds::Reach IndexBounds::under_guards(const std::function<Reach()>& find) {
+  for (const Expr& guard : guards_) range_of(guard);
+  const Facts facts = facts_;
+  const auto variables = variables_;
+  const auto known = std::exchange(known_, {});
+  for (const Expr& guard : guards_) {
+    if (!has_load(guard)) facts_.assume(guard);
+  }
+  Reach out = facts_.contradictory() ? constant(0) : find();
+  facts_ = facts;
+  variables_ = variables;
+  known_ = known;
+  return out;
+}
+
+/// Every statement, with the conditions around it in `guards_`.
+void IndexBounds::walk_guarded(const Stmt& s, const std::function<void(const Stmt&)>& f) {
+  if (!s) return;
+  f(s);
+  const If* branch = as<If>(s);
+  if (!branch) return for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { walk_guarded(part, f); });
+  guards_.push_back(branch->condition);
+  walk_guarded(branch->then_body, f);
+  guards_.back() = apply(Op::Not, {branch->condition});
+  walk_guarded(branch->else_body, f);
+  guards_.pop_back();
+}
+
 void IndexBounds::require_below(const Stmt& body) {
-  walk(body, [&](const Stmt& s) {
+  const auto require_element = [&](const Buffer& buffer, const std::vector<Expr>& at, const Expr& e, const Span& span) {
+    require([&] { return reach_of_address(buffer, at); }, e, span);
+  };
+  walk_guarded(body, [&](const Stmt& s) {
     if (const For* n = as<For>(s)) {
-      for (const VarRef& var : n->vars) require(reach_of_var(var), Expr(var), s->span);
+      for (const VarRef& var : n->vars) require([&] { return reach_of_var(var); }, Expr(var), s->span);
     } else if (const Store* n = as<Store>(s)) {
       const Expr element(make_ref<Load>(StorageRef(n->buffer), n->indices));
-      require(reach_of_address(*n->buffer, n->indices), element, s->span);
+      require_element(*n->buffer, n->indices, element, s->span);
     } else if (const TileOp* n = as<TileOp>(s)) {
       for (const TileOperand& operand : n->operands) {
         if (const Region* region = std::get_if<Region>(&operand)) require_region(*region, s->span);
       }
     }
   });
-  walk_exprs(body, [&](const Expr& e) {
-    if (const Load* load = as<Load>(e)) require(reach_of_address(buffer_of(load->buffer), load->indices), e, e->span);
+  const auto look = [&](const Expr& e) {
+    if (const Load* load = as<Load>(e)) require_element(buffer_of(load->buffer), load->indices, e, e->span);
     const Apply* node = e->dtype.is_index() ? as<Apply>(e) : nullptr;
-    if (node && grows(node->op)) require(reach_of(e), e, e->span);
+    if (node && grows(node->op)) require([&] { return reach_of(e); }, e, e->span);
+  };
+  walk_guarded(body, [&](const Stmt& s) {
+    for_each_part(s, [&](const Expr& e) { walk(e, look); }, [](const Stmt&) {});
   });
 }
 
 void IndexBounds::require_region(const Region& region, const Span& span) {
   std::vector<Expr> ends;
   for (const Range& range : region.ranges) ends.push_back(range.begin + range.extent);
-  require(reach_of_address(*region.buffer, ends), Expr(make_ref<Load>(StorageRef(region.buffer), ends)), span);
+  require([&] { return reach_of_address(*region.buffer, ends); },
+          Expr(make_ref<Load>(StorageRef(region.buffer), ends)), span);
 }
 
 void IndexBounds::drop_implied() {
@@ -260,13 +300,29 @@ IndexBounds::Reach IndexBounds::reach_of_quotient(const Apply& node) const {
   return range_of(node.args[0]).at_least(0) && *divisor > 0 ? quotient : plus(quotient, constant(1));
 }
 
+/// The least amount of a shift, up to 62, that inequalities prove to be its greatest.
+std::optional<int64_t> IndexBounds::proved_amount(const Expr& amount) const {
+  if (facts_.inequalities().empty()) return std::nullopt;
+  const auto proved = [&](int64_t most) { return can_prove(less(amount, int_imm(most + 1)), facts_); };
+  int64_t low = 0, high = kMostShift;
+  if (!proved(high)) return std::nullopt;
+  while (low < high) {
+    const int64_t middle = (low + high) / 2;
+    if (proved(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return high;
+}
+
 /// a << b is a * 2^b, and the power grows with b.
 IndexBounds::Reach IndexBounds::reach_of_shift(const Apply& node) const {
   const Reach value = reach_of(node.args[0]);
   if (value.kind == Reach::Bounded && value.sum.is_constant() && value.sum.constant == 0) return value;
-  constexpr int64_t kMost = 62;
-  const Interval amount = range_of(node.args[1]);
-  if (amount.at_most(kMost)) return times(value, constant(int64_t{1} << std::max<int64_t>(*amount.high, 0)));
+  Interval amount = range_of(node.args[1]);
+  if (!amount.at_most(kMostShift)) {
+    if (const std::optional<int64_t> most = proved_amount(node.args[1])) amount.high = most;
+  }
+  if (amount.at_most(kMostShift)) return times(value, constant(int64_t{1} << std::max<int64_t>(*amount.high, 0)));
   const Reach exponent = reach_of(node.args[1]);
   if (exponent.kind != Reach::Bounded) return exponent.kind == Reach::None ? exponent : plus(value, exponent);
   if (exponent.sum.is_constant()) return plus(value, {Reach::Beyond, {}});

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "helve/analysis/iteration_scratch.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 
@@ -53,6 +54,7 @@ class Finder {
       Stmt s = substitute(original, values);
       if (const Alloc* a = as<Alloc>(s)) {
         result_.buffers.push_back(a->buffer);
+        result_.depths.emplace(a->buffer.get(), depth_);
         continue;
       }
       if (const Bind* b = as<Bind>(s); b && !has_load(b->value)) {
@@ -175,7 +177,9 @@ class Finder {
       return part;
     }
     part.kind = as<If>(s) ? Part::Kind::Branch : Part::Kind::Loop;
+    const bool repeats = part.kind == Part::Kind::Loop && !part.is_persistent();
     if (around_) ++nesting_;
+    if (repeats) ++depth_;
     if (const For* loop = as<For>(s)) {
       part.body = split(loop->body, values);
     } else if (const If* branch = as<If>(s)) {
@@ -186,6 +190,7 @@ class Finder {
     } else {
       HELVE_FAIL("a collective in a statement that holds none");
     }
+    if (repeats) --depth_;
     if (around_) --nesting_;
     return part;
   }
@@ -220,6 +225,13 @@ class Finder {
     }
   }
 
+  /// What a segment writes element by element before it reads it, it does not take from before.
+  static void drop_scratch(Part& segment) {
+    const Stmt whole = seq(segment.stmts);
+    std::erase_if(segment.touch.exposed,
+                  [&](const Buffer* b) { return reads_before_writing(whole, *b) == ReadFirst::Never; });
+  }
+
   /// Numbers the leaves and tells each where it stands. The tree does not move after this.
   void link(std::vector<Part>& parts, std::vector<const Part*> loops, const Part* persistent) {
     for (Part& part : parts) {
@@ -228,6 +240,7 @@ class Finder {
       if (part.kind == Part::Kind::Segment || part.kind == Part::Kind::Collective) {
         part.position = result_.leaves.size();
         part.touch = touch_of(part.kind == Part::Kind::Segment ? part.stmts : std::vector<Stmt>{part.node});
+        if (part.kind == Part::Kind::Segment) drop_scratch(part);
         result_.leaves.push_back(&part);
         continue;
       }
@@ -243,6 +256,7 @@ class Finder {
   KernelParts result_;
   Around* around_ = nullptr;
   int nesting_ = 0;  ///< statements that hold collectives around this one, from the Persistent loop inwards
+  size_t depth_ = 0;  ///< host loops around this statement that repeat their body
   std::vector<const Bind*> stale_;
   std::vector<Stmt> keep_;  // owns the statements that stale_ and last_collective_ point into
   const TileOp* last_collective_ = nullptr;

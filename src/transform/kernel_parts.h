@@ -2,6 +2,7 @@
 // them. Splitting first finds this tree, then decides what crosses parts, then writes the host body.
 #pragma once
 
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Part {
 
 struct KernelParts {
   std::vector<BufferRef> buffers;  ///< allocated where the kernel is split, in order
+  std::unordered_map<const Buffer*, size_t> depths;  ///< host loops around a buffer's allocation: turns share nothing
   std::vector<BufferRef> decisions;  ///< Global, of one element: what a part leaves for the control flow that follows
   std::unordered_set<const Buffer*> lasting;  ///< decisions that are one for all iterations of a Persistent loop
   std::vector<Part> parts;

@@ -15,9 +15,10 @@
 // Where cores can meet inside a kernel, only such kernels are split, and those to which the host body may bring a part
 // of the cores: it finds members of a group that disagree, which would wait for each other forever.
 // With a chunk of k iterations the kernels loop over k and one collective serves all of them, on homes with a leading
-// dimension k. Every core executes the same statements in the same order as before; iterations of a Persistent loop are
-// independent, so a chunk may interleave them. A part saves what a later part demands and restores what it demands
-// itself, nothing else.
+// dimension k, of which it moves what the round's iterations wrote. Every core executes the same statements in the same
+// order as before; iterations of a Persistent loop are independent, so a chunk may interleave them. A part saves what a
+// later part demands and restores what it demands itself, nothing else; a buffer lives in one turn of the loops around
+// its allocation.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -69,19 +70,22 @@ class Splitter {
     return std::any_of(parts_.buffers.begin(), parts_.buffers.end(), [&](const BufferRef& x) { return x.get() == b; });
   }
 
-  /// May a value that `from` leaves in a buffer reach `to`?
-  static bool reaches(const Part& from, const Part& to) {
+  /// May a value that `from` leaves in `b` reach `to`? The next turn of a loop around the allocation has another `b`.
+  bool reaches(const Part& from, const Part& to, const Buffer* b) const {
     if (from.persistent != to.persistent) return false;
     if (to.position > from.position) return true;
-    return std::any_of(from.loops.begin(), from.loops.end(), [&](const Part* loop) {
-      return std::find(to.loops.begin(), to.loops.end(), loop) != to.loops.end();
-    });
+    const auto depth = parts_.depths.find(b);
+    const size_t outside = depth == parts_.depths.end() ? 0 : std::min(depth->second, from.loops.size());
+    return std::any_of(from.loops.begin() + static_cast<std::ptrdiff_t>(outside), from.loops.end(),
+                       [&](const Part* loop) {
+                         return std::find(to.loops.begin(), to.loops.end(), loop) != to.loops.end();
+                       });
   }
 
   /// Is a value that `from` leaves in `b` wanted later?
   bool is_wanted(const Part& from, const Buffer* b) const {
     return std::any_of(parts_.leaves.begin(), parts_.leaves.end(), [&](const Part* to) {
-      return demands_.contains({to, b}) && reaches(from, *to);
+      return demands_.contains({to, b}) && reaches(from, *to, b);
     });
   }
 
@@ -104,7 +108,7 @@ class Splitter {
   bool must_restore(const Part& segment, const Buffer* b) const {
     if (!demands_.contains({&segment, b})) return false;
     return std::any_of(parts_.leaves.begin(), parts_.leaves.end(), [&](const Part* other) {
-      return other->touch.written.contains(b) && reaches(*other, segment);
+      return other->touch.written.contains(b) && reaches(*other, segment, b);
     });
   }
   bool must_save(const Part& segment, const Buffer* b) const {
@@ -186,12 +190,14 @@ class Splitter {
     });
   }
 
+  /// Iterations whose number only memory says share nothing: the host cannot tell a collective how many to serve.
   Stmt emit_persistent(const Part& part) {
     const For& loop = *part.loop();
     int64_t size = options_.persistent_chunk;
-    if (const int64_t* extent = int_value(loop.extents[0])) size = std::min(size, *extent);
-    const bool chunked = size > 1 && loop.vars.size() == 1 && shares_collectives(part.body) &&
-                         !host_uses(part.body, loop.vars[0].get());
+    const int64_t* extent = int_value(loop.extents[0]);
+    if (extent) size = std::min(size, *extent);
+    const bool chunked = size > 1 && loop.vars.size() == 1 && !has_load(loop.extents[0]) &&
+                         shares_collectives(part.body) && !host_uses(part.body, loop.vars[0].get());
     if (!chunked) {
       Stmt body = seq(emit(part.body, &part, nullptr));
       for (size_t d = loop.vars.size(); d-- > 0;) {
@@ -204,7 +210,7 @@ class Splitter {
     Chunk chunk;
     chunk.size = size;
     chunk.start = Expr(round) * int_imm(chunk.size);
-    chunk.count = min(int_imm(chunk.size), loop.extents[0] - chunk.start);
+    chunk.count = extent && *extent % size == 0 ? int_imm(size) : min(int_imm(size), loop.extents[0] - chunk.start);
     Expr rounds = ceil_div(loop.extents[0], int_imm(chunk.size));
     return for_loop(LoopKind::Serial, round, rounds, seq(emit(part.body, &part, &chunk)), part.node->span);
   }
@@ -280,7 +286,7 @@ class Splitter {
       if (Region* region = std::get_if<Region>(&op->operands[i])) {
         if (!is_split_buffer(region->buffer.get())) continue;
         region->buffer = home_of(region->buffer.get(), persistent, chunk);
-        if (chunked) region->ranges.insert(region->ranges.begin(), {int_imm(0), int_imm(chunk->size), false});
+        if (chunked) region->ranges.insert(region->ranges.begin(), {int_imm(0), chunk->count, false});
       } else if (chunked && i == op->dim_position()) {
         op->operands[i] = shifted(op->integer(i));
       }

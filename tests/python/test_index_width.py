@@ -3,8 +3,10 @@
 import re
 
 import helve
+import helve.testing
 import numpy as np
 import pytest
+from helve import _core
 
 EDGE = 2**31
 
@@ -144,3 +146,39 @@ def test_data_of_64_bits_carries_no_promise():
         b = np.zeros(40, np.int32)
         kernel(rows.astype(dtype), a, b)
         np.testing.assert_array_equal(b, a[rows * 21 + 5])
+
+
+def test_shifts_by_what_guards_keep_small():
+    """Among threads a loop of 37 runs as a digit of 64 values under a guard; its powers of two stay those of 37."""
+    text = (
+        '@T.prim_func\n'
+        'def main(A: T.Tensor((8, 37), "int64"), B: T.Tensor((3, 4), "int64")):\n'
+        "    with T.Kernel(3) as b:\n"
+        '        row = T.alloc_shared((4,), "int64")\n'
+        "        T.fill(row, 0)\n"
+        "        for j, i in T.Parallel(8, 37):\n"
+        "            if b == 0:\n"
+        '                A[j, i] = T.cast(1 << i, "int64")\n'
+        "        for j, i in T.Parallel(8, 37):\n"
+        "            if b == i and j == 0:\n"
+        '                row[(1 << i % 4) % 4] = T.cast(1 << i % 4, "int64")\n'
+        "        for i in T.Parallel(4):\n"
+        "            B[b, i] = row[i]\n"
+    )
+    function = helve.parse(text)
+    powers = np.broadcast_to(np.int64(1) << np.arange(37, dtype=np.int64), (8, 37))
+    rows = np.int64([[0, 1, 0, 0], [0, 0, 2, 0], [4, 0, 0, 0]])
+
+    def run(call):
+        given = [np.zeros((8, 37), np.int64), np.zeros((3, 4), np.int64)]
+        call(*given)
+        np.testing.assert_array_equal(given[0], powers)
+        np.testing.assert_array_equal(given[1], rows)
+
+    run(helve.compile(function, target="llvm"))
+    for arch in ("sm_80", "sm_90a"):
+        stages = helve.testing.lowering_stages(function, target="cuda", arch=arch)
+        for _, stage in stages:
+            run(lambda *given: helve.testing.interpret(stage, *given, check="all"))  # noqa: B023
+        source, _ = _core.cuda_source(stages[-1][1], cluster_blocks={"sm_80": 1, "sm_90a": 16}[arch])
+        assert "__global__" in source

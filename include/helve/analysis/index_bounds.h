@@ -3,6 +3,7 @@
 // proved from constants, or under a requirement that the host checks at the call.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -24,8 +25,9 @@ struct IndexRequirement {
   Span span;
 };
 
-/// Bounds on the magnitude of every index expression in the kernels of a lowered function. Conditions are not used: a
-/// value that is computed under a guard, or in a lane that is off, is bounded as if it were not.
+/// Bounds on the magnitude of every index expression in the kernels of a lowered function. What is said to fit does so
+/// as if no condition were there, also where a guard keeps it from being computed and in a lane that is off. What does
+/// not is no requirement where the statements' guards bound it: there it is right modulo 2^64.
 ///
 /// A value that comes from 64-bit data has no bound. Arithmetic on it wraps modulo 2^64.
 class IndexBounds {
@@ -69,7 +71,9 @@ class IndexBounds {
   static Reach either(const Reach& a, const Reach& b);
 
   void collect(const Stmt& s);
-  void require(const Reach& reach, const Expr& e, const Span& span);
+  void require(const std::function<Reach()>& find, const Expr& e, const Span& span);
+  Reach under_guards(const std::function<Reach()>& find);
+  void walk_guarded(const Stmt& s, const std::function<void(const Stmt&)>& f);
   void require_below(const Stmt& s);
   void require_region(const Region& region, const Span& span);
   void drop_implied();
@@ -82,12 +86,14 @@ class IndexBounds {
   Reach reach_of_sum(const Expr& e) const;
   Reach reach_of_quotient(const Apply& node) const;
   Reach reach_of_shift(const Apply& node) const;
+  std::optional<int64_t> proved_amount(const Expr& amount) const;
   Reach reach_of_address(const Buffer& buffer, const std::vector<Expr>& indices) const;
 
   FunctionRef function_;
   std::unordered_map<const Var*, std::vector<Definition>> definitions_;
   std::unordered_set<const Var*> inputs_;
   std::vector<IndexRequirement> requirements_;
+  std::vector<Expr> guards_;  ///< conditions that hold where requirements are being found
   mutable Facts facts_;
   mutable std::unordered_map<const Var*, Reach> variables_;
   mutable std::unordered_set<const Var*> resolving_;

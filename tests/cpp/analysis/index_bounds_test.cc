@@ -141,6 +141,32 @@ TEST_F(Bounds, OfShiftsArePowersOfTwo) {
   EXPECT_EQ(of(shifted(c(3), min(Expr(s), c(40)))), std::vector<std::string>{});
 }
 
+TEST_F(Bounds, OfShiftsUnderGuardsOfStatements) {
+  // A digit of a thread's number has more values than the loop that was divided.
+  BufferRef out = make_buffer("out", kInt64, MemoryScope::Param, {c(1)});
+  BufferRef limit = make_buffer("limit", kIndex, MemoryScope::Local, {c(1)});
+  const Expr digit = floor_mod(i, c(64));
+  auto under = [&](const Expr& guard, const Expr& value, bool otherwise = false) {
+    Stmt body = store(out, {c(0)}, cast(value, kInt64));
+    body = otherwise ? if_then(guard, store(out, {c(0)}, cast(c(0), kInt64)), body) : if_then(guard, body);
+    return texts(IndexBounds(function({}, {out}, kernel({b_}, {c(4)}, 128, for_loop(LoopKind::Serial, i_, c(128),
+                                                                                   seq({alloc(limit), body}))))));
+  };
+  const Expr power = apply(Op::ShiftLeft, {c(1), digit});
+  const std::vector<std::string> fits, beyond = {"none"};
+  EXPECT_EQ(under(less(digit, c(63)), power), fits);
+  EXPECT_EQ(under(less(digit, c(64)), power), beyond);
+  EXPECT_EQ(under(apply(Op::Eq, {b, digit}), power), fits);
+  EXPECT_EQ(under(less(c(62), digit), power, true), fits);
+  EXPECT_EQ(under(less(c(62), digit), power), beyond);
+  EXPECT_EQ(under(less(digit, c(60)), apply(Op::ShiftLeft, {c(8), digit})), fits);
+  EXPECT_EQ(under(less(digit, c(61)), apply(Op::ShiftLeft, {c(8), digit})), beyond);
+  EXPECT_EQ(under(less(digit, load(limit, {c(0)})), power), beyond);  // what memory says may hold no more
+  IndexBounds bounds(function({}, {out}, kernel({b_}, {c(4)}, 128,
+      for_loop(LoopKind::Serial, i_, c(128), if_then(less(digit, c(63)), store(out, {c(0)}, cast(power, kInt64)))))));
+  EXPECT_FALSE(bounds.fits64(power));  // the guard is not said to hold wherever the value is computed
+}
+
 TEST_F(Bounds, OfVariablesWithSeveralDefinitionsHoldBoth) {
   // A copy of a body shares its variables: v is i + 1 in one place and i * 1000 in the other.
   BufferRef out = make_buffer("out", kFloat32, MemoryScope::Param, {c(100000)});

@@ -90,7 +90,7 @@ def main(A: T.Tensor((2, 8, 4), "float32"), B: T.Tensor((2, 8, 4), "float32")):
             for turn in T.Persistent([T.min(3, 7 - it_round * 3)]):
                 T.copy(A[cid, 1 + (it_round * 3 + turn), :], part)
                 T.copy(part, part_home[turn, :])
-        T.comm.all_gather(part_home, parts_home, axis="y")
+        T.comm.all_gather(part_home[0:T.min(3, 7 - it_round * 3), :], parts_home[0:T.min(3, 7 - it_round * 3), :, :], axis="y")
         with T.Kernel(1, 2) as (rid_1, cid_1):
             parts = T.alloc_shared((4, 2), "float32")
             for turn_1 in T.Persistent([T.min(3, 7 - it_round * 3)]):
@@ -152,6 +152,63 @@ TEST(SplitMeshKernels, AChunkIsNoLargerThanItsLoop) {
       leading = *int_value(a->buffer->shape[0]);
   });
   EXPECT_EQ(leading, 4);
+}
+
+TEST(SplitMeshKernels, SharesNothingAmongIterationsThatOnlyMemoryCounts) {
+  const Mesh m;
+  const VarRef it = make_var("it");
+  const FunctionRef f =
+      m.function({loop(LoopKind::Persistent, it, Expr(m.cid) + idx(1), {m.read(Expr(it)), m.gather()})});
+  EXPECT_TRUE(structural_equal(split_mesh_kernels(f, chunk(1)), split_mesh_kernels(f, chunk(2))));
+}
+
+/// for t: [alloc(scratch)] for i: for e: scratch[e] = i; part[i] = scratch[1]  all_reduce(part)
+FunctionRef scratch_in_a_split_loop(const Mesh& m, bool inside) {
+  const BufferRef scratch = make_buffer("scratch", kFloat32, MemoryScope::Local, extents({2}));
+  const VarRef t = make_var("t"), e = make_var("e");
+  const Stmt part = m.over([&](const Expr& i) {
+    const Expr value = cast(i, kFloat32);
+    const Stmt write = for_loop(LoopKind::Serial, e, idx(2), store(scratch, {e}, value));
+    return seq({write, store(m.part, {i}, load(scratch, {idx(1)}))});
+  });
+  std::vector<Stmt> body = {part, m.all_reduce()};
+  if (inside) body.insert(body.begin(), alloc(scratch));
+  const Stmt turns = loop(LoopKind::Serial, t, idx(2), body);
+  return inside ? m.function({turns, m.write_part(idx(0))}) : m.function({alloc(scratch), turns, m.write_part(idx(0))});
+}
+
+bool has_home(const FunctionRef& f, const std::string& buffer) {
+  bool found = false;
+  walk(split_mesh_kernels(f, {})->body, [&](const Stmt& s) {
+    const Alloc* a = as<Alloc>(s);
+    found |= a && a->buffer->name == buffer + "_home";
+  });
+  return found;
+}
+
+TEST(SplitMeshKernels, KeepsNoBufferFromOneTurnOfALoopThatAllocatesItToTheNext) {
+  const Mesh m;
+  const BufferRef own = shared("own", kFloat32, {4});
+  const VarRef t = make_var("t");
+  const Stmt some = if_then(less(Expr(m.cid), idx(1)), store(own, {idx(0)}, f32(1)));
+  const Stmt use = if_then(less(Expr(m.cid), idx(1)), store(m.b, {Expr(m.cid), idx(0), idx(0)}, load(own, {idx(0)})));
+  const auto turns = [&](bool inside) {
+    std::vector<Stmt> body = {some, use, m.all_reduce()};
+    if (inside) body.insert(body.begin(), alloc(own));
+    const Stmt repeated = loop(LoopKind::Serial, t, idx(2), body);
+    return inside ? m.function({m.read(idx(0)), repeated}) : m.function({alloc(own), m.read(idx(0)), repeated});
+  };
+  EXPECT_FALSE(has_home(turns(true), "own"));
+  EXPECT_TRUE(has_home(turns(false), "own"));
+  // across a collective of the same turn it goes on
+  const Stmt across = loop(LoopKind::Serial, t, idx(2), {alloc(own), some, m.all_reduce(), use});
+  EXPECT_TRUE(has_home(m.function({m.read(idx(0)), across}), "own"));
+  expect_same_results(split_mesh_kernels, m.function({m.read(idx(0)), across}));
+}
+
+TEST(SplitMeshKernels, KeepsNoScratchThatIsWrittenBeforeItIsRead) {
+  const Mesh m;
+  for (bool inside : {true, false}) EXPECT_FALSE(has_home(scratch_in_a_split_loop(m, inside), "scratch"));
 }
 
 TEST(SplitMeshKernels, SplitsTwoPersistentLoops) {
