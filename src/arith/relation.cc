@@ -43,7 +43,8 @@ std::optional<int64_t> value_in(const Witness& witness, const Var* var) {
 Expr conjunction(std::vector<Expr> conditions) {
   while (conditions.size() > 1) {
     std::vector<Expr> pairs;
-    for (size_t i = 0; i + 1 < conditions.size(); i += 2) pairs.push_back(logical_and(conditions[i], conditions[i + 1]));
+    for (size_t i = 0; i + 1 < conditions.size(); i += 2)
+      pairs.push_back(logical_and(conditions[i], conditions[i + 1]));
     if (conditions.size() % 2) pairs.push_back(conditions.back());
     conditions = std::move(pairs);
   }
@@ -245,8 +246,8 @@ struct Question {
     std::unordered_set<const Var*> dropped;
     std::erase_if(kept, [&](const Expr& each) {
       const Var* truth = truth_of_unknown(each);
-      const bool free = truth && uses[truth] == 1 &&
-                        std::any_of(unknowns.begin(), unknowns.end(), [&](const VarRef& u) { return u.get() == truth; });
+      const auto stands = [&](const VarRef& unknown) { return unknown.get() == truth; };
+      const bool free = truth && uses[truth] == 1 && std::any_of(unknowns.begin(), unknowns.end(), stands);
       return free && dropped.insert(truth).second;
     });
     std::erase_if(unknowns, [&](const VarRef& u) { return dropped.contains(u.get()); });
