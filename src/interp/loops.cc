@@ -248,7 +248,9 @@ class KernelCode final : public StmtCode {
       body_->run(frame);
       require_finished(frame);
     }
-    if (frame.trace) frame.trace->leave();
+    if (!frame.trace) return;
+    frame.trace->leave();
+    frame.trace->synchronise_threads();  // what follows a kernel follows all its threads
   }
 
  protected:
