@@ -244,10 +244,10 @@ bool run_section(InterruptPoll& poll, MachineCode code) {
   const int outer_state = slot.state.load(std::memory_order_relaxed);
   slot.entries.store(slot.entries.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   slot.section.store(&section, std::memory_order_relaxed);
+  watch().wake();  // takes a lock, which a jump out of the section would leave locked
   volatile bool whole = false;
   if (_setjmp(section.left) == 0) {
     slot.state.store(Inside, std::memory_order_release);
-    watch().wake();
     code.call(code.context);
     whole = true;
   }

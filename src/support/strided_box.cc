@@ -64,11 +64,11 @@ class SumSearch {
       return true;
     }
     if (floor_div(high, gcd_[i]) * gcd_[i] < low) return false;
-    if (--budget_ < 0) return true;
     const Term& term = terms_[i];
     const Wide first = std::max<Wide>(0, floor_div(low - reach_[i + 1] + term.stride - 1, term.stride));
     const Wide last = std::min(term.limit, floor_div(high, term.stride));
     for (Wide n = last; n >= first; --n) {
+      if (--budget_ < 0) return true;
       counts_[i] = n;
       if (find(i + 1, low - n * term.stride, high - n * term.stride)) return true;
     }

@@ -44,7 +44,7 @@ class Program:
         return hashlib.sha256(self.text.encode()).hexdigest()[:12]
 
 
-# Text -> Program of every function that this session has built.
+# Text -> Program of every function that this run of the tests has built.
 PROGRAMS = {}
 
 

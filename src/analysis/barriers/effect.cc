@@ -19,7 +19,7 @@ void AccessSet::add(const AccessSet& others) {
     for (AccessId id : others) add(id);
     return;
   }
-  if ( std::includes(ids_.begin(), ids_.end(), others.ids_.begin(), others.ids_.end())) return;
+  if (std::includes(ids_.begin(), ids_.end(), others.ids_.begin(), others.ids_.end())) return;
   std::vector<AccessId> all;
   all.reserve(ids_.size() + others.ids_.size());
   std::set_union(ids_.begin(), ids_.end(), others.ids_.begin(), others.ids_.end(), std::back_inserter(all));

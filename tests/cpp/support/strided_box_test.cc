@@ -76,6 +76,8 @@ TEST(Separation, LargeNumbersDoNotOverflow) {
   EXPECT_EQ(separation(Point{int64_t{1} << 48, 2}, Point{1, int64_t{1} << 48}).kind, Separation::Apart);
   EXPECT_EQ(separation(Point{(int64_t{1} << 48) + 1, 2}, Point{1, int64_t{1} << 48}).kind, Separation::Together);
   EXPECT_EQ(separation(Point{2, 2}, Point{INT64_MIN, INT64_MIN}).kind, Separation::Together);
+  constexpr int64_t kMany = int64_t{1} << 31;  // the search ends, with or without an answer
+  EXPECT_NE(separation(Point{kMany, kMany}, Point{kMany + 1, kMany}).kind, Separation::Together);
 }
 
 TEST(Separation, Words) {
