@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from helve import T
 from helve.language.constructs import Construct, DType, Namespace, TileOperation
-from problems import problem_of
+from call_problems import problem_of
 
 COUNT = int(os.environ.get("HELVE_JUNK", 1200))
 SEED = int(os.environ.get("HELVE_JUNK_SEED", 1))

@@ -14,7 +14,7 @@ import tokenize
 import helve
 import numpy as np
 import pytest
-from problems import problem_of
+from call_problems import problem_of
 
 COUNT = int(os.environ.get("HELVE_MUTATIONS", 150))
 SEED = int(os.environ.get("HELVE_MUTATION_SEED", 1))

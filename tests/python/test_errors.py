@@ -134,7 +134,7 @@ def test_notes_have_places_and_fixes_lines():
 def test_a_missing_argument_of_a_template_is_a_fault_of_helve():
     with pytest.raises(helve.InternalError, match="lacks its argument 'rank'"):
         error("IndexCount", None, buffer="A", given=2)
-    with pytest.raises(helve.InternalError, match="no diagnostic is named 'Nothing'"):
+    with pytest.raises(ValueError, match="no diagnostic is named 'Nothing'"):
         error("Nothing")
 
 

@@ -87,6 +87,11 @@ REFUSALS = [
     (lambda: CoordinateLayout((2**30, 2), (E(0), E(1))),
      "CoordinateLayout of (1073741824,2):(1@0,1@1): of 2 entries, each stays below 536870912",
      "keep fewer entries or smaller extents"),
+    (lambda: cute.composition(Layout((4, 4)), CoordinateLayout(3, -1 * E(0) + E(1))),
+     "composition of 3:-1@0+1@1: a stride along several entries goes down",
+     "reverse that mode, or take the entries one by one"),
+    (lambda: cute.composition(Layout((1, HUGE), (0, 0)), CoordinateLayout((2, 2), (E(0) + E(1), 2**28 * E(0)))),
+     "the number of coordinates does not fit in 64 bits", SMALLER),
 ]  # fmt: skip
 
 

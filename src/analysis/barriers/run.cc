@@ -118,7 +118,9 @@ void Run::sequence(Part& part, State& state, bool again) {
   std::vector<PartRef> out;
   bool behind_inserted = false;  // a barrier was put before what belongs to one statement
   for (PartRef& each : part.parts) {
-    if (needs_barrier(*each, state, behind_inserted)) {
+    // A barrier in front of a loop stands in front of what its bounds read, too.
+    const bool reads_bounds = !out.empty() && out.back()->kind == Part::Kind::Accesses && out.back()->stmt == each->stmt;
+    if (needs_barrier(*each, state, behind_inserted || reads_bounds)) {
       out.push_back(std::make_unique<Part>());
       out.back()->kind = Part::Kind::Barrier;
       out.back()->stmt = tile_op(TileOpcode::SyncThreads, {}, each->stmt->span);
@@ -135,7 +137,7 @@ void Run::sequence(Part& part, State& state, bool again) {
 }
 
 /// Does what is pending have to be ended here? Records what is found where none is inserted.
-bool Run::needs_barrier(const Part& part, const State& state, bool behind_inserted) {
+bool Run::needs_barrier(const Part& part, const State& state, bool stays_inside) {
   if (part.kind == Part::Kind::Accesses) {
     AccessSet accesses;
     for (AccessId id : part.accesses) accesses.add(id);
@@ -147,7 +149,7 @@ bool Run::needs_barrier(const Part& part, const State& state, bool behind_insert
     return false;
   }
   const bool is_for = part.kind == Part::Kind::Loop && part.stmt->kind == StmtKind::For;
-  return insert_ && is_for && !behind_inserted && body_meets(*part.parts[0], state);
+  return insert_ && is_for && !stays_inside && body_meets(*part.parts[0], state);
 }
 
 /// Does a part of the first iteration, in front of the body's own barriers, meet what is pending?

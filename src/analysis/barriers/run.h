@@ -70,7 +70,7 @@ class Run {
   void branch(Part& part, State& state, bool again);
   void loop(Part& part, State& state, bool again);
   void enter(Part& part, State& state, bool again);
-  bool needs_barrier(const Part& part, const State& state, bool behind_inserted);
+  bool needs_barrier(const Part& part, const State& state, bool stays_inside);
   std::optional<Found> meets(const Effect& effect, const State& state);
   void apply(const Effect& effect, State& state) const;
   bool body_meets(const Part& body, const State& state);

@@ -63,17 +63,17 @@ Layout compose_as_numbers(const std::vector<Layout>& modes, const std::vector<La
       }
       inner.leaves[leaf].stride = narrow(inner.leaves[leaf].stride + weight * step.stride, "a stride");
     }
-    // The last leaf of a mode goes on as far as the entry reaches.
+    // The last leaf of a mode goes on as far as the entry reaches; coordinates of several entries are small.
     const int64_t reach = entries[i].cosize();
     Wide size = 1;
     for (size_t k = 0; k < modes[i].modes().size(); ++k) {
       Mode mode = modes[i].modes()[k];
       const bool last = k + 1 == modes[i].modes().size();
-      if (last) mode.extent = std::max(mode.extent, narrow(reach / size + 1, "the reach of an entry"));
+      if (last) mode.extent = std::max(mode.extent, static_cast<int64_t>(reach / size + 1));
       size *= mode.extent;
       outer.push_back(mode);
     }
-    weight = narrow(weight * size, "the numbers of coordinates");
+    weight = narrow(weight * size, "the number of coordinates");
   }
   return composition(Layout(outer.begin(), outer.end()), Layout(std::move(inner)));
 }
