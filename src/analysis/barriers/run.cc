@@ -119,7 +119,8 @@ void Run::sequence(Part& part, State& state, bool again) {
   bool behind_inserted = false;  // a barrier was put before what belongs to one statement
   for (PartRef& each : part.parts) {
     // A barrier in front of a loop stands in front of what its bounds read, too.
-    const bool reads_bounds = !out.empty() && out.back()->kind == Part::Kind::Accesses && out.back()->stmt == each->stmt;
+    const Part* before = out.empty() ? nullptr : out.back().get();
+    const bool reads_bounds = before && before->stmt == each->stmt && !before->accesses.empty();
     if (needs_barrier(*each, state, behind_inserted || reads_bounds)) {
       out.push_back(std::make_unique<Part>());
       out.back()->kind = Part::Kind::Barrier;
