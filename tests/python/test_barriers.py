@@ -166,3 +166,12 @@ def test_a_name_has_another_value_in_another_iteration():
     function = thread_form(text, VECTORS)
     assert [name for name, _ in _core.unordered_accesses(function.function)][:1] == ["S"]
     assert _core.unordered_accesses(stages(function)[-1][1]) == []
+
+
+def test_a_loop_whose_bound_its_body_writes_waits_inside():
+    """In front of the loop a barrier stands in front of the read of the bound, too."""
+    function = kernel("for v in T.serial(T.cast(C[0], 'index')):\n"
+                      "    C[0] = 2\n"
+                      "for j in T.serial(T.cast(C[0], 'index')):\n"
+                      "    X[j] = 1", 'C: T.Tensor((1,), "int32"), X: T.Tensor((8,), "int32")')
+    check(function, lambda: [np.full(1, 3, "int32"), np.zeros(8, "int32")], [1, 1, 0, 0, 0, 0, 0, 0])
