@@ -39,12 +39,14 @@ void call(const CompiledKernel& kernel, const py::args& args) {
   runtime::CallOptions options;
   options.interrupt = interrupt_hook();
   options.stream = arguments.stream();
+  bool may_have_written = false;
+  options.may_have_written = &may_have_written;
   try {
     run_with_room([&] { kernel.call(arguments.tensors(), arguments.scalars(), options); });
   } catch (const InternalError& fault) {
     throw InternalError(fault, report_text(*kernel.function(), kernel.options()) + call_text(arguments));
   } catch (...) {
-    arguments.count_writes();  // what ends midway has written as well
+    if (may_have_written) arguments.count_writes();  // what ends midway has written as well
     throw;
   }
   arguments.count_writes();

@@ -64,8 +64,9 @@ struct NegativeBit {
 NegativeBit find_negative_bit() {
   constexpr size_t kImplementation = 184;  // no more of it is looked at; no version has had less
   const auto torch = py::module_::import("torch");
-  const py::object core = torch.attr("_C"), plain = torch.attr("ones")(4);
-  const py::object conjugate = torch.attr("conj")(torch.attr("ones")(2, py::arg("dtype") = torch.attr("complex64")));
+  const py::object core = torch.attr("_C"), plain = torch.attr("ones")(4, py::arg("device") = "cpu");
+  const py::object conjugate = torch.attr("conj")(
+      torch.attr("ones")(2, py::arg("dtype") = torch.attr("complex64"), py::arg("device") = "cpu"));
   std::vector<Sample> samples;
   for (const py::object& tensor : {plain, py::object(torch.attr("_neg_view")(plain)), conjugate,
                                    py::object(torch.attr("empty")(2, py::arg("device") = "meta"))}) {
@@ -94,7 +95,8 @@ const NegativeBit& negative_bit() {
   NegativeBit bit;
   try {
     bit = find_negative_bit();
-  } catch (py::error_already_set&) {  // another version of PyTorch: its tensors are asked
+  } catch (py::error_already_set& fault) {  // another version of PyTorch: its tensors are asked
+    if (!fault.matches(PyExc_Exception)) throw;
   } catch (py::cast_error&) {
   }
   found = new NegativeBit(bit);

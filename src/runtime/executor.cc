@@ -82,6 +82,7 @@ class Executor::Impl {
     Lease lease(*this);
     report_at(options.span, [&] {
       bind_arguments(plan_, tensors, scalars, *lease.frame);
+      lease.frame->may_have_written = options.may_have_written;
       for (size_t b = plan_.params.size(); b < lease.frame->buffers.size(); ++b) lease.frame->buffers[b].ready = false;
       InterruptPoll poll(options.interrupt);
       Run(plan_, kernels_, *communicator_, *lease.frame, poll).steps(plan_.steps);

@@ -68,6 +68,7 @@ struct Frame {
         buffers(plan.params.size() + plan.buffers.size()),
         blocks(plan.buffers.size()) {}
 
+  bool* may_have_written = nullptr;  ///< of the call, null where nobody asks
   std::vector<int64_t> slots;
   std::vector<int32_t> setters;  ///< during binding: 0 unset, p + 1 parameter p, -(s + 1) scalar s
   std::vector<BufferState> buffers;

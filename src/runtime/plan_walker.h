@@ -111,6 +111,7 @@ class PlanWalker {
   void step(const Launch& s) {
     const int64_t blocks = value(s.blocks);
     if (blocks <= 0) return;
+    if (frame_.may_have_written) *frame_.may_have_written = true;
     frame_.pointers.clear();
     values(s.scalars, frame_.scalars);
     for (int64_t id : s.buffers) {
@@ -135,6 +136,7 @@ class PlanWalker {
     request.axes = s.axes;
     request.cores = frame_.cores;
     if (s.kind == CollectiveKind::Barrier) return self().communicate(s, request);
+    if (frame_.may_have_written) *frame_.may_have_written = true;
     values(s.extents, frame_.extents);
     values(s.src_strides, frame_.src_strides);
     values(s.dst_strides, frame_.dst_strides);

@@ -90,6 +90,8 @@ def test_tensors_of_inference_have_no_count(kernel):
     z = torch.zeros(5)
     kernel(x, z)
     assert z.tolist() == [2.0] * 5
+    kernel(z, y)  # autograd never keeps such a tensor, so nobody misses the count
+    assert y.tolist() == [4.0] * 5
 
 
 def test_subclasses_are_tensors_of_torch(targets):
@@ -117,6 +119,12 @@ def test_what_ends_midway_counts_as_written():
     with pytest.raises(helve.Error):
         helve.compile(outside, target="interp")(a, torch.tensor([9], dtype=torch.int32))
     assert a[0] == 1 and a._version > 0
+
+
+def test_a_refused_call_has_not_written(kernel):
+    a, short = torch.ones(5), torch.zeros(4)
+    assert refusal(lambda: kernel(a, short)).code == "HV0616"
+    assert (short._version, short.tolist()) == (0, [0.0] * 4)
 
 
 PROGRAM = """

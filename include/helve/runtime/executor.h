@@ -37,6 +37,7 @@ struct CallOptions {
   const InterruptHook* interrupt = nullptr;  ///< polled between steps and in waits, on the calling thread
   Span span;                                 ///< of the call; faults of arguments are reported there
   void* stream = nullptr;                    ///< CUDA: the caller's stream; null is the legacy default stream
+  bool* may_have_written = nullptr;          ///< set in front of the first step that may write to an argument
 };
 
 class Executor {

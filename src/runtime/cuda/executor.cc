@@ -215,6 +215,7 @@ class Executor::Impl {
     Lease lease(*this, where, holds_memory);
     DeviceFrame& frame = *lease.frame;
     bind_arguments(plan_, tensors, scalars, frame, ArgumentMemory::Anywhere);
+    frame.may_have_written = options.may_have_written;
     for (size_t b = plan_.params.size(); b < frame.buffers.size(); ++b) frame.buffers[b].ready = false;
     const Program& program = program_on(where);
     InterruptPoll poll(options.interrupt);
