@@ -7,6 +7,7 @@
 
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
+#include "private_memory.h"
 #include "region.h"
 #include "stmt_code.h"
 
@@ -52,6 +53,7 @@ class LoopCode final : public StmtCode {
     if (kind_ == LoopKind::Persistent) forgotten_ = scope.kernel_buffers;
     const bool around = scope.in_iteration;
     scope.in_iteration |= kind_ == LoopKind::Parallel || kind_ == LoopKind::Vectorized || kind_ == LoopKind::Thread;
+    if (kind_ == LoopKind::Parallel || kind_ == LoopKind::Vectorized) private_ = private_around(node.body, scope);
     body_ = prepare(node.body, scope);
     scope.in_iteration = around;
     include(*body_);
@@ -63,11 +65,14 @@ class LoopCode final : public StmtCode {
     const bool dealt = kind_ == LoopKind::Persistent && !scope_.has_mesh();
     const int64_t step = dealt ? frame.blocks : 1;
     if (frame.trace) frame.trace->enter(label_, bounds.begins, bounds.extents);
+    PrivateMemory memory(private_, frame);
     for (int64_t i = dealt ? frame.block : 0; i < count; i += step) {
       scope_.step();
       enter(frame, bounds, i);
       body_->run(frame);
+      memory.end_iteration();
     }
+    memory.end_loop();
     if (frame.trace) frame.trace->leave();
   }
 
@@ -140,6 +145,7 @@ class LoopCode final : public StmtCode {
   std::vector<ExprCodeRef> extents_;
   std::vector<size_t> vars_;
   std::vector<size_t> forgotten_;
+  std::vector<size_t> private_;  ///< memory around the loop that each iteration has for itself
   LoopLabel label_;
   StmtCodeRef body_;
   Span span_;
@@ -154,6 +160,7 @@ class TileLoopCode final : public StmtCode {
     for (const VarRef& var : node.vars) vars_.push_back(scope.define(var));
     const LoopOrder order = node.parallel ? LoopOrder::Iterations : LoopOrder::Sequential;
     label_ = label_of("T.foreach_tiles", order, span_, node.vars, scope);
+    if (node.parallel) private_ = private_around(node.body, scope);
     body_ = prepare(node.body, scope);
     include(*body_);
   }
@@ -162,10 +169,13 @@ class TileLoopCode final : public StmtCode {
     const std::vector<int64_t> counts = counts_on(frame);
     const int64_t total = product(counts);
     if (frame.trace) begin_on(*frame.trace, counts);
+    PrivateMemory memory(private_, frame);
     for (int64_t i = 0; i < total; ++i) {
       enter(frame, counts, i);
       body_->run(frame);
+      memory.end_iteration();
     }
+    memory.end_loop();
     if (frame.trace) frame.trace->leave();
   }
 
@@ -212,6 +222,7 @@ class TileLoopCode final : public StmtCode {
   size_t slot_;
   std::vector<int64_t> tile_;
   std::vector<size_t> vars_;
+  std::vector<size_t> private_;
   LoopLabel label_;
   StmtCodeRef body_;
   Span span_;

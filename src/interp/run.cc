@@ -23,7 +23,8 @@ std::optional<Checks> parse_checks(const std::string& name) {
   if (name == "all") return Checks::all();
   if (name == "uninitialised") return Checks{.uninitialised = true};
   if (name == "races") return Checks{.races = true};
-  if (name == "barriers") return Checks{true, true, true};
+  if (name == "in_turn") return Checks{.uninitialised = true, .races = true, .in_turn = true};
+  if (name == "barriers") return Checks{.uninitialised = true, .races = true, .barriers = true, .in_turn = true};
   return std::nullopt;
 }
 

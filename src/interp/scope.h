@@ -37,6 +37,7 @@ class Scope {
   size_t define(const BufferRef& buffer);
   size_t slot(const Var& var) const;
   size_t slot(const Storage& buffer) const;
+  bool defines(const Storage& buffer) const { return slots_.count(&buffer) != 0; }
 
   Frame make_frame(int64_t rank) const;
 

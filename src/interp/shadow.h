@@ -43,8 +43,7 @@ struct Mark {
 
 struct LoopLabel;
 
-/// The loop of which several iterations wrote an element of private memory: when it began. 0: no loop, or one
-/// iteration.
+/// The loop of which several iterations left an element of private memory, and when it began; null for none.
 struct Left {
   int64_t begin = 0;
   const LoopLabel* loop = nullptr;

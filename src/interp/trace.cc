@@ -169,7 +169,6 @@ Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin*
     const size_t level = conflict(shadow, cell.write, mark);
     if (level != kOrdered) report_race(instance, offset, level, {cell.write, true}, {mark, false});
     check(instance, offset, cell.updates, true, {mark, false});
-    // A thread's own memory is written by many iterations; only a value that crosses from one to another is a fault.
     if (instance.declaration().scope != MemoryScope::Local) add(shadow, cell.reads, mark);
   }
   const Cell& cell = instance.cells(offset).front();
@@ -196,29 +195,16 @@ void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& 
     instance.write(offset, value);
   }
   for (Cell& cell : instance.cells(offset)) {
-    if (instance.declaration().scope == MemoryScope::Local) cell.left = left_by(*instance.shadow(), cell, mark);
     cell.write = mark;
+    cell.left = {};
     cell.reads.clear();
     cell.updates.clear();
     cell.undefined = undefined;
   }
 }
 
-Left Trace::left_by(const Shadow& shadow, const Cell& cell, const Mark& later) const {
-  const size_t level = conflict(shadow, cell.write, later);
-  if (level < depth_) return {levels_[level].begin, levels_[level].label};
-  // The same iteration may replace what it left itself; the others' still stand behind it.
-  const bool running = shadow.counts(cell.write) && is_running(cell.left.begin);
-  return running ? cell.left : Left{};
-}
-
-bool Trace::is_running(int64_t begin) const {
-  return std::any_of(levels_.begin(), levels_.begin() + static_cast<std::ptrdiff_t>(depth_),
-                     [&](const Level& level) { return level.begin == begin; });
-}
-
 bool Trace::left_by_several(const Shadow& shadow, const Cell& cell) const {
-  return cell.left.loop && shadow.counts(cell.write) && !is_running(cell.left.begin);
+  return cell.left.loop && shadow.counts(cell.write);
 }
 
 void Trace::check_flights(const Instance& instance, int64_t offset, const Cell& cell, const Site& site,

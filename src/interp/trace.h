@@ -77,6 +77,8 @@ class Trace {
   void enter(const LoopLabel& label, std::vector<int64_t> begins, std::vector<int64_t> extents);
   void iterate(int64_t iteration);
   void leave();
+  /// The innermost loop.
+  Left loop() const { return {levels_[depth_ - 1].begin, levels_[depth_ - 1].label}; }
   /// The threads of the block wait for each other, or begin.
   void synchronise_threads();
 
@@ -136,10 +138,7 @@ class Trace {
   void check_flights(const Instance& instance, int64_t offset, const Cell& cell, const Site& site, bool writes) const;
   [[noreturn]] void report_flight(const Instance& instance, int64_t offset, const Flight& flight, const Site& site,
                                   bool writes, bool copy_writes) const;
-  /// What iterations leave in private memory for the code behind their loop.
-  bool is_running(int64_t begin) const;
-  Left left_by(const Shadow& shadow, const Cell& cell, const Mark& later) const;
-  /// Does the element hold what one of several iterations left behind their loop? That is no value.
+  /// Does the element of private memory hold what one of several iterations left behind their loop? That is no value.
   bool left_by_several(const Shadow& shadow, const Cell& cell) const;
   void check_write(Instance& instance, int64_t offset, const Mark& mark, Scalar value);
   /// Throws for two accesses that conflict at `level`.

@@ -19,6 +19,7 @@ const std::vector<Pass>& cpu_pipeline() {
       {"lower_tile_ops", lower_tile_ops},          // copy, fill, gemm, reduce become element loops
       {"lower_tile_loops", lower_tile_loops},      // tile statements become element loops
       {"lower_block_loops", lower_block_loops},    // Persistent and Pipelined become serial
+      {"privatize_scratch", privatize_scratch},    // what iterations use as scratch becomes each one's own
       {"materialize_tiles", materialize_tiles},    // tiled buffers become plain ones with a dimension for each level
       {"simplify", simplify_function},             // addresses lose their divisions
       {"split_full_blocks", split_full_blocks},    // blocks without a tail get code of their own

@@ -12,7 +12,9 @@
 //              B[r] = found_1[0] + found_1[0]
 // An iteration that may read before it writes begins with a copy of what stands there; one whose values may be read
 // behind the loop writes them to both. What an iteration allocates itself, in whatever memory, is its own: private.
+// From here on one memory may serve the iterations in turn, as in machine code. Loops inside of others come first.
 #include <algorithm>
+#include <utility>
 
 #include "helve/analysis/iteration_scratch.h"
 #include "helve/arith/sum.h"
@@ -104,15 +106,20 @@ class Privatization {
  private:
   Stmt statement(const Stmt& s) {
     if (!s) return s;
-    if (const Alloc* n = as<Alloc>(s); n && n->buffer->scope == MemoryScope::Local) outside_.push_back(n->buffer);
+    const Alloc* alloc = as<Alloc>(s);
+    if (alloc && (in_iteration_ || alloc->buffer->scope == MemoryScope::Local)) outside_.push_back(alloc->buffer);
     const For* loop = as<For>(s);
-    if (loop && loop->loop == LoopKind::Thread) return s;
-    if (!loop || !is_element_loop(*loop) || is_divided_inside(*loop)) {
+    if (!loop || !is_element_loop(*loop)) {
       return map_parts(s, [](const Expr& e) { return e; }, [&](const Stmt& part) { return statement(part); });
     }
+    const std::vector<BufferRef> outside = outside_;
+    const bool divided = !is_divided_inside(*loop), around = std::exchange(in_iteration_, divided || in_iteration_);
+    Stmt body = statement(body_of(*loop));  // the loops inside first
+    in_iteration_ = around;
+    outside_ = outside;
+    if (divided) body = made_private(body);
     std::vector<Stmt> before;
-    Stmt body = made_private(body_of(*loop));
-    for (const BufferRef& buffer : outside_) {
+    for (const BufferRef& buffer : outside) {
       if (is_scratch(*loop, *buffer)) body = own(*loop, body, buffer, &before);
     }
     if (body == body_of(*loop)) return s;
@@ -196,7 +203,8 @@ class Privatization {
   }
 
   const Kernel& kernel_;
-  std::vector<BufferRef> outside_;  ///< private memory that the block has allocated so far
+  std::vector<BufferRef> outside_;  ///< private memory that stands around the statement
+  bool in_iteration_ = false;       ///< where all memory is private
 };
 
 }  // namespace
@@ -204,7 +212,7 @@ class Privatization {
 FunctionRef privatize_scratch(const FunctionRef& f, const PassOptions&) {
   return with_body(f, rewrite(f->body, [](const Stmt& s) -> Stmt {
                      const Kernel* kernel = as<Kernel>(s);
-                     if (!kernel || is_written_for_threads(*kernel)) return s;
+                     if (!kernel) return s;
                      const Stmt body = Privatization(*kernel).run();
                      if (body == kernel->body) return s;
                      Ref<Kernel> out = make_ref<Kernel>(*kernel);

@@ -17,7 +17,7 @@ import scalars
 from arguments import difference
 from helve import _core
 from helve.target import Kernel
-from helve.testing import PIPELINES, interpret
+from helve.testing import PIPELINES, interpret, stage_check
 from meaning import contents, number, tensor_data
 
 _core.sample_conditions(True)
@@ -146,7 +146,7 @@ def examine(call, effort):
             return Failure(f"refused {error.code} when compiled", str(error)), None
         except helve.InternalError as error:
             return Failure("pass " + _first(error).partition(" (/")[0][:60], str(error)), None
-        if failure := _check_stages(stages, seen, target, arch, effort, data):
+        if failure := _check_stages(stages, seen, arch, effort, data):
             return failure, None
         if target == "cuda" and effort.text:
             if failure := _check_cuda_text(stages[-1][1], arch):
@@ -183,11 +183,11 @@ def _check_function(call, function, data, effort):
     return failure or _run_stage(function.function, text, "interp", "all", True, data, call.more)
 
 
-def _check_stages(stages, seen, target, arch, effort, data):
-    """Each stage whose text no stage before had, on any target; the last one of a GPU also for its barriers."""
+def _check_stages(stages, seen, arch, effort, data):
+    """Each stage whose text no stage before had, on any target, for what it must not do there."""
     for n, (name, stage) in enumerate(stages):
         where = f"{arch} after {name} ({n})".lstrip()
-        check = "barriers" if target == "cuda" and n == len(stages) - 1 else "all"
+        check = stage_check([each for each, _ in stages[:n + 1]])
         text = _core.print(stage)
         if (text, check) in seen:
             continue

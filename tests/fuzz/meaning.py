@@ -346,7 +346,7 @@ class Machine:
             if dealt and number % core.blocks != core.block:
                 continue
             if record:
-                record.now = number
+                record.begin(number)
             if s.kind == "Persistent":
                 self.forget(core)
             for var, x in zip(s.vars, at):
@@ -371,7 +371,7 @@ class Machine:
             self.loops.append(record)
         for number, at in enumerate(itertools.product(*map(range, counts))):
             if record:
-                record.now = number
+                record.begin(number)
             for var, x in zip(s.vars, at):
                 core.vars[var.name] = x
             self.tile_body(core, s.body, s.buffer.tile)
@@ -668,7 +668,8 @@ class Machine:
             (core,) = cores
             core.blocks = math.prod(grid)
             for number, at in enumerate(np.ndindex(*grid)):
-                record.now = core.block = number
+                core.block = number
+                record.begin(number)
                 self.enter(core, s, at)
                 self.all(core, s.body)
                 self.end_copies(cores)

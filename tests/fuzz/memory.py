@@ -46,8 +46,8 @@ class Memory:
 class Iterations:
     """Who touched what in a loop whose iterations promise to be independent, and which of them came to which statement.
 
-    Private memory of a thread may be written by many iterations, each for itself: what one wrote no other may read, and
-    after the loop nothing is known of it.
+    Each has private memory for itself: it finds what stood there before the loop, and what it writes no other one sees.
+    Behind the loop stands what one iteration left of an element; where several did, nothing is known of it.
     """
 
     def __init__(self, loop):
@@ -56,30 +56,37 @@ class Iterations:
         self.now = 0
         self.reads, self.writes, self.updates = {}, {}, {}  # of a place: the iteration, -1 for several
         self.kinds = {}  # of a place: the atomic operation
-        self.scratch = {}  # places of private memory that several iterations wrote: (store, element)
+        self.found = {}  # of the iteration, places of private memory that it wrote: (store, element, what stood there)
+        self.left = {}  # places of private memory that an iteration wrote: (store, element, what it left)
+
+    def begin(self, number):
+        """The iteration before, if there was one, is over."""
+        for place, (store, element, value) in self.found.items():
+            self.left[place] = store, element, None if place in self.left else store.values[element]
+            store.values[element] = value
+        self.found = {}
+        self.now = number
 
     def note_read(self, place, private):
+        if private:
+            return
         now = self.now
-        writer = self.writes.get(place)
-        if writer is not None:
-            if writer != now:
-                raise Undefined("two iterations meet in an element")
-            if private:
-                return
+        if self.writes.get(place, now) != now:
+            raise Undefined("two iterations meet in an element")
         if self.updates and self.updates.get(place, now) != now:
             raise Undefined("two iterations meet in an element")
         if self.reads.setdefault(place, now) != now:
             self.reads[place] = -1
 
     def note_write(self, place, memory, offset):
+        if memory.private:
+            self.found.setdefault(place, (memory.store, offset, memory.values[offset]))
+            return
         now = self.now
         if self.reads.get(place, now) != now or self.updates and self.updates.get(place, now) != now:
             raise Undefined("two iterations meet in an element")
         if self.writes.setdefault(place, now) != now:
-            if not memory.private:
-                raise Undefined("two iterations meet in an element")
-            self.writes[place] = now
-            self.scratch[place] = memory.store, offset
+            raise Undefined("two iterations meet in an element")
 
     def note_update(self, place, kind):
         now = self.now
@@ -94,6 +101,6 @@ class Iterations:
             self.updates[place] = -1
 
     def close(self):
-        """What several iterations wrote, each in memory of its own, is nobody's value now."""
-        for store, offset in self.scratch.values():
-            store.values[offset] = None
+        self.begin(None)
+        for store, element, value in self.left.values():
+            store.values[element] = value

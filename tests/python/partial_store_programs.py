@@ -355,6 +355,80 @@ def one_iteration_changes_a_value():
     return main, lambda a: np.full(16, 110 + a[:, 0].argmax(), "int32")
 
 
+@case(table(256, 1, out=256))
+def what_another_iteration_wrote():
+    """No iteration sees it: each finds what stood there before the loop."""
+
+    @T.prim_func
+    def main(A: T.Tensor((256, 1), "int32"), OUT: T.Tensor((256,), "int32")):
+        with T.Kernel(1, threads=64) as bx:
+            place = T.alloc_local((1,), "int32")
+            place[0] = -1
+            for r in T.Parallel(256):
+                if A[r, 0] % 5 == 2:
+                    place[0] = T.int32(r)
+                OUT[r] = place[0]
+
+    def wanted(a):
+        return np.where(a[:, 0] % 5 == 2, np.arange(256), -1).astype("int32")
+
+    return main, wanted
+
+
+@case(table(40, 1, out=40))
+def what_another_lane_wrote():
+    @T.prim_func
+    def main(A: T.Tensor((40, 1), "int32"), OUT: T.Tensor((40,), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            last = T.alloc_local((4,), "int32")
+            for e in T.serial(4):
+                last[e] = -e
+            for r in T.vectorized(40):
+                last[r % 4] = A[r, 0]
+                OUT[r] = last[0] + 2 * last[3]
+
+    def wanted(a):
+        at, a = np.arange(40) % 4, a[:, 0]
+        return (np.where(at == 0, a, 0) + 2 * np.where(at == 3, a, -3)).astype("int32")
+
+    return main, wanted
+
+
+@case(table(32, 8, out=(32, 8)))
+def what_another_lane_of_a_thread_wrote():
+    @T.prim_func
+    def main(A: T.Tensor((32, 8), "int32"), OUT: T.Tensor((32, 8), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            for t in T.threads(32):
+                last = T.alloc_local((1,), "int32")
+                last[0] = -1
+                for r in T.vectorized(8):
+                    if A[t, r] % 3 == 0:
+                        last[0] = A[t, r]
+                    OUT[t, r] = last[0]
+
+    return main, lambda a: np.where(a % 3 == 0, a, -1).astype("int32")
+
+
+@case(table(6, 5, out=(6, 5)))
+def what_an_inner_loop_left():
+    """One inner iteration leaves a value, which the rest of the outer one reads and no other one."""
+
+    @T.prim_func
+    def main(A: T.Tensor((6, 5), "int32"), OUT: T.Tensor((6, 5), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            most = T.alloc_local((1,), "int32")
+            most[0] = 100
+            for r in T.Parallel(6):
+                for k in T.vectorized(5):
+                    if A[r, k] == 7:
+                        most[0] += A[r, k]
+                for k in T.serial(5):
+                    OUT[r, k] = most[0]
+
+    return main, lambda a: np.broadcast_to(100 + 7 * (a == 7).any(1)[:, None], (6, 5)).astype("int32")
+
+
 @case(table(40, 1, out=1))
 def lanes_of_a_vector():
     @T.prim_func

@@ -36,13 +36,17 @@ struct Checks {
   bool uninitialised = false;  ///< uses of elements that were never written (UninitialisedRead)
   bool races = false;          ///< conflicts (RacingIterations, RacingBlocks, RacingCores)
   bool barriers = false;       ///< with `races`: threads of a block are ordered by T.sync_threads alone
+  /// One private memory serves the iterations of a loop around which it stands, as in machine code: what one wrote
+  /// another finds, which with `races` is a conflict. Without it each has that memory for itself, as the language says.
+  bool in_turn = false;
 
   bool any() const { return uninitialised || races; }
   static Checks all() { return {true, true}; }
 };
 
-/// The checks by name: "all", "uninitialised", "races", or "barriers" (all, of a function in thread form whose barriers
-/// have been inserted); nothing for another name.
+/// The checks by name: "all", "uninitialised", "races", "in_turn" (all, of a function whose scratch has been made
+/// private), or "barriers" (in_turn, of a function in thread form whose barriers have been inserted); nothing for
+/// another name.
 std::optional<Checks> parse_checks(const std::string& name);
 
 /// Thrown by a run that was given a number of steps and has used them up. What it has written stays.

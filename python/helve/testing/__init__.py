@@ -14,9 +14,11 @@ from helve.testing.stages import (
     distinct_stages,
     interpret,
     lowering_stages,
+    stage_check,
 )
 
 __all__ = [
     "PIPELINES", "Pipeline", "Recipe", "assert_round_trip", "assert_same", "check_lowered", "check_stages",
     "distinct_stages", "evaluate", "interpret", "lowering_stages", "make_arguments", "numpy_dtype", "recipes",
+    "stage_check",
 ]

@@ -56,15 +56,14 @@ def interpret(function: _core.Function, *args, check: str | None = None, steps: 
     Args:
         function: the function.
         args: its arguments.
-        check: what the run looks for, as for `helve.compile`; "barriers" is "all" for the last stage of a GPU's
-            pipeline, where only T.sync_threads orders the threads of a block.
+        check: what the run looks for, as for `helve.compile`, or one of `stage_check`.
         steps: how many iterations and, of a checked run, accesses the run may make; 0: any number.
 
     Raises:
         helve.Error: the arguments do not fit, or the program does what it must not.
         OutOfSteps: the run made more steps.
     """
-    if check != "barriers":
+    if check not in ("in_turn", "barriers"):
         check_option("check", check)
     Kernel(_core.interpreted(core_function(function), check, steps))(*args)
 
@@ -83,13 +82,23 @@ class Stage(NamedTuple):
     check: str
 
 
+def stage_check(passes: Sequence[str]) -> str:
+    """What the interpreter is to look for in a stage behind these passes, as `interpret` takes it.
+
+    Behind privatize_scratch one memory serves the iterations of a loop in turn ("in_turn"); behind insert_barriers, of
+    a GPU, only T.sync_threads orders the threads of a block ("barriers"). Both are "all" beyond that.
+    """
+    if "insert_barriers" in passes:
+        return "barriers"
+    return "in_turn" if "privatize_scratch" in passes else "all"
+
+
 def distinct_stages(lowered: dict[Pipeline, list[tuple[str, _core.Function]]]) -> Iterator[Stage]:
     """What pipelines made of a function, first the function itself, each stage once."""
     seen = set()
     for pipeline, stages in lowered.items():
         for place, (name, function) in enumerate(stages):
-            last = pipeline.target == "cuda" and place == len(stages) - 1
-            check = "barriers" if last else "all"
+            check = stage_check([name for name, _ in stages[:place + 1]])
             key = (_core.print(function), check)
             if key not in seen:
                 seen.add(key)
@@ -133,7 +142,7 @@ def check_stages(func: PrimFunc, make_args: Callable[[], list], mesh: Mesh | Non
         make_args: called once a stage; returns fresh arguments with equal contents.
         mesh: the mesh, for a mesh function.
         rtol, atol: tolerance for floats, as for `assert_same`; integers must be equal.
-        check: what each run looks for, as for `helve.compile`; "all" includes the barriers of a GPU's last stage.
+        check: what each run looks for, as for `helve.compile`; "all" is that of `stage_check`.
         target, arch: the only pipeline; all of `PIPELINES` when not given.
         persistent_chunk: as for `helve.compile`.
 

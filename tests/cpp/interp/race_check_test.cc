@@ -279,8 +279,10 @@ TEST(RaceCheck, TilesOfAParallelTileLoop) {
   EXPECT_EQ(verdict(loop(false), {}), std::nullopt);
 }
 
-/// Iterations of a parallel loop use a thread's own memory; `carried` reads what the iteration before left there.
-TEST(RaceCheck, MemoryOfAThreadIsReusedButCarriesNothing) {
+/// Iterations of a parallel loop use private memory around it; `carried` reads what the iteration before wrote, where
+/// one memory serves them all in turn.
+TEST(RaceCheck, PrivateMemoryCarriesNothingToOtherIterations) {
+  constexpr Checks kInTurn{.uninitialised = true, .races = true, .in_turn = true};
   const auto loop = [](bool carried) {
     const BufferRef t = make_buffer("t", kInt32, MemoryScope::Local, {idx(1)}), v = param("v", kInt32, {4});
     const VarRef i = make_var("i");
@@ -291,8 +293,13 @@ TEST(RaceCheck, MemoryOfAThreadIsReusedButCarriesNothing) {
                                for_loop(LoopKind::Parallel, i, idx(4), carried ? seq({get, set}) : seq({set, get}))}));
   };
   std::vector<int32_t> data(4);
-  EXPECT_EQ(verdict(loop(false), {tensor(data, {4})}), std::nullopt);
-  EXPECT_EQ(verdict(loop(true), {tensor(data, {4})}), Code::RacingIterations);
+  for (const Checks& checks : {Checks::all(), kInTurn}) {
+    EXPECT_EQ(verdict(loop(false), {tensor(data, {4})}, checks), std::nullopt);
+    EXPECT_EQ(data, (std::vector<int32_t>{0, 1, 2, 3}));
+  }
+  EXPECT_EQ(verdict(loop(true), {tensor(data, {4})}, kInTurn), Code::RacingIterations);
+  EXPECT_EQ(verdict(loop(true), {tensor(data, {4})}), std::nullopt);
+  EXPECT_EQ(data, std::vector<int32_t>(4));
 }
 
 TEST(RaceCheck, CoresWithTheSameShardStoreTheSameValue) {
