@@ -619,6 +619,13 @@ static helve_bfloat16 helve_to_bfloat16(long double x) { return helve_small_of<h
 static helve_float8_e4m3 helve_to_float8_e4m3(long double x) { return helve_small_of<helve_float8_e4m3>(x); }
 static helve_float8_e5m2 helve_to_float8_e5m2(long double x) { return helve_small_of<helve_float8_e5m2>(x); }
 
+template <class T> static T helve_read_indexed(const volatile T& from) {
+  T x;
+  x.bits = from.bits;
+  return x;
+}
+template <class T> static void helve_write_indexed(volatile T& to, T x) { to.bits = x.bits; }
+
 template <class T> static T helve_shuffle_xor(T x, int c) {
   if constexpr (sizeof(T) < 4) return (T)__shfl_xor_sync(0xffffffffu, (int)x, c);
   else return __shfl_xor_sync(0xffffffffu, x, c);

@@ -54,13 +54,14 @@ void KernelEmitter::alloc(const Alloc& s) {
       HELVE_CHECK(!thread_ && threads && *threads == kernel_.threads,
                   "fragment '" + buffer.name + "' has a first dimension of the block's threads");
       const int64_t count = elements(buffer, 1);
-      return line(fmt::format("{}{} {}[{}];", stays_packed(buffer) && count > 1 ? "__align__(16) " : "", type,
-                              names_.define(&buffer, buffer.name), count),
-                  s.span);
+      const char* kind = indexed_.contains(&buffer) ? "volatile " : stays_packed(buffer) && count > 1 ? "__align__(16) " : "";
+      return line(fmt::format("{}{} {}[{}];", kind, type, names_.define(&buffer, buffer.name), count), s.span);
     }
     case MemoryScope::Local:
       HELVE_CHECK(thread_, "local memory '" + buffer.name + "' belongs to a thread");
-      return line(fmt::format("{} {}[{}];", type, names_.define(&buffer, buffer.name), elements(buffer, 0)), s.span);
+      return line(fmt::format("{}{} {}[{}];", indexed_.contains(&buffer) ? "volatile " : "", type,
+                              names_.define(&buffer, buffer.name), elements(buffer, 0)),
+                  s.span);
     case MemoryScope::Param:
     case MemoryScope::Global: break;
   }

@@ -99,7 +99,8 @@ std::string KernelEmitter::raw_load(const Load& l) {
   }
   const Buffer& buffer = buffer_of(l.buffer);
   const Element e = element(buffer, l.indices);
-  const std::string own = element_text(e);
+  std::string own = element_text(e);
+  if (indexed_.contains(&buffer) && buffer.dtype.is_small_float()) own = call("read_indexed", "", own);
   if (!e.exchange) return own;
   check_exchange(e.exchange);
   const std::string bits = text(e.exchange, c::kConditional);
@@ -176,6 +177,9 @@ void KernelEmitter::store(const Store& s) {
   }
   const Element e = element(*s.buffer, s.indices);
   HELVE_CHECK(!e.exchange, "a thread stores to another thread's registers");
+  if (indexed_.contains(s.buffer.get()) && s.buffer->dtype.is_small_float()) {
+    return line(call("write_indexed", "", element_text(e) + ", " + value) + ";", s.span);
+  }
   line(fmt::format("{} = {};", element_text(e), value), s.span);
 }
 

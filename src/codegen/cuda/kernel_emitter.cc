@@ -12,6 +12,7 @@
 #include "helve/codegen/c/c_types.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
+#include "indexed_arrays.h"
 
 namespace helve::cuda {
 
@@ -35,6 +36,7 @@ CudaKernel KernelEmitter::emit() {
   walk_exprs(source_.stmt->body, [&](const Expr& e) {
     if (const Load* load = as<Load>(e)) ++reads_[&buffer_of(load->buffer)];
   });
+  indexed_ = indexed_arrays(source_.stmt->body);
   find_collectives();
   find_bulk();
   find_maps();

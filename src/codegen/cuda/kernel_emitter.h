@@ -181,6 +181,7 @@ class KernelEmitter final : public c::CEmitter {
   CudaKernel kernel_;
   std::unordered_map<const Buffer*, size_t> position_;  ///< in the interface
   std::unordered_map<const Buffer*, size_t> reads_;     ///< places of the kernel that load from it
+  std::unordered_set<const Buffer*> indexed_;           ///< private arrays that stand in memory
   std::vector<Instance> instances_;
   std::vector<std::string> scalar_names_;
   std::string first_core_, core_;  ///< in a mesh function: the parameter, and the block's own number

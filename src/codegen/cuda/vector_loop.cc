@@ -225,7 +225,7 @@ void KernelEmitter::store_staged() {
 bool KernelEmitter::stays_packed(const Buffer& buffer) const {
   const auto reads = reads_.find(&buffer);
   return buffer.scope == MemoryScope::Fragment && buffer.dtype.bytes() < 4 && reads != reads_.end() &&
-         reads->second == 1;
+         reads->second == 1 && !indexed_.contains(&buffer);
 }
 
 /// A copy between memory and registers that stay packed.
