@@ -6,13 +6,12 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-#include <cmath>
 #include <limits>
 #include <optional>
 
 #include "helve/codegen/host/host_module.h"
 #include "helve/support/diagnostic.h"
+#include "helve/support/round_to_odd.h"
 #include "torch_tensors.h"
 #include "words.h"
 
@@ -75,18 +74,16 @@ std::string digits_of(const py::object& number) {
   return bits <= 256 ? std::string(py::str(number)) : fmt::format("an integer of {} bits", bits);
 }
 
-/// Beyond 64 bits: a float64 that rounds to each smaller format as the integer itself does. Of the two neighbours that
-/// enclose it that is the one with an odd last bit. Nothing where float64 ends.
+/// Beyond 64 bits: a float64 that rounds to each smaller format as the integer itself does. Nothing where float64 ends.
 std::optional<double> rounding_as(const py::object& number, DType to) {
   const double nearest = PyLong_AsDouble(number.ptr());
   if (nearest == -1 && PyErr_Occurred()) {
     PyErr_Clear();
     return std::nullopt;
   }
-  if (to.bits == 64 || std::bit_cast<uint64_t>(nearest) % 2 != 0) return nearest;
+  if (to.bits == 64) return nearest;
   const auto whole = py::reinterpret_steal<py::object>(PyLong_FromDouble(nearest));
-  if (whole.equal(number)) return nearest;
-  return std::nextafter(nearest, whole < number ? HUGE_VAL : -HUGE_VAL);
+  return round_to_odd(nearest, (whole < number) - (number < whole));
 }
 
 /// The least and the greatest number of a type, which its literals need not hold.
@@ -155,6 +152,7 @@ CallArguments::CallArguments(const CompiledKernel& kernel, const py::args& args)
   }
   arrays_.reserve(args.size());
   tensors_.reserve(args.size());
+  ask_libraries();
   read_in_place();
   if (deferred_.empty()) return;
   read_deferred();
@@ -162,20 +160,45 @@ CallArguments::CallArguments(const CompiledKernel& kernel, const py::args& args)
   tensors_.clear();
   scalars_.clear();
   managed_.clear();
-  torch_written_ = {};
+  ask_libraries();
   read_in_place();
+}
+
+void CallArguments::ask_libraries() {
+  const std::vector<Param>& params = kernel_.function()->params;
+  torch_written_ = {};
+  size_t tensor = 0;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const BufferRef* buffer = std::get_if<BufferRef>(&params[i]);
+    if (buffer == nullptr) continue;
+    const bool written = kernel_.written()[tensor++];
+    const py::handle value = PyTuple_GET_ITEM(args_.ptr(), static_cast<py::ssize_t>(i));
+    const ExchangeType& type = exchange_of(Py_TYPE(value.ptr()));
+    if (type.api != nullptr && !type.borrows) {
+      runtime::DLManagedTensorVersioned* managed = nullptr;
+      if (type.api->managed_tensor_from_py_object_no_sync(value.ptr(), &managed) != 0) not_exchanged(**buffer, value);
+      managed_.push_back({i, std::unique_ptr<runtime::DLManagedTensorVersioned, Release>(managed)});
+    }
+    if (!type.is_torch) continue;
+    check_torch_tensor((*buffer)->name, value, written);
+    if (!written) continue;
+    if (!torch_written_) torch_written_ = py::list();
+    if (PyList_Append(torch_written_.ptr(), value.ptr()) != 0) throw py::error_already_set();
+  }
 }
 
 void CallArguments::read_in_place() {
   const std::vector<Param>& params = kernel_.function()->params;
   const bool again = !deferred_.empty();
+  auto managed = managed_.begin();
   for (size_t i = 0; i < params.size(); ++i) {
     const py::handle value = PyTuple_GET_ITEM(args_.ptr(), static_cast<py::ssize_t>(i));
     if (const BufferRef* buffer = std::get_if<BufferRef>(&params[i])) {
-      const bool written = kernel_.written()[tensors_.size()];
       if (again && exported_[i]) {
         tensors_.push_back(exported_[i]->tensor);
-      } else if (!add_tensor(**buffer, value, written)) {
+      } else if (managed != managed_.end() && managed->argument == i) {
+        add_managed(value, *(managed++)->tensor);
+      } else if (!add_tensor(**buffer, value)) {
         if (again) not_an_array(**buffer, value, "it changed while the arguments were read");
         deferred_.push_back(i);
         tensors_.push_back({});
@@ -204,41 +227,35 @@ void CallArguments::read_deferred() {
   }
 }
 
-bool CallArguments::add_tensor(const Buffer& parameter, py::handle value, bool written) {
-  const ExchangeType& type = exchange_of(Py_TYPE(value.ptr()));
-  if (type.is_torch) check_torch(parameter, value, written);
-  return add_exchanged(parameter, value, type) || add_numpy(parameter, value);
-}
-
-void CallArguments::check_torch(const Buffer& parameter, py::handle value, bool written) {
-  check_torch_tensor(parameter.name, value, written);
-  if (!written) return;
-  if (!torch_written_) torch_written_ = py::list();
-  PyList_Append(torch_written_.ptr(), value.ptr());
+bool CallArguments::add_tensor(const Buffer& parameter, py::handle value) {
+  return add_borrowed(parameter, value) || add_numpy(parameter, value);
 }
 
 void CallArguments::count_writes() const {
   if (torch_written_) count_torch_writes(torch_written_);
 }
 
-bool CallArguments::add_exchanged(const Buffer& parameter, py::handle value, const ExchangeType& type) {
-  if (type.api == nullptr) return false;
-  if (type.borrows) {
-    Array& out = arrays_.emplace_back();
-    if (type.api->dltensor_from_py_object_no_sync(value.ptr(), &out.tensor) != 0) not_exchanged(parameter, value);
-    tensors_.push_back({&out.tensor, false});
-  } else {
-    runtime::DLManagedTensorVersioned* managed = nullptr;
-    if (type.api->managed_tensor_from_py_object_no_sync(value.ptr(), &managed) != 0) not_exchanged(parameter, value);
-    managed_.emplace_back(managed);
-    tensors_.push_back({&managed->dl_tensor, (managed->flags & runtime::DLPACK_FLAG_BITMASK_READ_ONLY) != 0});
-  }
-  const runtime::DLDevice device = tensors_.back().tensor->device;
-  if (stream_ || device.device_type != runtime::kDLCUDA || type.api->current_work_stream == nullptr) return true;
+bool CallArguments::add_borrowed(const Buffer& parameter, py::handle value) {
+  const ExchangeType& type = exchange_of(Py_TYPE(value.ptr()));
+  if (!type.borrows) return false;
+  Array& out = arrays_.emplace_back();
+  if (type.api->dltensor_from_py_object_no_sync(value.ptr(), &out.tensor) != 0) not_exchanged(parameter, value);
+  tensors_.push_back({&out.tensor, false});
+  find_stream(type, out.tensor.device);
+  return true;
+}
+
+void CallArguments::add_managed(py::handle value, const runtime::DLManagedTensorVersioned& managed) {
+  tensors_.push_back({&managed.dl_tensor, (managed.flags & runtime::DLPACK_FLAG_BITMASK_READ_ONLY) != 0});
+  find_stream(exchange_of(Py_TYPE(value.ptr())), managed.dl_tensor.device);
+}
+
+void CallArguments::find_stream(const ExchangeType& type, runtime::DLDevice device) {
+  if (stream_ || device.device_type != runtime::kDLCUDA) return;
+  if (type.api == nullptr || type.api->current_work_stream == nullptr) return;
   void* stream = nullptr;
   if (type.api->current_work_stream(device.device_type, device.device_id, &stream) != 0) throw py::error_already_set();
   stream_ = stream;
-  return true;
 }
 
 bool CallArguments::add_numpy(const Buffer& parameter, py::handle value) {
@@ -298,6 +315,17 @@ py::object capsule_of(py::handle value, const py::dict& asked) {
   return value.attr("__dlpack__")(**asked);
 }
 
+/// What a capsule holds. It is another's to delete from now on, as DLPack demands: whatever code runs before the call,
+/// nobody else can take it.
+template <class Managed>
+std::shared_ptr<Managed> taken(const py::object& capsule, const char* name, const char* used) {
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
+  if (PyCapsule_SetName(capsule.ptr(), used) != 0) throw py::error_already_set();
+  return {managed, [](Managed* each) {
+            if (each->deleter != nullptr) each->deleter(each);
+          }};
+}
+
 /// `read()`, with what Python code of the array raises as the reason why it is none for helve.
 template <class F>
 auto or_not_an_array(const Buffer& parameter, py::handle value, F&& read) {
@@ -320,21 +348,20 @@ CallArguments::Exported CallArguments::read_dlpack(const Buffer& parameter, py::
       if (!stream_) stream_ = current_stream_of(value);
       asked["stream"] = *stream_ == nullptr ? 1 : reinterpret_cast<uintptr_t>(*stream_);
     }
-    Exported out{capsule_of(value, asked)};
-    PyObject* const capsule = out.capsule.ptr();
-    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-      auto* managed =
-          static_cast<runtime::DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+    const py::object capsule = capsule_of(value, asked);
+    if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
+      const auto* managed =
+          static_cast<runtime::DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
       if (managed->version.major != runtime::DLPACK_MAJOR_VERSION)
         not_an_array(parameter, value, "its DLPack capsule is of another major version");
-      out.tensor = {&managed->dl_tensor, (managed->flags & runtime::DLPACK_FLAG_BITMASK_READ_ONLY) != 0};
-      return out;
+      const bool read_only = (managed->flags & runtime::DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
+      auto memory = taken<runtime::DLManagedTensorVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned");
+      return {{&memory->dl_tensor, read_only}, std::move(memory)};
     }
-    if (!PyCapsule_IsValid(capsule, "dltensor"))
+    if (!PyCapsule_IsValid(capsule.ptr(), "dltensor"))
       not_an_array(parameter, value, "its DLPack capsule is of an unknown kind");
-    auto* managed = static_cast<runtime::DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
-    out.tensor = {&managed->dl_tensor, false};
-    return out;
+    auto memory = taken<runtime::DLManagedTensor>(capsule, "dltensor", "used_dltensor");
+    return {{&memory->dl_tensor, false}, std::move(memory)};
   });
 }
 

@@ -16,8 +16,8 @@ namespace helve::python {
 
 /// The arguments of one call. Holds what they borrow until it is destroyed.
 ///
-/// Reading an argument may run Python code (`__dlpack__`, `__index__`), which may change another one: that code runs
-/// first, and what was read in place before it is read again.
+/// Reading an argument may run Python code (`__dlpack__`, `__index__`, properties of a class of tensors), which may
+/// change another one: that code runs first, and what was read in place before it is read again.
 class CallArguments {
  public:
   /// UserError CallArgumentCount, NotAnArray, ArgumentStrides, ScalarArgumentType, LazyArgumentView,
@@ -47,19 +47,29 @@ class CallArguments {
     }
   };
 
+  /// What the C exchange gave to keep.
+  struct Managed {
+    size_t argument;
+    std::unique_ptr<runtime::DLManagedTensorVersioned, Release> tensor;
+  };
+
+  /// Looks at the types of all arrays, takes what they hand over to keep, and asks PyTorch about its tensors: all of it
+  /// may run Python code, and is done before anything is read that is not kept.
+  void ask_libraries();
   /// Reads all that runs no Python code; what does is put off.
   void read_in_place();
   void read_deferred();
   /// False where only `__dlpack__` can give the array.
-  bool add_tensor(const Buffer& parameter, pybind11::handle value, bool written);
+  bool add_tensor(const Buffer& parameter, pybind11::handle value);
   bool add_numpy(const Buffer& parameter, pybind11::handle value);
-  bool add_exchanged(const Buffer& parameter, pybind11::handle value, const ExchangeType& type);
-  void check_torch(const Buffer& parameter, pybind11::handle value, bool written);
+  bool add_borrowed(const Buffer& parameter, pybind11::handle value);
+  void add_managed(pybind11::handle value, const runtime::DLManagedTensorVersioned& managed);
+  void find_stream(const ExchangeType& type, runtime::DLDevice device);
 
-  /// What `__dlpack__` gave, which holds its memory.
+  /// What `__dlpack__` gave.
   struct Exported {
-    pybind11::object capsule;
-    runtime::TensorArgument tensor{};
+    runtime::TensorArgument tensor;
+    std::shared_ptr<void> memory;
   };
   Exported read_dlpack(const Buffer& parameter, pybind11::handle value);
 
@@ -68,7 +78,7 @@ class CallArguments {
   std::vector<Array> arrays_;
   std::vector<runtime::TensorArgument> tensors_;
   std::vector<runtime::ScalarArgument> scalars_;
-  std::vector<std::unique_ptr<runtime::DLManagedTensorVersioned, Release>> managed_;
+  std::vector<Managed> managed_;  ///< in the order of the arguments
   std::vector<size_t> deferred_;  ///< arguments whose reading runs Python code
   std::vector<std::optional<Exported>> exported_;             ///< by argument, once they were read
   std::vector<std::optional<runtime::ScalarArgument>> read_;  ///< by argument, as well

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "words.h"
 
@@ -54,8 +55,12 @@ ExchangeType look_up(PyTypeObject* type) {
 const ExchangeType& exchange_of(PyTypeObject* type) {
   // Guarded by the interpreter lock. A reference to each type keeps its address from being given to another one.
   static std::unordered_map<PyTypeObject*, ExchangeType> known;
-  const auto found = known.find(type);
-  if (found != known.end()) return found->second;
+  static std::pair<PyTypeObject*, const ExchangeType*> last;  // arguments of a call are mostly of one type
+  if (last.first == type) return *last.second;
+  if (const auto found = known.find(type); found != known.end()) {
+    last = {type, &found->second};
+    return found->second;
+  }
   const ExchangeType answer = look_up(type);
   Py_INCREF(reinterpret_cast<PyObject*>(type));
   return known.emplace(type, answer).first->second;

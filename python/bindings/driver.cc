@@ -190,8 +190,7 @@ void bind_driver(py::module_& module) {
         options.target = parse_target(target);
         options.arch = arch;
         options.mesh = mesh;
-        py::gil_scoped_release unlocked;
-        Lowering lowering = check_and_lower(f, options);
+        Lowering lowering = wait_for([f, options] { return check_and_lower(f, options); });
         return std::make_pair(lowering.function, times_of(lowering.times));
       },
       py::arg("function"), py::arg("mesh"), py::arg("target"), py::arg("arch") = "",
@@ -203,22 +202,23 @@ void bind_driver(py::module_& module) {
         CompileOptions options;
         options.target = parse_target(target);
         options.arch = arch;
-        py::gil_scoped_release unlocked;
-        return lowering_warnings(f, options);
+        return wait_for([f, options] { return lowering_warnings(f, options); });
       },
       py::arg("function"), py::arg("target"), py::arg("arch") = "");
   module.def(
       "unordered_accesses",
       [](const FunctionRef& f) {
-        std::vector<std::tuple<std::string, bool>> out;
-        BarrierAnalysis analysis(f);
-        walk(f->body, [&](const Stmt& s) {
-          const helve::Kernel* kernel = as<helve::Kernel>(s);
-          if (!kernel) return;
-          for (const UnorderedAccesses& each : analysis.unordered(*kernel))
-            out.emplace_back(each.buffer->name, each.certain);
+        return wait_for([f] {
+          std::vector<std::tuple<std::string, bool>> out;
+          BarrierAnalysis analysis(f);
+          walk(f->body, [&](const Stmt& s) {
+            const helve::Kernel* kernel = as<helve::Kernel>(s);
+            if (!kernel) return;
+            for (const UnorderedAccesses& each : analysis.unordered(*kernel))
+              out.emplace_back(each.buffer->name, each.certain);
+          });
+          return out;
         });
-        return out;
       },
       py::arg("function"),
       "Of a function in thread form: the buffers, and whether it is certain, where threads touch one element with no "

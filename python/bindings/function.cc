@@ -106,7 +106,7 @@ void bind_function(py::module_& module) {
              "A number of 64 bits that equal functions share, in every process.");
   module.def("stmt_equal", &equality<Stmt>, py::arg("a"), py::arg("b"),
              "(equal?, path of the first difference) of two statements.");
-  module.def("verify", [](const FunctionRef& function) { wait_for([function] { return verify(function), true; }); },
+  module.def("verify", [](const FunctionRef& function) { wait_for([function] { verify(function); }); },
              py::arg("function"), "Raises the first fault of the function.");
 }
 

@@ -41,15 +41,15 @@ Stmt ElementWalk::walk(const Stmt& s) {
     return on_store(*n, self);
   }
   if (const If* n = as<If>(s)) {
-    Ref<If> copy = make_ref<If>(*n);
-    copy->condition = expression(n->condition, false);
-    ++conditions_;
-    copy->then_body = walk(n->then_body);
-    copy->else_body = walk(n->else_body);
-    --conditions_;
-    measure(*copy);
-    const bool changed = copy->then_body != n->then_body || copy->else_body != n->else_body;
-    return changed && copy->then_body ? Stmt(copy) : s;
+    const Ref<If> changed = copy_with(*n, [&](If& copy) {
+      copy.condition = expression(n->condition, false);
+      ++conditions_;
+      copy.then_body = walk(n->then_body);
+      copy.else_body = walk(n->else_body);
+      --conditions_;
+      return copy.then_body && (copy.then_body != n->then_body || copy.else_body != n->else_body);
+    });
+    return changed ? Stmt(changed) : s;
   }
   unclear_ |= touches(s);
   return s;
@@ -68,10 +68,7 @@ Stmt ElementWalk::loop(const For& loop, const Stmt& self) {
   if (body == loop.body) return leave_loop(self, visit);
   const Seq* rest = as<Seq>(body);
   if (!body || (rest && rest->stmts.empty())) return {};
-  Ref<For> copy = make_ref<For>(loop);
-  copy->body = std::move(body);
-  measure(*copy);
-  return leave_loop(Stmt(copy), visit);
+  return leave_loop(Stmt(copy_with(loop, [&](For& copy) { copy.body = std::move(body); })), visit);
 }
 
 Stmt ElementWalk::bind(const Bind& bind, const Stmt& self) {

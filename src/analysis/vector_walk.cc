@@ -24,9 +24,7 @@ class Walk {
     if (!lanes || !begins_at_zero(*vectors_)) return std::nullopt;
     lane_ = vectors_->vars[0];
     count_positions(*lanes);
-    Ref<For> vectors = make_ref<For>(*vectors_);
-    vectors->body = statement(vectors_->body);
-    measure(*vectors);
+    const Ref<For> vectors = copy_with(*vectors_, [&](For& copy) { copy.body = statement(vectors_->body); });
     if (!good_ || !store_ || read_.contains(store_->buffer.get())) return std::nullopt;
     const Stmt body = rewrite(body_, [&](const Stmt& s) { return s.get() == vectors_ ? Stmt(vectors) : s; });
     return VectorWalk{vars_, extents_, body, vectors_, vectors.get(), store_, *lanes};
@@ -100,10 +98,7 @@ class Walk {
     const Load* load = as<Load>(e);
     if (!load) return map_children(e, [&](const Expr& child) { return value(child); });
     read_.insert(&buffer_of(load->buffer));
-    Ref<Load> out = make_ref<Load>(*load);
-    subscripts(buffer_of(load->buffer), &out->indices);
-    measure(*out);
-    return Expr(out);
+    return Expr(copy_with(*load, [&](Load& out) { subscripts(buffer_of(load->buffer), &out.indices); }));
   }
 
   /// An index, moved: it must not know in which vector it stands.

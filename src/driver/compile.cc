@@ -16,7 +16,7 @@
 #include "helve/print/printer.h"
 #include "helve/runtime/cuda/compile.h"
 #include "helve/support/diagnostic.h"
-#include "helve/support/stack.h"
+#include "helve/support/own_thread.h"
 #include "helve/support/text.h"
 #include "helve/transform/pipeline.h"
 
@@ -144,7 +144,7 @@ std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::
 }
 
 std::vector<Diagnostic> lowering_warnings(const FunctionRef& f, const CompileOptions& options) {
-  return lower(place_on_mesh(f, options.mesh), options).warnings;
+  return with_stack(kCompileStack, [&] { return lower(place_on_mesh(f, options.mesh), options).warnings; });
 }
 
 std::string unknown_stage(const std::string& stage, const std::vector<std::string>& known) {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -13,6 +12,7 @@
 #include "helve/runtime/minifloat.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/inline_vector.h"
+#include "helve/support/round_to_odd.h"
 #include "helve/support/strided_box.h"
 #include "helve/support/text.h"
 
@@ -291,31 +291,6 @@ IntegerRange integer_range(DLDataType dtype) {
   return {-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
 }
 
-/// A float64 that rounds to every smaller format as `value` does: beyond 52 bits the lowest bits leave one behind,
-/// which says whether any of them was set.
-template <class T>
-double rounding_as(T value) {
-  if constexpr (std::is_integral_v<T>) {
-    constexpr T kExact = T{1} << 52;
-    constexpr uint64_t kLow = (uint64_t{1} << 11) - 1;
-    bool exact = value < kExact;
-    if constexpr (std::is_signed_v<T>) exact &= value > -kExact;
-    const auto bits = static_cast<uint64_t>(value);
-    if (!exact) value = static_cast<T>((bits & ~kLow) | ((bits & kLow) != 0 ? kLow + 1 : 0));
-  }
-  return static_cast<double>(value);
-}
-
-/// `value` in float32, inexact results rounded to the neighbour with an odd last bit. Rounding that to a format with at
-/// least two bits less is as good as rounding `value` itself.
-float round_to_odd(double value) {
-  const auto nearest = static_cast<float>(value);
-  if (static_cast<double>(nearest) == value || !std::isfinite(nearest)) return nearest;
-  const auto bits = std::bit_cast<uint32_t>(nearest);
-  if ((bits & 1) != 0) return nearest;
-  return std::nextafter(nearest, value > nearest ? HUGE_VALF : -HUGE_VALF);
-}
-
 /// The bits of a float parameter, zero-extended; nullopt where the dtype is no float that a scalar can have.
 std::optional<int64_t> float_bits(DLDataType dtype, double value) {
   const float narrow = round_to_odd(value);
@@ -340,7 +315,13 @@ void Binder::bind_scalar(size_t s) {
   if (!integer) {
     const bool narrows = expected.dtype.bits < 64;
     const double real = std::visit(
-        [&](auto number) { return narrows ? rounding_as(number) : static_cast<double>(number); }, scalars_[s]);
+        [&](auto number) {
+          if constexpr (std::is_integral_v<decltype(number)>) {
+            if (narrows) return round_to_odd(number);
+          }
+          return static_cast<double>(number);
+        },
+        scalars_[s]);
     const auto bits = float_bits(expected.dtype, real);
     HELVE_CHECK(bits.has_value(), fmt::format("a scalar parameter of {}", to_text(expected.dtype)));
     slot = *bits;

@@ -57,7 +57,7 @@ std::string read_up_to(const Descriptor& file, size_t bytes) {
   return out;
 }
 
-/// A regular file of the folder that begins as an entry does, or as much of it as was written.
+/// A regular file of the folder that begins with the magic number. The rest may be missing: not all was written.
 struct Found {
   Descriptor file;
   int64_t bytes = 0;
@@ -73,7 +73,7 @@ Found find_entry(const Descriptor& folder, const std::string& name) {
   if (!file || fstat(*file, &info) != 0 || !S_ISREG(info.st_mode)) return {};
   if (info.st_uid != 0 && info.st_uid != geteuid()) return {};
   std::string header = read_up_to(file, kHeader);
-  if (kMagic.substr(0, header.size()) != std::string_view(header).substr(0, kMagic.size())) return {};
+  if (!header.starts_with(kMagic)) return {};
   return {std::move(file), info.st_size, std::move(header)};
 }
 

@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,8 @@
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
+
+#include "helve/support/diagnostic.h"
 
 namespace helve::runtime {
 
@@ -40,17 +43,9 @@ struct Section {
   jmp_buf left;
 };
 
-bool blocks_signal() {
-  sigset_t mask;
-  sigemptyset(&mask);
-  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
-  return sigismember(&mask, kSectionSignal) == 1;
-}
-
 /// What the watch knows of one thread. Only the thread itself changes `section` and `entries`.
 struct Slot {
   const pthread_t thread = pthread_self();
-  const bool deaf = blocks_signal();
   std::atomic<int> state{Outside};
   std::atomic<Section*> section{nullptr};
   std::atomic<uint64_t> entries{0};
@@ -164,7 +159,7 @@ class Watch {
       const bool inside = slot->state.load(std::memory_order_acquire) != Outside;
       busy = busy || inside || !stayed;
       slot->seen = entries;
-      if (inside && stayed && !slot->deaf) interrupt(*slot);
+      if (inside && stayed) interrupt(*slot);
     }
     return busy;
   }
@@ -188,20 +183,27 @@ class Watch {
 
 std::atomic<Watch*> current_watch{nullptr};
 
-/// A child of fork has neither the watch nor other threads; what its parent knew of them stays where it was.
-void forget_watch() {
+std::mutex making;
+
+/// A child of fork has neither the watch nor other threads; what its parent knew of them stays where it was. No thread
+/// makes the watch during a fork: nobody would end what it began.
+void before_fork() { making.lock(); }
+void in_parent() { making.unlock(); }
+void in_child() {
   current_watch.store(nullptr);
   own_slot = nullptr;
+  making.unlock();
 }
+
+// As the module is loaded: registered on first use, it could be too late for a fork at that moment.
+const bool registered = pthread_atfork(before_fork, in_parent, in_child) == 0;
 
 /// Never destroyed: its thread looks at it until the process is gone.
 Watch& watch() {
   if (Watch* existing = current_watch.load(std::memory_order_acquire)) return *existing;
-  static std::mutex making;
   std::lock_guard lock(making);
   if (Watch* existing = current_watch.load(std::memory_order_acquire)) return *existing;
-  static const int registered = pthread_atfork(nullptr, nullptr, forget_watch);
-  (void)registered;
+  HELVE_CHECK(registered, "fork handlers cannot be registered");
   auto* made = new Watch();
   current_watch.store(made, std::memory_order_release);
   return *made;
@@ -226,8 +228,29 @@ Slot& slot_of_thread() {
   return *own_slot;
 }
 
+bool blocks_signal() {
+  sigset_t mask;
+  sigemptyset(&mask);
+  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  return sigismember(&mask, kSectionSignal) == 1;
+}
+
+/// Takes back the signal of the watch from a thread that blocks it: of the kinds that do not queue one waits at the
+/// most, and that of somebody else goes on waiting.
+void take_back() {
+  sigset_t ours;
+  sigemptyset(&ours);
+  sigaddset(&ours, kSectionSignal);
+  siginfo_t info;
+  const timespec limit{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(4 * kTick).count()};  // it may be under way
+  if (sigtimedwait(&ours, &info, &limit) != kSectionSignal) return;
+  if (info.si_code == SI_QUEUE && info.si_value.sival_ptr == own_slot) return;
+  (void)syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), kSectionSignal, &info);
+}
+
 /// A signal of the watch that comes after the section it was meant for; it shall not come into a system call of others.
 void await_signal(Slot& slot) {
+  if (blocks_signal()) return take_back();
   const auto limit = std::chrono::steady_clock::now() + 4 * kTick;
   while (!slot.arrived.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < limit)
     std::this_thread::yield();

@@ -68,11 +68,9 @@ class Application final : public ElementWalk {
       if (local.visit == visit) body.push_back(alloc(local.buffer));
     }
     if (body.empty()) return s;
-    Ref<For> copy = make_ref<For>(*as<For>(s));
-    body.push_back(copy->body);
-    copy->body = seq(std::move(body));
-    measure(*copy);
-    return Stmt(copy);
+    const For& loop = *as<For>(s);
+    body.push_back(loop.body);
+    return Stmt(copy_with(loop, [&](For& copy) { copy.body = seq(std::move(body)); }));
   }
 
   const Plan& plan_;

@@ -125,11 +125,10 @@ class Kernels final : public ScopedRewriter {
     if (!kernel || is_written_for_threads(*kernel)) return s;
     Facts inner = facts;
     for (size_t d = 0; d < kernel->vars.size(); ++d) enter_loop(inner, kernel->vars[d], int_imm(0), kernel->extents[d]);
-    Ref<Kernel> out = make_ref<Kernel>(*kernel);
     BlockDivision division = divide_block(*kernel, may_alias_, inner, strict_);
-    out->body = Distribution(*kernel, std::move(division.layouts)).statement(division.body, inner);
-    measure(*out);
-    return Stmt(out);
+    return Stmt(copy_with(*kernel, [&](Kernel& out) {
+      out.body = Distribution(*kernel, std::move(division.layouts)).statement(division.body, inner);
+    }));
   }
 
  private:

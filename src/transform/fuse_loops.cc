@@ -147,13 +147,12 @@ class Fusion final : public ScopedRewriter {
     const Stmt body = with_own_names(first->body, passed);
     add_definitions(body, &before);
     const Stmt own = with_own_names(moved, before);
-    Ref<For> fused = make_ref<For>(*first);
     Facts inside = facts;
     enter_loop(inside, first->vars[0], first->begins[0], first->extents[0]);
-    fused->body = leave(seq({body, own}), inside);  // both bodies are fused in themselves
-    fused->span = second->span;
-    measure(*fused);
-    return Stmt(fused);
+    return Stmt(copy_with(*first, [&](For& fused) {
+      fused.body = leave(seq({body, own}), inside);  // both bodies are fused in themselves
+      fused.span = second->span;
+    }));
   }
 
   static std::vector<Stmt> statements(const Stmt& s) {

@@ -78,15 +78,13 @@ Stmt join(const Stmt& s) {
   if (count == 1) return s;
   const VarRef first = make_var(block->name, kIndex, block->span), next = make_var(block->name, kIndex, block->span);
   const Expr at = Expr(first) * int_imm(count) + Expr(next);
-  Ref<Kernel> joined = make_ref<Kernel>(*n);
-  joined->vars.back() = first;
-  joined->extents.back() = int_imm(*int_value(n->extents.back()) / count);
-  Ref<For> loop = make_ref<For>(*rows);
-  loop->body = for_loop(LoopKind::Serial, next, int_imm(count), substitute(rows->body, {{block.get(), at}}), s->span);
-  measure(*loop);
-  joined->body = Stmt(loop);
-  measure(*joined);
-  return Stmt(joined);
+  const Stmt turns =
+      for_loop(LoopKind::Serial, next, int_imm(count), substitute(rows->body, {{block.get(), at}}), s->span);
+  return Stmt(copy_with(*n, [&](Kernel& joined) {
+    joined.vars.back() = first;
+    joined.extents.back() = int_imm(*int_value(n->extents.back()) / count);
+    joined.body = Stmt(copy_with(*rows, [&](For& loop) { loop.body = turns; }));
+  }));
 }
 
 }  // namespace

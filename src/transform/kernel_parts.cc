@@ -115,10 +115,7 @@ class Finder {
         [](const Stmt& part) { return part; });
     for (const Stmt& each : stores) append(each, parts);
     if (stores.empty() || !as<While>(s)) return out;
-    Ref<While> loop = make_ref<While>(*as<While>(out));
-    loop->body = seq({loop->body, stores[0]});
-    measure(*loop);
-    return Stmt(loop);
+    return Stmt(copy_with(*as<While>(out), [&](While& loop) { loop.body = seq({loop.body, stores[0]}); }));
   }
 
   /// The Persistent loop around the statements that are split, and what is decided before it.

@@ -34,10 +34,8 @@ const Stmt& body_of(const For& loop) {
 
 Stmt with_body_of(const For& loop, const Stmt& body) {
   const For* inner = as<For>(loop.body);
-  Ref<For> out = make_ref<For>(loop);
-  out->body = inner && is_element_loop(*inner) ? with_body_of(*inner, body) : body;
-  measure(*out);
-  return Stmt(out);
+  return Stmt(copy_with(
+      loop, [&](For& out) { out.body = inner && is_element_loop(*inner) ? with_body_of(*inner, body) : body; }));
 }
 
 /// The variables of a loop that are not known to have one value, those known to have several, and those that its body
@@ -215,10 +213,7 @@ FunctionRef privatize_scratch(const FunctionRef& f, const PassOptions&) {
                      if (!kernel) return s;
                      const Stmt body = Privatization(*kernel).run();
                      if (body == kernel->body) return s;
-                     Ref<Kernel> out = make_ref<Kernel>(*kernel);
-                     out->body = body;
-                     measure(*out);
-                     return Stmt(out);
+                     return Stmt(copy_with(*kernel, [&](Kernel& out) { out.body = body; }));
                    }));
 }
 

@@ -61,10 +61,8 @@ class Simplification final : public ScopedRewriter {
   /// memory stays: its uses may come after a write.
   Stmt decided_loop(const For& loop, const Stmt& self, const Facts& facts) {
     Substitution values;
-    Ref<For> rest = make_ref<For>(loop);
-    rest->vars.clear();
-    rest->begins.clear();
-    rest->extents.clear();
+    std::vector<VarRef> vars;
+    std::vector<Expr> begins, extents;
     for (size_t d = 0; d < loop.vars.size(); ++d) {
       const int64_t* extent = int_value(loop.extents[d]);
       if (extent && *extent <= 0) return seq({}, self->span);
@@ -72,15 +70,20 @@ class Simplification final : public ScopedRewriter {
         values.emplace(loop.vars[d].get(), loop.begins[d]);
         continue;
       }
-      rest->vars.push_back(loop.vars[d]);
-      rest->begins.push_back(loop.begins[d]);
-      rest->extents.push_back(loop.extents[d]);
+      vars.push_back(loop.vars[d]);
+      begins.push_back(loop.begins[d]);
+      extents.push_back(loop.extents[d]);
     }
     if (is_empty(loop.body)) return seq({}, self->span);
     if (values.empty()) return self;
     Stmt body = substitute(loop.body, values);
-    if (rest->vars.empty()) return rewrite_under(body, facts);
-    rest->body = body;
+    if (vars.empty()) return rewrite_under(body, facts);
+    const Ref<For> rest = copy_with(loop, [&](For& copy) {
+      copy.vars = std::move(vars);
+      copy.begins = std::move(begins);
+      copy.extents = std::move(extents);
+      copy.body = body;
+    });
     return rewrite_under(Stmt(rest), facts);
   }
 

@@ -48,9 +48,8 @@ Stmt renewed(const Stmt& s) {
   const auto own = [&](const VarRef& var) { return VarRef(as<Var>(vars.at(var.get()))); };
   return rewrite(replace_buffers(substitute(s, vars), buffers), [&](const Stmt& inner) -> Stmt {
     if (const For* n = as<For>(inner)) {
-      Ref<For> copy = make_ref<For>(*n);
-      std::transform(n->vars.begin(), n->vars.end(), copy->vars.begin(), own);
-      return Stmt(copy);
+      return Stmt(copy_with(
+          *n, [&](For& copy) { std::transform(n->vars.begin(), n->vars.end(), copy.vars.begin(), own); }));
     }
     if (const Bind* n = as<Bind>(inner)) return bind(own(n->var), n->value, inner->span);
     if (const Alloc* n = as<Alloc>(inner)) return alloc(buffers.at(n->buffer.get()), inner->span);
@@ -95,10 +94,7 @@ Stmt split(const Stmt& s) {
   if (conditions.empty() || conditions.size() > kMostConditions) return s;
   Expr all = conditions[0];
   for (size_t k = 1; k < conditions.size(); ++k) all = logical_and(all, conditions[k]);
-  Ref<Kernel> copy = make_ref<Kernel>(*n);
-  copy->body = if_then(all, n->body, renewed(n->body));
-  measure(*copy);
-  return Stmt(copy);
+  return Stmt(copy_with(*n, [&](Kernel& copy) { copy.body = if_then(all, n->body, renewed(n->body)); }));
 }
 
 }  // namespace

@@ -27,16 +27,14 @@ class Staging {
     if (body == kernel_.body) return self_;
     std::vector<Stmt> out;
     for (const BufferRef& home : order_) out.push_back(alloc(home, home->span));
-    Ref<Kernel> kernel = make_ref<Kernel>(kernel_);
+    const auto with = [&](Stmt stmts) {
+      return Stmt(copy_with(kernel_, [&](Kernel& kernel) { kernel.body = std::move(stmts); }));
+    };
     if (scope_ == MemoryScope::Shared) {
       out.push_back(body);
-      kernel->body = seq(std::move(out));
-      measure(*kernel);
-      return Stmt(kernel);
+      return with(seq(std::move(out)));
     }
-    kernel->body = body;
-    measure(*kernel);
-    out.push_back(Stmt(kernel));
+    out.push_back(with(body));
     return seq(std::move(out), kernel_.span);
   }
 

@@ -99,13 +99,12 @@ class Vectorization final : public ScopedRewriter {
       return substitute(loop.body, {{var.get(), simplify(loop.begins.back() + position, facts)}});
     });
     if (loop.vars.size() == 1) return inner;
-    Ref<For> outer = make_ref<For>(loop);
-    outer->vars.pop_back();
-    outer->begins.pop_back();
-    outer->extents.pop_back();
-    outer->body = inner;
-    measure(*outer);
-    return Stmt(outer);
+    return Stmt(copy_with(loop, [&](For& outer) {
+      outer.vars.pop_back();
+      outer.begins.pop_back();
+      outer.extents.pop_back();
+      outer.body = inner;
+    }));
   }
 
   int64_t vector_bytes_;

@@ -170,7 +170,7 @@ def test_arrays_of_a_device_tell_their_stream_once(double):
     with pytest.raises(helve.Error) as caught:
         double(Array(np.zeros(5, np.float32)), Array(np.zeros(5, np.float32)))
     assert caught.value.code == "HV0609" and "cuda:3" in caught.value.message
-    assert asked == ["exchanged", ("stream", 2, 3), "exchanged", "deleted", "deleted"]
+    assert asked == ["exchanged", "exchanged", ("stream", 2, 3), "deleted", "deleted"]
 
 
 def test_exporters_on_a_device_are_told_the_stream(double):
@@ -269,6 +269,48 @@ def test_what_an_exporter_raises_is_the_reason(double, parts):
 def test_an_interrupt_in_an_exporter_is_an_interrupt(double):
     with pytest.raises(KeyboardInterrupt):
         double(Mute(capsule=KeyboardInterrupt), np.zeros(5, np.float32))
+
+
+@pytest.mark.parametrize("major", [None, pytest.param(1, marks=needs_versions)])
+def test_a_capsule_is_taken_so_that_nobody_else_can(double, major):
+    kept = []
+
+    class Keeping(Exporter):
+        def __dlpack__(self, max_version=None):
+            kept.append(super().__dlpack__(max_version))
+            return kept[-1]
+
+    name_of = ctypes.pythonapi.PyCapsule_GetName
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    a, b = np.arange(5, dtype=np.float32), np.zeros(5, np.float32)
+    before = sys.getrefcount(a), sys.getrefcount(b)
+    double(Keeping(a, major), Keeping(b, major))
+    np.testing.assert_array_equal(b, a * 2)
+    used = b"used_dltensor" if major is None else b"used_dltensor_versioned"
+    assert [name_of(capsule) for capsule in kept] == [used, used]
+    kept.clear()
+    assert (sys.getrefcount(a), sys.getrefcount(b)) == before  # given back, once
+
+
+def test_an_exchange_may_change_the_arguments_before_it(double):
+    Array, asked = exchanging_type()
+
+    class Resizing(Array):
+        @property
+        def array(self):
+            first.resize(1 << 20, refcheck=False)
+            first[:5] = 7
+            first.resize(5, refcheck=False)
+            return out
+
+        @array.setter
+        def array(self, value):
+            pass
+
+    first, out = np.zeros(5, np.float32), np.zeros(5, np.float32)
+    double(first, Resizing(out))
+    np.testing.assert_array_equal(out, np.full(5, 14, np.float32))
+    assert asked == ["exchanged", "deleted"]
 
 
 def test_an_exporter_may_change_the_arguments_before_it(double):

@@ -4,6 +4,7 @@ import copy
 import pickle
 import re
 import traceback
+import warnings
 from pathlib import Path
 
 import helve
@@ -142,6 +143,21 @@ def test_warnings_are_the_same_data():
     diagnostic = _core.Diagnostic("IndexCount", _core.Span(), [("buffer", "A"), ("rank", 1), ("given", 2)])
     warning = errors.warning_from(diagnostic)
     assert isinstance(warning, UserWarning) and warning.code == "HV0201" and str(warning) == errors.render(diagnostic)
+
+
+def test_warnings_are_given_once_a_place():
+    """By Python's usual filter, as each warning of a compile."""
+    function = helve.parse(
+        "@T.prim_func\ndef main(A: T.Tensor((100,), 'float32'), B: T.Tensor((4,), 'float32')):\n"
+        "    with T.Kernel(4) as b:\n        S = T.alloc_shared((32,), 'float32')\n"
+        "        T.copy(A[b * 32 : b * 32 + 32], S)\n        T.reduce_max(S, B[b : b + 1], dim=0)\n")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            helve.compile(function, target="interp")
+        helve.compile(function, target="interp")
+    assert [entry.message.code for entry in caught] == ["HV0310"] * 2
+    assert {entry.filename for entry in caught} == {__file__}
 
 
 def test_warnings_are_rebuilt_from_their_arguments():

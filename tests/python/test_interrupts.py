@@ -213,6 +213,26 @@ def test_a_compile_ends(compiled, target, llvm):
     assert run(program) == ["usable"]
 
 
+LOWERINGS = {
+    "check_and_lower": "helve._core.check_and_lower(large.function, None, 'cuda', 'sm_90a')",
+    "lowering_warnings": "helve._core.lowering_warnings(large.function, 'cuda', 'sm_90a')",
+}
+
+
+@pytest.mark.parametrize("lowering", LOWERINGS)
+def test_a_lowering_ends(lowering):
+    program = textwrap.dedent(COMPILES["many loops"]) + textwrap.dedent(f"""
+        def work():
+            while True:
+                {LOWERINGS[lowering]}
+
+        begin = time.perf_counter()
+        assert interrupted(work)
+        still_usable("interp")
+        """)
+    assert run(program) == ["usable"]
+
+
 def test_stages_and_the_choice_of_schedules_end(llvm):
     program = textwrap.dedent(COMPILES["many loops"].replace("1500", "60")) + textwrap.dedent("""
         kernel = helve.compile(large)

@@ -108,6 +108,20 @@ def test_subclasses_are_tensors_of_torch(targets):
         assert written._version == 1 and written.tolist() == [2.0] * 5
 
 
+def test_a_tensor_that_is_asked_may_change_the_arguments_before_it(kernel):
+    class Resizing(torch.Tensor):
+        @property
+        def requires_grad(self):
+            first.resize(1 << 20, refcheck=False)  # its memory is elsewhere now
+            first[:5] = 7
+            first.resize(5, refcheck=False)
+            return False
+
+    first, out = np.zeros(5, np.float32), torch.zeros(5)
+    kernel(first, out.as_subclass(Resizing))
+    assert out.tolist() == [14.0] * 5
+
+
 def test_what_ends_midway_counts_as_written():
     @T.prim_func
     def outside(a: T.Tensor((4,), "float32"), where: T.Tensor((1,), "int32")):

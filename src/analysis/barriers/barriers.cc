@@ -31,10 +31,7 @@ class BarrierAnalysis::Impl {
     if (undecided) *undecided = accesses_of(kept, *parts);
     const Stmt body = statement_of(*parts, kernel->body);
     if (body == kernel->body) return kernel;
-    Ref<Kernel> out = make_ref<Kernel>(*kernel);
-    out->body = body;
-    measure(*out);
-    return out;
+    return copy_with(*kernel, [&](Kernel& out) { out.body = body; });
   }
 
   const BarrierWork& work() const { return questions_.work(); }

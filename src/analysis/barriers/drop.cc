@@ -2,7 +2,6 @@
 // Sequences are balanced trees here, so that the way from a barrier to the root is short.
 #include "drop.h"
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -63,11 +62,7 @@ class Drops {
       append(out, node.children[1]->effect);
       return out;
     }
-    switch (node.part->kind) {
-      case Part::Kind::Branch: return one_of(node.children[0]->effect, node.children[1]->effect);
-      case Part::Kind::Loop: return repeated(node.children[0]->effect, *node.part->loop, table_);
-      default: return effect_of(*node.part, table_);
-    }
+    return effect_of(*node.part, table_, [&](size_t i) -> const Effect& { return node.children[i]->effect; });
   }
 
   /// Takes the barrier out, unless something meets then.

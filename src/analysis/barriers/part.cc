@@ -336,7 +336,7 @@ const Part* part_with(const Part& part, AccessId id, AccessTable& table) {
   return nullptr;
 }
 
-Effect effect_of(const Part& part, AccessTable& table) {
+Effect effect_of(const Part& part, AccessTable& table, const std::function<const Effect&(size_t)>& of_part) {
   Effect out;
   switch (part.kind) {
     case Part::Kind::Accesses:
@@ -350,12 +350,16 @@ Effect effect_of(const Part& part, AccessTable& table) {
       out.drains = as<TileOp>(part.stmt)->integer(0) == 0;
       return out;
     case Part::Kind::Sequence:
-      for (const PartRef& each : part.parts) append(out, each->effect);
+      for (size_t i = 0; i < part.parts.size(); ++i) append(out, of_part(i));
       return out;
-    case Part::Kind::Branch: return one_of(part.parts[0]->effect, part.parts[1]->effect);
-    case Part::Kind::Loop: return repeated(part.parts[0]->effect, *part.loop, table);
+    case Part::Kind::Branch: return one_of(of_part(0), of_part(1));
+    case Part::Kind::Loop: return repeated(of_part(0), *part.loop, table);
   }
   HELVE_FAIL("a part of no kind");
+}
+
+Effect effect_of(const Part& part, AccessTable& table) {
+  return effect_of(part, table, [&](size_t i) -> const Effect& { return part.parts[i]->effect; });
 }
 
 }  // namespace helve::barriers

@@ -3,6 +3,7 @@
 // with parts of their own, so that a barrier can be put in, or taken out, without reading the program again.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -42,5 +43,7 @@ const Part* part_with(const Part& part, AccessId id, AccessTable& table);
 
 /// The effect from those of its parts.
 Effect effect_of(const Part& part, AccessTable& table);
+/// The same where something else knows those.
+Effect effect_of(const Part& part, AccessTable& table, const std::function<const Effect&(size_t)>& of_part);
 
 }  // namespace helve::barriers

@@ -128,9 +128,7 @@ Ref<const Kernel> HostScalars::with_deferred(const Kernel& kernel) const {
     body.insert(body.begin(), bind(each->first, each->second));
   }
   if (body.size() == 1) return Ref<const Kernel>(&kernel);
-  Ref<Kernel> copy = make_ref<Kernel>(kernel);
-  copy->body = seq(std::move(body), kernel.body->span);
-  return copy;
+  return copy_with(kernel, [&](Kernel& copy) { copy.body = seq(std::move(body), kernel.body->span); });
 }
 
 }  // namespace helve

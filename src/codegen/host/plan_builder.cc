@@ -404,22 +404,25 @@ class PlanBuilder {
     // Every block sees one grid, whatever blocks write.
     const Stmt self(&kernel);
     Steps at{&out};
-    Ref<Kernel> own = make_ref<Kernel>(kernel);
-    bool reads = false;
-    for (Expr& extent : own->extents) {
-      if (!has_load(extent)) continue;
-      const ScalarProgram known = value_of(extent, {Question::Value, "a grid extent", "extent", self}, at);
-      const VarRef value = kept(make_var("extent", kIndex, extent->span));
-      scalars_.define(value.get(), known);
-      extent = Expr(value);
-      reads = true;
-    }
-    Ref<const Kernel> source = scalars_.with_deferred(reads ? *own : kernel);
+    const Ref<Kernel> named = copy_with(kernel, [&](Kernel& copy) {
+      bool reads = false;
+      for (Expr& extent : copy.extents) {
+        if (!has_load(extent)) continue;
+        const ScalarProgram known = value_of(extent, {Question::Value, "a grid extent", "extent", self}, at);
+        const VarRef value = kept(make_var("extent", kIndex, extent->span));
+        scalars_.define(value.get(), known);
+        extent = Expr(value);
+        reads = true;
+      }
+      return reads;
+    });
+    const Kernel& own = named ? *named : kernel;
+    Ref<const Kernel> source = scalars_.with_deferred(own);
     runtime::Launch step;
     step.kernel = static_cast<int64_t>(out_.kernels.size());
     step.name = signature_.name + "_" + std::to_string(step.kernel);
     step.blocks = ScalarProgram(1);
-    for (const Expr& extent : own->extents) {
+    for (const Expr& extent : own.extents) {
       ScalarProgram count = scalars_.required(extent, "a grid extent");
       check_extent(extent, count, kernel.span, *at.list);
       step.blocks = times(step.blocks, count);

@@ -126,7 +126,7 @@ Stmt replace_statement(const Stmt& s, const StmtNode* target, const std::functio
 
 BlockDivision divide_block(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts,
                            bool strict) {
-  Ref<Kernel> converted = make_ref<Kernel>(kernel);
+  Ref<const Kernel> converted(&kernel);
   MemoryBuffers memory;
   for (;;) {
     BlockLayouts layouts = infer_layouts(*converted, may_alias, facts, memory);
@@ -143,8 +143,10 @@ BlockDivision divide_block(const Kernel& kernel, const std::vector<MayAlias>& ma
     const BufferRef copy =
         make_buffer(buffer->name + "_copy", buffer->dtype, MemoryScope::Shared, buffer->shape, {}, {}, buffer->span);
     memory.emplace(copy.get(), fmt::format("it stands for '{}' where {}", buffer->name, conflict.reason));
-    converted->body = replace_statement(converted->body, conflict.stmt,
-                                        [&](const Stmt& s) { return on_copy(s, buffer, copy); });
+    converted = copy_with(*converted, [&](Kernel& next) {
+      next.body =
+          replace_statement(next.body, conflict.stmt, [&](const Stmt& s) { return on_copy(s, buffer, copy); });
+    });
   }
 }
 

@@ -7,9 +7,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 
 #include "helve/support/diagnostic.h"
+#include "helve/support/round_to_odd.h"
 
 namespace helve {
 
@@ -56,26 +56,11 @@ double round_small(double value, const Format& f) {
                         : std::numeric_limits<double>::quiet_NaN();
 }
 
-/// A float64 that rounds to each small format as `value` does. Where float64 may not hold it, the bits that are dropped
-/// leave one behind, which says whether any of them was set: no midpoint of a small format comes between.
-template <class T>
-double rounding_as(T value) {
-  constexpr int kDropped = 64 - std::numeric_limits<double>::digits;
-  constexpr T kExact = T{1} << (std::numeric_limits<double>::digits - 1);
-  bool exact = value < kExact;
-  if constexpr (std::is_signed_v<T>) exact &= value > -kExact;
-  if (exact) return static_cast<double>(value);
-  constexpr uint64_t kLow = (uint64_t{1} << kDropped) - 1;
-  const auto bits = static_cast<uint64_t>(value);
-  const uint64_t sticky = (bits & kLow) != 0 ? kLow + 1 : 0;
-  return static_cast<double>(static_cast<T>((bits & ~kLow) | sticky));
-}
-
 template <class T>
 double integer_as_float(T value, DType dtype) {
   if (dtype == kFloat64) return static_cast<double>(value);
   if (dtype == kFloat32) return static_cast<float>(value);
-  return round_small(rounding_as(value), format_of(dtype));
+  return round_small(round_to_odd(value), format_of(dtype));
 }
 
 }  // namespace

@@ -70,12 +70,12 @@ Expr map_children(const Expr& e, const std::function<Expr(const Expr&)>& f) {
     if constexpr (std::tuple_size_v<decltype(N::fields())> == 0) {
       return e;
     } else {
-      Ref<N> copy = make_ref<N>(node);
-      bool changed = false;
-      for_each_field<N>([&](const auto& each) { changed |= map_field((*copy).*each.member, f); });
-      if (!changed) return e;
-      measure(*copy);
-      return Expr(copy);
+      const Ref<N> copy = copy_with(node, [&](N& out) {
+        bool changed = false;
+        for_each_field<N>([&](const auto& each) { changed |= map_field(out.*each.member, f); });
+        return changed;
+      });
+      return copy ? Expr(copy) : e;
     }
   });
 }

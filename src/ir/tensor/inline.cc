@@ -22,9 +22,7 @@ Expr without_places(const Expr& e) {
       if constexpr (std::is_same_v<N, Var>) {
         return node;
       } else {
-        Ref<N> copy = make_ref<N>(n);
-        copy->span = {};
-        return Expr(copy);
+        return Expr(copy_with(n, [](N& copy) { copy.span = {}; }));
       }
     });
   });
@@ -39,20 +37,20 @@ class Inliner {
   Stmt copy(const Stmt& s) {
     return dispatch(s, [&](const auto& node) -> Stmt {
       using N = std::decay_t<decltype(node)>;
-      Ref<N> out = make_ref<N>(node);
-      out->span = called_from(node.span, call_);
-      for_each_field<N>([&](const auto& each) {
-        if (each.defines) define((*out).*each.member);
+      const Ref<N> inlined = copy_with(node, [&](N& out) {
+        out.span = called_from(node.span, call_);
+        for_each_field<N>([&](const auto& each) {
+          if (each.defines) define(out.*each.member);
+        });
+        for_each_field<N>([&](const auto& each) {
+          if (!each.defines) map(out.*each.member);
+        });
+        if constexpr (std::is_same_v<N, TileOp>) {
+          for (Span& place : out.places) place = called_from(place, call_);
+        }
       });
-      for_each_field<N>([&](const auto& each) {
-        if (!each.defines) map((*out).*each.member);
-      });
-      if constexpr (std::is_same_v<N, TileOp>) {
-        for (Span& place : out->places) place = called_from(place, call_);
-      }
-      if constexpr (std::is_same_v<N, Seq>) return seq(std::move(out->stmts), out->span);
-      measure(*out);
-      return Stmt(out);
+      if constexpr (std::is_same_v<N, Seq>) return seq(std::move(inlined->stmts), inlined->span);
+      return Stmt(inlined);
     });
   }
 
@@ -71,11 +69,10 @@ class Inliner {
       if constexpr (std::is_same_v<N, Var>) {
         return e;
       } else {
-        Ref<N> out = make_ref<N>(node);
-        out->span = called_from(node.span, call_);
-        for_each_field<N>([&](const auto& each) { map((*out).*each.member); });
-        measure(*out);
-        return folded(*out);
+        return folded(*copy_with(node, [&](N& out) {
+          out.span = called_from(node.span, call_);
+          for_each_field<N>([&](const auto& each) { map(out.*each.member); });
+        }));
       }
     });
   }

@@ -14,7 +14,7 @@
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/visit.h"
-#include "helve/support/stack.h"
+#include "helve/support/own_thread.h"
 #include "helve/support/text.h"
 #include "verify_rules.h"
 
@@ -515,7 +515,7 @@ class Verifier {
 }  // namespace
 
 void verify(const FunctionRef& f) {
-  run_with_stack(kWalkStack, [&] { Verifier(*f).run(); });
+  with_stack(kWalkStack, [&] { Verifier(*f).run(); });
 }
 
 }  // namespace helve

@@ -112,12 +112,13 @@ Stmt map_parts(const Stmt& s, const std::function<Expr(const Expr&)>& on_expr,
   Mapper mapper{on_expr, on_stmt};
   return dispatch(s, [&](const auto& node) -> Stmt {
     using N = std::decay_t<decltype(node)>;
-    Ref<N> copy = make_ref<N>(node);
-    bool changed = false;
-    for_each_field<N>([&](const auto& each) { changed |= mapper.map((*copy).*each.member); });
-    if (!changed) return s;
+    const Ref<N> copy = copy_with(node, [&](N& out) {
+      bool changed = false;
+      for_each_field<N>([&](const auto& each) { changed |= mapper.map(out.*each.member); });
+      return changed;
+    });
+    if (!copy) return s;
     if constexpr (std::is_same_v<N, Seq>) return seq(std::move(copy->stmts), s->span);
-    measure(*copy);
     return Stmt(copy);
   });
 }
@@ -157,8 +158,8 @@ bool replace_in(BufferRef& buffer, const BufferMap& buffers) {
 
 template <class N>
 Stmt with_buffer(const Stmt& s, const N& node, const BufferMap& buffers) {
-  Ref<N> copy = make_ref<N>(node);
-  return replace_in(copy->buffer, buffers) ? Stmt(copy) : s;
+  const Ref<N> copy = copy_with(node, [&](N& out) { return replace_in(out.buffer, buffers); });
+  return copy ? Stmt(copy) : s;
 }
 
 Stmt replace_named(const Stmt& s, const BufferMap& buffers) {

@@ -41,8 +41,8 @@ TEST(VectorWalk, SeveralLoops) {
   const VarRef c = make_var("c");
   const auto nest = [&](const Expr& position, int64_t first = 0) {
     const Stmt inner = for_loop(LoopKind::Vectorized, l, idx(8), store(y, {b, position}, load(x, {b, position})));
-    Ref<For> middle = make_ref<For>(*as<For>(for_loop(LoopKind::Serial, v, idx(3), inner)));
-    middle->begins[0] = idx(first);
+    const Stmt from_zero = for_loop(LoopKind::Serial, v, idx(3), inner);
+    const Ref<For> middle = copy_with(*as<For>(from_zero), [&](For& copy) { copy.begins[0] = idx(first); });
     return for_loop(LoopKind::Serial, c, Expr(n), Stmt(middle));
   };
   const Expr tile = Expr(b) * idx(100) + Expr(c) * idx(24) + Expr(v) * idx(8) + l;

@@ -49,7 +49,7 @@ TEST(DiskCache, DamagedEntriesAreDroppedAndMadeAgain) {
     const fs::path file = files_of(cache).at(0);
     const auto size = static_cast<std::streamoff>(fs::file_size(file));
     if (damage == 0) fs::resize_file(file, static_cast<uintmax_t>(size - 1));  // cut off
-    if (damage == 1) fs::resize_file(file, 0);
+    if (damage == 1) fs::resize_file(file, 8);  // the magic number alone
     if (damage == 2) std::ofstream(file, std::ios::app) << "more";
     if (damage > 2) {  // one byte of the payload, one of the header
       std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
@@ -129,6 +129,14 @@ TEST(DiskCache, FilesOfOthersStayWhereTheyAre) {
     std::ofstream(path) << std::string(1000, 'y');
     fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(48));
   }
+  // What could be the beginning of an entry could be anything else.
+  const fs::path empty = inside / to_hex(sha256("empty")), prefix = inside / to_hex(sha256("prefix")),
+                 aside = inside / ".new-4-5-6";
+  std::ofstream(empty).close();
+  std::ofstream(prefix) << "HELVEC0";
+  std::ofstream(aside) << "H";
+  for (const fs::path& path : {empty, prefix, aside})
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(48));
   fs::create_directory(inside / to_hex(sha256("folder")));
   fs::create_symlink(foreign[0], inside / to_hex(sha256("link")));
   for (const char* key : {"b", "c", "d"}) EXPECT_FALSE(cache.store(sha256(key), std::string(300, 'x')));
@@ -137,11 +145,14 @@ TEST(DiskCache, FilesOfOthersStayWhereTheyAre) {
   EXPECT_TRUE(fs::is_directory(inside / to_hex(sha256("folder"))));
   EXPECT_TRUE(fs::is_symlink(inside / to_hex(sha256("link"))));
   // A name of an entry that somebody else has taken is neither read nor written.
-  for (const char* key : {"thesis", "link", "folder"}) {
+  for (const char* key : {"thesis", "link", "folder", "empty", "prefix"}) {
     EXPECT_FALSE(cache.load(sha256(key)));
     EXPECT_TRUE(cache.store(sha256(key), "x")) << key;
   }
   EXPECT_EQ(fs::file_size(inside / hex), 1000u);
+  EXPECT_EQ(fs::file_size(empty), 0u);
+  EXPECT_EQ(fs::file_size(prefix), 7u);
+  EXPECT_EQ(fs::file_size(aside), 1u);
 }
 
 TEST(DiskCache, PipesAndHugeFilesAreNoEntries) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -139,6 +140,48 @@ TEST(MachineSection, AChildOfForkHasAWatchOfItsOwn) {
   EXPECT_TRUE(left());
   run_processes(2, [&](int) { return left() && left() ? 0 : 1; });
   EXPECT_TRUE(left());
+}
+
+/// Runs a section until the watch has had its chance to signal.
+bool run_for_some_visits(InterruptPoll& poll) {
+  volatile bool end = false;
+  std::thread ending([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    end = true;
+  });
+  const bool whole = run_machine_code(poll, [&] { spin(&end); });
+  ending.join();
+  return whole;
+}
+
+/// A thread may block signals for a time: what counts is its mask as the signal comes.
+TEST(MachineSection, ASignalThatIsBlockedStopsNothingAndNothingIsLeftOfIt) {
+  std::thread([] {
+    sigset_t ours, waiting;
+    sigemptyset(&ours);
+    sigaddset(&ours, kSectionSignal);
+    const auto waits = [&] { return sigpending(&waiting) == 0 && sigismember(&waiting, kSectionSignal) == 1; };
+    int asked = 0;
+    const InterruptHook hook = [&] { return ++asked > 0; };
+    const auto left = [&] {
+      InterruptPoll poll(&hook);
+      const volatile bool never = false;
+      return !run_machine_code(poll, [&] { spin(&never); });
+    };
+    for (int round = 1; round <= 2; ++round) {
+      pthread_sigmask(SIG_BLOCK, &ours, nullptr);
+      InterruptPoll poll(&hook);
+      EXPECT_TRUE(run_for_some_visits(poll));
+      EXPECT_EQ(asked, round - 1);
+      EXPECT_FALSE(waits());
+      raise(kSectionSignal);  // of somebody else: it goes on waiting
+      EXPECT_TRUE(run_for_some_visits(poll));
+      EXPECT_TRUE(waits());
+      pthread_sigmask(SIG_UNBLOCK, &ours, nullptr);
+      EXPECT_TRUE(left());
+      EXPECT_EQ(asked, round);
+    }
+  }).join();
 }
 
 TEST(MachineSection, ManyThreadsComeAndGo) {

@@ -34,6 +34,7 @@ inline constexpr int kExprDepthLimit = 800;
 /// A node knows how deep it is and how many nodes a walk meets that visits a part as often as it occurs, so that a walk
 /// can decide in advance whether to remember where it has been.
 struct ExprNode : Node {
+  using Part = Ref<const ExprNode>;
   const ExprKind kind;
   DType dtype;
 
@@ -57,8 +58,7 @@ using Expr = Ref<const ExprNode>;
 /// Refuses an expression that holds `operand` below too many levels (NestingDepth).
 [[noreturn]] void refuse_depth(const Expr& operand);
 
-/// Reads depth and occurrences off the fields; whoever changes a field of a new node calls it again. NestingDepth
-/// beyond the limit.
+/// Reads depth and occurrences off the fields. NestingDepth beyond the limit.
 template <class N>
 void measure(N& node) {
   int depth = 0;
@@ -79,6 +79,34 @@ void measure(N& node) {
   node.depth_ = depth + 1;
   node.occurrences_ = static_cast<uint32_t>(std::min<uint64_t>(occurrences, ExprNode::kMostOccurrences));
 }
+
+/// Whether nodes of a type know something of their parts: a copy with other parts would know what was true of the old
+/// ones.
+template <class N>
+concept MeasuresParts = requires { typename N::Part; } && std::apply([](const auto&... each) {
+  const auto is_part = []<class M>(M N::*) {
+    return std::is_same_v<M, typename N::Part> || std::is_same_v<M, std::vector<typename N::Part>>;
+  };
+  return (false || ... || is_part(each.member));
+}, N::fields());
+
+/// A copy of a node with the fields that `change` changes; where `change` answers that it changed nothing, null.
+template <class N, class Change>
+Ref<N> copy_with(const N& node, Change&& change) {
+  Ref<N> copy(new N(node));
+  if constexpr (std::is_same_v<std::invoke_result_t<Change, N&>, bool>) {
+    if (!change(*copy)) return {};
+  } else {
+    change(*copy);
+  }
+  measure(*copy);
+  return copy;
+}
+
+/// Such nodes are copied by copy_with, which does not forget to measure.
+template <class N, class Other>
+  requires std::is_same_v<std::remove_cvref_t<Other>, N> && MeasuresParts<N>
+Ref<N> make_ref(Other&& node) = delete;
 
 /// What a load or store names. The expression room knows only its name, element type and rank; ir/tensor's Buffer is
 /// the one implementation.

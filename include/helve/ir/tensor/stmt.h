@@ -25,6 +25,7 @@ enum class StmtKind {
 inline constexpr int kStmtDepthLimit = 400;
 
 struct StmtNode : Node {
+  using Part = Ref<const StmtNode>;
   const StmtKind kind;
   int depth() const { return depth_; }
 
@@ -42,7 +43,7 @@ using Stmt = Ref<const StmtNode>;
 /// Refuses a statement that holds `part` below too many levels (NestingDepth).
 [[noreturn]] void refuse_depth(const StmtNode& part);
 
-/// Reads the depth off the fields; whoever changes a field of a new node calls it again. NestingDepth beyond the limit.
+/// Reads the depth off the fields. NestingDepth beyond the limit.
 template <class N>
   requires std::is_base_of_v<StmtNode, N>
 void measure(N& node) {
