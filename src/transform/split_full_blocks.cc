@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "helve/arith/sum.h"
+#include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 
@@ -93,10 +94,8 @@ Stmt split(const Stmt& s) {
   if (!n || as<If>(n->body) || !is_small(n->body)) return s;
   const std::vector<Expr> conditions = fullness(n->body);
   if (conditions.empty() || conditions.size() > kMostConditions) return s;
-  Expr all = conditions[0];
-  for (size_t k = 1; k < conditions.size(); ++k) all = logical_and(all, conditions[k]);
   Ref<Kernel> copy = make_ref<Kernel>(*n);
-  copy->body = if_then(all, n->body, renewed(n->body));
+  copy->body = if_then(conjunction(conditions), n->body, renewed(n->body));
   measure(*copy);
   return Stmt(copy);
 }

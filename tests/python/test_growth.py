@@ -177,16 +177,15 @@ def test_a_guard_of_many_conditions(n):
 # -- limits -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [" and ".join(f"n > {k}" for k in range(10_000)),
-                                  "min(" + ", ".join(f"n * {k}" for k in range(10_000)) + ") > 0"])
-def test_operands_beyond_the_limit_are_refused(text):
+def test_operands_beyond_the_limit_are_refused():
+    text = "min(" + ", ".join(f"n * {k}" for k in range(10_000)) + ") > 0"
     with pytest.raises(helve.Error) as caught:
         kernel([f"if {text}:", "    A[b] = 1.0"], f"{vector('A', 4)}, n: T.int32")
     assert (caught.value.code, caught.value.lineno) == ("HV0118", 4)
 
 
 def deepest_condition(n=700):
-    return " and ".join(f"n > {k}" for k in range(n))
+    return "min(" + ", ".join(f"n - {k}" for k in range(n)) + ") > 0"
 
 
 def compile_deepest():
