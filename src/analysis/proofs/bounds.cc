@@ -59,8 +59,8 @@ class Bounds {
         call_condition(*program_.function, found.condition, proof.question, touch.span, {declaration(*touch.buffer)}));
   }
 
-  /// What is excluded, or by a call's condition, is so too where more must hold: an answer stands for the accesses behind
-  /// further conditions.
+  /// What is excluded, or checked at the call, is so too where more must hold: an answer stands for the accesses that
+  /// wait for further conditions.
   Finding answer(const Touch& touch, const Expr& violation) {
     const auto is_point = [](const Range& range) { return range.point; };
     if (!std::all_of(touch.ranges.begin(), touch.ranges.end(), is_point)) return asked(touch, violation);
