@@ -157,7 +157,7 @@ FAMILIES = (
     Family("while nest", while_nest, (6, 8, 10, 14)),
     Family("conjuncts", conjuncts, doubling(8, 64)),
     Family("products", lambda n: guarded(products(n)), doubling(8, 256)),
-    Family("nested guards", lambda n: guarded(products(n), nested_ifs=True), doubling(8, 128)),
+    Family("nested guards", lambda n: guarded(products(n), nested_ifs=True), doubling(8, 64)),
     Family("groups", lambda n: guarded(grouped([f"i + {c} < M" for c in range(n)])), doubling(94, 3000)),
     Family("groups of multiples", lambda n: guarded(grouped([f"i * {c + 1} < M + {c}" for c in range(n)])),
            doubling(94, 3000)),
