@@ -83,6 +83,24 @@ def conjuncts(n: int) -> str:
                   f"{vector('A', 'M')}, {vector('B', 'M')}", head='M = T.dyn("M")\n')
 
 
+def guarded(conditions: list[str], nested_ifs: bool = False) -> str:
+    """One guard of all conditions, or an `if` for each."""
+    heads = [f"if {each}:" for each in conditions] if nested_ifs else [f"if {' and '.join(conditions)}:"]
+    return kernel(nested(["for i in T.serial(64):", *heads], "B[i] = A[i] + 1.0"),
+                  f"{vector('A', 'M')}, {vector('B', 'M')}, {vector('C', 'M', 'int32')}, k: T.index",
+                  head='M = T.dyn("M")\n')
+
+
+def products(n: int) -> list[str]:
+    """No two of one shape, and none that follows from the others."""
+    return [f"i * k + i * {c + 1} < M + {c * 37 % 101}" for c in range(n)]
+
+
+def grouped(conditions: list[str]) -> list[str]:
+    """Groups of a hundred conditions each."""
+    return [f"({' and '.join(conditions[c:c + 100])})" for c in range(0, len(conditions), 100)]
+
+
 def float_chain(n: int) -> str:
     body = "v0 = A[b]\n" + lines(n, lambda k: f"v{k + 1} = v{k} * v{k} + v{k}") + f"\nB[b] = v{n}"
     return kernel(body, f"{vector('A', 64)}, {vector('B', 64)}", grid="64")
@@ -138,6 +156,12 @@ FAMILIES = (
     Family("nest", nest, (8, 12, 16, 18)),
     Family("while nest", while_nest, (6, 8, 10, 14)),
     Family("conjuncts", conjuncts, doubling(8, 64)),
+    Family("products", lambda n: guarded(products(n)), doubling(8, 256)),
+    Family("nested guards", lambda n: guarded(products(n), nested_ifs=True), doubling(8, 64)),
+    Family("groups", lambda n: guarded(grouped([f"i + {c} < M" for c in range(n)])), doubling(94, 3000)),
+    Family("groups of multiples", lambda n: guarded(grouped([f"i * {c + 1} < M + {c}" for c in range(n)])),
+           doubling(94, 3000)),
+    Family("groups that read", lambda n: guarded(grouped([f"C[i] != {c}" for c in range(n)])), doubling(94, 3000)),
     Family("named floats", float_chain, (10, 14, 25, 50, 100)),
     Family("named index values", index_chain, (10, 15, 25, 50, 100)),
     Family("rank", rank, (1, 2, 4, 8)),

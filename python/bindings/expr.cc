@@ -4,7 +4,7 @@
 
 #include "bindings.h"
 #include "casters.h"
-#include "helve/ir/expr/build.h"
+#include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/equal.h"
 #include "helve/ir/expr/text.h"
 
@@ -71,6 +71,8 @@ void bind_expr(py::module_& module) {
   module.def("make_var", &make_var, py::arg("name"), py::arg("dtype") = kIndex, py::arg("span") = nowhere);
   module.def("apply_operands", &apply_operands, py::arg("op"), py::arg("args"), py::arg("span") = nowhere,
              "An operator on expressions and plain numbers, under the type rules of the language.");
+  module.def("chain_operands", &chain_operands, py::arg("op"), py::arg("conditions"), py::arg("span") = nowhere,
+             "Conditions joined by `and` or `or`, in their order.");
   module.def("constant_of", &constant_of, py::arg("number"), py::arg("dtype"), py::arg("span") = nowhere);
   module.def("convert_for_store", &convert_for_store, py::arg("value"), py::arg("dtype"), py::arg("span") = nowhere);
   module.def("cast", py::overload_cast<Expr, DType, Span>(&cast), py::arg("value"), py::arg("dtype"),

@@ -2,12 +2,14 @@
 // Inequalities are kept as sums, so that guards, loop bounds and symbolic extents are one kind of fact.
 #include "helve/arith/facts.h"
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <utility>
 
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/build.h"
+#include "helve/ir/expr/equal.h"
 #include "helve/ir/expr/rounding.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/support/diagnostic.h"
@@ -59,6 +61,9 @@ class Ranges {
   Interval interval(const Sum& sum) {
     return fold<Interval>(sum, [this](const Expr& e) { return interval(e); });
   }
+  Interval interval(const Term& term) {
+    return product<Interval>(term, [this](const Expr& e) { return interval(e); });
+  }
   Residue residue(const Sum& sum) {
     return fold<Residue>(sum, [this](const Expr& e) { return residue(e); });
   }
@@ -66,15 +71,17 @@ class Ranges {
   Residue residue(const Expr& e);
 
  private:
-  /// The sum of what is known of its factors, in a domain with + and *.
+  /// The product of what is known of the factors, in a domain with + and *.
+  template <class Domain, class F>
+  static Domain product(const Term& term, F&& of) {
+    Domain out = Domain::point(term.coefficient);
+    for (const Expr& factor : term.factors) out = out * of(factor);
+    return out;
+  }
   template <class Domain, class F>
   static Domain fold(const Sum& sum, F&& of) {
     Domain out = Domain::point(sum.constant);
-    for (const Term& term : sum.terms) {
-      Domain product = Domain::point(term.coefficient);
-      for (const Expr& factor : term.factors) product = product * of(factor);
-      out = out + product;
-    }
+    for (const Term& term : sum.terms) out = out + product<Domain>(term, of);
     return out;
   }
 
@@ -173,9 +180,59 @@ Residue Ranges::index_residue(const Expr& e) {
   }
 }
 
+Bits bit_of(const Var* var) { return Bits{1} << (hash_mix(0, reinterpret_cast<uintptr_t>(var)) & 63); }
+Bits bit_of(const Expr& e) {
+  const Var* var = as<Var>(e);
+  return var ? bit_of(var) : Bits{1} << (structural_hash(e) & 63);
+}
+
+const Apply* as_equation(const Expr& e) {
+  const Apply* node = as<Apply>(e);
+  return node && (node->op == Op::Eq || node->op == Op::Ne) ? node : nullptr;
+}
+
+/// One for a == b and a != b, so that what is known of either is found for both.
+uint64_t truth_hash(const Expr& condition) {
+  const Apply* equation = as_equation(condition);
+  if (!equation) return structural_hash(condition);
+  return hash_mix(structural_hash(equation->args[0]), structural_hash(equation->args[1]));
+}
+
+bool same_terms(const Sum& a, const Sum& b) {
+  return a.terms.size() == b.terms.size() && std::all_of(a.terms.begin(), a.terms.end(), [&](const Term& term) {
+    return std::any_of(b.terms.begin(), b.terms.end(), [&](const Term& other) {
+      return term.coefficient == other.coefficient && same_factors(term.factors, other.factors);
+    });
+  });
+}
+
 }  // namespace
 
+Bits bits_of(const Term& term) {
+  Bits out = 0;
+  for (const Expr& factor : term.factors) out |= bit_of(factor);
+  return out;
+}
+
+Inequality::Inequality(Sum given) : sum(std::make_shared<const Sum>(std::move(given))) {
+  for (const Term& term : sum->terms) {
+    const bool rises = term.coefficient > 0;
+    uint64_t factors = 0;  // in any order
+    for (const Expr& factor : term.factors) factors += structural_hash(factor);
+    form += hash_mix(static_cast<uint64_t>(term.coefficient), factors);
+    (rises ? positive : negative) |= bits_of(term);
+    const bool plain = term.factors.size() == 1 && term.factors[0]->kind == ExprKind::Var;
+    Bits variables = 0;
+    for (const Expr& factor : term.factors) {
+      walk(factor, [&](const Expr& e) { variables |= e->kind == ExprKind::Var ? bit_of(e) : 0; });
+    }
+    if (!plain || rises) reads_high |= variables;
+    if (!plain || !rises) reads_low |= variables;
+  }
+}
+
 Interval interval_of(const Sum& sum, const Facts& facts) { return Ranges(facts).interval(sum); }
+Interval interval_of(const Term& term, const Facts& facts) { return Ranges(facts).interval(term); }
 Interval interval_of(const Expr& e, const Facts& facts) { return Ranges(facts).interval(e); }
 Residue residue_of(const Sum& sum, const Facts& facts) { return Ranges(facts).residue(sum); }
 Residue residue_of(const Expr& e, const Facts& facts) { return Ranges(facts).residue(e); }
@@ -187,9 +244,7 @@ Interval Facts::range_of(const Var* var) const {
 
 void Facts::bind(const Var* var, Interval range) {
   HELVE_CHECK(var->dtype.is_integer(), "a range is bound to an integer variable");
-  range = intersect(range_of(var), range);
-  contradictory_ |= range.is_empty();
-  ranges_[var] = range;
+  narrow(var, range);
   narrow_ranges();
 }
 
@@ -244,7 +299,7 @@ void Facts::assume_normal(const Expr& condition, bool value) {
 void Facts::learn(const Expr& condition, bool value) {
   const Apply* node = as<Apply>(condition);
   if (node && node->op == Op::Not) return learn(node->args[0], !value);
-  truths_.emplace_back(condition, value);
+  truths_.append({condition, value, truth_hash(condition)});
   if (!node) return;
   if (node->op == (value ? Op::And : Op::Or)) {
     learn(node->args[0], value);
@@ -272,8 +327,9 @@ void Facts::learn(const Expr& condition, bool value) {
 
 void Facts::learn_nonnegative(std::optional<Sum> sum) {
   if (!sum || sum->is_constant()) return;
-  inequalities_.push_back(tightened(*sum));
-  narrow_by(inequalities_.back());
+  Inequality added(tightened(*sum));
+  if (!add_inequality(added)) return;
+  narrow_by(*added.sum);
   // k*min(a, b) + rest >= 0 says the same of a and of b (k > 0); so does a maximum with k < 0.
   for (const Term& term : sum->terms) {
     const Apply* node = term.factors.size() == 1 ? as<Apply>(term.factors[0]) : nullptr;
@@ -282,6 +338,18 @@ void Facts::learn_nonnegative(std::optional<Sum> sum) {
     for (size_t i = 0; rest && i < 2; ++i) learn_nonnegative(add(*rest, sum_of(node->args[i]), term.coefficient));
     return;
   }
+}
+
+bool Facts::add_inequality(Inequality added) {
+  for (size_t i = 0; i < inequalities_.size(); ++i) {
+    const Inequality& known = inequalities_[i];
+    if (known.form != added.form || !same_terms(*known.sum, *added.sum)) continue;
+    if (known.sum->constant <= added.sum->constant) return false;
+    inequalities_.replace(i, std::move(added));
+    return true;
+  }
+  inequalities_.append(std::move(added));
+  return true;
 }
 
 /// k*v + rest = 0 modulo m places v in a residue, and so does (k*v + rest) % c = r for every part of the sum that is
@@ -315,11 +383,13 @@ void Facts::learn_congruence(const Sum& sum, int64_t modulus) {
 
 /// Until nothing changes, but not for ever: two inequalities may narrow each other's ranges one by one.
 void Facts::narrow_ranges() {
-  bool changed = true;
-  for (int round = 0; changed && round < kNarrowingRounds; ++round) {
-    changed = false;
-    for (const auto& [var, residue] : residues_) changed |= narrow(var, tightened(range_of(var), residue));
-    for (const Sum& sum : inequalities_) changed |= narrow_by(sum);
+  for (const auto& [var, residue] : residues_) narrow(var, tightened(range_of(var), residue));
+  for (int round = 0; (low_changed_ | high_changed_) && round < kNarrowingRounds; ++round) {
+    const Bits low = std::exchange(low_changed_, 0), high = std::exchange(high_changed_, 0);
+    for (const Inequality& known : inequalities_) {
+      if ((known.reads_low & low) || (known.reads_high & high)) narrow_by(*known.sum);
+    }
+    for (const auto& [var, residue] : residues_) narrow(var, tightened(range_of(var), residue));
   }
 }
 
@@ -327,14 +397,15 @@ bool Facts::narrow(const Var* var, const Interval& range) {
   Interval& known = ranges_[var];
   const Interval both = intersect(known, range);
   contradictory_ |= both.is_empty();
+  if (known.low != both.low) low_changed_ |= bit_of(var);
+  if (known.high != both.high) high_changed_ |= bit_of(var);
   return std::exchange(known, both) != both;
 }
 
 /// k*v + rest >= 0 bounds v by the greatest value of rest.
-bool Facts::narrow_by(const Sum& sum) {
+void Facts::narrow_by(const Sum& sum) {
   std::vector<Interval> values;
-  for (const Term& term : sum.terms) values.push_back(interval_of(Sum{{term}, 0}, *this));
-  bool changed = false;
+  for (const Term& term : sum.terms) values.push_back(interval_of(term, *this));
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const Term& term = sum.terms[i];
     const Var* var = term.factors.size() == 1 ? as<Var>(term.factors[0]) : nullptr;
@@ -345,24 +416,22 @@ bool Facts::narrow_by(const Sum& sum) {
     }
     if (!others.high) continue;
     const Interval least = floor_div(Interval::point(*others.high), Interval::point(std::abs(term.coefficient)));
-    if (!narrow(var, term.coefficient > 0 ? Interval{(-least).low, {}} : Interval{{}, least.high})) continue;
-    changed = true;
-    values[i] = interval_of(Sum{{term}, 0}, *this);
+    if (narrow(var, term.coefficient > 0 ? Interval{(-least).low, {}} : Interval{{}, least.high}))
+      values[i] = interval_of(term, *this);
   }
-  return changed;
 }
 
 std::optional<bool> Facts::known(const Expr& condition) const {
-  for (const auto& [truth, value] : truths_) {
-    if (same_expr(truth, condition)) return value;
-  }
-  const Apply* node = as<Apply>(condition);
-  if (node && (node->op == Op::Eq || node->op == Op::Ne)) {
-    for (const auto& [truth, value] : truths_) {
-      const Apply* other = as<Apply>(truth);
-      if (!other || other->op != (node->op == Op::Eq ? Op::Ne : Op::Eq)) continue;
-      if (same_expr(other->args[0], node->args[0]) && same_expr(other->args[1], node->args[1])) return !value;
-    }
+  if (truths_.empty()) return std::nullopt;
+  const uint64_t hash = truth_hash(condition);
+  const Apply* equation = as_equation(condition);
+  for (const Truth& truth : truths_) {
+    if (truth.hash != hash) continue;
+    if (same_expr(truth.condition, condition)) return truth.value;
+    const Apply* other = equation ? as_equation(truth.condition) : nullptr;
+    if (other && other->op != equation->op && same_expr(other->args[0], equation->args[0]) &&
+        same_expr(other->args[1], equation->args[1]))
+      return !truth.value;
   }
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 // p*S = S' + q*M*C with p, q > 0, M >= 0 and C >= 0 makes S >= 0 follow from S' >= 0; each step removes one term of S.
 #include "prove.h"
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int kDepth = 5;
 constexpr int kSteps = 100;
+constexpr int kLooks = 20'000;  ///< at inequalities, of which few may have a term in common with the sum
 
 void push(std::vector<Sum>& out, std::optional<Sum> sum) {
   if (sum) out.push_back(std::move(*sum));
@@ -64,6 +66,11 @@ void atom_laws(const Expr& atom, const Facts& facts, std::vector<Sum>& out) {
 
 /// The factors of `whole` that are left without those of `part`; empty optional when `part` is not contained.
 std::optional<std::vector<Expr>> without(const std::vector<Expr>& whole, const std::vector<Expr>& part) {
+  const auto stands = [&](const Expr& e) {
+    return std::any_of(whole.begin(), whole.end(), [&](const Expr& other) { return same_expr(e, other); });
+  };
+  if (part.size() > whole.size() || !std::all_of(part.begin(), part.end(), stands)) return std::nullopt;
+  if (part.size() == 1 && whole.size() == 1) return std::vector<Expr>();
   std::vector<Expr> rest = whole;
   for (const Expr& factor : part) {
     auto it = rest.begin();
@@ -78,9 +85,9 @@ class Prover {
  public:
   explicit Prover(const Facts& facts) : facts_(facts) {}
 
-  bool nonnegative(const Sum& given, int depth) {
+  bool nonnegative(Sum sum, int depth) {
     if (--steps_ < 0) return false;
-    const Sum sum = tightened(given);
+    if (coefficient_gcd(sum) > 1) sum = tightened(sum);
     if (interval_of(sum, facts_).at_least(0)) return true;
     if (depth == 0 || sum.is_constant()) return false;
     return by_elimination(sum, depth) || by_cases(sum, depth);
@@ -107,20 +114,30 @@ class Prover {
     bool any_open = false;
     std::vector<bool> open;
     for (const Term& term : sum.terms) {
-      open.push_back(!interval_of(Sum{{term}, 0}, facts_).low);
+      open.push_back(!interval_of(term, facts_).low);
       any_open |= open.back();
     }
     const std::vector<Sum> laws = laws_for(sum);
     for (size_t i = 0; i < sum.terms.size(); ++i) {
       if (any_open && !open[i]) continue;
-      for (const std::vector<Sum>* list : {&facts_.inequalities(), &laws}) {
-        for (const Sum& law : *list) {
-          for (const Term& known : law.terms) {
-            if (steps_ < 0) return false;
-            if (eliminate(sum, sum.terms[i], law, known, depth)) return true;
-          }
-        }
+      const Term& term = sum.terms[i];
+      const Bits bits = bits_of(term);
+      for (const Inequality& known : facts_.inequalities()) {
+        if (--looks_ < 0) return false;
+        if (((term.coefficient > 0 ? known.positive : known.negative) & bits) == 0) continue;
+        if (by_law(sum, term, *known.sum, depth)) return true;
       }
+      for (const Sum& law : laws) {
+        if (by_law(sum, term, law, depth)) return true;
+      }
+    }
+    return false;
+  }
+
+  bool by_law(const Sum& sum, const Term& term, const Sum& law, int depth) {
+    for (const Term& known : law.terms) {
+      if (steps_ < 0) return false;
+      if (eliminate(sum, term, law, known, depth)) return true;
     }
     return false;
   }
@@ -130,7 +147,6 @@ class Prover {
     constexpr int64_t least = std::numeric_limits<int64_t>::min();
     if ((term.coefficient > 0) != (known.coefficient > 0)) return false;
     if (term.coefficient == least || known.coefficient == least) return false;
-    if (known.factors.size() > term.factors.size()) return false;
     std::optional<std::vector<Expr>> rest = without(term.factors, known.factors);
     if (!rest) return false;
     for (const Expr& factor : *rest) {
@@ -138,10 +154,11 @@ class Prover {
     }
     const int64_t gcd = std::gcd(term.coefficient, known.coefficient);
     const int64_t p = std::abs(known.coefficient) / gcd, q = std::abs(term.coefficient) / gcd;
-    std::optional<Sum> multiple = rest->empty() ? std::optional(law) : multiply(law, Sum{{{1, *rest}}, 0});
-    std::optional<Sum> next = scale(sum, p);
-    if (next && multiple) next = add(*next, *multiple, -q);
-    return next && multiple && nonnegative(*next, depth - 1);
+    std::optional<Sum> scaled, multiple;
+    if (p != 1 && !(scaled = scale(sum, p))) return false;
+    if (!rest->empty() && !(multiple = multiply(law, Sum{{{1, *rest}}, 0}))) return false;
+    std::optional<Sum> next = add(scaled ? *scaled : sum, multiple ? *multiple : law, -q);
+    return next && nonnegative(std::move(*next), depth - 1);
   }
 
   /// A minimum, maximum or selection is one of its operands: the sum is not negative when it is so with each.
@@ -165,6 +182,7 @@ class Prover {
 
   const Facts& facts_;
   int steps_ = kSteps;
+  int looks_ = kLooks;
 };
 
 }  // namespace

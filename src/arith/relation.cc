@@ -14,7 +14,8 @@
 #include "affine.h"
 #include "helve/arith/simplify.h"
 #include "helve/arith/sum.h"
-#include "helve/ir/expr/build.h"
+#include "helve/ir/expr/chain.h"
+#include "helve/ir/expr/equal.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/support/cancel.h"
@@ -38,17 +39,6 @@ std::optional<int64_t> value_in(const Witness& witness, const Var* var) {
     if (known.get() == var) return value;
   }
   return std::nullopt;
-}
-
-Expr conjunction(std::vector<Expr> conditions) {
-  while (conditions.size() > 1) {
-    std::vector<Expr> pairs;
-    for (size_t i = 0; i + 1 < conditions.size(); i += 2)
-      pairs.push_back(logical_and(conditions[i], conditions[i + 1]));
-    if (conditions.size() % 2) pairs.push_back(conditions.back());
-    conditions = std::move(pairs);
-  }
-  return conditions.empty() ? bool_imm(true) : conditions[0];
 }
 
 struct ExactEngine::State {
@@ -237,18 +227,21 @@ struct Question {
     if (unknowns.empty()) return;
     std::vector<Expr> kept;
     std::unordered_map<const Var*, int> uses;
+    std::unordered_multimap<uint64_t, Expr> known;
     for (const Expr& each : operands_of_chain(condition, Op::And)) {
-      const auto same = [&](const Expr& other) { return same_expr(each, other); };
-      if (std::any_of(kept.begin(), kept.end(), same)) continue;
+      const uint64_t hash = structural_hash(each);
+      const auto [first, last] = known.equal_range(hash);
+      const auto same = [&](const auto& other) { return same_expr(each, other.second); };
+      if (std::any_of(first, last, same)) continue;
+      known.emplace(hash, each);
       kept.push_back(each);
       walk(each, [&](const Expr& node) { uses[as<Var>(node)] += node->kind == ExprKind::Var; });
     }
-    std::unordered_set<const Var*> dropped;
+    std::unordered_set<const Var*> unmet, dropped;
+    for (const VarRef& unknown : unknowns) unmet.insert(unknown.get());
     std::erase_if(kept, [&](const Expr& each) {
       const Var* truth = truth_of_unknown(each);
-      const auto stands = [&](const VarRef& unknown) { return unknown.get() == truth; };
-      const bool free = truth && uses[truth] == 1 && std::any_of(unknowns.begin(), unknowns.end(), stands);
-      return free && dropped.insert(truth).second;
+      return truth && uses[truth] == 1 && unmet.contains(truth) && dropped.insert(truth).second;
     });
     std::erase_if(unknowns, [&](const VarRef& u) { return dropped.contains(u.get()); });
     if (dropped.empty()) return;

@@ -88,7 +88,7 @@ void add_integer_rules(Tables& t, const Expr& x) {
   for (Op op : {Op::Ne, Op::Lt, Op::Gt}) add("compare itself", apply(op, {x, x}), bool_imm(false));
 }
 
-void add_bool_rules(Tables& t, const Expr& x, const Expr& y, const Expr& p, const Expr& q, const Expr& r) {
+void add_bool_rules(Tables& t, const Expr& x, const Expr& y, const Expr& p, const Expr& q) {
   const Expr yes = bool_imm(true), no = bool_imm(false);
   auto add = [&](std::string_view name, Expr left, Expr right) {
     t.rules.push_back({name, RuleDomain::Bool, std::move(left), std::move(right), {}});
@@ -106,8 +106,6 @@ void add_bool_rules(Tables& t, const Expr& x, const Expr& y, const Expr& p, cons
   add("not not", not_(not_(p)), p);
   add("not and", not_(logical_and(p, q)), or_(not_(p), not_(q)));
   add("not or", not_(or_(p, q)), logical_and(not_(p), not_(q)));
-  add("and to the left", logical_and(p, logical_and(q, r)), logical_and(logical_and(p, q), r));
-  add("or to the left", or_(p, or_(q, r)), or_(or_(p, q), r));
   add("choose condition", select(p, yes, no), p);
   add("choose negation", select(p, no, yes), not_(p));
   auto add_any = [&](std::string_view name, Expr left, Expr right, RuleDomain domain) {
@@ -142,9 +140,9 @@ Tables make_tables() {
   Tables t;
   const VarRef a = make_var("a"), b = make_var("b");
   const VarRef x = make_var("x"), y = make_var("y");
-  const VarRef p = make_var("p", kBool), q = make_var("q", kBool), r = make_var("r", kBool);
+  const VarRef p = make_var("p", kBool), q = make_var("q", kBool);
   t.constants = {a, b};
-  add_bool_rules(t, x, y, p, q, r);
+  add_bool_rules(t, x, y, p, q);
   add_integer_rules(t, x);
   add_data_rules(t, x);
   add_index_rules(t, x, a, b);

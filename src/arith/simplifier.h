@@ -2,6 +2,8 @@
 // Split over files by what is rewritten: sums (sums.cc), quotients (divide.cc), comparisons and minima (compare.cc).
 #pragma once
 
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "helve/arith/facts.h"
@@ -12,7 +14,12 @@ namespace helve {
 
 class Simplifier {
  public:
+  /// Under facts that outlive it and that do not change.
   explicit Simplifier(const Facts& facts) : facts_(facts) {}
+  /// Under facts that learn() adds to.
+  explicit Simplifier(Facts&& facts) : own_(std::move(facts)), facts_(*own_) {}
+  Simplifier(const Simplifier&) = delete;
+  Simplifier& operator=(const Simplifier&) = delete;
 
   /// The normal form; `e` itself when that is what it is.
   Expr simplify(const Expr& e);
@@ -53,7 +60,8 @@ class Simplifier {
   /// From here on `condition`, in normal form, is `value`.
   void learn(const Expr& condition, bool value);
 
-  Facts facts_;
+  std::optional<Facts> own_;
+  const Facts& facts_;
   Memo<Expr> known_;  ///< under these facts
 };
 

@@ -28,7 +28,7 @@ Expr Simplifier::with_operands(const Expr& e, Op op, DType dtype, std::vector<Ex
 
 Expr Simplifier::under(const Expr& condition, bool value, const Expr& e) {
   if (condition->kind == ExprKind::IntImm) return simplify(e);
-  Simplifier inner(facts_);
+  Simplifier inner{Facts(facts_)};
   inner.learn(condition, value);
   return inner.facts_.contradictory() ? Expr() : inner.simplify(e);
 }
@@ -68,7 +68,7 @@ Expr Simplifier::simplify_new(const Expr& e) {
 }
 
 void Simplifier::learn(const Expr& condition, bool value) {
-  facts_.assume_normal(condition, value);
+  own_->assume_normal(condition, value);
   known_ = {};
 }
 

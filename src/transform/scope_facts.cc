@@ -80,12 +80,14 @@ Stmt ScopedRewriter::rewrite_seq(const Seq& s, const Stmt& self, const Facts& fa
 
 Stmt ScopedRewriter::rewrite_if(const If& s, const Stmt& self, const Facts& facts) {
   Expr condition = expression(s.condition, facts);
-  Facts holds = facts;
-  assume_lasting(holds, condition, true);
-  Facts fails = facts;
-  assume_lasting(fails, condition, false);
-  Stmt then_body = rewrite_under(s.then_body, holds);
-  Stmt else_body = rewrite_under(s.else_body, fails);
+  const auto rewrite_branch = [&](const Stmt& branch, bool value) {
+    if (!branch) return branch;
+    Facts inner = facts;
+    assume_lasting(inner, condition, value);
+    return rewrite_under(branch, inner);
+  };
+  Stmt then_body = rewrite_branch(s.then_body, true);
+  Stmt else_body = rewrite_branch(s.else_body, false);
   if (condition == s.condition && then_body == s.then_body && else_body == s.else_body) return self;
   return if_then(condition, then_body, else_body, s.span);
 }

@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "helve/arith/sum.h"
+#include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 
@@ -92,8 +93,7 @@ Stmt split(const Stmt& s) {
   if (!n || as<If>(n->body) || !is_small(n->body)) return s;
   const std::vector<Expr> conditions = fullness(n->body);
   if (conditions.empty() || conditions.size() > kMostConditions) return s;
-  Expr all = conditions[0];
-  for (size_t k = 1; k < conditions.size(); ++k) all = logical_and(all, conditions[k]);
+  const Expr all = conjunction(conditions);
   return Stmt(copy_with(*n, [&](Kernel& copy) { copy.body = if_then(all, n->body, renewed(n->body)); }));
 }
 

@@ -2,16 +2,30 @@
 // A simplification may use nothing else, so a caller states exactly what its result depends on.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "helve/arith/interval.h"
 #include "helve/arith/residue.h"
 #include "helve/arith/sum.h"
+#include "helve/support/shared_list.h"
 
 namespace helve {
+
+/// What may occur in something, so that most that does not is seen without a look: never absent where it does.
+using Bits = uint64_t;
+Bits bits_of(const Term& term);
+
+/// sum >= 0, and what decides whether it can say anything to a question.
+struct Inequality {
+  explicit Inequality(Sum sum);
+
+  std::shared_ptr<const Sum> sum;
+  uint64_t form = 0;                ///< equal for equal terms
+  Bits positive = 0, negative = 0;  ///< of the terms by the sign of their coefficients
+  Bits reads_low = 0, reads_high = 0;  ///< variables whose end a bound of another variable depends on
+};
 
 /// A conjunction of facts; each call adds one. Facts that contradict each other hold nowhere, so anything may then be
 /// concluded.
@@ -38,8 +52,8 @@ class Facts {
 
   Interval range_of(const Var* var) const;
   Residue residue_of(const Var* var) const;
-  /// Sums that are >= 0.
-  const std::vector<Sum>& inequalities() const { return inequalities_; }
+  /// Of sums that differ by a constant only the least.
+  const SharedList<Inequality>& inequalities() const { return inequalities_; }
   /// The truth of a simplified condition that was assumed (or whose negation was).
   std::optional<bool> known(const Expr& condition) const;
   /// True only when no assignment satisfies the facts (a variable's range or residue has become empty); false says
@@ -49,17 +63,26 @@ class Facts {
  private:
   void learn(const Expr& condition, bool value);
   void learn_nonnegative(std::optional<Sum> sum);
+  /// Does it say more than what was known?
+  bool add_inequality(Inequality added);
   /// `sum` is 0 modulo `modulus` (0: is 0).
   void learn_congruence(const Sum& sum, int64_t modulus);
   void narrow_ranges();
-  /// Did a range change?
-  bool narrow_by(const Sum& sum);
+  void narrow_by(const Sum& sum);
+  /// Did the range change?
   bool narrow(const Var* var, const Interval& range);
 
   std::unordered_map<const Var*, Interval> ranges_;
   std::unordered_map<const Var*, Residue> residues_;
-  std::vector<Sum> inequalities_;
-  std::vector<std::pair<Expr, bool>> truths_;
+  struct Truth {
+    Expr condition;
+    bool value;
+    uint64_t hash;
+  };
+
+  SharedList<Inequality> inequalities_;
+  SharedList<Truth> truths_;
+  Bits low_changed_ = 0, high_changed_ = 0;  ///< ends of ranges that the inequalities have not been asked about since
   bool contradictory_ = false;
 };
 
@@ -67,6 +90,7 @@ class Facts {
 /// outer bound. Bool is 0 and 1; a float has no interval (everything).
 Interval interval_of(const Expr& e, const Facts& facts);
 Interval interval_of(const Sum& sum, const Facts& facts);
+Interval interval_of(const Term& term, const Facts& facts);
 
 /// A residue that holds every value of an integer expression under the facts. Data integers: of constants and variables
 /// only, since their arithmetic wraps.

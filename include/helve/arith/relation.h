@@ -59,9 +59,6 @@ struct Translation {
   const std::unordered_set<const Storage*>* constant = nullptr;  ///< storages whose contents do not change
 };
 
-/// All conditions at once, true of none; in pairs, since there may be more of them than an expression may be deep.
-Expr conjunction(std::vector<Expr> conditions);
-
 /// { tuple : condition }. Variables of the condition outside the tuple and the locals are parameters; locals are
 /// quantified existentially.
 ///

@@ -17,8 +17,8 @@ namespace helve {
 /// remainder by c (one that stands alone under // excepted). Shifts and masks are `//`, `*`, `%`. Comparisons: `p < n +
 /// k`, `==`, `!=` with only positive coefficients on both sides, no common divisor, the constant on the right (on the
 /// left where p would be empty). `min`/`max`: no operand that another one is proved to decide, in `compare_structure`
-/// order, constants last. `not` only on atoms. `and`, `or`: to the left; the right operand and the branches of
-/// `if_then_else` are simplified under what the condition says. Order of `and`/`or` operands is kept. Data integers:
+/// order, constants last. `not` only on atoms. `and`, `or`: one chain() of operands in their order, each simplified
+/// under what those before it say, as the branches of `if_then_else` are under their condition. Data integers:
 /// constants and rules that hold modulo 2^n. Floats: only their index, integer and bool parts.
 Expr simplify(const Expr& e, const Facts& facts = {});
 

@@ -250,11 +250,13 @@ class Expressions:
 
     def _compare(self, node: ast.Compare) -> Any:
         items = [(item, self.evaluate(item)) for item in (node.left, *node.comparators)]
-        result: Any = None
-        for i, op in enumerate(node.ops):
-            part = self._compare_two(node, op, items[i], items[i + 1])
-            result = part if i == 0 else self._both(node, result, part)
-        return result
+        parts = [self._compare_two(node, op, items[i], items[i + 1]) for i, op in enumerate(node.ops)]
+        if len(parts) == 1:
+            return parts[0]
+        kept = [part for part in parts if not is_plain(part)]
+        if not all(self.truth(node, part) for part in parts if is_plain(part)):
+            return False
+        return _core.chain_operands("And", kept, self.context.span(node)) if kept else parts[-1]
 
     def _compare_two(self, node: ast.Compare, op: ast.cmpop, left: tuple, right: tuple) -> Any:
         name, fold = _COMPARE[type(op)]
@@ -272,33 +274,27 @@ class Expressions:
             raise self.context.unsupported(node, f"'{text}' with a run-time value", "compare with each element")
         return _core.apply_operands(name, self._pair(name, left, right), self.context.span(node))
 
-    def _both(self, node: ast.AST, a: Any, b: Any) -> Any:
-        if is_plain(a):
-            return b if self.truth(node, a) else False
-        if is_plain(b):
-            return a if self.truth(node, b) else False
-        return _core.apply_operands("And", [a, b], self.context.span(node))
-
     def _boolop(self, node: ast.BoolOp) -> Any:
         """`and`, `or`: compile-time operands decide while parsing, from left to right, as in Python.
 
         Beside run-time values they are of bool, since the result then is.
         """
         decisive = isinstance(node.op, ast.Or)
-        result: Any = None
+        op, span = "Or" if decisive else "And", self.context.span(node)
+        last: Any = None
+        kept: list[Any] = []  # what run time decides, with what stands beside it
         for item in node.values:
             value = self.evaluate(item)
-            beside = isinstance(result, _core.Expr)
-            if is_plain(value) and (not beside or isinstance(number(value), bool)
+            if is_plain(value) and (not kept or isinstance(number(value), bool)
                                     and not isinstance(item, ast.Constant)):
                 if self.truth(item, value) is decisive:
-                    return decisive if beside else value
-                result = result if beside else value
+                    return decisive if kept else value
+                last = value
             else:
-                value = self.operand(item, value, "or" if decisive else "and")
-                result = value if result is None or is_plain(result) else _core.apply_operands(
-                    "Or" if decisive else "And", [result, value], self.context.span(node))
-        return result
+                kept.append(self.operand(item, value, op.lower()))
+                if len(kept) > 1:  # refused before the next one is evaluated
+                    _core.apply_operands(op, kept[-2:], span)
+        return _core.chain_operands(op, kept, span) if kept else last
 
     def _ifexp(self, node: ast.IfExp) -> Any:
         condition = self.evaluate(node.test)

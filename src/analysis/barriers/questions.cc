@@ -6,7 +6,7 @@
 
 #include "helve/arith/facts.h"
 #include "helve/arith/simplify.h"
-#include "helve/ir/expr/build.h"
+#include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/visit.h"
 
 namespace helve::barriers {
@@ -70,15 +70,15 @@ class Pair {
   /// alone, not under the parts before it.
   Expr meeting(std::vector<VarRef>* vars) const {
     Facts facts;
-    Expr all = bool_imm(true);
+    std::vector<Expr> all;
     const bool few = guards(a_) + guards(b_) <= kFewGuards;
     const auto bound = [&](const VarRange& range, bool of_earlier) {
       const auto now = [&](const Expr& e) { return of_earlier ? earlier(e) : e; };
       const VarRef var(as<Var>(now(Expr(range.var))));
       vars->push_back(var);
-      if (range.begin) all = logical_and(all, apply(Op::Le, {now(range.begin), Expr(var)}));
+      if (range.begin) all.push_back(apply(Op::Le, {now(range.begin), Expr(var)}));
       if (!range.begin || !range.extent) return;
-      all = logical_and(all, less(Expr(var), now(range.begin) + now(range.extent)));
+      all.push_back(less(Expr(var), now(range.begin) + now(range.extent)));
       facts.bind_loop(var, now(range.begin), now(range.extent));
     };
     std::vector<const BlockLoop*> around;
@@ -91,7 +91,7 @@ class Pair {
     }
     for (const VarRange& range : b_.inner) bound(range, false);
     for (const VarRange& range : a_.inner) bound(range, true);
-    const auto require = [&](const Expr& e) { all = logical_and(all, few ? e : simplify(e, facts)); };
+    const auto require = [&](const Expr& e) { all.push_back(few ? e : simplify(e, facts)); };
     if (carried_ && a_.loop->ranges.size() == 1) {
       const Expr var(a_.loop->ranges[0].var);
       require(less(earlier(var), var));
@@ -102,7 +102,8 @@ class Pair {
     for (size_t d = 0; d < a_.indices.size(); ++d) {
       if (a_.indices[d] && b_.indices[d]) require(apply(Op::Eq, {earlier(a_.indices[d]), b_.indices[d]}));
     }
-    return few ? simplify(all) : all;
+    const Expr met = conjunction(all);
+    return few ? simplify(met) : met;
   }
 
  private:

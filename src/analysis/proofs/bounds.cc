@@ -2,7 +2,11 @@
 // Interval reasoning answers almost every question; isl is asked about what remains.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <unordered_map>
+
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/equal.h"
 #include "helve/ir/expr/visit.h"
 #include "questions.h"
 
@@ -47,17 +51,43 @@ class Bounds {
   }
 
   void ask(const Touch& touch, size_t d, const Expr& violation, Proof& proof) {
-    Query query(program_);
-    for (const StepRef& step : touch.path) query.add(*step);
-    for (const Range& range : touch.ranges) {
-      if (!range.point) query.require(less(int_imm(0), range.extent));
-    }
-    const Finding found = query.excludes(violation, budget_);
+    const Finding found = answer(touch, violation);
     if (found.verdict == ProofVerdict::Refuted) return refute(touch, d, found.witness, proof);
     weaken(proof, found.verdict, found.reason);
     if (found.verdict != ProofVerdict::Checked) return;
     proof.conditions.push_back(
         call_condition(*program_.function, found.condition, proof.question, touch.span, {declaration(*touch.buffer)}));
+  }
+
+  /// What is excluded, or checked at the call, is so too where more must hold: an answer stands for the accesses that
+  /// wait for further conditions.
+  Finding answer(const Touch& touch, const Expr& violation) {
+    const auto is_point = [](const Range& range) { return range.point; };
+    if (!std::all_of(touch.ranges.begin(), touch.ranges.end(), is_point)) return asked(touch, violation);
+    const uint64_t hash = structural_hash(violation);
+    const auto [first, last] = answered_.equal_range(hash);
+    for (auto at = first; at != last; ++at) {
+      const Answered& known = at->second;
+      const bool on_path =
+          known.length == 0 || (known.length <= touch.path.size() && touch.path[known.length - 1].get() == known.last);
+      if (on_path && same_expr(known.violation, violation)) return known.found;
+    }
+    const Finding found = asked(touch, violation);
+    if (found.verdict == ProofVerdict::Proved || found.verdict == ProofVerdict::Checked) {
+      const size_t length = touch.path.size();
+      answered_.emplace(hash, Answered{violation, length, length ? touch.path.back().get() : nullptr, found});
+    }
+    return found;
+  }
+
+  Finding asked(const Touch& touch, const Expr& violation) {
+    if (budget_.questions <= 0) return {ProofVerdict::Unknown, {}, std::string(kOverBudget), {}};
+    Query query(program_);
+    for (const StepRef& step : touch.path) query.add(*step);
+    for (const Range& range : touch.ranges) {
+      if (!range.point) query.require(less(int_imm(0), range.extent));
+    }
+    return query.excludes(violation, budget_);
   }
 
   static Note declaration(const Buffer& buffer) {
@@ -84,8 +114,16 @@ class Bounds {
                              {}};
   }
 
+  struct Answered {
+    Expr violation;
+    size_t length;     ///< of the path
+    const Step* last;  ///< a step stands on one path only
+    Finding found;
+  };
+
   const Program& program_;
   Budget& budget_;
+  std::unordered_multimap<uint64_t, Answered> answered_;  ///< by the violation's hash
   PathFacts& facts_;
 };
 

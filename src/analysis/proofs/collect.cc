@@ -39,7 +39,7 @@ void learn(Facts& facts, const Step& step, const std::unordered_set<const Storag
     }
   }
   if (step.value) facts.bind_value(step.vars[0].get(), step.value);
-  if (step.condition && !changes(step.condition, constant)) facts.assume(simplify(step.condition, facts));
+  if (step.condition && !changes(step.condition, constant)) facts.assume(step.condition);
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/support/text.h"
@@ -82,7 +83,7 @@ Expr Query::conjunction(const Expr& last) const {
 }
 
 Finding Query::excludes(const Expr& violation, Budget& budget) const {
-  if (--budget.questions < 0) return {ProofVerdict::Unknown, {}, "over the budget of questions", {}};
+  if (--budget.questions < 0) return {ProofVerdict::Unknown, {}, std::string(kOverBudget), {}};
   const Translation translation{&facts_, &program_.constant};
   const Expr condition = conjunction(violation);
   const IntegerSet broken(budget.engine, vars_, condition, {}, translation);

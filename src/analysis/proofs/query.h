@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace helve::proofs {
 
 /// Operators of the largest condition that a call evaluates.
 inline constexpr int kConditionLimit = 24;
+
+inline constexpr std::string_view kOverBudget = "over the budget of questions";
 
 /// The exact engine of one compile and how many questions it may still be asked.
 struct Budget {

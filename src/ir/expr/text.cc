@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
@@ -31,9 +32,7 @@ class Writer {
   /// Text that stands where operators of at least `precedence` are allowed.
   std::string write(const Expr& e, int precedence, Form form) {
     auto [text, own] = dispatch(e, [&](const auto& node) { return part(node, form); });
-    if (own < precedence) text = "(" + text + ")";
-    const int mark = namer_.mark_of(*e);
-    return mark < 0 ? text : fmt::format("{}{}{}{}{}", kMarkBegin, text, kMarkEnd, mark, kMarkEnd);
+    return finished(e, std::move(text), own < precedence);
   }
 
  private:
@@ -41,6 +40,13 @@ class Writer {
     std::string text;
     int precedence;
   };
+
+  /// The text of `e` with its parentheses and its mark.
+  std::string finished(const Expr& e, std::string text, bool enclosed) {
+    if (enclosed) text = "(" + text + ")";
+    const int mark = namer_.mark_of(*e);
+    return mark < 0 ? text : fmt::format("{}{}{}{}{}", kMarkBegin, text, kMarkEnd, mark, kMarkEnd);
+  }
 
   static Part signed_part(std::string text) {
     const int precedence = text.front() == '-' ? kPrefix : kAtom;
@@ -109,8 +115,33 @@ class Writer {
     return write(node.args[i], precedence, operand_form(node, i));
   }
 
+  struct Chain {
+    std::string text;
+    size_t operands;
+  };
+
+  /// An operand of `and` or `or`: more than one where it is the operator itself and needs no parentheses as a chain().
+  Chain chained(const Expr& e, const OpRow& row, Op op) {
+    const Apply* node = as_op(e, op);
+    return node ? chain_text(*node, row) : Chain{write(e, row.precedence + 1, Form::Typed), 1};
+  }
+
+  Chain chain_text(const Apply& node, const OpRow& row) {
+    Chain left = chained(node.args[0], row, node.op), right = chained(node.args[1], row, node.op);
+    const bool halves = are_halves(left.operands, right.operands);
+    const auto place = [&](const Expr& e, Chain& part, bool enclosed) {
+      if (part.operands == 1) return;  // finished
+      part.text = finished(e, std::move(part.text), enclosed);
+      if (enclosed) part.operands = 1;
+    };
+    place(node.args[0], left, !halves && left.operands >= kChainSpine);
+    place(node.args[1], right, !halves);
+    return {fmt::format("{} {} {}", left.text, row.text, right.text), left.operands + right.operands};
+  }
+
   Part part(const Apply& node, Form) {
     const OpRow& row = row_of(node.op);
+    if (row.form == OpForm::Infix && row.rule == OpRule::Logical) return {chain_text(node, row).text, row.precedence};
     if (row.form == OpForm::Prefix) {
       return {std::string(row.text) + operand(node, 0, row.precedence), row.precedence};
     }
