@@ -1,7 +1,7 @@
 """First kernels: vector add and softmax.
 
-A kernel is a Python function under ``@T.prim_func``. It is read once, where it is defined, and never run by Python:
-helve compiles it. Everything from the surrounding function (sizes, dtypes) is a constant of the kernel.
+A kernel is a Python function decorated with ``@T.prim_func``. helve parses it once, where it is defined, and compiles
+it; Python never runs it. Values from the surrounding function (sizes, dtypes) are constants of the kernel.
 
 Run it: ``python tutorials/00_first_kernel.py``
 """
@@ -31,7 +31,7 @@ def vector_add(n, block=1024, dtype="float32"):
 
 # %% Softmax over rows, any number of rows
 def softmax(n, rows=4, dtype="float32"):
-    M = T.dyn("M")  # a dynamic extent: one compile serves all sizes
+    M = T.dyn("M")  # a dynamic extent: one compiled kernel serves all sizes
 
     @T.prim_func
     def main(X: T.Tensor((M, n), dtype), Y: T.Tensor((M, n), dtype)):
@@ -51,7 +51,7 @@ def softmax(n, rows=4, dtype="float32"):
     return main
 
 
-# %% Compile, call, look
+# %% Compile, call, inspect
 def main():
     rng = np.random.default_rng(0)
 

@@ -1,11 +1,11 @@
 """RMSNorm on a mesh of cores, from one source.
 
-The rows of A are cut over the rows of the mesh and its columns over the columns. Each core sums the squares of its own
-part of a row; an all-gather over the columns of the mesh brings the partial sums together; then each core scales its
-own part. The same function
-runs under the reference interpreter and as machine code, on any mesh and with extents that divide nothing.
+The rows of A are sharded over the rows of the mesh and its columns over the columns. Each core sums the squares of its
+own part of a row; an all-gather over the columns of the mesh collects the partial sums; then each core scales its own
+part. The same function runs under the reference interpreter and as machine code, on any mesh and with extents that are
+not multiples of the tiles.
 
-Run it: ``python tutorials/01_rms_norm.py`` (add ``--show lowered|llvm|host|asm`` to see what was generated)
+Run it: ``python tutorials/01_rms_norm.py`` (add ``--show lowered|llvm|host|asm`` to print the generated code)
 """
 
 # %% The kernel

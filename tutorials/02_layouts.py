@@ -1,8 +1,8 @@
 """Layouts: one matrix on a mesh of devices, in shared memory, in the registers of warps and in tensor memory.
 
-A layout maps the index of an element to all places where it lives. Here the same calls spread a matrix over devices,
-find a swizzle for a tile of it, deal the tile out to the lanes of a warp, build the tile of four warps from that, and
-place an accumulator in a memory of lanes and columns; every step is checked against NumPy.
+A layout maps the index of an element to all places where it is stored. This tutorial shards a matrix over devices,
+finds a swizzle for a tile of it, distributes the tile over the lanes of a warp, builds the tile of four warps from
+that, and places an accumulator in a memory of lanes and columns; every step is checked against NumPy.
 
 Run it: ``python tutorials/02_layouts.py``
 """
@@ -37,7 +37,7 @@ def spread_over_devices():
         for device in np.ndindex(mesh.shape):
             begin, extents = placement.local_begin(device), placement.local_shape(device)
             if extents is None:
-                assert not blocks[device].any(), "a device beside the face holds nothing"
+                assert not blocks[device].any(), "a device off coordinate 0 holds nothing"
                 continue
             part = matrix[tuple(slice(b, b + e) for b, e in zip(begin, extents, strict=True))]
             assert (blocks[device][tuple(slice(e) for e in extents)] == part).all()
@@ -60,7 +60,7 @@ def avoid_bank_conflicts():
     print(f"rows of {columns}: {choice}")
     tile = plain ^ choice.swizzle
     addresses = tile.apply_many(np.arange(tile.size()))[m]
-    assert sorted(addresses) == list(range(tile.size())), "the tile stays in its place"
+    assert sorted(addresses) == list(range(tile.size())), "the swizzle permutes the addresses of the tile"
     column = [row * columns + 8 for row in range(8)]
     print(bank_conflicts(tile, column, element_bytes=2, width=8))
 
@@ -92,7 +92,7 @@ def tile_over_warps():
     assert (where[warpid] == rows // 16 * 2 + columns // 16).all()
     assert (where[laneid] == rows % 8 * 4 + columns % 8 // 2).all()
     assert (where[reg] == columns % 16 // 8 * 4 + rows % 16 // 8 * 2 + columns % 2).all()
-    assert outer_of(whole, (32, 32), pair, (16, 16)) == warps, "and the tile tells who has which part"
+    assert outer_of(whole, (32, 32), pair, (16, 16)) == warps, "the outer layout is recovered"
     print(f"tile       {whole}")
 
 

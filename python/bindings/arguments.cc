@@ -35,7 +35,9 @@ std::optional<DLDataType> numpy_dtype(const py::dtype& dtype) {
     case 'b': return DLDataType{runtime::kDLBool, 8, 1};
     default: break;
   }
+  // ml_dtypes names the types as DLPack does: its float8_e4m3 has infinities and is not the language's.
   std::string name = py::str(dtype.attr("name"));
+  if (name == "float8_e4m3") return DLDataType{runtime::kDLFloat8_e4m3, 8, 1};
   if (name == "float8_e4m3fn") name = "float8_e4m3";
   const std::optional<DType> known = parse_dtype(name);
   if (known && known->bits == bits) return to_dlpack(*known);

@@ -38,7 +38,7 @@ void bind_buffers(py::module_& module) {
              py::arg("tile") = std::vector<int64_t>{}, py::arg("strides") = std::vector<Expr>{},
              py::arg("span") = Span{});
   module.def("with_layout", &with_layout, py::arg("buffer"), py::arg("layout"), py::arg("span"),
-             "The buffer of block memory, or the fragment, with a layout.");
+             "The buffer of shared memory, or the fragment, with a layout.");
 }
 
 void bind_nodes(py::module_& module) {

@@ -1,6 +1,6 @@
 """helve, a tensor compiler: tile kernels in Python, machine code for CPUs, GPUs and meshes of both.
 
-The package's front door; what stands here is public, the rest is reached through its own modules.
+What is imported here is public; the rest is reached through its own modules.
 """
 
 from helve import cute, dist, viz

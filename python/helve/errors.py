@@ -1,7 +1,7 @@
 """Errors and warnings as Python shows them.
 
 The data (code, span, message, notes, help) comes from the core; here it becomes exceptions whose text quotes the source
-with a caret under the operation that cannot be done.
+with a caret under the operation at fault.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Error(Exception):
 
 
 class LayoutError(Error, ValueError):
-    """A refused question about a layout."""
+    """A refused operation on a layout."""
 
 
 class ShapeError(LayoutError):
@@ -57,7 +57,7 @@ class ShapeError(LayoutError):
 
 
 class DivisibilityError(LayoutError):
-    """Extents that do not divide as the operation needs."""
+    """Extents that are not divisible as the operation requires."""
 
 
 class InjectivityError(LayoutError):
@@ -73,7 +73,7 @@ class UnsupportedError(LayoutError):
 
 
 class UnknownNameError(Error, AttributeError):
-    """A name below T that there is not, where Python itself looks it up: in annotations and decorators."""
+    """A name below T that does not exist, looked up by Python itself: in annotations and decorators."""
 
 
 class Warning(UserWarning):  # noqa: A001 - the public name is helve.Warning
@@ -94,7 +94,7 @@ class Warning(UserWarning):  # noqa: A001 - the public name is helve.Warning
 
 
 class InternalError(Exception):
-    """A fault of helve itself, never of the program given to it."""
+    """A defect of helve, never of the program given to it."""
 
 
 for _class in (Error, LayoutError, ShapeError, DivisibilityError, InjectivityError, BoundsError, UnsupportedError,

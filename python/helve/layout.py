@@ -1,4 +1,4 @@
-"""Axe layouts: where every element lives, on the axes of devices, threads and memory at once.
+"""Axe layouts: where every element is stored, on the axes of devices, threads and memory at once.
 
 Written as they are printed, `S[(8, 2, 4, 2) : (4@laneid, 1@warpid, 1@laneid, 1)] + R[2 : 4@warpid] + 5@warpid`; the
 values and the algebra are the C++ core's, here are the names. `docs/layouts.md` is the guide.
@@ -39,7 +39,7 @@ def _subscript(item: object) -> str:
 
 
 class _Literal:
-    """What stands before the brackets of `S[extents : strides]` and `R[extents : strides]`."""
+    """What precedes the brackets of `S[extents : strides]` and `R[extents : strides]`."""
 
     def __init__(self, name: str, make):
         self._name = name

@@ -37,7 +37,7 @@ def replace(filename: str, lines: list[str]) -> None:
 
 
 def line_of(filename: str, line: int) -> str | None:
-    """The text of a line (counted from 1), without its end; None where it cannot be had."""
+    """The text of a line (counted from 1), without its end; None if it is not available."""
     with _lock:
         text = _texts.get(filename, {}).get(line)
     if text is not None:
@@ -47,7 +47,7 @@ def line_of(filename: str, line: int) -> str | None:
 
 
 def span_of_call(frame: FrameType, argument: int | str | None = None) -> _core.Span:
-    """The call that a Python frame stands at, or one argument of it: by position or by keyword.
+    """The call that a Python frame is executing, or one argument of it: by position or by keyword.
 
     The line, whole, where Python does not keep the places of calls.
     """
@@ -92,7 +92,7 @@ def _argument(lines: list[bytes], start: int, end: int, wanted: int | str | None
 
 
 def span_of_frame(frame: FrameType) -> _core.Span:
-    """The line at which a Python frame stands, whole; its text is kept as it is now."""
+    """The line that a Python frame is executing, whole; its text is kept as it is now."""
     filename, line = frame.f_code.co_filename, frame.f_lineno
     linecache.checkcache(filename)
     text = linecache.getline(filename, line, frame.f_globals).rstrip()

@@ -1,6 +1,6 @@
 """Compiling a kernel and calling it.
 
-The one way from a function to machine code; what a target does stands in the core, what a user sees of it stands here.
+The one way from a function to machine code: targets are implemented in the core, their interface for users is here.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _OPTIONS_OF = {"arch": "cuda", "stream_bytes": "llvm"}  # of one target only
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Proof:
-    """One question that a compile asked of the program, and the answer.
+    """One question that the compiler asked about the program, and the answer.
 
     Attributes:
-        kind: "shape" (operands have equal shapes), "bounds" (a subscript stays inside its buffer) or "race"
-            (iterations of a loop stay apart).
+        kind: "shape" (operands have equal shapes), "bounds" (a subscript stays inside its buffer), "race" (iterations
+            of a loop are independent) or "async" (asynchronous copies are waited for before their buffers are used).
         question: the statement in words.
-        verdict: "proved", "checked" (each call is checked, and refused unless it meets the condition) or "unknown";
-            a statement that every call breaks is an error of the compile.
+        verdict: "proved", "checked" (each call is checked, and refused unless it satisfies the condition) or "unknown";
+            a statement that every call violates is a compile error.
         filename, lineno, column: the access or the loop; None when unknown. Lines and columns count from 1.
         reason: why the answer is unknown; empty otherwise.
-        condition: what each call must meet, an expression of extents and parameters; empty when that is nothing.
+        condition: what each call must satisfy, an expression of extents and parameters; empty unless checked.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class Choice:
     Attributes:
         operation: "T.copy", "T.Pipelined".
         schedule: the implementation that was chosen, "cp_async"; what `dispatch=` names.
-        declined: (implementation, reason) of each that was asked before it.
+        declined: (implementation, reason) of each that was tried before it.
         filename, lineno, column: the operation; None when unknown. Lines and columns count from 1.
     """
 
@@ -84,16 +84,16 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BufferPlace:
-    """Where a buffer of a block lives.
+    """Where a buffer of a block is stored.
 
     Attributes:
         kernel: "k0" for the first kernel of the function.
         name: the buffer's name.
         domain: the extents that the layout covers, at least the buffer's own.
-        layout: a helve.Layout on the axes `tx` and `reg` of registers, on `m` of block memory, or None where the buffer
-            stands in block memory row by row.
-        reason: "annotated" where the program gives the layout; why a buffer stands in block memory, and what a layout
-            chosen for it is good for; empty otherwise.
+        layout: a helve.Layout on the axes `tx` and `reg` of registers, on `m` of shared memory, or None if the buffer
+            is row-major in shared memory.
+        reason: "annotated" if the program gives the layout; why a buffer is in shared memory, or the purpose of the
+            layout that was chosen for it; empty otherwise.
     """
 
     kernel: str
@@ -103,7 +103,7 @@ class BufferPlace:
     reason: str
 
     def __repr__(self) -> str:
-        where = f"{self.layout} over {self.domain}" if self.layout is not None else "block memory"
+        where = f"{self.layout} over {self.domain}" if self.layout is not None else "shared memory"
         return f"<{self.kernel} {self.name}: {where}{': ' if self.reason else ''}{self.reason}>"
 
     def picture(self) -> Picture | None:
@@ -123,7 +123,8 @@ class BufferPlace:
 class Kernel:
     """A compiled function. Call it with arrays (anything with DLPack) and numbers, in the order of its parameters.
 
-    Immutable; threads may call it at the same time. The call returns when the results are written.
+    Immutable; several threads may call it at the same time. A call on tensors of a GPU returns when it is enqueued on
+    their stream, any other call when the results are written.
     """
 
     __slots__ = ("_call", "_compiled")
@@ -223,10 +224,9 @@ class Kernel:
         return self._compiled.times()
 
     def proofs(self) -> list[Proof]:
-        """What was asked of the program before it was compiled: shapes and bounds in program order, then races of each
-        loop.
+        """What the compiler asked about the program: shapes and bounds in program order, then races of each loop.
 
-        An unknown answer compiles; the interpreter checks what is left open when it runs.
+        A program with unknown answers compiles; the interpreter checks the open questions at run time.
         """
         out = []
         for kind, question, verdict, span, reason, condition in self._compiled.proofs():
@@ -235,13 +235,13 @@ class Kernel:
         return out
 
     def layouts(self) -> list[BufferPlace]:
-        """Where each buffer of a block lives, in program order; empty for targets without threads."""
+        """Where each buffer of a block is stored, in program order; empty for targets without threads."""
         return [BufferPlace(kernel, buffer.name, tuple(domain), layout, reason)
                 for kernel, buffer, layout, domain, reason in self._compiled.layouts()]
 
     def schedules(self) -> list[Choice]:
-        """How pipelined loops and tile operations are implemented, each in program order, and why not otherwise; empty
-        for the interpreter.
+        """How pipelined loops and tile operations are implemented, in program order, with the reasons; empty for the
+        interpreter.
         """
         return [Choice(operation, schedule, tuple(declined),
                        *((span.file, span.line, span.column) if span.known else (None, None, None)))
@@ -255,25 +255,25 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
     """Compiles a function.
 
     Args:
-        func: what `T.prim_func` or `helve.parse` gave.
+        func: a result of `T.prim_func` or `helve.parse`.
         target: "llvm" (machine code for this CPU; the default), "cuda" (an NVIDIA GPU) or "interp" (the reference
             interpreter).
         mesh: the mesh to run on, for functions that are written for one.
         verify: run the verifier after each pass.
         print_changed: print the function to standard error after each pass that changed it.
         persistent_chunk: iterations of a T.Persistent loop that share one collective.
-        fast_math: let a product and the sum that it goes into be rounded once, and on a GPU take the target's
-            approximate division, square root and functions, and 0 for numbers too small for a normal float32. Results
-            are then no longer those of other targets bit for bit. The interpreter stays exact.
-        check: for target "interp", what each call looks for: "all", "uninitialised" (uses of elements that were never
+        fast_math: allow a product and a sum to be contracted to a fused multiply-add, and on a GPU approximate
+            division, square root and functions, with subnormal float32 numbers flushed to 0. Results are then not
+            bit-identical with those of other targets. The interpreter stays exact.
+        check: for target "interp", what each call checks: "all", "uninitialised" (uses of elements that were never
             written), "races" (conflicts of iterations, blocks and cores), or None. Checked calls are several times
             slower.
-        strict: for target "cuda", a fragment whose layout the program gives, and an operation needs otherwise, is an
-            error; else it is converted there, through block memory.
+        strict: for target "cuda", refuse an operation that needs a fragment in another layout than the program gives;
+            otherwise the fragment is converted there, through shared memory.
         arch: for target "cuda", what to compile for ("sm_80", "sm_90a"), so that no GPU is needed before the first
             call; the first device's own by default.
-        stream_bytes: for target "llvm", tensors of at least so many bytes that a kernel only writes go around the
-            caches; a quarter of the last cache by default.
+        stream_bytes: for target "llvm", tensors of at least this many bytes that a kernel only writes are stored
+            around the caches; a quarter of the last-level cache by default.
 
     Raises:
         helve.Error: the function, the mesh or an option is wrong.
@@ -346,7 +346,7 @@ def core_function(func: PrimFunc | _core.Function) -> _core.Function:
 
 
 def check_target(target: str) -> None:
-    """Raises helve.Error HV0802 for what is no target."""
+    """Raises helve.Error HV0802 for anything but the name of a target."""
     if not isinstance(target, str) or target not in _TARGETS:
         raise error("UnknownTarget", target=target, known=", ".join(_TARGETS), fixes=suggestion(target, _TARGETS))
 
@@ -387,7 +387,7 @@ def num_threads() -> int:
 
 
 def _at_caller(fault: Error, argument: int | str | None = None, notes: list[_core.Note] = ()) -> Error:
-    """The fault at the call of this module that it is about, unless it has a place of its own.
+    """The fault at the call of this module that it concerns, unless it has a location already.
 
     `argument` names the argument at fault, by position or by keyword.
     """

@@ -73,7 +73,7 @@ bool is_async_run(const TileOp& op, const Facts& facts, std::string* reason) {
   const DType dtype = src.buffer->dtype;
   if (!is_global(*src.buffer)) return declined(fmt::format("'{}' is no global tensor", src.buffer->name));
   if (dst.buffer->scope != MemoryScope::Shared) {
-    return declined(fmt::format("'{}' is no block memory", dst.buffer->name));
+    return declined(fmt::format("'{}' is no shared memory", dst.buffer->name));
   }
   if (dtype != dst.buffer->dtype) {
     return declined(fmt::format("it converts {} to {}", to_string(dtype), to_string(dst.buffer->dtype)));

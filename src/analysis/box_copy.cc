@@ -26,7 +26,7 @@ constexpr int kMostSwizzleBits = 3;
 /// Why no map goes from one to the other; `tensor` is the side of the call.
 std::string refusal(const Buffer& tensor, const Buffer& memory) {
   if (tensor.scope != MemoryScope::Param || memory.scope != MemoryScope::Shared) {
-    return fmt::format("'{}' and '{}' are not a tensor of the call and block memory", tensor.name, memory.name);
+    return fmt::format("'{}' and '{}' are not a tensor of the call and shared memory", tensor.name, memory.name);
   }
   if (tensor.dtype != memory.dtype) {
     return fmt::format("'{}' and '{}' have different dtypes", tensor.name, memory.name);

@@ -23,7 +23,7 @@ std::string refusal(const Buffer& src, const Buffer& dst) {
   const bool loads = is_global(src) && dst.scope == MemoryScope::Shared;
   const bool stores = src.scope == MemoryScope::Shared && is_global(dst);
   if (!loads && !stores) {
-    return fmt::format("'{}' and '{}' are not a global tensor and block memory", src.name, dst.name);
+    return fmt::format("'{}' and '{}' are not a global tensor and shared memory", src.name, dst.name);
   }
   if (src.dtype != dst.dtype) return fmt::format("it converts {} to {}", to_string(src.dtype), to_string(dst.dtype));
   if (src.dtype.bits < 8) return fmt::format("elements of {} share a byte", to_string(src.dtype));

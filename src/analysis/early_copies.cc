@@ -76,7 +76,7 @@ class Judge {
     const std::string &from = src.buffer->name, &to = dst.buffer->name;
     if (has_collective(loop_.body)) return "cores exchange values in the loop";
     if (!is_global(*src.buffer)) return fmt::format("'{}' is no global tensor", from);
-    if (dst.buffer->scope != MemoryScope::Shared) return fmt::format("'{}' is no block memory", to);
+    if (dst.buffer->scope != MemoryScope::Shared) return fmt::format("'{}' is no shared memory", to);
     if (own_.contains(dst.buffer.get())) return fmt::format("'{}' is allocated in the loop", to);
     if (is_written(*src.buffer)) return fmt::format("'{}' is written in the loop", from);
     for (const Expr& e : expressions(op)) {

@@ -262,7 +262,7 @@ IndexBounds::Reach IndexBounds::reach_of(const Expr& e) const {
     out = reach_of_var(VarRef(var));
   } else if (const Cast* cast = as<Cast>(e)) {
     const Var* var = as<Var>(cast->value);
-    if (var && inputs_.contains(var) && var->dtype.code == TypeCode::Int) out = bounded(atom_sum(absolute(e)));
+    if (var && inputs_.contains(var) && var->dtype.is_integer()) out = bounded(atom_sum(absolute(e)));
   } else if (const Apply* node = as<Apply>(e)) {
     out = reach_of_apply(*node, e);
   }

@@ -329,7 +329,7 @@ void Binder::bind_scalar(size_t s) {
   }
   const auto* large = std::get_if<uint64_t>(&scalars_[s]);
   const bool is_uint64 = expected.dtype.code == kDLUInt && expected.dtype.bits == 64;
-  if (large != nullptr && is_uint64) {
+  if (large != nullptr && is_uint64 && !expected.is_index) {
     slot = std::bit_cast<int64_t>(*large);
     return;
   }
@@ -343,10 +343,11 @@ void Binder::bind_scalar(size_t s) {
   if (large != nullptr || *whole < range.low || *whole > range.high) {
     throw UserError(Code::ScalarArgumentRange, {},
                     {{"parameter", expected.name},
-                     {"expected", to_text(expected.dtype)},
+                     {"expected", to_text(expected.dtype) + (large != nullptr && is_uint64 ? " used as an index" : "")},
                      {"given", large != nullptr ? fmt::format("{}", *large) : fmt::format("{}", *whole)},
                      {"low", range.low},
-                     {"high", is_uint64 ? fmt::format("{}", ~uint64_t{0}) : fmt::format("{}", range.high)}});
+                     {"high", is_uint64 && !expected.is_index ? fmt::format("{}", ~uint64_t{0})
+                                                              : fmt::format("{}", range.high)}});
   }
   slot = *whole;
 }

@@ -49,7 +49,8 @@ class PlanPrinter {
     auto indent = document_.indent();
     for (const TensorParam& param : plan_.params) tensor(param);
     for (const ScalarParam& param : plan_.scalar_params) {
-      document_.line(fmt::format("scalar {}: {} -> {}", param.name, to_text(param.dtype), slot(param.slot)));
+      document_.line(fmt::format("scalar {}: {}{} -> {}", param.name, to_text(param.dtype),
+                                 param.is_index ? " below 2^63" : "", slot(param.slot)));
     }
     for (const BufferDecl& buffer : plan_.buffers) {
       document_.line(fmt::format("buffer {}: {}[{}]{} align {}", buffer.name, to_text(buffer.dtype),

@@ -227,7 +227,7 @@ class Pipelines final : public ScopedRewriter {
     const int64_t needed = allocated(*enclosing_kernel()) + extra_ + more;
     if (needed > options_.block_memory) {
       return fmt::format(
-          "with {} stages of it the kernel's buffers need {} bytes of block memory, and {} are there for them", stages,
+          "with {} stages of it the kernel's buffers need {} bytes of shared memory, and {} are there for them", stages,
           needed, options_.block_memory);
     }
     extra_ += more;

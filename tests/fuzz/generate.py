@@ -155,7 +155,7 @@ class Generator(Idioms, Expressions):
         return buffer
 
     def layout(self, kind, shape):
-        """A layout of block memory or of a fragment; None where none fits."""
+        """A layout of shared memory or of a fragment; None where none fits."""
         if not math.prod(shape) or not self.threads:
             return None
         if kind == "shared":

@@ -8,7 +8,7 @@ FRAGMENT = re.compile(r'T\.alloc_fragment\(\((\d+(?:, \d+)*),?\), "\w+"(, layout
 
 
 def of_memory(shape, rng):
-    """Block memory: room between rows, columns first, or a swizzle over whole periods."""
+    """Shared memory: room between rows, columns first, or a swizzle over whole periods."""
     count = math.prod(shape)
     rows, columns = count // shape[-1], shape[-1]
     room = rng.choice([0, 1, 3, 4])

@@ -24,7 +24,7 @@ class Buffer:
     strides: list | None = None  # of a parameter, in elements; expressions of dynamic extents
     begin: int = 0  # of a parameter: elements of its memory before the first, which need not be aligned
     rows: bool = False  # of a parameter: each row holds each of 0, 1, ... once, in some order
-    layout: str | None = None  # where elements of block memory or a fragment stand
+    layout: str | None = None  # where elements of shared memory or a fragment stand
 
 
 @dataclass(eq=False)

@@ -243,7 +243,7 @@ def test_what_is_chosen_and_why_not():
         "copy to 'x'": "it stands under a condition or in a loop of the body"})]
     assert choices(mirrored(96, 400), "T.Pipelined") == [("asynchronous copies", {})]
     assert choices(mirrored(96, 500), "T.Pipelined") == [("serial", {
-        "copy to 'x'": "with 500 stages of it the kernel's buffers need 256000 bytes of block memory, and 224256 are "
+        "copy to 'x'": "with 500 stages of it the kernel's buffers need 256000 bytes of shared memory, and 224256 are "
                        "there for them"})]
 
 
@@ -268,7 +268,7 @@ def main(A: T.Tensor((8, 32), "float32"), P: T.Tensor((8,), "int32"), B: T.Tenso
 def test_why_a_copy_stays():
     use = "T.copy(X, B)"
     assert refusal(f"T.copy(A[k, :], X)\n{use}") == {"copy to 'B'": "'X' is no global tensor"}
-    assert refusal("T.copy(A[k, :], F)\nT.copy(F, B)")["copy to 'F'"] == "'F' is no block memory"
+    assert refusal("T.copy(A[k, :], F)\nT.copy(F, B)")["copy to 'F'"] == "'F' is no shared memory"
     assert refusal("T.copy(A[k, :], Y[k % 2, :])\nT.copy(Y[k % 2, :], B)")["copy to 'Y'"] == (
         "iterations fill different places of 'Y'")
     assert refusal(f"T.copy(A[k, :], X)\nfor i in T.Parallel(32):\n    X[i] = X[i] * 2.0\n{use}")["copy to 'X'"] == (

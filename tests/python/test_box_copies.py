@@ -43,7 +43,7 @@ def mirrored_tiles(rows, columns, height, width, stages, dtype="float32", first=
 
 
 def doubled_tiles(rows, columns, height, width, dtype="float32"):
-    """Tiles there, doubled in block memory, and back; tiles at the ends have fewer elements."""
+    """Tiles there, doubled in shared memory, and back; tiles at the ends have fewer elements."""
 
     @T.prim_func
     def main(A: T.Tensor((rows, columns), dtype), B: T.Tensor((rows, columns), dtype)):
@@ -58,7 +58,7 @@ def doubled_tiles(rows, columns, height, width, dtype="float32"):
 
 
 def transposed(rows, columns, height, width, dtype="float16"):
-    """Columns of a tile are read from block memory, which a map has swizzled."""
+    """Columns of a tile are read from shared memory, which a map has swizzled."""
 
     @T.prim_func
     def main(A: T.Tensor((rows, columns), dtype), B: T.Tensor((columns, rows), dtype)):
@@ -96,7 +96,7 @@ def stages_in_flight(rows, columns, height, depth):
 
 
 def many_dimensions(shape, begin, extents, dtype="int32"):
-    """A box of a tensor of one to five dimensions goes to block memory and, increased, to another tensor."""
+    """A box of a tensor of one to five dimensions goes to shared memory and, increased, to another tensor."""
     places = ", ".join(f"{b}:{b + n}" for b, n in zip(begin, extents))
     elements = ", ".join("ijklm"[:len(shape)])
     text = f'''
@@ -363,7 +363,7 @@ def test_only_tensors_of_the_call_have_maps():
             T.copy(C, x, dispatch="tma_tensor")
             T.copy(x, B)
 
-    with pytest.raises(helve.Error, match="'tma_tensor' declined: 'C' and 'x' are not a tensor of the call and block"):
+    with pytest.raises(helve.Error, match="'tma_tensor' declined: 'C' and 'x' are not a tensor of the call and shared"):
         helve.compile(main, target="cuda", arch=ARCH)
 
 

@@ -422,8 +422,8 @@ def test_copies_by_matrices_can_be_asked_for():
     assert chosen("") == chosen("ldmatrix") == ["registers", "ldmatrix", "registers"]
     assert chosen("registers") == ["registers"] * 3
     first, _, last = compiled(main_of("")).schedules()
-    assert dict(first.declined)["ldmatrix"] == "it is not from block memory to a fragment with a layout"
-    assert dict(last.declined)["stmatrix"] == "it is not from a fragment with a layout to block memory"
+    assert dict(first.declined)["ldmatrix"] == "it is not from shared memory to a fragment with a layout"
+    assert dict(last.declined)["stmatrix"] == "it is not from a fragment with a layout to shared memory"
     helve.compile(main_of("ldmatrix"))(*filled(16, 16, 16)())  # a name of another target
 
 

@@ -110,7 +110,7 @@ def at_once(rows, columns):
 
 
 def copied_back(rows, columns, height):
-    """Whole rows there, doubled in block memory, and back, in blocks of rows of which the last has fewer."""
+    """Whole rows there, doubled in shared memory, and back, in blocks of rows of which the last has fewer."""
 
     @T.prim_func
     def main(A: T.Tensor((rows, columns), "float32"), B: T.Tensor((rows, columns), "float32")):
@@ -378,7 +378,7 @@ def test_blocks_of_a_cluster_bring_their_parts_of_the_next_row(tmp_path):
 
 
 def random_boxes(seed):
-    """A box of a tensor goes to block memory and, changed, to another tensor; some lie past the ends. Text, shape."""
+    """A box of a tensor goes to shared memory and, changed, to another tensor; some lie past the ends. Text, shape."""
     rng = np.random.default_rng(seed)
     dtype = str(rng.choice(["float32", "float16", "int8"]))
     unit = 16 // np.dtype(dtype).itemsize

@@ -182,3 +182,77 @@ def test_shifts_by_what_guards_keep_small():
             run(lambda *given: helve.testing.interpret(stage, *given, check="all"))  # noqa: B023
         source, _ = _core.cuda_source(stages[-1][1], cluster_blocks={"sm_80": 1, "sm_90a": 16}[arch])
         assert "__global__" in source
+
+
+UINT64 = """@T.prim_func
+def main(A: T.Tensor((4,), "int64"), k: T.uint64):
+{host}    with T.Kernel({grid}) as b:
+{body}"""
+USES = {
+    "an extent": UINT64.format(host="", grid="1", body="        for i in T.serial(T.index(k)):\n"
+                                                       "            if i < 4:\n                A[i] = 1\n"),
+    "a grid": UINT64.format(host="", grid="T.index(k)", body="        if b < 4:\n            A[b] = 1\n"),
+    "a named value": UINT64.format(host="", grid="1", body="        x = k\n        for i in T.serial(4):\n"
+                                                           "            if i < T.index(x):\n"
+                                                           "                A[i] = 1\n"),
+    "a subscript": UINT64.format(host="", grid="1", body="        for i in T.serial(4):\n"
+                                                         "            if T.index(k) > i:\n"
+                                                         "                A[T.index(k) - (T.index(k) - i)] = 1\n"),
+    "the host": UINT64.format(host="    A_ = T.alloc_global((1,), 'int64')\n", grid="1",
+                              body="        A_[0] = 1\n    for i in T.serial(T.index(k)):\n"
+                                   "        with T.Kernel(1) as b:\n            A[i] = A_[0]\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["llvm", "interp"])
+@pytest.mark.parametrize("use", USES)
+def test_a_uint64_that_is_no_index_is_refused_at_the_call(use, target):
+    kernel = compiled(USES[use], target=target)
+    for k in (0, 3, 4):
+        a = np.zeros(4, np.int64)
+        kernel(a, k)
+        np.testing.assert_array_equal(a, np.arange(4) < k)
+    for k in (2**63, 2**64 - 1):
+        with pytest.raises(helve.Error) as caught:
+            kernel(a, k)
+        assert caught.value.code == "HV0615"
+        assert str(k) in caught.value.message
+    if target == "llvm":
+        assert "scalar k: uint64 below 2^63 -> k" in kernel.source("host")
+
+
+@pytest.mark.parametrize("target", ["llvm", "interp"])
+def test_a_uint64_as_data_has_all_its_values(target):
+    kernel = compiled(UINT64.format(host="", grid="1", body="        A[0] = T.cast(k // T.cast(2, \"uint64\"), "
+                                                            "\"int64\")\n"), target=target)  # fmt: skip
+    a = np.zeros(4, np.int64)
+    kernel(a, 2**64 - 1)
+    assert a[0] == 2**63 - 1
+
+
+def test_arithmetic_on_a_uint64_index_is_exact_or_refused():
+    kernel = compiled(UINT64.format(host="", grid="1", body="        A[0] = T.cast(T.index(k) * 3 - 5, \"int64\")\n"))
+    for k in (0, 1, 2**61, 2**63 // 3, 2**62, 2**63 - 1):
+        a = np.zeros(4, np.int64)
+        if k * 3 + 5 < 2**63:
+            kernel(a, k)
+            assert a[0] == k * 3 - 5
+        else:
+            with pytest.raises(helve.Error) as caught:
+                kernel(a, k)
+            assert caught.value.code == "HV0625"
+
+
+def test_a_loaded_uint64_is_checked_by_the_interpreter():
+    text = (
+        '@T.prim_func\ndef main(I: T.Tensor((2,), "uint64"), A: T.Tensor((2,), "int64")):\n'
+        '    with T.Kernel(2) as b:\n        A[b] = T.cast(T.index(I[b]), "int64")\n'
+    )
+    a = np.zeros(2, np.int64)
+    compiled(text, target="interp")(np.array([1, 2**63 - 1], np.uint64), a)
+    np.testing.assert_array_equal(a, [1, 2**63 - 1])
+    with pytest.raises(helve.Error) as caught:
+        compiled(text, target="interp")(np.array([1, 2**63], np.uint64), a)
+    assert caught.value.code == "HV0701"
+    compiled(text)(np.array([1, 2**63], np.uint64), a)
+    np.testing.assert_array_equal(a, [1, -(2**63)])

@@ -272,11 +272,11 @@ def test_clusters_out_of_range_are_refused(builder, tuning, message):
 
 @pytest.mark.parametrize(("build", "message"), [
     (lambda: kernels.softmax(262144, "float32", cluster=2),
-     "each of 2 blocks has 131072 elements of a row of 262144, where block memory has room for 57344: cluster is at "
+     "each of 2 blocks has 131072 elements of a row of 262144, where shared memory has room for 57344: cluster is at "
      "least 5"),
     (lambda: kernels.softmax(1 << 21, "bfloat16", cluster=16),
-     "each of 16 blocks has 131072 elements of a row of 2097152, where block memory has room for 114688: no cluster of "
-     "up to 16 is enough"),
+     "each of 16 blocks has 131072 elements of a row of 2097152, where shared memory has room for 114688: no cluster "
+     "of up to 16 is enough"),
     (lambda: kernels.rms_norm(262144, "float32", cluster=4),
      "each of 4 blocks has 65536 elements of a row of 262144, which 2 stages of a ring do not hold: cluster is at "
      "least 11"),
@@ -289,7 +289,7 @@ def test_clusters_out_of_range_are_refused(builder, tuning, message):
      "each of 8 blocks has 16384 elements of a row of 131072, which 512 threads do not hold: cluster is at least 16"),
     (lambda: kernels.rms_norm(1024, cluster=2, stages=1), "stages is a whole number of 2 or more, not 1"),
     (lambda: kernels.rms_norm_backward(1024, cluster=4, blocks=7),
-     "blocks stands without clusters: 7 blocks and clusters of 4 were given"),
+     "blocks excludes clusters: 7 blocks and clusters of 4 were given"),
     (lambda: kernels.layer_norm_backward(1024, blocks=0),
      "blocks is a whole number of 1 or more, not 0"),
 ])  # fmt: skip
@@ -424,7 +424,7 @@ def test_the_cuda_text_is_as_kept(name):
 
 @pytest.mark.parametrize("name", LARGE)
 def test_fragments_are_registers(name):
-    """Block memory holds what a kernel puts there by itself, and the results of warps."""
+    """Shared memory holds what a kernel puts there by itself, and the results of warps."""
     in_memory = set(re.findall(r"(\w+) = T.alloc_shared\(", _core.print(thread_form(name))))
     kept = {"x"} if name == "transpose" else {"row", "row_y", "row_dy", "ring_x", "ring_dy", "sums", "mine"}
     assert {re.sub(r"_\d+$", "", buffer) for buffer in in_memory} <= {"warps", *kept}

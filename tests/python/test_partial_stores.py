@@ -51,7 +51,7 @@ def test_cuda_text(kernels, name):
 
 
 def test_a_fragment_of_which_one_thread_holds_each_element_stays_in_registers():
-    """Each thread has a row: no other one holds k[i], and none needs block memory."""
+    """Each thread has a row: no other one holds k[i], and none needs shared memory."""
 
     @T.prim_func
     def main(A: T.Tensor((64, 4), "int32"), OUT: T.Tensor((64,), "int32")):

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from differential import dtype_of
+from helve import T
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # overflow is what is tested
 
@@ -103,6 +104,40 @@ def test_the_definition_is_that_of_ml_dtypes():
         np.testing.assert_array_equal(patterns(name).astype(np.float64), decoded(name))
         values = hard_values(name, np.float32)
         assert_same_bits(values.astype(kind_of(name)), rounded(values, name), name, f"float32 to {name}")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("other", ["float8_e4m3", "float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e3m4",
+                                   "float8_e5m2fnuz"])
+def test_arrays_of_other_formats_are_refused(other, target):
+    """The bits of one format are no values of another, as similar as its name may be."""
+    for name in ("float8_e4m3", "float8_e5m2"):
+        values = patterns(name).view(getattr(ml_dtypes, other))
+        with pytest.raises(helve.Error) as caught:
+            convert(values, name, "float32", target)
+        assert caught.value.code in ("HV0603", "HV0631")
+
+
+def test_dtypes_of_other_libraries():
+    """float8_e4m3 is the type without infinities, which others call float8_e4m3fn."""
+    for dtype in (ml_dtypes.float8_e4m3fn, np.dtype(ml_dtypes.float8_e4m3fn)):
+
+        @T.prim_func
+        def clear(A: T.Tensor((4,), dtype)):
+            with T.Kernel(1):
+                T.clear(A)
+
+        assert '"float8_e4m3"' in clear.script()
+    for dtype in (ml_dtypes.float8_e4m3, np.dtype(ml_dtypes.float8_e4m3)):
+        with pytest.raises(helve.Error) as caught:
+
+            @T.prim_func
+            def wrong(A: T.Tensor((4,), dtype)):
+                with T.Kernel(1):
+                    T.clear(A)
+
+        assert caught.value.code == "HV0107"
+        assert "has no infinity" in caught.value.help
 
 
 @pytest.mark.parametrize("target", TARGETS)

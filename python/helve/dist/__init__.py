@@ -1,4 +1,4 @@
-"""Tensors over a mesh of devices: where their elements live.
+"""Tensors over a mesh of devices: where their elements are stored.
 
 A distribution is a layout on device axes, so that what has to be communicated follows from two of them.
 """

@@ -18,7 +18,7 @@ from helve.mesh import Mesh
 
 @dataclass(frozen=True)
 class Distribution:
-    """Where the elements of a tensor live on a mesh.
+    """Where the elements of a tensor are stored on a mesh.
 
     Attributes:
         mesh: the mesh.
@@ -91,10 +91,10 @@ class Distribution:
 def distribution(notation: str | Sequence[str], shape: Sequence[int], mesh: Mesh) -> Distribution:
     """The distribution that `notation` describes (DISTAL, arXiv 2203.08069, tensor distribution notation).
 
-    On the left of "->" stand the tensor's dimensions, on the right one entry for each axis of the mesh: a dimension
-    that is cut into blocks over it, `*` for copies, a number for the one coordinate that holds the data, `+` (or `sum`)
+    On the left of "->" are the tensor's dimensions, on the right is one entry for each axis of the mesh: a dimension
+    that is sharded over it, `*` for replication, a number for the one coordinate that holds the data, `+` (or `sum`)
     for the terms of a sum, `prod`, `max` and `min` for those of other reductions. Names are characters ("xy -> xy*"),
-    or words where there are blanks ("row col -> row max"). A dimension that is not named on the right is not cut.
+    or words if there are spaces ("row col -> row max"). A dimension that is not named on the right is not sharded.
 
     Args:
         notation: the text; for two levels and more a list of texts, outer level first, which share out the axes of the

@@ -12,7 +12,7 @@ from helve import T
 from helve.kernels.ring import RingPlan, plan_ring
 from helve.kernels.rows import DTYPES, MOST_THREADS, RowPlan, check_arguments, holds_rows_as_asked, plan_rows
 
-WHOLE = 4096  # elements of a row for which registers are the better place; from there on block memory, in chunks
+WHOLE = 4096  # elements of a row for which registers are the better place; from there on shared memory, in chunks
 
 
 def layer_norm(N: int, dtype: str = "float32", eps: float = 1e-5, cluster: int = 1, clusters: int | None = None,
@@ -27,7 +27,7 @@ def layer_norm(N: int, dtype: str = "float32", eps: float = 1e-5, cluster: int =
         dtype: "float32", "float16" or "bfloat16".
         eps: what is added to the variance.
         cluster: blocks that share a row, 1 to 16: more than one for long rows, on a GPU with clusters.
-        clusters: how many such clusters take the rows by turns; see `plan_ring`.
+        clusters: the number of such clusters, which process the rows in turn; see `plan_ring`.
         tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`; with clusters `threads`, `elements`, `stages`
             and `held` of `plan_ring`.
 

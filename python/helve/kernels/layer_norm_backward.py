@@ -36,7 +36,7 @@ def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, block
     check_arguments(N=N, dtype=dtype, eps=eps, blocks=blocks, threads=tuning.get("threads"),
                     elements=tuning.get("elements"))
     if blocks is not None and (cluster != 1 or clusters is not None):
-        raise ValueError(f"blocks stands without clusters: {blocks} blocks and clusters of {cluster} were given")
+        raise ValueError(f"blocks excludes clusters: {blocks} blocks and clusters of {cluster} were given")
     if cluster != 1 or clusters is not None or streams(N, dtype, 2, most=8192, **tuning):
         return _ring_rows(N, dtype, eps, plan_ring(N, dtype, 2, cluster, blocks or clusters, whole=True, **tuning))
     plan = plan_rows(N, dtype, words=5, few=True, **tuning)
@@ -46,7 +46,7 @@ def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, block
 
 
 def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
-    """Both gradients of parameters and one group of rows live in registers; the weight itself is near enough in the
+    """Both gradients of parameters and one group of rows are kept in registers; the weight itself is near enough in the
     caches.
     """
     M = T.dyn("M")
@@ -225,7 +225,7 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
 
 
 def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
-    """Slices of rows of X and DY stream through rings; the weight and the gradients of parameters live in registers.
+    """Slices of rows of X and DY stream through rings; weight and gradients of parameters are kept in registers.
 
     Where blocks share a row they add their sums, and after the last row each adds a share of its slice over all
     clusters.

@@ -1,8 +1,8 @@
-"""Rows that stream through rings of block memory.
+"""Rows that stream through rings of buffers in shared memory.
 
-A block, or a cluster of blocks that share a row, takes rows by turns. While it works on one, asynchronous copies bring
-the next ones: each thread copies the vectors that it reads itself, so that no barrier stands between. The second pass
-over a row runs when the sums of the next are on their way to the other blocks.
+A block, or a cluster of blocks that share a row, processes rows in turn. While it processes one, asynchronous copies
+load the next ones: each thread copies the vectors that it reads itself, so that no barrier is needed in between. The
+second pass over a row overlaps with the exchange of the next row's sums between blocks.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class RingPlan:
     """A division of (M, N) among clusters of blocks; each block has the same slice of every row of its cluster.
 
     Attributes:
-        clusters: clusters that take the rows by turns.
+        clusters: clusters that process the rows in turn.
         cluster: blocks of each; 1 where no row is shared.
-        threads: threads a block.
-        run: elements side by side on a thread, an aligned vector where N allows it.
-        turns: vectors that a thread works on at the same time.
+        threads: threads per block.
+        run: contiguous elements per thread, an aligned vector if N allows it.
+        turns: vectors that a thread processes at the same time.
         pieces: how often it does so for a slice; the last slices may reach past the row's end.
-        stages: slices of a ring, of which one less is on the way.
-        held: parameter rows, the first so many, whose slices stay on the chip.
+        stages: slices of a ring, of which all but one are in flight.
+        held: the number of leading parameter rows whose slices are kept on chip.
     """
 
     clusters: int
@@ -79,7 +79,7 @@ def plan_ring(N: int, dtype: str, rings: int, cluster: int = 1, clusters: int | 
         clusters: how many clusters, by default what 8 warps on each multiprocessor make of an H200, 12 where rows are
             shared.
         whole: a thread works on its part of a slice at once.
-        threads: threads a block, a multiple of 32; by default the least power of two that works on a slice at once,
+        threads: threads per block, a multiple of 32; by default the least power of two that works on a slice at once,
             512 at most.
         elements: elements that a thread works on at the same time, by default four vectors.
         stages: slices of a ring, 2 or more; by default 3 where a multiprocessor's rings have the room, else 2.

@@ -25,7 +25,7 @@ def rms_norm(N: int, dtype: str = "float32", eps: float = 1e-6, cluster: int = 1
         dtype: "float32", "float16" or "bfloat16".
         eps: what is added to the mean square.
         cluster: blocks that share a row, 1 to 16: more than one for long rows, on a GPU with clusters.
-        clusters: how many such clusters take the rows by turns; see `plan_ring`.
+        clusters: the number of such clusters, which process the rows in turn; see `plan_ring`.
         tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`; with clusters `threads`, `elements`, `stages`
             and `held` of `plan_ring`.
 
@@ -68,7 +68,7 @@ def _whole_rows(N: int, dtype: str, eps: float, plan: RowPlan):
 
 
 def _long_rows(N: int, dtype: str, eps: float, plan: RowPlan):
-    """A row passes in chunks; the first of them wait in block memory for their scale, the others are read again."""
+    """A row passes in chunks; the first of them wait in shared memory for their scale, the others are read again."""
     M = T.dyn("M")
     threads, chunk, chunks, kept = plan.threads, plan.chunk, plan.chunks, plan.kept
     run = gcd(16 // DTYPES[dtype], chunk // threads, N)  # elements side by side on a thread: an aligned vector

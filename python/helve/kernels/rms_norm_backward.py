@@ -36,7 +36,7 @@ def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks:
     check_arguments(N=N, dtype=dtype, eps=eps, blocks=blocks, threads=tuning.get("threads"),
                     elements=tuning.get("elements"))
     if blocks is not None and (cluster != 1 or clusters is not None):
-        raise ValueError(f"blocks stands without clusters: {blocks} blocks and clusters of {cluster} were given")
+        raise ValueError(f"blocks excludes clusters: {blocks} blocks and clusters of {cluster} were given")
     if cluster != 1 or clusters is not None or streams(N, dtype, 2, most=16384, **tuning):
         return _ring_rows(N, dtype, eps, plan_ring(N, dtype, 2, cluster, blocks or clusters, whole=True, **tuning))
     plan = plan_rows(N, dtype, words=4, few=True, **tuning)
@@ -49,7 +49,7 @@ def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks:
 
 
 def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
-    """The weight's gradient and one group of rows live in registers; the weight itself is near enough in the caches."""
+    """The weight's gradient and one group of rows are kept in registers; the weight itself stays in the caches."""
     M = T.dyn("M")
     rows, threads = plan.rows, plan.threads
 
@@ -175,7 +175,7 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
 
 
 def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
-    """Slices of rows of X and DY stream through rings; the weight and its gradient live in registers.
+    """Slices of rows of X and DY stream through rings; the weight and its gradient are kept in registers.
 
     Where blocks share a row they add their sums, and after the last row each adds a share of its slice over all
     clusters.

@@ -21,7 +21,7 @@ def rope(heads: int, D: int, dtype: str = "float32", inverse: bool = False, thre
         D: elements of a head, even.
         dtype: "float32", "float16" or "bfloat16".
         inverse: turn back; this is the backward pass too, for a rotation's transpose is its inverse.
-        threads: threads a block.
+        threads: threads per block.
         elements: elements of each half that a thread turns.
 
     Raises:

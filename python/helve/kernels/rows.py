@@ -1,7 +1,7 @@
-"""How rows are laid over the blocks and threads of a kernel.
+"""How rows are distributed over the blocks and threads of a kernel.
 
-Kernels that work row by row are bound by memory: what decides is how many bytes a multiprocessor has in flight, so that
-a thread holds several vectors of a row, and that a row is read once, so that it stays on the chip between passes.
+Kernels that work row by row are memory-bound. Their speed depends on the bytes that a multiprocessor has in flight, so
+a thread holds several vectors of a row, and on reading a row only once, so it is kept on chip between passes.
 A `RowPlan` gives rows to blocks, a `ClusterPlan` gives each block of a cluster a slice of a row.
 """
 
@@ -17,14 +17,14 @@ DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2}
 # Elements of a row that a thread holds at most: eight vectors of 16 bytes in float32, four of the narrow types.
 ELEMENTS = 32
 MOST_THREADS = 512
-# Block memory for the part of a long row that is not read again: two such blocks fit a multiprocessor of Hopper, one of
+# Shared memory for the part of a long row that is read once: two such blocks fit a multiprocessor of Hopper, one of
 # Ampere.
 ON_CHIP = 112 * 1024
 LOG2E = 1.4426950408889634  # exp(x) = exp2(x * LOG2E); processors have exp2
 MULTIPROCESSORS = 132  # of an H200: kernels whose blocks share all rows are laid out for so many
 
 MOST_CLUSTER = 16  # blocks of a cluster on Hopper and on Blackwell for servers; others with clusters have 8
-SLICE_ON_CHIP = 224 * 1024  # block memory for the slice of a row: what Hopper gives one block, less some for reductions
+SLICE_ON_CHIP = 224 * 1024  # shared memory for the slice of a row: Hopper's limit for a block, less some for reductions
 SLICE_CHUNK = 8192  # elements of a slice that a block works on at the same time
 LINED_UP = 4096  # blocks of clusters that keep no sums: many more than run together, so that no multiprocessor waits
 CLUSTERED_MULTIPROCESSORS = 120  # of an H200: a cluster stands on neighbours, so that some are left over
@@ -35,11 +35,11 @@ class RowPlan:
     """A division of (M, N) among blocks.
 
     Attributes:
-        rows: rows a block works on at the same time; 1 where a row has several chunks.
-        threads: threads a block.
-        chunk: columns that a block works on at the same time; N where that is the whole row.
-        chunks: how many chunks a row has, the last possibly short.
-        kept: the first so many chunks of several stay on the chip between passes over the row; the others are read
+        rows: rows that a block processes at the same time; 1 if a row has several chunks.
+        threads: threads per block.
+        chunk: columns that a block processes at the same time; N if that is the whole row.
+        chunks: the number of chunks of a row; the last may be short.
+        kept: the number of leading chunks that are kept on chip between passes over the row; the others are read
             again.
     """
 
@@ -62,12 +62,12 @@ def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, whole: bool
         few: hold half as many elements a thread where a row fits the block's registers that way, so that more blocks
             do.
         whole: False for the division into chunks also where a row fits.
-        rows: rows a block; as many as fill its threads by default. Without effect on rows of several chunks.
-        threads: threads a block, a multiple of 32; by default the least power of two whose registers hold a row, or
+        rows: rows per block; as many as fill its threads by default. Without effect on rows of several chunks.
+        threads: threads per block, a multiple of 32; by default the least power of two whose registers hold a row, or
             512.
         elements: elements of a row that a thread may hold at once, by default what its registers allow, 32 at most;
             longer rows are cut into chunks.
-        on_chip: bytes of block memory for the chunks of a long row.
+        on_chip: bytes of shared memory for the chunks of a long row.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -110,9 +110,9 @@ class ClusterPlan:
     """A division of (M, N) among clusters of blocks.
 
     Attributes:
-        clusters: clusters that take the rows by turns.
+        clusters: clusters that process the rows in turn.
         cluster: blocks of each; a block works on the same slice of every row of its cluster.
-        threads: threads a block.
+        threads: threads per block.
         columns: columns of a slice; the last slices may reach past the row's end.
         chunk: columns of a slice that a block works on at the same time, a divisor of `columns`.
     """
@@ -126,7 +126,7 @@ class ClusterPlan:
 
 def plan_waiting_slices(N: int, dtype: str, cluster: int, clusters: int | None = None, narrow: bool = False,
                         threads: int | None = None, elements: int | None = None) -> ClusterPlan:
-    """The division for slices that wait in block memory between two passes.
+    """The division for slices that are kept in shared memory between two passes.
 
     Args:
         N: elements of a row, at least 1.
@@ -134,13 +134,13 @@ def plan_waiting_slices(N: int, dtype: str, cluster: int, clusters: int | None =
         cluster: blocks that share a row, 2 to 16.
         clusters: how many clusters, by default 4096 blocks of them.
         narrow: use half as many threads with twice the elements for slices of two chunks or less, so that more blocks
-            stand on a multiprocessor.
-        threads: threads a block, a multiple of 32; by default the least power of two that works on a slice at once,
+            are resident on a multiprocessor.
+        threads: threads per block, a multiple of 32; by default the least power of two that works on a slice at once,
             512 at most, or 256.
         elements: elements that a thread works on at the same time, 16 by default, or 32.
 
     Raises:
-        ValueError: an argument is out of its range, or a slice is too long for block memory.
+        ValueError: an argument is out of its range, or a slice is too long for shared memory.
     """
     check_plan(N, dtype, threads, elements, cluster, clusters)
     most = MOST_THREADS // 2 if narrow and -(-N // cluster) <= 2 * SLICE_CHUNK else MOST_THREADS
@@ -156,7 +156,7 @@ def plan_waiting_slices(N: int, dtype: str, cluster: int, clusters: int | None =
 
     most = SLICE_ON_CHIP // DTYPES[dtype]
     if columns(cluster) > most:
-        raise too_long(f"{columns(cluster)} elements of a row of {N}, where block memory has room for {most}",
+        raise too_long(f"{columns(cluster)} elements of a row of {N}, where shared memory has room for {most}",
                         cluster, lambda blocks: columns(blocks) <= most)
     return ClusterPlan(clusters or LINED_UP // cluster, cluster, threads, columns(cluster), chunk)
 

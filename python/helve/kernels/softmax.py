@@ -13,7 +13,7 @@ from helve.kernels.ring import RingPlan, plan_ring
 from helve.kernels.rows import (DTYPES, LOG2E, ClusterPlan, RowPlan, check_arguments, holds_rows_as_asked, plan_rows,
                                 plan_waiting_slices)
 
-WHOLE = 8192  # elements of a row for which registers are the better place; twice as many wait in block memory
+WHOLE = 8192  # elements of a row for which registers are the better place; twice as many wait in shared memory
 LOWEST = -3.0e38  # below every score; unlike -infinity it can be subtracted from itself
 
 
@@ -27,7 +27,7 @@ def softmax(N: int, dtype: str = "float32", cluster: int = 1, clusters: int | No
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
         cluster: blocks that share a row, 1 to 16: more than one for long rows, on a GPU with clusters.
-        clusters: how many such clusters take the rows by turns; see `plan_waiting_slices`.
+        clusters: the number of such clusters, which process the rows in turn; see `plan_waiting_slices`.
         tuning: `rows`, `threads`, `elements`, `on_chip` of `plan_rows`; with clusters `threads` and `elements` of
             `plan_waiting_slices`; with `stages`, for rows that stream, `threads`, `elements` and `stages` of
             `plan_ring`.
@@ -149,7 +149,7 @@ def _long_rows(N: int, dtype: str, plan: RowPlan):
 
 
 def _clustered_rows(N: int, dtype: str, plan: ClusterPlan):
-    """Every block of a cluster has a slice of the row, which waits in block memory; the blocks tell each other their
+    """Every block of a cluster has a slice of the row, which waits in shared memory; the blocks tell each other their
     maximum and sum.
     """
     M = T.dyn("M")
@@ -330,7 +330,7 @@ def _whole_rows_backward(N: int, dtype: str, plan: RowPlan):
 
 
 def _long_rows_backward(N: int, dtype: str, plan: RowPlan):
-    """A row passes twice in chunks; the first of them wait in block memory, half as many as of one tensor."""
+    """A row passes twice in chunks; the first of them wait in shared memory, half as many as of one tensor."""
     M = T.dyn("M")
     threads, chunk, chunks, kept = plan.threads, plan.chunk, plan.chunks, plan.kept // 2
 

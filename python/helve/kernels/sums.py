@@ -55,7 +55,7 @@ def column_sums(N: int, dtype: str = "float32", blocks: int = 3 * MULTIPROCESSOR
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
         blocks: about how many blocks share the matrix: a small multiple of the device's multiprocessors.
-        threads: threads a block.
+        threads: threads per block.
         rows: rows that a block reads at the same time.
 
     Raises:

@@ -18,7 +18,7 @@ def swiglu(N: int, dtype: str = "float32", threads: int = 256, elements: int = 1
     Args:
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
-        threads: threads a block.
+        threads: threads per block.
         elements: elements a thread.
 
     Raises:
@@ -50,7 +50,7 @@ def swiglu_backward(N: int, dtype: str = "float32", threads: int = 256, elements
     Args:
         N: elements of a row.
         dtype: "float32", "float16" or "bfloat16".
-        threads: threads a block.
+        threads: threads per block.
         elements: elements a thread.
 
     Raises:

@@ -1,7 +1,7 @@
 """Transposition of a matrix.
 
-A tile passes through block memory, so that both the reads and the writes of neighbouring threads lie side by side;
-where its elements stand there, so that columns meet no bank twice, is the compiler's choice.
+A tile passes through shared memory, so that both the reads and the writes of neighbouring threads lie side by side;
+the compiler chooses its layout there, so that accesses to columns have no bank conflicts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def transpose(dtype: str = "float32", tile: int = 64, threads: int = 256, M: int
     Args:
         dtype: "float32", "float16" or "bfloat16".
         tile: rows and columns that a block turns.
-        threads: threads a block.
+        threads: threads per block.
         M: rows of X; None leaves them to the call.
         N: columns of X; None leaves them to the call.
 

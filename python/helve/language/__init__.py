@@ -65,12 +65,12 @@ def _float_type(dtype) -> str:
 
 
 def _infinity(dtype=None):
-    """Infinity: a number that follows its neighbour's type, or a constant of `dtype`."""
+    """Infinity: a number that takes the type of the other operand, or a constant of `dtype`."""
     return _math.inf if dtype is None else _core.float_imm(_math.inf, _float_type(dtype))
 
 
 def _nan(dtype=None):
-    """Not a number: a number that follows its neighbour's type, or a constant of `dtype`."""
+    """NaN: a number that takes the type of the other operand, or a constant of `dtype`."""
     return _math.nan if dtype is None else _core.float_imm(_math.nan, _float_type(dtype))
 
 
@@ -92,27 +92,27 @@ _CONSTRUCTS = [
         "A launch: `with T.Kernel(*grid) as (bx, by)`. In a mesh function the grid is the mesh.",
         "grid",
     ),
-    Construct("alloc_global", _TILED, "A buffer of the host body; in a mesh function one instance a core."),
+    Construct("alloc_global", _TILED, "A buffer in global memory; in a mesh function one instance per core."),
     Construct(
         "alloc_shared", (*_ALLOC, _SCOPE, _LAYOUT),
-        "A buffer of the block; `layout`, on the memory axis, says where its elements stand.",
+        "A buffer in the block's shared memory; `layout`, on the memory axis, gives the address of each element.",
     ),
     Construct(
         "alloc_shared_tiles", (*_TILED, _SCOPE, _LAYOUT),
-        "A buffer of the block that T.foreach_tiles runs over; tiles of (32, 32), or (32,) for one dimension.",
+        "A buffer in shared memory that T.foreach_tiles iterates over; tiles of (32, 32), or (32,) for one dimension.",
     ),
     Construct(
         "alloc_fragment", (*_TILED, _LAYOUT),
-        "A buffer spread over the registers of the block; `layout`, on tx and reg, says which thread holds what.",
+        "A buffer distributed over the registers of the block; `layout`, on tx and reg, gives each element's place.",
     ),
     Construct("alloc_local", _TILED, "A buffer private to a thread."),
-    Construct("serial", _BOUNDS, "A loop in order: serial(n), serial(start, stop), serial(start, stop, step)."),
+    Construct("serial", _BOUNDS, "A sequential loop: serial(n), serial(start, stop), serial(start, stop, step)."),
     Construct("range", _BOUNDS, "The same as T.serial."),
     Construct("unroll", _BOUNDS, "A loop that is unrolled."),
     Construct("vectorized", _BOUNDS, "A loop over the lanes of a vector."),
     Construct(
         "threads", (_p("count"),),
-        "The part of a block's program that each of its `count` threads runs; the variable is the thread.",
+        "Code of a kernel in thread form that each of its `count` threads executes; the variable is the thread.",
     ),
     Construct(
         "Pipelined", (_p("start"), _o("stop", None), _o("num_stages", 1)),
@@ -131,7 +131,7 @@ _CONSTRUCTS = [
     ),
     Construct(
         "annotate_layout", (_p("layouts"),),
-        "Gives buffers of the block layouts: {buffer: layout}, as the argument `layout` of their allocations.",
+        "Gives layouts to buffers of the block: {buffer: layout}, like the argument `layout` of their allocations.",
     ),
     Construct(
         "may_alias", (),

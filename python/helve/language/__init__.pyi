@@ -42,31 +42,31 @@ def abs(x: _Scalar) -> _Expr:
     """The scalar operator Abs."""
 
 def alloc_fragment(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None) -> _Any:
-    """A buffer spread over the registers of the block; `layout`, on tx and reg, says which thread holds what."""
+    """A buffer distributed over the registers of the block; `layout`, on tx and reg, gives each element's place."""
 
 def alloc_global(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
-    """A buffer of the host body; in a mesh function one instance a core."""
+    """A buffer in global memory; in a mesh function one instance per core."""
 
 def alloc_local(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
     """A buffer private to a thread."""
 
 def alloc_shared(shape: _Shape, dtype: _b.str, scope: _b.str = 'shared.dyn', layout: _Any | None = None) -> _Any:
-    """A buffer of the block; `layout`, on the memory axis, says where its elements stand."""
+    """A buffer in the block's shared memory; `layout`, on the memory axis, gives the address of each element."""
 
 def alloc_shared_tiles(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, scope: _b.str = 'shared.dyn', layout: _Any | None = None) -> _Any:
-    """A buffer of the block that T.foreach_tiles runs over; tiles of (32, 32), or (32,) for one dimension."""
+    """A buffer in shared memory that T.foreach_tiles iterates over; tiles of (32, 32), or (32,) for one dimension."""
 
 def annotate_layout(layouts: _Any) -> _Any:
-    """Gives buffers of the block layouts: {buffer: layout}, as the argument `layout` of their allocations."""
+    """Gives layouts to buffers of the block: {buffer: layout}, like the argument `layout` of their allocations."""
 
 def annotate_mesh_tensor(annotations: dict[_Any, _Any], nrows: _b.int | None = None, ncols: _b.int | None = None) -> _Any:
     """Places tensors on the mesh: {tensor: {"sharding": {axis: dimension}, "tiling": [...]}}."""
 
 def atomic_add(dst: _Region, value: _Region | _Scalar) -> None:
     """Adds value, a scalar or a region of the shape of dst, to dst, each element once and in one step, so that
-    blocks and iterations may meet in an element. With dst one element, T.atomic_add(A[i], x), it may stand in a
-    parallel loop. dst is global or shared, of 32 or 64 bits, float16 or bfloat16. The order is open: sums of
-    floats need not repeat bit for bit."""
+    blocks and iterations may update the same element. Where dst is one element, T.atomic_add(A[i], x), it is
+    allowed in parallel loops. dst is global or shared, of 32 or 64 bits, float16 or bfloat16. The order of
+    updates is unspecified: sums of floats need not repeat bit for bit."""
 
 def atomic_max(dst: _Region, value: _Region | _Scalar) -> None:
     """As T.atomic_add; dst becomes the maximum of itself and value, NaN where one of them is."""
@@ -128,7 +128,7 @@ class comm:
 
     @staticmethod
     def barrier(axis: _b.str = 'all') -> None:
-        """All cores of the group arrive before one goes on."""
+        """All cores of the group arrive before any continues."""
 
     @staticmethod
     def row_allgather(send: _Region, recv: _Region) -> _Any:
@@ -139,8 +139,8 @@ class comm:
         """T.comm.all_gather(send, recv, axis="y"): over the columns."""
 
 def commit_async() -> None:
-    """What independent iterations began by T.copy_async since the last commit counts as one copy from here on,
-    even if it is nothing."""
+    """Groups all copies that independent iterations began by T.copy_async since the last commit into one copy,
+    which may be empty."""
 
 def copy(src: _Region, dst: _Region, pad: _Scalar = 0.0, dispatch: _b.str = '') -> None:
     """Copies src to dst elementwise, converting the dtype. Equal region shapes, dimensions of extent 1 aside.
@@ -211,7 +211,7 @@ def if_then_else(condition: _Scalar, a: _Scalar, b: _Scalar) -> _Expr:
 index: _DType
 
 def infinity(dtype: _b.str | None = None) -> _Any:
-    """Infinity: a number that follows its neighbour's type, or a constant of `dtype`."""
+    """Infinity: a number that takes the type of the other operand, or a constant of `dtype`."""
 
 int16: _DType
 
@@ -224,7 +224,7 @@ int64: _DType
 int8: _DType
 
 def ldmatrix(src: _Region, dst: _Region, layout: _b.str = '') -> None:
-    """Of a program of threads: copies the elements of src, 16 bits each, to the registers of a fragment dst, whose
+    """In thread form only: copies the elements of src, 16 bits each, to the registers of a fragment dst, whose
     first dimension is the thread: `layout`, an Axe layout of src's region on tx and reg, says where each
     element goes. A warp moves 8 x 8 elements at a time, each of its threads naming a row."""
 
@@ -245,14 +245,14 @@ def may_alias(*tensors: _Any) -> _Any:
 
 def mesh_tensor_copy(src: _Region, dst: _Region, coord: _Sequence[_Extent], pad: _Scalar = 0.0) -> None:
     """Copies one tile between an annotated global tensor and a local buffer. coord counts tiles of the declared
-    tiling inside the executing core's own block. What lies past the block or the tensor reads as `pad` and is
-    not written."""
+    tiling inside the executing core's own block. Elements past the end of the block or the tensor read as `pad`
+    and are not written."""
 
 def min(a: _Scalar, b: _Scalar) -> _Expr:
     """The scalar operator Min."""
 
 def nan(dtype: _b.str | None = None) -> _Any:
-    """Not a number: a number that follows its neighbour's type, or a constant of `dtype`."""
+    """NaN: a number that takes the type of the other operand, or a constant of `dtype`."""
 
 def pow(a: _Scalar, b: _Scalar) -> _Expr:
     """The scalar operator Pow."""
@@ -295,7 +295,7 @@ def rsqrt(x: _Scalar) -> _Expr:
     """The scalar operator Rsqrt."""
 
 def serial(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any:
-    """A loop in order: serial(n), serial(start, stop), serial(start, stop, step)."""
+    """A sequential loop: serial(n), serial(start, stop), serial(start, stop, step)."""
 
 def sigmoid(x: _Scalar) -> _Expr:
     """The scalar operator Sigmoid."""
@@ -311,14 +311,15 @@ def stmatrix(src: _Region, dst: _Region, layout: _b.str = '') -> None:
     region `layout` places on tx and reg."""
 
 def sync_threads() -> None:
-    """All threads of the block arrive before one goes on; what each wrote to block or global memory before is then
-    visible to the others. Compiled kernels get the barriers that they need; nothing has to be written by hand."""
+    """All threads of the block arrive before any continues; what each wrote to shared or global memory before is
+    then visible to the others. The compiler inserts the barriers that a kernel needs; none has to be written by
+    hand."""
 
 def tanh(x: _Scalar) -> _Expr:
     """The scalar operator Tanh."""
 
 def threads(count: _Any) -> _Any:
-    """The part of a block's program that each of its `count` threads runs; the variable is the thread."""
+    """Code of a kernel in thread form that each of its `count` threads executes; the variable is the thread."""
 
 uint16: _DType
 
@@ -335,5 +336,5 @@ def vectorized(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) ->
     """A loop over the lanes of a vector."""
 
 def wait_async(pending: _b.int = 0) -> None:
-    """Waits until at most the `pending` youngest copies that the block began by T.copy_async are unfinished, and
-    sees what the others wrote. A kernel ends without unfinished copies."""
+    """Waits until at most the `pending` youngest copies that the block began by T.copy_async are unfinished; what
+    the others wrote is then visible. A kernel must not end with unfinished copies."""

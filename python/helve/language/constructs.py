@@ -29,7 +29,7 @@ class Parameter:
 
 
 class Construct:
-    """A name below `T` that stands for a part of the language.
+    """A name below `T` that denotes a part of the language.
 
     Args:
         name: the name below `T`, for example "comm.all_gather".

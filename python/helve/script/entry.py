@@ -1,7 +1,7 @@
-"""The two doors of the parser: the decorator `T.prim_func` and `helve.parse`.
+"""The two entry points of the parser: the decorator `T.prim_func` and `helve.parse`.
 
-A decorated function is parsed at its definition, in the light of the names around it; a text is parsed alone, and
-nothing of it is executed.
+A decorated function is parsed at its definition, with the names around it; a text is parsed alone, and none of it is
+executed.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from helve.script.scope import Surroundings, closure_of
 
 
 def define(function: Any, mesh: Any, frame: FrameType) -> PrimFunc:
-    """Parses a decorated Python function. `frame` is where the definition stands.
+    """Parses a decorated Python function. `frame` is that of the definition.
 
     Raises:
-        helve.Error: the source is not to be had (HV0001), or the first fault of the program.
+        helve.Error: the source is not available (HV0001), or the first fault of the program.
     """
     if not isinstance(function, FunctionType):
         raise error("BadArgument", source.span_of_frame(frame), function="T.prim_func", value=repr(function),
@@ -83,7 +83,7 @@ _counter = itertools.count(1)
 
 
 def parse(text: str, filename: str | None = None) -> PrimFunc:
-    """Parses the text of one kernel function. Nothing of it is executed.
+    """Parses the text of one kernel function. None of it is executed.
 
     The text holds lines `M = T.dyn("M")` and one function under `@T.prim_func`; it knows `T`, literals, arithmetic on
     them and its own names.

@@ -553,11 +553,16 @@ class Expressions:
         name = value if isinstance(value, str) else getattr(value, "name", None) or getattr(value, "__name__", None)
         if not isinstance(name, str):
             name = shown(value).rpartition(".")[2]
-        found = _core.parse_dtype(name)
-        if found is None or isinstance(value, (_core.Expr, _core.Buffer)):
+        # Other libraries call the language's float8_e4m3 float8_e4m3fn; their float8_e4m3 is a type with infinities.
+        foreign = name if not isinstance(value, (str, DType)) else ""
+        found = _core.parse_dtype("float8_e4m3" if foreign == "float8_e4m3fn" else name)
+        if found is None or foreign == "float8_e4m3" or isinstance(value, (_core.Expr, _core.Buffer)):
             names = _core.dtype_names()
-            raise error("UnknownDType", self.context.span(node), name=name, known=", ".join(names),
-                        fixes=[f"{fix} dtypes are: {', '.join(names)}" for fix in suggestion(name, names)])
+            fixes = [f"{fix} dtypes are: {', '.join(names)}" for fix in suggestion(name, names)]
+            if foreign == "float8_e4m3":
+                name = f"the {foreign} of ml_dtypes"
+                fixes = ['"float8_e4m3" has no infinity, as float8_e4m3fn elsewhere; write one of the two']
+            raise error("UnknownDType", self.context.span(node), name=name, known=", ".join(names), fixes=fixes)
         return DType(found)
 
     def literal(self, arguments, name: str, kind: type | tuple, expected: str, remedy: str) -> Any:

@@ -1,4 +1,4 @@
-"""What a definition gives: a kernel function, before it is compiled.
+"""The result of a definition: a kernel function, before it is compiled.
 
 The parser makes it, and meets it again where another function calls it.
 """

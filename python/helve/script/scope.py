@@ -116,7 +116,7 @@ class Scope:
         return [name for block in reversed(self.blocks) for name in block] + self.surroundings.names()
 
     def check_bindable(self, name: str, span: _core.Span) -> None:
-        """Refuses to bind a parameter, a loop variable or a name of an outer block anew."""
+        """Refuses to rebind a parameter, a loop variable or a name of an outer block."""
         binding = self.find(name)
         if binding is None or name == "_":
             return

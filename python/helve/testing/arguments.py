@@ -88,7 +88,7 @@ def make_arguments(function: _core.Function, recipe: Recipe = Recipe(), limit: i
 
     Raises:
         MemoryError: they would have more.
-        helve.Error: HV0806 for what is no function.
+        helve.Error: HV0806 for anything but a function.
     """
     function = core_function(function)
     rng = np.random.default_rng(recipe.seed)

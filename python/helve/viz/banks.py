@@ -44,7 +44,7 @@ def _phase(number: int, phase: BankPhase) -> Grid:
         caption=f"phase {number}: threads {phase.first_thread} to {last}, depth {phase.depth}",
         row_labels=tuple(str(row * _BANKS) for row in rows),
         column_labels=tuple(str(bank) for bank in range(_BANKS)),
-        note="" if len(rows) == (rows[-1] + 1 if rows else 0) else "rows that nobody touches are left out",
+        note="" if len(rows) == (rows[-1] + 1 if rows else 0) else "rows without accesses are left out",
     )
 
 

@@ -65,7 +65,7 @@ def draw_tv(layout: CuteLayout, tile: tuple[int, int]) -> Picture:
         tile: rows and columns.
 
     Returns:
-        The tile; each cell names its thread and value, coloured by thread. An element that nobody owns is white; one
+        The tile; each cell names its thread and value, coloured by thread. An element without an owner is white; one
         that several own lists them and is red.
 
     Raises:

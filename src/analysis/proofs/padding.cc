@@ -265,7 +265,7 @@ class Padding {
          {{copy.span, fmt::format("this copy reads past the end of {}'{}'{} and fills up with pad={}",
                                   src.placed ? "the core's block of " : "", src.buffer->name,
                                   when.empty() ? "" : fmt::format(" when {},", when), pad)}},
-         {fmt::format("give the copy a pad that the reduction does not feel: pad={}",
+         {fmt::format("give the copy a pad that does not change the result of the reduction: pad={}",
                       neutral_pad(op.op, op.region(0).buffer->dtype))}});
   }
 

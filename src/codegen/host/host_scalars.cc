@@ -73,7 +73,9 @@ std::optional<ScalarProgram> HostScalars::program(const Expr& e) const {
     return found == programs_.end() ? std::nullopt : std::optional(found->second);
   }
   if (const Cast* c = as<Cast>(e)) {
-    if (!c->dtype.is_index() || !plain_integer(c->value->dtype)) return std::nullopt;
+    const Var* v = as<Var>(c->value);
+    const bool plain = plain_integer(c->value->dtype) || (v && index_params_.contains(v));
+    if (!c->dtype.is_index() || !plain) return std::nullopt;
     return program(c->value);
   }
   const Apply* a = as<Apply>(e);

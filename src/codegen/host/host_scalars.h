@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "helve/ir/tensor/stmt.h"
@@ -18,6 +19,8 @@ class HostScalars {
   int64_t add_slot(const Var* var);
   /// `var` is another name of the slot's or program's value.
   void define(const Var* var, runtime::ScalarProgram program) { programs_.insert_or_assign(var, std::move(program)); }
+  /// The argument of `param`, of a type that holds more, is refused unless it fits an index.
+  void set_index(const Var* param) { index_params_.insert(param); }
   /// `var` is computed where it is used, from `value`.
   void defer(const VarRef& var, const Expr& value) { deferred_.push_back({var, value}); }
 
@@ -36,6 +39,7 @@ class HostScalars {
 
   std::vector<std::string> slots_;
   std::unordered_map<const Var*, runtime::ScalarProgram> programs_;
+  std::unordered_set<const Var*> index_params_;
   std::vector<std::pair<VarRef, Expr>> deferred_;
 };
 

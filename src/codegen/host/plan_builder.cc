@@ -68,9 +68,34 @@ class PlanBuilder {
     for (size_t i = 0; i < signature_.params.size(); ++i) {
       const VarRef* var = std::get_if<VarRef>(&signature_.params[i]);
       if (!var) continue;
-      const int64_t slot = same_slot(var->get(), std::get<VarRef>(lowered_.params[i]).get());
-      out_.plan.scalar_params.push_back({(*var)->name, to_dlpack((*var)->dtype), slot});
+      const Var* lowered = std::get<VarRef>(lowered_.params[i]).get();
+      const int64_t slot = same_slot(var->get(), lowered);
+      const bool is_index = (*var)->dtype == DType{TypeCode::UInt, 64} &&
+                            (becomes_index(signature_, **var) || becomes_index(lowered_, *lowered));
+      out_.plan.scalar_params.push_back({(*var)->name, to_dlpack((*var)->dtype), slot, is_index});
+      if (!is_index) continue;
+      scalars_.set_index(var->get());
+      scalars_.set_index(lowered);
     }
+  }
+
+  /// Is the value of a parameter converted to an index, by this or another name, wherever that stands?
+  static bool becomes_index(const Function& f, const Var& param) {
+    std::unordered_set<const Var*> names{&param};
+    bool found = false;
+    walk(f.body, [&](const Stmt& s) {
+      const Bind* bind = as<Bind>(s);
+      const Var* value = bind ? as<Var>(bind->value) : nullptr;
+      if (value && names.contains(value)) names.insert(bind->var.get());
+      for_each_part(s, [&](const Expr& part) {
+        walk(part, [&](const Expr& e) {
+          const Cast* cast = as<Cast>(e);
+          const Var* of = cast && cast->dtype.is_index() ? as<Var>(cast->value) : nullptr;
+          found |= of && names.contains(of);
+        });
+      }, [](const Stmt&) {});
+    });
+    return found;
   }
 
   int64_t same_slot(const Var* user, const Var* lowered) {

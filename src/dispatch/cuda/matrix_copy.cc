@@ -18,8 +18,8 @@ namespace {
 std::string fault_of(const Region& memory, const Region& fragment, bool loads, const Facts& facts) {
   const Buffer &tile = *memory.buffer, &registers = *fragment.buffer;
   if (tile.scope != MemoryScope::Shared || registers.scope != MemoryScope::Fragment || !registers.layout) {
-    return loads ? "it is not from block memory to a fragment with a layout"
-                 : "it is not from a fragment with a layout to block memory";
+    return loads ? "it is not from shared memory to a fragment with a layout"
+                 : "it is not from a fragment with a layout to shared memory";
   }
   if (tile.dtype != registers.dtype || tile.dtype.bits != 16) return "the elements are not of one type of 16 bits";
   const std::optional<std::vector<int64_t>> shape = constant_shape(memory.shape());
@@ -56,7 +56,7 @@ Stmt cuda::lower_stmatrix(const TileOp& op, const LoweringContext& context, std:
 
 Stmt cuda::keep_matrix_move(const TileOp& op, const LoweringContext& context, std::string* declined) {
   if (is_written_for_threads(*context.kernel)) return Stmt(make_ref<TileOp>(op));
-  *declined = "the kernel is not written for its threads; a T.copy between block memory and a fragment with a layout "
+  *declined = "the kernel is not written for its threads; a T.copy between shared memory and a fragment with a layout "
               "is by matrices where it can be";
   return {};
 }

@@ -46,7 +46,7 @@ class Check {
     check_strides(layout_.replica());
     if (fragment && !layout_.swizzle().identity()) form("registers have no swizzle", "leave the swizzle out");
     if (!fragment && !layout_.replica().empty()) {
-      form("block memory holds one copy of an element", "leave the replicas out");
+      form("shared memory holds one copy of an element", "leave the replicas out");
     }
     check_overlap(*shape);
     check_groups(*shape);
@@ -81,7 +81,7 @@ class Check {
       if (fragment ? axis == axes::tx() || axis == axes::reg() : axis == axes::m()) continue;
       const char* remedy = fragment
                                ? "a fragment's layout is on threads of the block (tx, or laneid and warpid) and on reg"
-                               : "the layout of block memory is on m, the axis of a stride without '@'";
+                               : "the layout of shared memory is on m, the axis of a stride without '@'";
       refuse(Code::BufferLayoutAxis, {{"axis", axis.name()}, {"remedy", remedy}});
     }
   }
@@ -178,7 +178,7 @@ Layout thread_layout_of(const Buffer& fragment) { return fuse_axes(*fragment.lay
 int64_t memory_elements(const Buffer& buffer) {
   if (buffer.layout) return buffer.layout->span(axes::m());
   const std::optional<std::vector<int64_t>> shape = constant_shape(buffer.shape);
-  HELVE_CHECK(shape, "block memory '" + buffer.name + "' has a dynamic shape");
+  HELVE_CHECK(shape, "shared memory '" + buffer.name + "' has a dynamic shape");
   int64_t count = 1;
   for (const int64_t extent : *shape) count *= extent;
   return std::max<int64_t>(count, 1);

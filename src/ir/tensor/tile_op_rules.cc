@@ -186,7 +186,7 @@ void check_matrix_move(const TileOp& op) {
                     remedy, op.place(i), {declaration_note(buffer)});
   };
   const Buffer &tile = *op.region(memory).buffer, &registers = *op.region(fragment).buffer;
-  if (tile.scope != MemoryScope::Shared) refuse(memory, "it is not block memory", "allocate it with T.alloc_shared");
+  if (tile.scope != MemoryScope::Shared) refuse(memory, "it is not shared memory", "allocate it with T.alloc_shared");
   if (registers.scope != MemoryScope::Fragment) {
     refuse(fragment, "it is no fragment", "allocate it with T.alloc_fragment");
   }

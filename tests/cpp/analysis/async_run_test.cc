@@ -46,8 +46,8 @@ TEST(AsyncRun, FromGlobalToBlockMemoryOfOneType) {
   const auto run = [](const BufferRef& b) { return box(b, {{idx(4), 4}}); };
   EXPECT_EQ(judged(copy(run(a), run(x))), "yes");
   EXPECT_EQ(judged(copy(run(x), run(x))), "'X' is no global tensor");
-  EXPECT_EQ(judged(copy(run(a), run(f))), "'F' is no block memory");
-  EXPECT_EQ(judged(copy(run(a), run(a))), "'A' is no block memory");
+  EXPECT_EQ(judged(copy(run(a), run(f))), "'F' is no shared memory");
+  EXPECT_EQ(judged(copy(run(a), run(a))), "'A' is no shared memory");
   EXPECT_EQ(judged(copy(run(a), run(h), float_imm(0, kFloat64))), "it converts float32 to float64");
 }
 

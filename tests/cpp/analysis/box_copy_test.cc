@@ -90,7 +90,7 @@ TEST(BoxCopy, WhatAMapAsksFor) {
   EXPECT_EQ(refusal(region(a, {{0, 4}, {0, 32}}), whole_region(x)),
             "rows of 'A' are not known to lie at multiples of 16 bytes");
   EXPECT_EQ(refusal(region(a, {{0, 4}, {0, 32}}), whole_region(y)), "'A' and 'Y' have different dtypes");
-  EXPECT_EQ(refusal(whole_region(x), whole_region(y)), "'Y' and 'X' are not a tensor of the call and block memory");
+  EXPECT_EQ(refusal(whole_region(x), whole_region(y)), "'Y' and 'X' are not a tensor of the call and shared memory");
   const BufferRef b = param("B", kFloat32, {60, 64}), ring = shared("R", kFloat32, {3, 4, 12});
   Region stage = region(ring, {{1, 1}, {0, 4}, {0, 12}});
   stage.ranges[0].point = true;

@@ -64,7 +64,7 @@ TEST(BulkCopy, WhatTheEngineAsksFor) {
             "its pieces are not known to be multiples of 16 bytes");
   const BufferRef half = shared("H", DType{TypeCode::Float, 16}, {4, 32}), y = shared("Y", kFloat32, {4, 32});
   EXPECT_EQ(refusal(box(a, {{0, 4}, {0, 32}}), whole_region(half)), "it converts float32 to float16");
-  EXPECT_EQ(refusal(whole_region(x), whole_region(y)), "'X' and 'Y' are not a global tensor and block memory");
+  EXPECT_EQ(refusal(whole_region(x), whole_region(y)), "'X' and 'Y' are not a global tensor and shared memory");
 }
 
 TEST(BulkCopy, RowsNeedAStrideOfWholeUnits) {

@@ -50,7 +50,7 @@ TEST_F(EarlyCopies, ACopyThatItsIterationAloneUses) {
 
 TEST_F(EarlyCopies, FromATensorToBlockMemory) {
   EXPECT_EQ(verdicts({copy(whole_region(y), whole_region(x)), use(x)}), "0: 'Y' is no global tensor");
-  EXPECT_EQ(verdicts({copy(row(Expr(k)), whole_region(b))}), "0: 'B' is no block memory");
+  EXPECT_EQ(verdicts({copy(row(Expr(k)), whole_region(b))}), "0: 'B' is no shared memory");
   const BufferRef own = shared("Z", kInt32, {4});
   EXPECT_EQ(verdicts({alloc(own), copy(row(Expr(k)), whole_region(own))}), "1: 'Z' is allocated in the loop");
 }

@@ -97,7 +97,7 @@ TEST(Faults, Arithmetic) {
 }
 
 TEST(Faults, Extents) {
-  const char* help = "\nhelp: an extent is 0 or more; 0 runs nothing";
+  const char* help = "\nhelp: an extent is 0 or more; with an extent of 0 nothing runs";
   const BufferRef small = make_buffer("s", kInt32, MemoryScope::Shared, {idx(2) - idx(3)});
   EXPECT_EQ(fault_of([&](BufferRef) { return alloc(small, line(3)); }),
             std::string("error[HV0209]: extent -1 is negative\n  --> k.py:3:5") + help);

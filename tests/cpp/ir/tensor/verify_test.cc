@@ -157,7 +157,8 @@ TEST(VerifyPlace, Kernels) {
   Program p;
   EXPECT_EQ(verdict(p.host(launch(0, 32, seq({})))), "accepted");
   EXPECT_EQ(verdict(p.host(launch(-1, 32, seq({})))),
-            "error[HV0209]: extent -1 is negative\n  --> k.py:4:1\nhelp: an extent is 0 or more; 0 runs nothing");
+            "error[HV0209]: extent -1 is negative\n  --> k.py:4:1\n"
+            "help: an extent is 0 or more; with an extent of 0 nothing runs");
   for (int64_t threads : {0, 48, -32}) {
     EXPECT_EQ(verdict(p.host(launch(1, threads, seq({})))),
               "error[HV0108]: 'T.Kernel' cannot take " + std::to_string(threads) +
@@ -173,7 +174,8 @@ TEST(VerifyPlace, Kernels) {
 TEST(VerifyPlace, Loops) {
   EXPECT_EQ(in_kernel({for_loop(LoopKind::Serial, i, i64(0), seq({}))}), "accepted");
   EXPECT_EQ(in_kernel({for_loop(LoopKind::Serial, i, i64(-2), seq({}), line(5))}),
-            "error[HV0209]: extent -2 is negative\n  --> k.py:5:1\nhelp: an extent is 0 or more; 0 runs nothing");
+            "error[HV0209]: extent -2 is negative\n  --> k.py:5:1\n"
+            "help: an extent is 0 or more; with an extent of 0 nothing runs");
   auto pipelined = [](int stages) {
     return for_loop(LoopKind::Pipelined, {i}, {i64(0)}, {i64(3)}, seq({}), stages, line(5));
   };
