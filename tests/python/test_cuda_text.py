@@ -43,6 +43,39 @@ def test_the_text_is_as_kept(name):
     assert text == path.read_text()
 
 
+def table(fill, read, dtype="bfloat16", size=24):
+    """Each thread fills a table of its own and reads it, in loops of these heads, at these subscripts."""
+    return body(f"""
+for t in T.threads(128):
+    x = T.alloc_local(({size},), "{dtype}")
+    for i in {fill[0]}:
+        x[{fill[1]}] = A[t, i]
+    for i in {read[0]}:
+        B[t, i] = x[{read[1]}]
+""", f'A: T.Tensor((128, 512), "{dtype}"), B: T.Tensor((128, 512), "{dtype}"), K: T.Tensor((512,), "int32"), '
+     "N: T.index")
+
+
+ALL = ("T.serial(8)", "i")
+
+
+@pytest.mark.parametrize(("text", "stays"), [
+    (table(ALL, ALL), False),
+    (table(ALL, ("T.unroll(24)", "i")), False),
+    (table(ALL, ("T.serial(24)", "i")), True),
+    (table(ALL, ("T.serial(24)", "i"), "float32"), False),
+    (table(ALL, ("T.serial(300)", "i"), "float32", 300), True),
+    (table(ALL, ("T.serial(N, N + 4)", "i")), True),
+    (table(ALL, ("T.unroll(N, N + 4)", "i")), True),
+    (table(ALL, ("T.serial(8)", "t % 24")), True),
+    (table(("T.serial(8)", "T.index(K[i])"), ALL, "float32"), True),
+    (table(("T.serial(8)", "N"), ALL, "int8"), True),
+])  # fmt: skip
+def test_arrays_that_the_run_subscripts_are_volatile(text, stays):
+    text, _ = kernel_of(text)
+    assert (re.search(r"volatile [\w ]+ x\[", text) is not None) == stays, text
+
+
 @needs_nvrtc
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_text_compiles(name):

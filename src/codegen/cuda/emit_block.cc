@@ -54,18 +54,23 @@ void KernelEmitter::alloc(const Alloc& s) {
       HELVE_CHECK(!thread_ && threads && *threads == kernel_.threads,
                   "fragment '" + buffer.name + "' has a first dimension of the block's threads");
       const int64_t count = elements(buffer, 1);
-      const char* kind = indexed_.contains(&buffer) ? "volatile " : stays_packed(buffer) && count > 1 ? "__align__(16) " : "";
-      return line(fmt::format("{}{} {}[{}];", kind, type, names_.define(&buffer, buffer.name), count), s.span);
+      return array(s, stays_packed(buffer) && count > 1 ? "__align__(16) " : "", count);
     }
     case MemoryScope::Local:
       HELVE_CHECK(thread_, "local memory '" + buffer.name + "' belongs to a thread");
-      return line(fmt::format("{}{} {}[{}];", indexed_.contains(&buffer) ? "volatile " : "", type,
-                              names_.define(&buffer, buffer.name), elements(buffer, 0)),
-                  s.span);
+      return array(s, "", elements(buffer, 0));
     case MemoryScope::Param:
     case MemoryScope::Global: break;
   }
   HELVE_FAIL("a kernel allocates block memory");
+}
+
+/// An array of a thread.
+void KernelEmitter::array(const Alloc& s, const char* alignment, int64_t count) {
+  const Buffer& buffer = *s.buffer;
+  line(fmt::format("{}{}{} {}[{}];", indexed_.contains(&buffer) ? "volatile " : "", alignment, element_type(buffer),
+                   names_.define(&buffer, buffer.name), count),
+       s.span);
 }
 
 void KernelEmitter::tile_op(const TileOp& s) {

@@ -1,4 +1,5 @@
 // Which subscripts the compiler of CUDA C makes constants.
+// It unrolls loops of constant bounds by itself where that lets an array into registers.
 #include "indexed_arrays.h"
 
 #include <utility>
@@ -12,15 +13,17 @@ namespace helve::cuda {
 
 namespace {
 
-/// NVVM unrolls serial loops of about as many iterations by itself.
+/// Iterations of a serial loop that are surely unrolled, and words of an array that may come into registers at all.
 constexpr int64_t kUnrolled = 16;
+constexpr int64_t kWords = 255;
 
 class Subscripts {
  public:
   explicit Subscripts(const Stmt& body) {
     walk(body, [&](const Stmt& s) {
       if (const For* loop = as<For>(s)) add(*loop);
-      if (const Bind* bind = as<Bind>(s); bind && is_constant(bind->value)) constants_.insert(bind->var.get());
+      const Bind* bind = as<Bind>(s);
+      if (bind && is_constant(bind->value, constants_)) constants_.insert(bind->var.get());
       if (const Store* n = as<Store>(s)) add(*n->buffer, n->indices);
       if (const TileOp* op = as<TileOp>(s)) {
         for (const TileOperand& operand : op->operands) {
@@ -39,19 +42,20 @@ class Subscripts {
   std::unordered_set<const Buffer*> indexed() const {
     std::unordered_set<const Buffer*> out;
     for (const auto& [buffer, index] : subscripts_) {
-      if (read_.contains(buffer) && !operands_.contains(buffer) && !is_constant(index)) out.insert(buffer);
+      if (read_.contains(buffer) && !operands_.contains(buffer) && !is_constant(*buffer, index)) out.insert(buffer);
     }
     return out;
   }
 
  private:
   void add(const For& loop) {
+    if (loop.loop == LoopKind::Thread) return;
     for (size_t d = 0; d < loop.vars.size(); ++d) {
       const int64_t* extent = int_value(loop.extents[d]);
+      if (!extent || !is_constant(loop.begins[d], constants_)) continue;
+      counted_.insert(loop.vars[d].get());
       const bool unrolled = loop.loop == LoopKind::Unroll || loop.loop == LoopKind::Vectorized;
-      if (loop.loop != LoopKind::Thread && extent && (unrolled || *extent <= kUnrolled)) {
-        constants_.insert(loop.vars[d].get());
-      }
+      if (unrolled || *extent <= kUnrolled) constants_.insert(loop.vars[d].get());
     }
   }
 
@@ -62,16 +66,28 @@ class Subscripts {
     }
   }
 
-  bool is_constant(const Expr& index) const {
+  static bool is_constant(const Expr& index, const std::unordered_set<const Var*>& constants) {
     bool constant = true;
     walk(index, [&](const Expr& e) {
       const Var* var = as<Var>(e);
-      constant &= !as<Load>(e) && (!var || constants_.contains(var));
+      constant &= !as<Load>(e) && (!var || constants.contains(var));
     });
     return constant;
   }
 
-  std::unordered_set<const Var*> constants_;
+  /// Only elements of less than a word were seen to come out wrong; what is left of an array of words in a loop that
+  /// stays one is slow at worst.
+  bool is_constant(const Buffer& buffer, const Expr& index) const {
+    if (is_constant(index, constants_)) return true;
+    int64_t words = buffer.dtype.bytes() / 4;
+    for (size_t d = buffer.scope == MemoryScope::Fragment ? 1 : 0; d < buffer.rank(); ++d) {
+      words *= *int_value(buffer.shape[d]);
+    }
+    return buffer.dtype.bytes() >= 4 && words <= kWords && is_constant(index, counted_);
+  }
+
+  std::unordered_set<const Var*> constants_;  ///< after unrolling
+  std::unordered_set<const Var*> counted_;    ///< of loops with constant bounds
   std::unordered_set<const Buffer*> operands_;
   std::unordered_set<const Buffer*> read_;
   std::vector<std::pair<const Buffer*, Expr>> subscripts_;

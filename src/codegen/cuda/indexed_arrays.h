@@ -11,8 +11,8 @@
 namespace helve::cuda {
 
 /// The Local and Fragment buffers that a kernel's body reads and that loads and stores alone touch, at least one of them
-/// at a subscript that is no constant after loops of few iterations are unrolled. The first subscript of a fragment is
-/// the thread and does not count.
+/// at a subscript that stays no constant when loops are unrolled. The first subscript of a fragment is the thread and
+/// does not count.
 std::unordered_set<const Buffer*> indexed_arrays(const Stmt& body);
 
 }  // namespace helve::cuda

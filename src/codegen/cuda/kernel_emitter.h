@@ -154,6 +154,7 @@ class KernelEmitter final : public c::CEmitter {
 
   // emit_block.cc
   void alloc(const Alloc& s) override;
+  void array(const Alloc& s, const char* alignment, int64_t count);
   void tile_op(const TileOp& s) override;
   void copy_async(const TileOp& s);
   void thread_loop(const For& s) override;
