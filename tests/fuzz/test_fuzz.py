@@ -40,6 +40,9 @@ NEEDED = [
       "unaligned base", "large extent",
       "layout shared", "layout fragment", "threads", "loop step", "loop range", "index <<", "spelled as Python",
       "other calls"),
+    *("long condition in if", "long condition in while", "long condition in if_then_else",
+      "use of a scalar of 2**63 or more", "scalar of 64 bits as an index", "refused calls",
+      "private memory that some iterations write", "private memory in nested loops", "private memory of lanes"),
 ]
 
 
