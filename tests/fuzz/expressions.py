@@ -231,9 +231,9 @@ class Expressions:
         choice = self.rng.random()
         if choice < 0.3:
             return self.index_condition()
-        if choice < 0.32 and (e := self.long_condition()):
+        if choice < 0.33 and (e := self.long_condition()):
             return e
-        if choice < 0.36 and (e := self.wide_condition()):
+        if choice < 0.37 and (e := self.wide_condition()):
             return e
         return self.value("bool", depth)
 

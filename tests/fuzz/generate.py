@@ -559,7 +559,7 @@ class Generator(Idioms, Conditions, Private, Wide, Expressions):
         body.insert(self.rng.randint(0, len(body)), step)
         test = p.Apply("<", "int32", [at, p.Const("int32", limit, True)])
         hidden, self.buffers = self.buffers, [b for b in self.buffers if b.kind != "fragment" or not b.layout]
-        more = self.long_condition() if self.rng.random() < 0.4 else None
+        more = self.long_condition() if self.rng.random() < 0.6 else None
         self.buffers = hidden
         if more:
             operands = more.args if more.op == "and" else [more]

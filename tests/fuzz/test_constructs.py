@@ -4,12 +4,15 @@ Each construct is generated, has the meaning of the language in the evaluator, a
 the text of another program stands for what a wrong compile makes of the right one.
 """
 
+import random
+
 import campaign
 import engines
 import program as p
 import pytest
 import scalars
 import tree
+import twins
 import wide
 from generate import generate
 from meaning import Machine, Refused, meaning
@@ -195,3 +198,13 @@ def test_long_conditions_shrink():
     small = shrink.shrink(program, lambda candidate, memories: guard in p.text(candidate) and load in p.text(candidate),
                           20)
     assert len(small.body[0].body[0].body[0].condition.args) == 2
+
+
+def test_a_loop_over_private_memory_is_not_split():
+    """Iterations of the second loop would find what the only one that stored in the first left there."""
+    program = private_program()
+    for seed in range(20):
+        assert twins.split(program, random.Random(seed)) is None
+    some = program.body[0].body[2].body[0].body[0]
+    some.then = []
+    assert twins.split(program, random.Random(1)) is not None

@@ -98,7 +98,7 @@ def _long(condition):
         else "long condition nested"
 
 
-def _shares_private(loop):
+def shares_private(loop):
     """Is there a store to private memory, under a condition inside of the loop, at an element that some variable of
     the loop does not select, and a read of that memory?
     """
@@ -122,13 +122,13 @@ def constructs(tree):
                 count[f"loop {kind}"] += 1
                 count["loop step"] += node.step != 1
                 count["pick"] += _picks(node)
-                if kind in ("Parallel", "vectorized") and _shares_private(node):
+                if kind in ("Parallel", "vectorized") and shares_private(node):
                     count["private memory that some iterations write"] += 1
-                    inside = [v for _, v in places(node.body) if isinstance(v, p.For) and _shares_private(v)]
+                    inside = [v for _, v in places(node.body) if isinstance(v, p.For) and shares_private(v)]
                     count["private memory in nested loops"] += any(v.kind in ("Parallel", "vectorized") for v in inside)
                 if kind == "threads":
                     count["private memory of lanes"] += any(
-                        v.kind == "vectorized" and _shares_private(v) for _, v in places(node.body)
+                        v.kind == "vectorized" and shares_private(v) for _, v in places(node.body)
                         if isinstance(v, p.For))
                 if kind in ("Parallel", "vectorized"):
                     count["scratch in a parallel loop"] += any(
