@@ -25,9 +25,10 @@ import program as p
 import shrink
 import tree
 import twins
+import wide
 from engines import Failure
 from generate import generate
-from meaning import meaning, two_iterations_meet
+from meaning import Machine, Refused, meaning, two_iterations_meet
 from scalars import Undefined
 
 PATIENCE = 60.0  # seconds without news from a worker
@@ -110,12 +111,29 @@ def others(program, seed):
     for n in range(rng.randint(1, 2)):
         dims = {name: rng.choice([value, value + 1, value + rng.randint(0, 20), max(value - 1, 0)])
                 for name, value in program.dims.items()}
-        other = dataclasses.replace(program, seed=program.seed + (n + 1) * 10**9, dims=dims)
+        numbers = {q.name: wide.wide_value(q.dtype, rng) for q in program.params
+                   if isinstance(q, p.Var) and q.dtype in ("int64", "uint64") and rng.random() < 0.3}
+        other = dataclasses.replace(program, seed=program.seed + (n + 1) * 10**9, dims=dims,
+                                    scalars={**program.scalars, **numbers})
         try:
             out.append((other, meaning(other)))
         except Undefined:
             continue
     return out
+
+
+def refused(program, seed):
+    """A call of the same function that is refused, as (code, program, memories before it), in a list."""
+    rng = random.Random(f"{seed}/refused")
+    names = sorted(wide.wide_indices(program))
+    if not names or rng.random() < 0.3:
+        return []
+    other = dataclasses.replace(program, scalars={**program.scalars, rng.choice(names): wide.no_index(rng)})
+    try:
+        meaning(other)
+    except Refused as reason:
+        return [(str(reason), other, Machine(other).enter_call())]
+    return []
 
 
 def excuse(program, failure):
@@ -147,7 +165,8 @@ def examine(seed, batch=None):
     text = p.text(program)
     effort = engines.Effort.of(seed, text)
     more = others(program, seed)
-    call = engines.call_of(program, text, memories, more)
+    wrong = refused(program, seed)
+    call = engines.call_of(program, text, memories, more, wrong)
     failure, stage = engines.examine(call, effort)
     if failure and more and engines.check(engines.call_of(program, text, memories), effort) is None:
         failure.layer = f"other call: {failure.layer}"
@@ -159,6 +178,7 @@ def examine(seed, batch=None):
         batch.add(seed, program, call, stage)
     made, constructs = 0, tree.constructs(program)
     constructs["other calls"] += len(more)
+    constructs["refused calls"] += len(wrong)
     if failure is None and seed % 8 == 0:
         failure = mutants.examine(call, seed)
     if failure is None and seed % 6 == 0:
@@ -355,13 +375,17 @@ def keep(seed, failure, folder=corpus.FOLDER, seconds=60.0, expected=False):
         program = twins.twin(program, seed)[1]
         layer = layer.partition(": ")[2]
 
+    def call_of(candidate, memories):
+        wrong = refused(candidate, seed) if layer.endswith(" refusal") else []
+        return engines.call_of(candidate, p.text(candidate), memories, (), wrong)
+
     def fails(candidate, memories):
-        found = isolated(engines.call_of(candidate, p.text(candidate), memories))
+        found = isolated(call_of(candidate, memories))
         return found is not None and found.layer == layer
 
     if fails(program, meaning(program)):
         program = shrink.shrink(program, fails, seconds)
-    call = engines.call_of(program, p.text(program), meaning(program))
+    call = call_of(program, meaning(program))
     found = isolated(call)
     name = "".join(c if c.isalnum() else "_" for c in layer.lower()).strip("_")[:40]
     path = folder / f"{name}_{seed}.py-text"

@@ -6,6 +6,7 @@ after each pass, on one thread and on two.
 """
 
 import contextlib
+import functools
 import os
 import warnings
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ class Call:
     chunk: int
     shared: list = field(default_factory=list)  # groups of [position of a tensor, begin in their one memory]
     more: list = field(default_factory=list)  # further calls of the same kernel: their scalars and tensors
+    refused: list = field(default_factory=list)  # calls of the same kernel that are refused: code, scalars, tensors
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,10 @@ def first_data(program, buffer, memory):
     return contents(program, buffer, memory.shape)
 
 
-def call_of(program, text, memories, others=()):
-    """The call that a program and its meaning describe; `others` are the same function with other arguments."""
+def call_of(program, text, memories, others=(), refused=()):
+    """The call that a program and its meaning describe; `others` are the same function with other arguments, `refused`
+    with arguments that are refused by an error of that code.
+    """
     numbers, tensors = [], []
     for q in program.params:
         if isinstance(q, p.Var):
@@ -98,7 +102,9 @@ def call_of(program, text, memories, others=()):
     position = {q.name: n for n, q in enumerate(program.params)}
     shared = [[[position[q.name], at] for q, at in zip(group.buffers, group.begins)] for group in program.shared]
     more = [[each.scalars, each.tensors] for each in (call_of(q, text, m) for q, m in others)]
-    return Call(text, numbers, tensors, program.mesh, program.chunk, shared, more)
+    wrong = ((code, call_of(q, text, m)) for code, q, m in refused)
+    wrong = [[code, each.scalars, each.tensors] for code, each in wrong]
+    return Call(text, numbers, tensors, program.mesh, program.chunk, shared, more, wrong)
 
 
 def _first(error):
@@ -180,7 +186,28 @@ def _check_function(call, function, data, effort):
     """The function itself: round trip, and what it does, proved and watched."""
     text = _core.print(function.function)
     failure = _round_trip(function.function, text, "interp") if effort.round_trips else None
-    return failure or _run_stage(function.function, text, "interp", "all", True, data, call.more)
+    failure = failure or _run_stage(function.function, text, "interp", "all", True, data, call.more)
+    return failure or _check_refusals(call, functools.partial(interpret, function.function, check="all"), "interp")
+
+
+def _check_refusals(call, run, where):
+    """The calls that are refused, before anything is written."""
+    for code, *arguments_of in call.refused:
+        data = arguments.Arguments(*arguments_of, call.shared)
+        given = data.fresh()
+        try:
+            run(*given.values)
+        except helve.Error as error:
+            if error.code != code:
+                return Failure(f"{where} refusal", f"refused by {error.code} in place of {code}: {error}\n{call.text}")
+        except helve.InternalError as error:
+            return Failure(f"{where} refusal", f"{error}\n{call.text}")
+        else:
+            detail = f"a call of {arguments_of[0]} is taken, {code} must refuse it\n{call.text}"
+            return Failure(f"{where} refusal", detail)
+        if found := difference(data, given):
+            return Failure(f"{where} refusal", f"{found} in a call that is refused\n{call.text}")
+    return None
 
 
 def _check_stages(stages, seen, arch, effort, data):
@@ -244,6 +271,8 @@ def _check_target(call, function, mesh, data, target, options):
                 first = first or given
                 if not first.same_bits(given):
                     return Failure(f"{where} repeats", f"other bits on {count} threads\n{kernel.source('lowered')}")
+        if failure := _check_refusals(call, kernel, where):
+            return failure
     except (helve.Error, helve.InternalError) as error:
         return Failure(f"{where} raises", str(error))
     return None

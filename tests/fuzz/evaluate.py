@@ -28,6 +28,18 @@ def _index(f):
     return checked
 
 
+def _small(f):
+    """A function of uint64 values whose result has to be an index."""
+
+    def checked(core):
+        x = f(core)
+        if x < 2**63:
+            return x
+        raise Undefined("a uint64 of 2**63 or more is no index")
+
+    return checked
+
+
 def _wrapped(f, dtype):
     """A function of integers whose result wraps."""
     mask = (1 << scalars.BITS[dtype]) - 1
@@ -72,6 +84,8 @@ class Evaluator:
         own, f = p.dtype_of(e), self.of(e)
         if own == dtype and dtype not in scalars.SMALL:
             return f
+        if dtype == "index" and own == "uint64":
+            return _small(f)
         if dtype == "index" and own != "bool" and not scalars.is_float(own):
             return f
         convert = scalars.convert
@@ -125,9 +139,7 @@ class Evaluator:
         a = args[0]
         if op == "not":
             return lambda core: not a(core)
-        b = args[1]
-        if op == "and":
-            return lambda core: bool(a(core)) and bool(b(core))
-        return lambda core: bool(a(core)) or bool(b(core))
+        decide = all if op == "and" else any
+        return lambda core: decide(f(core) for f in args)
 
     MAKERS = {int: _int, p.Const: _const, p.Var: _var, p.Cast: _cast, p.Apply: _apply, p.Load: _load}

@@ -197,8 +197,11 @@ class Expressions:
             return p.Cast(dtype, e)
         everything = [b for b in self.buffers if all(n > 0 for n in self.shapes[b])]
         source = None
+        wide = [v for v in self.values if v.dtype in ("int64", "uint64")] if scalars.is_int(dtype) else []
         if self.own and rng.random() < 0.4:
             source = rng.choice(self.own)
+        elif wide and rng.random() < 0.4:
+            source = rng.choice(wide)
         elif everything and rng.random() < 0.5:
             source = self.load(rng.choice(everything))
         if source is not None:
@@ -225,10 +228,14 @@ class Expressions:
         return e
 
     def condition(self, depth):
-        if self.rng.random() < 0.3:
+        choice = self.rng.random()
+        if choice < 0.3:
             return self.index_condition()
-        e = self.value("bool", depth)
-        return e
+        if choice < 0.33 and (e := self.long_condition()):
+            return e
+        if choice < 0.37 and (e := self.wide_condition()):
+            return e
+        return self.value("bool", depth)
 
     def value(self, dtype, depth):
         """An expression of dtype; a Const only where nothing else is in scope or by choice."""

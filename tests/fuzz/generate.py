@@ -12,8 +12,11 @@ import layouts
 import program as p
 import scalars
 import tree
+from conditions import Conditions
 from expressions import Expressions
 from idioms import Idioms
+from private import Private
+from wide import Wide
 
 DTYPES = ["float32"] * 5 + ["float64", "float16", "bfloat16"] * 2 + ["int8", "int16", "int32", "int64"] * 2
 DTYPES += ["uint8", "uint16", "uint32", "uint64", "bool", "float8_e4m3", "float8_e5m2"]
@@ -32,7 +35,7 @@ def wider(dtype, rng):
     return rng.choice([d for d in same if scalars.BITS[d] >= scalars.BITS[dtype]])
 
 
-class Generator(Idioms, Expressions):
+class Generator(Idioms, Conditions, Private, Wide, Expressions):
     """Statements of a kernel over the buffers of `self.buffers`; subclasses decide what stands around them."""
 
     def __init__(self, seed):
@@ -206,11 +209,12 @@ class Generator(Idioms, Expressions):
             (self.pick, 3),
             (self.argmax, 1.5),
             (self.scratch, 3),
+            (self.private, 2.5),
             (self.gather, 2),
             (self.named, 1),
         ]
         if self.depth < 2:
-            makers += [(self.branch, 2), (self.loop, 3), (self.loop_while, 0.5)]
+            makers += [(self.branch, 2), (self.loop, 3), (self.loop_while, 0.8)]
         weights = [w for _, w in makers]
         for _ in range(8):
             made = rng.choices(makers, weights)[0][0]()
@@ -529,7 +533,8 @@ class Generator(Idioms, Expressions):
         rng = self.rng
         then = self.statements(rng.randint(1, 2))
         otherwise = self.statements(1) if rng.random() < 0.5 else []
-        return [p.If(self.condition(2), then, otherwise)]
+        test = self.long_condition() if rng.random() < 0.15 else None
+        return [p.If(test or self.condition(2), then, otherwise)]
 
     def loop(self):
         """A loop in order around statements of the block."""
@@ -552,10 +557,18 @@ class Generator(Idioms, Expressions):
         start, limit = self.rng.randint(-2, 2), self.rng.randint(-1, 3)
         step = p.Store(counter, [p.index(0)], p.Apply("+", "int32", [at, p.Const("int32", 1, True)]))
         body.insert(self.rng.randint(0, len(body)), step)
+        test = p.Apply("<", "int32", [at, p.Const("int32", limit, True)])
+        hidden, self.buffers = self.buffers, [b for b in self.buffers if b.kind != "fragment" or not b.layout]
+        more = self.long_condition() if self.rng.random() < 0.6 else None
+        self.buffers = hidden
+        if more:
+            operands = more.args if more.op == "and" else [more]
+            place = self.rng.randint(0, len(operands))
+            test = p.Apply("and", "bool", [*operands[:place], test, *operands[place:]])
         return [
             p.Alloc(counter),
             p.Store(counter, [p.index(0)], p.Const("int32", start)),
-            p.While(p.Apply("<", "int32", [at, p.Const("int32", limit, True)]), body),
+            p.While(test, body),
         ]
 
     # -- filling and writing out --------------------------------------------------------------------------------------
@@ -622,10 +635,12 @@ class KernelGenerator(Generator):
             self.buffers.append(self.row_param())
         for _ in range(rng.choice([0, 0, 1, 2])):
             self.scalar_param()
+        if rng.random() < 0.2:
+            self.wide_scalar()
         body = []
         outer = list(self.buffers)
-        if rng.random() < 0.12:
-            body.append(self.streams())
+        if rng.random() < 0.16:
+            body.append(self.streams() if rng.random() < 0.75 else self.lanes())
             return self.finish(body)
         if rng.random() < 0.25:
             between = self.declare(self.fresh("G"), self.shape(), self.dtype(), "global")
@@ -637,8 +652,8 @@ class KernelGenerator(Generator):
         self.buffers = outer
         if rng.random() < 0.2:
             var = p.Var(self.fresh("h"))
-            last = p.For("serial", [var], [0], [rng.choice([0, 1, 2])], [last])
-        elif rng.random() < 0.1 and self.indices:
+            last = p.For("serial", [var], [0], [self.symbolic(rng.choice([0, 1, 2]))], [last])
+        elif rng.random() < (0.3 if len(self.indices) > 1 else 0.1) and self.indices:
             last = p.If(self.index_condition(), [last], [])
         body.append(last)
         return self.finish(body)
@@ -762,14 +777,15 @@ class KernelGenerator(Generator):
     def grid_extent(self, written, count, block):
         if isinstance(written, p.Var):
             return p.Apply("ceildiv", "index", [written, p.index(block)])
-        return count
+        known = [v for v, lo, hi in self.indices if lo == hi == count]
+        return self.rng.choice(known) if known and self.rng.random() < 0.3 else count
 
 
 def spell(body, rng):
     """Writes some operators as Python does."""
     for _, node in tree.places(body):
         if isinstance(node, p.Cast):
-            node.plain = node.dtype not in ("index", "bool") and rng.random() < 0.3
+            node.plain = node.dtype != "bool" and rng.random() < 0.3
         elif isinstance(node, p.Apply) and node.op in ("if_then_else", "min", "max", "abs", "pow"):
             node.plain = rng.random() < 0.3
 

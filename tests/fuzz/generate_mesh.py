@@ -28,6 +28,8 @@ class MeshGenerator(Generator):
         plain = [self.param(self.shape(rng.choice([1, 2])), self.dtype()) for _ in range(0 if inputs else 1)]
         if rng.random() < 0.3:
             self.scalar_param()
+        if rng.random() < 0.12:
+            self.wide_scalar()
         self.buffers += plain
         outputs = [self.sharded(True)] if inputs and rng.random() < 0.7 else []
         result = self.declare(self.fresh("R"), [*self.mesh, *self.shape(rng.choice([1, 2]))], self.dtype(), "param")
@@ -67,7 +69,7 @@ class MeshGenerator(Generator):
         out = []
         for d in range(len(placement.tiling)):
             count = self.tiles(placement, d)
-            fits = [v for v, lo, hi in self.indices if lo >= 0 and v.name.startswith("w")]
+            fits = [v for v, lo, hi in self.indices if lo >= 0 and isinstance(v, p.Var) and v.name.startswith("w")]
             if fits and rng.random() < 0.6:
                 out.append(rng.choice(fits))
             else:

@@ -303,6 +303,16 @@ class Idioms:
         if not fits:
             return None
         b = rng.choice(fits)
+        load, tests = self.reaching(b)
+        load = self.fit(load, dtype)
+        if not tests:
+            return load
+        other = self.constant(dtype) if rng.random() < 0.6 else self.leaf(dtype)
+        return p.Apply("if_then_else", dtype, [both(tests), load, other])
+
+    def reaching(self, b):
+        """(a load of any subscripts, the conditions under which they are inside)."""
+        rng = self.rng
         subscripts, tests = [], []
         for n in self.shapes[b]:
             if rng.random() < 0.4:
@@ -321,12 +331,8 @@ class Idioms:
             if hi >= n:
                 tests.append(compare("<", e, extent))
             subscripts.append(e)
-        load = self.fit(p.Load(b, subscripts), dtype)
-        if not tests:
-            return load
         rng.shuffle(tests)
-        other = self.constant(dtype) if rng.random() < 0.6 else self.leaf(dtype)
-        return p.Apply("if_then_else", dtype, [both(tests), load, other])
+        return p.Load(b, subscripts), tests
 
     def gather(self):
         """Lanes that read backwards, apart or shifted, each behind its guard."""
@@ -448,6 +454,8 @@ class Idioms:
     def guards(self, body):
         """The body under several conditions, nested and joined."""
         rng = self.rng
+        if rng.random() < 0.15 and (test := self.long_condition()):
+            return [p.If(test, body, [])]
         many = rng.random() < 0.05
         for _ in range(rng.choice([1, 1, 2, 3])):
             count = rng.randint(6, 14) if many else rng.choice([1, 2, 2, 3, 4, 5])

@@ -16,9 +16,14 @@ import scalars
 from evaluate import Evaluator
 from memory import Iterations, Memory, Store
 from scalars import Undefined
+from wide import wide_indices
 
 STEPS = 12_000  # statements and loads
 ATOMIC = {"atomic_add": "+", "atomic_max": "max", "atomic_min": "min"}
+
+
+class Refused(Undefined):
+    """The call is refused, before anything is written, by the error of that code."""
 
 
 @dataclass
@@ -111,6 +116,16 @@ class Machine:
 
     def run(self):
         """Name of a tensor parameter -> its Memory after the call."""
+        self.enter_call()
+        wide = {name for name, value in self.program.scalars.items() if value >= 2**63}
+        if wide and wide & wide_indices(self.program):
+            raise Refused("HV0615")
+        for _ in self.together(self.program.body, self.cores, host=True):
+            raise Undefined("a collective outside all cores")
+        return self.params
+
+    def enter_call(self):
+        """Name of a tensor parameter -> its Memory before the call."""
         program = self.program
         shape = tuple(program.mesh) if program.mesh else ()
         cores = [Core(at) for at in np.ndindex(*shape)]
@@ -132,8 +147,6 @@ class Machine:
                 if isinstance(q, p.Buffer):
                     core.memory[q.name] = self.params[q.name]
         self.cores = cores
-        for _ in self.together(program.body, cores, host=True):
-            raise Undefined("a collective outside all cores")
         return self.params
 
     def share(self, core):
@@ -338,7 +351,7 @@ class Machine:
             yield [b + x * s.step for b, x in zip(begins, at)]
 
     def _for(self, core, s):
-        record = Iterations(s) if s.kind in ("Parallel", "vectorized", "Persistent") else None
+        record = Iterations(s) if s.kind in ("Parallel", "vectorized", "Persistent", "threads") else None
         dealt = s.kind == "Persistent" and not self.program.mesh
         if record:
             self.loops.append(record)

@@ -42,7 +42,9 @@ class Var:
 
 @dataclass(eq=False)
 class Apply:
-    """An operator of the language; dtype is that of the operands after widening, of the branches for if_then_else."""
+    """An operator of the language; dtype is that of the operands after widening, of the branches for if_then_else.
+    `and` and `or` have two operands or more.
+    """
 
     op: str
     dtype: str
@@ -99,8 +101,8 @@ class Store:
 
 @dataclass(eq=False)
 class For:
-    """kind: serial, range, unroll, vectorized, Parallel, Pipelined or Persistent; `begins` and `extents` are index
-    expressions. With a step a loop takes each step-th number below begin + extent.
+    """kind: serial, range, unroll, vectorized, Parallel, Pipelined, Persistent or threads; `begins` and `extents` are
+    index expressions. With a step a loop takes each step-th number below begin + extent.
     """
 
     kind: str
@@ -212,8 +214,8 @@ def expr_text(e):
             return f"(not {expr_text(a)})"
         case Apply(op=("-" | "~") as op, args=[a]):
             return f"({op}{expr_text(a)})"
-        case Apply(op=op, args=[a, b]) if op in INFIX:
-            return f"({expr_text(a)} {op} {expr_text(b)})"
+        case Apply(op=op, args=[_, _, *_] as args) if op in INFIX:
+            return f"({f' {op} '.join(map(expr_text, args))})"
         case Apply(op=op, args=args):
             return f"T.{op}({', '.join(map(expr_text, args))})"
         case Cast(dtype=dtype, arg=arg):

@@ -74,6 +74,17 @@ def statement_cuts(program):
                 yield tree.replaced(program, (*path, n), s.body)
 
 
+def fewer_operands(e):
+    """Of a condition of several."""
+    if not (isinstance(e, p.Apply) and e.op in ("and", "or")):
+        return
+    count = len(e.args)
+    for size in (count // 2, count // 4, 1):
+        for start in range(0, count, size) if size else ():
+            if count - size >= 2:
+                yield e.args[:start] + e.args[start + size :]
+
+
 def expression_cuts(program):
     for path, e in tree.places(program):
         if isinstance(e, (p.Apply, p.Cast, p.Load, p.Var)) and path[-1] not in ("var",) and "vars" not in path[-2:]:
@@ -81,6 +92,8 @@ def expression_cuts(program):
                 continue
             dtype = p.dtype_of(e)
             yield tree.replaced(program, path, p.Const("index", 0) if dtype == "index" else simplest(dtype))
+            for args in fewer_operands(e):
+                yield tree.replaced(program, (*path, "args"), args)
             for a in getattr(e, "args", []):
                 if p.dtype_of(a) == dtype:
                     yield tree.replaced(program, path, a)

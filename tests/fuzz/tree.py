@@ -78,6 +78,41 @@ def _picks(loop):
     return False
 
 
+def operands(e):
+    """The operands of a condition, those of nested `and` and `or` too."""
+    if isinstance(e, p.Apply) and e.op in ("and", "or", "not"):
+        return [x for a in e.args for x in operands(a)]
+    return [e]
+
+
+def _long(condition):
+    """What a condition of more than 16 operands is counted as."""
+    conditions = operands(condition)
+    if len(conditions) <= 16:
+        return
+    yield "long condition"
+    if any(isinstance(v, p.Load) for c in conditions for _, v in [((), c), *places(c)]):
+        yield "long condition with loads"
+    nodes = [condition, *(v for _, v in places(condition))]
+    yield "long condition flat" if any(isinstance(v, p.Apply) and len(v.args) > 16 for v in nodes) \
+        else "long condition nested"
+
+
+def shares_private(loop):
+    """Is there a store to private memory, under a condition inside of the loop, at an element that some variable of
+    the loop does not select, and a read of that memory?
+    """
+    names, made = {v.name for v in loop.vars}, {v.buffer for _, v in places(loop.body) if isinstance(v, p.Alloc)}
+    read = {v.buffer for _, v in places(loop.body) if isinstance(v, p.Load)} - made
+    for _, branch in places(loop.body):
+        for _, s in places(branch) if isinstance(branch, p.If) else ():
+            if isinstance(s, p.Store) and s.buffer.kind == "local" and s.buffer in read:
+                used = {v.name for i in s.indices for _, v in [((), i), *places(i)] if isinstance(v, p.Var)}
+                if not names <= used:
+                    return True
+    return False
+
+
 def constructs(tree):
     """How often each construct of the language stands in the program."""
     count = collections.Counter()
@@ -87,6 +122,14 @@ def constructs(tree):
                 count[f"loop {kind}"] += 1
                 count["loop step"] += node.step != 1
                 count["pick"] += _picks(node)
+                if kind in ("Parallel", "vectorized") and shares_private(node):
+                    count["private memory that some iterations write"] += 1
+                    inside = [v for _, v in places(node.body) if isinstance(v, p.For) and shares_private(v)]
+                    count["private memory in nested loops"] += any(v.kind in ("Parallel", "vectorized") for v in inside)
+                if kind == "threads":
+                    count["private memory of lanes"] += any(
+                        v.kind == "vectorized" and shares_private(v) for _, v in places(node.body)
+                        if isinstance(v, p.For))
                 if kind in ("Parallel", "vectorized"):
                     count["scratch in a parallel loop"] += any(
                         isinstance(v, p.Store) and v.buffer.kind == "local" for _, v in places(node.body))
@@ -150,6 +193,23 @@ def constructs(tree):
         count["overlapping arguments"] += any(low < end for (_, end), (low, _) in zip(spans, spans[1:]))
     count["dynamic extent"] += len(tree.dims)
     count["scalar parameter"] += len(tree.scalars)
+    wide = {q.name for q in tree.params if isinstance(q, p.Var) and q.dtype in ("int64", "uint64")}
+    for _, node in places(tree.body):
+        if isinstance(node, (p.If, p.While)):
+            for name in _long(node.condition):
+                count[f"{name} in {type(node).__name__.lower()}"] += 1
+        elif isinstance(node, p.Apply) and node.op == "if_then_else":
+            for name in _long(node.args[0]):
+                count[f"{name} in if_then_else"] += 1
+        elif isinstance(node, p.Var) and node.name in wide:
+            count["use of a scalar of 64 bits"] += 1
+            count["use of a scalar of 2**63 or more"] += tree.scalars[node.name] >= 2**63
+        if isinstance(node, p.Cast) and node.dtype == "index" and isinstance(node.arg, p.Var):
+            count["scalar of 64 bits as an index"] += node.arg.name in wide
+    for s in tree.body:
+        for e in [*getattr(s, "extents", []), getattr(s, "condition", 0)]:
+            used = [v for _, v in [((), e), *places(e)] if isinstance(v, p.Var)]
+            count["scalar of 64 bits in the host body"] += any(v.name in wide for v in used)
     if tree.mesh:
         count[f"mesh {tree.mesh[0]}x{tree.mesh[1]}"] += 1
         count[f"persistent_chunk {tree.chunk}"] += 1

@@ -28,6 +28,8 @@ def _meets(s):
     """Does the statement hold a collective, or something that must stay where it is?"""
     if isinstance(s, (p.Alloc, p.Bind)) or isinstance(s, p.For) and s.kind == "Persistent":
         return True
+    if isinstance(s, p.Op) and s.name in ("copy_async", "wait_async"):
+        return True
     inner = [v for _, v in tree.places(s)]
     persistent = any(isinstance(v, p.For) and v.kind == "Persistent" for v in inner)
     return persistent or any(isinstance(v, p.Op) and v.name.startswith("comm.") for v in [s, *inner])
@@ -87,6 +89,8 @@ def split(program, rng):
         (path, n, s)
         for path, n, s in _statements(program)
         if isinstance(s, p.For) and s.kind in kinds and all(isinstance(e, int) for e in [*s.begins, *s.extents])
+        # The second loop would begin with what an iteration of the first left in private memory.
+        and not (s.kind in ("Parallel", "vectorized") and tree.shares_private(s))
     ]
     if not found:
         return None
