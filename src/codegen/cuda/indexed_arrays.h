@@ -10,9 +10,9 @@
 
 namespace helve::cuda {
 
-/// The Local and Fragment buffers that a kernel's body reads and that loads and stores alone touch, at least one of them
-/// at a subscript that stays no constant when loops are unrolled. The first subscript of a fragment is the thread and
-/// does not count.
+/// The Local and Fragment buffers that a kernel's body reads and that loads and stores alone touch, at least one of
+/// them at a subscript that stays no constant when loops are unrolled. The first subscript of a fragment is the thread
+/// and does not count.
 std::unordered_set<const Buffer*> indexed_arrays(const Stmt& body);
 
 }  // namespace helve::cuda
