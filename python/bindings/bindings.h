@@ -42,6 +42,7 @@ void bind_driver(pybind11::module_& module);
 
 /// `cuda_source`: the code generator of CUDA C by itself.
 void bind_cuda(pybind11::module_& module);
+void bind_machine(pybind11::module_& module);
 
 /// `helve.cute`: the classes here, the functions in the submodule `cute`.
 void bind_cute(pybind11::module_& module);

@@ -14,6 +14,7 @@ PYBIND11_MODULE(_core, module) {
   helve::python::bind_function(module);
   helve::python::bind_driver(module);
   helve::python::bind_cuda(module);
+  helve::python::bind_machine(module);
   helve::python::bind_cute(module);
   helve::python::bind_axe(module);
 }

@@ -1,6 +1,6 @@
 // What a reduction combines, and how.
 // Small floats are combined in float32 and rounded once.
-#include "reduction.h"
+#include "helve/dispatch/reduction.h"
 
 #include "element_nest.h"
 #include "helve/support/diagnostic.h"

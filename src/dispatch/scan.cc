@@ -1,10 +1,10 @@
 // What a scan adds up, and how.
 // Small floats are added in float32 and rounded once.
-#include "scan.h"
+#include "helve/dispatch/scan.h"
 
 #include "element_nest.h"
 #include "helve/ir/expr/number.h"
-#include "reduction.h"
+#include "helve/dispatch/reduction.h"
 
 namespace helve {
 

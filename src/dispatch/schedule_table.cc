@@ -101,7 +101,7 @@ Stmt lower_tile_op(const TileOp& op, const std::vector<TileSchedule>& schedules,
   for (const TileSchedule* s : asked) {
     if (forced && s->name != *wanted) continue;
     std::string declined;
-    if (s->arch > context.arch) {
+    if (s->arch > context.machine->arch) {
       declined = fmt::format("it needs sm_{}", s->arch);
     } else {
       if (Stmt lowered = s->lower(*settled, context, &declined)) {

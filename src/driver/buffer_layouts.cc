@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "driver_targets.h"
-#include "helve/dispatch/shared_layouts.h"
+#include "helve/threads/shared_layouts.h"
+#include "helve/transform/convert_layouts.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 
@@ -25,23 +26,23 @@ std::vector<const Kernel*> kernels_before(const Lowered& lowered, std::string_vi
   return out;
 }
 
-BlockLayouts block_layouts(const Kernel& kernel, const Function& f, bool strict) {
+BlockLayouts block_layouts(const Kernel& kernel, const Function& f, const Machine& machine, bool strict) {
   Facts facts;
   for (const VarRef& dim : f.dims) facts.bind(dim, {0, std::nullopt});
   for (size_t d = 0; d < kernel.vars.size(); ++d) facts.bind_loop(kernel.vars[d], int_imm(0), kernel.extents[d]);
-  return divide_block(kernel, f.may_alias, facts, strict).layouts;
+  return convert_layouts(kernel, f.may_alias, facts, machine, strict).layouts;
 }
 
 }  // namespace
 
-std::vector<BufferLayout> buffer_layouts(const Lowered& lowered, bool strict) {
+std::vector<BufferLayout> buffer_layouts(const Lowered& lowered, const CompileOptions& options) {
   FunctionRef divided, placed;
   const std::vector<const Kernel*> kernels = kernels_before(lowered, "distribute_threads", &divided);
   const std::vector<const Kernel*> threads = kernels_before(lowered, "place_shared_memory", &placed);
   std::vector<BufferLayout> out;
   for (size_t k = 0; k < kernels.size(); ++k) {
     std::vector<SharedLayout> chosen = choose_shared_layouts(*threads[k]);
-    const BlockLayouts found = block_layouts(*kernels[k], *divided, strict);
+    const BlockLayouts found = block_layouts(*kernels[k], *divided, machine_of(options), options.strict);
     for (const BufferPlace& place : found.places) {
       BufferLayout row{"k" + std::to_string(k), place.buffer, place.buffer->layout, {}, place.reason};
       if (place.registers) {

@@ -60,18 +60,22 @@ class PrintInstrument final : public PassInstrument {
   }
 };
 
+}  // namespace
+
+Machine machine_of(const CompileOptions& options) {
+  if (options.target != Target::Cuda) return host_machine();
+  return gpu_machine(options.arch).value_or(any_gpu());
+}
+
+namespace {
+
 PassOptions pass_options_of(const CompileOptions& options) {
   PassOptions out;
-  out.vector_bytes = host_vector_bytes();
+  out.machine = machine_of(options);
   if (options.target == Target::Cuda) {
     out.schedules = &cuda_schedules();
     out.walk_tiles = false;
     out.cores_meet = true;
-    out.cluster_blocks = cluster_blocks(options.arch);
-    constexpr int kLeast = 80;  // where nothing is said
-    out.arch = runtime::cuda::architecture_number(options.arch).value_or(kLeast);
-    constexpr int64_t kAdded = 8 << 10;  // for reductions, exchanges and barriers
-    if (const std::optional<int64_t> bytes = shared_memory_limit(options.arch)) out.block_memory = *bytes - kAdded;
   }
   out.persistent_chunk = options.persistent_chunk;
   out.strict_layouts = options.strict;

@@ -55,26 +55,26 @@ CompileOptions with_architecture(CompileOptions options) {
 
 /// Refuses blocks that no device can launch, before their work is divided among the threads.
 void check_threads(const Function& function) {
-  constexpr int64_t kMostThreads = 1024;
+  const int64_t most = any_gpu().block_threads;  // the same for all
   walk(function.body, [&](const Stmt& s) {
     const Kernel* kernel = as<Kernel>(s);
-    if (!kernel || kernel->threads <= kMostThreads) return;
+    if (!kernel || kernel->threads <= most) return;
     throw UserError(Code::BadArgument, kernel->span,
                     {{"function", "T.Kernel"},
                      {"parameter", "threads"},
                      {"value", std::to_string(kernel->threads)},
-                     {"reason", fmt::format("a block of a GPU has at most {} threads", kMostThreads)},
+                     {"reason", fmt::format("a block of a GPU has at most {} threads", most)},
                      {"remedy", "use fewer threads, each of which takes more of the block's elements"}});
   });
 }
 
 /// Refuses what no device of the architecture can launch, and names what takes the room.
-void check_shared_memory(const CudaSource& source, const std::vector<KernelSource>& kernels, const std::string& arch) {
+void check_shared_memory(const CudaSource& source, const std::vector<KernelSource>& kernels, const Machine& machine) {
   constexpr size_t kMostNotes = 3;
-  const std::optional<int64_t> limit = shared_memory_limit(arch);
-  for (size_t k = 0; limit && k < kernels.size(); ++k) {
+  const int64_t limit = machine.block_shared_bytes;
+  for (size_t k = 0; k < kernels.size(); ++k) {
     const CudaKernel& kernel = source.kernels[k];
-    if (kernel.shared_bytes <= *limit) continue;
+    if (kernel.shared_bytes <= limit) continue;
     std::vector<SharedBuffer> buffers = kernel.shared;
     std::stable_sort(buffers.begin(), buffers.end(),
                      [](const SharedBuffer& a, const SharedBuffer& b) { return a.bytes > b.bytes; });
@@ -85,7 +85,7 @@ void check_shared_memory(const CudaSource& source, const std::vector<KernelSourc
     }
     throw UserError(
         Code::BlockSharedMemory, kernels[k].stmt->span,
-        {{"kernel", kernel.name}, {"bytes", kernel.shared_bytes}, {"device", arch}, {"limit", *limit}},
+        {{"kernel", kernel.name}, {"bytes", kernel.shared_bytes}, {"device", machine.name}, {"limit", limit}},
         std::move(notes));
   }
 }
@@ -102,9 +102,9 @@ class CudaCompiled final : public CompiledKernel {
     HostModule host = build_host(function_, lowered_.function, call_conditions(proofs_));
     times_.push_back({"host plan", seconds_since(start)});
     start = Clock::now();
-    const CudaSource source = emit_cuda(host.kernels, {true, true, cluster_blocks(options_.arch)});
+    const CudaSource source = emit_cuda(host.kernels, {true, true, machine_of(options_).cluster_blocks});
     times_.push_back({"cuda: emit", seconds_since(start)});
-    check_shared_memory(source, host.kernels, options_.arch);
+    check_shared_memory(source, host.kernels, machine_of(options_));
     complete_plan(host.plan, source);
     start = Clock::now();
     runtime::cuda::CompileOptions toolchain;
@@ -117,8 +117,9 @@ class CudaCompiled final : public CompiledKernel {
     for (const CudaKernel& kernel : source.kernels) names.push_back(kernel.name);
     kernels_ = std::move(host.kernels);
     // For calls whose tensors are not aligned as wide accesses want it; most kernels never see one.
-    const auto narrow = [kernels = kernels_, name = function_->name, arch = options_.arch, toolchain] {
-      const CudaOptions narrow_options{true, true, cluster_blocks(arch), true};
+    const int64_t blocks = machine_of(options_).cluster_blocks;
+    const auto narrow = [kernels = kernels_, name = function_->name, arch = options_.arch, blocks, toolchain] {
+      const CudaOptions narrow_options{true, true, blocks, true};
       return runtime::cuda::compile_cubin(emit_cuda(kernels, narrow_options).text, name, arch, toolchain);
     };
     executor_ = std::make_unique<runtime::cuda::Executor>(std::move(host.plan), std::move(cubin), std::move(names),
@@ -138,13 +139,13 @@ class CudaCompiled final : public CompiledKernel {
     return out;
   }
 
-  std::vector<BufferLayout> layouts() const override { return buffer_layouts(lowered_, options_.strict); }
+  std::vector<BufferLayout> layouts() const override { return buffer_layouts(lowered_, options_); }
 
   std::string source(const std::string& stage) const override {
     if (stage == "script") return print(function_);
     if (stage == "lowered") return print(lowered_.function);
     if (stage == "host") return runtime::to_text(executor_->plan());
-    if (stage == "cuda") return emit_cuda(kernels_, {false, true, cluster_blocks(options_.arch)}).text;
+    if (stage == "cuda") return emit_cuda(kernels_, {false, true, machine_of(options_).cluster_blocks}).text;
     for (const auto& [name, f] : lowered_.stages) {
       if (name == stage) return print(f);
     }
@@ -158,13 +159,6 @@ class CudaCompiled final : public CompiledKernel {
 };
 
 }  // namespace
-
-int64_t cluster_blocks(const std::string& arch) {
-  constexpr int64_t kPortable = 8, kLarge = 16;  // large ones: of Hopper, and of Blackwell for servers
-  const int number = arch.empty() ? 0 : runtime::cuda::architecture_number(arch).value_or(0);
-  if (number == 90 || number == 100 || number == 103) return kLarge;
-  return arch.empty() || number > 90 ? kPortable : 1;
-}
 
 std::shared_ptr<const CompiledKernel> compile_cuda(Checked checked, const CompileOptions& options) {
   return std::make_shared<CudaCompiled>(std::move(checked), with_architecture(options));

@@ -23,14 +23,10 @@ struct Lowered {
 Lowered lower(const FunctionRef& f, const CompileOptions& options);
 
 /// Where the buffers of a function that went through the pipeline for CUDA live.
-std::vector<BufferLayout> buffer_layouts(const Lowered& lowered, bool strict);
+std::vector<BufferLayout> buffer_layouts(const Lowered& lowered, const CompileOptions& options);
 
-/// Bytes of a vector register of the processor of this process.
-int64_t host_vector_bytes();
-
-/// Blocks that a cluster has at most: 1 before Hopper, 16 where the architecture has large clusters, else 8, as on all
-/// that have any (empty).
-int64_t cluster_blocks(const std::string& arch);
+/// What the options compile for.
+Machine machine_of(const CompileOptions& options);
 
 /// DTypeOnTarget for a type that the target has no code for.
 void check_dtypes(const Function& f, Target target);

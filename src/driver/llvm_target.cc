@@ -13,14 +13,6 @@
 
 namespace helve {
 
-int64_t host_vector_bytes() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) return 64;
-  if (__builtin_cpu_supports("avx2")) return 32;
-#endif
-  return 16;
-}
-
 #ifdef HELVE_WITH_LLVM
 
 namespace {

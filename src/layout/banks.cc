@@ -80,7 +80,7 @@ BankReport bank_conflicts(const Layout& layout, const BankAccess& access, int64_
     refuse(fmt::format("{} has replicas on m, an access has one address", to_string(layout)));
   }
   const Layout single(layout.shard(), {}, layout.offset(), layout.swizzle());
-  int64_t served = std::min(kWarpThreads, kBanks * kBankBytes / bytes);
+  int64_t served = std::min(kWarp, kBanks * kBankBytes / bytes);
   BankReport report;
   for (size_t t = 0; t < access.first.size(); ++t) {
     if (static_cast<int64_t>(t) % served == 0) {

@@ -61,7 +61,7 @@ struct Tile {
 
   void prepare() {
     for (const BankAccess& access : accesses) {
-      auto served = static_cast<size_t>(std::min(kWarpThreads, kBanks * kBankBytes / (access.width * element_bytes)));
+      auto served = static_cast<size_t>(std::min(kWarp, kBanks * kBankBytes / (access.width * element_bytes)));
       for (size_t t = 0; t < access.first.size(); ++t) {
         if (t % served == 0) phases.push_back({access.width, {}});
         if (access.first[t] == BankAccess::kInactive) continue;
@@ -84,7 +84,7 @@ struct Tile {
 
  private:
   int64_t phase_depth(const Phase& phase, int64_t padding, const Swizzle& swizzle) const {
-    std::array<std::array<int64_t, kWarpThreads>, kBanks> words;
+    std::array<std::array<int64_t, kWarp>, kBanks> words;
     std::array<int64_t, kBanks> counts{};
     int64_t depth = 0;
     for (auto [row, column] : phase.starts) {

@@ -1,19 +1,22 @@
 // The program of a block becomes that of its threads.
 // Input: kernels of loops over elements, reductions, collectives and scalar code of the block. Output: the same kernels
 // as code that every thread of the block runs, with T.threads loops for what each thread does by itself; fragments, and
-// block memory that fits, are registers: F[thread, register]. Barriers are still missing (insert_barriers). Before:  x
-// = T.alloc_fragment((1024,), "float32")            After:  x_1 = T.alloc_fragment((128, 8), "float32")
-//          for i in T.Parallel(1024): x[i] = A[b, i]                   for tx in T.threads(128):
-//                                                                          for r in T.unroll(2):
-//                                                                              for v in T.vectorized(4):
-//                                                                                  x_1[tx, r * 4 + v] = A[b, (r * 128 +
-//                                                                                  tx) * 4 + v]
+// shared memory that fits, are registers: F[thread, register]. Barriers are still missing (insert_barriers).
+// Before:  x = T.alloc_fragment((1024,), "float32")
+//          for i in T.Parallel(1024): x[i] = A[b, i]
+// After:   x_1 = T.alloc_fragment((128, 8), "float32")
+//          for tx in T.threads(128):
+//              for r in T.unroll(2):
+//                  for v in T.vectorized(4):
+//                      x_1[tx, r * 4 + v] = A[b, (r * 128 + tx) * 4 + v]
 // Every iteration of a loop runs on one thread, or with the same result on several of which one stores to memory.
 // Kernels that are written for threads already stay as they are.
 #include "helve/analysis/bulk_copy.h"
 #include "helve/arith/simplify.h"
-#include "helve/dispatch/divide.h"
+#include "helve/analysis/thread_form.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/threads/thread_operation.h"
+#include "helve/transform/convert_layouts.h"
 #include "helve/transform/passes.h"
 #include "scope_facts.h"
 
@@ -97,9 +100,7 @@ class Distribution {
   }
 
   Stmt operation(const TileOp& s, const Stmt& self, const Facts& facts) const {
-    if (s.row().rule == TileRule::Reduce) return divide_reduction(s, kernel_, facts);
-    if (s.row().rule == TileRule::Scan) return divide_scan(s, kernel_, facts);
-    if (is_matrix_copy(s)) return divide_matrix_copy(s, kernel_);
+    if (const ThreadOperation* row = thread_operation(s)) return row->divide(s, kernel_, facts);
     BufferMap moved;
     for (const auto& [buffer, place] : kernel_.buffers) moved.emplace(buffer, place.buffer);
     const Stmt placed = map_parts(
@@ -117,7 +118,8 @@ class Distribution {
 
 class Kernels final : public ScopedRewriter {
  public:
-  Kernels(const Function& f, bool strict) : ScopedRewriter(f), may_alias_(f.may_alias), strict_(strict) {}
+  Kernels(const Function& f, const PassOptions& options)
+      : ScopedRewriter(f), may_alias_(f.may_alias), options_(options) {}
 
  protected:
   Stmt leave(const Stmt& s, const Facts& facts) override {
@@ -125,7 +127,7 @@ class Kernels final : public ScopedRewriter {
     if (!kernel || is_written_for_threads(*kernel)) return s;
     Facts inner = facts;
     for (size_t d = 0; d < kernel->vars.size(); ++d) enter_loop(inner, kernel->vars[d], int_imm(0), kernel->extents[d]);
-    BlockDivision division = divide_block(*kernel, may_alias_, inner, strict_);
+    BlockDivision division = convert_layouts(*kernel, may_alias_, inner, options_.machine, options_.strict_layouts);
     return Stmt(copy_with(*kernel, [&](Kernel& out) {
       out.body = Distribution(*kernel, std::move(division.layouts)).statement(division.body, inner);
     }));
@@ -133,13 +135,13 @@ class Kernels final : public ScopedRewriter {
 
  private:
   const std::vector<MayAlias>& may_alias_;
-  bool strict_;
+  const PassOptions& options_;
 };
 
 }  // namespace
 
 FunctionRef distribute_threads(const FunctionRef& f, const PassOptions& options) {
-  return with_body(f, Kernels(*f, options.strict_layouts).rewrite(f->body));
+  return with_body(f, Kernels(*f, options).rewrite(f->body));
 }
 
 }  // namespace helve

@@ -23,8 +23,7 @@ class Lowering final : public ScopedRewriter {
   Lowering(const Function& f, const PassOptions& options, std::vector<ScheduleChoice>* choices)
       : ScopedRewriter(f), schedules_(*options.schedules) {
     context_.function = &f;
-    context_.vector_bytes = options.vector_bytes;
-    context_.arch = options.arch;
+    context_.machine = &options.machine;
     context_.choices = choices;
     walk(f.body, [&](const Stmt& s) {
       const For* loop = as<For>(s);

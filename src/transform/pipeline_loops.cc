@@ -205,7 +205,7 @@ class Pipelines final : public ScopedRewriter {
     context.function = &function_;
     context.kernel = enclosing_kernel();
     context.facts = &facts;
-    context.arch = options_.arch;
+    context.machine = &options_.machine;
     context.choices = &chosen;
     const Stmt copy = map_parts(
         tile_op(TileOpcode::CopyAsync, op.operands, op.span, op.places),
@@ -222,13 +222,17 @@ class Pipelines final : public ScopedRewriter {
     return fmt::format("'{}' declined: {}", declined.back().schedule, declined.back().reason);
   }
 
+  /// Shared memory that later passes may add, for reductions, exchanges and barriers.
+  static constexpr int64_t kAdded = 8 << 10;
+
   std::string why_no_room(const Buffer& buffer, int64_t stages) {
     const int64_t more = bytes_of(*in_stages(buffer, stages)) - bytes_of(buffer);
     const int64_t needed = allocated(*enclosing_kernel()) + extra_ + more;
-    if (needed > options_.block_memory) {
+    const int64_t room = options_.machine.block_shared_bytes - kAdded;
+    if (needed > room) {
       return fmt::format(
           "with {} stages of it the kernel's buffers need {} bytes of shared memory, and {} are there for them", stages,
-          needed, options_.block_memory);
+          needed, room);
     }
     extra_ += more;
     return "";

@@ -18,7 +18,7 @@
 
 #include "helve/analysis/iteration_scratch.h"
 #include "helve/arith/sum.h"
-#include "helve/dispatch/divide.h"
+#include "helve/threads/element_loop.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 

@@ -75,7 +75,7 @@ FunctionRef stage_collectives(const FunctionRef& f, const PassOptions& options) 
   return with_body(f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
     const Kernel* k = as<Kernel>(s);
     if (!k || !has_collective(k->body)) return s;
-    return Staging(s, span_of_collectives(*k, *f->mesh).cores > options.cluster_blocks).run();
+    return Staging(s, span_of_collectives(*k, *f->mesh).cores > options.machine.cluster_blocks).run();
   }));
 }
 

@@ -113,7 +113,7 @@ class Vectorization final : public ScopedRewriter {
 }  // namespace
 
 FunctionRef vectorize_loops(const FunctionRef& f, const PassOptions& options) {
-  return with_body(f, Vectorization(*f, options.vector_bytes).rewrite(f->body));
+  return with_body(f, Vectorization(*f, options.machine.vector_bytes).rewrite(f->body));
 }
 
 }  // namespace helve

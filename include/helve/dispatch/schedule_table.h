@@ -7,6 +7,7 @@
 
 #include "helve/arith/facts.h"
 #include "helve/ir/tensor/function.h"
+#include "helve/target/machine.h"
 
 namespace helve {
 
@@ -17,9 +18,8 @@ struct LoweringContext {
   const Function* function = nullptr;  ///< mesh and placement of tensors
   const Kernel* kernel = nullptr;      ///< the enclosing one: in a mesh function its variables are the core's place
   const Facts* facts = nullptr;        ///< what is known of the variables in scope
-  int64_t vector_bytes = 32;           ///< width of the target's vector registers
+  const Machine* machine = nullptr;    ///< that the target runs on
   OpScope scope = OpScope::Block;      ///< Iteration: inside an independent loop
-  int arch = 0;                        ///< of a GPU: 80 for sm_80
   std::vector<ScheduleChoice>* choices = nullptr;  ///< where each choice is noted; may be null
 };
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "helve/analysis/proofs.h"
-#include "helve/dispatch/layout_inference.h"
+#include "helve/threads/layout_inference.h"
 #include "helve/interp/interp.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/runtime/executor.h"

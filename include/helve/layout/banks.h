@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "helve/layout/layout.h"
+#include "helve/layout/warp.h"
 
 namespace helve {
 
 inline constexpr int64_t kBanks = 32;
 inline constexpr int64_t kBankBytes = 4;
-inline constexpr int64_t kWarpThreads = 32;
 
 /// What each thread moves: `width` elements from the flat index `first[t]` on; kInactive moves nothing.
 struct BankAccess {

@@ -5,6 +5,7 @@
 #include "helve/dispatch/schedule_table.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/support/diagnostic.h"
+#include "helve/target/machine.h"
 
 namespace helve {
 
@@ -12,12 +13,9 @@ namespace helve {
 struct PassOptions {
   const std::vector<TileSchedule>* schedules = &cpu_schedules();  ///< of the tile operations
   bool walk_tiles = true;         ///< elements are walked tile by tile, else in one loop over all
-  int64_t vector_bytes = 32;      ///< width of the target's vector registers
-  int arch = 0;                   ///< of a GPU: 80 for sm_80
+  Machine machine;                ///< that the target runs on
   int64_t persistent_chunk = 1;   ///< iterations of a Persistent loop that share one collective
   bool cores_meet = false;        ///< cores can wait for each other inside a kernel
-  int64_t cluster_blocks = 1;     ///< blocks of a cluster at most: they read each other's block memory
-  int64_t block_memory = 155 << 10;  ///< bytes for a kernel's own buffers: sm_80's, less what is added for reductions
   bool strict_layouts = false;    ///< a fragment with a layout that an operation needs otherwise is an error
   std::vector<Diagnostic>* warnings = nullptr;  ///< takes what a pass could not decide; null: nobody asks
 };

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from math import gcd
 from numbers import Integral, Real
 
+from helve import _core
+
+# What plans are made for where a builder's caller says nothing: a kernel does not know yet where it will run.
+MACHINE = _core.gpu_machine("sm_90a")
 DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 # Elements of a row that a thread holds at most: eight vectors of 16 bytes in float32, four of the narrow types.
@@ -21,10 +25,10 @@ MOST_THREADS = 512
 # Ampere.
 ON_CHIP = 112 * 1024
 LOG2E = 1.4426950408889634  # exp(x) = exp2(x * LOG2E); processors have exp2
-MULTIPROCESSORS = 132  # of an H200: kernels whose blocks share all rows are laid out for so many
+MULTIPROCESSORS = MACHINE.processors  # kernels whose blocks share all rows are laid out for so many
 
-MOST_CLUSTER = 16  # blocks of a cluster on Hopper and on Blackwell for servers; others with clusters have 8
-SLICE_ON_CHIP = 224 * 1024  # shared memory for the slice of a row: Hopper's limit for a block, less some for reductions
+MOST_CLUSTER = MACHINE.cluster_blocks
+SLICE_ON_CHIP = MACHINE.block_shared_bytes - 3 * 1024  # for the slice of a row; the rest is for reductions
 SLICE_CHUNK = 8192  # elements of a slice that a block works on at the same time
 LINED_UP = 4096  # blocks of clusters that keep no sums: many more than run together, so that no multiprocessor waits
 CLUSTERED_MULTIPROCESSORS = 120  # of an H200: a cluster stands on neighbours, so that some are left over
@@ -100,7 +104,7 @@ def _held(threads: int, words: int, most: int) -> int:
     the rest.
     """
     elements = most
-    while elements > 8 and elements * words > min(255, 65536 // threads) - 56:
+    while elements > 8 and elements * words > min(MACHINE.thread_registers, MACHINE.registers // threads) - 56:
         elements //= 2
     return elements
 

@@ -5,13 +5,12 @@
 #include "helve/ir/expr/build.h"
 #include "helve/ir/tensor/matrix_move.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/layout/warp.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve::barriers {
 
 namespace {
-
-constexpr int64_t kWarp = 32;
 
 bool is_shared_memory(const Buffer& b) { return b.scope == MemoryScope::Shared || is_global(b); }
 

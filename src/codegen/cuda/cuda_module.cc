@@ -2,24 +2,9 @@
 // Kernels come first, since they decide what the prelude holds.
 #include "helve/codegen/cuda/cuda_module.h"
 
-#include <unordered_map>
-
 #include "kernel_emitter.h"
 
 namespace helve {
-
-std::optional<int64_t> shared_memory_limit(const std::string& arch) {
-  constexpr int64_t kKiB = 1024;
-  static const std::unordered_map<std::string, int64_t> limits = {
-      {"80", 163 * kKiB}, {"86", 99 * kKiB},  {"87", 163 * kKiB}, {"89", 99 * kKiB},  {"90", 227 * kKiB},
-      {"100", 227 * kKiB}, {"103", 227 * kKiB}, {"110", 227 * kKiB}, {"120", 99 * kKiB}, {"121", 99 * kKiB},
-  };
-  const size_t begin = arch.find_first_of("0123456789");
-  if (begin == std::string::npos) return std::nullopt;
-  const size_t end = arch.find_first_not_of("0123456789", begin);
-  const auto found = limits.find(arch.substr(begin, end == std::string::npos ? end : end - begin));
-  return found == limits.end() ? std::nullopt : std::optional(found->second);
-}
 
 CudaSource emit_cuda(const std::vector<KernelSource>& kernels, const CudaOptions& options) {
   CudaSource out;

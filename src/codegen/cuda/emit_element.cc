@@ -6,6 +6,7 @@
 #include "helve/arith/simplify.h"
 #include "helve/codegen/c/c_types.h"
 #include "helve/ir/expr/visit.h"
+#include "helve/layout/warp.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
 
@@ -14,8 +15,6 @@ namespace helve::cuda {
 using c::CExpr;
 
 namespace {
-
-constexpr int64_t kWarp = 32;
 
 bool is_var(const Expr& e, const Var* var) { return as<Var>(e) == var; }
 

@@ -3,7 +3,7 @@
 // A row whose extent is known only at the call is taken in pieces, since an accumulator has a constant extent.
 #include "element_nest.h"
 #include "helve/ir/expr/number.h"
-#include "reduction.h"
+#include "helve/dispatch/reduction.h"
 #include "schedules.h"
 
 namespace helve::cpu {

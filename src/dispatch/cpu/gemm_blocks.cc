@@ -10,7 +10,7 @@
 
 #include "element_nest.h"
 #include "helve/ir/expr/number.h"
-#include "reduction.h"
+#include "helve/dispatch/reduction.h"
 #include "schedules.h"
 
 namespace helve::cpu {
@@ -58,7 +58,7 @@ class BlockedGemm {
         rows_(c_.shape()[0]),
         columns_(c_.shape()[1]),
         depth_(a_.shape()[transpose_a_ ? 0 : 1]) {
-    choose_registers(context.vector_bytes);
+    choose_registers(context.machine->vector_bytes);
     choose_blocks();
   }
 

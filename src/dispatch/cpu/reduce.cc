@@ -7,7 +7,7 @@
 #include "helve/arith/simplify.h"
 #include "helve/dispatch/vector_run.h"
 #include "helve/support/diagnostic.h"
-#include "reduction.h"
+#include "helve/dispatch/reduction.h"
 #include "schedules.h"
 
 namespace helve::cpu {
@@ -40,7 +40,7 @@ Stmt lower_reduce_rows(const TileOp& op, const LoweringContext& context, std::st
   std::vector<NestDim> dims = nest_dims(r.src, extents);
   const NestDim along = dims.back();
   dims.pop_back();
-  const int64_t lanes = context.vector_bytes / r.acc.bytes();
+  const int64_t lanes = context.machine->vector_bytes / r.acc.bytes();
   const Facts& facts = *context.facts;
   const int64_t wide = widest_lanes(along.block == 1 ? along.extent : int_imm(along.block), lanes, facts);
   return element_nest(dims, [&](const std::vector<Expr>& rest) {

@@ -1,6 +1,6 @@
 // Scans on the CPU.
 // Along the scanned dimension sums follow one another; across it the lines are independent and run side by side.
-#include "scan.h"
+#include "helve/dispatch/scan.h"
 
 #include "element_nest.h"
 #include "schedules.h"

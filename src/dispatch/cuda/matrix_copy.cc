@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "helve/arith/simplify.h"
-#include "helve/dispatch/divide.h"
+#include "helve/analysis/thread_form.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/matrix_move.h"
 #include "helve/layout/notation.h"
@@ -59,26 +59,6 @@ Stmt cuda::keep_matrix_move(const TileOp& op, const LoweringContext& context, st
   *declined = "the kernel is not written for its threads; a T.copy between shared memory and a fragment with a layout "
               "is by matrices where it can be";
   return {};
-}
-
-bool is_matrix_copy(const TileOp& op) {
-  if (op.op != TileOpcode::Copy) return false;
-  return op.region(0).buffer->scope == MemoryScope::Fragment || op.region(1).buffer->scope == MemoryScope::Fragment;
-}
-
-Stmt divide_matrix_copy(const TileOp& op, const DividedKernel& kernel) {
-  const bool loads = op.region(1).buffer->scope == MemoryScope::Fragment;
-  const Buffer& fragment = *op.region(loads ? 1 : 0).buffer;
-  Region memory = op.region(loads ? 0 : 1);
-  memory.buffer = kernel.buffers.at(memory.buffer.get()).buffer;
-  for (Range& range : memory.ranges) {
-    range.begin = kernel.place(range.begin);
-    range.extent = kernel.place(range.extent);
-  }
-  const Region registers = whole_region(kernel.buffers.at(&fragment).buffer);
-  const TileOpcode code = loads ? TileOpcode::LoadMatrix : TileOpcode::StoreMatrix;
-  return tile_op(code, {loads ? memory : registers, loads ? registers : memory, to_string(thread_layout_of(fragment))},
-                 op.span);
 }
 
 }  // namespace helve

@@ -8,14 +8,13 @@
 
 #include "helve/layout/fuse_axes.h"
 #include "helve/layout/notation.h"
+#include "helve/layout/warp.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
 
 namespace helve {
 
 namespace {
-
-constexpr int64_t kWarp = 32;
 
 std::string_view described(MemoryScope scope) {
   switch (scope) {

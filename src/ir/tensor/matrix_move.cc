@@ -6,13 +6,13 @@
 #include <fmt/format.h>
 
 #include "helve/layout/notation.h"
+#include "helve/layout/warp.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve {
 
 namespace {
 
-constexpr int64_t kWarp = 32;
 constexpr int64_t kPairs = 4;  ///< of elements in a row of a matrix, one a thread
 
 bool is_digit(const Iters& iters, const Iter& digit) { return iters.size() == 1 && iters[0] == digit; }

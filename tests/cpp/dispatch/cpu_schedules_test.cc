@@ -15,7 +15,7 @@ FunctionRef lower(const FunctionRef& f, const PassOptions& options) {
   LoweringContext context;
   context.function = f.get();
   context.facts = &facts;
-  context.vector_bytes = options.vector_bytes;
+  context.machine = &options.machine;
   return with_body(f, rewrite(f->body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
     return op ? lower_tile_op(*op, cpu_schedules(), context) : s;
@@ -134,7 +134,7 @@ TEST_P(Reductions, EveryDimensionOfAnyShape) {
             const BufferRef x = shared("X", t, shape, tile);
             const Expr pad = truth ? bool_imm(false) : t.is_float() ? f32(0) : i32(0);
             PassOptions options;
-            options.vector_bytes = 16;
+            options.machine.vector_bytes = 16;
             expect_same_results(lower,
                                 function("main", {a, b},
                                          one_block({alloc(x), copy(whole_region(a), whole_region(x), pad),

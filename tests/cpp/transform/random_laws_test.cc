@@ -33,7 +33,7 @@ TEST(RandomLaws, TileProgramsOnAllStages) {
   for (unsigned seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE(seed);
     PassOptions options;
-    options.vector_bytes = seed % 2 ? 16 : 32;
+    options.machine.vector_bytes = seed % 2 ? 16 : 32;
     expect_same_on_all_stages(RandomTileProgram(seed).make(), options);
     if (::testing::Test::HasFailure()) return;
   }

@@ -128,7 +128,7 @@ struct Vectors {
 /// The widest vector of the result, 0 where there is none.
 int64_t lanes(const FunctionRef& f, int64_t bytes = 32) {
   PassOptions options;
-  options.vector_bytes = bytes;
+  options.machine.vector_bytes = bytes;
   int64_t found = 0;
   walk(vectorize_loops(f, options)->body, [&](const Stmt& s) {
     const For* l = as<For>(s);

@@ -22,7 +22,7 @@ FunctionRef reducing(int64_t rows, int64_t columns, const char* axis, bool in_pl
 
 PassOptions clusters_of(int64_t blocks) {
   PassOptions options;
-  options.cluster_blocks = blocks;
+  options.machine.cluster_blocks = blocks;
   return options;
 }
 

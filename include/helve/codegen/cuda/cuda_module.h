@@ -48,10 +48,6 @@ struct CudaSource {
   std::vector<CudaKernel> kernels;  ///< in the order of the sources
 };
 
-/// The most shared memory, in bytes, that a block can have on an architecture such as "sm_90a"; nothing for an unknown
-/// one. From the CUDA C++ programming guide's table of technical specifications for each compute capability.
-std::optional<int64_t> shared_memory_limit(const std::string& arch);
-
 /// The text is for sm_80 and later, to be compiled with --fmad=false: contraction changes results.
 /// UserError DTypeOnTarget for a packed dtype; InternalError for a kernel that is not in thread form.
 CudaSource emit_cuda(const std::vector<KernelSource>& kernels, const CudaOptions& options = {});

@@ -2,12 +2,11 @@
 // Lanes of a warp exchange registers, warps exchange block memory: what crosses threads asks for one kind at a time.
 #pragma once
 
-#include "helve/dispatch/thread_layout.h"
+#include "helve/layout/warp.h"
+#include "helve/threads/thread_layout.h"
 #include "helve/ir/expr/expr.h"
 
 namespace helve {
-
-inline constexpr int64_t kWarp = 32;
 
 /// `extent` steps of `stride` threads, all within a warp or all between warps.
 struct ThreadDigit {

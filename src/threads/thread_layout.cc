@@ -1,6 +1,6 @@
 // Where the iterations of a loop, or the elements of a fragment, live in a block of threads.
 // Projections keep the thread digits of what is left out as replicas, so that every thread still knows its part.
-#include "helve/dispatch/thread_layout.h"
+#include "helve/threads/thread_layout.h"
 
 #include <algorithm>
 #include <bit>

@@ -7,7 +7,7 @@
 
 #include "helve/analysis/memory_traffic.h"
 #include "helve/arith/simplify.h"
-#include "helve/dispatch/divide.h"
+#include "helve/threads/thread_operation.h"
 #include "helve/ir/tensor/visit.h"
 
 namespace helve {
@@ -15,30 +15,6 @@ namespace helve {
 namespace {
 
 constexpr int64_t kVectorBytes = 16;
-
-bool is_parallel(const Stmt& s) {
-  const For* loop = as<For>(s);
-  return loop && is_element_loop(*loop);
-}
-
-bool mentions_any(const Expr& e, const std::vector<VarRef>& vars) {
-  return std::any_of(vars.begin(), vars.end(), [&](const VarRef& var) { return mentions(e, var.get()); });
-}
-
-/// The loops that stand perfectly in `loop`, itself first, with bounds that depend on none of them.
-std::vector<const For*> perfect_nest(const For& loop) {
-  std::vector<const For*> nest = {&loop};
-  std::vector<VarRef> vars = loop.vars;
-  for (;;) {
-    const For* inner = as<For>(nest.back()->body);
-    if (!inner || !is_element_loop(*inner)) return nest;
-    for (size_t d = 0; d < inner->vars.size(); ++d) {
-      if (mentions_any(inner->begins[d], vars) || mentions_any(inner->extents[d], vars)) return nest;
-    }
-    nest.push_back(inner);
-    vars.insert(vars.end(), inner->vars.begin(), inner->vars.end());
-  }
-}
 
 class Collector {
  public:
@@ -115,46 +91,27 @@ class Collector {
   }
 
   void operation(const TileOp& op, const StmtNode* self) {
-    const bool scan = op.row().rule == TileRule::Scan;
-    if (is_matrix_copy(op)) return matrix_copy(op);
-    if (op.row().rule != TileRule::Reduce && !scan) {
-      for (const TileOperand& operand : op.operands) {
-        if (const Region* region = std::get_if<Region>(&operand)) {
-          in_memory(*region->buffer, "it is an operand of " + operation_text(op));
-        }
-      }
-      return;
-    }
-    const Region& src = op.region(0);
-    const Region& dst = op.region(1);
+    const ThreadOperation* row = thread_operation(op);
+    if (!row) return in_memory_all(op);
+    const OperationDemand demand = row->demand(op);
+    for (const auto& [region, reason] : demand.memory) in_memory(*region->buffer, std::string(reason));
+    if (demand.elements.empty()) return;
     LoopUnit unit;
     unit.stmt = self;
-    unit.extents = src.shape();
-    const size_t rank = unit.extents.size();
-    std::vector<int> all;
-    for (size_t d = 0; d < rank; ++d) all.push_back(static_cast<int>(d));
-    operand(src, all, false, &unit);
-    if (scan) {
-      unit.at_once = true;
-      operand(dst, all, true, &unit);
-    } else {
-      const size_t dim = *op.dimension(rank);
-      unit.reduced = static_cast<int>(dim);
-      std::vector<int> kept;
-      for (size_t d = 0; d < rank; ++d) {
-        if (d != dim) kept.push_back(static_cast<int>(d));
-        else if (dst.shape().size() == rank) kept.push_back(-1);
-      }
-      operand(dst, kept, true, &unit);
+    unit.extents = demand.extents;
+    unit.reduced = demand.reduced;
+    unit.at_once = demand.at_once;
+    for (const OperationDemand::Elements& each : demand.elements) {
+      operand(*each.region, each.dims, each.written, &unit);
     }
     out_.units.push_back(std::move(unit));
   }
 
-  /// A copy that is one still is by matrices: between block memory and all registers of a fragment with a layout.
-  void matrix_copy(const TileOp& op) {
-    for (size_t i : {0, 1}) {
-      const Buffer& buffer = *op.region(i).buffer;
-      if (buffer.scope != MemoryScope::Fragment) in_memory(buffer, "matrices move between it and a fragment");
+  void in_memory_all(const TileOp& op) {
+    for (const TileOperand& operand : op.operands) {
+      if (const Region* region = std::get_if<Region>(&operand)) {
+        in_memory(*region->buffer, "it is an operand of " + operation_text(op));
+      }
     }
   }
 
@@ -192,10 +149,9 @@ class Collector {
   void run(const TileOp& op, LoopUnit* unit) {
     for (size_t i = 0; i < op.operands.size(); ++i) {
       const Region* region = std::get_if<Region>(&op.operands[i]);
-      if (!region) continue;
-      unit->touched.emplace_back(region->buffer.get(), op.row().params[i].writes());
-      in_memory(*region->buffer, "it is an operand of " + operation_text(op));
+      if (region) unit->touched.emplace_back(region->buffer.get(), op.row().params[i].writes());
     }
+    in_memory_all(op);
     unit->vector = 1;
     unit->whole = true;
   }
@@ -267,32 +223,6 @@ class Collector {
 };
 
 }  // namespace
-
-ElementLoop element_loop(const For& loop) {
-  ElementLoop out;
-  Substitution begins;
-  const std::vector<const For*> nest = perfect_nest(loop);
-  for (const For* level : nest) {
-    for (size_t d = 0; d < level->vars.size(); ++d) {
-      out.vars.push_back(level->vars[d]);
-      out.extents.push_back(level->extents[d]);
-      const int64_t* begin = int_value(level->begins[d]);
-      if (!begin || *begin != 0) begins.emplace(level->vars[d].get(), level->begins[d] + Expr(level->vars[d]));
-    }
-  }
-  const Stmt& body = nest.back()->body;
-  out.body = begins.empty() ? body : substitute(body, begins);
-  return out;
-}
-
-bool is_divided_inside(const For& loop) {
-  bool found = false;
-  walk(perfect_nest(loop).back()->body, [&](const Stmt& s) {
-    const TileOp* op = as<TileOp>(s);
-    found |= is_parallel(s) || (op && op->row().scope != OpScope::Iteration);
-  });
-  return found;
-}
 
 bool LoopUnit::constant() const {
   return std::all_of(extents.begin(), extents.end(), [](const Expr& e) { return int_value(e) != nullptr; });

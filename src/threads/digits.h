@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "helve/arith/facts.h"
-#include "helve/dispatch/thread_layout.h"
+#include "helve/threads/thread_layout.h"
 #include "helve/ir/tensor/stmt.h"
 
 namespace helve {

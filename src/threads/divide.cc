@@ -4,7 +4,7 @@
 //              for r in T.unroll(4):
 //                  for v in T.vectorized(2): x_1[tx, r * 2 + v] = A[b, r, tx * 2 + v] * 2.0
 // Threads that hold copies of one iteration all compute it, and the first of them stores to memory.
-#include "helve/dispatch/divide.h"
+#include "helve/threads/divide.h"
 
 #include "digits.h"
 #include "helve/arith/simplify.h"
@@ -150,15 +150,6 @@ Stmt divide(const ElementLoop& loop, const ThreadLayout& layout, const DividedKe
 }
 
 }  // namespace
-
-bool is_written_for_threads(const Kernel& kernel) {
-  bool found = false;
-  walk(kernel.body, [&](const Stmt& s) {
-    const For* loop = as<For>(s);
-    found |= loop && loop->loop == LoopKind::Thread;
-  });
-  return found;
-}
 
 Stmt divide_loop(const For& loop, const DividedKernel& kernel, const Facts& facts) {
   ElementLoop flat = element_loop(loop);

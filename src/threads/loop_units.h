@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "helve/dispatch/layout_inference.h"
+#include "helve/threads/layout_inference.h"
 
 namespace helve {
 

@@ -130,7 +130,7 @@ class Sampling {
   }
 
   /// Threads of the warps that are looked at.
-  int64_t sampled() const { return std::min(kWarpsSampled, threads_ / kWarpThreads) * kWarpThreads; }
+  int64_t sampled() const { return std::min(kWarpsSampled, threads_ / kWarp) * kWarp; }
 
   /// Do the lanes of every thread lie side by side?
   bool side_by_side(const std::vector<int64_t>& shape, const std::vector<Expr>& indices, int64_t lanes) const {
@@ -160,10 +160,10 @@ class Sampling {
 
   void add(const Buffer& buffer, const std::vector<int64_t>& shape, const std::vector<Expr>& indices,
            const Var* thread, int64_t width) {
-    for (int64_t begin = 0; begin < sampled(); begin += kWarpThreads) {
+    for (int64_t begin = 0; begin < sampled(); begin += kWarp) {
       BankAccess one{{}, width};
       bool known = true;
-      for (int64_t t = begin; t < begin + kWarpThreads && known; ++t) {
+      for (int64_t t = begin; t < begin + kWarp && known; ++t) {
         one.first.push_back(flat_index(shape, indices, thread, t, 0, &known).value_or(BankAccess::kInactive));
       }
       if (known) out_[&buffer].warps.push_back(std::move(one));

@@ -9,28 +9,12 @@
 #include <vector>
 
 #include "helve/arith/facts.h"
-#include "helve/dispatch/thread_layout.h"
+#include "helve/threads/element_loop.h"
+#include "helve/threads/thread_layout.h"
 #include "helve/ir/tensor/function.h"
+#include "helve/target/machine.h"
 
 namespace helve {
-
-/// A nest of independent loops as one loop; `begins` are taken into the body.
-struct ElementLoop {
-  std::vector<VarRef> vars;
-  std::vector<Expr> extents;
-  Stmt body;
-};
-
-/// The loops that stand perfectly in each other, with bounds that do not depend on each other's variables.
-ElementLoop element_loop(const For& loop);
-
-/// Are the iterations of the loop independent, so that threads may share them?
-inline bool is_element_loop(const For& loop) {
-  return loop.loop == LoopKind::Parallel || loop.loop == LoopKind::Vectorized;
-}
-
-/// Does a loop over elements hold another one that is divided among the threads, rather than being divided itself?
-bool is_divided_inside(const For& loop);
 
 /// The place of one buffer of a kernel, and why it is there.
 struct BufferPlace {
@@ -64,21 +48,6 @@ using MemoryBuffers = std::unordered_map<const Buffer*, std::string>;
 /// differently, or where registers are short. What the program placed comes first and stays: loops over a fragment with
 /// a layout are divided by it, and what that does not serve is a conflict.
 BlockLayouts infer_layouts(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts,
-                           const MemoryBuffers& memory = {});
-
-/// The body of a kernel whose layouts have no conflict, and the layouts.
-struct BlockDivision {
-  Stmt body;
-  BlockLayouts layouts;
-};
-
-/// The kernel's own body where there is no conflict. Else each statement that has one works on a copy of the fragment
-/// in block memory, which is filled before and read back after it; under `strict` it is refused (LayoutConversion).
-/// LayoutOutOfReach where no copy helps.
-BlockDivision divide_block(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts,
-                           bool strict);
-
-/// The registers, in words of 32 bits, that inference gives to one thread of a block of `threads`.
-int64_t register_budget(int64_t threads);
+                           const Machine& machine, const MemoryBuffers& memory = {});
 
 }  // namespace helve

@@ -1,4 +1,4 @@
-// Loops over elements and reductions as the program of one thread.
+// Loops over elements as the program of one thread.
 // The layout of a loop says which iterations a thread runs; that of a fragment, in which of its registers an element
 // is.
 #pragma once
@@ -6,7 +6,7 @@
 #include <functional>
 #include <unordered_map>
 
-#include "helve/dispatch/layout_inference.h"
+#include "helve/threads/layout_inference.h"
 
 namespace helve {
 
@@ -32,23 +32,10 @@ struct DividedKernel {
 /// A loop over all threads of the block.
 Stmt thread_loop(int64_t threads, const std::function<Stmt(const Expr& tx)>& body, Span span = {});
 
-/// Is the kernel the program of its threads already?
-bool is_written_for_threads(const Kernel& kernel);
-
 /// A nest of Parallel loops, divided.
 Stmt divide_loop(const For& loop, const DividedKernel& kernel, const Facts& facts);
 
 /// A scalar store of the block: once in memory, in every copy where the buffer is in registers.
 Stmt divide_store(const Stmt& store, const DividedKernel& kernel, const Facts& facts);
-
-/// A reduction: each thread its own elements, then lanes by exchange of registers, then warps through block memory.
-Stmt divide_reduction(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
-
-/// A scan: each thread its own elements, then what stands before them, from lanes, then from warps.
-Stmt divide_scan(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
-
-/// Is a copy that was left as it is one by matrices, between block memory and a fragment?
-bool is_matrix_copy(const TileOp& op);
-Stmt divide_matrix_copy(const TileOp& op, const DividedKernel& kernel);
 
 }  // namespace helve

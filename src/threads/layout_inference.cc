@@ -1,6 +1,6 @@
 // Which block buffers live in registers, and how loops are divided among the threads of a block.
 // Every attempt either succeeds or names one buffer that has to stay in memory; there are finitely many, so it ends.
-#include "helve/dispatch/layout_inference.h"
+#include "helve/threads/layout_inference.h"
 
 #include <fmt/format.h>
 
@@ -13,8 +13,6 @@
 
 namespace helve {
 
-int64_t register_budget(int64_t threads) { return std::min<int64_t>(255, 65536 / threads) - 24; }
-
 namespace {
 
 /// A buffer that cannot be where the attempt put it.
@@ -26,8 +24,8 @@ struct Evicted {
 class Inference {
  public:
   Inference(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts,
-            const MemoryBuffers& memory)
-      : kernel_(kernel), may_alias_(may_alias), units_(loop_units(kernel, facts)) {
+            const Machine& machine, const MemoryBuffers& memory)
+      : kernel_(kernel), may_alias_(may_alias), machine_(machine), units_(loop_units(kernel, facts)) {
     walk_allocations();
     for (const auto& [buffer, reason] : memory) evict(buffer, reason);
     for (const MemoryUse& use : units_.memory) {
@@ -251,7 +249,7 @@ class Inference {
   std::optional<Evicted> over_budget(const BlockLayouts& out) const {
     const std::unordered_map<const Buffer*, Life> lives = lives_of(out);
     const int64_t words = most_at_once(lives);
-    const int64_t budget = register_budget(kernel_.threads);
+    const int64_t budget = machine_.value_registers(kernel_.threads);
     if (words <= budget) return std::nullopt;
     const Buffer* largest = nullptr;
     int64_t most = 0;
@@ -305,6 +303,7 @@ class Inference {
 
   const Kernel& kernel_;
   const std::vector<MayAlias>& may_alias_;
+  const Machine& machine_;
   LoopUnits units_;
   std::vector<BufferRef> allocated_;
   std::unordered_set<const Buffer*> candidates_;
@@ -317,8 +316,8 @@ class Inference {
 }  // namespace
 
 BlockLayouts infer_layouts(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts,
-                           const MemoryBuffers& memory) {
-  return Inference(kernel, may_alias, facts, memory).run();
+                           const Machine& machine, const MemoryBuffers& memory) {
+  return Inference(kernel, may_alias, facts, machine, memory).run();
 }
 
 }  // namespace helve

@@ -1,5 +1,5 @@
 // How loops are divided among threads, which buffers become registers, and what divided programs compute.
-#include "helve/dispatch/layout_inference.h"
+#include "helve/threads/layout_inference.h"
 
 #include "ir/tensor/programs/build_ir.h"
 #include "transform/run_pass.h"
@@ -37,6 +37,7 @@ Stmt copy(const BufferRef& src, const BufferRef& dst) { return copy(whole_region
 PassOptions cuda_options() {
   PassOptions options;
   options.schedules = &cuda_schedules();
+  options.machine = any_gpu();
   return options;
 }
 
@@ -62,7 +63,7 @@ BlockLayouts layouts_of(const FunctionRef& f) {
     if (stage.pass == "distribute_threads") break;
     before = stage.function;
   }
-  return infer_layouts(*as<Kernel>(before->body), {}, {});
+  return infer_layouts(*as<Kernel>(before->body), {}, {}, any_gpu());
 }
 
 const BufferPlace& place_of(const BlockLayouts& layouts, const std::string& name) {
@@ -155,7 +156,8 @@ TEST(LayoutInference, WhatIsUpdatedAtomicallyIsInMemory) {
 TEST(LayoutInference, SmallElementsShareRegisters) {
   const DType half{TypeCode::Float, 16};
   const auto in_registers = [&](DType dtype) {
-    const int64_t n = 32 * 2 * (register_budget(32) / 8 * 8);  // more than float32 has room for, less than float16
+    const int64_t registers = any_gpu().value_registers(32) / 8 * 8;
+    const int64_t n = 32 * 2 * registers;  // more than float32 has room for, less than float16
     const BufferRef a = param("A", dtype, {n}), b = param("B", dtype, {n}), x = fragment("X", dtype, {n});
     const Stmt add = parallel({n}, [&](const std::vector<Expr>& i) { return store(x, i, load(x, i) + load(b, i)); });
     const Stmt again = parallel({n}, [&](const std::vector<Expr>& i) { return store(x, i, load(x, i) * load(b, i)); });

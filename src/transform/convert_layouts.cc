@@ -5,9 +5,10 @@
 //          for i in T.Parallel(64): F_copy[i] = F[i]
 //          for i in T.Parallel(64): B[i] = F_copy[63 - i]
 // Every conversion takes one use of a fragment out of one statement, so there are finitely many.
+#include "helve/transform/convert_layouts.h"
+
 #include <fmt/format.h>
 
-#include "helve/dispatch/layout_inference.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/layout/notation.h"
 #include "helve/support/diagnostic.h"
@@ -124,12 +125,12 @@ Stmt replace_statement(const Stmt& s, const StmtNode* target, const std::functio
 
 }  // namespace
 
-BlockDivision divide_block(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts,
-                           bool strict) {
+BlockDivision convert_layouts(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts,
+                              const Machine& machine, bool strict) {
   Ref<const Kernel> converted(&kernel);
   MemoryBuffers memory;
   for (;;) {
-    BlockLayouts layouts = infer_layouts(*converted, may_alias, facts, memory);
+    BlockLayouts layouts = infer_layouts(*converted, may_alias, facts, machine, memory);
     if (!layouts.conflict) return {converted->body, std::move(layouts)};
     const LayoutConflict& conflict = *layouts.conflict;
     if (strict) refuse(conflict);

@@ -1,6 +1,6 @@
 // Layouts of block memory that keep the accesses of a warp apart.
 // The closed rule first: it is proved for every column and quick; what it does not end is searched.
-#include "helve/dispatch/shared_layouts.h"
+#include "helve/threads/shared_layouts.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,29 @@
+// Loops over elements: nests of independent loops, whose iterations threads share.
+// All that divides, places or privatises asks here what one loop is.
+#pragma once
+
+#include <vector>
+
+#include "helve/ir/tensor/stmt.h"
+
+namespace helve {
+
+/// A nest of independent loops as one loop; `begins` are taken into the body.
+struct ElementLoop {
+  std::vector<VarRef> vars;
+  std::vector<Expr> extents;
+  Stmt body;
+};
+
+/// The loops that stand perfectly in each other, with bounds that do not depend on each other's variables.
+ElementLoop element_loop(const For& loop);
+
+/// Are the iterations of the loop independent, so that threads may share them?
+inline bool is_element_loop(const For& loop) {
+  return loop.loop == LoopKind::Parallel || loop.loop == LoopKind::Vectorized;
+}
+
+/// Does a loop over elements hold another one that is divided among the threads, rather than being divided itself?
+bool is_divided_inside(const For& loop);
+
+}  // namespace helve

@@ -1,0 +1,26 @@
+// The operations that the threads of a block divide among themselves.
+// No other file asks which operation it has before it.
+#include <algorithm>
+#include <iterator>
+
+#include "thread_operations.h"
+
+namespace helve {
+
+namespace {
+
+constexpr ThreadOperation kRows[] = {
+    {[](const TileOp& op) { return op.row().rule == TileRule::Reduce; }, threads::demand_reduction,
+     threads::divide_reduction},
+    {[](const TileOp& op) { return op.row().rule == TileRule::Scan; }, threads::demand_scan, threads::divide_scan},
+    {threads::is_matrix_copy, threads::demand_matrix_copy, threads::divide_matrix_copy},
+};
+
+}  // namespace
+
+const ThreadOperation* thread_operation(const TileOp& op) {
+  const auto row = std::find_if(std::begin(kRows), std::end(kRows), [&](const auto& each) { return each.takes(op); });
+  return row == std::end(kRows) ? nullptr : &*row;
+}
+
+}  // namespace helve

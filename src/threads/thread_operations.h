@@ -1,0 +1,22 @@
+// The functions of the rows of thread_operation_table.cc.
+// Each pair stands in a file of its operation.
+#pragma once
+
+#include "helve/threads/thread_operation.h"
+
+namespace helve::threads {
+
+/// A reduction: each thread its own elements, then lanes by exchange of registers, then warps through shared memory.
+OperationDemand demand_reduction(const TileOp& op);
+Stmt divide_reduction(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
+
+/// A scan: each thread its own elements, then what stands before them, from lanes, then from warps.
+OperationDemand demand_scan(const TileOp& op);
+Stmt divide_scan(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
+
+/// A copy that was left as it is: one by matrices, between shared memory and a fragment with a layout.
+bool is_matrix_copy(const TileOp& op);
+OperationDemand demand_matrix_copy(const TileOp& op);
+Stmt divide_matrix_copy(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
+
+}  // namespace helve::threads

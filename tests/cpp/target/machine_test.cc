@@ -1,0 +1,57 @@
+// The table of machines against figures of the CUDA C++ Programming Guide.
+#include "helve/target/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace helve::testing {
+namespace {
+
+TEST(Machine, ArchitecturesAreFoundByTheirNumber) {
+  const Machine hopper = *gpu_machine("sm_90a");
+  EXPECT_EQ(hopper.name, "sm_90a");
+  EXPECT_EQ(hopper.arch, 90);
+  EXPECT_EQ(hopper.block_shared_bytes, 232448);
+  EXPECT_EQ(hopper.cluster_blocks, 16);
+  EXPECT_EQ(gpu_machine("compute_80")->block_shared_bytes, 166912);
+  EXPECT_EQ(gpu_machine("80")->cluster_blocks, 1);
+}
+
+TEST(Machine, AnUnknownOneIsTheNearestOlder) {
+  const Machine between = *gpu_machine("sm_88");
+  EXPECT_EQ(between.arch, 88);
+  EXPECT_EQ(between.block_shared_bytes, gpu_machine("sm_87")->block_shared_bytes);
+  EXPECT_EQ(gpu_machine("sm_999")->cluster_blocks, gpu_machine("sm_121")->cluster_blocks);
+}
+
+TEST(Machine, NoNumberOrOneTooOldIsNone) {
+  EXPECT_FALSE(gpu_machine(""));
+  EXPECT_FALSE(gpu_machine("hopper"));
+  EXPECT_FALSE(gpu_machine("sm_75"));
+  EXPECT_FALSE(gpu_machine("sm_99999999999999999999"));
+}
+
+TEST(Machine, RegistersOfAThread) {
+  EXPECT_EQ(any_gpu().value_registers(128), 231);   // of 255
+  EXPECT_EQ(any_gpu().value_registers(1024), 40);   // of 64
+}
+
+TEST(Machine, PeaksAreOfTheTypesThatTensorCoresTake) {
+  const auto has = [](const Machine& m, DType type) {
+    return std::any_of(m.peaks.begin(), m.peaks.end(), [&](const Peak& each) { return each.type == type; });
+  };
+  const DType fp8{TypeCode::Float8E4M3, 8}, bf16{TypeCode::BFloat, 16};
+  EXPECT_TRUE(has(*gpu_machine("sm_90a"), fp8));
+  EXPECT_FALSE(has(*gpu_machine("sm_80"), fp8));
+  EXPECT_TRUE(has(*gpu_machine("sm_80"), bf16));
+}
+
+TEST(Machine, TheHostHasProcessorsAndVectors) {
+  EXPECT_GE(host_machine().processors, 1);
+  EXPECT_FALSE(host_machine().is_gpu());
+  EXPECT_EQ(host_machine().vector_bytes % 16, 0);
+}
+
+}  // namespace
+}  // namespace helve::testing
