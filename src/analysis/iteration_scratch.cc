@@ -19,6 +19,33 @@ namespace {
 using Element = std::vector<Expr>;
 using Elements = std::vector<Element>;
 
+bool is_lazy_operator(const Expr& e) {
+  const Apply* apply = as<Apply>(e);
+  return apply && (apply->op == Op::Select || apply->op == Op::And || apply->op == Op::Or);
+}
+
+bool is_lazy(const Expr& e) {
+  bool lazy = false;
+  walk(e, [&](const Expr& node) { lazy |= is_lazy_operator(node); });
+  return lazy;
+}
+
+bool loads(const Expr& e, const Buffer& buffer) {
+  bool found = false;
+  walk(e, [&](const Expr& node) {
+    const Load* load = as<Load>(node);
+    found |= load && &buffer_of(load->buffer) == &buffer;
+  });
+  return found;
+}
+
+bool is_empty_or_unknown(const For& loop) {
+  return !std::all_of(loop.extents.begin(), loop.extents.end(), [](const Expr& e) {
+    const int64_t* extent = int_value(e);
+    return extent && *extent > 0;
+  });
+}
+
 class FirstReads {
  public:
   explicit FirstReads(const Buffer& buffer) : buffer_(buffer) {}
@@ -71,15 +98,6 @@ class FirstReads {
     Elements inside = written;
     visit(s, inside);
     certain_ = around;
-  }
-
-  static bool is_lazy(const Expr& e) {
-    bool lazy = false;
-    walk(e, [&](const Expr& node) {
-      const Apply* apply = as<Apply>(node);
-      lazy |= apply && (apply->op == Op::Select || apply->op == Op::And || apply->op == Op::Or);
-    });
-    return lazy;
   }
 
   void read(const Stmt& s, const Elements& written) {
@@ -149,11 +167,7 @@ class FirstReads {
   }
 
   void loop(const For& s, Elements& written) {
-    const bool runs = std::all_of(s.extents.begin(), s.extents.end(), [](const Expr& e) {
-      const int64_t* extent = int_value(e);
-      return extent && *extent > 0;
-    });
-    if (!runs) return sometimes(s.body, written);
+    if (is_empty_or_unknown(s)) return sometimes(s.body, written);
     visit(s.body, written);
     std::erase_if(written, [&](Element& element) { return !leave(s, element); });
   }
@@ -180,7 +194,116 @@ class FirstReads {
   bool stored_ = false;   ///< an element may have been written before this place
 };
 
+/// Variables that change while the iteration runs, and the buffers that it writes.
+struct Changing {
+  std::vector<const Var*> vars;
+  std::vector<const Buffer*> written;
+
+  void collect(const Stmt& s, bool repeats) {
+    if (!s) return;
+    if (const Bind* n = as<Bind>(s); n && repeats) vars.push_back(n->var.get());
+    if (const For* n = as<For>(s)) {
+      for (const VarRef& var : n->vars) vars.push_back(var.get());
+    }
+    for (const Access& access : direct_accesses(s)) {
+      if (access.write) written.push_back(access.region.buffer.get());
+    }
+    const bool again = repeats || s->kind == StmtKind::For || s->kind == StmtKind::While;
+    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { collect(part, again); });
+  }
+};
+
+/// Is the value total in what it loads of the buffer: may that be anything, and the rest is computed all the same?
+bool takes_anything(const Expr& value, const Buffer& buffer) {
+  if (!loads(value, buffer)) return true;
+  if (const Load* load = as<Load>(value)) {
+    return std::none_of(load->indices.begin(), load->indices.end(), [&](const Expr& e) { return loads(e, buffer); });
+  }
+  if (const Cast* cast = as<Cast>(value)) {
+    const bool narrows = cast->value->dtype.is_float() && !cast->dtype.is_float();
+    return !narrows && !cast->dtype.is_index() && takes_anything(cast->value, buffer);
+  }
+  const Apply* apply = as<Apply>(value);
+  if (!apply) return false;
+  const OpRule rule = row_of(apply->op).rule;
+  return (rule == OpRule::Arithmetic || rule == OpRule::Number || rule == OpRule::Float) &&
+         std::all_of(apply->args.begin(), apply->args.end(), [&](const Expr& e) { return takes_anything(e, buffer); });
+}
+
+bool surely_loads(const Expr& e, const Buffer& buffer) {
+  if (const Load* load = as<Load>(e); load && &buffer_of(load->buffer) == &buffer) return true;
+  if (is_lazy_operator(e)) return surely_loads(as<Apply>(e)->args[0], buffer);
+  bool found = false;
+  for_each_child(e, [&](const Expr& child) { found |= surely_loads(child, buffer); });
+  return found;
+}
+
 }  // namespace
+
+const std::vector<Expr>* only_element(const Stmt& body, const Buffer& buffer, const std::vector<MayAlias>& may_alias) {
+  const std::vector<Expr>* element = nullptr;
+  bool one = true;
+  const auto access = [&](const std::vector<Expr>& indices) {
+    if (!element) element = &indices;
+    one &= std::equal(indices.begin(), indices.end(), element->begin(), element->end(), same_expr);
+  };
+  walk(body, [&](const Stmt& s) {
+    const Store* store = as<Store>(s);
+    if (store && store->buffer.get() == &buffer) access(store->indices);
+    const TileOp* op = as<TileOp>(s);
+    for (size_t i = 0; op && i < op->operands.size(); ++i) {
+      const Region* region = std::get_if<Region>(&op->operands[i]);
+      one &= !region || region->buffer.get() != &buffer;
+    }
+  });
+  walk_exprs(body, [&](const Expr& e) {
+    const Load* load = as<Load>(e);
+    if (load && &buffer_of(load->buffer) == &buffer) access(load->indices);
+  });
+  if (!element || !one) return nullptr;
+  Changing changing;
+  changing.collect(body, false);
+  const auto changes = [&](const Expr& e) {
+    const Load* load = as<Load>(e);
+    const Buffer* source = load ? &buffer_of(load->buffer) : nullptr;
+    return std::any_of(changing.vars.begin(), changing.vars.end(), [&](const Var* var) { return as<Var>(e) == var; }) ||
+           (source && std::any_of(changing.written.begin(), changing.written.end(), [&](const Buffer* written) {
+              return written == source || may_overlap(may_alias, written, source);
+            }));
+  };
+  for (const Expr& index : *element) {
+    walk(index, [&](const Expr& e) { one &= !changes(e); });
+  }
+  return one ? element : nullptr;
+}
+
+bool keeps_to_itself(const Stmt& body, const Buffer& buffer) {
+  bool keeps = true;
+  walk(body, [&](const Stmt& s) {
+    const Store* store = as<Store>(s);
+    const bool own = store && store->buffer.get() == &buffer;
+    for_each_part(
+        s,
+        [&](const Expr& e) { keeps &= own && e == store->value ? takes_anything(e, buffer) : !loads(e, buffer); },
+        [](const Stmt&) {});
+  });
+  return keeps;
+}
+
+bool surely_accesses(const Stmt& s, const Buffer& buffer) {
+  if (!s) return false;
+  const Store* store = as<Store>(s);
+  bool found = store && store->buffer.get() == &buffer;
+  for_each_part(s, [&](const Expr& e) { found |= surely_loads(e, buffer); }, [](const Stmt&) {});
+  if (found) return true;
+  if (const Seq* n = as<Seq>(s)) {
+    return std::any_of(n->stmts.begin(), n->stmts.end(),
+                       [&](const Stmt& part) { return surely_accesses(part, buffer); });
+  }
+  if (const If* n = as<If>(s)) return surely_accesses(n->then_body, buffer) && surely_accesses(n->else_body, buffer);
+  if (const For* n = as<For>(s)) return !is_empty_or_unknown(*n) && surely_accesses(n->body, buffer);
+  return false;
+}
 
 ReadFirst reads_before_writing(const Stmt& s, const Buffer& buffer) {
   FirstReads reads(buffer);

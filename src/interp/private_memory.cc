@@ -1,9 +1,9 @@
-// The contents before the loop are kept; what differs behind an iteration is what it left.
-// A checked run knows of stores that change nothing; elsewhere they leave what every iteration finds, so nobody can
-// tell them from no store.
+// What an iteration is about to overwrite is kept; behind it, that is where it left something. A store that changes
+// nothing is one too.
 #include "private_memory.h"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "helve/ir/tensor/tile_op.h"
@@ -35,53 +35,56 @@ std::vector<size_t> private_around(const Stmt& body, const Scope& scope) {
 }
 
 PrivateMemory::PrivateMemory(const std::vector<size_t>& slots, Frame& frame) {
-  for (size_t slot : slots) {
-    Part& part = parts_.emplace_back(Part{frame.buffers[slot], {}, {}});
-    const auto ends = part.instance->reach();
-    for (int64_t i = 0; ends && i <= ends->second; ++i) part.found.push_back(element_of(*part.instance, i));
-  }
+  for (size_t slot : slots) parts_.emplace_back(*frame.buffers[slot]);
   if (frame.trace && !slots.empty()) loop_ = frame.trace->loop();
 }
 
 void PrivateMemory::end_iteration() {
-  for (Part& part : parts_) {
-    for (size_t i = 0; i < part.found.size(); ++i) {
-      const int64_t offset = static_cast<int64_t>(i);
-      const Element& found = part.found[i];
-      Element now = element_of(*part.instance, offset);
-      const bool stored = loop_.loop ? now.cell.write.time != found.cell.write.time : now.value.i != found.value.i;
-      if (!stored) continue;
-      put(*part.instance, offset, found);
-      const auto [at, first] = part.left.try_emplace(offset, now);
-      if (first) continue;
-      at->second = std::move(now);
-      at->second.several = true;
-    }
-  }
+  for (Part& part : parts_) part.end_iteration();
 }
 
 void PrivateMemory::end_loop() {
-  for (Part& part : parts_) {
-    for (auto& [offset, element] : part.left) {
-      if (element.several) {
-        element.value = undefined_value(part.instance->dtype());
-        element.cell.left = loop_;
-      }
-      put(*part.instance, offset, element);
+  for (Part& part : parts_) part.end_loop(loop_);
+}
+
+void PrivateMemory::Part::before_write(int64_t offset) {
+  const auto [at, first] = found_.try_emplace(offset);
+  if (first) at->second = element_at(offset);
+}
+
+void PrivateMemory::Part::end_iteration() {
+  if (found_.empty()) return;
+  instance_.tell(nullptr);
+  for (const auto& [offset, found] : found_) {
+    const auto [at, first] = left_.insert_or_assign(offset, element_at(offset));
+    at->second.several = !first;
+    put(offset, found);
+  }
+  found_.clear();
+  instance_.tell(this);
+}
+
+void PrivateMemory::Part::end_loop(const Left& loop) {
+  instance_.tell(around_);
+  for (auto& [offset, element] : left_) {
+    if (element.several) {
+      element.value = undefined_value(instance_.dtype());
+      element.cell.left = loop;
     }
+    put(offset, element);
   }
 }
 
-PrivateMemory::Element PrivateMemory::element_of(const Instance& instance, int64_t offset) {
+PrivateMemory::Element PrivateMemory::Part::element_at(int64_t offset) const {
   Element out;
-  out.value = instance.read(offset);
-  if (instance.shadow()) out.cell = instance.cells(offset).front();
+  out.value = instance_.read(offset);
+  if (instance_.shadow()) out.cell = instance_.cells(offset).front();
   return out;
 }
 
-void PrivateMemory::put(Instance& instance, int64_t offset, const Element& element) {
-  instance.write(offset, element.value);
-  if (instance.shadow()) instance.cells(offset).front() = element.cell;
+void PrivateMemory::Part::put(int64_t offset, const Element& element) {
+  instance_.write(offset, element.value);
+  if (instance_.shadow()) instance_.cells(offset).front() = element.cell;
 }
 
 }  // namespace helve::interp

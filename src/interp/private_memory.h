@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -16,10 +17,10 @@ namespace helve::interp {
 /// memory serves all iterations.
 std::vector<size_t> private_around(const Stmt& body, const Scope& scope);
 
-/// What one run of a loop does with that memory.
+/// What one run of a loop does with that memory: each write is noted, so that it costs what iterations write.
 class PrivateMemory {
  public:
-  /// Keeps what stands there before the loop, which the frame's trace has entered.
+  /// Listens from here on; the frame's trace has entered the loop.
   PrivateMemory(const std::vector<size_t>& slots, Frame& frame);
 
   /// Takes what the iteration left, and gives back what the next one is to find.
@@ -33,16 +34,28 @@ class PrivateMemory {
     Cell cell;  ///< in a checked run
     bool several = false;
   };
-  struct Part {
-    Instance* instance;
-    std::vector<Element> found;
-    std::map<int64_t, Element> left;  ///< by offset
+
+  /// One buffer, from the loop's begin to its end.
+  class Part final : public WriteListener {
+   public:
+    explicit Part(Instance& instance) : instance_(instance), around_(instance.tell(this)) {}
+    Part(const Part&) = delete;
+    ~Part() override { instance_.tell(around_); }
+    void before_write(int64_t offset) override;
+    void end_iteration();
+    void end_loop(const Left& loop);
+
+   private:
+    Element element_at(int64_t offset) const;
+    void put(int64_t offset, const Element& element);
+
+    Instance& instance_;
+    WriteListener* around_;             ///< of an iteration that this loop is a part of
+    std::map<int64_t, Element> found_;  ///< by offset: what stood where the present iteration wrote
+    std::map<int64_t, Element> left_;   ///< by offset
   };
 
-  static Element element_of(const Instance& instance, int64_t offset);
-  static void put(Instance& instance, int64_t offset, const Element& element);
-
-  std::vector<Part> parts_;
+  std::deque<Part> parts_;
   Left loop_;
 };
 

@@ -27,6 +27,13 @@ ElementFormat element_format(DType dtype);
 /// What memory holds before it is written: NaN, the least signed or greatest unsigned integer, true.
 Scalar undefined_value(DType dtype);
 
+/// Is told of each write to an instance, before it is made.
+class WriteListener {
+ public:
+  virtual ~WriteListener() = default;
+  virtual void before_write(int64_t offset) = 0;
+};
+
 /// One buffer in memory: an argument, or storage of its own. Logical elements only; the padding of a tile does not
 /// exist here.
 class Instance {
@@ -62,7 +69,12 @@ class Instance {
   std::vector<int64_t> element_at(int64_t offset) const;
 
   Scalar read(int64_t offset) const { return format_.read(data_, offset); }
-  void write(int64_t offset, Scalar value) { format_.write(data_, offset, value); }
+  void write(int64_t offset, Scalar value) {
+    if (listener_) listener_->before_write(offset);
+    format_.write(data_, offset, value);
+  }
+  /// Tells `listener` of writes from here on, or nobody; who was told before.
+  WriteListener* tell(WriteListener* listener) { return std::exchange(listener_, listener); }
 
   const Buffer& declaration() const { return *declaration_; }
   DType dtype() const { return declaration_->dtype; }
@@ -81,6 +93,7 @@ class Instance {
   std::shared_ptr<Shadow> shadow_;
   int64_t position_ = 0;
   int64_t cells_ = 1;
+  WriteListener* listener_ = nullptr;
 };
 
 /// Strides of a compact row-major tensor.

@@ -187,7 +187,6 @@ void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& 
   for (Cell& cell : instance.cells(offset)) {
     if (!checker_->checks().races) break;
     check_flights(instance, offset, cell, site, true);
-    if (flight_) cell.into = {flight_, core_, &site};
   }
   if (checker_->checks().races && instance.declaration().scope != MemoryScope::Local) {
     check_write(instance, offset, mark, value);
@@ -195,6 +194,7 @@ void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& 
     instance.write(offset, value);
   }
   for (Cell& cell : instance.cells(offset)) {
+    if (flight_ && checker_->checks().races) cell.into = {flight_, core_, &site};
     cell.write = mark;
     cell.left = {};
     cell.reads.clear();

@@ -1,6 +1,7 @@
 // Each iteration gets scratch of its own.
-// Input: kernels of loops over elements. Output: the same, where private memory that a block allocates is not written
-// by the iterations of a loop, save elements that are each one iteration's and values that one leaves behind the loop.
+// Input: kernels of loops over elements, of blocks or of their threads. Output: the same, where what an iteration
+// allocates is private memory, and private memory that stands around a loop is not written by its iterations, save
+// elements that are each one iteration's and values that one leaves behind the loop.
 // Before:  found = T.alloc_local((1,), "int32")
 //          for r in T.Parallel(64):
 //              found[0] = A[r, 0]
@@ -11,10 +12,12 @@
 //              found_1[0] = A[r, 0]
 //              B[r] = found_1[0] + found_1[0]
 // An iteration that may read before it writes begins with a copy of what stands there; one whose values may be read
-// behind the loop writes them to both. What an iteration allocates itself, in whatever memory, is its own: private.
+// behind the loop writes them to both. Where it accesses one element only, that one is all it gets. An atomic update of
+// what an iteration allocated is a load and a store: nobody else reaches it.
 // From here on one memory may serve the iterations in turn, as in machine code. Loops inside of others come first.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "helve/analysis/iteration_scratch.h"
 #include "helve/arith/sum.h"
@@ -26,16 +29,31 @@ namespace helve {
 
 namespace {
 
-/// The innermost body of a nest of loops over elements.
-const Stmt& body_of(const For& loop) {
-  const For* inner = as<For>(loop.body);
-  return inner && is_element_loop(*inner) ? body_of(*inner) : loop.body;
+/// Loops over elements that stand perfectly in each other, with bounds that do not depend on each other's variables.
+std::vector<const For*> nest_of(const For& loop) {
+  std::vector<const For*> nest = {&loop};
+  const auto is_bound = [&](const Expr& e) {
+    return std::any_of(nest.begin(), nest.end(), [&](const For* level) {
+      return std::any_of(level->vars.begin(), level->vars.end(), [&](const VarRef& v) { return mentions(e, v.get()); });
+    });
+  };
+  for (;;) {
+    const For* inner = as<For>(nest.back()->body);
+    if (!inner || !is_element_loop(*inner)) return nest;
+    if (std::any_of(inner->begins.begin(), inner->begins.end(), is_bound)) return nest;
+    if (std::any_of(inner->extents.begin(), inner->extents.end(), is_bound)) return nest;
+    nest.push_back(inner);
+  }
 }
 
-Stmt with_body_of(const For& loop, const Stmt& body) {
-  const For* inner = as<For>(loop.body);
-  return Stmt(copy_with(
-      loop, [&](For& out) { out.body = inner && is_element_loop(*inner) ? with_body_of(*inner, body) : body; }));
+const Stmt& body_of(const For& loop) { return nest_of(loop).back()->body; }
+
+Stmt with_body_of(const For& loop, Stmt body) {
+  const std::vector<const For*> nest = nest_of(loop);
+  for (size_t i = nest.size(); i-- > 0;) {
+    body = Stmt(copy_with(*nest[i], [&](For& out) { out.body = std::move(body); }));
+  }
+  return body;
 }
 
 /// The variables of a loop that are not known to have one value, those known to have several, and those that its body
@@ -48,8 +66,7 @@ struct Variables {
 
 Variables variables_of(const For& loop) {
   Variables out;
-  for (const For* level = &loop; level; level = as<For>(level->body)) {
-    if (!is_element_loop(*level)) break;
+  for (const For* level : nest_of(loop)) {
     for (size_t d = 0; d < level->vars.size(); ++d) {
       const int64_t* extent = int_value(level->extents[d]);
       if (!extent || *extent > 1) out.iteration.push_back(level->vars[d].get());
@@ -95,9 +112,72 @@ bool is_scratch(const For& loop, const Buffer& buffer) {
   });
 }
 
+Stmt atomics_as_stores(const Stmt& s, const Buffer& buffer) {
+  return rewrite(s, [&](const Stmt& part) -> Stmt {
+    const Store* n = as<Store>(part);
+    if (!n || !n->is_atomic() || n->buffer.get() != &buffer) return part;
+    return store(n->buffer, n->indices, apply(combining_operator(n->mode), {load(n->buffer, n->indices), n->value}),
+                 part->span);
+  });
+}
+
+/// The only element that `s` accesses of `buffer` is that of `one`.
+Stmt in_one_element(const Stmt& s, const Buffer& buffer, const BufferRef& one) {
+  const std::vector<Expr> at = {int_imm(0)};
+  const auto expression = [&](const Expr& e) {
+    return rewrite(e, [&](const Expr& node) -> Expr {
+      const Load* n = as<Load>(node);
+      return n && &buffer_of(n->buffer) == &buffer ? load(one, at, node->span) : node;
+    });
+  };
+  const auto statement = [&](const Stmt& part) -> Stmt {
+    const Store* n = as<Store>(part);
+    return n && n->buffer.get() == &buffer ? store(one, at, n->value, part->span) : part;
+  };
+  return rewrite(s, statement, expression);
+}
+
+/// `s` with `first` in front of its accesses of the buffer, where those are surely made; null where they may not be,
+/// so that nothing says that the element exists.
+Stmt in_front_of_accesses(const Stmt& s, const Buffer& buffer, const Stmt& first) {
+  const auto accesses = [&](const Stmt& part) {
+    bool found = false;
+    if (part) {
+      walk(part, [&](const Stmt& each) {
+        const Store* n = as<Store>(each);
+        found |= n && n->buffer.get() == &buffer;
+      });
+      walk_exprs(part, [&](const Expr& e) {
+        const Load* n = as<Load>(e);
+        found |= n && &buffer_of(n->buffer) == &buffer;
+      });
+    }
+    return found;
+  };
+  if (const Seq* n = as<Seq>(s)) {
+    std::vector<Stmt> out = n->stmts;
+    const auto at = std::find_if(out.begin(), out.end(), accesses);
+    if (std::none_of(at + 1, out.end(), accesses)) {
+      *at = in_front_of_accesses(*at, buffer, first);
+      return *at ? seq(std::move(out), s->span) : Stmt();
+    }
+    if (!surely_accesses(s, buffer)) return Stmt();
+    out.insert(at, first);
+    return seq(std::move(out), s->span);
+  }
+  if (surely_accesses(s, buffer)) return seq({first, s}, s->span);
+  const If* n = as<If>(s);
+  if (!n || (accesses(n->then_body) && accesses(n->else_body))) return Stmt();
+  Stmt then_body = n->then_body, else_body = n->else_body;
+  Stmt& branch = accesses(then_body) ? then_body : else_body;
+  if (!accesses(branch)) return Stmt();
+  branch = in_front_of_accesses(branch, buffer, first);
+  return branch ? if_then(n->condition, then_body, else_body, s->span) : Stmt();
+}
+
 class Privatization {
  public:
-  explicit Privatization(const Kernel& kernel) : kernel_(kernel) {}
+  Privatization(const Function& function, const Kernel& kernel) : function_(function), kernel_(kernel) {}
 
   Stmt run() { return statement(kernel_.body); }
 
@@ -105,17 +185,15 @@ class Privatization {
   Stmt statement(const Stmt& s) {
     if (!s) return s;
     const Alloc* alloc = as<Alloc>(s);
-    if (alloc && (in_iteration_ || alloc->buffer->scope == MemoryScope::Local)) outside_.push_back(alloc->buffer);
+    if (alloc && alloc->buffer->scope == MemoryScope::Local) outside_.push_back(alloc->buffer);
     const For* loop = as<For>(s);
     if (!loop || !is_element_loop(*loop)) {
       return map_parts(s, [](const Expr& e) { return e; }, [&](const Stmt& part) { return statement(part); });
     }
     const std::vector<BufferRef> outside = outside_;
-    const bool divided = !is_divided_inside(*loop), around = std::exchange(in_iteration_, divided || in_iteration_);
     Stmt body = statement(body_of(*loop));  // the loops inside first
-    in_iteration_ = around;
     outside_ = outside;
-    if (divided) body = made_private(body);
+    if (!is_divided_inside(*loop)) body = made_private(body);
     std::vector<Stmt> before;
     for (const BufferRef& buffer : outside) {
       if (is_scratch(*loop, *buffer)) body = own(*loop, body, buffer, &before);
@@ -128,30 +206,64 @@ class Privatization {
   /// The body with what it allocates in private memory.
   static Stmt made_private(const Stmt& body) {
     BufferMap moved;
+    Stmt out = body;
     walk(body, [&](const Stmt& s) {
       const Alloc* n = as<Alloc>(s);
-      if (n && n->buffer->scope != MemoryScope::Local) moved.emplace(n->buffer.get(), another(n->buffer));
+      if (!n || n->buffer->scope == MemoryScope::Local) return;
+      moved.emplace(n->buffer.get(), another(n->buffer, n->buffer->shape));
+      out = atomics_as_stores(out, *n->buffer);
     });
-    return redeclare_buffers(body, moved);
+    return redeclare_buffers(out, moved);
   }
 
   /// The body with memory of its own in the place of `buffer`; `before` is done in front of the loop.
   Stmt own(const For& loop, const Stmt& body, const BufferRef& buffer, std::vector<Stmt>* before) const {
-    const bool finds = reads_before_writing(body, *buffer) != ReadFirst::Never;
     const bool leaves = read_behind(kernel_.body, loop, *buffer) != ReadFirst::Never;
-    const BufferRef mine = another(buffer);
+    const std::vector<Expr>* element = only_element(body, *buffer, function_.may_alias);
+    if (element) {
+      if (leaves && keeps_to_itself(body, *buffer)) return body;
+      if (const Stmt out = own_element(loop, body, buffer, *element, leaves, before)) return out;
+    }
+    const bool finds = reads_before_writing(body, *buffer) != ReadFirst::Never;
+    const BufferRef mine = another(buffer, buffer->shape);
     Stmt inside = replace_buffers(body, {{buffer.get(), mine}});
     if (leaves) inside = leaving(inside, mine, buffer, variables_of(loop));
     std::vector<Stmt> out = {alloc(mine, buffer->span)};
-    BufferRef found = buffer;
-    if (finds && leaves) {  // what one iteration leaves, no other one finds
-      found = another(buffer);
-      before->push_back(alloc(found, buffer->span));
-      before->push_back(copy_of(buffer, found, LoopKind::Parallel));
-    }
+    const BufferRef found = finds && leaves ? another(buffer, buffer->shape) : buffer;
+    if (finds && leaves) keep(buffer, found, before);
     if (finds) out.push_back(copy_of(found, mine, LoopKind::Serial));
     out.push_back(inside);
     return seq(std::move(out), body->span);
+  }
+
+  /// The same where the body accesses one element; null where its access is not sure enough to copy it.
+  static Stmt own_element(const For& loop, const Stmt& body, const BufferRef& buffer, const std::vector<Expr>& element,
+                          bool leaves, std::vector<Stmt>* before) {
+    const BufferRef mine = another(buffer, {int_imm(1)});
+    std::vector<const Store*> several;
+    find_stores_of_several(body, *buffer, variables_of(loop), several);
+    Stmt inside = in_one_element(body, *buffer, mine);
+    const bool finds = reads_before_writing(inside, *mine) != ReadFirst::Never;
+    if (leaves && several.empty()) {
+      inside = rewrite(inside, [&](const Stmt& part) -> Stmt {
+        const Store* n = as<Store>(part);
+        if (!n || n->buffer != mine) return part;
+        return seq({store(buffer, element, n->value, part->span), part}, part->span);
+      });
+    }
+    if (finds) {
+      const BufferRef found = leaves ? another(buffer, buffer->shape) : buffer;
+      inside = in_front_of_accesses(inside, *mine, store(mine, {int_imm(0)}, load(found, element)));
+      if (!inside) return inside;
+      if (leaves) keep(buffer, found, before);
+    }
+    return seq({alloc(mine, buffer->span), inside}, body->span);
+  }
+
+  /// What stands in the buffer before the loop: what one iteration leaves, no other one finds.
+  static void keep(const BufferRef& buffer, const BufferRef& found, std::vector<Stmt>* before) {
+    before->push_back(alloc(found, buffer->span));
+    before->push_back(copy_of(buffer, found, LoopKind::Parallel));
   }
 
   /// Stores to `mine` store to `buffer` too, save where several iterations store wherever the loop runs: what they
@@ -187,8 +299,8 @@ class Privatization {
     if (several && !inside) out.push_back(n);
   }
 
-  static BufferRef another(const BufferRef& buffer) {
-    return make_buffer(buffer->name, buffer->dtype, MemoryScope::Local, buffer->shape, {}, {}, buffer->span);
+  static BufferRef another(const BufferRef& buffer, const std::vector<Expr>& shape) {
+    return make_buffer(buffer->name, buffer->dtype, MemoryScope::Local, shape, {}, {}, buffer->span);
   }
 
   static Stmt copy_of(const BufferRef& from, const BufferRef& to, LoopKind kind) {
@@ -200,18 +312,18 @@ class Privatization {
     return out;
   }
 
+  const Function& function_;
   const Kernel& kernel_;
   std::vector<BufferRef> outside_;  ///< private memory that stands around the statement
-  bool in_iteration_ = false;       ///< where all memory is private
 };
 
 }  // namespace
 
 FunctionRef privatize_scratch(const FunctionRef& f, const PassOptions&) {
-  return with_body(f, rewrite(f->body, [](const Stmt& s) -> Stmt {
+  return with_body(f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
                      const Kernel* kernel = as<Kernel>(s);
                      if (!kernel) return s;
-                     const Stmt body = Privatization(*kernel).run();
+                     const Stmt body = Privatization(*f, *kernel).run();
                      if (body == kernel->body) return s;
                      return Stmt(copy_with(*kernel, [&](Kernel& out) { out.body = body; }));
                    }));

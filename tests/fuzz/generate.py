@@ -23,7 +23,6 @@ DTYPES += ["uint8", "uint16", "uint32", "uint64", "bool", "float8_e4m3", "float8
 LARGE = [13, 16, 17, 24, 31, 32, 33, 48, 64, 65, 100, 129]
 MOST = 500  # elements of a buffer
 REDUCTIONS = ["sum", "sum", "prod", "max", "min", "absmax"]
-ATOMIC_DTYPES = ("int32", "int64", "uint32", "uint64", "float16", "bfloat16", "float32", "float64")
 FLAT = ("Parallel", "serial", "unroll", "vectorized")
 
 
@@ -404,7 +403,7 @@ class Generator(Idioms, Conditions, Private, Wide, Expressions):
         return []
 
     def atomic_targets(self):
-        return [b for b in self.targets() if b.kind in ("global", "shared", "tiles") and b.dtype in ATOMIC_DTYPES]
+        return [b for b in self.targets() if b.kind in ("global", "shared", "tiles") and b.dtype in p.ATOMIC_DTYPES]
 
     def atomic(self):
         """Updates a region by a scalar or by another buffer's region."""

@@ -267,7 +267,9 @@ class Idioms:
         self.indices.append((v, 0, n - 1))
         sums = rng.random() < 0.4 and own.dtype != "bool"
         if sums:
-            store = p.Store(own, at, self.constant(own.dtype) if rng.random() < 0.3 else self.leaf(own.dtype), "+")
+            atomic = own.kind == "shared" and own.dtype in p.ATOMIC_DTYPES and rng.random() < 0.6
+            update = rng.choice(p.ATOMICS) if atomic else "+"
+            store = p.Store(own, at, self.constant(own.dtype) if rng.random() < 0.3 else self.leaf(own.dtype), update)
         else:
             value = self.fit_index(v, own.dtype) if rng.random() < 0.5 else self.stored(own.dtype, 1)
             store = p.Store(own, at, value)

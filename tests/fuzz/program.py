@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 INFIX = {"+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!=", "and", "or", "&", "|", "^", "<<", ">>"}
 COMPARISONS = {"<", "<=", ">", ">=", "==", "!="}
 ATOMICS = ("atomic_add", "atomic_max", "atomic_min")
+ATOMIC_DTYPES = ("int32", "int64", "uint32", "uint64", "float16", "bfloat16", "float32", "float64")
 
 
 @dataclass(eq=False)

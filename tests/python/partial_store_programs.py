@@ -511,3 +511,306 @@ def a_fragment_of_an_iteration():
 @case(table(10, 3, out=10))
 def shared_memory_of_an_iteration():
     return memory_of_an_iteration(T.alloc_shared)
+
+
+@case(table(10, 3, out=(10, 2)))
+def shared_memory_of_an_iteration_with_bounds_of_another():
+    @T.prim_func
+    def main(A: T.Tensor((10, 3), "int32"), OUT: T.Tensor((10, 2), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            for i in T.Parallel(10):
+                for j in T.Parallel(T.min(i, 2)):
+                    own = T.alloc_shared((2,), "int32")
+                    own[0] = A[i, j]
+                    own[1] = own[0] * 2
+                    OUT[i, j] = own[1] + own[0]
+
+    def wanted(a):
+        out = np.full((10, 2), -3, "int32")
+        for i in range(10):
+            out[i, :min(i, 2)] = 3 * a[i, :min(i, 2)]
+        return out
+
+    return main, wanted
+
+
+@case(table(64, 4, out=64))
+def atomic_updates_of_what_an_iteration_allocates():
+    @T.prim_func
+    def main(A: T.Tensor((64, 4), "int32"), OUT: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=64) as bx:
+            for r in T.Parallel(64):
+                count = T.alloc_shared((4,), "int32")
+                most = T.alloc_shared((1,), "int64")
+                least = T.alloc_shared((1,), "float32")
+                for i in T.serial(4):
+                    count[i] = 0
+                most[0] = -5
+                least[0] = 1000.0
+                for i in T.serial(4):
+                    T.atomic_add(count[T.index(A[r, i]) % 4], 1)
+                    T.atomic_max(most[0], A[r, i])
+                    if A[r, i] % 3 == 1:
+                        T.atomic_min(least[0], T.float32(A[r, i]))
+                OUT[r] = count[T.index(A[r, 0]) % 4] * 100000 + T.int32(most[0]) * 7 + T.int32(least[0])
+
+    def wanted(a):
+        count = (a % 4 == a[:, :1] % 4).sum(1)
+        least = np.where(a % 3 == 1, a, 1000).min(1)
+        return (count * 100000 + a.max(1) * 7 + least).astype("int32")
+
+    return main, wanted
+
+
+def rounded(x, digits):
+    """Floats of so many binary digits; the even one of two as near."""
+    unit = 2.0 ** (np.floor(np.log2(x)) - digits + 1)
+    return np.rint(x / unit) * unit
+
+
+def rounded_sums(dtype, digits):
+    """Sums of small floats: what is added is rounded, and then each sum once."""
+
+    @T.prim_func
+    def main(A: T.Tensor((40, 6), "int32"), OUT: T.Tensor((40,), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            for r in T.vectorized(40):
+                total = T.alloc_shared((1, 2), dtype)
+                total[0, 1] = 0
+                for i in T.serial(6):
+                    T.atomic_add(total[0, 1], T.float32(A[r, i]) * 16.0 + 1.0)
+                OUT[r] = T.int32(total[0, 1])
+
+    def wanted(a):
+        total = np.zeros(40)
+        for i in range(6):
+            total = rounded(total + rounded(a[:, i] * 16.0 + 1.0, digits), digits)
+        return total.astype("int32")
+
+    return main, wanted
+
+
+@case(table(40, 6, out=40))
+def atomic_sums_of_float16_in_an_iteration():
+    return rounded_sums("float16", 11)
+
+
+@case(table(40, 6, out=40))
+def atomic_sums_of_bfloat16_in_an_iteration():
+    return rounded_sums("bfloat16", 8)
+
+
+@case(table(16, 8, out=(16, 8)))
+def atomic_updates_by_lanes_of_what_an_iteration_allocates():
+    @T.prim_func
+    def main(A: T.Tensor((16, 8), "int32"), OUT: T.Tensor((16, 8), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            for r in T.Parallel(16):
+                count = T.alloc_shared((3,), "int32")
+                for i in T.serial(3):
+                    count[i] = r
+                for i in T.vectorized(8):
+                    T.atomic_add(count[T.index(A[r, i]) % 3], A[r, i])
+                for i in T.serial(8):
+                    OUT[r, i] = count[i % 3]
+
+    def wanted(a):
+        sums = np.stack([np.where(a % 3 == k, a, 0).sum(1) for k in range(3)], 1) + np.arange(16)[:, None]
+        return sums[:, np.arange(8) % 3].astype("int32")
+
+    return main, wanted
+
+
+@case(table(64, 1, out=64))
+def one_element_of_each_iteration_is_rotated():
+    @T.prim_func
+    def main(A: T.Tensor((64, 1), "int32"), OUT: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            x = T.alloc_local((64,), "int32")
+            for e in T.serial(64):
+                x[e] = A[e, 0]
+            for e in T.vectorized(64):
+                x[(e + 40) % 64] = x[(e + 40) % 64] * 2 + e
+            for e in T.serial(64):
+                OUT[e] = x[e]
+
+    return main, lambda a: 2 * a[:, 0] + (np.arange(64, dtype="int32") + 24) % 64
+
+
+@case(table(64, 1, out=(2, 64)))
+def one_element_that_data_pick():
+    @T.prim_func
+    def main(A: T.Tensor((64, 1), "int32"), OUT: T.Tensor((2, 64), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            x = T.alloc_local((64,), "int32")
+            for e in T.serial(64):
+                x[e] = e * 3
+                OUT[0, e] = 0
+            for e in T.Parallel(64):
+                x[T.index(A[e, 0])] += e + 1
+            for e in T.serial(64):
+                OUT[1, e] = x[e]
+
+    def wanted(a):
+        a, e, old = a[:, 0], np.arange(64), 3 * np.arange(64)
+        old[a] += e + 1
+        return np.stack([0 * e, old])
+
+    return main, wanted
+
+
+@case(table(64, 1, out=(2, 64)))
+def one_element_that_data_pick_is_read_for_others():
+    @T.prim_func
+    def main(A: T.Tensor((64, 1), "int32"), OUT: T.Tensor((2, 64), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            x = T.alloc_local((64,), "int32")
+            for e in T.serial(64):
+                x[e] = e * 3
+                OUT[0, e] = 0
+            for e in T.Parallel(64):
+                k = T.index(A[e, 0])
+                before = x[k]
+                x[k] = before + e
+                OUT[0, e] = before
+            for e in T.serial(64):
+                OUT[1, e] = x[e]
+
+    def wanted(a):
+        a, e, old = a[:, 0], np.arange(64), 3 * np.arange(64)
+        found = old[a]
+        old[a] += e
+        return np.stack([found, old])
+
+    return main, wanted
+
+
+@case(table(64, 1, out=(2, 64)))
+def several_iterations_at_one_element():
+    """Each finds what stood there before the loop; nobody reads what they leave."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64, 1), "int32"), OUT: T.Tensor((2, 64), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            x = T.alloc_local((64,), "int32")
+            for e in T.serial(64):
+                x[e] = e * 3
+                OUT[0, e] = 0
+            for e in T.Parallel(64):
+                OUT[0, e] = x[T.index(A[e, 0]) // 8]
+                x[T.index(A[e, 0]) // 8] = e
+                OUT[0, e] = OUT[0, e] * 100 + x[T.index(A[e, 0]) // 8]
+            for e in T.serial(64):
+                OUT[1, e] = e
+
+    def wanted(a):
+        a, e, old = a[:, 0], np.arange(64), 3 * np.arange(64)
+        return np.stack([old[a // 8] * 100 + e, e])
+
+    return main, wanted
+
+
+@case(table(64, 1, out=(2, 64)))
+def several_iterations_divide_by_one_element():
+    """Each divides by what stood there before the loop, never by what another one left, which is zero."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64, 1), "int32"), OUT: T.Tensor((2, 64), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            x = T.alloc_local((64,), "int32")
+            for e in T.serial(64):
+                x[e] = 7
+                OUT[0, e] = 0
+            for e in T.Parallel(64):
+                x[T.index(A[e, 0]) // 8] = 5 // x[T.index(A[e, 0]) // 8]
+            for e in T.serial(64):
+                OUT[1, e] = e
+
+    def wanted(a):
+        a, e, old = a[:, 0], np.arange(64), 3 * np.arange(64)
+        return np.stack([0 * e, e])
+
+    return main, wanted
+
+
+@case(table(64, 1, out=(2, 64)))
+def an_element_that_need_not_exist():
+    @T.prim_func
+    def main(A: T.Tensor((64, 1), "int32"), OUT: T.Tensor((2, 64), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            x = T.alloc_local((64,), "int32")
+            for e in T.serial(64):
+                x[e] = e * 3
+                OUT[0, e] = 0
+            for e in T.Parallel(64):
+                if A[e, 0] >= 32:
+                    place = x[T.index(A[e, 0]) * 2 - 64]
+                    if A[e, 0] % 2 == 1:
+                        x[T.index(A[e, 0]) * 2 - 64] = place + 1
+                    OUT[0, e] = place
+            for e in T.serial(64):
+                OUT[1, e] = x[e]
+
+    def wanted(a):
+        a, e, old = a[:, 0], np.arange(64), 3 * np.arange(64)
+        found = np.where(a >= 32, old[(2 * a - 64).clip(0)], 0)
+        old[2 * a[(a >= 32) & (a % 2 == 1)] - 64] += 1
+        return np.stack([found, old])
+
+    return main, wanted
+
+
+@case(table(64, 1, out=(2, 64)))
+def an_element_that_a_loop_may_not_reach():
+    @T.prim_func
+    def main(A: T.Tensor((64, 1), "int32"), OUT: T.Tensor((2, 64), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            x = T.alloc_local((64,), "int32")
+            for e in T.serial(64):
+                x[e] = e * 3
+                OUT[0, e] = 0
+            for e in T.Parallel(64):
+                for v in T.serial(T.index(A[e, 0]) // 32):
+                    OUT[0, e] = x[T.index(A[e, 0]) * 2 - 64]
+                    x[T.index(A[e, 0]) * 2 - 64] = A[e, 0]
+            for e in T.serial(64):
+                OUT[1, e] = x[e]
+
+    def wanted(a):
+        a, e, old = a[:, 0], np.arange(64), 3 * np.arange(64)
+        found = np.where(a >= 32, old[(2 * a - 64).clip(0)], 0)
+        old[2 * a[a >= 32] - 64] = a[a >= 32]
+        return np.stack([found, old])
+
+    return main, wanted
+
+
+@case(table(64, 1, out=(2, 64)))
+def an_element_whose_subscript_changes():
+    """One subscript names two elements of an iteration."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64, 1), "int32"), OUT: T.Tensor((2, 64), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            x = T.alloc_local((64,), "int32")
+            for e in T.serial(64):
+                x[e] = e * 3
+                OUT[0, e] = 0
+            for e in T.Parallel(64):
+                k = T.alloc_local((1,), "int32")
+                k[0] = A[e, 0]
+                one = x[(T.index(k[0]) + e * 64) % 64]
+                k[0] = 63 - k[0]
+                other = x[(T.index(k[0]) + e * 64) % 64]
+                x[(T.index(k[0]) + e * 64) % 64] = one + 1
+                OUT[0, e] = other
+            for e in T.serial(64):
+                OUT[1, e] = x[e]
+
+    def wanted(a):
+        a, e, old = a[:, 0], np.arange(64), 3 * np.arange(64)
+        found, left = old[63 - a], np.zeros(64, "int64")
+        left[63 - a] = old[a] + 1
+        return np.stack([found, left])
+
+    return main, wanted

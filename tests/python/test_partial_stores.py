@@ -1,5 +1,7 @@
 """Stores to elements that the variables of their loop do not all select: no stage loses one, on either target."""
 
+import re
+
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, aligned
@@ -48,6 +50,24 @@ def test_cuda_text(kernels, name):
     expected = wanted(given[0].copy())
     kernels.run(name, 1, dict(zip(["A", "OUT"], given)))
     np.testing.assert_array_equal(given[1], expected)
+
+
+@pytest.mark.parametrize("target", ["llvm", "cuda"])
+@pytest.mark.parametrize("name,loops,private", [
+    ("one_element_of_each_iteration_is_rotated", 3, []),
+    ("one_element_that_data_pick", 3, []),
+    ("one_element_that_data_pick_is_read_for_others", 4, ["(64,)", "(1,)"]),
+    ("several_iterations_at_one_element", 3, ["(1,)"]),
+    ("several_iterations_divide_by_one_element", 3, ["(1,)"]),
+    ("an_element_that_need_not_exist", 4, ["(64,)", "(1,)"]),
+    ("an_element_that_a_loop_may_not_reach", 6, ["(64,)", "(64,)"]),
+])
+def test_an_iteration_copies_no_more_than_the_element_it_accesses(name, loops, private, target):
+    """Loops over all elements stand in front of the loop, save where the element may not exist."""
+    stages = dict(helve.testing.lowering_stages(CASES[name][0], target=target))
+    text = _core.print(stages["privatize_scratch"])
+    assert text.count(" in T.") == loops, text
+    assert re.findall(r"x_\d+ = T.alloc_local\((\(\d+,\))", text) == private, text
 
 
 def test_a_fragment_of_which_one_thread_holds_each_element_stays_in_registers():

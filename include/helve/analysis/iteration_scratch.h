@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "helve/ir/tensor/stmt.h"
+#include "helve/ir/tensor/function.h"
 
 namespace helve {
 
@@ -22,6 +22,17 @@ ReadFirst reads_before_writing(const Stmt& s, const Buffer& buffer);
 /// Is something of `buffer` read behind `loop`, which stands in `body`, before it is written there? Behind a loop in
 /// another one is the next turn of that one too.
 ReadFirst read_behind(const Stmt& body, const StmtNode& loop, const Buffer& buffer);
+
+/// The subscripts by which an iteration, `body`, accesses the buffer, where it accesses one element only; else null.
+/// They have one value wherever in the iteration they stand.
+const std::vector<Expr>* only_element(const Stmt& body, const Buffer& buffer, const std::vector<MayAlias>& may_alias);
+
+/// Does what an iteration reads of its only element become nothing but part of what it stores there? Then no other
+/// iteration can show what it wrote: where two of them store, nothing is left that could be read.
+bool keeps_to_itself(const Stmt& body, const Buffer& buffer);
+
+/// Is an element of the buffer accessed wherever `s` is executed?
+bool surely_accesses(const Stmt& s, const Buffer& buffer);
 
 /// Does a subscript differ between iterations that differ in `var`, whatever else they do? `others` are the other
 /// variables that may differ between them: of the iterations, and bound inside of them.

@@ -134,6 +134,8 @@ std::string KernelEmitter::value_for(const Store& s) {
 /// still stands there, until it does.
 void KernelEmitter::atomic_store(const Store& s) {
   const Buffer& buffer = *s.buffer;
+  HELVE_CHECK(buffer.scope != MemoryScope::Local && buffer.scope != MemoryScope::Fragment,
+              "an atomic update of what no other thread reaches");
   const DType t = buffer.dtype;
   const std::string place = "&" + element_text(element(buffer, s.indices));
   const bool adds = s.mode == StoreMode::AtomicAdd;

@@ -214,6 +214,8 @@ void KernelEmitter::exchange_until_kept(const Store& s, Value* pointer, Value* v
 void KernelEmitter::atomic_store(const Store& s) {
   HELVE_CHECK(lanes_ == 0, "lanes update an element in step");
   const Buffer& buffer = *s.buffer;
+  HELVE_CHECK(buffer.scope != MemoryScope::Local && buffer.scope != MemoryScope::Fragment,
+              "an atomic update of what no other thread reaches");
   const DType t = buffer.dtype;
   Value* value = expr(s.value);
   Value* pointer = address(buffer, s.indices).pointer;

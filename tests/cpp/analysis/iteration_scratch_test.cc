@@ -105,5 +105,57 @@ TEST_F(Scratch, SubscriptsTellIterationsApartOrTheyMayMeet) {
   }));
 }
 
+TEST_F(Scratch, AnIterationAccessesOneElementIfItsSubscriptsAreOneAndKeepTheirValue) {
+  const auto only = [&](const Stmt& s, const std::vector<MayAlias>& alias = {}) {
+    return only_element(s, *x_, alias) != nullptr;
+  };
+  const BufferRef b = make_buffer("B", kInt32, MemoryScope::Param, {idx(64)});
+  const Expr by_data = cast(load(a_, {idx(7)}), kIndex), by_own = cast(load(x_, {idx(0)}), kIndex);
+  const auto other = [&](const BufferRef& to) { return store(to, {idx(0)}, int_imm(1, kInt32)); };
+  EXPECT_TRUE(only(seq({put(idx(2)), get(idx(2))})));
+  EXPECT_FALSE(only(seq({put(idx(2)), get(idx(1))})));
+  EXPECT_FALSE(only(other(b)));
+  EXPECT_TRUE(only(seq({put(by_data), other(b), put(by_data)})));
+  EXPECT_FALSE(only(seq({put(by_data), other(a_), put(by_data)})));
+  EXPECT_FALSE(only(seq({put(by_data), other(b), put(by_data)}), {{{a_, b}, {}}}));
+  EXPECT_FALSE(only(put(by_own)));
+  EXPECT_FALSE(only(serial(4, [&](const Expr& i) { return put(i); })));
+  const VarRef k = make_var("k");
+  const Stmt named = seq({bind(k, by_data), other(a_), put(Expr(k))});
+  EXPECT_TRUE(only(named));  // a name keeps its value
+  EXPECT_FALSE(only(serial(4, [&](const Expr&) { return named; })));
+}
+
+TEST_F(Scratch, WhatGoesBackToItsElementIsShownToNobody) {
+  const Expr own = load(x_, {idx(2)}), one = int_imm(1, kInt32);
+  const auto change = [&](const Expr& value) { return store(x_, {idx(2)}, value); };
+  const auto keeps = [&](const Stmt& s) { return keeps_to_itself(s, *x_); };
+  EXPECT_TRUE(keeps(change(one)));
+  EXPECT_TRUE(keeps(if_then(unknown(), change(apply(Op::Max, {own + one, own * own})))));
+  EXPECT_TRUE(keeps(change(own + floor_div(load(a_, {idx(0)}), load(a_, {idx(1)})))));
+  EXPECT_FALSE(keeps(change(floor_div(one, own))));                       // a divisor has to be the right one
+  EXPECT_FALSE(keeps(change(load(a_, {cast(own, kIndex)}))));             // and so has a subscript
+  EXPECT_FALSE(keeps(if_then(less(own, one), change(one))));
+  EXPECT_FALSE(keeps(seq({change(one), get(idx(2))})));
+}
+
+TEST_F(Scratch, AnAccessIsSureWhereNoConditionLoopOrOperandLeavesItOut) {
+  const auto sure = [&](const Stmt& s) { return surely_accesses(s, *x_); };
+  const auto times = [&](const Expr& count, const Stmt& s) {
+    return for_loop(LoopKind::Serial, make_var("i"), count, s);
+  };
+  const Expr small = less(load(x_, {idx(0)}), int_imm(5, kInt32));
+  const auto test = [&](const Expr& condition) { return if_then(condition, store(a_, {idx(0)}, int_imm(1, kInt32))); };
+  EXPECT_TRUE(sure(put(idx(0))));
+  EXPECT_TRUE(sure(seq({store(a_, {idx(0)}, int_imm(1, kInt32)), get(idx(0))})));
+  EXPECT_FALSE(sure(if_then(unknown(), put(idx(0)))));
+  EXPECT_TRUE(sure(if_then(unknown(), put(idx(0)), get(idx(0)))));
+  EXPECT_TRUE(sure(test(apply(Op::And, {small, unknown()}))));
+  EXPECT_FALSE(sure(test(apply(Op::And, {unknown(), small}))));
+  EXPECT_TRUE(sure(times(idx(3), put(idx(0)))));
+  EXPECT_FALSE(sure(times(idx(0), put(idx(0)))));
+  EXPECT_FALSE(sure(times(cast(load(a_, {idx(0)}), kIndex), put(idx(0)))));
+}
+
 }  // namespace
 }  // namespace helve
