@@ -255,7 +255,8 @@ class Idioms:
         """Something that changes scratch: a search, a sum, a loop until a condition fails."""
         rng = self.rng
         at = [self.index_in(n) for n in self.shapes[own]]
-        match rng.choice(["search", "search", "sum", "while", "if", "bind"]):
+        atomic = own.kind == "shared" and own.dtype in p.ATOMIC_DTYPES and rng.random() < 0.6
+        match "sum" if atomic else rng.choice(["search", "search", "sum", "while", "if", "bind"]):
             case "while":
                 return self.halving(own, at)
             case "if":
@@ -265,9 +266,8 @@ class Idioms:
                 return [*self.chain(rng.randint(1, 3)), p.Store(own, at, self.stored(own.dtype, 2))]
         v, n = p.Var(self.fresh("v")), rng.choice([1, 2, 3, 4, 4, 5])
         self.indices.append((v, 0, n - 1))
-        sums = rng.random() < 0.4 and own.dtype != "bool"
+        sums = atomic or rng.random() < 0.4 and own.dtype != "bool"
         if sums:
-            atomic = own.kind == "shared" and own.dtype in p.ATOMIC_DTYPES and rng.random() < 0.6
             update = rng.choice(p.ATOMICS) if atomic else "+"
             store = p.Store(own, at, self.constant(own.dtype) if rng.random() < 0.3 else self.leaf(own.dtype), update)
         else:

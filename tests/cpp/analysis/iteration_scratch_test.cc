@@ -117,7 +117,7 @@ TEST_F(Scratch, AnIterationAccessesOneElementIfItsSubscriptsAreOneAndKeepTheirVa
   EXPECT_FALSE(only(other(b)));
   EXPECT_TRUE(only(seq({put(by_data), other(b), put(by_data)})));
   EXPECT_FALSE(only(seq({put(by_data), other(a_), put(by_data)})));
-  EXPECT_FALSE(only(seq({put(by_data), other(b), put(by_data)}), {{{a_, b}, {}}}));
+  EXPECT_FALSE(only(seq({put(by_data), other(b), put(by_data)}), {{{a_, b}, {}, {}}}));
   EXPECT_FALSE(only(put(by_own)));
   EXPECT_FALSE(only(serial(4, [&](const Expr& i) { return put(i); })));
   const VarRef k = make_var("k");
