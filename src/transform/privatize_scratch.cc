@@ -188,7 +188,12 @@ class Privatization {
     if (alloc && alloc->buffer->scope == MemoryScope::Local) outside_.push_back(alloc->buffer);
     const For* loop = as<For>(s);
     if (!loop || !is_element_loop(*loop)) {
-      return map_parts(s, [](const Expr& e) { return e; }, [&](const Stmt& part) { return statement(part); });
+      const bool threads = loop && loop->loop == LoopKind::Thread;
+      const LoopKind around = std::exchange(whole_, threads ? LoopKind::Serial : whole_);
+      const Stmt out =
+          map_parts(s, [](const Expr& e) { return e; }, [&](const Stmt& part) { return statement(part); });
+      whole_ = around;
+      return out;
     }
     const std::vector<BufferRef> outside = outside_;
     Stmt body = statement(body_of(*loop));  // the loops inside first
@@ -237,8 +242,8 @@ class Privatization {
   }
 
   /// The same where the body accesses one element; null where its access is not sure enough to copy it.
-  static Stmt own_element(const For& loop, const Stmt& body, const BufferRef& buffer, const std::vector<Expr>& element,
-                          bool leaves, std::vector<Stmt>* before) {
+  Stmt own_element(const For& loop, const Stmt& body, const BufferRef& buffer, const std::vector<Expr>& element,
+                          bool leaves, std::vector<Stmt>* before) const {
     const BufferRef mine = another(buffer, {int_imm(1)});
     std::vector<const Store*> several;
     find_stores_of_several(body, *buffer, variables_of(loop), several);
@@ -261,9 +266,9 @@ class Privatization {
   }
 
   /// What stands in the buffer before the loop: what one iteration leaves, no other one finds.
-  static void keep(const BufferRef& buffer, const BufferRef& found, std::vector<Stmt>* before) {
+  void keep(const BufferRef& buffer, const BufferRef& found, std::vector<Stmt>* before) const {
     before->push_back(alloc(found, buffer->span));
-    before->push_back(copy_of(buffer, found, LoopKind::Parallel));
+    before->push_back(copy_of(buffer, found, whole_));
   }
 
   /// Stores to `mine` store to `buffer` too, save where several iterations store wherever the loop runs: what they
@@ -315,6 +320,7 @@ class Privatization {
   const Function& function_;
   const Kernel& kernel_;
   std::vector<BufferRef> outside_;  ///< private memory that stands around the statement
+  LoopKind whole_ = LoopKind::Parallel;  ///< of a loop over a whole buffer: a thread has no others to share it with
 };
 
 }  // namespace

@@ -814,3 +814,31 @@ def an_element_whose_subscript_changes():
         return np.stack([found, left])
 
     return main, wanted
+
+
+@case(table(32, 8, out=(32, 8)))
+def what_a_lane_of_a_thread_leaves():
+    """One lane stores, the others read what stood there before."""
+
+    @T.prim_func
+    def main(A: T.Tensor((32, 8), "int32"), OUT: T.Tensor((32, 8), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            for t in T.threads(32):
+                kept = T.alloc_local((2,), "int32")
+                for e in T.serial(2):
+                    kept[e] = A[t, e]
+                for r in T.vectorized(8):
+                    if r == 2:
+                        kept[t % 2] = A[t, r] * 3
+                    OUT[t, r] = kept[t // 5 % 2]
+                OUT[t, 0] = kept[t % 2]
+
+    def wanted(a):
+        t = np.arange(32)
+        out = np.repeat(a[t, t // 5 % 2][:, None], 8, 1)
+        same = t % 2 == t // 5 % 2
+        out[same, 2] = 3 * a[same, 2]
+        out[:, 0] = 3 * a[:, 2]
+        return out
+
+    return main, wanted
