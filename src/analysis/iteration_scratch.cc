@@ -85,13 +85,43 @@ class FirstReads {
       return found;
     }
     for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { found = found || behind(part, target, written); });
-    if (found && (s->kind == StmtKind::For || s->kind == StmtKind::While || s->kind == StmtKind::ForTiles)) {
-      sometimes(s, written);
-    }
+    if (found && turns(s)) sometimes(s, written);
     return found;
   }
 
+  /// From here on only reads of what `s` may store count.
+  void look_for_stores_of(const Stmt& s) {
+    bool all = false;
+    walk(s, [&](const Stmt& part) {
+      if (const Store* n = as<Store>(part)) {
+        if (n->buffer.get() == &buffer_) stores_.push_back(n->indices);
+      } else {
+        for (const Access& access : direct_accesses(part)) all |= access.write && access.region.buffer.get() == &buffer_;
+      }
+    });
+    if (all) stores_.clear();
+  }
+
  private:
+  /// Does one turn of the loop find what the one before left? Independent iterations do not.
+  static bool turns(const Stmt& s) {
+    if (const ForTiles* n = as<ForTiles>(s)) return !n->parallel;
+    const For* n = as<For>(s);
+    return s->kind == StmtKind::While || (n && n->loop != LoopKind::Parallel && n->loop != LoopKind::Vectorized);
+  }
+
+  /// May the region hold an element that is looked for? Not where a subscript of each is another constant.
+  bool counts(const Region& region) const {
+    const auto meets = [&](const Element& element) {
+      for (size_t d = 0; d < element.size(); ++d) {
+        const int64_t *a = int_value(element[d]), *b = int_value(region.ranges[d].begin);
+        if (region.ranges[d].point && a && b && *a != *b) return false;
+      }
+      return true;
+    };
+    return stores_.empty() || std::any_of(stores_.begin(), stores_.end(), meets);
+  }
+
   /// Code that may run, or not.
   void sometimes(const Stmt& s, const Elements& written) {
     const bool around = std::exchange(certain_, false);
@@ -104,7 +134,7 @@ class FirstReads {
     bool lazy = false, first = false;
     for (const Access& access : direct_accesses(s)) {
       if (access.write || access.region.buffer.get() != &buffer_ || holds(written, access.region)) continue;
-      first = true;
+      first |= counts(access.region);
     }
     if (!first) return;
     for_each_part(s, [&](const Expr& e) { lazy |= is_lazy(e); }, [](const Stmt&) {});
@@ -189,6 +219,7 @@ class FirstReads {
   }
 
   const Buffer& buffer_;
+  Elements stores_;  ///< the only elements that are looked for; all where it is empty
   ReadFirst found_ = ReadFirst::Never;
   bool certain_ = true;   ///< this place is reached wherever the code runs
   bool stored_ = false;   ///< an element may have been written before this place
@@ -314,6 +345,7 @@ ReadFirst reads_before_writing(const Stmt& s, const Buffer& buffer) {
 
 ReadFirst read_behind(const Stmt& body, const StmtNode& loop, const Buffer& buffer) {
   FirstReads reads(buffer);
+  reads.look_for_stores_of(Stmt(&loop));
   Elements written;
   reads.behind(body, &loop, written);
   return reads.found();

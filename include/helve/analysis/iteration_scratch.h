@@ -19,8 +19,8 @@ enum class ReadFirst {
 /// Does `s` read elements of `buffer` before it writes them?
 ReadFirst reads_before_writing(const Stmt& s, const Buffer& buffer);
 
-/// Is something of `buffer` read behind `loop`, which stands in `body`, before it is written there? Behind a loop in
-/// another one is the next turn of that one too.
+/// Is something of `buffer` that `loop`, which stands in `body`, may store read behind it before it is written there?
+/// Behind a loop in a sequential one is the next turn of that one too.
 ReadFirst read_behind(const Stmt& body, const StmtNode& loop, const Buffer& buffer);
 
 /// The subscripts by which an iteration, `body`, accesses the buffer, where it accesses one element only; else null.
