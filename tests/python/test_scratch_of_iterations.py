@@ -65,3 +65,22 @@ def test_rows_of_iterations_stay_apart():
     np.put_along_axis(rows, (a % 3)[..., None], 100, -1)
     wanted = (rows[..., 0] + rows[..., 1] * rows[..., 2]).astype("int32")
     check(main, [a, np.zeros_like(a)], {1: wanted})
+
+
+@pytest.mark.parametrize("allocate", [T.alloc_shared, T.alloc_local])
+def test_subscripts_from_memory_of_an_iteration(allocate):
+    """Each iteration has a subscript of its own, though none of its variables stands in it."""
+
+    @T.prim_func
+    def main(A: T.Tensor((8, 1), "int32"), X: T.Tensor((8,), "int32")):
+        with T.Kernel(1, threads=32):
+            x = allocate((8,), "int32")
+            for e in T.Parallel(8):
+                k = T.alloc_local((1,), "int32")
+                k[0] = A[e, 0]
+                x[T.index(k[0])] = T.int32(e)
+            for e in T.Parallel(8):
+                X[e] = x[e]
+
+    a = np.random.default_rng(0).permutation(8).astype("int32").reshape(8, 1)
+    check(main, [a, np.zeros(8, "int32")], {1: np.argsort(a[:, 0]).astype("int32")})

@@ -376,7 +376,7 @@ class LoopRace {
   }
 
   /// The condition under which both accesses touch one element, whose subscripts go to `element`.
-  static Expr meets(Query& query, const Pair& pair, const Substitution& renamed, std::vector<Expr>& element) {
+  Expr meets(Query& query, const Pair& pair, const Substitution& renamed, std::vector<Expr>& element) const {
     const Touch &a = *pair.first, &b = *pair.second;
     const bool elements = a.tiles != b.tiles, absolute = a.placed != b.placed;
     Expr all;
@@ -392,6 +392,8 @@ class LoopRace {
       for (const Side* s : {&x, &y}) {
         if (s->point) {
           if (s->begin != place) need(apply(Op::Eq, {s->begin, place}));
+          // The subscript names no variable of the iterations, and yet has a value of each.
+          if (changes(s->begin, program_.constant)) query.doubt("a subscript reads memory that is written");
         } else {
           need(apply(Op::Le, {s->begin, place}));
           need(less(place, s->begin + s->extent));
