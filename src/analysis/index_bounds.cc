@@ -37,6 +37,35 @@ bool implied(const Sum& small, const Sum& large) {
   });
 }
 
+bool same_sum(const Sum& a, const Sum& b) { return implied(a, b) && implied(b, a); }
+
+bool at_most(const Sum& a, const Sum& b, const Facts& facts) {
+  return can_prove(apply(Op::Le, {expr_of(a), expr_of(b)}), facts);
+}
+
+/// Does the sum grow no faster than its products? Then extents of memory that exist keep it far from the end of int64.
+bool is_polynomial(const Sum& sum) {
+  bool powers = false;
+  for (const Term& term : sum.terms) {
+    for (const Expr& factor : term.factors) {
+      walk(factor, [&](const Expr& e) { powers |= as_op(e, Op::ShiftLeft) != nullptr; });
+    }
+  }
+  return !powers;
+}
+
+/// What is left of `factors` without each of `some`; empty where one is missing.
+std::optional<std::vector<Expr>> without_factors(std::vector<Expr> factors, const std::vector<Expr>& some) {
+  for (const Expr& each : some) {
+    const auto found = std::find_if(factors.begin(), factors.end(), [&](const Expr& e) { return same_expr(e, each); });
+    if (found == factors.end()) return std::nullopt;
+    factors.erase(found);
+  }
+  return factors;
+}
+
+Expr product_of(const Term& term) { return expr_of(Sum{{{1, term.factors}}, 0}); }
+
 /// Can the operator leave the range of its operands?
 bool grows(Op op) {
   switch (op) {
@@ -56,7 +85,8 @@ bool grows(Op op) {
 IndexBounds::IndexBounds(FunctionRef lowered) : function_(std::move(lowered)) {
   for (const VarRef& dim : function_->dims) {
     inputs_.insert(dim.get());
-    facts_.bind(dim, {0, std::nullopt});
+    context_.facts.bind(dim, {0, std::nullopt});
+    limits_.bind(dim, {0, kLargestExtent});
   }
   for (const Param& param : function_->params) {
     if (const VarRef* var = std::get_if<VarRef>(&param)) inputs_.insert(var->get());
@@ -68,6 +98,7 @@ IndexBounds::IndexBounds(FunctionRef lowered) : function_(std::move(lowered)) {
     if (bind && has_load(bind->value)) require_below(s);  // runs in kernels, wherever it stands
   });
   drop_implied();
+  find_unpromised();
 }
 
 IndexBounds::Reach IndexBounds::constant(int64_t value) { return {Reach::Bounded, Sum{{}, value}}; }
@@ -125,50 +156,73 @@ void IndexBounds::collect(const Stmt& s) {
   });
 }
 
-void IndexBounds::require(const std::function<Reach()>& find, const Expr& e, const Span& span) {
+void IndexBounds::require(Use use, const std::function<Reach()>& find, const Expr& e, const Span& span) {
   Reach reach = find();
-  if (reach.kind == Reach::Beyond && !guards_.empty()) reach = under_guards(find);
-  if (reach.kind == Reach::Beyond) return requirements_.push_back({std::nullopt, e, span});
-  if (reach.kind == Reach::None || reach.sum.is_constant()) return;
-  requirements_.push_back({reach.sum, e, span});
+  const auto holds_always = [&] {
+    return reach.kind == Reach::None || (reach.kind == Reach::Bounded && interval_of(reach.sum, limits_).high);
+  };
+  if (holds_always()) return;
+  const bool bounded = reach.kind == Reach::Bounded;
+  if (!bounded || (use == Use::Value && conditions_ > 0) || !is_polynomial(reach.sum)) {
+    const Reach closer = under_guards(find);
+    if (bounded && (closer.kind != Reach::Bounded || !same_sum(closer.sum, reach.sum))) eased_.push_back(reach.sum);
+    reach = closer;
+    if (holds_always()) return;
+  }
+  requirements_.push_back({reach.kind == Reach::Bounded ? std::optional(reach.sum) : std::nullopt, e, span});
 }
 
 /// What `find` says where the guards hold. Those that read memory may hold no more.
 IndexBounds::Reach IndexBounds::under_guards(const std::function<Reach()>& find) {
-  for (const Expr& guard : guards_) range_of(guard);
-  const Facts facts = facts_;
-  const auto variables = variables_;
-  const auto known = std::exchange(known_, {});
-  for (const Expr& guard : guards_) {
-    if (!has_load(guard)) facts_.assume(guard);
+  if (!guarded_) {
+    for (const Expr& guard : guards_) range_of(guard);
+    guarded_ = Context{context_.facts, {}, {}, {}};
+    for (const Expr& guard : guards_) {
+      if (!has_load(guard)) guarded_->facts.assume(guard);
+    }
   }
-  Reach out = facts_.contradictory() ? constant(0) : find();
-  facts_ = facts;
-  variables_ = variables;
-  known_ = known;
+  if (guarded_->facts.contradictory()) return constant(0);
+  std::swap(context_, *guarded_);
+  Reach out = find();
+  std::swap(context_, *guarded_);
   return out;
 }
 
-/// Every statement, with the conditions around it in `guards_`.
+/// Every statement, with the conditions and the ends of loops around it in `guards_`.
 void IndexBounds::walk_guarded(const Stmt& s, const std::function<void(const Stmt&)>& f) {
   if (!s) return;
   f(s);
-  const If* branch = as<If>(s);
-  if (!branch) return for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { walk_guarded(part, f); });
-  guards_.push_back(branch->condition);
-  walk_guarded(branch->then_body, f);
-  guards_.back() = apply(Op::Not, {branch->condition});
-  walk_guarded(branch->else_body, f);
-  guards_.pop_back();
+  const auto walk_under = [&](std::vector<Expr> guards, const Stmt& part) {
+    const size_t around = guards_.size();
+    guards_.insert(guards_.end(), guards.begin(), guards.end());
+    guarded_.reset();
+    walk_guarded(part, f);
+    guards_.resize(around);
+    guarded_.reset();
+  };
+  if (const If* branch = as<If>(s)) {
+    ++conditions_;
+    walk_under({branch->condition}, branch->then_body);
+    walk_under({apply(Op::Not, {branch->condition})}, branch->else_body);
+    --conditions_;
+  } else if (const For* loop = as<For>(s)) {
+    std::vector<Expr> ends;
+    for (size_t d = 0; d < loop->vars.size(); ++d) {
+      ends.push_back(less(Expr(loop->vars[d]), loop->begins[d] + loop->extents[d]));
+    }
+    walk_under(std::move(ends), loop->body);
+  } else {
+    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { walk_guarded(part, f); });
+  }
 }
 
 void IndexBounds::require_below(const Stmt& body) {
   const auto require_element = [&](const Buffer& buffer, const std::vector<Expr>& at, const Expr& e, const Span& span) {
-    require([&] { return reach_of_address(buffer, at); }, e, span);
+    require(Use::Address, [&] { return reach_of_address(buffer, at); }, e, span);
   };
   walk_guarded(body, [&](const Stmt& s) {
     if (const For* n = as<For>(s)) {
-      for (const VarRef& var : n->vars) require([&] { return reach_of_var(var); }, Expr(var), s->span);
+      for (const VarRef& var : n->vars) require(Use::Address, [&] { return reach_of_var(var); }, Expr(var), s->span);
     } else if (const Store* n = as<Store>(s)) {
       const Expr element(make_ref<Load>(StorageRef(n->buffer), n->indices));
       require_element(*n->buffer, n->indices, element, s->span);
@@ -181,7 +235,7 @@ void IndexBounds::require_below(const Stmt& body) {
   const auto look = [&](const Expr& e) {
     if (const Load* load = as<Load>(e)) require_element(buffer_of(load->buffer), load->indices, e, e->span);
     const Apply* node = e->dtype.is_index() ? as<Apply>(e) : nullptr;
-    if (node && grows(node->op)) require([&] { return reach_of(e); }, e, e->span);
+    if (node && grows(node->op)) require(Use::Value, [&] { return reach_of(e); }, e, e->span);
   };
   walk_guarded(body, [&](const Stmt& s) {
     for_each_part(s, [&](const Expr& e) { walk(e, look); }, [](const Stmt&) {});
@@ -191,17 +245,15 @@ void IndexBounds::require_below(const Stmt& body) {
 void IndexBounds::require_region(const Region& region, const Span& span) {
   std::vector<Expr> ends;
   for (const Range& range : region.ranges) ends.push_back(range.begin + range.extent);
-  require([&] { return reach_of_address(*region.buffer, ends); },
+  require(Use::Address, [&] { return reach_of_address(*region.buffer, ends); },
           Expr(make_ref<Load>(StorageRef(region.buffer), ends)), span);
 }
 
 void IndexBounds::drop_implied() {
-  Facts limits;
-  for (const VarRef& dim : function_->dims) limits.bind(dim, {0, kLargestExtent});
   std::vector<IndexRequirement> kept;
   for (size_t i = 0; i < requirements_.size(); ++i) {
     const IndexRequirement& each = requirements_[i];
-    bool needed = !each.reach || !interval_of(*each.reach, limits).high;
+    bool needed = true;
     for (size_t j = 0; j < requirements_.size() && needed && each.reach; ++j) {
       const IndexRequirement& other = requirements_[j];
       if (i == j || !other.reach || !implied(*each.reach, *other.reach)) continue;
@@ -212,10 +264,25 @@ void IndexBounds::drop_implied() {
   requirements_ = std::move(kept);
 }
 
+void IndexBounds::find_unpromised() {
+  for (const Sum& sum : eased_) {
+    const bool required = std::any_of(requirements_.begin(), requirements_.end(), [&](const IndexRequirement& each) {
+      return each.reach && implied(sum, *each.reach);
+    });
+    if (!required) unpromised_.push_back(sum);
+  }
+}
+
+bool IndexBounds::is_promised(const Reach& reach) const {
+  return reach.kind == Reach::Bounded && std::none_of(unpromised_.begin(), unpromised_.end(),
+                                                      [&](const Sum& sum) { return implied(sum, reach.sum); });
+}
+
 /// Brings the range of a variable into the facts.
 void IndexBounds::resolve(const Var* var) const {
   auto places = definitions_.find(var);
-  if (places == definitions_.end() || variables_.contains(var) || !resolving_.insert(var).second) return;
+  if (places == definitions_.end() || context_.variables.contains(var)) return;
+  if (!context_.resolving.insert(var).second) return;
   std::optional<Interval> range;
   Reach reach;
   for (const Definition& place : places->second) {
@@ -230,28 +297,28 @@ void IndexBounds::resolve(const Var* var) const {
     reach = range ? either(reach, far) : far;
     range = range ? unite(*range, values) : values;
   }
-  if (var->dtype.is_integer()) facts_.bind(var, *range);
-  variables_.emplace(var, std::move(reach));
+  if (var->dtype.is_integer()) context_.facts.bind(var, *range);
+  context_.variables.emplace(var, std::move(reach));
 }
 
 Interval IndexBounds::range_of(const Expr& e) const {
   walk(e, [&](const Expr& part) {
     if (const Var* var = as<Var>(part)) resolve(var);
   });
-  return interval_of(e, facts_);
+  return interval_of(e, context_.facts);
 }
 
 IndexBounds::Reach IndexBounds::reach_of_var(const VarRef& var) const {
   resolve(var.get());
-  if (auto known = variables_.find(var.get()); known != variables_.end()) return known->second;
+  if (auto known = context_.variables.find(var.get()); known != context_.variables.end()) return known->second;
   if (!inputs_.contains(var.get())) return {};
-  if (facts_.range_of(var.get()).at_least(0)) return bounded(atom_sum(Expr(var)));
+  if (context_.facts.range_of(var.get()).at_least(0)) return bounded(atom_sum(Expr(var)));
   return bounded(atom_sum(absolute(Expr(var))));
 }
 
 IndexBounds::Reach IndexBounds::reach_of(const Expr& e) const {
   if (!e->dtype.is_index()) return {};
-  if (auto known = known_.find(e.get()); known != known_.end()) return known->second.reach;
+  if (auto known = context_.known.find(e.get()); known != context_.known.end()) return known->second.reach;
   const Interval range = range_of(e);
   Reach out;
   if (range.low && range.high && *range.low > -kGreatest) {
@@ -266,7 +333,8 @@ IndexBounds::Reach IndexBounds::reach_of(const Expr& e) const {
   } else if (const Apply* node = as<Apply>(e)) {
     out = reach_of_apply(*node, e);
   }
-  known_.emplace(e.get(), Known{e, out});
+  if (out.kind == Reach::Beyond || (out.kind == Reach::Bounded && !out.sum.is_constant())) out = closest(e, out);
+  context_.known.emplace(e.get(), Known{e, out});
   return out;
 }
 
@@ -280,12 +348,88 @@ IndexBounds::Reach IndexBounds::reach_of_sum(const Expr& e) const {
                               : plus(reach_of(node.args[0]), reach_of(node.args[1]));
   }
   Reach out = magnitude(sum.constant);
-  for (const Term& term : sum.terms) {
-    Reach product = magnitude(term.coefficient);
-    for (const Expr& factor : term.factors) product = times(product, reach_of(factor));
-    out = plus(out, product);
-  }
+  for (const Term& term : sum.terms) out = plus(out, reach_of_term(term));
   return out;
+}
+
+IndexBounds::Reach IndexBounds::reach_of_term(const Term& term) const {
+  Reach out = magnitude(term.coefficient);
+  for (const Expr& factor : term.factors) out = times(out, reach_of(factor));
+  return out;
+}
+
+bool IndexBounds::is_input(const Term& term) const {
+  bool input = true;
+  for (const Expr& factor : term.factors) {
+    walk(factor, [&](const Expr& e) {
+      const Var* var = as<Var>(e);
+      if (var ? !inputs_.contains(var) : e->kind == ExprKind::Load) input = false;
+    });
+  }
+  return input;
+}
+
+/// The closest bound of the magnitude: `known`, or what guards say where that is closer. Ranges are those of the facts
+/// as they stand: the variables of other guards may be those that are being resolved.
+IndexBounds::Reach IndexBounds::closest(const Expr& e, Reach known) const {
+  if (context_.facts.inequalities().empty()) return known;
+  const Sum sum = sum_of(e);
+  for (const Inequality& each : context_.facts.inequalities()) {
+    const std::optional<Sum> by = limit_by(*each.sum, sum);
+    if (!by || (known.kind == Reach::Bounded && !at_most(*by, known.sum, context_.facts))) continue;
+    known = bounded(by);
+    known.sum.constant = std::max<int64_t>(by->constant, 0);
+  }
+  return known;
+}
+
+/// The sum with inputs as they are, and bounds of the rest in place of it.
+IndexBounds::Reach IndexBounds::over_inputs(const Sum& sum) const {
+  Reach out = constant(0);
+  for (const Term& term : sum.terms) {
+    const bool positive = interval_of(product_of(term), context_.facts).at_least(0);
+    if (positive && term.coefficient < 0) continue;
+    out = plus(out, positive && is_input(term) ? bounded(Sum{{term}, 0}) : reach_of_term(term));
+  }
+  return out.kind == Reach::Bounded ? bounded(add_constant(out.sum, sum.constant)) : out;
+}
+
+/// From limit - x >= 0, where limit is a sum of inputs and no term of x is negative: any sum of those terms, none more
+/// than k times as often as in x, has at most the magnitude of k * limit; times m, which its terms share, of m * k *
+/// limit. A sum that is not negative is at most itself and k * (limit - x), where constants below 0 count.
+std::optional<Sum> IndexBounds::limit_by(const Sum& inequality, const Sum& sum) const {
+  Sum limit{{}, std::max<int64_t>(inequality.constant, 0)};
+  std::vector<Term> x;
+  for (const Term& term : inequality.terms) {
+    if (is_input(term)) {
+      limit.terms.push_back(term);
+    } else if (term.coefficient < 0 && interval_of(product_of(term), context_.facts).at_least(0)) {
+      x.push_back(term);
+    } else {
+      return std::nullopt;
+    }
+  }
+  std::optional<std::vector<Expr>> shared;
+  int64_t often = 0;
+  Sum rest = sum;
+  std::erase_if(rest.terms, [&](const Term& term) {
+    return std::any_of(x.begin(), x.end(), [&](const Term& part) {
+      const std::optional<std::vector<Expr>> others = without_factors(term.factors, part.factors);
+      if (!others || (shared && !same_factors(*shared, *others)) || term.coefficient < -kGreatest) return false;
+      shared = others;
+      const bool rounded = term.coefficient % part.coefficient != 0;
+      often = std::max(often, std::abs(term.coefficient / part.coefficient) + rounded);
+      return true;
+    });
+  });
+  if (!shared) return std::nullopt;
+  Reach out;
+  if (shared->empty() && interval_of(expr_of(sum), context_.facts).at_least(0)) {
+    if (const std::optional<Sum> above = add(sum, inequality, often)) out = over_inputs(*above);
+  } else {
+    out = plus(times(reach_of_term({often, *shared}), over_inputs(limit)), reach_of(expr_of(rest)));
+  }
+  return out.kind == Reach::Bounded ? std::optional(out.sum) : std::nullopt;
 }
 
 /// A quotient is no larger than its dividend; by a constant it is that much smaller, one more for the floor of
@@ -296,14 +440,14 @@ IndexBounds::Reach IndexBounds::reach_of_quotient(const Apply& node) const {
   if (value.kind != Reach::Bounded || !divisor || *divisor == 0 || *divisor < -kGreatest) return value;
   const Expr whole = Expr(make_ref<Apply>(kIndex, Op::FloorDiv,
                                           std::vector<Expr>{expr_of(value.sum), int_imm(std::abs(*divisor))}));
-  const Reach quotient = bounded(sum_of(simplify(whole, facts_)));
+  const Reach quotient = bounded(sum_of(simplify(whole, context_.facts)));
   return range_of(node.args[0]).at_least(0) && *divisor > 0 ? quotient : plus(quotient, constant(1));
 }
 
 /// The least amount of a shift, up to 62, that inequalities prove to be its greatest.
 std::optional<int64_t> IndexBounds::proved_amount(const Expr& amount) const {
-  if (facts_.inequalities().empty()) return std::nullopt;
-  const auto proved = [&](int64_t most) { return can_prove(less(amount, int_imm(most + 1)), facts_); };
+  if (context_.facts.inequalities().empty()) return std::nullopt;
+  const auto proved = [&](int64_t most) { return can_prove(less(amount, int_imm(most + 1)), context_.facts); };
   int64_t low = 0, high = kMostShift;
   if (!proved(high)) return std::nullopt;
   while (low < high) {
@@ -323,7 +467,11 @@ IndexBounds::Reach IndexBounds::reach_of_shift(const Apply& node) const {
     if (const std::optional<int64_t> most = proved_amount(node.args[1])) amount.high = most;
   }
   if (amount.at_most(kMostShift)) return times(value, constant(int64_t{1} << std::max<int64_t>(*amount.high, 0)));
-  const Reach exponent = reach_of(node.args[1]);
+  Reach exponent = reach_of(node.args[1]);
+  if (exponent.kind == Reach::Bounded && exponent.sum.is_constant()) {  // too far: any other bound may do
+    const Reach closer = closest(node.args[1], {Reach::Beyond, {}});
+    if (closer.kind == Reach::Bounded) exponent = closer;
+  }
   if (exponent.kind != Reach::Bounded) return exponent.kind == Reach::None ? exponent : plus(value, exponent);
   if (exponent.sum.is_constant()) return plus(value, {Reach::Beyond, {}});
   return times(value, bounded(atom_sum(power_of_two(expr_of(exponent.sum)))));
@@ -362,7 +510,7 @@ IndexBounds::Reach IndexBounds::reach_of_address(const Buffer& buffer, const std
   return times(total, constant(std::max<int64_t>(buffer.dtype.bytes(), 1)));
 }
 
-bool IndexBounds::fits64(const Expr& e) const { return reach_of(e).kind == Reach::Bounded; }
+bool IndexBounds::fits64(const Expr& e) const { return is_promised(reach_of(e)); }
 
 bool IndexBounds::fits32(const Expr& e) const {
   return e->dtype.is_index() &&
@@ -370,7 +518,7 @@ bool IndexBounds::fits32(const Expr& e) const {
 }
 
 bool IndexBounds::address_fits64(const Buffer& buffer, const std::vector<Expr>& indices) const {
-  return reach_of_address(buffer, indices).kind == Reach::Bounded;
+  return is_promised(reach_of_address(buffer, indices));
 }
 
 }  // namespace helve

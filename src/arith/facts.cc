@@ -326,7 +326,11 @@ void Facts::learn(const Expr& condition, bool value) {
 }
 
 void Facts::learn_nonnegative(std::optional<Sum> sum) {
-  if (!sum || sum->is_constant()) return;
+  if (!sum) return;
+  if (sum->is_constant()) {
+    contradictory_ |= sum->constant < 0;
+    return;
+  }
   Inequality added(tightened(*sum));
   if (!add_inequality(added)) return;
   narrow_by(*added.sum);

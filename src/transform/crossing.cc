@@ -107,6 +107,7 @@ class Walk {
   }
 
   void visit(const ForTiles& n, const Stmt&, BufferSet& whole) {
+    touch.used.insert(n.buffer.get());
     BufferSet inside = whole;
     run(n.body, inside);
     // A store of every tile at the loop's own tile numbers covers a buffer of the loop's shape.

@@ -16,7 +16,7 @@ struct Touch {
   BufferSet exposed;  ///< may be read before the statements have written all of it
   BufferSet written;  ///< may be written, in part or whole
   BufferSet whole;    ///< certainly written whole; what is written but not here keeps earlier contents in places
-  BufferSet used;     ///< read or written at all
+  BufferSet used;     ///< named at all: read, written, or what a tile loop counts the tiles of
 };
 
 Touch touch_of(const std::vector<Stmt>& stmts);

@@ -3,8 +3,8 @@
 // Before:  T.fill(acc, 0.0)
 // After:   for i, j in T.Parallel(...): acc[i, j] = 0.0
 // Every operation computes what its row in the table says; floating sums may be re-associated where the row allows it.
-// Facts about enclosing loops are handed to the schedules, so that a full tile needs no test. An operand that reads
-// memory is evaluated once, before the operation writes.
+// Facts about enclosing loops are handed to the schedules, so that a full tile needs no test; an operation that faults
+// wherever it runs goes. An operand that reads memory is evaluated once, before the operation writes.
 #include <algorithm>
 #include <unordered_set>
 
@@ -12,6 +12,7 @@
 #include "helve/dispatch/schedule_table.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
+#include "certain_faults.h"
 #include "scope_facts.h"
 
 namespace helve {
@@ -46,9 +47,11 @@ class Lowering final : public ScopedRewriter {
     // Extents such as (b + 1) * n - b * n become constants before a schedule looks at them.
     std::vector<Stmt> out;
     const Stmt simple = map_parts(
-        s, [&](const Expr& e) { return evaluated_before(simplify(e, facts), &out); },
+        s, [&](const Expr& e) { return evaluated_before(without_faults(simplify(e, facts)), &out); },
         [](const Stmt& part) { return part; });
-    out.push_back(lower_tile_op(*as<TileOp>(simple), schedules_, context_));
+    const Stmt sound = without_fault(simple, context_.function->mesh ? &*context_.function->mesh : nullptr);
+    if (!as<TileOp>(sound)) return sound;
+    out.push_back(lower_tile_op(*as<TileOp>(sound), schedules_, context_));
     // Schedules compute with constants; what they leave is folded, so that the text reads back as it is.
     return helve::rewrite(
         seq(std::move(out)), [](const Stmt& inner) { return inner; }, [](const Expr& e) { return simplify(e); });

@@ -1,5 +1,6 @@
 // Rewriting under what is known at each place.
-// A fact enters with the statement that makes it true and leaves with it, so no pass can use it elsewhere.
+// A fact enters with the statement that makes it true and leaves with it, so no pass can use it elsewhere. Code that
+// never runs is not rewritten but removed: from a contradiction a pass would derive subscripts that fault.
 #include "scope_facts.h"
 
 #include <optional>
@@ -36,6 +37,7 @@ ScopedRewriter::ScopedRewriter(const Function& f) {
 
 Stmt ScopedRewriter::rewrite_under(const Stmt& s, const Facts& facts) {
   if (!s) return s;
+  if (facts.contradictory()) return seq({}, s->span);
   if (const Seq* n = as<Seq>(s)) return rewrite_seq(*n, s, facts);
   if (const If* n = as<If>(s)) return leave(rewrite_if(*n, s, facts), facts);
   // Subscripts of a tile statement name the loop's variables; a variable of one value must not become a constant there.
@@ -57,6 +59,7 @@ Stmt ScopedRewriter::rewrite_under(const Stmt& s, const Facts& facts) {
     }
   }
   const Facts& inner = own ? *own : facts;
+  if (inner.contradictory() && !as<Kernel>(s)) return seq({}, s->span);
   Stmt out = map_parts(
       s, [&](const Expr& e) { return expression(e, facts); },
       [&](const Stmt& part) { return rewrite_under(part, inner); });
@@ -80,14 +83,13 @@ Stmt ScopedRewriter::rewrite_seq(const Seq& s, const Stmt& self, const Facts& fa
 
 Stmt ScopedRewriter::rewrite_if(const If& s, const Stmt& self, const Facts& facts) {
   Expr condition = expression(s.condition, facts);
-  const auto rewrite_branch = [&](const Stmt& branch, bool value) {
-    if (!branch) return branch;
-    Facts inner = facts;
-    assume_lasting(inner, condition, value);
-    return rewrite_under(branch, inner);
-  };
-  Stmt then_body = rewrite_branch(s.then_body, true);
-  Stmt else_body = rewrite_branch(s.else_body, false);
+  Facts holds = facts, fails = facts;
+  assume_lasting(holds, condition, true);
+  assume_lasting(fails, condition, false);
+  Stmt then_body = rewrite_under(s.then_body, holds);
+  Stmt else_body = rewrite_under(s.else_body, fails);
+  if (holds.contradictory()) return else_body ? else_body : seq({}, s.span);
+  if (fails.contradictory()) return then_body;
   if (condition == s.condition && then_body == s.then_body && else_body == s.else_body) return self;
   return if_then(condition, then_body, else_body, s.span);
 }

@@ -1,6 +1,7 @@
 // Rewriting under what is known at each place.
 // Loop bounds, grid extents and guards hold inside the statements they enclose, as far as they do not read memory;
-// passes that simplify or prove share this walk.
+// passes that simplify or prove share this walk. Facts that contradict each other hold nowhere: what stands under them
+// never runs, anything could be concluded of it, and so it goes.
 #pragma once
 
 #include "helve/arith/facts.h"
@@ -12,7 +13,8 @@ namespace helve {
 /// change the memory.
 void enter_loop(Facts& facts, const VarRef& var, const Expr& begin, const Expr& extent);
 
-/// Rewrites statements from the leaves up while collecting facts about variables on the way down.
+/// Rewrites statements from the leaves up while collecting facts about variables on the way down. Loops and branches
+/// under facts that contradict each other disappear.
 class ScopedRewriter {
  public:
   /// Dynamic extents of the function are known to be at least 0.

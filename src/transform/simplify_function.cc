@@ -1,13 +1,13 @@
-// Expressions in normal form; loops and branches that are decided disappear, and accesses at constants outside of
-// their buffers.
+// Expressions in normal form; loops and branches that are decided disappear, and what constants show to be a
+// fault.
 // Input and output: any stage. Keeps every effect and its order. A Persistent loop of one iteration stays: it says
 // which block runs it.
 // Before:  for t in T.serial(1): if t < 4: X[(t * 32 + i) // 32] = 0.0
 // After:   X[0] = 0.0                                     (0 <= i < 32)
 #include "helve/arith/simplify.h"
-#include "helve/ir/expr/number.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
+#include "certain_faults.h"
 #include "scope_facts.h"
 
 namespace helve {
@@ -16,7 +16,7 @@ namespace {
 
 class Simplification final : public ScopedRewriter {
  public:
-  using ScopedRewriter::ScopedRewriter;
+  explicit Simplification(const Function& f) : ScopedRewriter(f), mesh_(f.mesh ? &*f.mesh : nullptr) {}
 
  protected:
   Expr expression(const Expr& e, const Facts& facts) override {
@@ -26,32 +26,12 @@ class Simplification final : public ScopedRewriter {
   }
 
   Stmt leave(const Stmt& s, const Facts& facts) override {
-    if (const Store* store = as<Store>(s); store && outside(*store->buffer, store->indices)) return seq({}, s->span);
     if (const For* loop = as<For>(s)) return decided_loop(*loop, s, facts);
     if (const If* branch = as<If>(s)) return decided_branch(*branch, s);
-    return s;
+    return without_fault(s, mesh_);
   }
 
  private:
-  /// Is the access a fault wherever it runs? Then it never does.
-  static bool outside(const Buffer& buffer, const std::vector<Expr>& indices) {
-    for (size_t d = 0; d < indices.size(); ++d) {
-      const int64_t *index = int_value(indices[d]), *extent = int_value(buffer.shape[d]);
-      if (index && (*index < 0 || (extent && *index >= *extent))) return true;
-    }
-    return false;
-  }
-
-  /// Loads that are faults have any value.
-  static Expr without_faults(const Expr& e) {
-    if (!has_load(e)) return e;
-    return helve::rewrite(e, [](const Expr& node) {
-      const Load* load = as<Load>(node);
-      if (!load || !outside(buffer_of(load->buffer), load->indices)) return node;
-      return number_imm(0, load->dtype, node->span);
-    });
-  }
-
   static bool is_empty(const Stmt& s) {
     const Seq* n = as<Seq>(s);
     return !s || (n && n->stmts.empty());
@@ -95,6 +75,8 @@ class Simplification final : public ScopedRewriter {
     if (is_empty(branch.then_body) && is_empty(branch.else_body)) return seq({}, self->span);
     return self;
   }
+
+  const MeshShape* mesh_;
 };
 
 }  // namespace

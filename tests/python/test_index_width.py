@@ -184,6 +184,50 @@ def test_shifts_by_what_guards_keep_small():
         assert "__global__" in source
 
 
+POWERS = """N = T.dyn("N")
+@T.prim_func
+def main(A: T.Tensor((N,), "float64"), B: T.Tensor((3, N), "int64")):
+    with T.Kernel(3, threads=64) as b:
+        for i in T.Parallel(1):
+            for j in T.vectorized(N):
+                if b == 0:
+                    A[j] = T.cast(1 << j, "float64")
+        for i, j in T.Parallel(5, N):
+            if i == b:
+                B[b, j] = T.cast(j * 144115188075855872 + (1 << j + 1) % 7, "int64")
+"""
+
+
+def check_powers(kernel, greatest):
+    """Calls of every extent up to `greatest` are right, all larger ones are refused before anything is written."""
+    for n in (0, 1, 2, 7, 8, 9, 31, 32, 33, 48, greatest - 1, greatest, greatest + 1, 64, 65, 200):
+        a, b = np.full(n, -1.0), np.full((3, n), -1, np.int64)
+        if n > greatest:
+            with pytest.raises(helve.Error) as caught:
+                kernel(a, b)
+            assert caught.value.code == "HV0625"
+            assert caught.value.message.endswith(f"with N={n}")
+            assert (a == -1).all()
+            assert (b == -1).all()
+            continue
+        kernel(a, b)
+        j = np.arange(n, dtype=np.int64)
+        np.testing.assert_array_equal(a, 2.0**j)
+        np.testing.assert_array_equal(b, np.broadcast_to(j * 2**57 + np.int64(2)**(j + 1) % 7, (3, n)))
+
+
+def test_a_divided_loop_asks_no_more_than_the_loop():
+    """Vectors and threads compute j as a sum under the guard of its extent; the call needs what the loop needs."""
+    check_powers(compiled(POWERS), 62)
+    function = helve.parse(POWERS)
+    for arch in ("sm_80", "sm_90a"):
+        *_, (_, stage) = helve.testing.lowering_stages(function, target="cuda", arch=arch)
+        for n in (1, 8, 40, 62):
+            a, b = np.zeros(n), np.zeros((3, n), np.int64)
+            helve.testing.interpret(stage, a, b, check="all")
+            np.testing.assert_array_equal(a, 2.0**np.arange(n))
+
+
 UINT64 = """@T.prim_func
 def main(A: T.Tensor((4,), "int64"), k: T.uint64):
 {host}    with T.Kernel({grid}) as b:

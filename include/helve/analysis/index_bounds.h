@@ -26,8 +26,11 @@ struct IndexRequirement {
 };
 
 /// Bounds on the magnitude of every index expression in the kernels of a lowered function. What is said to fit does so
-/// as if no condition were there, also where a guard keeps it from being computed and in a lane that is off. What does
-/// not is no requirement where the statements' guards bound it: there it is right modulo 2^64.
+/// as if no condition were there, also where a guard keeps it from being computed and in a lane that is off. Where the
+/// statements' guards and the ends of loops bound it closer, only that is required of it: there it is right modulo
+/// 2^64, and it is not said to fit unless another requirement says so. So a loop that was divided among threads or
+/// lanes asks no more of a call than the loop did. Addresses and loops, whose speed hangs on what is said to fit, gain
+/// by this only where their bound is no polynomial.
 ///
 /// A value that comes from 64-bit data has no bound. Arithmetic on it wraps modulo 2^64.
 class IndexBounds {
@@ -63,6 +66,16 @@ class IndexBounds {
     Reach reach;
   };
 
+  /// What is known of inputs and guards, and what was found from it so far of variables and expressions.
+  struct Context {
+    Facts facts;
+    std::unordered_map<const Var*, Reach> variables;
+    std::unordered_set<const Var*> resolving;
+    std::unordered_map<const ExprNode*, Known> known;
+  };
+  /// What has a requirement, by how much its code gains where it is said to fit.
+  enum class Use { Value, Address };
+
   static Reach constant(int64_t value);
   static Reach magnitude(int64_t value);
   static Reach bounded(std::optional<Sum> sum);
@@ -71,12 +84,14 @@ class IndexBounds {
   static Reach either(const Reach& a, const Reach& b);
 
   void collect(const Stmt& s);
-  void require(const std::function<Reach()>& find, const Expr& e, const Span& span);
+  void require(Use use, const std::function<Reach()>& find, const Expr& e, const Span& span);
   Reach under_guards(const std::function<Reach()>& find);
   void walk_guarded(const Stmt& s, const std::function<void(const Stmt&)>& f);
   void require_below(const Stmt& s);
   void require_region(const Region& region, const Span& span);
   void drop_implied();
+  void find_unpromised();
+  bool is_promised(const Reach& reach) const;
 
   Interval range_of(const Expr& e) const;
   void resolve(const Var* var) const;
@@ -84,6 +99,11 @@ class IndexBounds {
   Reach reach_of_var(const VarRef& var) const;
   Reach reach_of_apply(const Apply& node, const Expr& e) const;
   Reach reach_of_sum(const Expr& e) const;
+  Reach reach_of_term(const Term& term) const;
+  Reach closest(const Expr& e, Reach known) const;
+  Reach over_inputs(const Sum& sum) const;
+  std::optional<Sum> limit_by(const Sum& inequality, const Sum& sum) const;
+  bool is_input(const Term& term) const;
   Reach reach_of_quotient(const Apply& node) const;
   Reach reach_of_shift(const Apply& node) const;
   std::optional<int64_t> proved_amount(const Expr& amount) const;
@@ -93,11 +113,13 @@ class IndexBounds {
   std::unordered_map<const Var*, std::vector<Definition>> definitions_;
   std::unordered_set<const Var*> inputs_;
   std::vector<IndexRequirement> requirements_;
-  std::vector<Expr> guards_;  ///< conditions that hold where requirements are being found
-  mutable Facts facts_;
-  mutable std::unordered_map<const Var*, Reach> variables_;
-  mutable std::unordered_set<const Var*> resolving_;
-  mutable std::unordered_map<const ExprNode*, Known> known_;
+  std::vector<Expr> guards_;  ///< conditions that hold where requirements are being found, the ends of loops included
+  int conditions_ = 0;        ///< statements' conditions among them
+  Facts limits_;              ///< of the extents that a call accepts
+  std::vector<Sum> eased_;    ///< bounds of values of which guards let less be required
+  std::vector<Sum> unpromised_;  ///< those of them that no requirement implies
+  mutable Context context_;
+  std::optional<Context> guarded_;  ///< the same under `guards_`; empty until it is asked for
 };
 
 }  // namespace helve

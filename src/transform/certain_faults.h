@@ -1,0 +1,18 @@
+// Code that faults wherever it runs, as constants show it.
+// A program whose code faults means nothing, so what remains to be compiled never runs such code. Passes that fold
+// subscripts and extents take it out: it would not verify, and schedules need not reckon with it.
+#pragma once
+
+#include "helve/ir/tensor/function.h"
+
+namespace helve {
+
+/// `e` with a value, 0, in place of every load at constants outside of its buffer.
+Expr without_faults(const Expr& e);
+
+/// Nothing in place of a store at constants outside of its buffer, and of a tile operation whose constants say that a
+/// region is outside or that shapes differ; an empty region begins and ends at constants that verify. Other statements
+/// are returned as they are. `mesh` may be null.
+Stmt without_fault(const Stmt& s, const MeshShape* mesh);
+
+}  // namespace helve

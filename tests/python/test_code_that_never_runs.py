@@ -1,0 +1,87 @@
+"""Operations that constants would refute, where nothing runs them: every target compiles them and runs around them.
+
+Passes fold their operands under what holds there; what comes out is no fault of the program.
+"""
+
+import numpy as np
+import pytest
+
+import helve
+import helve.testing
+
+PROGRAM = """@T.prim_func
+def main(A: T.Tensor((4,), "int32"), C: T.Tensor((4,), "int32")):
+    with T.Kernel(3, threads=32) as b:
+        row = T.alloc_shared((4,), "int32")
+        square = T.alloc_shared((4, 4), "int32")
+        other = T.alloc_shared((4, 4), "int32")
+        for k in T.Persistent([1]):
+            T.fill(row, 5)
+            T.fill(square, 2)
+            T.fill(other, 3)
+{body}
+            T.copy(row, C)
+"""
+NEVER = {  # a loop of no iterations, a branch that is never taken, and a branch that memory decides against
+    "loop": "for n in T.unroll(k):",
+    "loop from 2": "for n in T.serial(2, 2 + k):",
+    "branch": "if b > 2:",
+    "memory": "if A[k] > 3:",
+}
+# Operations that no constants refute as they are written.
+OPERATIONS = {
+    "operand": "T.fill(row, value=square[0, k // (-3) - 1])",
+    "region": "T.fill(row[k - 1:k + 1], 7)",
+    "far region": "T.fill(row[k + 3:k + 5], 7)",
+    "negative extent": "T.fill(row[k:k - 2], 7)",
+    "reduction of nothing": "T.reduce_max(square[0:4, k:k - 2], row, dim=1)",
+    "store": "row[k - 1] = 9",
+    "reduction": "T.reduce_sum(square[k - 1:k + 3, 0:4], row, dim=1)",
+    "scan": "T.cumsum(square[k - 4:k, 0:4], other, dim=0)",
+}
+REFUTED = {  # shapes: where no proof sees that nothing runs, the program is refused
+    "reduction's shape": "T.reduce_sum(square[0:4, 0:4], row[k * 2:k * 3], dim=1)",
+    "copy's shape": "T.copy(square[0, 0:4], row[k * 2:k * 3 + 2])",
+    "product's shape": "T.gemm(square[0:4, k * 2:k * 3 + 2], square[0:k + 3, 0:4], other)",
+}
+
+
+def check_every_stage(body):
+    function = helve.parse(PROGRAM.format(body=body))
+
+    def run(call):
+        given = [np.zeros(4, np.int32), np.zeros(4, np.int32)]
+        call(*given)
+        np.testing.assert_array_equal(given[1], [5] * 4)
+
+    run(helve.compile(function, target="interp"))
+    run(helve.compile(function, target="llvm", verify=True))
+    for options in ({"target": "llvm"}, {"target": "cuda", "arch": "sm_80"}, {"target": "cuda", "arch": "sm_90a"}):
+        for _, stage in helve.testing.lowering_stages(function, **options):
+            run(lambda *given: helve.testing.interpret(stage, *given))  # noqa: B023
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("never", NEVER)
+def test_an_operation_that_never_runs(never, operation):
+    check_every_stage(f"            {NEVER[never]}\n                {OPERATIONS[operation]}")
+
+
+@pytest.mark.parametrize("operation", REFUTED)
+@pytest.mark.parametrize("never", [each for each in NEVER if each != "memory"])
+def test_shapes_that_never_meet(never, operation):
+    check_every_stage(f"            {NEVER[never]}\n                {REFUTED[operation]}")
+
+
+@pytest.mark.parametrize("operation", REFUTED)
+def test_shapes_that_differ_lower_where_nothing_proved_them(operation):
+    """Stages are made without the proofs that refuse the program."""
+    function = helve.parse(PROGRAM.format(body=f"            if A[k] > 3:\n                {REFUTED[operation]}"))
+    with pytest.raises(helve.Error) as caught:
+        helve.compile(function, target="llvm")
+    assert caught.value.code == "HV0814"
+    for options in ({"target": "llvm"}, {"target": "cuda", "arch": "sm_80"}):
+        *_, (_, stage) = helve.testing.lowering_stages(function, **options)
+        c = np.zeros(4, np.int32)
+        helve.testing.interpret(stage, np.zeros(4, np.int32), c)
+        np.testing.assert_array_equal(c, [5] * 4)
