@@ -18,6 +18,7 @@ namespace {
 
 constexpr int64_t kGreatest = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMostShift = 62;  // of 1, within int64
+constexpr int64_t kWide = int64_t{1} << 40;
 
 Sum atom_sum(Expr e) { return {{{1, {std::move(e)}}}, 0}; }
 
@@ -321,21 +322,27 @@ IndexBounds::Reach IndexBounds::reach_of(const Expr& e) const {
   if (auto known = context_.known.find(e.get()); known != context_.known.end()) return known->second.reach;
   const Interval range = range_of(e);
   Reach out;
-  if (range.low && range.high && *range.low > -kGreatest) {
-    out = constant(std::max(std::abs(*range.low), std::abs(*range.high)));
-  } else if (const int64_t* value = int_value(e)) {
-    out = magnitude(*value);
-  } else if (const Var* var = as<Var>(e)) {
-    out = reach_of_var(VarRef(var));
-  } else if (const Cast* cast = as<Cast>(e)) {
-    const Var* var = as<Var>(cast->value);
-    if (var && inputs_.contains(var) && var->dtype.is_integer()) out = bounded(atom_sum(absolute(e)));
-  } else if (const Apply* node = as<Apply>(e)) {
-    out = reach_of_apply(*node, e);
+  const bool ranged = range.low && range.high && *range.low > -kGreatest;
+  if (ranged) out = constant(std::max(std::abs(*range.low), std::abs(*range.high)));
+  // A range that is as wide as a type of 64 bits says less than the parameter that the call knows.
+  if (!ranged || out.sum.constant > kWide) {
+    const Reach parts = reach_of_parts(e);
+    if (!ranged || (parts.kind == Reach::Bounded && !parts.sum.is_constant())) out = parts;
   }
   if (out.kind == Reach::Beyond || (out.kind == Reach::Bounded && !out.sum.is_constant())) out = closest(e, out);
   context_.known.emplace(e.get(), Known{e, out});
   return out;
+}
+
+IndexBounds::Reach IndexBounds::reach_of_parts(const Expr& e) const {
+  if (const int64_t* value = int_value(e)) return magnitude(*value);
+  if (const Var* var = as<Var>(e)) return reach_of_var(VarRef(var));
+  if (const Cast* cast = as<Cast>(e)) {
+    const Var* var = as<Var>(cast->value);
+    if (var && inputs_.contains(var) && var->dtype.is_integer()) return bounded(atom_sum(absolute(e)));
+  }
+  const Apply* node = as<Apply>(e);
+  return node ? reach_of_apply(*node, e) : Reach{};
 }
 
 /// Collected first: what a part adds and another takes away does not count twice.

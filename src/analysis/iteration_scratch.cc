@@ -96,7 +96,9 @@ class FirstReads {
       if (const Store* n = as<Store>(part)) {
         if (n->buffer.get() == &buffer_) stores_.push_back(n->indices);
       } else {
-        for (const Access& access : direct_accesses(part)) all |= access.write && access.region.buffer.get() == &buffer_;
+        for (const Access& access : direct_accesses(part)) {
+          all |= access.write && access.region.buffer.get() == &buffer_;
+        }
       }
     });
     if (all) stores_.clear();

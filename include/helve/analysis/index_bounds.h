@@ -98,6 +98,7 @@ class IndexBounds {
   Reach reach_of(const Expr& e) const;
   Reach reach_of_var(const VarRef& var) const;
   Reach reach_of_apply(const Apply& node, const Expr& e) const;
+  Reach reach_of_parts(const Expr& e) const;
   Reach reach_of_sum(const Expr& e) const;
   Reach reach_of_term(const Term& term) const;
   Reach closest(const Expr& e, Reach known) const;
