@@ -16,10 +16,10 @@ namespace helve {
 const std::vector<Pass>& cpu_pipeline() {
   static const std::vector<Pass> passes = {
       {"split_mesh_kernels", split_mesh_kernels},  // collectives move to the host body, kernels become phases
+      {"privatize_scratch", privatize_scratch},    // what iterations use as scratch becomes each one's own
       {"lower_tile_ops", lower_tile_ops},          // copy, fill, gemm, reduce become element loops
       {"lower_tile_loops", lower_tile_loops},      // tile statements become element loops
       {"lower_block_loops", lower_block_loops},    // Persistent and Pipelined become serial
-      {"privatize_scratch", privatize_scratch},    // what iterations use as scratch becomes each one's own
       {"materialize_tiles", materialize_tiles},    // tiled buffers become plain ones with a dimension for each level
       {"simplify", simplify_function},             // addresses lose their divisions
       {"split_full_blocks", split_full_blocks},    // blocks without a tail get code of their own
