@@ -236,6 +236,13 @@ CExpr CEmitter::power_quotient(const Apply& a, const CExpr& value, int64_t divis
   const std::string by = quotient ? std::to_string(std::countr_zero(static_cast<uint64_t>(divisor)))
                                   : integer_text(divisor - 1, a.args[1]->dtype, wide_mask);
   const bool wide = value.wide || (!quotient && wide_mask);
+  // ptxas has shifted a negated number to the right as if it were shifted first and negated then.
+  const Apply* operand = as<Apply>(a.args[0]);
+  if (quotient && operand && operand->op == Op::Neg) {
+    const CExpr inner = expr(operand->args[0]);
+    const std::string type = a.dtype.is_index() ? index_type(value.wide) : value_type(a.dtype);
+    return {call("shift_negated", type, inner.text + ", " + by), kPrimary, value.wide};
+  }
   return {joined(value, quotient ? ">>" : "&", {by}), level, wide};
 }
 
