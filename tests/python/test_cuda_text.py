@@ -43,6 +43,21 @@ def test_the_text_is_as_kept(name):
     assert text == path.read_text()
 
 
+@pytest.mark.parametrize(("dtype", "wanted"), [
+    ("index", "helve_shift_negated<int>(b, 2)"), ("int32", "helve_shift_negated<int>("),
+    ("int8", "helve_shift_negated<signed char>("), ("uint32", None),
+])  # fmt: skip
+@pytest.mark.parametrize("form", ["-x // 4", "-x >> 2"])
+def test_negated_numbers_are_not_shifted_as_they_stand(dtype, wanted, form):
+    """Their shift is another expression of the same value; that of an unsigned number is no such shift."""
+    made = {"index": ("b", "B[t] = T.cast({}, 'int32')")}.get(dtype, ("A[t]", "B[t] = {}"))
+    number, store = made
+    kind = "int32" if dtype == "index" else dtype
+    text, _ = kernel_of(body("for t in T.threads(128):\n    " + store.format(form.replace("x", number)),
+                             f'A: T.Tensor((128,), "{kind}"), B: T.Tensor((128,), "{kind}")'))
+    assert wanted in text if wanted else "shift_negated" not in text, text
+
+
 def table(fill, read, dtype="bfloat16", size=24):
     """Each thread fills a table of its own and reads it, in loops of these heads, at these subscripts."""
     return body(f"""

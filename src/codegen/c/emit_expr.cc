@@ -110,6 +110,7 @@ CExpr CEmitter::apply(const Apply& a) {
   if (form.kind == FormKind::Helper) {
     if (is_plain_quotient(a)) return plain_quotient(a, args);
     if (const std::optional<int64_t> by = power_divisor(a)) return power_quotient(a, args[0], *by);
+    if (shifts_within(a) && a.op == Op::ShiftRight && is_negated(a)) return shift_negated(a, args[0], args[1].text);
     if (shifts_within(a)) form = {t.is_index() ? FormKind::Infix : FormKind::Wrap, a.op == Op::ShiftLeft ? "<<" : ">>"};
     // To the right it is floor already.
     if (form.kind == FormKind::Wrap && a.op == Op::ShiftRight) form.kind = FormKind::Infix;
@@ -236,14 +237,21 @@ CExpr CEmitter::power_quotient(const Apply& a, const CExpr& value, int64_t divis
   const std::string by = quotient ? std::to_string(std::countr_zero(static_cast<uint64_t>(divisor)))
                                   : integer_text(divisor - 1, a.args[1]->dtype, wide_mask);
   const bool wide = value.wide || (!quotient && wide_mask);
-  // ptxas has shifted a negated number to the right as if it were shifted first and negated then.
-  const Apply* operand = as<Apply>(a.args[0]);
-  if (quotient && operand && operand->op == Op::Neg) {
-    const CExpr inner = expr(operand->args[0]);
-    const std::string type = a.dtype.is_index() ? index_type(value.wide) : value_type(a.dtype);
-    return {call("shift_negated", type, inner.text + ", " + by), kPrimary, value.wide};
-  }
+  if (quotient && is_negated(a)) return shift_negated(a, value, by);
   return {joined(value, quotient ? ">>" : "&", {by}), level, wide};
+}
+
+/// Is the number to be shifted a negated one? ptxas has shifted such a number to the right as if it were shifted first
+/// and negated then.
+bool CEmitter::is_negated(const Apply& a) {
+  const Apply* operand = as<Apply>(a.args[0]);
+  return operand && operand->op == Op::Neg && a.args[0]->dtype.is_signed();
+}
+
+CExpr CEmitter::shift_negated(const Apply& a, const CExpr& value, const std::string& by) {
+  const CExpr number = expr(as<Apply>(a.args[0])->args[0]);
+  const std::string type = a.dtype.is_index() ? index_type(value.wide) : value_type(a.dtype);
+  return {call("shift_negated", type, number.text + ", " + by), kPrimary, value.wide};
 }
 
 /// A shift that C defines: the amount is below the width.
