@@ -125,7 +125,7 @@ def others(program, seed):
 def refused(program, seed):
     """A call of the same function that is refused, as (code, program, memories before it), in a list."""
     rng = random.Random(f"{seed}/refused")
-    names = sorted(wide.wide_indices(program))
+    names = sorted(wide.wide_indices(program, surely=True))
     if not names or rng.random() < 0.3:
         return []
     other = dataclasses.replace(program, scalars={**program.scalars, rng.choice(names): wide.no_index(rng)})

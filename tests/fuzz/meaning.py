@@ -118,8 +118,10 @@ class Machine:
         """Name of a tensor parameter -> its Memory after the call."""
         self.enter_call()
         wide = {name for name, value in self.program.scalars.items() if value >= 2**63}
-        if wide and wide & wide_indices(self.program):
+        if wide and wide & wide_indices(self.program, surely=True):
             raise Refused("HV0615")
+        if wide and wide & wide_indices(self.program):
+            raise Undefined("a number that is no index, in code that may be left out when the function is read")
         for _ in self.together(self.program.body, self.cores, host=True):
             raise Undefined("a collective outside all cores")
         return self.params

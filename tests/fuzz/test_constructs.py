@@ -131,6 +131,25 @@ def test_a_uint64_that_is_no_index_is_refused(monkeypatch):
     assert failure.layer == "interp refusal" and "HV0615 in place of HV0616" in failure.detail
 
 
+@pytest.mark.parametrize(("condition", "known"), [
+    (p.Apply("<", "index", [p.index(5), p.index(3)]), True),
+    (p.Apply("<", "index", [p.Var("b"), p.index(3)]), False),
+])  # fmt: skip
+def test_code_that_is_left_out_when_a_function_is_read_makes_no_index(condition, known):
+    program = halves_program(2**63, index=True)
+    kernel = program.body[0]
+    kernel.body = [p.If(condition, kernel.body, [])]
+    assert wide.wide_indices(program) == {"u"}
+    assert wide.wide_indices(program, surely=True) == (set() if known else {"u"})
+    with pytest.raises(scalars.Undefined) as reason:
+        meaning(program)
+    assert isinstance(reason.value, Refused) is not known
+    at = kernel.body[0].then[0].indices
+    kernel.body = kernel.body[0].then
+    at[0] = p.Apply("if_then_else", "index", [p.Apply("or", "bool", [condition, condition]), at[0], p.index(1)])
+    assert wide.wide_indices(program, surely=True) == (set() if known else {"u"})
+
+
 def test_a_computed_uint64_that_is_no_index_is_undefined():
     program = halves_program(2**63, index=True)
     index = program.body[0].body[0].indices[0].args[0]

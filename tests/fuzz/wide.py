@@ -3,6 +3,8 @@
 A uint64 of 2**63 or more is a number like any other until the function makes an index of it: such a call is refused.
 """
 
+import dataclasses
+
 import program as p
 from scalars import int_range
 
@@ -20,14 +22,44 @@ def no_index(rng):
     return 2**63 + rng.choice([0, 1, 5, 2**63 - 1, rng.getrandbits(62)])
 
 
-def wide_indices(program):
-    """Names of the uint64 parameters that the function makes indices of."""
-    import tree
-
+def wide_indices(program, surely=False):
+    """Names of the uint64 parameters that the function makes indices of; `surely`: not only in code that a condition
+    without run-time values may leave out when the function is read.
+    """
     kinds = {q.name: q.dtype for q in program.params if isinstance(q, p.Var)}
-    found = (e.arg.name for _, e in tree.places(program.body)
-             if isinstance(e, p.Cast) and e.dtype == "index" and isinstance(e.arg, p.Var))
-    return {name for name in found if kinds.get(name) == "uint64"}
+    return {name for name in _converted(program.body, surely) if kinds.get(name) == "uint64"}
+
+
+def _converted(node, surely):
+    if isinstance(node, p.Cast) and node.dtype == "index" and isinstance(node.arg, p.Var):
+        yield node.arg.name
+    if surely and _may_leave_out(node):
+        return
+    for value in vars(node).values() if dataclasses.is_dataclass(node) else _items(node):
+        if not isinstance(value, p.Buffer):
+            yield from _converted(value, surely)
+
+
+def _may_leave_out(node):
+    match node:
+        case p.If(condition=condition):
+            return _is_known(condition)
+        case p.Apply(op="and" | "or", args=args):
+            return any(map(_is_known, args))
+        case p.Apply(op="if_then_else", args=[condition, *_]):
+            return _is_known(condition)
+    return False
+
+
+def _is_known(e):
+    """Does nothing of this expression hang on the run?"""
+    if isinstance(e, (p.Var, p.Load)):
+        return False
+    return all(map(_is_known, e.args if isinstance(e, p.Apply) else [e.arg] if isinstance(e, p.Cast) else []))
+
+
+def _items(node):
+    return node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
 
 
 class Wide:
