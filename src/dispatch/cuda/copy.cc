@@ -83,30 +83,4 @@ Stmt lower_fill(const TileOp& op, const LoweringContext& context, std::string*) 
   });
 }
 
-/// C[i, j] += sum over k: one thread runs the whole sum of its elements.
-Stmt lower_gemm(const TileOp& op, const LoweringContext& context, std::string*) {
-  const Region &a = op.region(0), &b = op.region(1), &c = op.region(2);
-  const bool ta = op.transposes(0), tb = op.transposes(1);
-  const Expr depth = a.shape()[ta ? 0 : 1];
-  const DType dtype = c.buffer->dtype;
-  const DType wide = dtype.is_small_float() ? kFloat32 : dtype;
-  return over_elements(c.shape(), *context.facts, [&](const std::vector<Expr>& at, const Facts&) {
-    const BufferRef sum = make_buffer("sum", wide, MemoryScope::Local, {int_imm(1)});
-    const std::vector<Expr> only = {int_imm(0)};
-    const std::vector<Expr> place = region_indices(c, at);
-    const VarRef k = make_var("k");
-    const auto element = [&](const Region& region, const Expr& row, const Expr& column) {
-      return cast(load(region.buffer, region_indices(region, {row, column})), wide);
-    };
-    const Expr left = ta ? element(a, Expr(k), at[0]) : element(a, at[0], Expr(k));
-    const Expr right = tb ? element(b, at[1], Expr(k)) : element(b, Expr(k), at[1]);
-    const Expr before = load(sum, only);
-    const Expr next = wide.is_float() ? apply(Op::Fma, {left, right, before}) : before + left * right;
-    const Expr start = *op.clears() ? number_imm(0, wide) : cast(load(c.buffer, place), wide);
-    return seq({alloc(sum), store(sum, only, start),
-                for_loop(LoopKind::Serial, k, depth, store(sum, only, next)),
-                store(c.buffer, place, cast(load(sum, only), dtype))});
-  });
-}
-
 }  // namespace helve::cuda
