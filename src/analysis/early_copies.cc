@@ -27,8 +27,9 @@ bool touches(const Stmt& s, const Buffer* buffer, const Var* except) {
   if (!s) return false;
   const For* loop = as<For>(s);
   if (loop && loop->vars[0].get() == except) return false;
-  const std::vector<Access> own = direct_accesses(s);
-  bool found = std::any_of(own.begin(), own.end(), [&](const Access& a) { return a.region.buffer.get() == buffer; });
+  const std::vector<RegionAccess> own = direct_accesses(s);
+  const auto is_of = [&](const RegionAccess& a) { return a.region.buffer.get() == buffer; };
+  bool found = std::any_of(own.begin(), own.end(), is_of);
   for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { found = found || touches(part, buffer, except); });
   return found;
 }
@@ -87,7 +88,7 @@ class Judge {
         return fmt::format("iterations fill different places of '{}'", to);
       }
     }
-    const auto writes = std::count_if(accesses_.begin(), accesses_.end(), [&](const Access& a) {
+    const auto writes = std::count_if(accesses_.begin(), accesses_.end(), [&](const RegionAccess& a) {
       return a.write && a.region.buffer == dst.buffer;
     });
     if (writes > 1) return fmt::format("'{}' is written elsewhere in the loop", to);
@@ -102,7 +103,7 @@ class Judge {
 
   /// May the loop write memory of the buffer?
   bool is_written(const Buffer& buffer) const {
-    return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& a) {
+    return std::any_of(accesses_.begin(), accesses_.end(), [&](const RegionAccess& a) {
       const Buffer* written = a.region.buffer.get();
       return a.write && (written == &buffer || may_overlap(function_.may_alias, written, &buffer));
     });
@@ -125,7 +126,7 @@ class Judge {
   const For& loop_;
   const Kernel& kernel_;
   const Function& function_;
-  const std::vector<Access> accesses_;
+  const std::vector<RegionAccess> accesses_;
   std::unordered_set<const Object*> own_;  ///< variables and buffers that the body defines
 };
 

@@ -29,7 +29,7 @@ Region tile(const BufferRef& buffer, const std::vector<Expr>& indices) {
   return region;
 }
 
-void add_loads(const Expr& e, std::vector<Access>& out) {
+void add_loads(const Expr& e, std::vector<RegionAccess>& out) {
   walk(e, [&](const Expr& node) {
     if (const Load* load = as<Load>(node)) {
       out.push_back({element(buffer_ref(load->buffer), load->indices), false, node->span});
@@ -39,7 +39,7 @@ void add_loads(const Expr& e, std::vector<Access>& out) {
   });
 }
 
-void add_operands(const TileOp& op, const Span& span, std::vector<Access>& out) {
+void add_operands(const TileOp& op, const Span& span, std::vector<RegionAccess>& out) {
   const std::vector<TileParam>& params = op.row().params;
   for (size_t i = 0; i < params.size(); ++i) {
     if (reads_operand(op, i)) out.push_back({op.region(i), false, span});
@@ -49,7 +49,7 @@ void add_operands(const TileOp& op, const Span& span, std::vector<Access>& out) 
   }
 }
 
-void add(std::vector<BufferEffect>& effects, const Access& access) {
+void add(std::vector<BufferEffect>& effects, const RegionAccess& access) {
   auto it = std::find_if(effects.begin(), effects.end(),
                          [&](const BufferEffect& e) { return e.buffer == access.region.buffer; });
   if (it == effects.end()) it = effects.insert(it, {access.region.buffer, false, false});
@@ -66,8 +66,8 @@ bool reads_operand(const TileOp& op, size_t i) {
   return clears ? !*clears : param.reads();
 }
 
-std::vector<Access> direct_accesses(const Stmt& s) {
-  std::vector<Access> out;
+std::vector<RegionAccess> direct_accesses(const Stmt& s) {
+  std::vector<RegionAccess> out;
   for_each_part(s, [&](const Expr& e) { add_loads(e, out); }, [](const Stmt&) {});
   if (const Store* store = as<Store>(s)) {
     if (store->is_atomic()) out.push_back({element(store->buffer, store->indices), false, s->span});
@@ -80,10 +80,10 @@ std::vector<Access> direct_accesses(const Stmt& s) {
   return out;
 }
 
-std::vector<Access> accesses(const Stmt& s) {
-  std::vector<Access> out;
+std::vector<RegionAccess> accesses(const Stmt& s) {
+  std::vector<RegionAccess> out;
   walk(s, [&](const Stmt& node) {
-    std::vector<Access> own = direct_accesses(node);
+    std::vector<RegionAccess> own = direct_accesses(node);
     out.insert(out.end(), own.begin(), own.end());
   });
   return out;
@@ -91,7 +91,7 @@ std::vector<Access> accesses(const Stmt& s) {
 
 std::vector<BufferEffect> buffer_effects(const Stmt& s) {
   std::vector<BufferEffect> effects;
-  for (const Access& access : accesses(s)) add(effects, access);
+  for (const RegionAccess& access : accesses(s)) add(effects, access);
   return effects;
 }
 
@@ -116,7 +116,7 @@ std::vector<BufferEffect> param_effects(const Function& f) {
   for (const Param& param : f.params) {
     if (const BufferRef* buffer = std::get_if<BufferRef>(&param)) effects.push_back({*buffer, false, false});
   }
-  for (const Access& access : accesses(f.body)) {
+  for (const RegionAccess& access : accesses(f.body)) {
     for (BufferEffect& effect : effects) {
       if (effect.buffer == access.region.buffer) (access.write ? effect.written : effect.read) = true;
     }

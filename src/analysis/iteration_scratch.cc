@@ -96,7 +96,7 @@ class FirstReads {
       if (const Store* n = as<Store>(part)) {
         if (n->buffer.get() == &buffer_) stores_.push_back(n->indices);
       } else {
-        for (const Access& access : direct_accesses(part)) {
+        for (const RegionAccess& access : direct_accesses(part)) {
           all |= access.write && access.region.buffer.get() == &buffer_;
         }
       }
@@ -134,7 +134,7 @@ class FirstReads {
 
   void read(const Stmt& s, const Elements& written) {
     bool lazy = false, first = false;
-    for (const Access& access : direct_accesses(s)) {
+    for (const RegionAccess& access : direct_accesses(s)) {
       if (access.write || access.region.buffer.get() != &buffer_ || holds(written, access.region)) continue;
       first |= counts(access.region);
     }
@@ -238,7 +238,7 @@ struct Changing {
     if (const For* n = as<For>(s)) {
       for (const VarRef& var : n->vars) vars.push_back(var.get());
     }
-    for (const Access& access : direct_accesses(s)) {
+    for (const RegionAccess& access : direct_accesses(s)) {
       if (access.write) written.push_back(access.region.buffer.get());
     }
     const bool again = repeats || s->kind == StmtKind::For || s->kind == StmtKind::While;

@@ -63,7 +63,7 @@ class OnceWritten {
     } else if (const Store* n = as<Store>(s)) {
       if (!once(*n, facts)) again.insert(n->buffer.get());
     } else if (as<While>(s)) {
-      for (const Access& access : accesses(s)) again.insert(access.region.buffer.get());
+      for (const RegionAccess& access : accesses(s)) again.insert(access.region.buffer.get());
     }
     if (const For* n = as<For>(s)) return loop(*n, facts);
     for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { visit(part, facts); });

@@ -13,7 +13,7 @@ namespace helve {
 /// A box of a buffer that a statement may touch, in elements. The box is not cut at the buffer's end; a tile access is
 /// the box of the whole tile. An annotated operand of mesh_tensor_copy is its whole tensor: which part depends on the
 /// executing core.
-struct Access {
+struct RegionAccess {
   Region region;
   bool write = false;
   Span span;
@@ -25,10 +25,10 @@ bool reads_operand(const TileOp& op, size_t i);
 
 /// The accesses of the statement itself (conditions and extents included, nested statements not), in order of
 /// evaluation: everything is read before anything is written.
-std::vector<Access> direct_accesses(const Stmt& s);
+std::vector<RegionAccess> direct_accesses(const Stmt& s);
 
 /// The accesses of the statement and of all below it, in program order.
-std::vector<Access> accesses(const Stmt& s);
+std::vector<RegionAccess> accesses(const Stmt& s);
 
 /// Whether a buffer is read and written.
 struct BufferEffect {

@@ -35,9 +35,9 @@ struct Placed {
   Box box;
 };
 
-Box box_of(const Touch& touch, const Facts& facts) {
+Box box_of(const Access& access, const Facts& facts) {
   Box out;
-  for (const Range& range : touch.ranges) {
+  for (const Range& range : access.ranges) {
     const Interval begin = interval_of(range.begin, facts);
     const Interval last = range.point ? begin : begin + interval_of(range.extent, facts) + Interval::point(-1);
     out.push_back({begin.low.value_or(kLeast), last.high.value_or(kGreatest)});
@@ -77,7 +77,7 @@ size_t best_dimension(const std::vector<Placed>& boxes) {
   return best;
 }
 
-uint64_t hash_of(const Touch& t) {
+uint64_t hash_of(const Access& t) {
   uint64_t hash = hash_mix(reinterpret_cast<uintptr_t>(t.buffer.get()), t.write);
   if (!t.path.empty()) hash = hash_mix(hash, reinterpret_cast<uintptr_t>(t.path.back().get()));
   for (const Range& range : t.ranges) {
@@ -86,7 +86,7 @@ uint64_t hash_of(const Touch& t) {
   return hash;
 }
 
-bool same(const Touch& a, const Touch& b) {
+bool same(const Access& a, const Access& b) {
   if (a.buffer != b.buffer || a.write != b.write || a.mode != b.mode || a.tiles != b.tiles || a.placed != b.placed ||
       a.may_pass_end != b.may_pass_end || a.path != b.path) {
     return false;
@@ -107,13 +107,13 @@ bool meet(const Box& a, const Box& b) {
 
 }  // namespace
 
-std::vector<Alike> alike(const std::vector<const Touch*>& touches) {
+std::vector<Alike> alike(const std::vector<const Access*>& accesses) {
   std::vector<Alike> out;
   std::unordered_map<uint64_t, std::vector<size_t>> of;  // places in `out`
-  for (size_t i = 0; i < touches.size(); ++i) {
-    std::vector<size_t>& candidates = of[hash_of(*touches[i])];
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    std::vector<size_t>& candidates = of[hash_of(*accesses[i])];
     const auto known = std::find_if(candidates.begin(), candidates.end(),
-                                    [&](size_t each) { return same(*touches[out[each].first], *touches[i]); });
+                                    [&](size_t each) { return same(*accesses[out[each].first], *accesses[i]); });
     if (known == candidates.end()) {
       candidates.push_back(out.size());
       out.push_back({i, i});
@@ -124,18 +124,18 @@ std::vector<Alike> alike(const std::vector<const Touch*>& touches) {
   return out;
 }
 
-std::vector<std::pair<size_t, size_t>> meeting_hulls(const std::vector<const Touch*>& touches, PathFacts& facts) {
+std::vector<std::pair<size_t, size_t>> meeting_hulls(const std::vector<const Access*>& accesses, PathFacts& facts) {
   std::vector<std::pair<size_t, size_t>> out;
   // Coordinates are elements or tiles, of the tensor or of a core's block of it.
   using Kind = std::tuple<bool, const MeshTensor*>;
   std::map<const Buffer*, std::map<Kind, std::vector<Placed>>> buffers;
-  for (size_t i = 0; i < touches.size(); ++i) {
-    const Touch& t = *touches[i];
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    const Access& t = *accesses[i];
     if (t.write) out.emplace_back(i, i);
     buffers[t.buffer.get()][{t.tiles, t.placed}].push_back({i, t.write, box_of(t, facts.after(t.path))});
   }
   const auto add = [&](size_t i, size_t k) {
-    if (touches[i]->write || touches[k]->write) out.emplace_back(std::min(i, k), std::max(i, k));
+    if (accesses[i]->write || accesses[k]->write) out.emplace_back(std::min(i, k), std::max(i, k));
   };
   for (const auto& [buffer, kinds] : buffers) {
     for (auto kind = kinds.begin(); kind != kinds.end(); ++kind) {

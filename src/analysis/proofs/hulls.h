@@ -15,11 +15,11 @@ struct Alike {
   size_t first;
   size_t second;  ///< `first` where no other is like it
 };
-/// In order of their first; numbers are places in `touches`.
-std::vector<Alike> alike(const std::vector<const Touch*>& touches);
+/// In order of their first; numbers are places in `accesses`.
+std::vector<Alike> alike(const std::vector<const Access*>& accesses);
 
 /// The pairs (i, k), i <= k, of accesses of the same buffer, a write among them, whose hulls intersect in every
 /// dimension: the boxes that hold all they may touch, in whatever iterations of the loops around them.
-std::vector<std::pair<size_t, size_t>> meeting_hulls(const std::vector<const Touch*>& touches, PathFacts& facts);
+std::vector<std::pair<size_t, size_t>> meeting_hulls(const std::vector<const Access*>& accesses, PathFacts& facts);
 
 }  // namespace helve::proofs

@@ -59,12 +59,12 @@ bool is_whole(const Region& region) {
 
 class Padding {
  public:
-  explicit Padding(const Function& f) : program_(collect(f)) {
-    for (const Touch& touch : program_.touches) touches_[touch.stmt].push_back(&touch);
+  explicit Padding(const Function& f) : model_(access_model(f)) {
+    for (const Access& each : model_.accesses) accesses_[each.stmt].push_back(&each);
   }
 
   std::vector<Diagnostic> run() {
-    visit(program_.function->body);
+    visit(model_.function->body);
     return std::move(out_);
   }
 
@@ -142,7 +142,7 @@ class Padding {
   void visit_copy(const TileOp& op) {
     const Region &src = op.region(0), &dst = op.region(1);
     std::vector<Fill> now;
-    const Touch* from = touch(op, src, false);
+    const Access* from = access(op, src, false);
     const size_t pad = op.row().index_of("pad");  // one that is written out is a choice
     if (from && from->may_pass_end && !op.is_given(pad) && is_zero(op.expr(pad))) now.push_back({&op, false, false});
     if (const auto found = fills_.find(src.buffer.get()); found != fills_.end()) {
@@ -155,10 +155,10 @@ class Padding {
     add(dst.buffer.get(), now);
   }
 
-  const Touch* touch(const TileOp& op, const Region& region, bool write) const {
-    const auto found = touches_.find(&op);
-    if (found == touches_.end()) return nullptr;
-    for (const Touch* t : found->second) {
+  const Access* access(const TileOp& op, const Region& region, bool write) const {
+    const auto found = accesses_.find(&op);
+    if (found == accesses_.end()) return nullptr;
+    for (const Access* t : found->second) {
       if (t->buffer == region.buffer && t->write == write) return t;
     }
     return nullptr;
@@ -167,14 +167,14 @@ class Padding {
   // The question.
 
   /// The conditions under which element `at` of the source lies past the end, dimension d.
-  static Expr past_end(const Touch& src, size_t d, const Expr& at) {
+  static Expr past_end(const Access& src, size_t d, const Expr& at) {
     const Expr beyond = apply(Op::Le, {src.limits[d], at});
     if (!src.placed) return beyond;
     return apply(Op::Or, {beyond, apply(Op::Le, {src.buffer->shape[d], src.block_begin[d] + at})});
   }
 
   /// The dimensions that a copy matches with those of the other side.
-  static std::vector<size_t> wide(const Touch& t) {
+  static std::vector<size_t> wide(const Access& t) {
     std::vector<size_t> dims;
     for (size_t d = 0; d < t.ranges.size(); ++d) {
       const int64_t* extent = int_value(t.ranges[d].extent);
@@ -185,7 +185,7 @@ class Padding {
 
   /// The dimension of the copy's source that the reduction runs over, where the copy filled what is reduced. Only there
   /// do pads meet data: past the end in another dimension a whole result is pad, and stays apart.
-  static std::optional<size_t> reduced_dim(const TileOp& op, const Touch& src, const Touch& dst) {
+  static std::optional<size_t> reduced_dim(const TileOp& op, const Access& src, const Access& dst) {
     const Region& region = op.region(0);
     size_t left = *op.dimension(region.shape().size());
     size_t d = 0;
@@ -199,7 +199,7 @@ class Padding {
   }
 
   /// Element `offsets` of the copy lies in the region that is reduced.
-  static void require_reduced(Query& query, const Touch& src, const Touch& dst, const Touch& reduced,
+  static void require_reduced(Query& query, const Access& src, const Access& dst, const Access& reduced,
                               const std::vector<Expr>& offsets) {
     const std::vector<size_t> from = wide(src), to = wide(dst);
     if (from.size() != to.size()) return;
@@ -215,12 +215,12 @@ class Padding {
     if (std::any_of(asked_.begin(), asked_.end(),
                     [&](const auto& p) { return p.first == &op && p.second == fill.copy; }))
       return;
-    const Touch* src = touch(*fill.copy, fill.copy->region(0), false);
-    const Touch* dst = touch(*fill.copy, fill.copy->region(1), true);
-    const Touch* reduced = touch(op, op.region(0), false);
+    const Access* src = access(*fill.copy, fill.copy->region(0), false);
+    const Access* dst = access(*fill.copy, fill.copy->region(1), true);
+    const Access* reduced = access(op, op.region(0), false);
     if (!src || !dst || !reduced) return;
     asked_.emplace_back(&op, fill.copy);
-    Query query(program_);
+    Query query(model_);
     for (const StepRef& step : src->path) query.add(*step);
     std::vector<Expr> offsets;
     Expr violation;
@@ -249,7 +249,7 @@ class Padding {
     if (found.verdict != ProofVerdict::Proved) warn(op, *fill.copy, *src, found);
   }
 
-  void warn(const TileOp& op, const TileOp& copy, const Touch& src, const Finding& found) {
+  void warn(const TileOp& op, const TileOp& copy, const Access& src, const Finding& found) {
     std::vector<Expr> mentioned = src.limits;
     for (const Range& r : src.ranges) mentioned.insert(mentioned.end(), {r.begin, r.extent});
     mentioned.insert(mentioned.end(), src.block_begin.begin(), src.block_begin.end());
@@ -269,8 +269,8 @@ class Padding {
                       neutral_pad(op.op, op.region(0).buffer->dtype))}});
   }
 
-  const Program program_;
-  std::unordered_map<const StmtNode*, std::vector<const Touch*>> touches_;
+  const AccessModel model_;
+  std::unordered_map<const StmtNode*, std::vector<const Access*>> accesses_;
   Fills fills_;
   std::unordered_map<const StmtNode*, std::vector<std::pair<Fills, Fills>>> followed_;
   std::vector<std::pair<const TileOp*, const TileOp*>> asked_;

@@ -30,12 +30,12 @@ std::string_view to_string(ProofVerdict verdict) {
 }
 
 std::vector<Proof> prove(const Function& f) {
-  const proofs::Program program = proofs::collect(f);
+  const AccessModel model = access_model(f);
   proofs::Budget budget;
-  proofs::PathFacts facts(program);
-  std::vector<Proof> out = proofs::prove_shapes(program, budget);
-  for (Proof& proof : proofs::prove_bounds(program, facts, budget)) out.push_back(std::move(proof));
-  for (Proof& proof : proofs::prove_races(program, facts, budget)) out.push_back(std::move(proof));
+  proofs::PathFacts facts(model);
+  std::vector<Proof> out = proofs::prove_shapes(model, budget);
+  for (Proof& proof : proofs::prove_bounds(model, facts, budget)) out.push_back(std::move(proof));
+  for (Proof& proof : proofs::prove_races(model, facts, budget)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_waits(f, budget)) out.push_back(std::move(proof));
   return out;
 }

@@ -14,8 +14,8 @@
 
 namespace helve::proofs {
 
-PathFacts::PathFacts(const Program& program) : program_(program) {
-  for (const VarRef& dim : program.function->dims) root_.bind(dim, {0, std::nullopt});
+PathFacts::PathFacts(const AccessModel& model) : model_(model) {
+  for (const VarRef& dim : model.function->dims) root_.bind(dim, {0, std::nullopt});
 }
 
 const Facts& PathFacts::after(const Path& path, size_t count) {
@@ -24,18 +24,18 @@ const Facts& PathFacts::after(const Path& path, size_t count) {
   auto it = known_.find(step);
   if (it != known_.end()) return it->second;
   Facts facts = after(path, count - 1);
-  learn(facts, *step, program_.constant);
+  learn(facts, *step, model_.constant);
   return known_.emplace(step, std::move(facts)).first->second;
 }
 
-Query::Query(const Program& program) : program_(program) {
-  for (const VarRef& dim : program.function->dims) {
+Query::Query(const AccessModel& model) : model_(model) {
+  for (const VarRef& dim : model.function->dims) {
     vars_.push_back(dim);
     given_.push_back(dim);
     require(apply(Op::Le, {int_imm(0), Expr(dim)}));
     facts_.bind(dim, {0, std::nullopt});
   }
-  for (const Param& param : program.function->params) {
+  for (const Param& param : model.function->params) {
     const VarRef* var = std::get_if<VarRef>(&param);
     if (!var || !(*var)->dtype.is_integer()) continue;
     vars_.push_back(*var);
@@ -73,7 +73,7 @@ void Query::add(const Step& step, const Substitution& renamed) {
     doubt(step.vars.empty() ? "how often a while loop runs is not known"
                             : fmt::format("the value of '{}' is not known", step.vars[0]->name));
   }
-  learn(facts_, own, program_.constant);
+  learn(facts_, own, model_.constant);
 }
 
 Expr Query::conjunction(const Expr& last) const {
@@ -84,7 +84,7 @@ Expr Query::conjunction(const Expr& last) const {
 
 Finding Query::excludes(const Expr& violation, Budget& budget) const {
   if (--budget.questions < 0) return {ProofVerdict::Unknown, {}, std::string(kOverBudget), {}};
-  const Translation translation{&facts_, &program_.constant};
+  const Translation translation{&facts_, &model_.constant};
   const Expr condition = conjunction(violation);
   const IntegerSet broken(budget.engine, vars_, condition, {}, translation);
   const Answer answer = broken.is_empty();
@@ -96,7 +96,7 @@ Finding Query::excludes(const Expr& violation, Budget& budget) const {
 }
 
 Finding Query::depending(const IntegerSet& broken, Finding refuted, const Expr& violation, Budget& budget) const {
-  const Translation translation{&facts_, &program_.constant};
+  const Translation translation{&facts_, &model_.constant};
   std::vector<VarRef> used;
   for (const VarRef& var : given_) {
     bool mentioned = mentions(violation, var.get());
@@ -114,7 +114,7 @@ Finding Query::depending(const IntegerSet& broken, Finding refuted, const Expr& 
   });
   if (!plain) return out;
   Expr legal = bool_imm(true);
-  for (const VarRef& dim : program_.function->dims) {
+  for (const VarRef& dim : model_.function->dims) {
     if (std::find(used.begin(), used.end(), dim) != used.end())
       legal = logical_and(legal, apply(Op::Le, {int_imm(0), Expr(dim)}));
   }

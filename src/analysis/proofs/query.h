@@ -7,9 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "helve/analysis/access.h"
 #include "helve/analysis/proofs.h"
+#include "helve/arith/relation.h"
 #include "helve/ir/expr/visit.h"
-#include "program.h"
 
 namespace helve::proofs {
 
@@ -35,13 +36,13 @@ struct Finding {
 /// What holds after a path, for every path of a program.
 class PathFacts {
  public:
-  explicit PathFacts(const Program& program);
+  explicit PathFacts(const AccessModel& model);
   const Facts& after(const Path& path) { return after(path, path.size()); }
 
  private:
   const Facts& after(const Path& path, size_t count);
 
-  const Program& program_;
+  const AccessModel& model_;
   Facts root_;
   std::unordered_map<const Step*, Facts> known_;  ///< a step stands on one path only
 };
@@ -49,7 +50,7 @@ class PathFacts {
 class Query {
  public:
   /// Starts with the function's extents (0 or more) and scalar parameters.
-  explicit Query(const Program& program);
+  explicit Query(const AccessModel& model);
 
   /// The variables and conditions of a step, renamed.
   void add(const Step& step, const Substitution& renamed = {});
@@ -67,7 +68,7 @@ class Query {
   /// Decides between refuted and checked: `broken` has a point.
   Finding depending(const IntegerSet& broken, Finding refuted, const Expr& violation, Budget& budget) const;
 
-  const Program& program_;
+  const AccessModel& model_;
   std::vector<VarRef> given_;  ///< by the call: extents, integer parameters
   std::vector<VarRef> vars_;
   std::vector<Expr> conditions_;

@@ -7,13 +7,13 @@
 namespace helve::proofs {
 
 /// One proof for each operation whose operands have extents that constants do not decide.
-std::vector<Proof> prove_shapes(const Program& program, Budget& budget);
+std::vector<Proof> prove_shapes(const AccessModel& model, Budget& budget);
 
 /// One proof for each access that must lie inside its buffer.
-std::vector<Proof> prove_bounds(const Program& program, PathFacts& facts, Budget& budget);
+std::vector<Proof> prove_bounds(const AccessModel& model, PathFacts& facts, Budget& budget);
 
 /// One proof for each loop whose iterations are promised to be independent.
-std::vector<Proof> prove_races(const Program& program, PathFacts& facts, Budget& budget);
+std::vector<Proof> prove_races(const AccessModel& model, PathFacts& facts, Budget& budget);
 
 /// One proof for each buffer of a kernel's asynchronous copies, in order of the first.
 std::vector<Proof> prove_waits(const Function& f, Budget& budget);

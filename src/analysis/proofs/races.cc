@@ -21,14 +21,14 @@ namespace {
 
 /// A pair of accesses of two iterations; `first` is made by the iteration whose variables keep their names.
 struct Pair {
-  const Touch* first;
-  const Touch* second;
+  const Access* first;
+  const Access* second;
 };
 
 class LoopRace {
  public:
-  LoopRace(const Program& program, const IndependentLoop& loop, PathFacts& facts, Budget& budget)
-      : program_(program),
+  LoopRace(const AccessModel& model, const IndependentLoop& loop, PathFacts& facts, Budget& budget)
+      : model_(model),
         loop_(loop.path),
         first_(loop.first),
         last_(loop.last),
@@ -39,7 +39,7 @@ class LoopRace {
     const StmtNode& stmt = *step_.stmt;
     is_kernel_ = stmt.kind == StmtKind::Kernel;
     is_persistent_ = stmt.kind == StmtKind::For && static_cast<const For&>(stmt).loop == LoopKind::Persistent;
-    mesh_ = program.function->mesh.has_value();
+    mesh_ = model.function->mesh.has_value();
     // Without a mesh the iterations of a Persistent loop are dealt to blocks, so two of them may belong to two blocks.
     from_ = at_;
     for (size_t i = 0; i < at_ && is_persistent_ && !mesh_; ++i) {
@@ -80,26 +80,26 @@ class LoopRace {
     const bool global = buffer.scope == MemoryScope::Param || buffer.scope == MemoryScope::Global;
     if (is_kernel_) return buffer.scope == MemoryScope::Param || (global && !mesh_);
     if (is_persistent_) return global;  // what the block allocated outside is private to an iteration
-    auto home = program_.home.find(&buffer);
-    if (home == program_.home.end()) return true;
+    auto home = model_.home.find(&buffer);
+    if (home == model_.home.end()) return true;
     return home->second.size() <= at_ || home->second[at_] != loop_.back();
   }
 
-  std::vector<const Touch*> touches() const {
-    std::vector<const Touch*> out;
-    std::unordered_map<const StmtNode*, std::vector<const Touch*>> of;  // what repeats stands in one statement
+  std::vector<const Access*> accesses() const {
+    std::vector<const Access*> out;
+    std::unordered_map<const StmtNode*, std::vector<const Access*>> of;  // what repeats stands in one statement
     for (size_t i = first_; i < last_; ++i) {
-      const Touch& t = program_.touches[i];
+      const Access& t = model_.accesses[i];
       if (!shared(*t.buffer)) continue;
-      std::vector<const Touch*>& known = of[t.stmt];
-      if (std::any_of(known.begin(), known.end(), [&](const Touch* other) { return repeats(t, *other); })) continue;
+      std::vector<const Access*>& known = of[t.stmt];
+      if (std::any_of(known.begin(), known.end(), [&](const Access* other) { return repeats(t, *other); })) continue;
       known.push_back(&t);
       out.push_back(&t);
     }
     return out;
   }
 
-  static bool repeats(const Touch& a, const Touch& b) {
+  static bool repeats(const Access& a, const Access& b) {
     if (a.buffer != b.buffer || a.write != b.write || a.stmt != b.stmt || a.path != b.path) return false;
     for (size_t d = 0; d < a.ranges.size(); ++d) {
       if (!same_expr(a.ranges[d].begin, b.ranges[d].begin) || !same_expr(a.ranges[d].extent, b.ranges[d].extent))
@@ -111,19 +111,19 @@ class LoopRace {
   /// In program order of the first access, then of the second; of pairs that ask the same the first.
   std::vector<Pair> conflicts() const {
     std::vector<Pair> out;
-    const std::vector<const Touch*> all = touches();
+    const std::vector<const Access*> all = accesses();
     const std::vector<Alike> groups = alike(all);
-    std::vector<const Touch*> firsts;
+    std::vector<const Access*> firsts;
     for (const Alike& group : groups) firsts.push_back(all[group.first]);
     std::vector<std::pair<size_t, size_t>> pairs = meeting_hulls(firsts, facts_);
-    if (!program_.function->may_alias.empty()) add_aliases(firsts, pairs);
+    if (!model_.function->may_alias.empty()) add_aliases(firsts, pairs);
     for (auto& [i, k] : pairs) std::tie(i, k) = std::pair(groups[i].first, groups[k].first);
     for (const Alike& group : groups) {
       if (group.second != group.first && all[group.first]->write) pairs.emplace_back(group.first, group.second);
     }
     std::sort(pairs.begin(), pairs.end());
     for (const auto& [i, k] : pairs) {
-      const Touch &a = *all[i], &b = *all[k];
+      const Access &a = *all[i], &b = *all[k];
       if (meet_in_any_order(a, b) || (!a.write && !b.write)) continue;
       if (in_blocks(a, b) && replica_axes(*a.placed).empty()) continue;  // of two cores, which are disjoint
       if (a.buffer != b.buffer || !forced_apart(a, b)) out.push_back({&a, &b});
@@ -132,14 +132,14 @@ class LoopRace {
   }
 
   /// Are both tiles of the cores' own blocks of one tensor?
-  bool in_blocks(const Touch& a, const Touch& b) const {
+  bool in_blocks(const Access& a, const Access& b) const {
     return is_kernel_ && a.placed && b.placed && a.buffer == b.buffer;
   }
 
   /// The axes of the mesh along which cores hold copies of one block: one memory, where the tensor is one array.
   std::vector<size_t> replica_axes(const MeshTensor& tensor) const {
     std::vector<size_t> out;
-    const MeshShape& mesh = *program_.function->mesh;
+    const MeshShape& mesh = *model_.function->mesh;
     for (size_t d = 0; d < mesh.extents.size(); ++d) {
       const bool cut = std::any_of(tensor.sharding.begin(), tensor.sharding.end(),
                                    [&](const auto& each) { return each.first == mesh.names[d]; });
@@ -149,22 +149,22 @@ class LoopRace {
   }
 
   /// Accesses of two buffers that may share memory.
-  void add_aliases(const std::vector<const Touch*>& all, std::vector<std::pair<size_t, size_t>>& pairs) const {
+  void add_aliases(const std::vector<const Access*>& all, std::vector<std::pair<size_t, size_t>>& pairs) const {
     for (size_t i = 0; i < all.size(); ++i) {
       for (size_t k = i + 1; k < all.size(); ++k) {
         const Buffer *a = all[i]->buffer.get(), *b = all[k]->buffer.get();
-        if (a != b && may_overlap(program_.function->may_alias, a, b)) pairs.emplace_back(i, k);
+        if (a != b && may_overlap(model_.function->may_alias, a, b)) pairs.emplace_back(i, k);
       }
     }
   }
 
-  static bool meet_in_any_order(const Touch& a, const Touch& b) {
+  static bool meet_in_any_order(const Access& a, const Access& b) {
     return a.buffer == b.buffer && a.write && b.write && a.mode == b.mode && a.mode != StoreMode::Write;
   }
 
   /// Is there proof, without isl, that equal elements mean equal iterations? A subscript that both accesses share, and
   /// that varies with one variable of the loop only, forces that variable to be the same.
-  bool forced_apart(const Touch& a, const Touch& b) const {
+  bool forced_apart(const Access& a, const Access& b) const {
     if (a.tiles != b.tiles || a.placed != b.placed || from_ != at_) return false;
     std::vector<const Var*> forced;
     for (size_t d = 0; d < step_.vars.size(); ++d) {
@@ -183,7 +183,7 @@ class LoopRace {
 
   /// The variable of this loop that is the only thing in `e` which differs between iterations, with a constant factor.
   const Var* only_inner(const Expr& e, const Path& path) const {
-    if (changes(e, program_.constant)) return nullptr;
+    if (changes(e, model_.constant)) return nullptr;
     const Var* found = nullptr;
     for (const Term& term : sum_of(e).terms) {
       for (size_t i = at_; i < path.size(); ++i) {
@@ -208,7 +208,7 @@ class LoopRace {
     }
     const bool is_private = pair.first->buffer->scope == MemoryScope::Local;
     if (is_private && !shows_order(pair)) return doubt_private(pair, proof);
-    Query query(program_);
+    Query query(model_);
     Substitution renamed;
     for (size_t i = from_; i < pair.second->path.size(); ++i) {
       for (const VarRef& var : pair.second->path[i]->vars) {
@@ -255,7 +255,7 @@ class LoopRace {
       std::vector<Note> notes;
       if (step_.span != span) notes.push_back({step_.span, is_kernel_ ? "the kernel" : "the loop"});
       proof.conditions.push_back(
-          call_condition(*program_.function, found.condition, proof.question, span, std::move(notes)));
+          call_condition(*model_.function, found.condition, proof.question, span, std::move(notes)));
     } else {
       refute(pair, renamed, element, found.witness, proof);
     }
@@ -277,7 +277,7 @@ class LoopRace {
   bool shows_order(const Pair& pair) const {
     const Buffer& buffer = *pair.first->buffer;
     if (pair.first->write && pair.second->write) {
-      return read_behind(program_.function->body, *step_.stmt, buffer) == ReadFirst::Always;
+      return read_behind(model_.function->body, *step_.stmt, buffer) == ReadFirst::Always;
     }
     const bool single = std::all_of(buffer.shape.begin(), buffer.shape.end(), [](const Expr& e) {
       const int64_t* extent = int_value(e);
@@ -315,10 +315,10 @@ class LoopRace {
   }
 
   /// Iteration n of a Persistent loop belongs to block n modulo the number of blocks.
-  void deal(Query& query, const Touch& touch, const Substitution& renamed) const {
+  void deal(Query& query, const Access& access, const Substitution& renamed) const {
     if (mesh_ || !(is_kernel_ || is_persistent_)) return;
     const Step* kernel = nullptr;
-    for (const StepRef& step : touch.path) {
+    for (const StepRef& step : access.path) {
       if (step->stmt && step->stmt->kind == StmtKind::Kernel) kernel = step.get();
       const bool persistent = step->stmt && step->stmt->kind == StmtKind::For &&
                               static_cast<const For&>(*step->stmt).loop == LoopKind::Persistent;
@@ -351,7 +351,7 @@ class LoopRace {
     return out;
   }
 
-  /// A box in the coordinates that both accesses of a pair share, with the end of what it touches (null where it ends
+  /// A box in the coordinates that both accesses of a pair share, with the end of what it accesses (null where it ends
   /// inside).
   struct Side {
     Expr begin;
@@ -360,7 +360,7 @@ class LoopRace {
     Expr end;
   };
 
-  static Side side(const Touch& t, size_t d, bool elements, bool absolute, const Substitution& renamed) {
+  static Side side(const Access& t, size_t d, bool elements, bool absolute, const Substitution& renamed) {
     Side s{t.ranges[d].begin, t.ranges[d].extent, t.ranges[d].point, {}};
     if (t.tiles && elements) {
       const Expr tile = int_imm(t.buffer->tile[d]);
@@ -375,9 +375,9 @@ class LoopRace {
     return {now(s.begin), now(s.extent), s.point, now(s.end)};
   }
 
-  /// The condition under which both accesses touch one element, whose subscripts go to `element`.
+  /// The condition under which both accesses access one element, whose subscripts go to `element`.
   Expr meets(Query& query, const Pair& pair, const Substitution& renamed, std::vector<Expr>& element) const {
-    const Touch &a = *pair.first, &b = *pair.second;
+    const Access &a = *pair.first, &b = *pair.second;
     const bool elements = a.tiles != b.tiles, absolute = a.placed != b.placed;
     Expr all;
     auto need = [&](const Expr& condition) { all = all ? logical_and(all, condition) : condition; };
@@ -393,7 +393,7 @@ class LoopRace {
         if (s->point) {
           if (s->begin != place) need(apply(Op::Eq, {s->begin, place}));
           // The subscript names no variable of the iterations, and yet has a value of each.
-          if (changes(s->begin, program_.constant)) query.doubt("a subscript reads memory that is written");
+          if (changes(s->begin, model_.constant)) query.doubt("a subscript reads memory that is written");
         } else {
           need(apply(Op::Le, {s->begin, place}));
           need(less(place, s->begin + s->extent));
@@ -415,8 +415,8 @@ class LoopRace {
     });
   }
 
-  std::string element_text(const Touch& touch, const std::vector<Expr>& element, const Witness& witness) const {
-    return touch.buffer->name + "[" + join(element, ", ", [&](const Expr& e) {
+  std::string element_text(const Access& access, const std::vector<Expr>& element, const Witness& witness) const {
+    return access.buffer->name + "[" + join(element, ", ", [&](const Expr& e) {
              const std::optional<int64_t> value = evaluate(e, witness);
              return value ? std::to_string(*value) : std::string("...");
            }) + "]";
@@ -427,7 +427,7 @@ class LoopRace {
     Witness outer;
     for (const auto& [var, value] : witness) {
       bool inner = false;
-      for (const Touch* t : {pair.first, pair.second}) {
+      for (const Access* t : {pair.first, pair.second}) {
         for (size_t i = from_; i < t->path.size(); ++i) {
           for (const VarRef& bound : t->path[i]->vars) inner |= bound == var;
         }
@@ -435,7 +435,7 @@ class LoopRace {
       if (!inner) outer.emplace_back(var, value);
     }
     std::vector<Expr> exprs;
-    for (const Touch* t : {pair.first, pair.second}) {
+    for (const Access* t : {pair.first, pair.second}) {
       for (const Range& r : t->ranges) exprs.insert(exprs.end(), {r.begin, r.extent});
     }
     return mentioned_text(outer, exprs);
@@ -443,7 +443,7 @@ class LoopRace {
 
   void refute(const Pair& pair, const Substitution& renamed, const std::vector<Expr>& element, const Witness& witness,
               Proof& proof) const {
-    const Touch &a = *pair.first, &b = *pair.second;
+    const Access &a = *pair.first, &b = *pair.second;
     const std::string noun = !is_kernel_ ? "iteration" : mesh_ ? "core" : "block";
     const std::string one = iteration_text(witness, {}), two = iteration_text(witness, renamed);
     const std::string place = element_text(a, element, witness);
@@ -458,8 +458,8 @@ class LoopRace {
     if (!outer.empty()) text += fmt::format(", when {}", outer);
     weaken(proof, ProofVerdict::Refuted);
     proof.witness = text;
-    const Touch& last = later(pair);
-    const Touch& other = &last == &a ? b : a;
+    const Access& last = later(pair);
+    const Access& other = &last == &a ? b : a;
     std::vector<Note> notes = {{a.stmt == b.stmt ? Span{} : other.span, text}};
     if (step_.span != last.span) notes.push_back({step_.span, is_kernel_ ? "the kernel" : "the loop"});
     proof.fault =
@@ -474,7 +474,7 @@ class LoopRace {
   }
 
   void refute_scratch(const Pair& pair, const Substitution& renamed, const Witness& witness, Proof& proof) const {
-    const Touch& last = later(pair);
+    const Access& last = later(pair);
     weaken(proof, ProofVerdict::Refuted);
     proof.witness = fmt::format("iterations {} and {} both leave a value", iteration_text(witness, {}),
                                 iteration_text(witness, renamed));
@@ -488,13 +488,13 @@ class LoopRace {
                              {}};
   }
 
-  static bool same_element(const Touch& a, const Touch& b) {
+  static bool same_element(const Access& a, const Access& b) {
     return std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), b.ranges.end(),
                       [](const Range& x, const Range& y) { return same_expr(x.begin, y.begin); });
   }
 
   /// The later access in program order; the store, where both share a statement.
-  static const Touch& later(const Pair& pair) {
+  static const Access& later(const Pair& pair) {
     return pair.first->stmt == pair.second->stmt && pair.first->write ? *pair.first : *pair.second;
   }
 
@@ -521,7 +521,7 @@ class LoopRace {
     return step_.stmt->kind == StmtKind::ForTiles ? "T.foreach_tiles(..., parallel=False)" : "T.serial";
   }
 
-  const Program& program_;
+  const AccessModel& model_;
   const Path& loop_;
   size_t first_, last_;  ///< the accesses below the loop
   const Step& step_;
@@ -536,9 +536,9 @@ class LoopRace {
 
 }  // namespace
 
-std::vector<Proof> prove_races(const Program& program, PathFacts& facts, Budget& budget) {
+std::vector<Proof> prove_races(const AccessModel& model, PathFacts& facts, Budget& budget) {
   std::vector<Proof> out;
-  for (const IndependentLoop& loop : program.loops) out.push_back(LoopRace(program, loop, facts, budget).run());
+  for (const IndependentLoop& loop : model.loops) out.push_back(LoopRace(model, loop, facts, budget).run());
   return out;
 }
 

@@ -5,24 +5,63 @@
 
 #include <algorithm>
 
+#include "helve/analysis/region_match.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/equal.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/expr/visit.h"
+#include "helve/support/text.h"
 #include "questions.h"
 
 namespace helve::proofs {
 
 namespace {
 
+/// Extents that an operation needs equal; `pairs` is nothing when only a call decides what matches what.
+struct ShapeClaim {
+  std::optional<std::vector<std::pair<Expr, Expr>>> pairs;
+  std::string text;
+  std::vector<Note> notes;
+  Span span;
+  Path path;
+};
+
+/// What the verifier could not decide by constants; nothing where it could.
+std::optional<ShapeClaim> claim_of(const Operation& operation, const Function& f) {
+  const TileOp& op = *operation.op;
+  ShapeClaim claim;
+  if (const auto pairs = equal_extents(*operation.known, f)) {
+    claim.pairs.emplace();
+    for (const auto& [left, right] : *pairs) {
+      if (int_value(left) && int_value(right)) continue;
+      if (!same_expr(left, right)) claim.pairs->emplace_back(left, right);
+    }
+    if (claim.pairs->empty()) return {};
+  }
+  const std::vector<TileParam>& params = op.row().params;
+  std::vector<std::string> shapes;
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (!op.is_region(i)) continue;
+    const Buffer& buffer = *op.region(i).buffer;
+    shapes.push_back(fmt::format("{} {}", params[i].name, shape_text(op.region(i).shape())));
+    claim.notes.push_back({buffer.span, fmt::format("'{}' has shape {}", buffer.name, shape_text(buffer.shape))});
+  }
+  const std::string all = join(shapes, ", ", [](const std::string& shape) { return shape; });
+  claim.text = fmt::format("{} of {} agree", all, operation_text(op));
+  claim.span = op.span;
+  claim.path = operation.path;
+  return claim;
+}
+
 /// An extent below 0 is that of an empty region.
 Expr counted(const Expr& extent, const Facts& facts) {
   return can_prove(apply(Op::Le, {int_imm(0), extent}), facts) ? extent : max(extent, int_imm(0));
 }
 
-Facts facts_at(const ShapeClaim& claim, const Program& program) {
+Facts facts_at(const ShapeClaim& claim, const AccessModel& model) {
   Facts facts;
-  for (const VarRef& dim : program.function->dims) facts.bind(dim, {0, std::nullopt});
-  for (const StepRef& step : claim.path) learn(facts, *step, program.constant);
+  for (const VarRef& dim : model.function->dims) facts.bind(dim, {0, std::nullopt});
+  for (const StepRef& step : claim.path) learn(facts, *step, model.constant);
   return facts;
 }
 
@@ -76,16 +115,19 @@ bool is_known_at_call(const Expr& e, const Function& f) {
 
 }  // namespace
 
-std::vector<Proof> prove_shapes(const Program& program, Budget& budget) {
+std::vector<Proof> prove_shapes(const AccessModel& model, Budget& budget) {
   std::vector<Proof> out;
-  for (const ShapeClaim& claim : program.shapes) {
+  for (const Operation& operation : model.operations) {
+    const std::optional<ShapeClaim> found_claim = claim_of(operation, *model.function);
+    if (!found_claim) continue;
+    const ShapeClaim& claim = *found_claim;
     Proof proof;
     proof.kind = ProofKind::Shape;
     proof.question = claim.text;
     proof.span = claim.span;
     proof.verdict = ProofVerdict::Proved;
     if (!claim.pairs) weaken(proof, ProofVerdict::Unknown, "extents known at the call decide which dimensions match");
-    const Facts facts = facts_at(claim, program);
+    const Facts facts = facts_at(claim, model);
     Expr differ;
     for (size_t i = 0; claim.pairs && i < claim.pairs->size(); ++i) {
       const auto& [left, right] = (*claim.pairs)[i];
@@ -95,17 +137,17 @@ std::vector<Proof> prove_shapes(const Program& program, Budget& budget) {
       differ = differ ? apply(Op::Or, {differ, one}) : one;
     }
     if (differ && !facts.contradictory()) {
-      Query query(program);
+      Query query(model);
       for (const StepRef& step : claim.path) query.add(*step);
       Finding found = query.excludes(differ, budget);
-      const bool at_call = is_certain(claim.path, facts) && is_known_at_call(differ, *program.function);
+      const bool at_call = is_certain(claim.path, facts) && is_known_at_call(differ, *model.function);
       if (found.verdict == ProofVerdict::Unknown && at_call) {
         found = {ProofVerdict::Checked, {}, {}, simplify(apply(Op::Not, {differ}))};
       }
       weaken(proof, found.verdict, found.reason);
       if (found.verdict == ProofVerdict::Checked) {
         proof.conditions.push_back(
-            call_condition(*program.function, found.condition, claim.text, claim.span, claim.notes));
+            call_condition(*model.function, found.condition, claim.text, claim.span, claim.notes));
       }
       if (found.verdict == ProofVerdict::Refuted) refute(claim, found.witness, proof);
     }

@@ -82,7 +82,7 @@ class Waits {
     if (const ForTiles* n = as<ForTiles>(s)) return loop(s, n->body, false, n->parallel);
     if (const While* n = as<While>(s)) return loop(s, n->body, false, false);
     if (const TileOp* n = as<TileOp>(s)) return operation(s, *n);
-    for (const Access& access : direct_accesses(s)) use(access, nullptr);
+    for (const RegionAccess& access : direct_accesses(s)) use(access, nullptr);
     if (const If* n = as<If>(s)) {
       const Flights before = now_;
       visit(n->then_body);
@@ -119,7 +119,7 @@ class Waits {
     const bool outer = std::exchange(in_iteration_, in_iteration_ || divided);
     for (bool news = state.begin.join(now_) || fresh; news; news = state.begin.join(state.end)) {
       now_ = state.begin;
-      for (const Access& access : direct_accesses(s)) use(access, nullptr);
+      for (const RegionAccess& access : direct_accesses(s)) use(access, nullptr);
       visit(body);
       now_.become_earlier(state.own);
       state.end = now_;
@@ -131,7 +131,7 @@ class Waits {
 
   void operation(const Stmt& s, const TileOp& op) {
     const bool copies = op.op == TileOpcode::CopyAsync;
-    for (const Access& access : direct_accesses(s)) use(access, copies ? &op : nullptr);
+    for (const RegionAccess& access : direct_accesses(s)) use(access, copies ? &op : nullptr);
     if (copies) {
       proof_of(op);
       if (!in_iteration_) now_.age();
@@ -161,7 +161,7 @@ class Waits {
 
   /// Nothing touches what a copy writes, and nothing writes what it reads. Iterations of one independent loop copy to
   /// places of their own, which is asked of them as a race.
-  void use(const Access& access, const TileOp* by) {
+  void use(const RegionAccess& access, const TileOp* by) {
     for (const auto& [place, entry] : now_.of) {
       const auto& [copy, flight] = entry;
       if (copy == by && in_iteration_) continue;

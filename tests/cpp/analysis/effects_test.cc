@@ -11,9 +11,9 @@ BufferRef param(const char* name, std::vector<Expr> shape, DType dtype = kFloat3
   return make_buffer(name, dtype, MemoryScope::Param, std::move(shape));
 }
 
-std::string describe(const std::vector<Access>& accesses) {
+std::string describe(const std::vector<RegionAccess>& accesses) {
   std::string out;
-  for (const Access& a : accesses) out += (a.write ? "w" : "r") + a.region.buffer->name + " ";
+  for (const RegionAccess& a : accesses) out += (a.write ? "w" : "r") + a.region.buffer->name + " ";
   return out;
 }
 
@@ -79,7 +79,7 @@ TEST(Effects, ATileAccessIsTheBoxOfItsTile) {
   VarRef i = make_var("i"), j = make_var("j");
   Stmt s =
       tile_store(x, {Expr(i), Expr(j)}, apply(Op::Mul, {tile_load(x, {i64(2), Expr(j)}), tile_load(p, {Expr(i)})}));
-  std::vector<Access> found = direct_accesses(s);
+  std::vector<RegionAccess> found = direct_accesses(s);
   ASSERT_EQ(describe(found), "rX rP wX ");
   EXPECT_EQ(*int_value(found[0].region.ranges[0].begin), 64);
   EXPECT_EQ(*int_value(found[0].region.ranges[0].extent), 32);

@@ -1,16 +1,19 @@
 // From statements to accesses with their paths.
-// Conditions that an expression evaluates lazily (and, or, selections) guard the loads behind them like an `if`.
+// Conditions that an expression evaluates lazily (and, or, selections) guard the loads behind them like an `if`. A step
+// of a path is made once, where the walk enters what it stands for, and shared by all that stands below it.
+#include "helve/analysis/access.h"
+
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "helve/analysis/effects.h"
-#include "helve/analysis/region_match.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/text.h"
-#include "program.h"
 
-namespace helve::proofs {
+namespace helve {
 
 bool is_independent(const StmtNode& loop) {
   if (loop.kind == StmtKind::Kernel) return true;
@@ -54,7 +57,7 @@ class Collector {
     }
   }
 
-  Program run() {
+  AccessModel run() {
     visit(f_.body);
     return std::move(out_);
   }
@@ -101,20 +104,21 @@ class Collector {
       push_loop(s, vars, begins, extents);
       const size_t at = out_.loops.size();
       const bool independent = is_independent(*s);
-      if (independent) out_.loops.push_back({path_, out_.touches.size(), 0});
+      if (independent) out_.loops.push_back({path_, out_.accesses.size(), 0});
       visit(body);
-      if (independent) out_.loops[at].last = out_.touches.size();
+      if (independent) out_.loops[at].last = out_.accesses.size();
     });
   }
 
   // Accesses.
 
-  Touch touch(const BufferRef& buffer, std::vector<Range> ranges, bool write, const StmtNode* stmt, const Span& span) {
-    Touch t;
+  Access box(const BufferRef& buffer, std::vector<Range> ranges, bool write, const Span& span) {
+    Access t;
     t.buffer = buffer;
     t.limits = buffer->shape;
     t.write = write;
-    t.stmt = stmt;
+    t.visit = visit_;
+    t.stmt = out_.visits[visit_].stmt.get();
     t.span = span;
     t.text = region_text(*buffer, ranges);
     for (Range& r : ranges) {
@@ -141,48 +145,50 @@ class Collector {
     return out;
   }
 
-  void add(Touch t) {
+  void add(Access t) {
     out_.bounds.push_back(t);
-    out_.touches.push_back(std::move(t));
+    out_.accesses.push_back(std::move(t));
   }
 
+  /// The span of an expression, of its statement where it has none.
+  Span span_of(const Expr& e) const { return e->span.known() ? e->span : out_.visits[visit_].stmt->span; }
+
   /// The loads below `e`, each under the conditions that its evaluation waits for.
-  void visit(const Expr& e, const StmtNode* stmt) {
+  void visit(const Expr& e) {
     if (const Load* load = as<Load>(e)) {
-      for (const Expr& index : load->indices) visit(index, stmt);
-      add(touch(buffer_ref(load->buffer), points(load->indices), false, stmt, e->span.known() ? e->span : stmt->span));
+      for (const Expr& index : load->indices) visit(index);
+      add(box(buffer_ref(load->buffer), points(load->indices), false, span_of(e)));
       return;
     }
-    if (const TileLoad* load = as<TileLoad>(e)) return visit_tile(*load, stmt);
+    if (const TileLoad* load = as<TileLoad>(e)) return visit_tile(*load, span_of(e));
     if (!loads_.of(e, [&] { return has_load(e); })) return;
-    if (as_op(e, Op::And) || as_op(e, Op::Or)) return visit_chain(e, as<Apply>(e)->op, stmt);
-    if (const Apply* node = as_op(e, Op::Select)) return visit_selection(*node, stmt);
-    for_each_child(e, [&](const Expr& child) { visit(child, stmt); });
+    if (as_op(e, Op::And) || as_op(e, Op::Or)) return visit_chain(e, as<Apply>(e)->op);
+    if (const Apply* node = as_op(e, Op::Select)) return visit_selection(*node);
+    for_each_child(e, [&](const Expr& child) { visit(child); });
   }
 
   /// Each operand is evaluated where all before it do not decide.
-  void visit_chain(const Expr& e, Op op, const StmtNode* stmt) {
+  void visit_chain(const Expr& e, Op op) {
     scoped([&] {
       for (const Expr& operand : operands_of_chain(e, op)) {
-        visit(operand, stmt);
+        visit(operand);
         push_guard(operand, op == Op::And);
       }
     });
   }
 
-  void visit_selection(const Apply& node, const StmtNode* stmt) {
-    visit(node.args[0], stmt);
+  void visit_selection(const Apply& node) {
+    visit(node.args[0]);
     for (const bool holds : {true, false}) {
       scoped([&] {
         push_guard(node.args[0], holds);
-        visit(node.args[holds ? 1 : 2], stmt);
+        visit(node.args[holds ? 1 : 2]);
       });
     }
   }
 
-  Touch tile_touch(const BufferRef& buffer, const std::vector<Expr>& indices, bool write, const StmtNode* stmt,
-                   const Span& span) {
-    Touch t = touch(buffer, points(indices), write, stmt, span);
+  Access tile_box(const BufferRef& buffer, const std::vector<Expr>& indices, bool write, const Span& span) {
+    Access t = box(buffer, points(indices), write, span);
     t.tiles = true;
     for (size_t d = 0; d < t.limits.size(); ++d) t.limits[d] = ceil_div(t.limits[d], int_imm(buffer->tile[d]));
     return t;
@@ -190,10 +196,9 @@ class Collector {
 
   /// A tile of an operand is read where the tile that is stored has elements: dimension d of one follows dimension d of
   /// the other.
-  void visit_tile(const TileLoad& load, const StmtNode* stmt) {
+  void visit_tile(const TileLoad& load, const Span& span) {
     const BufferRef buffer = buffer_ref(load.buffer);
-    const Span span = load.span.known() ? load.span : stmt->span;
-    out_.touches.push_back(tile_touch(buffer, load.indices, false, stmt, span));
+    out_.accesses.push_back(tile_box(buffer, load.indices, false, span));
     if (!target_) return;
     scoped([&] {
       std::vector<Range> ranges;
@@ -203,7 +208,7 @@ class Collector {
         if (buffer->tile[d] != 1) element = element + push_inside(d);
         ranges.push_back({element, int_imm(1), true});
       }
-      Touch t = touch(buffer, std::move(ranges), false, stmt, span);
+      Access t = box(buffer, std::move(ranges), false, span);
       t.text = region_text(*buffer, points(load.indices));
       out_.bounds.push_back(std::move(t));
     });
@@ -226,7 +231,11 @@ class Collector {
   // Statements.
 
   void visit(const Stmt& s) {
+    const size_t outer = std::exchange(visit_, out_.visits.size());
+    out_.visits.push_back({s, path_, out_.accesses.size(), 0});
     dispatch(s, [&](const auto& node) { collect(s, node); });
+    out_.visits[visit_].last = out_.accesses.size();
+    visit_ = outer;
   }
   void visit_body(const Stmt& s) {
     scoped([&] { visit(s); });
@@ -243,8 +252,8 @@ class Collector {
   }
 
   /// What a changing value names is a variable of its own, one for each time it is bound.
-  void collect(const Stmt& s, const Bind& n) {
-    visit(n.value, s.get());
+  void collect(const Stmt&, const Bind& n) {
+    visit(n.value);
     const Expr value = resolved(n.value);
     if (value->dtype.is_float()) return;
     const bool known = !changes(value, out_.constant);
@@ -256,23 +265,23 @@ class Collector {
   }
 
   void collect(const Stmt& s, const Store& n) {
-    for (const Expr& index : n.indices) visit(index, s.get());
-    visit(n.value, s.get());
-    Touch t = touch(n.buffer, points(n.indices), true, s.get(), s->span);
+    for (const Expr& index : n.indices) visit(index);
+    visit(n.value);
+    Access t = box(n.buffer, points(n.indices), true, s->span);
     t.mode = n.mode;
     add(std::move(t));
   }
 
   void collect(const Stmt& s, const TileStore& n) {
     target_ = &n;
-    visit(n.value, s.get());
+    visit(n.value);
     target_ = nullptr;
-    add(tile_touch(n.buffer, n.indices, true, s.get(), s->span));
+    add(tile_box(n.buffer, n.indices, true, s->span));
   }
 
   void collect(const Stmt& s, const For& n) {
-    for (const Expr& e : n.begins) visit(e, s.get());
-    for (const Expr& e : n.extents) visit(e, s.get());
+    for (const Expr& e : n.begins) visit(e);
+    for (const Expr& e : n.extents) visit(e);
     visit_loop(s, n.vars, n.begins, n.extents, n.body);
   }
 
@@ -285,17 +294,17 @@ class Collector {
     visit_loop(s, n.vars, begins, extents, n.body);
   }
 
-  void collect(const Stmt& s, const While& n) {
+  void collect(const Stmt&, const While& n) {
     scoped([&] {
       push(Step{});  // how often it runs is not known
-      visit(n.condition, s.get());
+      visit(n.condition);
       push_guard(n.condition);
       visit(n.body);
     });
   }
 
-  void collect(const Stmt& s, const If& n) {
-    visit(n.condition, s.get());
+  void collect(const Stmt&, const If& n) {
+    visit(n.condition);
     scoped([&] {
       push_guard(n.condition);
       visit(n.then_body);
@@ -308,7 +317,7 @@ class Collector {
   }
 
   void collect(const Stmt& s, const Kernel& n) {
-    for (const Expr& e : n.extents) visit(e, s.get());
+    for (const Expr& e : n.extents) visit(e);
     kernel_ = &n;
     visit_loop(s, n.vars, std::vector<Expr>(n.vars.size(), int_imm(0)), n.extents, n.body);
     kernel_ = nullptr;
@@ -316,75 +325,49 @@ class Collector {
 
   void collect(const Stmt& s, const TileOp& n) {
     for (const TileOperand& operand : n.operands) {
-      if (const Expr* e = std::get_if<Expr>(&operand)) visit(*e, s.get());
+      if (const Expr* e = std::get_if<Expr>(&operand)) visit(*e);
       if (const std::vector<Expr>* list = std::get_if<std::vector<Expr>>(&operand)) {
-        for (const Expr& e : *list) visit(e, s.get());
+        for (const Expr& e : *list) visit(e);
       }
     }
-    claim_shapes(n);
+    const Stmt known = values_.empty() ? s : substitute(s, values_);
+    out_.operations.push_back({&n, Ref<const TileOp>(as<TileOp>(known)), path_});
     const std::vector<TileParam>& params = n.row().params;
     for (size_t i = 0; i < params.size(); ++i) {
       if (!n.is_region(i)) continue;
       for (const Range& r : n.region(i).ranges) {
-        visit(r.begin, s.get());
-        visit(r.extent, s.get());
+        visit(r.begin);
+        visit(r.extent);
       }
-      Touch t = operand(s, n, i);
+      Access t = operand(n, i);
       out_.bounds.push_back(t);
       t.write = params[i].writes();
       if (t.write && n.row().rule == TileRule::Atomic) t.mode = atomic_mode(n.op);
-      out_.touches.push_back(t);
+      out_.accesses.push_back(t);
       if (!params[i].writes() || !params[i].reads() || t.mode != StoreMode::Write) continue;
       t.write = false;
-      out_.touches.push_back(std::move(t));
+      out_.accesses.push_back(std::move(t));
     }
   }
 
-  /// What the verifier could not decide by constants.
-  void claim_shapes(const TileOp& n) {
-    ShapeClaim claim;
-    if (const auto pairs = equal_extents(n, f_)) {
-      claim.pairs.emplace();
-      for (const auto& [left, right] : *pairs) {
-        if (int_value(left) && int_value(right)) continue;
-        const Expr a = resolved(left), b = resolved(right);
-        if (!same_expr(a, b)) claim.pairs->emplace_back(a, b);
-      }
-      if (claim.pairs->empty()) return;
-    }
-    const std::vector<TileParam>& params = n.row().params;
-    std::vector<std::string> shapes;
-    for (size_t i = 0; i < params.size(); ++i) {
-      if (!n.is_region(i)) continue;
-      const Buffer& buffer = *n.region(i).buffer;
-      shapes.push_back(fmt::format("{} {}", params[i].name, shape_text(n.region(i).shape())));
-      claim.notes.push_back({buffer.span, fmt::format("'{}' has shape {}", buffer.name, shape_text(buffer.shape))});
-    }
-    const std::string all = join(shapes, ", ", [](const std::string& shape) { return shape; });
-    claim.text = fmt::format("{} of {} agree", all, operation_text(n));
-    claim.span = n.span;
-    claim.path = path_;
-    out_.shapes.push_back(std::move(claim));
-  }
-
-  Touch operand(const Stmt& s, const TileOp& n, size_t i) {
+  Access operand(const TileOp& n, size_t i) {
     const Region& region = n.region(i);
     const MeshTensor* placed = n.row().rule == TileRule::MeshTensorCopy ? f_.mesh_tensor(region.buffer.get()) : nullptr;
-    if (placed) return block_tile(s, n, *placed);
-    Touch t = touch(region.buffer, region.ranges, false, s.get(), n.place(i));
+    if (placed) return block_tile(n, *placed);
+    Access t = box(region.buffer, region.ranges, false, n.place(i));
     const MemoryScope scope = region.buffer->scope;
     t.may_pass_end = n.row().rule == TileRule::Copy && (scope == MemoryScope::Param || scope == MemoryScope::Global);
     return t;
   }
 
   /// A tile of the executing core's block.
-  Touch block_tile(const Stmt& s, const TileOp& n, const MeshTensor& tensor) {
+  Access block_tile(const TileOp& n, const MeshTensor& tensor) {
     const std::vector<Expr>& coord = n.coord();
     std::vector<Range> ranges;
     for (size_t d = 0; d < coord.size(); ++d) {
       ranges.push_back({coord[d] * int_imm(tensor.tiling[d]), int_imm(tensor.tiling[d]), false});
     }
-    Touch t = touch(tensor.buffer, std::move(ranges), false, s.get(), n.place(n.row().index_of("coord")));
+    Access t = box(tensor.buffer, std::move(ranges), false, n.place(n.row().index_of("coord")));
     t.text = fmt::format("tile [{}] of {}", join(coord, ", ", [](const Expr& e) { return to_text(e); }),
                          tensor.buffer->name);
     t.placed = &tensor;
@@ -395,16 +378,17 @@ class Collector {
   }
 
   const Function& f_;
-  Program out_;
+  AccessModel out_;
   Path path_;
   Substitution values_;
   const Kernel* kernel_ = nullptr;
   const TileStore* target_ = nullptr;
+  size_t visit_ = 0;  ///< the statement that is being read
   Memo<bool> loads_;
 };
 
 }  // namespace
 
-Program collect(const Function& f) { return Collector(f).run(); }
+AccessModel access_model(const Function& f) { return Collector(f).run(); }
 
-}  // namespace helve::proofs
+}  // namespace helve

@@ -1,9 +1,9 @@
-// A function as the accesses it makes, each with the loops and guards on the way to it.
-// Questions about bounds and about races read the same list, so both mean the same program.
+// Every access of a function, with all that stands around it: the one answer to who touches what, where and when.
+// Questions about bounds, races, padding and memory traffic read the same list, so that all of them mean the same
+// program. Program order is the order of the list; an access is made once for each point of its path.
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -11,9 +11,8 @@
 
 #include "helve/arith/facts.h"
 #include "helve/ir/tensor/function.h"
-#include "helve/support/diagnostic.h"
 
-namespace helve::proofs {
+namespace helve {
 
 /// A loop (variables over begins and extents), a value that changes (a variable alone), a value too large to stand for
 /// its name (a variable and its value), a guard (a condition), or code that may or may not run (nothing of these).
@@ -27,11 +26,19 @@ struct Step {
   Span span;
 };
 using StepRef = std::shared_ptr<const Step>;
+/// From the function's body inwards. A step stands on one path only: two visits of a shared statement have two.
 using Path = std::vector<StepRef>;
 
+/// A statement of the function, at one place of it.
+struct Visit {
+  Stmt stmt;
+  Path path;
+  size_t first = 0, last = 0;  ///< its accesses and those of the statements in it, a part of AccessModel::accesses
+};
+
 /// A box that a statement reads or writes, `begin`s and `extent`s over the variables of the path and the function's
-/// own.
-struct Touch {
+/// own. Names of values that do not change are replaced by these, if they are not too large.
+struct Access {
   BufferRef buffer;
   std::vector<Range> ranges;  ///< in elements; in tiles of the buffer when `tiles`
   std::vector<Expr> limits;   ///< where the buffer, or the core's block of it, ends
@@ -42,38 +49,38 @@ struct Touch {
   const MeshTensor* placed = nullptr;  ///< a tile of the executing core's own block: `ranges` count from its begin
   std::vector<Expr> block_begin;       ///< of `placed`, in elements of the tensor
   std::string text;                    ///< the access as the user wrote it
-  const StmtNode* stmt = nullptr;
+  size_t visit = 0;                    ///< the statement that makes it, a place in AccessModel::visits
+  const StmtNode* stmt = nullptr;      ///< of that visit
   Span span;
   Path path;
 };
 
-/// Extents that an operation needs equal; `pairs` is nothing when only a call decides what matches what.
-struct ShapeClaim {
-  std::optional<std::vector<std::pair<Expr, Expr>>> pairs;
-  std::string text;
-  std::vector<Note> notes;
-  Span span;
+/// A tile operation, as it stands and with the values of names in it.
+struct Operation {
+  const TileOp* op;
+  Ref<const TileOp> known;
   Path path;
 };
 
 /// A loop whose iterations are independent.
 struct IndependentLoop {
   Path path;  ///< ends in the loop
-  size_t first, last;  ///< the accesses below it, a part of Program::touches
+  size_t first, last;  ///< the accesses below it, a part of AccessModel::accesses
 };
 
-struct Program {
+struct AccessModel {
   const Function* function = nullptr;
-  std::vector<ShapeClaim> shapes;
-  std::vector<Touch> bounds;   ///< what must lie inside
-  std::vector<Touch> touches;  ///< what may conflict
+  std::vector<Visit> visits;      ///< all statements, in program order
+  std::vector<Access> accesses;   ///< what may conflict, in program order
+  std::vector<Access> bounds;     ///< what must lie inside its limits
+  std::vector<Operation> operations;
   std::vector<IndependentLoop> loops;
-  std::unordered_map<const Buffer*, Path> home;     ///< the path to each allocation
-  std::unordered_set<const Storage*> constant;  ///< buffers that nothing writes
+  std::unordered_map<const Buffer*, Path> home;  ///< the path to each allocation
+  std::unordered_set<const Storage*> constant;   ///< buffers that nothing writes
 };
 
-/// Binds of values that do not change are replaced by their values, if these are not too large.
-Program collect(const Function& f);
+/// The accesses of a function, which must outlive the model.
+AccessModel access_model(const Function& f);
 
 /// Is the loop's promise independence of its iterations?
 bool is_independent(const StmtNode& loop);
@@ -84,4 +91,4 @@ void learn(Facts& facts, const Step& step, const std::unordered_set<const Storag
 /// Does the value of `e` depend on contents that change?
 bool changes(const Expr& e, const std::unordered_set<const Storage*>& constant);
 
-}  // namespace helve::proofs
+}  // namespace helve

@@ -1,0 +1,105 @@
+// Accesses with what stands around them.
+#include "helve/analysis/access.h"
+
+#include <gtest/gtest.h>
+
+#include "helve/ir/expr/text.h"
+#include "ir/tensor/programs/build_ir.h"
+
+namespace helve::testing {
+namespace {
+
+const VarRef i = make_var("i"), k = make_var("k");
+
+/// "i in 0+8; (i < 3)": the steps of a path.
+std::string text_of(const Path& path) {
+  std::string out;
+  for (const StepRef& step : path) {
+    out += out.empty() ? "" : "; ";
+    if (step->condition) out += to_text(step->condition);
+    for (size_t d = 0; d < step->begins.size(); ++d) {
+      out += step->vars[d]->name + " in " + to_text(step->begins[d]) + "+" + to_text(step->extents[d]);
+    }
+    if (step->begins.empty() && !step->vars.empty()) out += step->vars[0]->name;
+  }
+  return out;
+}
+
+std::string text_of(const Access& access) {
+  std::string out = (access.write ? "write " : "read ") + access.text + " [";
+  for (const Range& range : access.ranges) out += to_text(range.begin) + ",";
+  return out + "] where " + text_of(access.path);
+}
+
+std::vector<std::string> texts(const AccessModel& model) {
+  std::vector<std::string> out;
+  for (const Access& access : model.accesses) out.push_back(text_of(access));
+  return out;
+}
+
+TEST(AccessModel, LoopsAndGuardsStandOnThePath) {
+  const BufferRef a = param("A", kFloat32, {8}), b = param("B", kFloat32, {8});
+  const Stmt body = if_then(less(Expr(i), idx(3)), store(b, {Expr(i)}, load(a, {Expr(i) + idx(1)})),
+                            store(b, {Expr(i)}, f32(0)));
+  const FunctionRef f = function("f", {a, b}, serial(i, idx(8), {body}));
+  EXPECT_EQ(texts(access_model(*f)), (std::vector<std::string>{
+                                         "read A[i + 1] [i + 1,] where i in 0+8; i < 3",
+                                         "write B[i] [i,] where i in 0+8; i < 3",
+                                         "write B[i] [i,] where i in 0+8; not i < 3",
+                                     }));
+}
+
+TEST(AccessModel, LazyOperandsAreGuarded) {
+  const BufferRef a = param("A", kFloat32, {8}), b = param("B", kFloat32, {8});
+  const Expr chosen = select(less(Expr(i), idx(3)), load(a, {Expr(i)}), f32(1));
+  const FunctionRef f = function("f", {a, b}, serial(i, idx(8), {store(b, {Expr(i)}, chosen)}));
+  EXPECT_EQ(texts(access_model(*f))[0], "read A[i] [i,] where i in 0+8; i < 3");
+}
+
+TEST(AccessModel, NamesStandForTheirValues) {
+  const BufferRef b = param("B", kFloat32, {8});
+  const FunctionRef f =
+      function("f", {b}, serial(i, idx(4), {bind(k, Expr(i) * idx(2)), store(b, {Expr(k)}, f32(1))}));
+  EXPECT_EQ(texts(access_model(*f)), std::vector<std::string>{"write B[k] [i * 2,] where i in 0+4"});
+}
+
+TEST(AccessModel, ANameOfWhatChangesIsAVariable) {
+  const BufferRef n = param("n", kInt32, {1}), b = param("B", kFloat32, {8});
+  const Expr read = cast(load(n, {idx(0)}), kIndex);
+  const FunctionRef f = function("f", {n, b}, serial(i, idx(4), {bind(k, read), store(b, {Expr(k)}, f32(1)),
+                                                            store(n, {idx(0)}, constant_of(int64_t{3}, kInt32))}));
+  EXPECT_EQ(texts(access_model(*f))[1], "write B[k] [k,] where i in 0+4; k");
+}
+
+TEST(AccessModel, TwoVisitsOfOneStatementAreTwo) {
+  const BufferRef b = param("B", kFloat32, {8});
+  const Stmt once = store(b, {idx(2)}, f32(1));
+  const FunctionRef f = function("f", {b}, seq({once, serial(i, idx(4), {once})}));
+  const AccessModel model = access_model(*f);
+  ASSERT_EQ(model.accesses.size(), 2u);
+  EXPECT_EQ(model.accesses[0].stmt, model.accesses[1].stmt);
+  EXPECT_NE(model.accesses[0].visit, model.accesses[1].visit);
+  for (const Access& access : model.accesses) {
+    const Visit& visit = model.visits[access.visit];
+    EXPECT_EQ(visit.stmt, once);
+    EXPECT_EQ(visit.path.size(), access.path.size());
+    EXPECT_EQ(visit.last - visit.first, 1u);
+  }
+  EXPECT_EQ(model.visits[0].first, 0u);
+  EXPECT_EQ(model.visits[0].last, 2u) << "the body holds all";
+}
+
+TEST(AccessModel, AnOperationReadsAndWritesItsRegions) {
+  const BufferRef a = param("A", kFloat32, {2, 3}), b = param("B", kFloat32, {3, 4}), c = param("C", kFloat32, {2, 4});
+  const Stmt gemm =
+      tile_op(TileOpcode::Gemm, {whole_region(a), whole_region(b), whole_region(c), false, false, false});
+  const AccessModel model = access_model(*function("f", {a, b, c}, gemm));
+  EXPECT_EQ(texts(model), (std::vector<std::string>{"read A[0:2, 0:3] [0,0,] where ", "read B[0:3, 0:4] [0,0,] where ",
+                                                    "write C[0:2, 0:4] [0,0,] where ",
+                                                    "read C[0:2, 0:4] [0,0,] where "}));
+  ASSERT_EQ(model.operations.size(), 1u);
+  EXPECT_EQ(model.bounds.size(), 3u);
+}
+
+}  // namespace
+}  // namespace helve::testing
