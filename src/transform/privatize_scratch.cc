@@ -12,8 +12,9 @@
 //              found_1[0] = A[r, 0]
 //              B[r] = found_1[0] + found_1[0]
 // An iteration that may read before it writes begins with a copy of what stands there; one whose values may be read
-// behind the loop writes them to both. Where it accesses one element only, that one is all it gets. An atomic update of
-// what an iteration allocated is a load and a store: nobody else reaches it.
+// behind the loop writes them to both. Where it accesses one element only, that one is all it gets; where that is one
+// for the whole loop, it is all that the loop keeps of what stands there. An atomic update of what an iteration
+// allocated is a load and a store: nobody else reaches it.
 // From here on one memory may serve the iterations in turn, as in machine code. Loops inside of others come first.
 #include <algorithm>
 #include <utility>
@@ -86,11 +87,10 @@ bool same_element(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_expr);
 }
 
-/// Does the loop store to the buffer otherwise than to one element in each iteration, which is its own and the only one
-/// that it reads?
-bool is_scratch(const For& loop, const Buffer& buffer) {
+/// Does the loop of that body store to the buffer otherwise than to one element in each iteration, which is its own and
+/// the only one that it reads?
+bool is_scratch(const For& loop, const Stmt& body, const Buffer& buffer) {
   const Variables variables = variables_of(loop);
-  const Stmt& body = body_of(loop);
   const std::vector<Expr>* element = nullptr;
   bool scratch = false;
   walk(body, [&](const Stmt& s) {
@@ -135,6 +135,19 @@ Stmt in_one_element(const Stmt& s, const Buffer& buffer, const BufferRef& one) {
     return n && n->buffer.get() == &buffer ? store(one, at, n->value, part->span) : part;
   };
   return rewrite(s, statement, expression);
+}
+
+/// Is the only element of an iteration named in front of the loop too, and surely there?
+bool is_of_all_iterations(const For& loop, const Stmt& body, const Buffer& buffer, const std::vector<Expr>& element) {
+  std::vector<const Var*> bound = variables_of(loop).inside;
+  for (const For* level : nest_of(loop)) {
+    for (const VarRef& var : level->vars) bound.push_back(var.get());
+  }
+  const auto changes = [&](const Expr& index) {
+    return has_load(index) ||
+           std::any_of(bound.begin(), bound.end(), [&](const Var* var) { return mentions(index, var); });
+  };
+  return std::none_of(element.begin(), element.end(), changes) && surely_accesses(with_body_of(loop, body), buffer);
 }
 
 /// `s` with `first` in front of its accesses of the buffer, where those are surely made; null where they may not be,
@@ -201,7 +214,7 @@ class Privatization {
     if (!is_divided_inside(*loop)) body = made_private(body);
     std::vector<Stmt> before;
     for (const BufferRef& buffer : outside) {
-      if (is_scratch(*loop, *buffer)) body = own(*loop, body, buffer, &before);
+      if (is_scratch(*loop, body, *buffer)) body = own(*loop, body, buffer, &before);
     }
     if (body == body_of(*loop)) return s;
     before.push_back(with_body_of(*loop, body));
@@ -257,10 +270,17 @@ class Privatization {
       });
     }
     if (finds) {
-      const BufferRef found = leaves ? another(buffer, buffer->shape) : buffer;
-      inside = in_front_of_accesses(inside, *mine, store(mine, {int_imm(0)}, load(found, element)));
+      const bool alone = leaves && is_of_all_iterations(loop, body, *buffer, element);
+      const BufferRef found = !leaves ? buffer : alone ? another(buffer, {int_imm(1)}) : another(buffer, buffer->shape);
+      const Expr value = load(found, alone ? std::vector<Expr>{int_imm(0)} : element);
+      inside = in_front_of_accesses(inside, *mine, store(mine, {int_imm(0)}, value));
       if (!inside) return inside;
-      if (leaves) keep(buffer, found, before);
+      if (alone) {
+        before->push_back(alloc(found, buffer->span));
+        before->push_back(store(found, {int_imm(0)}, load(buffer, element)));
+      } else if (leaves) {
+        keep(buffer, found, before);
+      }
     }
     return seq({alloc(mine, buffer->span), inside}, body->span);
   }

@@ -84,3 +84,47 @@ def test_subscripts_from_memory_of_an_iteration(allocate):
 
     a = np.random.default_rng(0).permutation(8).astype("int32").reshape(8, 1)
     check(main, [a, np.zeros(8, "int32")], {1: np.argsort(a[:, 0]).astype("int32")})
+
+
+def test_lanes_leave_an_element_to_their_iteration():
+    """An iteration has one element to itself; its lanes find that in it, and one of them leaves another value."""
+
+    @T.prim_func
+    def main(A: T.Tensor((6,), "int32"), X: T.Tensor((6, 4), "int32"), Y: T.Tensor((6,), "int32")):
+        with T.Kernel(1, threads=32):
+            kept = T.alloc_local((6,), "int32")
+            for e in T.serial(6):
+                kept[e] = A[e]
+            for i in T.Parallel(6):
+                for lane in T.vectorized(4):
+                    X[i, lane] = kept[i] + lane
+                    if lane == 2:
+                        kept[i] = X[i, lane] * 3
+                Y[i] = kept[i]
+
+    a = np.arange(6, dtype="int32") * 5 - 9
+    wanted = a[:, None] + np.arange(4, dtype="int32")
+    check(main, [a, np.zeros((6, 4), "int32"), np.zeros(6, "int32")], {1: wanted, 2: (a + 2) * 3})
+
+
+def test_lanes_leave_elements_that_they_name():
+    """The same where a lane decides which element of its iteration it accesses."""
+
+    @T.prim_func
+    def main(A: T.Tensor((12,), "int32"), X: T.Tensor((6, 4), "int32"), Y: T.Tensor((6, 2), "int32")):
+        with T.Kernel(1, threads=32):
+            kept = T.alloc_local((12,), "int32")
+            for e in T.serial(12):
+                kept[e] = A[e]
+            for i in T.Parallel(6):
+                for lane in T.vectorized(4):
+                    X[i, lane] = kept[i * 2 + lane // 2]
+                    if lane % 2 == 1:
+                        kept[i * 2 + lane // 2] = X[i, lane] * 3
+                for e in T.serial(2):
+                    Y[i, e] = kept[i * 2 + e]
+
+    a = np.arange(12, dtype="int32") * 5 - 9
+    wanted = np.repeat(a.reshape(6, 2), 2, axis=1)
+    zeros = [np.zeros((6, 4), "int32"), np.zeros((6, 2), "int32")]
+    check(main, [a, *zeros], {1: wanted, 2: a.reshape(6, 2) * 3})
