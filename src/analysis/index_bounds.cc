@@ -67,6 +67,28 @@ std::optional<std::vector<Expr>> without_factors(std::vector<Expr> factors, cons
 
 Expr product_of(const Term& term) { return expr_of(Sum{{{1, term.factors}}, 0}); }
 
+/// What holds of a variable below the end of its loop. Of a quotient, as loops divided among others have it, the
+/// dividend says more than the quotient: begin <= v < begin + (max(m, 0) + k) // c, with k < c, is also
+/// c * (v - begin) + c - k <= m.
+std::vector<Expr> conditions_of_end(const Expr& var, const Expr& begin, const Expr& extent) {
+  std::vector<Expr> out = {less(var, begin + extent)};
+  const Apply* quotient = as_op(extent, Op::FloorDiv);
+  const int64_t* divisor = quotient ? int_value(quotient->args[1]) : nullptr;
+  if (!divisor || *divisor <= 0) return out;
+  const Expr turns = (var - begin + int_imm(1)) * int_imm(*divisor);  // at least the divisor
+  out.push_back(apply(Op::Le, {turns, quotient->args[0]}));
+  const Sum dividend = sum_of(quotient->args[0]);
+  if (dividend.terms.size() != 1 || dividend.terms[0].coefficient != 1 || dividend.constant >= *divisor) return out;
+  const Apply* most = dividend.terms[0].factors.size() == 1 ? as_op(dividend.terms[0].factors[0], Op::Max) : nullptr;
+  for (size_t i = 0; most && i < 2; ++i) {
+    const int64_t* least = int_value(most->args[i]);
+    if (least && *least == 0) {
+      out.push_back(apply(Op::Le, {turns, most->args[1 - i] + int_imm(dividend.constant)}));
+    }
+  }
+  return out;
+}
+
 /// Can the operator leave the range of its operands?
 bool grows(Op op) {
   switch (op) {
@@ -184,6 +206,7 @@ IndexBounds::Reach IndexBounds::under_guards(const std::function<Reach()>& find)
   }
   if (guarded_->facts.contradictory()) return constant(0);
   std::swap(context_, *guarded_);
+  for (const Expr& guard : guards_) range_of(guard);
   Reach out = find();
   std::swap(context_, *guarded_);
   return out;
@@ -209,7 +232,8 @@ void IndexBounds::walk_guarded(const Stmt& s, const std::function<void(const Stm
   } else if (const For* loop = as<For>(s)) {
     std::vector<Expr> ends;
     for (size_t d = 0; d < loop->vars.size(); ++d) {
-      ends.push_back(less(Expr(loop->vars[d]), loop->begins[d] + loop->extents[d]));
+      const std::vector<Expr> end = conditions_of_end(Expr(loop->vars[d]), loop->begins[d], loop->extents[d]);
+      ends.insert(ends.end(), end.begin(), end.end());
     }
     walk_under(std::move(ends), loop->body);
   } else {
@@ -313,8 +337,13 @@ IndexBounds::Reach IndexBounds::reach_of_var(const VarRef& var) const {
   resolve(var.get());
   if (auto known = context_.variables.find(var.get()); known != context_.variables.end()) return known->second;
   if (!inputs_.contains(var.get())) return {};
-  if (context_.facts.range_of(var.get()).at_least(0)) return bounded(atom_sum(Expr(var)));
-  return bounded(atom_sum(absolute(Expr(var))));
+  return bounded(atom_sum(never_negative(Expr(var))));
+}
+
+/// The value of inputs where it is not negative for any call, or its magnitude: a guard says nothing of calls that its
+/// code does not run for, and the reach is asked for in those too.
+Expr IndexBounds::never_negative(const Expr& e) const {
+  return interval_of(e, limits_).at_least(0) ? e : absolute(e);
 }
 
 IndexBounds::Reach IndexBounds::reach_of(const Expr& e) const {
@@ -376,6 +405,18 @@ bool IndexBounds::is_input(const Term& term) const {
   return input;
 }
 
+/// Has what stands in it been resolved, so that its reach does not hang on what is being found?
+bool IndexBounds::is_resolved(const Term& term) const {
+  bool resolved = true;
+  for (const Expr& factor : term.factors) {
+    walk(factor, [&](const Expr& e) {
+      const Var* var = as<Var>(e);
+      resolved &= !as<Load>(e) && (!var || inputs_.contains(var) || context_.variables.contains(var));
+    });
+  }
+  return resolved;
+}
+
 /// The closest bound of the magnitude: `known`, or what guards say where that is closer. Ranges are those of the facts
 /// as they stand: the variables of other guards may be those that are being resolved.
 IndexBounds::Reach IndexBounds::closest(const Expr& e, Reach known) const {
@@ -396,19 +437,26 @@ IndexBounds::Reach IndexBounds::over_inputs(const Sum& sum) const {
   for (const Term& term : sum.terms) {
     const bool positive = interval_of(product_of(term), context_.facts).at_least(0);
     if (positive && term.coefficient < 0) continue;
-    out = plus(out, positive && is_input(term) ? bounded(Sum{{term}, 0}) : reach_of_term(term));
+    if (!positive || !is_input(term)) {
+      out = plus(out, reach_of_term(term));
+      continue;
+    }
+    Term magnitude = term;
+    for (Expr& factor : magnitude.factors) factor = never_negative(factor);
+    out = plus(out, bounded(Sum{{std::move(magnitude)}, 0}));
   }
   return out.kind == Reach::Bounded ? bounded(add_constant(out.sum, sum.constant)) : out;
 }
 
-/// From limit - x >= 0, where limit is a sum of inputs and no term of x is negative: any sum of those terms, none more
-/// than k times as often as in x, has at most the magnitude of k * limit; times m, which its terms share, of m * k *
-/// limit. A sum that is not negative is at most itself and k * (limit - x), where constants below 0 count.
+/// From limit - x >= 0, where limit is a sum of inputs and of what is known already, and no term of x is negative: any
+/// sum of those terms, none more than k times as often as in x, has at most the magnitude of k * limit; times m, which
+/// its terms share, of m * k * limit. A sum that is not negative is at most itself and k * (limit - x), where constants
+/// below 0 count.
 std::optional<Sum> IndexBounds::limit_by(const Sum& inequality, const Sum& sum) const {
   Sum limit{{}, std::max<int64_t>(inequality.constant, 0)};
   std::vector<Term> x;
   for (const Term& term : inequality.terms) {
-    if (is_input(term)) {
+    if (is_input(term) || (term.coefficient > 0 && is_resolved(term))) {
       limit.terms.push_back(term);
     } else if (term.coefficient < 0 && interval_of(product_of(term), context_.facts).at_least(0)) {
       x.push_back(term);
@@ -447,7 +495,7 @@ IndexBounds::Reach IndexBounds::reach_of_quotient(const Apply& node) const {
   if (value.kind != Reach::Bounded || !divisor || *divisor == 0 || *divisor < -kGreatest) return value;
   const Expr whole = Expr(make_ref<Apply>(kIndex, Op::FloorDiv,
                                           std::vector<Expr>{expr_of(value.sum), int_imm(std::abs(*divisor))}));
-  const Reach quotient = bounded(sum_of(simplify(whole, context_.facts)));
+  const Reach quotient = bounded(sum_of(simplify(whole, limits_)));
   return range_of(node.args[0]).at_least(0) && *divisor > 0 ? quotient : plus(quotient, constant(1));
 }
 

@@ -228,6 +228,51 @@ def test_a_divided_loop_asks_no_more_than_the_loop():
             np.testing.assert_array_equal(a, 2.0**np.arange(n))
 
 
+@pytest.mark.parametrize("dividend", ["n * 5", "-n * 5", "M - n"])
+def test_a_branch_that_arguments_decide_refuses_no_call_of_the_other(dividend):
+    """What a branch requires is known under its condition; a call that does not take it has to satisfy it as well."""
+    kernel = compiled(HEAD + (f'        if n < 0:\n            C[0] = T.cast(({dividend}) // 8, "int64")\n'
+                              f'        else:\n            C[0] = T.cast(({dividend}) // 8 + 1, "int64")\n'))
+    for n in (-(2**60), -EDGE, -7, -1, 0, 1, 2, 900, EDGE, 2**60):
+        for m in (1, 2**40):
+            c = np.zeros(1, np.int64)
+            kernel(n, huge(m), huge(1), c)
+            assert c[0] == eval(dividend, {"n": n, "M": m}) // 8 + (n >= 0)
+    for n in (2**63 - 1, -(2**63) + 1):
+        with pytest.raises(helve.Error) as caught:
+            kernel(n, huge(2**20), huge(1), np.zeros(1, np.int64))
+        assert caught.value.code == "HV0625"
+
+
+def test_blocks_that_share_a_persistent_loop_ask_no_more_than_it():
+    """Each block's turns end with the loop, which the quotient of their number says."""
+    kernel = compiled(
+        'M = T.dyn("M")\n@T.prim_func\ndef main(A: T.Tensor((M,), "int64")):\n'
+        "    with T.Kernel(3, 3) as (x, y):\n        for i in T.Persistent([M]):\n"
+        '            A[i] = T.cast(1 << i * 3, "int64")\n')
+    for m in (0, 1, 2, 9, 10, 20):
+        a = np.zeros(m, np.int64)
+        kernel(a)
+        np.testing.assert_array_equal(a, np.int64(1) << 3 * np.arange(m, dtype=np.int64))
+    with pytest.raises(helve.Error) as caught:
+        kernel(np.zeros(23, np.int64))
+    assert caught.value.code == "HV0625"
+
+
+def test_a_shift_that_a_block_number_limits():
+    """The guard of a loop divided among threads names the block, whose number extents limit."""
+    text = ('N = T.dyn("N")\n@T.prim_func\ndef main(A: T.Tensor((N, 64), "int64")):\n'
+            "    with T.Kernel(N, threads=32) as b:\n        for i in T.Parallel(b):\n"
+            '            A[b, i] = T.cast(1 << i, "int64")\n')
+    kernel = compiled(text)
+    for n in (1, 5, 62):
+        a = np.zeros((n, 64), np.int64)
+        kernel(a)
+        np.testing.assert_array_equal(a[:, :n], np.tril(np.broadcast_to(np.int64(1) << np.arange(n), (n, n)), -1))
+    threads = compiled(text, target="cuda", arch="sm_80")
+    assert re.findall("check 0 <= (.*<<.*) else HV0625", threads.source("host")) == ["(1 << N)"]
+
+
 UINT64 = """@T.prim_func
 def main(A: T.Tensor((4,), "int64"), k: T.uint64):
 {host}    with T.Kernel({grid}) as b:

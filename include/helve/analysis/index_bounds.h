@@ -17,8 +17,8 @@ namespace helve {
 /// What an extent of an argument can be at most; calls refuse more (no machine addresses as many bytes).
 inline constexpr int64_t kLargestExtent = int64_t{1} << 48;
 
-/// `reach` (not negative, over dynamic extents and scalar parameters) has to stay in int64; then `expression` does, and
-/// so do its parts. An empty reach is known to leave it.
+/// `reach` (over dynamic extents and scalar parameters, no part of it negative in any call) has to stay in int64; then
+/// `expression` does, and so do its parts. An empty reach is known to leave it.
 struct IndexRequirement {
   std::optional<Sum> reach;
   Expr expression;
@@ -98,6 +98,7 @@ class IndexBounds {
   Reach reach_of(const Expr& e) const;
   Reach reach_of_var(const VarRef& var) const;
   Reach reach_of_apply(const Apply& node, const Expr& e) const;
+  Expr never_negative(const Expr& e) const;
   Reach reach_of_parts(const Expr& e) const;
   Reach reach_of_sum(const Expr& e) const;
   Reach reach_of_term(const Term& term) const;
@@ -105,6 +106,7 @@ class IndexBounds {
   Reach over_inputs(const Sum& sum) const;
   std::optional<Sum> limit_by(const Sum& inequality, const Sum& sum) const;
   bool is_input(const Term& term) const;
+  bool is_resolved(const Term& term) const;
   Reach reach_of_quotient(const Apply& node) const;
   Reach reach_of_shift(const Apply& node) const;
   std::optional<int64_t> proved_amount(const Expr& amount) const;
