@@ -79,3 +79,26 @@ def test_a_gather_of_the_lanes_that_are_inside(size):
     expected = np.concatenate([np.tile(a[b] + row, (8, 1)) for b in range(2)])
     check(mirrored_ends, [a, np.zeros((16, 37), "float32")], {1: expected})
     helve.testing.check_stages(mirrored_ends, lambda: [a, np.zeros((16, 37), "float32")], target="cuda")
+
+
+@pytest.mark.parametrize("lanes", [4, 6, 64])
+def test_names_that_move_and_cancel_out(lanes):
+    """One value for all lanes, of names that differ between them, as a subscript and as the bounds of loops."""
+
+    @T.prim_func
+    def main(A: T.Tensor((2,), "int64"), X: T.Tensor((2, lanes), "int64")):
+        with T.Kernel(2) as b:
+            for i in T.vectorized(lanes):
+                up = i * 3 + b
+                down = -(up + i * 2)
+                one = up + i * 2 + down + 1
+                X[b, i] = A[one % 2] + A[(i - one - i) % 2 - (up + down + i * 2)]
+                for k in T.serial(up + down + i * 2, up + down + i * 2 + one * 3):
+                    X[b, i] = X[b, i] + A[one % 2] * T.cast(k, "int64")
+                for k in T.unroll(up + down + i * 2, up + down + i * 2 + 2):
+                    X[b, i] = X[b, i] + A[one % 2] * T.cast(k + up, "int64") - A[1] * T.cast(b, "int64")
+
+    a = np.array([7, 11])
+    i = np.arange(lanes)
+    wanted = np.tile(22 + 11 * (0 + 1 + 2) + 11 * (6 * i + 1), (2, 1))
+    check(main, [a, np.zeros((2, lanes), np.int64)], {1: wanted})

@@ -105,11 +105,13 @@ void KernelEmitter::alloc(const Alloc& s) {
 }
 
 void KernelEmitter::bind(const Bind& s) {
-  Binding binding{expr(s.value), nullptr, 0};
-  if (lanes_ != 0) {
-    binding.step = step(s.value);
-    if (binding.step && *binding.step != 0) binding.first = first_lane(s.value);
+  const std::optional<int64_t> moves = lanes_ == 0 ? std::optional<int64_t>(0) : step(s.value);
+  if (moves == 0) {
+    env_[s.var.get()] = Binding{first_lane(s.value), nullptr, 0};
+    return;
   }
+  Binding binding{expr(s.value), nullptr, moves};
+  if (moves) binding.first = first_lane(s.value);
   env_[s.var.get()] = binding;
 }
 
@@ -221,8 +223,8 @@ void KernelEmitter::loop_dimension(const For& s, size_t dim, llvm::MDNode* group
   } else if (holds_wide_vectors(s.body)) {
     hints.push_back(llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.disable")}));
   }
-  Value* begin = expr(s.begins[dim]);
-  Value* extent = expr(s.extents[dim]);
+  Value* begin = first_lane(s.begins[dim]);
+  Value* extent = first_lane(s.extents[dim]);
   counted_loop(
       extent,
       [&](Value* iv) {
@@ -237,7 +239,7 @@ void KernelEmitter::loop_dimension(const For& s, size_t dim, llvm::MDNode* group
 bool KernelEmitter::unroll(const For& s) {
   const int64_t* extent = int_value(s.extents[0]);
   if (!extent || *extent > kMaxUnroll || unrolled_ * *extent > kMaxUnrollTotal) return false;
-  Value* begin = expr(s.begins[0]);
+  Value* begin = first_lane(s.begins[0]);
   const bool exact = fits64(Expr(s.vars[0]));
   const int64_t outer = unrolled_;
   const int64_t used = scratch_used_;
