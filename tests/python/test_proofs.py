@@ -196,3 +196,15 @@ def main(A: T.Tensor((8, 64), "float32"), B: T.Tensor((64,), "float32"), C: T.Te
 ])
 def test_copies_are_complete_where_their_buffer_is_used(verdict, body):
     assert waits(body) == verdict
+
+
+@pytest.mark.parametrize("guard", ["T.index(k) + i <= 0", "T.index(k) - i >= 255", "T.index(s) + i <= -128"])
+def test_a_guard_on_a_parameter_counts_with_what_its_type_holds(guard):
+    """Only iteration 0 has a value of the type for which it stores."""
+    kinds = ["uint8", "uint16", "uint64"] if "<= 0" in guard else ["uint8"]
+    for kind in kinds:
+        main = helve.parse("@T.prim_func\n"
+                           f'def main(A: T.Tensor((1,), "float32"), k: T.{kind}, s: T.int8):\n'
+                           "    with T.Kernel(1) as b:\n        for i in T.Parallel(8):\n"
+                           f"            if {guard}:\n                A[0] = 1.0\n")
+        assert ("iterations i are independent", "proved", "") in proofs(main, "race")

@@ -40,8 +40,19 @@ Query::Query(const AccessModel& model) : model_(model) {
     if (!var || !(*var)->dtype.is_integer()) continue;
     vars_.push_back(*var);
     given_.push_back(*var);
+    require_range(*var);
   }
   ranges_ = conditions_.size();
+}
+
+/// What the type of a parameter says; 64 bits say nothing that an index could not be.
+void Query::require_range(const VarRef& var) {
+  if (!var->dtype.is_data_int()) return;
+  const Interval range = interval_of(Expr(var), facts_);
+  const Expr value = cast(Expr(var), kIndex);
+  const bool wide = var->dtype.bits == 64;
+  if (range.low && !(wide && *range.low < 0)) require(apply(Op::Le, {int_imm(*range.low), value}));
+  if (range.high && !wide) require(apply(Op::Le, {value, int_imm(*range.high)}));
 }
 
 void Query::doubt(const std::string& reason) {

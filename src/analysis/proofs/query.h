@@ -64,6 +64,7 @@ class Query {
   Finding excludes(const Expr& violation, Budget& budget) const;
 
  private:
+  void require_range(const VarRef& var);
   Expr conjunction(const Expr& last) const;
   /// Decides between refuted and checked: `broken` has a point.
   Finding depending(const IntegerSet& broken, Finding refuted, const Expr& violation, Budget& budget) const;
@@ -72,7 +73,7 @@ class Query {
   std::vector<VarRef> given_;  ///< by the call: extents, integer parameters
   std::vector<VarRef> vars_;
   std::vector<Expr> conditions_;
-  size_t ranges_ = 0;  ///< the first conditions: the ranges of extents
+  size_t ranges_ = 0;  ///< the first conditions: the ranges of extents and parameters
   Facts facts_;
   std::string doubt_;
 };
