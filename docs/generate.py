@@ -33,6 +33,7 @@ KINDS = {
     "Integer": "integer constant",
     "Flag": "True or False",
     "Text": "string constant",
+    "Layout": "layout, or its text",
 }
 
 # How operators that are no calls are written; precedence is that of Python.

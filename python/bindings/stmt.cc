@@ -69,6 +69,7 @@ TileOperand operand_of(const TileParam& param, py::handle value) {
     case ParamKind::Integer: return py::cast<int64_t>(value);
     case ParamKind::Flag: return py::cast<bool>(value);
     case ParamKind::Text: return py::cast<std::string>(value);
+    case ParamKind::Layout: return py::cast<Layout>(value);
   }
   __builtin_unreachable();
 }

@@ -355,8 +355,7 @@ class Collector {
     const MeshTensor* placed = n.row().rule == TileRule::MeshTensorCopy ? f_.mesh_tensor(region.buffer.get()) : nullptr;
     if (placed) return block_tile(n, *placed);
     Access t = box(region.buffer, region.ranges, false, n.place(i));
-    const MemoryScope scope = region.buffer->scope;
-    t.may_pass_end = n.row().rule == TileRule::Copy && (scope == MemoryScope::Param || scope == MemoryScope::Global);
+    t.may_pass_end = n.may_pass_end(i);
     return t;
   }
 

@@ -64,7 +64,7 @@ int64_t run_length(const TileOp& op) {
   return ranges.empty() ? 1 : *int_value(ranges.back().extent);
 }
 
-bool is_async_run(const TileOp& op, const Facts& facts, std::string* reason) {
+bool is_async_run(const TileOp& op, const Expr& pad, const Facts& facts, std::string* reason) {
   const Region &src = op.region(0), &dst = op.region(1);
   const auto declined = [&](std::string why) {
     *reason = std::move(why);
@@ -88,7 +88,7 @@ bool is_async_run(const TileOp& op, const Facts& facts, std::string* reason) {
   if (!ends_together(src, run, facts)) {
     return declined(fmt::format("{} bytes may lie across the end of '{}'", bytes, src.buffer->name));
   }
-  if (begins_inside(src, facts) && !is_zero(op.expr(op.row().index_of("pad")))) {
+  if (begins_inside(src, facts) && !is_zero(pad)) {
     return declined(fmt::format("what lies past the end of '{}' is not filled up with 0", src.buffer->name));
   }
   return true;

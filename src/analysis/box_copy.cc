@@ -157,7 +157,7 @@ std::optional<CopyBoxes> copy_boxes(const Region& src, const Region& dst, std::s
   return out;
 }
 
-bool is_box_copy(const TileOp& op, const Facts& facts, std::string* reason) {
+bool is_box_copy(const TileOp& op, const Expr& pad, const Facts& facts, std::string* reason) {
   const std::optional<CopyBoxes> boxes = copy_boxes(op.region(0), op.region(1), reason);
   if (!boxes) return false;
   const Region &tensor = op.region(boxes->tensor), &memory = op.region(1 - boxes->tensor);
@@ -185,7 +185,7 @@ bool is_box_copy(const TileOp& op, const Facts& facts, std::string* reason) {
                           memory.buffer->name);
     return false;
   }
-  if (boxes->tensor == 1 || is_zero(op.expr(2))) return true;
+  if (boxes->tensor == 1 || is_zero(pad)) return true;
   for (size_t d = 0; d < tensor.ranges.size(); ++d) {
     const Range& range = tensor.ranges[d];
     if (can_prove(apply(Op::Le, {range.begin + range.extent, tensor.buffer->shape[d]}), facts)) continue;

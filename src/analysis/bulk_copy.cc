@@ -45,12 +45,6 @@ bool is_aligned(const BulkPieces& pieces, const Region& region, size_t i, int64_
 
 }  // namespace
 
-bool names_boxes(const TileOp& op) { return op.text(op.row().index_of("dispatch")) == kBoxSchedule; }
-
-bool names_engine(const TileOp& op) {
-  return names_boxes(op) || op.text(op.row().index_of("dispatch")) == kBulkSchedule;
-}
-
 std::vector<Expr> BulkPieces::begin(const Region& region, size_t i, const std::vector<Expr>& at) const {
   std::vector<Expr> out;
   for (const Range& range : region.ranges) out.push_back(range.begin);

@@ -64,6 +64,7 @@ class Collector {
     requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
   void visit(const T&) {}
   void visit(const std::string&) {}
+  void visit(const Layout&) {}
 
   void define(const VarRef& var) { known_.insert(var.get()); }
   void define(const BufferRef& buffer) {

@@ -89,6 +89,7 @@ std::optional<std::pair<Region, Region>> matched_regions(const Region& a, const 
 std::optional<Pairs> equal_extents(const TileOp& op, const Function& f) {
   switch (op.row().rule) {
     case TileRule::Copy:
+    case TileRule::CopyInstruction:
     case TileRule::CommSame:
     case TileRule::CommPut: return matched_extents(op.region(0), op.region(1));
     case TileRule::Fill:

@@ -5,6 +5,7 @@
 #include "element_nest.h"
 #include "helve/analysis/region_match.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/number.h"
 
 namespace helve {
 
@@ -56,7 +57,9 @@ std::optional<CopyRegions> of_mesh_tensor(const TileOp& op, const LoweringContex
 
 std::optional<CopyRegions> copy_regions(const TileOp& op, const LoweringContext& context, std::string* declined) {
   if (op.op == TileOpcode::MeshTensorCopy) return of_mesh_tensor(op, context, declined);
-  return matched(op.region(0), ends_of(op.region(0)), op.region(1), ends_of(op.region(1)), op.expr(2), declined);
+  const std::optional<size_t> pad = op.row().find("pad");
+  return matched(op.region(0), ends_of(op.region(0)), op.region(1), ends_of(op.region(1)),
+                 pad ? op.expr(*pad) : number_imm(0, op.region(1).buffer->dtype), declined);
 }
 
 std::vector<Expr> ends_of(const Region& region) {

@@ -18,8 +18,8 @@ struct CopyRegions {
   Expr pad;
 };
 
-/// Of a Copy or a MeshTensorCopy. Nothing, with the reason in `declined`, where only the call decides which dimensions
-/// match.
+/// Of an operation with the rule Copy, CopyInstruction or MeshTensorCopy. Nothing, with the reason in `declined`, where
+/// only the call decides which dimensions match.
 std::optional<CopyRegions> copy_regions(const TileOp& op, const LoweringContext& context, std::string* declined);
 
 /// Equal extents of two matched regions: where one side's is a constant, both are written with it.

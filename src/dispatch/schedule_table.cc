@@ -79,12 +79,14 @@ std::vector<const TileSchedule*> candidates(const TileOp& op, const std::vector<
 
 }  // namespace
 
-Stmt lower_tile_op(const TileOp& op, const std::vector<TileSchedule>& schedules, const LoweringContext& context) {
+Stmt lower_tile_op(const TileOp& op, const std::vector<TileSchedule>& schedules, const LoweringContext& around) {
+  LoweringContext context = around;
   std::vector<const TileSchedule*> asked = candidates(op, schedules, context.scope);
   const std::string* wanted = wanted_schedule(op);
   if (wanted) check_name(op, *wanted);
   const bool forced =
       wanted && std::any_of(asked.begin(), asked.end(), [&](const TileSchedule* s) { return s->name == *wanted; });
+  context.asked = forced;
   std::vector<Stmt> body;
   const Ref<const TileOp> settled = with_scalars_named(op, &body);
   std::vector<Note> reasons;

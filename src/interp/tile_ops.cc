@@ -65,10 +65,13 @@ namespace {
 
 /// `flight` is the number of an asynchronous copy, 0 for none.
 void copy(const Operands& op, Frame& frame, int64_t flight) {
-  const View src = op.region("src").view(frame, PastEnd::Padded);
-  const View dst = op.region("dst").view(frame, PastEnd::Padded);
+  const auto view = [&](size_t i) {
+    return op.node->may_pass_end(i) ? op.regions[i]->view(frame, PastEnd::Padded) : op.regions[i]->view(frame);
+  };
+  const View src = view(0), dst = view(1);
   require_shape(squeezed(src.shape()) == squeezed(dst.shape()), op, "src and dst", src.shape(), dst.shape());
-  const Scalar pad = op.value("pad").eval(frame);
+  const std::optional<size_t> given = op.row->find("pad");
+  const Scalar pad = given ? op.values[*given]->eval(frame) : dst.dtype().is_float() ? of_float(0) : of_int(0);
   if (frame.trace) frame.trace->fly(flight);
   scatter(dst, gather_for(op.region("dst").buffer(), src, dst.dtype(), op.span, pad), dst.dtype(), op.span);
   if (frame.trace) frame.trace->fly(0);
@@ -76,7 +79,7 @@ void copy(const Operands& op, Frame& frame, int64_t flight) {
 
 void run_copy(const Operands& op, Frame& frame) { copy(op, frame, 0); }
 
-/// In an iteration a copy waits for its commit.
+/// What an iteration or a thread begins waits for its commit.
 void begin_copy(const Operands& op, Frame& frame) { copy(op, frame, frame.copies.begin(op.span)); }
 
 void run_copy_async(const Operands& op, Frame& frame) {
@@ -109,9 +112,10 @@ int64_t register_position(const Point& place, int64_t registers) {
 }
 
 void run_load_matrix(const Operands& op, Frame& frame) {
+  if (!matrix_operands(*op.node).divided()) return run_copy(op, frame);
   const View src = op.region("src").view(frame);
   const View dst = op.region("dst").view(frame);
-  const Layout layout = matrix_operands(*op.node).layout;
+  const Layout& layout = op.node->layout(2);
   const Elements from = gather_for(op.region("dst").buffer(), src, dst.dtype(), op.span);
   Elements to{std::vector<Scalar>(static_cast<size_t>(dst.size())), {}};
   for (int64_t element = 0; element < src.size(); ++element) {
@@ -123,9 +127,10 @@ void run_load_matrix(const Operands& op, Frame& frame) {
 }
 
 void run_store_matrix(const Operands& op, Frame& frame) {
+  if (!matrix_operands(*op.node).divided()) return run_copy(op, frame);
   const View src = op.region("src").view(frame);
   const View dst = op.region("dst").view(frame);
-  const Layout layout = matrix_operands(*op.node).layout;
+  const Layout& layout = op.node->layout(2);
   const Elements from = gather_for(op.region("dst").buffer(), src, dst.dtype(), op.span);
   Elements to{std::vector<Scalar>(static_cast<size_t>(dst.size())), {}};
   for (int64_t element = 0; element < dst.size(); ++element) {
@@ -265,6 +270,9 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
   switch (s.op) {
     case TileOpcode::Copy: return block(run_copy);
     case TileOpcode::CopyAsync: return block(scope.in_iteration ? begin_copy : run_copy_async);
+    case TileOpcode::CpAsync: return block(begin_copy);
+    case TileOpcode::CpAsyncBulk:
+    case TileOpcode::CpAsyncBulkTensor: return block(s.begins_copy() ? run_copy_async : run_copy);
     case TileOpcode::CommitAsync: return block(run_commit_async);
     case TileOpcode::WaitAsync: return block(run_wait_async);
     case TileOpcode::Fill: return block(run_fill);

@@ -131,6 +131,7 @@ bool Spelling::is_default(const TileOp& op, size_t i) {
     case ParamKind::Out:
     case ParamKind::InOut:
     case ParamKind::Source:
+    case ParamKind::Layout:
     case ParamKind::Coord: return false;
   }
   __builtin_unreachable();
@@ -149,6 +150,7 @@ std::string Spelling::operand(const TileOp& op, size_t i) {
     case ParamKind::Integer: return std::to_string(op.integer(i));
     case ParamKind::Flag: return op.flag(i) ? "True" : "False";
     case ParamKind::Text: return quoted(op.text(i));
+    case ParamKind::Layout: return quoted(to_string(op.layout(i)));
   }
   __builtin_unreachable();
 }
@@ -159,7 +161,8 @@ std::string Spelling::call(const TileOp& op) {
   for (size_t i = 0; i < row.params.size(); ++i) {
     if (is_default(op, i) && !op.is_given(i)) continue;
     if (!inside.empty()) inside += ", ";
-    const bool positional = row.params[i].required() && row.params[i].kind != ParamKind::Coord;
+    const ParamKind kind = row.params[i].kind;
+    const bool positional = row.params[i].required() && kind != ParamKind::Coord && kind != ParamKind::Layout;
     inside += positional ? operand(op, i) : fmt::format("{}={}", row.params[i].name, operand(op, i));
   }
   return fmt::format("T.{}({})", row.python, inside);

@@ -13,7 +13,8 @@ constexpr ThreadOperation kRows[] = {
     {[](const TileOp& op) { return op.row().rule == TileRule::Reduce; }, threads::demand_reduction,
      threads::divide_reduction},
     {[](const TileOp& op) { return op.row().rule == TileRule::Scan; }, threads::demand_scan, threads::divide_scan},
-    {threads::is_matrix_copy, threads::demand_matrix_copy, threads::divide_matrix_copy},
+    {[](const TileOp& op) { return op.row().rule == TileRule::MatrixMove; }, threads::demand_matrix_move,
+     threads::divide_matrix_move},
 };
 
 }  // namespace

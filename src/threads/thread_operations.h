@@ -14,9 +14,8 @@ Stmt divide_reduction(const TileOp& op, const DividedKernel& kernel, const Facts
 OperationDemand demand_scan(const TileOp& op);
 Stmt divide_scan(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
 
-/// A copy that was left as it is: one by matrices, between shared memory and a fragment with a layout.
-bool is_matrix_copy(const TileOp& op);
-OperationDemand demand_matrix_copy(const TileOp& op);
-Stmt divide_matrix_copy(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
+/// Matrices between shared memory and a fragment with a layout.
+OperationDemand demand_matrix_move(const TileOp& op);
+Stmt divide_matrix_move(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
 
 }  // namespace helve::threads

@@ -46,7 +46,8 @@ class Sampling {
     if (const If* n = as<If>(s)) return conditional(*n);
     const TileOp* op = as<TileOp>(s);
     if (op && op->row().rule == TileRule::MatrixMove) return matrices(*op);
-    if (op && op->row().rule == TileRule::Copy) return thread_ ? run(*op) : copy_of_block(*op);
+    if (op && op->op == TileOpcode::CpAsync) return run(*op);
+    if (op && op->row().rule == TileRule::CopyInstruction) return copy_of_block(*op);
     for_each_part(
         s, [&](const Expr& e) { expression(e); }, [&](const Stmt& part) { statement(part); });
   }
@@ -185,7 +186,8 @@ class Sampling {
   }
 
   void copy_of_block(const TileOp& op) {
-    const std::optional<Swizzle> swizzle = names_boxes(op) ? box_swizzle(op) : std::nullopt;
+    const bool boxes = op.op == TileOpcode::CpAsyncBulkTensor;
+    const std::optional<Swizzle> swizzle = boxes ? box_swizzle(op) : std::nullopt;
     for (size_t i : {0, 1}) {
       MemoryAccesses& all = out_[op.region(i).buffer.get()];
       if (!all.boxes) all.boxes = swizzle;

@@ -106,7 +106,7 @@ class Distribution {
     const Stmt placed = map_parts(
         replace_buffers(self, moved), [&](const Expr& e) { return kernel_.place(e); },
         [](const Stmt& part) { return part; });
-    if (s.op != TileOpcode::CopyAsync || names_engine(s)) return placed;
+    if (s.op != TileOpcode::CpAsync) return placed;
     // The only iteration of a loop that is gone: one thread's.
     return thread_loop(kernel_.threads, [&](const Expr& tx) {
       return if_then(apply(Op::Eq, {tx, int_imm(0)}), placed, {}, s.span);

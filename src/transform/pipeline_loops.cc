@@ -213,7 +213,7 @@ class Pipelines final : public ScopedRewriter {
     bool begins = false;
     walk(lower_tile_op(*as<TileOp>(copy), *options_.schedules, context), [&](const Stmt& s) {
       const TileOp* each = as<TileOp>(s);
-      begins |= each && each->op == TileOpcode::CopyAsync;
+      begins |= each && each->begins_copy();
     });
     const std::vector<ScheduleChoice::Declined>& declined = chosen.back().declined;
     if (begins) return "";

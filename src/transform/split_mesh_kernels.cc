@@ -229,7 +229,7 @@ class Splitter {
     for (const Stmt& s : stmts) {
       walk(s, [&](const Stmt& each) {
         const TileOp* op = as<TileOp>(each);
-        found |= op && op->op == TileOpcode::CopyAsync;
+        found |= op && op->begins_copy();
       });
     }
     return found;

@@ -130,7 +130,8 @@ def call(rng, name, depth=0):
 # What a parameter takes, by its kind or else by its name.
 FITTING = {
     "In": "A", "Out": "B", "InOut": "X", "Source": "A[0]", "Value": "1.0", "Integer": "0", "Flag": "True", "Text": "''",
-    "Coord": "[0]", "shape": "(8,)", "dtype": "'float32'", "tile_size": "(4,)", "start": "0", "stop": "8", "step": "2",
+    "Layout": "'S[4 : 1@tx]'", "Coord": "[0]",
+    "shape": "(8,)", "dtype": "'float32'", "tile_size": "(4,)", "start": "0", "stop": "8", "step": "2",
     "count": "128", "num_stages": "2", "domain": "[8]", "buffer": "X", "parallel": "True", "threads": "64",
     "annotations": "{A: {'sharding': {'x': 0}, 'tiling': [4]}}", "nrows": "2", "ncols": "1", "layouts": "{X: None}",
     "tensor": "A", "condition": "C[0]", "name": "'K'", "send": "A", "recv": "B", "scope": "'shared.dyn'",

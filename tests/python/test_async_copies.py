@@ -80,7 +80,7 @@ def products(m, n, k, stages, dtype="float32", tile=16):
 def operations(function):
     """How often each operation stands in the thread form."""
     text = _core.print(thread_form(function))
-    return {name: text.count(f"T.{name}(") for name in ("copy_async", "commit_async", "wait_async", "sync_threads")}
+    return {name: text.count(f"T.{name}(") for name in ("cp_async", "commit_async", "wait_async", "sync_threads")}
 
 
 N = T.dyn("N")
@@ -345,8 +345,8 @@ def test_a_copy_that_is_asked_for():
         return main
 
     make = lambda: [np.arange(64, dtype="float32"), np.zeros(64, "float32")]  # noqa: E731
-    assert operations(copies("")) == {"copy_async": 0, "commit_async": 0, "wait_async": 0, "sync_threads": 1}
-    assert operations(copies("cp_async")) == {"copy_async": 1, "commit_async": 1, "wait_async": 1, "sync_threads": 1}
+    assert operations(copies("")) == {"cp_async": 0, "commit_async": 0, "wait_async": 0, "sync_threads": 1}
+    assert operations(copies("cp_async")) == {"cp_async": 1, "commit_async": 1, "wait_async": 1, "sync_threads": 1}
     helve.testing.check_stages(copies("cp_async"), make, target="cuda")
     helve.testing.check_stages(copies("cp_async"), make)
 
@@ -403,7 +403,7 @@ def main(A: T.Tensor((2, 256), "float16"), B: T.Tensor((2, 256), "float16")):
     assert "helve_copy_async<16>(X + tx * 8, A + (b * 256 + tx * 8));" in _core.cuda_source(thread_form(function))[0]
     unaligned = helve.parse(text.replace("tx * 8 + 8], X", "tx * 8 + 8], X").replace("A[b, tx * 8:tx * 8 + 8]",
                                                                                      "A[b, tx * 7:tx * 7 + 8]"))
-    assert operations(unaligned) == {"copy_async": 0, "commit_async": 1, "wait_async": 1, "sync_threads": 1}
+    assert operations(unaligned) == {"cp_async": 0, "commit_async": 1, "wait_async": 1, "sync_threads": 1}
     helve.testing.check_stages(unaligned, make, target="cuda", check="all")
 
 

@@ -175,7 +175,7 @@ def test_every_stage_computes_the_same(name):
     for _, stage in helve.testing.lowering_stages(function, target="cuda", arch=ARCH):
         helve.testing.assert_round_trip(stage)
     smallest = min(np.prod(shape) for shape in PROGRAMS[name][1])
-    assert ('dispatch="tma"' in _core.print(thread_form(function))) == (smallest > 3)
+    assert ("T.cp_async_bulk(" in _core.print(thread_form(function))) == (smallest > 3)
 
 
 @pytest.mark.parametrize("name", ["ahead", "tiles_100_3", "line_250", "copied_back_6", "stores_in_flight"])
@@ -278,7 +278,7 @@ def test_what_is_chosen_and_why_not():
 
 def test_small_architectures_decline():
     text = _core.print(thread_form(rows_ahead(4, 1024), arch="sm_80"))
-    assert 'dispatch="tma"' not in text and "T.copy_async(" in text
+    assert "T.cp_async_bulk(" not in text and "T.cp_async(" in text
     with pytest.raises(helve.Error) as refused:
         thread_form(rows_ahead(4, 1024, dispatch="tma"), arch="sm_80")
     assert refused.value.code == "HV0801"

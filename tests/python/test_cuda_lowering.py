@@ -159,7 +159,7 @@ def test_layouts_say_where_buffers_live():
     assert str(places["m"].layout) == "S[() : ()] + R[128 : 1@tx]"
     product = {place.name: place for place in compiled(products).layouts()}
     assert product["c"].layout is not None
-    assert product["a"].layout is None and "an operand of T.copy_async" in product["a"].reason
+    assert product["a"].layout is None and "an operand of T.cp_async" in product["a"].reason
 
 
 def compiled(function):

@@ -37,11 +37,11 @@ struct CopyBoxes {
 /// The largest boxes; nothing, with the reason, where no map describes the tensor or the memory is no box.
 std::optional<CopyBoxes> copy_boxes(const Region& src, const Region& dst, std::string* reason);
 
-/// Can the engine make the copy of a block, under `facts`? It converts nothing and pads with zeros, the tensor's rows
-/// lie at multiples of 16 bytes from its base, and every box begins at a multiple of 16 bytes in its row and where the
-/// engine can write it in block memory.
+/// Can TMA make the copy of a block by a map, under `facts`? It converts nothing and pads with zeros (`pad` is what the
+/// copy has past the tensor's ends), the tensor's rows lie at multiples of 16 bytes from its base, and every box begins
+/// at a multiple of 16 bytes in its row and where TMA can write it in shared memory.
 /// Alignment of the bases, and extents that no map has, are the caller's business. Says in `reason` why not.
-bool is_box_copy(const TileOp& op, const Facts& facts, std::string* reason);
+bool is_box_copy(const TileOp& op, const Expr& pad, const Facts& facts, std::string* reason);
 
 /// The swizzle with which the map of a copy of boxes can fill its memory, or empty it, in place of row-major order;
 /// nothing where rows of a box are no 32, 64 or 128 bytes, or boxes may begin within its period.

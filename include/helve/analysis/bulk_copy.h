@@ -1,4 +1,4 @@
-// Copies between global and block memory that the copy engine of sm_90 makes in whole pieces.
+// Copies between global and shared memory that TMA makes in whole pieces: T.cp_async_bulk.
 // Choosing such a copy and printing it ask how the regions fall into pieces, so that is answered once.
 #pragma once
 
@@ -11,15 +11,8 @@
 
 namespace helve {
 
-/// What the engine asks of addresses and sizes, in bytes.
+/// What TMA asks of addresses and sizes, in bytes.
 inline constexpr int64_t kBulkUnit = 16;
-
-/// The schedules whose names, as its `dispatch`, tell the engine's copies of a lowered kernel from those of threads: by
-/// pieces, and by boxes of a tensor map (box_copy.h).
-inline constexpr const char* kBulkSchedule = "tma";
-inline constexpr const char* kBoxSchedule = "tma_tensor";
-bool names_boxes(const TileOp& op);
-bool names_engine(const TileOp& op);  ///< either
 
 /// Two matched regions as loops over pieces that lie side by side in both.
 struct BulkPieces {
@@ -37,9 +30,9 @@ struct BulkPieces {
 /// The largest pieces; nothing, with the reason, where neighbours along a last dimension are not side by side.
 std::optional<BulkPieces> bulk_pieces(const Region& src, const Region& dst, std::string* reason);
 
-/// Can the engine make the T.copy_async of a block, under `facts`? It goes from global to block memory or back and
-/// converts nothing; every piece begins at a multiple of 16 bytes from the buffer's base, is as many bytes long and
-/// lies inside of the tensor. Alignment of the base is the caller's business. Says in `reason` why not.
+/// Can TMA make the copy of a block, under `facts`? It goes from global to shared memory or back and converts nothing;
+/// every piece begins at a multiple of 16 bytes from the buffer's base, is as many bytes long and lies inside of the
+/// tensor. Alignment of the base is the caller's business. Says in `reason` why not.
 bool is_bulk_copy(const TileOp& op, const Facts& facts, std::string* reason);
 
 /// The condition, null where it is known to hold, under which the range begins inside of the first `end` elements, and

@@ -20,6 +20,7 @@ struct LoweringContext {
   const Facts* facts = nullptr;        ///< what is known of the variables in scope
   const Machine* machine = nullptr;    ///< that the target runs on
   OpScope scope = OpScope::Block;      ///< Iteration: inside an independent loop
+  bool asked = false;                  ///< is the schedule the one that the operation's `dispatch` names?
   std::vector<ScheduleChoice>* choices = nullptr;  ///< where each choice is noted; may be null
 };
 

@@ -156,6 +156,20 @@ def copy_async(src: _Region, dst: _Region, pad: _Scalar = 0.0, dispatch: _b.str 
 def cos(x: _Scalar) -> _Expr:
     """The scalar operator Cos."""
 
+def cp_async(src: _Region, dst: _Region) -> None:
+    """Begins the copy of one run of 4, 8 or 16 bytes from global to shared memory, by one thread: `cp.async`.
+    T.commit_async groups it with the others that the threads of the block have begun. A run past the end of src
+    is 0."""
+
+def cp_async_bulk(src: _Region, dst: _Region, wait: _b.bool = False) -> None:
+    """Begins a copy between global and shared memory by TMA, in pieces of contiguous bytes: `cp.async.bulk`. It is
+    a copy of its own to T.wait_async; with wait=True it is complete at once. What it reads and writes lies
+    inside of its buffers."""
+
+def cp_async_bulk_tensor(src: _Region, dst: _Region, wait: _b.bool = False) -> None:
+    """As T.cp_async_bulk, in boxes of a tensor of the call, which a tensor map describes: `cp.async.bulk.tensor`.
+    Elements read past the end of the tensor are 0; elements written past its end are dropped."""
+
 def cumsum(src: _Region, dst: _Region, dim: _b.int = -1, reverse: _b.bool = False) -> None:
     """Inclusive running sums of src along dimension dim into dst, from the end when reverse; dst may be src.
     Floats may be re-associated; types below 32 bits accumulate in float32 and round once an element; integers
@@ -223,10 +237,11 @@ int64: _DType
 
 int8: _DType
 
-def ldmatrix(src: _Region, dst: _Region, layout: _b.str = '') -> None:
-    """In thread form only: copies the elements of src, 16 bits each, to the registers of a fragment dst, whose
-    first dimension is the thread: `layout`, an Axe layout of src's region on tx and reg, says where each
-    element goes. A warp moves 8 x 8 elements at a time, each of its threads naming a row."""
+def ldmatrix(src: _Region, dst: _Region, layout: _Any) -> None:
+    """Copies the elements of src, 16 bits each, to the registers of a fragment dst: `layout`, an Axe layout of
+    src's region on tx and reg, says where each element goes. In thread form the first dimension of dst is the
+    thread; before, dst is a fragment that has this layout. A warp moves 8 x 8 elements at a time, each of its
+    threads naming a row."""
 
 def local_shape(tensor: _Any) -> _Any:
     """The true extents of the executing core's block."""
@@ -306,7 +321,7 @@ def sin(x: _Scalar) -> _Expr:
 def sqrt(x: _Scalar) -> _Expr:
     """The scalar operator Sqrt."""
 
-def stmatrix(src: _Region, dst: _Region, layout: _b.str = '') -> None:
+def stmatrix(src: _Region, dst: _Region, layout: _Any) -> None:
     """The other direction of T.ldmatrix: copies the registers of a fragment src to the elements of dst, whose
     region `layout` places on tx and reg."""
 

@@ -45,6 +45,7 @@ _KINDS = {
     "Integer": "_b.int",
     "Flag": "_b.bool",
     "Text": "_b.str",
+    "Layout": "_Any",
 }
 _TYPES = {
     "shape": "_Shape",

@@ -1,6 +1,6 @@
-"""Layouts that a kernel gives to its buffers.
+"""Layouts that a kernel gives to its buffers and operations.
 
-A layout is a value from around the kernel, or its text; the core decides what a buffer can have.
+A layout is a value from around the kernel, or its text; the core decides what a buffer, or an operation, can have.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ def placed(
     value = None if node is None else expressions.evaluate(node)
     if value is None:
         return buffer
-    return _core.with_layout(buffer, _layout(expressions, function, parameter, node, value),
+    return _core.with_layout(buffer, layout(expressions, function, parameter, node, value),
                              expressions.context.span(node))
 
 
-def _layout(expressions: Expressions, function: str, parameter: str, node: ast.expr, value: object) -> _core.Layout:
+def layout(expressions: Expressions, function: str, parameter: str, node: ast.expr, value: object) -> _core.Layout:
+    """The layout that an argument is, or spells."""
     context = expressions.context
     if isinstance(value, str):
         try:

@@ -173,6 +173,8 @@ def _scalar_operand(expressions: Expressions, arguments: Arguments, parameter, w
         return expressions.index_list(node, f"a coordinate of {function}")
     if parameter.kind == "Integer":
         return expressions.literal(arguments, parameter.name, int, "a compile-time integer", "write a constant")
+    if parameter.kind == "Layout":
+        return layouts.layout(expressions, function, parameter.name, node, expressions.evaluate(node))
     if parameter.kind == "Flag":
         return expressions.literal(arguments, parameter.name, bool, "True or False", "write True or False")
     return expressions.literal(arguments, parameter.name, str, "a string", "write a string constant")

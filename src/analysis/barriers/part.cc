@@ -58,8 +58,11 @@ class Collector {
     }
     if (const For* n = as<For>(s)) return loop(*n);
     if (const If* n = as<If>(s)) return conditional(*n);
-    if (const TileOp* n = as<TileOp>(s); n && n->row().rule == TileRule::Copy) return copy(*n);
-    if (const TileOp* n = as<TileOp>(s); n && n->row().rule == TileRule::MatrixMove) return matrices(*n);
+    if (const TileOp* n = as<TileOp>(s)) {
+      const TileRule rule = n->row().rule;
+      if (rule == TileRule::Copy || rule == TileRule::CopyInstruction) return copy(*n);
+      if (rule == TileRule::MatrixMove) return matrices(*n);
+    }
     for_each_part(
         s, [&](const Expr& e) { expression(e); }, [&](const Stmt& part) { statement(part); });
   }
@@ -85,7 +88,7 @@ class Collector {
 
   /// A box of elements as loops over them.
   void copy(const TileOp& n) {
-    asynchronous_ = n.op == TileOpcode::CopyAsync;
+    asynchronous_ = n.begins_copy();
     for (size_t i : {0, 1}) {
       const Region& region = n.region(i);
       std::vector<Expr> indices;

@@ -130,13 +130,14 @@ class Waits {
   }
 
   void operation(const Stmt& s, const TileOp& op) {
-    const bool copies = op.op == TileOpcode::CopyAsync;
+    const bool copies = op.begins_copy();
+    const bool open = in_iteration_ || op.op == TileOpcode::CpAsync;  // until the next commit
     for (const RegionAccess& access : direct_accesses(s)) use(access, copies ? &op : nullptr);
     if (copies) {
       proof_of(op);
-      if (!in_iteration_) now_.age();
+      if (!open) now_.age();
       const int place = places_.emplace(&op, static_cast<int>(places_.size())).first->second;
-      now_.of[place] = {&op, {in_iteration_ ? kOpen : 0, false}};
+      now_.of[place] = {&op, {open ? kOpen : 0, false}};
     } else if (op.op == TileOpcode::CommitAsync) {
       now_.age();
     } else if (op.row().rule == TileRule::Wait) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "helve/analysis/async_run.h"
-#include "helve/analysis/bulk_copy.h"
 #include "helve/codegen/c/c_types.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/visit.h"
@@ -75,17 +74,16 @@ void KernelEmitter::array(const Alloc& s, const char* alignment, int64_t count) 
 
 void KernelEmitter::tile_op(const TileOp& s) {
   if (s.row().is_collective()) return collective(s);
-  HELVE_CHECK(s.op == TileOpcode::CopyAsync || !thread_,
+  HELVE_CHECK((s.op == TileOpcode::CpAsync) == (thread_ != nullptr),
               "tile operation " + std::string(s.row().name) + " of a thread");
   if (s.row().rule == TileRule::MatrixMove) return matrix_move(s);
   switch (s.op) {
     case TileOpcode::SyncThreads:
       fence();
       return line("__syncthreads();", s.span);
-    case TileOpcode::Copy: return copy_bulk(s);
-    case TileOpcode::CopyAsync:
-      HELVE_CHECK(thread_ || names_engine(s), "a copy of the block is the copy engine's");
-      return thread_ ? copy_async(s) : copy_bulk(s);
+    case TileOpcode::CpAsync: return copy_async(s);
+    case TileOpcode::CpAsyncBulk:
+    case TileOpcode::CpAsyncBulkTensor: return copy_bulk(s);
     case TileOpcode::CommitAsync: return commit(s);
     case TileOpcode::WaitAsync: return wait(s);
     default: break;

@@ -35,15 +35,16 @@ void KernelEmitter::find_maps() {
   if (narrow_) return;
   walk(source_.stmt->body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
-    if (!op || op->row().rule != TileRule::Copy || !names_boxes(*op)) return;
+    if (!op || op->op != TileOpcode::CpAsyncBulkTensor) return;
     const CopyBoxes boxes = boxes_of(*op);
     const Buffer* tensor = op->region(boxes.tensor).buffer.get();
     const auto serves = [&](const BoxMap& map) { return map.serves(tensor, boxes); };
     if (std::any_of(maps_.begin(), maps_.end(), serves)) return;
     if (maps_.size() == kMostMaps) {
       throw UserError(Code::NoSchedule, op->span, {{"operation", operation_text(*op)}},
-                      {{{}, fmt::format("'{}' declined: a kernel takes {} tensor maps, one for each tensor and box",
-                                        kBoxSchedule, kMostMaps)}},
+                      {{{}, fmt::format("'tma_tensor' declined: a kernel takes {} tensor maps, one for each tensor and "
+                                        "box",
+                                        kMostMaps)}},
                       {"copy tiles of fewer shapes, or ask for other copies by dispatch=\"cp_async\""});
     }
     maps_.push_back({tensor, boxes.box, boxes.swizzle});

@@ -28,12 +28,6 @@ constexpr int64_t kLeastBarriers = 16, kMostBarriers = 64;
 
 void KernelEmitter::find_bulk() {
   const Stmt& body = source_.stmt->body;
-  std::unordered_set<const StmtNode*> of_threads;
-  walk(body, [&](const Stmt& s) {
-    const For* loop = as<For>(s);
-    if (!loop || loop->loop != LoopKind::Thread) return;
-    walk(loop->body, [&](const Stmt& inner) { of_threads.insert(inner.get()); });
-  });
   BulkCopies found;
   found.threads = false;
   std::unordered_set<const Buffer*> touched, stored;
@@ -41,15 +35,15 @@ void KernelEmitter::find_bulk() {
   walk(body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
     if (!op) return;
-    const bool async = op->op == TileOpcode::CopyAsync, of_thread = of_threads.contains(s.get());
-    found.threads |= async && of_thread;
-    commits += op->op == TileOpcode::CommitAsync || (async && !of_thread);
+    const bool of_thread = op->op == TileOpcode::CpAsync;
+    found.threads |= of_thread;
+    commits += op->op == TileOpcode::CommitAsync || (op->begins_copy() && !of_thread);
     if (op->op == TileOpcode::WaitAsync) most = std::max(most, op->integer(0));
-    if (op->row().rule != TileRule::Copy || of_thread) return;
+    if (op->row().rule != TileRule::CopyInstruction || of_thread) return;
     const BufferRef& dst = op->region(1).buffer;
     touched.insert({op->region(0).buffer.get(), dst.get()});
     if (is_global(*dst)) stored.insert(dst.get());
-    (!is_global(*dst) ? found.loads : async ? found.stores : found.returns) = true;
+    (!is_global(*dst) ? found.loads : op->begins_copy() ? found.stores : found.returns) = true;
   });
   if (narrow_ || !found.any()) return;
   bulk_ = found;
@@ -57,9 +51,7 @@ void KernelEmitter::find_bulk() {
   walk(body, [&](const Stmt& s) {
     const Store* store = as<Store>(s);
     const TileOp* op = as<TileOp>(s);
-    if (op && op->op == TileOpcode::CopyAsync && of_threads.contains(s.get())) {
-      bulk_.fences |= touched.contains(op->region(1).buffer.get());
-    }
+    bulk_.fences |= op && op->op == TileOpcode::CpAsync && touched.contains(op->region(1).buffer.get());
     bulk_.fences |= store && touched.contains(store->buffer.get());
     bulk_.fences |= op && op->op == TileOpcode::StoreMatrix && touched.contains(op->region(1).buffer.get());
   });
@@ -87,12 +79,12 @@ void KernelEmitter::begin_engine() {
 
 /// Where the call's tensors are no such as the engine takes, all threads copy elements.
 void KernelEmitter::copy_bulk(const TileOp& s) {
-  const bool boxes = names_boxes(s);
+  const bool boxes = s.op == TileOpcode::CpAsyncBulkTensor;
   if (narrow_) boxes ? copy_box_elements(s) : begin_pieces(s);
   else block("if (tx == 0)", s.span, [&] { boxes ? begin_boxes(s) : begin_pieces(s); });
-  if (s.op == TileOpcode::CopyAsync) commit(s);
+  if (s.begins_copy()) commit(s);
   if (narrow_) return;
-  if (s.op == TileOpcode::Copy) {
+  if (!s.begins_copy()) {
     line("helve_commit_stores();", s.span);
     wait_for_stores(0, s.span);
   }

@@ -50,7 +50,7 @@ CudaKernel KernelEmitter::emit() {
       const For* loop = as<For>(s);
       const TileOp* op = as<TileOp>(s);
       threads |= (loop && loop->loop == LoopKind::Thread) || (op && op->row().rule == TileRule::MatrixMove);
-      threads |= narrow_ && op && op->row().rule == TileRule::Copy && names_boxes(*op);
+      threads |= narrow_ && op && op->op == TileOpcode::CpAsyncBulkTensor;
       const Alloc* alloc = as<Alloc>(s);
       shared |= alloc && alloc->buffer->scope == MemoryScope::Shared && used(alloc->buffer.get());
     });

@@ -102,7 +102,7 @@ Stmt copy_rectangle(const CopyRegions& copy_of, const LoweringContext& context) 
 }
 
 /// A copy inside one buffer: all elements are read before one is written.
-Stmt copy_through_buffer(const TileOp& op, const LoweringContext& context, std::string* declined) {
+Stmt copy_through_buffer(const TileOp& op, const Expr& pad, const LoweringContext& context, std::string* declined) {
   const Region& src = op.region(0);
   const Region& dst = op.region(1);
   if (!constant_shape(src.shape())) {
@@ -111,8 +111,8 @@ Stmt copy_through_buffer(const TileOp& op, const LoweringContext& context, std::
   }
   const BufferRef between = make_buffer("between", src.buffer->dtype, MemoryScope::Local, src.shape());
   const Region all = whole_region(between);
-  return seq({alloc(between), copy_rectangle({src, all, ends_of(src), ends_of(all), op.expr(2)}, context),
-              copy_rectangle({all, dst, ends_of(all), ends_of(dst), op.expr(2)}, context)});
+  return seq({alloc(between), copy_rectangle({src, all, ends_of(src), ends_of(all), pad}, context),
+              copy_rectangle({all, dst, ends_of(all), ends_of(dst), pad}, context)});
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* d
   const Region& src = op.region(0);
   const Region& dst = op.region(1);
   if (src.buffer == dst.buffer && !disjoint(src, dst, *context.facts))
-    return copy_through_buffer(op, context, declined);
+    return copy_through_buffer(op, regions->pad, context, declined);
   if (is_global(*src.buffer) && is_global(*dst.buffer)) {
     // Both ends may be ragged: elements are tested one by one.
     const Region& from = regions->src;
@@ -140,7 +140,7 @@ Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* d
       const std::vector<Expr> from_at = region_indices(from, at);
       const std::vector<Expr> to_at = region_indices(to, at);
       Expr value = cast(load(from.buffer, from_at), to.buffer->dtype);
-      return if_then(inside(to, to_at), store(to.buffer, to_at, select(inside(from, from_at), value, op.expr(2))));
+      return if_then(inside(to, to_at), store(to.buffer, to_at, select(inside(from, from_at), value, regions->pad)));
     });
   }
   return copy_rectangle(*regions, context);

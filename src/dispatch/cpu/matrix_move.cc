@@ -23,8 +23,9 @@ Expr coordinate(const std::vector<AddressTerm>& terms, Axis axis, const std::vec
 
 }  // namespace
 
-Stmt lower_matrix_move(const TileOp& op, const LoweringContext&, std::string*) {
+Stmt lower_matrix_move(const TileOp& op, const LoweringContext& context, std::string* declined) {
   const MatrixOperands operands = matrix_operands(op);
+  if (!operands.divided()) return lower_copy(op, context, declined);
   const std::vector<AddressTerm> terms =
       address_terms(operands.layout, *constant_shape(operands.memory->shape()));
   std::vector<VarRef> vars = {make_var("i"), make_var("j")};

@@ -1,9 +1,11 @@
-// Copies from global to block memory by cp.async.
+// Copies from global to shared memory by cp.async.
 // A thread moves 16, 8 or 4 bytes at once and goes on; which thread moves which run is decided with all other loops of
 // the kernel.
 #include "copy_regions.h"
 #include "element_nest.h"
 #include "helve/analysis/async_run.h"
+#include "helve/analysis/thread_form.h"
+#include "helve/ir/expr/number.h"
 #include "over_elements.h"
 #include "schedules.h"
 
@@ -35,9 +37,9 @@ Stmt over_runs(const TileOp& op, const CopyRegions& copy, int64_t length, const 
   bool fits = false;
   const Stmt loop = over_elements(extents, facts, [&](std::vector<Expr> at, const Facts& known) {
     if (length > 1) at.back() = at.back() * int_imm(length);
-    const Stmt run = tile_op(TileOpcode::CopyAsync,
-                             {run_at(copy.src, at, length), run_at(copy.dst, at, length), copy.pad}, op.span);
-    fits = is_async_run(*as<TileOp>(run), known, declined);
+    const Stmt run =
+        tile_op(TileOpcode::CpAsync, {run_at(copy.src, at, length), run_at(copy.dst, at, length)}, op.span);
+    fits = is_async_run(*as<TileOp>(run), copy.pad, known, declined);
     return run;
   });
   return fits ? loop : Stmt();
@@ -61,8 +63,18 @@ Stmt lower_cp_async(const TileOp& op, const LoweringContext& context, std::strin
   return {};
 }
 
+Stmt lower_run_async(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  if (!is_async_run(op, op.expr(op.row().index_of("pad")), *context.facts, declined)) return {};
+  return tile_op(TileOpcode::CpAsync, {op.region(0), op.region(1)}, op.span);
+}
+
 Stmt keep_cp_async(const TileOp& op, const LoweringContext& context, std::string* declined) {
-  return is_async_run(op, *context.facts, declined) ? Stmt(make_ref<TileOp>(op)) : Stmt();
+  if (context.scope == OpScope::Block && is_written_for_threads(*context.kernel)) {
+    *declined = "the kernel is written for its threads, and no thread runs it";
+    return {};
+  }
+  const Expr pad = number_imm(0, op.region(1).buffer->dtype);
+  return is_async_run(op, pad, *context.facts, declined) ? Stmt(make_ref<TileOp>(op)) : Stmt();
 }
 
 }  // namespace helve::cuda

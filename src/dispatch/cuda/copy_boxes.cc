@@ -1,4 +1,4 @@
-// Copies between a tensor of the call and block memory by a tensor map of the copy engine of sm_90.
+// Copies between a tensor of the call and shared memory by TMA with a tensor map: T.cp_async_bulk_tensor.
 // The map knows where the tensor ends, so that tiles of any size are boxes, and nothing is left for the threads.
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ std::string why_not_unasked(const TileOp& op, const CopyRegions& copy, const Low
   bool whole = static_cast<bool>(by_threads);
   if (by_threads) walk(by_threads, [&](const Stmt& s) {
     const TileOp* run = as<TileOp>(s);
-    if (run && run->op == op.op) whole &= run_length(*run) * copy.src.buffer->dtype.bytes() == kBulkUnit;
+    if (run && run->op == TileOpcode::CpAsync) whole &= run_length(*run) * copy.src.buffer->dtype.bytes() == kBulkUnit;
   });
   return whole ? "the threads can make it in pieces of 16 bytes, which leaves the memory any layout" : "";
 }
@@ -36,15 +36,22 @@ Stmt lower_boxes(const TileOp& op, const LoweringContext& context, std::string* 
   const std::optional<CopyRegions> copy = copy_regions(op, context, declined);
   if (!copy) return {};
   *declined = why_no_engine(context, *copy);
-  if (declined->empty() && !names_boxes(op)) *declined = why_not_unasked(op, *copy, context);
+  if (declined->empty() && !context.asked) *declined = why_not_unasked(op, *copy, context);
   if (!declined->empty()) return {};
   // Who copies back goes on when the memory can be used again; other copies of the block stay in flight.
   const bool counted = op.op == TileOpcode::CopyAsync || is_global(*copy->src.buffer);
-  const Stmt moved = tile_op(counted ? TileOpcode::CopyAsync : TileOpcode::Copy,
-                             {copy->src, copy->dst, copy->pad, kBoxSchedule}, op.span);
-  if (!is_box_copy(*as<TileOp>(moved), *context.facts, declined)) return {};
+  const Stmt moved = tile_op(TileOpcode::CpAsyncBulkTensor, {copy->src, copy->dst, !counted}, op.span);
+  if (!is_box_copy(*as<TileOp>(moved), copy->pad, *context.facts, declined)) return {};
   if (!counted || op.op == TileOpcode::CopyAsync) return moved;
   return seq({moved, tile_op(TileOpcode::WaitAsync, {}, op.span)});
+}
+
+Stmt keep_boxes(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  const std::optional<CopyRegions> copy = copy_regions(op, context, declined);
+  if (!copy) return {};
+  *declined = why_no_engine(context, *copy);
+  if (!declined->empty() || !is_box_copy(op, copy->pad, *context.facts, declined)) return {};
+  return kept(op);
 }
 
 }  // namespace helve::cuda

@@ -1,4 +1,4 @@
-// Copies between global and block memory by the copy engine of sm_90.
+// Copies between global and shared memory by TMA in pieces: T.cp_async_bulk.
 // The engine moves what lies inside of the tensor in whole pieces, all of the block at once; the threads move the rest,
 // less than 16 bytes before an end and what is past it.
 #include <fmt/format.h>
@@ -82,15 +82,14 @@ Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* d
   const std::optional<CopyRegions> copy = copy_regions(op, context, declined);
   if (!copy) return {};
   *declined = why_no_engine(context, *copy);
-  if (declined->empty() && !names_engine(op)) *declined = why_small(*copy);
+  if (declined->empty() && !context.asked) *declined = why_small(*copy);
   if (!declined->empty()) return {};
   const Facts& facts = *context.facts;
   const Part part = part_inside(*copy, std::max<int64_t>(1, kBulkUnit / copy->src.buffer->dtype.bytes()), facts);
   // Who copies back goes on when the memory can be used again; other copies of the block stay in flight.
   const bool counted = op.op == TileOpcode::CopyAsync || is_global(*copy->src.buffer);
   const Stmt moved = part.empty() ? Stmt()
-                                  : tile_op(counted ? TileOpcode::CopyAsync : TileOpcode::Copy,
-                                            {part.copy.src, part.copy.dst, copy->pad, kBulkSchedule}, op.span);
+                                  : tile_op(TileOpcode::CpAsyncBulk, {part.copy.src, part.copy.dst, !counted}, op.span);
   Facts holds = facts;
   if (part.inside) holds.assume(part.inside);
   if (!part.empty() && !is_bulk_copy(*as<TileOp>(moved), holds, declined)) return {};
@@ -107,6 +106,14 @@ Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* d
   }
   if (counted && op.op == TileOpcode::Copy) out.push_back(tile_op(TileOpcode::WaitAsync, {}, op.span));
   return seq(std::move(out));
+}
+
+Stmt keep_bulk(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  const std::optional<CopyRegions> copy = copy_regions(op, context, declined);
+  if (!copy) return {};
+  *declined = why_no_engine(context, *copy);
+  if (!declined->empty() || !is_bulk_copy(op, *context.facts, declined)) return {};
+  return kept(op);
 }
 
 }  // namespace helve::cuda

@@ -1,5 +1,6 @@
 // The schedules for NVIDIA GPUs.
-// Collectives, barriers and waits have none: they stay what they are until code generation.
+// A copy becomes the instruction that makes it, or a loop over elements; instructions stay what they are where the
+// machine has them. Collectives, barriers and waits have no schedules: they stay until code generation.
 #include "schedules.h"
 
 namespace helve {
@@ -16,8 +17,12 @@ const std::vector<TileSchedule>& cuda_schedules() {
       {TileOpcode::CopyAsync, "tma_tensor", 15, cuda::lower_boxes, OpScope::Block, 90},
       {TileOpcode::CopyAsync, "cp_async", 10, cuda::lower_cp_async, OpScope::Block, 80},
       {TileOpcode::CopyAsync, "registers", 0, cuda::lower_copy},
-      {TileOpcode::CopyAsync, "cp_async", 10, cuda::keep_cp_async, OpScope::Iteration, 80},
+      {TileOpcode::CopyAsync, "cp_async", 10, cuda::lower_run_async, OpScope::Iteration, 80},
       {TileOpcode::CopyAsync, "registers", 0, cuda::lower_run, OpScope::Iteration},
+      {TileOpcode::CpAsync, "cp_async", 0, cuda::keep_cp_async, OpScope::Block, 80},
+      {TileOpcode::CpAsync, "cp_async", 0, cuda::keep_cp_async, OpScope::Iteration, 80},
+      {TileOpcode::CpAsyncBulk, "tma", 0, cuda::keep_bulk, OpScope::Block, 90},
+      {TileOpcode::CpAsyncBulkTensor, "tma_tensor", 0, cuda::keep_boxes, OpScope::Block, 90},
       {TileOpcode::MeshTensorCopy, "element loops", 0, cuda::lower_copy},
       {TileOpcode::Fill, "element loops", 0, cuda::lower_fill},
       {TileOpcode::Clear, "element loops", 0, cuda::lower_fill},

@@ -11,4 +11,8 @@ namespace helve::cuda {
 /// Why the engine makes no copy there; empty if it may.
 std::string why_no_engine(const LoweringContext& context, const CopyRegions& copy);
 
+/// An instruction of the engine that a program gives, as code generation takes it: loads are always counted, so that
+/// one that is to be complete at once is one with a wait behind it.
+Stmt kept(const TileOp& op);
+
 }  // namespace helve::cuda

@@ -1,5 +1,5 @@
-// Copies by matrices: between block memory and a fragment that the program gave the layout of a matrix operand.
-// Such a copy stays what it is until the threads are known, and becomes T.ldmatrix or T.stmatrix there.
+// Copies by matrices: between shared memory and a fragment that the program gave the layout of a matrix operand.
+// Such a copy is T.ldmatrix or T.stmatrix from here on; the fragment is divided among the threads with all others.
 #include <fmt/format.h>
 
 #include "helve/arith/simplify.h"
@@ -38,23 +38,27 @@ std::string fault_of(const Region& memory, const Region& fragment, bool loads, c
   return {};
 }
 
-Stmt by_matrices(const TileOp& op, bool loads, const LoweringContext& context, std::string* declined) {
-  *declined = fault_of(op.region(loads ? 0 : 1), op.region(loads ? 1 : 0), loads, *context.facts);
+Stmt by_matrices(const TileOp& op, TileOpcode instruction, const LoweringContext& context, std::string* declined) {
+  const bool loads = instruction == TileOpcode::LoadMatrix;
+  const Region &memory = op.region(loads ? 0 : 1), &fragment = op.region(loads ? 1 : 0);
+  *declined = fault_of(memory, fragment, loads, *context.facts);
   if (is_written_for_threads(*context.kernel)) *declined = "the kernel is written for its threads";
-  return declined->empty() ? Stmt(make_ref<TileOp>(op)) : Stmt();
+  if (!declined->empty()) return {};
+  return tile_op(instruction, {op.region(0), op.region(1), thread_layout_of(*fragment.buffer)}, op.span);
 }
 
 }  // namespace
 
 Stmt cuda::lower_ldmatrix(const TileOp& op, const LoweringContext& context, std::string* declined) {
-  return by_matrices(op, true, context, declined);
+  return by_matrices(op, TileOpcode::LoadMatrix, context, declined);
 }
 
 Stmt cuda::lower_stmatrix(const TileOp& op, const LoweringContext& context, std::string* declined) {
-  return by_matrices(op, false, context, declined);
+  return by_matrices(op, TileOpcode::StoreMatrix, context, declined);
 }
 
 Stmt cuda::keep_matrix_move(const TileOp& op, const LoweringContext& context, std::string* declined) {
+  if (!matrix_operands(op).divided()) return by_matrices(op, op.op, context, declined);
   if (is_written_for_threads(*context.kernel)) return Stmt(make_ref<TileOp>(op));
   *declined = "the kernel is not written for its threads; a T.copy between shared memory and a fragment with a layout "
               "is by matrices where it can be";

@@ -10,9 +10,12 @@ namespace helve::cuda {
 Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_run(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_cp_async(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_run_async(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt keep_cp_async(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt keep_bulk(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_boxes(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt keep_boxes(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_ldmatrix(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_stmatrix(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt keep_matrix_move(const TileOp& op, const LoweringContext& context, std::string* declined);

@@ -20,6 +20,7 @@ class TensorEquality final : public Equality {
       return equal_fields(*this, node, static_cast<const N&>(*b));
     });
   }
+  bool equal(const Layout& a, const Layout& b) { return a == b; }
   bool equal(const std::optional<Layout>& a, const std::optional<Layout>& b) { return a == b; }
   bool equal(const BufferRef& a, const BufferRef& b) { return Equality::equal(StorageRef(a), StorageRef(b)); }
   bool equal(const Region& a, const Region& b) {

@@ -55,8 +55,9 @@ class FunctionHasher {
   }
   void add(const std::optional<Layout>& layout) {
     add(layout.has_value());
-    if (layout) mix(layout->hash());
+    if (layout) add(*layout);
   }
+  void add(const Layout& layout) { mix(layout.hash()); }
   void add(const DType& dtype) {
     add(dtype.code);
     add(dtype.bits);

@@ -205,6 +205,7 @@ bool fits(const TileOperand& operand, const TileParam& param) {
     case ParamKind::Integer: return std::holds_alternative<int64_t>(operand);
     case ParamKind::Flag: return std::holds_alternative<bool>(operand);
     case ParamKind::Text: return std::holds_alternative<std::string>(operand);
+    case ParamKind::Layout: return std::holds_alternative<Layout>(operand);
   }
   __builtin_unreachable();
 }
@@ -234,6 +235,7 @@ TileOperand fallback(const TileParam& param, const TileOpRow& row, const std::ve
     case ParamKind::Out:
     case ParamKind::InOut:
     case ParamKind::Source:
+    case ParamKind::Layout:
     case ParamKind::Coord: break;
   }
   HELVE_FAIL(fmt::format("'{}' of '{}' has no default", param.name, row.python));

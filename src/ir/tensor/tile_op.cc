@@ -11,6 +11,9 @@ namespace helve {
 
 namespace {
 
+/// The words of the table, in a room of their own: one of them is the name of a class too.
+namespace parameters {
+
 TileParam In(std::string_view name) { return {ParamKind::In, name, {}}; }
 TileParam Out(std::string_view name) { return {ParamKind::Out, name, {}}; }
 TileParam InOut(std::string_view name) { return {ParamKind::InOut, name, {}}; }
@@ -22,21 +25,28 @@ TileParam Integer(std::string_view name) { return {ParamKind::Integer, name, {}}
 TileParam Integer(std::string_view name, int64_t fallback) { return {ParamKind::Integer, name, fallback}; }
 TileParam Flag(std::string_view name, bool fallback) { return {ParamKind::Flag, name, fallback}; }
 TileParam Text(std::string_view name, std::string_view fallback) { return {ParamKind::Text, name, fallback}; }
+TileParam Layout(std::string_view name) { return {ParamKind::Layout, name, {}}; }
 
 template <class... P>
 std::vector<TileParam> list(P... params) {
   return {params...};
 }
 
-}  // namespace
-
-const std::vector<TileOpRow>& tile_op_rows() {
-  static const std::vector<TileOpRow> rows = {
-#define HELVE_TILE_OP(name, python, rule, scopes, parameters, documentation) \
-  {TileOpcode::name, #name, python, TileRule::rule, OpScope::scopes, list parameters, documentation},
+std::vector<TileOpRow> rows() {
+  return {
+#define HELVE_TILE_OP(name, python, rule, scopes, params, documentation) \
+  {TileOpcode::name, #name, python, TileRule::rule, OpScope::scopes, list params, documentation},
 #include "helve/ir/tensor/tile_op_table.inc"
 #undef HELVE_TILE_OP
   };
+}
+
+}  // namespace parameters
+
+}  // namespace
+
+const std::vector<TileOpRow>& tile_op_rows() {
+  static const std::vector<TileOpRow> rows = parameters::rows();
   return rows;
 }
 
@@ -85,6 +95,17 @@ const std::string* TileOp::axis() const {
 const std::string* TileOp::combination() const {
   const std::optional<size_t> found = row().find("op");
   return found ? &text(*found) : nullptr;
+}
+
+bool TileOp::begins_copy() const {
+  if (op == TileOpcode::CopyAsync || op == TileOpcode::CpAsync) return true;
+  const std::optional<size_t> wait = row().find("wait");
+  return wait && !flag(*wait);
+}
+
+bool TileOp::may_pass_end(size_t i) const {
+  const bool copies = row().rule == TileRule::Copy || row().rule == TileRule::CopyInstruction;
+  return copies && op != TileOpcode::CpAsyncBulk && is_global(*region(i).buffer);
 }
 
 ReduceKind reduce_kind(TileOpcode op) {

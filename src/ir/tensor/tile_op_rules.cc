@@ -6,9 +6,7 @@
 
 #include "helve/ir/expr/equal.h"
 #include "helve/ir/expr/text.h"
-#include "helve/ir/tensor/matrix_move.h"
 #include "helve/ir/tensor/verify.h"
-#include "helve/layout/notation.h"
 #include "helve/support/text.h"
 #include "verify_rules.h"
 
@@ -70,20 +68,19 @@ void refuse_argument(const std::string& function, const std::string& parameter, 
       std::move(notes));
 }
 
-}  // namespace verify_rules
-
-namespace {
-
-using namespace verify_rules;
-
-/// Operand `i` has a dtype that the operation does not take.
-[[noreturn]] void wrong_type(const TileOp& op, size_t i, std::string what, std::string expected) {
+void wrong_type(const TileOp& op, size_t i, std::string what, std::string expected) {
   const Buffer& buffer = *op.region(i).buffer;
   throw UserError(Code::WrongType, op.place(i),
                   {{"what", std::move(what)}, {"given", to_string(buffer.dtype)}, {"expected", std::move(expected)}},
                   {declaration_note(buffer)},
                   {"declare it with that type, or T.copy it to a buffer that has it: a copy converts"});
 }
+
+}  // namespace verify_rules
+
+namespace {
+
+using namespace verify_rules;
 
 [[noreturn]] void shapes_differ(const TileOp& op, const std::string& what, const std::string& left,
                                 const std::string& right, std::vector<Note> notes) {
@@ -176,49 +173,6 @@ void check_combined_types(const TileOp& op, size_t src, size_t dst) {
   wrong_operand(op, dst, to_string(from) + ", as the source");
 }
 
-/// A tile of block memory and all registers of a fragment in thread form, of one type of 16 bits.
-void check_matrix_move(const TileOp& op) {
-  const bool loads = op.op == TileOpcode::LoadMatrix;
-  const size_t memory = loads ? 0 : 1, fragment = loads ? 1 : 0;
-  const auto refuse = [&](size_t i, const std::string& reason, const std::string& remedy) {
-    const Buffer& buffer = *op.region(i).buffer;
-    refuse_argument(operation_text(op), std::string(op.row().params[i].name), fmt::format("'{}'", buffer.name), reason,
-                    remedy, op.place(i), {declaration_note(buffer)});
-  };
-  const Buffer &tile = *op.region(memory).buffer, &registers = *op.region(fragment).buffer;
-  if (tile.scope != MemoryScope::Shared) refuse(memory, "it is not shared memory", "allocate it with T.alloc_shared");
-  if (registers.scope != MemoryScope::Fragment) {
-    refuse(fragment, "it is no fragment", "allocate it with T.alloc_fragment");
-  }
-  if (tile.dtype.bits != 16) wrong_type(op, memory, "an element of " + operation_text(op), "a type of 16 bits");
-  if (registers.dtype != tile.dtype) {
-    wrong_type(op, fragment, "the fragment of " + operation_text(op), to_string(tile.dtype) + ", as the memory");
-  }
-  const std::optional<std::vector<int64_t>> shape = constant_shape(op.region(memory).shape());
-  const std::optional<std::vector<int64_t>> places = constant_shape(registers.shape);
-  if (!shape) refuse(memory, "its region has no constant shape", "give constant extents");
-  if (!op.region(fragment).whole() || !places || places->size() != 2) {
-    refuse(fragment, "it is not all registers of a fragment of threads and registers", "name the whole fragment");
-  }
-  const auto layout_fault = [&](const std::string& reason) {
-    refuse_argument(operation_text(op), "layout", fmt::format("\"{}\"", op.text(2)), reason,
-                    "give the layout of the region on tx and reg", op.place(2));
-  };
-  std::optional<Layout> layout;
-  try {
-    layout = parse_layout(op.text(2));
-  } catch (const LayoutError& fault) {
-    layout_fault(fault.diagnostic().message());
-  }
-  std::string reason;
-  if (!matrix_move(*layout, *shape, &reason)) layout_fault(reason);
-  if (layout->span(axes::tx()) != (*places)[0] || layout->span(axes::reg()) != (*places)[1]) {
-    layout_fault(fmt::format("it has {} threads and {} registers, the fragment has {}", layout->span(axes::tx()),
-                             layout->span(axes::reg()), shape_text(registers.shape)));
-  }
-  if (!loads && !layout->replica().empty()) layout_fault("several threads hold one element");
-}
-
 void check_reduce_types(const TileOp& op) {
   const ReduceKind kind = reduce_kind(op.op);
   if (kind != ReduceKind::Any && kind != ReduceKind::All) return check_combined_types(op, 0, 1);
@@ -305,7 +259,7 @@ void check_region(const TileOp& op, size_t i, bool runs) {
   const Region& region = op.region(i);
   const Buffer& buffer = *region.buffer;
   HELVE_CHECK(region.ranges.size() == buffer.rank(), "a region of another rank than its buffer");
-  const bool may_reach_past = op.row().rule == TileRule::Copy && is_global(buffer);
+  const bool may_reach_past = op.may_pass_end(i);
   for (size_t d = 0; d < region.ranges.size(); ++d) {
     const int64_t* begin = int_value(region.ranges[d].begin);
     const int64_t* extent = int_value(region.ranges[d].extent);
@@ -340,11 +294,12 @@ void verify_tile_op(const TileOp& op, const MeshShape* mesh, bool runs) {
   }
   switch (op.row().rule) {
     case TileRule::Copy: return check_copy(op);
+    case TileRule::CopyInstruction: return check_copy(op), verify_copy_instruction(op);
     case TileRule::Wait: return check_wait(op);
     case TileRule::Fill:
     case TileRule::Clear:
     case TileRule::Sync: return;
-    case TileRule::MatrixMove: return check_matrix_move(op);
+    case TileRule::MatrixMove: return verify_matrix_move(op);
     case TileRule::Gemm: return check_gemm(op);
     case TileRule::Reduce: return check_reduce(op);
     case TileRule::Scan: return check_scan(op);

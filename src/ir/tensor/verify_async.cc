@@ -54,7 +54,8 @@ class Following {
 Unfinished Following::after_new(const Stmt& s, Unfinished state) {
   if (!s) return state;
   if (const TileOp* op = as<TileOp>(s)) {
-    if (op->op == TileOpcode::CopyAsync || op->op == TileOpcode::CommitAsync) {
+    const bool counts = op->begins_copy() && op->op != TileOpcode::CpAsync;  // which waits for its commit
+    if (counts || op->op == TileOpcode::CommitAsync) {
       return {state.count + 1, state.count ? state.span : s->span};
     }
     if (op->row().rule == TileRule::Wait) state.count = std::min(state.count, op->integer(0));

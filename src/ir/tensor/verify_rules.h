@@ -28,6 +28,13 @@ Note declaration_note(const Buffer& buffer);
                                   const std::string& reason, const std::string& remedy, const Span& span,
                                   std::vector<Note> notes = {});
 
+/// WrongType: operand `i` has a dtype that the operation does not take.
+[[noreturn]] void wrong_type(const TileOp& op, size_t i, std::string what, std::string expected);
+
+/// The rules of instructions that copy between global and shared memory, and between shared memory and registers.
+void verify_copy_instruction(const TileOp& op);
+void verify_matrix_move(const TileOp& op);
+
 /// A copy that one iteration begins is one run: BadArgument for a region with another extent than 1 in front of its
 /// last dimension, or with one that is no constant.
 void verify_run(const TileOp& op);

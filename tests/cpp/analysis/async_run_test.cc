@@ -11,13 +11,13 @@ namespace {
 
 Stmt copy(const Region& from, const Region& to, Expr pad = {}) {
   if (!pad) pad = from.buffer->dtype.is_float() ? float_imm(0, from.buffer->dtype) : int_imm(0, from.buffer->dtype);
-  return tile_op(TileOpcode::CopyAsync, {from, to, pad});
+  return tile_op(TileOpcode::CopyAsync, {from, to, pad});  // the run before it is an instruction
 }
 
 /// "yes", or the reason.
 std::string judged(const Stmt& s, const Facts& facts = {}) {
   std::string reason;
-  const bool fits = is_async_run(*as<TileOp>(s), facts, &reason);
+  const bool fits = is_async_run(*as<TileOp>(s), as<TileOp>(s)->expr(2), facts, &reason);
   EXPECT_EQ(fits, reason.empty());
   return fits ? "yes" : reason;
 }

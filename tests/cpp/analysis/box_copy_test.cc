@@ -40,8 +40,8 @@ std::string refusal(const Region& src, const Region& dst, Expr pad = int_imm(0))
   std::string reason;
   const DType t = src.buffer->dtype;
   const Expr value = t.is_float() ? constant_of(static_cast<double>(*int_value(pad)), t) : pad;
-  const Stmt copy = tile_op(TileOpcode::CopyAsync, {src, dst, value, kBoxSchedule});
-  return is_box_copy(*as<TileOp>(copy), {}, &reason) ? "" : reason;
+  const Stmt copy = tile_op(TileOpcode::CpAsyncBulkTensor, {src, dst});
+  return is_box_copy(*as<TileOp>(copy), value, {}, &reason) ? "" : reason;
 }
 
 TEST(BoxCopy, ATileIsABox) {
@@ -123,8 +123,8 @@ TEST(BoxCopy, SwizzlesThatAMapCouldHave) {
     const BufferRef x = shared("X", kFloat32, {3, shape[0], shape[1]});
     Region memory = region(x, {{stage, 1}, {0, shape[0]}, {0, shape[1]}});
     memory.ranges[0].point = true;
-    const Stmt copy = tile_op(TileOpcode::CopyAsync, {region(a, {{0, shape[0]}, {0, shape[1]}}), memory,
-                                                      constant_of(0.0, kFloat32), kBoxSchedule});
+    const Stmt copy =
+        tile_op(TileOpcode::CpAsyncBulkTensor, {region(a, {{0, shape[0]}, {0, shape[1]}}), memory});
     const std::optional<Swizzle> found = box_swizzle(*as<TileOp>(copy));
     return found ? std::to_string(found->bits) + std::to_string(found->base) + std::to_string(found->shift) : "none";
   };

@@ -30,7 +30,7 @@ std::string pieces(const Region& src, const Region& dst) {
 
 std::string refusal(const Region& src, const Region& dst) {
   std::string reason;
-  const Stmt copy = tile_op(TileOpcode::CopyAsync, {src, dst});
+  const Stmt copy = tile_op(TileOpcode::CpAsyncBulk, {src, dst});
   return is_bulk_copy(*as<TileOp>(copy), {}, &reason) ? "" : reason;
 }
 

@@ -44,7 +44,10 @@ std::vector<Expr> matrix_row(const MatrixMove& move, const Expr& tx, int64_t fir
 struct MatrixOperands {
   const Region* memory;
   const Region* fragment;
-  Layout layout;
+  const Layout& layout;
+
+  /// Has the fragment a dimension of threads and one of registers? Before threads divide it, it has the layout itself.
+  bool divided() const { return !fragment->buffer->layout; }
 };
 MatrixOperands matrix_operands(const TileOp& op);
 

@@ -202,7 +202,7 @@ struct Kernel final : StmtNode {
 };
 
 /// One operand of a tile operation, as its row declares it.
-using TileOperand = std::variant<Region, Expr, std::vector<Expr>, int64_t, bool, std::string>;
+using TileOperand = std::variant<Region, Expr, std::vector<Expr>, int64_t, bool, std::string, Layout>;
 
 /// A tile operation of the table with one operand for each declared parameter, in the row's order.
 struct TileOp final : StmtNode {
@@ -221,6 +221,7 @@ struct TileOp final : StmtNode {
   int64_t integer(size_t i) const { return std::get<int64_t>(operands[i]); }
   bool flag(size_t i) const { return std::get<bool>(operands[i]); }
   const std::string& text(size_t i) const { return std::get<std::string>(operands[i]); }
+  const Layout& layout(size_t i) const { return std::get<Layout>(operands[i]); }
 
   /// Was the operand written, and not left to its default?
   bool is_given(size_t i) const { return i < places.size() && places[i].known(); }
@@ -238,6 +239,11 @@ struct TileOp final : StmtNode {
   std::optional<bool> clears() const;  ///< is what stood in the result forgotten? Nothing where the row does not ask
   const std::string* axis() const;              ///< of a collective; null where it has no groups
   const std::string* combination() const;       ///< the operator of a reducing collective, else null
+
+  /// Does it begin a copy that a later T.wait_async completes?
+  bool begins_copy() const;
+  /// May the region of operand `i` reach past the end of its buffer?
+  bool may_pass_end(size_t i) const;
 };
 
 /// "T.comm.all_gather": the operation as a kernel names it.

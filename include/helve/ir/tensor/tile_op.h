@@ -18,6 +18,7 @@ enum class TileOpcode {
 
 enum class TileRule {
   Copy,
+  CopyInstruction,
   Fill,
   Clear,
   Gemm,
@@ -40,7 +41,7 @@ enum class TileRule {
 /// collective stands in a mesh kernel or, after the kernel was split, in the host body of a mesh function.
 enum class OpScope { Block, Iteration, Collective };
 
-enum class ParamKind { In, Out, InOut, Source, Value, Coord, Integer, Flag, Text };
+enum class ParamKind { In, Out, InOut, Source, Value, Coord, Integer, Flag, Text, Layout };
 
 struct TileParam {
   ParamKind kind;

@@ -1,0 +1,113 @@
+// The rules of instructions: what the operands of a copy by one instruction must be, on whatever machine.
+// What depends on addresses and extents of the call is asked where a target takes the instruction (dispatch).
+#include <fmt/format.h>
+
+#include "helve/ir/tensor/buffer_layout.h"
+#include "helve/ir/tensor/matrix_move.h"
+#include "helve/layout/notation.h"
+#include "verify_rules.h"
+
+namespace helve::verify_rules {
+
+namespace {
+
+/// Operand `i` stands in memory that the instruction does not reach.
+[[noreturn]] void refuse_buffer(const TileOp& op, size_t i, const std::string& reason, const std::string& remedy) {
+  const Buffer& buffer = *op.region(i).buffer;
+  refuse_argument(operation_text(op), std::string(op.row().params[i].name), fmt::format("'{}'", buffer.name), reason,
+                  remedy, op.place(i), {declaration_note(buffer)});
+}
+
+constexpr const char* kNoShared = "it is not shared memory";
+constexpr const char* kAllocateShared = "allocate it with T.alloc_shared";
+
+/// One side is global memory, the other shared memory; a thread only loads.
+void check_scopes(const TileOp& op) {
+  const Buffer &src = *op.region(0).buffer, &dst = *op.region(1).buffer;
+  if (is_global(src)) {
+    if (dst.scope != MemoryScope::Shared) refuse_buffer(op, 1, kNoShared, kAllocateShared);
+    return;
+  }
+  if (op.op == TileOpcode::CpAsync) refuse_buffer(op, 0, "it is no global tensor", "name a tensor of the call");
+  if (src.scope != MemoryScope::Shared) refuse_buffer(op, 0, kNoShared, kAllocateShared);
+  if (!is_global(dst)) refuse_buffer(op, 1, "it is no global tensor", "name a tensor of the call");
+}
+
+/// The elements of a constant shape.
+int64_t elements(const std::vector<int64_t>& shape) {
+  int64_t count = 1;
+  for (const int64_t extent : shape) count *= extent;
+  return count;
+}
+
+/// A fragment of threads and registers is as large as the layout; before, it has the shape of the memory and this
+/// layout.
+void check_fragment(const TileOp& op, const MatrixOperands& operands, const std::vector<int64_t>& shape) {
+  const auto layout_fault = [&](const std::string& reason) {
+    refuse_argument(operation_text(op), "layout", fmt::format("\"{}\"", to_string(operands.layout)), reason,
+                    "give the layout of the region on tx and reg", op.place(2));
+  };
+  const Buffer& registers = *operands.fragment->buffer;
+  const Layout& layout = operands.layout;
+  std::string reason;
+  if (!matrix_move(layout, shape, &reason)) layout_fault(reason);
+  if (!operands.divided()) {
+    if (!thread_layout_of(registers).equivalent(layout)) {
+      layout_fault(fmt::format("it is not the layout of '{}'", registers.name));
+    }
+  } else if (layout.span(axes::tx()) != *int_value(registers.shape[0]) ||
+             layout.span(axes::reg()) != *int_value(registers.shape[1])) {
+    layout_fault(fmt::format("it has {} threads and {} registers, the fragment has {}", layout.span(axes::tx()),
+                             layout.span(axes::reg()), shape_text(registers.shape)));
+  }
+  const bool stores = op.op == TileOpcode::StoreMatrix;
+  if (stores && !layout.replica().empty()) layout_fault("several threads hold one element");
+}
+
+}  // namespace
+
+void verify_copy_instruction(const TileOp& op) {
+  check_scopes(op);
+  const DType dtype = op.region(0).buffer->dtype;
+  if (dtype.bits < 8) wrong_type(op, 0, "an element of " + operation_text(op), "a type of 8 bits or more");
+  if (op.region(1).buffer->dtype != dtype) {
+    wrong_type(op, 1, "the destination of " + operation_text(op), to_string(dtype) + ", as the source");
+  }
+  if (op.op != TileOpcode::CpAsync) return;
+  verify_run(op);
+  const std::optional<std::vector<int64_t>> shape = constant_shape(op.region(0).shape());
+  const int64_t bytes = elements(*shape) * dtype.bytes();
+  if (bytes == 4 || bytes == 8 || bytes == 16) return;
+  refuse_argument(operation_text(op), "src", shape_text(op.region(0).shape()),
+                  fmt::format("4, 8 or 16 bytes move at once, not {}", bytes), "copy a run of as many bytes",
+                  op.place(0), {declaration_note(*op.region(0).buffer)});
+}
+
+/// A tile of shared memory and a whole fragment, of one type of 16 bits.
+void verify_matrix_move(const TileOp& op) {
+  const size_t fragment = op.op == TileOpcode::LoadMatrix ? 1 : 0, memory = 1 - fragment;
+  const Buffer &tile = *op.region(memory).buffer, &registers = *op.region(fragment).buffer;
+  if (tile.scope != MemoryScope::Shared) refuse_buffer(op, memory, kNoShared, kAllocateShared);
+  if (registers.scope != MemoryScope::Fragment) {
+    refuse_buffer(op, fragment, "it is no fragment", "allocate it with T.alloc_fragment");
+  }
+  if (tile.dtype.bits != 16) wrong_type(op, memory, "an element of " + operation_text(op), "a type of 16 bits");
+  if (registers.dtype != tile.dtype) {
+    wrong_type(op, fragment, "the fragment of " + operation_text(op), to_string(tile.dtype) + ", as the memory");
+  }
+  const MatrixOperands operands = matrix_operands(op);
+  const std::optional<std::vector<int64_t>> shape = constant_shape(operands.memory->shape());
+  const std::optional<std::vector<int64_t>> places = constant_shape(registers.shape);
+  if (!shape) refuse_buffer(op, memory, "its region has no constant shape", "give constant extents");
+  const bool whole = operands.fragment->whole() && places;
+  if (operands.divided() && (!whole || places->size() != 2)) {
+    refuse_buffer(op, fragment, "it is not all registers of a fragment of threads and registers",
+                  "name the whole fragment");
+  }
+  if (!operands.divided() && (!whole || places != shape)) {
+    refuse_buffer(op, fragment, "it is not a whole fragment of the region's shape", "name the whole fragment");
+  }
+  check_fragment(op, operands, *shape);
+}
+
+}  // namespace helve::verify_rules
