@@ -47,22 +47,16 @@ const std::string* wanted_schedule(const TileOp& op) {
   return dispatch && !op.text(*dispatch).empty() ? &op.text(*dispatch) : nullptr;
 }
 
-/// Names of the operation's schedules on any target; what is asked for is one of them.
-void check_name(const TileOp& op, const std::string& wanted) {
+/// Names of the operation's schedules in the tables, each once.
+std::vector<std::string> names_of(const TileOp& op, const std::vector<const std::vector<TileSchedule>*>& tables) {
   std::vector<std::string> names;
-  for (const std::vector<TileSchedule>* table : {&cpu_schedules(), &cuda_schedules()}) {
+  for (const std::vector<TileSchedule>* table : tables) {
     for (const TileSchedule& s : *table) {
-      if (s.op != op.op) continue;
-      if (s.name == wanted) return;
-      if (std::find(names.begin(), names.end(), s.name) == names.end()) names.emplace_back(s.name);
+      if (s.op != op.op || std::find(names.begin(), names.end(), s.name) != names.end()) continue;
+      names.emplace_back(s.name);
     }
   }
-  throw UserError(Code::BadArgument, op.place(op.row().index_of("dispatch")),
-                  {{"function", operation_text(op)},
-                   {"parameter", "dispatch"},
-                   {"value", fmt::format("'{}'", wanted)},
-                   {"reason", "no target has an implementation of that name"},
-                   {"remedy", "implementations are: " + join(names, ", ", [](const std::string& s) { return s; })}});
+  return names;
 }
 
 /// The schedules to ask, in order.
@@ -79,11 +73,34 @@ std::vector<const TileSchedule*> candidates(const TileOp& op, const std::vector<
 
 }  // namespace
 
+void require_dispatch(const TileOp& op, const std::vector<TileSchedule>& schedules) {
+  const std::string* wanted = wanted_schedule(op);
+  if (!wanted) return;
+  const auto has = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), *wanted) != names.end();
+  };
+  const std::vector<std::string> own = names_of(op, {&schedules});
+  if (has(own)) return;
+  const std::vector<std::string> all = names_of(op, {&cpu_schedules(), &cuda_schedules()});
+  const bool elsewhere = has(all);
+  const std::vector<std::string>& known = elsewhere ? own : all;
+  const std::string list = join(known, ", ", [](const std::string& s) { return s; });
+  throw UserError(Code::BadArgument, op.place(op.row().index_of("dispatch")),
+                  {{"function", operation_text(op)},
+                   {"parameter", "dispatch"},
+                   {"value", fmt::format("'{}'", *wanted)},
+                   {"reason", elsewhere ? "it is an implementation of another target"
+                                        : "no target has an implementation of that name"},
+                   {"remedy", known.empty() ? "leave it out: this target has one implementation"
+                              : elsewhere   ? fmt::format("leave it out, or name one that this target has: {}", list)
+                                            : "implementations are: " + list}});
+}
+
 Stmt lower_tile_op(const TileOp& op, const std::vector<TileSchedule>& schedules, const LoweringContext& around) {
   LoweringContext context = around;
   std::vector<const TileSchedule*> asked = candidates(op, schedules, context.scope);
+  require_dispatch(op, schedules);
   const std::string* wanted = wanted_schedule(op);
-  if (wanted) check_name(op, *wanted);
   const bool forced =
       wanted && std::any_of(asked.begin(), asked.end(), [&](const TileSchedule* s) { return s->name == *wanted; });
   context.asked = forced;

@@ -31,6 +31,9 @@ Machine machine_of(const CompileOptions& options);
 /// DTypeOnTarget for a type that the target has no code for.
 void check_dtypes(const Function& f, Target target);
 
+/// BadArgument for a `dispatch` that names no implementation of the target's.
+void check_dispatch(const Function& f, Target target);
+
 std::shared_ptr<const CompiledKernel> compile_interp(Checked checked, const CompileOptions& options);
 std::shared_ptr<const CompiledKernel> compile_llvm(Checked checked, const CompileOptions& options);
 std::shared_ptr<const CompiledKernel> compile_cuda(Checked checked, const CompileOptions& options);

@@ -7,8 +7,10 @@ Values are small whole numbers, so that sums are exact in any order.
 import ml_dtypes
 import numpy as np
 from cuda_on_host import aligned
+from undispatched import undispatched
 
 import helve
+import helve.testing
 from helve import _core
 
 
@@ -33,14 +35,14 @@ def arguments_of(program):
 def meaning(program):
     """The result, by the interpreter."""
     arguments = arguments_of(program)
-    helve.compile(program[0], target="interp")(*arguments)
+    helve.testing.interpret(program[0], *arguments)
     return arguments[-1]
 
 
 def check_on_the_cpu(program, thread_form):
     """The program and its form of threads, both compiled for the CPU, mean what the program means."""
     wanted = meaning(program)
-    for each in (program[0], helve.parse(_core.print(thread_form))):
+    for each in (undispatched(program[0]), helve.parse(_core.print(thread_form))):
         given = arguments_of(program)
         helve.compile(each)(*given)
         np.testing.assert_array_equal(given[-1], wanted)

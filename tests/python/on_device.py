@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import helve
+import helve.testing
 
 torch = pytest.importorskip("torch")
 needs_copy_engine = pytest.mark.skipif(not torch.cuda.is_available() or torch.cuda.get_device_capability()[0] < 9,
@@ -13,7 +14,7 @@ needs_copy_engine = pytest.mark.skipif(not torch.cuda.is_available() or torch.cu
 def agrees(function, arrays, offset=0):
     """The last array is what the interpreter makes of it; `offset` elements misalign every tensor."""
     wanted = [array.copy() for array in arrays]
-    helve.compile(function, target="interp")(*wanted)
+    helve.testing.interpret(function, *wanted)
     tensors = []
     for array in arrays:
         memory = torch.empty(array.size + offset, dtype=torch.from_numpy(array).dtype, device="cuda")

@@ -381,6 +381,6 @@ def test_random_boxes(tmp_path):
     kernels = HostKernels([form for _, form, *_ in cases.values()], tmp_path, prelude=True, names=list(cases))
     for name, (function, _, shape, dtype) in cases.items():
         wanted, given = ([place(whole_numbers(shape, dtype)) for _ in range(2)] for place in (np.copy, aligned))
-        helve.compile(function, target="interp")(*wanted)
+        helve.testing.interpret(function, *wanted)
         kernels.run(name, 1, {"A": given[0], "B": given[1]})
         np.testing.assert_array_equal(given[1], wanted[1], err_msg=name)

@@ -10,6 +10,7 @@ from cuda_on_host import HostKernels, aligned, assert_same
 from helve import T, _core
 from helve.layout import R, S, Swizzle, laneid, reg, tx, warpid
 from nvrtc import assert_compiles, needs_nvrtc
+from undispatched import undispatched
 
 # The operands of the tensor core's 16 x 8 x 16 product, and its accumulator (PTX ISA, mma.m16n8k16).
 MMA_A = S[(2, 8, 2, 4, 2) : (2 @ reg, 4 @ tx, 4 @ reg, 1 @ tx, 1 @ reg)]
@@ -40,9 +41,9 @@ def check(function, make_arguments, tmp_path, blocks=1, arch=""):
     for name, stage in stages(function, arch).items():
         helve.testing.assert_round_trip(stage)
     wanted = make_arguments()
-    helve.compile(function, target="interp", check="all")(*wanted)
+    helve.testing.interpret(function, *wanted, check="all")
     got = make_arguments()
-    helve.compile(function, verify=True)(*got)
+    helve.compile(undispatched(function), verify=True)(*got)
     for g, w in zip(got, wanted, strict=True):
         assert_same(g, w, "llvm")
     thread_form = list(stages(function, arch).values())[-1]
@@ -424,7 +425,6 @@ def test_copies_by_matrices_can_be_asked_for():
     first, _, last = compiled(main_of("")).schedules()
     assert dict(first.declined)["ldmatrix"] == "it is not from shared memory to a fragment with a layout"
     assert dict(last.declined)["stmatrix"] == "it is not from a fragment with a layout to shared memory"
-    helve.compile(main_of("ldmatrix"))(*filled(16, 16, 16)())  # a name of another target
 
 
 def test_matrices_are_free_of_bank_conflicts(tmp_path):

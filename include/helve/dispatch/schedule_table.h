@@ -53,8 +53,12 @@ const std::vector<TileSchedule>& cpu_schedules();
 /// The schedules for NVIDIA GPUs. Operations without a row are left to later passes.
 const std::vector<TileSchedule>& cuda_schedules();
 
-/// Lowers `op` by the first schedule that accepts it, or by the one that its `dispatch` names if the target has one of
-/// that name; NoSchedule lists the reasons when none does, BadArgument is for a name that no target knows.
+/// BadArgument for a `dispatch` that names none of the target's `schedules` of the operation: another target's, or
+/// nobody's.
+void require_dispatch(const TileOp& op, const std::vector<TileSchedule>& schedules);
+
+/// Lowers `op` by the first schedule that accepts it, or by the one that its `dispatch` names (require_dispatch);
+/// NoSchedule lists the reasons when none does.
 Stmt lower_tile_op(const TileOp& op, const std::vector<TileSchedule>& schedules, const LoweringContext& context);
 
 }  // namespace helve
