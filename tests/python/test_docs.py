@@ -38,6 +38,11 @@ def test_examples(path):
     assert make.with_outputs(text, path.name) == text, "look at what python docs/generate.py --outputs changes"
 
 
+def test_each_example_of_the_readme_stands_alone():
+    for example in make.examples((ROOT / "README.md").read_text()):
+        assert example.output is not None and make.run(example, "README.md", {"__name__": "page"})
+
+
 def test_a_wrong_output_is_seen():
     page = "```python\nx = 2\nprint(x)\n```\n\n```text\n2\n```\n\n```python\nprint(x + 1)\n```\n```text\n{}\n```\nend\n"
     assert make.with_outputs(page.format("3"), "page.md") == page.format("3")
