@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import os
 import threading
 from collections import OrderedDict
 from types import FrameType
@@ -44,6 +45,20 @@ def line_of(filename: str, line: int) -> str | None:
         return text
     found = linecache.getline(filename, line)
     return found.rstrip("\r\n") if found else None
+
+
+_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+
+
+def outside(frame: FrameType) -> tuple[FrameType, int]:
+    """The nearest frame from `frame` on that is not helve's own code, and how many frames lie between.
+
+    Code of helve calls its own interface too; errors and warnings name the line of a user.
+    """
+    found, steps = frame, 0
+    while found.f_code.co_filename.startswith(_PACKAGE) and found.f_back is not None:
+        found, steps = found.f_back, steps + 1
+    return found, steps
 
 
 def span_of_call(frame: FrameType, argument: int | str | None = None) -> _core.Span:

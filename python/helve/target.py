@@ -295,15 +295,16 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         shape = mesh_shape(mesh)
         argument = None
         for option, other in _OPTIONS_OF.items():
-            if chosen[option] is not None and (target or "llvm") != other:
+            if chosen[option] != _OPTIONS[option] and (target or "llvm") != other:
                 raise error("OptionOfTarget", target=target or "llvm", option=option, other=other)
         arch = chosen.pop("arch")
         places = site.getsitepackages() if target == "cuda" else []
         compiled = _core.compile(function, target or "llvm", shape, **chosen, arch=arch or "", site_packages=places)
     except Error as fault:  # of an option: the diagnostic names it
         raise _at_caller(fault, dict(fault.diagnostic.args).get("option", argument)) from None
+    _, inside = source.outside(sys._getframe(1))
     for diagnostic in compiled.warnings():
-        warnings.warn(warning_from(diagnostic), stacklevel=2)
+        warnings.warn(warning_from(diagnostic), stacklevel=2 + inside)
     return Kernel(compiled)
 
 
@@ -395,5 +396,7 @@ def _at_caller(fault: Error, argument: int | str | None = None, notes: list[_cor
         return fault.with_traceback(None)  # what happened inside tells a user nothing
     data = fault.diagnostic
     fixes = data.help.split("\n") if data.help else []
-    span = source.span_of_call(sys._getframe(2), argument)
+    frame, inside = source.outside(sys._getframe(2))
+    # Of a call in helve the argument is another call's, which it need not have by the same place.
+    span = source.span_of_call(frame, argument if isinstance(argument, str) or not inside else None)
     return from_diagnostic(_core.Diagnostic(data.name, span, data.args, [*data.notes, *notes], fixes))

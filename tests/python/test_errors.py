@@ -1,6 +1,7 @@
 """Errors as Python objects: their attributes, their text, where the caret stands."""
 
 import copy
+import inspect
 import pickle
 import re
 import traceback
@@ -8,6 +9,7 @@ import warnings
 from pathlib import Path
 
 import helve
+import helve.kernels
 import numpy as np
 import pytest
 from helve import T, _core, errors, source
@@ -230,3 +232,27 @@ def test_integers_of_thousands_of_digits_are_a_limit_of_the_text():
         with pytest.raises(helve.Error, match="beyond the limit of 4096 bits of an integer") as caught:
             helve.parse(text)
         assert caught.value.code == "HV0113"
+
+
+def wrong_peak():
+    """A function that is warned of: the pad of its copy may be the maximum."""
+
+    @T.prim_func
+    def main(A: T.Tensor((5,), "float32"), B: T.Tensor((1,), "float32")):
+        with T.Kernel(1):
+            a = T.alloc_shared((8,), "float32")
+            T.copy(A[0:8], a)
+            T.reduce_max(a, B)
+
+    return main
+
+
+def test_faults_of_compiles_inside_helve_are_at_the_user_s_line():
+    line = inspect.currentframe().f_lineno
+    with pytest.warns(helve.Warning) as caught:
+        helve.kernels.compiled(wrong_peak)
+    assert (caught[0].filename, caught[0].lineno) == (__file__, line + 2)
+    with pytest.raises(helve.Error) as refused:
+        helve.kernels.compiled(wrong_peak, target="lvm")
+    assert (refused.value.filename, refused.value.lineno) == (__file__, line + 5)
+    assert refused.value.code == "HV0802" and refused.value.column > 40, "the argument is marked"
