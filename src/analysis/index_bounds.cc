@@ -317,7 +317,7 @@ void IndexBounds::resolve(const Var* var) const {
       Interval count = max(range_of(place.extent), Interval::point(1));
       if (count.high && *count.high == kGreatest) count.high.reset();  // what the type of 64-bit data says is no bound
       values = {values.low, (values + count + Interval::point(-1)).high};
-      far = plus(far, count.high ? constant(*count.high) : reach_of(place.extent));
+      far = plus(far, count.high && *count.high <= kWide ? constant(*count.high) : reach_of(place.extent));
     }
     reach = range ? either(reach, far) : far;
     range = range ? unite(*range, values) : values;

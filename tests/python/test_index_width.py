@@ -259,6 +259,20 @@ def test_blocks_that_share_a_persistent_loop_ask_no_more_than_it():
     assert caught.value.code == "HV0625"
 
 
+@pytest.mark.parametrize("loop", ["T.serial", "T.Parallel", "T.vectorized"])
+def test_a_parameter_of_64_bits_is_the_extent_of_a_loop(loop):
+    """A part of its type's range, as the number of vectors is, bounds no more than the type."""
+    kernel = compiled('@T.prim_func\ndef main(u: T.int64, A: T.Tensor((2, 200), "int32")):\n'
+                      f"    with T.Kernel(1) as b:\n        for i in {loop}(T.index(u)):\n"
+                      "            A[1, i] = T.int32(i + 1)\n")
+    for extent in (0, 1, 63, 64, 65, 200):
+        a = np.zeros((2, 200), np.int32)
+        kernel(extent, a)
+        wanted = np.zeros((2, 200), np.int32)
+        wanted[1, :extent] = np.arange(1, extent + 1)
+        np.testing.assert_array_equal(a, wanted)
+
+
 def test_a_shift_that_a_block_number_limits():
     """The guard of a loop divided among threads names the block, whose number extents limit."""
     text = ('N = T.dyn("N")\n@T.prim_func\ndef main(A: T.Tensor((N, 64), "int64")):\n'
