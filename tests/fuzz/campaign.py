@@ -28,11 +28,13 @@ import twins
 import wide
 from engines import Failure
 from generate import generate
-from meaning import Machine, Refused, meaning, two_iterations_meet
+from meaning import Machine, Refused, iterations_go_on, meaning, two_iterations_meet
 from scalars import Undefined
 
 PATIENCE = 60.0  # seconds without news from a worker
 STAGE = re.compile(r"after \w+ \(\d+\)")  # the layer of a stage, whose races are those of its pass
+VALUE = re.compile(r"\b\w+=(-?\d+)")  # of a parameter, in an error of a call
+FARTHEST = 2**48  # no extent is larger
 HOST_SHARE = 20  # of so many seeds one goes through the emulation of CUDA C
 
 
@@ -86,11 +88,11 @@ class Report:
         return "\n".join(lines)
 
 
-def _race_runs(program, detail):
-    """Do two iterations come to the accesses that a refused loop is said to race by?
+def _excused_race(program, detail):
+    """Why the loop is rightly said to race, though this call has a meaning; None if it is not.
 
     The refusal holds for every call that has two such iterations; a call with extents that leave one is right to expect
-    a result.
+    a result. And it holds where each iteration goes on with the only element of private memory, which is a sum.
     """
     at = p.statements(program)
     place = r"\n *--> [^\n]*?:(\d+):\d+\n"
@@ -98,8 +100,14 @@ def _race_runs(program, detail):
     loop = re.search(r"\nnote: the (?:loop|kernel)" + place, detail) or main
     other = re.search(r"\nnote: (?!the loop|the kernel)[^\n]*" + place, detail) or main
     buffer = re.search(r"the same element of '(\w+)'", detail)
-    return two_iterations_meet(program, *(at[int(found.group(1))] for found in (loop, main, other)),
-                               buffer and buffer[1])
+    loop, main, other = (at[int(found.group(1))] for found in (loop, main, other))
+    if not two_iterations_meet(program, loop, main, other, buffer and buffer[1]):
+        return "a race of any two iterations, of which this call runs one at most"
+    single = {b.name for _, b in tree.places(program) if isinstance(b, p.Buffer) and b.kind == "local"
+              and all(n == 1 for n in b.shape)}
+    if buffer and buffer[1] in single and iterations_go_on(program, loop, buffer[1]):
+        return "a sum in private memory over independent iterations"
+    return None
 
 
 def others(program, seed):
@@ -144,9 +152,12 @@ def excuse(program, failure):
         return "an index that is a number below 0, behind a condition that is false"
     if "error[HV0814]" in failure.detail:
         return "extents that agree by data, which machine code is not made for"
+    told = failure.detail.strip().partition("\n")[0]
+    if "error[HV0625]" in told and any(abs(int(n)) > FARTHEST for n in VALUE.findall(told)):
+        return "an address that no condition keeps from being checked, with a parameter beyond any extent"
     races = "error[HV0306]" in failure.detail and not STAGE.search(failure.layer)
-    if races and not _race_runs(program, failure.detail):
-        return "a race of any two iterations, of which this call runs one at most"
+    if races and (reason := _excused_race(program, failure.detail)):
+        return reason
     if "error[HV0206]" in failure.detail and "is out of range" in failure.detail:
         return "a number cast to a type that cannot hold it"
     return None

@@ -212,6 +212,7 @@ class Machine:
     def read(self, memory, offset):
         if self.watch:
             self.touch(memory)
+            self.find(memory, memory.store.key + memory.begin + offset)
         offset += memory.begin
         x = memory.values[offset]
         if x is None:
@@ -284,6 +285,12 @@ class Machine:
 
     # -- statements that one executor runs on its own -----------------------------------------------------------------
 
+    def find(self, memory, place):
+        """Of a watched machine: the iterations that find in private memory what they did not leave there."""
+        for loop in self.loops if memory.private else ():
+            if place not in loop.found:
+                loop.go_on.setdefault(memory.name, set()).add(loop.now)
+
     def touch(self, memory):
         """Of a watched machine: the iterations in which the present statement touches a buffer."""
         for loop in self.loops:
@@ -349,6 +356,7 @@ class Machine:
             raise Undefined("a negative extent")
         if s.step != 1:
             extents = [-(-e // s.step) for e in extents]
+        count_of(extents)
         for at in itertools.product(*map(range, extents)):
             yield [b + x * s.step for b, x in zip(begins, at)]
 
@@ -681,7 +689,7 @@ class Machine:
             self.end_copies(cores)
         else:
             (core,) = cores
-            core.blocks = math.prod(grid)
+            core.blocks = count_of(grid)
             for number, at in enumerate(np.ndindex(*grid)):
                 core.block = number
                 record.begin(number)
@@ -701,7 +709,7 @@ class Machine:
 
     def collective(self, s, cores):
         axis = s.keywords.get("axis", "all")
-        if s.name == "comm.barrier":
+        if s.name == "comm.barrier" or not cores:
             return
         if s.name == "comm.put":
             source = self.core_at(s.keywords["src_core"])
@@ -823,6 +831,21 @@ def two_iterations_meet(program, loop, one, other, buffer=None):
         if run.loop is loop and first and second and len(first | second) > 1:
             return True
     return False
+
+
+def count_of(extents):
+    """How many iterations a loop or a launch has, if they are so few that they can run."""
+    count = math.prod(extents)
+    if count > STEPS:
+        raise Undefined("too long")
+    return count
+
+
+def iterations_go_on(program, loop, buffer):
+    """Did, in a run of `loop`, all of several iterations read private memory before they wrote there?"""
+    machine = Machine(program, watch=True)
+    machine.run()
+    return any(run.loop is loop and 1 < run.count == len(run.go_on.get(buffer, ())) for run in machine.runs)
 
 
 def meaning(program):

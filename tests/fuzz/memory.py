@@ -53,6 +53,8 @@ class Iterations:
     def __init__(self, loop):
         self.loop = loop
         self.reached = {}
+        self.count = 0
+        self.go_on = {}  # of a buffer: the iterations that read private memory of it before they wrote there
         self.now = 0
         self.reads, self.writes, self.updates = {}, {}, {}  # of a place: the iteration, -1 for several
         self.kinds = {}  # of a place: the atomic operation
@@ -65,6 +67,7 @@ class Iterations:
             self.left[place] = store, element, None if place in self.left else store.values[element]
             store.values[element] = value
         self.found = {}
+        self.count += number is not None
         self.now = number
 
     def note_read(self, place, private):

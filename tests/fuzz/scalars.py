@@ -69,7 +69,7 @@ def wrap(value, dtype):
 def round_exact(value, dtype):
     """A Fraction or float rounded to nearest even in dtype."""
     if value == 0 or isinstance(value, float) and not math.isfinite(value):
-        return value
+        return float(value)
     precision, least, limit = FLOATS[dtype]
     if isinstance(value, float):  # exact in doubles: scaled to units of the last place, a tie goes to the even one
         unit = max(math.frexp(value)[1] - precision, least)

@@ -227,3 +227,16 @@ def test_a_loop_over_private_memory_is_not_split():
     some = program.body[0].body[2].body[0].body[0]
     some.then = []
     assert twins.split(program, random.Random(1)) is not None
+
+
+def test_a_loop_that_reads_another_element_than_it_stores_is_not_split():
+    """The first iteration stores to an element of its own, which all of them read."""
+    c, own = p.Buffer("C", [4], "int32", "param"), p.Buffer("L", [4], "int32", "local")
+    i = p.Var("i")
+    some = p.If(compare("==", i, 0), [p.Store(own, [i], p.Const("int32", 5))], [])
+    loop = p.For("vectorized", [i], [0], [4], [some, p.Store(c, [i], p.Load(own, [p.index(0)]))])
+    program = p.Program(1, [c], [p.Kernel([p.Var("b")], [1], [loop])])
+    for seed in range(20):
+        assert twins.split(program, random.Random(seed)) is None
+    loop.body[1].value = p.Load(own, [i])
+    assert twins.split(program, random.Random(1)) is not None

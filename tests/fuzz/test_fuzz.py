@@ -172,7 +172,14 @@ def test_private_memory_is_each_iterations_own():
     program = scratch_program(True)
     assert meaning(program)["A"].data == [7, 7, 7]
     # Which is refused all the same, since one element that all iterations read first is meant as a sum.
-    assert "error[HV0306]" in engines.check(call_of(program)).detail
+    refused = engines.check(call_of(program))
+    assert "error[HV0306]" in refused.detail
+    assert "a sum" in campaign.excuse(program, refused)
+    # The same refusal where one iteration finds nothing of another's is a failure.
+    loop = program.body[0].body[2]
+    some = p.Apply("<", "index", [loop.vars[0], p.index(2)])
+    loop.body[0].value = p.Apply("if_then_else", "int32", [some, loop.body[0].value, p.Const("int32", 0)])
+    assert campaign.excuse(program, refused) is None
 
 
 @pytest.mark.parametrize(("extent", "known"), [(1, True), (2, False)])
@@ -454,6 +461,52 @@ def test_a_call_survives_the_corpus(tmp_path):
 def test_a_process_that_dies_is_a_failure(monkeypatch):
     monkeypatch.setattr(engines, "check", lambda call: os.abort())
     assert campaign.isolated(call_of(sum_program())).layer == "crash SIGABRT"
+
+
+@pytest.mark.parametrize(("value", "excused"), [(2**62, True), (-(2**63), True), (2**30, False)])
+def test_an_address_with_a_far_parameter_may_be_refused(value, excused):
+    """An access under a condition on the parameter, which the check of addresses does not ask."""
+    out, u = p.Buffer("A", [4], "int32", "param"), p.Var("u", "int64")
+    at = p.Cast("index", u)
+    near = p.Apply("and", "bool", [p.Apply(">=", "index", [at, p.index(0)]), p.Apply("<", "index", [at, p.index(4)])])
+    store = p.If(near, [p.Store(out, [at], p.Const("int32", 5))], [])
+    program = p.Program(1, [u, out], [p.Kernel([p.Var("b")], [1], [store])], scalars={"u": value})
+    failure = engines.check(call_of(program))
+    if excused:
+        assert "error[HV0625]" in failure.detail
+        assert "beyond any extent" in campaign.excuse(program, failure)
+    else:
+        assert failure is None
+        failure = engines.Failure("llvm raises", f"error[HV0625]: 'u' may not fit them with u={value}")
+        assert campaign.excuse(program, failure) is None
+
+
+def test_a_collective_that_no_core_comes_to_moves_nothing():
+    """The turn of a loop that all cores have left."""
+    out = p.Buffer("A", [1], "int32", "param")
+    mine, theirs = (p.Buffer(name, [1], "int32", "shared") for name in "XY")
+    cores = {"src_core": [p.index(0)] * 2, "dst_core": [p.index(1)] * 2}
+    put = p.Op("comm.put", [p.Region(mine), p.Region(theirs)], cores)
+    never = p.Apply("<", "index", [p.index(0), p.index(0)])
+    body = [p.Alloc(mine), p.Alloc(theirs), p.While(never, [put])]
+    program = p.Program(1, [out], [p.Kernel([p.Var("r"), p.Var("c")], [2, 2], body)], mesh=[2, 2])
+    meaning(program)  # where nothing was stored to X, which a copy of it would find
+
+
+@pytest.mark.parametrize("launch", [False, True])
+def test_more_iterations_than_can_run_are_too_long(launch):
+    out, huge = p.Buffer("A", [1], "int32", "param"), p.index(2**62)
+    loops = [] if launch else [p.For("serial", [p.Var("i")], [0], [huge], [])]
+    program = p.Program(1, [out], [p.Kernel([p.Var("b")], [huge if launch else 1], loops)])
+    with pytest.raises(scalars.Undefined, match="too long"):
+        meaning(program)
+
+
+def test_results_are_plain_numbers():
+    """As the corpus keeps them, a sum of nothing too."""
+    args = [(2.0, 0.0), (3.0, 0.0), (-6.0, 0.0)]
+    for dtype in ("float8_e5m2", "float16", "float64"):
+        assert type(scalars.apply("fma", args, dtype)[0]) is float
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

@@ -113,6 +113,20 @@ def shares_private(loop):
     return False
 
 
+def passes_private(loop):
+    """May an iteration read private memory that another one stored to, if they had one memory? So where only some
+    store, and where what is read is not the element that the variables of the loop select for the store.
+    """
+    made = {v.buffer for _, v in places(loop.body) if isinstance(v, p.Alloc)}
+    accesses = [v for _, v in places(loop.body) if isinstance(v, (p.Load, p.Store)) and v.buffer.kind == "local"]
+    for s in accesses:
+        at = [p.expr_text(i) for i in s.indices]
+        others = [v for v in accesses if v.buffer is s.buffer and [p.expr_text(i) for i in v.indices] != at]
+        if isinstance(s, p.Store) and s.buffer not in made and others:
+            return True
+    return shares_private(loop)
+
+
 def constructs(tree):
     """How often each construct of the language stands in the program."""
     count = collections.Counter()

@@ -90,7 +90,7 @@ def split(program, rng):
         for path, n, s in _statements(program)
         if isinstance(s, p.For) and s.kind in kinds and all(isinstance(e, int) for e in [*s.begins, *s.extents])
         # The second loop would begin with what an iteration of the first left in private memory.
-        and not (s.kind in ("Parallel", "vectorized") and tree.shares_private(s))
+        and not (s.kind in ("Parallel", "vectorized") and tree.passes_private(s))
     ]
     if not found:
         return None
