@@ -241,6 +241,7 @@ TEST(Print, EveryOperationPrintsItsName) {
         case ParamKind::Integer: operands.emplace_back(int64_t{77}); break;
         case ParamKind::Flag: operands.emplace_back(!p.required() && !std::get<bool>(p.fallback)); break;
         case ParamKind::Text: operands.emplace_back(std::string("q")); break;
+        case ParamKind::Layout: operands.emplace_back(Layout({{4, 1, axes::tx()}})); break;
       }
     }
     const std::string text = print(tile_op(row.op, operands));
