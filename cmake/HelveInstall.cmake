@@ -20,7 +20,7 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/helveConfig.cmake.in $
   INSTALL_DESTINATION ${package})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/helveConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/helveConfig.cmake ${PROJECT_BINARY_DIR}/helveConfigVersion.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/FindISL.cmake DESTINATION ${package} COMPONENT cpp EXCLUDE_FROM_ALL)
+  ${PROJECT_SOURCE_DIR}/3rdparty/FindISL.cmake DESTINATION ${package} COMPONENT cpp EXCLUDE_FROM_ALL)
 
 # The tutorial is built from the installed package alone, as a user of C++ builds it; nobody installs sanitizers' builds.
 if(HELVE_TESTS AND NOT HELVE_SANITIZE)

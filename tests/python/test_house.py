@@ -158,7 +158,8 @@ def too_wide(root):
 
 def too_wide_prose(root):
     """Lines of Markdown beyond the width, rows of tables, printed output and the targets of links aside."""
-    for path in sorted(root.glob("*.md")) + files(root, ["tests", "tutorials", "benchmarks", "docs"], {".md"}):
+    folders = ["tests", "tutorials", "benchmarks", "docs", "3rdparty"]
+    for path in sorted(root.glob("*.md")) + files(root, folders, {".md"}):
         block = None
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if fence := re.match(r"```(\w*)", line):
@@ -171,7 +172,8 @@ def too_wide_prose(root):
 def headless(root):
     """Files without a head: two comment lines in C++ and CMake, one in a list, a docstring of two sentences in Python.
     """
-    for path in cpp_files(root) + files(root, ["include", "src"], {".inc"}) + files(root, ["cmake"], {".cmake"}):
+    lists = files(root, ["include", "src"], {".inc"}) + files(root, ["cmake", "3rdparty"], {".cmake"})
+    for path in cpp_files(root) + lists:
         mark = "#" if path.suffix == ".cmake" else "//"
         least = 1 if path.suffix == ".inc" else 2
         if not all(line.startswith(f"{mark} ") for line in (path.read_text().splitlines() + ["", ""])[:least]):
