@@ -278,6 +278,51 @@ def upward_imports(root):
                 yield f"{path.relative_to(root)}:{line}: {layer} imports {used}"
 
 
+def modules(root):
+    """Name -> path of every Python module of the package."""
+    base = root / "python/helve"
+    found = {}
+    for path in python_files(root):
+        parts = path.relative_to(base).with_suffix("").parts
+        found[".".join(["helve", *(parts[:-1] if parts[-1] == "__init__" else parts)])] = path
+    return found
+
+
+def imported_modules(path, name, known):
+    """The modules of `known` that the module `name` names in an import, at its top or inside of a function."""
+    tree = ast.parse(path.read_text())
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*base, node.module] if node.module else base)
+            inner = [f"{origin}.{alias.name}" for alias in node.names]
+            # A package also gives what is no module of it; its own modules and the core stand for themselves.
+            names = [name if name in known or name == "helve._core" else origin for name in inner]
+        else:
+            continue
+        yield from (known_name for known_name in names if known_name in known)
+
+
+def import_circles(root):
+    """Modules that reach themselves by imports; an import inside of a function only hides a circle."""
+    known = modules(root)
+    uses = {name: set(imported_modules(path, name, known)) - {name} for name, path in known.items()}
+    for start in sorted(known):
+        seen, ahead = set(), [start]
+        while ahead:
+            for used in uses[ahead.pop()] - seen:
+                seen.add(used)
+                ahead.append(used)
+        if start in seen:
+            yield f"{known[start].relative_to(root)}: {start} imports itself by way of others"
+
+
 def forbidden_words(root):
     """Words about the place where a file was written; the project speaks of itself only."""
     folders = ["src", "include", "python", "tests", "tutorials", "benchmarks", "docs", "cmake", "3rdparty", ".ci"]
@@ -326,6 +371,11 @@ RULES = {
         '"""What. Why."""\nfrom helve import _core\nfrom .. import jit\nfrom ..script.parse import f\nimport helve\n',
         3,
     ),
+    import_circles: (
+        "python/helve/script/parse.py",
+        '"""What. Why."""\nfrom helve import _core\nimport numpy\n\n\ndef f():\n    from . import tree\n',
+        2,
+    ),
     forbidden_words: ("docs/a.md", "see /wo" + "rk/notes\nfine\nfor issue" + " #12\n", 2),
 }
 
@@ -345,6 +395,8 @@ def test_rule_sees_a_planted_breach(rule, tmp_path):
         "include/helve/low/a.h": HEAD,
         "src/low/ops_table.cc": HEAD + "\n" * 2000,
         "python/helve/script/parse.py": '"""What. Why."""\nfrom ..language import ops\nimport numpy\n',
+        "python/helve/script/tree.py": '"""What. Why."""\nfrom helve.script.parse import g\n',
+        "python/helve/__init__.py": '"""What. Why."""\nfrom helve import _core, script\n',
         "python/helve/cli/main.py": '"""What. Why."""\nimport helve\n',
         "docs/b.md": "layouts and work\n",
     }

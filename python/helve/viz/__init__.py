@@ -4,10 +4,11 @@ Every function returns a `Picture`: notebooks show it, `save(path)` writes it, `
 """
 
 from helve.viz.banks import draw_banks
+from helve.viz.grid import Cell, Grid
 from helve.viz.mesh import draw_mesh
 from helve.viz.offsets import draw_offsets, draw_swizzle, draw_tv
 from helve.viz.ownership import draw_layout
-from helve.viz.picture import Cell, Grid, Picture
+from helve.viz.picture import Picture
 
 __all__ = ["Cell", "Grid", "Picture", "draw_banks", "draw_layout", "draw_mesh", "draw_offsets", "draw_swizzle",
            "draw_tv"]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from helve._core import BankPhase, BankReport
 from helve.viz.elements import wrong_argument
-from helve.viz.picture import ALARM, WHITE, Cell, Grid, Picture, color
+from helve.viz.grid import ALARM, WHITE, Cell, Grid, color
+from helve.viz.picture import Picture
 
 _BANKS = 32
 

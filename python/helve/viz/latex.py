@@ -5,7 +5,7 @@ For papers and slides: a document of its own with TikZ alone, the same cells and
 
 from __future__ import annotations
 
-from helve.viz.picture import Grid, Picture
+from helve.viz.grid import Grid, Sheet
 
 _CELL_HEIGHT = 0.55  # centimetres
 _CHARACTER = 0.17
@@ -16,17 +16,17 @@ _ESCAPES = str.maketrans(
 )  # fmt: skip
 
 
-def render(picture: Picture) -> str:
+def render(sheet: Sheet) -> str:
     """The whole document; it needs the packages standalone and tikz."""
-    fills = sorted({cell.fill for row in picture.grids for grid in row for line in grid.cells for cell in line})
+    fills = sorted({cell.fill for row in sheet.grids for grid in row for line in grid.cells for cell in line})
     lines = [r"\documentclass{standalone}", r"\usepackage{tikz}"]
     lines += [rf"\definecolor{{{_name(fill)}}}{{HTML}}{{{fill[1:].upper()}}}" for fill in fills]
     lines += [r"\begin{document}\frenchspacing", r"\begin{tikzpicture}[x=1cm,y=-1cm,font=\ttfamily\footnotesize]"]
     y = 0.0
-    if picture.title:
-        lines.append(rf"\node[anchor=west] at (0,{y:.2f}) {{\bfseries {_text(picture.title)}}};")
+    if sheet.title:
+        lines.append(rf"\node[anchor=west] at (0,{y:.2f}) {{\bfseries {_text(sheet.title)}}};")
         y += _CELL_HEIGHT
-    for row in picture.grids:
+    for row in sheet.grids:
         x = 0.0
         bottom = y
         for grid in row:

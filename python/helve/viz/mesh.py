@@ -14,7 +14,8 @@ from helve._core import Layout
 from helve.errors import LayoutError
 from helve.mesh import Mesh
 from helve.viz.elements import admitted_extents, check_points, refusal, wrong_argument
-from helve.viz.picture import WHITE, Cell, Grid, Picture, color
+from helve.viz.grid import WHITE, Cell, Grid, color
+from helve.viz.picture import Picture
 
 _MAX_DEVICES = 64
 _MAX_ELEMENTS = 4096

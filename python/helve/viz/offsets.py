@@ -11,7 +11,8 @@ from helve._core import CuteComposedLayout, CuteCoordinateLayout, CuteLayout, Cu
 from helve._core import cute as _algebra
 from helve.errors import error
 from helve.viz.elements import refusal, wrong_argument
-from helve.viz.picture import ALARM, WHITE, Cell, Grid, Picture, color
+from helve.viz.grid import ALARM, WHITE, Cell, Grid, color
+from helve.viz.picture import Picture
 
 
 _MAX_CELLS = 1 << 16

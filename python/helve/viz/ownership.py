@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from helve._core import Axis, Layout
 from helve.viz.elements import admitted_extents, check_points, wrong_argument
-from helve.viz.picture import Cell, Grid, Picture, color
+from helve.viz.grid import Cell, Grid, color
+from helve.viz.picture import Picture
 
 Point = dict[Axis, int]
 

@@ -1,72 +1,21 @@
-"""Pictures as data: grids of cells with texts and colours.
+"""Pictures of layouts and their renderings: SVG, text, LaTeX, and files of other formats by Matplotlib.
 
-What is to be seen (thread, register, address, bank, device) is decided once, here; SVG and text are renderings of it.
+The data is in grid.py, which the renderings read; this file knows the renderings, and they do not know it. A rendering
+is imported when it is asked for, so that `import helve` is quick.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-# Fills that can be told apart beside each other and bear black text; a number picks one modulo their count.
-PALETTE = (
-    "#cfe2f3", "#f9cb9c", "#d9ead3", "#f4cccc", "#d9d2e9", "#fff2cc", "#c9daf8", "#ead1dc",
-    "#a2d2c9", "#e6b8af", "#b6d7a8", "#ffe599", "#b4a7d6", "#a4c2f4", "#d5a6bd", "#d0cece",
-)  # fmt: skip
-WHITE = "#ffffff"
-ALARM = "#e06666"
-
-
-def color(number: int) -> str:
-    """The fill that stands for `number`: 16 different ones, then again from the first."""
-    return PALETTE[number % len(PALETTE)]
+from helve.errors import error
+from helve.viz.grid import Sheet
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One square: at most a few short lines of text on a fill; `title` is the whole story, shown on hover."""
-
-    lines: tuple[str, ...] = ()
-    fill: str = WHITE
-    title: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A matrix of cells with labels.
-
-    Attributes:
-        cells: rows of equal length.
-        caption: what the grid shows, above it.
-        row_labels, column_labels: one each, or empty.
-        note: a remark below, for example what was left out.
-        row_step, column_step: a thicker line after every so many cells; 0 for none.
-    """
-
-    cells: tuple[tuple[Cell, ...], ...]
-    caption: str = ""
-    row_labels: tuple[str, ...] = ()
-    column_labels: tuple[str, ...] = ()
-    note: str = ""
-    row_step: int = 0
-    column_step: int = 0
-
-    @property
-    def rows(self) -> int:
-        return len(self.cells)
-
-    @property
-    def columns(self) -> int:
-        return len(self.cells[0]) if self.cells else 0
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Sheet):
     """Grids side by side in rows, under a title. Notebooks show it as it is; `save` writes it."""
-
-    title: str
-    grids: tuple[tuple[Grid, ...], ...]
-    legend: tuple[tuple[str, str], ...] = field(default=())  # (fill, meaning)
 
     def svg(self) -> str:
         """The picture as one self-contained SVG document; equal pictures give equal text."""
@@ -101,8 +50,6 @@ class Picture:
 
             save(self, path, kind)
         else:
-            from helve.errors import error
-
             reason = f"'.{kind}' is no format of pictures" if kind else "it has no suffix, which says the format"
             raise error("PictureFormat", name=path.name, reason=reason, remedy="name it .svg, .png or .pdf")
 

@@ -6,20 +6,17 @@ The measures and marks are those of the SVG document, so that a figure in a pape
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from helve.errors import error
+from helve.viz.grid import Sheet
 from helve.viz.svg import Line, Rectangle, Text, layout
-
-if TYPE_CHECKING:
-    from helve.viz.picture import Picture
 
 _PIXELS = 96  # an inch of SVG
 _POINT = 72 / _PIXELS
 
 
-def save(picture: Picture, path: Path, kind: str) -> None:
-    """Writes the picture to `path` as "png" or "pdf".
+def save(sheet: Sheet, path: Path, kind: str) -> None:
+    """Writes the sheet to `path` as "png" or "pdf".
 
     Raises:
         helve.Error: HV0588 where Matplotlib is not installed.
@@ -31,7 +28,7 @@ def save(picture: Picture, path: Path, kind: str) -> None:
         reason = f"a {kind.upper()} is drawn by Matplotlib, which is missing"
         raise error("PictureFormat", name=path.name, reason=reason,
                     remedy='install it, as pip install "helve[plot]", or save an SVG file') from None
-    width, height, marks = layout(picture)
+    width, height, marks = layout(sheet)
     figure = Figure(figsize=(width / _PIXELS, height / _PIXELS), dpi=2 * _PIXELS)
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))

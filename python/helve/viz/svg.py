@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from helve.viz.picture import Cell, Grid, Picture
+from helve.viz.grid import Cell, Grid, Sheet
 
 _CHARACTER = 7.2  # width of a character of the 12 px monospace font
 _LINE = 14
@@ -86,23 +86,23 @@ class _Box:
         self.height = self.top + grid.rows * self.cell_height + (_LINE + _PAD if grid.note else 0) + 1
 
 
-def render(picture: Picture) -> str:
+def render(sheet: Sheet) -> str:
     """The whole document."""
-    width, height, marks = layout(picture)
+    width, height, marks = layout(sheet)
     head = (f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "
             f"viewBox='0 0 {width} {height}' {_FONT}>")
     return "\n".join([head, *(mark.svg() for mark in marks), "</svg>"]) + "\n"
 
 
-def layout(picture: Picture) -> tuple[int, int, list[Rectangle | Line | Text]]:
+def layout(sheet: Sheet) -> tuple[int, int, list[Rectangle | Line | Text]]:
     """(width, height) of the sheet in pixels, and what is drawn on it, in order."""
     marks: list[Rectangle | Line | Text] = []
     y = _PAD
-    width = round(len(picture.title) * _CHARACTER) + 2 * _PAD
-    if picture.title:
-        marks.append(Text(_PAD, y + 12, picture.title, "start", bold=True))
+    width = round(len(sheet.title) * _CHARACTER) + 2 * _PAD
+    if sheet.title:
+        marks.append(Text(_PAD, y + 12, sheet.title, "start", bold=True))
         y += _LINE + 2 * _PAD
-    for row in picture.grids:
+    for row in sheet.grids:
         x = _PAD
         boxes = [_Box(grid) for grid in row]
         for box in boxes:
@@ -110,9 +110,9 @@ def layout(picture: Picture) -> tuple[int, int, list[Rectangle | Line | Text]]:
             x += box.width + _GAP
         width = max(width, x - _GAP + _PAD)
         y += max((box.height for box in boxes), default=0) + _GAP // 2
-    if picture.legend:
+    if sheet.legend:
         x = _PAD
-        for fill, meaning in picture.legend:
+        for fill, meaning in sheet.legend:
             marks.append(Rectangle(x, y, 14, 14, fill, _FRAME))
             marks.append(Text(x + 20, y + 12, meaning, "start"))
             x += 20 + round(len(meaning) * _CHARACTER) + 2 * _PAD

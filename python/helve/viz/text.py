@@ -5,13 +5,13 @@ For terminals: the same cells in a frame, without the colours.
 
 from __future__ import annotations
 
-from helve.viz.picture import Grid, Picture
+from helve.viz.grid import Grid, Sheet
 
 
-def render(picture: Picture) -> str:
+def render(sheet: Sheet) -> str:
     """The grids one below the other."""
-    blocks = [picture.title] if picture.title else []
-    blocks += [_grid(grid) for row in picture.grids for grid in row]
+    blocks = [sheet.title] if sheet.title else []
+    blocks += [_grid(grid) for row in sheet.grids for grid in row]
     return "\n\n".join(blocks)
 
 
