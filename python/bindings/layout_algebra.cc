@@ -43,8 +43,8 @@ py::list apply(const Layout& layout, py::handle coordinate, const std::optional<
   return point_list(layout.apply(*index));
 }
 
-Region read_region(const IntegerLists& ranges) {
-  Region region;
+IndexRegion read_region(const IntegerLists& ranges) {
+  IndexRegion region;
   for (const Integers& range : ranges) {
     if (range.size() != 2) {
       refuse_argument(py::tuple(py::cast(std::vector<int64_t>(range))), "range",

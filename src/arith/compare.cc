@@ -1,9 +1,9 @@
 // Comparisons, minima and maxima of index expressions.
 // Both ask for the sign of a difference, so one proof decides them and equal questions take one form.
 #include <algorithm>
-#include <limits>
 
 #include "helve/ir/expr/build.h"
+#include "int64_ends.h"
 #include "prove.h"
 #include "simplifier.h"
 
@@ -11,14 +11,13 @@ namespace helve {
 
 namespace {
 
-constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 
 /// The two sides of `sum op 0`: terms with positive coefficient on the left, the negated others and the constant on the
 /// right (on the left where no term is). Empty when a side leaves int64.
 std::optional<std::pair<Sum, Sum>> sides_of(const Sum& sum) {
   Sum left, right;
   for (const Term& term : sum.terms) {
-    if (term.coefficient == kLeast) return std::nullopt;
+    if (term.coefficient == kInt64Min) return std::nullopt;
     if (term.coefficient > 0) {
       left.terms.push_back(term);
     } else {
@@ -27,7 +26,7 @@ std::optional<std::pair<Sum, Sum>> sides_of(const Sum& sum) {
   }
   if (left.terms.empty()) {
     left.constant = sum.constant;
-  } else if (sum.constant == kLeast) {
+  } else if (sum.constant == kInt64Min) {
     return std::nullopt;
   } else {
     right.constant = -sum.constant;

@@ -2,10 +2,10 @@
 // With g a divisor of c, sum = g*A + B and 0 <= B < g: sum // c = A // (c/g) and sum % c = g*(A % (c/g)) + B. All else
 // follows.
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "helve/ir/expr/build.h"
+#include "int64_ends.h"
 #include "prove.h"
 #include "simplifier.h"
 
@@ -13,7 +13,6 @@ namespace helve {
 
 namespace {
 
-constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 
 /// What a divisor takes out of a sum: sum = divisor * whole + rest, coefficients of rest smaller than the divisor, its
 /// constant in [0, divisor).
@@ -37,7 +36,7 @@ Division divide(const Sum& sum, int64_t divisor) {
 std::vector<int64_t> shared_divisors(const Sum& sum, int64_t divisor) {
   std::vector<int64_t> out;
   for (const Term& term : sum.terms) {
-    if (term.coefficient == kLeast) continue;  // its magnitude does not fit
+    if (term.coefficient == kInt64Min) continue;  // its magnitude does not fit
     const int64_t g = std::gcd(term.coefficient, divisor);
     if (g > 1) out.push_back(g);
   }
@@ -155,7 +154,7 @@ Expr Simplifier::remainder(const Sum& sum, int64_t divisor, Span span) {
   const Expr unchanged = raw(Op::FloorMod, expr_of(sum, span), int_imm(divisor, kIndex, span), span);
   if (auto block = block_of(sum, divisor)) {
     int64_t start;
-    if (__builtin_mul_overflow(*block, divisor, &start) || start == kLeast) return unchanged;
+    if (__builtin_mul_overflow(*block, divisor, &start) || start == kInt64Min) return unchanged;
     std::optional<Sum> moved = add_constant(sum, -start);
     return moved ? written(*moved, span) : unchanged;
   }
@@ -186,7 +185,7 @@ Expr Simplifier::remainder(const Sum& sum, int64_t divisor, Span span) {
     if (!block || g == divisor) continue;
     split.whole.constant = *block;
     int64_t start;
-    if (__builtin_mul_overflow(*block, g, &start) || start == kLeast) continue;
+    if (__builtin_mul_overflow(*block, g, &start) || start == kInt64Min) continue;
     std::optional<Sum> low = add_constant(split.rest, -start);
     std::optional<Sum> total = low ? add(*low, sum_of(remainder(split.whole, divisor / g, span)), g) : low;
     if (total) return written(*total, span);
@@ -206,13 +205,13 @@ Expr Simplifier::normalise_division(const Expr& e, const Apply& node) {
 Expr Simplifier::symbolic_division(const Expr& e, const Apply& node) {
   const Sum divisor = sum_of(node.args[1]);
   Sum rest = sum_of(node.args[0]), whole;
-  if (divisor.terms.size() == 1 && divisor.constant == 0 && divisor.terms[0].coefficient != kLeast) {
+  if (divisor.terms.size() == 1 && divisor.constant == 0 && divisor.terms[0].coefficient != kInt64Min) {
     const Term& by = divisor.terms[0];
     const Sum value = rest;
     rest.terms.clear();
     for (const Term& term : value.terms) {
       std::vector<Expr> left = term.factors;
-      bool contained = term.coefficient != kLeast && term.coefficient % by.coefficient == 0;
+      bool contained = term.coefficient != kInt64Min && term.coefficient % by.coefficient == 0;
       for (const Expr& factor : by.factors) {
         auto it = std::find_if(left.begin(), left.end(), [&](const Expr& f) { return same_expr(f, factor); });
         contained = contained && it != left.end();

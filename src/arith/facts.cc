@@ -13,6 +13,7 @@
 #include "helve/ir/expr/rounding.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/support/diagnostic.h"
+#include "int64_ends.h"
 #include "prove.h"
 
 namespace helve {
@@ -20,7 +21,6 @@ namespace helve {
 namespace {
 
 constexpr int kNarrowingRounds = 8;
-constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 
 Interval range_of_type(DType dtype) {
   if (dtype.is_bool()) return {0, 1};
@@ -413,7 +413,7 @@ void Facts::narrow_by(const Sum& sum) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const Term& term = sum.terms[i];
     const Var* var = term.factors.size() == 1 ? as<Var>(term.factors[0]) : nullptr;
-    if (!var || term.coefficient == kLeast) continue;
+    if (!var || term.coefficient == kInt64Min) continue;
     Interval others = Interval::point(sum.constant);
     for (size_t k = 0; k < values.size(); ++k) {
       if (k != i) others = others + values[k];

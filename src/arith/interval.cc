@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+
+#include "int64_ends.h"
 
 namespace helve {
 
@@ -12,17 +13,15 @@ namespace {
 
 using Wide = __int128;
 using End = std::optional<int64_t>;
-constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
-constexpr int64_t kGreatest = std::numeric_limits<int64_t>::max();
 
 End low_end(Wide value) {
-  if (value < kLeast) return std::nullopt;
-  return value > kGreatest ? kGreatest : static_cast<int64_t>(value);
+  if (value < kInt64Min) return std::nullopt;
+  return value > kInt64Max ? kInt64Max : static_cast<int64_t>(value);
 }
 
 End high_end(Wide value) {
-  if (value > kGreatest) return std::nullopt;
-  return value < kLeast ? kLeast : static_cast<int64_t>(value);
+  if (value > kInt64Max) return std::nullopt;
+  return value < kInt64Min ? kInt64Min : static_cast<int64_t>(value);
 }
 
 Wide wide_quotient(Wide value, Wide divisor) {
@@ -112,7 +111,7 @@ Interval floor_mod(const Interval& a, const Interval& b) {
 Interval min(const Interval& a, const Interval& b) {
   Interval out;
   if (a.low && b.low) out.low = std::min(*a.low, *b.low);
-  if (a.high || b.high) out.high = std::min(a.high.value_or(kGreatest), b.high.value_or(kGreatest));
+  if (a.high || b.high) out.high = std::min(a.high.value_or(kInt64Max), b.high.value_or(kInt64Max));
   return out;
 }
 

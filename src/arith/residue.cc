@@ -3,17 +3,15 @@
 // in 128 bits, so that no modulus wraps; what does not fit int64 is weakened to a power of two that divides it.
 #include "helve/arith/residue.h"
 
-#include <limits>
 
 #include "helve/support/diagnostic.h"
+#include "int64_ends.h"
 
 namespace helve {
 
 namespace {
 
 using Wide = __int128;
-constexpr Wide kLeast = std::numeric_limits<int64_t>::min();
-constexpr Wide kGreatest = std::numeric_limits<int64_t>::max();
 constexpr int kWidestPower = 62;
 
 Wide wide_gcd(Wide a, Wide b) {
@@ -35,9 +33,9 @@ Wide wide_remainder(Wide value, Wide divisor) {
 /// The residue of 128-bit parts (modulus >= 0), weakened to fit.
 Residue fitted(Wide modulus, Wide remainder) {
   if (modulus == 0) {
-    if (remainder >= kLeast && remainder <= kGreatest) return {0, static_cast<int64_t>(remainder)};
+    if (remainder >= kInt64Min && remainder <= kInt64Max) return {0, static_cast<int64_t>(remainder)};
     modulus = Wide{1} << kWidestPower;
-  } else if (modulus > kGreatest) {
+  } else if (modulus > kInt64Max) {
     modulus = wide_gcd(modulus, Wide{1} << kWidestPower);
   }
   return {static_cast<int64_t>(modulus), static_cast<int64_t>(wide_remainder(remainder, modulus))};
@@ -87,7 +85,7 @@ Residue operator*(const Residue& a, const Residue& b) {
 Residue floor_div(const Residue& a, const Residue& b) {
   if (b.modulus != 0 || b.remainder == 0) return {};
   const Wide c = b.remainder;
-  if (c == kLeast) return {};  // its negative does not fit
+  if (c == kInt64Min) return {};  // its negative does not fit
   if (c < 0) return floor_div(-a, -b);
   if (a.modulus % c != 0) return {};
   return fitted(a.modulus / c, floor_quotient(a.remainder, b.remainder));
@@ -98,7 +96,7 @@ Residue floor_mod(const Residue& a, const Residue& b) {
   if (b.modulus == 0 && b.remainder > 0) {
     if (auto known = a.remainder_by(b.remainder)) return Residue::point(*known);
   }
-  if (b.modulus == 0 && b.remainder < 0 && b.remainder != kLeast) return -floor_mod(-a, -b);
+  if (b.modulus == 0 && b.remainder < 0 && b.remainder != kInt64Min) return -floor_mod(-a, -b);
   const Wide divisor = wide_gcd(b.modulus, b.remainder);
   if (divisor == 0) return {};
   return fitted(wide_gcd(a.modulus, divisor), a.remainder);
@@ -114,7 +112,7 @@ std::optional<Residue> intersect(const Residue& a, const Residue& b) {
   const Wide gcd = wide_gcd(a.modulus, b.modulus), apart = Wide{b.remainder} - a.remainder;
   if (apart % gcd != 0) return std::nullopt;
   const Wide common = a.modulus / gcd * b.modulus;
-  if (common > kGreatest) return a.modulus >= b.modulus ? a : b;
+  if (common > kInt64Max) return a.modulus >= b.modulus ? a : b;
   // a.remainder + k * a.modulus = b.remainder modulo b.modulus.
   const Wide part = b.modulus / gcd;
   const Wide k =
@@ -141,11 +139,11 @@ Interval tightened(const Interval& range, const Residue& residue) {
   Interval out = range;
   if (range.low) {
     const Wide up = *range.low + wide_remainder(Wide{residue.remainder} - *range.low, m);
-    out.low = up > kGreatest ? static_cast<int64_t>(kGreatest) : static_cast<int64_t>(up);
+    out.low = up > kInt64Max ? kInt64Max : static_cast<int64_t>(up);
   }
   if (range.high) {
     const Wide down = *range.high - wide_remainder(Wide{*range.high} - residue.remainder, m);
-    out.high = down < kLeast ? static_cast<int64_t>(kLeast) : static_cast<int64_t>(down);
+    out.high = down < kInt64Min ? kInt64Min : static_cast<int64_t>(down);
   }
   return out;
 }

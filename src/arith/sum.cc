@@ -4,17 +4,16 @@
 #include "helve/arith/sum.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/visit.h"
+#include "int64_ends.h"
 
 namespace helve {
 
 namespace {
 
-constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 
 Expr make_op(Op op, std::vector<Expr> args, Span span) {
   Ref<Apply> node = make_ref<Apply>(kIndex, op, std::move(args));
@@ -163,14 +162,14 @@ Expr expr_of(const Sum& sum, Span span) {
   for (const Term& term : terms) {
     if (!out) {
       out = product_of(term, term.coefficient, span);
-    } else if (term.coefficient > 0 || term.coefficient == kLeast) {
+    } else if (term.coefficient > 0 || term.coefficient == kInt64Min) {
       out = make_op(Op::Add, {out, product_of(term, term.coefficient, span)}, span);
     } else {
       out = make_op(Op::Sub, {out, product_of(term, -term.coefficient, span)}, span);
     }
   }
   if (constant_done) return out;
-  if (sum.constant > 0 || sum.constant == kLeast) {
+  if (sum.constant > 0 || sum.constant == kInt64Min) {
     return make_op(Op::Add, {out, int_imm(sum.constant, kIndex, span)}, span);
   }
   return make_op(Op::Sub, {out, int_imm(-sum.constant, kIndex, span)}, span);
@@ -180,7 +179,7 @@ bool leads_with_negative(const Sum& sum) {
   const Term* lead = nullptr;
   Term best{0, {}};
   for (const Term& term : sum.terms) {
-    if (term.coefficient == kLeast) return false;
+    if (term.coefficient == kInt64Min) return false;
     Term positive{std::abs(term.coefficient), term.factors};
     if (lead && !term_before(positive, best)) continue;
     lead = &term;
@@ -192,7 +191,7 @@ bool leads_with_negative(const Sum& sum) {
 int64_t coefficient_gcd(const Sum& sum) {
   int64_t gcd = 0;
   for (const Term& term : sum.terms) {
-    if (term.coefficient == kLeast) return 0;
+    if (term.coefficient == kInt64Min) return 0;
     gcd = std::gcd(gcd, term.coefficient);
   }
   return gcd;

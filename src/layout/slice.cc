@@ -123,7 +123,7 @@ std::optional<Iters> slice_block(Iters iters, int64_t begin, int64_t length,
 
 /// Dimension by dimension; none when the shape does not group the layout or a dimension is no layout by itself.
 std::optional<Iters> slice_blocks(const Layout& layout, const Iters& iters,
-                                              const Region& region, const std::vector<int64_t>& shape,
+                                              const IndexRegion& region, const std::vector<int64_t>& shape,
                                               StepCounter& counter) {
   auto blocks = layout_detail::try_cut_blocks(iters, shape);
   if (!blocks) return std::nullopt;
@@ -137,11 +137,11 @@ std::optional<Iters> slice_blocks(const Layout& layout, const Iters& iters,
   return result;
 }
 
-std::string region_text(const Region& region) {
+std::string region_text(const IndexRegion& region) {
   return fmt::format("[{}]", join(region, ", ", [](const auto& r) { return fmt::format("{}:{}", r.first, r.second); }));
 }
 
-void check_region(const Region& region, const std::vector<int64_t>& shape) {
+void check_region(const IndexRegion& region, const std::vector<int64_t>& shape) {
   if (region.size() != shape.size()) {
     throw_layout_error(Code::ShapeRank, {{"operation", "slice"},
                                          {"left", "region " + region_text(region)},
@@ -157,7 +157,7 @@ void check_region(const Region& region, const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-Layout slice(const Layout& layout, const Region& region, const std::vector<int64_t>& shape) {
+Layout slice(const Layout& layout, const IndexRegion& region, const std::vector<int64_t>& shape) {
   layout_detail::check_admitted(layout, shape);
   check_region(region, shape);
   std::vector<int64_t> begin;

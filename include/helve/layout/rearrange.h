@@ -12,14 +12,14 @@
 namespace helve {
 
 /// One (begin, end) for each dimension, end excluded.
-using Region = std::vector<std::pair<int64_t, int64_t>>;
+using IndexRegion = std::vector<std::pair<int64_t, int64_t>>;
 
 /// The layout of a region: over the extents end - begin, coordinate t has the points of begin + t in `shape`. Replicas
 /// and swizzle stay, the offset moves. Complete: refused (UnsupportedError, with the coordinate in the region that no
 /// layout reaches) only where no layout with that swizzle has that map, or where a region of more than
 /// kLayoutStepLimit elements would have to be listed. Throws ShapeError, and BoundsError for an empty dimension or one
 /// outside the shape.
-Layout slice(const Layout& layout, const Region& region, const std::vector<int64_t>& shape);
+Layout slice(const Layout& layout, const IndexRegion& region, const std::vector<int64_t>& shape);
 
 /// The layout with the dimensions of `shape` in another order: dimension d of the result is dimension order[d].
 /// Throws ShapeError, DivisibilityError.

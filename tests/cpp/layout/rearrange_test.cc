@@ -13,7 +13,7 @@ const Axis kLane = axes::laneid();
 const Axis kM = axes::m();
 
 /// A slice has the points of the region, and is refused only when no iters give the region's displacements.
-void check_slice(const Layout& layout, const Region& region, const std::vector<int64_t>& shape, int* refused) {
+void check_slice(const Layout& layout, const IndexRegion& region, const std::vector<int64_t>& shape, int* refused) {
   std::vector<int64_t> extents;
   for (const auto& [begin, end] : region) extents.push_back(end - begin);
   int64_t size = 1;
@@ -42,10 +42,10 @@ void check_slice(const Layout& layout, const Region& region, const std::vector<i
 }
 
 void check_every_slice(const Layout& layout, const std::vector<int64_t>& shape, int* refused) {
-  std::vector<Region> regions{{}};
+  std::vector<IndexRegion> regions{{}};
   for (int64_t extent : shape) {
-    std::vector<Region> next;
-    for (const Region& region : regions) {
+    std::vector<IndexRegion> next;
+    for (const IndexRegion& region : regions) {
       for (int64_t begin = 0; begin < extent; ++begin) {
         for (int64_t end = begin + 1; end <= extent; ++end) {
           next.push_back(region);
@@ -55,7 +55,7 @@ void check_every_slice(const Layout& layout, const std::vector<int64_t>& shape, 
     }
     regions = std::move(next);
   }
-  for (const Region& region : regions) check_slice(layout, region, shape, refused);
+  for (const IndexRegion& region : regions) check_slice(layout, region, shape, refused);
 }
 
 TEST(LayoutSlice, EveryRegionOfSmallLayouts) {
@@ -84,7 +84,7 @@ TEST(LayoutSlice, RandomLayoutsWithReplicasAndSwizzles) {
       shape.clear();
       for (const Iter& iter : layout.shard()) shape.push_back(iter.extent);
     }
-    Region region;
+    IndexRegion region;
     for (int64_t extent : shape) {
       int64_t begin = random.number(0, extent - 1);
       region.push_back({begin, random.number(begin + 1, extent)});
