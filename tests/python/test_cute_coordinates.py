@@ -57,7 +57,7 @@ def test_divided_coordinates_are_those_of_the_divided_layout(shape, tiler, divid
     mine, theirs = getattr(cute, divide)(identity, tiler), getattr(cute, divide)(numbers, tiler)
     assert cute.product_each(mine.shape) == cute.product_each(theirs.shape)
     for i in range(cute.size(theirs)):
-        entries = [each for each in cute.flatten(mine(i))] if isinstance(mine(i), tuple) else [mine(i)]
+        entries = list(cute.flatten(mine(i))) if isinstance(mine(i), tuple) else [mine(i)]
         strides = cute.flatten(numbers.stride)
         assert sum(entry * stride for entry, stride in zip(entries, strides)) == theirs(i)
 

@@ -83,3 +83,9 @@ def test_the_package_imports_only_what_it_requires():
     own = {"helve"} | OPTIONAL | {name.lower() for name in sys.stdlib_module_names}
     assert imported("python/helve") - own <= required
     assert len(imported("python/helve") - own) >= 3
+
+
+def test_every_tool_of_lint_is_run():
+    text = (ROOT / "Makefile").read_text() + (ROOT / ".pre-commit-config.yaml").read_text()
+    tools = [name_of(tool) for tool in PROJECT["optional-dependencies"]["lint"]]
+    assert tools and [tool for tool in tools if f"bin/{tool}" not in text] == []

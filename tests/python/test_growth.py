@@ -212,7 +212,7 @@ def test_the_deepest_expressions_compile_on_a_thread_with_a_small_stack():
     def run():
         try:
             compile_deepest()
-        except BaseException as problem:  # noqa: BLE001: whatever it is, the test's thread raises it
+        except BaseException as problem:  # noqa: BLE001 - whatever it is, the test's thread raises it
             failures.append(problem)
 
     before = threading.stack_size(512 << 10)
