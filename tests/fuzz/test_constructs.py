@@ -134,6 +134,7 @@ def test_a_uint64_that_is_no_index_is_refused(monkeypatch):
 @pytest.mark.parametrize(("condition", "known"), [
     (p.Apply("<", "index", [p.index(5), p.index(3)]), True),
     (p.Apply("<", "index", [p.Var("b"), p.index(3)]), False),
+    (p.Apply("and", "bool", [p.Apply("<", "index", [x, p.index(3)]) for x in (p.Var("b"), p.index(5))]), True),
 ])  # fmt: skip
 def test_code_that_is_left_out_when_a_function_is_read_makes_no_index(condition, known):
     program = halves_program(2**63, index=True)

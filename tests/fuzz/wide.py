@@ -42,13 +42,18 @@ def _converted(node, surely):
 
 def _may_leave_out(node):
     match node:
-        case p.If(condition=condition):
-            return _is_known(condition)
-        case p.Apply(op="and" | "or", args=args):
-            return any(map(_is_known, args))
-        case p.Apply(op="if_then_else", args=[condition, *_]):
-            return _is_known(condition)
+        case (p.If(condition=condition) | p.While(condition=condition)
+              | p.Apply(op="if_then_else", args=[condition, *_])):
+            return _may_be_known(condition)
+        case p.Apply(op="and" | "or"):
+            return _may_be_known(node)
     return False
+
+
+def _may_be_known(condition):
+    """May what is known of the operands decide the condition?"""
+    connects = isinstance(condition, p.Apply) and condition.op in ("and", "or", "not")
+    return _is_known(condition) or connects and any(map(_may_be_known, condition.args))
 
 
 def _is_known(e):
