@@ -6,7 +6,8 @@ import helve
 import pytest
 
 
-HEAD = 'A: T.Tensor((100,), "float32"), B: T.Tensor((32,), "float32"), C: T.Tensor((100, 5), "float32"), n: T.index'
+HEAD = ('A: T.Tensor((100,), "float32"), B: T.Tensor((32,), "float32"), C: T.Tensor((100, 5), "float32"), '
+        'D: T.Tensor((100, 1), "float32"), n: T.index')
 
 
 def warned(body, head=HEAD, grid="4", before=""):
@@ -54,6 +55,23 @@ QUIET = {
         'X = T.alloc_shared((32, 5), "float32")\nP = T.alloc_shared((32,), "float32")\n'
         "T.copy(C[b * 32 : b * 32 + 32, :], X)\nT.reduce_max(X, P, dim=1)\n"
     ),
+    "rows of one element": (
+        'X = T.alloc_shared((32, 1), "float32")\nP = T.alloc_shared((32,), "float32")\n'
+        "T.copy(D[b * 32 : b * 32 + 32, :], X)\nT.reduce_max(X, P, dim=1)\n"
+    ),
+    "rows of one element, combined with what is there": (
+        'X = T.alloc_shared((32, 1), "float32")\nP = T.alloc_shared((32,), "float32")\nT.fill(P, 1.0)\n'
+        "T.copy(D[b * 32 : b * 32 + 32, :], X)\nT.reduce_max(X, P, dim=1, clear=False)\n"
+    ),
+    "rows of one element, copied further": (
+        'X = T.alloc_shared((32, 1), "float32")\nF = T.alloc_fragment((32, 1), "float32")\n'
+        'P = T.alloc_shared((32,), "float32")\n'
+        "T.copy(D[b * 32 : b * 32 + 32, :], X)\nT.copy(X, F)\nT.reduce_max(F, P, dim=1)\n"
+    ),
+    "rows that are filled by columns": (
+        'X = T.alloc_shared((32, 5), "float32")\nP = T.alloc_shared((32,), "float32")\n'
+        "for k in T.serial(5):\n    T.copy(C[b * 32 : b * 32 + 32, k], X[:, k])\nT.reduce_max(X, P, dim=1)\n"
+    ),
     "an empty copy": SHARED + "T.copy(A[100:100], S[0:0])\n" + MAX,
 }
 
@@ -71,6 +89,11 @@ LOUD = {
                                                                               "T.reduce_max(F, R, dim=0)\n",
     "from the iteration before": SHARED + "T.fill(S, 1.0)\nfor k in T.serial(2):\n    " + MAX + "    " + COPY,
     "on one side of a branch": SHARED + "if b > 1:\n    " + COPY + "else:\n    T.fill(S, 1.0)\n" + MAX,
+    "filled element by element": SHARED + (
+        "for i in T.serial(32):\n    T.copy(A[b * 32 + i : b * 32 + i + 1], S[i : i + 1])\n") + MAX,
+    "element by element into one result": SHARED + (
+        "T.fill(R, 1.0)\nfor i in T.serial(32):\n    T.copy(A[b * 32 + i : b * 32 + i + 1], S[0:1])\n"
+        "    T.reduce_max(S[0:1], R, dim=0, clear=False)\n"),
     "a part is filled up": SHARED + "T.fill(S, 1.0)\nT.copy(A[90:106], S[16:32])\n" + MAX,
 }
 

@@ -183,19 +183,34 @@ class Padding {
     return dims;
   }
 
-  /// The dimension of the copy's source that the reduction runs over, where the copy filled what is reduced. Only there
-  /// do pads meet data: past the end in another dimension a whole result is pad, and stays apart.
-  static std::optional<size_t> reduced_dim(const TileOp& op, const Access& src, const Access& dst) {
+  /// The dimension of its buffer that a reduction runs over.
+  static size_t reduced_dim(const TileOp& op) {
     const Region& region = op.region(0);
     size_t left = *op.dimension(region.shape().size());
     size_t d = 0;
-    for (; d < region.ranges.size(); ++d) {
-      if (!region.ranges[d].point && left-- == 0) break;
-    }
+    while (region.ranges[d].point || left-- > 0) ++d;
+    return d;
+  }
+
+  /// Does each result come from one element? It is then either a pad or data.
+  static bool combines_nothing(const TileOp& op) {
+    const int64_t* extent = int_value(op.region(0).ranges[reduced_dim(op)].extent);
+    return extent && *extent <= 1 && op.clears().value_or(true);
+  }
+
+  /// The dimensions of the copy's source that follow dimension `d` of its destination, over which the reduction runs;
+  /// nothing where that is not followed. Only there do pads meet data: past the end in another dimension a whole result
+  /// is pad, and stays apart. Dimensions of extent 1 are matched with none, so that each may be the other's.
+  static std::optional<std::vector<size_t>> followed_dims(size_t d, const Access& src, const Access& dst) {
     const std::vector<size_t> from = wide(src), to = wide(dst);
+    if (from.size() != to.size()) return {};
     const auto at = std::find(to.begin(), to.end(), d);
-    if (at == to.end() || from.size() != to.size()) return {};
-    return from[static_cast<size_t>(at - to.begin())];
+    if (at != to.end()) return std::vector{from[static_cast<size_t>(at - to.begin())]};
+    std::vector<size_t> narrow;
+    for (size_t s = 0; s < src.ranges.size(); ++s) {
+      if (std::find(from.begin(), from.end(), s) == from.end()) narrow.push_back(s);
+    }
+    return narrow;
   }
 
   /// Element `offsets` of the copy lies in the region that is reduced.
@@ -218,13 +233,14 @@ class Padding {
     const Access* src = access(*fill.copy, fill.copy->region(0), false);
     const Access* dst = access(*fill.copy, fill.copy->region(1), true);
     const Access* reduced = access(op, op.region(0), false);
-    if (!src || !dst || !reduced) return;
+    if (!src || !dst || !reduced || combines_nothing(op)) return;
     asked_.emplace_back(&op, fill.copy);
     Query query(model_);
     for (const StepRef& step : src->path) query.add(*step);
     std::vector<Expr> offsets;
     Expr violation;
-    const std::optional<size_t> mixed = fill.passed_on ? std::nullopt : reduced_dim(op, *src, *dst);
+    const std::optional<std::vector<size_t>> mixed =
+        fill.passed_on ? std::nullopt : followed_dims(reduced_dim(op), *src, *dst);
     for (size_t d = 0; d < src->ranges.size(); ++d) {
       const VarRef offset = make_var(fmt::format("o{}", d));
       query.add_variable(offset);
@@ -232,7 +248,7 @@ class Padding {
       query.require(less(Expr(offset), src->ranges[d].extent));
       offsets.push_back(Expr(offset));
       const Expr beyond = past_end(*src, d, src->ranges[d].begin + Expr(offset));
-      if (mixed && *mixed != d) {
+      if (mixed && std::find(mixed->begin(), mixed->end(), d) == mixed->end()) {
         query.require(apply(Op::Not, {beyond}));
       } else {
         violation = violation ? apply(Op::Or, {violation, beyond}) : beyond;
