@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -62,12 +63,15 @@ std::optional<DLDataType> numpy_dtype(const py::dtype& dtype) {
 bool may_run_python(py::handle value) { return (Py_TYPE(value.ptr())->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0; }
 
 /// Where an error of Python is set, it is what reading the number raised.
-[[noreturn]] void not_a_number(const Var& parameter, py::handle value) {
+[[noreturn]] void not_a_number(const Var& parameter, py::handle value, const std::string& form = {},
+                               const std::string& remedy = {}) {
   if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) throw py::error_already_set();
   PyErr_Clear();
-  throw UserError(
-      Code::NotANumber, {},
-      {{"parameter", parameter.name}, {"expected", to_string(parameter.dtype)}, {"given", kind_of(value)}});
+  throw UserError(Code::NotANumber, {},
+                  {{"parameter", parameter.name},
+                   {"expected", to_string(parameter.dtype)},
+                   {"given", kind_of(value) + form}},
+                  {}, remedy.empty() ? std::vector<std::string>{} : std::vector{remedy});
 }
 
 /// The integer in digits; one that fills lines, of which Python refuses to write some, by its size.
@@ -102,36 +106,68 @@ std::string highest(DType t) {
   return fmt::format("{}", ~uint64_t{0} >> (64 - bits + (t.code == TypeCode::UInt ? 0 : 1)));
 }
 
-/// The number that a scalar argument is.
-runtime::ScalarArgument read_scalar(const Var& parameter, py::handle value) {
-  // bool, int and NumPy integers have __index__; everything else must be a real number. An array has both and is
-  // neither.
-  if (py::isinstance<py::array>(value) && py::reinterpret_borrow<py::array>(value).ndim() != 0)
-    not_a_number(parameter, value);
-  if (PyIndex_Check(value.ptr())) {
-    const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
-    if (!number) not_a_number(parameter, value);
-    int overflow = 0;
-    const int64_t integer = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-    if (!overflow) return integer;
-    const bool is_uint64 = parameter.dtype.code == TypeCode::UInt && parameter.dtype.bits == 64;
-    if (is_uint64 && overflow > 0) {
-      const uint64_t large = PyLong_AsUnsignedLongLong(number.ptr());
-      if (!PyErr_Occurred()) return large;
-      PyErr_Clear();
-    }
-    const std::optional<double> real = parameter.dtype.is_float() ? rounding_as(number, parameter.dtype) : std::nullopt;
-    if (!real) {
-      throw UserError(Code::ScalarArgumentRange, {},
-                      {{"parameter", parameter.name},
-                       {"expected", to_string(parameter.dtype)},
-                       {"given", digits_of(number)},
-                       {"low", lowest(parameter.dtype)},
-                       {"high", highest(parameter.dtype)}});
-    }
-    return *real;
+/// An integer of Python's as the runtime takes it.
+runtime::ScalarArgument integer_argument(const Var& parameter, const py::object& number) {
+  int overflow = 0;
+  const int64_t integer = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (!overflow) return integer;
+  const bool is_uint64 = parameter.dtype.code == TypeCode::UInt && parameter.dtype.bits == 64;
+  if (is_uint64 && overflow > 0) {
+    const uint64_t large = PyLong_AsUnsignedLongLong(number.ptr());
+    if (!PyErr_Occurred()) return large;
+    PyErr_Clear();
   }
-  const double real = PyFloat_AsDouble(value.ptr());
+  const std::optional<double> real = parameter.dtype.is_float() ? rounding_as(number, parameter.dtype) : std::nullopt;
+  if (real) return *real;
+  throw UserError(Code::ScalarArgumentRange, {},
+                  {{"parameter", parameter.name},
+                   {"expected", to_string(parameter.dtype)},
+                   {"given", digits_of(number)},
+                   {"low", lowest(parameter.dtype)},
+                   {"high", highest(parameter.dtype)}});
+}
+
+/// The element of an array, tensor or NumPy scalar without dimensions, as Python's number; other objects as they are.
+py::object element_of(const Var& parameter, py::handle value) {
+  if (!py::hasattr(value, "ndim") || !py::hasattr(value, "item")) return py::reinterpret_borrow<py::object>(value);
+  if (exchange_of(Py_TYPE(value.ptr())).is_masked)
+    not_a_number(parameter, value, "", "pass x.filled(value) or x.data, without the mask");
+  try {
+    if (!py::object(value.attr("ndim")).equal(py::int_(0))) {
+      const py::list shape(value.attr("shape"));
+      const bool one = std::ranges::all_of(shape, [](py::handle extent) { return extent.equal(py::int_(1)); });
+      const auto extents = py::reinterpret_steal<py::object>(PyList_AsTuple(shape.ptr()));
+      not_a_number(parameter, value, " of shape " + text_of(extents, "?"), one ? "pass its element, x.item()" : "");
+    }
+    // Elements that are objects may be anything, and times are integers only inside.
+    const std::string kind = text_of(py::getattr(py::getattr(value, "dtype", py::none()), "kind", py::str()), "");
+    if (kind == "O" || kind == "m" || kind == "M") not_a_number(parameter, value);
+    return value.attr("item")();
+  } catch (py::error_already_set& error) {
+    error.restore();
+  }
+  not_a_number(parameter, value);
+}
+
+/// Is the value a number whose reading runs no code of Python, and neither an array nor complex?
+bool is_plain(py::handle value) {
+  if (may_run_python(value) || py::isinstance<py::array>(value)) return false;
+  return PyIndex_Check(value.ptr()) || exchange_of(Py_TYPE(value.ptr())).is_real;
+}
+
+/// The number that a scalar argument is: Python's, one of NumPy's or ml_dtypes', or that of an array without
+/// dimensions.
+runtime::ScalarArgument read_scalar(const Var& parameter, py::handle value) {
+  if (PyFloat_Check(value.ptr())) return PyFloat_AS_DOUBLE(value.ptr());
+  if (PyLong_Check(value.ptr())) return integer_argument(parameter, py::reinterpret_borrow<py::object>(value));
+  const py::object element =
+      is_plain(value) ? py::reinterpret_borrow<py::object>(value) : element_of(parameter, value);
+  if (PyIndex_Check(element.ptr())) {
+    const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(element.ptr()));
+    if (!number) not_a_number(parameter, value);
+    return integer_argument(parameter, number);
+  }
+  const double real = PyFloat_AsDouble(element.ptr());
   if (real == -1 && PyErr_Occurred()) not_a_number(parameter, value);
   return real;
 }
@@ -230,15 +266,15 @@ void CallArguments::read_deferred() {
 }
 
 bool CallArguments::add_tensor(const Buffer& parameter, py::handle value) {
-  return add_borrowed(parameter, value) || add_numpy(parameter, value);
+  const ExchangeType& type = exchange_of(Py_TYPE(value.ptr()));
+  return add_borrowed(parameter, value, type) || add_numpy(parameter, value, type);
 }
 
 void CallArguments::count_writes() const {
   if (torch_written_) count_torch_writes(torch_written_);
 }
 
-bool CallArguments::add_borrowed(const Buffer& parameter, py::handle value) {
-  const ExchangeType& type = exchange_of(Py_TYPE(value.ptr()));
+bool CallArguments::add_borrowed(const Buffer& parameter, py::handle value, const ExchangeType& type) {
   if (!type.borrows) return false;
   Array& out = arrays_.emplace_back();
   if (type.api->dltensor_from_py_object_no_sync(value.ptr(), &out.tensor) != 0) not_exchanged(parameter, value);
@@ -260,8 +296,15 @@ void CallArguments::find_stream(const ExchangeType& type, runtime::DLDevice devi
   stream_ = stream;
 }
 
-bool CallArguments::add_numpy(const Buffer& parameter, py::handle value) {
+bool CallArguments::add_numpy(const Buffer& parameter, py::handle value, const ExchangeType& type) {
   if (!py::isinstance<py::array>(value)) return false;
+  if (type.is_masked) {
+    throw UserError(Code::NotAnArray, {},
+                    {{"parameter", parameter.name},
+                     {"given", kind_of(value)},
+                     {"reason", std::string("a kernel would ignore its mask")}},
+                    {}, {"pass x.filled(value), with a value for what is masked, or x.data, without the mask"});
+  }
   const auto array = py::reinterpret_borrow<py::array>(value);
   const std::optional<DLDataType> dtype = numpy_dtype(array.dtype());
   if (!dtype) not_an_array(parameter, value, "its dtype has no counterpart");

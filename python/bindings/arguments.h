@@ -61,8 +61,8 @@ class CallArguments {
   void read_deferred();
   /// False where only `__dlpack__` can give the array.
   bool add_tensor(const Buffer& parameter, pybind11::handle value);
-  bool add_numpy(const Buffer& parameter, pybind11::handle value);
-  bool add_borrowed(const Buffer& parameter, pybind11::handle value);
+  bool add_numpy(const Buffer& parameter, pybind11::handle value, const ExchangeType& type);
+  bool add_borrowed(const Buffer& parameter, pybind11::handle value, const ExchangeType& type);
   void add_managed(pybind11::handle value, const runtime::DLManagedTensorVersioned& managed);
   void find_stream(const ExchangeType& type, runtime::DLDevice device);
 

@@ -24,19 +24,22 @@ std::string package_of(PyTypeObject* type) {
   return name.substr(0, name.find('.'));
 }
 
-/// torch.Tensor and what derives from it.
-bool is_torch_tensor(PyTypeObject* type) {
+/// The class of this name in the package, or what derives from it.
+bool is_or_derives(PyTypeObject* type, std::string_view name, std::string_view package) {
   const py::handle classes(type->tp_mro);
-  return std::ranges::any_of(classes, [](py::handle each) {
+  return std::ranges::any_of(classes, [&](py::handle each) {
     auto* base = reinterpret_cast<PyTypeObject*>(each.ptr());
-    return std::string_view(base->tp_name) == "Tensor" && package_of(base) == "torch";
+    return std::string_view(base->tp_name) == name && package_of(base) == package;
   });
 }
 
 ExchangeType look_up(PyTypeObject* type) {
   const py::handle handle(reinterpret_cast<PyObject*>(type));
   ExchangeType found;
-  found.is_torch = is_torch_tensor(type);
+  found.is_torch = is_or_derives(type, "Tensor", "torch");
+  found.is_real = (is_or_derives(type, "numpy.integer", "numpy") || is_or_derives(type, "numpy.floating", "numpy")) &&
+                  !is_or_derives(type, "numpy.timedelta64", "numpy");
+  found.is_masked = is_or_derives(type, "MaskedArray", "numpy");
   if (!py::hasattr(handle, "__dlpack_c_exchange_api__")) return found;
   const py::object capsule = handle.attr("__dlpack_c_exchange_api__");
   if (!PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) return found;

@@ -32,6 +32,8 @@ struct ExchangeType {
   const DLPackExchange* api = nullptr;  ///< null: the type offers none of a known version
   bool borrows = false;  ///< its tensors are never read-only, which the form without ownership could not say
   bool is_torch = false;  ///< a class of PyTorch's tensors, which are more than memory (torch_tensors.h)
+  bool is_real = false;    ///< NumPy's integers and floats
+  bool is_masked = false;  ///< NumPy's masked arrays, whose elements do not all count
 };
 
 /// Looked up once for a type.

@@ -333,17 +333,18 @@ void Binder::bind_scalar(size_t s) {
     slot = std::bit_cast<int64_t>(*large);
     return;
   }
+  const auto kind = [&] { return expected.is_index && !is_uint64 ? "index" : to_text(expected.dtype); };
   if (whole == nullptr && large == nullptr) {
     throw UserError(Code::ScalarArgumentType, {},
                     {{"parameter", expected.name},
-                     {"expected", to_text(expected.dtype)},
+                     {"expected", kind()},
                      {"given", float_text(std::get<double>(scalars_[s]))}});
   }
   const IntegerRange range = integer_range(expected.dtype);
   if (large != nullptr || *whole < range.low || *whole > range.high) {
     throw UserError(Code::ScalarArgumentRange, {},
                     {{"parameter", expected.name},
-                     {"expected", to_text(expected.dtype) + (large != nullptr && is_uint64 ? " used as an index" : "")},
+                     {"expected", kind() + (large != nullptr && is_uint64 ? " used as an index" : "")},
                      {"given", large != nullptr ? fmt::format("{}", *large) : fmt::format("{}", *whole)},
                      {"low", range.low},
                      {"high", is_uint64 && !expected.is_index ? fmt::format("{}", ~uint64_t{0})

@@ -50,7 +50,7 @@ class PlanPrinter {
     for (const TensorParam& param : plan_.params) tensor(param);
     for (const ScalarParam& param : plan_.scalar_params) {
       document_.line(fmt::format("scalar {}: {}{} -> {}", param.name, to_text(param.dtype),
-                                 param.is_index ? " below 2^63" : "", slot(param.slot)));
+                                 param.is_index && param.dtype.code == kDLUInt ? " below 2^63" : "", slot(param.slot)));
     }
     for (const BufferDecl& buffer : plan_.buffers) {
       document_.line(fmt::format("buffer {}: {}[{}]{} align {}", buffer.name, to_text(buffer.dtype),

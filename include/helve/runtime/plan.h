@@ -37,7 +37,7 @@ struct ScalarParam {
   std::string name;
   DLDataType dtype;
   int64_t slot;
-  bool is_index = false;  ///< the program makes it an index: a uint64 from 2^63 on is refused
+  bool is_index = false;  ///< it is an index, or made one: a uint64 from 2^63 on is refused
 };
 
 /// Memory that the plan allocates. A buffer id names tensor parameter `id` when id < params.size(), otherwise

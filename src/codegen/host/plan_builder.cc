@@ -70,10 +70,11 @@ class PlanBuilder {
       if (!var) continue;
       const Var* lowered = std::get<VarRef>(lowered_.params[i]).get();
       const int64_t slot = same_slot(var->get(), lowered);
-      const bool is_index = (*var)->dtype == DType{TypeCode::UInt, 64} &&
-                            (becomes_index(signature_, **var) || becomes_index(lowered_, *lowered));
+      const bool converted = (*var)->dtype == DType{TypeCode::UInt, 64} &&
+                             (becomes_index(signature_, **var) || becomes_index(lowered_, *lowered));
+      const bool is_index = converted || (*var)->dtype.is_index();
       out_.plan.scalar_params.push_back({(*var)->name, to_dlpack((*var)->dtype), slot, is_index});
-      if (!is_index) continue;
+      if (!converted) continue;
       scalars_.set_index(var->get());
       scalars_.set_index(lowered);
     }
