@@ -24,7 +24,7 @@ _TARGETS = ("interp", "llvm", "cuda")
 _CHECKS = ("all", "uninitialised", "races")
 _OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1, "fast_math": False, "check": None,
             "strict": False, "arch": None, "stream_bytes": None}
-_OPTIONS_OF = {"arch": "cuda", "stream_bytes": "llvm"}  # of one target only
+_OPTIONS_OF = {"arch": "cuda", "strict": "cuda", "stream_bytes": "llvm"}  # of one target only; `check` is the core's
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -269,7 +269,8 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
             written), "races" (conflicts of iterations, blocks and cores), or None. Checked calls are several times
             slower.
         strict: for target "cuda", refuse an operation that needs a fragment in another layout than the program gives;
-            otherwise the fragment is converted there, through shared memory.
+            otherwise the fragment is converted there, through shared memory. Other targets convert nothing, and refuse
+            the option.
         arch: for target "cuda", what to compile for ("sm_80", "sm_90a"), so that no GPU is needed before the first
             call; the first device's own by default.
         stream_bytes: for target "llvm", tensors of at least this many bytes that a kernel only writes are stored
