@@ -174,7 +174,7 @@ Checked check(const FunctionRef& f, const CompileOptions& options) {
   start = Clock::now();
   out.proofs = prove(*out.function);
   refuse_refuted(out.proofs);
-  out.warnings = find_warnings(*out.function);
+  out.warnings = find_warnings(*out.function, out.proofs);
   out.times.push_back({"proofs", seconds(start)});
   return out;
 }

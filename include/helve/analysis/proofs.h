@@ -43,6 +43,7 @@ struct Proof {
   std::string witness;              ///< of a refuted question: "b=1, i=36"
   std::string reason;               ///< of an unknown one
   std::optional<Diagnostic> fault;  ///< of a refuted one: the error that it is
+  std::vector<Diagnostic> warnings = {};  ///< of a loop: what is allowed and hardly meant (PrivateAccumulation)
   std::vector<CallCondition> conditions = {};  ///< each is needed; all together suffice for a checked one
 };
 
@@ -54,8 +55,8 @@ struct Proof {
 /// decide, the exact condition on them is part of the answer.
 std::vector<Proof> prove(const Function& f);
 
-/// Remarks about a verified function that stop no compile, in program order (ReducedPad).
-std::vector<Diagnostic> find_warnings(const Function& f);
+/// Remarks about a verified function that stop no compile: those of its proofs, then ReducedPad in program order.
+std::vector<Diagnostic> find_warnings(const Function& f, const std::vector<Proof>& proofs);
 
 /// The conditions of all proofs, each once, in order.
 std::vector<CallCondition> call_conditions(const std::vector<Proof>& proofs);

@@ -66,6 +66,11 @@ void refuse_refuted(const std::vector<Proof>& proofs) {
   }
 }
 
-std::vector<Diagnostic> find_warnings(const Function& f) { return proofs::find_reduced_pads(f); }
+std::vector<Diagnostic> find_warnings(const Function& f, const std::vector<Proof>& proofs) {
+  std::vector<Diagnostic> out;
+  for (const Proof& proof : proofs) out.insert(out.end(), proof.warnings.begin(), proof.warnings.end());
+  for (Diagnostic& warning : proofs::find_reduced_pads(f)) out.push_back(std::move(warning));
+  return out;
+}
 
 }  // namespace helve

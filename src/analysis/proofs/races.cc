@@ -9,6 +9,7 @@
 
 #include "helve/analysis/iteration_scratch.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/text.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/text.h"
@@ -207,7 +208,8 @@ class LoopRace {
                     fmt::format("'{}' and '{}' may share memory", pair.first->buffer->name, pair.second->buffer->name));
     }
     const bool is_private = pair.first->buffer->scope == MemoryScope::Local;
-    if (is_private && !shows_order(pair)) return doubt_private(pair, proof);
+    const bool accumulates = is_private && may_accumulate(pair);
+    if (is_private && !accumulates && !shows_order(pair)) return doubt_private(pair, proof);
     Query query(model_);
     Substitution renamed;
     for (size_t i = from_; i < pair.second->path.size(); ++i) {
@@ -232,7 +234,8 @@ class LoopRace {
     const Expr meeting = meets(query, pair, renamed, element);
     const Finding found = query.excludes(meeting, budget_);
     if (is_private) {
-      if (found.verdict != ProofVerdict::Refuted) return doubt_private(pair, proof);
+      if (accumulates && found.verdict != ProofVerdict::Proved) warn_of_accumulation(pair, proof);
+      if (found.verdict != ProofVerdict::Refuted || !shows_order(pair)) return doubt_private(pair, proof);
       if (pair.first->write && pair.second->write) return refute_scratch(pair, renamed, found.witness, proof);
       return refute(pair, renamed, element, found.witness, proof);
     }
@@ -285,6 +288,29 @@ class LoopRace {
     });
     return single && step_.stmt->kind == StmtKind::For &&
            reads_before_writing(static_cast<const For&>(*step_.stmt).body, buffer) == ReadFirst::Always;
+  }
+
+  /// Do iterations combine an element that may come from before the loop with values of theirs, and is it read behind
+  /// the loop? Each then goes on with that old value, and of what it makes of it at most one is left.
+  bool may_accumulate(const Pair& pair) const {
+    const Buffer& buffer = *pair.first->buffer;
+    return step_.stmt->kind == StmtKind::For && updated_by(*pair.first) && updated_by(*pair.second) &&
+           reads_before_writing(static_cast<const For&>(*step_.stmt).body, buffer) != ReadFirst::Never &&
+           read_behind(model_.function->body, *step_.stmt, buffer) != ReadFirst::Never;
+  }
+
+  void warn_of_accumulation(const Pair& pair, Proof& proof) const {
+    const Access& store = *pair.first;
+    if (std::any_of(proof.warnings.begin(), proof.warnings.end(),
+                    [&](const Diagnostic& each) { return each.notes[0].span == store.buffer->span; }))
+      return;
+    const std::string vars = join(step_.vars, ", ", [](const VarRef& v) { return v->name; });
+    proof.warnings.push_back({Code::PrivateAccumulation,
+                              store.span,
+                              {{"buffer", store.buffer->name}, {"variables", vars}},
+                              {{store.buffer->span, fmt::format("'{}' is allocated here", store.buffer->name)},
+                               {step_.span, "the loop"}},
+                              {}});
   }
 
   static void doubt_private(const Pair& pair, Proof& proof) {
@@ -468,13 +494,15 @@ class LoopRace {
                    {{"who", who()},
                     {"conflict", a.write && b.write ? "write" : "read and write"},
                     {"buffer", a.buffer->name},
-                    {"remedy", remedy(a.write && b.write, a.stmt == b.stmt && same_element(a, b), a.buffer->name)}},
+                    {"remedy", remedy(pair)}},
                    std::move(notes),
                    {}};
   }
 
   void refute_scratch(const Pair& pair, const Substitution& renamed, const Witness& witness, Proof& proof) const {
     const Access& last = later(pair);
+    std::vector<std::string> fixes;
+    if (may_accumulate(pair)) fixes.emplace_back(diagnostic_row(Code::PrivateAccumulation).help);
     weaken(proof, ProofVerdict::Refuted);
     proof.witness = fmt::format("iterations {} and {} both leave a value", iteration_text(witness, {}),
                                 iteration_text(witness, renamed));
@@ -485,7 +513,7 @@ class LoopRace {
                              {{last.buffer->span, fmt::format("'{}' is allocated here", last.buffer->name)},
                               {step_.span, "the loop"},
                               {{}, proof.witness}},
-                             {}};
+                             std::move(fixes)};
   }
 
   static bool same_element(const Access& a, const Access& b) {
@@ -503,20 +531,72 @@ class LoopRace {
     return is_persistent_ ? "iterations of this T.Persistent loop" : "iterations of this parallel loop";
   }
 
-  /// `in_place`: one statement changes the element that it reads, as a reduction does.
-  std::string remedy(bool both_write, bool in_place, const std::string& buffer) const {
-    const std::string vars = join(step_.vars, ", ", [](const VarRef& v) { return v->name; });
+  std::string remedy(const Pair& pair) const {
+    const Access &a = *pair.first, &b = *pair.second;
+    const std::string& buffer = a.buffer->name;
+    const bool both_write = a.write && b.write;
+    const Store* update = a.stmt == b.stmt && same_element(a, b) ? updated_by(a.write ? a : b) : nullptr;
+    const std::string atomic = update ? atomic_text(*update) : "";
     if (is_kernel_) {
-      return fmt::format("give each {} elements of its own, or split the work into two kernels",
-                         mesh_ ? "core" : "block");
+      return fmt::format("give each {} elements of its own, {}or split the work into two kernels",
+                         mesh_ ? "core" : "block", atomic.empty() || mesh_ ? "" : "write " + atomic + ", ");
     }
-    if (!both_write && in_place) {
-      return fmt::format("reduce outside the loop, by T.reduce_sum (or max, min, ...) into '{}', or make the loop {}",
-                         buffer, serial());
+    if (a.mode != StoreMode::Write || b.mode != StoreMode::Write) {
+      return fmt::format("split the loop in two, so that {}, or make the loop {}",
+                         !both_write ? fmt::format("'{}' is not read in the loop that updates it", buffer)
+                                     : "each updates or stores in one way only",
+                         serial());
+    }
+    if (update) {
+      return fmt::format("reduce outside the loop, by T.reduce_sum (or max, min, ...) into '{}', {}or make the loop {}",
+                         buffer, atomic.empty() ? "" : "write " + atomic + ", ", serial());
     }
     if (!both_write) return fmt::format("read from a copy of '{}', or make the loop {}", buffer, serial());
+    const std::string vars = join(step_.vars, ", ", [](const VarRef& v) { return v->name; });
     return fmt::format("index '{}' with every loop variable ({}), or make the loop {}", buffer, vars, serial());
   }
+
+  static bool loads_element_of(const Expr& e, const Store& store) {
+    const Load* load = as<Load>(e);
+    return load && &buffer_of(load->buffer) == store.buffer.get() &&
+           std::equal(load->indices.begin(), load->indices.end(), store.indices.begin(), store.indices.end(),
+                      [](const Expr& x, const Expr& y) { return same_expr(x, y); });
+  }
+
+  /// The store, if it makes the element's new value from the old one, as a reduction does.
+  static const Store* updated_by(const Access& access) {
+    if (!access.write || access.stmt->kind != StmtKind::Store) return nullptr;
+    const auto& store = static_cast<const Store&>(*access.stmt);
+    bool found = false;
+    walk(store.value, [&](const Expr& e) { found |= loads_element_of(e, store); });
+    return found && !store.is_atomic() ? &store : nullptr;
+  }
+
+  /// Is the value the old one combined by `op`, or for sums by a difference, with others?
+  static bool combines_old(const Expr& value, Op op, const Store& update) {
+    if (loads_element_of(value, update)) return true;
+    const Apply* apply = as<Apply>(value);
+    if (!apply) return false;
+    if (apply->op == Op::Sub && op == Op::Add) return combines_old(apply->args[0], op, update);
+    return apply->op == op && (combines_old(apply->args[0], op, update) || combines_old(apply->args[1], op, update));
+  }
+
+  /// The atomic operation that does what the store does, "T.atomic_add(S[0], ...)"; empty where there is none.
+  static std::string atomic_text(const Store& update) {
+    int64_t loads = 0;
+    walk(update.value, [&](const Expr& e) {
+      const Load* load = as<Load>(e);
+      loads += load && &buffer_of(load->buffer) == update.buffer.get();
+    });
+    if (loads != 1 || !admits_atomics(*update.buffer)) return {};
+    for (const StoreMode mode : {StoreMode::AtomicAdd, StoreMode::AtomicMax, StoreMode::AtomicMin}) {
+      if (!combines_old(update.value, combining_operator(mode), update)) continue;
+      return fmt::format("T.{}({}[{}], ...)", to_string(mode), update.buffer->name,
+                         join(update.indices, ", ", [](const Expr& e) { return to_text(e); }));
+    }
+    return {};
+  }
+
   const char* serial() const {
     return step_.stmt->kind == StmtKind::ForTiles ? "T.foreach_tiles(..., parallel=False)" : "T.serial";
   }

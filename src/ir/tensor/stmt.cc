@@ -50,6 +50,13 @@ StoreMode atomic_mode(TileOpcode op) {
   }
 }
 
+bool admits_atomics(const Buffer& buffer) {
+  const DType t = buffer.dtype;
+  const bool reachable = buffer.scope != MemoryScope::Fragment && buffer.scope != MemoryScope::Local;
+  const bool whole_word = (t.is_float() || t.is_data_int()) && t.bits >= 32;
+  return reachable && (whole_word || (t.is_float() && t.bits == 16));
+}
+
 void refuse_depth(const StmtNode& part) {
   const int64_t depth = part.depth() + 1;
   throw UserError(Code::NestingDepth, part.span,

@@ -50,12 +50,10 @@ void check_atomic_target(const std::string& operation, const Buffer& buffer, con
                     "update a tensor or a shared buffer; for this one, store the combined value", span,
                     {declaration_note(buffer)});
   }
-  const DType t = buffer.dtype;
-  const bool whole_word = (t.is_float() || t.is_data_int()) && t.bits >= 32;
-  if (whole_word || (t.is_float() && t.bits == 16)) return;
+  if (admits_atomics(buffer)) return;
   throw UserError(Code::WrongType, span,
                   {{"what", fmt::format("'{}' in {}", buffer.name, operation)},
-                   {"given", to_string(t)},
+                   {"given", to_string(buffer.dtype)},
                    {"expected", "a number of 32 or 64 bits, float16 or bfloat16"}},
                   {declaration_note(buffer)}, {"declare it with one of those types"});
 }

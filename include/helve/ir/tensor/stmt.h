@@ -99,6 +99,10 @@ Op combining_operator(StoreMode mode);
 /// The mode of an operation with the rule Atomic.
 StoreMode atomic_mode(TileOpcode op);
 
+/// May elements of the buffer be updated atomically: do several threads reach it, and machines have such updates of its
+/// type?
+bool admits_atomics(const Buffer& buffer);
+
 /// Stores one element. Atomic stores of one mode may meet in an element, in any order; of two modes, or with another
 /// access, they conflict as any store does.
 struct Store final : StmtNode {
