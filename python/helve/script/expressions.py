@@ -10,6 +10,7 @@ import ast
 import math
 import numbers
 import operator
+import types
 from typing import Any, Callable, Iterator
 
 from helve import _core, language
@@ -71,6 +72,16 @@ _UNSUPPORTED: dict[type, tuple[str, str]] = {
     ast.Slice: ("a slice here", "slices stand in the subscripts of operands of tile operations"),
 }
 Handler = Callable[["Expressions", ast.Call], Any]
+
+
+# Packages whose names have known counterparts below T.
+_LIBRARIES = {"cupy", "jax", "math", "numpy", "scipy", "tilelang", "torch", "triton", "tvm"}
+
+
+def _is_own(function: Callable) -> bool:
+    """Is it Python code of the user's, whose name says nothing about what it computes?"""
+    package = str(getattr(function, "__module__", "")).partition(".")[0]
+    return isinstance(function, (types.FunctionType, type)) and package not in _LIBRARIES
 
 
 class Expressions:
@@ -396,8 +407,9 @@ class Expressions:
             return self._builtin_operator(_BUILTIN_OPERATORS[function], node, args)
         if any(function is known for known in _CONVERSIONS):
             raise context.unsupported(node, f"'{function.__name__}' of a run-time value", "use T.cast(x, dtype)")
-        remedy = (counterpart(getattr(function, "__name__", None), language.NAMES)
-                  or ["call it with constants, or write the operation with T"])
+        remedy = ["call it with constants, or write its expression here: the body of a Python function is not compiled"]
+        if not _is_own(function):
+            remedy = counterpart(getattr(function, "__name__", None), language.NAMES) or remedy
         raise context.unsupported(node, f"a call of {quote(node.func)} with run-time values", *remedy)
 
     def _builtin_operator(self, name: str, node: ast.Call, values: list[Any]) -> Any:

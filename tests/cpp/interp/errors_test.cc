@@ -230,9 +230,10 @@ TEST(Faults, ThePlacesOfAPutAgreeOnAllCores) {
 TEST(Faults, DivergentControlAroundACollective) {
   const auto barrier = [](std::string axis) { return tile_op(TileOpcode::CommBarrier, {std::move(axis)}, line(3)); };
   const auto divergent = [](const std::string& axis, const std::string& note) {
-    return "error[HV0405]: 'T.comm.barrier' stands under a condition that differs between the cores of axis '" + axis +
-           "'\n  --> k.py:3:5\nnote: " + note +
-           " (k.py:2:5)\nhelp: make the condition equal on all of them, for example by T.comm.all_reduce";
+    return "error[HV0405]: 'T.comm.barrier' over axis '" + axis +
+           "' stands under control flow that differs between the cores of its group\n  --> k.py:3:5\nnote: " + note +
+           " (k.py:2:5)\nhelp: move it out of the condition or loop, or make what that depends on equal on all of "
+           "them, for example by T.comm.all_reduce";
   };
   EXPECT_EQ(mesh_fault_of([&](BufferRef, Expr, Expr c) {
               return if_then(apply(Op::Eq, {c, idx(0)}, line(2)), seq({}), barrier("y"), line(1));

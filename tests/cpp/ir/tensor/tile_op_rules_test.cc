@@ -424,9 +424,10 @@ TEST(MeshRule, ControlAroundACollectiveIsUniform) {
   auto barrier = [](const std::string& axis) { return tile_op(TileOpcode::CommBarrier, {axis}); };
   Expr row_zero = apply(Op::Eq, {Expr(p.rid), i64(0)}), column_zero = apply(Op::Eq, {Expr(p.cid), i64(0)});
   auto refused = [](const std::string& axis, const std::string& what) {
-    return "error[HV0405]: 'T.comm.barrier' stands under a condition that differs between the cores of axis '" + axis +
-           "'\nnote: the " + what + " depends on the core's own coordinates\n"
-           "help: make the condition equal on all of them, for example by T.comm.all_reduce";
+    return "error[HV0405]: 'T.comm.barrier' over axis '" + axis +
+           "' stands under control flow that differs between the cores of its group\nnote: the " + what +
+           " depends on the core's own coordinates\nhelp: move it out of the condition or loop, or make what that "
+           "depends on equal on all of them, for example by T.comm.all_reduce";
   };
   EXPECT_EQ(p.run({if_then(row_zero, barrier(kY))}), "accepted");
   EXPECT_EQ(p.run({if_then(column_zero, barrier(kX))}), "accepted");
