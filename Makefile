@@ -82,7 +82,7 @@ lint: .stamps/lint ## check the form of all sources, as before a commit (pre-com
 
 format: .stamps/lint ## give all sources that form
 	@git ls-files '*.cc' '*.h' | xargs -n 64 $(VENV)/bin/clang-format -i
-	@$(VENV)/bin/ruff check -q --fix . && $(VENV)/bin/ruff format -q .
+	@$(VENV)/bin/ruff check -q --fix .
 
 .stamps/lint: pyproject.toml .ci/requirements.py .stamps/venv
 	@$(PY) -m pip install -qq -r <($(PY) .ci/requirements.py lint)

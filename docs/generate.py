@@ -15,7 +15,7 @@ import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator
+from collections.abc import Iterator
 
 from helve import T, _core
 from helve.language.constructs import Construct, HostConstruct, Operator, TileOperation

@@ -1,6 +1,7 @@
 """Types of the C++ core, for editors and checkers."""
 
-from typing import Any, Iterable, Iterator, Mapping, Sequence, overload
+from typing import Any, overload
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt

@@ -87,7 +87,7 @@ def calls(function):
     params = function.function.params
     extents = {e.name for p in params if hasattr(p, "shape") for e in p.shape if hasattr(e, "name")}
     names = sorted(extents) + [p.name for p in params if not hasattr(p, "shape")]
-    ranges = [range(0, 6) if name in extents else range(-2, 6) for name in names]
+    ranges = [range(6) if name in extents else range(-2, 6) for name in names]
     for values in itertools.product(*ranges):
         known = dict(zip(names, values))
 

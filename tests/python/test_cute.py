@@ -287,7 +287,7 @@ def test_tables_of_tensors(capsys):
     four = cute.format_tensor(range(8), Layout((1, 2, 2, 2))).splitlines()
     assert four[1:] == ["    0    1", "-" * 10, "    2    3", "=" * 10, "    4    5", "-" * 10, "    6    7"]
     swizzled = cute.composition(Swizzle(1, 0, 1), Layout((2, 2), (2, 1)))
-    assert cute.format_tensor("abcd".encode(), swizzled).splitlines()[2] == f"{ord('d'):5d}{ord('c'):5d}"
+    assert cute.format_tensor(b"abcd", swizzled).splitlines()[2] == f"{ord('d'):5d}{ord('c'):5d}"
     nested = cute.format_tensor(range(8), Layout((2, (2, 2)), (4, (1, 2)))).splitlines()
     assert nested[1:] == ["    0    1    2    3", "    4    5    6    7"]
 

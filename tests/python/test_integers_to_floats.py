@@ -22,7 +22,7 @@ WIDE = ["int64", "uint64"]
 DESTINATIONS = [*FORMATS, "float32", "float64"]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def fields(name):
     """(bits of the mantissa, least exponent, the greatest value) of a format."""
     if name in ("float32", "float64"):
@@ -65,7 +65,7 @@ def hard_integers(dtype):
     return np.array(sorted(v for v in out if info.min <= v <= info.max), dtype)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def as_float(value, name):
     """An integer in the format, as Python's float."""
     found = nearest(Fraction(value), name)
@@ -132,7 +132,7 @@ def test_constants_round_once(name):
     out = np.zeros(len(values), kind_of(name))
     helve.compile(helve.parse(text), target="interp")(out)
     same(out, expected(values, name))
-    casts = text.replace("] = ", f'] = T.cast(T.int64(').replace("\n        Y", f'), "{name}")\n        Y').rstrip() + (
+    casts = text.replace("] = ", '] = T.cast(T.int64(').replace("\n        Y", f'), "{name}")\n        Y').rstrip() + (
         f'), "{name}")\n')
     casts = casts.replace(f'with T.Kernel(1) as b:), "{name}")', "with T.Kernel(1) as b:")
     helve.compile(helve.parse(casts), target="interp")(out)
@@ -142,7 +142,7 @@ def test_constants_round_once(name):
 @pytest.mark.parametrize("name", DESTINATIONS)
 def test_scalar_arguments_round_once(name):
     """Python's integers have any number of digits."""
-    values = [v for v in hard_integers("int64").tolist()[::41]] + [
+    values = hard_integers("int64").tolist()[::41] + [
         2**62 + 2**38 + 1, 2**63 + 2**39 + 1, 2**64 - 1, 2**64 + 2**40 + 1, 2**64 + 2**56 + 1, -(2**64) - 2**56 - 1,
         2**100 + 2**76 + 1, 2**100 + 2**76, 2**100 + 2**76 - 1, 2**100 + 2**92 + 1, 2**127 + 2**103, 10**38, 3**80]
     text = (f'@T.prim_func\ndef main(s: T.{name}, Y: T.Tensor((1,), "{name}")):\n    with T.Kernel(1) as b:\n'

@@ -7,7 +7,7 @@ both and keeps the result.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
 import helve
 from helve.kernels.cross_entropy import cross_entropy
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-@lru_cache(maxsize=None)
+@cache
 def compiled(builder: Callable, *args, target: str | None = None, arch: str | None = None,
              fast_math: bool = False, **parameters) -> helve.Kernel:
     """The kernel of `builder(*args, **parameters)`, compiled at the first call with these arguments.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Callable
+from typing import Any
+from collections.abc import Callable
 
 from helve import _core, source
 from helve.errors import Error, UnknownNameError, error, shown, suggestion

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 from contextlib import contextmanager
-from typing import Any, Iterator
+from typing import Any
+from collections.abc import Iterator
 
 from helve import _core
 from helve.errors import Error, error

@@ -11,7 +11,8 @@ import math
 import numbers
 import operator
 import types
-from typing import Any, Callable, Iterator
+from typing import Any
+from collections.abc import Callable, Iterator
 
 from helve import _core, language
 from helve.errors import Error, error, integer_text, shown, suggestion

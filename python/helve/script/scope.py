@@ -9,7 +9,8 @@ import builtins
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, Iterator
+from typing import Any
+from collections.abc import Iterator
 
 from helve import _core
 from helve.errors import error, suggestion
