@@ -67,7 +67,7 @@ int64_t neighbours(const Kernel& kernel, int64_t row_bytes) {
   return std::max<int64_t>(count, 1);
 }
 
-Stmt join(const Stmt& s) {
+Stmt joined(const Stmt& s) {
   const Kernel* n = as<Kernel>(s);
   const For* rows = n && !n->vars.empty() ? as<For>(n->body) : nullptr;
   if (!rows || rows->loop != LoopKind::Parallel || rows->vars.size() != 1) return s;
@@ -90,7 +90,7 @@ Stmt join(const Stmt& s) {
 }  // namespace
 
 FunctionRef join_blocks(const FunctionRef& f, const PassOptions&) {
-  return f->mesh ? f : with_body(f, rewrite(f->body, join));
+  return f->mesh ? f : with_body(f, rewrite(f->body, joined));
 }
 
 }  // namespace helve
