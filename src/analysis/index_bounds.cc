@@ -199,7 +199,7 @@ void IndexBounds::require(Use use, const std::function<Reach()>& find, const Exp
 IndexBounds::Reach IndexBounds::under_guards(const std::function<Reach()>& find) {
   if (!guarded_) {
     for (const Expr& guard : guards_) range_of(guard);
-    guarded_ = Context{context_.facts, {}, {}, {}};
+    guarded_ = Context{context_.facts, {}, {}, {}, {}};
     for (const Expr& guard : guards_) {
       if (!has_load(guard)) guarded_->facts.assume(guard);
     }
@@ -348,7 +348,8 @@ Expr IndexBounds::never_negative(const Expr& e) const {
 
 IndexBounds::Reach IndexBounds::reach_of(const Expr& e) const {
   if (!e->dtype.is_index()) return {};
-  if (auto known = context_.known.find(e.get()); known != context_.known.end()) return known->second.reach;
+  auto& found = guards_asked_ ? context_.known : context_.limits;
+  if (auto known = found.find(e.get()); known != found.end()) return known->second.reach;
   const Interval range = range_of(e);
   Reach out;
   const bool ranged = range.low && range.high && *range.low > -kGreatest;
@@ -359,7 +360,7 @@ IndexBounds::Reach IndexBounds::reach_of(const Expr& e) const {
     if (!ranged || (parts.kind == Reach::Bounded && !parts.sum.is_constant())) out = parts;
   }
   if (out.kind == Reach::Beyond || (out.kind == Reach::Bounded && !out.sum.is_constant())) out = closest(e, out);
-  context_.known.emplace(e.get(), Known{e, out});
+  found.emplace(e.get(), Known{e, out});
   return out;
 }
 
@@ -405,8 +406,9 @@ bool IndexBounds::is_input(const Term& term) const {
   return input;
 }
 
-/// Has what stands in it been resolved, so that its reach does not hang on what is being found?
-bool IndexBounds::is_resolved(const Term& term) const {
+/// What a product is at most, by the places that give its variables their values; guards are not asked, which may ask
+/// for this in turn. Empty where there is no bound, or a variable is being resolved.
+std::optional<Sum> IndexBounds::limit_of(const Term& term) const {
   bool resolved = true;
   for (const Expr& factor : term.factors) {
     walk(factor, [&](const Expr& e) {
@@ -414,16 +416,33 @@ bool IndexBounds::is_resolved(const Term& term) const {
       resolved &= !as<Load>(e) && (!var || inputs_.contains(var) || context_.variables.contains(var));
     });
   }
-  return resolved;
+  if (!resolved) return std::nullopt;
+  const bool asked = std::exchange(guards_asked_, false);
+  const Reach out = reach_of_term(term);
+  guards_asked_ = asked;
+  return out.kind == Reach::Bounded ? std::optional(out.sum) : std::nullopt;
+}
+
+/// The inequality with limits in the place of what else than inputs adds.
+std::optional<Sum> IndexBounds::limited(const Sum& inequality) const {
+  std::optional<Sum> out = Sum{{}, inequality.constant};
+  for (const Term& term : inequality.terms) {
+    const bool stays = term.coefficient < 0 || is_input(term);
+    const std::optional<Sum> part = stays ? Sum{{term}, 0} : limit_of(term);
+    if (part) out = add(*out, *part);
+    if (!part || !out) return std::nullopt;
+  }
+  return out;
 }
 
 /// The closest bound of the magnitude: `known`, or what guards say where that is closer. Ranges are those of the facts
 /// as they stand: the variables of other guards may be those that are being resolved.
 IndexBounds::Reach IndexBounds::closest(const Expr& e, Reach known) const {
-  if (context_.facts.inequalities().empty()) return known;
+  if (!guards_asked_ || context_.facts.inequalities().empty()) return known;
   const Sum sum = sum_of(e);
   for (const Inequality& each : context_.facts.inequalities()) {
-    const std::optional<Sum> by = limit_by(*each.sum, sum);
+    const std::optional<Sum> inequality = limited(*each.sum);
+    const std::optional<Sum> by = inequality ? limit_by(*inequality, sum) : std::nullopt;
     if (!by || (known.kind == Reach::Bounded && !at_most(*by, known.sum, context_.facts))) continue;
     known = bounded(by);
     known.sum.constant = std::max<int64_t>(by->constant, 0);
@@ -448,15 +467,14 @@ IndexBounds::Reach IndexBounds::over_inputs(const Sum& sum) const {
   return out.kind == Reach::Bounded ? bounded(add_constant(out.sum, sum.constant)) : out;
 }
 
-/// From limit - x >= 0, where limit is a sum of inputs and of what is known already, and no term of x is negative: any
-/// sum of those terms, none more than k times as often as in x, has at most the magnitude of k * limit; times m, which
-/// its terms share, of m * k * limit. A sum that is not negative is at most itself and k * (limit - x), where constants
-/// below 0 count.
+/// From limit - x >= 0, where limit is a sum of inputs and no term of x is negative: any sum of those terms, none more
+/// than k times as often as in x, has at most the magnitude of k * limit; times m, which its terms share, of m * k *
+/// limit. A sum that is not negative is at most itself and k * (limit - x), where constants below 0 count.
 std::optional<Sum> IndexBounds::limit_by(const Sum& inequality, const Sum& sum) const {
   Sum limit{{}, std::max<int64_t>(inequality.constant, 0)};
   std::vector<Term> x;
   for (const Term& term : inequality.terms) {
-    if (is_input(term) || (term.coefficient > 0 && is_resolved(term))) {
+    if (is_input(term)) {
       limit.terms.push_back(term);
     } else if (term.coefficient < 0 && interval_of(product_of(term), context_.facts).at_least(0)) {
       x.push_back(term);

@@ -72,6 +72,7 @@ class IndexBounds {
     std::unordered_map<const Var*, Reach> variables;
     std::unordered_set<const Var*> resolving;
     std::unordered_map<const ExprNode*, Known> known;
+    std::unordered_map<const ExprNode*, Known> limits;  ///< of expressions, where guards are not asked
   };
   /// What has a requirement, by how much its code gains where it is said to fit.
   enum class Use { Value, Address };
@@ -106,7 +107,8 @@ class IndexBounds {
   Reach over_inputs(const Sum& sum) const;
   std::optional<Sum> limit_by(const Sum& inequality, const Sum& sum) const;
   bool is_input(const Term& term) const;
-  bool is_resolved(const Term& term) const;
+  std::optional<Sum> limit_of(const Term& term) const;
+  std::optional<Sum> limited(const Sum& inequality) const;
   Reach reach_of_quotient(const Apply& node) const;
   Reach reach_of_shift(const Apply& node) const;
   std::optional<int64_t> proved_amount(const Expr& amount) const;
@@ -122,6 +124,7 @@ class IndexBounds {
   std::vector<Sum> eased_;    ///< bounds of values of which guards let less be required
   std::vector<Sum> unpromised_;  ///< those of them that no requirement implies
   mutable Context context_;
+  mutable bool guards_asked_ = true;
   std::optional<Context> guarded_;  ///< the same under `guards_`; empty until it is asked for
 };
 

@@ -195,6 +195,31 @@ TEST_F(Bounds, OfDividedLoopsAskWhatTheLoopAsked) {
   EXPECT_TRUE(IndexBounds(both).fits64(v * c(int64_t{1} << 50)));  // what its address requires says so
 }
 
+TEST_F(Bounds, OfGuardsThatNameOtherVariablesEnd) {
+  // i < j + 5 and j < i + 5: each would be the limit of the other, so only the loops' extents are asked.
+  BufferRef out = make_buffer("out", kInt64, MemoryScope::Param, {c(1)});
+  auto within = [&](const Expr& first, const Expr& second, const Expr& guard, const Expr& amount) {
+    const Expr power = apply(Op::ShiftLeft, {c(1), amount});
+    const Stmt body = if_then(guard, store(out, {c(0)}, cast(power, kInt64)));
+    return texts(IndexBounds(function({M_, N_}, {out}, kernel({b_}, {M}, 32, for_loop(LoopKind::Serial, i_, first,
+        for_loop(LoopKind::Serial, j_, second, body))))));
+  };
+  using Texts = std::vector<std::string>;
+  const Expr circle = apply(Op::And, {less(i, j + c(5)), less(j, i + c(5))});
+  EXPECT_EQ(within(N, N, circle, i + j), Texts{"1 << N * 2"});
+  const Expr v = i * c(64) + j;
+  EXPECT_EQ(within(ceil_div(b, c(64)), c(64), less(v, b), v), Texts{"1 << M"});  // the number of a block is below M
+}
+
+TEST_F(Bounds, OfBranchesAreRequiredOfCallsThatTakeTheOther) {
+  // Where n < 0 does not hold, -n is no bound of its magnitude.
+  BufferRef out = make_buffer("out", kInt64, MemoryScope::Param, {c(1)});
+  const VarRef n = make_var("n");
+  const Stmt body = if_then(less(Expr(n), c(0)), store(out, {c(0)}, cast(floor_div(Expr(n) * c(5), c(8)), kInt64)));
+  const IndexBounds bounds(function({}, {out, n}, kernel({b_}, {c(1)}, 32, body)));
+  EXPECT_EQ(texts(bounds), (std::vector<std::string>{"T.abs(n) * 5 // 8 + 1", "T.abs(n) * 5"}));
+}
+
 TEST_F(Bounds, OfVariablesWithSeveralDefinitionsHoldBoth) {
   // A copy of a body shares its variables: v is i + 1 in one place and i * 1000 in the other.
   BufferRef out = make_buffer("out", kFloat32, MemoryScope::Param, {c(100000)});

@@ -47,7 +47,7 @@ std::vector<int32_t> run(const Division& division,
       begins.push_back(idx(0));
       at.push_back(Expr(vars.back()));
     }
-    return for_loop(LoopKind::Serial, vars, begins, extents(shape), store(out, at, int_imm(-1, kInt32)));
+    return for_loop(LoopKind::Parallel, vars, begins, extents(shape), store(out, at, int_imm(-1, kInt32)));
   }();
   const Stmt divided = thread_loop(division.threads, [&](const Expr& tx) {
     const Digits digits(layout, extents(division.extents), tx, {});
