@@ -10,15 +10,16 @@
 //                  for v in T.vectorized(4):
 //                      x_1[tx, r * 4 + v] = A[b, (r * 128 + tx) * 4 + v]
 // Every iteration of a loop runs on one thread, or with the same result on several of which one stores to memory.
-// Kernels that are written for threads already stay as they are.
+// Kernels that are written for threads already stay as they are; loops that are not divided yet cannot stand in them.
 #include "helve/analysis/bulk_copy.h"
-#include "helve/arith/simplify.h"
 #include "helve/analysis/thread_form.h"
+#include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/threads/thread_operation.h"
 #include "helve/transform/convert_layouts.h"
 #include "helve/transform/passes.h"
 #include "scope_facts.h"
+#include "undivided.h"
 
 namespace helve {
 
@@ -124,7 +125,11 @@ class Kernels final : public ScopedRewriter {
  protected:
   Stmt leave(const Stmt& s, const Facts& facts) override {
     const Kernel* kernel = as<Kernel>(s);
-    if (!kernel || is_written_for_threads(*kernel)) return s;
+    if (!kernel) return s;
+    if (is_written_for_threads(*kernel)) {
+      refuse_undivided(kernel->body, nullptr, kernel->span);
+      return s;
+    }
     Facts inner = facts;
     for (size_t d = 0; d < kernel->vars.size(); ++d) enter_loop(inner, kernel->vars[d], int_imm(0), kernel->extents[d]);
     BlockDivision division = convert_layouts(*kernel, may_alias_, inner, options_.machine, options_.strict_layouts);

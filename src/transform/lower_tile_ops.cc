@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "helve/analysis/thread_form.h"
 #include "helve/arith/simplify.h"
 #include "helve/dispatch/schedule_table.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 #include "certain_faults.h"
 #include "scope_facts.h"
+#include "undivided.h"
 
 namespace helve {
 
@@ -52,6 +54,9 @@ class Lowering final : public ScopedRewriter {
     const Stmt sound = without_fault(simple, context_.function->mesh ? &*context_.function->mesh : nullptr);
     if (!as<TileOp>(sound)) return sound;
     out.push_back(lower_tile_op(*as<TileOp>(sound), schedules_, context_));
+    const bool for_threads = context_.machine->is_gpu() && context_.scope == OpScope::Block && context_.kernel &&
+                             is_written_for_threads(*context_.kernel);
+    if (for_threads) refuse_undivided(out.back(), op, op->span);
     // Schedules compute with constants; what they leave is folded, so that the text reads back as it is.
     return helve::rewrite(
         seq(std::move(out)), [](const Stmt& inner) { return inner; }, [](const Expr& e) { return simplify(e); });
