@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 VENV := .venv
 PY := $(abspath $(VENV))/bin/python
 PIP_BUILD := --no-build-isolation --no-deps --config-settings=build-dir=$(BUILD) --config-settings=build.targets=_core \
-  --config-settings=cmake.define.HELVE_TESTS=ON
+  --config-settings=cmake.define.HELVE_TESTS=ON --config-settings=cmake.define.HELVE_UNITY=ON
 # Seconds of one core from nothing, as measured: who waits is told how long.
 MODULE_SECONDS := 1150
 TESTS_SECONDS := 480
@@ -63,7 +63,7 @@ venv: .stamps/venv ## set-up, step 2: the Python environment .venv
 
 build: .stamps/venv ## set-up, step 3: configure, and compile the module
 	@test -e $(BUILD)/configured || { cmake --log-level=NOTICE -G Ninja -S . -B $(BUILD) -DPython_EXECUTABLE=$(PY) \
-	  -DHELVE_PYTHON=ON -DHELVE_TESTS=ON && touch $(BUILD)/configured; }
+	  -DHELVE_PYTHON=ON -DHELVE_TESTS=ON -DHELVE_UNITY=ON && touch $(BUILD)/configured; }
 	@test -n "$(MODULE)" || echo "set-up: compiling helve, $(call about,$(MODULE_SECONDS))"
 	@NINJA_STATUS="[%f/%t, %e s] " ninja -C $(BUILD) -j$(JOBS) _core
 

@@ -16,6 +16,7 @@ function(helve_room path)
   string(REPLACE "/" "_" room ${path})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${path}/*.cc)
   add_library(helve_${room} STATIC ${sources})
+  set_target_properties(helve_${room} PROPERTIES UNITY_BUILD ${HELVE_UNITY})
 
   set(view ${PROJECT_BINARY_DIR}/rooms/${room})
   get_filename_component(parent helve/${path} DIRECTORY)

@@ -47,7 +47,7 @@ void append_strides(std::vector<cute::Basis>& strides, cute::Profile& profile, p
   for (py::handle item : items) append_strides(strides, profile, item, level + 1);
 }
 
-CoordinateLayout make(const IntTuple& shape, py::handle stride) {
+CoordinateLayout coordinate_layout(const IntTuple& shape, py::handle stride) {
   std::vector<cute::Basis> strides;
   cute::Profile profile;
   append_strides(strides, profile, stride, 0);
@@ -97,7 +97,7 @@ void bind_basis(py::module_& module) {
       });
 }
 
-py::object call(const CoordinateLayout& self, const py::args& args) {
+py::object coordinate_at(const CoordinateLayout& self, const py::args& args) {
   py::detail::make_caster<Coordinate> coordinate;
   if (!coordinate.load(args.size() == 1 ? py::handle(args[0]) : py::handle(args), false)) {
     throw py::type_error("a coordinate is an integer, None, or a nested tuple of these");
@@ -114,7 +114,7 @@ void bind_class(py::module_& module) {
       "ScaledBasis). Divided, composed and sliced like any layout, it tells where in a tensor each piece lies.\n\n"
       "Args:\n    shape: an integer or a nested tuple.\n    stride: basis elements, or 0, in the shape's structure.\n\n"
       "Raises ShapeError, BoundsError, and UnsupportedError beyond 64 bits for all entries together.")
-      .def(py::init(&make), py::arg("shape"), py::arg("stride"))
+      .def(py::init(&coordinate_layout), py::arg("shape"), py::arg("stride"))
       .def_property_readonly("shape", method(&CoordinateLayout::shape))
       .def_property_readonly("stride",
                              [](const CoordinateLayout& self) {
@@ -126,8 +126,8 @@ void bind_class(py::module_& module) {
       .def("rank", method(&CoordinateLayout::rank), "The number of modes at the top.")
       .def("depth", method(&CoordinateLayout::depth), "The levels of nesting; 0 for an integer shape.")
       .def("__len__", method(&CoordinateLayout::rank))
-      .def("__call__", &call, "The coordinate at an index or a coordinate; with None in it, the layout of what None "
-                              "stands for.")
+      .def("__call__", &coordinate_at,
+           "The coordinate at an index or a coordinate; with None in it, the layout of what None stands for.")
       .def("__getitem__",
            [](const CoordinateLayout& self, Whole index) { return self.mode(mode_index(index, self.rank())); })
       .def("__iter__",

@@ -34,7 +34,7 @@ std::string call_text(const CallArguments& arguments) {
   return out + ")\n";
 }
 
-void call(const CompiledKernel& kernel, const py::args& args) {
+void call_kernel(const CompiledKernel& kernel, const py::args& args) {
   const CallArguments arguments(kernel, args);
   runtime::CallOptions options;
   options.interrupt = interrupt_hook();
@@ -86,7 +86,7 @@ void bind_driver(py::module_& module) {
   py::register_exception<interp::OutOfSteps>(module, "OutOfSteps", PyExc_RuntimeError).doc() =
       "A call of an interpreted kernel used up its steps.";
   py::class_<CompiledKernel, std::shared_ptr<CompiledKernel>>(module, "CompiledKernel", "A compiled function.")
-      .def("__call__", call)
+      .def("__call__", call_kernel)
       .def("source",
            [](const CompiledKernel& k, const std::string& stage) {
              return wait_for([kernel = k.shared_from_this(), stage] { return kernel->source(stage); });

@@ -102,7 +102,7 @@ void bind_function(py::module_& module) {
              "The function as Python text that parses back to an equal function.");
   module.def("structural_equal", &equality<FunctionRef>, py::arg("a"), py::arg("b"),
              "(equal?, path of the first difference) of two functions.");
-  module.def("structural_hash", &structural_hash, py::arg("function"),
+  module.def("structural_hash", py::overload_cast<const FunctionRef&>(&structural_hash), py::arg("function"),
              "A number of 64 bits that equal functions share, in every process.");
   module.def("stmt_equal", &equality<Stmt>, py::arg("a"), py::arg("b"),
              "(equal?, path of the first difference) of two statements.");

@@ -24,7 +24,7 @@ constexpr int kSwizzleShift = 3;      // from the bits that a map's swizzle chan
 constexpr int kMostSwizzleBits = 3;
 
 /// Why no map goes from one to the other; `tensor` is the side of the call.
-std::string refusal(const Buffer& tensor, const Buffer& memory) {
+std::string box_refusal(const Buffer& tensor, const Buffer& memory) {
   if (tensor.scope != MemoryScope::Param || memory.scope != MemoryScope::Shared) {
     return fmt::format("'{}' and '{}' are not a tensor of the call and shared memory", tensor.name, memory.name);
   }
@@ -47,7 +47,7 @@ int64_t box_extent(int64_t extent, int64_t unit) {
 }
 
 /// Are all bits of the constant zero?
-bool is_zero(const Expr& e) {
+bool is_zero_fill(const Expr& e) {
   if (const FloatImm* number = as<FloatImm>(e)) return number->value == 0 && !std::signbit(number->value);
   const int64_t* value = int_value(e);
   return value && *value == 0;
@@ -111,7 +111,7 @@ std::optional<CopyBoxes> copy_boxes(const Region& src, const Region& dst, std::s
   CopyBoxes out;
   out.tensor = is_global(*src.buffer) ? 0 : 1;
   const Region &tensor = out.tensor == 0 ? src : dst, &memory = out.tensor == 0 ? dst : src;
-  *reason = refusal(*tensor.buffer, *memory.buffer);
+  *reason = box_refusal(*tensor.buffer, *memory.buffer);
   if (!reason->empty()) return std::nullopt;
   const std::vector<size_t> of_tensor = open_dimensions(tensor), of_memory = open_dimensions(memory);
   const std::optional<std::vector<int64_t>> extents = constant_shape(memory.shape());
@@ -185,7 +185,7 @@ bool is_box_copy(const TileOp& op, const Expr& pad, const Facts& facts, std::str
                           memory.buffer->name);
     return false;
   }
-  if (boxes->tensor == 1 || is_zero(pad)) return true;
+  if (boxes->tensor == 1 || is_zero_fill(pad)) return true;
   for (size_t d = 0; d < tensor.ranges.size(); ++d) {
     const Range& range = tensor.ranges[d];
     if (can_prove(apply(Op::Le, {range.begin + range.extent, tensor.buffer->shape[d]}), facts)) continue;

@@ -19,7 +19,7 @@ bool is_one(const Expr& e) {
 }
 
 /// Why the engine does not go from one buffer to the other.
-std::string refusal(const Buffer& src, const Buffer& dst) {
+std::string bulk_refusal(const Buffer& src, const Buffer& dst) {
   const bool loads = is_global(src) && dst.scope == MemoryScope::Shared;
   const bool stores = src.scope == MemoryScope::Shared && is_global(dst);
   if (!loads && !stores) {
@@ -79,7 +79,7 @@ std::optional<BulkPieces> bulk_pieces(const Region& src, const Region& dst, std:
 
 bool is_bulk_copy(const TileOp& op, const Facts& facts, std::string* reason) {
   const Region &src = op.region(0), &dst = op.region(1);
-  *reason = refusal(*src.buffer, *dst.buffer);
+  *reason = bulk_refusal(*src.buffer, *dst.buffer);
   if (!reason->empty()) return false;
   const std::optional<BulkPieces> pieces = bulk_pieces(src, dst, reason);
   if (!pieces) return false;

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "copy_dimensions.h"
 #include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/text.h"
@@ -20,18 +21,6 @@ namespace {
 
 bool surely_equal(const Expr& a, const Expr& b) {
   return !has_load(a) && !has_load(b) && can_prove(apply(Op::Eq, {a, b}));
-}
-
-/// The strides of a buffer, of a compact one too.
-std::vector<Expr> strides_of(const Buffer& buffer) {
-  if (!buffer.strides.empty()) return buffer.strides;
-  std::vector<Expr> out(buffer.rank());
-  Expr stride = int_imm(1);
-  for (size_t d = buffer.rank(); d-- > 0;) {
-    out[d] = stride;
-    stride = simplify(stride * buffer.shape[d]);
-  }
-  return out;
 }
 
 /// "the mesh x=2, y=3".

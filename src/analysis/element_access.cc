@@ -127,7 +127,7 @@ bool ElementWalk::opaque(const Expr& e) const {
 
 namespace {
 
-class Collector final : public ElementWalk {
+class AccessCollector final : public ElementWalk {
  public:
   using ElementWalk::ElementWalk;
   std::vector<ElementAccess> found;
@@ -199,7 +199,7 @@ bool plain(const ElementAccess& access, size_t outer) {
 }  // namespace
 
 std::optional<std::vector<ElementAccess>> element_accesses(const Stmt& s, const Buffer& buffer) {
-  Collector collector(buffer);
+  AccessCollector collector(buffer);
   collector.walk(s);
   if (collector.unclear()) return {};
   return std::move(collector.found);

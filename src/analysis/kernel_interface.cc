@@ -11,7 +11,7 @@ namespace helve {
 namespace {
 
 /// Walks in program order. What is defined stands before its uses, so a use of what was not yet defined is free.
-class Collector {
+class InterfaceCollector {
  public:
   KernelInterface take() { return std::move(found_); }
 
@@ -103,7 +103,7 @@ class Collector {
 }  // namespace
 
 KernelInterface kernel_interface(const Kernel& kernel) {
-  Collector collector;
+  InterfaceCollector collector;
   collector.visit(kernel);
   return collector.take();
 }

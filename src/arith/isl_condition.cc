@@ -37,7 +37,7 @@ isl_set* as_parameters(const isl::set& set) {
 }
 
 /// Nodes without conversions, as in the affine abstraction.
-Expr make(Op op, std::vector<Expr> args) {
+Expr plain_node(Op op, std::vector<Expr> args) {
   const OpRule rule = row_of(op).rule;
   const bool truth = rule == OpRule::Compare || op == Op::And || op == Op::Or || op == Op::Not;
   return make_ref<Apply>(truth ? kBool : kIndex, op, std::move(args));
@@ -83,12 +83,12 @@ class Reader {
       args.push_back(read(arg.get()));
       if (!args.back()) return {};
     }
-    if (isl_ast_expr_op_get_type(op) == isl_ast_expr_op_minus) return make(Op::Neg, std::move(args));
+    if (isl_ast_expr_op_get_type(op) == isl_ast_expr_op_minus) return plain_node(Op::Neg, std::move(args));
     const std::optional<Op> kind = operator_of(isl_ast_expr_op_get_type(op));
     if (!kind) return {};
-    if (*kind == Op::Select) return make(Op::Select, std::move(args));
+    if (*kind == Op::Select) return plain_node(Op::Select, std::move(args));
     Expr out = args[0];
-    for (size_t i = 1; i < args.size(); ++i) out = make(*kind, {out, args[i]});
+    for (size_t i = 1; i < args.size(); ++i) out = plain_node(*kind, {out, args[i]});
     return out;
   }
 
@@ -137,16 +137,16 @@ Expr negated(const Expr& condition) {
   const Apply* node = as<Apply>(condition);
   HELVE_CHECK(node, "a condition that is none");
   switch (node->op) {
-    case Op::And: return make(Op::Or, {negated(node->args[0]), negated(node->args[1])});
-    case Op::Or: return make(Op::And, {negated(node->args[0]), negated(node->args[1])});
+    case Op::And: return plain_node(Op::Or, {negated(node->args[0]), negated(node->args[1])});
+    case Op::Or: return plain_node(Op::And, {negated(node->args[0]), negated(node->args[1])});
     case Op::Not: return node->args[0];
-    case Op::Lt: return make(Op::Ge, node->args);
-    case Op::Le: return make(Op::Gt, node->args);
-    case Op::Gt: return make(Op::Le, node->args);
-    case Op::Ge: return make(Op::Lt, node->args);
-    case Op::Eq: return make(Op::Ne, node->args);
-    case Op::Ne: return make(Op::Eq, node->args);
-    default: return make(Op::Not, {condition});
+    case Op::Lt: return plain_node(Op::Ge, node->args);
+    case Op::Le: return plain_node(Op::Gt, node->args);
+    case Op::Gt: return plain_node(Op::Le, node->args);
+    case Op::Ge: return plain_node(Op::Lt, node->args);
+    case Op::Eq: return plain_node(Op::Ne, node->args);
+    case Op::Ne: return plain_node(Op::Eq, node->args);
+    default: return plain_node(Op::Not, {condition});
   }
 }
 

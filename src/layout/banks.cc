@@ -28,7 +28,7 @@ int64_t BankReport::extra_steps() const {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& reason) {
+[[noreturn]] void refuse_access(const std::string& reason) {
   throw_layout_error(Code::BankAccess, {{"operation", "bank_conflicts"}, {"reason", reason}});
 }
 
@@ -37,8 +37,8 @@ int64_t access_bytes(int64_t element_bytes, int64_t width) {
   for (int64_t bytes : {1, 2, 4, 8, 16}) {
     if (width >= 1 && element_bytes >= 1 && bytes % width == 0 && bytes / width == element_bytes) return bytes;
   }
-  refuse(fill_template("{width:element} of {bytes:byte} are no access of one thread",
-                       {{"width", width}, {"bytes", element_bytes}}));
+  refuse_access(fill_template("{width:element} of {bytes:byte} are no access of one thread",
+                              {{"width", width}, {"bytes", element_bytes}}));
 }
 
 /// The address on `m` of the elements of thread t, in bytes: one run, aligned.
@@ -50,13 +50,14 @@ int64_t vector_byte(const Layout& layout, const BankAccess& access, size_t t, in
   }
   for (size_t j = 1; j < addresses.size(); ++j) {
     if (addresses[j] == addresses[j - 1] + 1) continue;
-    refuse(fmt::format("elements {} and {} of thread {} have the addresses {} and {}, they do not lie together", j - 1,
-                       j, t, addresses[j - 1], addresses[j]));
+    refuse_access(fmt::format("elements {} and {} of thread {} have the addresses {} and {}, they do not lie together",
+                              j - 1, j, t, addresses[j - 1], addresses[j]));
   }
   const int64_t byte = layout_detail::checked_multiply(addresses[0], element_bytes, "an address in bytes");
   if (addresses[0] % access.width != 0) {
-    refuse(fmt::format("thread {} begins at element {}, which is no multiple of {}: byte {} is not aligned to {}", t,
-                       addresses[0], access.width, byte, access.width * element_bytes));
+    refuse_access(
+        fmt::format("thread {} begins at element {}, which is no multiple of {}: byte {} is not aligned to {}", t,
+                    addresses[0], access.width, byte, access.width * element_bytes));
   }
   return byte;
 }
@@ -77,7 +78,7 @@ BankReport bank_conflicts(const Layout& layout, const BankAccess& access, int64_
   int64_t bytes = access_bytes(element_bytes, access.width);
   for (const Iter& iter : layout.replica()) {
     if (iter.axis != axes::m() || iter.extent == 1 || iter.stride == 0) continue;
-    refuse(fmt::format("{} has replicas on m, an access has one address", to_string(layout)));
+    refuse_access(fmt::format("{} has replicas on m, an access has one address", to_string(layout)));
   }
   const Layout single(layout.shard(), {}, layout.offset(), layout.swizzle());
   int64_t served = std::min(kWarp, kBanks * kBankBytes / bytes);

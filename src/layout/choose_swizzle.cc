@@ -32,7 +32,7 @@ Swizzle column_swizzle(int64_t vectors, int64_t slots, int64_t width) {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& reason) {
+[[noreturn]] void refuse_choice(const std::string& reason) {
   throw_layout_error(Code::BankAccess, {{"operation", "choose_swizzle"}, {"reason", reason}});
 }
 
@@ -185,12 +185,12 @@ void check_tile(int64_t rows, int64_t row_stride, int64_t width) {
     if (extent < 1) throw_layout_error(Code::BelowOne, {{"operation", "choose_swizzle"}, {"value", extent}});
   }
   if (row_stride % width != 0) {
-    refuse(fmt::format("rows of {} elements do not keep vectors of {} aligned", row_stride, width));
+    refuse_choice(fmt::format("rows of {} elements do not keep vectors of {} aligned", row_stride, width));
   }
   // A search lists every vector of the tile up to a thousand times.
   if (layout_detail::checked_multiply(rows, row_stride, "the size of a tile") > kLayoutStepLimit / 16) {
-    refuse(fmt::format("a tile of {} rows of {} elements is beyond the limit of {} elements", rows, row_stride,
-                       kLayoutStepLimit / 16));
+    refuse_choice(fmt::format("a tile of {} rows of {} elements is beyond the limit of {} elements", rows, row_stride,
+                              kLayoutStepLimit / 16));
   }
 }
 

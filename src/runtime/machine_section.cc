@@ -196,14 +196,14 @@ void in_child() {
 }
 
 // As the module is loaded: registered on first use, it could be too late for a fork at that moment.
-const bool registered = pthread_atfork(before_fork, in_parent, in_child) == 0;
+const bool fork_handlers_registered = pthread_atfork(before_fork, in_parent, in_child) == 0;
 
 /// Never destroyed: its thread looks at it until the process is gone.
 Watch& watch() {
   if (Watch* existing = current_watch.load(std::memory_order_acquire)) return *existing;
   std::lock_guard lock(making);
   if (Watch* existing = current_watch.load(std::memory_order_acquire)) return *existing;
-  HELVE_CHECK(registered, "fork handlers cannot be registered");
+  HELVE_CHECK(fork_handlers_registered, "fork handlers cannot be registered");
   auto* made = new Watch();
   current_watch.store(made, std::memory_order_release);
   return *made;

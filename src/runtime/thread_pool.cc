@@ -287,13 +287,13 @@ void forget_pool() {
 }
 
 // As the module is loaded: registered on first use, it could be too late for a fork at that moment.
-const bool registered = pthread_atfork(nullptr, nullptr, forget_pool) == 0;
+const bool forget_pool_registered = pthread_atfork(nullptr, nullptr, forget_pool) == 0;
 
 /// The pool is never destroyed: its threads sleep when the process ends, and no destructor waits for them.
 Pool& pool() {
   Pool* existing = current_pool.load(std::memory_order_acquire);
   if (existing != nullptr) return *existing;
-  HELVE_CHECK(registered, "fork handlers cannot be registered");
+  HELVE_CHECK(forget_pool_registered, "fork handlers cannot be registered");
   Pool* made = new Pool();
   if (current_pool.compare_exchange_strong(existing, made)) return *made;
   delete made;

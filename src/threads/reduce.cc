@@ -15,9 +15,9 @@ namespace helve {
 
 namespace {
 
-class Division {
+class ReduceDivision {
  public:
-  Division(const TileOp& op, const DividedKernel& kernel, const Facts& facts)
+  ReduceDivision(const TileOp& op, const DividedKernel& kernel, const Facts& facts)
       : reduction_(reduction_of(op)), kernel_(kernel), facts_(facts), layout_(kernel.layout_of(op)), span_(op.span),
         extents_(reduction_.src.shape()), kept_layout_(layout_) {
     for (size_t d = 0; d < extents_.size(); ++d) {
@@ -220,7 +220,7 @@ OperationDemand threads::demand_reduction(const TileOp& op) {
 }
 
 Stmt threads::divide_reduction(const TileOp& op, const DividedKernel& kernel, const Facts& facts) {
-  return Division(op, kernel, facts).run();
+  return ReduceDivision(op, kernel, facts).run();
 }
 
 }  // namespace helve

@@ -55,9 +55,9 @@ Stmt over(const std::vector<RegisterDigit>& digits, const std::function<Stmt(con
   return out;
 }
 
-class Division {
+class ScanDivision {
  public:
-  Division(const TileOp& op, const DividedKernel& kernel, const Facts& facts)
+  ScanDivision(const TileOp& op, const DividedKernel& kernel, const Facts& facts)
       : scan_(scan_of(op)), kernel_(kernel), facts_(facts), layout_(kernel.layout_of(op)), span_(op.span),
         extents_(scan_.src.shape()) {
     for (size_t d = 0; d < extents_.size(); ++d) {
@@ -302,7 +302,7 @@ OperationDemand threads::demand_scan(const TileOp& op) {
 }
 
 Stmt threads::divide_scan(const TileOp& op, const DividedKernel& kernel, const Facts& facts) {
-  return Division(op, kernel, facts).run();
+  return ScanDivision(op, kernel, facts).run();
 }
 
 }  // namespace helve

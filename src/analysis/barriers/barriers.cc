@@ -40,7 +40,7 @@ class BarrierAnalysis::Impl {
   std::vector<UnorderedAccesses> accesses_of(const std::vector<Found>& found, const Part& kernel) {
     std::vector<UnorderedAccesses> out;
     for (const Found& each : found) {
-      const Access& later = table_.access(each.later);
+      const barriers::Access& later = table_.access(each.later);
       const Part* earlier = part_with(kernel, each.earlier, table_);
       out.push_back({later.buffer, earlier->stmt, each.place->stmt, each.meeting == Meeting::Somewhere});
     }

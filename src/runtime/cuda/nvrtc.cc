@@ -20,20 +20,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Program = struct ProgramHandle*;
+using NvrtcProgram = struct ProgramHandle*;
 
 /// The functions of libnvrtc; all return a result code, 0 for success.
 struct Functions {
   int (*nvrtcVersion)(int*, int*);
   int (*nvrtcGetNumSupportedArchs)(int*);
   int (*nvrtcGetSupportedArchs)(int*);
-  int (*nvrtcCreateProgram)(Program*, const char*, const char*, int, const char* const*, const char* const*);
-  int (*nvrtcDestroyProgram)(Program*);
-  int (*nvrtcCompileProgram)(Program, int, const char* const*);
-  int (*nvrtcGetCUBINSize)(Program, size_t*);
-  int (*nvrtcGetCUBIN)(Program, char*);
-  int (*nvrtcGetProgramLogSize)(Program, size_t*);
-  int (*nvrtcGetProgramLog)(Program, char*);
+  int (*nvrtcCreateProgram)(NvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*);
+  int (*nvrtcDestroyProgram)(NvrtcProgram*);
+  int (*nvrtcCompileProgram)(NvrtcProgram, int, const char* const*);
+  int (*nvrtcGetCUBINSize)(NvrtcProgram, size_t*);
+  int (*nvrtcGetCUBIN)(NvrtcProgram, char*);
+  int (*nvrtcGetProgramLogSize)(NvrtcProgram, size_t*);
+  int (*nvrtcGetProgramLog)(NvrtcProgram, char*);
   const char* (*nvrtcGetErrorString)(int);
 };
 
@@ -135,12 +135,12 @@ class Nvrtc final : public Toolchain {
     all.insert(all.end(), flags.begin(), flags.end());
     std::vector<const char*> pointers;
     for (const std::string& flag : all) pointers.push_back(flag.c_str());
-    Program program = nullptr;
+    NvrtcProgram program = nullptr;
     check(call_.nvrtcCreateProgram(&program, std::string(source).c_str(), name.c_str(), 0, nullptr, nullptr),
           "nvrtcCreateProgram");
     struct Destroy {
       const Functions& call;
-      Program program;
+      NvrtcProgram program;
       ~Destroy() { call.nvrtcDestroyProgram(&program); }
     } destroy{call_, program};
     const int outcome = call_.nvrtcCompileProgram(program, static_cast<int>(pointers.size()), pointers.data());
