@@ -2,17 +2,15 @@
 # A room sees only the headers of the rooms that it links, so the order of the house cannot be broken by an include;
 # the link check does the same for calls.
 
-# helve_room(<path> [BRUTE_FORCE] [PRECOMPILE <header>] USES <path>... [MAY_USE <path>...] [LIBRARIES <target>...] [TEST_USES <path>...])
+# helve_room(<path> [BRUTE_FORCE] USES <path>... [MAY_USE <path>...] [LIBRARIES <target>...] [TEST_USES <path>...])
 #   path: folder below src/ and include/helve/, for example ir/expr. Target: helve_ir_expr. Sources are all .cc below the folder.
 #   BRUTE_FORCE: the room's tests go through millions of cases. Those of the others are compiled quickly instead, which
 #   takes two thirds of the time; half of a build from nothing is tests.
-#   PRECOMPILE: a header below the room's folder that its files and those of rooms above get precompiled, each room what
-#   the first room that it uses has. Half of the time of a small file is headers.
 #   MAY_USE: rooms that are used where this build has them.
 #   TEST_USES: rooms that only the room's tests see, for example the interpreter as the judge of passes. Tests that see the
 #   printer record the functions that they verify (tests/cpp/record_functions.cc).
 function(helve_room path)
-  cmake_parse_arguments(ARG "BRUTE_FORCE" "PRECOMPILE" "USES;MAY_USE;LIBRARIES;PRIVATE_LIBRARIES;TEST_USES" ${ARGN})
+  cmake_parse_arguments(ARG "BRUTE_FORCE" "" "USES;MAY_USE;LIBRARIES;PRIVATE_LIBRARIES;TEST_USES" ${ARGN})
   string(REPLACE "/" "_" room ${path})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${path}/*.cc)
   add_library(helve_${room} STATIC ${sources})
@@ -42,29 +40,6 @@ function(helve_room path)
     PRIVATE $<BUILD_INTERFACE:helve_flags> ${ARG_PRIVATE_LIBRARIES})
   set_property(GLOBAL APPEND PROPERTY HELVE_ROOMS helve_${room})
 
-  # With sanitizers nothing is precompiled, so that these builds see an include that a file forgets. GCC takes code of the
-  # standard library that comes from a precompiled header for the project's and warns of what it makes of it.
-  if(NOT HELVE_SANITIZE)
-    target_compile_options(helve_${room} PRIVATE
-      $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-maybe-uninitialized>)
-    set(precompiled ${room})  # the room whose header it is
-    if(ARG_USES)
-      list(GET ARG_USES 0 first)
-      string(REPLACE "/" "_" first ${first})
-      get_target_property(precompiled helve_${first} HELVE_PRECOMPILED)
-    endif()
-    # What a room links privately its tests do not see, and neither do rooms above it.
-    if(ARG_PRECOMPILE AND NOT ARG_PRIVATE_LIBRARIES)
-      set(precompiled ${room})
-    endif()
-    set_target_properties(helve_${room} PROPERTIES HELVE_PRECOMPILED ${precompiled})
-    if(ARG_PRECOMPILE)
-      target_precompile_headers(helve_${room} PRIVATE ${PROJECT_SOURCE_DIR}/src/${path}/${ARG_PRECOMPILE})
-    else()
-      target_precompile_headers(helve_${room} REUSE_FROM helve_${precompiled})
-    endif()
-  endif()
-
   # Upward calls would be hidden where all archives meet; this binary holds the room, whole, and what it may use, nothing
   # else. --no-gc-sections: a dropped section would take its unresolved calls with it.
   if(HELVE_TESTS)
@@ -84,11 +59,11 @@ function(helve_room path)
       target_link_libraries(test_${room} PRIVATE helve_${room} helve_flags GTest::gtest_main)
       if(NOT ARG_BRUTE_FORCE)
         target_compile_options(test_${room} PRIVATE -O1)
-        if(NOT HELVE_SANITIZE AND precompiled STREQUAL room)
-          target_precompile_headers(test_${room} PRIVATE <gtest/gtest.h>
-            ${PROJECT_SOURCE_DIR}/src/${path}/${ARG_PRECOMPILE})
+        # GCC warns of code from a precompiled header as if it were the project's, where it optimises or instruments.
+        if(NOT HELVE_SANITIZE AND TARGET test_support AND NOT room STREQUAL support)
+          target_precompile_headers(test_${room} REUSE_FROM test_support)
         elseif(NOT HELVE_SANITIZE)
-          target_precompile_headers(test_${room} REUSE_FROM test_${precompiled})
+          target_precompile_headers(test_${room} PRIVATE <gtest/gtest.h>)
         endif()
       endif()
       foreach(used ${ARG_TEST_USES})

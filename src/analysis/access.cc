@@ -117,8 +117,8 @@ class Collector {
     t.buffer = buffer;
     t.limits = buffer->shape;
     t.write = write;
-    t.visit = visit_;
-    t.stmt = out_.visits[visit_].stmt.get();
+    t.stmt = visit_.stmt;
+    t.visit = visit_.number;
     t.span = span;
     t.text = region_text(*buffer, ranges);
     for (Range& r : ranges) {
@@ -151,7 +151,7 @@ class Collector {
   }
 
   /// The span of an expression, of its statement where it has none.
-  Span span_of(const Expr& e) const { return e->span.known() ? e->span : out_.visits[visit_].stmt->span; }
+  Span span_of(const Expr& e) const { return e->span.known() ? e->span : visit_.stmt->span; }
 
   /// The loads below `e`, each under the conditions that its evaluation waits for.
   void visit(const Expr& e) {
@@ -231,10 +231,8 @@ class Collector {
   // Statements.
 
   void visit(const Stmt& s) {
-    const size_t outer = std::exchange(visit_, out_.visits.size());
-    out_.visits.push_back({s, path_, out_.accesses.size(), 0});
+    const Visit outer = std::exchange(visit_, {s.get(), visits_++});
     dispatch(s, [&](const auto& node) { collect(s, node); });
-    out_.visits[visit_].last = out_.accesses.size();
     visit_ = outer;
   }
   void visit_body(const Stmt& s) {
@@ -382,7 +380,12 @@ class Collector {
   Substitution values_;
   const Kernel* kernel_ = nullptr;
   const TileStore* target_ = nullptr;
-  size_t visit_ = 0;  ///< the statement that is being read
+  struct Visit {
+    const StmtNode* stmt = nullptr;
+    size_t number = 0;
+  };
+  Visit visit_;  ///< the statement that is being read
+  size_t visits_ = 0;
   Memo<bool> loads_;
 };
 

@@ -29,6 +29,8 @@ class Lowering final : public ScopedRewriter {
     context_.machine = &options.machine;
     context_.choices = choices;
     walk(f.body, [&](const Stmt& s) {
+      const Kernel* kernel = as<Kernel>(s);
+      if (kernel && is_written_for_threads(*kernel)) for_threads_.insert(kernel);
       const For* loop = as<For>(s);
       const bool independent = loop && (loop->loop == LoopKind::Parallel || loop->loop == LoopKind::Vectorized ||
                                         loop->loop == LoopKind::Thread);
@@ -54,9 +56,9 @@ class Lowering final : public ScopedRewriter {
     const Stmt sound = without_fault(simple, context_.function->mesh ? &*context_.function->mesh : nullptr);
     if (!as<TileOp>(sound)) return sound;
     out.push_back(lower_tile_op(*as<TileOp>(sound), schedules_, context_));
-    const bool for_threads = context_.machine->is_gpu() && context_.scope == OpScope::Block && context_.kernel &&
-                             is_written_for_threads(*context_.kernel);
-    if (for_threads) refuse_undivided(out.back(), op, op->span);
+    if (context_.machine->is_gpu() && context_.scope == OpScope::Block && for_threads_.contains(context_.kernel)) {
+      refuse_undivided(out.back(), op, op->span);
+    }
     // Schedules compute with constants; what they leave is folded, so that the text reads back as it is.
     return helve::rewrite(
         seq(std::move(out)), [](const Stmt& inner) { return inner; }, [](const Expr& e) { return simplify(e); });
@@ -83,6 +85,7 @@ class Lowering final : public ScopedRewriter {
 
   const std::vector<TileSchedule>& schedules_;
   LoweringContext context_;
+  std::unordered_set<const Kernel*> for_threads_;      ///< kernels that are written for their threads
   std::unordered_set<const StmtNode*> in_iterations_;  ///< operations that one iteration of an independent loop runs
 };
 

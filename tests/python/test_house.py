@@ -240,26 +240,30 @@ def bare_asserts(root):
                 yield f"{path.relative_to(root)}:{number}: HELVE_CHECK, not assert"
 
 
-def imported_layers(tree, package):
-    """(line, layer) of each import of helve in a module of `package`; imports for type checkers do not count."""
+def imports_of(tree, package):
+    """(line, module, names) of each import in a module of `package`: `import a.b` is ("a.b", []), `from .a import b` is
+    (its package's "a", ["b"]). Imports for type checkers do not count, those inside of functions do.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             node.body = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            for alias in node.names:
+                yield node.lineno, alias.name, []
         elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parts = package[: len(package) - node.level + 1]
-                base = ".".join([*parts, base] if base else parts)
-            names = [f"helve.{alias.name}" for alias in node.names] if base == "helve" else [base]
-        else:
-            continue
-        for name in names:
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            origin = ".".join([*base, node.module] if node.module else base)
+            yield node.lineno, origin, [alias.name for alias in node.names]
+
+
+def imported_layers(tree, package):
+    """(line, layer) of each import of helve in a module of `package`."""
+    for line, origin, names in imports_of(tree, package):
+        for name in [f"helve.{each}" for each in names] if origin == "helve" and names else [origin]:
             parts = name.split(".")
             if parts[0] == "helve":
-                yield node.lineno, parts[1] if len(parts) > 1 and parts[1] in LAYERS else FRONT
+                yield line, parts[1] if len(parts) > 1 and parts[1] in LAYERS else FRONT
 
 
 def upward_imports(root):
@@ -289,24 +293,13 @@ def modules(root):
 
 
 def imported_modules(path, name, known):
-    """The modules of `known` that the module `name` names in an import, at its top or inside of a function."""
-    tree = ast.parse(path.read_text())
+    """The modules of `known` that the module `name` names in an import."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            node.body = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            origin = ".".join([*base, node.module] if node.module else base)
-            inner = [f"{origin}.{alias.name}" for alias in node.names]
-            # A package also gives what is no module of it; its own modules and the core stand for themselves.
-            names = [name if name in known or name == "helve._core" else origin for name in inner]
-        else:
-            continue
-        yield from (known_name for known_name in names if known_name in known)
+    for _, origin, names in imports_of(ast.parse(path.read_text()), package):
+        # A package also gives what is no module of it; its own modules and the core stand for themselves.
+        inner = [f"{origin}.{each}" for each in names]
+        named = [each if each in known or each == "helve._core" else origin for each in inner] or [origin]
+        yield from (each for each in named if each in known)
 
 
 def import_circles(root):

@@ -29,13 +29,6 @@ using StepRef = std::shared_ptr<const Step>;
 /// From the function's body inwards. A step stands on one path only: two visits of a shared statement have two.
 using Path = std::vector<StepRef>;
 
-/// A statement of the function, at one place of it.
-struct Visit {
-  Stmt stmt;
-  Path path;
-  size_t first = 0, last = 0;  ///< its accesses and those of the statements in it, a part of AccessModel::accesses
-};
-
 /// A box that a statement reads or writes, `begin`s and `extent`s over the variables of the path and the function's
 /// own. Names of values that do not change are replaced by these, if they are not too large.
 struct Access {
@@ -49,8 +42,8 @@ struct Access {
   const MeshTensor* placed = nullptr;  ///< a tile of the executing core's own block: `ranges` count from its begin
   std::vector<Expr> block_begin;       ///< of `placed`, in elements of the tensor
   std::string text;                    ///< the access as the user wrote it
-  size_t visit = 0;                    ///< the statement that makes it, a place in AccessModel::visits
-  const StmtNode* stmt = nullptr;      ///< of that visit
+  const StmtNode* stmt = nullptr;      ///< that makes it
+  size_t visit = 0;  ///< number of that statement's visit in program order; shared nodes have one a visit
   Span span;
   Path path;
 };
@@ -70,7 +63,6 @@ struct IndependentLoop {
 
 struct AccessModel {
   const Function* function = nullptr;
-  std::vector<Visit> visits;      ///< all statements, in program order
   std::vector<Access> accesses;   ///< what may conflict, in program order
   std::vector<Access> bounds;     ///< what must lie inside its limits
   std::vector<Operation> operations;

@@ -88,11 +88,11 @@ class LoopRace {
 
   std::vector<const Access*> accesses() const {
     std::vector<const Access*> out;
-    std::unordered_map<const StmtNode*, std::vector<const Access*>> of;  // what repeats stands in one statement
+    std::unordered_map<size_t, std::vector<const Access*>> of;  // what repeats stands in one visit of a statement
     for (size_t i = first_; i < last_; ++i) {
       const Access& t = model_.accesses[i];
       if (!shared(*t.buffer)) continue;
-      std::vector<const Access*>& known = of[t.stmt];
+      std::vector<const Access*>& known = of[t.visit];
       if (std::any_of(known.begin(), known.end(), [&](const Access* other) { return repeats(t, *other); })) continue;
       known.push_back(&t);
       out.push_back(&t);
@@ -101,7 +101,7 @@ class LoopRace {
   }
 
   static bool repeats(const Access& a, const Access& b) {
-    if (a.buffer != b.buffer || a.write != b.write || a.stmt != b.stmt || a.path != b.path) return false;
+    if (a.buffer != b.buffer || a.write != b.write || a.visit != b.visit || a.path != b.path) return false;
     for (size_t d = 0; d < a.ranges.size(); ++d) {
       if (!same_expr(a.ranges[d].begin, b.ranges[d].begin) || !same_expr(a.ranges[d].extent, b.ranges[d].extent))
         return false;
@@ -523,7 +523,7 @@ class LoopRace {
 
   /// The later access in program order; the store, where both share a statement.
   static const Access& later(const Pair& pair) {
-    return pair.first->stmt == pair.second->stmt && pair.first->write ? *pair.first : *pair.second;
+    return pair.first->visit == pair.second->visit && pair.first->write ? *pair.first : *pair.second;
   }
 
   std::string who() const {

@@ -78,15 +78,7 @@ TEST(AccessModel, TwoVisitsOfOneStatementAreTwo) {
   const AccessModel model = access_model(*f);
   ASSERT_EQ(model.accesses.size(), 2u);
   EXPECT_EQ(model.accesses[0].stmt, model.accesses[1].stmt);
-  EXPECT_NE(model.accesses[0].visit, model.accesses[1].visit);
-  for (const Access& access : model.accesses) {
-    const Visit& visit = model.visits[access.visit];
-    EXPECT_EQ(visit.stmt, once);
-    EXPECT_EQ(visit.path.size(), access.path.size());
-    EXPECT_EQ(visit.last - visit.first, 1u);
-  }
-  EXPECT_EQ(model.visits[0].first, 0u);
-  EXPECT_EQ(model.visits[0].last, 2u) << "the body holds all";
+  EXPECT_LT(model.accesses[0].visit, model.accesses[1].visit) << "in program order";
 }
 
 TEST(AccessModel, AnOperationReadsAndWritesItsRegions) {
