@@ -29,18 +29,28 @@ class type_caster<helve::Ref<T>> : public type_caster_holder<T, helve::Ref<T>> {
   }
 };
 
-/// A number is what it is: pybind11 would take None and 2.5 of NumPy for a bool, since both have a truth.
+/// A number is what it is: pybind11 would take None and 2.5 of NumPy for a bool, since both have a truth, and an integer
+/// of more than 64 bits for the float that is nearest.
 template <>
 struct type_caster<helve::Operand> : variant_caster<helve::Operand> {
   bool load(handle source, bool) {
     PyObject* const object = source.ptr();
     if (load_as<helve::Expr>(source, false) || load_as<bool>(source, false)) return true;
     if (PyIndex_Check(object) != 0 && load_as<int64_t>(source, true)) return true;
+    if (PyLong_Check(object) != 0) refuse(source);
     const bool real = Py_TYPE(object)->tp_as_number != nullptr && Py_TYPE(object)->tp_as_number->nb_float != nullptr;
     return real && load_as<double>(source, true);
   }
 
  private:
+  [[noreturn]] static void refuse(handle integer) {
+    throw helve::UserError(helve::Code::WrongType, {},
+                           {{"what", "an integer of " + std::string(str(integer.attr("bit_length")())) + " bits"},
+                            {"given", "out of range"},
+                            {"expected", "index"}},
+                           {}, {"integers have 64 bits at most"});
+  }
+
   template <class T>
   bool load_as(handle source, bool convert) {
     make_caster<T> caster;

@@ -180,6 +180,15 @@ def test_constructs_refuse_to_be_called():
     assert T.ceildiv(7, 2) == 4 and str(T.ceildiv(T.dyn("M"), 2)) == "(M + 2 - 1) // 2"
 
 
+def test_an_integer_beyond_64_bits_is_no_float():
+    for of in (lambda: T.dyn("M") * 2**70, lambda: 10**400 + T.dyn("M"), lambda: T.dyn("M") // 2**63):
+        with pytest.raises(helve.Error, match="^error.HV0206.: an integer of .* bits is out of range") as caught:
+            of()
+        assert "integers have 64 bits at most" in str(caught.value)
+    with pytest.raises(helve.Error, match="an integer of 71 bits is out of range"):
+        T.ceildiv(T.dyn("M"), 2**70)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [((),), ((0, 2),), ((2, 3, 4),), ((2, 2), ("x", "x")), ((2, 2), ("x", "all")), ((2, 2), ("x", "y"), "tpu")],

@@ -53,7 +53,7 @@ def _ceildiv(a, b):
     for x in (a, b):
         if not isinstance(x, (int, _core.Expr)):
             raise TypeError(f"the operands are extents; given {_shown(x)}")
-    as_expr = [x if isinstance(x, _core.Expr) else _core.int_imm(x) for x in (a, b)]
+    as_expr = [x if isinstance(x, _core.Expr) else _core.constant_of(x, "index") for x in (a, b)]
     return _core.ceil_div(*as_expr)
 
 

@@ -145,7 +145,7 @@ def commit_async() -> None:
 def copy(src: _Region, dst: _Region, pad: _Scalar = 0.0, dispatch: _b.str = '') -> None:
     """Copies src to dst elementwise, converting the dtype. Equal region shapes, dimensions of extent 1 aside.
     Elements read past the end of a global tensor are `pad`; elements written past its end are dropped.
-    `dispatch` names the implementation on the targets that have one of that name."""
+    `dispatch` names the implementation; a target that has none of that name refuses it."""
 
 def copy_async(src: _Region, dst: _Region, pad: _Scalar = 0.0, dispatch: _b.str = '') -> None:
     """Begins a T.copy. It completes at the T.wait_async that covers it, or at any time before: until then dst is
