@@ -56,9 +56,7 @@ const std::map<std::string, Operation>& operations() {
   auto count = [](auto value) { sink = static_cast<int64_t>(value); };
   static const std::map<std::string, Operation> table = {
       {"call",
-       [=](const Operands& o) {
-         return nanoseconds([&, a = parse(o[0]), i = std::stoll(o[1])] { count(a(i)); });
-       }},
+       [=](const Operands& o) { return nanoseconds([&, a = parse(o[0]), i = std::stoll(o[1])] { count(a(i)); }); }},
       {"coalesce",
        [=](const Operands& o) { return nanoseconds([&, a = parse(o[0])] { count(cute::coalesce(a).size()); }); }},
       {"composition",

@@ -131,12 +131,15 @@ class Collector {
   }
 
   static std::string region_text(const Buffer& buffer, const std::vector<Range>& ranges) {
-    return buffer.name + "[" + join(ranges, ", ", [](const Range& r) {
-             if (r.point) return to_text(r.begin);
-             const int64_t* begin = int_value(r.begin);
-             const Expr end = begin && *begin == 0 ? r.extent : simplify(r.begin + r.extent);
-             return fmt::format("{}:{}", to_text(r.begin), to_text(end));
-           }) + "]";
+    return buffer.name + "[" +
+           join(ranges, ", ",
+                [](const Range& r) {
+                  if (r.point) return to_text(r.begin);
+                  const int64_t* begin = int_value(r.begin);
+                  const Expr end = begin && *begin == 0 ? r.extent : simplify(r.begin + r.extent);
+                  return fmt::format("{}:{}", to_text(r.begin), to_text(end));
+                }) +
+           "]";
   }
 
   static std::vector<Range> points(const std::vector<Expr>& indices) {
@@ -245,9 +248,7 @@ class Collector {
     });
   }
 
-  void collect(const Stmt&, const Alloc& n) {
-    out_.home[n.buffer.get()] = path_;
-  }
+  void collect(const Stmt&, const Alloc& n) { out_.home[n.buffer.get()] = path_; }
 
   /// What a changing value names is a variable of its own, one for each time it is bound.
   void collect(const Stmt&, const Bind& n) {

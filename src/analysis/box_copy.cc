@@ -181,8 +181,8 @@ bool is_box_copy(const TileOp& op, const Expr& pad, const Facts& facts, std::str
   }
   const int64_t alignment = alignment_of(boxes->swizzle);
   if (!begin_aligned_in_memory(*boxes, memory, alignment, facts)) {
-    *reason = fmt::format("a box is not known to begin at a multiple of {} bytes in '{}'", alignment,
-                          memory.buffer->name);
+    *reason =
+        fmt::format("a box is not known to begin at a multiple of {} bytes in '{}'", alignment, memory.buffer->name);
     return false;
   }
   if (boxes->tensor == 1 || is_zero_fill(pad)) return true;

@@ -92,8 +92,8 @@ bool is_bulk_copy(const TileOp& op, const Facts& facts, std::string* reason) {
   for (size_t i : {0, 1}) {
     const Region& region = op.region(i);
     if (!is_aligned(*pieces, region, i, unit, facts)) {
-      *reason = fmt::format("an address in '{}' is not known to be a multiple of {} bytes", region.buffer->name,
-                            kBulkUnit);
+      *reason =
+          fmt::format("an address in '{}' is not known to be a multiple of {} bytes", region.buffer->name, kBulkUnit);
       return false;
     }
     if (!is_global(*region.buffer)) continue;

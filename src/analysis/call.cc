@@ -53,9 +53,8 @@ class Call {
 
   Stmt build() {
     if (f_.mesh != caller_.mesh) {
-      throw UserError(
-          Code::CallMesh, place_,
-          {{"function", f_.name}, {"theirs", mesh_text(f_.mesh)}, {"ours", mesh_text(caller_.mesh)}});
+      throw UserError(Code::CallMesh, place_,
+                      {{"function", f_.name}, {"theirs", mesh_text(f_.mesh)}, {"ours", mesh_text(caller_.mesh)}});
     }
     for (size_t i = 0; i < arguments_.size(); ++i) {
       if (is_tensor(i)) accept_tensor(i);
@@ -121,9 +120,8 @@ class Call {
     for (const MeshTensor& each : caller_.mesh_tensors) {
       if (each.buffer.get() == &a) given = &each;
     }
-    const bool alike = expected && given
-                           ? expected->sharding == given->sharding && expected->tiling == given->tiling
-                           : expected == given && a.scope == MemoryScope::Param;
+    const bool alike = expected && given ? expected->sharding == given->sharding && expected->tiling == given->tiling
+                                         : expected == given && a.scope == MemoryScope::Param;
     if (alike) return;
     const bool own = a.scope == MemoryScope::Global;
     refuse(Code::CallPlacement, i, {{"expected", placement_text(p, expected)}, {"given", placement_text(a, given)}},

@@ -88,9 +88,8 @@ class Judge {
         return fmt::format("iterations fill different places of '{}'", to);
       }
     }
-    const auto writes = std::count_if(accesses_.begin(), accesses_.end(), [&](const RegionAccess& a) {
-      return a.write && a.region.buffer == dst.buffer;
-    });
+    const auto writes = std::count_if(accesses_.begin(), accesses_.end(),
+                                      [&](const RegionAccess& a) { return a.write && a.region.buffer == dst.buffer; });
     if (writes > 1) return fmt::format("'{}' is written elsewhere in the loop", to);
     for (const Stmt& s : before) {
       if (touches(s, dst.buffer.get(), nullptr)) return fmt::format("'{}' is used in front of the copy", to);

@@ -166,8 +166,10 @@ bool one_iteration_each(const ElementClass& c) {
     for (const auto& [length, v] : steps) {
       if (!span || length <= *span) return false;
       const std::optional<int64_t> extent = interval_of(c.loops[v].extent, c.facts).high;
-      if (!extent || *extent > (int64_t{1} << 40) / length) span.reset();
-      else *span += length * std::max<int64_t>(0, *extent - 1);
+      if (!extent || *extent > (int64_t{1} << 40) / length)
+        span.reset();
+      else
+        *span += length * std::max<int64_t>(0, *extent - 1);
     }
   }
   return std::accumulate(placed.begin(), placed.end(), true, std::logical_and<>());

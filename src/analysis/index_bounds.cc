@@ -262,16 +262,16 @@ void IndexBounds::require_below(const Stmt& body) {
     const Apply* node = e->dtype.is_index() ? as<Apply>(e) : nullptr;
     if (node && grows(node->op)) require(Use::Value, [&] { return reach_of(e); }, e, e->span);
   };
-  walk_guarded(body, [&](const Stmt& s) {
-    for_each_part(s, [&](const Expr& e) { walk(e, look); }, [](const Stmt&) {});
-  });
+  walk_guarded(body,
+               [&](const Stmt& s) { for_each_part(s, [&](const Expr& e) { walk(e, look); }, [](const Stmt&) {}); });
 }
 
 void IndexBounds::require_region(const Region& region, const Span& span) {
   std::vector<Expr> ends;
   for (const Range& range : region.ranges) ends.push_back(range.begin + range.extent);
-  require(Use::Address, [&] { return reach_of_address(*region.buffer, ends); },
-          Expr(make_ref<Load>(StorageRef(region.buffer), ends)), span);
+  require(
+      Use::Address, [&] { return reach_of_address(*region.buffer, ends); },
+      Expr(make_ref<Load>(StorageRef(region.buffer), ends)), span);
 }
 
 void IndexBounds::drop_implied() {
@@ -299,8 +299,8 @@ void IndexBounds::find_unpromised() {
 }
 
 bool IndexBounds::is_promised(const Reach& reach) const {
-  return reach.kind == Reach::Bounded && std::none_of(unpromised_.begin(), unpromised_.end(),
-                                                      [&](const Sum& sum) { return implied(sum, reach.sum); });
+  return reach.kind == Reach::Bounded &&
+         std::none_of(unpromised_.begin(), unpromised_.end(), [&](const Sum& sum) { return implied(sum, reach.sum); });
 }
 
 /// Brings the range of a variable into the facts.
@@ -342,9 +342,7 @@ IndexBounds::Reach IndexBounds::reach_of_var(const VarRef& var) const {
 
 /// The value of inputs where it is not negative for any call, or its magnitude: a guard says nothing of calls that its
 /// code does not run for, and the reach is asked for in those too.
-Expr IndexBounds::never_negative(const Expr& e) const {
-  return interval_of(e, limits_).at_least(0) ? e : absolute(e);
-}
+Expr IndexBounds::never_negative(const Expr& e) const { return interval_of(e, limits_).at_least(0) ? e : absolute(e); }
 
 IndexBounds::Reach IndexBounds::reach_of(const Expr& e) const {
   if (!e->dtype.is_index()) return {};
@@ -511,8 +509,8 @@ IndexBounds::Reach IndexBounds::reach_of_quotient(const Apply& node) const {
   const Reach value = reach_of(node.args[0]);
   const int64_t* divisor = int_value(node.args[1]);
   if (value.kind != Reach::Bounded || !divisor || *divisor == 0 || *divisor < -kGreatest) return value;
-  const Expr whole = Expr(make_ref<Apply>(kIndex, Op::FloorDiv,
-                                          std::vector<Expr>{expr_of(value.sum), int_imm(std::abs(*divisor))}));
+  const Expr whole =
+      Expr(make_ref<Apply>(kIndex, Op::FloorDiv, std::vector<Expr>{expr_of(value.sum), int_imm(std::abs(*divisor))}));
   const Reach quotient = bounded(sum_of(simplify(whole, limits_)));
   return range_of(node.args[0]).at_least(0) && *divisor > 0 ? quotient : plus(quotient, constant(1));
 }
@@ -525,8 +523,10 @@ std::optional<int64_t> IndexBounds::proved_amount(const Expr& amount) const {
   if (!proved(high)) return std::nullopt;
   while (low < high) {
     const int64_t middle = (low + high) / 2;
-    if (proved(middle)) high = middle;
-    else low = middle + 1;
+    if (proved(middle))
+      high = middle;
+    else
+      low = middle + 1;
   }
   return high;
 }

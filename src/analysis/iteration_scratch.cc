@@ -79,8 +79,10 @@ class FirstReads {
     bool found = false;
     if (const Seq* n = as<Seq>(s)) {
       for (const Stmt& part : n->stmts) {
-        if (found) visit(part, written);
-        else found = behind(part, target, written);
+        if (found)
+          visit(part, written);
+        else
+          found = behind(part, target, written);
       }
       return found;
     }
@@ -143,8 +145,10 @@ class FirstReads {
     // A copy may be one of nothing, which its own readers would show.
     const Store* store = as<Store>(s);
     const bool copies = store && store->buffer->scope == MemoryScope::Local && as<Load>(store->value);
-    if (certain_ && !stored_ && !lazy && !copies) found_ = ReadFirst::Always;
-    else if (found_ == ReadFirst::Never) found_ = ReadFirst::Maybe;
+    if (certain_ && !stored_ && !lazy && !copies)
+      found_ = ReadFirst::Always;
+    else if (found_ == ReadFirst::Never)
+      found_ = ReadFirst::Maybe;
   }
 
   bool holds(const Elements& written, const Region& region) const {
@@ -316,8 +320,7 @@ bool keeps_to_itself(const Stmt& body, const Buffer& buffer) {
     const Store* store = as<Store>(s);
     const bool own = store && store->buffer.get() == &buffer;
     for_each_part(
-        s,
-        [&](const Expr& e) { keeps &= own && e == store->value ? takes_anything(e, buffer) : !loads(e, buffer); },
+        s, [&](const Expr& e) { keeps &= own && e == store->value ? takes_anything(e, buffer) : !loads(e, buffer); },
         [](const Stmt&) {});
   });
   return keeps;

@@ -248,8 +248,8 @@ Expr flat_address(const Buffer& buffer, const std::vector<Expr>& indices) {
 bool starts_aligned(const Expr& index, const Var* lane, int64_t unit) {
   const Sum sum = sum_of(index);
   return sum.constant % unit == 0 && std::all_of(sum.terms.begin(), sum.terms.end(), [&](const Term& term) {
-    return term.coefficient % unit == 0 || (term.factors.size() == 1 && term.factors[0].get() == lane);
-  });
+           return term.coefficient % unit == 0 || (term.factors.size() == 1 && term.factors[0].get() == lane);
+         });
 }
 
 std::vector<EarlyRead> early_reads(const Kernel& kernel) {

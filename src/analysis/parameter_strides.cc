@@ -23,10 +23,9 @@ void refuse_overlapping_strides(const Function& f) {
     }
     const Separation found = separation(extents, strides);
     if (found.kind != Separation::Together) continue;
-    throw UserError(Code::ParameterStridesOverlap, buffer.span,
-                    {{"parameter", buffer.name},
-                     {"strides", shape_text(buffer.strides)},
-                     {"fault", fault_text(found)}});
+    throw UserError(
+        Code::ParameterStridesOverlap, buffer.span,
+        {{"parameter", buffer.name}, {"strides", shape_text(buffer.strides)}, {"fault", fault_text(found)}});
   }
 }
 

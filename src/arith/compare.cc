@@ -11,7 +11,6 @@ namespace helve {
 
 namespace {
 
-
 /// The two sides of `sum op 0`: terms with positive coefficient on the left, the negated others and the constant on the
 /// right (on the left where no term is). Empty when a side leaves int64.
 std::optional<std::pair<Sum, Sum>> sides_of(const Sum& sum) {
@@ -83,8 +82,8 @@ Expr Simplifier::normalise_extreme(const Expr& e, const Apply& node) {
                    [](const Expr& a, const Expr& b) { return compare_structure(a, b) < 0; });
   std::vector<bool> dropped(given.size());
   auto decides = [&](size_t i, size_t j) {  // operand i makes operand j superfluous
-    std::optional<Sum> room = node.op == Op::Min ? add(sum_of(given[j]), sum_of(given[i]), -1)
-                                                 : add(sum_of(given[i]), sum_of(given[j]), -1);
+    std::optional<Sum> room =
+        node.op == Op::Min ? add(sum_of(given[j]), sum_of(given[i]), -1) : add(sum_of(given[i]), sum_of(given[j]), -1);
     return room && proves_nonnegative(*room, facts_);
   };
   for (size_t j = 0; j < given.size(); ++j) {

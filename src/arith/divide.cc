@@ -13,7 +13,6 @@ namespace helve {
 
 namespace {
 
-
 /// What a divisor takes out of a sum: sum = divisor * whole + rest, coefficients of rest smaller than the divisor, its
 /// constant in [0, divisor).
 struct Division {

@@ -200,10 +200,10 @@ uint64_t truth_hash(const Expr& condition) {
 
 bool same_terms(const Sum& a, const Sum& b) {
   return a.terms.size() == b.terms.size() && std::all_of(a.terms.begin(), a.terms.end(), [&](const Term& term) {
-    return std::any_of(b.terms.begin(), b.terms.end(), [&](const Term& other) {
-      return term.coefficient == other.coefficient && same_factors(term.factors, other.factors);
-    });
-  });
+           return std::any_of(b.terms.begin(), b.terms.end(), [&](const Term& other) {
+             return term.coefficient == other.coefficient && same_factors(term.factors, other.factors);
+           });
+         });
 }
 
 }  // namespace

@@ -113,9 +113,8 @@ Expr fold_float_negation(const Apply& node) {
 
 std::optional<int64_t> fold_values(Op op, DType operand, const std::vector<int64_t>& values) {
   if (op == Op::Select || operand.is_float()) return std::nullopt;
-  WideResult wide = values.size() == 1
-                        ? fold_unary(op, widen(values[0], operand))
-                        : fold_binary(op, operand, widen(values[0], operand), widen(values[1], operand));
+  WideResult wide = values.size() == 1 ? fold_unary(op, widen(values[0], operand))
+                                       : fold_binary(op, operand, widen(values[0], operand), widen(values[1], operand));
   if (!wide) return std::nullopt;
   if (gives_bool(op)) return *wide != 0;
   if (operand.is_index()) {

@@ -69,7 +69,7 @@ Interval operator-(const Interval& a) {
 
 Interval operator*(const Interval& a, const Interval& b) {
   const std::array<Extended, 4> corners = {product(low_of(a), low_of(b)), product(low_of(a), high_of(b)),
-                              product(high_of(a), low_of(b)), product(high_of(a), high_of(b))};
+                                           product(high_of(a), low_of(b)), product(high_of(a), high_of(b))};
   const Extended least = *std::min_element(corners.begin(), corners.end());
   const Extended greatest = *std::max_element(corners.begin(), corners.end());
   return {least.infinite ? End{} : low_end(least.value), greatest.infinite ? End{} : high_end(greatest.value)};

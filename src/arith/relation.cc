@@ -171,8 +171,8 @@ class Translator {
 
   isl::val number(int64_t value) const { return isl::val(space_.ctx(), static_cast<long>(value)); }
   isl::pw_aff constant(int64_t value) const {
-    return isl::manage(isl_pw_aff_from_aff(
-        isl_aff_val_on_domain(isl_local_space_from_space(space_.copy()), number(value).release())));
+    return isl::manage(
+        isl_pw_aff_from_aff(isl_aff_val_on_domain(isl_local_space_from_space(space_.copy()), number(value).release())));
   }
   void add(const VarRef& var, isl_aff* aff) { values_.emplace(var.get(), isl::manage(isl_pw_aff_from_aff(aff))); }
 
@@ -373,8 +373,8 @@ isl::set projected_from(const isl::set& set, size_t first) {
 IntegerSet::IntegerSet(const ExactEngine& engine, std::vector<VarRef> tuple, const Expr& condition,
                        std::vector<VarRef> locals, const Translation& translation) {
   Question question(engine, std::move(tuple), condition, {}, locals, translation);
-  data_ = std::make_shared<Data>(
-      Data{engine.state(), question.tuple, question.params, question.inexact, question.domain});
+  data_ =
+      std::make_shared<Data>(Data{engine.state(), question.tuple, question.params, question.inexact, question.domain});
 }
 
 const std::vector<VarRef>& IntegerSet::tuple() const { return data_->tuple; }
@@ -545,8 +545,8 @@ IntegerRelation::IntegerRelation(const ExactEngine& engine, std::vector<VarRef> 
       isl_multi_pw_aff* values = isl_multi_pw_aff_from_pw_aff_list(space, list);
       isl::map whole = isl::manage(isl_map_from_multi_pw_aff(values)).intersect_domain(*question.domain);
       const unsigned first = static_cast<unsigned>(question.tuple.size());
-      map = isl::manage(isl_map_project_out(whole.release(), isl_dim_in, first,
-                                            static_cast<unsigned>(question.dims.size()) - first));
+      map = isl::manage(
+          isl_map_project_out(whole.release(), isl_dim_in, first, static_cast<unsigned>(question.dims.size()) - first));
     });
   }
   data_ = std::make_shared<Data>(Data{engine.state(), question.tuple, question.params, question.inexact, map});

@@ -3,7 +3,6 @@
 // in 128 bits, so that no modulus wraps; what does not fit int64 is weakened to a power of two that divides it.
 #include "helve/arith/residue.h"
 
-
 #include "helve/support/diagnostic.h"
 #include "int64_ends.h"
 

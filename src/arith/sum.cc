@@ -14,7 +14,6 @@ namespace helve {
 
 namespace {
 
-
 Expr make_op(Op op, std::vector<Expr> args, Span span) {
   Ref<Apply> node = make_ref<Apply>(kIndex, op, std::move(args));
   node->span = span;

@@ -3,8 +3,8 @@
 #include "helve/dispatch/scan.h"
 
 #include "element_nest.h"
-#include "helve/ir/expr/number.h"
 #include "helve/dispatch/reduction.h"
+#include "helve/ir/expr/number.h"
 
 namespace helve {
 

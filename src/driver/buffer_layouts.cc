@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "driver_targets.h"
-#include "helve/threads/shared_layouts.h"
-#include "helve/transform/convert_layouts.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
+#include "helve/threads/shared_layouts.h"
+#include "helve/transform/convert_layouts.h"
 
 namespace helve {
 

@@ -21,11 +21,13 @@ bool is_packed(DType t) { return t.bits < 8; }
 
 void check_dtypes(const Function& f, Target target) {
   for (const Param& param : f.params) {
-    std::visit([&](const auto& p) {
-      if (!is_packed(p->dtype)) return;
-      refuse(p->dtype, target, p->span,
-             {fmt::format("no argument of a call is packed: declare '{}' as int8", p->name)});
-    }, param);
+    std::visit(
+        [&](const auto& p) {
+          if (!is_packed(p->dtype)) return;
+          refuse(p->dtype, target, p->span,
+                 {fmt::format("no argument of a call is packed: declare '{}' as int8", p->name)});
+        },
+        param);
   }
   if (target == Target::Interp) return;
   walk(f.body, [&](const Stmt& s) {

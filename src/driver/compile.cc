@@ -9,7 +9,6 @@
 #include <cstdio>
 
 #include "driver_targets.h"
-#include "reporting.h"
 #include "helve/analysis/effects.h"
 #include "helve/analysis/parameter_strides.h"
 #include "helve/codegen/cuda/cuda_module.h"
@@ -19,6 +18,7 @@
 #include "helve/support/own_thread.h"
 #include "helve/support/text.h"
 #include "helve/transform/pipeline.h"
+#include "reporting.h"
 
 namespace helve {
 
@@ -106,8 +106,11 @@ Lowered lower(const FunctionRef& f, const CompileOptions& options) {
 }
 
 CompiledKernel::CompiledKernel(Checked checked, const CompileOptions& options)
-    : function_(std::move(checked.function)), options_(options), times_(std::move(checked.times)),
-      proofs_(std::move(checked.proofs)), warnings_(std::move(checked.warnings)) {
+    : function_(std::move(checked.function)),
+      options_(options),
+      times_(std::move(checked.times)),
+      proofs_(std::move(checked.proofs)),
+      warnings_(std::move(checked.warnings)) {
   for (const BufferEffect& effect : param_effects(*function_)) written_.push_back(effect.written);
   options_.instruments.clear();
 }
@@ -209,9 +212,7 @@ Lowering check_and_lower(const FunctionRef& f, const CompileOptions& options) {
 }
 
 std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options) {
-  return with_stack(kCompileStack, [&] {
-    return reporting(*f, options, [&] { return compile_checked(f, options); });
-  });
+  return with_stack(kCompileStack, [&] { return reporting(*f, options, [&] { return compile_checked(f, options); }); });
 }
 
 }  // namespace helve

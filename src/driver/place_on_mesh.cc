@@ -28,9 +28,7 @@ Span grid_span(const FunctionRef& f) {
 FunctionRef place_on_mesh(const FunctionRef& f, const std::optional<MeshShape>& mesh) {
   FunctionRef placed = f;
   if (mesh && f->mesh && f->mesh->extents != mesh->extents) {
-    throw UserError(Code::MeshGrid, grid_span(f),
-                    {{"grid", to_string(*f->mesh)},
-                     {"mesh", to_string(*mesh)}},
+    throw UserError(Code::MeshGrid, grid_span(f), {{"grid", to_string(*f->mesh)}, {"mesh", to_string(*mesh)}},
                     {{f->span, fmt::format("'{}' is written for the mesh {}, and compiled for {}", f->name,
                                            to_string(*f->mesh), to_string(*mesh))}},
                     {fmt::format("compile it with mesh=helve.Mesh({0}), or write it for {1}: its own mesh, or the "

@@ -69,8 +69,10 @@ Scalar scalar_value(const Var& param, const ScalarArg& arg) {
   const double* fraction = std::get_if<double>(&arg.value);
   if (param.dtype.is_float()) {
     const auto rounded = [&](auto number) {
-      if constexpr (std::is_integral_v<decltype(number)>) return float_of(number, param.dtype);
-      else return round_to(number, param.dtype);
+      if constexpr (std::is_integral_v<decltype(number)>)
+        return float_of(number, param.dtype);
+      else
+        return round_to(number, param.dtype);
     };
     return of_float(std::visit(rounded, arg.value));
   }

@@ -263,8 +263,7 @@ namespace {
 class CollectiveCode final : public StmtCode {
  public:
   CollectiveCode(const TileOp& node, Scope& scope, CollectiveFunction function)
-      : scope_(scope), operands_(node, scope), function_(function),
-        axis_(node.axis() ? *node.axis() : "all") {
+      : scope_(scope), operands_(node, scope), function_(function), axis_(node.axis() ? *node.axis() : "all") {
     group_of(scope.mesh(), axis_, 0, node.span);
     add_sync({operands_.operation(), axis_, node.span});
   }

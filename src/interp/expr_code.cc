@@ -99,7 +99,9 @@ class SelectCode final : public ExprCode {
 class CastCode final : public ExprCode {
  public:
   CastCode(const Cast& node, Scope& scope)
-      : value_(prepare(node.value, scope)), convert_(converter_of(node.value->dtype, node.dtype)), to_(node.dtype),
+      : value_(prepare(node.value, scope)),
+        convert_(converter_of(node.value->dtype, node.dtype)),
+        to_(node.dtype),
         span_(node.span) {}
   Scalar eval(Frame& frame) const override { return convert_(value_->eval(frame), to_, span_); }
   Scalar eval_copy(Frame& frame, Origin& origin) const override {
@@ -147,8 +149,11 @@ class CheckedLoadCode final : public ExprCode {
 class TileLoadCode : public ExprCode {
  public:
   TileLoadCode(const TileLoad& node, Scope& scope)
-      : slot_(scope.slot(*node.buffer)), indices_(prepare(node.indices, scope)), tile_(buffer_of(node.buffer).tile),
-        site_{node.span, scope.statement}, check_(scope.options().check_bounds) {
+      : slot_(scope.slot(*node.buffer)),
+        indices_(prepare(node.indices, scope)),
+        tile_(buffer_of(node.buffer).tile),
+        site_{node.span, scope.statement},
+        check_(scope.options().check_bounds) {
     HELVE_CHECK(scope.tile, "a tile load stands outside a tile store");
     HELVE_CHECK(tile_.size() == indices_.size() && tile_.size() <= scope.tile->size(), "a tile load of another rank");
     for (size_t d = 0; d < tile_.size(); ++d) {
@@ -242,7 +247,9 @@ std::vector<int64_t> eval_all(const std::vector<ExprCodeRef>& exprs, Frame& fram
 }
 
 Element::Element(const Storage& buffer, const std::vector<Expr>& indices, Scope& scope, const Span& span)
-    : slot_(scope.slot(buffer)), indices_(prepare(indices, scope)), site_{span, scope.statement},
+    : slot_(scope.slot(buffer)),
+      indices_(prepare(indices, scope)),
+      site_{span, scope.statement},
       check_(scope.options().check_bounds) {}
 
 int64_t Element::offset(Frame& frame) const {

@@ -42,11 +42,13 @@ std::string iterations_text(int64_t n) { return fmt::format("{} iteration{}", n,
 class LoopCode final : public StmtCode {
  public:
   LoopCode(const For& node, Scope& scope)
-      : scope_(scope), kind_(node.loop), begins_(prepare(node.begins, scope)), extents_(prepare(node.extents, scope)),
+      : scope_(scope),
+        kind_(node.loop),
+        begins_(prepare(node.begins, scope)),
+        extents_(prepare(node.extents, scope)),
         span_(node.span) {
     for (const VarRef& var : node.vars) vars_.push_back(scope.define(var));
-    const bool independent =
-        kind_ != LoopKind::Serial && kind_ != LoopKind::Unroll && kind_ != LoopKind::Pipelined;
+    const bool independent = kind_ != LoopKind::Serial && kind_ != LoopKind::Unroll && kind_ != LoopKind::Pipelined;
     label_ = label_of("T." + std::string(to_string(kind_)), independent ? LoopOrder::Iterations : LoopOrder::Sequential,
                       span_, node.vars, scope);
     label_.threads = kind_ == LoopKind::Thread;

@@ -28,7 +28,9 @@ std::vector<int64_t> squeezed(const std::vector<int64_t>& shape) {
 }
 
 RegionCode::RegionCode(const Region& region, Scope& scope, const Span& span)
-    : buffer_(region.buffer), slot_(scope.slot(*region.buffer)), site_{span, scope.statement},
+    : buffer_(region.buffer),
+      slot_(scope.slot(*region.buffer)),
+      site_{span, scope.statement},
       check_(scope.options().check_bounds) {
   for (const Range& r : region.ranges) {
     ranges_.push_back({prepare(r.begin, scope), prepare(r.extent, scope), r.point});

@@ -7,8 +7,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "helve/interp/interp.h"
 #include "async_copies.h"
+#include "helve/interp/interp.h"
 #include "storage.h"
 
 namespace helve::interp {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "async_copies.h"
-#include "helve/support/span.h"
 #include "helve/ir/tensor/stmt.h"
+#include "helve/support/span.h"
 
 namespace helve::interp {
 

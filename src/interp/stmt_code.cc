@@ -1,7 +1,7 @@
 // Sequences, definitions, stores and branches.
 // The dispatch over all kinds of statements stands here; loops, kernels and tile operations have files of their own.
-#include "region.h"
 #include "stmt_code.h"
+#include "region.h"
 
 #include "helve/support/diagnostic.h"
 
@@ -112,7 +112,8 @@ class CheckedStoreCode final : public StoreCode {
 class AtomicStoreCode final : public StoreCode {
  public:
   AtomicStoreCode(const Store& node, Scope& scope)
-      : StoreCode(node, scope), mode_(node.mode),
+      : StoreCode(node, scope),
+        mode_(node.mode),
         combine_(combining_operator(node.mode), evaluation_dtype(node.buffer->dtype), node.span) {}
   void run(Frame& frame) const override {
     const int64_t offset = element_.offset(frame);
@@ -152,7 +153,9 @@ CoreSet cores_with(const CoreSet& cores, const std::vector<int64_t>& choices, in
 class IfCode final : public StmtCode {
  public:
   IfCode(const If& node, Scope& scope)
-      : scope_(scope), condition_(prepare(node.condition, scope)), then_(prepare(node.then_body, scope)),
+      : scope_(scope),
+        condition_(prepare(node.condition, scope)),
+        then_(prepare(node.then_body, scope)),
         else_(node.else_body ? prepare(node.else_body, scope) : nullptr),
         span_(node.condition->span.known() ? node.condition->span : node.span) {
     include(*then_);
@@ -186,7 +189,9 @@ class IfCode final : public StmtCode {
 class WhileCode final : public StmtCode {
  public:
   WhileCode(const While& node, Scope& scope)
-      : scope_(scope), condition_(prepare(node.condition, scope)), body_(prepare(node.body, scope)),
+      : scope_(scope),
+        condition_(prepare(node.condition, scope)),
+        body_(prepare(node.body, scope)),
         span_(node.condition->span.known() ? node.condition->span : node.span) {
     include(*body_);
   }
@@ -219,7 +224,9 @@ class WhileCode final : public StmtCode {
 class TileStoreCode final : public PlainCode {
  public:
   TileStoreCode(const TileStore& node, Scope& scope)
-      : slot_(scope.slot(*node.buffer)), indices_(prepare(node.indices, scope)), tile_(node.buffer->tile),
+      : slot_(scope.slot(*node.buffer)),
+        indices_(prepare(node.indices, scope)),
+        tile_(node.buffer->tile),
         site_{node.span, &node} {
     HELVE_CHECK(tile_.size() == indices_.size(), "a tile store to a buffer without tile");
     HELVE_CHECK(node.value->dtype == node.buffer->dtype, "a store of another dtype");

@@ -154,7 +154,7 @@ class Trace {
   std::vector<Level> levels_;  ///< the first depth_ are in use
   size_t depth_ = 0;
   int64_t thread_ = kNoThread;
-  int64_t barrier_ = 0;        ///< when the threads of the block last waited for each other
+  int64_t barrier_ = 0;  ///< when the threads of the block last waited for each other
   std::vector<int64_t> seen_;  ///< for each core the time before which its accesses are visible
   std::unordered_map<size_t, Origin> unset_;
   int64_t flight_ = 0;

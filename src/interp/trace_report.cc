@@ -37,8 +37,8 @@ void Trace::report_undefined(const Instance& instance, int64_t offset, const Sit
   if (cell.undefined && shadow.counts(cell.write)) {
     notes.push_back({cell.write.site->span, "what is copied to it here was never written"});
   } else if (shadow.forgotten().known()) {
-    notes.push_back({shadow.forgotten(),
-                     fmt::format("at the start of each iteration the contents of '{}' are undefined", name)});
+    notes.push_back(
+        {shadow.forgotten(), fmt::format("at the start of each iteration the contents of '{}' are undefined", name)});
   } else if (shadow.allocated().known()) {
     notes.push_back({shadow.allocated(), fmt::format("'{}' is allocated here", name)});
   }

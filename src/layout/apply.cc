@@ -29,8 +29,8 @@ int64_t shard_index(const Layout& layout, const std::vector<int64_t>& digits) {
 }
 
 [[noreturn]] void refuse_index(int64_t index, int64_t size) {
-  throw_layout_error(Code::CoordinateBounds, {{"coordinate", shape_text(std::vector{index})},
-                                              {"shape", shape_text(std::vector{size})}});
+  throw_layout_error(Code::CoordinateBounds,
+                     {{"coordinate", shape_text(std::vector{index})}, {"shape", shape_text(std::vector{size})}});
 }
 
 /// Adds the copies of one replica iter to every row, those of the larger digits behind.
@@ -49,7 +49,8 @@ void replicate(Points& points, const Iter& iter) {
 }  // namespace
 
 Points Layout::apply(int64_t index) const {
-  if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(size_)) [[unlikely]] refuse_index(index, size_);
+  if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(size_)) [[unlikely]]
+    refuse_index(index, size_);
   Points points(axes_);
   points.resize(1);
   InlineVector<int64_t, 8> steps;  // what each digit adds on its axis

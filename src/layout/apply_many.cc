@@ -33,8 +33,7 @@ uint64_t value_of(const BatchMap::Term& term, uint64_t index) {
 
 }  // namespace
 
-BatchMap::BatchMap(const Layout& layout)
-    : layout_(layout), terms_(axes().size()), displacements_(axes().size()) {
+BatchMap::BatchMap(const Layout& layout) : layout_(layout), terms_(axes().size()), displacements_(axes().size()) {
   const Iters shard = layout_detail::normalize_shard(layout.shard());
   for (size_t a = 0; a < terms_.size(); ++a) prepare_axis(a, shard);
   prepare_replicas();
@@ -128,9 +127,7 @@ void check_indices(std::span<const int64_t> indices, int64_t size) {
 }
 
 /// The elements before the next cache line.
-size_t before_line(const int64_t* out) {
-  return (-reinterpret_cast<uintptr_t>(out) % kCacheLine) / sizeof(int64_t);
-}
+size_t before_line(const int64_t* out) { return (-reinterpret_cast<uintptr_t>(out) % kCacheLine) / sizeof(int64_t); }
 
 /// out[i * replicas + r] = base[i] + displacements[r]; with `kCount` replicas, when it is not 0.
 template <size_t kCount>

@@ -32,10 +32,10 @@ inline Vector signed_product(Vector a, Vector b) { return a * b; }
 }  // namespace plain
 
 #if defined(__x86_64__)
-#define HELVE_LANES(name, call)                                                        \
-  HELVE_TARGET inline Vector name(Vector left, Vector right) {                         \
+#define HELVE_LANES(name, call)                                                       \
+  HELVE_TARGET inline Vector name(Vector left, Vector right) {                        \
     const auto a = reinterpret_cast<Lanes>(left), b = reinterpret_cast<Lanes>(right); \
-    return reinterpret_cast<Vector>(call);                                             \
+    return reinterpret_cast<Vector>(call);                                            \
   }
 
 namespace avx2 {

@@ -47,9 +47,9 @@ Layout from_cute(const cute::ComposedLayout& layout) {
   const std::vector<cute::Stage>& stages = layout.stages();
   const Swizzle* swizzle = stages.size() == 1 ? std::get_if<Swizzle>(&stages[0].map) : nullptr;
   if (swizzle == nullptr) {
-    throw_layout_error(Code::CuteConversion, {{"layout", cute::to_string(layout)},
-                                              {"kind", "Axe"},
-                                              {"reason", "only a swizzle may follow the layout"}});
+    throw_layout_error(
+        Code::CuteConversion,
+        {{"layout", cute::to_string(layout)}, {"kind", "Axe"}, {"reason", "only a swizzle may follow the layout"}});
   }
   return from_modes(layout.inner(), stages[0].offset, *swizzle);
 }
@@ -74,9 +74,9 @@ std::variant<cute::Layout, cute::ComposedLayout> to_cute(const Layout& layout, c
     }
     modes.push_back(mode_of(grouped.block(d)));
   }
-  cute::Layout inner = modes.empty()                               ? cute::Layout(1, 0)
+  cute::Layout inner = modes.empty()                             ? cute::Layout(1, 0)
                        : modes.size() == 1 && modes[0].is_leaf() ? modes[0]
-                                                                   : cute::make_layout(modes);
+                                                                 : cute::make_layout(modes);
   if (layout.swizzle().identity()) return inner;
   return cute::ComposedLayout(std::move(inner), {{offset, layout.swizzle()}});
 }

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "helve/layout/notation.h"
 #include "helve/layout/fuse_axes.h"
+#include "helve/layout/notation.h"
 #include "integers.h"
 
 namespace helve {
@@ -22,8 +22,8 @@ struct ThreadBits {
 
 const std::vector<ThreadBits>& thread_bits() {
   static const std::vector<ThreadBits> rows = {
-      {axes::laneid(), 0, 5},    {axes::wid_in_wg(), 5, 7}, {axes::tid_in_wg(), 0, 7},
-      {axes::wgid(), 7, 10},     {axes::warpid(), 5, 10},   {axes::tx(), 0, 10},
+      {axes::laneid(), 0, 5}, {axes::wid_in_wg(), 5, 7}, {axes::tid_in_wg(), 0, 7},
+      {axes::wgid(), 7, 10},  {axes::warpid(), 5, 10},   {axes::tx(), 0, 10},
   };
   return rows;
 }
@@ -51,10 +51,14 @@ struct AxisScopes {
 
 const std::vector<AxisScopes>& axis_scopes() {
   static const std::vector<AxisScopes> rows = {
-      {axes::laneid(), Level::Thread, Level::Warp},         {axes::wid_in_wg(), Level::Warp, Level::Warpgroup},
-      {axes::tid_in_wg(), Level::Thread, Level::Warpgroup}, {axes::wgid(), Level::Warpgroup, Level::Cta},
-      {axes::warpid(), Level::Warp, Level::Cta},            {axes::tx(), Level::Thread, Level::Cta},
-      {axes::cta_in_cluster(), Level::Cta, Level::Cluster}, {axes::cta(), Level::Cta, Level::Device},
+      {axes::laneid(), Level::Thread, Level::Warp},
+      {axes::wid_in_wg(), Level::Warp, Level::Warpgroup},
+      {axes::tid_in_wg(), Level::Thread, Level::Warpgroup},
+      {axes::wgid(), Level::Warpgroup, Level::Cta},
+      {axes::warpid(), Level::Warp, Level::Cta},
+      {axes::tx(), Level::Thread, Level::Cta},
+      {axes::cta_in_cluster(), Level::Cta, Level::Cluster},
+      {axes::cta(), Level::Cta, Level::Device},
   };
   return rows;
 }
@@ -73,9 +77,9 @@ std::vector<AxisScopes> check_chain(const Layout& layout, const Axes& axes) {
   };
   for (size_t k = 1; k < chain.size(); ++k) {
     if (chain[k].unit == chain[k - 1].scope) continue;
-    throw_layout_error(Code::ScopeChain, {{"layout", to_string(layout)},
-                                          {"left", describe(chain[k - 1])},
-                                          {"right", describe(chain[k])}});
+    throw_layout_error(
+        Code::ScopeChain,
+        {{"layout", to_string(layout)}, {"left", describe(chain[k - 1])}, {"right", describe(chain[k])}});
   }
   return chain;
 }

@@ -112,9 +112,8 @@ std::vector<int64_t> refine(const std::vector<std::vector<int64_t>>& shapes) {
   int64_t before = 1;
   for (int64_t boundary : boundaries) {
     if (boundary % before != 0) {
-      throw_layout_error(Code::CommonRefinement, {{"shapes", join(shapes, ", ", shape_text)},
-                                                  {"smaller", before},
-                                                  {"larger", boundary}});
+      throw_layout_error(Code::CommonRefinement,
+                         {{"shapes", join(shapes, ", ", shape_text)}, {"smaller", before}, {"larger", boundary}});
     }
     if (boundary != before) refined.push_back(boundary / before);
     before = boundary;

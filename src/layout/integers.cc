@@ -9,29 +9,25 @@ namespace helve {
 
 namespace layout_detail {
 
-void refuse_overflow(std::string_view what) {
-  throw_layout_error(Code::LayoutOverflow, {{"what", std::string(what)}});
-}
+void refuse_overflow(std::string_view what) { throw_layout_error(Code::LayoutOverflow, {{"what", std::string(what)}}); }
 
 void refuse_shape(const std::vector<int64_t>& shape) {
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] >= 1) continue;
-    throw_layout_error(Code::ShapeExtent, {{"shape", shape_text(shape)},
-                                           {"extent", shape[d]},
-                                           {"dim", static_cast<int64_t>(d)}});
+    throw_layout_error(Code::ShapeExtent,
+                       {{"shape", shape_text(shape)}, {"extent", shape[d]}, {"dim", static_cast<int64_t>(d)}});
   }
   refuse_overflow("the number of elements of shape " + shape_text(shape));
 }
 
 void refuse_size(const Layout& layout, const std::vector<int64_t>& shape, int64_t product) {
-  throw_layout_error(Code::LayoutSize,
-                     {{"shape", shape_text(shape)}, {"product", product}, {"size", layout.size()}});
+  throw_layout_error(Code::LayoutSize, {{"shape", shape_text(shape)}, {"product", product}, {"size", layout.size()}});
 }
 
 void StepCounter::refuse() const {
-  throw_layout_error(Code::LayoutBudget, {{"operation", std::string(operation_)},
-                                          {"layout", to_string(layout_)},
-                                          {"limit", kLayoutStepLimit}});
+  throw_layout_error(
+      Code::LayoutBudget,
+      {{"operation", std::string(operation_)}, {"layout", to_string(layout_)}, {"limit", kLayoutStepLimit}});
 }
 
 }  // namespace layout_detail

@@ -29,7 +29,8 @@ inline int64_t checked_add(int64_t a, int64_t b, std::string_view what) { return
 inline int64_t shape_product(const std::vector<int64_t>& shape) {
   int64_t product = 1;
   for (int64_t extent : shape) {
-    if (extent < 1 || __builtin_mul_overflow(product, extent, &product)) [[unlikely]] refuse_shape(shape);
+    if (extent < 1 || __builtin_mul_overflow(product, extent, &product)) [[unlikely]]
+      refuse_shape(shape);
   }
   return product;
 }
@@ -38,7 +39,8 @@ inline int64_t shape_product(const std::vector<int64_t>& shape) {
 [[noreturn]] void refuse_size(const Layout& layout, const std::vector<int64_t>& shape, int64_t product);
 inline void check_admitted(const Layout& layout, const std::vector<int64_t>& shape) {
   const int64_t product = shape_product(shape);
-  if (product != layout.size()) [[unlikely]] refuse_size(layout, shape, product);
+  if (product != layout.size()) [[unlikely]]
+    refuse_size(layout, shape, product);
 }
 
 /// Floor division, divisor above 0.
@@ -50,12 +52,14 @@ class StepCounter {
   StepCounter(std::string_view operation, const Layout& layout) : operation_(operation), layout_(layout) {}
   void step(int64_t count = 1) {
     used_ += count;
-    if (used_ > kLayoutStepLimit) [[unlikely]] refuse();
+    if (used_ > kLayoutStepLimit) [[unlikely]]
+      refuse();
   }
   /// Steps of `each`, `count` times.
   void step(int64_t count, int64_t each) {
     int64_t all = 0;
-    if (__builtin_mul_overflow(count, each, &all) || all > kLayoutStepLimit) [[unlikely]] refuse();
+    if (__builtin_mul_overflow(count, each, &all) || all > kLayoutStepLimit) [[unlikely]]
+      refuse();
     step(all);
   }
 

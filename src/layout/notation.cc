@@ -86,9 +86,9 @@ class LayoutParser {
 
  private:
   [[noreturn]] void fail(const std::string& reason) const {
-    throw_layout_error(Code::LayoutSyntax, {{"text", std::string(text_)},
-                                            {"column", static_cast<int64_t>(position_ + 1)},
-                                            {"reason", reason}});
+    throw_layout_error(
+        Code::LayoutSyntax,
+        {{"text", std::string(text_)}, {"column", static_cast<int64_t>(position_ + 1)}, {"reason", reason}});
   }
 
   void skip_blanks() {
@@ -140,9 +140,8 @@ class LayoutParser {
     std::string name(text_.substr(begin, position_ - begin));
     if (name.empty()) fail("expected the name of an axis");
     if (std::optional<Axis> axis = Axis::find(name)) return *axis;
-    throw_layout_error(Code::LayoutUnknownAxis, {{"text", std::string(text_)},
-                                                 {"column", static_cast<int64_t>(begin + 1)},
-                                                 {"name", name}});
+    throw_layout_error(Code::LayoutUnknownAxis,
+                       {{"text", std::string(text_)}, {"column", static_cast<int64_t>(begin + 1)}, {"name", name}});
   }
 
   void add_offset(Point& offset, int sign) {

@@ -20,9 +20,9 @@ Swizzle moving_swizzle(const Layout& layout) {
 
 void refuse_swizzled(std::string_view operation, std::string_view operand, const Layout& layout) {
   if (moving_swizzle(layout).identity()) return;
-  throw_layout_error(Code::SwizzledOperand, {{"operation", std::string(operation)},
-                                             {"operand", std::string(operand)},
-                                             {"layout", to_string(layout)}});
+  throw_layout_error(
+      Code::SwizzledOperand,
+      {{"operation", std::string(operation)}, {"operand", std::string(operand)}, {"layout", to_string(layout)}});
 }
 
 }  // namespace helve::layout_detail

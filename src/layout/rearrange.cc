@@ -68,8 +68,7 @@ Layout pack(const Layout& layout, int64_t factor) {
   check_factor("pack", factor);
   if (factor == 1) return layout;
   auto refuse = [&](const std::string& reason) {
-    throw_layout_error(Code::PackDivisibility,
-                       {{"layout", to_string(layout)}, {"factor", factor}, {"reason", reason}});
+    throw_layout_error(Code::PackDivisibility, {{"layout", to_string(layout)}, {"factor", factor}, {"reason", reason}});
   };
   Swizzle swizzle = shift_base(layout, factor, false);
   if (layout.size() % factor != 0) refuse(fill_template("it has {size:element}", {{"size", layout.size()}}));

@@ -83,8 +83,8 @@ class Completion {
 
 }  // namespace
 
-std::optional<Iters> complete_set(const std::vector<int64_t>& target, const std::vector<int64_t>& start,
-                                              int64_t step, Axis axis, StepCounter& counter) {
+std::optional<Iters> complete_set(const std::vector<int64_t>& target, const std::vector<int64_t>& start, int64_t step,
+                                  Axis axis, StepCounter& counter) {
   Completion completion(target, step, axis, counter);
   if (!completion.run(start)) return std::nullopt;
   return completion.iters();

@@ -24,7 +24,7 @@ std::vector<int64_t> replica_sums(const Iters& iters, Axis axis, StepCounter& co
 /// Iters on `axis`, strides positive multiples of `step`, whose sums added to `start` make `target`; none when there
 /// are none. Both sets are sorted and contain 0 as their least element. Exact; refused through `counter` when the
 /// search is too long.
-std::optional<Iters> complete_set(const std::vector<int64_t>& target, const std::vector<int64_t>& start,
-                                              int64_t step, Axis axis, StepCounter& counter);
+std::optional<Iters> complete_set(const std::vector<int64_t>& target, const std::vector<int64_t>& start, int64_t step,
+                                  Axis axis, StepCounter& counter);
 
 }  // namespace helve::layout_detail

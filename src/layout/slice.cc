@@ -56,8 +56,8 @@ Fit fit_iters(std::vector<Displacement> values, const Axes& axes) {
     int64_t extent = 2;
     while (extent < size && !differs(extent, 0)) ++extent;
     if (size % extent != 0) {
-      return {{}, extent * unit,
-              fmt::format("it leaves the stride of those before it after {} of {} steps", extent, size)};
+      return {
+          {}, extent * unit, fmt::format("it leaves the stride of those before it after {} of {} steps", extent, size)};
     }
     std::vector<Displacement> rest;
     for (int64_t x = 0; x < size; ++x) {
@@ -65,7 +65,8 @@ Fit fit_iters(std::vector<Displacement> values, const Axes& axes) {
       if (differs(x, from)) {
         Displacement expected = values[from];
         for (size_t a = 0; a < axes.size(); ++a) expected[a] += (x - from) * step[a];
-        return {{}, x * unit,
+        return {{},
+                x * unit,
                 fmt::format("its displacement is {}, an iter would give {}", displacement_text(values[x], axes),
                             displacement_text(expected, axes))};
       }
@@ -95,8 +96,7 @@ Displacement difference(Displacement a, const Displacement& b) {
 }
 
 /// The iters of [begin, begin + length) of one block; none when it is no layout by itself.
-std::optional<Iters> slice_block(Iters iters, int64_t begin, int64_t length,
-                                             const Axes& axes, StepCounter& counter) {
+std::optional<Iters> slice_block(Iters iters, int64_t begin, int64_t length, const Axes& axes, StepCounter& counter) {
   Iters peeled;
   while (length > 1 && begin % iters.back().extent == 0 && length % iters.back().extent == 0) {
     peeled.push_back(iters.back());
@@ -122,9 +122,8 @@ std::optional<Iters> slice_block(Iters iters, int64_t begin, int64_t length,
 }
 
 /// Dimension by dimension; none when the shape does not group the layout or a dimension is no layout by itself.
-std::optional<Iters> slice_blocks(const Layout& layout, const Iters& iters,
-                                              const IndexRegion& region, const std::vector<int64_t>& shape,
-                                              StepCounter& counter) {
+std::optional<Iters> slice_blocks(const Layout& layout, const Iters& iters, const IndexRegion& region,
+                                  const std::vector<int64_t>& shape, StepCounter& counter) {
   auto blocks = layout_detail::try_cut_blocks(iters, shape);
   if (!blocks) return std::nullopt;
   Iters result;
@@ -143,9 +142,9 @@ std::string region_text(const IndexRegion& region) {
 
 void check_region(const IndexRegion& region, const std::vector<int64_t>& shape) {
   if (region.size() != shape.size()) {
-    throw_layout_error(Code::ShapeRank, {{"operation", "slice"},
-                                         {"left", "region " + region_text(region)},
-                                         {"right", "shape " + shape_text(shape)}});
+    throw_layout_error(
+        Code::ShapeRank,
+        {{"operation", "slice"}, {"left", "region " + region_text(region)}, {"right", "shape " + shape_text(shape)}});
   }
   for (size_t d = 0; d < shape.size(); ++d) {
     auto [begin, end] = region[d];

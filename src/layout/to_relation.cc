@@ -83,9 +83,9 @@ namespace {
 
 /// The name of an axis as an identifier of isl: one that isl reads as something else gets an underscore.
 std::string isl_name(Axis axis) {
-  constexpr std::string_view kReserved[] = {"and", "ceil", "ceild", "exists", "false", "floor", "floord", "implies",
-                                            "infinity", "infty", "max", "min", "mod", "nan", "NaN", "not", "or",
-                                            "rat", "true"};
+  constexpr std::string_view kReserved[] = {"and",     "ceil",     "ceild", "exists", "false", "floor", "floord",
+                                            "implies", "infinity", "infty", "max",    "min",   "mod",   "nan",
+                                            "NaN",     "not",      "or",    "rat",    "true"};
   const bool reserved = std::find(std::begin(kReserved), std::end(kReserved), axis.name()) != std::end(kReserved);
   return axis.name() + (reserved ? "_" : "");
 }

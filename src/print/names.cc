@@ -9,13 +9,14 @@ namespace {
 /// Keywords of Python, and the names that a program finds without defining them.
 const std::unordered_set<std::string>& taken_names() {
   static const std::unordered_set<std::string> names = {
-      "False",  "None",   "True",    "and",    "as",       "assert", "async",  "await", "break", "class",    "continue",
-      "def",    "del",    "elif",    "else",   "except",   "finally", "for",   "from",  "global", "if",      "import",
-      "in",     "is",     "lambda",  "nonlocal", "not",    "or",     "pass",   "raise", "return", "try",     "while",
-      "with",   "yield",  "match",   "case",   "type",     "T",      "helve", "np",    "range",    "min",
-      "max",    "abs",    "len",     "int",    "float",    "bool",   "str",    "list",  "tuple", "dict",     "set",
-      "sum",    "pow",    "round",   "divmod", "enumerate", "zip",   "map",    "filter", "any",  "all",      "sorted",
-      "reversed", "slice", "print",  "isinstance", "getattr", "hasattr", "super", "self"};
+      "False",    "None",   "True",  "and",  "as",     "assert",   "async",   "await",  "break",      "class",
+      "continue", "def",    "del",   "elif", "else",   "except",   "finally", "for",    "from",       "global",
+      "if",       "import", "in",    "is",   "lambda", "nonlocal", "not",     "or",     "pass",       "raise",
+      "return",   "try",    "while", "with", "yield",  "match",    "case",    "type",   "T",          "helve",
+      "np",       "range",  "min",   "max",  "abs",    "len",      "int",     "float",  "bool",       "str",
+      "list",     "tuple",  "dict",  "set",  "sum",    "pow",      "round",   "divmod", "enumerate",  "zip",
+      "map",      "filter", "any",   "all",  "sorted", "reversed", "slice",   "print",  "isinstance", "getattr",
+      "hasattr",  "super",  "self"};
   return names;
 }
 

@@ -61,8 +61,7 @@ class Printer {
     }
     if (!f.dims.empty()) document_.line("");
     // Two axes named x and y are what annotate_mesh_tensor makes by itself.
-    const bool in_annotation =
-        f.mesh && !f.mesh_tensors.empty() && f.mesh->names == std::vector<std::string>{"x", "y"};
+    const bool in_annotation = f.mesh && !f.mesh_tensors.empty() && f.mesh->names == std::vector<std::string>{"x", "y"};
     document_.line(f.mesh && !in_annotation ? fmt::format("@T.prim_func(mesh={})", Spelling::mesh(*f.mesh))
                                             : "@T.prim_func");
     document_.line(
@@ -110,7 +109,9 @@ class Printer {
   }
 
   template <class T>
-  void define(const Ref<T>& object) { names_.define(object.get()); }
+  void define(const Ref<T>& object) {
+    names_.define(object.get());
+  }
   void define(const std::vector<VarRef>& vars) {
     for (const VarRef& var : vars) define(var);
   }

@@ -142,11 +142,9 @@ std::string Spelling::operand(const TileOp& op, size_t i) {
     case ParamKind::In:
     case ParamKind::Out:
     case ParamKind::InOut: return region(op.region(i));
-    case ParamKind::Source:
-      return op.is_region(i) ? region(op.region(i)) : value_for(op.expr(i), written_dtype(op));
+    case ParamKind::Source: return op.is_region(i) ? region(op.region(i)) : value_for(op.expr(i), written_dtype(op));
     case ParamKind::Value: return value_for(op.expr(i), written_dtype(op));
-    case ParamKind::Coord:
-      return "[" + join(op.exprs(i), ", ", [&](const Expr& e) { return expr(e); }) + "]";
+    case ParamKind::Coord: return "[" + join(op.exprs(i), ", ", [&](const Expr& e) { return expr(e); }) + "]";
     case ParamKind::Integer: return std::to_string(op.integer(i));
     case ParamKind::Flag: return op.flag(i) ? "True" : "False";
     case ParamKind::Text: return quoted(op.text(i));

@@ -203,10 +203,9 @@ class Binder {
   [[noreturn]] void strides_error(size_t p) const {
     std::vector<int64_t> expected;
     for (size_t d = 0; d < shape(p).size(); ++d) expected.push_back(expected_stride(p, d));
-    throw UserError(Code::ArgumentStrides, {},
-                    {{"parameter", param(p).name},
-                     {"expected", shape_text(expected)},
-                     {"given", shape_text(given_strides(p))}});
+    throw UserError(
+        Code::ArgumentStrides, {},
+        {{"parameter", param(p).name}, {"expected", shape_text(expected)}, {"given", shape_text(given_strides(p))}});
   }
 
   /// Elements of what is written have addresses of their own; where no strides are declared, they are compact.
@@ -217,10 +216,9 @@ class Binder {
     if (strides_nest(shape(p), given)) return;
     const Separation found = separation(shape(p), given);
     if (found.kind == Separation::Apart) return;
-    throw UserError(Code::ArgumentStridesOverlap, {},
-                    {{"parameter", param(p).name},
-                     {"strides", shape_text(given_strides(p))},
-                     {"fault", fault_text(found)}});
+    throw UserError(
+        Code::ArgumentStridesOverlap, {},
+        {{"parameter", param(p).name}, {"strides", shape_text(given_strides(p))}, {"fault", fault_text(found)}});
   }
 
   [[noreturn]] void shape_error(size_t p, size_t dim, int64_t expected) const {
@@ -335,20 +333,19 @@ void Binder::bind_scalar(size_t s) {
   }
   const auto kind = [&] { return expected.is_index && !is_uint64 ? "index" : to_text(expected.dtype); };
   if (whole == nullptr && large == nullptr) {
-    throw UserError(Code::ScalarArgumentType, {},
-                    {{"parameter", expected.name},
-                     {"expected", kind()},
-                     {"given", float_text(std::get<double>(scalars_[s]))}});
+    throw UserError(
+        Code::ScalarArgumentType, {},
+        {{"parameter", expected.name}, {"expected", kind()}, {"given", float_text(std::get<double>(scalars_[s]))}});
   }
   const IntegerRange range = integer_range(expected.dtype);
   if (large != nullptr || *whole < range.low || *whole > range.high) {
-    throw UserError(Code::ScalarArgumentRange, {},
-                    {{"parameter", expected.name},
-                     {"expected", kind() + (large != nullptr && is_uint64 ? " used as an index" : "")},
-                     {"given", large != nullptr ? fmt::format("{}", *large) : fmt::format("{}", *whole)},
-                     {"low", range.low},
-                     {"high", is_uint64 && !expected.is_index ? fmt::format("{}", ~uint64_t{0})
-                                                              : fmt::format("{}", range.high)}});
+    throw UserError(
+        Code::ScalarArgumentRange, {},
+        {{"parameter", expected.name},
+         {"expected", kind() + (large != nullptr && is_uint64 ? " used as an index" : "")},
+         {"given", large != nullptr ? fmt::format("{}", *large) : fmt::format("{}", *whole)},
+         {"low", range.low},
+         {"high", is_uint64 && !expected.is_index ? fmt::format("{}", ~uint64_t{0}) : fmt::format("{}", range.high)}});
   }
   slot = *whole;
 }

@@ -69,7 +69,7 @@ struct Found {
 /// Nothing for what is none: links, pipes, devices, files of others and with other contents.
 Found find_entry(const Descriptor& folder, const std::string& name) {
   Descriptor file(openat(*folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat info {};
+  struct stat info{};
   if (!file || fstat(*file, &info) != 0 || !S_ISREG(info.st_mode)) return {};
   if (info.st_uid != 0 && info.st_uid != geteuid()) return {};
   std::string header = read_up_to(file, kHeader);
@@ -79,7 +79,7 @@ Found find_entry(const Descriptor& folder, const std::string& name) {
 
 /// Whether the folder has something of this name that is no entry.
 bool is_foreign(const Descriptor& folder, const std::string& name) {
-  struct stat info {};
+  struct stat info{};
   return fstatat(*folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && !find_entry(folder, name);
 }
 
@@ -209,7 +209,7 @@ void DiskCache::keep_to_limit(const Descriptor& folder) const {
     const bool aside = is_aside_name(name);
     if (!aside && !is_entry_name(name)) continue;
     // Other processes remove files while this one looks: whatever cannot be asked is gone.
-    struct stat info {};
+    struct stat info{};
     if (fstatat(*folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) continue;
     if (aside) {
       if (now - info.st_mtim.tv_sec > kAbandoned) remove(name);

@@ -97,11 +97,11 @@ void handle(int number, siginfo_t* info, void* context) {
 class Watch {
  public:
   Watch() {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = handle;
     action.sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER;
     sigemptyset(&action.sa_mask);
-    struct sigaction present {};
+    struct sigaction present{};
     sigaction(kSectionSignal, nullptr, &present);
     if (present.sa_sigaction != handle) {
       previous_action = present;
@@ -165,7 +165,7 @@ class Watch {
   }
 
   void interrupt(Slot& slot) {
-    struct sigaction present {};
+    struct sigaction present{};
     sigaction(kSectionSignal, nullptr, &present);
     if (present.sa_sigaction != handle) return;
     int expected = Inside;

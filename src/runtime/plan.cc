@@ -159,9 +159,8 @@ class Verifier {
   void require_meetings(const std::vector<Step>& list, const std::vector<Meeting>& meetings) const {
     for_each_step(list, [&](const Step& s) {
       const Collective* c = std::get_if<Collective>(&s.node);
-      const bool known = !c || std::any_of(meetings.begin(), meetings.end(), [&](const Meeting& m) {
-                           return m.axes == c->axes;
-                         });
+      const bool known =
+          !c || std::any_of(meetings.begin(), meetings.end(), [&](const Meeting& m) { return m.axes == c->axes; });
       HELVE_CHECK(known, "a collective under a decision that does not know of it");
     });
   }

@@ -86,9 +86,7 @@ class PlanPrinter {
     document_.line(line);
   }
 
-  void step(const Check& s) {
-    document_.line(fmt::format("check {} else {}", text(s.condition), s.fault.code_text()));
-  }
+  void step(const Check& s) { document_.line(fmt::format("check {} else {}", text(s.condition), s.fault.code_text())); }
 
   void step(const Allocate& s) { document_.line("allocate " + buffer(s.buffer)); }
 
@@ -179,8 +177,8 @@ class PlanPrinter {
   }
 
   void step(const Read& s) {
-    document_.line(fmt::format("read {} from {}: {} at {}", slot(s.slot), buffer(s.buffer), to_text(s.dtype),
-                               text(s.offset)));
+    document_.line(
+        fmt::format("read {} from {}: {} at {}", slot(s.slot), buffer(s.buffer), to_text(s.dtype), text(s.offset)));
   }
 
   void steps(const std::vector<Step>& list) {

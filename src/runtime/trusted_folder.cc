@@ -67,12 +67,12 @@ OpenFolder open_trusted_folder(const std::string& path, bool create) {
   const fs::path folder = whole;
   for (auto part = folder.begin(); std::next(part) != folder.end(); ++part) {
     above /= *part;
-    struct stat info {};
+    struct stat info{};
     if (lstat(above.c_str(), &info) != 0) return failure(errno);
     if (std::string fault = fault_of(above.string(), info, false); !fault.empty()) return {Descriptor(), fault};
   }
   Descriptor opened(open(whole.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat info {};
+  struct stat info{};
   if (!opened || fstat(*opened, &info) != 0) return failure(errno);
   if (std::string fault = fault_of(whole, info, true); !fault.empty()) return {Descriptor(), fault};
   return {std::move(opened), {}};

@@ -93,8 +93,8 @@ std::string location(const Span& span) { return fmt::format("{}:{}:{}", *span.fi
 }  // namespace
 
 std::string to_text(const Diagnostic& d) {
-  std::string out = fmt::format("{}[{}]: {}", d.severity() == Severity::Error ? "error" : "warning", d.code_text(),
-                                d.message());
+  std::string out =
+      fmt::format("{}[{}]: {}", d.severity() == Severity::Error ? "error" : "warning", d.code_text(), d.message());
   if (d.span.known()) out += fmt::format("\n  --> {}", location(d.span));
   for (const Note& note : d.notes_and_calls()) {
     out += fmt::format("\nnote: {}", note.text);

@@ -20,9 +20,7 @@ namespace {
 
 /// Any order of spans.
 struct SpanOrder {
-  static auto key(const Span& s) {
-    return std::tuple(s.file, s.line, s.column, s.end_line, s.end_column, s.caller);
-  }
+  static auto key(const Span& s) { return std::tuple(s.file, s.line, s.column, s.end_line, s.end_column, s.caller); }
   bool operator()(const Span& a, const Span& b) const { return key(a) < key(b); }
 };
 

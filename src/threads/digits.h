@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "helve/arith/facts.h"
-#include "helve/threads/thread_layout.h"
 #include "helve/ir/tensor/stmt.h"
+#include "helve/threads/thread_layout.h"
 
 namespace helve {
 

@@ -23,8 +23,8 @@ struct Evicted {
 
 class Inference {
  public:
-  Inference(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts,
-            const Machine& machine, const MemoryBuffers& memory)
+  Inference(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts, const Machine& machine,
+            const MemoryBuffers& memory)
       : kernel_(kernel), may_alias_(may_alias), machine_(machine), units_(loop_units(kernel, facts)) {
     walk_allocations();
     for (const auto& [buffer, reason] : memory) evict(buffer, reason);
@@ -104,9 +104,8 @@ class Inference {
   }
 
   bool has_annotated(const LoopUnit& unit) const {
-    return std::any_of(unit.uses.begin(), unit.uses.end(), [&](const LoopUse& use) {
-      return annotated_.contains(use.buffer) && unit.covered_by(use);
-    });
+    return std::any_of(unit.uses.begin(), unit.uses.end(),
+                       [&](const LoopUse& use) { return annotated_.contains(use.buffer) && unit.covered_by(use); });
   }
 
   bool in_registers(const LoopUse& use) const { return candidates_.contains(use.buffer); }
@@ -153,8 +152,7 @@ class Inference {
       }
       return std::nullopt;
     }
-    ThreadLayout layout =
-        fragment ? lifted(unit, *fragment, out->registers.at(fragment->buffer)) : founded(unit, any);
+    ThreadLayout layout = fragment ? lifted(unit, *fragment, out->registers.at(fragment->buffer)) : founded(unit, any);
     for (const LoopUse& use : unit.uses) {
       if (!in_registers(use)) continue;
       std::optional<Evicted> evicted;
@@ -309,7 +307,7 @@ class Inference {
   std::unordered_set<const Buffer*> candidates_;
   std::unordered_map<const Buffer*, std::string> evicted_;
   std::unordered_map<const Buffer*, ThreadLayout> annotated_;  ///< the fragments that the program placed
-  std::optional<LayoutConflict> always_;    ///< whatever the attempt
+  std::optional<LayoutConflict> always_;  ///< whatever the attempt
   std::optional<LayoutConflict> conflict_;  ///< of this attempt
 };
 

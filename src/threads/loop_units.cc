@@ -7,8 +7,8 @@
 
 #include "helve/analysis/memory_traffic.h"
 #include "helve/arith/simplify.h"
-#include "helve/threads/thread_operation.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/threads/thread_operation.h"
 
 namespace helve {
 
@@ -44,8 +44,7 @@ class Collector {
     if (const For* loop = as<For>(s); loop && is_element_loop(*loop) && !is_divided_inside(*loop)) {
       return divided(*loop, s.get());
     }
-    for_each_part(
-        s, [&](const Expr& e) { scalar(e); }, [&](const Stmt& part) { visit(part); });
+    for_each_part(s, [&](const Expr& e) { scalar(e); }, [&](const Stmt& part) { visit(part); });
   }
 
   void allocate(const BufferRef& buffer) {

@@ -23,12 +23,12 @@ struct LoopUse {
 struct LoopUnit {
   const StmtNode* stmt;
   std::vector<Expr> extents;
-  std::vector<LoopUse> uses;                            ///< of block buffers, plain ones only
+  std::vector<LoopUse> uses;  ///< of block buffers, plain ones only
   std::vector<std::pair<const Buffer*, bool>> touched;  ///< every buffer, and whether it is written
-  int reduced = -1;                                     ///< of a reduction the dimension that goes
-  bool at_once = false;                                 ///< each thread holds all of its elements together
-  int64_t vector = 1;                                   ///< elements of the widest global access side by side
-  bool whole = false;                                   ///< an iteration is as much as a thread moves at once
+  int reduced = -1;  ///< of a reduction the dimension that goes
+  bool at_once = false;  ///< each thread holds all of its elements together
+  int64_t vector = 1;  ///< elements of the widest global access side by side
+  bool whole = false;  ///< an iteration is as much as a thread moves at once
 
   bool constant() const;
   int64_t elements() const;
@@ -48,7 +48,7 @@ struct MemoryUse {
 struct LoopUnits {
   std::vector<LoopUnit> units;
   std::vector<BufferRef> allocated;  ///< by the block, outside of loops over elements
-  std::vector<MemoryUse> memory;     ///< of buffers that cannot live in registers
+  std::vector<MemoryUse> memory;  ///< of buffers that cannot live in registers
 };
 
 LoopUnits loop_units(const Kernel& kernel, const Facts& facts);

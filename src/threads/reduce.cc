@@ -18,8 +18,13 @@ namespace {
 class ReduceDivision {
  public:
   ReduceDivision(const TileOp& op, const DividedKernel& kernel, const Facts& facts)
-      : reduction_(reduction_of(op)), kernel_(kernel), facts_(facts), layout_(kernel.layout_of(op)), span_(op.span),
-        extents_(reduction_.src.shape()), kept_layout_(layout_) {
+      : reduction_(reduction_of(op)),
+        kernel_(kernel),
+        facts_(facts),
+        layout_(kernel.layout_of(op)),
+        span_(op.span),
+        extents_(reduction_.src.shape()),
+        kept_layout_(layout_) {
     for (size_t d = 0; d < extents_.size(); ++d) {
       if (d != reduction_.dim) kept_.push_back(d);
     }
@@ -128,8 +133,8 @@ class ReduceDivision {
     const BufferRef compact = without_reduced_lanes(shared, digits);
     out_.push_back(alloc(compact));
     on_registers([&](const Expr& tx, const Expr& number) {
-      const Stmt leave = store(compact, {floor_div(tx, int_imm(kWarp)), lane_place(tx, digits), number},
-                               load(partial_, {tx, number}));
+      const Stmt leave =
+          store(compact, {floor_div(tx, int_imm(kWarp)), lane_place(tx, digits), number}, load(partial_, {tx, number}));
       Expr first;
       for (const ThreadDigit& other : digits) {
         if (!other.in_warp()) continue;
@@ -211,8 +216,10 @@ OperationDemand threads::demand_reduction(const TileOp& op) {
   std::vector<int> all, kept;
   for (size_t d = 0; d < rank; ++d) {
     all.push_back(static_cast<int>(d));
-    if (d != reduced) kept.push_back(static_cast<int>(d));
-    else if (dst.shape().size() == rank) kept.push_back(-1);
+    if (d != reduced)
+      kept.push_back(static_cast<int>(d));
+    else if (dst.shape().size() == rank)
+      kept.push_back(-1);
   }
   out.elements = {{&src, all, false}, {&dst, kept, true}};
   out.reduced = static_cast<int>(reduced);

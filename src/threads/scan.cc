@@ -58,7 +58,11 @@ Stmt over(const std::vector<RegisterDigit>& digits, const std::function<Stmt(con
 class ScanDivision {
  public:
   ScanDivision(const TileOp& op, const DividedKernel& kernel, const Facts& facts)
-      : scan_(scan_of(op)), kernel_(kernel), facts_(facts), layout_(kernel.layout_of(op)), span_(op.span),
+      : scan_(scan_of(op)),
+        kernel_(kernel),
+        facts_(facts),
+        layout_(kernel.layout_of(op)),
+        span_(op.span),
         extents_(scan_.src.shape()) {
     for (size_t d = 0; d < extents_.size(); ++d) {
       const int64_t* extent = int_value(extents_[d]);
@@ -78,8 +82,10 @@ class ScanDivision {
     for (size_t i = iters.size(); i-- > 0;) {
       if (iters[i].axis == axes::reg() && iters[i].extent > 1) close_register({iters[i].extent, iters[i].stride});
       for (const ThreadDigit& digit : split_at_warps(iters[i])) {
-        if (digit.in_warp()) close_lanes(digit);
-        else close_warps(digit);
+        if (digit.in_warp())
+          close_lanes(digit);
+        else
+          close_warps(digit);
         threads_.push_back(digit);
       }
     }
@@ -115,9 +121,8 @@ class ScanDivision {
   }
 
   Stmt clear(const BufferRef& buffer, const Expr& tx) const {
-    return over(open_, [&](const Values& values) {
-      return store(buffer, {tx, combination(open_, values)}, scan_.identity());
-    });
+    return over(
+        open_, [&](const Values& values) { return store(buffer, {tx, combination(open_, values)}, scan_.identity()); });
   }
 
   /// Each thread has its elements, and nothing where none exist, as sums of one.
@@ -193,8 +198,8 @@ class ScanDivision {
         });
       });
       on_threads([&](const Expr& tx) {
-        const Expr later = apply(Op::Eq, {floor_mod(floor_div(tx, int_imm(mask)), int_imm(2)),
-                                          int_imm(scan_.reverse ? 0 : 1)});
+        const Expr later =
+            apply(Op::Eq, {floor_mod(floor_div(tx, int_imm(mask)), int_imm(2)), int_imm(scan_.reverse ? 0 : 1)});
         return over(open_, [&](const Values& values) {
           const std::vector<Expr> at = {tx, combination(open_, values)};
           return seq({if_then(later, add(before, at, load(other, at))), add(total_, at, load(other, at))});
@@ -281,10 +286,10 @@ class ScanDivision {
   Span span_;
   std::vector<Expr> extents_;
   std::vector<int> dims_;
-  std::vector<RegisterDigit> open_;    ///< of all dimensions, those of the scan that are not closed
+  std::vector<RegisterDigit> open_;  ///< of all dimensions, those of the scan that are not closed
   std::vector<RegisterDigit> closed_;
-  std::vector<ThreadDigit> threads_;   ///< closed
-  BufferRef sums_;   ///< running, within the closed digits
+  std::vector<ThreadDigit> threads_;  ///< closed
+  BufferRef sums_;  ///< running, within the closed digits
   BufferRef total_;  ///< of the closed digits, for each combination of the open ones
   std::vector<Stmt> out_;
 };

@@ -48,8 +48,7 @@ class Sampling {
     if (op && op->row().rule == TileRule::MatrixMove) return matrices(*op);
     if (op && op->op == TileOpcode::CpAsync) return run(*op);
     if (op && op->row().rule == TileRule::CopyInstruction) return copy_of_block(*op);
-    for_each_part(
-        s, [&](const Expr& e) { expression(e); }, [&](const Stmt& part) { statement(part); });
+    for_each_part(s, [&](const Expr& e) { expression(e); }, [&](const Stmt& part) { statement(part); });
   }
 
   void loop(const For& n) {
@@ -159,8 +158,8 @@ class Sampling {
     return width;
   }
 
-  void add(const Buffer& buffer, const std::vector<int64_t>& shape, const std::vector<Expr>& indices,
-           const Var* thread, int64_t width) {
+  void add(const Buffer& buffer, const std::vector<int64_t>& shape, const std::vector<Expr>& indices, const Var* thread,
+           int64_t width) {
     for (int64_t begin = 0; begin < sampled(); begin += kWarp) {
       BankAccess one{{}, width};
       bool known = true;

@@ -16,7 +16,7 @@ struct MemoryAccesses {
   int64_t together = 1;           ///< lanes of the widest vector loop whose elements lie side by side
   bool whole = false;             ///< some move by instructions that take no elements apart
   bool rows = false;              ///< some are of the copy engine, which goes row by row
-  std::optional<Swizzle> boxes;   ///< its copies are of boxes, and may swizzle them so, unless there are other copies
+  std::optional<Swizzle> boxes;  ///< its copies are of boxes, and may swizzle them so, unless there are other copies
 };
 
 /// Of every buffer of block memory.

@@ -2,9 +2,9 @@
 // Lanes of a warp exchange registers, warps exchange block memory: what crosses threads asks for one kind at a time.
 #pragma once
 
+#include "helve/ir/expr/expr.h"
 #include "helve/layout/warp.h"
 #include "helve/threads/thread_layout.h"
-#include "helve/ir/expr/expr.h"
 
 namespace helve {
 

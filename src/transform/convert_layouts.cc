@@ -116,8 +116,8 @@ Stmt replace_statement(const Stmt& s, const StmtNode* target, const std::functio
   std::vector<Note> notes = {{conflict.buffer->span, fmt::format("'{}' has the layout {}", conflict.buffer->name,
                                                                  to_string(*conflict.buffer->layout))}};
   if (conflict.division) {
-    notes.push_back({{}, fmt::format("the statement divides its elements by {}",
-                                     to_string(conflict.division->layout()))});
+    notes.push_back(
+        {{}, fmt::format("the statement divides its elements by {}", to_string(conflict.division->layout()))});
   }
   throw UserError(Code::LayoutConversion, conflict.stmt->span,
                   {{"buffer", conflict.buffer->name}, {"reason", conflict.reason}}, std::move(notes));
@@ -145,8 +145,7 @@ BlockDivision convert_layouts(const Kernel& kernel, const std::vector<MayAlias>&
         make_buffer(buffer->name + "_copy", buffer->dtype, MemoryScope::Shared, buffer->shape, {}, {}, buffer->span);
     memory.emplace(copy.get(), fmt::format("it stands for '{}' where {}", buffer->name, conflict.reason));
     converted = copy_with(*converted, [&](Kernel& next) {
-      next.body =
-          replace_statement(next.body, conflict.stmt, [&](const Stmt& s) { return on_copy(s, buffer, copy); });
+      next.body = replace_statement(next.body, conflict.stmt, [&](const Stmt& s) { return on_copy(s, buffer, copy); });
     });
   }
 }

@@ -109,9 +109,9 @@ class Distribution {
         [](const Stmt& part) { return part; });
     if (s.op != TileOpcode::CpAsync) return placed;
     // The only iteration of a loop that is gone: one thread's.
-    return thread_loop(kernel_.threads, [&](const Expr& tx) {
-      return if_then(apply(Op::Eq, {tx, int_imm(0)}), placed, {}, s.span);
-    }, s.span);
+    return thread_loop(
+        kernel_.threads, [&](const Expr& tx) { return if_then(apply(Op::Eq, {tx, int_imm(0)}), placed, {}, s.span); },
+        s.span);
   }
 
   DividedKernel kernel_;

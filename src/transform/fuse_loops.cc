@@ -24,7 +24,7 @@ namespace helve {
 namespace {
 
 constexpr int kMostStores = 16;  // beyond it a body no longer lives in registers
-constexpr size_t kReach = 64;    // statements that a loop is moved past, so that a sequence is not compared with itself
+constexpr size_t kReach = 64;  // statements that a loop is moved past, so that a sequence is not compared with itself
 
 /// Every element access below a statement, by buffer.
 struct Accesses {
@@ -260,8 +260,6 @@ class Fusion final : public ScopedRewriter {
 
 }  // namespace
 
-FunctionRef fuse_loops(const FunctionRef& f, const PassOptions&) {
-  return with_body(f, Fusion(*f).rewrite(f->body));
-}
+FunctionRef fuse_loops(const FunctionRef& f, const PassOptions&) { return with_body(f, Fusion(*f).rewrite(f->body)); }
 
 }  // namespace helve

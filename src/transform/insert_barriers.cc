@@ -51,8 +51,7 @@ FunctionRef insert_barriers(const FunctionRef& f, const PassOptions& options) {
                      const Kernel* kernel = as<Kernel>(s);
                      if (!kernel) return s;
                      std::vector<UnorderedAccesses> undecided;
-                     const Ref<const Kernel> ordered =
-                         analysis.with_barriers(Ref<const Kernel>(kernel), &undecided);
+                     const Ref<const Kernel> ordered = analysis.with_barriers(Ref<const Kernel>(kernel), &undecided);
                      HELVE_CHECK(analysis.unordered(*ordered).empty(), "inserted barriers do not suffice");
                      if (!undecided.empty() && options.warnings) options.warnings->push_back(warning_of(undecided));
                      return Stmt(ordered);

@@ -99,10 +99,9 @@ class Finder {
     const Stmt out = map_parts(
         s,
         [&](const Expr& e) {
-          const bool own = has_load(e) || depends_on_core(e) ||
-                           std::any_of(loaded.begin(), loaded.end(), [&](const Bind* b) {
-                             return mentions(e, b->var.get());
-                           });
+          const bool own =
+              has_load(e) || depends_on_core(e) ||
+              std::any_of(loaded.begin(), loaded.end(), [&](const Bind* b) { return mentions(e, b->var.get()); });
           if (!own) return e;
           const DType dtype = e->dtype.is_bool() ? kBool : kInt64;
           const BufferRef home = make_buffer("decision", dtype, MemoryScope::Global, {int_imm(1)}, {}, {}, e->span);

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "certain_faults.h"
 #include "helve/analysis/thread_form.h"
 #include "helve/arith/simplify.h"
 #include "helve/dispatch/schedule_table.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
-#include "certain_faults.h"
 #include "scope_facts.h"
 #include "undivided.h"
 
@@ -85,7 +85,7 @@ class Lowering final : public ScopedRewriter {
 
   const std::vector<TileSchedule>& schedules_;
   LoweringContext context_;
-  std::unordered_set<const Kernel*> for_threads_;      ///< kernels that are written for their threads
+  std::unordered_set<const Kernel*> for_threads_;  ///< kernels that are written for their threads
   std::unordered_set<const StmtNode*> in_iterations_;  ///< operations that one iteration of an independent loop runs
 };
 

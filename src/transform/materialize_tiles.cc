@@ -64,8 +64,7 @@ FunctionRef materialize_tiles(const FunctionRef& f, const PassOptions&) {
                             if (!n) return s;
                             auto it = plain.find(n->buffer.get());
                             if (it == plain.end()) return s;
-                            return store(it->second, plain_indices(*it->first, n->indices), n->value, s->span,
-                                         n->mode);
+                            return store(it->second, plain_indices(*it->first, n->indices), n->value, s->span, n->mode);
                           },
                           on_expr));
 }

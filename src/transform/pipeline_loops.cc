@@ -32,9 +32,7 @@ namespace helve {
 
 namespace {
 
-int64_t bytes_of(const Buffer& buffer) {
-  return memory_elements(buffer) * std::max<int64_t>(1, buffer.dtype.bytes());
-}
+int64_t bytes_of(const Buffer& buffer) { return memory_elements(buffer) * std::max<int64_t>(1, buffer.dtype.bytes()); }
 
 /// Bytes of block memory that the kernel allocates.
 int64_t allocated(const Kernel& kernel) {

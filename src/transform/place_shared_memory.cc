@@ -4,9 +4,9 @@
 // are.
 // Before:  x = T.alloc_shared((64, 64), "float32")
 // After:   x = T.alloc_shared((64, 64), "float32", layout="S[(64, 64) : (64, 1)] ^ Swizzle(5, 0, 6)")
-#include "helve/threads/shared_layouts.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/threads/shared_layouts.h"
 #include "helve/transform/passes.h"
 
 namespace helve {

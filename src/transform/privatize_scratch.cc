@@ -22,8 +22,8 @@
 
 #include "helve/analysis/iteration_scratch.h"
 #include "helve/arith/sum.h"
-#include "helve/threads/element_loop.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/threads/element_loop.h"
 #include "helve/transform/passes.h"
 
 namespace helve {
@@ -107,9 +107,9 @@ bool is_scratch(const For& loop, const Stmt& body, const Buffer& buffer) {
   std::vector<const Var*> differ = variables.iteration;
   differ.insert(differ.end(), variables.inside.begin(), variables.inside.end());
   return scratch || !std::all_of(variables.iteration.begin(), variables.iteration.end(), [&](const Var* var) {
-    return std::any_of(element->begin(), element->end(),
-                       [&](const Expr& index) { return tells_apart(index, var, differ); });
-  });
+           return std::any_of(element->begin(), element->end(),
+                              [&](const Expr& index) { return tells_apart(index, var, differ); });
+         });
 }
 
 Stmt atomics_as_stores(const Stmt& s, const Buffer& buffer) {
@@ -203,8 +203,7 @@ class Privatization {
     if (!loop || !is_element_loop(*loop)) {
       const bool threads = loop && loop->loop == LoopKind::Thread;
       const LoopKind around = std::exchange(whole_, threads ? LoopKind::Serial : whole_);
-      const Stmt out =
-          map_parts(s, [](const Expr& e) { return e; }, [&](const Stmt& part) { return statement(part); });
+      const Stmt out = map_parts(s, [](const Expr& e) { return e; }, [&](const Stmt& part) { return statement(part); });
       whole_ = around;
       return out;
     }
@@ -256,7 +255,7 @@ class Privatization {
 
   /// The same where the body accesses one element; null where its access is not sure enough to copy it.
   Stmt own_element(const For& loop, const Stmt& body, const BufferRef& buffer, const std::vector<Expr>& element,
-                          bool leaves, std::vector<Stmt>* before) const {
+                   bool leaves, std::vector<Stmt>* before) const {
     const BufferRef mine = another(buffer, {int_imm(1)});
     std::vector<const Store*> several;
     find_stores_of_several(body, *buffer, variables_of(loop), several);
@@ -299,9 +298,8 @@ class Privatization {
     return rewrite(s, [&](const Stmt& part) -> Stmt {
       const Store* n = as<Store>(part);
       if (!n || n->buffer != mine) return part;
-      const bool no_value = std::any_of(several.begin(), several.end(), [&](const Store* each) {
-        return same_element(each->indices, n->indices);
-      });
+      const bool no_value = std::any_of(several.begin(), several.end(),
+                                        [&](const Store* each) { return same_element(each->indices, n->indices); });
       return no_value ? part : seq({store(buffer, n->indices, n->value, part->span), part}, part->span);
     });
   }
@@ -319,8 +317,8 @@ class Privatization {
                          [&](const Expr& index) { return has_load(index) || mentions(index, var); });
     };
     const bool inside = std::any_of(variables.inside.begin(), variables.inside.end(), names);
-    const bool several = std::any_of(variables.several.begin(), variables.several.end(),
-                                     [&](const Var* var) { return !names(var); });
+    const bool several =
+        std::any_of(variables.several.begin(), variables.several.end(), [&](const Var* var) { return !names(var); });
     if (several && !inside) out.push_back(n);
   }
 

@@ -4,10 +4,10 @@
 // which block runs it.
 // Before:  for t in T.serial(1): if t < 4: X[(t * 32 + i) // 32] = 0.0
 // After:   X[0] = 0.0                                     (0 <= i < 32)
+#include "certain_faults.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
-#include "certain_faults.h"
 #include "scope_facts.h"
 
 namespace helve {

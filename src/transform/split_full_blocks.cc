@@ -49,8 +49,8 @@ Stmt renewed(const Stmt& s) {
   const auto own = [&](const VarRef& var) { return VarRef(as<Var>(vars.at(var.get()))); };
   return rewrite(replace_buffers(substitute(s, vars), buffers), [&](const Stmt& inner) -> Stmt {
     if (const For* n = as<For>(inner)) {
-      return Stmt(copy_with(
-          *n, [&](For& copy) { std::transform(n->vars.begin(), n->vars.end(), copy.vars.begin(), own); }));
+      return Stmt(
+          copy_with(*n, [&](For& copy) { std::transform(n->vars.begin(), n->vars.end(), copy.vars.begin(), own); }));
     }
     if (const Bind* n = as<Bind>(inner)) return bind(own(n->var), n->value, inner->span);
     if (const Alloc* n = as<Alloc>(inner)) return alloc(buffers.at(n->buffer.get()), inner->span);

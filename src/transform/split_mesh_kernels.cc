@@ -25,11 +25,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "copy_region.h"
 #include "helve/analysis/effects.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/transform/passes.h"
-#include "copy_region.h"
 #include "kernel_parts.h"
 
 namespace helve {
@@ -76,17 +76,15 @@ class Splitter {
     if (to.position > from.position) return true;
     const auto depth = parts_.depths.find(b);
     const size_t outside = depth == parts_.depths.end() ? 0 : std::min(depth->second, from.loops.size());
-    return std::any_of(from.loops.begin() + static_cast<std::ptrdiff_t>(outside), from.loops.end(),
-                       [&](const Part* loop) {
-                         return std::find(to.loops.begin(), to.loops.end(), loop) != to.loops.end();
-                       });
+    return std::any_of(
+        from.loops.begin() + static_cast<std::ptrdiff_t>(outside), from.loops.end(),
+        [&](const Part* loop) { return std::find(to.loops.begin(), to.loops.end(), loop) != to.loops.end(); });
   }
 
   /// Is a value that `from` leaves in `b` wanted later?
   bool is_wanted(const Part& from, const Buffer* b) const {
-    return std::any_of(parts_.leaves.begin(), parts_.leaves.end(), [&](const Part* to) {
-      return demands_.contains({to, b}) && reaches(from, *to, b);
-    });
+    return std::any_of(parts_.leaves.begin(), parts_.leaves.end(),
+                       [&](const Part* to) { return demands_.contains({to, b}) && reaches(from, *to, b); });
   }
 
   /// A leaf demands the contents of what it reads first, and of what it writes in part and leaves to a leaf that
@@ -269,8 +267,8 @@ class Splitter {
     if (chunked) {
       const For& loop = *persistent->loop();
       Expr iteration = loop.begins[0] + (chunk->start + Expr(turn));
-      inner = for_loop(LoopKind::Persistent, turn, chunk->count,
-                       substitute(inner, {{loop.vars[0].get(), iteration}}), persistent->node->span);
+      inner = for_loop(LoopKind::Persistent, turn, chunk->count, substitute(inner, {{loop.vars[0].get(), iteration}}),
+                       persistent->node->span);
     }
     allocs.push_back(substitute(inner, values));
     return kernel(std::move(vars), kernel_.extents, kernel_.threads, seq(std::move(allocs)), kernel_.span);
@@ -324,11 +322,11 @@ FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options)
   const std::unordered_set<const Kernel*> apart = kernels_of_parted_cores(f->body);
   const std::unordered_set<const Buffer*> written = written_memory(*f);
   return with_body(f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
-    const Kernel* k = as<Kernel>(s);
-    if (!k || !has_collective(k->body)) return s;
-    Splitter splitter(*k, written, options);
-    return options.cores_meet && !splitter.decides() && !apart.contains(k) ? s : splitter.run();
-  }));
+                     const Kernel* k = as<Kernel>(s);
+                     if (!k || !has_collective(k->body)) return s;
+                     Splitter splitter(*k, written, options);
+                     return options.cores_meet && !splitter.decides() && !apart.contains(k) ? s : splitter.run();
+                   }));
 }
 
 }  // namespace helve

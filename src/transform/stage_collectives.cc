@@ -73,10 +73,10 @@ class Staging {
 FunctionRef stage_collectives(const FunctionRef& f, const PassOptions& options) {
   if (!f->mesh) return f;
   return with_body(f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
-    const Kernel* k = as<Kernel>(s);
-    if (!k || !has_collective(k->body)) return s;
-    return Staging(s, span_of_collectives(*k, *f->mesh).cores > options.machine.cluster_blocks).run();
-  }));
+                     const Kernel* k = as<Kernel>(s);
+                     if (!k || !has_collective(k->body)) return s;
+                     return Staging(s, span_of_collectives(*k, *f->mesh).cores > options.machine.cluster_blocks).run();
+                   }));
 }
 
 }  // namespace helve

@@ -68,9 +68,8 @@ FunctionRef rms_norm_splitk(int64_t M, int64_t N, int64_t blk_m, int64_t blk_k, 
     return apply(Op::Rsqrt, {mean + float_imm(1e-6, kFloat32)});
   });
   VarRef k2 = make_var("bk");
-  Stmt normalize = tile_loop(tile, tile, [&](const std::vector<Expr>& at) {
-    return tile_load(tile, at) * tile_load(part, {at[0]});
-  });
+  Stmt normalize = tile_loop(
+      tile, tile, [&](const std::vector<Expr>& at) { return tile_load(tile, at) * tile_load(part, {at[0]}); });
 
   Stmt iteration = seq({
       tile_op(TileOpcode::Fill, {whole_region(acc), zero}),
@@ -81,8 +80,8 @@ FunctionRef rms_norm_splitk(int64_t M, int64_t N, int64_t blk_m, int64_t blk_k, 
       scale,
       for_loop(LoopKind::Serial, k2, column_tiles, seq({mesh_copy(A, tile, k2), normalize, mesh_copy(tile, B, k2)})),
   });
-  Stmt body = seq({alloc(tile), alloc(acc), alloc(part), alloc(parts),
-                   for_loop(LoopKind::Persistent, bx, row_tiles, iteration)});
+  Stmt body = seq(
+      {alloc(tile), alloc(acc), alloc(part), alloc(parts), for_loop(LoopKind::Persistent, bx, row_tiles, iteration)});
   f->body = kernel({rid, cid}, {int_imm(rows), int_imm(columns)}, 128, body);
   return FunctionRef(f);
 }

@@ -43,8 +43,7 @@ class BarrierAnalysis {
   std::vector<UnorderedAccesses> unordered(const Kernel& kernel);
   /// The kernel with barriers before the later accesses: in front of a loop where the loop alone needs none, none that
   /// the others make superfluous. `undecided` takes what stands only because the budget did not suffice.
-  Ref<const Kernel> with_barriers(const Ref<const Kernel>& kernel,
-                                  std::vector<UnorderedAccesses>* undecided = nullptr);
+  Ref<const Kernel> with_barriers(const Ref<const Kernel>& kernel, std::vector<UnorderedAccesses>* undecided = nullptr);
   const BarrierWork& work() const;
 
  private:

@@ -12,9 +12,9 @@ namespace helve {
 struct CoreGroup {
   int64_t members = 1;
   int64_t stride = 1;  ///< between the numbers of neighbouring members
-  Expr first;          ///< the number of member 0
-  Expr me;             ///< which member the core is
-  Expr place;          ///< which group of its kind in the span it is
+  Expr first;  ///< the number of member 0
+  Expr me;  ///< which member the core is
+  Expr place;  ///< which group of its kind in the span it is
 
   Expr number(const Expr& member) const { return first + member * int_imm(stride); }
 };

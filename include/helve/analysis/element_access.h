@@ -79,7 +79,7 @@ struct ElementClass {
   std::vector<NestLoop> loops;  ///< with variables of the class's own
   std::vector<Expr> indices;
   std::vector<size_t> members;  ///< places in the list of accesses, in order
-  Facts facts;                  ///< what holds inside the nest
+  Facts facts;  ///< what holds inside the nest
 };
 
 /// The number of loops around all accesses that are the same for all of them.

@@ -119,9 +119,9 @@ class IndexBounds {
   std::unordered_set<const Var*> inputs_;
   std::vector<IndexRequirement> requirements_;
   std::vector<Expr> guards_;  ///< conditions that hold where requirements are being found, the ends of loops included
-  int conditions_ = 0;        ///< statements' conditions among them
-  Facts limits_;              ///< of the extents that a call accepts
-  std::vector<Sum> eased_;    ///< bounds of values of which guards let less be required
+  int conditions_ = 0;  ///< statements' conditions among them
+  Facts limits_;  ///< of the extents that a call accepts
+  std::vector<Sum> eased_;  ///< bounds of values of which guards let less be required
   std::vector<Sum> unpromised_;  ///< those of them that no requirement implies
   mutable Context context_;
   mutable bool guards_asked_ = true;

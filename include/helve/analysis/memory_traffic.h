@@ -11,8 +11,7 @@ namespace helve {
 
 /// Parameters that the kernel writes, each element at most once, and never reads, under no other name either. Where
 /// such a tensor is larger than the caches, no line of it is used again before it has left them.
-std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel,
-                                                  const std::vector<MayAlias>& may_alias = {});
+std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel, const std::vector<MayAlias>& may_alias = {});
 
 /// The place of an element in its buffer, counted in elements: by declared strides, or row-major.
 Expr flat_address(const Buffer& buffer, const std::vector<Expr>& indices);

@@ -19,7 +19,7 @@ enum class ProofKind { Race, Bounds, Shape, Async };
 std::string_view to_string(ProofKind kind);
 
 enum class ProofVerdict {
-  Proved,   ///< holds of every call
+  Proved,  ///< holds of every call
   Checked,  ///< holds of the calls that meet a known condition; every call is checked
   Refuted,  ///< broken by every call that comes to the code: to the access, or by two iterations to the two of a race
   Unknown
@@ -37,11 +37,11 @@ struct CallCondition {
 /// One question and its answer.
 struct Proof {
   ProofKind kind = ProofKind::Bounds;
-  std::string question;             ///< "A[b * 64 + i] is inside (100,)"
+  std::string question;  ///< "A[b * 64 + i] is inside (100,)"
   ProofVerdict verdict = ProofVerdict::Unknown;
-  Span span;                        ///< the access, or the loop
-  std::string witness;              ///< of a refuted question: "b=1, i=36"
-  std::string reason;               ///< of an unknown one
+  Span span;  ///< the access, or the loop
+  std::string witness;  ///< of a refuted question: "b=1, i=36"
+  std::string reason;  ///< of an unknown one
   std::optional<Diagnostic> fault;  ///< of a refuted one: the error that it is
   std::vector<Diagnostic> warnings = {};  ///< of a loop: what is allowed and hardly meant (PrivateAccumulation)
   std::vector<CallCondition> conditions = {};  ///< each is needed; all together suffice for a checked one

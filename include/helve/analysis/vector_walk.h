@@ -14,12 +14,12 @@ namespace helve {
 /// position (c * 8 + v) * lanes + l alone, writes one tensor that it does not read, and keeps nothing from one
 /// iteration to the next. Its iterations may run in any order.
 struct VectorWalk {
-  std::vector<VarRef> vars;      ///< c, v: all but the lane
+  std::vector<VarRef> vars;  ///< c, v: all but the lane
   std::vector<int64_t> extents;  ///< of all vars but the first: 8
-  Stmt body;                     ///< of the innermost loop over vectors, the positions all `shift` later
-  const For* original;           ///< its loop over lanes
-  const For* vectors;            ///< the same in `body`
-  const Store* store;            ///< to the tensor, of contiguous elements, in `body`
+  Stmt body;  ///< of the innermost loop over vectors, the positions all `shift` later
+  const For* original;  ///< its loop over lanes
+  const For* vectors;  ///< the same in `body`
+  const Store* store;  ///< to the tensor, of contiguous elements, in `body`
   int64_t lanes;
 };
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "helve/analysis/proofs.h"
-#include "helve/threads/layout_inference.h"
 #include "helve/interp/interp.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/runtime/executor.h"
+#include "helve/threads/layout_inference.h"
 #include "helve/transform/pipeline.h"
 
 namespace helve {

@@ -34,8 +34,8 @@ using Arg = std::variant<TensorArg, ScalarArg>;
 /// changes.
 struct Checks {
   bool uninitialised = false;  ///< uses of elements that were never written (UninitialisedRead)
-  bool races = false;          ///< conflicts (RacingIterations, RacingBlocks, RacingCores)
-  bool barriers = false;       ///< with `races`: threads of a block are ordered by T.sync_threads alone
+  bool races = false;  ///< conflicts (RacingIterations, RacingBlocks, RacingCores)
+  bool barriers = false;  ///< with `races`: threads of a block are ordered by T.sync_threads alone
   /// One private memory serves the iterations of a loop around which it stands, as in machine code: what one wrote
   /// another finds, which with `races` is a conflict. Without it each has that memory for itself, as the language says.
   bool in_turn = false;

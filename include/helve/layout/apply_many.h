@@ -39,12 +39,12 @@ class BatchMap {
   /// The terms of one axis, by the operations that they take.
   struct AxisTerms {
     uint64_t offset = 0;
-    std::vector<Term> up;         ///< (index << shift) & mask: bits in another place, each place taken once
-    std::vector<Term> down;       ///< (index >> shift) & mask, likewise
-    std::vector<Term> products;   ///< factor 1; the digit is below 2^31, the coefficient a signed 32-bit number
+    std::vector<Term> up;  ///< (index << shift) & mask: bits in another place, each place taken once
+    std::vector<Term> down;  ///< (index >> shift) & mask, likewise
+    std::vector<Term> products;  ///< factor 1; the digit is below 2^31, the coefficient a signed 32-bit number
     std::vector<Term> quotients;  ///< the index is below 2^31, factor and mask below 2^32, the coefficient as above
-    std::vector<Term> wide;       ///< what needs longer products
-    Swizzle swizzle;              ///< of the sum, where nothing but these terms and the offset adds to it
+    std::vector<Term> wide;  ///< what needs longer products
+    Swizzle swizzle;  ///< of the sum, where nothing but these terms and the offset adds to it
   };
 
  private:
@@ -57,9 +57,9 @@ class BatchMap {
 
   Layout layout_;
   int64_t replicas_ = 1;
-  std::vector<AxisTerms> terms_;                     ///< one for each axis
+  std::vector<AxisTerms> terms_;  ///< one for each axis
   std::vector<std::vector<int64_t>> displacements_;  ///< one list for each axis, an entry for each replica
-  AxisTerms exchange_;                               ///< the swizzle alone
+  AxisTerms exchange_;  ///< the swizzle alone
 };
 
 }  // namespace helve

@@ -48,7 +48,7 @@ class DiskCache {
  private:
   void keep_to_limit(const Descriptor& folder) const;
 
-  std::string folder_;   ///< with the version
+  std::string folder_;  ///< with the version
   int64_t limit_;
 };
 

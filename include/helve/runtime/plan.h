@@ -79,9 +79,9 @@ struct Allocate {
 /// A tensor map of CUDA's copy engine: boxes of a tensor parameter, whose rows of `swizzle` bytes are swizzled in block
 /// memory.
 struct TensorMap {
-  int64_t buffer;            ///< a position among the launch's buffers
+  int64_t buffer;  ///< a position among the launch's buffers
   std::vector<int64_t> box;  ///< elements along each dimension
-  int64_t swizzle = 0;       ///< 0, 32, 64, 128
+  int64_t swizzle = 0;  ///< 0, 32, 64, 128
 };
 
 /// Runs blocks [0, blocks) of a kernel in any order; see KernelEntry for what the kernel is given. On a mesh block c is
@@ -93,10 +93,10 @@ struct Launch {
   std::vector<int64_t> buffers;
   std::vector<ScalarProgram> scalars = {};
   int64_t scratch_bytes = 0;  ///< private memory of each worker, 4096-aligned, contents undefined
-  int64_t grain = 1;          ///< fewest blocks worth a task of their own
-  int64_t threads = 0;        ///< CUDA: threads a block
-  int64_t shared_bytes = 0;   ///< CUDA: dynamic shared memory of a block
-  int64_t cluster = 1;        ///< CUDA: blocks a cluster
+  int64_t grain = 1;  ///< fewest blocks worth a task of their own
+  int64_t threads = 0;  ///< CUDA: threads a block
+  int64_t shared_bytes = 0;  ///< CUDA: dynamic shared memory of a block
+  int64_t cluster = 1;  ///< CUDA: blocks a cluster
   /// CUDA: all blocks are resident together; the kernel gets a zeroed uint32_t* workspace as its last parameter.
   bool cooperative = false;
   /// CUDA: bytes, of the base of each buffer, on which the kernel's widest accesses rely; empty: those of an element.
@@ -140,7 +140,7 @@ struct Collective {
   ScalarProgram member_stride_dst;
   ReduceOp op = ReduceOp::Sum;
   DLDataType dtype{kDLFloat, 32, 1};
-  ScalarProgram root;       ///< Broadcast: member of each group
+  ScalarProgram root;  ///< Broadcast: member of each group
   std::vector<Peer> peers;  ///< Permute
 };
 
@@ -229,7 +229,7 @@ void for_each_step(Steps& steps, const F& f) {
 
 struct Plan {
   std::string name;
-  std::vector<int64_t> mesh;           ///< extents of the mesh; empty: one core
+  std::vector<int64_t> mesh;  ///< extents of the mesh; empty: one core
   std::vector<std::string> mesh_axes;  ///< one name an extent
   std::vector<TensorParam> params;
   std::vector<ScalarParam> scalar_params;
@@ -248,6 +248,6 @@ void verify(const Plan& plan, int64_t kernel_count);
 std::string to_text(const Plan& plan);
 
 std::string_view name_of(CollectiveKind kind);  ///< "all_gather"
-std::string_view name_of(ReduceOp op);          ///< "sum"
+std::string_view name_of(ReduceOp op);  ///< "sum"
 
 }  // namespace helve::runtime

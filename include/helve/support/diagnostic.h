@@ -99,7 +99,7 @@ class InternalError : public std::exception {
 }  // namespace helve
 
 #define HELVE_FAIL(message) ::helve::internal_error((message), __FILE__, __LINE__)
-#define HELVE_CHECK(condition, message)                                                   \
-  do {                                                                                    \
-    if (!(condition)) ::helve::internal_error((message), __FILE__, __LINE__);             \
+#define HELVE_CHECK(condition, message)                                       \
+  do {                                                                        \
+    if (!(condition)) ::helve::internal_error((message), __FILE__, __LINE__); \
   } while (false)

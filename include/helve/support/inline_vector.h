@@ -98,7 +98,8 @@ class InlineVector {
   void pop_back() { --size_; }
   void clear() { size_ = 0; }
   void reserve(size_t count) {
-    if (count > capacity_) [[unlikely]] grow(count);
+    if (count > capacity_) [[unlikely]]
+      grow(count);
   }
 
   friend bool operator==(const InlineVector& a, const InlineVector& b) {
@@ -117,7 +118,8 @@ class InlineVector {
   T* inside() { return reinterpret_cast<T*>(inline_); }
   const T* inside() const { return reinterpret_cast<const T*>(inline_); }
   void release() {
-    if (data_ != inside()) [[unlikely]] delete[] data_;
+    if (data_ != inside()) [[unlikely]]
+      delete[] data_;
   }
 
   [[gnu::noinline]] void grow(size_t count) {

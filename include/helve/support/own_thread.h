@@ -57,8 +57,10 @@ auto on_own_thread(F work, const std::function<void()>& ask = {}, size_t needed 
   struct Work final : OwnWork {
     explicit Work(F f) : function(std::move(f)) {}
     void run() override {
-      if constexpr (std::is_void_v<Result>) function();
-      else result.emplace(function());
+      if constexpr (std::is_void_v<Result>)
+        function();
+      else
+        result.emplace(function());
     }
     F function;
     std::optional<std::conditional_t<std::is_void_v<Result>, std::monostate, Result>> result;

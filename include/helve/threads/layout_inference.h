@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "helve/arith/facts.h"
-#include "helve/threads/element_loop.h"
-#include "helve/threads/thread_layout.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/target/machine.h"
+#include "helve/threads/element_loop.h"
+#include "helve/threads/thread_layout.h"
 
 namespace helve {
 
@@ -35,7 +35,7 @@ struct LayoutConflict {
 struct BlockLayouts {
   std::unordered_map<const StmtNode*, ThreadLayout> loops;     ///< of every divided loop and every reduction
   std::unordered_map<const Buffer*, ThreadLayout> registers;  ///< of the buffers that live in registers
-  std::vector<BufferPlace> places;                            ///< every buffer allocated by the block, in program order
+  std::vector<BufferPlace> places;  ///< every buffer allocated by the block, in program order
   std::optional<LayoutConflict> conflict;  ///< the first one; the rest is decided as if there were none
 };
 

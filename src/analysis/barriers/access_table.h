@@ -44,9 +44,9 @@ struct Access {
   StoreMode mode = StoreMode::Write;  ///< of a write
   const BlockLoop* loop = nullptr;    ///< the innermost around
   std::vector<VarRange> inner;        ///< loops of the thread, the threads, and names whose value is not known
-  VarRef thread;                      ///< one of `inner`; null: by all threads, or by the copy engine, which is ordered
-                                      ///< with no thread by the program
-  std::vector<Expr> indices;          ///< null where data decides
+  VarRef thread;  ///< one of `inner`; null: by all threads, or by the copy engine, which is ordered
+                  ///< with no thread by the program
+  std::vector<Expr> indices;  ///< null where data decides
   std::vector<Expr> conditions;
   bool exact = true;  ///< nothing was left out of the conditions and ranges, and no value is unknown
 };
@@ -57,7 +57,7 @@ using AccessId = uint32_t;
 /// An index as base + offset: the base in variables from outside of the access, the offset in those of its own.
 struct Place {
   std::optional<uint32_t> base;  ///< equal numbers are equal expressions; nothing where data decides
-  size_t depth = 0;              ///< of the innermost loop that the base depends on
+  size_t depth = 0;  ///< of the innermost loop that the base depends on
   Interval offset;
   Residue step;  ///< of the offset
 };

@@ -32,13 +32,13 @@ class AccessSet {
 /// barrier after the thread's wait. Which copies a wait covers is not asked, so that all of them count as done and,
 /// unless it waits for all, as in flight.
 struct Effect {
-  AccessSet exposed;         ///< that no barrier stands before: they meet what was pending before
+  AccessSet exposed;  ///< that no barrier stands before: they meet what was pending before
   AccessSet exposed_flight;  ///< that a wait stands before, and no barrier between: they meet what was in flight
-  AccessSet pending;         ///< of its own that no barrier follows
-  AccessSet flight;          ///< copies of its own that are not waited for
-  bool barrier = false;      ///< each way through it has a barrier
-  bool lands = false;        ///< what was in flight before is pending behind it
-  bool drains = false;       ///< each way through it waits for all copies
+  AccessSet pending;  ///< of its own that no barrier follows
+  AccessSet flight;  ///< copies of its own that are not waited for
+  bool barrier = false;  ///< each way through it has a barrier
+  bool lands = false;  ///< what was in flight before is pending behind it
+  bool drains = false;  ///< each way through it waits for all copies
 
   bool operator==(const Effect&) const = default;
 };

@@ -63,8 +63,7 @@ class Collector {
       if (rule == TileRule::Copy || rule == TileRule::CopyInstruction) return copy(*n);
       if (rule == TileRule::MatrixMove) return matrices(*n);
     }
-    for_each_part(
-        s, [&](const Expr& e) { expression(e); }, [&](const Stmt& part) { statement(part); });
+    for_each_part(s, [&](const Expr& e) { expression(e); }, [&](const Stmt& part) { statement(part); });
   }
 
   std::vector<AccessId> take() { return std::move(out_); }

@@ -26,10 +26,10 @@ struct Part {
   bool is_dropped = false;   ///< Barrier: taken out again
   std::vector<AccessId> accesses;  ///< Accesses
   std::vector<AccessId> copies;    ///< of these, begun here and made later
-  std::vector<PartRef> parts;      ///< Sequence: in order; Branch: the two bodies; Loop: the body; bodies are Sequences
+  std::vector<PartRef> parts;  ///< Sequence: in order; Branch: the two bodies; Loop: the body; bodies are Sequences
   const BlockLoop* loop = nullptr;  ///< Loop: itself
-  AccessSet all;                    ///< what it accesses, seen from where it stands
-  Effect effect;                    ///< once it has been run
+  AccessSet all;  ///< what it accesses, seen from where it stands
+  Effect effect;  ///< once it has been run
 };
 
 /// The parts of the kernel's body, a Sequence.

@@ -107,9 +107,7 @@ void Run::enter(Part& part, State& state, bool again) {
     case Part::Kind::Sequence: sequence(part, state, again); break;
     case Part::Kind::Branch: branch(part, state, again); break;
     case Part::Kind::Loop: loop(part, state, again); break;
-    default:
-      part.effect = effect_of(part, table_);
-      return apply(part.effect, state);
+    default: part.effect = effect_of(part, table_); return apply(part.effect, state);
   }
   if (!again || has_inserted_) part.effect = effect_of(part, table_);
 }
@@ -178,8 +176,10 @@ void Run::loop(Part& part, State& state, bool again) {
   enter(body, state, again);
   for (Accessed* accessed : {&state.pending, &state.flight}) accessed->carry(depth);
   // Of what stands before the loop, later iterations meet what the first one met.
-  if (meets(body.effect, {state.pending.earlier(depth), state.flight})) enter(body, state, true);
-  else apply(body.effect, state);
+  if (meets(body.effect, {state.pending.earlier(depth), state.flight}))
+    enter(body, state, true);
+  else
+    apply(body.effect, state);
   for (Accessed* accessed : {&state.pending, &state.flight}) accessed->leave(depth, table_);
   if (!before) return;
   if (body.effect.barrier) state.pending.add(before->pending);

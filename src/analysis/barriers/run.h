@@ -56,8 +56,7 @@ class Run {
  public:
   /// Puts barriers before the later of two parts that meet, in front of a loop where the loop alone needs none; or only
   /// finds such parts.
-  Run(AccessTable& table, Questions& questions, bool insert)
-      : table_(table), questions_(questions), insert_(insert) {}
+  Run(AccessTable& table, Questions& questions, bool insert) : table_(table), questions_(questions), insert_(insert) {}
 
   /// Runs the body of a kernel.
   void run(Part& kernel);

@@ -16,15 +16,14 @@ namespace {
 
 class Bounds {
  public:
-  Bounds(const AccessModel& model, PathFacts& facts, Budget& budget)
-      : model_(model), budget_(budget), facts_(facts) {}
+  Bounds(const AccessModel& model, PathFacts& facts, Budget& budget) : model_(model), budget_(budget), facts_(facts) {}
 
   Proof run(const Access& access) {
     Proof proof;
     proof.kind = ProofKind::Bounds;
     proof.span = access.span;
     proof.question = access.may_pass_end ? fmt::format("{} begins at 0 or later", access.text)
-                                        : fmt::format("{} is inside {}", access.text, shape_text(access.limits));
+                                         : fmt::format("{} is inside {}", access.text, shape_text(access.limits));
     proof.verdict = ProofVerdict::Proved;
     const Facts& facts = facts_.after(access.path);
     if (facts.contradictory()) return proof;
@@ -69,8 +68,7 @@ class Bounds {
     for (auto at = first; at != last; ++at) {
       const Answered& known = at->second;
       const size_t length = known.length;
-      const bool on_path =
-          length == 0 || (length <= access.path.size() && access.path[length - 1].get() == known.last);
+      const bool on_path = length == 0 || (length <= access.path.size() && access.path[length - 1].get() == known.last);
       if (on_path && same_expr(known.violation, violation)) return known.found;
     }
     const Finding found = asked(access, violation);
@@ -105,19 +103,17 @@ class Bounds {
     std::vector<Note> notes;
     if (!proof.witness.empty()) notes.push_back({{}, fmt::format("when {}", proof.witness)});
     notes.push_back(declaration(*access.buffer));
-    proof.fault = Diagnostic{Code::OutOfBounds,
-                             access.span,
-                             {{"index", index},
-                              {"dim", static_cast<int64_t>(d)},
-                              {"buffer", access.buffer->name},
-                              {"extent", *limit}},
-                             std::move(notes),
-                             {}};
+    proof.fault = Diagnostic{
+        Code::OutOfBounds,
+        access.span,
+        {{"index", index}, {"dim", static_cast<int64_t>(d)}, {"buffer", access.buffer->name}, {"extent", *limit}},
+        std::move(notes),
+        {}};
   }
 
   struct Answered {
     Expr violation;
-    size_t length;     ///< of the path
+    size_t length;  ///< of the path
     const Step* last;  ///< a step stands on one path only
     Finding found;
   };

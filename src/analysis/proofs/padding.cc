@@ -271,18 +271,17 @@ class Padding {
     mentioned.insert(mentioned.end(), src.block_begin.begin(), src.block_begin.end());
     const std::string when = found.verdict == ProofVerdict::Unknown ? "" : mentioned_text(found.witness, mentioned);
     const std::string pad = src.buffer->dtype.is_bool() ? "False" : "0";
-    out_.push_back(
-        {Code::ReducedPad,
-         op.span,
-         {{"operation", operation_text(op)},
-          {"buffer", op.region(0).buffer->name},
-          {"pad", pad},
-          {"tensor", src.buffer->name}},
-         {{copy.span, fmt::format("this copy reads past the end of {}'{}'{} and fills up with pad={}",
-                                  src.placed ? "the core's block of " : "", src.buffer->name,
-                                  when.empty() ? "" : fmt::format(" when {},", when), pad)}},
-         {fmt::format("give the copy a pad that does not change the result of the reduction: pad={}",
-                      neutral_pad(op.op, op.region(0).buffer->dtype))}});
+    out_.push_back({Code::ReducedPad,
+                    op.span,
+                    {{"operation", operation_text(op)},
+                     {"buffer", op.region(0).buffer->name},
+                     {"pad", pad},
+                     {"tensor", src.buffer->name}},
+                    {{copy.span, fmt::format("this copy reads past the end of {}'{}'{} and fills up with pad={}",
+                                             src.placed ? "the core's block of " : "", src.buffer->name,
+                                             when.empty() ? "" : fmt::format(" when {},", when), pad)}},
+                    {fmt::format("give the copy a pad that does not change the result of the reduction: pad={}",
+                                 neutral_pad(op.op, op.region(0).buffer->dtype))}});
   }
 
   const AccessModel model_;

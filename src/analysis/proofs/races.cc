@@ -305,12 +305,12 @@ class LoopRace {
                     [&](const Diagnostic& each) { return each.notes[0].span == store.buffer->span; }))
       return;
     const std::string vars = join(step_.vars, ", ", [](const VarRef& v) { return v->name; });
-    proof.warnings.push_back({Code::PrivateAccumulation,
-                              store.span,
-                              {{"buffer", store.buffer->name}, {"variables", vars}},
-                              {{store.buffer->span, fmt::format("'{}' is allocated here", store.buffer->name)},
-                               {step_.span, "the loop"}},
-                              {}});
+    proof.warnings.push_back(
+        {Code::PrivateAccumulation,
+         store.span,
+         {{"buffer", store.buffer->name}, {"variables", vars}},
+         {{store.buffer->span, fmt::format("'{}' is allocated here", store.buffer->name)}, {step_.span, "the loop"}},
+         {}});
   }
 
   static void doubt_private(const Pair& pair, Proof& proof) {
@@ -442,10 +442,13 @@ class LoopRace {
   }
 
   std::string element_text(const Access& access, const std::vector<Expr>& element, const Witness& witness) const {
-    return access.buffer->name + "[" + join(element, ", ", [&](const Expr& e) {
-             const std::optional<int64_t> value = evaluate(e, witness);
-             return value ? std::to_string(*value) : std::string("...");
-           }) + "]";
+    return access.buffer->name + "[" +
+           join(element, ", ",
+                [&](const Expr& e) {
+                  const std::optional<int64_t> value = evaluate(e, witness);
+                  return value ? std::to_string(*value) : std::string("...");
+                }) +
+           "]";
   }
 
   /// Values outside the loop on which the element depends.
@@ -488,15 +491,14 @@ class LoopRace {
     const Access& other = &last == &a ? b : a;
     std::vector<Note> notes = {{a.stmt == b.stmt ? Span{} : other.span, text}};
     if (step_.span != last.span) notes.push_back({step_.span, is_kernel_ ? "the kernel" : "the loop"});
-    proof.fault =
-        Diagnostic{Code::RacingLoop,
-                   last.span,
-                   {{"who", who()},
-                    {"conflict", a.write && b.write ? "write" : "read and write"},
-                    {"buffer", a.buffer->name},
-                    {"remedy", remedy(pair)}},
-                   std::move(notes),
-                   {}};
+    proof.fault = Diagnostic{Code::RacingLoop,
+                             last.span,
+                             {{"who", who()},
+                              {"conflict", a.write && b.write ? "write" : "read and write"},
+                              {"buffer", a.buffer->name},
+                              {"remedy", remedy(pair)}},
+                             std::move(notes),
+                             {}};
   }
 
   void refute_scratch(const Pair& pair, const Substitution& renamed, const Witness& witness, Proof& proof) const {
@@ -605,7 +607,7 @@ class LoopRace {
   const Path& loop_;
   size_t first_, last_;  ///< the accesses below the loop
   const Step& step_;
-  size_t at_;    ///< where the loop stands on its path
+  size_t at_;  ///< where the loop stands on its path
   size_t from_;  ///< from here on the two iterations have variables of their own
   PathFacts& facts_;
   Budget& budget_;

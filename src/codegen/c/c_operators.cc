@@ -54,9 +54,9 @@ int precedence_of(std::string_view token) {
     std::string_view token;
     int level;
   };
-  static constexpr Level kLevels[] = {{"*", 13}, {"/", 13}, {"%", 13}, {"+", 12},  {"-", 12}, {"<<", 11},
+  static constexpr Level kLevels[] = {{"*", 13},  {"/", 13}, {"%", 13},  {"+", 12}, {"-", 12},  {"<<", 11},
                                       {">>", 11}, {"<", 10}, {"<=", 10}, {">", 10}, {">=", 10}, {"==", 9},
-                                      {"!=", 9}, {"&", 8},  {"^", 7},  {"|", 6},  {"&&", 5}, {"||", 4}};
+                                      {"!=", 9},  {"&", 8},  {"^", 7},   {"|", 6},  {"&&", 5},  {"||", 4}};
   for (const Level& each : kLevels) {
     if (each.token == token) return each.level;
   }

@@ -40,9 +40,7 @@ bool is_comparison(Op op) { return row_of(op).rule == OpRule::Compare; }
 
 }  // namespace
 
-std::string CEmitter::enclosed(const CExpr& e, int least) {
-  return e.precedence < least ? "(" + e.text + ")" : e.text;
-}
+std::string CEmitter::enclosed(const CExpr& e, int least) { return e.precedence < least ? "(" + e.text + ")" : e.text; }
 
 std::string CEmitter::text(const Expr& e, int least) { return enclosed(expr(e), least); }
 
@@ -185,9 +183,7 @@ CExpr CEmitter::index_apply(const Apply& a, const Form& form, std::vector<CExpr>
       if (!by_itself || level == precedence_of("<<")) widened(args[0]);
       return {joined(args[0], form.text, args[1]), level, wide && !compares};
     }
-    case FormKind::Prefix:
-      widened(args[0]);
-      return {prefixed(form.text, args[0]), kUnary, wide};
+    case FormKind::Prefix: widened(args[0]); return {prefixed(form.text, args[0]), kUnary, wide};
     case FormKind::Call:
     case FormKind::Helper: {
       for (CExpr& each : args) widened(each);
@@ -218,8 +214,7 @@ bool CEmitter::is_plain_quotient(const Apply& a) const {
 CExpr CEmitter::plain_quotient(const Apply& a, const std::vector<CExpr>& args) {
   const char* token = a.op == Op::FloorDiv ? "/" : "%";
   const int level = precedence_of(token);
-  return {joined(args[0], token, args[1]), level,
-          args[0].wide || args[1].wide};
+  return {joined(args[0], token, args[1]), level, args[0].wide || args[1].wide};
 }
 
 /// The power of two that a number of either sign is divided by: a shift and a mask round down by themselves.

@@ -44,9 +44,9 @@ void KernelEmitter::alloc(const Alloc& s) {
       const int64_t bytes = memory_elements(buffer) * buffer.dtype.bytes();
       kernel_.shared_bytes = round_up(begin + bytes, kSharedAlignment);
       kernel_.shared.push_back({buffer.name, bytes, buffer.span});
-      return line(fmt::format("{0}* const {1} = ({0}*)(helve_shared + {2});", type,
-                              names_.define(&buffer, buffer.name), begin),
-                  s.span);
+      return line(
+          fmt::format("{0}* const {1} = ({0}*)(helve_shared + {2});", type, names_.define(&buffer, buffer.name), begin),
+          s.span);
     }
     case MemoryScope::Fragment: {
       const int64_t* threads = int_value(buffer.shape.at(0));
@@ -78,9 +78,7 @@ void KernelEmitter::tile_op(const TileOp& s) {
               "tile operation " + std::string(s.row().name) + " of a thread");
   if (s.row().rule == TileRule::MatrixMove) return matrix_move(s);
   switch (s.op) {
-    case TileOpcode::SyncThreads:
-      fence();
-      return line("__syncthreads();", s.span);
+    case TileOpcode::SyncThreads: fence(); return line("__syncthreads();", s.span);
     case TileOpcode::CpAsync: return copy_async(s);
     case TileOpcode::CpAsyncBulk:
     case TileOpcode::CpAsyncBulkTensor: return copy_bulk(s);

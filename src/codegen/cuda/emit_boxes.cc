@@ -42,9 +42,10 @@ void KernelEmitter::find_maps() {
     if (std::any_of(maps_.begin(), maps_.end(), serves)) return;
     if (maps_.size() == kMostMaps) {
       throw UserError(Code::NoSchedule, op->span, {{"operation", operation_text(*op)}},
-                      {{{}, fmt::format("'tma_tensor' declined: a kernel takes {} tensor maps, one for each tensor and "
-                                        "box",
-                                        kMostMaps)}},
+                      {{{},
+                        fmt::format("'tma_tensor' declined: a kernel takes {} tensor maps, one for each tensor and "
+                                    "box",
+                                    kMostMaps)}},
                       {"copy tiles of fewer shapes, or ask for other copies by dispatch=\"cp_async\""});
     }
     maps_.push_back({tensor, boxes.box, boxes.swizzle});
@@ -69,9 +70,8 @@ std::string KernelEmitter::coordinate(const Expr& e) {
 void KernelEmitter::begin_boxes(const TileOp& s) {
   const CopyBoxes boxes = boxes_of(s);
   const Region &tensor = s.region(boxes.tensor), &memory = s.region(1 - boxes.tensor);
-  const auto map = std::find_if(maps_.begin(), maps_.end(), [&](const BoxMap& each) {
-    return each.serves(tensor.buffer.get(), boxes);
-  });
+  const auto map = std::find_if(maps_.begin(), maps_.end(),
+                                [&](const BoxMap& each) { return each.serves(tensor.buffer.get(), boxes); });
   HELVE_CHECK(map != maps_.end(), "a copy has no tensor map");
   std::vector<Expr> extents;
   for (const CopyBoxes::Loop& loop : boxes.loops) extents.push_back(int_imm(loop.count));

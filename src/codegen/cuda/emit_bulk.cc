@@ -80,8 +80,10 @@ void KernelEmitter::begin_engine() {
 /// Where the call's tensors are no such as the engine takes, all threads copy elements.
 void KernelEmitter::copy_bulk(const TileOp& s) {
   const bool boxes = s.op == TileOpcode::CpAsyncBulkTensor;
-  if (narrow_) boxes ? copy_box_elements(s) : begin_pieces(s);
-  else block("if (tx == 0)", s.span, [&] { boxes ? begin_boxes(s) : begin_pieces(s); });
+  if (narrow_)
+    boxes ? copy_box_elements(s) : begin_pieces(s);
+  else
+    block("if (tx == 0)", s.span, [&] { boxes ? begin_boxes(s) : begin_pieces(s); });
   if (s.begins_copy()) commit(s);
   if (narrow_) return;
   if (!s.begins_copy()) {

@@ -44,8 +44,7 @@ class Exchange {
           return move(floor_mod(group_.me - shift, int_imm(group_.members)), from, to);
         });
       case TileOpcode::CommPut: return put();
-      case TileOpcode::CommAllReduce:
-        return squeezed([&](const auto& from, const auto& to) { return fold(from, to); });
+      case TileOpcode::CommAllReduce: return squeezed([&](const auto& from, const auto& to) { return fold(from, to); });
       case TileOpcode::CommAllGather: return gather();
       case TileOpcode::CommReduceScatter: return reduce_scatter();
       case TileOpcode::CommAllToAll: return all_to_all();
@@ -121,8 +120,8 @@ class Exchange {
     const BufferRef peer = source_(Expr(member), turn);
     turn.push_back(store(sum, only, combine(*kind, load(sum, only), cast(load(peer, at), wide))));
     const LoopKind form = group_.members <= kUnrolledMembers ? LoopKind::Unroll : LoopKind::Serial;
-    body.push_back(for_loop(form, std::vector<VarRef>{member}, {int_imm(1)}, {int_imm(group_.members - 1)},
-                            seq(std::move(turn))));
+    body.push_back(
+        for_loop(form, std::vector<VarRef>{member}, {int_imm(1)}, {int_imm(group_.members - 1)}, seq(std::move(turn))));
     body.push_back(store(dst_.buffer, region_indices(dst_, to), cast(load(sum, only), dtype)));
     return seq(std::move(body));
   }
@@ -179,8 +178,7 @@ class Exchange {
       for (size_t a = 0; a < at.size(); ++a) out = out * int_imm(mesh_.extents[a]) + at[a];
       return out;
     };
-    const Stmt moved =
-        squeezed([&](const auto& from, const auto& to) { return move(number("src_core"), from, to); });
+    const Stmt moved = squeezed([&](const auto& from, const auto& to) { return move(number("src_core"), from, to); });
     return if_then(apply(Op::Eq, {group_.me, number("dst_core")}), moved);
   }
 

@@ -90,8 +90,8 @@ void KernelEmitter::parameters(std::vector<std::string>& out) {
     if (per_core) instances_.push_back({buffer.get(), name, {}});
     const std::string type = element_type(*buffer);
     const bool apart = !written[buffer.get()] && is_apart(interface_, source_.may_alias, buffer.get());
-    out.push_back(fmt::format("{}{}* {}{}", written[buffer.get()] ? "" : "const ", type, apart ? "__restrict__ " : "",
-                              name));
+    out.push_back(
+        fmt::format("{}{}* {}{}", written[buffer.get()] ? "" : "const ", type, apart ? "__restrict__ " : "", name));
     for (const Expr& extent : buffer->shape) {
       if (const Var* var = as<Var>(extent)) facts_.bind(var, {0, kLargestExtent});
     }

@@ -45,10 +45,10 @@ class KernelEmitter final : public c::CEmitter {
   /// posted in one turn has read what was posted in the turn before.
   struct PostBox {
     int64_t members = 0;
-    int64_t bytes = 0;     ///< of a member's slot: the largest source
-    std::string slots;     ///< the memory: turn, member, bytes
+    int64_t bytes = 0;  ///< of a member's slot: the largest source
+    std::string slots;  ///< the memory: turn, member, bytes
     std::string arrivals;  ///< two barriers that count arriving bytes
-    std::string turn;      ///< the variable that counts the turns
+    std::string turn;  ///< the variable that counts the turns
   };
 
   /// A collective's source as it lies with another core.
@@ -61,17 +61,17 @@ class KernelEmitter final : public c::CEmitter {
   /// The copies that the copy engine makes for the kernel. Whatever counts as a copy, whoever makes it, is a group of
   /// each kind that the kernel has, so that one wait counts all kinds.
   struct BulkCopies {
-    bool loads = false;     ///< to block memory
-    bool stores = false;    ///< from it, counted
-    bool returns = false;   ///< from it, each waited for
-    bool threads = true;    ///< threads copy asynchronously beside them, or nobody else does
+    bool loads = false;  ///< to block memory
+    bool stores = false;  ///< from it, counted
+    bool returns = false;  ///< from it, each waited for
+    bool threads = true;  ///< threads copy asynchronously beside them, or nobody else does
     bool complete = false;  ///< waits for stores are for the elements in global memory, which somebody reads
     bool any() const { return loads || stores || returns; }
-    bool fences = false;    ///< threads write memory that the engine touches: every barrier has a fence
-    int64_t ring = 0;      ///< barriers of the loads
+    bool fences = false;  ///< threads write memory that the engine touches: every barrier has a fence
+    int64_t ring = 0;  ///< barriers of the loads
     std::string arrivals;  ///< the barriers
-    std::string begun;     ///< the variable that counts groups
-    std::string ended;     ///< the variable that counts those that were waited for
+    std::string begun;  ///< the variable that counts groups
+    std::string ended;  ///< the variable that counts those that were waited for
   };
 
   /// A tensor map among the kernel's parameters, for copies of boxes of these extents.
@@ -181,26 +181,26 @@ class KernelEmitter final : public c::CEmitter {
   KernelInterface interface_;
   CudaKernel kernel_;
   std::unordered_map<const Buffer*, size_t> position_;  ///< in the interface
-  std::unordered_map<const Buffer*, size_t> reads_;     ///< places of the kernel that load from it
-  std::unordered_set<const Buffer*> indexed_;           ///< private arrays that stand in memory
+  std::unordered_map<const Buffer*, size_t> reads_;  ///< places of the kernel that load from it
+  std::unordered_set<const Buffer*> indexed_;  ///< private arrays that stand in memory
   std::vector<Instance> instances_;
   std::vector<std::string> scalar_names_;
   std::string first_core_, core_;  ///< in a mesh function: the parameter, and the block's own number
   CoreSpan span_;  ///< the cores that wait for each other
-  std::unordered_map<const TileOp*, Stmt> exchanges_;    ///< what a core does in its collectives
+  std::unordered_map<const TileOp*, Stmt> exchanges_;  ///< what a core does in its collectives
   std::unordered_map<const Buffer*, Peer> peers_;
-  std::map<std::string, PostBox> boxes_;                 ///< by axis, or "all"
+  std::map<std::string, PostBox> boxes_;  ///< by axis, or "all"
   std::unordered_set<const TileOp*> posted_;
   std::map<std::string, std::string> meetings_;  ///< axis or "all": the variable that counts the group's meetings
-  std::string workspace_;                        ///< of a cooperative launch: words for groups to meet at
+  std::string workspace_;  ///< of a cooperative launch: words for groups to meet at
   BulkCopies bulk_;
   std::vector<BoxMap> maps_;
   const Var* thread_ = nullptr;  ///< of the loop over threads around this place
-  size_t thread_decisions_ = 0;                   ///< those of the block: the rest are the thread's
-  std::unordered_set<const Var*> own_values_;     ///< bound by each thread for itself
+  size_t thread_decisions_ = 0;  ///< those of the block: the rest are the thread's
+  std::unordered_set<const Var*> own_values_;  ///< bound by each thread for itself
   std::vector<Staged> staged_;
   std::unordered_map<const Object*, size_t> stage_of_;  ///< of loads and stores
-  std::string lane_index_;                            ///< the lane's position in the arrays of staged_
+  std::string lane_index_;  ///< the lane's position in the arrays of staged_
 };
 
 /// Bytes that a shared buffer takes, and the multiple at which each begins.

@@ -34,8 +34,8 @@ void KernelEmitter::matrix_move(const TileOp& s) {
     for (Expr& index : indices) index = simplify(index, facts_);
     const Address address = address_of(memory, indices, facts_);
     require_rows(s, memory, address);
-    const std::string at = fmt::format("{} + {}", names_.of(&memory, memory.name),
-                                       text(address.swizzled(), c::precedence_of("+") + 1));
+    const std::string at =
+        fmt::format("{} + {}", names_.of(&memory, memory.name), text(address.swizzled(), c::precedence_of("+") + 1));
     const std::string registers = first == 0 ? fragment : fmt::format("{} + {}", fragment, 2 * first);
     need(part);
     line(fmt::format("helve_{}<{}, {}>({}, {});", part, move->at_once, move->transposed, registers, at), s.span);

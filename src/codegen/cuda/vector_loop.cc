@@ -89,9 +89,8 @@ bool same_element(const LaneAccess& a, const LaneAccess& b) {
 
 /// Does another buffer that may share the memory of `buffer` clash with it in these accesses?
 bool clashes(const std::vector<LaneAccess>& accesses, const Buffer* buffer, const std::vector<MayAlias>& may_alias) {
-  const bool written = std::any_of(accesses.begin(), accesses.end(), [&](const LaneAccess& each) {
-    return each.write && each.buffer == buffer;
-  });
+  const bool written = std::any_of(accesses.begin(), accesses.end(),
+                                   [&](const LaneAccess& each) { return each.write && each.buffer == buffer; });
   return std::any_of(accesses.begin(), accesses.end(), [&](const LaneAccess& each) {
     return each.buffer != buffer && (written || each.write) && may_overlap(may_alias, each.buffer, buffer);
   });
@@ -113,8 +112,7 @@ bool moves(const std::vector<LaneAccess>& accesses, const Buffer* buffer, const 
 }
 
 /// Does the subscript read what the lanes write, or registers? Then it cannot be computed before they run.
-bool reads_written(const Expr& index, const std::vector<LaneAccess>& accesses,
-                   const std::vector<MayAlias>& may_alias) {
+bool reads_written(const Expr& index, const std::vector<LaneAccess>& accesses, const std::vector<MayAlias>& may_alias) {
   bool found = false;
   walk(index, [&](const Expr& e) {
     const Load* load = as<Load>(e);
@@ -203,8 +201,8 @@ void KernelEmitter::load_staged(const For& s, int64_t lanes) {
     const std::string type = each.rounds ? "float" : element_type(*each.buffer);
     line(fmt::format("{} {}[{}];", type, each.name, lanes), s.span);
     if (each.writes) continue;
-    const std::string from = fmt::format("{} + {}", names_.of(each.buffer, each.buffer->name),
-                                         text(each.start, c::precedence_of("+") + 1));
+    const std::string from =
+        fmt::format("{} + {}", names_.of(each.buffer, each.buffer->name), text(each.start, c::precedence_of("+") + 1));
     line(call("load", std::to_string(each.width), each.name + ", " + from) + ";");
   }
 }
@@ -212,8 +210,8 @@ void KernelEmitter::load_staged(const For& s, int64_t lanes) {
 void KernelEmitter::store_staged() {
   for (const Staged& each : staged_) {
     if (!each.writes) continue;
-    const std::string to = fmt::format("{} + {}", names_.of(each.buffer, each.buffer->name),
-                                       text(each.start, c::precedence_of("+") + 1));
+    const std::string to =
+        fmt::format("{} + {}", names_.of(each.buffer, each.buffer->name), text(each.start, c::precedence_of("+") + 1));
     const std::string part = each.rounds ? "store_" + c::small_float_name(each.buffer->dtype) : "store";
     need(part);
     line(fmt::format("helve_{}<{}>({}, {});", each.rounds ? "store_rounded" : "store", each.width, to, each.name));

@@ -88,13 +88,16 @@ class PlanBuilder {
       const Bind* bind = as<Bind>(s);
       const Var* value = bind ? as<Var>(bind->value) : nullptr;
       if (value && names.contains(value)) names.insert(bind->var.get());
-      for_each_part(s, [&](const Expr& part) {
-        walk(part, [&](const Expr& e) {
-          const Cast* cast = as<Cast>(e);
-          const Var* of = cast && cast->dtype.is_index() ? as<Var>(cast->value) : nullptr;
-          found |= of && names.contains(of);
-        });
-      }, [](const Stmt&) {});
+      for_each_part(
+          s,
+          [&](const Expr& part) {
+            walk(part, [&](const Expr& e) {
+              const Cast* cast = as<Cast>(e);
+              const Var* of = cast && cast->dtype.is_index() ? as<Var>(cast->value) : nullptr;
+              found |= of && names.contains(of);
+            });
+          },
+          [](const Stmt&) {});
     });
     return found;
   }
@@ -219,8 +222,7 @@ class PlanBuilder {
       case StmtKind::If: {
         const If& branch = *as<If>(s);
         Steps at{&out};
-        ScalarProgram condition =
-            value_of(branch.condition, {Question::Condition, "a condition", "condition", s}, at);
+        ScalarProgram condition = value_of(branch.condition, {Question::Condition, "a condition", "condition", s}, at);
         at->push_back({runtime::Branch{std::move(condition), steps(branch.then_body), steps(branch.else_body)}});
         return;
       }
@@ -345,12 +347,8 @@ class PlanBuilder {
       const std::string axis = op->axis() ? *op->axis() : "all";
       const uint64_t axes = collective_axes(*op, *lowered_.mesh);
       if (std::any_of(out.begin(), out.end(), [&](const runtime::Meeting& m) { return m.axes == axes; })) return;
-      out.push_back({axes,
-                     {Code::DivergentCollective,
-                      op->span,
-                      {{"operation", operation_text(*op)}, {"axis", axis}},
-                      {},
-                      {}}});
+      out.push_back(
+          {axes, {Code::DivergentCollective, op->span, {{"operation", operation_text(*op)}, {"axis", axis}}, {}, {}}});
     });
     return out;
   }
@@ -398,14 +396,11 @@ class PlanBuilder {
       const int64_t at = index.code[0].value;
       if (0 <= at && at < extent.code[0].value) return;
     }
-    runtime::Check check{ScalarProgram::binary(ScalarOp::And, ScalarProgram::binary(ScalarOp::Le, 0, index),
-                                               ScalarProgram::binary(ScalarOp::Lt, index, extent)),
-                         {Code::OutOfBounds,
-                          span,
-                          {{"dim", static_cast<int64_t>(dim)}, {"buffer", buffer.name}},
-                          {},
-                          {}},
-                         {{"index", index}, {"extent", extent}}};
+    runtime::Check check{
+        ScalarProgram::binary(ScalarOp::And, ScalarProgram::binary(ScalarOp::Le, 0, index),
+                              ScalarProgram::binary(ScalarOp::Lt, index, extent)),
+        {Code::OutOfBounds, span, {{"dim", static_cast<int64_t>(dim)}, {"buffer", buffer.name}}, {}, {}},
+        {{"index", index}, {"extent", extent}}};
     decision.head.push_back(std::move(check));
   }
 

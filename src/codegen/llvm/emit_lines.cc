@@ -22,8 +22,8 @@ constexpr int64_t kMostTurns = 2;  // the logarithm of it
 std::optional<VectorWalk> KernelEmitter::walk_of_lines(const For& s, const VarRef& shift) {
   std::optional<VectorWalk> out = unrolled_ == 1 ? vector_walk(s, shift) : std::nullopt;
   if (!out || !stream_if_.contains(out->store->buffer.get())) return std::nullopt;
-  const bool fits = out->lanes > 1 && out->lanes <= kMaxLanes &&
-                    out->lanes * out->store->buffer->dtype.bytes() % kCacheLine == 0;
+  const bool fits =
+      out->lanes > 1 && out->lanes <= kMaxLanes && out->lanes * out->store->buffer->dtype.bytes() % kCacheLine == 0;
   return fits && lanes_independent(*out->vectors, source_.may_alias) ? out : std::nullopt;
 }
 
@@ -45,13 +45,12 @@ void KernelEmitter::whole_lines(const For& s, const VectorWalk& walk, const VarR
   Value* vectors = b_.CreateSub(extent, b_.CreateZExt(b_.CreateIsNotNull(skipped), b_.getInt64Ty()));
   Value* turns = turns_of(extent, walk.lanes * walk.store->buffer->dtype.bytes());
   stores_ = Stores::Lines;
-  counted_loop(
-      vectors,
-      [&](Value* turn) {
-        bind_vector(begin, by_turns(turn, vectors, turns), walk);
-        stmt(walk.body);
-      },
-      {llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.disable")})});
+  counted_loop(vectors,
+               [&](Value* turn) {
+                 bind_vector(begin, by_turns(turn, vectors, turns), walk);
+                 stmt(walk.body);
+               },
+               {llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.disable")})});
   stores_ = Stores::Parts;
   place_anew(walk.body);
   part_lines(begin, extent, walk, skipped);
@@ -118,21 +117,20 @@ void KernelEmitter::part_lines(Value* begin, Value* extent, const VectorWalk& wa
   const auto lanes = static_cast<unsigned>(walk.lanes);
   Value* behind = b_.CreateVectorSplat(lanes, b_.CreateSub(b_.getInt64(lanes), skipped));
   HELVE_CHECK(mask_ == nullptr, "lines are walked where all lanes run");
-  counted_loop(
-      b_.CreateSelect(any, b_.getInt64(2), b_.getInt64(0)),
-      [&](Value* end) {
-        Value* last = b_.CreateIsNotNull(end);
-        Value* before = b_.getInt64(static_cast<uint64_t>(-1));
-        bind_vector(begin, b_.CreateSelect(last, b_.CreateSub(extent, b_.getInt64(1)), before), walk);
-        lanes_ = lanes;
-        Value* low = b_.CreateICmpULT(lanes_from(b_.getInt64(0), 1), behind);
-        lanes_ = 0;
-        mask_ = b_.CreateICmpEQ(low, b_.CreateVectorSplat(lanes, last));
-        behind_ = last;
-        stmt(walk.body);
-        mask_ = behind_ = nullptr;
-      },
-      {});
+  counted_loop(b_.CreateSelect(any, b_.getInt64(2), b_.getInt64(0)),
+               [&](Value* end) {
+                 Value* last = b_.CreateIsNotNull(end);
+                 Value* before = b_.getInt64(static_cast<uint64_t>(-1));
+                 bind_vector(begin, b_.CreateSelect(last, b_.CreateSub(extent, b_.getInt64(1)), before), walk);
+                 lanes_ = lanes;
+                 Value* low = b_.CreateICmpULT(lanes_from(b_.getInt64(0), 1), behind);
+                 lanes_ = 0;
+                 mask_ = b_.CreateICmpEQ(low, b_.CreateVectorSplat(lanes, last));
+                 behind_ = last;
+                 stmt(walk.body);
+                 mask_ = behind_ = nullptr;
+               },
+               {});
 }
 
 /// One line of the vector is written in part, the last: those before it are whole behind the walk, and none before it.

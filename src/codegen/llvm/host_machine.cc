@@ -25,8 +25,8 @@ namespace {
 /// whose dependences rest on such checks.
 void distrust_checks_of_strides() {
   llvm::StringMap<llvm::cl::Option*>& options = llvm::cl::getRegisteredOptions();
-  for (const auto& [name, value] : {std::pair{"enable-interleaved-mem-accesses", "false"},
-                                    std::pair{"vectorize-scev-check-threshold", "0"}}) {
+  for (const auto& [name, value] :
+       {std::pair{"enable-interleaved-mem-accesses", "false"}, std::pair{"vectorize-scev-check-threshold", "0"}}) {
     const auto option = options.find(name);
     HELVE_CHECK(option != options.end(), std::string("LLVM has no option ") + name);
     HELVE_CHECK(!option->second->addOccurrence(0, name, value), std::string("LLVM refuses the option ") + name);

@@ -37,9 +37,9 @@ class KernelEmitter {
     llvm::Value* base = nullptr;
     llvm::Type* element = nullptr;
     llvm::SmallVector<llvm::Value*, 4> strides;
-    size_t loop_depth = 0;         ///< parallel loops around its allocation
+    size_t loop_depth = 0;  ///< parallel loops around its allocation
     int64_t begin = -1, end = -1;  ///< bytes of scratch, when it stands there
-    int64_t stack = 0;             ///< bytes of the stack, when it stands there
+    int64_t stack = 0;  ///< bytes of the stack, when it stands there
   };
 
   /// The address of an access in all lanes: `base` alone when they are one, `lanes` a vector of addresses, or `base` of
@@ -162,20 +162,20 @@ class KernelEmitter {
   std::unordered_map<const Buffer*, Place> places_;
   std::vector<std::pair<llvm::Instruction*, const Buffer*>> marked_;
   std::vector<ParallelLoop> parallel_loops_;  ///< around this point
-  unsigned lanes_ = 0;                 ///< 0: scalar code
-  llvm::Value* mask_ = nullptr;        ///< lanes that are on; null: all
-  bool in_first_lane_ = false;         ///< expressions are evaluated for lane 0
-  const For* vectors_ = nullptr;       ///< the loop whose lanes run in step
-  bool may_lie_outside_ = false;       ///< addresses are not read or written, so they need not lie in their buffer
-  int64_t unrolled_ = 1;               ///< copies of the code being emitted
-  int loop_depth_ = 0;                 ///< loops around this point, that over blocks among them
-  llvm::Value* behind_ = nullptr;      ///< of lanes that store a part of a line: they end the walk, not begin it
+  unsigned lanes_ = 0;  ///< 0: scalar code
+  llvm::Value* mask_ = nullptr;  ///< lanes that are on; null: all
+  bool in_first_lane_ = false;  ///< expressions are evaluated for lane 0
+  const For* vectors_ = nullptr;  ///< the loop whose lanes run in step
+  bool may_lie_outside_ = false;  ///< addresses are not read or written, so they need not lie in their buffer
+  int64_t unrolled_ = 1;  ///< copies of the code being emitted
+  int loop_depth_ = 0;  ///< loops around this point, that over blocks among them
+  llvm::Value* behind_ = nullptr;  ///< of lanes that store a part of a line: they end the walk, not begin it
   enum class Stores { Undecided, Around, Lines, Parts, Through } stores_ = Stores::Undecided;  ///< the caches
   struct StreamTest {
-    llvm::Value* large;      ///< the tensor
+    llvm::Value* large;  ///< the tensor
     llvm::Value* lies_well;  ///< large, and all its rows begin where such a store may
   };
-  Streams streams_;                             ///< what the form being emitted writes so: it runs where they allow it
+  Streams streams_;  ///< what the form being emitted writes so: it runs where they allow it
   std::unordered_set<const Buffer*> streamed_;  ///< may be written so, if they are large
   std::unordered_map<const Buffer*, StreamTest> stream_if_;
   std::vector<EarlyRead> early_reads_;

@@ -17,8 +17,8 @@ namespace {
 /// How many elements of each dimension of the region exist in the buffer: `ends` gives the end of each dimension.
 struct Rectangle {
   std::vector<Expr> extents;  ///< one for each dimension that is no point
-  Expr points_inside;         ///< null when all points are known to be inside
-  bool full = true;           ///< every extent is known to be the region's own
+  Expr points_inside;  ///< null when all points are known to be inside
+  bool full = true;  ///< every extent is known to be the region's own
 };
 
 Rectangle rectangle_of(const Region& region, const std::vector<Expr>& ends, const Facts& facts) {
@@ -60,9 +60,8 @@ std::vector<Expr> bind_extents(const std::vector<Expr>& extents, std::vector<Stm
 
 Stmt fill_region(const Region& dst, const Expr& value) {
   std::vector<Expr> extents = dst.shape();
-  return element_nest(nest_dims(dst, extents), [&](const std::vector<Expr>& at) {
-    return store(dst.buffer, region_indices(dst, at), value);
-  });
+  return element_nest(nest_dims(dst, extents),
+                      [&](const std::vector<Expr>& at) { return store(dst.buffer, region_indices(dst, at), value); });
 }
 
 /// The copy of the elements whose source and destination exist.

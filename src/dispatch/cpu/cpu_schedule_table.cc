@@ -26,14 +26,14 @@ const std::vector<TileSchedule>& cpu_schedules() {
       {TileOpcode::StoreMatrix, "element loops", 0, cpu::lower_matrix_move},
       {TileOpcode::Gemm, "register blocks over packed panels", 10, cpu::lower_gemm_blocks},
       {TileOpcode::Gemm, "rows of C in an accumulator", 0, cpu::lower_gemm},
-#define REDUCTION(op)                                                         \
+#define REDUCTION(op)                                                             \
   {TileOpcode::op, "lanes along the last dimension", 10, cpu::lower_reduce_rows}, \
       {TileOpcode::op, "columns side by side", 0, cpu::lower_reduce_columns},     \
       {TileOpcode::op, "one result after the other", -10, cpu::lower_reduce_elements},
       REDUCTION(ReduceSum) REDUCTION(ReduceProd) REDUCTION(ReduceMax) REDUCTION(ReduceMin) REDUCTION(ReduceAbsMax)
           REDUCTION(ReduceAny) REDUCTION(ReduceAll)
 #undef REDUCTION
-      {TileOpcode::Cumsum, "columns side by side", 10, cpu::lower_scan_columns},
+              {TileOpcode::Cumsum, "columns side by side", 10, cpu::lower_scan_columns},
       {TileOpcode::Cumsum, "one line after the other", 0, cpu::lower_scan_elements},
       {TileOpcode::AtomicAdd, "element loops", 0, cpu::lower_atomic},
       {TileOpcode::AtomicMax, "element loops", 0, cpu::lower_atomic},

@@ -2,8 +2,8 @@
 // A row of C stays in an accumulator while rows of B are added to it, scaled; the inner loop is contiguous where B is.
 // A row whose extent is known only at the call is taken in pieces, since an accumulator has a constant extent.
 #include "element_nest.h"
-#include "helve/ir/expr/number.h"
 #include "helve/dispatch/reduction.h"
+#include "helve/ir/expr/number.h"
 #include "schedules.h"
 
 namespace helve::cpu {
@@ -45,21 +45,19 @@ Stmt lower_gemm(const TileOp& op, const LoweringContext&, std::string*) {
   };
   auto place = [&](const Expr& j) { return region_indices(c, {Expr(i), plus(first, j)}); };
 
-  Stmt start = over_columns([&](const Expr& j) {
-    return store(row, {j}, clear ? zero : cast(load(c.buffer, place(j)), acc));
-  });
+  Stmt start =
+      over_columns([&](const Expr& j) { return store(row, {j}, clear ? zero : cast(load(c.buffer, place(j)), acc)); });
   VarRef scale = make_var("a", acc);
   Stmt step = over_columns([&](const Expr& j) {
     const Expr right = element(b, transpose_b, Expr(k), plus(first, j));
-    const Expr sum = acc.is_float() ? apply(Op::Fma, {Expr(scale), right, load(row, {j})})
-                                    : load(row, {j}) + Expr(scale) * right;
+    const Expr sum =
+        acc.is_float() ? apply(Op::Fma, {Expr(scale), right, load(row, {j})}) : load(row, {j}) + Expr(scale) * right;
     return store(row, {j}, sum);
   });
-  Stmt multiply = for_loop(LoopKind::Serial, k, depth,
-                           seq({bind(scale, element(a, transpose_a, Expr(i), Expr(k))), step}));
-  Stmt finish = over_columns([&](const Expr& j) {
-    return store(c.buffer, place(j), cast(load(row, {j}), c.buffer->dtype));
-  });
+  Stmt multiply =
+      for_loop(LoopKind::Serial, k, depth, seq({bind(scale, element(a, transpose_a, Expr(i), Expr(k))), step}));
+  Stmt finish =
+      over_columns([&](const Expr& j) { return store(c.buffer, place(j), cast(load(row, {j}), c.buffer->dtype)); });
   Stmt whole = seq({alloc(row), start, multiply, finish});
   if (pieces) whole = for_loop(LoopKind::Serial, piece, ceil_div(columns, int_imm(kPiece)), whole);
   return for_loop(LoopKind::Serial, i, rows, whole);

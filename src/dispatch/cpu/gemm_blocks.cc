@@ -9,8 +9,8 @@
 #include <algorithm>
 
 #include "element_nest.h"
-#include "helve/ir/expr/number.h"
 #include "helve/dispatch/reduction.h"
+#include "helve/ir/expr/number.h"
 #include "schedules.h"
 
 namespace helve::cpu {
@@ -18,11 +18,11 @@ namespace helve::cpu {
 namespace {
 
 // Blocks in elements: MR rows of A stay in the first cache, packed A and B in the second.
-constexpr int64_t kDepthBytes = 1024;      // KC elements of the accumulator
-constexpr int64_t kPackedRows = 256;       // MC
-constexpr int64_t kPackedColumns = 512;    // NC
-constexpr int64_t kDepthStep = 32;         // KC is a multiple: the edges of usual tiles
-constexpr int64_t kLongestDepth = 4096;    // of a product that may not be split along the depth
+constexpr int64_t kDepthBytes = 1024;  // KC elements of the accumulator
+constexpr int64_t kPackedRows = 256;  // MC
+constexpr int64_t kPackedColumns = 512;  // NC
+constexpr int64_t kDepthStep = 32;  // KC is a multiple: the edges of usual tiles
+constexpr int64_t kLongestDepth = 4096;  // of a product that may not be split along the depth
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
@@ -166,10 +166,10 @@ class BlockedGemm {
     if (!transpose_a_) {
       const bool tiled = is_tiled(*a_.buffer);
       const int64_t tile = tiled ? last_tile(a_) : 1;
-      Stmt copy = element_nest({{rows.extent, 1}, {depth.extent, kc_ % tile == 0 ? tile : 1}},
-                               [&](const std::vector<Expr>& at) {
-        return store(packed_a_, at, element(a_, false, plus(rows.start, at[0]), plus(depth.start, at[1])));
-      });
+      Stmt copy = element_nest(
+          {{rows.extent, 1}, {depth.extent, kc_ % tile == 0 ? tile : 1}}, [&](const std::vector<Expr>& at) {
+            return store(packed_a_, at, element(a_, false, plus(rows.start, at[0]), plus(depth.start, at[1])));
+          });
       VarRef r = make_var("r");
       VarRef k = make_var("k");
       Stmt pad = parallel(r, padded - rows.extent,
@@ -179,8 +179,8 @@ class BlockedGemm {
     return panels_of(rows.extent, mr_, [&](const Expr& p, const Expr& there) {
       VarRef k = make_var("k");
       return serial(k, depth.extent, padded_row(packed_a_, {p, Expr(k)}, there, mr_, [&](const Expr& r) {
-        return element(a_, true, rows.start + (p * int_imm(mr_) + r), plus(depth.start, Expr(k)));
-      }));
+                      return element(a_, true, rows.start + (p * int_imm(mr_) + r), plus(depth.start, Expr(k)));
+                    }));
     });
   }
 
@@ -191,8 +191,9 @@ class BlockedGemm {
       };
       if (!transpose_b_) {
         VarRef k = make_var("k");
-        return serial(k, depth.extent, padded_row(packed_b_, {q, Expr(k)}, there, nr_,
-                                                  [&](const Expr& j) { return value(Expr(k), j); }));
+        return serial(k, depth.extent, padded_row(packed_b_, {q, Expr(k)}, there, nr_, [&](const Expr& j) {
+                        return value(Expr(k), j);
+                      }));
       }
       // The source's rows run along the depth: read them in order, write across the panel.
       auto column = [&](const Expr& begin, const Expr& extent, bool pad) {
@@ -236,9 +237,8 @@ class BlockedGemm {
     Stmt values = parallel(j, there, store(buffer, place(j), value(Expr(j))));
     if (fills(there, width)) return values;
     VarRef pad = make_var("j");
-    return seq({values,
-                for_loop(LoopKind::Serial, std::vector<VarRef>{pad}, {there}, {int_imm(width) - there},
-                         store(buffer, place(pad), zero()))});
+    return seq({values, for_loop(LoopKind::Serial, std::vector<VarRef>{pad}, {there}, {int_imm(width) - there},
+                                 store(buffer, place(pad), zero()))});
   }
 
   /// A statement for each vector of the register block; all its indices but the lane are constants after unrolling.
@@ -331,7 +331,7 @@ class BlockedGemm {
   Expr rows_;
   Expr columns_;
   Expr depth_;
-  int64_t lanes_ = 0;    ///< elements of a vector
+  int64_t lanes_ = 0;  ///< elements of a vector
   int64_t vectors_ = 0;  ///< vectors of a row of the register block
   int64_t mr_ = 0, nr_ = 0, mc_ = 0, nc_ = 0, kc_ = 0;
   BufferRef packed_a_;

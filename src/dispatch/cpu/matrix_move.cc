@@ -26,8 +26,7 @@ Expr coordinate(const std::vector<AddressTerm>& terms, Axis axis, const std::vec
 Stmt lower_matrix_move(const TileOp& op, const LoweringContext& context, std::string* declined) {
   const MatrixOperands operands = matrix_operands(op);
   if (!operands.divided()) return lower_copy(op, context, declined);
-  const std::vector<AddressTerm> terms =
-      address_terms(operands.layout, *constant_shape(operands.memory->shape()));
+  const std::vector<AddressTerm> terms = address_terms(operands.layout, *constant_shape(operands.memory->shape()));
   std::vector<VarRef> vars = {make_var("i"), make_var("j")};
   std::vector<Expr> extents = operands.memory->shape();
   const std::vector<Expr> at(vars.begin(), vars.end());

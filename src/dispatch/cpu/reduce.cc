@@ -5,9 +5,9 @@
 
 #include "element_nest.h"
 #include "helve/arith/simplify.h"
+#include "helve/dispatch/reduction.h"
 #include "helve/dispatch/vector_run.h"
 #include "helve/support/diagnostic.h"
-#include "helve/dispatch/reduction.h"
 #include "schedules.h"
 
 namespace helve::cpu {

@@ -43,8 +43,7 @@ Stmt lower_scan_columns(const TileOp& op, const LoweringContext&, std::string* d
   const VarRef k = make_var("k");
   const Stmt start =
       element_nest(across(scan), [&](const std::vector<Expr>& at) { return store(sum, at, scan.identity()); });
-  const Stmt next =
-      element_nest(across(scan), [&](const std::vector<Expr>& at) { return step(scan, at, sum, at, k); });
+  const Stmt next = element_nest(across(scan), [&](const std::vector<Expr>& at) { return step(scan, at, sum, at, k); });
   return seq({alloc(sum), start, for_loop(LoopKind::Serial, k, along, next)});
 }
 

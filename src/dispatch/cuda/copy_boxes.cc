@@ -23,10 +23,12 @@ std::string why_not_unasked(const TileOp& op, const CopyRegions& copy, const Low
   if (bytes < kSmallestBox) return fmt::format("its boxes have {} bytes, less than {}", bytes, kSmallestBox);
   const Stmt by_threads = op.op == TileOpcode::CopyAsync ? lower_cp_async(op, context, &reason) : Stmt();
   bool whole = static_cast<bool>(by_threads);
-  if (by_threads) walk(by_threads, [&](const Stmt& s) {
-    const TileOp* run = as<TileOp>(s);
-    if (run && run->op == TileOpcode::CpAsync) whole &= run_length(*run) * copy.src.buffer->dtype.bytes() == kBulkUnit;
-  });
+  if (by_threads)
+    walk(by_threads, [&](const Stmt& s) {
+      const TileOp* run = as<TileOp>(s);
+      if (run && run->op == TileOpcode::CpAsync)
+        whole &= run_length(*run) * copy.src.buffer->dtype.bytes() == kBulkUnit;
+    });
   return whole ? "the threads can make it in pieces of 16 bytes, which leaves the memory any layout" : "";
 }
 

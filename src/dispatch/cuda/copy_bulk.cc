@@ -30,10 +30,10 @@ std::string why_small(const CopyRegions& copy) {
 
 /// What the engine moves of a copy: the first elements of each dimension, if it moves any.
 struct Part {
-  CopyRegions copy;           ///< with the extents of the part
-  Expr inside;                ///< the condition under which there is a part; null: there is
+  CopyRegions copy;  ///< with the extents of the part
+  Expr inside;  ///< the condition under which there is a part; null: there is
   std::vector<Expr> extents;  ///< one for each dimension that is no point
-  Expr whole;                 ///< the condition under which it is all of the copy; null: it is
+  Expr whole;  ///< the condition under which it is all of the copy; null: it is
 
   bool empty() const { return inside && constant_value(inside) == 0; }
   Expr contains(const std::vector<Expr>& at) const {
@@ -88,8 +88,8 @@ Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* d
   const Part part = part_inside(*copy, std::max<int64_t>(1, kBulkUnit / copy->src.buffer->dtype.bytes()), facts);
   // Who copies back goes on when the memory can be used again; other copies of the block stay in flight.
   const bool counted = op.op == TileOpcode::CopyAsync || is_global(*copy->src.buffer);
-  const Stmt moved = part.empty() ? Stmt()
-                                  : tile_op(TileOpcode::CpAsyncBulk, {part.copy.src, part.copy.dst, !counted}, op.span);
+  const Stmt moved =
+      part.empty() ? Stmt() : tile_op(TileOpcode::CpAsyncBulk, {part.copy.src, part.copy.dst, !counted}, op.span);
   Facts holds = facts;
   if (part.inside) holds.assume(part.inside);
   if (!part.empty() && !is_bulk_copy(*as<TileOp>(moved), holds, declined)) return {};
@@ -99,9 +99,8 @@ Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* d
                            : part.inside ? if_then(part.inside, moved, nothing, op.span)
                                          : moved};
   if (part.whole) {
-    const Stmt rest = copy_elements(*copy, facts, [&](const std::vector<Expr>& at) {
-      return apply(Op::Not, {part.contains(at)});
-    });
+    const Stmt rest =
+        copy_elements(*copy, facts, [&](const std::vector<Expr>& at) { return apply(Op::Not, {part.contains(at)}); });
     out.push_back(if_then(apply(Op::Not, {part.whole}), rest, {}, op.span));
   }
   if (counted && op.op == TileOpcode::Copy) out.push_back(tile_op(TileOpcode::WaitAsync, {}, op.span));

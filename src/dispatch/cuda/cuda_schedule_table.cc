@@ -30,7 +30,7 @@ const std::vector<TileSchedule>& cuda_schedules() {
       REDUCTION(ReduceSum) REDUCTION(ReduceProd) REDUCTION(ReduceMax) REDUCTION(ReduceMin) REDUCTION(ReduceAbsMax)
           REDUCTION(ReduceAny) REDUCTION(ReduceAll)
 #undef REDUCTION
-      {TileOpcode::Cumsum, "registers, then lanes, then warps", 0, cuda::lower_scan},
+              {TileOpcode::Cumsum, "registers, then lanes, then warps", 0, cuda::lower_scan},
       {TileOpcode::AtomicAdd, "element loops", 0, cuda::lower_atomic},
       {TileOpcode::AtomicMax, "element loops", 0, cuda::lower_atomic},
       {TileOpcode::AtomicMin, "element loops", 0, cuda::lower_atomic},

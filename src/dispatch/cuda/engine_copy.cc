@@ -26,8 +26,8 @@ std::string why_no_engine(const LoweringContext& context, const CopyRegions& cop
 
 Stmt kept(const TileOp& op) {
   if (op.begins_copy() || !is_global(*op.region(0).buffer)) return Stmt(make_ref<TileOp>(op));
-  return seq({tile_op(op.op, {op.region(0), op.region(1), false}, op.span),
-              tile_op(TileOpcode::WaitAsync, {}, op.span)});
+  return seq(
+      {tile_op(op.op, {op.region(0), op.region(1), false}, op.span), tile_op(TileOpcode::WaitAsync, {}, op.span)});
 }
 
 }  // namespace helve::cuda

@@ -59,9 +59,8 @@ class Product {
     std::vector<Stmt> out;
     if (!in_place) out.push_back(alloc(sums));
     if (!in_place || clears_) {
-      out.push_back(over_sums([&](const std::vector<Expr>& at) {
-        return store(sums, place(at), start(region_indices(c_, at)));
-      }));
+      out.push_back(over_sums(
+          [&](const std::vector<Expr>& at) { return store(sums, place(at), start(region_indices(c_, at))); }));
     }
     const auto add = [&](const Expr& k) {
       return over_sums([&](const std::vector<Expr>& at) {

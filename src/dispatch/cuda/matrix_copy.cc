@@ -2,8 +2,8 @@
 // Such a copy is T.ldmatrix or T.stmatrix from here on; the fragment is divided among the threads with all others.
 #include <fmt/format.h>
 
-#include "helve/arith/simplify.h"
 #include "helve/analysis/thread_form.h"
+#include "helve/arith/simplify.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/matrix_move.h"
 #include "helve/layout/notation.h"

@@ -31,10 +31,10 @@ Stmt cuda::lower_scan(const TileOp& op, const LoweringContext& context, std::str
     std::vector<Expr> at = rest;
     at.insert(at.begin() + static_cast<std::ptrdiff_t>(scan.dim),
               scan.reverse ? along - int_imm(1) - Expr(k) : Expr(k));
-    return seq({alloc(sum), store(sum, only, scan.identity()),
-                for_loop(LoopKind::Serial, k, along,
-                         seq({store(sum, only, load(sum, only) + scan.element(at)),
-                              scan.write(at, load(sum, only))}))});
+    return seq(
+        {alloc(sum), store(sum, only, scan.identity()),
+         for_loop(LoopKind::Serial, k, along,
+                  seq({store(sum, only, load(sum, only) + scan.element(at)), scan.write(at, load(sum, only))}))});
   });
 }
 

@@ -141,8 +141,8 @@ double float_value(uint64_t bits, DType dtype) {
     return std::numeric_limits<double>::quiet_NaN();
   }
   if (exponent == 0) return sign * std::ldexp(static_cast<double>(mantissa), 1 - f.bias - f.mantissa_bits);
-  return sign * std::ldexp(1.0 + static_cast<double>(mantissa) / (1 << f.mantissa_bits),
-                           static_cast<int>(exponent) - f.bias);
+  return sign *
+         std::ldexp(1.0 + static_cast<double>(mantissa) / (1 << f.mantissa_bits), static_cast<int>(exponent) - f.bias);
 }
 
 }  // namespace helve

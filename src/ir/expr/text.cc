@@ -167,9 +167,8 @@ class Writer {
 
 void require_writable(const Expr& e) {
   if (e->occurrences() <= kLargestExpr) return;
-  throw UserError(Code::TextLimit, e->span,
-                  {{"limit", int64_t{kLargestExpr}}, {"unit", "operands of an expression"}}, {},
-                  {"bind what it uses several times to a name"});
+  throw UserError(Code::TextLimit, e->span, {{"limit", int64_t{kLargestExpr}}, {"unit", "operands of an expression"}},
+                  {}, {"bind what it uses several times to a name"});
 }
 
 std::string brief_text(const Expr& e) { return is_large(e) ? "..." : to_text(e); }

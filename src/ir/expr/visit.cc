@@ -51,9 +51,8 @@ void walk_new(const Expr& e, const std::function<void(const Expr&)>& f, Seen& se
 }
 
 Expr rewrite_once(const Expr& e, const std::function<Expr(const Expr&)>& f, Memo<Expr>& known) {
-  return known.of(e, [&] {
-    return f(map_children(e, [&](const Expr& child) { return rewrite_once(child, f, known); }));
-  });
+  return known.of(e,
+                  [&] { return f(map_children(e, [&](const Expr& child) { return rewrite_once(child, f, known); })); });
 }
 
 }  // namespace

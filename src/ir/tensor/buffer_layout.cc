@@ -57,8 +57,8 @@ class Check {
  private:
   [[noreturn]] void refuse(Code code, DiagnosticArgs args) const {
     args.push_back({"buffer", buffer_.name});
-    throw UserError(code, span_, std::move(args), {{buffer_.span, fmt::format("'{}' has shape {}", buffer_.name,
-                                                                            shape_text(buffer_.shape))}});
+    throw UserError(code, span_, std::move(args),
+                    {{buffer_.span, fmt::format("'{}' has shape {}", buffer_.name, shape_text(buffer_.shape))}});
   }
   [[noreturn]] void form(const std::string& reason, const std::string& remedy) const {
     refuse(Code::BufferLayoutForm, {{"layout", to_string(layout_)}, {"reason", reason}, {"remedy", remedy}});
@@ -71,8 +71,8 @@ class Check {
       if (elements < 0) break;
     }
     if (elements == layout_.size()) return;
-    refuse(Code::BufferLayoutSize, {{"layout", to_string(layout_)}, {"given", layout_.size()},
-                                    {"shape", shape_text(buffer_.shape)}});
+    refuse(Code::BufferLayoutSize,
+           {{"layout", to_string(layout_)}, {"given", layout_.size()}, {"shape", shape_text(buffer_.shape)}});
   }
 
   void check_axes(bool fragment) const {

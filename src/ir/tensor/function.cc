@@ -50,9 +50,7 @@ int64_t shard_count(const MeshShape& mesh, const MeshTensor& tensor, int64_t dim
 
 namespace {
 
-Expr ceil_quotient(const Expr& extent, int64_t count) {
-  return count == 1 ? extent : ceil_div(extent, int_imm(count));
-}
+Expr ceil_quotient(const Expr& extent, int64_t count) { return count == 1 ? extent : ceil_div(extent, int_imm(count)); }
 
 /// The index of the core among the shards of `dim`: axes in the order of the annotation, the last fastest.
 Expr shard_index(const MeshShape& mesh, const MeshTensor& tensor, int64_t dim, const std::vector<Expr>& core) {

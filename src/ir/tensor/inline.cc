@@ -12,8 +12,8 @@ namespace helve {
 namespace {
 
 template <class T>
-constexpr bool is_plain = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
-                          std::is_same_v<T, Layout>;
+constexpr bool is_plain =
+    std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, Layout>;
 
 /// The expression without places, variables aside: what stands for a parameter has the place of the parameter's use.
 Expr without_places(const Expr& e) {

@@ -80,15 +80,13 @@ void require_index(const Expr& e, const char* what, Span span) {
                   {{"what", what}, {"given", to_string(e->dtype)}, {"expected", "an index"}});
 }
 
-void require_extent(const Expr& e, Span span) {
-  require_index(e, "a loop bound", span);
-}
+void require_extent(const Expr& e, Span span) { require_index(e, "a loop bound", span); }
 
 void require_bool(const Expr& e, Span span) {
   if (e->dtype.is_bool()) return;
   throw UserError(Code::WrongType, e->span.known() ? e->span : span,
-                  {{"what", "a condition"}, {"given", to_string(e->dtype)}, {"expected", "bool"}},
-                  {}, {"compare it, for example with '!= 0'"});
+                  {{"what", "a condition"}, {"given", to_string(e->dtype)}, {"expected", "bool"}}, {},
+                  {"compare it, for example with '!= 0'"});
 }
 
 /// A Store or TileStore of the value converted to the buffer's dtype.

@@ -213,11 +213,11 @@ void check_reduce(const TileOp& op) {
 
 /// The same elements, whatever the variables are.
 bool same_region(const Region& a, const Region& b) {
-  return a.buffer == b.buffer &&
-         std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), b.ranges.end(),
-                    [](const Range& x, const Range& y) {
-                      return structural_equal(x.begin, y.begin) && structural_equal(x.extent, y.extent);
-                    });
+  return a.buffer == b.buffer && std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), b.ranges.end(),
+                                            [](const Range& x, const Range& y) {
+                                              return structural_equal(x.begin, y.begin) &&
+                                                     structural_equal(x.extent, y.extent);
+                                            });
 }
 
 /// A scan may overwrite its source element by element; any other overlap would read what it has written.

@@ -197,8 +197,7 @@ class Verifier {
     require_known(&buffer, buffer.name);
     check_index_types(buffer, indices, span);
     if (tiles_) {
-      throw UserError(Code::NoMatchingTile, span,
-                      {{"buffer", buffer.name}, {"tile", shape_text(tiles_->buffer->tile)}},
+      throw UserError(Code::NoMatchingTile, span, {{"buffer", buffer.name}, {"tile", shape_text(tiles_->buffer->tile)}},
                       {declaration_note(buffer), {tiles_->span, "inside a tile loop subscripts denote tiles"}});
     }
     if (doubtful_) return;  // a guard may know better: what never happens is no fault
@@ -263,12 +262,11 @@ class Verifier {
     const int64_t given = thread_layout_of(buffer).span(axes::tx());
     if (given == kernel_->threads) return;
     const bool divides = kernel_->threads % given == 0;
-    throw UserError(Code::BufferLayoutThreads, span,
-                    {{"buffer", buffer.name}, {"given", given}, {"threads", kernel_->threads}},
-                    {{kernel_->span, "the kernel"}},
-                    {divides ? fmt::format("let the other threads hold copies: + R[{} : {}@tx]",
-                                           kernel_->threads / given, given)
-                             : "give the kernel as many threads as the layout has, or the other way round"});
+    throw UserError(
+        Code::BufferLayoutThreads, span, {{"buffer", buffer.name}, {"given", given}, {"threads", kernel_->threads}},
+        {{kernel_->span, "the kernel"}},
+        {divides ? fmt::format("let the other threads hold copies: + R[{} : {}@tx]", kernel_->threads / given, given)
+                 : "give the kernel as many threads as the layout has, or the other way round"});
   }
 
   /// Block memory is what a core keeps near itself: more than any cache is a tensor, and no sum of sizes overflows.
@@ -317,8 +315,7 @@ class Verifier {
     if (n.loop == LoopKind::Pipelined && n.num_stages < 1) {
       throw UserError(Code::StageCount, n.span, {{"stages", int64_t{n.num_stages}}});
     }
-    const bool parallel =
-        n.loop == LoopKind::Parallel || n.loop == LoopKind::Vectorized || n.loop == LoopKind::Thread;
+    const bool parallel = n.loop == LoopKind::Parallel || n.loop == LoopKind::Vectorized || n.loop == LoopKind::Thread;
     const std::string name = fmt::format("T.{}", to_string(n.loop));
     if (parallel && !kernel_) wrong_scope(name, "host", "put it inside T.Kernel", n.span);
     if (n.loop == LoopKind::Thread) check_threads(n);

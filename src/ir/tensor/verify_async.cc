@@ -67,8 +67,8 @@ Unfinished Following::after_new(const Stmt& s, Unfinished state) {
   }
   if (const If* n = as<If>(s)) return fewer(after(n->then_body, state), after(n->else_body, state));
   if (const For* n = as<For>(s)) {
-    const bool independent = n->loop == LoopKind::Parallel || n->loop == LoopKind::Vectorized ||
-                             n->loop == LoopKind::Thread;
+    const bool independent =
+        n->loop == LoopKind::Parallel || n->loop == LoopKind::Vectorized || n->loop == LoopKind::Thread;
     if (independent) return state;  // until they are committed
     // The least over all numbers of iterations: it grows with each or falls with each.
     const Unfinished once = after(n->body, state);

@@ -12,15 +12,19 @@ namespace helve {
 namespace {
 
 template <class T>
-constexpr bool is_plain = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
-                          std::is_same_v<T, Layout>;
+constexpr bool is_plain =
+    std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, Layout>;
 
 struct Reader {
   const std::function<void(const Expr&)>& on_expr;
   const std::function<void(const Stmt&)>& on_stmt;
 
-  void read(const Expr& e) const { if (e) on_expr(e); }
-  void read(const Stmt& s) const { if (s) on_stmt(s); }
+  void read(const Expr& e) const {
+    if (e) on_expr(e);
+  }
+  void read(const Stmt& s) const {
+    if (s) on_stmt(s);
+  }
   void read(const VarRef&) const {}
   void read(const BufferRef&) const {}
   void read(const Region& r) const {
@@ -75,7 +79,9 @@ struct Mapper {
   }
   template <class T>
     requires is_plain<T>
-  bool map(T&) const { return false; }
+  bool map(T&) const {
+    return false;
+  }
   template <class T>
   bool map(std::vector<T>& items) const {
     bool changed = false;
@@ -132,8 +138,7 @@ Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& on_stmt,
 
 Stmt substitute(const Stmt& s, const Substitution& values) {
   if (values.empty()) return s;
-  return rewrite(
-      s, [](const Stmt& inner) { return inner; }, [&](const Expr& e) { return substitute(e, values); });
+  return rewrite(s, [](const Stmt& inner) { return inner; }, [&](const Expr& e) { return substitute(e, values); });
 }
 
 namespace {

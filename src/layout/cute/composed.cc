@@ -124,9 +124,9 @@ ComposedLayout composition(const Layout& a, const Swizzle& swizzle) {
   for (int64_t i = 0; i < a.size(); ++i) {
     if (int64_t value = a(swizzle.apply(i)); value != result(i)) {
       refuse_unsupported("composition", shown,
-             fmt::format("at index {} it is {}, {} of the left operand is {}", i, value,
-                         to_string(std::get<Swizzle>(result.stages()[0].map)), result(i)),
-             kKeepStages);
+                         fmt::format("at index {} it is {}, {} of the left operand is {}", i, value,
+                                     to_string(std::get<Swizzle>(result.stages()[0].map)), result(i)),
+                         kKeepStages);
     }
   }
   return result;
@@ -185,7 +185,7 @@ const Swizzle& single_swizzle(const char* operation, const ComposedLayout& layou
   const auto* swizzle = std::get_if<Swizzle>(&stage.map);
   if (layout.stages().size() != 1 || swizzle == nullptr || stage.offset != 0) {
     refuse_unsupported(operation, to_string(layout), "it is not one swizzle of a layout without an offset",
-           "invert the stages one by one");
+                       "invert the stages one by one");
   }
   return *swizzle;
 }

@@ -197,9 +197,9 @@ class Composer {
 }  // namespace
 
 void Steps::refuse() const {
-  throw_layout_error(Code::LayoutBudget, {{"operation", operation_},
-                                          {"layout", "operands whose carries cancel"},
-                                          {"limit", kLayoutStepLimit}});
+  throw_layout_error(
+      Code::LayoutBudget,
+      {{"operation", operation_}, {"layout", "operands whose carries cancel"}, {"limit", kLayoutStepLimit}});
 }
 
 Layout composition(const Layout& a, const Layout& b) { return Composer(a.modes(), &a, b).run(); }

@@ -108,9 +108,9 @@ CoordinateLayout::CoordinateLayout(const IntTuple& shape, const std::vector<Basi
   std::vector<size_t> at;
   append_structure(all, 0, all.size(), 0, codomain_, paths_, at);
   if (paths_.size() > 15) {
-    throw_layout_error(Code::CuteLimit, {{"given", static_cast<int64_t>(paths_.size())},
-                                         {"what", "entries of a coordinate"},
-                                         {"limit", int64_t{15}}});
+    throw_layout_error(
+        Code::CuteLimit,
+        {{"given", static_cast<int64_t>(paths_.size())}, {"what", "entries of a coordinate"}, {"limit", int64_t{15}}});
   }
   ModeTree tree;
   tree.profile = shape.profile;

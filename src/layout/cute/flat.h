@@ -34,9 +34,7 @@ inline Modes coalesce_endless(const Modes& modes) {
 }
 
 /// Modes as a layout of depth 0 or 1; 1:0 for none.
-inline Layout flat_layout(const Modes& modes) {
-  return Layout(modes.begin(), modes.end());
-}
+inline Layout flat_layout(const Modes& modes) { return Layout(modes.begin(), modes.end()); }
 
 /// Modes of extent above 1 and stride other than 0, by stride; `prefix` is the index of the mode's first step.
 struct PlacedMode {

@@ -12,16 +12,15 @@ namespace helve::cute {
 void check_entries(size_t entries) {
   if (entries == 0) throw_layout_error(Code::CuteNothingLeft, {{"operation", "an empty tuple"}});
   if (entries >= kLeaf) {
-    throw_layout_error(Code::CuteLimit, {{"given", static_cast<int64_t>(entries)},
-                                         {"what", "entries"},
-                                         {"limit", int64_t{kLeaf} - 1}});
+    throw_layout_error(Code::CuteLimit,
+                       {{"given", static_cast<int64_t>(entries)}, {"what", "entries"}, {"limit", int64_t{kLeaf} - 1}});
   }
 }
 
 void refuse_depth() {
-  throw_layout_error(Code::CuteLimit, {{"given", static_cast<int64_t>(kMaxDepth + 1)},
-                                       {"what", "levels"},
-                                       {"limit", static_cast<int64_t>(kMaxDepth)}});
+  throw_layout_error(
+      Code::CuteLimit,
+      {{"given", static_cast<int64_t>(kMaxDepth + 1)}, {"what", "levels"}, {"limit", static_cast<int64_t>(kMaxDepth)}});
 }
 
 void refuse_profile(const char* operation, IntCursor operand, IntCursor target) {
@@ -206,8 +205,7 @@ int64_t inner_product(const IntTuple& a, const IntTuple& b) {
 namespace {
 
 [[noreturn]] void refuse_bounds(const IntTuple& coordinate, IntCursor shape) {
-  throw_layout_error(Code::CoordinateBounds,
-                     {{"coordinate", to_string(coordinate)}, {"shape", to_string(shape)}});
+  throw_layout_error(Code::CoordinateBounds, {{"coordinate", to_string(coordinate)}, {"shape", to_string(shape)}});
 }
 
 /// A coordinate on its way into a shape.

@@ -34,8 +34,7 @@ void refuse_negative(const char* operation, const Layout& layout) {
   }
   std::string reason =
       fmt::format("mode {}:{} begins inside mode {}:{}", high.extent, high.stride, low.extent, low.stride);
-  throw_layout_error(Code::CuteNesting,
-                     {{"operation", operation}, {"layout", to_string(layout)}, {"reason", reason}});
+  throw_layout_error(Code::CuteNesting, {{"operation", operation}, {"layout", to_string(layout)}, {"reason", reason}});
 }
 
 }  // namespace
@@ -158,8 +157,7 @@ Layout left_inverse(const Layout& layout) {
     }
     bool endless = is_top && mode.prefix * mode.extent == layout.size() && layout.modes().back().extent > 1;
     if (highest >= mode.extent && !endless) {
-      throw_layout_error(Code::CuteLeftInverse,
-                         {{"layout", to_string(layout)}, {"index", index}, {"offset", reach}});
+      throw_layout_error(Code::CuteLeftInverse, {{"layout", to_string(layout)}, {"index", index}, {"offset", reach}});
     }
     digits.push_back({extent, mode.prefix});
   }

@@ -47,13 +47,16 @@ void Layout::admit() {
     if (mode.extent < 1) [[unlikely]] {
       throw_layout_error(Code::CuteExtent, {{"shape", to_string(shape())}, {"extent", mode.extent}});
     }
-    if (__builtin_mul_overflow(size, mode.extent, &size)) [[unlikely]] refuse_overflow("the size of a layout");
+    if (__builtin_mul_overflow(size, mode.extent, &size)) [[unlikely]]
+      refuse_overflow("the size of a layout");
     int64_t reach = 0;
     bool overflows = __builtin_mul_overflow(mode.extent - 1, mode.stride, &reach);
     overflows |= reach < 0 ? __builtin_sub_overflow(span, reach, &span) : __builtin_add_overflow(span, reach, &span);
-    if (overflows) [[unlikely]] refuse_overflow("the cosize of a layout");
+    if (overflows) [[unlikely]]
+      refuse_overflow("the cosize of a layout");
   }
-  if (tree_.profile.size() > kMaxDepth && depth() > kMaxDepth) [[unlikely]] refuse_depth();
+  if (tree_.profile.size() > kMaxDepth && depth() > kMaxDepth) [[unlikely]]
+    refuse_depth();
   size_ = size;
   cosize_ = span;
 }
@@ -230,10 +233,9 @@ IntTuple idx2crd(const IntTuple& index, const IntTuple& shape, const IntTuple& s
     current *= mode.extent;
   }
   if (current != layout.size()) {
-    throw_layout_error(Code::CuteNotCompact, {{"operation", "idx2crd"},
-                                              {"layout", to_string(layout)},
-                                              {"offset", current},
-                                              {"size", layout.size()}});
+    throw_layout_error(
+        Code::CuteNotCompact,
+        {{"operation", "idx2crd"}, {"layout", to_string(layout)}, {"offset", current}, {"size", layout.size()}});
   }
   if (!index.is_leaf()) return idx2crd(index, shape);
   int64_t offset = index.leaves[0];

@@ -113,9 +113,7 @@ Layout replace(const Layout& layout, size_t i, const Layout& mode) {
   return Layout(std::move(tree));
 }
 
-Layout slice(const IntTuple& coordinate, const Layout& layout) {
-  return slice_and_offset(coordinate, layout).first;
-}
+Layout slice(const IntTuple& coordinate, const Layout& layout) { return slice_and_offset(coordinate, layout).first; }
 
 Layout dice(const IntTuple& coordinate, const Layout& layout) {
   return Layout(sliced("dice", coordinate, layout.tree(), layout.shape(), false));

@@ -15,10 +15,9 @@ void check_factor(const char* operation, int64_t n) {
 }
 
 [[noreturn]] void refuse_recast(const char* operation, const Layout& layout, int64_t n, std::string reason) {
-  throw_layout_error(Code::CuteRecast, {{"operation", operation},
-                                        {"layout", to_string(layout)},
-                                        {"factor", n},
-                                        {"reason", std::move(reason)}});
+  throw_layout_error(
+      Code::CuteRecast,
+      {{"operation", operation}, {"layout", to_string(layout)}, {"factor", n}, {"reason", std::move(reason)}});
 }
 
 }  // namespace

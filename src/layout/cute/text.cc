@@ -44,9 +44,9 @@ class Parser {
 
  private:
   [[noreturn]] void fail(const char* reason) const {
-    throw_layout_error(Code::CuteSyntax, {{"text", std::string(text_)},
-                                          {"column", static_cast<int64_t>(position_ + 1)},
-                                          {"reason", reason}});
+    throw_layout_error(
+        Code::CuteSyntax,
+        {{"text", std::string(text_)}, {"column", static_cast<int64_t>(position_ + 1)}, {"reason", reason}});
   }
 
   void skip_blanks() {

@@ -148,11 +148,10 @@ Layout raked_product(const Layout& a, const Layout& b) {
 
 Layout tile_to_shape(const Layout& block, const IntTuple& shape, const std::optional<IntTuple>& order) {
   if (block.rank() > shape.rank()) {
-    throw_layout_error(Code::CuteRank,
-                       {{"operation", "tile_to_shape"},
-                        {"operand", "block " + to_string(block)},
-                        {"given", static_cast<int64_t>(block.rank())},
-                        {"needed", fmt::format("shape {} has {}", to_string(shape), shape.rank())}});
+    throw_layout_error(Code::CuteRank, {{"operation", "tile_to_shape"},
+                                        {"operand", "block " + to_string(block)},
+                                        {"given", static_cast<int64_t>(block.rank())},
+                                        {"needed", fmt::format("shape {} has {}", to_string(shape), shape.rank())}});
   }
   Layout padded = append(block, shape.rank());
   IntTuple extents = product_each(padded.shape());

@@ -12,10 +12,9 @@ namespace helve::cute {
 /// UnsupportedError "`operation` of `layout`: `reason`".
 [[noreturn]] inline void refuse_unsupported(const char* operation, std::string layout, std::string reason,
                                             const char* remedy) {
-  throw_layout_error(Code::CuteUnsupported, {{"operation", operation},
-                                             {"layout", std::move(layout)},
-                                             {"reason", std::move(reason)},
-                                             {"remedy", remedy}});
+  throw_layout_error(
+      Code::CuteUnsupported,
+      {{"operation", operation}, {"layout", std::move(layout)}, {"reason", std::move(reason)}, {"remedy", remedy}});
 }
 
 inline constexpr const char* kKeepStages = "keep the stages as a ComposedLayout";

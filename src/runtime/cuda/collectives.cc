@@ -135,9 +135,8 @@ class KernelWriter {
     {
       auto body = out_.indent();
       out_.line(fmt::format("typedef {} E;", type_.stored));
-      out_.line(
-          "for (Int t = begin + blockIdx.x * (Int)blockDim.x + threadIdx.x; t < end; "
-          "t += gridDim.x * (Int)blockDim.x) {");
+      out_.line("for (Int t = begin + blockIdx.x * (Int)blockDim.x + threadIdx.x; t < end; "
+                "t += gridDim.x * (Int)blockDim.x) {");
       element(name);
       out_.line("}");
     }
@@ -163,7 +162,7 @@ class KernelWriter {
     out_.line(fmt::format("static __device__ Int member_{}(Int core, Int k) {{{} return core; }}", name, member));
     out_.line(fmt::format("static __device__ Int rank_{}(Int core) {{ return {}; }}", name, rank));
     if (step_.kind != CollectiveKind::Permute) return;
-    const auto list = [&](const char* side, int64_t Peer::*end) {
+    const auto list = [&](const char* side, int64_t Peer::* end) {
       out_.line(fmt::format("__constant__ int {}_{}[] = {{{}}};", side, name,
                             join(step_.peers, ", ", [end](const Peer& p) { return fmt::format("{}", p.*end); })));
     };
@@ -293,8 +292,8 @@ ExchangeSize exchange_size(const Collective& step, const CollectiveRequest& r) {
   return out;
 }
 
-void launch_collective(const CollectiveRequest& r, const ExchangeSize& size, std::byte* exchange,
-                       CudaFunction function, const Device& device, CudaStream stream) {
+void launch_collective(const CollectiveRequest& r, const ExchangeSize& size, std::byte* exchange, CudaFunction function,
+                       const Device& device, CudaStream stream) {
   const std::byte* src = r.src.base;
   std::byte *dst = r.dst.base, *packed = exchange;
   int64_t mode = 0, begin = 0, end = 0;

@@ -23,11 +23,11 @@ std::string collective_source(const std::vector<int64_t>& mesh, const std::vecto
 /// that all is read before anything is written.
 struct ExchangeSize {
   std::vector<BlockRange> targets;  ///< destinations that take part: cores, or the peers of a Permute; none: no launch
-  int64_t target_elements = 0;      ///< that each of them gets
-  int64_t exchange_bytes = 0;       ///< 0: written directly
+  int64_t target_elements = 0;  ///< that each of them gets
+  int64_t exchange_bytes = 0;  ///< 0: written directly
 };
 ExchangeSize exchange_size(const Collective& step, const CollectiveRequest& request);
-void launch_collective(const CollectiveRequest& request, const ExchangeSize& size,
-                       std::byte* exchange, CudaFunction function, const Device& device, CudaStream stream);
+void launch_collective(const CollectiveRequest& request, const ExchangeSize& size, std::byte* exchange,
+                       CudaFunction function, const Device& device, CudaStream stream);
 
 }  // namespace helve::runtime::cuda

@@ -41,11 +41,11 @@ void check_architecture(const Toolchain& compiler, const std::string& arch) {
   const bool own = arch.ends_with('a') || arch.ends_with('f');
   if (number && (!own || *number >= kFirstWithOwn) && std::ranges::find(known, *number) != known.end()) return;
   throw UserError(Code::CudaArchitecture, {},
-                  {{"compiler", compiler.text()},
-                   {"arch", arch},
-                   {"known", join(known, ", ", [](int n) {
-                      return n < kFirstWithOwn ? fmt::format("sm_{}", n) : fmt::format("sm_{0}, sm_{0}a", n);
-                    })}});
+                  {{"compiler", compiler.text()}, {"arch", arch}, {"known", join(known, ", ", [](int n) {
+                                                                     return n < kFirstWithOwn
+                                                                                ? fmt::format("sm_{}", n)
+                                                                                : fmt::format("sm_{0}, sm_{0}a", n);
+                                                                   })}});
 }
 
 Digest key_of(const Toolchain& compiler, std::string_view source, const std::string& name, const std::string& arch,

@@ -33,8 +33,8 @@ class DeviceBlock {
   void release();
 
   DeviceAddress allocated_ = 0;  ///< what the driver gave
-  DeviceAddress base_ = 0;       ///< aligned
-  int64_t bytes_ = 0;            ///< from base_
+  DeviceAddress base_ = 0;  ///< aligned
+  int64_t bytes_ = 0;  ///< from base_
 };
 
 struct DeviceFrame : Frame {
@@ -42,12 +42,12 @@ struct DeviceFrame : Frame {
   ~DeviceFrame();
 
   std::vector<DeviceBlock> device_blocks;  ///< memory behind the plan's buffers
-  DeviceBlock staged;                      ///< host arguments
-  DeviceBlock workspace;                   ///< of cooperative launches
-  DeviceBlock exchanged;                   ///< of collectives in place
-  std::vector<void*> parameters;           ///< a launch's arguments by address
+  DeviceBlock staged;  ///< host arguments
+  DeviceBlock workspace;  ///< of cooperative launches
+  DeviceBlock exchanged;  ///< of collectives in place
+  std::vector<void*> parameters;  ///< a launch's arguments by address
   TensorMaps maps;
-  CudaEvent last_use = nullptr;            ///< recorded after the last call that was not captured
+  CudaEvent last_use = nullptr;  ///< recorded after the last call that was not captured
 };
 
 /// Where a call's work goes.

@@ -67,8 +67,7 @@ Driver load() {
   auto bind = [&](auto& function) {
     void* symbol = dlsym(handle, function.name());
     if (symbol == nullptr) {
-      throw UserError(Code::CudaDriverOutdated, {},
-                      {{"library", library}, {"function", std::string(function.name())}});
+      throw UserError(Code::CudaDriverOutdated, {}, {{"library", library}, {"function", std::string(function.name())}});
     }
     function.bind(symbol);
   };
@@ -127,7 +126,7 @@ void fail_call(const char* function, int result) {
 }
 
 const Driver& driver() {
-  static const Driver& ready = [] () -> const Driver& {
+  static const Driver& ready = []() -> const Driver& {
     bound_driver().init(0);
     return bound_driver();
   }();

@@ -35,7 +35,10 @@ class Run final : public PlanWalker<Run> {
   /// `narrow` gives the program of the kernels that rely on no alignment and have no tensor maps.
   Run(const Plan& plan, const Program& program, std::function<const Program&()> narrow, DeviceFrame& frame,
       const Situation& where, InterruptPoll& poll)
-      : PlanWalker(plan, frame, poll), program_(program), narrow_(std::move(narrow)), device_frame_(frame),
+      : PlanWalker(plan, frame, poll),
+        program_(program),
+        narrow_(std::move(narrow)),
+        device_frame_(frame),
         where_(where) {}
 
   std::byte* reserve(size_t index, int64_t bytes, int64_t alignment) {

@@ -113,8 +113,9 @@ class Nvcc final : public Toolchain {
       file << source;
       if (!file.flush()) missing(fmt::format("{} cannot be written", input.string()));
     }
-    std::vector<std::string> words = {program_, "-cubin", "--gpu-architecture=" + arch, "--std=c++17",
-                                      "--ptxas-options=-v", "-o", cubin.string(), input.string()};
+    std::vector<std::string> words = {
+        program_,       "-cubin",      "--gpu-architecture=" + arch, "--std=c++17", "--ptxas-options=-v", "-o",
+        cubin.string(), input.string()};
     words.insert(words.end(), flags.begin(), flags.end());
     const Outcome outcome = run(words, folder.path());
     return {outcome.good, outcome.good ? text_of(cubin) : std::string(), outcome.output};

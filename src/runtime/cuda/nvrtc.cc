@@ -88,9 +88,9 @@ void* open_library(const std::vector<std::string>& site_packages) {
   for (const char* name : kNames) {
     if (void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return handle;
   }
-  fail(fmt::format("there is no {} in {} nor in the system's library path", kNames[2],
-                   places.empty() ? "/usr/local/cuda*/lib64"
-                                  : join(places, ", ", [](const fs::path& p) { return p.string(); })));
+  fail(fmt::format(
+      "there is no {} in {} nor in the system's library path", kNames[2],
+      places.empty() ? "/usr/local/cuda*/lib64" : join(places, ", ", [](const fs::path& p) { return p.string(); })));
   return nullptr;
 }
 

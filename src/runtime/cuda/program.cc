@@ -149,7 +149,10 @@ int64_t Program::resident_blocks(const Launch& launch, CudaFunction function) co
   cluster.cluster[1] = cluster.cluster[2] = 1;
   const LaunchConfig config{{static_cast<unsigned>(launch.cluster), 1, 1},
                             {static_cast<unsigned>(launch.threads), 1, 1},
-                            static_cast<unsigned>(launch.shared_bytes), nullptr, &cluster, 1};
+                            static_cast<unsigned>(launch.shared_bytes),
+                            nullptr,
+                            &cluster,
+                            1};
   cuda.resident_clusters(&count, function, &config);
   if (count == 0) {
     throw UserError(Code::ClusterSize, {},

@@ -68,10 +68,10 @@ bool TensorMaps::make(const Plan& plan, const Launch& launch, const Frame& frame
     std::fill_n(steps.begin(), rank, 1);
     made.tensor = {};
     const Driver& cuda = driver();
-    const int result = cuda.encode_tensor_map.result(
-        &made.bytes, element_type(element_bytes(param.dtype)), static_cast<unsigned>(rank), tensor.base,
-        tensor.extents.data(), tensor.strides.data(), box.data(), steps.data(), kNoInterleave,
-        swizzle_mode(map.swizzle), kPromoteTo256Bytes, kFillZero);
+    const int result = cuda.encode_tensor_map.result(&made.bytes, element_type(element_bytes(param.dtype)),
+                                                     static_cast<unsigned>(rank), tensor.base, tensor.extents.data(),
+                                                     tensor.strides.data(), box.data(), steps.data(), kNoInterleave,
+                                                     swizzle_mode(map.swizzle), kPromoteTo256Bytes, kFillZero);
     if (result == kCudaInvalidValue) return false;
     if (result != kCudaSuccess) fail_call(cuda.encode_tensor_map.name(), result);
     made.tensor = tensor;

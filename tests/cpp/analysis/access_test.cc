@@ -39,8 +39,8 @@ std::vector<std::string> texts(const AccessModel& model) {
 
 TEST(AccessModel, LoopsAndGuardsStandOnThePath) {
   const BufferRef a = param("A", kFloat32, {8}), b = param("B", kFloat32, {8});
-  const Stmt body = if_then(less(Expr(i), idx(3)), store(b, {Expr(i)}, load(a, {Expr(i) + idx(1)})),
-                            store(b, {Expr(i)}, f32(0)));
+  const Stmt body =
+      if_then(less(Expr(i), idx(3)), store(b, {Expr(i)}, load(a, {Expr(i) + idx(1)})), store(b, {Expr(i)}, f32(0)));
   const FunctionRef f = function("f", {a, b}, serial(i, idx(8), {body}));
   EXPECT_EQ(texts(access_model(*f)), (std::vector<std::string>{
                                          "read A[i + 1] [i + 1,] where i in 0+8; i < 3",
@@ -58,16 +58,17 @@ TEST(AccessModel, LazyOperandsAreGuarded) {
 
 TEST(AccessModel, NamesStandForTheirValues) {
   const BufferRef b = param("B", kFloat32, {8});
-  const FunctionRef f =
-      function("f", {b}, serial(i, idx(4), {bind(k, Expr(i) * idx(2)), store(b, {Expr(k)}, f32(1))}));
+  const FunctionRef f = function("f", {b}, serial(i, idx(4), {bind(k, Expr(i) * idx(2)), store(b, {Expr(k)}, f32(1))}));
   EXPECT_EQ(texts(access_model(*f)), std::vector<std::string>{"write B[k] [i * 2,] where i in 0+4"});
 }
 
 TEST(AccessModel, ANameOfWhatChangesIsAVariable) {
   const BufferRef n = param("n", kInt32, {1}), b = param("B", kFloat32, {8});
   const Expr read = cast(load(n, {idx(0)}), kIndex);
-  const FunctionRef f = function("f", {n, b}, serial(i, idx(4), {bind(k, read), store(b, {Expr(k)}, f32(1)),
-                                                            store(n, {idx(0)}, constant_of(int64_t{3}, kInt32))}));
+  const FunctionRef f = function(
+      "f", {n, b},
+      serial(i, idx(4),
+             {bind(k, read), store(b, {Expr(k)}, f32(1)), store(n, {idx(0)}, constant_of(int64_t{3}, kInt32))}));
   EXPECT_EQ(texts(access_model(*f))[1], "write B[k] [k,] where i in 0+4; k");
 }
 
@@ -83,12 +84,11 @@ TEST(AccessModel, TwoVisitsOfOneStatementAreTwo) {
 
 TEST(AccessModel, AnOperationReadsAndWritesItsRegions) {
   const BufferRef a = param("A", kFloat32, {2, 3}), b = param("B", kFloat32, {3, 4}), c = param("C", kFloat32, {2, 4});
-  const Stmt gemm =
-      tile_op(TileOpcode::Gemm, {whole_region(a), whole_region(b), whole_region(c), false, false, false});
+  const Stmt gemm = tile_op(TileOpcode::Gemm, {whole_region(a), whole_region(b), whole_region(c), false, false, false});
   const AccessModel model = access_model(*function("f", {a, b, c}, gemm));
-  EXPECT_EQ(texts(model), (std::vector<std::string>{"read A[0:2, 0:3] [0,0,] where ", "read B[0:3, 0:4] [0,0,] where ",
-                                                    "write C[0:2, 0:4] [0,0,] where ",
-                                                    "read C[0:2, 0:4] [0,0,] where "}));
+  EXPECT_EQ(texts(model),
+            (std::vector<std::string>{"read A[0:2, 0:3] [0,0,] where ", "read B[0:3, 0:4] [0,0,] where ",
+                                      "write C[0:2, 0:4] [0,0,] where ", "read C[0:2, 0:4] [0,0,] where "}));
   ASSERT_EQ(model.operations.size(), 1u);
   EXPECT_EQ(model.bounds.size(), 3u);
 }

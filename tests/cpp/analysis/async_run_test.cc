@@ -28,8 +28,13 @@ BufferRef global(DType dtype, std::vector<Expr> shape, std::vector<Expr> strides
 
 TEST(AsyncRun, FourEightOrSixteenBytesMove) {
   for (const auto& [dtype, run, verdict] : std::vector<std::tuple<DType, int64_t, std::string>>{
-           {kFloat32, 1, "yes"}, {kFloat32, 2, "yes"}, {kFloat32, 4, "yes"}, {kFloat64, 2, "yes"},
-           {{TypeCode::UInt, 8}, 4, "yes"}, {{TypeCode::UInt, 8}, 16, "yes"}, {{TypeCode::Float, 16}, 2, "yes"},
+           {kFloat32, 1, "yes"},
+           {kFloat32, 2, "yes"},
+           {kFloat32, 4, "yes"},
+           {kFloat64, 2, "yes"},
+           {{TypeCode::UInt, 8}, 4, "yes"},
+           {{TypeCode::UInt, 8}, 16, "yes"},
+           {{TypeCode::Float, 16}, 2, "yes"},
            {kFloat32, 3, "4, 8 or 16 bytes move at once, not 12"},
            {kFloat32, 8, "4, 8 or 16 bytes move at once, not 32"},
            {{TypeCode::Float, 16}, 1, "4, 8 or 16 bytes move at once, not 2"}}) {

@@ -116,23 +116,23 @@ TEST_F(Barriers, ALoopThatMayNotRunOrdersNothing) {
   const auto around = [&](const Expr& extent) {
     return in_kernel({write(own), serial(k, extent, {barrier(), write(own)}), read(other)});
   };
-  EXPECT_EQ(unordered(around(idx(3))), 1);           // the last iteration's
-  EXPECT_EQ(unordered(around(Expr(n))), 1);          // or what stands before the loop
+  EXPECT_EQ(unordered(around(idx(3))), 1);  // the last iteration's
+  EXPECT_EQ(unordered(around(Expr(n))), 1);  // or what stands before the loop
   const auto read_in = [&](const Expr& extent) {
     return in_kernel({write(own), serial(k, extent, {barrier(), read(other)}), read(other)});
   };
   EXPECT_EQ(unordered(read_in(idx(3))), 0);
   EXPECT_EQ(unordered(read_in(Expr(n))), 1);
-  EXPECT_EQ(inserted(in_kernel({write(own), while_loop(less(load(out, {idx(0)}), int_imm(3, kInt32)), barrier()),
-                                read(other)})), 1);
+  EXPECT_EQ(inserted(in_kernel(
+                {write(own), while_loop(less(load(out, {idx(0)}), int_imm(3, kInt32)), barrier()), read(other)})),
+            1);
 }
 
 TEST_F(Barriers, ANameIsAnotherValueInAnotherIteration) {
   const VarRef k = make_var("k");
   const auto split = [&](const VarRef& v) {
-    return if_then(less(Expr(v), int_imm(5, kInt32)), on_threads([&](const Expr&) {
-                     return store(s, {idx(0)}, int_imm(1, kInt32));
-                   }),
+    return if_then(less(Expr(v), int_imm(5, kInt32)),
+                   on_threads([&](const Expr&) { return store(s, {idx(0)}, int_imm(1, kInt32)); }),
                    read([](const Expr&) { return idx(0); }));
   };
   const auto looped = [&](const Expr& value) {
@@ -144,10 +144,12 @@ TEST_F(Barriers, ANameIsAnotherValueInAnotherIteration) {
   // The name of a thread.
   const VarRef v = make_var("v", kInt32);
   EXPECT_NE(unordered(in_kernel({serial(k, idx(4), {on_threads([&](const Expr& tx) {
-              return seq({bind(v, load(in, {tx + Expr(k)})),
-                          if_then(less(Expr(v), int_imm(5, kInt32)), store(s, {idx(0)}, int_imm(1, kInt32)),
-                                  store(out, {tx}, load(s, {idx(0)})))});
-            })})})), 0);
+                                          return seq({bind(v, load(in, {tx + Expr(k)})),
+                                                      if_then(less(Expr(v), int_imm(5, kInt32)),
+                                                              store(s, {idx(0)}, int_imm(1, kInt32)),
+                                                              store(out, {tx}, load(s, {idx(0)})))});
+                                        })})})),
+            0);
 }
 
 TEST_F(Barriers, OneInFrontOfALoopIsEnoughForReadsInIt) {
@@ -247,9 +249,7 @@ TEST_F(Barriers, IndependentStatementsAskNothing) {
   for (int64_t n = 0; n < kCount; ++n) {
     body.push_back(on_threads([&](const Expr& tx) { return store(rows, {idx(n), other(tx)}, int_imm(1, kInt32)); }));
     if (n > 0) {
-      body.push_back(on_threads([&](const Expr& tx) {
-        return store(out, {tx}, load(rows, {idx(n), other(tx)}));
-      }));
+      body.push_back(on_threads([&](const Expr& tx) { return store(out, {tx}, load(rows, {idx(n), other(tx)})); }));
     }
   }
   BarrierWork work;

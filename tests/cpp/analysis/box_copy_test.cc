@@ -123,8 +123,7 @@ TEST(BoxCopy, SwizzlesThatAMapCouldHave) {
     const BufferRef x = shared("X", kFloat32, {3, shape[0], shape[1]});
     Region memory = region(x, {{stage, 1}, {0, shape[0]}, {0, shape[1]}});
     memory.ranges[0].point = true;
-    const Stmt copy =
-        tile_op(TileOpcode::CpAsyncBulkTensor, {region(a, {{0, shape[0]}, {0, shape[1]}}), memory});
+    const Stmt copy = tile_op(TileOpcode::CpAsyncBulkTensor, {region(a, {{0, shape[0]}, {0, shape[1]}}), memory});
     const std::optional<Swizzle> found = box_swizzle(*as<TileOp>(copy));
     return found ? std::to_string(found->bits) + std::to_string(found->base) + std::to_string(found->shift) : "none";
   };

@@ -88,8 +88,8 @@ TEST_F(EarlyCopies, ItsOperandsAreKnownWhenTheLoopBegins) {
 }
 
 TEST_F(EarlyCopies, NoValuesAreExchangedMeanwhile) {
-  const Stmt exchange = tile_op(TileOpcode::CommAllReduce, {whole_region(x), whole_region(y), std::string("sum"),
-                                                            std::string("all")});
+  const Stmt exchange =
+      tile_op(TileOpcode::CommAllReduce, {whole_region(x), whole_region(y), std::string("sum"), std::string("all")});
   EXPECT_EQ(verdicts({first(), exchange}), "0: cores exchange values in the loop");
 }
 

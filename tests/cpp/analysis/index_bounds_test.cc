@@ -149,8 +149,8 @@ TEST_F(Bounds, OfShiftsUnderGuardsOfStatements) {
   auto under = [&](const Expr& guard, const Expr& value, bool otherwise = false) {
     Stmt body = store(out, {c(0)}, cast(value, kInt64));
     body = otherwise ? if_then(guard, store(out, {c(0)}, cast(c(0), kInt64)), body) : if_then(guard, body);
-    return texts(IndexBounds(function({}, {out}, kernel({b_}, {c(4)}, 128, for_loop(LoopKind::Serial, i_, c(128),
-                                                                                   seq({alloc(limit), body}))))));
+    return texts(IndexBounds(function(
+        {}, {out}, kernel({b_}, {c(4)}, 128, for_loop(LoopKind::Serial, i_, c(128), seq({alloc(limit), body}))))));
   };
   const Expr power = apply(Op::ShiftLeft, {c(1), digit});
   const std::vector<std::string> fits, beyond = {"none"};
@@ -162,8 +162,10 @@ TEST_F(Bounds, OfShiftsUnderGuardsOfStatements) {
   EXPECT_EQ(under(less(digit, c(60)), apply(Op::ShiftLeft, {c(8), digit})), fits);
   EXPECT_EQ(under(less(digit, c(61)), apply(Op::ShiftLeft, {c(8), digit})), beyond);
   EXPECT_EQ(under(less(digit, load(limit, {c(0)})), power), beyond);  // what memory says may hold no more
-  IndexBounds bounds(function({}, {out}, kernel({b_}, {c(4)}, 128,
-      for_loop(LoopKind::Serial, i_, c(128), if_then(less(digit, c(63)), store(out, {c(0)}, cast(power, kInt64)))))));
+  IndexBounds bounds(function({}, {out},
+                              kernel({b_}, {c(4)}, 128,
+                                     for_loop(LoopKind::Serial, i_, c(128),
+                                              if_then(less(digit, c(63)), store(out, {c(0)}, cast(power, kInt64)))))));
   EXPECT_FALSE(bounds.fits64(power));  // the guard is not said to hold wherever the value is computed
 }
 
@@ -174,8 +176,10 @@ TEST_F(Bounds, OfDividedLoopsAskWhatTheLoopAsked) {
   const Expr v = i * c(32) + j;
   auto under = [&](const Expr& guard, const Expr& value) {
     const Stmt body = if_then(guard, store(out, {c(0)}, cast(value, kInt64)));
-    return function({M_, N_}, {out, n}, kernel({b_}, {c(4)}, 32,
-        for_loop(LoopKind::Serial, i_, ceil_div(N, c(32)), for_loop(LoopKind::Serial, j_, c(32), body))));
+    return function(
+        {M_, N_}, {out, n},
+        kernel({b_}, {c(4)}, 32,
+               for_loop(LoopKind::Serial, i_, ceil_div(N, c(32)), for_loop(LoopKind::Serial, j_, c(32), body))));
   };
   auto of = [&](const Expr& guard, const Expr& value) { return texts(IndexBounds(under(guard, value))); };
   auto power = [&](const Expr& amount) { return apply(Op::ShiftLeft, {c(1), amount}); };
@@ -189,9 +193,13 @@ TEST_F(Bounds, OfDividedLoopsAskWhatTheLoopAsked) {
   EXPECT_EQ(of(less(v, N * c(1000)), power(v)), Texts{"1 << (N + 31) // 32 * 32"});  // the loop's own end is closer
   const FunctionRef divided = under(less(v, N), power(v));
   EXPECT_FALSE(IndexBounds(divided).fits64(power(v)));  // nor is the guard said to hold where the value is computed
-  const FunctionRef both = function({N_}, {out}, kernel({b_}, {c(4)}, 32, for_loop(LoopKind::Serial, i_,
-      ceil_div(N, c(32)), for_loop(LoopKind::Serial, j_, c(32), if_then(less(v, N),
-          store(out, {v * c(int64_t{1} << 50)}, cast(v * c(int64_t{1} << 50), kInt64)))))));
+  const FunctionRef both =
+      function({N_}, {out},
+               kernel({b_}, {c(4)}, 32,
+                      for_loop(LoopKind::Serial, i_, ceil_div(N, c(32)),
+                               for_loop(LoopKind::Serial, j_, c(32),
+                                        if_then(less(v, N), store(out, {v * c(int64_t{1} << 50)},
+                                                                  cast(v * c(int64_t{1} << 50), kInt64)))))));
   EXPECT_TRUE(IndexBounds(both).fits64(v * c(int64_t{1} << 50)));  // what its address requires says so
 }
 
@@ -201,8 +209,9 @@ TEST_F(Bounds, OfGuardsThatNameOtherVariablesEnd) {
   auto within = [&](const Expr& first, const Expr& second, const Expr& guard, const Expr& amount) {
     const Expr power = apply(Op::ShiftLeft, {c(1), amount});
     const Stmt body = if_then(guard, store(out, {c(0)}, cast(power, kInt64)));
-    return texts(IndexBounds(function({M_, N_}, {out}, kernel({b_}, {M}, 32, for_loop(LoopKind::Serial, i_, first,
-        for_loop(LoopKind::Serial, j_, second, body))))));
+    return texts(IndexBounds(function(
+        {M_, N_}, {out},
+        kernel({b_}, {M}, 32, for_loop(LoopKind::Serial, i_, first, for_loop(LoopKind::Serial, j_, second, body))))));
   };
   using Texts = std::vector<std::string>;
   const Expr circle = apply(Op::And, {less(i, j + c(5)), less(j, i + c(5))});
@@ -253,9 +262,12 @@ class Random {
                              : leaves[static_cast<size_t>(pick(0, static_cast<int64_t>(leaves.size()) - 1))];
     auto sub = [&] { return index(leaves, depth - 1); };
     switch (pick(0, 15)) {
-      case 0: case 1: case 2: return sub() + sub();
+      case 0:
+      case 1:
+      case 2: return sub() + sub();
       case 3: return sub() - sub();
-      case 4: case 5: return sub() * sub();
+      case 4:
+      case 5: return sub() * sub();
       case 6: return floor_div(sub(), c(pick(0, 1) == 0 ? pick(1, 64) : -pick(1, 9)));
       case 7: return floor_mod(sub(), c(pick(1, 64)));
       case 8: return min(sub(), sub());

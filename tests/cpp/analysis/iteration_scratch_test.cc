@@ -100,9 +100,8 @@ TEST_F(Scratch, SubscriptsTellIterationsApartOrTheyMayMeet) {
   EXPECT_TRUE(meet(8, [&](const Expr& i) { return to(by_data(i), idx(0)); }));
   EXPECT_TRUE(meet(8, [&](const Expr& i) { return seq({to(i, idx(0)), to(i + idx(1), idx(0))}); }));
   EXPECT_TRUE(meet(4, [&](const Expr& i) { return serial(4, [&](const Expr& k) { return to(i + k, idx(0)); }); }));
-  EXPECT_TRUE(meet(8, [&](const Expr& i) {
-    return seq({to(i, idx(0)), store(a_, {i}, load(rows, {idx(7) - i, idx(0)}))});
-  }));
+  EXPECT_TRUE(
+      meet(8, [&](const Expr& i) { return seq({to(i, idx(0)), store(a_, {i}, load(rows, {idx(7) - i, idx(0)}))}); }));
 }
 
 TEST_F(Scratch, AnIterationAccessesOneElementIfItsSubscriptsAreOneAndKeepTheirValue) {

@@ -348,9 +348,7 @@ TEST(Proofs, AsynchronousCopiesInLoops) {
 
 TEST(Proofs, ADeepNestOfCopiesIsWalkedAFewTimes) {
   const BufferRef a = param("A", kFloat32, {2}), s = shared("s", kFloat32, {2});
-  const auto copy = [&] {
-    return tile_op(TileOpcode::CopyAsync, {whole_region(a), whole_region(s), f32(0)});
-  };
+  const auto copy = [&] { return tile_op(TileOpcode::CopyAsync, {whole_region(a), whole_region(s), f32(0)}); };
   Stmt nest = copy();
   for (int depth = 0; depth < 60; ++depth) nest = serial(make_var("v"), idx(2), {copy(), nest, copy()});
   EXPECT_EQ(of_copies({alloc(s), nest}, a), ProofVerdict::Unknown);

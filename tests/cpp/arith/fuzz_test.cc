@@ -45,12 +45,20 @@ class Fuzz {
     auto sub = [&] { return index(w, depth - 1); };
     int64_t c = constant();
     switch (pick(0, 19)) {
-      case 0: case 1: case 2: return sub() + sub();
-      case 3: case 4: return sub() - sub();
-      case 5: case 6: return sub() * int_imm(c);
+      case 0:
+      case 1:
+      case 2: return sub() + sub();
+      case 3:
+      case 4: return sub() - sub();
+      case 5:
+      case 6: return sub() * int_imm(c);
       case 7: return sub() * sub();
-      case 8: case 9: case 10: return floor_div(sub(), int_imm(c == 0 ? 7 : c));
-      case 11: case 12: case 13: return floor_mod(sub(), int_imm(c == 0 ? 7 : c));
+      case 8:
+      case 9:
+      case 10: return floor_div(sub(), int_imm(c == 0 ? 7 : c));
+      case 11:
+      case 12:
+      case 13: return floor_mod(sub(), int_imm(c == 0 ? 7 : c));
       case 14: return pick(0, 1) == 0 ? min(sub(), sub()) : max(sub(), sub());
       case 15: return select(condition(w, depth - 1), sub(), sub());
       case 16: return apply(pick(0, 1) == 0 ? Op::Neg : Op::Abs, {sub()});

@@ -17,9 +17,9 @@ FunctionRef lower(const FunctionRef& f, const PassOptions& options) {
   context.facts = &facts;
   context.machine = &options.machine;
   return with_body(f, rewrite(f->body, [&](const Stmt& s) {
-    const TileOp* op = as<TileOp>(s);
-    return op ? lower_tile_op(*op, cpu_schedules(), context) : s;
-  }));
+                     const TileOp* op = as<TileOp>(s);
+                     return op ? lower_tile_op(*op, cpu_schedules(), context) : s;
+                   }));
 }
 
 Stmt copy(Region src, Region dst, Expr pad) {
@@ -128,7 +128,10 @@ TEST_P(Reductions, EveryDimensionOfAnyShape) {
           for (bool keep : {true, false}) {
             const size_t d = static_cast<size_t>(dim < 0 ? dim + 3 : dim);
             std::vector<int64_t> rest = shape;
-            if (keep) rest[d] = 1; else rest.erase(rest.begin() + dim + (dim < 0 ? 3 : 0));
+            if (keep)
+              rest[d] = 1;
+            else
+              rest.erase(rest.begin() + dim + (dim < 0 ? 3 : 0));
             const BufferRef a = param("A", t, shape), b = param("B", t, rest);
             std::vector<int64_t> tile = {1, 2, 4};
             const BufferRef x = shared("X", t, shape, tile);

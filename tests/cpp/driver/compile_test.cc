@@ -58,8 +58,8 @@ TEST(Reports, AnInternalErrorBringsTheProgramAndTheOptions) {
   EXPECT_EQ(report_of(options, f),
             "internal error: a pass was broken on purpose (saboteur.cc:7)\n"
             "This is a fault of helve, not of your program. Please report it together with this text:\n\n"
-            "# helve " HELVE_VERSION "\nimport helve\n\nmain = helve.parse(r'''\n" + program +
-            "''')\nkernel = helve.compile(main, target=\"llvm\", verify=True)\n");
+            "# helve " HELVE_VERSION "\nimport helve\n\nmain = helve.parse(r'''\n" +
+                program + "''')\nkernel = helve.compile(main, target=\"llvm\", verify=True)\n");
 }
 
 TEST(Reports, PassesOfEveryTargetAreWatched) {

@@ -324,10 +324,14 @@ TEST(MeshTensorCopy, MovesTilesOfTheOwnBlock) {
   const VarRef r = make_var("r"), c = make_var("c"), i = make_var("i"), j = make_var("j");
   const std::vector<Expr> coord = {i, j};
   const Region mine = box(seen, {{r, -1}, {c, -1}, {i, -1}, {j, -1}, {idx(0), 3}, {idx(0), 3}});
-  const Stmt body = seq({alloc(t), serial(i, idx(2), {serial(j, idx(2), {
-      tile_op(TileOpcode::MeshTensorCopy, {whole_region(a), whole_region(t), coord, int_imm(-9, kInt32)}),
-      tile_op(TileOpcode::Copy, {whole_region(t), mine, int_imm(0, kInt32)}),
-      tile_op(TileOpcode::MeshTensorCopy, {whole_region(t), whole_region(b), coord, int_imm(0, kInt32)})})})});
+  const Stmt body =
+      seq({alloc(t), serial(i, idx(2),
+                            {serial(j, idx(2),
+                                    {tile_op(TileOpcode::MeshTensorCopy,
+                                             {whole_region(a), whole_region(t), coord, int_imm(-9, kInt32)}),
+                                     tile_op(TileOpcode::Copy, {whole_region(t), mine, int_imm(0, kInt32)}),
+                                     tile_op(TileOpcode::MeshTensorCopy,
+                                             {whole_region(t), whole_region(b), coord, int_imm(0, kInt32)})})})});
   const FunctionRef f = mesh_function("main", mesh_xy(2, 3), {{a, sharding, {3, 3}, {}}, {b, sharding, {3, 3}, {}}},
                                       {a, b, seen}, kernel({r, c}, {idx(2), idx(3)}, 128, body));
   std::vector<int32_t> in = small_numbers<int32_t>(70, 11, 0, 1000), out(70, -1), tiles(6 * 36);

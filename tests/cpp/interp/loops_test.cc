@@ -121,9 +121,11 @@ TEST(Memory, IsUndefinedAtEveryAllocation) {
     const VarRef i = make_var("i"), j = make_var("j");
     const Expr zero = row.dtype.is_float() ? float_imm(0, row.dtype) : int_imm(0, row.dtype);
     const FunctionRef f = function(
-        "main", {out}, one_block({serial(i, idx(2), {alloc(local), serial(j, idx(5), {
-                                                         store(out, {i, j}, cast(load(local, {j}), kFloat64)),
-                                                         store(local, {j}, zero)})})}));
+        "main", {out},
+        one_block({serial(
+            i, idx(2),
+            {alloc(local),
+             serial(j, idx(5), {store(out, {i, j}, cast(load(local, {j}), kFloat64)), store(local, {j}, zero)})})}));
     for (double v : output_of<double>(f, {2, 5})) {
       if (std::isnan(row.shown)) {
         EXPECT_TRUE(std::isnan(v)) << to_string(row.dtype);

@@ -81,8 +81,9 @@ TEST(RaceCheck, AgreesWithAllPairsOfANestOfLoops) {
     }
     const bool expected = any_race(accesses);
     const std::optional<Code> found =
-        verdict(nest(elements), {tensor(v, {elements}), tensor(before, {kOuter}), tensor(after, {kOuter}),
-                                 tensor(r, {kOuter, kSerial, kInner}), tensor(w, {kOuter, kSerial, kInner})},
+        verdict(nest(elements),
+                {tensor(v, {elements}), tensor(before, {kOuter}), tensor(after, {kOuter}),
+                 tensor(r, {kOuter, kSerial, kInner}), tensor(w, {kOuter, kSerial, kInner})},
                 kRaces);
     ASSERT_EQ(found.has_value(), expected) << "trial " << trial;
     ASSERT_EQ(found.value_or(Code::RacingIterations), Code::RacingIterations);
@@ -188,8 +189,8 @@ TEST(RaceCheck, AgreesWithAllPairsOfAtomicStores) {
         expected |= a.element == b.element && a.iteration != b.iteration && !harmless;
       }
     }
-    const FunctionRef f = function(
-        "main", {v}, one_block({alloc(sink), for_loop(LoopKind::Parallel, i, idx(3), seq(std::move(body)))}));
+    const FunctionRef f =
+        function("main", {v}, one_block({alloc(sink), for_loop(LoopKind::Parallel, i, idx(3), seq(std::move(body)))}));
     std::vector<int64_t> memory(2);
     ASSERT_EQ(verdict(f, {tensor(memory, {2})}, kRaces).has_value(), expected) << "trial " << trial;
     races += expected;
@@ -272,8 +273,9 @@ TEST(RaceCheck, TilesOfAParallelTileLoop) {
     const BufferRef x = shared("x", kInt32, {5}, {2}), sum = shared("sum", kInt32, {1});
     const VarRef i = make_var("i");
     const Stmt body = store(sum, {idx(0)}, load(sum, {idx(0)}) + int_imm(1, kInt32));
-    return function("main", {}, one_block({alloc(x), alloc(sum), store(sum, {idx(0)}, int_imm(0, kInt32)),
-                                           for_tiles(x, {i}, parallel, body)}));
+    return function(
+        "main", {},
+        one_block({alloc(x), alloc(sum), store(sum, {idx(0)}, int_imm(0, kInt32)), for_tiles(x, {i}, parallel, body)}));
   };
   EXPECT_EQ(verdict(loop(true), {}), Code::RacingIterations);
   EXPECT_EQ(verdict(loop(false), {}), std::nullopt);
@@ -319,8 +321,9 @@ TEST(RaceCheck, CoresWithTheSameShardStoreTheSameValue) {
 
 TEST(RaceCheck, IsSwitchedOnByItself) {
   const BufferRef v = param("v", kInt32, {1});
-  const FunctionRef f = function("main", {v}, one_block({for_loop(LoopKind::Parallel, make_var("i"), idx(2),
-                                                                   store(v, {idx(0)}, int_imm(1, kInt32)))}));
+  const FunctionRef f = function(
+      "main", {v},
+      one_block({for_loop(LoopKind::Parallel, make_var("i"), idx(2), store(v, {idx(0)}, int_imm(1, kInt32)))}));
   std::vector<int32_t> data(1);
   EXPECT_EQ(verdict(f, {tensor(data, {1})}, {}), std::nullopt);
   EXPECT_EQ(verdict(f, {tensor(data, {1})}, {.uninitialised = true, .races = false}), std::nullopt);

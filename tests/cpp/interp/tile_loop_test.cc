@@ -25,10 +25,9 @@ TEST_P(TileLoops, BroadcastAlongTrailingDimensionsAndMaskTails) {
   const BufferRef c = shared("c", kFloat32, {m, 1}, {tm, 1});
   const VarRef i = make_var("i"), j = make_var("j"), i2 = make_var("i"), j2 = make_var("j");
   const Expr value = tile_load(x, {i, j}) * tile_load(v, {i}) + tile_load(c, {i, idx(0)}) * f32(100);
-  const Stmt body = one_block(
-      {alloc(x), alloc(v), alloc(c), copy_whole(a, x), copy_whole(r, v),
-       for_tiles(c, {i2, j2}, true, tile_store(c, {i2, j2}, tile_load(v, {i2}) + f32(1))),
-       for_tiles(x, {i, j}, true, tile_store(x, {i, j}, value)), copy_whole(x, out)});
+  const Stmt body = one_block({alloc(x), alloc(v), alloc(c), copy_whole(a, x), copy_whole(r, v),
+                               for_tiles(c, {i2, j2}, true, tile_store(c, {i2, j2}, tile_load(v, {i2}) + f32(1))),
+                               for_tiles(x, {i, j}, true, tile_store(x, {i, j}, value)), copy_whole(x, out)});
   const FunctionRef f = function("main", {a, r, out}, body);
   const size_t size = static_cast<size_t>(m * n);
   std::vector<float> in = small_numbers<float>(size, 1), rows = small_numbers<float>(static_cast<size_t>(m), 2),
@@ -84,10 +83,10 @@ TEST(TileLoop, SmallFloatsRoundAtTheStore) {
   const BufferRef x = shared("X", kBFloat16, {3}, {2});
   const VarRef i = make_var("i"), p = make_var("p");
   const Expr v = tile_load(x, {i});
-  const FunctionRef f = function(
-      "main", {out},
-      one_block({alloc(x), serial(p, idx(3), {store(x, {p}, float_imm(1.0078125, kBFloat16))}),
-                 for_tiles(x, {i}, true, tile_store(x, {i}, v * v)), copy_whole(x, out)}));
+  const FunctionRef f =
+      function("main", {out},
+               one_block({alloc(x), serial(p, idx(3), {store(x, {p}, float_imm(1.0078125, kBFloat16))}),
+                          for_tiles(x, {i}, true, tile_store(x, {i}, v * v)), copy_whole(x, out)}));
   // 1.0078125^2 = 1.01568603515625 rounds to 1.015625
   for (float got : output_of<float>(f, {3})) EXPECT_EQ(got, 1.015625f);
 }

@@ -92,9 +92,10 @@ TEST(Copy, OverlappingRegionsReadBeforeTheyStore) {
 
 TEST(Fill, AndClearTouchTheirRegionOnly) {
   const BufferRef a = param("A", kInt32, {3, 3});
-  const FunctionRef f = function(
-      "main", {a}, one_block({tile_op(TileOpcode::Fill, {box(a, {{idx(1), 2}, {idx(0), 2}}), int_imm(7, kInt32)}),
-                              tile_op(TileOpcode::Clear, {box(a, {{idx(2), -1}, {idx(0), 3}})})}));
+  const FunctionRef f =
+      function("main", {a},
+               one_block({tile_op(TileOpcode::Fill, {box(a, {{idx(1), 2}, {idx(0), 2}}), int_imm(7, kInt32)}),
+                          tile_op(TileOpcode::Clear, {box(a, {{idx(2), -1}, {idx(0), 3}})})}));
   std::vector<int32_t> v(9, 5);
   interp::run(f, {tensor(v, {3, 3})});
   EXPECT_EQ(v, (std::vector<int32_t>{5, 5, 5, 7, 7, 5, 0, 0, 0}));
@@ -207,10 +208,10 @@ TEST(Reduce, FoldsOneDimension) {
 
 TEST(Reduce, AnyAndAll) {
   const BufferRef a = param("A", kBool, {4, 3}), any = param("any", kBool, {4}), all = param("all", kBool, {4});
-  const FunctionRef f = function(
-      "main", {a, any, all},
-      one_block({tile_op(TileOpcode::ReduceAny, {whole_region(a), whole_region(any), int64_t{1}, true}),
-                 tile_op(TileOpcode::ReduceAll, {whole_region(a), whole_region(all), int64_t{1}, true})}));
+  const FunctionRef f =
+      function("main", {a, any, all},
+               one_block({tile_op(TileOpcode::ReduceAny, {whole_region(a), whole_region(any), int64_t{1}, true}),
+                          tile_op(TileOpcode::ReduceAll, {whole_region(a), whole_region(all), int64_t{1}, true})}));
   std::vector<uint8_t> in = {0, 0, 0, 1, 0, 0, 1, 1, 1, 0, 1, 1}, x(4, 9), y(4, 9);
   interp::run(f, {tensor(in, {4, 3}), tensor(x, {4}), tensor(y, {4})});
   EXPECT_EQ(x, (std::vector<uint8_t>{0, 1, 1, 1}));
@@ -293,8 +294,8 @@ TEST(Scan, SumsUpToEachElement) {
 TEST(Scan, SmallFloatsAccumulateInFloat32AndRoundOnce) {
   const BufferRef a = param("A", kBFloat16, {600});
   std::vector<uint16_t> ones(600, 0x3f80);
-  interp::run(function("main", {a}, one_block({tile_op(TileOpcode::Cumsum, {whole_region(a), whole_region(a),
-                                                                            int64_t{0}, false})})),
+  interp::run(function("main", {a},
+                       one_block({tile_op(TileOpcode::Cumsum, {whole_region(a), whole_region(a), int64_t{0}, false})})),
               {tensor(ones, {600})});
   EXPECT_EQ(ones[255], 0x4380);  // 256
   EXPECT_EQ(ones[511], 0x4400);  // 512, which sums of bfloat16 never reach

@@ -80,7 +80,8 @@ TEST(UninitialisedCheck, CopiesHandItOn) {
     EXPECT_EQ(faulty([&](auto v, auto s, auto t) {
                 const Expr chosen = apply(Op::Select, {apply(Op::Lt, {at(v, 0), one()}), one(), at(s, i)});
                 return then_used({put(t, 2, chosen)}, t, v, 2);
-              }), unset);
+              }),
+              unset);
     EXPECT_EQ(faulty([&](auto v, auto s, auto) { return std::vector{bind(x, at(s, i)), put(v, 0, x)}; }), unset);
     // a later store gives it a value
     EXPECT_FALSE(faulty([&](auto v, auto s, auto t) { return then_used({copy(s, t), put(t, i, one())}, t, v, i); }));

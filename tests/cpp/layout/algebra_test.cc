@@ -218,11 +218,10 @@ TEST(LayoutAddressTerms, GiveTheAddress) {
     }
   }
   const Layout blocks({{4, 4096, kM}, {32, 32, kM}, {4, 1024, kM}, {32, 1, kM}});
-  EXPECT_EQ(address_terms(blocks, {128, 128}),
-            (std::vector<AddressTerm>{{0, 32, 4, 4096, kM, true},
-                                      {0, 1, 32, 32, kM, false},
-                                      {1, 32, 4, 1024, kM, true},
-                                      {1, 1, 32, 1, kM, false}}));
+  EXPECT_EQ(address_terms(blocks, {128, 128}), (std::vector<AddressTerm>{{0, 32, 4, 4096, kM, true},
+                                                                         {0, 1, 32, 32, kM, false},
+                                                                         {1, 32, 4, 1024, kM, true},
+                                                                         {1, 1, 32, 1, kM, false}}));
 }
 
 }  // namespace

@@ -164,8 +164,8 @@ TEST(LayoutBatch, EveryFormOfTheLoop) {
 }
 
 TEST(LayoutBatch, AnIndexOutsideIsNamed) {
-  for (const char* text : {"S[(3, 4) : (4, 1)]", "S[(3, 4) : (4, 1)] + R[2 : 12]", "S[12 : 8589934593]",
-                           "S[(3, 4) : (4@laneid, 1)]"}) {
+  for (const char* text :
+       {"S[(3, 4) : (4, 1)]", "S[(3, 4) : (4, 1)] + R[2 : 12]", "S[12 : 8589934593]", "S[(3, 4) : (4@laneid, 1)]"}) {
     BatchMap map(parse_layout(text));
     for (int64_t bad : {int64_t{-1}, int64_t{12}, std::numeric_limits<int64_t>::min()}) {
       std::vector<int64_t> indices(3000, 5);

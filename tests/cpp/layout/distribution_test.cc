@@ -193,8 +193,7 @@ TEST(LayoutDistribution, Refusals) {
   EXPECT_EQ(refused({"xx -> x*"}),
             "error[HV0506]: distribution 'xx -> x*': dimension 'x' is named twice on the left" + help);
   EXPECT_EQ(refused({"x1 -> x*"}), "error[HV0506]: distribution 'x1 -> x*': '1' cannot name a dimension" + help);
-  EXPECT_EQ(refused({"xy -> x"}),
-            "error[HV0506]: distribution 'xy -> x': it has 1 entry for a mesh of 2 axes" + help);
+  EXPECT_EQ(refused({"xy -> x"}), "error[HV0506]: distribution 'xy -> x': it has 1 entry for a mesh of 2 axes" + help);
   EXPECT_EQ(refused({"xy -> xy*"}),
             "error[HV0506]: distribution 'xy -> xy*': it has more entries than the mesh has axes, 2" + help);
   EXPECT_EQ(refused({"xy -> xx"}),

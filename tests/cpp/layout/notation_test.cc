@@ -37,16 +37,15 @@ TEST(LayoutText, SyntaxErrorsGiveTheColumn) {
     int column;
     const char* reason;
   };
-  for (const Case& c : {Case{"", 1, "expected 'S'"}, Case{"T[1:1]", 1, "expected 'S'"},
-                        Case{"S(1:1)", 2, "expected '['"},
-                        Case{"S[1 1]", 5, "expected ':'"}, Case{"S[a : 1]", 3, "expected an integer"},
-                        Case{"S[(1, 2) : 1]", 12, "expected 2 strides, 1 are given"},
-                        Case{"S[(1 2) : 1]", 6, "expected ')'"}, Case{"S[1 : 1", 8, "expected ']'"},
-                        Case{"S[1 : 1@]", 9, "expected the name of an axis"},
-                        Case{"S[1 : 1] * 2", 10, "expected '+', '-', '^' or the end"},
-                        Case{"S[1 : 9223372036854775808]", 7, "the number does not fit in 64 bits"},
-                        Case{"S[1 : 1] ^ Swizle(1, 1, 1)", 12, "expected 'Swizzle'"},
-                        Case{"S[1 : 1] ^ Swizzle(99, 1, 1)", 20, "a swizzle's numbers are between -64 and 64"}}) {
+  for (const Case& c :
+       {Case{"", 1, "expected 'S'"}, Case{"T[1:1]", 1, "expected 'S'"}, Case{"S(1:1)", 2, "expected '['"},
+        Case{"S[1 1]", 5, "expected ':'"}, Case{"S[a : 1]", 3, "expected an integer"},
+        Case{"S[(1, 2) : 1]", 12, "expected 2 strides, 1 are given"}, Case{"S[(1 2) : 1]", 6, "expected ')'"},
+        Case{"S[1 : 1", 8, "expected ']'"}, Case{"S[1 : 1@]", 9, "expected the name of an axis"},
+        Case{"S[1 : 1] * 2", 10, "expected '+', '-', '^' or the end"},
+        Case{"S[1 : 9223372036854775808]", 7, "the number does not fit in 64 bits"},
+        Case{"S[1 : 1] ^ Swizle(1, 1, 1)", 12, "expected 'Swizzle'"},
+        Case{"S[1 : 1] ^ Swizzle(99, 1, 1)", 20, "a swizzle's numbers are between -64 and 64"}}) {
     EXPECT_EQ(oracle::refusal<LayoutError>([&] { parse_layout(c.text); }),
               "error[HV0502]: layout text '" + std::string(c.text) + "', column " + std::to_string(c.column) + ": " +
                   c.reason + kSyntaxHelp);

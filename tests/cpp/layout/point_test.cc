@@ -12,7 +12,12 @@ namespace {
 
 /// Two of them agree in kind and in the first seven letters, so that only their whole names order them.
 std::vector<Axis> some_axes() {
-  return {axes::x(), axes::laneid(), axes::tx(), axes::m(), axes::reg(), Axis::make("placement_b", AxisKind::Memory),
+  return {axes::x(),
+          axes::laneid(),
+          axes::tx(),
+          axes::m(),
+          axes::reg(),
+          Axis::make("placement_b", AxisKind::Memory),
           Axis::make("placement_a", AxisKind::Memory)};
 }
 

@@ -117,15 +117,18 @@ TEST(LayoutSlice, Refusals) {
   std::string help = "\nhelp: begin and end where the digits of the layout begin and end";
   EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { slice(layout, {{5, 10}}, {16}); }),
             "error[HV0554]: the slice [5:10] of S[(2, 8) : (100, 1)] in shape (16,) is not a layout: at coordinate "
-            "(3,) of the region it leaves the stride of those before it after 3 of 5 steps" + help);
+            "(3,) of the region it leaves the stride of those before it after 3 of 5 steps" +
+                help);
   Layout threes({{3, 100, kM}, {3, 1, kM}});  // 1 2 100 101 102 200
   EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { slice(threes, {{1, 7}}, {9}); }),
             "error[HV0554]: the slice [1:7] of S[(3, 3) : (100, 1)] in shape (9,) is not a layout: at coordinate (5,) "
-            "of the region its displacement is 199, an iter would give 102" + help);
+            "of the region its displacement is 199, an iter would give 102" +
+                help);
   Layout lanes({{2, 1, kLane}, {4, 1, kM}});
   EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { slice(lanes, {{3, 5}}, {8}); }),
             "error[HV0554]: the slice [3:5] of S[(2, 4) : (1@laneid, 1)] in shape (8,) is not a layout: at coordinate "
-            "(1,) of the region its displacement 1@laneid + -3 is on two axes" + help);
+            "(1,) of the region its displacement 1@laneid + -3 is on two axes" +
+                help);
   EXPECT_EQ(oracle::refusal<BoundsError>([&] { slice(layout, {{0, 1}, {4, 9}}, {2, 8}); }),
             "error[HV0541]: region 4:9 of dimension 1 is empty or outside [0, 8)\n"
             "help: a region begins at 0 or later, ends after it begins, and stays inside the shape");
@@ -245,12 +248,12 @@ TEST(LayoutPack, Refusals) {
             "error[HV0522]: S[(3, 4) : (5, 1)] cannot be packed by 2: iter 3:5 moves by a part of a pack" + help);
   EXPECT_EQ(text(Layout({{4, 1, kM}}, {}, {{kM, 3}}), 2),
             "error[HV0522]: S[4 : 1] + 3 cannot be packed by 2: its offset is 3" + help);
-  std::string swizzle_help =
-      "\nhelp: the factor is a power of two, and the swizzle's base is at least its logarithm";
+  std::string swizzle_help = "\nhelp: the factor is a power of two, and the swizzle's base is at least its logarithm";
   Layout swizzled({{64, 1, kM}}, {}, {}, Swizzle{2, 1, 3});
   EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { pack(swizzled, 4); }),
             "error[HV0556]: S[64 : 1] ^ Swizzle(2, 1, 3) cannot be packed by 4: Swizzle(2, 1, 3) keeps only 2 elements "
-            "together" + swizzle_help);
+            "together" +
+                swizzle_help);
   EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { unpack(swizzled, 3); }),
             "error[HV0556]: S[64 : 1] ^ Swizzle(2, 1, 3) cannot be unpacked by 3: 3 is no power of two" + swizzle_help);
   EXPECT_EQ(to_string(pack(swizzled, 2)), "S[32 : 1] ^ Swizzle(2, 0, 3)");
@@ -306,7 +309,8 @@ TEST(LayoutFuse, PartsWithAGapBetweenThemAreRefused) {
   Layout gap = parse_layout("S[(2, 32) : (1@wgid, 1@laneid)]");
   std::string text =
       "error[HV0563]: axes 'laneid' (thread in warp) and 'wgid' (warpgroup in cta) of S[(2, 32) : (1@wgid, 1@laneid)] "
-      "do not connect" + help;
+      "do not connect" +
+      help;
   EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { fuse_axes(gap, axes::tx()); }), text);
   EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { execution_scopes(gap); }), text);
   Layout whole = parse_layout("S[(2, 1, 32) : (1@wgid, 1@wid_in_wg, 1@laneid)]");
@@ -324,9 +328,9 @@ TEST(LayoutScopes, AxesFormOneChain) {
   EXPECT_EQ(scopes("S[(4, 8) : (1@wid_in_wg, 1@laneid)] + 1@wgid"), (S{"thread", "cta"}));
   EXPECT_EQ(scopes("S[(4, 8, 2) : (1@cta_in_cluster, 1@tx, 1)]"), (S{"thread", "cluster"}));
   EXPECT_EQ(scopes("S[(4, 8) : (1@cta, 1@warpid)]"), (S{"warp", "device"}));
-  for (const char* text : {"S[(2, 2) : (1@warpid, 1@wgid)]", "S[(2, 2) : (1@tx, 1@laneid)]",
-                           "S[(2, 2) : (1@laneid, 1@cta)]", "S[(2, 2) : (1@cta, 1@cta_in_cluster)]",
-                           "S[2 : 1@laneid] + 1@wgid"}) {
+  for (const char* text :
+       {"S[(2, 2) : (1@warpid, 1@wgid)]", "S[(2, 2) : (1@tx, 1@laneid)]", "S[(2, 2) : (1@laneid, 1@cta)]",
+        "S[(2, 2) : (1@cta, 1@cta_in_cluster)]", "S[2 : 1@laneid] + 1@wgid"}) {
     EXPECT_THROW(scopes(text), UnsupportedError) << text;
   }
 }

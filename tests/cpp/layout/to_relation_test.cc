@@ -49,8 +49,7 @@ TEST(ToRelation, EqualityAgreesWithTheLibrary) {
     used.insert(b.axes().begin(), b.axes().end());
     const std::vector<Axis> axes(used.begin(), used.end());
     ExactEngine engine;
-    const Answer answer =
-        to_relation(engine, a, {a.size()}, axes).is_equal(to_relation(engine, b, {b.size()}, axes));
+    const Answer answer = to_relation(engine, a, {a.size()}, axes).is_equal(to_relation(engine, b, {b.size()}, axes));
     if (answer.verdict == Verdict::Unknown) {
       EXPECT_FALSE(a.swizzle().identity() && b.swizzle().identity()) << to_string(a);
       continue;
@@ -67,9 +66,8 @@ TEST(ToRelation, ATiledMatrixOverItsTwoCoordinates) {
   ExactEngine engine;
   const Layout tiled({{4, 4096}, {32, 32}, {4, 1024}, {32, 1}}), plain(Iters{{128 * 128, 1}});
   EXPECT_EQ(to_relation(engine, tiled, {128, 128}).is_injective().verdict, Verdict::Proved);
-  EXPECT_EQ(
-      to_relation(engine, tiled, {128, 128}).is_equal(to_relation(engine, plain, {128, 128})).verdict,
-      Verdict::Refuted);
+  EXPECT_EQ(to_relation(engine, tiled, {128, 128}).is_equal(to_relation(engine, plain, {128, 128})).verdict,
+            Verdict::Refuted);
 }
 
 TEST(ToRelation, AShapeThatIsNotAdmittedIsRefused) {

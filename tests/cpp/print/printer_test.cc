@@ -26,8 +26,8 @@ TEST(Print, AMeshFunction) {
   BufferRef part = buffer("part", {i64(32)}, MemoryScope::Shared, {32});
   BufferRef parts = buffer("parts", {i64(32), i64(4)}, MemoryScope::Shared, {16, 4});
   Stmt tiles = for_tiles(x, {i, j}, true,
-                         tile_store(x, {Expr(i), Expr(j)}, apply(Op::Mul, {tile_load(x, {Expr(i), Expr(j)}),
-                                                                          tile_load(part, {Expr(i)})})));
+                         tile_store(x, {Expr(i), Expr(j)},
+                                    apply(Op::Mul, {tile_load(x, {Expr(i), Expr(j)}), tile_load(part, {Expr(i)})})));
   Stmt loop =
       for_loop(LoopKind::Persistent, {b}, {i64(0)}, {i64(3)},
                seq({tile_op(TileOpcode::Fill, {whole_region(x), f32(0)}),
@@ -107,8 +107,12 @@ TEST(Print, ParametersAndAnEmptyBody) {
   Ref<Function> f = make_ref<Function>();
   f->name = "T";
   f->dims = {m, ld};
-  f->params = {buffer("A", {Expr(m), i64(3)}, MemoryScope::Param, {}, {Expr(ld), i64(1)}), make_var("s", kFloat32),
-               make_var("n"), make_var("flag", kBool), buffer("Z", {}), typed_buffer("H", "bfloat16")};
+  f->params = {buffer("A", {Expr(m), i64(3)}, MemoryScope::Param, {}, {Expr(ld), i64(1)}),
+               make_var("s", kFloat32),
+               make_var("n"),
+               make_var("flag", kBool),
+               buffer("Z", {}),
+               typed_buffer("H", "bfloat16")};
   f->body = seq({});
   EXPECT_EQ(print(FunctionRef(f)), R"(M = T.dyn("M")
 ld = T.dyn("ld")

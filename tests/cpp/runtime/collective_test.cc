@@ -325,8 +325,8 @@ TEST(Collective, GroupsThatDoNotTakePartStayAsTheyAre) {
         const Index at = coordinates(mesh, group_of(mesh, axes, core).front());
         if (std::accumulate(at.begin(), at.end(), int64_t{0}) % 2 == 1) c.cores.push_back(core);
       }
-      for (Kind kind : {Kind::AllGather, Kind::Broadcast, Kind::AllReduce, Kind::ReduceScatter, Kind::AllToAll,
-                        Kind::Permute}) {
+      for (Kind kind :
+           {Kind::AllGather, Kind::Broadcast, Kind::AllReduce, Kind::ReduceScatter, Kind::AllToAll, Kind::Permute}) {
         c.kind = kind;
         expect_like_oracle(c, dtypes()[0], 4 + 4 * cores_of(mesh), std::string(name_of(kind)));
       }
@@ -414,9 +414,8 @@ TEST(Collective, ReductionsWithoutADtypeAreErrors) {
     run({Kind::AllReduce, {1}, 1, {1}, {1}, {1}}, {{kDLComplex, 128, 1}, nullptr, nullptr}, memory, memory);
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(),
-                 "error[HV0624]: collectives cannot reduce complex128 by sum\n"
-                 "help: reduce in float32 and cast the result");
+    EXPECT_STREQ(error.what(), "error[HV0624]: collectives cannot reduce complex128 by sum\n"
+                               "help: reduce in float32 and cast the result");
   }
 }
 

@@ -23,9 +23,9 @@ namespace {
 using P = ScalarProgram;
 
 constexpr DLDataType kReducible[] = {
-    {kDLFloat, 64, 1},        {kDLFloat, 32, 1},        {kDLFloat, 16, 1}, {kDLBfloat, 16, 1}, {kDLFloat8_e4m3fn, 8, 1},
-    {kDLFloat8_e5m2, 8, 1},   {kDLInt, 8, 1},           {kDLInt, 16, 1},   {kDLInt, 32, 1},    {kDLInt, 64, 1},
-    {kDLUInt, 8, 1},          {kDLUInt, 16, 1},         {kDLUInt, 32, 1},  {kDLUInt, 64, 1},   {kDLBool, 8, 1},
+    {kDLFloat, 64, 1},      {kDLFloat, 32, 1}, {kDLFloat, 16, 1}, {kDLBfloat, 16, 1}, {kDLFloat8_e4m3fn, 8, 1},
+    {kDLFloat8_e5m2, 8, 1}, {kDLInt, 8, 1},    {kDLInt, 16, 1},   {kDLInt, 32, 1},    {kDLInt, 64, 1},
+    {kDLUInt, 8, 1},        {kDLUInt, 16, 1},  {kDLUInt, 32, 1},  {kDLUInt, 64, 1},   {kDLBool, 8, 1},
 };
 
 /// A plan of one collective between per-core buffers of `elements` elements; with one buffer, in place.

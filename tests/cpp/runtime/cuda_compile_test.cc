@@ -69,7 +69,8 @@ std::string elf_machine(const std::string& bytes) {
 TEST_P(CudaCompile, MakesCubinsForEachArchitecture) {
   for (const char* arch : {"sm_80", "sm_90a"}) {
     const Cubin cubin = compile_cubin(kAdd, "add.cu", arch, options());
-    EXPECT_EQ(elf_machine(cubin.bytes), std::string("\x7f""ELF\xbe"));  // EM_CUDA
+    EXPECT_EQ(elf_machine(cubin.bytes), std::string("\x7f"
+                                                    "ELF\xbe"));  // EM_CUDA
     EXPECT_EQ(cubin.arch, arch);
     EXPECT_FALSE(cubin.from_cache);
     EXPECT_TRUE(cubin.warnings.empty());
@@ -131,8 +132,8 @@ TEST_P(CudaCompile, UnknownArchitectures) {
       compile_cubin(kAdd, "add.cu", arch, options());
       FAIL() << arch;
     } catch (const UserError& error) {
-      const std::string head = "error[HV0906]: " + compiler_text(options()) + " does not compile for '" + arch +
-                               "'\nhelp: it compiles for ";
+      const std::string head =
+          "error[HV0906]: " + compiler_text(options()) + " does not compile for '" + arch + "'\nhelp: it compiles for ";
       EXPECT_EQ(std::string(error.what()).substr(0, head.size()), head);
       EXPECT_NE(std::string(error.what()).find("sm_80, "), std::string::npos);
       EXPECT_NE(std::string(error.what()).find("sm_90, sm_90a, "), std::string::npos);
@@ -172,18 +173,18 @@ TEST(CudaCompileProcesses, ShareOneCache) {
 }
 
 TEST(PtxasLog, IsReadLineByLine) {
-  const std::vector<KernelResources> kernels = read_ptxas_log(
-      "ptxas info    : 0 bytes gmem\n"
-      "ptxas info    : Compiling entry function 'first' for 'sm_90a'\n"
-      "ptxas info    : Function properties for first\n"
-      "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
-      "ptxas info    : Used 12 registers, used 1 barriers, 4096 bytes smem, 380 bytes cmem[0]\n"
-      "ptxas info    : Compiling entry function 'second' for 'sm_90a'\n"
-      "ptxas info    : Function properties for helper\n"
-      "    64 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads\n"
-      "ptxas info    : Function properties for second\n"
-      "ptxas         .     296 bytes stack frame, 568 bytes spill stores, 612 bytes spill loads\n"
-      "ptxas info    : Used 255 registers, used 0 barriers, 296 bytes cumulative stack size");
+  const std::vector<KernelResources> kernels =
+      read_ptxas_log("ptxas info    : 0 bytes gmem\n"
+                     "ptxas info    : Compiling entry function 'first' for 'sm_90a'\n"
+                     "ptxas info    : Function properties for first\n"
+                     "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+                     "ptxas info    : Used 12 registers, used 1 barriers, 4096 bytes smem, 380 bytes cmem[0]\n"
+                     "ptxas info    : Compiling entry function 'second' for 'sm_90a'\n"
+                     "ptxas info    : Function properties for helper\n"
+                     "    64 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads\n"
+                     "ptxas info    : Function properties for second\n"
+                     "ptxas         .     296 bytes stack frame, 568 bytes spill stores, 612 bytes spill loads\n"
+                     "ptxas info    : Used 255 registers, used 0 barriers, 296 bytes cumulative stack size");
   const std::vector<KernelResources> expected = {{"first", 12, 4096, 0, 0, 0}, {"second", 255, 0, 296, 568, 612}};
   EXPECT_EQ(kernels, expected);
   EXPECT_TRUE(read_ptxas_log("").empty());
@@ -243,7 +244,8 @@ TEST(Toolchains, AreMissedByName) {
 TEST(Toolchains, ALibraryThatIsNoNvrtcIsRefused) {
   EXPECT_EQ(with({{"HELVE_NVRTC", "libm.so.6"}}, Compiler::Nvrtc).substr(0, 110),
             std::string("error[HV0905]: NVRTC, the compiler of CUDA C, cannot be loaded: the library has no function "
-                        "nvrtcVersion\nhelp:").substr(0, 110));
+                        "nvrtcVersion\nhelp:")
+                .substr(0, 110));
 }
 
 }  // namespace

@@ -359,8 +359,8 @@ TEST_F(CudaExecutor, LaunchAttributes) {
   const std::vector<std::string> attributes = {"cuFuncSetAttribute 1: 8 = 100000", "cuFuncSetAttribute 1: 14 = 1"};
   EXPECT_EQ(calls("cuFuncSetAttribute"), attributes);
   EXPECT_EQ(calls("cuOccupancyMaxActiveClusters"), std::vector<std::string>{"cuOccupancyMaxActiveClusters of 16"});
-  EXPECT_EQ(calls("cuLaunch"), std::vector<std::string>{
-                                   "cuLaunchKernelEx grid 32 block 128 shared 100000 stream 9 cluster 16x1"});
+  EXPECT_EQ(calls("cuLaunch"),
+            std::vector<std::string>{"cuLaunchKernelEx grid 32 block 128 shared 100000 stream 9 cluster 16x1"});
   executor.call(std::vector{x.arg(), y.arg()}, seven(), stream(9));
   EXPECT_EQ(calls("cuFuncSetAttribute").size(), 2u);  // once, when the code was loaded
 }
@@ -482,8 +482,7 @@ TEST_F(CudaExecutor, HostArraysTravelThereAndBack) {
 TEST_F(CudaExecutor, InterleavedHostArraysKeepEachOther) {
   Plan plan;
   plan.name = "columns";
-  plan.params = {{"a", kFloat32, {P(5)}, {P(2)}, true, true, {}},
-                 {"b", kFloat32, {P(5)}, {P(2)}, true, true, {}}};
+  plan.params = {{"a", kFloat32, {P(5)}, {P(2)}, true, true, {}}, {"b", kFloat32, {P(5)}, {P(2)}, true, true, {}}};
   Launch launch{0, "columns_0", 5, {0, 1}, {}};
   launch.threads = 32;
   plan.steps = {{launch}};
@@ -523,7 +522,8 @@ TEST_F(CudaExecutor, CaptureUsesWhatAnEarlierCallLeft) {
   fake_state().capture_id = 41;
   executor.call(std::vector{out.arg()}, {}, stream(6));  // PyTorch captures on a stream of its own
   executor.call(std::vector{out.arg()}, {}, stream(6));  // the same graph, after the first: the same memory
-  const std::vector<std::string> captured = {"cuUserObjectCreate", "cuGraphRetainUserObject 41",
+  const std::vector<std::string> captured = {"cuUserObjectCreate",
+                                             "cuGraphRetainUserObject 41",
                                              "cuStreamWaitEvent stream 6 flags 1",
                                              "cuLaunchKernelEx grid 4 block 32 shared 0 stream 6",
                                              "cuLaunchKernelEx grid 4 block 32 shared 0 stream 6",

@@ -123,8 +123,9 @@ TEST(DiskCache, FilesOfOthersStayWhereTheyAre) {
   cache.store(sha256("a"), std::string(300, 'x'));
   const fs::path inside = cache.folder();
   const std::string hex = to_hex(sha256("thesis"));
-  const std::vector<fs::path> foreign = {inside / "data.npy", inside / "thesis.doc", inside / ".new-notes",
-                                         inside / hex, inside / ".new-1-2-3", fs::path(folder.path()) / "beside"};
+  const std::vector<fs::path> foreign = {inside / "data.npy",   inside / "thesis.doc",
+                                         inside / ".new-notes", inside / hex,
+                                         inside / ".new-1-2-3", fs::path(folder.path()) / "beside"};
   for (const fs::path& path : foreign) {
     std::ofstream(path) << std::string(1000, 'y');
     fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(48));

@@ -367,8 +367,8 @@ TEST(Executor, GroupsThatPartCommunicateApart) {
   const Meeting meeting{2, {Code::DivergentCollective, {}, {{"operation", "sum"}, {"axis", "y"}}, {}, {}}};
   const Step count{Launch{1, "count", rows * 3, {0}, {P::slot(1)}}};
   const Step reads{Part{{Question::Value, {Read{1, 1, 0, {kDLInt, 16, 1}}}, P::slot(0)}, 1, {count}}};
-  const Plan plan = parting_plan(rows, {Question::Condition, {}, row, {meeting}},
-                                 {{Branch{P::slot(1), {{gather}, reads}, {reads}}}});
+  const Plan plan =
+      parting_plan(rows, {Question::Condition, {}, row, {meeting}}, {{Branch{P::slot(1), {{gather}, reads}, {reads}}}});
   const Executor executor(plan, {number_kernel, count_kernel});
   HostTensor counts(kFloat32, {rows * 3});
   executor.call(std::vector{counts.arg()});
@@ -450,20 +450,19 @@ TEST(Plan, Text) {
   put.src = put.dst = 1;
   put.peers = {{0, 5}, {5, 0}};
   plan.steps.push_back({put});
-  EXPECT_EQ(to_text(plan),
-            "plan sums on mesh(x: 2, y: 3)\n"
-            "    tensor out: float32[6, ?w] written may_alias(out)\n"
-            "    buffer part: float32[w] per core align 64\n"
-            "    allocate part\n"
-            "    launch seed (kernel 0) blocks 6 buffers [part] scalars [w]\n"
-            "    all_reduce sum over (y) float32 [w]: part + 0 [1] by 0 -> part + 0 [1] by 0\n"
-            "    launch collect (kernel 1) blocks 6 buffers [out, part] scalars [w]\n"
-            "    for w from 0 for 4:\n"
-            "        if w:\n"
-            "            launch seed (kernel 0) blocks 6 buffers [part] scalars [w]\n"
-            "        else:\n"
-            "            allocate part\n"
-            "    permute [0 -> 5, 5 -> 0] float32 []: part + 0 [] by 0 -> part + 0 [] by 0\n");
+  EXPECT_EQ(to_text(plan), "plan sums on mesh(x: 2, y: 3)\n"
+                           "    tensor out: float32[6, ?w] written may_alias(out)\n"
+                           "    buffer part: float32[w] per core align 64\n"
+                           "    allocate part\n"
+                           "    launch seed (kernel 0) blocks 6 buffers [part] scalars [w]\n"
+                           "    all_reduce sum over (y) float32 [w]: part + 0 [1] by 0 -> part + 0 [1] by 0\n"
+                           "    launch collect (kernel 1) blocks 6 buffers [out, part] scalars [w]\n"
+                           "    for w from 0 for 4:\n"
+                           "        if w:\n"
+                           "            launch seed (kernel 0) blocks 6 buffers [part] scalars [w]\n"
+                           "        else:\n"
+                           "            allocate part\n"
+                           "    permute [0 -> 5, 5 -> 0] float32 []: part + 0 [] by 0 -> part + 0 [] by 0\n");
 }
 
 }  // namespace

@@ -90,10 +90,14 @@ TEST(MachineSection, WorkersAreLeftWithTheirCaller) {
   const InterruptHook hook = [&] { return entered == 3; };
   InterruptPoll poll(&hook);
   const volatile bool never = false;
-  EXPECT_THROW(parallel_for(3, 1, [&](int64_t, int64_t, int) {
-    ++entered;
-    run_machine_code(poll, [&] { spin(&never); });
-  }, &poll), Interrupted);
+  EXPECT_THROW(parallel_for(
+                   3, 1,
+                   [&](int64_t, int64_t, int) {
+                     ++entered;
+                     run_machine_code(poll, [&] { spin(&never); });
+                   },
+                   &poll),
+               Interrupted);
   std::atomic<int64_t> items{0};
   parallel_for(1000, 1, [&](int64_t begin, int64_t end, int) { items += end - begin; });
   EXPECT_EQ(items, 1000);  // the pool is whole
@@ -118,7 +122,7 @@ TEST(MachineSection, OneLongBlockOfAPlanCanBeInterrupted) {
 TEST(MachineSection, AnotherHandlerOfTheSignalSeesItsOwn) {
   run_processes(1, [](int) {
     static std::atomic<int> count{0};
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = [](int) { ++count; };
     sigaction(SIGURG, &action, nullptr);
     const InterruptHook hook = [asked = 0]() mutable { return ++asked == 2; };

@@ -62,8 +62,8 @@ TEST(ScalarProgram, EveryOperator) {
 }
 
 TEST(ScalarProgram, ShiftsAreExact) {
-  for (int64_t a : {int64_t{0}, int64_t{1}, int64_t{-1}, int64_t{3}, int64_t{-3}, kMax / 2, kMax / 2 + 1, kMin / 2,
-                    kMax, kMin}) {
+  for (int64_t a :
+       {int64_t{0}, int64_t{1}, int64_t{-1}, int64_t{3}, int64_t{-3}, kMax / 2, kMax / 2 + 1, kMin / 2, kMax, kMin}) {
     for (int64_t count : {0, 1, 2, 61, 62, 63, 64, 70, 1 << 20}) {
       __int128 exact = a;
       for (int64_t k = 0; k < std::min<int64_t>(count, 64); ++k) exact *= 2;

@@ -21,9 +21,8 @@ TEST(Diagnostic, NumbersAreUniqueAndNamed) {
 TEST(Diagnostic, MessageIsFilledFromArguments) {
   UserError error(Code::IndexCount, Span{intern_file("k.py"), 3, 5, 3, 9},
                   {{"buffer", "A"}, {"rank", int64_t{2}}, {"given", int64_t{3}}});
-  EXPECT_STREQ(error.what(),
-               "error[HV0201]: 'A' has 2 dimensions, the subscript has 3 indices\n  --> k.py:3:5\n"
-               "help: give one index or slice for each dimension");
+  EXPECT_STREQ(error.what(), "error[HV0201]: 'A' has 2 dimensions, the subscript has 3 indices\n  --> k.py:3:5\n"
+                             "help: give one index or slice for each dimension");
 }
 
 TEST(Diagnostic, WordsStandInTheirNumber) {

@@ -56,8 +56,8 @@ std::vector<int32_t> run(const Division& division,
     return digits.nest(store(out, at, cast(value(layout, digits), kInt32)), false);
   });
   const FunctionRef f = function(
-      "main", {out}, seq({kernel({make_var("b")}, {idx(1)}, 1, clear),
-                          kernel({make_var("b")}, {idx(1)}, division.threads, divided)}));
+      "main", {out},
+      seq({kernel({make_var("b")}, {idx(1)}, 1, clear), kernel({make_var("b")}, {idx(1)}, division.threads, divided)}));
   size_t count = 1;
   for (int64_t extent : shape) count *= static_cast<size_t>(extent);
   return int32s(interpret(f).front(), count);
@@ -86,8 +86,7 @@ TEST(Digits, EachElementIsInTheThreadsAndRegistersOfTheLayout) {
       }
       for (int64_t t = 0; t < division.threads; ++t) {
         const auto place = expected.find(t);
-        ASSERT_EQ(found[static_cast<size_t>(flat * division.threads + t)],
-                  place == expected.end() ? -1 : place->second)
+        ASSERT_EQ(found[static_cast<size_t>(flat * division.threads + t)], place == expected.end() ? -1 : place->second)
             << "element " << flat << ", thread " << t << " of " << division.threads;
       }
     }

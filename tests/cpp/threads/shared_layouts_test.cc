@@ -20,9 +20,8 @@ Stmt transpose_block(const BufferRef& s, bool columns) {
     });
   };
   const Stmt fill = all_rows([&](const Expr& r, const Expr& tx) { return store(s, {r, tx}, load(a, {r, tx})); });
-  const Stmt drain = all_rows([&](const Expr& r, const Expr& tx) {
-    return store(b, {r, tx}, columns ? load(s, {tx, r}) : load(s, {r, tx}));
-  });
+  const Stmt drain = all_rows(
+      [&](const Expr& r, const Expr& tx) { return store(b, {r, tx}, columns ? load(s, {tx, r}) : load(s, {r, tx})); });
   return kernel({make_var("b")}, {idx(1)}, 32, seq({alloc(s), fill, tile_op(TileOpcode::SyncThreads, {}), drain}));
 }
 

@@ -29,8 +29,7 @@ Stmt parallel(const std::vector<int64_t>& shape, const std::function<Stmt(const 
 
 Stmt copy(Region src, Region dst) {
   const DType t = dst.buffer->dtype;
-  return tile_op(TileOpcode::Copy,
-                 {std::move(src), std::move(dst), t.is_float() ? float_imm(0, t) : int_imm(0, t)});
+  return tile_op(TileOpcode::Copy, {std::move(src), std::move(dst), t.is_float() ? float_imm(0, t) : int_imm(0, t)});
 }
 Stmt copy(const BufferRef& src, const BufferRef& dst) { return copy(whole_region(src), whole_region(dst)); }
 
@@ -49,8 +48,9 @@ void expect_same_on_threads(const FunctionRef& f) {
   VerifyInstrument verifier;
   run_pipeline(cuda_pipeline(), f, cuda_options(), {&stages, &verifier});
   for (const StageInstrument::Stage& stage : stages.stages()) {
-    ASSERT_EQ(interpret(stage.function), expected)
-        << "after " << stage.pass << "\n" << print(f) << "\nbecame\n" << print(stage.function);
+    ASSERT_EQ(interpret(stage.function), expected) << "after " << stage.pass << "\n"
+                                                   << print(f) << "\nbecame\n"
+                                                   << print(stage.function);
   }
 }
 
@@ -145,9 +145,8 @@ TEST(LayoutInference, AnElementThatOneOfSeveralThreadsStoresToIsInMemory) {
 
 TEST(LayoutInference, WhatIsUpdatedAtomicallyIsInMemory) {
   const BufferRef a = param("A", kInt32, {64}), x = shared("X", kInt32, {64});
-  const Stmt add = parallel({64}, [&](const std::vector<Expr>& i) {
-    return store(x, i, int_imm(1, kInt32), {}, StoreMode::AtomicAdd);
-  });
+  const Stmt add = parallel(
+      {64}, [&](const std::vector<Expr>& i) { return store(x, i, int_imm(1, kInt32), {}, StoreMode::AtomicAdd); });
   const BlockLayouts layouts =
       layouts_of(function("main", {a}, threads_block(64, {alloc(x), copy(a, x), add, copy(x, a)})));
   EXPECT_EQ(place_of(layouts, "X").reason, "it is updated atomically");
@@ -172,8 +171,8 @@ TEST(CudaSchedules, EachOperationHasOneOrIsLeftToTheDivision) {
   for (const TileOpRow& row : tile_op_rows()) {
     const bool found = std::any_of(cuda_schedules().begin(), cuda_schedules().end(),
                                    [&](const TileSchedule& s) { return s.op == row.op; });
-    const bool waits = row.op == TileOpcode::SyncThreads || row.op == TileOpcode::CommitAsync ||
-                       row.op == TileOpcode::WaitAsync;
+    const bool waits =
+        row.op == TileOpcode::SyncThreads || row.op == TileOpcode::CommitAsync || row.op == TileOpcode::WaitAsync;
     EXPECT_EQ(found, !row.is_collective() && !waits) << row.python;
   }
 }
@@ -205,8 +204,8 @@ TEST(CudaSchedules, ScansOverThreads) {
           const BufferRef x = fragment("X", kInt32, shape), y = fragment("Y", kInt32, shape);
           for (const BufferRef& to : {x, y}) {
             const Stmt scan = tile_op(TileOpcode::Cumsum, {whole_region(x), whole_region(to), dim, reverse});
-            expect_same_on_threads(function(
-                "main", {a, b}, threads_block(threads, {alloc(x), alloc(y), copy(a, x), scan, copy(to, b)})));
+            expect_same_on_threads(
+                function("main", {a, b}, threads_block(threads, {alloc(x), alloc(y), copy(a, x), scan, copy(to, b)})));
           }
         }
       }
@@ -226,8 +225,7 @@ TEST(CudaSchedules, AtomicUpdatesHappenOnceWhereThreadsHoldCopies) {
   const Stmt one = store(a, {idx(0)}, int_imm(5, kInt32), {}, StoreMode::AtomicAdd);
   expect_same_on_threads(function(
       "main", {a},
-      threads_block(128, {alloc(x), copy(a, x),
-                          tile_op(TileOpcode::AtomicAdd, {whole_region(a), whole_region(x)}), one,
+      threads_block(128, {alloc(x), copy(a, x), tile_op(TileOpcode::AtomicAdd, {whole_region(a), whole_region(x)}), one,
                           tile_op(TileOpcode::AtomicMax, {whole_region(a), int_imm(3, kInt32)})})));
 }
 

@@ -191,11 +191,12 @@ TEST(ContractBuffers, StoresRoundAsBefore) {
                   y = shared("y", half, {16});
   const VarRef t = make_var("t"), u = make_var("u");
   const auto third = [&](const Expr& e) { return e * f32(1.0 / 3); };
-  const FunctionRef f = function(
-      "main", {a, b},
-      one_block({alloc(x), alloc(y), serial(t, idx(16), {store(x, {Expr(t)}, load(a, {Expr(t)}))}),
-                 serial(u, idx(16), {store(y, {Expr(u)}, third(cast(load(x, {Expr(u)}), kFloat32))),
-                                     store(b, {Expr(u)}, third(cast(load(y, {Expr(u)}), kFloat32)))})}));
+  const FunctionRef f =
+      function("main", {a, b},
+               one_block({alloc(x), alloc(y), serial(t, idx(16), {store(x, {Expr(t)}, load(a, {Expr(t)}))}),
+                          serial(u, idx(16),
+                                 {store(y, {Expr(u)}, third(cast(load(x, {Expr(u)}), kFloat32))),
+                                  store(b, {Expr(u)}, third(cast(load(y, {Expr(u)}), kFloat32)))})}));
   const FunctionRef after = contract_buffers(f, {});
   EXPECT_TRUE(allocates(after, "y", 1)) << print(after);
   EXPECT_FALSE(allocates(after, "x", 16)) << print(after);

@@ -8,8 +8,7 @@ namespace {
 FunctionRef tiles(int64_t m, int64_t n, int64_t rows, int64_t columns, bool turned = false) {
   const VarRef r = make_var("r"), c = make_var("c"), i = make_var("i"), j = make_var("j");
   const BufferRef a = make_buffer("A", kFloat32, MemoryScope::Param, {idx(m), idx(n)});
-  const BufferRef b =
-      make_buffer("B", kFloat32, MemoryScope::Param, turned ? extents({n, m}) : extents({m, n}));
+  const BufferRef b = make_buffer("B", kFloat32, MemoryScope::Param, turned ? extents({n, m}) : extents({m, n}));
   const Expr row = Expr(r) * idx(rows) + Expr(i), column = Expr(c) * idx(columns) + Expr(j);
   const Stmt put = turned ? store(b, {column, row}, load(a, {row, column}) + f32(1))
                           : store(b, {row, column}, load(a, {row, column}) + f32(1));

@@ -24,10 +24,10 @@ TEST(LowerTileOps, ARegionStandsWhereItsBeginWasBeforeTheCopy) {
   BufferRef a = param("A", kInt32, {8}), s = shared("S", kInt32, {8}), t = shared("T", kInt32, {3});
   const Expr at = floor_mod(cast(load(s, {idx(0)}), kIndex), idx(6));
   Stmt moved = copy(whole(t), box(s, {{at, 3}}));
-  const FunctionRef f = function(
-      "main", {a},
-      one_block({alloc(s), alloc(t), copy(whole(a), whole(s)), copy(box(a, {{idx(5), 3}}), whole(t)),
-                 store(s, {idx(0)}, int_imm(0, kInt32)), moved, copy(whole(s), whole(a))}));
+  const FunctionRef f =
+      function("main", {a},
+               one_block({alloc(s), alloc(t), copy(whole(a), whole(s)), copy(box(a, {{idx(5), 3}}), whole(t)),
+                          store(s, {idx(0)}, int_imm(0, kInt32)), moved, copy(whole(s), whole(a))}));
   expect_same_results(lower_tile_ops, f);
   expect_same_on_all_stages(f);
 }

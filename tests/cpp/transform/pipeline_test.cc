@@ -76,8 +76,12 @@ TEST(Pipeline, LoweredCodeHoldsNoTiles) {
     if (const Kernel* k = as<Kernel>(s)) inside = k;
     EXPECT_NE(s->kind, StmtKind::ForTiles);
     EXPECT_NE(s->kind, StmtKind::TileStore);
-    if (const TileOp* op = as<TileOp>(s)) { EXPECT_TRUE(op->row().is_collective()); }
-    if (const Alloc* a = as<Alloc>(s)) { EXPECT_FALSE(is_tiled(*a->buffer)) << a->buffer->name; }
+    if (const TileOp* op = as<TileOp>(s)) {
+      EXPECT_TRUE(op->row().is_collective());
+    }
+    if (const Alloc* a = as<Alloc>(s)) {
+      EXPECT_FALSE(is_tiled(*a->buffer)) << a->buffer->name;
+    }
     if (const For* l = as<For>(s)) {
       EXPECT_NE(l->loop, LoopKind::Persistent);
       EXPECT_NE(l->loop, LoopKind::Pipelined);

@@ -31,8 +31,9 @@ inline void expect_becomes(PassFunction pass, const FunctionRef& before, const F
   const FunctionRef after = pass(before, options);
   verify(after);
   std::string path;
-  EXPECT_TRUE(structural_equal(after, expected, &path))
-      << "differs at " << path << "\ngot:\n" << print(after) << "\nexpected:\n" << print(expected);
+  EXPECT_TRUE(structural_equal(after, expected, &path)) << "differs at " << path << "\ngot:\n"
+                                                        << print(after) << "\nexpected:\n"
+                                                        << print(expected);
 }
 
 /// As expect_becomes, with the result as the printer writes it.
@@ -74,8 +75,9 @@ inline Memory interpret(const FunctionRef& f, unsigned seed = 1, const Extents& 
       const int32_t whole = pick(random);
       const float real = static_cast<float>(whole);
       const bool truth = whole > 0;
-      const void* from = buffer.dtype.is_float() ? static_cast<const void*>(&real)
-                         : buffer.dtype.is_bool() ? static_cast<const void*>(&truth) : &whole;
+      const void* from = buffer.dtype.is_float()  ? static_cast<const void*>(&real)
+                         : buffer.dtype.is_bool() ? static_cast<const void*>(&truth)
+                                                  : &whole;
       std::memcpy(data.data() + i * bytes, from, bytes);
     }
     args.push_back(interp::TensorArg{data.data(), shape, {}});

@@ -13,11 +13,11 @@ TEST(SimplifyFunction, DecidedLoopsAndBranchesDisappear) {
   const VarRef t = make_var("t"), i = make_var("i"), z = make_var("z");
   const Stmt inner = if_then(less(Expr(t), idx(4)), store(out, {floor_div(Expr(t) * idx(32) + i, idx(32)), i}, f32(1)),
                              store(out, {idx(0), i}, f32(2)));
-  const FunctionRef before = function(
-      "main", {out},
-      one_block({loop(LoopKind::Serial, t, idx(1), {loop(LoopKind::Parallel, i, idx(8), {inner})}),
-                 loop(LoopKind::Serial, z, idx(0), {store(out, {z, z}, f32(3))}),
-                 if_then(at_least(idx(1), idx(2)), store(out, {idx(0), idx(0)}, f32(4)))}));
+  const FunctionRef before =
+      function("main", {out},
+               one_block({loop(LoopKind::Serial, t, idx(1), {loop(LoopKind::Parallel, i, idx(8), {inner})}),
+                          loop(LoopKind::Serial, z, idx(0), {store(out, {z, z}, f32(3))}),
+                          if_then(at_least(idx(1), idx(2)), store(out, {idx(0), idx(0)}, f32(4)))}));
   const VarRef k = make_var("i");
   const FunctionRef after =
       function("main", {out}, one_block({loop(LoopKind::Parallel, k, idx(8), {store(out, {idx(0), k}, f32(1))})}));
@@ -50,10 +50,9 @@ TEST(SimplifyFunction, LoopsWithEffectsStay) {
   const VarRef n = make_var("n"), t = make_var("t"), k = make_var("k");
   const BufferRef a = make_buffer("A", kInt32, MemoryScope::Param, {Expr(n)});
   const Stmt count = store(out, {idx(0)}, load(out, {idx(0)}) + int_imm(1, kInt32));
-  const FunctionRef f = dynamic_function(
-      "main", {n}, {out, a},
-      one_block({loop(LoopKind::Serial, t, Expr(n) - idx(3), {count}),
-                 loop(LoopKind::Serial, k, min(Expr(n), idx(1)), {count})}));
+  const FunctionRef f = dynamic_function("main", {n}, {out, a},
+                                         one_block({loop(LoopKind::Serial, t, Expr(n) - idx(3), {count}),
+                                                    loop(LoopKind::Serial, k, min(Expr(n), idx(1)), {count})}));
   for (int64_t extent : {0, 1, 3, 5}) expect_same_results(simplify_function, f, {}, {{n.get(), extent}});
 }
 
@@ -196,9 +195,9 @@ TEST(VectorizeLoops, BeginsAndOuterVariablesKeepTheirValues) {
                         v.make({store(v.y, {v.j}, load(v.x, {v.j}) + cast(Expr(v.j), kFloat32))}, extent, 5));
   }
   const VarRef i = make_var("i"), j = make_var("j");
-  const FunctionRef f = function(
-      "main", {v.z}, one_block({for_loop(LoopKind::Parallel, {i, j}, {idx(1), idx(3)}, {idx(2), idx(19)},
-                                         store(v.z, {i, j}, cast(Expr(i) * idx(100) + j, kFloat32)))}));
+  const FunctionRef f = function("main", {v.z},
+                                 one_block({for_loop(LoopKind::Parallel, {i, j}, {idx(1), idx(3)}, {idx(2), idx(19)},
+                                                     store(v.z, {i, j}, cast(Expr(i) * idx(100) + j, kFloat32)))}));
   EXPECT_GT(lanes(f), 1);
   expect_same_results(vectorize_loops, f);
 }

@@ -97,7 +97,8 @@ def main(A: T.Tensor((2, 8, 4), "float32"), B: T.Tensor((2, 8, 4), "float32")):
                 T.copy(parts_home[turn_1, :, :], parts)
                 for i in T.Parallel(4):
                     B[cid_1, 1 + (it_round * 3 + turn_1), i] = parts[i, 0] + parts[i, 1]
-)", chunk(3));
+)",
+                chunk(3));
 }
 
 TEST(SplitMeshKernels, ChunksOfAnySizeComputeTheSame) {
@@ -120,8 +121,8 @@ TEST(SplitMeshKernels, KeepsWhatAPartialWriteDoesNotReach) {
   const Stmt fill = m.over([&](const Expr& i) { return store(kept, {i}, load(m.a, {Expr(m.cid), idx(0), i})); });
   const Stmt use = m.over([&](const Expr& i) { return store(m.b, {Expr(m.cid), idx(0), i}, load(kept, {i})); });
   const Stmt one = store(kept, {idx(2)}, f32(9));
-  for (const Stmt& partial : {one, if_then(less(Expr(m.cid), idx(1)), one),
-                              tile_op(TileOpcode::Fill, {box(kept, {{idx(1), 2}}), f32(9)})}) {
+  for (const Stmt& partial :
+       {one, if_then(less(Expr(m.cid), idx(1)), one), tile_op(TileOpcode::Fill, {box(kept, {{idx(1), 2}}), f32(9)})}) {
     expect_same_results(split_mesh_kernels, m.function({alloc(kept), fill, m.read(idx(0)), m.gather(), partial,
                                                         m.gather(), use, m.write_sum(idx(1))}));
   }
@@ -305,8 +306,8 @@ def main(A: T.Tensor((2, 8, 4), "float32"), B: T.Tensor((2, 8, 4), "float32")):
 )");
   // One collective for several iterations would need one decision for all of them.
   const VarRef it = make_var("it");
-  const FunctionRef each = m.function(
-      {for_loop(LoopKind::Persistent, it, idx(4), seq({m.read(Expr(it)), if_then(positive, m.gather())}))});
+  const FunctionRef each =
+      m.function({for_loop(LoopKind::Persistent, it, idx(4), seq({m.read(Expr(it)), if_then(positive, m.gather())}))});
   EXPECT_TRUE(structural_equal(split_mesh_kernels(each, chunk(1)), split_mesh_kernels(each, chunk(2))));
 }
 

@@ -104,7 +104,7 @@ class CEmitter {
   Facts facts_;
   std::unordered_map<const Var*, bool> wide_;  ///< of index variables: how they are declared
   std::vector<Expr> decisions_;                ///< what decides whether, and how often, this place is reached
-  std::vector<Expr> chosen_;                   ///< what holds where this operand is evaluated, of operators around it
+  std::vector<Expr> chosen_;  ///< what holds where this operand is evaluated, of operators around it
 
  private:
   CExpr apply(const Apply& a);

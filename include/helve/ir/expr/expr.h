@@ -83,12 +83,16 @@ void measure(N& node) {
 /// Whether nodes of a type know something of their parts: a copy with other parts would know what was true of the old
 /// ones.
 template <class N>
-concept MeasuresParts = requires { typename N::Part; } && std::apply([](const auto&... each) {
-  const auto is_part = []<class M>(M N::*) {
-    return std::is_same_v<M, typename N::Part> || std::is_same_v<M, std::vector<typename N::Part>>;
-  };
-  return (false || ... || is_part(each.member));
-}, N::fields());
+concept MeasuresParts =
+    requires { typename N::Part; } && std::apply(
+                                          [](const auto&... each) {
+                                            const auto is_part = []<class M>(M N::*) {
+                                              return std::is_same_v<M, typename N::Part> ||
+                                                     std::is_same_v<M, std::vector<typename N::Part>>;
+                                            };
+                                            return (false || ... || is_part(each.member));
+                                          },
+                                          N::fields());
 
 /// A copy of a node with the fields that `change` changes; where `change` answers that it changed nothing, null.
 template <class N, class Change>
@@ -181,8 +185,7 @@ struct TileLoad final : ExprNode {
   static constexpr auto fields() {
     return std::tuple{field("buffer", &TileLoad::buffer), field("indices", &TileLoad::indices)};
   }
-  TileLoad(StorageRef b, std::vector<Expr> i)
-      : ExprNode(kKind, b->dtype), buffer(std::move(b)), indices(std::move(i)) {
+  TileLoad(StorageRef b, std::vector<Expr> i) : ExprNode(kKind, b->dtype), buffer(std::move(b)), indices(std::move(i)) {
     measure(*this);
   }
 };
@@ -204,8 +207,7 @@ template <class F>
 decltype(auto) dispatch(const Expr& e, F&& f) {
   switch (e->kind) {
 #define HELVE_EXPR(name) \
-  case ExprKind::name:   \
-    return f(static_cast<const name&>(*e));
+  case ExprKind::name: return f(static_cast<const name&>(*e));
 #include "helve/ir/expr/expr_nodes.inc"
 #undef HELVE_EXPR
   }

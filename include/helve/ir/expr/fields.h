@@ -11,17 +11,17 @@ namespace helve {
 template <class N, class M>
 struct Field {
   const char* name;
-  M N::*member;
+  M N::* member;
   bool defines = false;
 };
 
 template <class N, class M>
-constexpr Field<N, M> field(const char* name, M N::*member) {
+constexpr Field<N, M> field(const char* name, M N::* member) {
   return {name, member, false};
 }
 
 template <class N, class M>
-constexpr Field<N, M> definition(const char* name, M N::*member) {
+constexpr Field<N, M> definition(const char* name, M N::* member) {
   return {name, member, true};
 }
 

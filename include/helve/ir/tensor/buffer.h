@@ -28,9 +28,9 @@ struct Buffer final : Storage {
   size_t rank() const override { return shape.size(); }
 
   static constexpr auto fields() {
-    return std::tuple{field("dtype", &Buffer::dtype), field("scope", &Buffer::scope), field("shape", &Buffer::shape),
-                      field("tile", &Buffer::tile), field("strides", &Buffer::strides),
-                      field("layout", &Buffer::layout)};
+    return std::tuple{field("dtype", &Buffer::dtype),     field("scope", &Buffer::scope),
+                      field("shape", &Buffer::shape),     field("tile", &Buffer::tile),
+                      field("strides", &Buffer::strides), field("layout", &Buffer::layout)};
   }
 };
 using BufferRef = Ref<const Buffer>;

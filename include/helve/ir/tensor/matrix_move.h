@@ -24,11 +24,11 @@ struct MatrixMove {
     int64_t divisor;
     int64_t extent;
   };
-  bool transposed = false;       ///< neighbouring registers are neighbours along the first dimension
-  int64_t matrices = 0;          ///< of one warp: matrix m is in registers 2 m and 2 m + 1 of each thread
-  int64_t at_once = 1;           ///< that one instruction moves: 4, 2 or 1
+  bool transposed = false;  ///< neighbouring registers are neighbours along the first dimension
+  int64_t matrices = 0;  ///< of one warp: matrix m is in registers 2 m and 2 m + 1 of each thread
+  int64_t at_once = 1;  ///< that one instruction moves: 4, 2 or 1
   std::vector<Digit> registers;  ///< of the matrix's number
-  std::vector<Digit> warps;      ///< of the thread's number
+  std::vector<Digit> warps;  ///< of the thread's number
 };
 
 /// The move of a region of `shape` that `layout` (on tx and reg) spreads over a block. A thread of a warp has two

@@ -149,9 +149,9 @@ struct For final : StmtNode {
   Stmt body;
   For() : StmtNode(kKind) {}
   static constexpr auto fields() {
-    return std::tuple{field("loop", &For::loop),           field("begins", &For::begins),
-                      field("extents", &For::extents),     field("num_stages", &For::num_stages),
-                      definition("vars", &For::vars),      field("body", &For::body)};
+    return std::tuple{field("loop", &For::loop),       field("begins", &For::begins),
+                      field("extents", &For::extents), field("num_stages", &For::num_stages),
+                      definition("vars", &For::vars),  field("body", &For::body)};
   }
 };
 
@@ -239,10 +239,10 @@ struct TileOp final : StmtNode {
   std::optional<size_t> dim_position() const;  ///< of the operand `dim`, if the row has it
   int64_t root() const;
   const std::vector<Expr>& coord() const;
-  bool transposes(size_t matrix) const;         ///< of a product: the first or the second factor
+  bool transposes(size_t matrix) const;  ///< of a product: the first or the second factor
   std::optional<bool> clears() const;  ///< is what stood in the result forgotten? Nothing where the row does not ask
-  const std::string* axis() const;              ///< of a collective; null where it has no groups
-  const std::string* combination() const;       ///< the operator of a reducing collective, else null
+  const std::string* axis() const;  ///< of a collective; null where it has no groups
+  const std::string* combination() const;  ///< the operator of a reducing collective, else null
 
   /// Does it begin a copy that a later T.wait_async completes?
   bool begins_copy() const;
@@ -263,8 +263,7 @@ template <class F>
 decltype(auto) dispatch(const Stmt& s, F&& f) {
   switch (s->kind) {
 #define HELVE_STMT(name) \
-  case StmtKind::name:   \
-    return f(static_cast<const name&>(*s));
+  case StmtKind::name: return f(static_cast<const name&>(*s));
 #include "helve/ir/tensor/stmt_nodes.inc"
 #undef HELVE_STMT
   }

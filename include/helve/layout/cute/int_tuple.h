@@ -90,9 +90,7 @@ struct Tree {
     tree.append(from);
     return tree;
   }
-  friend bool operator==(const Tree& a, const Tree& b) {
-    return a.profile == b.profile && a.leaves == b.leaves;
-  }
+  friend bool operator==(const Tree& a, const Tree& b) { return a.profile == b.profile && a.leaves == b.leaves; }
 };
 
 /// An integer or a tuple of IntTuples.

@@ -90,9 +90,7 @@ std::optional<Collision> find_collision(const Layout& layout);
 
 /// The modes side by side. Throws ShapeError for none.
 Layout make_layout(const Layout* first, const Layout* last);
-inline Layout make_layout(std::initializer_list<Layout> layouts) {
-  return make_layout(layouts.begin(), layouts.end());
-}
+inline Layout make_layout(std::initializer_list<Layout> layouts) { return make_layout(layouts.begin(), layouts.end()); }
 inline Layout make_layout(const std::vector<Layout>& layouts) {
   return make_layout(layouts.data(), layouts.data() + layouts.size());
 }

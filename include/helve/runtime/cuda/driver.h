@@ -108,7 +108,7 @@ const Driver& driver();
 struct Device {
   int ordinal = 0;
   std::string name;  ///< "NVIDIA H200"
-  int major = 0;     ///< compute capability
+  int major = 0;  ///< compute capability
   int minor = 0;
   int multiprocessors = 0;
   int64_t shared_limit = 0;  ///< most bytes of shared memory a block can ask for

@@ -14,7 +14,7 @@ namespace {
 
 TEST(SharedAddress, IsWhatTheLayoutSays) {
   for (const Swizzle& swizzle : {Swizzle{}, Swizzle{3, 2, 3}, Swizzle{2, 0, 4}}) {
-    for (const Iters& shard : {Iters{{8, 36, axes::m()}, {32, 1, axes::m()}},                           // padded rows
+    for (const Iters& shard : {Iters{{8, 36, axes::m()}, {32, 1, axes::m()}},  // padded rows
                                Iters{{2, 128, axes::m()}, {4, 8, axes::m()}, {4, 32, axes::m()}, {8, 1, axes::m()}}}) {
       const Layout layout(shard, {}, {}, swizzle);
       Ref<Buffer> buffer = make_ref<Buffer>(*shared("S", kFloat32, {8, 32}));
@@ -56,9 +56,9 @@ bool stays_in_memory(DType dtype, LoopKind kind, int64_t extent, const std::func
 TEST(IndexedArrays, AreThoseWithSubscriptsThatOnlyTheRunKnows) {
   const DType half{TypeCode::Float, 16};
   const auto itself = [](const Expr& k) { return k; };
-  EXPECT_FALSE(stays_in_memory(half, LoopKind::Serial, 8, itself));    // unrolled by the compiler
-  EXPECT_TRUE(stays_in_memory(half, LoopKind::Serial, 24, itself));    // too long for that
-  EXPECT_FALSE(stays_in_memory(half, LoopKind::Unroll, 24, itself));   // unrolled as the program says
+  EXPECT_FALSE(stays_in_memory(half, LoopKind::Serial, 8, itself));  // unrolled by the compiler
+  EXPECT_TRUE(stays_in_memory(half, LoopKind::Serial, 24, itself));  // too long for that
+  EXPECT_FALSE(stays_in_memory(half, LoopKind::Unroll, 24, itself));  // unrolled as the program says
   EXPECT_FALSE(stays_in_memory(kFloat32, LoopKind::Serial, 24, itself));  // a word is slow at worst
   const VarRef n = make_var("n");
   const auto shifted = [&](const Expr& k) { return floor_mod(k + Expr(n), idx(8)); };

@@ -443,9 +443,7 @@ struct Doubling {
     const std::vector<Expr> shape = {idx(rows), idx(columns)}, strides = {idx(stride), idx(1)};
     x = param("X", type, shape, strides);
     y = param("Y", type, shape, strides);
-    const auto at = [&](const Expr& c) {
-      return store(y, {b, c}, apply(Op::Add, {load(x, {b, c}), load(x, {b, c})}));
-    };
+    const auto at = [&](const Expr& c) { return store(y, {b, c}, apply(Op::Add, {load(x, {b, c}), load(x, {b, c})})); };
     const int64_t wide = (columns - offset) / 64, rest = offset + wide * 64, narrow = (columns - rest) / 8,
                   last = rest + narrow * 8;
     kernel_stmt =
@@ -490,9 +488,12 @@ void doubles_rows(DType type, int64_t rows, int64_t columns, int64_t stride, int
                           (k - to) % static_cast<size_t>(stride) < static_cast<size_t>(columns);
       const size_t source = k - to + from;
       const double want = inside ? static_cast<double>(source % 13) * 2 : 0;
-      if (!inside) ASSERT_EQ(out.bits(k), 0x55u) << k;
-      else if (type.is_float()) ASSERT_EQ(out.real(k), want) << k << " of " << to_string(type);
-      else ASSERT_EQ(out.integer(k), static_cast<int64_t>(want)) << k;
+      if (!inside)
+        ASSERT_EQ(out.bits(k), 0x55u) << k;
+      else if (type.is_float())
+        ASSERT_EQ(out.real(k), want) << k << " of " << to_string(type);
+      else
+        ASSERT_EQ(out.integer(k), static_cast<int64_t>(want)) << k;
     }
   }
 }
@@ -563,8 +564,7 @@ TEST(Memory, TilesOfARowAreOneWalk) {
   const Stmt tiles = for_loop(
       LoopKind::Serial, c, idx(kTiles),
       for_loop(LoopKind::Serial, v, idx(kVectors),
-               for_loop(LoopKind::Vectorized, l, idx(kLanes),
-                        store(y, {b, at}, load(x, {b, at}) + load(x, {b, at})))));
+               for_loop(LoopKind::Vectorized, l, idx(kLanes), store(y, {b, at}, load(x, {b, at}) + load(x, {b, at})))));
   const Stmt k = kernel({b}, {idx(2)}, 128, tiles);
   const auto module = compile_cpu({{"test", as_kernel(k)}}, options);
   for (size_t shift : {0, 1, 5, 15}) {

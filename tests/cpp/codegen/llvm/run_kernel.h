@@ -6,8 +6,8 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 

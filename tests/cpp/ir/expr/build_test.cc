@@ -48,18 +48,15 @@ TEST(Build, MixingWidensWithinAKindAndIndexFollows) {
 }
 
 TEST(Build, MixingKindsIsRefused) {
-  EXPECT_EQ(fault([] { var(kF16) + var(kBF16); }),
-            "error[HV0204]: float16 and bfloat16 cannot be combined by '+'\n"
-            "help: convert both sides to float32: T.cast(x, \"float32\")");
-  EXPECT_EQ(fault([] { var(kI8) * var(kU8); }),
-            "error[HV0204]: int8 and uint8 cannot be combined by '*'\n"
-            "help: write T.cast(v, \"int8\") in place of v");
+  EXPECT_EQ(fault([] { var(kF16) + var(kBF16); }), "error[HV0204]: float16 and bfloat16 cannot be combined by '+'\n"
+                                                   "help: convert both sides to float32: T.cast(x, \"float32\")");
+  EXPECT_EQ(fault([] { var(kI8) * var(kU8); }), "error[HV0204]: int8 and uint8 cannot be combined by '*'\n"
+                                                "help: write T.cast(v, \"int8\") in place of v");
   EXPECT_EQ(fault([] { max(var(kInt32), var(kFloat32)); }),
             "error[HV0204]: int32 and float32 cannot be combined by 'max'\n"
             "help: write T.cast(v, \"float32\") in place of v");
-  EXPECT_EQ(fault([] { less(var(kBool), var(kInt32)); }),
-            "error[HV0204]: bool and int32 cannot be combined by '<'\n"
-            "help: write T.cast(v, \"int32\") in place of v");
+  EXPECT_EQ(fault([] { less(var(kBool), var(kInt32)); }), "error[HV0204]: bool and int32 cannot be combined by '<'\n"
+                                                          "help: write T.cast(v, \"int32\") in place of v");
 }
 
 TEST(Build, OperandsOfTheWrongTypeAreRefused) {

@@ -108,7 +108,9 @@ TEST(Rounding, Float16AndFloat32AgreeWithTheMachine) {
     bits += 0x7fff + (bits >> 16 & 1);
     EXPECT_EQ(float_bits(round_to(v, bf16), bf16), bits >> 16);
     const double d = std::bit_cast<double>(random());
-    if (std::isfinite(d)) { EXPECT_EQ(round_to(d, kFloat32), static_cast<double>(static_cast<float>(d))); }
+    if (std::isfinite(d)) {
+      EXPECT_EQ(round_to(d, kFloat32), static_cast<double>(static_cast<float>(d)));
+    }
   }
 }
 

@@ -126,7 +126,9 @@ TEST(ExprText, EveryFiniteSmallFloatReadsBack) {
     const DType dtype = *parse_dtype(name);
     for (uint64_t bits = 0; bits < uint64_t{1} << dtype.bits; ++bits) {
       const double value = float_value(bits, dtype);
-      if (std::isfinite(value)) { ASSERT_EQ(float_bits(read_back(float_imm(value, dtype)), dtype), bits) << name; }
+      if (std::isfinite(value)) {
+        ASSERT_EQ(float_bits(read_back(float_imm(value, dtype)), dtype), bits) << name;
+      }
     }
   }
 }
@@ -137,7 +139,9 @@ TEST(ExprText, RandomFloatsReadBack) {
     for (DType dtype : {kFloat32, kFloat64}) {
       const uint64_t bits = dtype == kFloat32 ? random() >> 32 : random();
       const double value = float_value(bits, dtype);
-      if (std::isfinite(value)) { ASSERT_EQ(float_bits(read_back(float_imm(value, dtype)), dtype), bits); }
+      if (std::isfinite(value)) {
+        ASSERT_EQ(float_bits(read_back(float_imm(value, dtype)), dtype), bits);
+      }
     }
   }
 }
@@ -148,7 +152,8 @@ struct Numbering final : Namer {
 
 TEST(ExprText, MarksEncloseTheirNodes) {
   Numbering namer;
-  EXPECT_EQ(to_text(i * int_imm(2), namer), "\x01i\x02" "4\x02 * 2");
+  EXPECT_EQ(to_text(i * int_imm(2), namer), "\x01i\x02"
+                                            "4\x02 * 2");
 }
 
 }  // namespace

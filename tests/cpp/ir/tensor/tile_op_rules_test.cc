@@ -291,9 +291,8 @@ TEST(CollectiveRule, SameShapes) {
   };
   EXPECT_EQ(broadcast(5, kAll), "accepted");
   EXPECT_EQ(broadcast(2, kY), "accepted");
-  EXPECT_EQ(broadcast(2, kX),
-            "error[HV0108]: 'T.comm.broadcast' cannot take 2 for 'root': the group has 2 cores\n"
-            "help: roots count from 0 in each group");
+  EXPECT_EQ(broadcast(2, kX), "error[HV0108]: 'T.comm.broadcast' cannot take 2 for 'root': the group has 2 cores\n"
+                              "help: roots count from 0 in each group");
   EXPECT_EQ(verdict(TileOpcode::CommPermute, {box("A", {4}), box("B", {4}), int64_t{-7}, kX}, &kMesh), "accepted");
 }
 
@@ -355,9 +354,8 @@ TEST(MeshRule, TheGridIsTheMesh) {
   MeshProgram p;
   EXPECT_EQ(p.run({}), "accepted");
   p.grid = dims({3, 2});
-  EXPECT_EQ(p.run({}),
-            "error[HV0401]: the grid (3, 2) is not the mesh (2, 3)\n"
-            "help: write T.Kernel(2, 3), one block for each core of the mesh");
+  EXPECT_EQ(p.run({}), "error[HV0401]: the grid (3, 2) is not the mesh (2, 3)\n"
+                       "help: write T.Kernel(2, 3), one block for each core of the mesh");
 }
 
 TEST(MeshRule, Placement) {
@@ -365,9 +363,8 @@ TEST(MeshRule, Placement) {
   p.mesh_tensors[0].sharding = {{"z", 0}};
   EXPECT_EQ(p.run({}), "error[HV0402]: 'z' is not an axis of the mesh\nhelp: mesh axes are: \"x\", \"y\"");
   p.mesh_tensors[0].sharding = {{"x", 2}};
-  EXPECT_EQ(p.run({}),
-            "error[HV0403]: sharding of 'A' names dimension 2, it has 2\nnote: 'A' has shape (40, 50)\n"
-            "help: dimensions count from 0");
+  EXPECT_EQ(p.run({}), "error[HV0403]: sharding of 'A' names dimension 2, it has 2\nnote: 'A' has shape (40, 50)\n"
+                       "help: dimensions count from 0");
   p.mesh_tensors[0].sharding = {{"x", 0}, {"x", 1}};
   EXPECT_EQ(
       p.run({}),
@@ -376,13 +373,11 @@ TEST(MeshRule, Placement) {
   p.mesh_tensors[0].sharding = {{"x", 0}, {"y", 0}};
   EXPECT_EQ(p.run({}), "accepted");
   p.mesh_tensors[0].tiling = {8};
-  EXPECT_EQ(p.run({}),
-            "error[HV0205]: tiling of 'A': (8,) and (40, 50) differ\nnote: 'A' has shape (40, 50)\n"
-            "help: the tiling has one extent for each dimension");
+  EXPECT_EQ(p.run({}), "error[HV0205]: tiling of 'A': (8,) and (40, 50) differ\nnote: 'A' has shape (40, 50)\n"
+                       "help: the tiling has one extent for each dimension");
   p.mesh_tensors[0].tiling = {8, 0};
-  EXPECT_EQ(p.run({}),
-            "error[HV0108]: 'T.annotate_mesh_tensor' cannot take (8, 0) for 'tiling': a tile has elements\n"
-            "help: every extent of a tiling is 1 or more");
+  EXPECT_EQ(p.run({}), "error[HV0108]: 'T.annotate_mesh_tensor' cannot take (8, 0) for 'tiling': a tile has elements\n"
+                       "help: every extent of a tiling is 1 or more");
 }
 
 TEST(MeshRule, MeshTensorCopy) {

@@ -123,9 +123,8 @@ TEST(VerifyPlace, DynamicExtentsAreExtentsOfParameters) {
   Program p;
   p.dims = {make_var("M"), make_var("N")};
   p.params = {tensor("A", {e(p.dims[0]), e(p.dims[1]) + i64(1)})};
-  EXPECT_EQ(verdict(p.host(seq({}))),
-            "error[HV0703]: 'N' is not the extent of any tensor parameter\n"
-            "help: give one dimension of a tensor parameter the extent 'N' itself");
+  EXPECT_EQ(verdict(p.host(seq({}))), "error[HV0703]: 'N' is not the extent of any tensor parameter\n"
+                                      "help: give one dimension of a tensor parameter the extent 'N' itself");
   p.params.push_back(tensor("B", {e(p.dims[1])}));
   EXPECT_EQ(verdict(p.host(seq({}))), "accepted");
 }
@@ -156,9 +155,8 @@ TEST(VerifyPlace, Kernels) {
   };
   Program p;
   EXPECT_EQ(verdict(p.host(launch(0, 32, seq({})))), "accepted");
-  EXPECT_EQ(verdict(p.host(launch(-1, 32, seq({})))),
-            "error[HV0209]: extent -1 is negative\n  --> k.py:4:1\n"
-            "help: an extent is 0 or more; with an extent of 0 nothing runs");
+  EXPECT_EQ(verdict(p.host(launch(-1, 32, seq({})))), "error[HV0209]: extent -1 is negative\n  --> k.py:4:1\n"
+                                                      "help: an extent is 0 or more; with an extent of 0 nothing runs");
   for (int64_t threads : {0, 48, -32}) {
     EXPECT_EQ(verdict(p.host(launch(1, threads, seq({})))),
               "error[HV0108]: 'T.Kernel' cannot take " + std::to_string(threads) +

@@ -52,9 +52,9 @@ bool forbidden() { return state().capture_status != 0 && capture_mode != kCaptur
 }  // namespace
 
 #define FAKE(name, ...) extern "C" __attribute__((visibility("default"))) int name(__VA_ARGS__)
-#define ENTER(...)                                         \
-  if (const int result = enter(__func__ __VA_OPT__(,) __VA_ARGS__)) { \
-    return result;                                         \
+#define ENTER(...)                                                     \
+  if (const int result = enter(__func__ __VA_OPT__(, ) __VA_ARGS__)) { \
+    return result;                                                     \
   }
 
 extern "C" __attribute__((visibility("default"))) FakeState* helve_fake_state() { return &state(); }

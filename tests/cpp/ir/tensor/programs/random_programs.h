@@ -64,9 +64,8 @@ class RandomMeshProgram {
   Stmt fill_from_a() {
     std::vector<Stmt> out;
     for (size_t k = 0; k < buffers_.size(); ++k) {
-      out.push_back(over_elements([&](const Expr& i) {
-        return store(buffers_[k], {i}, load(a_, {core(), idx(static_cast<int64_t>(k)), i}));
-      }));
+      out.push_back(over_elements(
+          [&](const Expr& i) { return store(buffers_[k], {i}, load(a_, {core(), idx(static_cast<int64_t>(k)), i})); }));
     }
     return seq(std::move(out));
   }

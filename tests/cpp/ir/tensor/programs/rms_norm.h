@@ -26,8 +26,8 @@ inline FunctionRef rms_norm_splitk(int64_t M, int64_t N, int64_t blk_m, int64_t 
   const Expr count_k = ceil_div(block[1], idx(blk_k));
 
   const auto move = [&](BufferRef src, BufferRef dst, const VarRef& bk) {
-    return tile_op(TileOpcode::MeshTensorCopy, {whole_region(std::move(src)), whole_region(std::move(dst)),
-                                                std::vector<Expr>{bx, bk}, f32(0)});
+    return tile_op(TileOpcode::MeshTensorCopy,
+                   {whole_region(std::move(src)), whole_region(std::move(dst)), std::vector<Expr>{bx, bk}, f32(0)});
   };
   const auto reduce_sum = [](BufferRef src, BufferRef dst) {
     return tile_op(TileOpcode::ReduceSum,
