@@ -29,8 +29,8 @@ class type_caster<helve::Ref<T>> : public type_caster_holder<T, helve::Ref<T>> {
   }
 };
 
-/// A number is what it is: pybind11 would take None and 2.5 of NumPy for a bool, since both have a truth, and an integer
-/// of more than 64 bits for the float that is nearest.
+/// A number is what it is: pybind11 would take None and 2.5 of NumPy for a bool, since both have a truth, and an
+/// integer of more than 64 bits for the float that is nearest.
 template <>
 struct type_caster<helve::Operand> : variant_caster<helve::Operand> {
   bool load(handle source, bool) {
