@@ -434,11 +434,12 @@ std::optional<Sum> IndexBounds::limited(const Sum& inequality) const {
 }
 
 /// The closest bound of the magnitude: `known`, or what guards say where that is closer. Ranges are those of the facts
-/// as they stand: the variables of other guards may be those that are being resolved.
+/// as they stand: the variables of other guards may be those that are being resolved, and resolving adds to the facts.
 IndexBounds::Reach IndexBounds::closest(const Expr& e, Reach known) const {
   if (!guards_asked_ || context_.facts.inequalities().empty()) return known;
   const Sum sum = sum_of(e);
-  for (const Inequality& each : context_.facts.inequalities()) {
+  const SharedList<Inequality> guards = context_.facts.inequalities();
+  for (const Inequality& each : guards) {
     const std::optional<Sum> inequality = limited(*each.sum);
     const std::optional<Sum> by = inequality ? limit_by(*inequality, sum) : std::nullopt;
     if (!by || (known.kind == Reach::Bounded && !at_most(*by, known.sum, context_.facts))) continue;
