@@ -48,6 +48,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"distribute_threads", distribute_threads},  // loops and reductions become the program of a thread
       {"simplify", simplify_function},
       {"place_shared_memory", place_shared_memory},  // block memory gets layouts without bank conflicts
+      {"partition_loops", partition_loops},          // loops are cut where conditions on their variable turn
       {"insert_barriers", insert_barriers},        // threads that touch one element wait for each other
   };
   return passes;

@@ -15,6 +15,7 @@
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
+#include "renewed.h"
 
 namespace helve {
 
@@ -23,47 +24,11 @@ namespace {
 constexpr size_t kMostConditions = 4;
 constexpr int kMostStores = 32;
 
-/// What a statement defines.
-struct Definitions {
-  std::vector<VarRef> vars;
-  std::vector<BufferRef> buffers;
-
-  explicit Definitions(const Stmt& s) {
-    walk(s, [&](const Stmt& inner) {
-      if (const For* n = as<For>(inner)) vars.insert(vars.end(), n->vars.begin(), n->vars.end());
-      if (const Bind* n = as<Bind>(inner)) vars.push_back(n->var);
-      if (const Alloc* n = as<Alloc>(inner)) buffers.push_back(n->buffer);
-    });
-  }
-};
-
-/// The statement with variables and buffers of its own.
-Stmt renewed(const Stmt& s) {
-  const Definitions defined(s);
-  Substitution vars;
-  for (const VarRef& var : defined.vars) vars.emplace(var.get(), Expr(make_var(var->name, var->dtype)));
-  BufferMap buffers;
-  for (const BufferRef& b : defined.buffers) {
-    buffers.emplace(b.get(), declare_again(*b));
-  }
-  const auto own = [&](const VarRef& var) { return VarRef(as<Var>(vars.at(var.get()))); };
-  return rewrite(replace_buffers(substitute(s, vars), buffers), [&](const Stmt& inner) -> Stmt {
-    if (const For* n = as<For>(inner)) {
-      return Stmt(
-          copy_with(*n, [&](For& copy) { std::transform(n->vars.begin(), n->vars.end(), copy.vars.begin(), own); }));
-    }
-    if (const Bind* n = as<Bind>(inner)) return bind(own(n->var), n->value, inner->span);
-    if (const Alloc* n = as<Alloc>(inner)) return alloc(buffers.at(n->buffer.get()), inner->span);
-    return inner;
-  });
-}
-
 /// Conditions under which every extent min(rest, block) of the body is the block; empty when none is known before the
 /// body runs.
 std::vector<Expr> fullness(const Stmt& body) {
-  const Definitions inside(body);
   std::unordered_set<const Var*> bound;
-  for (const VarRef& var : inside.vars) bound.insert(var.get());
+  for (const VarRef& var : Definitions(body).vars) bound.insert(var.get());
   std::vector<Expr> found;
   walk_exprs(body, [&](const Expr& e) {
     const Apply* least = as_op(e, Op::Min);

@@ -30,6 +30,7 @@ FunctionRef materialize_tiles(const FunctionRef& f, const PassOptions& options);
 FunctionRef erase_tiles(const FunctionRef& f, const PassOptions& options);
 FunctionRef privatize_scratch(const FunctionRef& f, const PassOptions& options);
 FunctionRef distribute_threads(const FunctionRef& f, const PassOptions& options);
+FunctionRef partition_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef place_shared_memory(const FunctionRef& f, const PassOptions& options);
 FunctionRef insert_barriers(const FunctionRef& f, const PassOptions& options);
 FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);

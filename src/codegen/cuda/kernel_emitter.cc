@@ -1,7 +1,9 @@
 // The frame of a kernel: its signature, scalars from their 64-bit slots, the block's coordinates.
 // Parameters do not overlap (the call checks it) unless they are declared to, so pointers to what the kernel only reads
 // are __restrict__. Of what it writes the compiler would else believe that no other thread does: it reads such memory
-// before a barrier in place of behind it.
+// before a barrier in place of behind it. None is __restrict__ where the kernel also reads global memory that it
+// writes: NVVM makes one load of two in the branches of a condition, and reads by the cache of constant memory if one
+// of the two pointers allows it.
 #include "kernel_emitter.h"
 
 #include <fmt/format.h>
@@ -83,15 +85,21 @@ void KernelEmitter::signature() {
 void KernelEmitter::parameters(std::vector<std::string>& out) {
   std::unordered_map<const Buffer*, bool> written;
   for (const BufferEffect& effect : buffer_effects(source_.stmt->body)) written[effect.buffer.get()] = effect.written;
+  const auto is_constant = [&](const Buffer* b) { return !written[b] && is_apart(interface_, source_.may_alias, b); };
+  bool loads_constants_only = true;
+  walk_exprs(source_.stmt->body, [&](const Expr& e) {
+    const Load* load = as<Load>(e);
+    if (load && is_global(buffer_of(load->buffer))) loads_constants_only &= is_constant(&buffer_of(load->buffer));
+  });
   for (const BufferRef& buffer : interface_.buffers) {
     const bool per_core = source_.mesh && buffer->scope == MemoryScope::Global;
     const std::string name =
         per_core ? names_.fresh(buffer->name + "_cores") : names_.define(buffer.get(), buffer->name);
     if (per_core) instances_.push_back({buffer.get(), name, {}});
     const std::string type = element_type(*buffer);
-    const bool apart = !written[buffer.get()] && is_apart(interface_, source_.may_alias, buffer.get());
-    out.push_back(
-        fmt::format("{}{}* {}{}", written[buffer.get()] ? "" : "const ", type, apart ? "__restrict__ " : "", name));
+    const bool restricted = loads_constants_only && is_constant(buffer.get());
+    out.push_back(fmt::format("{}{}* {}{}", written[buffer.get()] ? "" : "const ", type,
+                              restricted ? "__restrict__ " : "", name));
     for (const Expr& extent : buffer->shape) {
       if (const Var* var = as<Var>(extent)) facts_.bind(var, {0, kLargestExtent});
     }

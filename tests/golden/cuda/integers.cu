@@ -1,5 +1,5 @@
 extern "C" __global__ void __launch_bounds__(64)
-integers_0(const int* __restrict__ A, unsigned long long* C, signed char* B, int* D) {
+integers_0(const int* A, unsigned long long* C, signed char* B, int* D) {
     const int tx = threadIdx.x;
     {
         const int a = A[tx];
