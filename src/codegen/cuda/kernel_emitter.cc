@@ -129,11 +129,12 @@ std::string KernelEmitter::element_type(const Buffer& buffer) {
   return c::memory_type(buffer.dtype);
 }
 
+/// All of them: what the body leaves unused an extent of the grid or a stride of a parameter needs.
 void KernelEmitter::unpack_scalars() {
   for (size_t i = 0; i < interface_.scalars.size(); ++i) {
     const VarRef& var = interface_.scalars[i];
     const DType t = var->dtype;
-    if (t.is_index() || !used(var.get())) continue;
+    if (t.is_index()) continue;
     const std::string& slot = scalar_names_[i];
     std::string value;
     if (t.is_small_float()) {

@@ -80,24 +80,31 @@ class PlanBuilder {
     }
   }
 
-  /// Is the value of a parameter converted to an index, by this or another name, wherever that stands?
+  /// Is the value of a parameter converted to an index, by this or another name, wherever that stands? The declarations
+  /// of buffers are a place too.
   static bool becomes_index(const Function& f, const Var& param) {
     std::unordered_set<const Var*> names{&param};
     bool found = false;
+    const auto look = [&](const Expr& part) {
+      walk(part, [&](const Expr& e) {
+        const Cast* cast = as<Cast>(e);
+        const Var* of = cast && cast->dtype.is_index() ? as<Var>(cast->value) : nullptr;
+        found |= of && names.contains(of);
+      });
+    };
+    const auto look_at_declaration = [&](const Buffer& buffer) {
+      for (const Expr& extent : buffer.shape) look(extent);
+      for (const Expr& stride : buffer.strides) look(stride);
+    };
+    for (const Param& each : f.params) {
+      if (const BufferRef* buffer = std::get_if<BufferRef>(&each)) look_at_declaration(**buffer);
+    }
     walk(f.body, [&](const Stmt& s) {
       const Bind* bind = as<Bind>(s);
       const Var* value = bind ? as<Var>(bind->value) : nullptr;
       if (value && names.contains(value)) names.insert(bind->var.get());
-      for_each_part(
-          s,
-          [&](const Expr& part) {
-            walk(part, [&](const Expr& e) {
-              const Cast* cast = as<Cast>(e);
-              const Var* of = cast && cast->dtype.is_index() ? as<Var>(cast->value) : nullptr;
-              found |= of && names.contains(of);
-            });
-          },
-          [](const Stmt&) {});
+      if (const Alloc* alloc = as<Alloc>(s)) look_at_declaration(*alloc->buffer);
+      for_each_part(s, look, [](const Stmt&) {});
     });
     return found;
   }
