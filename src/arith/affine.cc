@@ -109,6 +109,7 @@ Expr AffineAbstraction::index_operator(const Expr& e, const Apply& node) {
     case Op::Min:
     case Op::Max: return make(node.op, {index(node.args[0]), index(node.args[1])});
     case Op::Neg: return make(Op::Neg, {index(node.args[0])});
+    case Op::BitNot: return make(Op::Sub, {int_imm(-1), index(node.args[0])});
     case Op::Abs: {
       const Expr value = index(node.args[0]);
       return make(Op::Max, {value, make(Op::Neg, {value})});

@@ -32,7 +32,8 @@ from meaning import Machine, Refused, iterations_go_on, meaning, two_iterations_
 from scalars import Undefined
 
 PATIENCE = 60.0  # seconds without news from a worker
-STAGE = re.compile(r"after \w+ \(\d+\)")  # the layer of a stage, whose races are those of its pass
+STAGE = re.compile(r"after \w+ \(\d+\)")  # the layer of a stage, the races of whose loops are those of its pass
+BLOCKS = "error[HV0306]: blocks of this kernel"  # no pass makes them; of simpler terms more is proved
 VALUE = re.compile(r"\b\w+=(-?\d+)")  # of a parameter, in an error of a call
 FARTHEST = 2**48  # no extent is larger
 HOST_SHARE = 20  # of so many seeds one goes through the emulation of CUDA C
@@ -155,7 +156,7 @@ def excuse(program, failure):
     told = failure.detail.strip().partition("\n")[0]
     if "error[HV0625]" in told and any(abs(int(n)) > FARTHEST for n in VALUE.findall(told)):
         return "an address that no condition keeps from being checked, with a parameter beyond any extent"
-    races = "error[HV0306]" in failure.detail and not STAGE.search(failure.layer)
+    races = "error[HV0306]" in failure.detail and (BLOCKS in failure.detail or not STAGE.search(failure.layer))
     if races and (reason := _excused_race(program, failure.detail)):
         return reason
     if "error[HV0206]" in failure.detail and "is out of range" in failure.detail:

@@ -5,6 +5,7 @@ With HELVE_TEST_LONG the seeds go on for 600 seconds; HELVE_FUZZ_SECONDS sets an
 seed (1). `python tests/fuzz/run.py` looks further.
 """
 
+import dataclasses
 import os
 import random
 
@@ -154,6 +155,20 @@ def test_a_race_counts_only_where_two_iterations_come_to_it(extent, count, monke
     monkeypatch.setattr(campaign, "generate", lambda seed: apart)
     monkeypatch.setattr(engines, "examine", lambda call, effort: (refused, None))
     assert campaign.examine(1)[3] is refused
+
+
+def test_a_race_of_blocks_that_a_stage_shows_is_one_of_the_function():
+    """Blocks are the same on every stage, so there too it counts only where this call runs two of them."""
+    a, b = p.Buffer("A", [p.Var("M")], "float32", "param"), p.Var("b")
+    stores = [p.Store(a, [p.index(0)], p.Const("float32", value)) for value in (1.0, 2.0)]
+    program = p.Program(1, [a], [p.Kernel([b], [p.Var("M")], stores)], dims={"M": 1})
+    with pytest.raises(helve.Error) as refused:
+        helve.compile(helve.parse(p.text(program)), target="interp")
+    failure = engines.Failure("sm_80 after insert_barriers (13)", str(refused.value))
+    assert "at most" in campaign.excuse(program, failure)
+    for store in stores:
+        store.indices[0] = b
+    assert campaign.excuse(dataclasses.replace(program, dims={"M": 2}), failure) is None
 
 
 def scratch_program(reads_before, extent=3):

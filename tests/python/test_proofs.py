@@ -208,3 +208,15 @@ def test_a_guard_on_a_parameter_counts_with_what_its_type_holds(guard):
                            "    with T.Kernel(1) as b:\n        for i in T.Parallel(8):\n"
                            f"            if {guard}:\n                A[0] = 1.0\n")
         assert ("iterations i are independent", "proved", "") in proofs(main, "race")
+
+
+@pytest.mark.parametrize(("index", "verdict"), [("~i", "proved"), ("~(i // 2)", "refuted")])
+def test_a_complement_is_a_difference(index, verdict):
+    text = ('@T.prim_func\ndef main(A: T.Tensor((8,), "int32")):\n    with T.Kernel(1) as b:\n'
+            f"        for i in T.Parallel(8):\n            A[8 + {index}] = i\n")
+    if verdict == "proved":
+        assert ("iterations i are independent", "proved", "") in proofs(helve.parse(text), "race")
+    else:
+        with pytest.raises(helve.Error) as refused:
+            helve.compile(helve.parse(text), target="interp")
+        assert refused.value.code == "HV0306"
