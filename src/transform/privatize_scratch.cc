@@ -153,6 +153,10 @@ bool is_of_all_iterations(const For& loop, const Stmt& body, const Buffer& buffe
 /// `s` with `first` in front of its accesses of the buffer, where those are surely made; null where they may not be,
 /// so that nothing says that the element exists.
 Stmt in_front_of_accesses(const Stmt& s, const Buffer& buffer, const Stmt& first) {
+  const auto reads = [&](const Expr& e) {
+    const Load* n = as<Load>(e);
+    return n && &buffer_of(n->buffer) == &buffer;
+  };
   const auto accesses = [&](const Stmt& part) {
     bool found = false;
     if (part) {
@@ -160,10 +164,7 @@ Stmt in_front_of_accesses(const Stmt& s, const Buffer& buffer, const Stmt& first
         const Store* n = as<Store>(each);
         found |= n && n->buffer.get() == &buffer;
       });
-      walk_exprs(part, [&](const Expr& e) {
-        const Load* n = as<Load>(e);
-        found |= n && &buffer_of(n->buffer) == &buffer;
-      });
+      walk_exprs(part, [&](const Expr& e) { found |= reads(e); });
     }
     return found;
   };
@@ -181,6 +182,9 @@ Stmt in_front_of_accesses(const Stmt& s, const Buffer& buffer, const Stmt& first
   if (surely_accesses(s, buffer)) return seq({first, s}, s->span);
   const If* n = as<If>(s);
   if (!n || (accesses(n->then_body) && accesses(n->else_body))) return Stmt();
+  bool in_condition = false;  // behind a part of it that may decide alone
+  walk(n->condition, [&](const Expr& e) { in_condition |= reads(e); });
+  if (in_condition) return Stmt();
   Stmt then_body = n->then_body, else_body = n->else_body;
   Stmt& branch = accesses(then_body) ? then_body : else_body;
   if (!accesses(branch)) return Stmt();

@@ -3,6 +3,8 @@
 On the CPU one memory serves the iterations in turn, which machine code has to keep.
 """
 
+import helve
+import helve.testing
 import numpy as np
 import pytest
 from differential import check
@@ -128,3 +130,32 @@ def test_lanes_leave_elements_that_they_name():
     wanted = np.repeat(a.reshape(6, 2), 2, axis=1)
     zeros = [np.zeros((6, 4), "int32"), np.zeros((6, 2), "int32")]
     check(main, [a, *zeros], {1: wanted, 2: a.reshape(6, 2) * 3})
+
+
+def test_a_condition_that_may_not_come_to_the_element():
+    """Half of the iterations have an element at all; in the others nothing may be copied."""
+
+    @T.prim_func
+    def main(A: T.Tensor((8,), "int32"), X: T.Tensor((16,), "int32"), Y: T.Tensor((8,), "int32")):
+        with T.Kernel(1, threads=32):
+            kept = T.alloc_local((8,), "int32")
+            for e in T.serial(8):
+                kept[e] = A[e]
+            for k in T.serial(2):
+                for i, j in T.Parallel(16, 1 + k * 0):
+                    X[i] = -1
+                    if i < 8 and kept[i + j] > 0:
+                        kept[i + j] = kept[i + j] * 3 - 4
+                        X[i] = kept[i + j]
+            for e in T.serial(8):
+                Y[e] = kept[e]
+
+    a = np.array([1, 2, 0, 5, -7, 1, 3, -1], "int32")
+    kept, x = a.copy(), np.full(16, -1, "int32")
+    for _ in range(2):
+        x[:8] = np.where(kept > 0, kept * 3 - 4, -1)
+        kept = np.where(kept > 0, kept * 3 - 4, kept)
+    given = [a, np.zeros(16, "int32"), np.zeros(8, "int32")]
+    check(main, given, {1: x, 2: kept})
+    for arch in ("sm_80", "sm_90a"):
+        helve.testing.check_stages(main, lambda: [each.copy() for each in given], target="cuda", arch=arch)
