@@ -43,7 +43,7 @@ struct Mark {
 
 struct LoopLabel;
 
-/// The loop of which several iterations left an element of private memory, and when it began; null for none.
+/// The loop of which several iterations left an element, and when it began; null for none.
 struct Left {
   int64_t begin = 0;
   const LoopLabel* loop = nullptr;
@@ -57,7 +57,7 @@ struct Cell {
   Flight from;  ///< the youngest that read it
   std::vector<Mark> updates;  ///< atomic stores since `write`
   bool undefined = false;  ///< what was written last is a copy of an element that was never written
-  Left left;               ///< of private memory
+  Left left;               ///< of memory that is private, or was
 };
 
 /// The cells of one instance. A mark from before `born` is one of an earlier life of the memory and does not count.

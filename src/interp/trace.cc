@@ -192,15 +192,19 @@ void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& 
     check_write(instance, offset, mark, value);
   } else {
     instance.write(offset, value);
+    for (Cell& cell : instance.cells(offset)) cell.left = {};
   }
   for (Cell& cell : instance.cells(offset)) {
     if (flight_ && checker_->checks().races) cell.into = {flight_, core_, &site};
     cell.write = mark;
-    cell.left = {};
-    cell.reads.clear();
+    if (!may_leave_several(instance)) cell.reads.clear();  // else what races with them may meet the write
     cell.updates.clear();
     cell.undefined = undefined;
   }
+}
+
+bool Trace::may_leave_several(const Instance& instance) const {
+  return checker_->checks().in_turn && thread_ != kNoThread && instance.declaration().scope == MemoryScope::Shared;
 }
 
 bool Trace::left_by_several(const Shadow& shadow, const Cell& cell) const {
@@ -246,10 +250,23 @@ void Trace::check_write(Instance& instance, int64_t offset, const Mark& mark, Sc
     level = conflict(shadow, known, mark);
     earlier = {known, writes};
   };
+  const Level* several = nullptr;
   for (const Cell& cell : instance.cells(offset)) {
-    look(cell.write, true);
+    const size_t met = conflict(shadow, cell.write, mark);
+    if (met < depth_ && may_leave_several(instance) && is_of_thread(met)) {
+      several = &levels_[met];
+    } else {
+      look(cell.write, true);
+    }
     for (const Mark& update : cell.updates) look(update, true);
     for (const Mark& read : cell.reads) look(read, false);
+  }
+  for (Cell& cell : instance.cells(offset)) {
+    if (several) {
+      cell.left = {several->begin, several->label};
+    } else if (!runs(cell.left)) {
+      cell.left = {};
+    }
   }
   const Scalar before = instance.read(offset);
   instance.write(offset, value);
@@ -257,6 +274,16 @@ void Trace::check_write(Instance& instance, int64_t offset, const Mark& mark, Sc
   const bool same = before.i == instance.read(offset).i;
   if (level == kOtherCore && same && replicas(instance.declaration(), earlier.mark.core)) return;
   report_race(instance, offset, level, earlier, {mark, true});
+}
+
+bool Trace::is_of_thread(size_t level) const {
+  return std::any_of(levels_.begin(), levels_.begin() + static_cast<std::ptrdiff_t>(level) + 1,
+                     [](const Level& each) { return each.label->threads; });
+}
+
+bool Trace::runs(const Left& loop) const {
+  return std::any_of(levels_.begin(), levels_.begin() + static_cast<std::ptrdiff_t>(depth_),
+                     [&](const Level& each) { return each.label == loop.loop && each.begin == loop.begin; });
 }
 
 bool Trace::replicas(const Buffer& buffer, int64_t core) const {

@@ -138,8 +138,15 @@ class Trace {
   void check_flights(const Instance& instance, int64_t offset, const Cell& cell, const Site& site, bool writes) const;
   [[noreturn]] void report_flight(const Instance& instance, int64_t offset, const Flight& flight, const Site& site,
                                   bool writes, bool copy_writes) const;
-  /// Does the element of private memory hold what one of several iterations left behind their loop? That is no value.
+  /// Does the element hold what one of several iterations left behind their loop? That is no value.
   bool left_by_several(const Shadow& shadow, const Cell& cell) const;
+  /// May several iterations that the threads of a block run store to an element, as long as none reads what is left?
+  /// Shared memory may be what private memory of the block has become.
+  bool may_leave_several(const Instance& instance) const;
+  /// Does a thread of the block run the loop by itself, or is the loop the one over them?
+  bool is_of_thread(size_t level) const;
+  /// Is that run of the loop still going on?
+  bool runs(const Left& loop) const;
   void check_write(Instance& instance, int64_t offset, const Mark& mark, Scalar value);
   /// Throws for two accesses that conflict at `level`.
   [[noreturn]] void report_race(const Instance& instance, int64_t offset, size_t level, Access earlier,

@@ -132,7 +132,7 @@ def test_lanes_leave_elements_that_they_name():
     check(main, [a, *zeros], {1: wanted, 2: a.reshape(6, 2) * 3})
 
 
-def test_a_condition_that_may_not_come_to_the_element():
+def behind_a_condition():
     """Half of the iterations have an element at all; in the others nothing may be copied."""
 
     @T.prim_func
@@ -155,7 +155,98 @@ def test_a_condition_that_may_not_come_to_the_element():
     for _ in range(2):
         x[:8] = np.where(kept > 0, kept * 3 - 4, -1)
         kept = np.where(kept > 0, kept * 3 - 4, kept)
-    given = [a, np.zeros(16, "int32"), np.zeros(8, "int32")]
-    check(main, given, {1: x, 2: kept})
+    return main, [a, np.zeros(16, "int32"), np.zeros(8, "int32")], {1: x, 2: kept}
+
+
+def left_by_several(inner, limit):
+    """Threads store to what has become shared memory, and one of the values is left there; nothing reads it."""
+
+    @T.prim_func
+    def main(A: T.Tensor((16, 16), "int32"), n: T.int32, X: T.Tensor((16, 16), "int32")):
+        with T.Kernel(1, threads=32):
+            kept = T.alloc_local((1,), "int32")
+            kept[0] = A[0, 0]
+            for i in T.Parallel(16):
+                for j in inner(16):
+                    if A[i, j] > limit:
+                        kept[0] = A[i, j] * 2
+                    X[i, j] = kept[0]
+            if A[0, 1] == n:
+                for i in T.Parallel(16):
+                    for j in inner(16):
+                        if A[i, j] > 100:
+                            kept[0] = -1
+                        X[i, j] = kept[0]
+
+    a = np.random.default_rng(3).integers(-20, 21, (16, 16)).astype("int32")
+    wanted = np.where(a > limit, a * 2, a[0, 0]).astype("int32")
+    return main, [a, 99, np.zeros((16, 16), "int32")], {2: wanted}
+
+
+# Name -> a function, arguments, and what they hold afterwards.
+CASES = {
+    "a condition may not come to the element": behind_a_condition(),
+    "several leave values": left_by_several(T.Parallel, 0),
+    "few leave values": left_by_several(T.Parallel, 18),
+    "lanes leave values": left_by_several(T.vectorized, 0),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_target_keeps_iterations_apart(name):
+    function, arguments, expected = CASES[name]
+    check(function, arguments, expected)
+
+    def copies():
+        return [each.copy() if isinstance(each, np.ndarray) else each for each in arguments]
+
     for arch in ("sm_80", "sm_90a"):
-        helve.testing.check_stages(main, lambda: [each.copy() for each in given], target="cuda", arch=arch)
+        helve.testing.check_stages(function, copies, target="cuda", arch=arch)
+
+
+THREADS = """
+@T.prim_func
+def main(X: T.Tensor((32,), "int32")):
+    with T.Kernel(1, threads=32):
+        kept = T.alloc_shared((2,), "int32")
+        for tx in T.threads(32):
+            if tx == 0:
+                kept[0] = 5
+                kept[1] = 7
+        T.sync_threads()
+{body}
+"""
+SEVERAL = "for tx in T.threads(32):\n    if tx >= 8:\n        kept[0] = T.int32(tx)\nT.sync_threads()\n"
+READ = "for tx in T.threads(32):\n    X[tx] = kept[0]\n"
+ONE = "for tx in T.threads(32):\n    if tx == 3:\n        kept[0] = 4\nT.sync_threads()\n"
+LEFT = {
+    "is not read": (SEVERAL + READ.replace("[0]", "[1]"), None),
+    "is read": (SEVERAL + READ, "HV0312"),
+    "is read by one of them": (SEVERAL.replace("T.int32(tx)", "T.int32(tx)\n        X[tx] = kept[0]"), "HV0705"),
+    "is overwritten by one": (SEVERAL + ONE + READ, None),
+    "is overwritten by the last again": (
+        SEVERAL.replace("T.int32(tx)", "T.int32(tx)\n        kept[0] = T.int32(tx) + 1") + READ, "HV0312"),
+    "was read before by one of them": (
+        SEVERAL.replace("        kept[0] =", "        X[tx] = kept[0]\n        kept[0] =") + READ.replace("[0]", "[1]"),
+        "HV0705"),
+    "was read by an iteration before": (
+        "for tx in T.threads(32):\n    if tx < 2:\n        if tx == 0:\n            X[0] = kept[0]\n"
+        "        kept[0] = 3\n", "HV0705"),
+}
+
+
+@pytest.mark.parametrize("check", ["in_turn", "barriers", "all"])
+@pytest.mark.parametrize("title", LEFT)
+def test_what_several_threads_leave_is_no_value(title, check):
+    """In a stage, where private memory may have become shared; in a program that is written so it is a race."""
+    body, code = LEFT[title]
+    body = "".join(f"        {line}\n" for line in body.splitlines())
+    if check == "all":
+        code = "HV0705"
+    function = helve.parse(THREADS.format(body=body)).function
+    if code is None:
+        return helve.testing.interpret(function, np.zeros(32, "int32"), check=check)
+    with pytest.raises(helve.Error) as refused:
+        helve.testing.interpret(function, np.zeros(32, "int32"), check=check)
+    assert refused.value.code == code
+    return None

@@ -38,6 +38,8 @@ struct Checks {
   bool barriers = false;  ///< with `races`: threads of a block are ordered by T.sync_threads alone
   /// One private memory serves the iterations of a loop around which it stands, as in machine code: what one wrote
   /// another finds, which with `races` is a conflict. Without it each has that memory for itself, as the language says.
+  /// Where threads of a block run the iterations such memory is Shared: several may then store to an element of it, and
+  /// what they leave is no value, as behind the loop of private memory.
   bool in_turn = false;
 
   bool any() const { return uninitialised || races; }

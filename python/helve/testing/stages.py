@@ -85,8 +85,9 @@ class Stage(NamedTuple):
 def stage_check(passes: Sequence[str]) -> str:
     """What the interpreter is to look for in a stage behind these passes, as `interpret` takes it.
 
-    Behind privatize_scratch one memory serves the iterations of a loop in turn ("in_turn"); behind insert_barriers, of
-    a GPU, only T.sync_threads orders the threads of a block ("barriers"). Both are "all" beyond that.
+    Behind privatize_scratch one memory serves the iterations of a loop in turn, and where threads share it, what
+    several of them leave there may not be read ("in_turn"); behind insert_barriers, of a GPU, also only T.sync_threads
+    orders the threads of a block ("barriers"). Both are "all" beyond that.
     """
     if "insert_barriers" in passes:
         return "barriers"
