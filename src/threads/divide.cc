@@ -53,21 +53,15 @@ class ElementBody {
   }
 
  private:
-  /// The dimensions of the loop that subscripts name.
-  std::vector<int> dims_of(const std::vector<Expr>& indices) const {
-    std::vector<int> dims;
-    for (const Expr& index : indices) {
-      int dim = -1;
-      for (size_t d = 0; d < loop_.vars.size(); ++d) {
-        if (loop_.vars[d].get() == index.get()) dim = static_cast<int>(d);
-      }
-      dims.push_back(dim);
-    }
-    return dims;
+  /// The dimensions of the loop that divide a buffer in registers.
+  std::vector<int> dims_of(const Buffer& buffer, const std::vector<Expr>& indices) const {
+    std::optional<std::vector<int>> dims = element_dims(loop_, buffer, indices);
+    HELVE_CHECK(dims, "an access to registers is not the element of its loop's iteration");
+    return std::move(*dims);
   }
 
-  std::vector<Expr> register_at(const ThreadLayout& layout, const std::vector<Expr>& indices) const {
-    return {tx_, digits_.register_of(layout, dims_of(indices))};
+  std::vector<Expr> register_at(const Buffer& buffer, const std::vector<int>& dims) const {
+    return {tx_, digits_.register_of(*kernel_.registers_of(buffer), dims)};
   }
 
   const PlacedBuffer* placed(const Buffer& buffer) const {
@@ -82,7 +76,7 @@ class ElementBody {
     const PlacedBuffer* place = placed(buffer);
     if (!place) return node;
     if (!place->registers) return load(place->buffer, l->indices, l->span);
-    return load(place->buffer, register_at(*kernel_.registers_of(buffer), l->indices), l->span);
+    return load(place->buffer, register_at(buffer, dims_of(buffer, l->indices)), l->span);
   }
 
   Stmt statement(const Stmt& s) const {
@@ -91,10 +85,10 @@ class ElementBody {
     if (!n) return s;
     const PlacedBuffer* place = placed(*n->buffer);
     if (place && place->registers) {
-      HELVE_CHECK(layout_.divides_only(dims_of(n->indices)),
+      const std::vector<int> dims = dims_of(*n->buffer, n->indices);
+      HELVE_CHECK(layout_.divides_only(dims),
                   "not all threads that hold an element of '" + n->buffer->name + "' execute its store");
-      return store(place->buffer, register_at(*kernel_.registers_of(*n->buffer), n->indices), n->value, s->span,
-                   n->mode);
+      return store(place->buffer, register_at(*n->buffer, dims), n->value, s->span, n->mode);
     }
     const Stmt moved = place ? store(place->buffer, n->indices, n->value, s->span, n->mode) : s;
     const bool shared = place || n->buffer->scope != MemoryScope::Local;

@@ -56,6 +56,26 @@ ElementLoop element_loop(const For& loop) {
   return out;
 }
 
+std::optional<std::vector<int>> element_dims(const ElementLoop& loop, const Buffer& buffer,
+                                             const std::vector<Expr>& indices) {
+  std::vector<int> dims;
+  for (size_t k = 0; k < indices.size(); ++k) {
+    const int64_t* extent = int_value(buffer.shape[k]);
+    if (extent && *extent == 1) {
+      dims.push_back(-1);
+      continue;
+    }
+    const auto var = std::find_if(loop.vars.begin(), loop.vars.end(),
+                                  [&](const VarRef& v) { return v.get() == indices[k].get(); });
+    if (!extent || var == loop.vars.end()) return std::nullopt;
+    const int dim = static_cast<int>(var - loop.vars.begin());
+    const int64_t* bound = int_value(loop.extents[static_cast<size_t>(dim)]);
+    if (!bound || *bound != *extent || std::find(dims.begin(), dims.end(), dim) != dims.end()) return std::nullopt;
+    dims.push_back(dim);
+  }
+  return dims;
+}
+
 bool is_divided_inside(const For& loop) {
   bool found = false;
   walk(perfect_nest(loop).back()->body, [&](const Stmt& s) {

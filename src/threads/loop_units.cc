@@ -170,30 +170,15 @@ class Collector {
       return;
     }
     if (!is_block_buffer(buffer)) return;
-    LoopUse use{&buffer, {}, written};
-    for (size_t d = 0; d < indices.size(); ++d) {
-      const int64_t* extent = int_value(buffer.shape[d]);
-      if (extent && *extent == 1) {
-        use.dims.push_back(-1);
-        continue;
-      }
-      const auto var = std::find_if(loop.vars.begin(), loop.vars.end(),
-                                    [&](const VarRef& v) { return v.get() == indices[d].get(); });
-      const int64_t* bound =
-          var == loop.vars.end() ? nullptr : int_value(loop.extents[static_cast<size_t>(var - loop.vars.begin())]);
-      const int dim = bound && extent && *bound == *extent ? static_cast<int>(var - loop.vars.begin()) : -1;
-      if (dim < 0 || std::find(use.dims.begin(), use.dims.end(), dim) != use.dims.end()) {
-        return in_memory(buffer, "an access is not the element of its loop's iteration");
-      }
-      use.dims.push_back(dim);
-    }
+    std::optional<std::vector<int>> dims = element_dims(loop, buffer, indices);
+    if (!dims) return in_memory(buffer, "an access is not the element of its loop's iteration");
     for (LoopUse& known : unit->uses) {
       if (known.buffer != &buffer) continue;
       known.written |= written;
-      if (known.dims == use.dims) return;
+      if (known.dims == *dims) return;
       return in_memory(buffer, "a loop reads it in two orders");
     }
-    unit->uses.push_back(std::move(use));
+    unit->uses.push_back({&buffer, std::move(*dims), written});
   }
 
   /// The widest run of elements that iterations side by side along the last variable access as one aligned vector.

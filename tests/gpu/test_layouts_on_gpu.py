@@ -6,6 +6,7 @@ Skips itself where PyTorch finds no device. The programs are those that the CPU 
 import numpy as np
 import pytest
 import test_buffer_layouts as programs
+import test_threads as threads
 
 import helve
 
@@ -65,3 +66,10 @@ def test_other_cores(layout):
 @pytest.mark.parametrize("seed", range(12))
 def test_random_layouts(seed):
     check(*programs.random_program(seed))
+
+
+@pytest.mark.parametrize("store", threads.STORES_OF_ONE_ROW)
+@pytest.mark.parametrize(("memory", "layout"), threads.PLACES_OF_ONE_ROW)
+def test_any_subscript_of_a_dimension_of_one(memory, layout, store):
+    function = helve.parse(threads.ONE_ROW.format(memory=memory, layout=layout, store=store))
+    check(function, lambda: [threads.ROWS_OF_ONE.copy(), threads.KEYS_OF_ONE.copy(), np.zeros((4, 1, 8), np.float32)])

@@ -90,3 +90,39 @@ def test_threads_are_not_divided_again():
                         B[i, tx] = 0.0
 
     assert "divide the block's work once" in str(caught.value)
+
+
+ONE_ROW = """@T.prim_func
+def main(A: T.Tensor((4, 1, 8), "float32"), K: T.Tensor((8,), "int32"), B: T.Tensor((4, 1, 8), "float32")):
+    with T.Kernel(1, threads=32) as b:
+        x = T.alloc_{memory}((4, 1, 8), "float32"{layout})
+        T.copy(A, x)
+        for i, j, k in T.Parallel(4, 1, 8):
+            if K[k] < 1:
+                {store}
+        T.copy(x, B)
+"""
+
+STORES_OF_ONE_ROW = ["x[i, j, k] = x[i, k, k] + 1.0", "x[i, k, k] = x[i, j, k] + 1.0", "x[i, k, k] += x[i, i * k, k]"]
+PLACES_OF_ONE_ROW = [("fragment", ""), ("shared", ""), ("fragment", ', layout="S[(32,) : (1@tx,)]"')]
+ROWS_OF_ONE = np.arange(32, dtype="float32").reshape(4, 1, 8)
+KEYS_OF_ONE = np.int32([0, 5, 5, 5, 5, 5, 5, 5])
+
+
+@pytest.mark.parametrize("store", STORES_OF_ONE_ROW)
+@pytest.mark.parametrize(("memory", "layout"), PLACES_OF_ONE_ROW)
+def test_any_subscript_of_a_dimension_of_one_names_its_element(memory, layout, store):
+    """It is 0 in the iterations that come to the access, though a variable of the loop stands there."""
+    function = helve.parse(ONE_ROW.format(memory=memory, layout=layout, store=store))
+    a, keys = ROWS_OF_ONE, KEYS_OF_ONE
+    wanted = a.copy()
+    wanted[:, 0, 0] = a[:, 0, 0] * 2 if "+=" in store else a[:, 0, 0] + 1
+    for options in ({"target": "llvm"}, {"target": "cuda", "arch": "sm_80"}, {"target": "cuda", "arch": "sm_90a"}):
+        for name, stage in helve.testing.lowering_stages(function, **options):
+            b = np.zeros_like(a)
+            helve.testing.interpret(stage, a, keys, b)
+            np.testing.assert_array_equal(b, wanted, err_msg=f"{name} {options}")
+    for target in ("interp", "llvm"):
+        b = np.zeros_like(a)
+        helve.compile(function, target=target)(a, keys, b)
+        np.testing.assert_array_equal(b, wanted)

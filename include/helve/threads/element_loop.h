@@ -2,6 +2,7 @@
 // All that divides, places or privatises asks here what one loop is.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "helve/ir/tensor/stmt.h"
@@ -17,6 +18,11 @@ struct ElementLoop {
 
 /// The loops that stand perfectly in each other, with bounds that do not depend on each other's variables.
 ElementLoop element_loop(const For& loop);
+
+/// An access of the loop's body to the element of its iteration: dimension k of the buffer is subscripted by variable
+/// [k] of the loop, which has its extent, or has extent 1 (-1), whatever stands there. Nothing for any other access.
+std::optional<std::vector<int>> element_dims(const ElementLoop& loop, const Buffer& buffer,
+                                             const std::vector<Expr>& indices);
 
 /// Are the iterations of the loop independent, so that threads may share them?
 inline bool is_element_loop(const For& loop) {
