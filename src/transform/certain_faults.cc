@@ -13,12 +13,20 @@ namespace helve {
 
 namespace {
 
-bool is_outside(const Buffer& buffer, const std::vector<Expr>& indices) {
+/// Of numbers of elements, or of tiles.
+bool is_outside(const Buffer& buffer, const std::vector<Expr>& indices, bool tiles = false) {
   for (size_t d = 0; d < indices.size(); ++d) {
     const int64_t *index = int_value(indices[d]), *extent = int_value(buffer.shape[d]);
-    if (index && (*index < 0 || (extent && *index >= *extent))) return true;
+    const int64_t tile = tiles ? buffer.tile[d] : 1;
+    if (index && (*index < 0 || (extent && *index >= (*extent + tile - 1) / tile))) return true;
   }
   return false;
+}
+
+bool is_outside(const Expr& node) {
+  if (const Load* load = as<Load>(node)) return is_outside(buffer_of(load->buffer), load->indices);
+  const TileLoad* load = as<TileLoad>(node);
+  return load && is_outside(buffer_of(load->buffer), load->indices, true);
 }
 
 bool is_below(const Expr& e, int64_t limit) {
@@ -55,16 +63,19 @@ bool faults(const TileOp& op, const MeshShape* mesh) {
 }  // namespace
 
 Expr without_faults(const Expr& e) {
-  if (!has_load(e)) return e;
-  return rewrite(e, [](const Expr& node) {
-    const Load* load = as<Load>(node);
-    if (!load || !is_outside(buffer_of(load->buffer), load->indices)) return node;
-    return number_imm(0, load->dtype, node->span);
-  });
+  bool any = false;
+  walk(e, [&](const Expr& node) { any |= is_outside(node); });
+  if (!any) return e;
+  return rewrite(e, [](const Expr& node) { return is_outside(node) ? number_imm(0, node->dtype, node->span) : node; });
 }
 
 Stmt without_fault(const Stmt& s, const MeshShape* mesh) {
   if (const Store* store = as<Store>(s); store && is_outside(*store->buffer, store->indices)) return seq({}, s->span);
+  if (const Kernel* kernel = as<Kernel>(s); kernel && leaves_copies(*kernel)) {
+    return copy_with(*kernel, [&](Kernel& out) {
+      out.body = seq({kernel->body, tile_op(TileOpcode::WaitAsync, {int64_t{0}}, s->span)});
+    });
+  }
   const TileOp* op = as<TileOp>(s);
   if (!op) return s;
   const Ref<TileOp> counted = copy_with(*op, [](TileOp& out) {
@@ -76,6 +87,10 @@ Stmt without_fault(const Stmt& s, const MeshShape* mesh) {
   });
   const Stmt out = counted ? Stmt(counted) : s;
   return faults(*as<TileOp>(out), mesh) ? seq({}, s->span) : out;
+}
+
+Stmt without_any_fault(const Stmt& s, const MeshShape* mesh) {
+  return rewrite(s, [&](const Stmt& each) { return without_fault(each, mesh); }, without_faults);
 }
 
 }  // namespace helve

@@ -53,7 +53,7 @@ class Lowering final : public ScopedRewriter {
     const Stmt simple = map_parts(
         s, [&](const Expr& e) { return evaluated_before(without_faults(simplify(e, facts)), &out); },
         [](const Stmt& part) { return part; });
-    const Stmt sound = without_fault(simple, context_.function->mesh ? &*context_.function->mesh : nullptr);
+    const Stmt sound = without_fault(simple, mesh());
     if (!as<TileOp>(sound)) return sound;
     out.push_back(lower_tile_op(*as<TileOp>(sound), schedules_, context_));
     if (context_.machine->is_gpu() && context_.scope == OpScope::Block && for_threads_.contains(context_.kernel)) {

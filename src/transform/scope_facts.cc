@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "certain_faults.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
 
@@ -31,8 +32,13 @@ void enter_loop(Facts& facts, const VarRef& var, const Expr& begin, const Expr& 
   facts.bind(var, {first.low, (first + interval_of(extent, facts) + Interval::point(-1)).high});
 }
 
-ScopedRewriter::ScopedRewriter(const Function& f) {
+ScopedRewriter::ScopedRewriter(const Function& f) : mesh_(f.mesh ? &*f.mesh : nullptr) {
   for (const VarRef& dim : f.dims) top_.bind(dim.get(), Interval{0, std::nullopt});
+}
+
+Stmt ScopedRewriter::rewrite(const Stmt& s) {
+  const Stmt out = rewrite_under(s, top_);
+  return out == s ? s : without_any_fault(out, mesh_);
 }
 
 Stmt ScopedRewriter::rewrite_under(const Stmt& s, const Facts& facts) {

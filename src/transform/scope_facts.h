@@ -21,7 +21,8 @@ class ScopedRewriter {
   explicit ScopedRewriter(const Function& f);
   virtual ~ScopedRewriter() = default;
 
-  Stmt rewrite(const Stmt& s) { return rewrite_under(s, top_); }
+  /// The faults behind a condition that always holds go with it: none of what remains is certain.
+  Stmt rewrite(const Stmt& s);
 
  protected:
   /// Expressions of a statement, under the facts that hold where it stands.
@@ -30,6 +31,7 @@ class ScopedRewriter {
   virtual Stmt leave(const Stmt& s, const Facts&) { return s; }
 
   const Kernel* enclosing_kernel() const { return kernel_; }
+  const MeshShape* mesh() const { return mesh_; }
   Stmt rewrite_under(const Stmt& s, const Facts& facts);
 
  private:
@@ -37,6 +39,7 @@ class ScopedRewriter {
   Stmt rewrite_if(const If& s, const Stmt& self, const Facts& facts);
 
   Facts top_;
+  const MeshShape* mesh_;
   const Kernel* kernel_ = nullptr;
 };
 

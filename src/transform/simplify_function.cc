@@ -16,7 +16,7 @@ namespace {
 
 class Simplification final : public ScopedRewriter {
  public:
-  explicit Simplification(const Function& f) : ScopedRewriter(f), mesh_(f.mesh ? &*f.mesh : nullptr) {}
+  explicit Simplification(const Function& f) : ScopedRewriter(f) {}
 
  protected:
   Expr expression(const Expr& e, const Facts& facts) override {
@@ -28,7 +28,7 @@ class Simplification final : public ScopedRewriter {
   Stmt leave(const Stmt& s, const Facts& facts) override {
     if (const For* loop = as<For>(s)) return decided_loop(*loop, s, facts);
     if (const If* branch = as<If>(s)) return decided_branch(*branch, s);
-    return without_fault(s, mesh_);
+    return without_fault(s, mesh());
   }
 
  private:
@@ -75,8 +75,6 @@ class Simplification final : public ScopedRewriter {
     if (is_empty(branch.then_body) && is_empty(branch.else_body)) return seq({}, self->span);
     return self;
   }
-
-  const MeshShape* mesh_;
 };
 
 }  // namespace

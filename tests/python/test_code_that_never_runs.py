@@ -9,6 +9,7 @@ import pytest
 import helve
 import helve.testing
 
+PIPELINES = ({"target": "llvm"}, {"target": "cuda", "arch": "sm_80"}, {"target": "cuda", "arch": "sm_90a"})
 PROGRAM = """@T.prim_func
 def main(A: T.Tensor((4,), "int32"), C: T.Tensor((4,), "int32")):
     with T.Kernel(3, threads=32) as b:
@@ -47,16 +48,20 @@ REFUTED = {  # shapes: where no proof sees that nothing runs, the program is ref
 
 
 def check_every_stage(body):
-    function = helve.parse(PROGRAM.format(body=body))
+    check_calls(helve.parse(PROGRAM.format(body=body)), lambda: [np.zeros(4, np.int32), np.zeros(4, np.int32)], [5] * 4)
+
+
+def check_calls(function, arguments, wanted):
+    """Each way of running the function leaves `wanted` in its last argument."""
 
     def run(call):
-        given = [np.zeros(4, np.int32), np.zeros(4, np.int32)]
+        given = arguments()
         call(*given)
-        np.testing.assert_array_equal(given[1], [5] * 4)
+        np.testing.assert_array_equal(given[-1], wanted)
 
     run(helve.compile(function, target="interp"))
     run(helve.compile(function, target="llvm", verify=True))
-    for options in ({"target": "llvm"}, {"target": "cuda", "arch": "sm_80"}, {"target": "cuda", "arch": "sm_90a"}):
+    for options in PIPELINES:
         for _, stage in helve.testing.lowering_stages(function, **options):
             run(lambda *given: helve.testing.interpret(stage, *given))  # noqa: B023
 
@@ -85,3 +90,68 @@ def test_shapes_that_differ_lower_where_nothing_proved_them(operation):
         c = np.zeros(4, np.int32)
         helve.testing.interpret(stage, np.zeros(4, np.int32), c)
         np.testing.assert_array_equal(c, [5] * 4)
+
+
+GUARDED = """@T.prim_func
+def main(n: T.index, A: T.Tensor((4,), "int32"), C: T.Tensor((4,), "int32")):
+    with T.Kernel(1, threads=32) as b:
+        row = T.alloc_fragment((4,), "int32")
+        one = T.alloc_fragment((1, 1), "int32")
+        tiles = T.alloc_shared_tiles((4, 4), "int32", tile_size=(2, 2))
+        T.fill(row, 5)
+        T.fill(one, 2)
+        T.fill(tiles, 3)
+        for k in T.serial(n):
+            if {guard}:
+                {body}
+        T.copy(row, C)
+"""
+# What constants refute, behind a condition that always holds: a pass that takes it away takes the fault out as well.
+UNCOVERED = {
+    "store": "row[4] = 1",
+    "load": "row[0] = one[0, 2]",
+    "load in a loop": "for i, j in T.Parallel(1, 1):\n                    row[0] = one[i, 2] + one[i, j]",
+    "region": "T.fill(row[3:7], 1)",
+    "tile": "for i, j in T.foreach_tiles(tiles):\n                    tiles[i, j] = tiles[7, j] + 1",
+}
+
+
+@pytest.mark.parametrize("body", UNCOVERED)
+@pytest.mark.parametrize("guard", ["b < 1", "k >= 0", "b == 0 and k >= 0"])
+def test_a_fault_behind_a_condition_that_always_holds(guard, body):
+    """The proofs refuse it; stages are made without them, and a call runs none of the loop's iterations."""
+    function = helve.parse(GUARDED.format(guard=guard, body=UNCOVERED[body]))
+    with pytest.raises(helve.Error) as caught:
+        helve.compile(function, target="llvm")
+    assert caught.value.code == "HV0210"
+    for options in PIPELINES:
+        for _, stage in helve.testing.lowering_stages(function, **options):
+            c = np.zeros(4, np.int32)
+            helve.testing.interpret(stage, 0, np.zeros(4, np.int32), c)
+            np.testing.assert_array_equal(c, [5] * 4)
+            helve.testing.assert_round_trip(stage)
+
+
+UNFINISHED = """@T.prim_func
+def main(n: T.index, A: T.Tensor((4,), "int32"), C: T.Tensor((4,), "int32")):
+    with T.Kernel(n, threads=32) as b:
+        row = T.alloc_shared((4,), "int32")
+        T.fill(row, 5)
+        if b < n:
+            T.copy_async(A, row)
+        else:
+            T.fill(row, 6)
+        T.fill(row, 7)
+"""
+
+
+def test_a_copy_that_no_block_begins_need_not_end():
+    check_calls(helve.parse(UNFINISHED), lambda: [0, np.ones(4, np.int32), np.zeros(4, np.int32)], [0] * 4)
+
+
+def test_a_copy_that_each_block_leaves_unfinished_is_found_where_it_runs():
+    """No constants say so, hence no call is refused for it beforehand."""
+    kernel = helve.compile(helve.parse(UNFINISHED.replace("        T.fill(row, 7)\n", "")), "interp")
+    with pytest.raises(helve.Error) as caught:
+        kernel(2, np.ones(4, np.int32), np.zeros(4, np.int32))
+    assert caught.value.code == "HV0311"

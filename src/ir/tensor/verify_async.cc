@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "helve/ir/tensor/verify.h"
 #include "helve/ir/tensor/visit.h"
 #include "verify_rules.h"
 
@@ -79,10 +80,12 @@ Unfinished Following::after_new(const Stmt& s, Unfinished state) {
   return state;
 }
 
+Unfinished at_end(const Kernel& kernel) { return Following().after(kernel.body, {}); }
+
 }  // namespace
 
 void verify_copies_end(const Kernel& kernel) {
-  const Unfinished end = Following().after(kernel.body, {});
+  const Unfinished end = at_end(kernel);
   if (end.count > 0) throw UserError(Code::UnfinishedCopy, end.span, {}, {{kernel.span, "the kernel"}});
 }
 
@@ -102,3 +105,9 @@ void verify_run(const TileOp& op) {
 }
 
 }  // namespace helve::verify_rules
+
+namespace helve {
+
+bool leaves_copies(const Kernel& kernel) { return verify_rules::at_end(kernel).count > 0; }
+
+}  // namespace helve

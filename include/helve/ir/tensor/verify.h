@@ -15,4 +15,8 @@ void verify(const FunctionRef& f);
 /// be that nothing reaches the operation.
 void verify_tile_op(const TileOp& op, const MeshShape* mesh, bool runs = true);
 
+/// Does every run of the kernel leave a copy unfinished that it began by T.copy_async, as far as constants tell? That
+/// is a fault (UnfinishedCopy).
+bool leaves_copies(const Kernel& kernel);
+
 }  // namespace helve
