@@ -115,10 +115,12 @@ IndexBounds::IndexBounds(FunctionRef lowered) : function_(std::move(lowered)) {
     if (const VarRef* var = std::get_if<VarRef>(&param)) inputs_.insert(var->get());
   }
   collect(function_->body);
-  walk(function_->body, [&](const Stmt& s) {
-    if (const Kernel* kernel = as<Kernel>(s)) require_below(kernel->body);
+  walk_guarded(function_->body, [&](const Stmt& s) {
+    const Kernel* kernel = as<Kernel>(s);
     const Bind* bind = as<Bind>(s);
-    if (bind && has_load(bind->value)) require_below(s);  // runs in kernels, wherever it stands
+    if (kernel) require_below(kernel->body);
+    if (bind && has_load(bind->value)) require_below(s);  // a kernel of its own, though it stands in none
+    return !kernel;
   });
   drop_implied();
   find_unpromised();
@@ -212,10 +214,9 @@ IndexBounds::Reach IndexBounds::under_guards(const std::function<Reach()>& find)
   return out;
 }
 
-/// Every statement, with the conditions and the ends of loops around it in `guards_`.
-void IndexBounds::walk_guarded(const Stmt& s, const std::function<void(const Stmt&)>& f) {
-  if (!s) return;
-  f(s);
+/// Every statement, with the conditions and the ends of loops around it in `guards_`; its parts where `f` says so.
+void IndexBounds::walk_guarded(const Stmt& s, const std::function<bool(const Stmt&)>& f) {
+  if (!s || !f(s)) return;
   const auto walk_under = [&](std::vector<Expr> guards, const Stmt& part) {
     const size_t around = guards_.size();
     guards_.insert(guards_.end(), guards.begin(), guards.end());
@@ -256,14 +257,17 @@ void IndexBounds::require_below(const Stmt& body) {
         if (const Region* region = std::get_if<Region>(&operand)) require_region(*region, s->span);
       }
     }
+    return true;
   });
   const auto look = [&](const Expr& e) {
     if (const Load* load = as<Load>(e)) require_element(buffer_of(load->buffer), load->indices, e, e->span);
     const Apply* node = e->dtype.is_index() ? as<Apply>(e) : nullptr;
     if (node && grows(node->op)) require(Use::Value, [&] { return reach_of(e); }, e, e->span);
   };
-  walk_guarded(body,
-               [&](const Stmt& s) { for_each_part(s, [&](const Expr& e) { walk(e, look); }, [](const Stmt&) {}); });
+  walk_guarded(body, [&](const Stmt& s) {
+    for_each_part(s, [&](const Expr& e) { walk(e, look); }, [](const Stmt&) {});
+    return true;
+  });
 }
 
 void IndexBounds::require_region(const Region& region, const Span& span) {

@@ -287,6 +287,40 @@ def test_a_shift_that_a_block_number_limits():
     assert re.findall("check 0 <= (.*<<.*) else HV0625", threads.source("host")) == ["(1 << N)"]
 
 
+def test_a_value_that_is_read_in_a_divided_loop_is_under_its_guards():
+    """Behind a name as well: iteration i of block b runs for i < b, so no power is above 4."""
+    text = ('@T.prim_func\ndef main(A: T.Tensor((4,), "int64"), B: T.Tensor((4, 3), "int64")):\n'
+            "    with T.Kernel(4, threads=256) as b:\n        for i in T.Parallel(b):\n"
+            "            x = A[(1 << i) % 4]\n            B[b, i] = x + 1\n")
+    function = helve.parse(text)
+    a = np.int64([10, 20, 30, 40])
+    wanted = np.tril(np.broadcast_to(a[[1, 2, 0]] + 1, (4, 3)), -1)
+    for arch in ("sm_80", "sm_90a"):
+        stages = helve.testing.lowering_stages(function, target="cuda", arch=arch)
+        for _, stage in stages:
+            b = np.zeros((4, 3), np.int64)
+            helve.testing.interpret(stage, a, b, check="all")
+            np.testing.assert_array_equal(b, wanted)
+        source, _ = _core.cuda_source(stages[-1][1], cluster_blocks={"sm_80": 1, "sm_90a": 16}[arch])
+        assert "__global__" in source
+    b = np.zeros((4, 3), np.int64)
+    compiled(text)(a, b)
+    np.testing.assert_array_equal(b, wanted)
+
+
+@pytest.mark.parametrize("host", ["if n >= 0 and n < 20:", "if not (n < 0 or n > 19):"])
+def test_a_condition_of_the_host_keeps_a_call_from_what_its_kernel_requires(host):
+    """A kernel that is not launched asks nothing."""
+    text = ('@T.prim_func\ndef main(n: T.index, A: T.Tensor((2,), "int64"), B: T.Tensor((3,), "int64")):\n'
+            f"    {host}\n        with T.Kernel(3) as b:\n            B[b] = A[((1 << n) + b) % 2]\n")
+    kernel = compiled(text)
+    a = np.int64([7, 2])
+    for n in (0, 3, 19, 20, 62, 63, 200, 2**40):
+        b = np.zeros(3, np.int64)
+        kernel(n, a, b)
+        np.testing.assert_array_equal(b, [0, 0, 0] if n > 19 else [7, 2, 7] if n else [2, 7, 2])
+
+
 UINT64 = """@T.prim_func
 def main(A: T.Tensor((4,), "int64"), k: T.uint64):
 {host}    with T.Kernel({grid}) as b:

@@ -87,7 +87,7 @@ class IndexBounds {
   void collect(const Stmt& s);
   void require(Use use, const std::function<Reach()>& find, const Expr& e, const Span& span);
   Reach under_guards(const std::function<Reach()>& find);
-  void walk_guarded(const Stmt& s, const std::function<void(const Stmt&)>& f);
+  void walk_guarded(const Stmt& s, const std::function<bool(const Stmt&)>& f);
   void require_below(const Stmt& s);
   void require_region(const Region& region, const Span& span);
   void drop_implied();
@@ -118,7 +118,7 @@ class IndexBounds {
   std::unordered_map<const Var*, std::vector<Definition>> definitions_;
   std::unordered_set<const Var*> inputs_;
   std::vector<IndexRequirement> requirements_;
-  std::vector<Expr> guards_;  ///< conditions that hold where requirements are being found, the ends of loops included
+  std::vector<Expr> guards_;  ///< what conditions and ends of loops, the host's too, say where requirements are found
   int conditions_ = 0;  ///< statements' conditions among them
   Facts limits_;  ///< of the extents that a call accepts
   std::vector<Sum> eased_;  ///< bounds of values of which guards let less be required
