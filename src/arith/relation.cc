@@ -286,15 +286,18 @@ int64_t integer(isl_val* value) {
   return out;
 }
 
-/// The lexicographically least point, or any one where none is least; the set is not empty.
+/// The lexicographically least point, or any one where none is least; the set is not empty. One dimension is minimised
+/// after the other: isl's own search for the least point need not end in an unbounded set, whatever its budget, which
+/// counts no pivots.
 isl::point a_point(const isl::set& set) {
-  try {
-    return set.lexmin().sample_point();
-  } catch (const isl::exception& error) {
-    if (is_quota(error, set.ctx().get())) throw;
-    isl_ctx_reset_error(set.ctx().get());
-    return set.sample_point();  // unbounded below
+  isl::set rest = set;
+  const unsigned count = static_cast<unsigned>(isl_set_dim(set.get(), isl_dim_set));
+  for (unsigned d = 0; d < count; ++d) {
+    const isl::val least = rest.dim_min_val(static_cast<int>(d));
+    if (!least.is_int()) return set.sample_point();  // unbounded below
+    rest = isl::manage(isl_set_fix_val(rest.release(), isl_dim_set, d, least.copy()));
   }
+  return rest.sample_point();
 }
 
 /// The coordinates of a point whose parameters stand before its dimensions.

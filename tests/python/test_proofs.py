@@ -220,3 +220,14 @@ def test_a_complement_is_a_difference(index, verdict):
         with pytest.raises(helve.Error) as refused:
             helve.compile(helve.parse(text), target="interp")
         assert refused.value.code == "HV0306"
+
+
+@pytest.mark.parametrize("dtype", ["uint64", "int64", "index"])
+def test_the_search_for_a_counterexample_ends_where_parameters_have_no_bound(dtype):
+    function = helve.parse(
+        'M = T.dyn("M")\n@T.prim_func\n'
+        f'def main(A: T.Tensor((M,), "uint8"), u: T.{dtype}, B: T.Tensor((3,), "uint8")):\n'
+        "    with T.Kernel(3) as b:\n        B[b] = A[(-b - T.cast(u, \"index\") % 7) % 4]\n")
+    (asked, *_) = proofs(function, "bounds")
+    reason = "it depends on 'M', 'u'" + ("" if dtype == "uint64" else ", by no simple condition")
+    assert asked[1:] == ("unknown", reason)
