@@ -4,7 +4,8 @@ import math
 import re
 
 WARP = 32
-FRAGMENT = re.compile(r'T\.alloc_fragment\(\((\d+(?:, \d+)*),?\), "\w+"(, layout="[^"]*")?\)')
+# Name, shape and layout.
+FRAGMENT = re.compile(r'\b(\w+) = T\.alloc_fragment\(\((\d+(?:, \d+)*),?\), "\w+"(, layout="[^"]*")?\)')
 
 
 def of_memory(shape, rng):
@@ -102,14 +103,14 @@ def wrong(shape, rng):
     return rng.choice(texts) if texts else None
 
 
-def misplaced(text, rng):
-    """The program with a wrong layout for one of its fragments; None where it has no fragment that can have one."""
-    found = list(FRAGMENT.finditer(text))
+def misplaced(text, names, rng):
+    """The program with a wrong layout for one of its fragments of these names; None where none can have one."""
+    found = [alloc for alloc in FRAGMENT.finditer(text) if alloc[1] in names]
     if not found:
         return None
     alloc = rng.choice(found)
-    layout = wrong([int(n) for n in alloc[1].split(", ")], rng)
+    layout = wrong([int(n) for n in alloc[2].split(", ")], rng)
     if layout is None:
         return None
-    plain = alloc[0].replace(alloc[2] or "", "")
+    plain = alloc[0].replace(alloc[3] or "", "")
     return text[: alloc.start()] + f'{plain[:-1]}, layout="{layout}")' + text[alloc.end() :]

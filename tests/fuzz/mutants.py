@@ -155,8 +155,12 @@ def of_arguments(call, rng):
 
 
 def of_layout(text, rng):
-    """A program with a layout that no fragment can have: refused by the code for that."""
-    changed = layouts.misplaced(text, rng)
+    """A program with a layout that no fragment can have: refused by the code for that.
+
+    What a branch on constants leaves out is no part of the program, so the parsed one says which fragments there are.
+    """
+    names = {alloc[1] for alloc in layouts.FRAGMENT.finditer(_core.print(helve.parse(text).function))}
+    changed = layouts.misplaced(text, names, rng)
     if changed is None:
         return None
     try:
