@@ -173,6 +173,12 @@ class Machine:
     def int(self, core, e):
         return e if type(e) is int else int(self.evaluator.of(e)(core))
 
+    def extent(self, core, e):
+        """Of a loop or a grid."""
+        if (value := self.int(core, e)) < 0:
+            raise Undefined("a negative extent")
+        return value
+
     def value(self, core, e):
         return self.evaluator.of(e)(core)
 
@@ -351,13 +357,10 @@ class Machine:
 
     def iterations(self, core, s):
         begins = [self.int(core, b) for b in s.begins]
-        extents = [self.int(core, e) for e in s.extents]
-        if any(e < 0 for e in extents):
-            raise Undefined("a negative extent")
+        extents = [self.extent(core, e) for e in s.extents]
         if s.step != 1:
             extents = [-(-e // s.step) for e in extents]
-        count_of(extents)
-        for at in itertools.product(*map(range, extents)):
+        for at in places_of(extents):
             yield [b + x * s.step for b, x in zip(begins, at)]
 
     def _for(self, core, s):
@@ -673,7 +676,7 @@ class Machine:
             self.all(core, [s])
 
     def launch(self, s, cores):
-        grids = {tuple(self.int(core, e) for e in s.extents) for core in cores}
+        grids = {tuple(self.extent(core, e) for e in s.extents) for core in cores}
         if len(grids) != 1:
             raise Undefined("cores disagree on a grid")
         (grid,) = grids
@@ -690,7 +693,7 @@ class Machine:
         else:
             (core,) = cores
             core.blocks = count_of(grid)
-            for number, at in enumerate(np.ndindex(*grid)):
+            for number, at in enumerate(places_of(grid)):
                 core.block = number
                 record.begin(number)
                 self.enter(core, s, at)
@@ -839,6 +842,11 @@ def count_of(extents):
     if count > STEPS:
         raise Undefined("too long")
     return count
+
+
+def places_of(extents):
+    """The coordinates of those iterations; there are none where one extent is 0, however large the others are."""
+    return itertools.product(*map(range, extents)) if count_of(extents) else ()
 
 
 def iterations_go_on(program, loop, buffer):

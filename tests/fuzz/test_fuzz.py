@@ -323,6 +323,17 @@ def test_a_wrong_layout_that_is_not_refused_rightly_is_seen(wrong, seen, monkeyp
     assert failure.detail.startswith(seen)
 
 
+@pytest.mark.parametrize("condition", ["0 == 6", "b < 0 and 0 != 0"])
+def test_a_fragment_that_is_no_part_of_the_program_gets_no_wrong_layout(condition, monkeypatch):
+    head, allocation, clear = fragment_text((2, 3), 32, None).rsplit("\n", 3)[:3]
+    text = "\n".join([head, f"        if {condition}:", f"    {allocation}", f"    {clear}", ""])
+    given = []
+    for each in (text, text.replace(condition, "b < 1")):
+        monkeypatch.setattr(layouts, "wrong", lambda shape, rng: given.append(shape) or "S[(6,) : (2@reg,)]")
+        assert mutants.of_layout(each, random.Random(1)) is None
+    assert given == [[2, 3]]  # by the second text
+
+
 def product_program(columns):
     """C = A @ B of 2 x 2 elements, into a buffer of so many columns."""
     a, b = (p.Buffer(name, [2, 2], "float32", "param") for name in "AB")
@@ -515,6 +526,18 @@ def test_more_iterations_than_can_run_are_too_long(launch):
     program = p.Program(1, [out], [p.Kernel([p.Var("b")], [huge if launch else 1], loops)])
     with pytest.raises(scalars.Undefined, match="too long"):
         meaning(program)
+
+
+@pytest.mark.parametrize(("extents", "reason"), [([2**62, 0], None), ([0, 2**62], None), ([-1, -1], "negative"),
+                                                 ([-1, 0], "negative")])
+def test_a_launch_of_nothing_runs_nothing_and_one_of_less_is_undefined(extents, reason):
+    out, grid = p.Buffer("A", [1], "int32", "param"), [p.index(n) for n in extents]
+    program = p.Program(1, [out], [p.Kernel([p.Var("b"), p.Var("c")], grid, [p.Store(out, [0], p.Const("int32", 5))])])
+    if reason:
+        with pytest.raises(scalars.Undefined, match=reason):
+            meaning(program)
+    else:
+        assert meaning(program)["A"].store.values[0] != 5
 
 
 def test_results_are_plain_numbers():
