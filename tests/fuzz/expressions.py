@@ -3,6 +3,8 @@
 Index expressions carry their range, so that a subscript is inside its buffer by construction.
 """
 
+import random
+
 import program as p
 import scalars
 
@@ -14,6 +16,7 @@ class Expressions:
 
     def __init__(self, rng):
         self.rng = rng
+        self.aside = random.Random(repr(rng.getstate()))  # for what came later: the other choices of a seed stay
         self.names = 0
         self.indices = []  # (Var, least, greatest)
         self.values = []  # Var
@@ -179,7 +182,7 @@ class Expressions:
         candidates = [b for b in self.buffers if b.dtype == dtype and all(n > 0 for n in self.shapes[b])]
         owns = [x for x in self.own if x.buffer.dtype == dtype]
         if owns and rng.random() < 0.5:
-            return rng.choice(owns)
+            return self.own_of_one(rng.choice(owns))
         if rng.random() < 0.06:
             load = self.guarded_load(dtype)
             if load is not None:

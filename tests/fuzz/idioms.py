@@ -312,6 +312,21 @@ class Idioms:
         other = self.constant(dtype) if rng.random() < 0.6 else self.leaf(dtype)
         return p.Apply("if_then_else", dtype, [both(tests), load, other])
 
+    def own_of_one(self, own):
+        """The element, now and then with a variable of the loop for the 0 of a dimension of one, where both are equal.
+
+        The guard is not affine: no pass writes the 0.
+        """
+        rng = self.aside
+        ones = [d for d, n in enumerate(self.shapes[own.buffer]) if n == 1]
+        variables = [e for e in own.indices if isinstance(e, p.Var)]
+        if not ones or not variables or rng.random() < 0.5:
+            return own
+        dim, var = rng.choice(ones), rng.choice(variables)
+        other = p.Load(own.buffer, [*own.indices[:dim], var, *own.indices[dim + 1:]])
+        square = p.Apply("*", "index", [var, var])
+        return p.Apply("if_then_else", own.buffer.dtype, [compare("<", square, 1), other, own])
+
     def reaching(self, b):
         """(a load of any subscripts, the conditions under which they are inside)."""
         rng = self.rng

@@ -176,6 +176,11 @@ def constructs(tree):
                 count["atomic store" if atomic else "augmented store" if augmented else "store"] += 1
             case p.Region(spans=spans) if spans is not None:
                 count["region"] += 1
+            case p.Load(buffer=buffer, indices=indices):
+                twice = [e for e in indices if sum(e is other for other in indices) > 1]
+                count["a variable twice, for a dimension of one"] += any(
+                    isinstance(e, p.Var) and n == 1 and any(e is other for other in twice)
+                    for e, n in zip(indices, buffer.shape))
             case p.Cast(dtype=dtype):
                 count[f"cast to {dtype}"] += 1
                 count["spelled as Python"] += node.plain
