@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "helve/arith/simplify.h"
 #include "helve/ir/expr/number.h"
 #include "helve/ir/tensor/verify.h"
 #include "helve/ir/tensor/visit.h"
@@ -90,7 +91,11 @@ Stmt without_fault(const Stmt& s, const MeshShape* mesh) {
 }
 
 Stmt without_any_fault(const Stmt& s, const MeshShape* mesh) {
-  return rewrite(s, [&](const Stmt& each) { return without_fault(each, mesh); }, without_faults);
+  const auto sound = [](const Expr& e) {
+    const Expr out = without_faults(e);
+    return out == e ? e : simplify(out);  // operators on the constants that came in
+  };
+  return rewrite(s, [&](const Stmt& each) { return without_fault(each, mesh); }, sound);
 }
 
 }  // namespace helve

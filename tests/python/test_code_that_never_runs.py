@@ -110,6 +110,7 @@ def main(n: T.index, A: T.Tensor((4,), "int32"), C: T.Tensor((4,), "int32")):
 UNCOVERED = {
     "store": "row[4] = 1",
     "load": "row[0] = one[0, 2]",
+    "load under operators": "row[0] = T.cast(T.cast(one[0, 2], \"float64\") * 2.0, \"int32\")",
     "load in a loop": "for i, j in T.Parallel(1, 1):\n                    row[0] = one[i, 2] + one[i, j]",
     "region": "T.fill(row[3:7], 1)",
     "tile": "for i, j in T.foreach_tiles(tiles):\n                    tiles[i, j] = tiles[7, j] + 1",
