@@ -286,16 +286,19 @@ int64_t integer(isl_val* value) {
   return out;
 }
 
-/// The lexicographically least point, or any one where none is least; the set is not empty. One dimension is minimised
-/// after the other: isl's own search for the least point need not end in an unbounded set, whatever its budget, which
-/// counts no pivots.
+/// The lexicographically least point of a bounded set. Of another one a point that is as small, one dimension after the
+/// other, as isl finds it: its search for the least point need not end there, whatever its budget, which counts no
+/// pivots, and the least value that it gives for a dimension may be too small. The set is not empty.
 isl::point a_point(const isl::set& set) {
+  if (isl_set_is_bounded(set.get()) == isl_bool_true) return set.lexmin().sample_point();
   isl::set rest = set;
   const unsigned count = static_cast<unsigned>(isl_set_dim(set.get(), isl_dim_set));
   for (unsigned d = 0; d < count; ++d) {
     const isl::val least = rest.dim_min_val(static_cast<int>(d));
-    if (!least.is_int()) return set.sample_point();  // unbounded below
-    rest = isl::manage(isl_set_fix_val(rest.release(), isl_dim_set, d, least.copy()));
+    if (!least.is_int()) return rest.sample_point();  // unbounded below
+    const isl::set at_least = isl::manage(isl_set_fix_val(rest.copy(), isl_dim_set, d, least.copy()));
+    if (at_least.is_empty()) return rest.sample_point();
+    rest = at_least;
   }
   return rest.sample_point();
 }
