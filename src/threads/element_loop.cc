@@ -65,8 +65,8 @@ std::optional<std::vector<int>> element_dims(const ElementLoop& loop, const Buff
       dims.push_back(-1);
       continue;
     }
-    const auto var = std::find_if(loop.vars.begin(), loop.vars.end(),
-                                  [&](const VarRef& v) { return v.get() == indices[k].get(); });
+    const auto var =
+        std::find_if(loop.vars.begin(), loop.vars.end(), [&](const VarRef& v) { return v.get() == indices[k].get(); });
     if (!extent || var == loop.vars.end()) return std::nullopt;
     const int dim = static_cast<int>(var - loop.vars.begin());
     const int64_t* bound = int_value(loop.extents[static_cast<size_t>(dim)]);
