@@ -125,11 +125,17 @@ class Partition final : public ScopedRewriter {
   }
 
  private:
+  /// An extent that is read from memory is read once: the body may change it.
   static Stmt parts(const For& loop, const std::vector<int64_t>& bounds, Span span) {
     std::vector<Stmt> out;
+    Expr all = loop.extents[0];
+    if (has_load(all)) {
+      const VarRef count = make_var("count", all->dtype);
+      out.push_back(bind(count, all, span));
+      all = Expr(count);
+    }
     int64_t from = 0;
     for (size_t i = 0; i <= bounds.size(); ++i) {
-      const Expr& all = loop.extents[0];
       const Expr to = i == bounds.size() ? all : int_value(all) ? int_imm(bounds[i]) : min(all, int_imm(bounds[i]));
       out.push_back(part(loop, from, to - int_imm(from), span));
       if (i < bounds.size()) from = bounds[i];

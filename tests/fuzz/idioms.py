@@ -258,7 +258,7 @@ class Idioms:
         atomic = own.kind == "shared" and own.dtype in p.ATOMIC_DTYPES and rng.random() < 0.6
         match "sum" if atomic else rng.choice(["search", "search", "sum", "while", "if", "bind"]):
             case "while":
-                return self.halving(own, at)
+                return self.counted(own, at) if self.aside.random() < 0.4 else self.halving(own, at)
             case "if":
                 other = [p.Store(own, list(at), self.stored(own.dtype, 1))] if rng.random() < 0.4 else []
                 return [p.If(self.condition(2), [p.Store(own, at, self.stored(own.dtype, 2))], other)]
@@ -295,6 +295,21 @@ class Idioms:
         inside.insert(rng.randint(0, 1), change)
         condition = p.Apply(">", count.dtype, [at_count, p.Const(count.dtype, 0, True)])
         return [p.Alloc(count), p.Store(count, zero, start), p.While(condition, inside)]
+
+    def counted(self, own, at):
+        """As many steps as a count said when the loop began; the loop changes the count."""
+        rng = self.aside
+        count, zero = self.declare(self.fresh("n"), [1], rng.choice(["int32", "int64"]), "local"), [p.index(0)]
+        start = p.Apply("&", count.dtype, [self.value(count.dtype, 1), p.Const(count.dtype, 7)])
+        v = p.Var(self.fresh("k"))
+        self.indices.append((v, 0, 6))
+        change = p.Store(count, zero, p.Const(count.dtype, rng.randint(0, 6)))
+        step = p.Store(own, at, self.fit_index(v, own.dtype))
+        self.indices.pop()
+        first = compare(rng.choice(["<", "=="]), v, rng.randint(0, 3))
+        body = [p.If(first, [change], [step])] if rng.random() < 0.6 else [p.If(first, [change], []), step]
+        loop = p.For("serial", [v], [0], [p.Cast("index", p.Load(count, zero))], body)
+        return [p.Alloc(count), p.Store(count, zero, start), loop]
 
     # -- loads behind guards ------------------------------------------------------------------------------------------
 

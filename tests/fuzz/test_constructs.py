@@ -21,7 +21,7 @@ CONSTRUCTS = [
     *(f"long condition {form} in {place}" for form in ("flat", "nested", "with loads")
       for place in ("if", "if_then_else", "while")),
     *("use of a scalar of 2**63 or more", "scalar of 64 bits as an index", "scalar of 64 bits in the host body"),
-    "a variable twice, for a dimension of one",
+    *("a variable twice, for a dimension of one", "a loop that changes its extent"),
     *("private memory that some iterations write", "private memory in nested loops", "private memory of lanes"),
 ]
 

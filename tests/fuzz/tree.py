@@ -148,6 +148,10 @@ def constructs(tree):
                     count["scratch in a parallel loop"] += any(
                         isinstance(v, p.Store) and v.buffer.kind == "local" for _, v in places(node.body))
                 count["allocation in a loop"] += any(isinstance(v, p.Alloc) for v in node.body)
+                count["a loop that changes its extent"] += any(
+                    isinstance(e, p.Cast) and isinstance(e.arg, p.Load) and any(
+                        isinstance(v, p.Store) and v.buffer is e.arg.buffer for _, v in places(node.body))
+                    for e in extents)
                 for e in extents:
                     if e in (0, 1):
                         count[f"loop of extent {e}"] += 1

@@ -1,4 +1,5 @@
-"""Programs that compilers of CUDA C get wrong when they are written down plainly; helve's text keeps clear of that.
+"""Programs that compilers of CUDA C get wrong when they are written down plainly, and what keeping clear of that must
+not break.
 
 Each has its arguments and what they are afterwards, by NumPy.
 """
@@ -29,6 +30,26 @@ def narrow(A: T.Tensor((M, 1), "float32"), OUT: T.Tensor((16, 4), "float32")):
         T.copy(S, OUT)
 
 
+@T.prim_func
+def changing(N: T.Tensor((32,), "int32"), OUT: T.Tensor((32, 8), "int32")):
+    """The number of iterations is read once, though the loop is cut and its first part changes what was read."""
+    with T.Kernel(1, threads=32):
+        for i in T.Parallel(32):
+            n = T.alloc_local((1,), "int32")
+            n[0] = N[i]
+            for k in T.serial(T.index(n[0])):
+                if k < 1:
+                    n[0] = 2
+                else:
+                    OUT[i, k] = T.int32(k)
+
+
+def of_changing():
+    n = (np.arange(32, dtype="int32") % 9).clip(0, 8)
+    steps = np.arange(8, dtype="int32")
+    return (n, np.zeros((32, 8), "int32")), (n, np.where(steps < n[:, None], steps, 0).astype("int32"))
+
+
 def of_branches():
     rng = np.random.default_rng(1)
     c, g = rng.integers(-50, 50, (2, 128), "int8")
@@ -43,4 +64,4 @@ def of_narrow():
     return (a, np.full((16, 4), np.nan, "float32")), (a, out)
 
 
-PROGRAMS = {"branches": (branches, of_branches), "narrow": (narrow, of_narrow)}
+PROGRAMS = {"branches": (branches, of_branches), "narrow": (narrow, of_narrow), "changing": (changing, of_changing)}

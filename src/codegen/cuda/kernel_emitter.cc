@@ -87,9 +87,15 @@ void KernelEmitter::parameters(std::vector<std::string>& out) {
   for (const BufferEffect& effect : buffer_effects(source_.stmt->body)) written[effect.buffer.get()] = effect.written;
   const auto is_constant = [&](const Buffer* b) { return !written[b] && is_apart(interface_, source_.may_alias, b); };
   bool loads_constants_only = true;
+  const auto loads = [&](const Buffer& b) { loads_constants_only &= !is_global(b) || is_constant(&b); };
   walk_exprs(source_.stmt->body, [&](const Expr& e) {
-    const Load* load = as<Load>(e);
-    if (load && is_global(buffer_of(load->buffer))) loads_constants_only &= is_constant(&buffer_of(load->buffer));
+    if (const Load* load = as<Load>(e)) loads(buffer_of(load->buffer));
+  });
+  walk(source_.stmt->body, [&](const Stmt& s) {  // copies of the narrow form and collectives load, too
+    const TileOp* op = as<TileOp>(s);
+    for (size_t i = 0; op && i < op->operands.size(); ++i) {
+      if (op->is_region(i) && op->row().params[i].reads()) loads(*op->region(i).buffer);
+    }
   });
   for (const BufferRef& buffer : interface_.buffers) {
     const bool per_core = source_.mesh && buffer->scope == MemoryScope::Global;

@@ -64,6 +64,20 @@ TEST(PartitionLoops, EveryConditionComputesWhatItDid) {
   }
 }
 
+TEST(PartitionLoops, AnExtentThatTheBodyChangesIsReadOnce) {
+  const VarRef v = make_var("v"), tx = make_var("tx");
+  const BufferRef y = make_buffer("Y", kFloat32, MemoryScope::Param, {idx(32 * 6)});
+  const BufferRef count = make_buffer("count", kInt32, MemoryScope::Local, {idx(1)});
+  const Stmt body = if_then(less(Expr(v), idx(1)), store(count, {idx(0)}, int_imm(2, kInt32)),
+                            store(y, {Expr(tx) * idx(6) + Expr(v)}, f32(1)));
+  const Stmt loop = for_loop(LoopKind::Serial, {v}, {idx(0)}, {cast(load(count, {idx(0)}), kIndex)}, body);
+  const Stmt thread =
+      for_loop(LoopKind::Thread, tx, idx(32), seq({alloc(count), store(count, {idx(0)}, int_imm(6, kInt32)), loop}));
+  const FunctionRef f = function("main", {y}, kernel({}, {}, 32, thread));
+  EXPECT_NE(partition_loops(f, {}), f);
+  expect_same_results(partition_loops, f);
+}
+
 TEST(PartitionLoops, WhatNoIterationDecidesStays) {
   const Choice c;
   const Expr v(c.v), n(c.n);
