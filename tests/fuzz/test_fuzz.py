@@ -171,6 +171,25 @@ def test_a_race_of_blocks_that_a_stage_shows_is_one_of_the_function():
     assert campaign.excuse(dataclasses.replace(program, dims={"M": 2}), failure) is None
 
 
+@pytest.mark.parametrize("dtype", ["uint64", "int32"])
+def test_a_race_that_the_function_leaves_to_a_parameter_is_none_of_a_stage(dtype):
+    a, u = p.Buffer("A", [16], "int32", "param"), p.Var("u", dtype)
+    b, i = p.Var("b"), p.Var("i")
+    value = p.Apply("if_then_else", "int32", [
+        p.Apply("<", "index", [p.index(0), i]), p.Load(a, [p.index(0)]), p.Const("int32", 1)])
+    at = p.Apply("+", "index", [i, p.Cast("index", u)])
+    loop = p.For("Parallel", [i], [0], [8], [p.Store(a, [at], value)])
+    program = p.Program(1, [a, u], [p.Kernel([b], [1], [loop])], scalars={"u": 1})
+    told = "error[HV0306]: iterations of this parallel loop read and write the same element of 'A'\n" \
+           "note: iteration tx=0 writes A[0], iteration tx=1 reads it, when u=0, b=0\n"
+    failure = engines.Failure("sm_80 after insert_barriers (14)", told)
+    assert engines.check(call_of(program)) is None
+    assert "leaves open" in campaign.excuse(program, failure)
+    assert campaign.excuse(program, dataclasses.replace(failure, detail=told.replace("u=0, ", ""))) is None
+    at.args[1] = p.index(1)  # what the function proves, a stage proves
+    assert campaign.excuse(program, failure) is None
+
+
 def scratch_program(reads_before, extent=3):
     """Iterations that compute in one element of private memory, and a store of what it holds after the loop."""
     out = p.Buffer("A", [extent], "int32", "param")
