@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
 
 namespace helve {
 namespace {
@@ -55,6 +56,19 @@ TEST(SharedList, IsAListOfEachCopy) {
     }
   }
   for (size_t i = 0; i < lists.size(); ++i) EXPECT_EQ(items(lists[i]), expected[i]);
+}
+
+TEST(SharedList, ElementsStayWhereTheyAreWhileACopyGrows) {
+  SharedList<std::string> list;
+  for (int i = 0; i < 5; ++i) list.append(std::to_string(i));
+  const SharedList<std::string> before = list;
+  std::string seen;
+  for (const std::string& each : before) {
+    for (int i = 0; i < 100; ++i) list.append("more");
+    seen += each;
+  }
+  EXPECT_EQ(seen, "01234");
+  EXPECT_EQ(list.size(), 505u);
 }
 
 }  // namespace
