@@ -4,6 +4,8 @@
 
 #include "helve/ir/tensor/combine.h"
 #include "helve/ir/tensor/matrix_move.h"
+#include "helve/ir/tensor/matrix_product.h"
+#include "helve/layout/warp.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
 #include "tile_op_code.h"
@@ -177,6 +179,59 @@ void run_gemm(const Operands& op, Frame& frame) {
   scatter(c, out, t, op.span);
 }
 
+/// Where the elements of an operand of a T.mma stand: positions in its fragment, for sums of warp `warp` those that the
+/// warp itself holds.
+class ProductOperand {
+ public:
+  ProductOperand(const View& view, const Layout& layout, bool divided, bool turned, int64_t columns)
+      : layout_(layout), registers_(view.dims[1].extent), divided_(divided), turned_(turned), columns_(columns) {
+    rows_ = view.size() / std::max<int64_t>(columns, 1);
+    if (divided_) rows_ = layout.size() / columns;
+  }
+  int64_t at(int64_t row, int64_t column, int64_t warp) const {
+    const int64_t element = turned_ ? column * rows_ + row : row * columns_ + column;
+    if (!divided_) return element;
+    for (const Point& place : layout_.apply(element)) {
+      if (place.at(axes::tx()) / kWarp == warp) return register_position(place, registers_);
+    }
+    HELVE_FAIL("a warp multiplies by an element that it does not hold");
+  }
+  /// The warp that holds the element, which has no copies.
+  int64_t warp_of(int64_t row, int64_t column) const {
+    return divided_ ? layout_.apply(row * columns_ + column).front().at(axes::tx()) / kWarp : 0;
+  }
+
+ private:
+  const Layout& layout_;
+  int64_t registers_, rows_ = 0;
+  bool divided_, turned_;
+  int64_t columns_;
+};
+
+/// As T.gemm: what the tensor cores do with the order of the terms is not the language's.
+void run_mma(const Operands& op, Frame& frame) {
+  const ProductOperands product = product_operands(*op.node);
+  const ProductShape& shape = product.shape;
+  const View a = op.region("A").view(frame), b = op.region("B").view(frame), c = op.region("C").view(frame);
+  const ProductOperand left(a, product.layouts.a, product.divided(), shape.transpose_a, shape.k);
+  const ProductOperand right(b, product.layouts.b, product.divided(), shape.transpose_b, shape.n);
+  const ProductOperand sums(c, product.layouts.c, product.divided(), false, shape.n);
+  const std::vector<Scalar> x = gather(a, kFloat32, op.span), y = gather(b, kFloat32, op.span);
+  std::vector<Scalar> out = gather(c, kFloat32, op.span);
+  const Fold add(Op::Add, kFloat32, op.span), multiply(Op::Mul, kFloat32, op.span);
+  for (int64_t i = 0; i < shape.m; ++i) {
+    for (int64_t j = 0; j < shape.n; ++j) {
+      const int64_t warp = sums.warp_of(i, j);
+      Scalar& sum = out[static_cast<size_t>(sums.at(i, j, warp))];
+      for (int64_t k = 0; k < shape.k; ++k) {
+        const Scalar factor = x[static_cast<size_t>(left.at(i, k, warp))];
+        sum = add(sum, multiply(factor, y[static_cast<size_t>(right.at(k, j, warp))]));
+      }
+    }
+  }
+  scatter(c, out, kFloat32, op.span);
+}
+
 /// Elements are converted to the evaluation dtype of dst and folded in ascending order; the result is rounded once.
 void reduce(const Operands& op, Frame& frame, ReduceKind kind) {
   const View src = op.region("src").view(frame);
@@ -292,6 +347,7 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::SyncThreads: return block(run_sync_threads);
     case TileOpcode::LoadMatrix: return block(run_load_matrix);
     case TileOpcode::StoreMatrix: return block(run_store_matrix);
+    case TileOpcode::Mma: return block(run_mma);
     case TileOpcode::MeshTensorCopy: return prepare_mesh_tensor_copy(s, scope);
     case TileOpcode::CommBroadcast: return prepare_collective(s, scope, run_broadcast);
     case TileOpcode::CommPut: return prepare_collective(s, scope, run_put);

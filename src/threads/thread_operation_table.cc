@@ -15,6 +15,8 @@ constexpr ThreadOperation kRows[] = {
     {[](const TileOp& op) { return op.row().rule == TileRule::Scan; }, threads::demand_scan, threads::divide_scan},
     {[](const TileOp& op) { return op.row().rule == TileRule::MatrixMove; }, threads::demand_matrix_move,
      threads::divide_matrix_move},
+    {[](const TileOp& op) { return op.row().rule == TileRule::MatrixProduct; }, threads::demand_matrix_product,
+     threads::divide_matrix_product},
 };
 
 }  // namespace

@@ -18,4 +18,8 @@ Stmt divide_scan(const TileOp& op, const DividedKernel& kernel, const Facts& fac
 OperationDemand demand_matrix_move(const TileOp& op);
 Stmt divide_matrix_move(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
 
+/// Products of fragments with layouts.
+OperationDemand demand_matrix_product(const TileOp& op);
+Stmt divide_matrix_product(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
+
 }  // namespace helve::threads

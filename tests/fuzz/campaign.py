@@ -121,7 +121,7 @@ def _left_open(program, detail):
     """
     known = {name for name, value in program.scalars.items()} | set(program.dims)
     named = re.findall(r"(\w+)=-?\d+", detail.partition(", when ")[2].partition("\n")[0])
-    for proof in helve.compile(helve.parse(p.text(program)), target="interp").proofs():
+    for proof in helve.compile(helve.parse(engines.plain(p.text(program))), target="interp").proofs():
         asked = proof.kind == "race" and proof.verdict in ("unknown", "checked")
         about = f"{proof.reason} {proof.condition}"
         if asked and any(name in known and re.search(rf"\b{name}\b", about) for name in named):

@@ -20,6 +20,7 @@ from helve import _core
 from helve.target import Kernel
 from helve.testing import PIPELINES, interpret, stage_check
 from meaning import contents, number, tensor_data
+from products import ON_TENSOR_CORES
 
 _core.sample_conditions(True)
 
@@ -107,6 +108,11 @@ def call_of(program, text, memories, others=(), refused=()):
     return Call(text, numbers, tensors, program.mesh, program.chunk, shared, more, wrong)
 
 
+def plain(text):
+    """The program for targets that have no tensor cores."""
+    return text.replace(ON_TENSOR_CORES, "")
+
+
 def _first(error):
     return str(error).strip().splitlines()[0]
 
@@ -132,7 +138,8 @@ def examine(call, effort):
     """(the first Failure or None, the last stage for the oldest architecture or None)."""
     mesh = helve.Mesh(tuple(call.mesh)) if call.mesh else None
     try:
-        function = helve.parse(call.text)
+        function = helve.parse(plain(call.text))
+        on_gpu = helve.parse(call.text) if ON_TENSOR_CORES in call.text else function
     except helve.Error as error:
         return Failure(f"refused {error.code}", str(error)), None
     except helve.InternalError as error:
@@ -142,12 +149,13 @@ def examine(call, effort):
         return failure, None
     shape = None if mesh is None else _core.MeshShape(list(mesh.shape), list(mesh.names))
     seen = {(_core.print(function.function), "all")}
-    if failure := _check_machine_code(call, function, mesh, effort, data):
+    if failure := _check_machine_code(call, {"cuda": on_gpu, "llvm": function}, mesh, effort, data):
         return failure, None
     last = None
     for target, arch in PIPELINES:
         try:
-            stages = _core.lowering_stages(function.function, shape, call.chunk, target, arch)
+            given = on_gpu if target == "cuda" else function
+            stages = _core.lowering_stages(given.function, shape, call.chunk, target, arch)
         except helve.Error as error:
             return Failure(f"refused {error.code} when compiled", str(error)), None
         except helve.InternalError as error:
@@ -241,12 +249,12 @@ def _run_stage(stage, text, where, check, prove, data, more=()):
     return None
 
 
-def _check_machine_code(call, function, mesh, effort, data):
+def _check_machine_code(call, functions, mesh, effort, data):
     """Machine code of TARGETS against the meaning; on a GPU the arrays travel there and back."""
     forms = [(target, {}) for target in TARGETS]
     if "llvm" in TARGETS and effort.streams:
         forms.append(("llvm", {"stream_bytes": 1}))  # as if every tensor were large
-    return next(filter(None, (_check_target(call, function, mesh, data, *form) for form in forms)), None)
+    return next(filter(None, (_check_target(call, functions[form[0]], mesh, data, *form) for form in forms)), None)
 
 
 def _check_target(call, function, mesh, data, target, options):

@@ -16,6 +16,7 @@ from conditions import Conditions
 from expressions import Expressions
 from idioms import Idioms
 from private import Private
+from products import Products
 from wide import Wide
 
 DTYPES = ["float32"] * 5 + ["float64", "float16", "bfloat16"] * 2 + ["int8", "int16", "int32", "int64"] * 2
@@ -34,7 +35,7 @@ def wider(dtype, rng):
     return rng.choice([d for d in same if scalars.BITS[d] >= scalars.BITS[dtype]])
 
 
-class Generator(Idioms, Conditions, Private, Wide, Expressions):
+class Generator(Idioms, Conditions, Private, Products, Wide, Expressions):
     """Statements of a kernel over the buffers of `self.buffers`; subclasses decide what stands around them."""
 
     def __init__(self, seed):
@@ -452,6 +453,8 @@ class Generator(Idioms, Conditions, Private, Wide, Expressions):
     def gemm(self):
         """A product of regions; operands of one dtype."""
         rng = self.rng
+        if self.aside.random() < 0.25:
+            return self.tensor_core_product()
         matrices = [b for b in self.buffers if len(self.shapes[b]) >= 2 and b.dtype != "bool"]
         pairs = [(a, b) for a in matrices for b in matrices if a.dtype == b.dtype]
         if not pairs:

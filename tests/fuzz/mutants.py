@@ -9,6 +9,7 @@ import random
 import re
 import traceback
 
+import engines
 import helve
 import layouts
 import numpy as np
@@ -127,7 +128,7 @@ def of_text(text, rng):
 
 def of_arguments(call, rng):
     """A right program, called wrongly; where the call is taken, what it must do is done."""
-    kernel = helve.compile(helve.parse(call.text), rng.choice(["interp", "llvm"]),
+    kernel = helve.compile(helve.parse(engines.plain(call.text)), rng.choice(["interp", "llvm"]),
                            helve.Mesh(tuple(call.mesh)) if call.mesh else None)
     data = Arguments(call.scalars, call.tensors, call.shared)
     given = data.fresh()

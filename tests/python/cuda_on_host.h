@@ -382,6 +382,48 @@ template <class T> static T atomicCAS(T* p, T seen, T next) {
 struct alignas(8) uint2 { unsigned x, y; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
 
+/// Lane l names row l % 8 of matrix l / 8, of 16 bytes; it gets the pair l % 4 of row l / 4 of each matrix, or of its
+/// transpose.
+template <bool LOADS, int COUNT, bool TRANSPOSED, class T>
+static void host_move_matrices(T* registers, T* row) {
+  const unsigned me = host::running, lane = me % 32;
+  host::Barrier& warp = host::block().warps[me / 32];
+  if (reinterpret_cast<uintptr_t>(row) % 16) host::fault = host::Misaligned;
+  host::block().slots[me] = reinterpret_cast<uint64_t>(row);
+  host::wait(warp, 32);
+  for (int k = 0; k < COUNT; ++k) {
+    for (unsigned e = 0; e < 2; ++e) {
+      const unsigned pair = 2 * (lane % 4) + e, other = lane / 4;
+      const unsigned owner = me - lane + 8 * k + (TRANSPOSED ? pair : other);
+      T* from = reinterpret_cast<T*>(host::block().slots[owner]);
+      T& element = from[TRANSPOSED ? other : pair];
+      if (LOADS) registers[2 * k + e] = element;
+      else element = registers[2 * k + e];
+    }
+  }
+  host::wait(warp, 32);
+}
+/// C (16, 8) += A (16, 16) @ B (16, 8) of a warp, whose lanes hold 4 sums, 8 elements of A and 4 of B: by the tables of
+/// mma.m16n8k16 in the PTX ISA.
+struct Factors {
+  float a[8], b[4];
+};
+static void host_multiply(float (&c)[4], const Factors& own) {
+  const unsigned me = host::running, lane = me % 32, first = me - lane;
+  host::Barrier& warp = host::block().warps[me / 32];
+  host::block().slots[me] = reinterpret_cast<uint64_t>(&own);
+  host::wait(warp, 32);
+  const auto of = [&](unsigned owner) { return reinterpret_cast<const Factors*>(host::block().slots[first + owner]); };
+  for (unsigned reg = 0; reg < 4; ++reg) {
+    const unsigned row = lane / 4, column = lane % 4 * 2 + reg % 2;
+    for (unsigned k = 0; k < 16; ++k) {
+      const unsigned pair = k % 8 / 2, half = k / 8;
+      c[reg] += of(row * 4 + pair)->a[k % 2 + reg / 2 * 2 + half * 4] * of(column * 4 + pair)->b[k % 2 + half * 2];
+    }
+  }
+  host::wait(warp, 32);
+}
+
 #ifdef HELVE_PRELUDE
 
 constexpr host::Format kHalf{5, 10, 15, true}, kBrain{8, 7, 127, true};
@@ -398,7 +440,7 @@ static unsigned ptx_cvt_rn_bf16x2_f32(float high, float low) {
   return host::encode(high, kBrain) << 16 | host::encode(low, kBrain);
 }
 
-static size_t __cvta_generic_to_shared(void* p) { return static_cast<unsigned char*>(p) - helve_shared; }
+static size_t __cvta_generic_to_shared(const void* p) { return static_cast<const unsigned char*>(p) - helve_shared; }
 static void ptx_cp_async_ca_shared_global(unsigned at, const void* from, int bytes, int read) {
   host::begin_copy(helve_shared + at, from, bytes, read);
 }
@@ -411,6 +453,50 @@ static void ptx_cp_async_cg_shared_global(unsigned at, const void* from, int rea
 static void ptx_cp_async_cg_shared_global(unsigned at, const void* from) {
   host::begin_copy(helve_shared + at, from, 16, 16);
 }
+template <bool TRANSPOSED, class... R>
+static void load_matrices(unsigned at, R&... registers) {
+  uint16_t halves[2 * sizeof...(R)];
+  host_move_matrices<true, sizeof...(R), TRANSPOSED>(halves, reinterpret_cast<uint16_t*>(helve_shared + at));
+  const uint16_t* next = halves;
+  ((registers = next[0] | unsigned(next[1]) << 16, next += 2), ...);
+}
+static void ptx_ldmatrix_sync_aligned_m8n8_x1_shared_b16(unsigned& r, unsigned at) { load_matrices<false>(at, r); }
+static void ptx_ldmatrix_sync_aligned_m8n8_x1_trans_shared_b16(unsigned& r, unsigned at) { load_matrices<true>(at, r); }
+static void ptx_ldmatrix_sync_aligned_m8n8_x2_shared_b16(unsigned& r, unsigned& s, unsigned at) {
+  load_matrices<false>(at, r, s);
+}
+static void ptx_ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(unsigned& r, unsigned& s, unsigned at) {
+  load_matrices<true>(at, r, s);
+}
+static void ptx_ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned& r, unsigned& s, unsigned& t, unsigned& u,
+                                                         unsigned at) {
+  load_matrices<false>(at, r, s, t, u);
+}
+static void ptx_ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(unsigned& r, unsigned& s, unsigned& t, unsigned& u,
+                                                               unsigned at) {
+  load_matrices<true>(at, r, s, t, u);
+}
+template <class... R>
+static void multiply(host::Format format, float& c0, float& c1, float& c2, float& c3, R... pairs) {
+  const unsigned words[] = {pairs...};
+  Factors own;
+  for (int i = 0; i < 12; ++i) {
+    const float value = (float)host::decode(words[i / 2] >> 16 * (i % 2) & 0xffff, format);
+    (i < 8 ? own.a[i] : own.b[i - 8]) = value;
+  }
+  float c[] = {c0, c1, c2, c3};
+  host_multiply(c, own);
+  c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
+}
+#define PTX_PRODUCT(TYPE, FORMAT)                                                                    \
+  template <class... R>                                                                              \
+  static void ptx_mma_sync_aligned_m16n8k16_row_col_f32_##TYPE##_##TYPE##_f32(float& c0, float& c1,  \
+                                                                              float& c2, float& c3,  \
+                                                                              R... pairs) {          \
+    multiply(FORMAT, c0, c1, c2, c3, pairs...);                                                      \
+  }
+PTX_PRODUCT(f16, kHalf)
+PTX_PRODUCT(bf16, kBrain)
 static void ptx_cp_async_commit_group() { host::commit_copies(); }
 static void ptx_cp_async_wait_group(int n) { host::wait_for_copies(n); }
 
@@ -645,32 +731,17 @@ static void helve_move(T* to, const T* from) {
 }
 template <class T, class F> static void helve_atomic(T* p, F f) { *p = f(*p); }
 
-/// Lane l names row l % 8 of matrix l / 8, of 16 bytes; it gets the pair l % 4 of row l / 4 of each matrix, or of its
-/// transpose.
-template <bool LOADS, int COUNT, bool TRANSPOSED, class T>
-static void host_move_matrices(T* registers, T* row) {
-  const unsigned me = host::running, lane = me % 32;
-  host::Barrier& warp = host::block().warps[me / 32];
-  if (reinterpret_cast<uintptr_t>(row) % 16) host::fault = host::Misaligned;
-  host::block().slots[me] = reinterpret_cast<uint64_t>(row);
-  host::wait(warp, 32);
-  for (int k = 0; k < COUNT; ++k) {
-    for (unsigned e = 0; e < 2; ++e) {
-      const unsigned pair = 2 * (lane % 4) + e, other = lane / 4;
-      const unsigned owner = me - lane + 8 * k + (TRANSPOSED ? pair : other);
-      T* from = reinterpret_cast<T*>(host::block().slots[owner]);
-      T& element = from[TRANSPOSED ? other : pair];
-      if (LOADS) registers[2 * k + e] = element;
-      else element = registers[2 * k + e];
-    }
-  }
-  host::wait(warp, 32);
-}
 template <int COUNT, bool TRANSPOSED, class T> static void helve_load_matrices(T* to, const T* row) {
   host_move_matrices<true, COUNT, TRANSPOSED>(to, const_cast<T*>(row));
 }
 template <int COUNT, bool TRANSPOSED, class T> static void helve_store_matrices(const T* from, T* row) {
   host_move_matrices<false, COUNT, TRANSPOSED>(const_cast<T*>(from), row);
+}
+template <bool BRAIN, class T> static void helve_matrix_product(float* c, const T* a, const T* b) {
+  Factors own;
+  for (int i = 0; i < 8; ++i) own.a[i] = helve_to_float(a[i]);
+  for (int i = 0; i < 4; ++i) own.b[i] = helve_to_float(b[i]);
+  host_multiply(*reinterpret_cast<float(*)[4]>(c), own);
 }
 template <int W, int N, class T> static void helve_load(T (&to)[N], const T* from) {
   static_assert(N * sizeof(T) % W == 0 && W > sizeof(T), "an access of whole words");

@@ -39,6 +39,13 @@ def without_ptx(text):
         lambda m: f"{m[2]} = ptx_{re.sub('[.:]+', '_', m[1])}({re.sub(chr(34) + '[a-z]' + chr(34), '', m[3])});",
         out,
     )
+    out = re.sub(  # several results, which go in front
+        r'asm(?: volatile)?\("([\w.:]+) \{[^"]*"(?:\s*"[^"]*")*\s*: ((?:"[=+]\w"\([^)]*\),?\s*)+): '
+        r'((?:"\w"\([^)]*\),?\s*)+)(?:: "memory")?\);',
+        lambda m: f"ptx_{re.sub('[.:]+', '_', m[1])}({re.sub(chr(34) + '[=+]?[a-z]' + chr(34), '', m[2])}, "
+                  f"{re.sub(chr(34) + '[a-z]' + chr(34), '', m[3])});",
+        out,
+    )
     assert "asm" not in out
     return out
 

@@ -1,4 +1,4 @@
-"""The CUDA C of a dozen programs, as it is printed: between them they have every construct of the code generator.
+"""The CUDA C of some programs, as it is printed: between them they have every construct of the code generator.
 
 The texts are in tests/golden/cuda; tests/golden/rewrite.py writes them anew.
 """
@@ -8,11 +8,12 @@ import pytest
 import test_box_copies
 import test_bulk_copies
 import test_kernels
+import test_tensor_core_products
 from cuda_examples import FUNCTIONS
 from golden import GOLDEN, check_golden
 from helve import _core
 
-WITH_PRELUDE = {"row_sums", "bulk_ahead", "boxes_ring"}
+WITH_PRELUDE = {"row_sums", "bulk_ahead", "boxes_ring", "products"}
 
 
 def lowered(function, arch):
@@ -30,6 +31,8 @@ PROGRAMS = {
         for name in ("ahead", "line_250")
     },
     "boxes_ring": lambda: (lowered(test_box_copies.PROGRAMS["ring"][0], "sm_90a"), {}),
+    "products": lambda: (
+        lowered(test_tensor_core_products.product(32, 16, 32, 64, "bfloat16", transpose_b=True), "sm_80"), {}),
     **{
         f"kernels_{name}": lambda name=name: (test_kernels.thread_form(name), {})
         for name in ("rms_norm_1k", "transpose")

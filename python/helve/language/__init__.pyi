@@ -212,9 +212,10 @@ def foreach_tile(buffer: _Any, parallel: _b.bool = False) -> _Any:
 def foreach_tiles(buffer: _Any, parallel: _b.bool = False) -> _Any:
     """A loop over the tiles of a buffer; inside, subscripts denote tiles."""
 
-def gemm(A: _Region, B: _Region, C: _Region, transpose_A: _b.bool = False, transpose_B: _b.bool = False, clear: _b.bool = False) -> None:
+def gemm(A: _Region, B: _Region, C: _Region, transpose_A: _b.bool = False, transpose_B: _b.bool = False, clear: _b.bool = False, dispatch: _b.str = '') -> None:
     """C += A @ B for A (M, K), B (K, N), C (M, N); transpose_A takes A as (K, M), transpose_B takes B as (N, K);
-    clear starts from zero. Products accumulate in the dtype of C and may be re-associated and contracted."""
+    clear starts from zero. Products accumulate in the dtype of C and may be re-associated and contracted.
+    `dispatch` names the implementation; a target that has none of that name refuses it."""
 
 def get_sharded_shape(tensor: _Any) -> _Any:
     """The extents of a core's block, rounded up, equal on every core."""
@@ -265,6 +266,13 @@ def mesh_tensor_copy(src: _Region, dst: _Region, coord: _Sequence[_Extent], pad:
 
 def min(a: _Scalar, b: _Scalar) -> _Expr:
     """The scalar operator Min."""
+
+def mma(A: _Region, B: _Region, C: _Region, shape: _Sequence[_Extent], layout_A: _Any, layout_B: _Any, layout_C: _Any, transpose_A: _b.bool = False, transpose_B: _b.bool = False) -> None:
+    """C += A @ B on fragments, by the tensor cores of each warp: `mma.sync.m16n8k16`. A (M, K) and B (K, N) are of
+    float16 or bfloat16, C (M, N) of float32; transpose_A takes A as (K, M), transpose_B takes B as (N, K).
+    `shape` is [M, N, K]. The layouts, Axe layouts of the three on tx and reg, are those of the instruction's
+    operands; a warp holds the elements that its sums need. In thread form the first dimension of a fragment is
+    the thread; before, the fragments have these layouts. The order of a sum's terms is the machine's."""
 
 def nan(dtype: _b.str | None = None) -> _Any:
     """NaN: a number that takes the type of the other operand, or a constant of `dtype`."""

@@ -77,6 +77,7 @@ void KernelEmitter::tile_op(const TileOp& s) {
   HELVE_CHECK((s.op == TileOpcode::CpAsync) == (thread_ != nullptr),
               "tile operation " + std::string(s.row().name) + " of a thread");
   if (s.row().rule == TileRule::MatrixMove) return matrix_move(s);
+  if (s.row().rule == TileRule::MatrixProduct) return matrix_product(s);
   switch (s.op) {
     case TileOpcode::SyncThreads: fence(); return line("__syncthreads();", s.span);
     case TileOpcode::CpAsync: return copy_async(s);

@@ -162,6 +162,7 @@ class KernelEmitter final : public c::CEmitter {
 
   // matrix_move.cc
   void matrix_move(const TileOp& s);
+  void matrix_product(const TileOp& s);
   void require_rows(const TileOp& s, const Buffer& memory, const Address& address) const;
 
   // vector_loop.cc

@@ -22,6 +22,8 @@ Stmt keep_matrix_move(const TileOp& op, const LoweringContext& context, std::str
 Stmt lower_fill(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_reduce(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_gemm(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_mma(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt keep_mma(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_scan(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_atomic(const TileOp& op, const LoweringContext& context, std::string* declined);
 

@@ -4,6 +4,7 @@
 
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/matrix_move.h"
+#include "helve/ir/tensor/matrix_product.h"
 #include "helve/layout/notation.h"
 #include "verify_rules.h"
 
@@ -108,6 +109,47 @@ void verify_matrix_move(const TileOp& op) {
     refuse_buffer(op, fragment, "it is not a whole fragment of the region's shape", "name the whole fragment");
   }
   check_fragment(op, operands, *shape);
+}
+
+/// Whole fragments, 16-bit factors and float32 sums, in the layouts of the instruction.
+void verify_matrix_product(const TileOp& op) {
+  const size_t at_shape = op.row().index_of("shape"), at_layouts = op.row().index_of("layout_A");
+  const std::optional<std::vector<int64_t>> extents = constant_shape(op.exprs(at_shape));
+  if (!extents || extents->size() != 3) {
+    refuse_argument(operation_text(op), "shape", shape_text(op.exprs(at_shape)), "it is not three constants",
+                    "give [M, N, K]", op.place(at_shape));
+  }
+  const ProductOperands operands = product_operands(op);
+  const ProductShape& shape = operands.shape;
+  const DType factor = operands.a.buffer->dtype;
+  if (!factor.is_float() || factor.bits != 16) wrong_type(op, 0, "A of " + operation_text(op), "float16 or bfloat16");
+  if (operands.b.buffer->dtype != factor) wrong_type(op, 1, "B of " + operation_text(op), to_string(factor) + ", as A");
+  if (operands.c.buffer->dtype != kFloat32) wrong_type(op, 2, "C of " + operation_text(op), "float32");
+  std::string reason;
+  if (!matrix_product(shape, operands.layouts, &reason)) {
+    refuse_argument(operation_text(op), "layout_C", fmt::format("\"{}\"", to_string(operands.layouts.c)), reason,
+                    "give each operand the layout of mma.m16n8k16", op.place(at_layouts + 2));
+  }
+  const std::vector<int64_t> wanted[] = {
+      shape.transpose_a ? std::vector{shape.k, shape.m} : std::vector{shape.m, shape.k},
+      shape.transpose_b ? std::vector{shape.n, shape.k} : std::vector{shape.k, shape.n},
+      {shape.m, shape.n}};
+  for (size_t i = 0; i < 3; ++i) {
+    const Region& region = op.region(i);
+    if (region.buffer->scope != MemoryScope::Fragment) {
+      refuse_buffer(op, i, "it is no fragment", "allocate it with T.alloc_fragment");
+    }
+    const Layout& layout = op.layout(at_layouts + i);
+    const std::vector<int64_t> places = {layout.span(axes::tx()), layout.span(axes::reg())};
+    const std::vector<int64_t>& expected = operands.divided() ? places : wanted[i];
+    if (!region.whole() || constant_shape(region.buffer->shape) != expected) {
+      refuse_buffer(op, i, fmt::format("it is not a whole fragment of shape {}", shape_text(expected)),
+                    "name the whole fragment");
+    }
+    if (!operands.divided() && (!region.buffer->layout || !thread_layout_of(*region.buffer).equivalent(layout))) {
+      refuse_buffer(op, i, "its layout is not the one that the operation names", "allocate it with this layout");
+    }
+  }
 }
 
 }  // namespace helve::verify_rules

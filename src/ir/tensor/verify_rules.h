@@ -34,6 +34,8 @@ Note declaration_note(const Buffer& buffer);
 /// The rules of instructions that copy between global and shared memory, and between shared memory and registers.
 void verify_copy_instruction(const TileOp& op);
 void verify_matrix_move(const TileOp& op);
+/// The rule of T.mma.
+void verify_matrix_product(const TileOp& op);
 
 /// A copy that one iteration begins is one run: BadArgument for a region with another extent than 1 in front of its
 /// last dimension, or with one that is no constant.

@@ -29,6 +29,7 @@ enum class TileRule {
   Sync,
   Wait,
   MatrixMove,
+  MatrixProduct,
   CommSame,
   CommPut,
   CommGather,

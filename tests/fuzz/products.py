@@ -1,0 +1,72 @@
+"""Products that the tensor cores of a GPU compute; on other targets the name of the implementation is left out."""
+
+import program as p
+
+ON_TENSOR_CORES = ", dispatch='mma'"  # as the text of a program has it
+
+
+class Products:
+    """Makers of statements, over what `Generator` knows."""
+
+    def tensor_core_product(self):
+        """Tiles in shared memory that fit the instruction and the warps, and sums which later statements use."""
+        rng = self.aside
+        dtype = rng.choice(["float16", "bfloat16"])
+        warps = (self.threads or 128) // 32
+        rows = rng.choice([n for n in range(1, warps + 1) if warps % n == 0])
+        m, n, k = 16 * rows * rng.choice([1, 1, 2]), 8 * (warps // rows) * rng.choice([1, 1, 2, 3]), 16
+        if m * n > 1024:
+            m, n = 16 * rows, 8 * (warps // rows)
+        k *= 2 if m * n <= 512 and rng.random() < 0.4 else 1
+        flags = {"transpose_A": rng.random() < 0.4, "transpose_B": rng.random() < 0.4}
+        shapes = [(k, m) if flags["transpose_A"] else (m, k), (n, k) if flags["transpose_B"] else (k, n)]
+        keywords = {name: True for name, on in flags.items() if on}
+        if rng.random() < 0.3:
+            keywords["clear"] = True
+        sums = self.declare(self.fresh("B"), [m, n], "float32", "fragment")
+        factors = [self.factor(shape, dtype) for shape in shapes]
+        out = [p.Alloc(sums), *self.tame_contents(sums)]
+        for region in factors:
+            out += [p.Alloc(region.buffer), *self.tame_contents(region.buffer)]
+        product = p.Op("gemm", [*factors, p.Region(sums)], {**keywords, "dispatch": "mma"})
+        out += self.stepping(product, factors) if rng.random() < 0.4 else [product]
+        self.buffers += [sums, *(region.buffer for region in factors if rng.random() < 0.5)]
+        return out
+
+    def factor(self, shape, dtype):
+        """A whole buffer of shared memory, or a part of one, whose rows begin at 16 bytes or elsewhere."""
+        rng = self.aside
+        if rng.random() < 0.6:
+            return p.Region(self.declare(self.fresh("B"), shape, dtype, "shared"))
+        begins = [rng.choice([0, 1, 8]) for _ in shape]
+        room = [n + begin + rng.choice([0, 0, 8, 1]) for n, begin in zip(shape, begins)]
+        buffer = self.declare(self.fresh("B"), room, dtype, "shared")
+        return p.Region(buffer, [p.Span(begin, n) for begin, n in zip(begins, shape)])
+
+    def tame_contents(self, buffer):
+        """Fills a tile with numbers of its subscripts, or as any buffer is filled."""
+        rng = self.aside
+        if rng.random() < 0.3:
+            return self.first_contents(buffer, [])
+        at = [p.Var(self.fresh("i")) for _ in self.shapes[buffer]]
+        index = lambda op, a, b: p.Apply(op, "index", [a, p.index(b)])  # noqa: E731
+        rows, columns = index("*", at[0], rng.choice([1, 2, 3, 5])), index("*", at[1], rng.choice([1, 3]))
+        mixed = p.Apply("+", "index", [rows, columns])
+        value = p.Cast(buffer.dtype, index("-", index("%", mixed, rng.choice([3, 5, 7])), rng.randint(0, 3)))
+        return [p.For("Parallel", at, [0, 0], list(self.shapes[buffer]), [p.Store(buffer, list(at), value)])]
+
+    def stepping(self, product, factors):
+        """A loop over tiles of parameters, each copied before it is multiplied."""
+        rng = self.aside
+        step = p.Var(self.fresh("k"))
+        count = rng.choice([1, 2, 3])
+        body = []
+        for region in factors:
+            shape = [s.extent for s in region.spans] if region.spans else self.shapes[region.buffer]
+            tall = [shape[0] * count + rng.choice([0, 0, 1]), shape[1] + rng.choice([0, 0, 0, 3, 8])]
+            source = self.param(tall, region.buffer.dtype)
+            of = p.Region(source, [p.Span(p.Apply("*", "index", [step, p.index(shape[0])]), shape[0]),
+                                   p.Span(0, shape[1])])
+            body.append(p.Op("copy", [of, p.Region(region.buffer, region.spans)], {}))
+        kind = rng.choice(["serial", "Pipelined"])
+        return [p.For(kind, [step], [0], [count], [*body, product], rng.randint(1, 3))]

@@ -1,0 +1,102 @@
+"""T.gemm by the tensor cores of each warp: what it computes at every stage, its layouts and its text."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from cuda_on_host import HostKernels, aligned
+from nvrtc import assert_compiles, needs_nvrtc
+
+import helve
+import helve.testing
+from helve import T, _core
+
+TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+
+
+def product(m, n, k, threads, dtype="float16", transpose_a=False, transpose_b=False, clear=False, steps=1):
+    """`steps` tiles of K, added to C or to what the loop over them began with."""
+    rows = (k * steps, m) if transpose_a else (m, k * steps)
+    columns = (n, k * steps) if transpose_b else (k * steps, n)
+
+    @T.prim_func
+    def main(A: T.Tensor(rows, dtype), B: T.Tensor(columns, dtype), C: T.Tensor((m, n), "float32")):
+        with T.Kernel(1, threads=threads):
+            a = T.alloc_shared((k, m) if transpose_a else (m, k), dtype)
+            b = T.alloc_shared((n, k) if transpose_b else (k, n), dtype)
+            c = T.alloc_fragment((m, n), "float32")
+            T.copy(C, c)
+            for s in T.serial(steps):
+                if transpose_a:
+                    T.copy(A[s * k : s * k + k, :], a)
+                else:
+                    T.copy(A[:, s * k : s * k + k], a)
+                if transpose_b:
+                    T.copy(B[:, s * k : s * k + k], b)
+                else:
+                    T.copy(B[s * k : s * k + k, :], b)
+                T.gemm(a, b, c, transpose_A=transpose_a, transpose_B=transpose_b, clear=clear, dispatch="mma")
+            for i, j in T.Parallel(m, n):
+                C[i, j] = c[i, j] * 2.0
+
+    return main
+
+
+def arguments(m, n, k, dtype, transpose_a, transpose_b, steps):
+    """Small whole numbers, so that sums are exact in any order."""
+    rng = np.random.default_rng(3)
+    draw = lambda *shape: rng.integers(-4, 5, shape).astype("float32")  # noqa: E731
+    a, b, c = draw(m, k * steps), draw(k * steps, n), draw(m, n)
+    given = [(a.T if transpose_a else a).astype(TYPES[dtype]), (b.T if transpose_b else b).astype(TYPES[dtype]), c]
+    return [np.ascontiguousarray(each) for each in given], 2.0 * (c + a @ b)
+
+
+CASES = [
+    (16, 8, 16, 32, "float16", False, False, 1),
+    (32, 16, 32, 32, "bfloat16", False, True, 2),
+    (64, 48, 32, 128, "float16", True, False, 1),
+    (48, 64, 16, 96, "bfloat16", True, True, 3),
+]
+
+
+@pytest.mark.parametrize(("m", "n", "k", "threads", "dtype", "ta", "tb", "steps"), CASES)
+def test_every_stage(m, n, k, threads, dtype, ta, tb, steps):
+    function = product(m, n, k, threads, dtype, ta, tb, steps=steps)
+    given, expected = arguments(m, n, k, dtype, ta, tb, steps)
+    for arch in ("sm_80", "sm_90a"):
+        for name, stage in helve.testing.lowering_stages(function, target="cuda", arch=arch):
+            found = [each.copy() for each in given]
+            helve.testing.interpret(stage, *found)
+            np.testing.assert_array_equal(found[2], expected, err_msg=name)
+            helve.testing.assert_round_trip(stage)
+
+
+def text_of(function, arch="sm_80"):
+    return _core.cuda_source(helve.testing.lowering_stages(function, target="cuda", arch=arch)[-1][1])[0]
+
+
+@pytest.mark.parametrize("prelude", [False, True])
+def test_the_text_computes_it(tmp_path, prelude):
+    names = [f"product_{n}" for n in range(len(CASES))]
+    forms = [helve.testing.lowering_stages(product(*case[:-1], steps=case[-1]), target="cuda", arch="sm_80")[-1][1]
+             for case in CASES]
+    kernels = HostKernels(forms, tmp_path, prelude=prelude, names=names)
+    for name, (m, n, k, _, dtype, ta, tb, steps) in zip(names, CASES):
+        given, expected = arguments(m, n, k, dtype, ta, tb, steps)
+        given = [aligned(each) for each in given]
+        kernels.run(name, 1, dict(zip("ABC", given)))
+        np.testing.assert_array_equal(given[2], expected, err_msg=name)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(("m", "n", "k", "threads", "dtype", "ta", "tb", "steps"), CASES)
+def test_the_text_multiplies_matrices_in_registers(m, n, k, threads, dtype, ta, tb, steps):
+    text = text_of(product(m, n, k, threads, dtype, ta, tb, steps=steps))
+    assert "helve_matrix_product<" in text and "helve_load_matrices<" in text
+    assert_compiles(text)
+
+
+def test_the_sums_have_the_layout_of_the_instruction():
+    stages = dict(helve.testing.lowering_stages(product(64, 64, 32, 128), target="cuda", arch="sm_90a"))
+    text = _core.print(stages["place_products"])
+    digits = "(2, 2, 2, 8, 4, 2, 4, 2) : (16@reg, 64@tx, 2@reg, 4@tx, 4@reg, 32@tx, 1@tx, 1@reg)"  # 2 x 2 warps
+    assert f'c = T.alloc_fragment((64, 64), "float32", layout="S[{digits}]")' in text
