@@ -52,6 +52,7 @@ class Generator(Idioms, Conditions, Private, Products, Wide, Expressions):
         if self.even:
             self.pool = [self.rng.choice([2, 4, 8, 16]) for _ in self.pool]
         self.threads = None
+        self.placed = []  # fragments to which a target may give a layout of its own
         self.depth = 0
 
     # -- declarations -------------------------------------------------------------------------------------------------
@@ -560,7 +561,8 @@ class Generator(Idioms, Conditions, Private, Products, Wide, Expressions):
         step = p.Store(counter, [p.index(0)], p.Apply("+", "int32", [at, p.Const("int32", 1, True)]))
         body.insert(self.rng.randint(0, len(body)), step)
         test = p.Apply("<", "int32", [at, p.Const("int32", limit, True)])
-        hidden, self.buffers = self.buffers, [b for b in self.buffers if b.kind != "fragment" or not b.layout]
+        hidden, self.buffers = self.buffers, [
+            b for b in self.buffers if b not in self.placed and (b.kind != "fragment" or not b.layout)]
         more = self.long_condition() if self.rng.random() < 0.6 else None
         self.buffers = hidden
         if more:

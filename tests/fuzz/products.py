@@ -25,6 +25,7 @@ class Products:
             keywords["clear"] = True
         sums = self.declare(self.fresh("B"), [m, n], "float32", "fragment")
         factors = [self.factor(shape, dtype) for shape in shapes]
+        self.placed.append(sums)
         out = [p.Alloc(sums), *self.tame_contents(sums)]
         for region in factors:
             out += [p.Alloc(region.buffer), *self.tame_contents(region.buffer)]

@@ -171,7 +171,7 @@ def constructs(tree):
             case p.Op(name=name, keywords=keywords):
                 count[name] += 1
                 for k in keywords:
-                    if k in ("pad", "clear", "transpose_A", "transpose_B", "axis"):
+                    if k in ("pad", "clear", "transpose_A", "transpose_B", "axis", "dispatch"):
                         count[f"{name.replace('reduce_max', 'reduce')} {k}"] += 1
             case p.Bind(var=var):
                 count["bind index" if var.dtype == "index" else "bind"] += 1

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -19,16 +20,25 @@ class SharedList {
   bool empty() const { return size_ == 0; }
   const T& operator[](size_t i) const { return (*items_)[i]; }
 
+  /// A forward iterator, which appending leaves valid.
   class Iterator {
    public:
-    Iterator(const SharedList& list, size_t at) : list_(list), at_(at) {}
-    const T& operator*() const { return list_[at_]; }
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const T*;
+    using reference = const T&;
+
+    Iterator() = default;
+    Iterator(const SharedList& list, size_t at) : list_(&list), at_(at) {}
+    reference operator*() const { return (*list_)[at_]; }
     Iterator& operator++() { return ++at_, *this; }
-    bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+    Iterator operator++(int) { return {*list_, at_++}; }
+    bool operator==(const Iterator&) const = default;
 
    private:
-    const SharedList& list_;
-    size_t at_;
+    const SharedList* list_ = nullptr;
+    size_t at_ = 0;
   };
   Iterator begin() const { return {*this, 0}; }
   Iterator end() const { return {*this, size_}; }
