@@ -100,7 +100,7 @@ def callables():
 # Modules whose names users call; the others serve them, or tests of the compiler (helve.testing).
 PUBLIC = {"helve", "helve.layout", "helve.cute", "helve.dist", "helve.kernels", "helve.viz", "helve.language"}
 # What a name that is not public may raise besides: Python's own answers.
-PLAIN = (OverflowError, LookupError, AttributeError, StopIteration, SyntaxError)
+PLAIN = (OverflowError, LookupError, NameError, ImportError, AttributeError, StopIteration, SyntaxError)
 
 
 class Odd:
