@@ -96,8 +96,7 @@ std::optional<Pairs> equal_extents(const TileOp& op, const Function& f) {
     case TileRule::Clear:
     case TileRule::Sync:
     case TileRule::Wait:
-    case TileRule::MatrixMove:  // constants, which the verifier has compared
-    case TileRule::MatrixProduct:
+    case TileRule::Instruction:  // constants, which the verifier has compared
     case TileRule::CommBarrier: return Pairs{};
     case TileRule::Gemm: return of_gemm(op);
     case TileRule::Reduce: return of_reduce(op);

@@ -73,6 +73,13 @@ std::vector<const TileSchedule*> candidates(const TileOp& op, const std::vector<
 
 }  // namespace
 
+const TileSchedule* asked_schedule(const TileOp& op, const std::vector<TileSchedule>& schedules) {
+  const std::string* wanted = wanted_schedule(op);
+  const auto row = std::find_if(schedules.begin(), schedules.end(),
+                                [&](const TileSchedule& s) { return wanted && s.op == op.op && s.name == *wanted; });
+  return row == schedules.end() ? nullptr : &*row;
+}
+
 void require_dispatch(const TileOp& op, const std::vector<TileSchedule>& schedules) {
   const std::string* wanted = wanted_schedule(op);
   if (!wanted) return;

@@ -13,10 +13,8 @@ constexpr ThreadOperation kRows[] = {
     {[](const TileOp& op) { return op.row().rule == TileRule::Reduce; }, threads::demand_reduction,
      threads::divide_reduction},
     {[](const TileOp& op) { return op.row().rule == TileRule::Scan; }, threads::demand_scan, threads::divide_scan},
-    {[](const TileOp& op) { return op.row().rule == TileRule::MatrixMove; }, threads::demand_matrix_move,
-     threads::divide_matrix_move},
-    {[](const TileOp& op) { return op.row().rule == TileRule::MatrixProduct; }, threads::demand_matrix_product,
-     threads::divide_matrix_product},
+    {[](const TileOp& op) { return op.row().rule == TileRule::Instruction; }, threads::demand_instruction,
+     threads::divide_instruction},
 };
 
 }  // namespace

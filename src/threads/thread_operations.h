@@ -14,12 +14,8 @@ Stmt divide_reduction(const TileOp& op, const DividedKernel& kernel, const Facts
 OperationDemand demand_scan(const TileOp& op);
 Stmt divide_scan(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
 
-/// Matrices between shared memory and a fragment with a layout.
-OperationDemand demand_matrix_move(const TileOp& op);
-Stmt divide_matrix_move(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
-
-/// Products of fragments with layouts.
-OperationDemand demand_matrix_product(const TileOp& op);
-Stmt divide_matrix_product(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
+/// An instruction on fragments with layouts.
+OperationDemand demand_instruction(const TileOp& op);
+Stmt divide_instruction(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
 
 }  // namespace helve::threads

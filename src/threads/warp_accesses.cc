@@ -45,7 +45,7 @@ class Sampling {
     if (const For* n = as<For>(s)) return loop(*n);
     if (const If* n = as<If>(s)) return conditional(*n);
     const TileOp* op = as<TileOp>(s);
-    if (op && op->row().rule == TileRule::MatrixMove) return matrices(*op);
+    if (op && moves_matrices(*op)) return matrices(*op);
     if (op && op->op == TileOpcode::CpAsync) return run(*op);
     if (op && op->row().rule == TileRule::CopyInstruction) return copy_of_block(*op);
     for_each_part(s, [&](const Expr& e) { expression(e); }, [&](const Stmt& part) { statement(part); });

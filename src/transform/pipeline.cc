@@ -39,7 +39,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"split_mesh_kernels", split_mesh_kernels},  // collectives that memory decides about move to the host body
       {"lower_tile_loops", lower_tile_loops},      // tile statements become loops over elements
       {"erase_tiles", erase_tiles},                // buffers keep their logical shape
-      {"place_products", place_products},          // sums on tensor cores get the layout of the instruction
+      {"place_operands", place_operands},          // fragments get the layouts that schedules demand
       {"pipeline_loops", pipeline_loops},          // copies of pipelined loops begin early
       {"lower_block_loops", lower_block_loops},    // Persistent and Pipelined become serial
       {"stage_collectives", stage_collectives},    // sources of the others stand where their group reads them

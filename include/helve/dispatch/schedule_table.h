@@ -33,6 +33,8 @@ struct TileSchedule {
   Stmt (*lower)(const TileOp& op, const LoweringContext& context, std::string* declined);
   OpScope scope = OpScope::Block;
   int arch = 0;  ///< the least of the target's architectures that has it
+  /// The layouts that the schedule demands of fragments without one, before others are inferred; null: none.
+  std::vector<std::pair<BufferRef, Layout>> (*place)(const TileOp& op, const Kernel& kernel) = nullptr;
 };
 
 /// What was chosen for one operation, and why not what has a higher priority.
@@ -56,6 +58,9 @@ const std::vector<TileSchedule>& cuda_schedules();
 /// BadArgument for a `dispatch` that names none of the target's `schedules` of the operation: another target's, or
 /// nobody's.
 void require_dispatch(const TileOp& op, const std::vector<TileSchedule>& schedules);
+
+/// The schedule that the operation's `dispatch` names, or null.
+const TileSchedule* asked_schedule(const TileOp& op, const std::vector<TileSchedule>& schedules);
 
 /// Lowers `op` by the first schedule that accepts it, or by the one that its `dispatch` names (require_dispatch);
 /// NoSchedule lists the reasons when none does.

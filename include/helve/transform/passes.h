@@ -22,7 +22,7 @@ struct PassOptions {
 
 FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options);
 FunctionRef stage_collectives(const FunctionRef& f, const PassOptions& options);
-FunctionRef place_products(const FunctionRef& f, const PassOptions& options);
+FunctionRef place_operands(const FunctionRef& f, const PassOptions& options);
 FunctionRef pipeline_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_tile_ops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_tile_loops(const FunctionRef& f, const PassOptions& options);

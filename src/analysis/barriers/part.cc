@@ -61,7 +61,7 @@ class Collector {
     if (const TileOp* n = as<TileOp>(s)) {
       const TileRule rule = n->row().rule;
       if (rule == TileRule::Copy || rule == TileRule::CopyInstruction) return copy(*n);
-      if (rule == TileRule::MatrixMove) return matrices(*n);
+      if (moves_matrices(*n)) return matrices(*n);
     }
     for_each_part(s, [&](const Expr& e) { expression(e); }, [&](const Stmt& part) { statement(part); });
   }

@@ -76,18 +76,19 @@ void KernelEmitter::tile_op(const TileOp& s) {
   if (s.row().is_collective()) return collective(s);
   HELVE_CHECK((s.op == TileOpcode::CpAsync) == (thread_ != nullptr),
               "tile operation " + std::string(s.row().name) + " of a thread");
-  if (s.row().rule == TileRule::MatrixMove) return matrix_move(s);
-  if (s.row().rule == TileRule::MatrixProduct) return matrix_product(s);
-  switch (s.op) {
-    case TileOpcode::SyncThreads: fence(); return line("__syncthreads();", s.span);
-    case TileOpcode::CpAsync: return copy_async(s);
-    case TileOpcode::CpAsyncBulk:
-    case TileOpcode::CpAsyncBulkTensor: return copy_bulk(s);
-    case TileOpcode::CommitAsync: return commit(s);
-    case TileOpcode::WaitAsync: return wait(s);
-    default: break;
+  using enum TileOpcode;
+#define HELVE_INSTRUCTION(function, ...)        \
+  for (const TileOpcode each : {__VA_ARGS__}) { \
+    if (s.op == each) return function(s);       \
   }
+#include "instruction_table.inc"
+#undef HELVE_INSTRUCTION
   HELVE_FAIL("tile operation " + std::string(s.row().name) + " in a kernel in thread form");
+}
+
+void KernelEmitter::barrier(const TileOp& s) {
+  fence();
+  line("__syncthreads();", s.span);
 }
 
 /// One run, past the end of its tensor as a whole or not at all.

@@ -51,7 +51,7 @@ CudaKernel KernelEmitter::emit() {
     walk(source_.stmt->body, [&](const Stmt& s) {
       const For* loop = as<For>(s);
       const TileOp* op = as<TileOp>(s);
-      threads |= (loop && loop->loop == LoopKind::Thread) || (op && op->row().rule == TileRule::MatrixMove);
+      threads |= (loop && loop->loop == LoopKind::Thread) || (op && op->row().rule == TileRule::Instruction);
       threads |= narrow_ && op && op->op == TileOpcode::CpAsyncBulkTensor;
       const Alloc* alloc = as<Alloc>(s);
       shared |= alloc && alloc->buffer->scope == MemoryScope::Shared && used(alloc->buffer.get());

@@ -135,14 +135,11 @@ class KernelEmitter final : public c::CEmitter {
   // emit_bulk.cc
   void find_bulk();
   void begin_engine();
-  void copy_bulk(const TileOp& s);
   void begin_pieces(const TileOp& s);
   std::string arrival() const;
   void loop_nest(const std::vector<Expr>& extents, const Span& span,
                  const std::function<void(const std::vector<Expr>& at)>& body);
   void fence();
-  void commit(const TileOp& s);
-  void wait(const TileOp& s);
   void wait_for_stores(int64_t pending, const Span& span);
 
   // emit_boxes.cc
@@ -156,13 +153,13 @@ class KernelEmitter final : public c::CEmitter {
   void alloc(const Alloc& s) override;
   void array(const Alloc& s, const char* alignment, int64_t count);
   void tile_op(const TileOp& s) override;
-  void copy_async(const TileOp& s);
+#define HELVE_INSTRUCTION(function, ...) void function(const TileOp& s);
+#include "instruction_table.inc"
+#undef HELVE_INSTRUCTION
   void thread_loop(const For& s) override;
   void need(const std::string& part) override { prelude_.need(part); }
 
   // matrix_move.cc
-  void matrix_move(const TileOp& s);
-  void matrix_product(const TileOp& s);
   void require_rows(const TileOp& s, const Buffer& memory, const Address& address) const;
 
   // vector_loop.cc

@@ -24,6 +24,7 @@ const std::vector<TileSchedule>& cpu_schedules() {
       {TileOpcode::SyncThreads, "order of the program", 0, cpu::lower_order},
       {TileOpcode::LoadMatrix, "element loops", 0, cpu::lower_matrix_move},
       {TileOpcode::StoreMatrix, "element loops", 0, cpu::lower_matrix_move},
+      {TileOpcode::Mma, "element loops", 0, cpu::lower_matrix_product},
       {TileOpcode::Gemm, "register blocks over packed panels", 10, cpu::lower_gemm_blocks},
       {TileOpcode::Gemm, "rows of C in an accumulator", 0, cpu::lower_gemm},
 #define REDUCTION(op)                                                             \

@@ -11,6 +11,7 @@ Stmt lower_mesh_tensor_copy(const TileOp& op, const LoweringContext& context, st
 Stmt lower_fill(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_order(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_matrix_move(const TileOp& op, const LoweringContext& context, std::string* declined);
+Stmt lower_matrix_product(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_gemm_blocks(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_gemm(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_reduce_rows(const TileOp& op, const LoweringContext& context, std::string* declined);

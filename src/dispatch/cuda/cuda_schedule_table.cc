@@ -37,8 +37,8 @@ const std::vector<TileSchedule>& cuda_schedules() {
       {TileOpcode::LoadMatrix, "ldmatrix", 0, cuda::keep_matrix_move, OpScope::Block, 75},
       {TileOpcode::StoreMatrix, "stmatrix", 0, cuda::keep_matrix_move, OpScope::Block, 90},
       {TileOpcode::Gemm, "products and sums of single elements", 0, cuda::lower_gemm},
-      {TileOpcode::Gemm, "mma", -10, cuda::lower_mma, OpScope::Block, 80},
-      {TileOpcode::Mma, "mma", 0, cuda::keep_mma, OpScope::Block, 80},
+      {TileOpcode::Gemm, "mma", -10, cuda::lower_mma, OpScope::Block, 80, cuda::place_mma},
+      {TileOpcode::Mma, "mma", 0, cuda::keep, OpScope::Block, 80},
   };
   return schedules;
 }

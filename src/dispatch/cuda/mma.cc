@@ -1,12 +1,13 @@
 // Matrix products by the tensor cores of each warp: T.gemm becomes T.mma.
-// C is a fragment with the layout of the instruction's sums (place_products gives it one); the factors come from shared
+// C is a fragment with the layout of the instruction's sums, which the schedule demands; the factors come from shared
 // memory, 16 of K at a time, into fragments with the layouts that go with it.
 #include <fmt/format.h>
 
-#include "helve/analysis/tensor_core_product.h"
+#include "element_nest.h"
 #include "helve/analysis/thread_form.h"
 #include "helve/ir/expr/number.h"
 #include "helve/ir/tensor/buffer_layout.h"
+#include "helve/ir/tensor/matrix_product.h"
 #include "helve/layout/warp.h"
 #include "over_elements.h"
 #include "schedules.h"
@@ -14,6 +15,63 @@
 namespace helve::cuda {
 
 namespace {
+
+/// Divisions are few, so all are tried.
+std::vector<WarpGrid> even_grids(const ProductShape& shape, int64_t warps) {
+  std::vector<WarpGrid> out;
+  for (int64_t rows = 1; rows <= warps; ++rows) {
+    const WarpGrid grid{rows, warps / rows};
+    if (warps % rows != 0) continue;
+    if (shape.m % (kProductRows * grid.rows) != 0 || shape.n % (kProductColumns * grid.columns) != 0) continue;
+    out.push_back(grid);
+  }
+  return out;
+}
+
+/// The product of a T.gemm whose factors stand in shared memory and whose sums are a fragment; nothing, with the
+/// reason, where T.mma does not compute it.
+std::optional<ProductShape> product_of(const TileOp& gemm, std::string* reason) {
+  const auto fails = [&](std::string why) -> std::optional<ProductShape> {
+    *reason = std::move(why);
+    return std::nullopt;
+  };
+  const Region &a = gemm.region(0), &b = gemm.region(1), &c = gemm.region(2);
+  const DType factor = a.buffer->dtype;
+  if (!factor.is_float() || factor.bits != 16 || b.buffer->dtype != factor) {
+    return fails("the factors are not both of float16 or of bfloat16");
+  }
+  if (c.buffer->dtype != kFloat32) return fails("the sums are not of float32");
+  if (a.buffer->scope != MemoryScope::Shared || b.buffer->scope != MemoryScope::Shared) {
+    return fails("the factors do not stand in shared memory");
+  }
+  if (c.buffer->scope != MemoryScope::Fragment || !c.whole()) return fails("the sums are not a whole fragment");
+  const std::optional<std::vector<int64_t>> left = constant_shape(a.shape()), sums = constant_shape(c.shape());
+  if (!left || !sums) return fails("the shapes are not constant");
+  const ProductShape shape{(*sums)[0], (*sums)[1], (*left)[gemm.transposes(0) ? 0 : 1], gemm.transposes(0),
+                           gemm.transposes(1)};
+  if (const std::optional<std::string> why = uneven(shape)) return fails(*why);
+  return shape;
+}
+
+/// The division of C among `warps` for which they read the fewest elements of the factors; nothing where none is even.
+std::optional<WarpGrid> warp_grid(const ProductShape& shape, int64_t warps) {
+  std::optional<WarpGrid> best;
+  const auto reads = [&](const WarpGrid& grid) { return shape.m * grid.columns + shape.n * grid.rows; };
+  for (const WarpGrid& grid : even_grids(shape, warps)) {
+    if (!best || reads(grid) < reads(*best)) best = grid;
+  }
+  return best;
+}
+
+/// The division of C that its layout is; nothing where it is none.
+std::optional<WarpGrid> warp_grid_of(const ProductShape& shape, int64_t warps, const Layout& sums) {
+  ProductShape step = shape;
+  step.k = kProductDepth;
+  for (const WarpGrid& grid : even_grids(shape, warps)) {
+    if (product_layouts(step, grid).c.equivalent(sums)) return grid;
+  }
+  return std::nullopt;
+}
 
 /// The part of a factor for one step of K, as it stands in memory.
 Region part_of(const Region& factor, bool depth_first, const Expr& begin) {
@@ -41,7 +99,7 @@ Stmt loaded(const Region& part, const BufferRef& fragment, const LoweringContext
 
 Stmt lower_mma(const TileOp& op, const LoweringContext& context, std::string* declined) {
   const Region &a = op.region(0), &b = op.region(1), &c = op.region(2);
-  const std::optional<ProductShape> shape = tensor_core_product(op, declined);
+  const std::optional<ProductShape> shape = product_of(op, declined);
   if (!shape) return {};
   if (is_written_for_threads(*context.kernel)) {
     *declined = "the kernel is written for its threads";
@@ -93,6 +151,14 @@ Stmt lower_mma(const TileOp& op, const LoweringContext& context, std::string* de
   return seq(std::move(out));
 }
 
-Stmt keep_mma(const TileOp& op, const LoweringContext&, std::string*) { return Stmt(make_ref<TileOp>(op)); }
+std::vector<std::pair<BufferRef, Layout>> place_mma(const TileOp& op, const Kernel& kernel) {
+  std::string reason;
+  const std::optional<ProductShape> shape = product_of(op, &reason);
+  const std::optional<WarpGrid> grid = shape ? warp_grid(*shape, kernel.threads / kWarp) : std::nullopt;
+  if (!grid) return {};
+  ProductShape step = *shape;
+  step.k = kProductDepth;
+  return {{op.region(2).buffer, product_layouts(step, *grid).c}};
+}
 
 }  // namespace helve::cuda

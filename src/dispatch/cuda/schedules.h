@@ -7,6 +7,9 @@
 
 namespace helve::cuda {
 
+/// An instruction of the program stays what it is.
+Stmt keep(const TileOp& op, const LoweringContext& context, std::string* declined);
+
 Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_run(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_cp_async(const TileOp& op, const LoweringContext& context, std::string* declined);
@@ -23,7 +26,7 @@ Stmt lower_fill(const TileOp& op, const LoweringContext& context, std::string* d
 Stmt lower_reduce(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_gemm(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_mma(const TileOp& op, const LoweringContext& context, std::string* declined);
-Stmt keep_mma(const TileOp& op, const LoweringContext& context, std::string* declined);
+std::vector<std::pair<BufferRef, Layout>> place_mma(const TileOp& op, const Kernel& kernel);
 Stmt lower_scan(const TileOp& op, const LoweringContext& context, std::string* declined);
 Stmt lower_atomic(const TileOp& op, const LoweringContext& context, std::string* declined);
 

@@ -6,6 +6,7 @@
 #include "helve/ir/tensor/matrix_move.h"
 #include "helve/ir/tensor/matrix_product.h"
 #include "helve/layout/notation.h"
+#include "helve/support/text.h"
 #include "verify_rules.h"
 
 namespace helve::verify_rules {
@@ -65,27 +66,8 @@ void check_fragment(const TileOp& op, const MatrixOperands& operands, const std:
   if (stores && !layout.replica().empty()) layout_fault("several threads hold one element");
 }
 
-}  // namespace
-
-void verify_copy_instruction(const TileOp& op) {
-  check_scopes(op);
-  const DType dtype = op.region(0).buffer->dtype;
-  if (dtype.bits < 8) wrong_type(op, 0, "an element of " + operation_text(op), "a type of 8 bits or more");
-  if (op.region(1).buffer->dtype != dtype) {
-    wrong_type(op, 1, "the destination of " + operation_text(op), to_string(dtype) + ", as the source");
-  }
-  if (op.op != TileOpcode::CpAsync) return;
-  verify_run(op);
-  const std::optional<std::vector<int64_t>> shape = constant_shape(op.region(0).shape());
-  const int64_t bytes = elements(*shape) * dtype.bytes();
-  if (bytes == 4 || bytes == 8 || bytes == 16) return;
-  refuse_argument(operation_text(op), "src", shape_text(op.region(0).shape()),
-                  fmt::format("4, 8 or 16 bytes move at once, not {}", bytes), "copy a run of as many bytes",
-                  op.place(0), {declaration_note(*op.region(0).buffer)});
-}
-
 /// A tile of shared memory and a whole fragment, of one type of 16 bits.
-void verify_matrix_move(const TileOp& op) {
+void check_matrix_move(const TileOp& op) {
   const size_t fragment = op.op == TileOpcode::LoadMatrix ? 1 : 0, memory = 1 - fragment;
   const Buffer &tile = *op.region(memory).buffer, &registers = *op.region(fragment).buffer;
   if (tile.scope != MemoryScope::Shared) refuse_buffer(op, memory, kNoShared, kAllocateShared);
@@ -112,7 +94,7 @@ void verify_matrix_move(const TileOp& op) {
 }
 
 /// Whole fragments, 16-bit factors and float32 sums, in the layouts of the instruction.
-void verify_matrix_product(const TileOp& op) {
+void check_matrix_product(const TileOp& op) {
   const size_t at_shape = op.row().index_of("shape"), at_layouts = op.row().index_of("layout_A");
   const std::optional<std::vector<int64_t>> extents = constant_shape(op.exprs(at_shape));
   if (!extents || extents->size() != 3) {
@@ -149,6 +131,34 @@ void verify_matrix_product(const TileOp& op) {
     if (!operands.divided() && (!region.buffer->layout || !thread_layout_of(*region.buffer).equivalent(layout))) {
       refuse_buffer(op, i, "its layout is not the one that the operation names", "allocate it with this layout");
     }
+  }
+}
+
+}  // namespace
+
+void verify_copy_instruction(const TileOp& op) {
+  check_scopes(op);
+  const DType dtype = op.region(0).buffer->dtype;
+  if (dtype.bits < 8) wrong_type(op, 0, "an element of " + operation_text(op), "a type of 8 bits or more");
+  if (op.region(1).buffer->dtype != dtype) {
+    wrong_type(op, 1, "the destination of " + operation_text(op), to_string(dtype) + ", as the source");
+  }
+  if (op.op != TileOpcode::CpAsync) return;
+  verify_run(op);
+  const std::optional<std::vector<int64_t>> shape = constant_shape(op.region(0).shape());
+  const int64_t bytes = elements(*shape) * dtype.bytes();
+  if (bytes == 4 || bytes == 8 || bytes == 16) return;
+  refuse_argument(operation_text(op), "src", shape_text(op.region(0).shape()),
+                  fmt::format("4, 8 or 16 bytes move at once, not {}", bytes), "copy a run of as many bytes",
+                  op.place(0), {declaration_note(*op.region(0).buffer)});
+}
+
+void verify_instruction(const TileOp& op) {
+  switch (op.op) {
+    case TileOpcode::LoadMatrix:
+    case TileOpcode::StoreMatrix: return check_matrix_move(op);
+    case TileOpcode::Mma: return check_matrix_product(op);
+    default: HELVE_FAIL("an instruction without a rule");
   }
 }
 

@@ -94,7 +94,7 @@ std::vector<Expr> matrix_row(const MatrixMove& move, const Expr& tx, int64_t fir
 }
 
 MatrixOperands matrix_operands(const TileOp& op) {
-  HELVE_CHECK(op.row().rule == TileRule::MatrixMove, "an operation that moves no matrices");
+  HELVE_CHECK(moves_matrices(op), "an operation that moves no matrices");
   const bool loads = op.op == TileOpcode::LoadMatrix;
   return {&op.region(loads ? 0 : 1), &op.region(loads ? 1 : 0), op.layout(2)};
 }

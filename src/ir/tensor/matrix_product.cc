@@ -240,7 +240,7 @@ std::optional<MatrixProduct> matrix_product(const ProductShape& shape, const Pro
 }
 
 ProductOperands product_operands(const TileOp& op) {
-  HELVE_CHECK(op.row().rule == TileRule::MatrixProduct, "an operation that multiplies no fragments");
+  HELVE_CHECK(op.op == TileOpcode::Mma, "an operation that multiplies no fragments");
   const std::vector<Expr>& shape = op.exprs(op.row().index_of("shape"));
   const auto extent = [&](size_t d) { return *int_value(shape[d]); };
   const size_t first = *op.row().find("layout_A");

@@ -297,8 +297,7 @@ void verify_tile_op(const TileOp& op, const MeshShape* mesh, bool runs) {
     case TileRule::Fill:
     case TileRule::Clear:
     case TileRule::Sync: return;
-    case TileRule::MatrixMove: return verify_matrix_move(op);
-    case TileRule::MatrixProduct: return verify_matrix_product(op);
+    case TileRule::Instruction: return verify_instruction(op);
     case TileRule::Gemm: return check_gemm(op);
     case TileRule::Reduce: return check_reduce(op);
     case TileRule::Scan: return check_scan(op);

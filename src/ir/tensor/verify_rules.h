@@ -31,11 +31,9 @@ Note declaration_note(const Buffer& buffer);
 /// WrongType: operand `i` has a dtype that the operation does not take.
 [[noreturn]] void wrong_type(const TileOp& op, size_t i, std::string what, std::string expected);
 
-/// The rules of instructions that copy between global and shared memory, and between shared memory and registers.
+/// The rules of instructions that copy between global and shared memory, and of those on registers.
 void verify_copy_instruction(const TileOp& op);
-void verify_matrix_move(const TileOp& op);
-/// The rule of T.mma.
-void verify_matrix_product(const TileOp& op);
+void verify_instruction(const TileOp& op);
 
 /// A copy that one iteration begins is one run: BadArgument for a region with another extent than 1 in front of its
 /// last dimension, or with one that is no constant.

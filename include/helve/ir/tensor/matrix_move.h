@@ -40,6 +40,10 @@ std::optional<MatrixMove> matrix_move(const Layout& layout, const std::vector<in
 /// `first` on.
 std::vector<Expr> matrix_row(const MatrixMove& move, const Expr& tx, int64_t first);
 
+inline bool moves_matrices(const TileOp& op) {
+  return op.op == TileOpcode::LoadMatrix || op.op == TileOpcode::StoreMatrix;
+}
+
 /// The parts of a LoadMatrix or a StoreMatrix: the region in memory, the fragment, and the layout of one on the other.
 struct MatrixOperands {
   const Region* memory;

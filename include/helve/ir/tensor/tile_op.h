@@ -28,8 +28,7 @@ enum class TileRule {
   MeshTensorCopy,
   Sync,
   Wait,
-  MatrixMove,
-  MatrixProduct,
+  Instruction,  ///< on registers: the rules of instruction_rules.cc, by opcode
   CommSame,
   CommPut,
   CommGather,

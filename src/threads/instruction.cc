@@ -1,0 +1,32 @@
+// Instructions of a block's threads.
+// They stay what they are; their fragments, which have their layouts, become ones of threads and registers.
+#include "thread_operations.h"
+
+namespace helve {
+
+OperationDemand threads::demand_instruction(const TileOp& op) {
+  OperationDemand out;
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    if (!op.is_region(i) || op.region(i).buffer->scope == MemoryScope::Fragment) continue;
+    out.memory.emplace_back(&op.region(i), "matrices move between it and a fragment");
+  }
+  return out;
+}
+
+Stmt threads::divide_instruction(const TileOp& op, const DividedKernel& kernel, const Facts&) {
+  std::vector<TileOperand> operands = op.operands;
+  for (TileOperand& operand : operands) {
+    Region* region = std::get_if<Region>(&operand);
+    if (!region) continue;
+    const bool registers = region->buffer->scope == MemoryScope::Fragment;
+    region->buffer = kernel.buffers.at(region->buffer.get()).buffer;
+    if (registers) *region = whole_region(region->buffer);
+    for (Range& range : region->ranges) {
+      range.begin = kernel.place(range.begin);
+      range.extent = kernel.place(range.extent);
+    }
+  }
+  return tile_op(op.op, std::move(operands), op.span);
+}
+
+}  // namespace helve
