@@ -177,6 +177,27 @@ def test_a_copy_between_parameters_that_end_early():
     check(program, [a, b], {1: wanted})
 
 
+@pytest.mark.parametrize("kind", LOCALS)
+def test_extents_that_agree_at_the_call(kind):
+    """Rows of A may be missing, and how long the part of S is only the call says."""
+    main = text(
+        'A: T.Tensor((T.dyn("M"), T.dyn("N")), "float64"), B: T.Tensor((3, 16), "float32"), n: T.index',
+        f"S = {alloc(kind, (3, 16))}",
+        "T.clear(S)",
+        "T.copy(A[0:3, 0:5], S[0:3, 6:n], pad=2.0)",
+        "T.copy(S, B)",
+    )
+    for rows, columns in ((3, 5), (2, 7), (4, 1), (0, 0)):
+        a, b = sample((rows, columns), "float64"), np.ones((3, 16), "float32")
+        wanted = np.zeros_like(b)
+        wanted[:, 6:11] = 2.0
+        wanted[:rows, 6 : 6 + min(columns, 5)] = a[:3, :5]
+        check(main, [a, b, 11], {1: wanted})
+    with pytest.raises(helve.Error) as caught:
+        helve.compile(main)(a, b, 12)
+    assert caught.value.code == "HV0616"
+
+
 def test_a_copy_inside_one_buffer_reads_before_it_writes():
     program = text(
         'A: T.Tensor((40,), "float32"), B: T.Tensor((40,), "float32"), C: T.Tensor((40,), "float32")',

@@ -1,7 +1,6 @@
 // Loads and stores.
 // In vector code the step of each index decides: one element for all lanes, elements side by side, or an address for
 // each lane.
-#include <bit>
 #include <numeric>
 
 #include "helve/analysis/iteration_scratch.h"
@@ -119,16 +118,7 @@ Value* KernelEmitter::load(const Load& l) {
   return arithmetic_.from_memory(mark(b_.CreateAlignedLoad(type, a.pointer, align), buffer), l.dtype);
 }
 
-/// Calls `f` with the first lane and the number of lanes of each part of a masked access. Parts are powers of two: of
-/// other counts LLVM 19 makes gathers that overwrite the register of their own addresses, which no processor executes.
-template <class F>
-void KernelEmitter::in_parts(F&& f) const {
-  for (unsigned first = 0, count = 0; first < lanes_; first += count) {
-    count = std::bit_floor(lanes_ - first);
-    f(first, count);
-  }
-}
-
+/// Lanes from `first` on.
 Value* KernelEmitter::part(Value* vector, unsigned first, unsigned count) {
   if (count == llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements()) return vector;
   llvm::SmallVector<int, 64> lanes(count);
@@ -136,47 +126,20 @@ Value* KernelEmitter::part(Value* vector, unsigned first, unsigned count) {
   return b_.CreateShuffleVector(vector, lanes);
 }
 
-/// The lanes of `a`, null for none, and behind them those of `b`, which are as many or fewer.
-Value* KernelEmitter::joined(Value* a, Value* b) {
-  if (!a) return b;
-  const auto n = static_cast<int>(llvm::cast<llvm::FixedVectorType>(a->getType())->getNumElements());
-  const auto m = static_cast<int>(llvm::cast<llvm::FixedVectorType>(b->getType())->getNumElements());
-  llvm::SmallVector<int, 64> wide(static_cast<size_t>(n), llvm::PoisonMaskElem), both(static_cast<size_t>(n + m));
-  std::iota(wide.begin(), wide.begin() + m, 0);
-  std::iota(both.begin(), both.end(), 0);
-  return b_.CreateShuffleVector(a, n == m ? b : b_.CreateShuffleVector(b, wide), both);
-}
-
-/// The address of some lanes of an access of which lanes may be off.
-Value* KernelEmitter::part(const Address& a, llvm::Type* element, unsigned first, unsigned count) {
-  if (a.kind == Address::Lanes) return part(a.pointer, first, count);
-  return first == 0 ? a.pointer : b_.CreateConstGEP1_64(element, a.pointer, first);
-}
-
 Value* KernelEmitter::masked_load(const Address& a, llvm::Type* element, const Buffer& buffer) {
-  Value* out = nullptr;
-  in_parts([&](unsigned first, unsigned count) {
-    llvm::Type* type = llvm::FixedVectorType::get(element, count);
-    Value* nothing = llvm::Constant::getNullValue(type);
-    Value* mask = part(all_lanes(mask_), first, count);
-    Value* at = part(a, element, first, count);
-    const llvm::Align align = alignment_of(buffer);
-    out = joined(out, mark(a.kind == Address::Lanes ? b_.CreateMaskedGather(type, at, align, mask, nothing)
-                                                    : b_.CreateMaskedLoad(type, at, align, mask, nothing),
-                           buffer));
-  });
-  return out;
+  llvm::Type* type = llvm::FixedVectorType::get(element, lanes_);
+  Value* nothing = llvm::Constant::getNullValue(type);
+  const llvm::Align align = alignment_of(buffer);
+  return mark(a.kind == Address::Lanes ? b_.CreateMaskedGather(type, a.pointer, align, all_lanes(mask_), nothing)
+                                       : b_.CreateMaskedLoad(type, a.pointer, align, all_lanes(mask_), nothing),
+              buffer);
 }
 
 void KernelEmitter::masked_store(Value* raw, const Address& a, const Buffer& buffer) {
-  in_parts([&](unsigned first, unsigned count) {
-    Value* mask = part(all_lanes(mask_), first, count);
-    Value* at = part(a, raw->getType()->getScalarType(), first, count);
-    const llvm::Align align = alignment_of(buffer);
-    mark(a.kind == Address::Lanes ? b_.CreateMaskedScatter(part(raw, first, count), at, align, mask)
-                                  : b_.CreateMaskedStore(part(raw, first, count), at, align, mask),
-         buffer);
-  });
+  const llvm::Align align = alignment_of(buffer);
+  mark(a.kind == Address::Lanes ? b_.CreateMaskedScatter(raw, a.pointer, align, all_lanes(mask_))
+                                : b_.CreateMaskedStore(raw, a.pointer, align, all_lanes(mask_)),
+       buffer);
 }
 
 /// The element in memory after the store, from what stands there.

@@ -2,6 +2,8 @@
 // A store of a whole line goes around the caches for the price of its bytes, one of a part waits for the rest of the
 // line. So the walk is moved to the first line of the row; what is before and behind goes through the caches. And it
 // goes by turns over the halves or quarters of the row: memory serves several pages at a time better than one.
+#include <bit>
+
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -22,8 +24,9 @@ constexpr int64_t kMostTurns = 2;  // the logarithm of it
 std::optional<VectorWalk> KernelEmitter::walk_of_lines(const For& s, const VarRef& shift) {
   std::optional<VectorWalk> out = unrolled_ == 1 ? vector_walk(s, shift) : std::nullopt;
   if (!out || !stream_if_.contains(out->store->buffer.get())) return std::nullopt;
-  const bool fits =
-      out->lanes > 1 && out->lanes <= kMaxLanes && out->lanes * out->store->buffer->dtype.bytes() % kCacheLine == 0;
+  const bool fits = out->lanes > 1 && out->lanes <= kMaxLanes &&
+                    std::has_single_bit(static_cast<uint64_t>(out->lanes)) &&
+                    out->lanes * out->store->buffer->dtype.bytes() % kCacheLine == 0;
   return fits && lanes_independent(*out->vectors, source_.may_alias) ? out : std::nullopt;
 }
 

@@ -2,6 +2,7 @@
 // Loops keep their promise in metadata (independent iterations) or become explicit vectors; buffers of a block get
 // their memory.
 #include <algorithm>
+#include <bit>
 
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -254,17 +255,25 @@ bool KernelEmitter::unroll(const For& s) {
   return true;
 }
 
+/// Chunks of a power of two: of other counts of lanes LLVM 19 makes gathers that overwrite the register of their own
+/// addresses, which no processor executes, and fails to select instructions for some.
 void KernelEmitter::vectorize(const For& s, int64_t extent) {
   Value* begin = expr(s.begins[0]);
-  if (extent <= kMaxLanes) return vector_chunk(s, begin, static_cast<unsigned>(extent));
   const bool exact = fits64(Expr(s.vars[0]));
-  auto at = [&](Value* offset) { return b_.CreateAdd(begin, offset, "", false, exact); };
-  counted_loop(
-      b_.getInt64(static_cast<uint64_t>(extent / kChunkLanes)),
-      [&](Value* iv) { vector_chunk(s, at(b_.CreateMul(iv, b_.getInt64(kChunkLanes), "", false, true)), kChunkLanes); },
-      {});
-  if (const int64_t rest = extent % kChunkLanes) {
-    vector_chunk(s, at(b_.getInt64(static_cast<uint64_t>(extent - rest))), static_cast<unsigned>(rest));
+  const auto at = [&](Value* offset) { return b_.CreateAdd(begin, offset, "", false, exact); };
+  const int64_t loops = extent > kMaxLanes ? extent / kChunkLanes : 0;
+  if (loops > 0) {
+    counted_loop(b_.getInt64(static_cast<uint64_t>(loops)),
+                 [&](Value* iv) {
+                   vector_chunk(s, at(b_.CreateMul(iv, b_.getInt64(kChunkLanes), "", false, true)), kChunkLanes);
+                 },
+                 {});
+  }
+  const int64_t used = scratch_used_;
+  for (int64_t done = loops * kChunkLanes, lanes = 0; done < extent; done += lanes) {
+    lanes = std::min(kMaxLanes, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent - done))));
+    vector_chunk(s, done == 0 ? begin : at(b_.getInt64(static_cast<uint64_t>(done))), static_cast<unsigned>(lanes));
+    scratch_used_ = used;
   }
 }
 

@@ -106,11 +106,7 @@ class KernelEmitter {
 
   // emit_access.cc
   llvm::Value* load(const Load& l);
-  template <class F>
-  void in_parts(F&& f) const;
   llvm::Value* part(llvm::Value* vector, unsigned first, unsigned count);
-  llvm::Value* part(const Address& a, llvm::Type* element, unsigned first, unsigned count);
-  llvm::Value* joined(llvm::Value* a, llvm::Value* b);
   llvm::Value* masked_load(const Address& a, llvm::Type* element, const Buffer& buffer);
   void masked_store(llvm::Value* raw, const Address& a, const Buffer& buffer);
   void store(const Store& s);

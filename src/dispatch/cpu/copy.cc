@@ -64,13 +64,31 @@ Stmt fill_region(const Region& dst, const Expr& value) {
                       [&](const std::vector<Expr>& at) { return store(dst.buffer, region_indices(dst, at), value); });
 }
 
+/// The copy where both sides may end early: elements are tested one by one.
+Stmt copy_elements(const CopyRegions& copy_of) {
+  const auto& [src, dst, src_ends, dst_ends, pad] = copy_of;
+  const auto inside = [](const std::vector<Expr>& indices, const std::vector<Expr>& ends) {
+    Expr all;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const Expr one = less(indices[d], ends[d]);
+      all = all ? logical_and(all, one) : one;
+    }
+    return all ? all : bool_imm(true);
+  };
+  return element_nest(nest_dims(dst, dst.shape()), [&](const std::vector<Expr>& at) {
+    const std::vector<Expr> from = region_indices(src, at), to = region_indices(dst, at);
+    const Expr value = cast(load(src.buffer, from), dst.buffer->dtype);
+    return if_then(inside(to, dst_ends), store(dst.buffer, to, select(inside(from, src_ends), value, pad)));
+  });
+}
+
 /// The copy of the elements whose source and destination exist.
 Stmt copy_rectangle(const CopyRegions& copy_of, const LoweringContext& context) {
   const auto& [src, dst, src_ends, dst_ends, pad] = copy_of;
   const Rectangle readable = rectangle_of(src, src_ends, *context.facts);
   const Rectangle writable = rectangle_of(dst, dst_ends, *context.facts);
   HELVE_CHECK(readable.extents.size() == writable.extents.size(), "regions of a copy differ in rank");
-  HELVE_CHECK(readable.full || writable.full, "a copy between two regions that both may reach past their end");
+  if (!readable.full && !writable.full) return copy_elements(copy_of);
 
   std::vector<Stmt> out;
   const Rectangle& rectangle = writable.full ? readable : writable;
@@ -123,25 +141,7 @@ Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* d
   const Region& dst = op.region(1);
   if (src.buffer == dst.buffer && !disjoint(src, dst, *context.facts))
     return copy_through_buffer(op, regions->pad, context, declined);
-  if (is_global(*src.buffer) && is_global(*dst.buffer)) {
-    // Both ends may be ragged: elements are tested one by one.
-    const Region& from = regions->src;
-    const Region& to = regions->dst;
-    return element_nest(nest_dims(to, to.shape()), [&](const std::vector<Expr>& at) {
-      auto inside = [](const Region& region, const std::vector<Expr>& indices) {
-        Expr all;
-        for (size_t d = 0; d < indices.size(); ++d) {
-          Expr one = less(indices[d], region.buffer->shape[d]);
-          all = all ? logical_and(all, one) : one;
-        }
-        return all ? all : bool_imm(true);
-      };
-      const std::vector<Expr> from_at = region_indices(from, at);
-      const std::vector<Expr> to_at = region_indices(to, at);
-      Expr value = cast(load(from.buffer, from_at), to.buffer->dtype);
-      return if_then(inside(to, to_at), store(to.buffer, to_at, select(inside(from, from_at), value, regions->pad)));
-    });
-  }
+  if (is_global(*src.buffer) && is_global(*dst.buffer)) return copy_elements(*regions);
   return copy_rectangle(*regions, context);
 }
 
