@@ -24,7 +24,14 @@ EXTENTS = ((5, 7, 3, 6), (1,), (8,), (16,), (32,), (64,), (128,), (2, 4))
 INTEGERS = ((-4, 9), (0, 4), (0, 2), (1, 2))
 
 _DTYPES = {"float8_e4m3": ml_dtypes.float8_e4m3fn, "int4": ml_dtypes.int4}
-_PRINTED = {"T": types.SimpleNamespace(min=min, max=max, abs=abs), "__builtins__": {}}
+
+
+def _cast(value: int, dtype: str) -> int:
+    """T.cast of an integer, which wraps around."""
+    return value if dtype == "index" else int(np.array(value & (2**64 - 1), "uint64").astype(dtype))
+
+
+_PRINTED = {"T": types.SimpleNamespace(min=min, max=max, abs=abs, cast=_cast), "__builtins__": {}}
 
 
 @dataclass(frozen=True)
@@ -126,6 +133,6 @@ def _laid_out(array: np.ndarray, strides: list[int]) -> np.ndarray:
     if not strides or not array.size:
         return array
     memory = np.zeros(_span(array.shape, strides), array.dtype)
-    view = np.lib.stride_tricks.as_strided(memory, array.shape, [s * array.itemsize for s in strides])
+    view = np.ndarray(array.shape, array.dtype, memory, strides=[s * array.itemsize for s in strides])
     view[...] = array
     return view
