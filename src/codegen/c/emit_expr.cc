@@ -230,10 +230,10 @@ CExpr CEmitter::power_quotient(const Apply& a, const CExpr& value, int64_t divis
   const int level = precedence_of(quotient ? ">>" : "&");
   const bool wide_mask = a.dtype.is_index() && divisor - 1 > std::numeric_limits<int32_t>::max();
   const int places = std::countr_zero(static_cast<uint64_t>(divisor));
-  const bool narrow =
-      a.dtype.is_index() && !value.wide;  // of 32 bits: a shift by 31 leaves the sign, as any farther one
-  const std::string by = quotient ? std::to_string(narrow ? std::min(places, 31) : places)
-                                  : integer_text(divisor - 1, a.args[1]->dtype, wide_mask);
+  // Of an index of 32 bits a shift by 31 leaves the sign, which is all that a farther one would leave.
+  const int most = a.dtype.is_index() && !value.wide ? 31 : 63;
+  const std::string by =
+      quotient ? std::to_string(std::min(places, most)) : integer_text(divisor - 1, a.args[1]->dtype, wide_mask);
   const bool wide = value.wide || (!quotient && wide_mask);
   if (quotient && is_negated(a)) return shift_negated(a, value, by);
   return {joined(value, quotient ? ">>" : "&", {by}), level, wide};
