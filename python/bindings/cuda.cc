@@ -51,9 +51,9 @@ py::dict kernel_facts(const CudaKernel& kernel, const KernelSource& source) {
 void bind_cuda(py::module_& module) {
   module.def(
       "cuda_source",
-      [](const FunctionRef& f, bool line_directives, bool prelude, int64_t cluster_blocks, bool narrow) {
+      [](const FunctionRef& f, bool line_directives, bool prelude, int64_t cluster_blocks, bool unaligned) {
         const HostModule host = build_host(f, f);
-        const CudaSource source = emit_cuda(host.kernels, {line_directives, prelude, cluster_blocks, narrow});
+        const CudaSource source = emit_cuda(host.kernels, {line_directives, prelude, cluster_blocks, unaligned});
         py::list kernels;
         for (size_t i = 0; i < host.kernels.size(); ++i) {
           kernels.append(kernel_facts(source.kernels[i], host.kernels[i]));
@@ -61,7 +61,7 @@ void bind_cuda(py::module_& module) {
         return py::make_tuple(source.text, kernels);
       },
       py::arg("function"), py::arg("line_directives") = false, py::arg("prelude") = true,
-      py::arg("cluster_blocks") = 8, py::arg("narrow") = false,
+      py::arg("cluster_blocks") = 8, py::arg("unaligned") = false,
       "The CUDA C of a function in thread form, and for each kernel its name, threads, shared bytes, parameters, the "
       "bytes of a core's instance of each global buffer, how its blocks meet, and its tensor maps: buffer, box, "
       "swizzle.");

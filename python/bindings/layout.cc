@@ -28,7 +28,7 @@ py::handle axis_object(Axis axis) {
 
 namespace {
 
-/// What stands behind `R[...]`.
+/// The argument of `R[...]`.
 struct Replicas {
   Iters iters;
 };

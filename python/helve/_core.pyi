@@ -684,7 +684,8 @@ def unordered_accesses(function: Function) -> list[tuple[str, bool]]:
     """Of a function in thread form: the buffers, and whether it is certain, where threads touch one element with no barrier between."""
 
 def cuda_source(
-    function: Function, line_directives: bool = False, prelude: bool = True, cluster_blocks: int = 8, narrow: bool = False
+    function: Function, line_directives: bool = False, prelude: bool = True, cluster_blocks: int = 8,
+    unaligned: bool = False,
 ) -> tuple[str, list[dict[str, Any]]]:
     """The CUDA C of a function in thread form, and for each kernel its name, threads, shared bytes, parameters, the bytes of a core's instance of each global buffer, and how its blocks meet."""
 

@@ -69,7 +69,7 @@ class BoundsError(LayoutError):
 
 
 class UnsupportedError(LayoutError):
-    """An operation whose result is no layout of the required form."""
+    """An operation without a result of the required form."""
 
 
 class UnknownNameError(Error, AttributeError):

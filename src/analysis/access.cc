@@ -49,25 +49,23 @@ namespace {
 
 class Collector {
  public:
-  explicit Collector(const Function& f) : f_(f) {
-    out_.function = &f;
-    const std::unordered_set<const Buffer*> written = written_memory(f);
-    for (const BufferEffect& effect : buffer_effects(f.body)) {
-      if (!written.contains(effect.buffer.get())) out_.constant.insert(effect.buffer.get());
-    }
+  /// `f` is null for a part.
+  Collector(const Function* f, const Stmt& part, const std::vector<MayAlias>& may_alias) : f_(f) {
+    out_.function = f;
+    for (const Buffer* buffer : constant_memory(part, may_alias)) out_.constant.insert(buffer);
+    visit(part);
   }
 
-  AccessModel run() {
-    visit(f_.body);
-    return std::move(out_);
-  }
+  AccessModel take() { return std::move(out_); }
 
  private:
   // The path.
 
   void push(Step step) { path_.push_back(std::make_shared<Step>(std::move(step))); }
-  void push_guard(const Expr& condition, bool holds = true) {
+  void push_guard(const Expr& condition, bool holds, const StmtNode* stmt = nullptr) {
     Step step;
+    step.stmt = stmt;
+    step.visit = visit_.number;
     const Expr value = resolved(condition);
     step.condition = holds ? value : apply(Op::Not, {value});
     push(std::move(step));
@@ -77,6 +75,13 @@ class Collector {
     const size_t depth = path_.size();
     f();
     path_.resize(depth);
+  }
+  /// What an expression evaluates under a condition; parts that were seen in front of it are seen.
+  template <class F>
+  void guarded(F&& f) {
+    const Seen before = seen_;
+    scoped(f);
+    seen_ = before;
   }
 
   Expr resolved(const Expr& e) const { return values_.empty() ? e : substitute(e, values_); }
@@ -90,6 +95,7 @@ class Collector {
                  const std::vector<Expr>& extents) {
     Step step;
     step.stmt = s.get();
+    step.visit = visit_.number;
     step.span = s->span;
     step.vars = vars;
     step.begins = resolved(begins);
@@ -120,7 +126,7 @@ class Collector {
     t.stmt = visit_.stmt;
     t.visit = visit_.number;
     t.span = span;
-    t.text = region_text(*buffer, ranges);
+    t.written = ranges;
     for (Range& r : ranges) {
       r.begin = resolved(r.begin);
       r.extent = resolved(r.extent);
@@ -128,18 +134,6 @@ class Collector {
     t.ranges = std::move(ranges);
     t.path = path_;
     return t;
-  }
-
-  static std::string region_text(const Buffer& buffer, const std::vector<Range>& ranges) {
-    return buffer.name + "[" +
-           join(ranges, ", ",
-                [](const Range& r) {
-                  if (r.point) return to_text(r.begin);
-                  const int64_t* begin = int_value(r.begin);
-                  const Expr end = begin && *begin == 0 ? r.extent : simplify(r.begin + r.extent);
-                  return fmt::format("{}:{}", to_text(r.begin), to_text(end));
-                }) +
-           "]";
   }
 
   static std::vector<Range> points(const std::vector<Expr>& indices) {
@@ -156,12 +150,14 @@ class Collector {
   /// The span of an expression, of its statement where it has none.
   Span span_of(const Expr& e) const { return e->span.known() ? e->span : visit_.stmt->span; }
 
-  /// The loads below `e`, each under the conditions that its evaluation waits for.
+  /// The loads below `e`, each under the conditions that its evaluation waits for; those of a shared large part once.
   void visit(const Expr& e) {
+    if (!seen_.is_new(e)) return;
     if (const Load* load = as<Load>(e)) {
       for (const Expr& index : load->indices) visit(index);
-      add(box(buffer_ref(load->buffer), points(load->indices), false, span_of(e)));
-      return;
+      Access t = box(buffer_ref(load->buffer), points(load->indices), false, span_of(e));
+      t.load = e.get();
+      return add(std::move(t));
     }
     if (const TileLoad* load = as<TileLoad>(e)) return visit_tile(*load, span_of(e));
     if (!loads_.of(e, [&] { return has_load(e); })) return;
@@ -172,7 +168,7 @@ class Collector {
 
   /// Each operand is evaluated where all before it do not decide.
   void visit_chain(const Expr& e, Op op) {
-    scoped([&] {
+    guarded([&] {
       for (const Expr& operand : operands_of_chain(e, op)) {
         visit(operand);
         push_guard(operand, op == Op::And);
@@ -183,7 +179,7 @@ class Collector {
   void visit_selection(const Apply& node) {
     visit(node.args[0]);
     for (const bool holds : {true, false}) {
-      scoped([&] {
+      guarded([&] {
         push_guard(node.args[0], holds);
         visit(node.args[holds ? 1 : 2]);
       });
@@ -212,7 +208,7 @@ class Collector {
         ranges.push_back({element, int_imm(1), true});
       }
       Access t = box(buffer, std::move(ranges), false, span);
-      t.text = region_text(*buffer, points(load.indices));
+      t.written = points(load.indices);
       out_.bounds.push_back(std::move(t));
     });
   }
@@ -227,7 +223,7 @@ class Collector {
     step.begins = {int_imm(0)};
     step.extents = {tile};
     push(std::move(step));
-    push_guard(less(target_->indices[d] * tile + Expr(inside), target.shape[d]));
+    push_guard(less(target_->indices[d] * tile + Expr(inside), target.shape[d]), true);
     return Expr(inside);
   }
 
@@ -235,7 +231,9 @@ class Collector {
 
   void visit(const Stmt& s) {
     const Visit outer = std::exchange(visit_, {s.get(), visits_++});
+    const Seen seen = std::exchange(seen_, {});
     dispatch(s, [&](const auto& node) { collect(s, node); });
+    seen_ = seen;
     visit_ = outer;
   }
   void visit_body(const Stmt& s) {
@@ -254,9 +252,12 @@ class Collector {
   void collect(const Stmt&, const Bind& n) {
     visit(n.value);
     const Expr value = resolved(n.value);
-    if (value->dtype.is_float()) return;
     const bool known = !changes(value, out_.constant);
-    if (known && add_value(values_, n.var, is_large(value) ? simplify(value) : value)) return;
+    const bool is_float = value->dtype.is_float();
+    if (known && !is_float && add_value(values_, n.var, is_large(value) ? simplify(value) : value)) return;
+    values_.erase(n.var.get());  // a copy of this statement may have had a smaller value
+    out_.names.insert(n.var.get());
+    if (is_float) return;
     Step step;
     step.vars = {n.var};
     if (known && value->dtype.is_index()) step.value = value;
@@ -268,6 +269,7 @@ class Collector {
     visit(n.value);
     Access t = box(n.buffer, points(n.indices), true, s->span);
     t.mode = n.mode;
+    t.value = resolved(n.value);
     add(std::move(t));
   }
 
@@ -293,24 +295,27 @@ class Collector {
     visit_loop(s, n.vars, begins, extents, n.body);
   }
 
-  void collect(const Stmt&, const While& n) {
+  void collect(const Stmt& s, const While& n) {
     scoped([&] {
-      push(Step{});  // how often it runs is not known
+      Step step;  // how often it runs is not known
+      step.stmt = s.get();
+      step.visit = visit_.number;
+      push(std::move(step));
       visit(n.condition);
-      push_guard(n.condition);
+      push_guard(n.condition, true, s.get());
       visit(n.body);
     });
   }
 
-  void collect(const Stmt&, const If& n) {
+  void collect(const Stmt& s, const If& n) {
     visit(n.condition);
     scoped([&] {
-      push_guard(n.condition);
+      push_guard(n.condition, true, s.get());
       visit(n.then_body);
     });
     if (!n.else_body) return;
     scoped([&] {
-      push_guard(n.condition, false);
+      push_guard(n.condition, false, s.get());
       visit(n.else_body);
     });
   }
@@ -351,7 +356,8 @@ class Collector {
 
   Access operand(const TileOp& n, size_t i) {
     const Region& region = n.region(i);
-    const MeshTensor* placed = n.row().rule == TileRule::MeshTensorCopy ? f_.mesh_tensor(region.buffer.get()) : nullptr;
+    const bool may_be_placed = f_ && n.row().rule == TileRule::MeshTensorCopy;
+    const MeshTensor* placed = may_be_placed ? f_->mesh_tensor(region.buffer.get()) : nullptr;
     if (placed) return block_tile(n, *placed);
     Access t = box(region.buffer, region.ranges, false, n.place(i));
     t.may_pass_end = n.may_pass_end(i);
@@ -366,16 +372,16 @@ class Collector {
       ranges.push_back({coord[d] * int_imm(tensor.tiling[d]), int_imm(tensor.tiling[d]), false});
     }
     Access t = box(tensor.buffer, std::move(ranges), false, n.place(n.row().index_of("coord")));
-    t.text = fmt::format("tile [{}] of {}", join(coord, ", ", [](const Expr& e) { return to_text(e); }),
-                         tensor.buffer->name);
+    t.written.clear();
+    for (const Expr& c : coord) t.written.push_back({c, int_imm(1), true});
     t.placed = &tensor;
-    t.limits = sharded_shape(*f_.mesh, tensor);
-    t.block_begin = shard_begin(*f_.mesh, tensor, std::vector<Expr>(kernel_->vars.begin(), kernel_->vars.end()));
+    t.limits = sharded_shape(*f_->mesh, tensor);
+    t.block_begin = shard_begin(*f_->mesh, tensor, std::vector<Expr>(kernel_->vars.begin(), kernel_->vars.end()));
     t.may_pass_end = true;
     return t;
   }
 
-  const Function& f_;
+  const Function* f_;
   AccessModel out_;
   Path path_;
   Substitution values_;
@@ -388,10 +394,36 @@ class Collector {
   Visit visit_;  ///< the statement that is being read
   size_t visits_ = 0;
   Memo<bool> loads_;
+  Seen seen_;  ///< parts of the statement's expressions
 };
 
 }  // namespace
 
-AccessModel access_model(const Function& f) { return Collector(f).run(); }
+bool AccessModel::names_stay(const Expr& e) const {
+  if (names.empty()) return false;
+  bool found = false;
+  walk(e, [&](const Expr& node) {
+    const Var* var = as<Var>(node);
+    found |= var && names.contains(var);
+  });
+  return found;
+}
+
+std::string text_of(const Access& access) {
+  const std::string places = join(access.written, ", ", [](const Range& r) {
+    if (r.point) return to_text(r.begin);
+    const int64_t* begin = int_value(r.begin);
+    const Expr end = begin && *begin == 0 ? r.extent : simplify(r.begin + r.extent);
+    return fmt::format("{}:{}", to_text(r.begin), to_text(end));
+  });
+  if (access.placed) return fmt::format("tile [{}] of {}", places, access.buffer->name);
+  return fmt::format("{}[{}]", access.buffer->name, places);
+}
+
+AccessModel access_model(const Function& f) { return Collector(&f, f.body, f.may_alias).take(); }
+
+AccessModel access_model(const Stmt& part, const std::vector<MayAlias>& may_alias) {
+  return Collector(nullptr, part, may_alias).take();
+}
 
 }  // namespace helve

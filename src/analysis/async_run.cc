@@ -1,5 +1,6 @@
-// Runs that the copy units of a GPU move from global to block memory without registers.
-// Alignment is asked of addresses in elements from the buffer's base; that of the base is the caller's business.
+// Runs of elements that cp.async copies from global to shared memory without registers.
+// Alignment is that of addresses relative to the buffer's base, in elements; the alignment of the base is the caller's
+// responsibility.
 #include "helve/analysis/async_run.h"
 
 #include <fmt/format.h>
@@ -7,9 +8,9 @@
 #include <cmath>
 
 #include "helve/analysis/memory_traffic.h"
+#include "helve/analysis/multiple.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/buffer_layout.h"
-#include "multiple.h"
 
 namespace helve {
 
@@ -27,7 +28,7 @@ bool is_zero(const Expr& e) {
   return (whole && *whole == 0) || (real && real->value == 0 && !std::signbit(real->value));
 }
 
-/// Are the elements of a run side by side, and does it begin at a multiple of its length?
+/// Are the elements of a run contiguous, and does it begin at a multiple of its length?
 bool is_aligned(const Region& region, int64_t run, const Facts& facts, std::string* reason) {
   const Buffer& buffer = *region.buffer;
   if (run == 1) return true;
@@ -48,7 +49,7 @@ bool is_aligned(const Region& region, int64_t run, const Facts& facts, std::stri
   return false;
 }
 
-/// Is the run past the end with all of its elements or with none?
+/// Is the run past the end either with all of its elements or with none?
 bool ends_together(const Region& region, int64_t run, const Facts& facts) {
   if (run == 1) return true;
   const Range& last = region.ranges.back();
@@ -86,10 +87,10 @@ bool is_async_run(const TileOp& op, const Expr& pad, const Facts& facts, std::st
   }
   if (!is_aligned(src, run, facts, reason) || !is_aligned(dst, run, facts, reason)) return false;
   if (!ends_together(src, run, facts)) {
-    return declined(fmt::format("{} bytes may lie across the end of '{}'", bytes, src.buffer->name));
+    return declined(fmt::format("{} bytes may cross the end of '{}'", bytes, src.buffer->name));
   }
   if (begins_inside(src, facts) && !is_zero(pad)) {
-    return declined(fmt::format("what lies past the end of '{}' is not filled up with 0", src.buffer->name));
+    return declined(fmt::format("elements past the end of '{}' are not filled with 0", src.buffer->name));
   }
   return true;
 }

@@ -1,6 +1,6 @@
-// Copies between a tensor of the call and block memory that the copy engine of sm_90 makes by a tensor map.
-// A box lies in block memory as a dense row-major array, so dimensions join into one, from the last on, while the
-// memory is dense; what is left are loops over boxes.
+// TMA tensor copies between a tensor of the call and shared memory (cp.async.bulk.tensor).
+// A box is a dense row-major array in shared memory, so dimensions are merged from the last one on while the memory is
+// dense; the remaining ones become loops over boxes.
 #include "helve/analysis/box_copy.h"
 
 #include <fmt/format.h>
@@ -12,18 +12,18 @@
 
 #include "copy_dimensions.h"
 #include "helve/analysis/memory_traffic.h"
+#include "helve/analysis/multiple.h"
 #include "helve/arith/simplify.h"
-#include "multiple.h"
 
 namespace helve {
 
 namespace {
 
-constexpr int64_t kUnitBits = 4;      // of kBulkUnit, the bytes that a swizzle moves
-constexpr int kSwizzleShift = 3;      // from the bits that a map's swizzle changes to those that it takes
-constexpr int kMostSwizzleBits = 3;
+constexpr int64_t kUnitBits = 4;      // of kBulkUnit, the bytes that a swizzle permutes
+constexpr int kSwizzleShift = 3;      // from the bits that a map's swizzle changes to those that it reads
+constexpr int kMaxSwizzleBits = 3;
 
-/// Why no map goes from one to the other; `tensor` is the side of the call.
+/// Why no map serves the copy; `tensor` is the side of the call.
 std::string box_refusal(const Buffer& tensor, const Buffer& memory) {
   if (tensor.scope != MemoryScope::Param || memory.scope != MemoryScope::Shared) {
     return fmt::format("'{}' and '{}' are not a tensor of the call and shared memory", tensor.name, memory.name);
@@ -32,15 +32,15 @@ std::string box_refusal(const Buffer& tensor, const Buffer& memory) {
     return fmt::format("'{}' and '{}' have different dtypes", tensor.name, memory.name);
   }
   if (tensor.dtype.bits < 8) return fmt::format("elements of {} share a byte", to_string(tensor.dtype));
-  if (tensor.rank() == 0 || tensor.rank() > kMostBoxRank) {
-    return fmt::format("'{}' has {} dimensions, and a map 1 to {}", tensor.name, tensor.rank(), kMostBoxRank);
+  if (tensor.rank() == 0 || tensor.rank() > kMaxBoxRank) {
+    return fmt::format("'{}' has {} dimensions, and a map 1 to {}", tensor.name, tensor.rank(), kMaxBoxRank);
   }
   return "";
 }
 
-/// The most elements of one box along a dimension: all, or a divisor of them. 0: there is none of whole units.
+/// The largest extent of a box along a dimension: all elements, or a divisor. 0 if no divisor is a multiple of `unit`.
 int64_t box_extent(int64_t extent, int64_t unit) {
-  for (int64_t box = std::min(extent, kMostBoxExtent); box > 0; --box) {
+  for (int64_t box = std::min(extent, kMaxBoxExtent); box > 0; --box) {
     if (extent % box == 0 && box % unit == 0) return box;
   }
   return 0;
@@ -53,8 +53,8 @@ bool is_zero_fill(const Expr& e) {
   return value && *value == 0;
 }
 
-/// The bytes of a map's swizzle that is the layout of row-major memory whose boxes have rows of `row` bytes; 0 for no
-/// swizzle, nothing where no map writes such memory.
+/// The swizzle of a map, in bytes, that equals the layout of row-major memory whose boxes have rows of `row` bytes; 0
+/// without a swizzle, nothing if no map writes such memory.
 std::optional<int64_t> swizzle_of(const Buffer& memory, int64_t row) {
   if (!memory.layout) return 0;
   const Layout& layout = *memory.layout;
@@ -64,14 +64,14 @@ std::optional<int64_t> swizzle_of(const Buffer& memory, int64_t row) {
   if (swizzle.identity()) return 0;
   const int64_t base = swizzle.base + std::countr_zero(static_cast<uint64_t>(memory.dtype.bytes()));
   const int64_t bytes = kBulkUnit << swizzle.bits;
-  const bool is_of_map = base == kUnitBits && swizzle.shift == kSwizzleShift && swizzle.bits <= kMostSwizzleBits;
+  const bool is_of_map = base == kUnitBits && swizzle.shift == kSwizzleShift && swizzle.bits <= kMaxSwizzleBits;
   return is_of_map && bytes == row ? std::optional(bytes) : std::nullopt;
 }
 
-/// The multiple of bytes at which boxes begin in block memory: a swizzle's period, so that the engine's is the same.
+/// The alignment of a box in shared memory: a swizzle's period, so that TMA's swizzle is the layout's.
 int64_t alignment_of(int64_t swizzle) { return std::max(kBoxAlignment, swizzle << kSwizzleShift); }
 
-/// Is the number of bytes that `place` gives for the beginning of a box a multiple of `alignment` for all boxes?
+/// Is the byte address that `place` gives for the beginning of a box a multiple of `alignment` for all boxes?
 bool are_aligned(const CopyBoxes& boxes, const Region& region, int64_t alignment, Facts facts,
                  const std::function<Expr(const std::vector<Expr>& begin)>& place) {
   std::vector<Expr> at;
@@ -171,7 +171,8 @@ bool is_box_copy(const TileOp& op, const Expr& pad, const Facts& facts, std::str
   strides.pop_back();
   for (const Expr& stride : strides) {
     if (is_multiple(stride * int_imm(bytes), kBulkUnit, facts)) continue;
-    *reason = fmt::format("rows of '{}' are not known to lie at multiples of {} bytes", tensor.buffer->name, kBulkUnit);
+    *reason =
+        fmt::format("rows of '{}' are not known to begin at multiples of {} bytes", tensor.buffer->name, kBulkUnit);
     return false;
   }
   if (!are_aligned(*boxes, tensor, kBulkUnit, facts, [](const auto& begin) { return begin.back(); })) {
@@ -201,7 +202,7 @@ std::optional<Swizzle> box_swizzle(const TileOp& op) {
   if (!boxes) return std::nullopt;
   const Region& memory = op.region(1 - boxes->tensor);
   const int64_t bytes = memory.buffer->dtype.bytes();
-  for (int bits = 1; bits <= kMostSwizzleBits; ++bits) {
+  for (int bits = 1; bits <= kMaxSwizzleBits; ++bits) {
     const int64_t row = kBulkUnit << bits;
     if (boxes->box.back() * bytes != row || !begin_aligned_in_memory(*boxes, memory, alignment_of(row), {})) {
       continue;

@@ -1,13 +1,13 @@
-// Copies between global and block memory that the copy engine of sm_90 makes in whole pieces.
-// Dimensions join into one piece as long as both regions go on side by side; what is left are loops over pieces.
+// TMA bulk copies between global and shared memory (cp.async.bulk).
+// Dimensions are merged into one piece while both regions are contiguous; the remaining ones become loops over pieces.
 #include "helve/analysis/bulk_copy.h"
 
 #include <fmt/format.h>
 
 #include "copy_dimensions.h"
 #include "helve/analysis/memory_traffic.h"
+#include "helve/analysis/multiple.h"
 #include "helve/arith/simplify.h"
-#include "multiple.h"
 
 namespace helve {
 
@@ -18,7 +18,7 @@ bool is_one(const Expr& e) {
   return value && *value == 1;
 }
 
-/// Why the engine does not go from one buffer to the other.
+/// Why TMA cannot copy from one buffer to the other; empty if it can.
 std::string bulk_refusal(const Buffer& src, const Buffer& dst) {
   const bool loads = is_global(src) && dst.scope == MemoryScope::Shared;
   const bool stores = src.scope == MemoryScope::Shared && is_global(dst);
@@ -28,7 +28,7 @@ std::string bulk_refusal(const Buffer& src, const Buffer& dst) {
   if (src.dtype != dst.dtype) return fmt::format("it converts {} to {}", to_string(src.dtype), to_string(dst.dtype));
   if (src.dtype.bits < 8) return fmt::format("elements of {} share a byte", to_string(src.dtype));
   const Buffer& memory = loads ? dst : src;
-  if (memory.layout) return fmt::format("'{}' has a layout, and the engine goes row by row", memory.name);
+  if (memory.layout) return fmt::format("'{}' has a layout, and TMA copies row by row", memory.name);
   return "";
 }
 
@@ -83,7 +83,7 @@ bool is_bulk_copy(const TileOp& op, const Facts& facts, std::string* reason) {
   if (!reason->empty()) return false;
   const std::optional<BulkPieces> pieces = bulk_pieces(src, dst, reason);
   if (!pieces) return false;
-  if (facts.contradictory()) return true;  // it never runs
+  if (facts.contradictory()) return true;  // never executed
   const int64_t unit = std::max<int64_t>(1, kBulkUnit / src.buffer->dtype.bytes());
   if (!is_multiple(pieces->length, unit, facts)) {
     *reason = fmt::format("its pieces are not known to be multiples of {} bytes", kBulkUnit);

@@ -1,6 +1,6 @@
-// Calls between functions of kernels.
-// Extents of the callee become those of the arguments; two that have to be equal must be so for every call of the
-// caller, or the call is refused.
+// Calls between kernel functions.
+// Extents of the callee become those of the arguments; two that must be equal must be so in every call of the caller,
+// or the call is refused.
 #include "helve/analysis/call.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ std::string mesh_text(const std::optional<MeshShape>& mesh) {
   return "the mesh " + out;
 }
 
-/// Where the elements of a tensor of a mesh function are.
+/// Where the elements of a tensor of a mesh function are placed.
 std::string placement_text(const Buffer& buffer, const MeshTensor* placement) {
   if (buffer.scope == MemoryScope::Global) return "one buffer a core";
   if (!placement) return "one tensor of all cores";
@@ -86,7 +86,7 @@ class Call {
     throw UserError(code, arguments_[i].place, std::move(args), std::move(notes), std::move(fixes));
   }
 
-  /// Type, rank and placement; extents that the callee leaves open become those of the argument.
+  /// Checks type, rank and placement; extents that the callee leaves open become those of the argument.
   void accept_tensor(size_t i) {
     const Buffer &p = param(i), &a = *argument(i);
     if (a.dtype != p.dtype) {
@@ -129,7 +129,7 @@ class Call {
                : std::vector<std::string>{});
   }
 
-  /// Constants and variables are what they are; anything else is computed once.
+  /// Constants and variables are substituted; any other expression is computed once.
   void accept_scalar(size_t i, std::vector<Stmt>& body) {
     const VarRef& p = std::get<VarRef>(f_.params[i]);
     const Expr* given = std::get_if<Expr>(&arguments_[i].value);
@@ -166,7 +166,7 @@ class Call {
     }
   }
 
-  /// Is the extent of the parameter one that means exactly this extent?
+  /// Must the extent of the parameter be this extent?
   bool is_bound_to(const Expr& declared, const Expr& given) const {
     const Var* dim = as<Var>(declared);
     const auto found = dim ? values_.scalars.find(dim) : values_.scalars.end();
@@ -193,7 +193,7 @@ class Call {
     refuse(Code::InconsistentExtent, i, std::move(args), std::move(fixes));
   }
 
-  /// Two arguments that may share memory, one of them written, need the callee's word that it may be so.
+  /// Two arguments that may share memory, one of them written, must be declared so by the callee.
   void check_overlap() const {
     const std::vector<BufferEffect> effects = param_effects(f_);
     std::vector<size_t> tensors;

@@ -1,5 +1,5 @@
-// The dimensions of a copied region, and how far its elements lie apart.
-// Whoever divides a copy among an engine's operations asks where neighbours are side by side.
+// The dimensions of a copied region, and the distances of its elements.
+// Dividing a copy into instructions needs to know which dimensions are contiguous.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace helve {
 
-/// The dimensions that are no points.
+/// The dimensions that are not points.
 inline std::vector<size_t> open_dimensions(const Region& region) {
   std::vector<size_t> out;
   for (size_t d = 0; d < region.ranges.size(); ++d) {
@@ -18,7 +18,7 @@ inline std::vector<size_t> open_dimensions(const Region& region) {
   return out;
 }
 
-/// Elements from one index of each dimension to the next.
+/// The distance of consecutive indices of each dimension, in elements.
 inline std::vector<Expr> strides_of(const Buffer& buffer) {
   if (!buffer.strides.empty()) return buffer.strides;
   std::vector<Expr> out(buffer.rank(), int_imm(1));

@@ -1,5 +1,5 @@
-// The cores among which a collective moves values.
-// An operation that names cores instead of an axis is one of the whole mesh.
+// The cores between which a collective moves values.
+// An operation that names cores instead of an axis involves the whole mesh.
 #include "helve/analysis/core_groups.h"
 
 #include <algorithm>

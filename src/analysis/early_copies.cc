@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "helve/analysis/effects.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
 
 namespace helve {
 
@@ -22,22 +22,10 @@ std::vector<Expr> expressions(const TileOp& op) {
   return out;
 }
 
-/// Does the statement touch the buffer outside of the loop over `except`?
-bool touches(const Stmt& s, const Buffer* buffer, const Var* except) {
-  if (!s) return false;
-  const For* loop = as<For>(s);
-  if (loop && loop->vars[0].get() == except) return false;
-  const std::vector<RegionAccess> own = direct_accesses(s);
-  const auto is_of = [&](const RegionAccess& a) { return a.region.buffer.get() == buffer; };
-  bool found = std::any_of(own.begin(), own.end(), is_of);
-  for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { found = found || touches(part, buffer, except); });
-  return found;
-}
-
 class Judge {
  public:
-  Judge(const For& loop, const Kernel& kernel, const Function& f)
-      : loop_(loop), kernel_(kernel), function_(f), accesses_(accesses(loop.body)) {
+  Judge(const For& loop, const AccessModel& kernel, const std::vector<MayAlias>& may_alias)
+      : loop_(loop), kernel_(kernel), may_alias_(may_alias), body_(access_model(loop.body, may_alias)) {
     walk(loop.body, [&](const Stmt& s) {
       if (const Alloc* n = as<Alloc>(s)) own_.insert(n->buffer.get());
       if (const Bind* n = as<Bind>(s)) own_.insert(n->var.get());
@@ -58,13 +46,12 @@ class Judge {
       const TileOp* op = as<TileOp>(body[i]);
       if (op && op->op == TileOpcode::Copy) {
         const Stmt known = substitute(body[i], names);
-        const std::string reason = refusal(*as<TileOp>(known), std::vector<Stmt>(body.begin(), body.begin() + i));
-        out.push_back({i, Ref<const TileOp>(as<TileOp>(known)), reason});
+        out.push_back({i, Ref<const TileOp>(as<TileOp>(known)), refusal(*as<TileOp>(known))});
       } else {
         walk(body[i], [&](const Stmt& s) {
           const TileOp* inner = as<TileOp>(s);
           if (!inner || inner->op != TileOpcode::Copy || !is_global(*inner->region(0).buffer)) return;
-          out.push_back({i, Ref<const TileOp>(inner), "it stands under a condition or in a loop of the body"});
+          out.push_back({i, Ref<const TileOp>(inner), "it is under a condition or in a loop of the body"});
         });
       }
     }
@@ -72,7 +59,7 @@ class Judge {
   }
 
  private:
-  std::string refusal(const TileOp& op, const std::vector<Stmt>& before) const {
+  std::string refusal(const TileOp& op) const {
     const Region &src = op.region(0), &dst = op.region(1);
     const std::string &from = src.buffer->name, &to = dst.buffer->name;
     if (has_collective(loop_.body)) return "cores exchange values in the loop";
@@ -88,24 +75,30 @@ class Judge {
         return fmt::format("iterations fill different places of '{}'", to);
       }
     }
-    const auto writes = std::count_if(accesses_.begin(), accesses_.end(),
-                                      [&](const RegionAccess& a) { return a.write && a.region.buffer == dst.buffer; });
-    if (writes > 1) return fmt::format("'{}' is written elsewhere in the loop", to);
-    for (const Stmt& s : before) {
-      if (touches(s, dst.buffer.get(), nullptr)) return fmt::format("'{}' is used in front of the copy", to);
+    const std::vector<Access>& all = body_.accesses;
+    const auto is_write = [&](const Access& a) { return a.write && a.buffer == dst.buffer; };
+    const auto own = std::find_if(all.begin(), all.end(), is_write);
+    HELVE_CHECK(own != all.end(), "a copy writes");
+    if (std::any_of(own + 1, all.end(), is_write)) return fmt::format("'{}' is written elsewhere in the loop", to);
+    if (std::any_of(all.begin(), own, [&](const Access& a) { return a.buffer == dst.buffer; })) {
+      return fmt::format("'{}' is used in front of the copy", to);
     }
-    if (touches(kernel_.body, dst.buffer.get(), loop_.vars[0].get())) {
-      return fmt::format("'{}' is used outside of the loop", to);
-    }
+    if (is_used_outside(*dst.buffer)) return fmt::format("'{}' is used outside of the loop", to);
     return "";
+  }
+
+  bool is_used_outside(const Buffer& buffer) const {
+    return std::any_of(kernel_.accesses.begin(), kernel_.accesses.end(), [&](const Access& a) {
+      return a.buffer.get() == &buffer && std::none_of(a.path.begin(), a.path.end(), [&](const StepRef& step) {
+               return !step->vars.empty() && step->vars[0] == loop_.vars[0];
+             });
+    });
   }
 
   /// May the loop write memory of the buffer?
   bool is_written(const Buffer& buffer) const {
-    return std::any_of(accesses_.begin(), accesses_.end(), [&](const RegionAccess& a) {
-      const Buffer* written = a.region.buffer.get();
-      return a.write && (written == &buffer || may_overlap(function_.may_alias, written, &buffer));
-    });
+    return std::any_of(body_.accesses.begin(), body_.accesses.end(),
+                       [&](const Access& a) { return a.write && may_overlap(may_alias_, a.buffer.get(), &buffer); });
   }
 
   /// Why the expression has no value before the iteration.
@@ -123,9 +116,9 @@ class Judge {
   }
 
   const For& loop_;
-  const Kernel& kernel_;
-  const Function& function_;
-  const std::vector<RegionAccess> accesses_;
+  const AccessModel& kernel_;
+  const std::vector<MayAlias>& may_alias_;
+  const AccessModel body_;
   std::unordered_set<const Object*> own_;  ///< variables and buffers that the body defines
 };
 
@@ -136,8 +129,9 @@ std::vector<Stmt> statements_of(const Stmt& body) {
   return {body};
 }
 
-std::vector<EarlyCopy> early_copies(const For& loop, const Kernel& kernel, const Function& f) {
-  return Judge(loop, kernel, f).run();
+std::vector<EarlyCopy> early_copies(const For& loop, const AccessModel& kernel,
+                                    const std::vector<MayAlias>& may_alias) {
+  return Judge(loop, kernel, may_alias).run();
 }
 
 }  // namespace helve

@@ -95,19 +95,36 @@ std::vector<BufferEffect> buffer_effects(const Stmt& s) {
   return effects;
 }
 
-std::unordered_set<const Buffer*> written_memory(const Function& f) {
-  std::unordered_set<const Buffer*> written, out;
-  for (const BufferEffect& effect : buffer_effects(f.body)) {
-    if (effect.written) written.insert(effect.buffer.get());
-  }
-  out = written;
-  for (const MayAlias& each : f.may_alias) {
+std::unordered_set<const Buffer*> written_memory(const Stmt& s, const std::vector<MayAlias>& may_alias) {
+  std::unordered_set<const Buffer*> written;
+  walk(s, [&](const Stmt& each) {
+    if (const Store* n = as<Store>(each)) written.insert(n->buffer.get());
+    if (const TileStore* n = as<TileStore>(each)) written.insert(n->buffer.get());
+    const TileOp* op = as<TileOp>(each);
+    for (size_t i = 0; op && i < op->row().params.size(); ++i) {
+      if (op->row().params[i].writes()) written.insert(op->region(i).buffer.get());
+    }
+  });
+  std::unordered_set<const Buffer*> out = written;
+  for (const MayAlias& each : may_alias) {
     const bool any = std::any_of(each.buffers.begin(), each.buffers.end(),
                                  [&](const BufferRef& b) { return written.contains(b.get()); });
     for (const BufferRef& b : each.buffers) {
       if (any) out.insert(b.get());
     }
   }
+  return out;
+}
+
+std::unordered_set<const Buffer*> written_memory(const Function& f) { return written_memory(f.body, f.may_alias); }
+
+std::unordered_set<const Buffer*> constant_memory(const Stmt& s, const std::vector<MayAlias>& may_alias) {
+  const std::unordered_set<const Buffer*> written = written_memory(s, may_alias);
+  std::unordered_set<const Buffer*> out;
+  walk_exprs(s, [&](const Expr& e) {
+    const Load* load = as<Load>(e);
+    if (load && !written.contains(&buffer_of(load->buffer))) out.insert(&buffer_of(load->buffer));
+  });
   return out;
 }
 

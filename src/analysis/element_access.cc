@@ -7,141 +7,38 @@
 #include <numeric>
 
 #include "helve/arith/simplify.h"
-#include "helve/ir/tensor/visit.h"
+#include "helve/arith/sum.h"
+#include "helve/ir/expr/visit.h"
 
 namespace helve {
 
-Stmt ElementWalk::walk(const Stmt& s) {
-  if (!s) return s;
-  if (const For* n = as<For>(s)) return loop(*n, s);
-  if (const Bind* n = as<Bind>(s)) return bind(*n, s);
-  if (as<Alloc>(s)) return s;
-  if (const Seq* n = as<Seq>(s)) {
-    std::vector<Stmt> out;
-    bool changed = false;
-    for (const Stmt& part : n->stmts) {
-      Stmt mapped = walk(part);
-      changed |= mapped != part;
-      if (mapped) out.push_back(std::move(mapped));
+namespace {
+
+/// A selection or a lazy operand does not always read its operands; reading more than it does is no change of what it
+/// computes, and an element of a class exists wherever its nest runs.
+bool is_straight(const Access& access) {
+  const StmtKind kind = access.stmt->kind;
+  const bool in_loops = std::all_of(access.path.begin(), access.path.end(), [](const StepRef& step) {
+    return !step->stmt || step->stmt->kind == StmtKind::For;
+  });
+  return in_loops && (kind == StmtKind::Store || kind == StmtKind::Bind) && access.mode == StoreMode::Write;
+}
+
+ElementAccess element(const Access& access, const AccessModel& model) {
+  ElementAccess out{&access, {}, {}, access.value && model.names_stay(access.value)};
+  for (const Range& range : access.ranges) {
+    out.indices.push_back(range.begin);
+    out.opaque |= model.names_stay(range.begin);
+  }
+  for (const StepRef& step : access.path) {
+    if (!step->stmt) continue;
+    const For& loop = static_cast<const For&>(*step->stmt);
+    for (size_t d = 0; d < step->vars.size(); ++d) {
+      out.loops.push_back({step->vars[d], step->begins[d], step->extents[d], loop.loop, step->visit, &loop});
     }
-    return changed ? seq(std::move(out), s->span) : s;
-  }
-  if (const Store* n = as<Store>(s)) {
-    Ref<Store> copy = make_ref<Store>(*n);
-    copy->value = expression(n->value, true);
-    bool changed = copy->value != n->value;
-    for (Expr& index : copy->indices) {
-      Expr mapped = expression(index, true);
-      changed |= mapped != index;
-      index = std::move(mapped);
-    }
-    const Stmt self = changed ? Stmt(copy) : s;
-    if (n->buffer.get() != &buffer_) return self;
-    unclear_ |= conditions_ > 0 || n->is_atomic();
-    return on_store(*n, self);
-  }
-  if (const If* n = as<If>(s)) {
-    const Ref<If> changed = copy_with(*n, [&](If& copy) {
-      copy.condition = expression(n->condition, false);
-      ++conditions_;
-      copy.then_body = walk(n->then_body);
-      copy.else_body = walk(n->else_body);
-      --conditions_;
-      return copy.then_body && (copy.then_body != n->then_body || copy.else_body != n->else_body);
-    });
-    return changed ? Stmt(changed) : s;
-  }
-  unclear_ |= touches(s);
-  return s;
-}
-
-Stmt ElementWalk::loop(const For& loop, const Stmt& self) {
-  const int visit = visits_++;
-  for (size_t d = 0; d < loop.vars.size(); ++d) {
-    expression(loop.begins[d], false);
-    expression(loop.extents[d], false);
-    const Expr begin = substitute(loop.begins[d], names_), extent = substitute(loop.extents[d], names_);
-    loops_.push_back({loop.vars[d], begin, extent, loop.loop, visit, &loop});
-  }
-  Stmt body = walk(loop.body);
-  loops_.resize(loops_.size() - loop.vars.size());
-  if (body == loop.body) return leave_loop(self, visit);
-  const Seq* rest = as<Seq>(body);
-  if (!body || (rest && rest->stmts.empty())) return {};
-  return leave_loop(Stmt(copy_with(loop, [&](For& copy) { copy.body = std::move(body); })), visit);
-}
-
-Stmt ElementWalk::bind(const Bind& bind, const Stmt& self) {
-  const Expr value = expression(bind.value, true);
-  const Expr meant = substitute(bind.value, names_);
-  if (has_load(meant) || opaque(meant) || !add_value(names_, bind.var, bind.value)) read_names_.insert(bind.var.get());
-  if (value == bind.value) return self;
-  Ref<Bind> copy = make_ref<Bind>(bind);
-  copy->value = value;
-  return Stmt(copy);
-}
-
-Expr ElementWalk::expression(const Expr& e, bool straight) {
-  return rewrite(e, [&](const Expr& node) -> Expr {
-    // A selection or a lazy operand does not always read its operands; reading more than it does is no change of what
-    // it computes, and an element of the class exists wherever its nest runs.
-    const Load* load = as<Load>(node);
-    if (!load || &buffer_of(load->buffer) != &buffer_) return node;
-    unclear_ |= !straight || conditions_ > 0;
-    return on_load(*load, node);
-  });
-}
-
-bool ElementWalk::touches(const Stmt& s) const {
-  bool found = false;
-  helve::walk(s, [&](const Stmt& inner) {
-    const Store* store = as<Store>(inner);
-    found |= store && store->buffer.get() == &buffer_;
-    found |= inner->kind == StmtKind::TileOp || inner->kind == StmtKind::ForTiles || inner->kind == StmtKind::Kernel;
-  });
-  walk_exprs(s, [&](const Expr& e) {
-    const Load* load = as<Load>(e);
-    found |= load && &buffer_of(load->buffer) == &buffer_;
-  });
-  return found;
-}
-
-ElementAccess ElementWalk::access(const std::vector<Expr>& indices, const Expr& value) const {
-  ElementAccess out{value != nullptr, {}, value ? substitute(value, names_) : value, loops_};
-  out.opaque = value && opaque(out.value);
-  for (const Expr& index : indices) {
-    out.indices.push_back(substitute(index, names_));
-    out.opaque |= opaque(out.indices.back());
   }
   return out;
 }
-
-bool ElementWalk::opaque(const Expr& e) const {
-  bool found = false;
-  helve::walk(e, [&](const Expr& node) {
-    const Var* var = as<Var>(node);
-    found |= var && read_names_.contains(var);
-  });
-  return found;
-}
-
-namespace {
-
-class AccessCollector final : public ElementWalk {
- public:
-  using ElementWalk::ElementWalk;
-  std::vector<ElementAccess> found;
-
- private:
-  Expr on_load(const Load& load, const Expr& self) override {
-    found.push_back(access(load.indices, {}));
-    return self;
-  }
-  Stmt on_store(const Store& store, const Stmt& self) override {
-    found.push_back(access(store.indices, store.value));
-    return self;
-  }
-};
 
 /// Different iterations of the class touch different elements: each variable counts in one dimension, and there a step
 /// of it is longer than what the variables of shorter steps span.
@@ -189,22 +86,27 @@ bool apart(const ElementClass& a, const ElementClass& b) {
   return false;
 }
 
-/// Subscripts and the bounds of the nest read no memory.
-bool plain(const ElementAccess& access, size_t outer) {
-  bool loads = std::any_of(access.indices.begin(), access.indices.end(), has_load);
+/// Subscripts and the bounds of the nest read no memory that changes.
+bool plain(const ElementAccess& access, size_t outer, const AccessModel& model) {
+  const auto reads = [&](const Expr& e) { return changes(e, model.constant); };
+  bool found = std::any_of(access.indices.begin(), access.indices.end(), reads);
   for (size_t k = outer; k < access.loops.size(); ++k) {
-    loads |= has_load(access.loops[k].begin) || has_load(access.loops[k].extent);
+    found |= reads(access.loops[k].begin) || reads(access.loops[k].extent);
   }
-  return !loads;
+  return !found;
 }
 
 }  // namespace
 
-std::optional<std::vector<ElementAccess>> element_accesses(const Stmt& s, const Buffer& buffer) {
-  AccessCollector collector(buffer);
-  collector.walk(s);
-  if (collector.unclear()) return {};
-  return std::move(collector.found);
+std::optional<std::vector<ElementAccess>> element_accesses(const AccessModel& model, const Buffer& buffer) {
+  if (!model.operations.empty()) return {};
+  std::vector<ElementAccess> out;
+  for (const Access& access : model.accesses) {
+    if (access.buffer.get() != &buffer) continue;
+    if (!is_straight(access)) return {};
+    out.push_back(element(access, model));
+  }
+  return out;
 }
 
 size_t common_loops(const std::vector<ElementAccess>& accesses) {
@@ -252,16 +154,17 @@ bool same_class(const ElementClass& known, const ElementAccess& access, size_t o
   return true;
 }
 
-std::optional<std::vector<ElementClass>> element_classes(const std::vector<ElementAccess>& accesses, size_t outer,
+std::optional<std::vector<ElementClass>> element_classes(const AccessModel& model,
+                                                         const std::vector<ElementAccess>& accesses, size_t outer,
                                                          const Facts& facts) {
-  constexpr size_t kMostClasses = 8;
+  constexpr size_t kMaxClasses = 8;
   std::vector<ElementClass> classes;
   for (size_t i = 0; i < accesses.size(); ++i) {
-    if (!plain(accesses[i], outer)) return {};
+    if (!plain(accesses[i], outer, model)) return {};
     auto home = std::find_if(classes.begin(), classes.end(),
                              [&](const ElementClass& c) { return same_class(c, accesses[i], outer, facts); });
     if (home == classes.end()) {
-      if (classes.size() == kMostClasses) return {};
+      if (classes.size() == kMaxClasses) return {};
       home = classes.insert(home, class_of(accesses[i], outer, facts));
     }
     home->members.push_back(i);

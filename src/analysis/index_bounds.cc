@@ -16,8 +16,8 @@ namespace helve {
 
 namespace {
 
-constexpr int64_t kGreatest = std::numeric_limits<int64_t>::max();
-constexpr int64_t kMostShift = 62;  // of 1, within int64
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMaxShift = 62;  // of 1, within int64
 constexpr int64_t kWide = int64_t{1} << 40;
 
 Sum atom_sum(Expr e) { return {{{1, {std::move(e)}}}, 0}; }
@@ -28,7 +28,7 @@ Expr power_of_two(Expr exponent) {
 
 Expr absolute(const Expr& e) { return Expr(make_ref<Apply>(kIndex, Op::Abs, std::vector<Expr>{e})); }
 
-/// No coefficient of `small` is above that of the same product in `large`.
+/// Is each coefficient of `small` at most that of the same product in `large`?
 bool implied(const Sum& small, const Sum& large) {
   if (small.constant > large.constant) return false;
   return std::all_of(small.terms.begin(), small.terms.end(), [&](const Term& term) {
@@ -44,7 +44,8 @@ bool at_most(const Sum& a, const Sum& b, const Facts& facts) {
   return can_prove(apply(Op::Le, {expr_of(a), expr_of(b)}), facts);
 }
 
-/// Does the sum grow no faster than its products? Then extents of memory that exist keep it far from the end of int64.
+/// Does the sum grow no faster than its products? Then extents of memory that exists keep it far below the limit of
+/// int64.
 bool is_polynomial(const Sum& sum) {
   bool powers = false;
   for (const Term& term : sum.terms) {
@@ -55,7 +56,7 @@ bool is_polynomial(const Sum& sum) {
   return !powers;
 }
 
-/// What is left of `factors` without each of `some`; empty where one is missing.
+/// `factors` without those of `some`; empty if one is missing.
 std::optional<std::vector<Expr>> without_factors(std::vector<Expr> factors, const std::vector<Expr>& some) {
   for (const Expr& each : some) {
     const auto found = std::find_if(factors.begin(), factors.end(), [&](const Expr& e) { return same_expr(e, each); });
@@ -67,9 +68,9 @@ std::optional<std::vector<Expr>> without_factors(std::vector<Expr> factors, cons
 
 Expr product_of(const Term& term) { return expr_of(Sum{{{1, term.factors}}, 0}); }
 
-/// What holds of a variable below the end of its loop. Of a quotient, as loops divided among others have it, the
-/// dividend says more than the quotient: begin <= v < begin + (max(m, 0) + k) // c, with k < c, is also
-/// c * (v - begin) + c - k <= m.
+/// Conditions on a variable from the end of its loop. If the extent is a quotient, as in loops that are divided among
+/// others, the dividend gives a tighter bound: begin <= v < begin + (max(m, 0) + k) // c, with k < c, is also c * (v -
+/// begin) + c - k <= m.
 std::vector<Expr> conditions_of_end(const Expr& var, const Expr& begin, const Expr& extent) {
   std::vector<Expr> out = {less(var, begin + extent)};
   const Apply* quotient = as_op(extent, Op::FloorDiv);
@@ -119,7 +120,7 @@ IndexBounds::IndexBounds(FunctionRef lowered) : function_(std::move(lowered)) {
     const Kernel* kernel = as<Kernel>(s);
     const Bind* bind = as<Bind>(s);
     if (kernel) require_below(kernel->body);
-    if (bind && has_load(bind->value)) require_below(s);  // a kernel of its own, though it stands in none
+    if (bind && has_load(bind->value)) require_below(s);  // a kernel of its own, although it is in none
     return !kernel;
   });
   drop_implied();
@@ -129,7 +130,7 @@ IndexBounds::IndexBounds(FunctionRef lowered) : function_(std::move(lowered)) {
 IndexBounds::Reach IndexBounds::constant(int64_t value) { return {Reach::Bounded, Sum{{}, value}}; }
 
 IndexBounds::Reach IndexBounds::magnitude(int64_t value) {
-  return value < -kGreatest ? Reach{Reach::Beyond, {}} : constant(std::abs(value));
+  return value < -kMax ? Reach{Reach::Beyond, {}} : constant(std::abs(value));
 }
 
 IndexBounds::Reach IndexBounds::bounded(std::optional<Sum> sum) {
@@ -145,10 +146,10 @@ IndexBounds::Reach IndexBounds::times(const Reach& a, const Reach& b) {
   if (a.kind != Reach::Bounded) return a.kind == Reach::Beyond && b.kind == Reach::None ? b : a;
   if (b.kind != Reach::Bounded) return b;
   if ((a.sum.terms.size() + 1) * (b.sum.terms.size() + 1) <= kTermLimit) return bounded(multiply(a.sum, b.sum));
-  return bounded(multiply(atom_sum(expr_of(a.sum)), atom_sum(expr_of(b.sum))));  // not multiplied out
+  return bounded(multiply(atom_sum(expr_of(a.sum)), atom_sum(expr_of(b.sum))));  // not expanded
 }
 
-/// The sum of the greater coefficients bounds both.
+/// The sum with the larger coefficients bounds both.
 IndexBounds::Reach IndexBounds::either(const Reach& a, const Reach& b) {
   if (a.kind != Reach::Bounded) return a.kind == Reach::Beyond && b.kind == Reach::None ? b : a;
   if (b.kind != Reach::Bounded) return b;
@@ -166,7 +167,7 @@ IndexBounds::Reach IndexBounds::either(const Reach& a, const Reach& b) {
   return out;
 }
 
-/// The places that give variables their values; copies of a body share its variables, so one may have several.
+/// The definitions of variables; copies of a body share its variables, so one may have several.
 void IndexBounds::collect(const Stmt& s) {
   walk(s, [&](const Stmt& each) {
     if (const Bind* n = as<Bind>(each)) {
@@ -197,7 +198,7 @@ void IndexBounds::require(Use use, const std::function<Reach()>& find, const Exp
   requirements_.push_back({reach.kind == Reach::Bounded ? std::optional(reach.sum) : std::nullopt, e, span});
 }
 
-/// What `find` says where the guards hold. Those that read memory may hold no more.
+/// The result of `find` where the guards hold. Guards that read memory may have ceased to hold.
 IndexBounds::Reach IndexBounds::under_guards(const std::function<Reach()>& find) {
   if (!guarded_) {
     for (const Expr& guard : guards_) range_of(guard);
@@ -214,7 +215,7 @@ IndexBounds::Reach IndexBounds::under_guards(const std::function<Reach()>& find)
   return out;
 }
 
-/// Every statement, with the conditions and the ends of loops around it in `guards_`; its parts where `f` says so.
+/// Visits every statement, with the conditions and loop ends around it in `guards_`; its parts if `f` returns true.
 void IndexBounds::walk_guarded(const Stmt& s, const std::function<bool(const Stmt&)>& f) {
   if (!s || !f(s)) return;
   const auto walk_under = [&](std::vector<Expr> guards, const Stmt& part) {
@@ -286,7 +287,7 @@ void IndexBounds::drop_implied() {
     for (size_t j = 0; j < requirements_.size() && needed && each.reach; ++j) {
       const IndexRequirement& other = requirements_[j];
       if (i == j || !other.reach || !implied(*each.reach, *other.reach)) continue;
-      needed = j > i && implied(*other.reach, *each.reach);  // of equal ones the first stays
+      needed = j > i && implied(*other.reach, *each.reach);  // of equal ones the first is kept
     }
     if (needed) kept.push_back(each);
   }
@@ -307,7 +308,7 @@ bool IndexBounds::is_promised(const Reach& reach) const {
          std::none_of(unpromised_.begin(), unpromised_.end(), [&](const Sum& sum) { return implied(sum, reach.sum); });
 }
 
-/// Brings the range of a variable into the facts.
+/// Adds the range of a variable to the facts.
 void IndexBounds::resolve(const Var* var) const {
   auto places = definitions_.find(var);
   if (places == definitions_.end() || context_.variables.contains(var)) return;
@@ -319,7 +320,7 @@ void IndexBounds::resolve(const Var* var) const {
     Reach far = reach_of(place.begin);
     if (place.extent) {
       Interval count = max(range_of(place.extent), Interval::point(1));
-      if (count.high && *count.high == kGreatest) count.high.reset();  // what the type of 64-bit data says is no bound
+      if (count.high && *count.high == kMax) count.high.reset();  // the range of a 64-bit type is no bound
       values = {values.low, (values + count + Interval::point(-1)).high};
       far = plus(far, count.high && *count.high <= kWide ? constant(*count.high) : reach_of(place.extent));
     }
@@ -344,8 +345,8 @@ IndexBounds::Reach IndexBounds::reach_of_var(const VarRef& var) const {
   return bounded(atom_sum(never_negative(Expr(var))));
 }
 
-/// The value of inputs where it is not negative for any call, or its magnitude: a guard says nothing of calls that its
-/// code does not run for, and the reach is asked for in those too.
+/// A value of inputs if it is not negative in any call, or its magnitude: a guard says nothing about calls in which its
+/// code does not run, and the reach is evaluated in those too.
 Expr IndexBounds::never_negative(const Expr& e) const { return interval_of(e, limits_).at_least(0) ? e : absolute(e); }
 
 IndexBounds::Reach IndexBounds::reach_of(const Expr& e) const {
@@ -354,9 +355,9 @@ IndexBounds::Reach IndexBounds::reach_of(const Expr& e) const {
   if (auto known = found.find(e.get()); known != found.end()) return known->second.reach;
   const Interval range = range_of(e);
   Reach out;
-  const bool ranged = range.low && range.high && *range.low > -kGreatest;
+  const bool ranged = range.low && range.high && *range.low > -kMax;
   if (ranged) out = constant(std::max(std::abs(*range.low), std::abs(*range.high)));
-  // A range that is as wide as a type of 64 bits says less than the parameter that the call knows.
+  // A range as wide as a 64-bit type is worse than the parameter itself, which the call knows.
   if (!ranged || out.sum.constant > kWide) {
     const Reach parts = reach_of_parts(e);
     if (!ranged || (parts.kind == Reach::Bounded && !parts.sum.is_constant())) out = parts;
@@ -377,10 +378,10 @@ IndexBounds::Reach IndexBounds::reach_of_parts(const Expr& e) const {
   return node ? reach_of_apply(*node, e) : Reach{};
 }
 
-/// Collected first: what a part adds and another takes away does not count twice.
+/// Terms are collected first, so that those that cancel do not count.
 IndexBounds::Reach IndexBounds::reach_of_sum(const Expr& e) const {
   const Sum sum = sum_of(e);
-  if (sum.atom() == e) {  // too large to be collected
+  if (sum.atom() == e) {  // too large to collect
     const Apply& node = *as<Apply>(e);
     if (node.op == Op::Neg) return reach_of(node.args[0]);
     return node.op == Op::Mul ? times(reach_of(node.args[0]), reach_of(node.args[1]))
@@ -408,8 +409,8 @@ bool IndexBounds::is_input(const Term& term) const {
   return input;
 }
 
-/// What a product is at most, by the places that give its variables their values; guards are not asked, which may ask
-/// for this in turn. Empty where there is no bound, or a variable is being resolved.
+/// The maximum of a product, by the definitions of its variables; guards are not used, since they may need this in
+/// turn. Empty if there is no bound, or a variable is being resolved.
 std::optional<Sum> IndexBounds::limit_of(const Term& term) const {
   bool resolved = true;
   for (const Expr& factor : term.factors) {
@@ -425,7 +426,7 @@ std::optional<Sum> IndexBounds::limit_of(const Term& term) const {
   return out.kind == Reach::Bounded ? std::optional(out.sum) : std::nullopt;
 }
 
-/// The inequality with limits in the place of what else than inputs adds.
+/// The inequality with limits in place of the terms that are not inputs.
 std::optional<Sum> IndexBounds::limited(const Sum& inequality) const {
   std::optional<Sum> out = Sum{{}, inequality.constant};
   for (const Term& term : inequality.terms) {
@@ -437,8 +438,8 @@ std::optional<Sum> IndexBounds::limited(const Sum& inequality) const {
   return out;
 }
 
-/// The closest bound of the magnitude: `known`, or what guards say where that is closer. Ranges are those of the facts
-/// as they stand: the variables of other guards may be those that are being resolved, and resolving adds to the facts.
+/// The tightest bound of the magnitude: `known`, or one from guards. Ranges are those of the current facts: variables
+/// of other guards may be in the process of being resolved, and resolving adds to the facts.
 IndexBounds::Reach IndexBounds::closest(const Expr& e, Reach known) const {
   if (!guards_asked_ || context_.facts.inequalities().empty()) return known;
   const Sum sum = sum_of(e);
@@ -453,7 +454,7 @@ IndexBounds::Reach IndexBounds::closest(const Expr& e, Reach known) const {
   return known;
 }
 
-/// The sum with inputs as they are, and bounds of the rest in place of it.
+/// The sum with inputs unchanged, and bounds in place of the rest.
 IndexBounds::Reach IndexBounds::over_inputs(const Sum& sum) const {
   Reach out = constant(0);
   for (const Term& term : sum.terms) {
@@ -470,9 +471,9 @@ IndexBounds::Reach IndexBounds::over_inputs(const Sum& sum) const {
   return out.kind == Reach::Bounded ? bounded(add_constant(out.sum, sum.constant)) : out;
 }
 
-/// From limit - x >= 0, where limit is a sum of inputs and no term of x is negative: any sum of those terms, none more
-/// than k times as often as in x, has at most the magnitude of k * limit; times m, which its terms share, of m * k *
-/// limit. A sum that is not negative is at most itself and k * (limit - x), where constants below 0 count.
+/// From limit - x >= 0, where limit is a sum of inputs and no term of x is negative: any sum of those terms, with
+/// coefficients at most k times those of x, has at most the magnitude of k * limit; multiplied by a common factor m, of
+/// m * k * limit. A sum that is not negative is at most itself plus k * (limit - x), where negative constants count.
 std::optional<Sum> IndexBounds::limit_by(const Sum& inequality, const Sum& sum) const {
   Sum limit{{}, std::max<int64_t>(inequality.constant, 0)};
   std::vector<Term> x;
@@ -491,7 +492,7 @@ std::optional<Sum> IndexBounds::limit_by(const Sum& inequality, const Sum& sum) 
   std::erase_if(rest.terms, [&](const Term& term) {
     return std::any_of(x.begin(), x.end(), [&](const Term& part) {
       const std::optional<std::vector<Expr>> others = without_factors(term.factors, part.factors);
-      if (!others || (shared && !same_factors(*shared, *others)) || term.coefficient < -kGreatest) return false;
+      if (!others || (shared && !same_factors(*shared, *others)) || term.coefficient < -kMax) return false;
       shared = others;
       const bool rounded = term.coefficient % part.coefficient != 0;
       often = std::max(often, std::abs(term.coefficient / part.coefficient) + rounded);
@@ -508,23 +509,23 @@ std::optional<Sum> IndexBounds::limit_by(const Sum& inequality, const Sum& sum) 
   return out.kind == Reach::Bounded ? std::optional(out.sum) : std::nullopt;
 }
 
-/// A quotient is no larger than its dividend; by a constant it is that much smaller, one more for the floor of
-/// what is negative.
+/// A quotient is at most its dividend; by a constant it is smaller by that factor, plus one for rounding negative
+/// values down.
 IndexBounds::Reach IndexBounds::reach_of_quotient(const Apply& node) const {
   const Reach value = reach_of(node.args[0]);
   const int64_t* divisor = int_value(node.args[1]);
-  if (value.kind != Reach::Bounded || !divisor || *divisor == 0 || *divisor < -kGreatest) return value;
+  if (value.kind != Reach::Bounded || !divisor || *divisor == 0 || *divisor < -kMax) return value;
   const Expr whole =
       Expr(make_ref<Apply>(kIndex, Op::FloorDiv, std::vector<Expr>{expr_of(value.sum), int_imm(std::abs(*divisor))}));
   const Reach quotient = bounded(sum_of(simplify(whole, limits_)));
   return range_of(node.args[0]).at_least(0) && *divisor > 0 ? quotient : plus(quotient, constant(1));
 }
 
-/// The least amount of a shift, up to 62, that inequalities prove to be its greatest.
+/// The smallest number up to 62 that inequalities prove to bound a shift amount.
 std::optional<int64_t> IndexBounds::proved_amount(const Expr& amount) const {
   if (context_.facts.inequalities().empty()) return std::nullopt;
   const auto proved = [&](int64_t most) { return can_prove(less(amount, int_imm(most + 1)), context_.facts); };
-  int64_t low = 0, high = kMostShift;
+  int64_t low = 0, high = kMaxShift;
   if (!proved(high)) return std::nullopt;
   while (low < high) {
     const int64_t middle = (low + high) / 2;
@@ -541,12 +542,12 @@ IndexBounds::Reach IndexBounds::reach_of_shift(const Apply& node) const {
   const Reach value = reach_of(node.args[0]);
   if (value.kind == Reach::Bounded && value.sum.is_constant() && value.sum.constant == 0) return value;
   Interval amount = range_of(node.args[1]);
-  if (!amount.at_most(kMostShift)) {
+  if (!amount.at_most(kMaxShift)) {
     if (const std::optional<int64_t> most = proved_amount(node.args[1])) amount.high = most;
   }
-  if (amount.at_most(kMostShift)) return times(value, constant(int64_t{1} << std::max<int64_t>(*amount.high, 0)));
+  if (amount.at_most(kMaxShift)) return times(value, constant(int64_t{1} << std::max<int64_t>(*amount.high, 0)));
   Reach exponent = reach_of(node.args[1]);
-  if (exponent.kind == Reach::Bounded && exponent.sum.is_constant()) {  // too far: any other bound may do
+  if (exponent.kind == Reach::Bounded && exponent.sum.is_constant()) {  // too large: another bound may be tighter
     const Reach closer = closest(node.args[1], {Reach::Beyond, {}});
     if (closer.kind == Reach::Bounded) exponent = closer;
   }
@@ -582,7 +583,7 @@ IndexBounds::Reach IndexBounds::reach_of_address(const Buffer& buffer, const std
   Reach total = constant(0), stride = constant(1);
   for (size_t d = indices.size(); d-- > 0;) {
     const Reach by = buffer.strides.empty() ? stride : reach_of(buffer.strides[d]);
-    total = plus(total, times(plus(reach_of(indices[d]), constant(1)), by));  // strides themselves have to fit as well
+    total = plus(total, times(plus(reach_of(indices[d]), constant(1)), by));  // strides must fit as well
     if (buffer.strides.empty() && d > 0) stride = times(stride, reach_of(buffer.shape[d]));
   }
   return times(total, constant(std::max<int64_t>(buffer.dtype.bytes(), 1)));

@@ -1,5 +1,5 @@
-// Elements that are written on every way to a place, by their subscripts.
-// Subscripts are compared as they stand; a loop over a whole dimension makes its element the whole dimension.
+// Elements that are written on every path to a place, by their subscripts.
+// Subscripts are compared structurally; a loop over a whole dimension covers that dimension of its element.
 #include "helve/analysis/iteration_scratch.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace helve {
 
 namespace {
 
-/// The subscripts of elements; null is every one of its dimension.
+/// The subscripts of elements; null is a whole dimension.
 using Element = std::vector<Expr>;
 using Elements = std::vector<Element>;
 
@@ -28,15 +28,6 @@ bool is_lazy(const Expr& e) {
   bool lazy = false;
   walk(e, [&](const Expr& node) { lazy |= is_lazy_operator(node); });
   return lazy;
-}
-
-bool loads(const Expr& e, const Buffer& buffer) {
-  bool found = false;
-  walk(e, [&](const Expr& node) {
-    const Load* load = as<Load>(node);
-    found |= load && &buffer_of(load->buffer) == &buffer;
-  });
-  return found;
 }
 
 bool is_empty_or_unknown(const For& loop) {
@@ -72,8 +63,8 @@ class FirstReads {
     }
   }
 
-  /// Follows the code behind `target`; false where it is not in `s`.
-  bool behind(const Stmt& s, const StmtNode* target, Elements& written) {
+  /// Follows the code after `target`; false if it is not in `s`.
+  bool after(const Stmt& s, const StmtNode* target, Elements& written) {
     if (!s) return false;
     if (s.get() == target) return true;
     bool found = false;
@@ -82,16 +73,16 @@ class FirstReads {
         if (found)
           visit(part, written);
         else
-          found = behind(part, target, written);
+          found = after(part, target, written);
       }
       return found;
     }
-    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { found = found || behind(part, target, written); });
+    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { found = found || after(part, target, written); });
     if (found && turns(s)) sometimes(s, written);
     return found;
   }
 
-  /// From here on only reads of what `s` may store count.
+  /// From here on only reads of elements that `s` may store are considered.
   void look_for_stores_of(const Stmt& s) {
     bool all = false;
     walk(s, [&](const Stmt& part) {
@@ -107,26 +98,26 @@ class FirstReads {
   }
 
  private:
-  /// Does one turn of the loop find what the one before left? Independent iterations do not.
+  /// Does an iteration of the loop see what the previous one left? Not in independent loops.
   static bool turns(const Stmt& s) {
     if (const ForTiles* n = as<ForTiles>(s)) return !n->parallel;
     const For* n = as<For>(s);
     return s->kind == StmtKind::While || (n && n->loop != LoopKind::Parallel && n->loop != LoopKind::Vectorized);
   }
 
-  /// May the region hold an element that is looked for? Not where a subscript of each is another constant.
+  /// May the region contain a relevant element? Not if a subscript of each is a different constant.
   bool counts(const Region& region) const {
-    const auto meets = [&](const Element& element) {
+    const auto matches = [&](const Element& element) {
       for (size_t d = 0; d < element.size(); ++d) {
         const int64_t *a = int_value(element[d]), *b = int_value(region.ranges[d].begin);
         if (region.ranges[d].point && a && b && *a != *b) return false;
       }
       return true;
     };
-    return stores_.empty() || std::any_of(stores_.begin(), stores_.end(), meets);
+    return stores_.empty() || std::any_of(stores_.begin(), stores_.end(), matches);
   }
 
-  /// Code that may run, or not.
+  /// Code that may or may not run.
   void sometimes(const Stmt& s, const Elements& written) {
     const bool around = std::exchange(certain_, false);
     Elements inside = written;
@@ -142,7 +133,7 @@ class FirstReads {
     }
     if (!first) return;
     for_each_part(s, [&](const Expr& e) { lazy |= is_lazy(e); }, [](const Stmt&) {});
-    // A copy may be one of nothing, which its own readers would show.
+    // Copying an undefined value to private memory is no fault by itself; it matters where the copy is read.
     const Store* store = as<Store>(s);
     const bool copies = store && store->buffer->scope == MemoryScope::Local && as<Load>(store->value);
     if (certain_ && !stored_ && !lazy && !copies)
@@ -208,7 +199,7 @@ class FirstReads {
     std::erase_if(written, [&](Element& element) { return !leave(s, element); });
   }
 
-  /// The element as the code behind the loop names it: false where it cannot.
+  /// The element in terms of variables after the loop: false if that is impossible.
   bool leave(const For& s, Element& element) const {
     for (size_t k = 0; k < s.vars.size(); ++k) {
       const Var* var = s.vars[k].get();
@@ -225,13 +216,13 @@ class FirstReads {
   }
 
   const Buffer& buffer_;
-  Elements stores_;  ///< the only elements that are looked for; all where it is empty
+  Elements stores_;  ///< the only relevant elements; all if empty
   ReadFirst found_ = ReadFirst::Never;
-  bool certain_ = true;   ///< this place is reached wherever the code runs
+  bool certain_ = true;   ///< this place is reached whenever the code runs
   bool stored_ = false;   ///< an element may have been written before this place
 };
 
-/// Variables that change while the iteration runs, and the buffers that it writes.
+/// Variables that change during the iteration, and the buffers that it writes.
 struct Changing {
   std::vector<const Var*> vars;
   std::vector<const Buffer*> written;
@@ -249,23 +240,6 @@ struct Changing {
     for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { collect(part, again); });
   }
 };
-
-/// Is the value total in what it loads of the buffer: may that be anything, and the rest is computed all the same?
-bool takes_anything(const Expr& value, const Buffer& buffer) {
-  if (!loads(value, buffer)) return true;
-  if (const Load* load = as<Load>(value)) {
-    return std::none_of(load->indices.begin(), load->indices.end(), [&](const Expr& e) { return loads(e, buffer); });
-  }
-  if (const Cast* cast = as<Cast>(value)) {
-    const bool narrows = cast->value->dtype.is_float() && !cast->dtype.is_float();
-    return !narrows && !cast->dtype.is_index() && takes_anything(cast->value, buffer);
-  }
-  const Apply* apply = as<Apply>(value);
-  if (!apply) return false;
-  const OpRule rule = row_of(apply->op).rule;
-  return (rule == OpRule::Arithmetic || rule == OpRule::Number || rule == OpRule::Float) &&
-         std::all_of(apply->args.begin(), apply->args.end(), [&](const Expr& e) { return takes_anything(e, buffer); });
-}
 
 bool surely_loads(const Expr& e, const Buffer& buffer) {
   if (const Load* load = as<Load>(e); load && &buffer_of(load->buffer) == &buffer) return true;
@@ -314,18 +288,6 @@ const std::vector<Expr>* only_element(const Stmt& body, const Buffer& buffer, co
   return one ? element : nullptr;
 }
 
-bool keeps_to_itself(const Stmt& body, const Buffer& buffer) {
-  bool keeps = true;
-  walk(body, [&](const Stmt& s) {
-    const Store* store = as<Store>(s);
-    const bool own = store && store->buffer.get() == &buffer;
-    for_each_part(
-        s, [&](const Expr& e) { keeps &= own && e == store->value ? takes_anything(e, buffer) : !loads(e, buffer); },
-        [](const Stmt&) {});
-  });
-  return keeps;
-}
-
 bool surely_accesses(const Stmt& s, const Buffer& buffer) {
   if (!s) return false;
   const Store* store = as<Store>(s);
@@ -348,11 +310,11 @@ ReadFirst reads_before_writing(const Stmt& s, const Buffer& buffer) {
   return reads.found();
 }
 
-ReadFirst read_behind(const Stmt& body, const StmtNode& loop, const Buffer& buffer) {
+ReadFirst read_after_loop(const Stmt& body, const StmtNode& loop, const Buffer& buffer) {
   FirstReads reads(buffer);
   reads.look_for_stores_of(Stmt(&loop));
   Elements written;
-  reads.behind(body, &loop, written);
+  reads.after(body, &loop, written);
   return reads.found();
 }
 
@@ -362,7 +324,7 @@ bool tells_apart(const Expr& index, const Var* var, const std::vector<const Var*
                       [&](const Var* other) { return other != var && mentions(index, other); });
 }
 
-bool iterations_may_meet(const For& loop, const Buffer& buffer) {
+bool iterations_may_conflict(const For& loop, const Buffer& buffer) {
   std::vector<const Var*> differ;
   for (size_t d = 0; d < loop.vars.size(); ++d) {
     const int64_t* extent = int_value(loop.extents[d]);

@@ -10,7 +10,7 @@ namespace helve {
 
 namespace {
 
-/// Walks in program order. What is defined stands before its uses, so a use of what was not yet defined is free.
+/// Walks in program order. Definitions precede their uses, so a use of what is not yet defined is free.
 class InterfaceCollector {
  public:
   KernelInterface take() { return std::move(found_); }

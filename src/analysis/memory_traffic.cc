@@ -8,6 +8,7 @@
 
 #include "helve/analysis/effects.h"
 #include "helve/analysis/element_access.h"
+#include "helve/analysis/path_facts.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/visit.h"
@@ -16,69 +17,26 @@ namespace helve {
 
 namespace {
 
-constexpr int64_t kMostFetched = 128 * 1024;  // bytes an iteration, a part of the second-level cache
+constexpr int64_t kMaxFetched = 128 * 1024;  // bytes an iteration, a part of the second-level cache
 constexpr int64_t kCached = 1 << 20;          // bytes of a tensor that stays in a core's cache anyway
 constexpr int64_t kLongRow = 16 * 1024;       // bytes of a row that the processor fetches well by itself
 constexpr int64_t kAhead = 4096;              // bytes between a read and the fetch
-constexpr size_t kMostReads = 256;            // of one buffer that are compared with each other
+constexpr size_t kMaxReads = 256;            // of one buffer that are compared with each other
 
-/// Does every store name all variables around it that take several values there? Names bound on the way count by what
-/// they stand for.
-class OnceWritten {
- public:
-  explicit OnceWritten(const Kernel& kernel) {
-    Facts facts;
-    for (size_t d = 0; d < kernel.vars.size(); ++d) enter(facts, kernel.vars[d], int_imm(0), kernel.extents[d]);
-    visit(kernel.body, facts);
-  }
-  std::unordered_set<const Buffer*> again;  ///< buffers of which one store may write an element twice
-
- private:
-  void enter(Facts& facts, const VarRef& var, const Expr& begin, const Expr& extent) {
-    around_.push_back(var);
-    if (!has_load(begin) && !has_load(extent)) facts.bind_loop(var, begin, extent);
-  }
-
-  void branch(const If& s, const Facts& facts) {
-    const Expr condition = substitute(s.condition, names_);
-    for (bool holds : {true, false}) {
-      Facts inside = facts;
-      if (!has_load(condition)) inside.assume(holds ? condition : apply(Op::Not, {condition}));
-      visit(holds ? s.then_body : s.else_body, inside);
-    }
-  }
-
-  bool once(const Store& s, const Facts& facts) const {
-    return !s.is_atomic() && std::all_of(around_.begin(), around_.end(), [&](const VarRef& var) {
-      const auto names = [&](const Expr& index) { return mentions(substitute(index, names_), var.get()); };
-      return facts.range_of(var.get()).single() || std::any_of(s.indices.begin(), s.indices.end(), names);
+/// Does the access happen once for each element at most? Then it names all variables around it that take several
+/// values there.
+bool happens_once(const Access& access, PathFacts& facts) {
+  if (access.mode != StoreMode::Write) return false;
+  const Facts& known = facts.after(access.path);
+  return std::all_of(access.path.begin(), access.path.end(), [&](const StepRef& step) {
+    if (step->stmt && step->stmt->kind == StmtKind::While) return false;
+    if (step->begins.empty()) return true;
+    return std::all_of(step->vars.begin(), step->vars.end(), [&](const VarRef& var) {
+      const auto names = [&](const Range& range) { return range.point && mentions(range.begin, var.get()); };
+      return known.range_of(var.get()).single() || std::any_of(access.ranges.begin(), access.ranges.end(), names);
     });
-  }
-
-  void visit(const Stmt& s, const Facts& facts) {
-    if (!s) return;
-    if (const If* n = as<If>(s)) return branch(*n, facts);
-    if (const Bind* n = as<Bind>(s)) {
-      if (!add_value(names_, n->var, n->value)) names_.erase(n->var.get());  // as if it named no variable
-    } else if (const Store* n = as<Store>(s)) {
-      if (!once(*n, facts)) again.insert(n->buffer.get());
-    } else if (as<While>(s)) {
-      for (const RegionAccess& access : accesses(s)) again.insert(access.region.buffer.get());
-    }
-    if (const For* n = as<For>(s)) return loop(*n, facts);
-    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { visit(part, facts); });
-  }
-
-  void loop(const For& s, Facts facts) {
-    const size_t depth = around_.size();
-    for (size_t d = 0; d < s.vars.size(); ++d) enter(facts, s.vars[d], s.begins[d], s.extents[d]);
-    visit(s.body, facts);
-    around_.resize(depth);
-  }
-
-  std::vector<VarRef> around_;
-  Substitution names_;
-};
+  });
+}
 
 Facts facts_of(const Kernel& kernel) {
   Facts facts;
@@ -91,11 +49,16 @@ std::optional<int64_t> bytes_of(const ElementClass& c, DType dtype) {
   int64_t bytes = dtype.bytes();
   for (const NestLoop& loop : c.loops) {
     const std::optional<int64_t> most = interval_of(loop.extent, c.facts).high;
-    if (!most || *most > kMostFetched) return {};
+    if (!most || *most > kMaxFetched) return {};
     bytes *= std::max<int64_t>(*most, 0);
-    if (bytes > kMostFetched) return {};
+    if (bytes > kMaxFetched) return {};
   }
   return bytes;
+}
+
+/// Has the access subscripts that can be computed ahead of time? What they read may be written until then, and may end.
+bool is_known_ahead(const ElementAccess& access) {
+  return !access.opaque && std::none_of(access.indices.begin(), access.indices.end(), has_load);
 }
 
 /// The subscripts of `access` one step later in `var`; empty when that is the same element.
@@ -112,7 +75,7 @@ std::vector<Expr> one_step_later(const ElementAccess& access, const VarRef& var)
 /// Reads again what the iteration has read before: the last such loop fetches for the next iteration.
 void add_repeated_reads(const Kernel& kernel, const BufferRef& buffer, const std::vector<ElementAccess>& reads,
                         std::vector<EarlyRead>* out) {
-  if (reads.size() > kMostReads) return;
+  if (reads.size() > kMaxReads) return;
   const size_t outer = common_loops(reads);
   Facts facts = facts_of(kernel);
   for (size_t k = 0; k < outer; ++k) {
@@ -123,12 +86,13 @@ void add_repeated_reads(const Kernel& kernel, const BufferRef& buffer, const std
   std::vector<bool> seen(reads.size(), false);
   for (size_t first = 0; first < reads.size(); ++first) {
     const ElementAccess& a = reads[first];
-    if (seen[first] || a.opaque || a.loops.size() <= outer || a.loops.back().kind != LoopKind::Vectorized) continue;
+    if (seen[first] || !is_known_ahead(a) || a.loops.size() <= outer) continue;
+    if (a.loops.back().kind != LoopKind::Vectorized) continue;
     const ElementClass c = class_of(a, outer, facts);
     size_t last = first;
     for (size_t i = first + 1; i < reads.size(); ++i) {
       const ElementAccess& b = reads[i];
-      if (seen[i] || b.opaque || !same_class(c, b, outer, facts)) continue;
+      if (seen[i] || !is_known_ahead(b) || !same_class(c, b, outer, facts)) continue;
       seen[i] = true;
       const bool later = b.loops[outer].visit != a.loops[outer].visit;
       if (later && reads[last].loops.back().visit != b.loops.back().visit) last = i;
@@ -154,7 +118,7 @@ std::pair<size_t, int64_t> run_of(const ElementAccess& a) {
                                         [&](const Expr& index) { return mentions(index, loop.var.get()); });
     if (!only_last || !step || *step != elements) break;
     const int64_t* extent = int_value(loop.extent);
-    if (!extent || *extent > kMostFetched) return {0, 0};
+    if (!extent || *extent > kMaxFetched) return {0, 0};
     elements *= *extent;
     if (elements > kLongRow) return {0, 0};
     ++loops;
@@ -169,9 +133,10 @@ void add_short_rows(const Kernel& kernel, const BufferRef& buffer, const std::ve
   const std::optional<std::vector<int64_t>> shape = constant_shape(buffer->shape);
   const double element = static_cast<double>(buffer->dtype.bytes());  // a product of extents need not fit an integer
   if (shape && std::accumulate(shape->begin(), shape->end(), element, std::multiplies<>()) < kCached) return;
-  std::set<std::pair<int, std::string>> seen;  // vector loop and subscripts
+  std::set<std::pair<size_t, std::string>> seen;  // vector loop and subscripts
   for (const ElementAccess& a : reads) {
-    if (a.opaque || a.loops.empty() || a.indices.size() < 2 || a.loops.back().kind != LoopKind::Vectorized) continue;
+    if (!is_known_ahead(a) || a.loops.empty() || a.indices.size() < 2) continue;
+    if (a.loops.back().kind != LoopKind::Vectorized) continue;
     const auto [inner, elements] = run_of(a);
     if (inner == 0 || inner == a.loops.size()) continue;
     const size_t row = a.loops.size() - inner - 1;
@@ -201,35 +166,40 @@ void add_short_rows(const Kernel& kernel, const BufferRef& buffer, const std::ve
 }
 
 /// Of what runs as a whole: branches of the body's own condition are looked at apart.
-void add_early_reads(const Kernel& kernel, const Stmt& body, std::vector<EarlyRead>* out) {
+void add_early_reads(const Kernel& kernel, const Stmt& body, const std::vector<BufferRef>& read,
+                     std::vector<EarlyRead>* out) {
   if (const If* n = as<If>(body)) {
-    add_early_reads(kernel, n->then_body, out);
-    return add_early_reads(kernel, n->else_body, out);
+    add_early_reads(kernel, n->then_body, read, out);
+    return add_early_reads(kernel, n->else_body, read, out);
   }
   if (!body) return;
-  for (const BufferEffect& effect : buffer_effects(kernel.body)) {
-    if (effect.buffer->scope != MemoryScope::Param || !effect.read || effect.written) continue;
-    const std::optional<std::vector<ElementAccess>> reads = element_accesses(body, *effect.buffer);
+  const AccessModel model = access_model(body);
+  for (const BufferRef& buffer : read) {
+    const std::optional<std::vector<ElementAccess>> reads = element_accesses(model, *buffer);
     if (!reads || reads->empty()) continue;
     const size_t before = out->size();
-    add_repeated_reads(kernel, effect.buffer, *reads, out);
-    if (out->size() == before) add_short_rows(kernel, effect.buffer, *reads, out);
+    add_repeated_reads(kernel, buffer, *reads, out);
+    if (out->size() == before) add_short_rows(kernel, buffer, *reads, out);
   }
 }
 
 }  // namespace
 
 std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel, const std::vector<MayAlias>& may_alias) {
-  const OnceWritten written(kernel);
-  const std::vector<BufferEffect> effects = buffer_effects(kernel.body);
-  std::unordered_set<const Buffer*> out;
-  for (const BufferEffect& effect : effects) {
-    const Buffer* buffer = effect.buffer.get();
-    const bool only_written = effect.written && !effect.read && !written.again.contains(buffer);
-    const bool has_other_name = std::any_of(effects.begin(), effects.end(), [&](const BufferEffect& other) {
-      return other.buffer != effect.buffer && may_overlap(may_alias, other.buffer.get(), buffer);
+  const AccessModel model = access_model(Stmt(&kernel), may_alias);
+  PathFacts facts(model);
+  std::unordered_set<const Buffer*> params, others, out;
+  for (const Access& access : model.accesses) {
+    const Buffer* buffer = access.buffer.get();
+    if (buffer->scope != MemoryScope::Param) continue;
+    params.insert(buffer);
+    if (!others.contains(buffer) && !(access.write && happens_once(access, facts))) others.insert(buffer);
+  }
+  for (const Buffer* buffer : params) {
+    const bool has_other_name = std::any_of(params.begin(), params.end(), [&](const Buffer* other) {
+      return other != buffer && may_overlap(may_alias, other, buffer);
     });
-    if (buffer->scope == MemoryScope::Param && only_written && !has_other_name) out.insert(buffer);
+    if (!others.contains(buffer) && !has_other_name) out.insert(buffer);
   }
   return out;
 }
@@ -254,7 +224,11 @@ bool starts_aligned(const Expr& index, const Var* lane, int64_t unit) {
 
 std::vector<EarlyRead> early_reads(const Kernel& kernel) {
   std::vector<EarlyRead> out;
-  add_early_reads(kernel, kernel.body, &out);
+  std::vector<BufferRef> read;
+  for (const BufferEffect& effect : buffer_effects(kernel.body)) {
+    if (effect.buffer->scope == MemoryScope::Param && !effect.written) read.push_back(effect.buffer);
+  }
+  if (!read.empty()) add_early_reads(kernel, kernel.body, read, &out);
   return out;
 }
 

@@ -1,6 +1,6 @@
-// Declared strides that no call can make right.
-// More elements never come apart: where the constants alone make two of them meet, with one element in each dimension
-// that only a call knows, they meet in every call.
+// Declared strides that are wrong in every call.
+// More elements never remove an overlap: if two elements overlap by the constants alone, with extent 1 in each
+// dimension that only a call knows, they overlap in every call.
 #include "helve/analysis/parameter_strides.h"
 
 #include "helve/analysis/effects.h"

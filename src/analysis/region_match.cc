@@ -1,6 +1,5 @@
-// The equal extents of tile operations, one case a rule.
-// The verifier has refused what constants refute, so what is left here holds unless an extent known at the call breaks
-// it.
+// The equal extents of tile operations, one case per rule.
+// The verifier has refused what constants refute; the rest depends on extents that only the call knows.
 #include "helve/analysis/region_match.h"
 
 namespace helve {
@@ -50,7 +49,7 @@ Pairs of_reduce(const TileOp& op) {
   return zipped(shape, dst);
 }
 
-/// `whole` holds the parts of k cores: in a dimension of its own, or one after the other.
+/// `whole` contains the parts of k cores: in a dimension of its own, or concatenated.
 Pairs of_parts(const TileOp& op, const Region& part, const Region& whole, int64_t k) {
   std::vector<Expr> expected = part.shape();
   const std::vector<Expr> shape = whole.shape();

@@ -1,5 +1,5 @@
-// One loop over threads makes a kernel a program of its threads.
-// Such loops do not stand in others, nor beside loops that are still to be divided.
+// A kernel with a loop over threads is in thread form.
+// Such loops are neither nested nor mixed with loops that are still to be divided.
 #include "helve/analysis/thread_form.h"
 
 #include "helve/ir/tensor/visit.h"

@@ -1,7 +1,7 @@
 // Is a loop over vectors a function of the position?
-// With l = position - v * lanes put into a subscript, v must cancel: then it depends on the position alone, whatever
-// the values of v and l; likewise for several loops. Buffers that an iteration allocates belong to its lanes and are
-// not moved.
+// With l = position - v * lanes substituted into a subscript, v must cancel: then it depends on the position alone, for
+// all values of v and l; likewise for several loops. Buffers that an iteration allocates belong to its lanes and are
+// not shifted.
 #include "helve/analysis/vector_walk.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ class Walk {
     return true;
   }
 
-  /// The lane as what is left of the position.
+  /// Expresses the lane by the position.
   void count_positions(int64_t lanes) {
     Expr vector = vars_[0];
     for (size_t k = 1; k < vars_.size(); ++k) vector = vector * int_imm(extents_[k - 1]) + Expr(vars_[k]);
@@ -73,7 +73,7 @@ class Walk {
     return std::any_of(vars_.begin(), vars_.end(), [&](const VarRef& var) { return mentions(e, var.get()); });
   }
 
-  /// Only stores: whatever else could mean another order of the lanes.
+  /// Only stores are accepted: anything else could depend on the order of lanes.
   Stmt statement(const Stmt& s) {
     if (as<Seq>(s)) return map_parts(s, [](const Expr& e) { return e; }, [&](const Stmt& p) { return statement(p); });
     const Store* n = as<Store>(s);
@@ -101,7 +101,7 @@ class Walk {
     return Expr(copy_with(*load, [&](Load& out) { subscripts(buffer_of(load->buffer), &out.indices); }));
   }
 
-  /// An index, moved: it must not know in which vector it stands.
+  /// A shifted index: it must not depend on the vector to which it belongs.
   Expr position(const Expr& index) {
     good_ &= !has_load(index) && !of_outer_loops(expr_of(sum_of(substitute(index, lane_of_position_))));
     return substitute(index, {{lane_.get(), Expr(lane_) + Expr(shift_)}});
@@ -117,7 +117,7 @@ class Walk {
     }
   }
 
-  /// One position further is one element further.
+  /// Consecutive positions are consecutive elements.
   bool contiguous(const Buffer& buffer, const std::vector<Expr>& indices) const {
     if (indices.empty()) return false;
     for (size_t d = 0; d + 1 < indices.size(); ++d) {

@@ -78,7 +78,7 @@ bool within_budget(const Engine& engine, F&& f) {
     // What was computed from nothing complains of its own; the first error is what counts.
     done = !is_quota(error, engine->context);
     isl_ctx_set_max_operations(engine->context, 0);
-    if (done) HELVE_FAIL(fmt::format("isl refuses a question: {}", error.what()));
+    if (done) HELVE_FAIL(fmt::format("isl refuses a query: {}", error.what()));
   }
   isl_ctx_set_max_operations(engine->context, 0);
   isl_ctx_reset_error(engine->context);
@@ -197,9 +197,9 @@ std::vector<VarRef> free_variables(const std::vector<Expr>& exprs, const std::ve
 }
 
 /// What sets and relations share: expressions abstracted over a space of tuple, locals, unknowns and parameters.
-struct Question {
-  Question(const ExactEngine& engine, std::vector<VarRef> tuple_vars, const Expr& condition_of,
-           const std::vector<Expr>& image_of, const std::vector<VarRef>& locals, const Translation& translation)
+struct Problem {
+  Problem(const ExactEngine& engine, std::vector<VarRef> tuple_vars, const Expr& condition_of,
+          const std::vector<Expr>& image_of, const std::vector<VarRef>& locals, const Translation& translation)
       : tuple(std::move(tuple_vars)) {
     AffineAbstraction abstract(translation);
     condition = abstract(condition_of);
@@ -336,7 +336,7 @@ std::vector<VarRef> params_of(const isl::set& set, const std::vector<VarRef>& a,
         if (out.size() == i && fmt::format("p{}", static_cast<const void*>(var.get())) == name) out.push_back(var);
       }
     }
-    HELVE_CHECK(out.size() == i + 1, "a parameter of another question");
+    HELVE_CHECK(out.size() == i + 1, "a parameter of another query");
   }
   return out;
 }
@@ -378,9 +378,8 @@ isl::set projected_from(const isl::set& set, size_t first) {
 
 IntegerSet::IntegerSet(const ExactEngine& engine, std::vector<VarRef> tuple, const Expr& condition,
                        std::vector<VarRef> locals, const Translation& translation) {
-  Question question(engine, std::move(tuple), condition, {}, locals, translation);
-  data_ =
-      std::make_shared<Data>(Data{engine.state(), question.tuple, question.params, question.inexact, question.domain});
+  Problem problem(engine, std::move(tuple), condition, {}, locals, translation);
+  data_ = std::make_shared<Data>(Data{engine.state(), problem.tuple, problem.params, problem.inexact, problem.domain});
 }
 
 const std::vector<VarRef>& IntegerSet::tuple() const { return data_->tuple; }
@@ -436,11 +435,11 @@ isl::set in_fewer_pieces(const isl::set& set) {
 /// Does the condition hold at the points of `set` and at no other of `within`?
 bool describes(const ExactEngine& engine, const Expr& condition, const std::vector<VarRef>& vars, const isl::set& set,
                const isl::set& within) {
-  const Question question(engine, vars, condition, {}, {}, {});
+  const Problem problem(engine, vars, condition, {}, {}, {});
   bool same = false;
   within_budget(engine.state(), [&] {
-    same = question.inexact.empty() && question.params.empty() && question.domain &&
-           question.domain->intersect(within).is_equal(set);
+    same = problem.inexact.empty() && problem.params.empty() && problem.domain &&
+           problem.domain->intersect(within).is_equal(set);
   });
   return same;
 }
@@ -449,7 +448,7 @@ bool describes(const ExactEngine& engine, const Expr& condition, const std::vect
 /// nothing with what made the condition but the sets themselves.
 void sample(const Expr& condition, const std::vector<VarRef>& vars, const isl::set& broken, const isl::set& within) {
   constexpr int kPoints = 64;
-  constexpr int64_t kLeast = -3, kSide = 13;
+  constexpr int64_t kFirst = -3, kSide = 13;
   const auto holds_at = [&](isl::set set, const std::vector<int64_t>& point) {
     for (size_t d = 0; d < point.size(); ++d) {
       const auto at = static_cast<int>(point[d]);
@@ -462,7 +461,7 @@ void sample(const Expr& condition, const std::vector<VarRef>& vars, const isl::s
     std::vector<int64_t> point;
     Substitution values;
     for (const VarRef& var : vars) {
-      point.push_back(kLeast + (vars.size() == 1 ? k : static_cast<int64_t>(random()) % kSide));
+      point.push_back(kFirst + (vars.size() == 1 ? k : static_cast<int64_t>(random()) % kSide));
       values[var.get()] = int_imm(point.back());
     }
     if (!holds_at(within, point)) continue;
@@ -538,24 +537,24 @@ struct IntegerRelation::Data {
 
 IntegerRelation::IntegerRelation(const ExactEngine& engine, std::vector<VarRef> tuple, const std::vector<Expr>& image,
                                  const Expr& condition, std::vector<VarRef> locals, const Translation& translation) {
-  Question question(engine, std::move(tuple), condition, image, locals, translation);
+  Problem problem(engine, std::move(tuple), condition, image, locals, translation);
   std::optional<isl::map> map;
-  if (question.domain) {
+  if (problem.domain) {
     within_budget(engine.state(), [&] {
       isl_pw_aff_list* list = isl_pw_aff_list_alloc(engine.state()->context, static_cast<int>(image.size()));
-      for (const Expr& e : question.image) {
-        list = isl_pw_aff_list_add(list, question.translator->value(e).release());
+      for (const Expr& e : problem.image) {
+        list = isl_pw_aff_list_add(list, problem.translator->value(e).release());
       }
-      isl_space* space = isl_space_from_domain(question.translator->space().copy());
+      isl_space* space = isl_space_from_domain(problem.translator->space().copy());
       space = isl_space_add_dims(space, isl_dim_out, static_cast<unsigned>(image.size()));
       isl_multi_pw_aff* values = isl_multi_pw_aff_from_pw_aff_list(space, list);
-      isl::map whole = isl::manage(isl_map_from_multi_pw_aff(values)).intersect_domain(*question.domain);
-      const unsigned first = static_cast<unsigned>(question.tuple.size());
+      isl::map whole = isl::manage(isl_map_from_multi_pw_aff(values)).intersect_domain(*problem.domain);
+      const unsigned first = static_cast<unsigned>(problem.tuple.size());
       map = isl::manage(
-          isl_map_project_out(whole.release(), isl_dim_in, first, static_cast<unsigned>(question.dims.size()) - first));
+          isl_map_project_out(whole.release(), isl_dim_in, first, static_cast<unsigned>(problem.dims.size()) - first));
     });
   }
-  data_ = std::make_shared<Data>(Data{engine.state(), question.tuple, question.params, question.inexact, map});
+  data_ = std::make_shared<Data>(Data{engine.state(), problem.tuple, problem.params, problem.inexact, map});
 }
 
 std::optional<std::string> IntegerRelation::text(const std::vector<std::string>& tuple_names,

@@ -15,7 +15,7 @@ namespace helve {
 namespace {
 
 /// Occurrences of the largest selection whose operands are simplified under its condition.
-constexpr uint32_t kMostInContext = 4096;
+constexpr uint32_t kMaxInContext = 4096;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ Expr Simplifier::simplify_operands(const Expr& e) {
     if (inner && (inner->op == Op::And || inner->op == Op::Or)) return simplify(negated_chain(e, *inner));
   }
   // Under what a condition says every part is another question, so the time would double with each selection.
-  if (node && node->op == Op::Select && e->occurrences() <= kMostInContext) return simplify_selection(e, *node);
+  if (node && node->op == Op::Select && e->occurrences() <= kMaxInContext) return simplify_selection(e, *node);
   return map_children(e, [&](const Expr& child) { return simplify(child); });
 }
 

@@ -1,5 +1,5 @@
 // The elements that an atomic operation combines.
-// The store of one element is the statement that users write themselves.
+// Each is an atomic store to one element, as users can write it.
 #include "atomic.h"
 
 #include "copy_regions.h"

@@ -1,5 +1,5 @@
-// What a copy moves: two matched regions and where each ends.
-// A tile of a placed tensor ends with its core's own block, wherever the tensor goes on.
+// The operands of a copy: two matched regions and their ends.
+// A tile of a placed tensor ends with its core's own block, even where the tensor continues.
 #include "copy_regions.h"
 
 #include "element_nest.h"

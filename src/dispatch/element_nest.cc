@@ -1,5 +1,6 @@
 // Loop nests over the elements of a region.
-// Blocks follow the tile of the buffer: coordinate = block * tile + element, which later passes undo without division.
+// Blocks follow the tile of the buffer: coordinate = block * tile + element, which later passes simplify without
+// division.
 #include "element_nest.h"
 
 namespace helve {

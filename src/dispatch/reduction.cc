@@ -1,4 +1,4 @@
-// What a reduction combines, and how.
+// The combination of a reduction.
 // Small floats are combined in float32 and rounded once.
 #include "helve/dispatch/reduction.h"
 

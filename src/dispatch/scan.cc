@@ -1,4 +1,4 @@
-// What a scan adds up, and how.
+// The sums of a scan.
 // Small floats are added in float32 and rounded once.
 #include "helve/dispatch/scan.h"
 

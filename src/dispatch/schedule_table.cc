@@ -1,6 +1,6 @@
 // The choice of a schedule.
-// It is the same for all targets: operands are evaluated once and kept apart from the result, then each schedule in the
-// order of priorities is asked.
+// It is the same for all targets: operands are evaluated once and kept apart from the result, then schedules are tried
+// in the order of their priorities.
 #include "helve/dispatch/schedule_table.h"
 
 #include <fmt/format.h>
@@ -16,8 +16,7 @@ namespace helve {
 
 namespace {
 
-/// The operation with a name for each scalar that reads memory: operands are evaluated once, before anything is
-/// written.
+/// The operation with a name for each scalar that reads memory: operands are evaluated once, before any write.
 Ref<const TileOp> with_scalars_named(const TileOp& op, std::vector<Stmt>* binds) {
   Ref<TileOp> out = make_ref<TileOp>(op);
   const auto settle = [&](Expr& e) {
@@ -41,7 +40,7 @@ Ref<const TileOp> with_scalars_named(const TileOp& op, std::vector<Stmt>* binds)
   return out;
 }
 
-/// The schedule that the operation asks for, or null where it leaves the choice.
+/// The schedule that the operation requests, or null if any may be chosen.
 const std::string* wanted_schedule(const TileOp& op) {
   const std::optional<size_t> dispatch = op.row().find("dispatch");
   return dispatch && !op.text(*dispatch).empty() ? &op.text(*dispatch) : nullptr;
@@ -59,7 +58,7 @@ std::vector<std::string> names_of(const TileOp& op, const std::vector<const std:
   return names;
 }
 
-/// The schedules to ask, in order.
+/// The schedules to try, in order.
 std::vector<const TileSchedule*> candidates(const TileOp& op, const std::vector<TileSchedule>& schedules,
                                             OpScope scope) {
   std::vector<const TileSchedule*> out;

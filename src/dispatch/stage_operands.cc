@@ -1,5 +1,5 @@
 // Copies before operations on parameters that may share memory.
-// The copy is private to the operation, so schedules keep their assumption: two buffers are two pieces of memory.
+// A copy is private to the operation, so schedules may assume that different buffers are different memory.
 #include "stage_operands.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::vector<Stmt> stage_operands(const TileOp& op, const Function& f, std::vecto
   std::vector<Stmt> before, after;
   for (size_t i = 0; i < op.operands.size(); ++i) {
     if (!is_shared(op, i, f)) continue;
-    // A tile of a core's block is read by its own operation: there the result is staged.
+    // A tile of a core's block is read by an operation of its own: there the result is staged.
     const bool placed = op.row().rule == TileRule::MeshTensorCopy && f.mesh_tensor(op.region(i).buffer.get());
     const Region& staged = op.region(placed ? i + 1 : i);
     if (!constant_shape(staged.shape())) {
@@ -37,7 +37,7 @@ std::vector<Stmt> stage_operands(const TileOp& op, const Function& f, std::vecto
           {op.place(i), "what may share memory with the result is copied first, which needs a constant shape"});
       return {};
     }
-    // A copy converts and pads on the way in.
+    // A copy converts and pads when it reads.
     const DType dtype = is_copy ? op.region(1).buffer->dtype : staged.buffer->dtype;
     const BufferRef between = make_buffer("between", dtype, MemoryScope::Local, staged.shape());
     const Region whole = whole_region(between);

@@ -1,5 +1,6 @@
 // A run of positions as vectors.
-// A known extent is cut into the fewest vectors; an unknown one into wide vectors, single registers and a scalar rest.
+// A known extent is divided into the fewest vectors; an unknown one into wide vectors, single registers and a scalar
+// rest.
 #include "helve/dispatch/vector_run.h"
 
 #include <algorithm>
@@ -11,12 +12,12 @@ namespace helve {
 
 namespace {
 
-constexpr int64_t kRegisters = 4;  // side by side
-constexpr int64_t kMostLanes = 64;
+constexpr int64_t kRegisters = 4;  // independent ones
+constexpr int64_t kMaxLanes = 64;
 
-int64_t wide(int64_t lanes) { return std::max(lanes, std::min(lanes * kRegisters, kMostLanes)); }
+int64_t wide(int64_t lanes) { return std::max(lanes, std::min(lanes * kRegisters, kMaxLanes)); }
 
-/// The widths a run may use, widest first.
+/// The widths of a run's vectors, widest first.
 std::vector<int64_t> widths_of(const Expr& extent, int64_t lanes) {
   if (!int_value(extent)) return {wide(lanes), lanes, 1};
   std::vector<int64_t> widths;
@@ -54,7 +55,7 @@ Stmt vector_run(const Expr& given, int64_t lanes, const Facts& facts,
     Stmt vector = for_loop(LoopKind::Vectorized, lane, size, body(Expr(lane), done + Expr(v) * size + Expr(lane)));
     out.push_back(for_loop(LoopKind::Serial, v, count, vector));
     done = simplify(done + count * size, facts);
-    // What is left now is less than one vector.
+    // The remaining positions are fewer than one vector.
     most = width - 1;
     if (const std::optional<int64_t> rest = constant_value(simplify(extent - done, facts))) most = *rest;
     if (*most <= 0) break;

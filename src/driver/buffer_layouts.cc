@@ -1,5 +1,6 @@
-// Where the buffers of a lowered function live.
-// Asked of the same functions, with the same arguments, as the passes asked: nothing has to be kept for the answer.
+// The places of a lowered function's buffers.
+// They are computed again by the same functions, with the same arguments, as in the passes, so that nothing has to be
+// stored.
 #include <algorithm>
 
 #include "driver_targets.h"
@@ -50,7 +51,7 @@ std::vector<BufferLayout> buffer_layouts(const Lowered& lowered, const CompileOp
         row.layout = layout.layout();
         row.domain = layout.domain();
       } else {
-        // The division keeps the name and the place of what stands in memory.
+        // The division keeps the name and location of buffers in memory.
         const auto own = std::find_if(chosen.begin(), chosen.end(), [&](const SharedLayout& each) {
           return each.buffer->name == place.buffer->name && each.buffer->span == place.buffer->span;
         });

@@ -1,6 +1,6 @@
-// Does the target have the implementations that the program names?
-// Who asks for one is not given another in silence, so a program that asks is one for the targets that have it; the
-// interpreter chooses none.
+// Does the target have the implementations that the program requests?
+// A request is never ignored, so a program with `dispatch=` is for targets that have the implementation; the
+// interpreter has none.
 #include "driver_targets.h"
 #include "helve/dispatch/schedule_table.h"
 #include "helve/ir/tensor/visit.h"

@@ -1,5 +1,5 @@
-// Element types that a target has no code for.
-// Asked before lowering, so that the fault stands at the line that names the type.
+// Element types that a target does not support.
+// Checked before lowering, so that the error is at the line that names the type.
 #include <fmt/format.h>
 
 #include "driver_targets.h"

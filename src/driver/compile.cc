@@ -1,6 +1,5 @@
 // Compiling for a target.
-// Interpreter and machine code share the host plan's checks of arguments, so a call is refused in the same words by
-// both.
+// Interpreter and machine code share the host plan's checks of arguments, so both refuse a call with the same message.
 #include "helve/driver/compile.h"
 
 #include <fmt/format.h>
@@ -75,9 +74,10 @@ PassOptions pass_options_of(const CompileOptions& options) {
   if (options.target == Target::Cuda) {
     out.schedules = &cuda_schedules();
     out.walk_tiles = false;
-    out.cores_meet = true;
+    out.cores_synchronize = true;
   }
   out.persistent_chunk = options.persistent_chunk;
+  out.kept_shared_bytes = options.kept_shared_bytes;
   out.strict_layouts = options.strict;
   return out;
 }
@@ -161,7 +161,7 @@ std::string unknown_stage(const std::string& stage, const std::vector<std::strin
 
 namespace {
 
-/// Verification, and the questions that a compile stands on.
+/// Verification and proofs.
 Checked check(const FunctionRef& f, const CompileOptions& options) {
   using Clock = std::chrono::steady_clock;
   const auto seconds = [](Clock::time_point from) {

@@ -1,5 +1,5 @@
-// The CUDA target: a host plan, and CUDA C that is compiled for the device's own architecture.
-// Nothing here needs a device before the first call, so kernels can be compiled and looked at where there is none.
+// The CUDA target: a host plan, and CUDA C that is compiled for the device's architecture.
+// No device is needed before the first call, so kernels can be compiled and inspected without one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Tells the plan what code generation decided: block sizes, shared memory, and what the wide accesses rely on.
+/// Adds the results of code generation to the plan: block sizes, shared memory, required alignments.
 void complete_plan(runtime::Plan& plan, const CudaSource& source) {
   runtime::for_each_step(plan.steps, [&](runtime::Step& step) {
     auto* launch = std::get_if<runtime::Launch>(&step.node);
@@ -36,7 +36,7 @@ void complete_plan(runtime::Plan& plan, const CudaSource& source) {
   });
 }
 
-/// The architecture of the device of this machine. Where it cannot be asked, the caller may name one.
+/// The architecture of this machine's device. If it cannot be queried, the caller may name one.
 std::string arch_of_device() {
   try {
     return runtime::cuda::device(0).arch();
@@ -47,7 +47,7 @@ std::string arch_of_device() {
   }
 }
 
-/// The options for an architecture: that of the first device, where none is asked for.
+/// The options with an architecture: by default that of the first device.
 CompileOptions with_architecture(CompileOptions options) {
   if (options.arch.empty()) options.arch = arch_of_device();
   return options;
@@ -68,9 +68,9 @@ void check_threads(const Function& function) {
   });
 }
 
-/// Refuses what no device of the architecture can launch, and names what takes the room.
+/// Refuses what no device of the architecture can launch, and names the largest buffers.
 void check_shared_memory(const CudaSource& source, const std::vector<KernelSource>& kernels, const Machine& machine) {
-  constexpr size_t kMostNotes = 3;
+  constexpr size_t kMaxNotes = 3;
   const int64_t limit = machine.block_shared_bytes;
   for (size_t k = 0; k < kernels.size(); ++k) {
     const CudaKernel& kernel = source.kernels[k];
@@ -78,7 +78,7 @@ void check_shared_memory(const CudaSource& source, const std::vector<KernelSourc
     std::vector<SharedBuffer> buffers = kernel.shared;
     std::stable_sort(buffers.begin(), buffers.end(),
                      [](const SharedBuffer& a, const SharedBuffer& b) { return a.bytes > b.bytes; });
-    if (buffers.size() > kMostNotes) buffers.resize(kMostNotes);
+    if (buffers.size() > kMaxNotes) buffers.resize(kMaxNotes);
     std::vector<Note> notes;
     for (const SharedBuffer& each : buffers) {
       notes.push_back({each.span, fmt::format("'{}' takes {} bytes", each.name, each.bytes)});
@@ -90,23 +90,59 @@ void check_shared_memory(const CudaSource& source, const std::vector<KernelSourc
   }
 }
 
+/// A function in thread form, its host body, and the text of its kernels.
+struct Generated {
+  Lowered lowered;
+  HostModule host;
+  CudaSource source;
+};
+
+Generated generate(const FunctionRef& f, const std::vector<Proof>& proofs, const CompileOptions& options) {
+  Generated out;
+  out.lowered = lower(f, options);
+  Clock::time_point start = Clock::now();
+  out.host = build_host(f, out.lowered.function, call_conditions(proofs));
+  out.lowered.times.push_back({"host plan", seconds_since(start)});
+  start = Clock::now();
+  out.source = emit_cuda(out.host.kernels, {true, true, machine_of(options).cluster_blocks});
+  out.lowered.times.push_back({"cuda: emit", seconds_since(start)});
+  return out;
+}
+
+/// As many stages of pipelined loops as fit beside what the passes behind them place in shared memory, which is known
+/// when they have done so: where it is too much, stages leave it more.
+Generated generate_to_fit(const FunctionRef& f, const std::vector<Proof>& proofs, CompileOptions* options) {
+  const int64_t limit = machine_of(*options).block_shared_bytes;
+  bool has_stages = false;
+  walk(f->body, [&](const Stmt& s) {
+    const For* loop = as<For>(s);
+    has_stages |= loop && loop->num_stages > 1;
+  });
+  while (true) {
+    Generated out = generate(f, proofs, *options);
+    int64_t needed = 0;
+    for (const CudaKernel& kernel : out.source.kernels) needed = std::max(needed, kernel.shared_bytes);
+    if (needed <= limit || !has_stages || options->kept_shared_bytes >= limit) return out;
+    options->kept_shared_bytes = std::max(needed - limit, 2 * options->kept_shared_bytes);
+  }
+}
+
 class CudaCompiled final : public CompiledKernel {
  public:
   /// `options` name an architecture.
   CudaCompiled(Checked checked, const CompileOptions& options) : CompiledKernel(std::move(checked), options) {
     check_threads(*function_);
-    lowered_ = lower(function_, options);
+    CompileOptions chosen = options;
+    Generated generated = generate_to_fit(function_, proofs_, &chosen);
+    options_.kept_shared_bytes = chosen.kept_shared_bytes;
+    lowered_ = std::move(generated.lowered);
+    HostModule& host = generated.host;
+    const CudaSource& source = generated.source;
     times_.insert(times_.end(), lowered_.times.begin(), lowered_.times.end());
     warnings_.insert(warnings_.end(), lowered_.warnings.begin(), lowered_.warnings.end());
-    Clock::time_point start = Clock::now();
-    HostModule host = build_host(function_, lowered_.function, call_conditions(proofs_));
-    times_.push_back({"host plan", seconds_since(start)});
-    start = Clock::now();
-    const CudaSource source = emit_cuda(host.kernels, {true, true, machine_of(options_).cluster_blocks});
-    times_.push_back({"cuda: emit", seconds_since(start)});
     check_shared_memory(source, host.kernels, machine_of(options_));
     complete_plan(host.plan, source);
-    start = Clock::now();
+    const Clock::time_point start = Clock::now();
     runtime::cuda::CompileOptions toolchain;
     toolchain.site_packages = options.site_packages;
     toolchain.flags = {options_.fast_math ? "--use_fast_math" : "--fmad=false"};
@@ -116,14 +152,14 @@ class CudaCompiled final : public CompiledKernel {
     std::vector<std::string> names;
     for (const CudaKernel& kernel : source.kernels) names.push_back(kernel.name);
     kernels_ = std::move(host.kernels);
-    // For calls whose tensors are not aligned as wide accesses want it; most kernels never see one.
+    // For calls whose tensors lack the required alignments; most kernels never need it.
     const int64_t blocks = machine_of(options_).cluster_blocks;
-    const auto narrow = [kernels = kernels_, name = function_->name, arch = options_.arch, blocks, toolchain] {
-      const CudaOptions narrow_options{true, true, blocks, true};
-      return runtime::cuda::compile_cubin(emit_cuda(kernels, narrow_options).text, name, arch, toolchain);
+    const auto unaligned = [kernels = kernels_, name = function_->name, arch = options_.arch, blocks, toolchain] {
+      const CudaOptions unaligned_options{true, true, blocks, true};
+      return runtime::cuda::compile_cubin(emit_cuda(kernels, unaligned_options).text, name, arch, toolchain);
     };
     executor_ = std::make_unique<runtime::cuda::Executor>(std::move(host.plan), std::move(cubin), std::move(names),
-                                                          toolchain, narrow);
+                                                          toolchain, unaligned);
   }
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,

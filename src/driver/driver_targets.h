@@ -1,5 +1,5 @@
-// What the driver's targets share.
-// Each target is one file; this is the seam between them and the driver's entry points.
+// Common declarations of the driver's targets.
+// Each target is one file; these are the functions that they and the driver's entry points share.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace helve {
 
-/// A function after its target's pipeline, with every stage on the way.
+/// A function after its target's pipeline, with all stages.
 struct Lowered {
   FunctionRef function;
   std::vector<std::pair<std::string, FunctionRef>> stages;
@@ -19,19 +19,19 @@ struct Lowered {
   std::vector<Diagnostic> warnings;
 };
 
-/// By the pipeline of options.target.
+/// Runs the pipeline of options.target.
 Lowered lower(const FunctionRef& f, const CompileOptions& options);
 
-/// Where the buffers of a function that went through the pipeline for CUDA live.
+/// The places of the buffers of a function after the pipeline for CUDA.
 std::vector<BufferLayout> buffer_layouts(const Lowered& lowered, const CompileOptions& options);
 
-/// What the options compile for.
+/// The machine that the options name.
 Machine machine_of(const CompileOptions& options);
 
-/// DTypeOnTarget for a type that the target has no code for.
+/// DTypeOnTarget for a type that the target does not support.
 void check_dtypes(const Function& f, Target target);
 
-/// BadArgument for a `dispatch` that names no implementation of the target's.
+/// BadArgument for a `dispatch` that names no implementation of the target.
 void check_dispatch(const Function& f, Target target);
 
 std::shared_ptr<const CompiledKernel> compile_interp(Checked checked, const CompileOptions& options);

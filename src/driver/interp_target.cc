@@ -53,7 +53,7 @@ class InterpKernel final : public CompiledKernel {
   }
 
   interp::Options run_options_;
-  runtime::Executor checks_;  ///< a plan without steps: it checks arguments and does nothing
+  runtime::Executor checks_;  ///< a plan without steps: it only checks arguments
 };
 
 }  // namespace

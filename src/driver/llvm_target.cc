@@ -38,7 +38,7 @@ class LlvmKernel final : public CompiledKernel {
       entries.push_back(k.entry);
       scratch.push_back(k.scratch_bytes);
     }
-    // The memory that a kernel's blocks need is known only after code generation.
+    // The scratch memory of a kernel is known only after code generation.
     runtime::for_each_step(host.plan.steps, [&](runtime::Step& step) {
       auto* launch = std::get_if<runtime::Launch>(&step.node);
       if (launch) launch->scratch_bytes = scratch[static_cast<size_t>(launch->kernel)];

@@ -11,7 +11,7 @@ namespace helve {
 
 namespace {
 
-/// The grid that disagrees is the place to mend: the first kernel, or the function where it has none.
+/// The place of a mesh conflict: the grid of the first kernel, or the function if it has none.
 Span grid_span(const FunctionRef& f) {
   Span span = f->span;
   bool found = false;

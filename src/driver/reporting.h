@@ -1,5 +1,5 @@
-// From a fault of helve to a report that someone else can run.
-// Whoever meets a broken invariant has the program at hand and is asked for nothing else.
+// From an internal error to a report that someone else can reproduce.
+// The program is at hand when an invariant is violated, so the report contains it.
 #pragma once
 
 #include <new>
@@ -11,7 +11,7 @@
 
 namespace helve {
 
-/// Runs `work`; an InternalError, or any exception that nobody expected, leaves it as an InternalError with a report.
+/// Runs `work`; an InternalError, or any unexpected exception, is rethrown as an InternalError with a report.
 template <class F>
 auto reporting(const Function& f, const CompileOptions& options, F&& work) {
   try {

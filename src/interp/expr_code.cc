@@ -154,7 +154,7 @@ class TileLoadCode : public ExprCode {
         tile_(buffer_of(node.buffer).tile),
         site_{node.span, scope.statement},
         check_(scope.options().check_bounds) {
-    HELVE_CHECK(scope.tile, "a tile load stands outside a tile store");
+    HELVE_CHECK(scope.tile, "a tile load is outside a tile store");
     HELVE_CHECK(tile_.size() == indices_.size() && tile_.size() <= scope.tile->size(), "a tile load of another rank");
     for (size_t d = 0; d < tile_.size(); ++d) {
       HELVE_CHECK(tile_[d] == 1 || tile_[d] == (*scope.tile)[d], "a tile load of another tile");

@@ -1,5 +1,5 @@
-// What an iteration is about to overwrite is kept; behind it, that is where it left something. A store that changes
-// nothing is one too.
+// Elements that an iteration overwrites are saved; afterwards, these are the elements that it has left values in. A
+// store that changes nothing counts too.
 #include "private_memory.h"
 
 #include <algorithm>

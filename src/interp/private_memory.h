@@ -1,6 +1,6 @@
-// Private memory that stands around a loop of independent iterations: each iteration has it for itself.
-// One finds what stood there before the loop, what it writes no other one sees, and behind the loop stands what one
-// iteration left. Where several leave a value of an element there is none.
+// Private memory that is allocated outside of a loop of independent iterations: each iteration has its own copy.
+// An iteration finds the contents from before the loop and sees no writes of others; after the loop an element has the
+// value that an iteration left. If several left one, its value is undefined.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace helve::interp {
 
-/// The slots of the private buffers around `body`, the body of an independent loop, that it writes; none where one
-/// memory serves all iterations.
+/// The slots of the private buffers around `body`, the body of an independent loop, that it writes; none if one memory
+/// serves all iterations.
 std::vector<size_t> private_around(const Stmt& body, const Scope& scope);
 
 /// What one run of a loop does with that memory: each write is noted, so that it costs what iterations write.

@@ -11,7 +11,7 @@
 
 namespace helve::interp {
 
-/// Where an access stands. Accesses of one statement share `statement`; null means that it stands alone.
+/// Where an access stands. Accesses of one statement share `statement`; null means that it is alone.
 struct Site {
   Span span;
   const void* statement = nullptr;

@@ -78,7 +78,7 @@ struct SmallFloat {
 };
 
 /// Beyond the memory of any machine; an allocator with checks ends the process when asked for more.
-constexpr int64_t kMostBytes = int64_t{1} << 39;
+constexpr int64_t kMaxBytes = int64_t{1} << 39;
 
 ElementFormat integer_format(int bits, bool is_signed) {
   switch (bits) {
@@ -145,7 +145,7 @@ void Instance::allocate(std::vector<int64_t> shape, const Span& span) {
   const auto refuse = [&] {
     throw UserError(Code::OutOfMemory, span, {{"buffer", declaration_->name}, {"bytes", bytes}});
   };
-  if (bytes > kMostBytes) refuse();
+  if (bytes > kMaxBytes) refuse();
   try {
     owned_.resize(static_cast<size_t>(bytes));
   } catch (const std::bad_alloc&) {

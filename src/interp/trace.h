@@ -1,5 +1,5 @@
-// Who accesses what, while a checked run goes on.
-// The one place that decides whether two accesses race and whether a value may be used.
+// The accesses of a checked run.
+// Only this class decides whether two accesses race and whether a value may be used.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class Trace;
 
 enum class LoopOrder { Sequential, Iterations, Blocks };
 
-/// A loop as reports name it.
+/// A loop, as named in reports.
 struct LoopLabel {
   std::string kind;  ///< "T.Parallel"
   LoopOrder order = LoopOrder::Sequential;
@@ -28,22 +28,22 @@ struct LoopLabel {
   bool threads = false;                              ///< an iteration is a thread of the block
 };
 
-/// An element that was read without a value, by a copy. No instance: the value is one.
+/// An undefined element that a copy has read. Without an instance the value is defined.
 struct Origin {
   const Instance* instance = nullptr;
   int64_t offset = 0;
   const Site* site = nullptr;
 };
 
-/// What the cores of a run share while it is checked.
+/// The state of a checked run that all cores share.
 class Checker {
  public:
   explicit Checker(const Scope& scope) : scope_(scope) {}
 
-  /// The traces of executors, one a frame; the frames stay where they are.
+  /// The traces of executors, one per frame; frames do not move.
   void attach(std::vector<Frame>& frames);
 
-  /// The cores wait for each other: what any of them did is visible to all of them.
+  /// The cores synchronize: their accesses so far are visible to all of them.
   void synchronise(const std::vector<Frame*>& cores);
 
   /// Has core `flight.core` not waited for the copy yet?
@@ -55,7 +55,7 @@ class Checker {
   Clock& clock() { return clock_; }
   const Checks& checks() const { return scope_.options().check; }
   const Function& function() const { return scope_.function(); }
-  /// Once an access.
+  /// Called for each access.
   void step() const { scope_.step(); }
   void set_current(const Trace* trace) { current_ = trace; }
 
@@ -67,7 +67,7 @@ class Checker {
   const Trace* current_ = nullptr;
 };
 
-/// One executor. Loops that are being run form a stack; an iteration is the interval of time since it began.
+/// One executor. Active loops form a stack; an iteration is the interval of time since it began.
 class Trace {
  public:
   Trace(Checker& checker, const Frame& frame, int64_t cores);
@@ -79,21 +79,21 @@ class Trace {
   void leave();
   /// The innermost loop.
   Left loop() const { return {levels_[depth_ - 1].begin, levels_[depth_ - 1].label}; }
-  /// The threads of the block wait for each other, or begin.
+  /// The threads of the block synchronize, or begin.
   void synchronise_threads();
 
-  /// Reads an element. Without a value it is reported, or with `origin` stands there.
+  /// Reads an element. If it is undefined, that is reported, or returned in `origin`.
   Scalar read(Instance& instance, int64_t offset, const Site& site, Origin* origin = nullptr);
   void write(Instance& instance, int64_t offset, Scalar value, const Site& site, bool undefined = false);
 
-  /// Reads and writes from here on are those of this asynchronous copy; 0: of none.
+  /// The following reads and writes are those of this asynchronous copy; 0: of none.
   void fly(int64_t number) { flight_ = number; }
-  /// An atomic store: the element becomes what stands there, combined with `value`.
+  /// An atomic store: the element becomes its previous value, combined with `value`.
   void update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode, const Site& site);
 
   /// The variable in `slot` is bound to a value that came from `origin`.
   void bind(size_t slot, const Origin& origin);
-  /// Reports, or with `origin` says, that the variable has no value.
+  /// Reports, or returns in `origin`, that the variable is undefined.
   void use(size_t slot, Origin* origin);
 
   [[noreturn]] void report_undefined(const Instance& instance, int64_t offset, const Site& site) const;
@@ -123,7 +123,7 @@ class Trace {
   static constexpr size_t kOtherCore = SIZE_MAX - 1;
   static constexpr size_t kOtherThread = SIZE_MAX - 2;
   size_t conflict(const Shadow& shadow, const Mark& earlier, const Mark& later) const;
-  /// The present access to the instance.
+  /// The current access to the instance.
   Mark mark_of(const Instance& instance, const Site& site, StoreMode mode = StoreMode::Write) const;
 
   struct Access {
@@ -131,21 +131,21 @@ class Trace {
     bool writes;
   };
   void add(Shadow& shadow, std::vector<Mark>& marks, const Mark& mark) const;
-  /// Throws where `later` conflicts with one of `earlier`.
+  /// Throws if `later` conflicts with one of `earlier`.
   void check(const Instance& instance, int64_t offset, const std::vector<Mark>& earlier, bool writes,
              const Access& later) const;
-  /// Throws for an access to what an asynchronous copy still writes or reads.
+  /// Throws for an access to memory that an unfinished asynchronous copy writes or reads.
   void check_flights(const Instance& instance, int64_t offset, const Cell& cell, const Site& site, bool writes) const;
   [[noreturn]] void report_flight(const Instance& instance, int64_t offset, const Flight& flight, const Site& site,
                                   bool writes, bool copy_writes) const;
-  /// Does the element hold what one of several iterations left behind their loop? That is no value.
+  /// Does the element have a value from one of several iterations of a loop that has ended? Then it is undefined.
   bool left_by_several(const Shadow& shadow, const Cell& cell) const;
-  /// May several iterations that the threads of a block run store to an element, as long as none reads what is left?
-  /// Shared memory may be what private memory of the block has become.
+  /// May several iterations that the threads of a block run store to an element, as long as none reads it afterwards?
+  /// Private memory of the block may have become shared memory.
   bool may_leave_several(const Instance& instance) const;
-  /// Does a thread of the block run the loop by itself, or is the loop the one over them?
+  /// Does a single thread of the block run the loop, or is it the loop over threads?
   bool is_of_thread(size_t level) const;
-  /// Is that run of the loop still going on?
+  /// Is that execution of the loop still active?
   bool runs(const Left& loop) const;
   void check_write(Instance& instance, int64_t offset, const Mark& mark, Scalar value);
   /// Throws for two accesses that conflict at `level`.
@@ -161,7 +161,7 @@ class Trace {
   std::vector<Level> levels_;  ///< the first depth_ are in use
   size_t depth_ = 0;
   int64_t thread_ = kNoThread;
-  int64_t barrier_ = 0;  ///< when the threads of the block last waited for each other
+  int64_t barrier_ = 0;  ///< when the threads of the block last synchronized
   std::vector<int64_t> seen_;  ///< for each core the time before which its accesses are visible
   std::unordered_map<size_t, Origin> unset_;
   int64_t flight_ = 0;

@@ -92,7 +92,7 @@ void Trace::report_race(const Instance& instance, int64_t offset, size_t level, 
   Code code = Code::RacingCores;
   if (level == kOtherThread) {
     code = Code::RacingIterations;
-    notes.push_back({{}, "no T.sync_threads stands between the two"});
+    notes.push_back({{}, "there is no T.sync_threads between the two"});
   } else if (level != kOtherCore) {
     const LoopLabel& loop = *levels_[level].label;
     const bool blocks = loop.order == LoopOrder::Blocks;

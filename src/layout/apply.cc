@@ -33,7 +33,7 @@ int64_t shard_index(const Layout& layout, const std::vector<int64_t>& digits) {
                      {{"coordinate", shape_text(std::vector{index})}, {"shape", shape_text(std::vector{size})}});
 }
 
-/// Adds the copies of one replica iter to every row, those of the larger digits behind.
+/// Adds the copies of one replica iter to every row, those of the larger digits after.
 void replicate(Points& points, const Iter& iter) {
   const size_t width = points.axes().size();
   const size_t moved = axis_position(points.axes(), iter.axis);

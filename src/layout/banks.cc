@@ -50,7 +50,7 @@ int64_t vector_byte(const Layout& layout, const BankAccess& access, size_t t, in
   }
   for (size_t j = 1; j < addresses.size(); ++j) {
     if (addresses[j] == addresses[j - 1] + 1) continue;
-    refuse_access(fmt::format("elements {} and {} of thread {} have the addresses {} and {}, they do not lie together",
+    refuse_access(fmt::format("elements {} and {} of thread {} have the addresses {} and {}, they are not contiguous",
                               j - 1, j, t, addresses[j - 1], addresses[j]));
   }
   const int64_t byte = layout_detail::checked_multiply(addresses[0], element_bytes, "an address in bytes");

@@ -175,7 +175,7 @@ Layout from_bases(const LinearBases& bases, const std::vector<int64_t>& shape) {
     if (!combination) {
       std::vector<int64_t> coordinate(shape.size(), 0);
       coordinate[bits[k].first] = int64_t{1} << bits[k].second;
-      refuse_bits("element " + shape_text(coordinate) + " lies nowhere");
+      refuse_bits("element " + shape_text(coordinate) + " has no place");
     }
     linear.index.push_back(sum(*combination));
   }

@@ -1,5 +1,5 @@
 // The checks of a call.
-// The straight path compares numbers only; every text is made where a check has already failed.
+// The common path only compares numbers; texts are built after a check has failed.
 #include "arguments.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ std::string names_text(const auto& params) {
   return params.empty() ? "none" : join(params, ", ", [](const auto& p) { return p.name; });
 }
 
-/// The product of numbers that are not negative, or the largest int64: no memory has as many elements.
+/// The product of non-negative numbers, or the largest int64: no memory has as many elements.
 int64_t saturating_product(int64_t a, int64_t b) {
   int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
@@ -191,7 +191,7 @@ class Binder {
     }
   }
 
-  /// As the argument says them, of dimensions of one element too.
+  /// The argument's strides, also for dimensions of one element.
   std::vector<int64_t> given_strides(size_t p) const {
     std::vector<int64_t> out;
     for (size_t d = 0; d < shape(p).size(); ++d) {
@@ -208,7 +208,7 @@ class Binder {
         {{"parameter", param(p).name}, {"expected", shape_text(expected)}, {"given", shape_text(given_strides(p))}});
   }
 
-  /// Elements of what is written have addresses of their own; where no strides are declared, they are compact.
+  /// Elements of a written tensor have different addresses; without declared strides it is compact.
   void check_separate(size_t p) const {
     InlineVector<int64_t, 8> strides;
     for (size_t d = 0; d < shape(p).size(); ++d) strides.push_back(stride(p, d));
@@ -289,7 +289,7 @@ IntegerRange integer_range(DLDataType dtype) {
   return {-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
 }
 
-/// The bits of a float parameter, zero-extended; nullopt where the dtype is no float that a scalar can have.
+/// The bits of a float parameter, zero-extended; nullopt if the dtype is not that of a float scalar.
 std::optional<int64_t> float_bits(DLDataType dtype, double value) {
   const float narrow = round_to_odd(value);
   switch (dtype.code << 8 | dtype.bits) {

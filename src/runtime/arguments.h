@@ -1,5 +1,5 @@
-// Checking a call's arguments and binding them to the plan's slots and buffers.
-// After it, every address and extent that a kernel sees is what the compiler proved its code for.
+// Checks a call's arguments and binds them to the plan's slots and buffers.
+// Afterwards every address and extent that a kernel uses satisfies what the compiler assumed.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace helve::runtime {
 
-/// Where the memory of arguments may be: HostOnly where the CPU uses it (UserError ArgumentDevice), Anywhere where the
-/// caller has looked at the devices.
+/// Where the memory of arguments may be: HostOnly if the CPU uses it (UserError ArgumentDevice), Anywhere if the caller
+/// has checked the devices.
 enum class ArgumentMemory { HostOnly, Anywhere };
 
 /// Fills the frame's slots and the states of its parameters. UserError 601-615, 620, 621, 641.

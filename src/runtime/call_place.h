@@ -1,12 +1,12 @@
-// Where the fault of a call is reported.
-// Arguments have no place of their own in a text, so what is wrong with them is reported where the kernel is called.
+// Where the error of a call is reported.
+// Arguments have no source location, so their errors are reported where the kernel is called.
 #pragma once
 
 #include "helve/support/diagnostic.h"
 
 namespace helve::runtime {
 
-/// Does what `call` does; a UserError without a place gets `place`, if that is known.
+/// Runs `call`; a UserError without a location gets `place`, if that is known.
 template <class F>
 void report_at(const Span& place, F&& call) {
   try {

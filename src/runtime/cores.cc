@@ -1,5 +1,5 @@
-// Parting cores by what they decide.
-// A group that meets in a collective has to come to it whole; the interpreter says the same in the same words.
+// Partitions of cores by control value.
+// All members of a group must reach its collective; the interpreter reports a violation in the same words.
 #include "cores.h"
 
 #include <fmt/format.h>
@@ -24,18 +24,18 @@ bool same_group(int64_t a, int64_t b, std::span<const int64_t> mesh, uint64_t ax
   return true;
 }
 
-std::string_view subject(Question question) {
-  switch (question) {
-    case Question::Condition: return "the condition is";
-    case Question::Value: return "the loop begins at";
-    case Question::Count: return "the loop runs";
+std::string_view subject(ControlUse use) {
+  switch (use) {
+    case ControlUse::Condition: return "the condition is";
+    case ControlUse::Value: return "the loop begins at";
+    case ControlUse::Count: return "the loop runs";
   }
-  HELVE_FAIL("an unknown question");
+  HELVE_FAIL("an unknown use");
 }
 
-std::string answer(Question question, int64_t value) {
-  if (question == Question::Condition) return value != 0 ? "true" : "false";
-  if (question == Question::Value) return fmt::format("{}", value);
+std::string answer(ControlUse use, int64_t value) {
+  if (use == ControlUse::Condition) return value != 0 ? "true" : "false";
+  if (use == ControlUse::Value) return fmt::format("{}", value);
   return fmt::format("{} iteration{}", value, value == 1 ? "" : "s");
 }
 
@@ -69,19 +69,18 @@ void keep_true(std::vector<int64_t>& cores, std::span<const int64_t> found) {
   cores.resize(kept);
 }
 
-void require_agreement(const Decision& decision, std::span<const int64_t> mesh, std::span<const int64_t> cores,
-                       std::span<const int64_t> found) {
+void require_uniform(const ControlValue& control, std::span<const int64_t> mesh, std::span<const int64_t> cores,
+                     std::span<const int64_t> found) {
   if (all_equal(found)) return;
-  for (const Meeting& meeting : decision.meetings) {
+  for (const UniformityCheck& check : control.checks) {
     for (size_t i = 0; i < cores.size(); ++i) {
       for (size_t k = 0; k < i; ++k) {
-        if (found[i] == found[k] || !same_group(cores[i], cores[k], mesh, meeting.axes)) continue;
+        if (found[i] == found[k] || !same_group(cores[i], cores[k], mesh, check.axes)) continue;
         const auto on = [&](size_t n) {
-          return fmt::format("{} on core {}", answer(decision.question, found[n]),
-                             shape_text(coordinates(cores[n], mesh)));
+          return fmt::format("{} on core {}", answer(control.use, found[n]), shape_text(coordinates(cores[n], mesh)));
         };
-        Diagnostic fault = meeting.fault;
-        fault.notes.push_back({decision.span, fmt::format("{} {} and {}", subject(decision.question), on(k), on(i))});
+        Diagnostic fault = check.fault;
+        fault.notes.push_back({control.span, fmt::format("{} {} and {}", subject(control.use), on(k), on(i))});
         throw UserError(std::move(fault));
       }
     }

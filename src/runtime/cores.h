@@ -1,6 +1,5 @@
-// The cores that go through a step together.
-// Cores of a mesh part where their decisions differ; what each part of them does is the executors' matter, who belongs
-// to it stands here.
+// The cores that run a step together.
+// Cores diverge where their control values differ; this file partitions them, the executors run the parts.
 #pragma once
 
 #include <algorithm>
@@ -26,9 +25,9 @@ std::vector<CoresOfValue> by_value(std::span<const int64_t> cores, std::span<con
 /// Keeps the cores that found a value other than 0.
 void keep_true(std::vector<int64_t>& cores, std::span<const int64_t> found);
 
-/// Throws the fault of the first meeting of the decision whose groups have members that found different values.
-void require_agreement(const Decision& decision, std::span<const int64_t> mesh, std::span<const int64_t> cores,
-                       std::span<const int64_t> found);
+/// Throws the fault of the first uniformity check that fails: two members of a group found different values.
+void require_uniform(const ControlValue& control, std::span<const int64_t> mesh, std::span<const int64_t> cores,
+                     std::span<const int64_t> found);
 
 template <class Values>
 bool all_equal(const Values& values) {

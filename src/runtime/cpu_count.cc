@@ -1,5 +1,5 @@
 // How many CPUs this process may use.
-// In a container the machine's number is the wrong one: threads beyond the quota are throttled in the middle of a loop.
+// In a container the machine's number of CPUs is wrong: threads beyond the quota are throttled in the middle of a loop.
 #include <sched.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // How many CPUs this process may use.
-// The pool spins only where its threads do not outnumber them.
+// The pool spins only if it does not have more threads than CPUs.
 #pragma once
 
 namespace helve::runtime {

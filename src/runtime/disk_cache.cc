@@ -1,6 +1,6 @@
-// Entries of the cache as files: written aside and renamed, checked when they are read. rename(2) is the one operation
-// that all file systems make atomic, so that no reader ever sees half an entry. A file is touched only where its name,
-// its kind and its first bytes say that this cache made it: folders are shared by mistake.
+// Cache entries as files: written to a temporary name and renamed, checked when they are read. rename(2) is the only
+// operation that all file systems make atomic, so that no reader sees a partial entry. A file is touched only if its
+// name, its kind and its first bytes show that this cache made it: folders are sometimes shared by mistake.
 #include "helve/runtime/disk_cache.h"
 
 #include <dirent.h>
@@ -43,7 +43,7 @@ bool write_all(const Descriptor& file, std::string_view bytes) {
   return true;
 }
 
-/// The next `bytes` bytes, fewer where the file ends.
+/// The next `bytes` bytes, fewer at the end of the file.
 std::string read_up_to(const Descriptor& file, size_t bytes) {
   std::string out(bytes, '\0');
   size_t filled = 0;
@@ -57,7 +57,7 @@ std::string read_up_to(const Descriptor& file, size_t bytes) {
   return out;
 }
 
-/// A regular file of the folder that begins with the magic number. The rest may be missing: not all was written.
+/// A regular file of the folder that begins with the magic number. The rest may be missing after an incomplete write.
 struct Found {
   Descriptor file;
   int64_t bytes = 0;
@@ -66,7 +66,7 @@ struct Found {
   explicit operator bool() const { return static_cast<bool>(file); }
 };
 
-/// Nothing for what is none: links, pipes, devices, files of others and with other contents.
+/// Nothing for other objects: links, pipes, devices, files of others and with other contents.
 Found find_entry(const Descriptor& folder, const std::string& name) {
   Descriptor file(openat(*folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat info{};
@@ -77,7 +77,7 @@ Found find_entry(const Descriptor& folder, const std::string& name) {
   return {std::move(file), info.st_size, std::move(header)};
 }
 
-/// Whether the folder has something of this name that is no entry.
+/// Does the folder contain something of this name that is not an entry?
 bool is_foreign(const Descriptor& folder, const std::string& name) {
   struct stat info{};
   return fstatat(*folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && !find_entry(folder, name);
@@ -108,7 +108,7 @@ std::string header_of(std::string_view payload) {
   return out;
 }
 
-/// A name beside the entry that no other writer uses: process, count and time.
+/// A temporary name that no other writer uses: process, count and time.
 std::string aside_name() {
   static std::atomic<uint64_t> count{0};
   const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
@@ -151,13 +151,13 @@ std::optional<std::string> DiskCache::load(const Digest& key) const {
   const std::string name = to_hex(key);
   const Found entry = find_entry(opened.folder, name);
   if (!entry) return std::nullopt;
-  // What is too large for the limit was not stored, so it is damaged; its contents are not read.
+  // An entry larger than the limit cannot have been stored, so it is damaged; its contents are not read.
   if (entry.header.size() == kHeader && entry.bytes <= limit_) {
     const auto size = static_cast<size_t>(entry.bytes) - kHeader;
     if (entry.header.compare(kMagic.size(), 8, length_of(size)) == 0) {
       std::string payload = read_up_to(entry.file, size);
       if (entry.header == header_of(payload)) {
-        // The time of last use orders removal. It fails on a cache that this user may only read, which is no fault.
+        // The time of last use orders removal. Setting it fails in a cache that this user may only read, which is fine.
         (void)futimens(*entry.file, nullptr);
         return payload;
       }
@@ -208,7 +208,7 @@ void DiskCache::keep_to_limit(const Descriptor& folder) const {
     const std::string name = each->d_name;
     const bool aside = is_aside_name(name);
     if (!aside && !is_entry_name(name)) continue;
-    // Other processes remove files while this one looks: whatever cannot be asked is gone.
+    // Other processes may remove files concurrently: those that cannot be examined are gone.
     struct stat info{};
     if (fstatat(*folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) continue;
     if (aside) {

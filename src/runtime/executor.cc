@@ -1,6 +1,5 @@
 // The executor of plans.
-// It interprets steps; a step is a launch or a collective, so that interpreting costs nothing that a user could
-// measure.
+// It interprets steps; a step is a launch or a collective, so the cost of interpretation is not measurable.
 #include "helve/runtime/executor.h"
 
 #include <algorithm>
@@ -35,7 +34,7 @@ class Run final : public PlanWalker<Run> {
     const KernelEntry entry = kernels_[static_cast<size_t>(s.kernel)];
     int64_t blocks = 0;
     for (const BlockRange& range : frame_.ranges) blocks += range.end - range.begin;
-    // Tasks count the blocks of all ranges, one range behind the other.
+    // Tasks number the blocks of all ranges consecutively.
     auto task = [this, entry, &s](int64_t begin, int64_t end, int) {
       ScratchLease scratch(s.scratch_bytes);
       for (const BlockRange& range : frame_.ranges) {
@@ -97,7 +96,7 @@ class Executor::Impl {
   }
 
  private:
-  /// A frame of this call's own; the last one given back is taken first, as its memory is warm.
+  /// A frame for this call; the most recently returned one is taken first, since its memory is warm.
   struct Lease {
     explicit Lease(Impl& impl) : owner(impl) {
       {

@@ -1,5 +1,5 @@
-// What one call of a plan works on.
-// Frames are kept between calls, so that a call in steady state allocates nothing.
+// The state of one call of a plan.
+// Frames are reused, so that a call in steady state allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class AlignedBlock {
   AlignedBlock& operator=(AlignedBlock&&) = delete;
   ~AlignedBlock() { release(); }
 
-  /// At least `bytes` bytes; contents are lost where it grows. False when there is no such memory.
+  /// At least `bytes` bytes; contents are lost if it grows. False if there is not enough memory.
   bool reserve(int64_t bytes, int64_t alignment) {
     if (data_ != nullptr && bytes <= bytes_ && alignment <= alignment_) return true;
     release();
@@ -52,10 +52,10 @@ struct BlockRange {
   int64_t end;
 };
 
-/// A buffer id as this call sees it.
+/// The state of a buffer in this call.
 struct BufferState {
   std::byte* base = nullptr;
-  int64_t stride = 0;  ///< bytes between the cores' instances; 0 where shared
+  int64_t stride = 0;  ///< bytes between the cores' instances; 0 if shared
   int64_t low = 0;     ///< the bytes of one instance are base + [low, high)
   int64_t high = 0;
   bool ready = false;  ///< a parameter, or allocated in this call
@@ -68,20 +68,20 @@ struct Frame {
         buffers(plan.params.size() + plan.buffers.size()),
         blocks(plan.buffers.size()) {}
 
-  bool* may_have_written = nullptr;  ///< of the call, null where nobody asks
+  bool* may_have_written = nullptr;  ///< of the call, may be null
   std::vector<int64_t> slots;
   std::vector<int32_t> setters;  ///< during binding: 0 unset, p + 1 parameter p, -(s + 1) scalar s
   std::vector<BufferState> buffers;
-  std::vector<AlignedBlock> blocks;  ///< memory behind the plan's buffers
+  std::vector<AlignedBlock> blocks;  ///< memory of the plan's buffers
   std::vector<void*> pointers;       ///< a launch's arguments
   std::vector<int64_t> scalars;
   std::vector<int64_t> extents, src_strides, dst_strides;  ///< a collective's box
-  std::vector<int64_t> cores;                              ///< that go through the step, ascending
+  std::vector<int64_t> cores;                              ///< that run the step, ascending
   std::vector<BlockRange> ranges;                          ///< a launch's blocks
-  std::vector<const std::byte*> places;                    ///< what a Read reads, one element a core
-  std::vector<std::byte> fetched;                          ///< what it finds there
-  std::vector<std::pair<int64_t, int64_t>> known;          ///< of a decision: slots and values, core by core
-  std::vector<int64_t> found;                              ///< of a decision: its value on each core
+  std::vector<const std::byte*> places;                    ///< the addresses that a Read reads, one per core
+  std::vector<std::byte> fetched;                          ///< the values there
+  std::vector<std::pair<int64_t, int64_t>> known;          ///< of a control value: slots and values, core by core
+  std::vector<int64_t> found;                              ///< a control value on each core
 };
 
 }  // namespace helve::runtime

@@ -1,5 +1,5 @@
 // Collectives between cores that are buffers of this process.
-// Every collective is a list of moves (places combined, places written) of one box; one loop executes them all.
+// Every collective is a list of moves (addresses combined, addresses written) of one box; one loop executes them all.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace helve::runtime {
 namespace {
 
 constexpr int64_t kRowPiece = 8192;          ///< elements; long rows are split, so that one row feeds all threads
-constexpr int64_t kParallelBytes = 1 << 18;  ///< below, waking the pool costs more than it brings
+constexpr int64_t kParallelBytes = 1 << 18;  ///< below it, waking the pool costs more than it gains
 constexpr size_t kMaxRank = 16;
 
 /// Cores as groups: bases x members, both as row-major core numbers that add.
@@ -40,7 +40,7 @@ std::vector<int64_t> corners(std::span<const int64_t> mesh, uint64_t axes) {
   return result;
 }
 
-/// A box of rows in bytes, without dimensions of extent 1, neighbours merged where both sides are contiguous.
+/// A box of rows in bytes, without dimensions of extent 1; adjacent dimensions are merged if both sides are contiguous.
 struct RowBox {
   size_t rank = 0;  ///< of the rows' numbering
   std::array<int64_t, kMaxRank> extents{}, src{}, dst{};
@@ -102,14 +102,14 @@ class Exchange {
   void add_target(int64_t core, int64_t elements = 0) {
     targets_.push_back(r_.dst.base + core * r_.dst.stride + (r_.dst_offset + elements) * bytes_);
   }
-  /// The sources and targets added since the last move are one move.
+  /// The sources and targets added since the last move form one move.
   void end_move() {
     const size_t s = moves_.empty() ? 0 : moves_.back().first_source + moves_.back().sources;
     const size_t t = moves_.empty() ? 0 : moves_.back().first_target + moves_.back().targets;
     moves_.push_back({s, sources_.size() - s, t, targets_.size() - t});
   }
 
-  /// `elementwise`: every move may read the places that it writes, and none reads what another writes.
+  /// `elementwise`: a move may read the addresses that it writes, and none reads what another writes.
   void run(bool elementwise = false) {
     for (int64_t extent : r_.extents) {
       if (extent <= 0) return;
@@ -127,7 +127,7 @@ class Exchange {
     const std::byte* high;
   };
 
-  /// The bytes between the first and the last element of the box at every place.
+  /// The bytes between the first and the last element of the box at every address.
   template <class Places>
   Range range(const Places& places, std::span<const int64_t> strides) const {
     int64_t low = 0, high = 0;
@@ -139,8 +139,8 @@ class Exchange {
     return {*first + low, *last + high + bytes_};
   }
 
-  /// Whether something could be overwritten before it is read. Element by element, a move may write the very places it
-  /// reads, unless its box visits an element twice.
+  /// Could something be overwritten before it is read? Elementwise, a move may write the addresses that it reads,
+  /// unless its box visits an element twice.
   bool must_stage(bool elementwise) const {
     const Range s = range(sources_, r_.src_strides), t = range(targets_, r_.dst_strides);
     if (s.high <= t.low || t.high <= s.low) return false;
@@ -151,7 +151,7 @@ class Exchange {
     return repeats || !same_places || !elementwise;
   }
 
-  /// Copies every source box to packed memory of its own, and lets the moves read there.
+  /// Copies every source box to packed memory of its own, from which the moves then read.
   void stage() {
     packed_strides_.assign(r_.extents.size(), 1);
     int64_t box_bytes = bytes_;
@@ -215,7 +215,7 @@ class Exchange {
   std::vector<std::byte> staging_;
 };
 
-/// The groups that take part: a group's first member stands for it.
+/// The participating groups: a group's first member represents it.
 Groups groups_of(const CollectiveRequest& r) {
   Groups groups{corners(r.mesh, ~r.axes), corners(r.mesh, r.axes)};
   std::erase_if(groups.bases, [&](int64_t base) { return !takes_part(r, base); });

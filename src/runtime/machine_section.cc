@@ -1,6 +1,6 @@
 // Sections of machine code and the thread that watches them.
-// The watch wakes every 50 ms while kernels run and signals the threads that have been in one section since it last
-// looked; a call that is shorter never sees a signal and pays for a setjmp and two exchanges.
+// The watch wakes every 50 ms while kernels run and signals the threads that have been in the same section since it
+// last looked; a shorter call never receives a signal and pays for a setjmp and two exchanges.
 #include "helve/runtime/machine_section.h"
 
 #include <setjmp.h>
@@ -32,8 +32,8 @@ constexpr int kIdleTicks = 20;  ///< without a section before the watch sleeps
 enum State : int {
   Outside,
   Inside,
-  Signalled,  ///< inside, and a signal is under way
-  Asking,     ///< the handler asks the hook
+  Signalled,  ///< inside, and a signal has been sent
+  Asking,     ///< the handler calls the hook
 };
 
 struct Section {
@@ -43,21 +43,21 @@ struct Section {
   jmp_buf left;
 };
 
-/// What the watch knows of one thread. Only the thread itself changes `section` and `entries`.
+/// The watch's view of one thread. Only the thread itself changes `section` and `entries`.
 struct Slot {
   const pthread_t thread = pthread_self();
   std::atomic<int> state{Outside};
   std::atomic<Section*> section{nullptr};
   std::atomic<uint64_t> entries{0};
   std::atomic<bool> arrived{false};  ///< the signal came after the section had ended
-  uint64_t seen = 0;                 ///< the watch's: entries when it last looked
+  uint64_t seen = 0;                 ///< of the watch: entries when it last looked
 };
 
 thread_local Slot* own_slot = nullptr;
 
 struct sigaction previous_action;
 
-/// Where the signal found the thread in a section: asks, and leaves the code if the answer is yes.
+/// Called when the signal interrupts a thread in a section: asks, and abandons the code if the answer is yes.
 void handle(int number, siginfo_t* info, void* context) {
   const int before = errno;
   if (info->si_code != SI_QUEUE || own_slot == nullptr || info->si_value.sival_ptr != own_slot) {
@@ -76,7 +76,7 @@ void handle(int number, siginfo_t* info, void* context) {
   }
   Section* const section = slot->section.load(std::memory_order_relaxed);
 #if defined(__x86_64__)
-  // A handler starts with the default rounding and denormals; the code's own are in the frame that is left behind.
+  // A handler starts with the default rounding and denormals; the code's own are in the frame that it interrupted.
   const auto* frame = static_cast<const ucontext_t*>(context);
   const unsigned control = frame->uc_mcontext.fpregs != nullptr ? frame->uc_mcontext.fpregs->mxcsr : _mm_getcsr();
 #endif
@@ -87,9 +87,9 @@ void handle(int number, siginfo_t* info, void* context) {
     return;
   }
 #if defined(__x86_64__)
-  _mm_setcsr(control & ~0x3fU);  // without the flags of what happened
+  _mm_setcsr(control & ~0x3fU);  // without the exception flags
 #endif
-  // The signal is not blocked in its handler (SA_NODEFER), so the mask is as it was.
+  // The signal is not blocked in its handler (SA_NODEFER), so the mask is unchanged.
   _longjmp(section->left, 1);
 }
 
@@ -113,7 +113,7 @@ class Watch {
     try {
       std::thread([this] { look(); }).detach();
     } catch (const std::system_error&) {
-      // No thread is to be had: kernels are stopped between blocks only.
+      // No thread can be created: kernels are stopped between blocks only.
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
@@ -135,8 +135,8 @@ class Watch {
   }
 
  private:
-  /// Sleep is announced a tick before it begins: a thread that entered a section and saw no announcement is seen by
-  /// then.
+  /// Sleep is announced one tick before it begins, so a thread that entered a section without seeing the announcement
+  /// is noticed in time.
   void look() {
     std::unique_lock lock(mutex_);
     int idle = 0;
@@ -150,7 +150,7 @@ class Watch {
     }
   }
 
-  /// Signals whoever is where it was; whether any thread ran a section since the last visit.
+  /// Signals the threads that have not moved on; returns whether any thread ran a section since the last visit.
   bool visit() {
     bool busy = false;
     for (Slot* slot : slots_) {
@@ -185,8 +185,8 @@ std::atomic<Watch*> current_watch{nullptr};
 
 std::mutex making;
 
-/// A child of fork has neither the watch nor other threads; what its parent knew of them stays where it was. No thread
-/// makes the watch during a fork: nobody would end what it began.
+/// A child of fork has neither the watch nor other threads, so the parent's state is not used in it. No thread may
+/// create the watch during a fork, since its creation would never be completed in the child.
 void before_fork() { making.lock(); }
 void in_parent() { making.unlock(); }
 void in_child() {
@@ -195,10 +195,10 @@ void in_child() {
   making.unlock();
 }
 
-// As the module is loaded: registered on first use, it could be too late for a fork at that moment.
+// Registered when the module is loaded: at the first use it could be too late for a concurrent fork.
 const bool fork_handlers_registered = pthread_atfork(before_fork, in_parent, in_child) == 0;
 
-/// Never destroyed: its thread looks at it until the process is gone.
+/// Never destroyed: its thread uses it until the process ends.
 Watch& watch() {
   if (Watch* existing = current_watch.load(std::memory_order_acquire)) return *existing;
   std::lock_guard lock(making);
@@ -235,20 +235,21 @@ bool blocks_signal() {
   return sigismember(&mask, kSectionSignal) == 1;
 }
 
-/// Takes back the signal of the watch from a thread that blocks it: of the kinds that do not queue one waits at the
-/// most, and that of somebody else goes on waiting.
+/// Takes back the watch's signal from a thread that blocks it. Signals of this kind do not queue, so at most one is
+/// pending; one from somebody else remains pending.
 void take_back() {
   sigset_t ours;
   sigemptyset(&ours);
   sigaddset(&ours, kSectionSignal);
   siginfo_t info;
-  const timespec limit{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(4 * kTick).count()};  // it may be under way
+  const timespec limit{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(4 * kTick).count()};  // it may be on its way
   if (sigtimedwait(&ours, &info, &limit) != kSectionSignal) return;
   if (info.si_code == SI_QUEUE && info.si_value.sival_ptr == own_slot) return;
   (void)syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), kSectionSignal, &info);
 }
 
-/// A signal of the watch that comes after the section it was meant for; it shall not come into a system call of others.
+/// Waits for a signal that was meant for a section that has ended, so that it does not interrupt a system call of the
+/// program.
 void await_signal(Slot& slot) {
   if (blocks_signal()) return take_back();
   const auto limit = std::chrono::steady_clock::now() + 4 * kTick;
@@ -262,12 +263,12 @@ void await_signal(Slot& slot) {
 bool run_section(InterruptPoll& poll, MachineCode code) {
   Slot& slot = slot_of_thread();
   Section section(poll);
-  // A section inside another one is that of a call from the hook.
+  // A section inside of another one is a call from the hook.
   Section* const outer = slot.section.load(std::memory_order_relaxed);
   const int outer_state = slot.state.load(std::memory_order_relaxed);
   slot.entries.store(slot.entries.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   slot.section.store(&section, std::memory_order_relaxed);
-  watch().wake();  // takes a lock, which a jump out of the section would leave locked
+  watch().wake();  // takes a lock, which a jump out of the section would not release
   volatile bool whole = false;
   if (_setjmp(section.left) == 0) {
     slot.state.store(Inside, std::memory_order_release);

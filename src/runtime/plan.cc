@@ -1,5 +1,5 @@
 // Verification of a plan.
-// The executor trusts every index in a plan, so a plan is checked once, when its executor is made.
+// The executor trusts every index of a plan, so a plan is verified once, when its executor is created.
 #include "helve/runtime/plan.h"
 
 #include <fmt/format.h>
@@ -136,32 +136,32 @@ class Verifier {
     steps(s.else_steps);
   }
 
-  void step(const Part& s) const {
-    decision(s.decision, s.body);
+  void step(const Diverge& s) const {
+    control(s.control, s.body);
     slot(s.slot);
     steps(s.body);
   }
 
   void step(const Repeat& s) const {
-    decision(s.decision, s.body);
+    control(s.control, s.body);
     steps(s.body);
   }
 
-  void decision(const Decision& d, const std::vector<Step>& body) const {
+  void control(const ControlValue& d, const std::vector<Step>& body) const {
     for (const auto& each : d.head) {
       std::visit([this](const auto& node) { step(node); }, each);
     }
     program(d.value);
-    require_meetings(body, d.meetings);
+    require_checks(body, d.checks);
   }
 
-  /// Cores part at a decision; those that meet in a collective below it must have been compared.
-  void require_meetings(const std::vector<Step>& list, const std::vector<Meeting>& meetings) const {
+  /// Cores diverge at a control value; a collective below it needs a uniformity check over its axes.
+  void require_checks(const std::vector<Step>& list, const std::vector<UniformityCheck>& checks) const {
     for_each_step(list, [&](const Step& s) {
       const Collective* c = std::get_if<Collective>(&s.node);
       const bool known =
-          !c || std::any_of(meetings.begin(), meetings.end(), [&](const Meeting& m) { return m.axes == c->axes; });
-      HELVE_CHECK(known, "a collective under a decision that does not know of it");
+          !c || std::any_of(checks.begin(), checks.end(), [&](const UniformityCheck& m) { return m.axes == c->axes; });
+      HELVE_CHECK(known, "a collective under control flow without a uniformity check over its axes");
     });
   }
 

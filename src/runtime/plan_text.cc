@@ -153,24 +153,24 @@ class PlanPrinter {
     steps(s.else_steps);
   }
 
-  void step(const Part& s) {
-    decision(s.decision);
-    document_.line(fmt::format("part by {} = {}:", slot(s.slot), text(s.decision.value)));
+  void step(const Diverge& s) {
+    control(s.control);
+    document_.line(fmt::format("diverge by {} = {}:", slot(s.slot), text(s.control.value)));
     auto indent = document_.indent();
     steps(s.body);
   }
 
-  /// The head of a loop is done again before each turn.
+  /// The head of a loop is evaluated before each iteration.
   void step(const Repeat& s) {
-    const Decision& d = s.decision;
+    const ControlValue& d = s.control;
     document_.line(d.head.empty() ? fmt::format("while {}:", text(d.value)) : "repeat:");
     auto indent = document_.indent();
-    decision(d);
+    control(d);
     if (!d.head.empty()) document_.line(fmt::format("leave unless {}", text(d.value)));
     steps(s.body);
   }
 
-  void decision(const Decision& d) {
+  void control(const ControlValue& d) {
     for (const auto& each : d.head) {
       std::visit([this](const auto& node) { step(node); }, each);
     }

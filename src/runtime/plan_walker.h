@@ -1,6 +1,6 @@
-// Walking a plan: what every executor does alike.
-// Checks, loops, branches and the evaluation of scalars stand here once; what a launch, memory or a collective is, the
-// executor says.
+// Execution of a plan, as far as all executors share it.
+// Checks, loops, branches and the evaluation of scalars are implemented here; executors implement launches, memory and
+// collectives.
 #pragma once
 
 #include <fmt/format.h>
@@ -91,7 +91,7 @@ class PlanWalker {
           Code::BufferSize, {},
           {{"buffer", decl.name}, {"elements", elements}, {"expression", to_text(decl.elements, &plan_.slots)}});
     }
-    // Sizes are computed in 128 bits: what does not fit memory is reported with its true size.
+    // Sizes are computed in 128 bits, so that sizes beyond memory are reported correctly.
     const __int128 bytes = static_cast<__int128>(elements) * element_bytes(decl.dtype);
     const __int128 stride = (bytes + kInstanceAlignment - 1) / kInstanceAlignment * kInstanceAlignment;
     const __int128 total = decl.per_core ? stride * core_count(plan_) : bytes;
@@ -164,7 +164,7 @@ class PlanWalker {
     self().communicate(s, request);
   }
 
-  /// A box outside its buffer is a fault of whoever built the plan, and would overwrite foreign memory.
+  /// A box outside of its buffer is a bug in the code that built the plan, and would overwrite other memory.
   static void check_box(const BufferState& state, int64_t offset, const std::vector<int64_t>& extents,
                         const std::vector<int64_t>& strides, int64_t members, int64_t member_stride,
                         const Collective& s) {
@@ -191,8 +191,8 @@ class PlanWalker {
 
   void step(const Branch& s) { steps(value(s.condition) != 0 ? s.then_steps : s.else_steps); }
 
-  void step(const Part& s) {
-    decide(s.decision);
+  void step(const Diverge& s) {
+    decide(s.control);
     int64_t& slot = frame_.slots[static_cast<size_t>(s.slot)];
     if (all_equal(frame_.found)) {
       slot = frame_.found.front();
@@ -209,7 +209,7 @@ class PlanWalker {
   void step(const Repeat& s) {
     std::vector<int64_t> all;
     for (;;) {
-      decide(s.decision);
+      decide(s.control);
       if (!all_equal(frame_.found)) {
         if (all.empty()) all = frame_.cores;
         keep_true(frame_.cores, frame_.found);
@@ -222,8 +222,8 @@ class PlanWalker {
     if (!all.empty()) std::swap(frame_.cores, all);
   }
 
-  /// Leaves in frame_.found what each of the cores finds.
-  void decide(const Decision& d) {
+  /// Computes the control value of each core, in frame_.found.
+  void decide(const ControlValue& d) {
     frame_.known.clear();
     for (const auto& each : d.head) {
       if (const Check* check = std::get_if<Check>(&each)) {
@@ -236,14 +236,14 @@ class PlanWalker {
     for (size_t lane = 0; lane < frame_.cores.size(); ++lane) {
       enter(lane);
       const int64_t found = value(d.value);
-      frame_.found.push_back(d.question == Question::Condition ? found != 0
-                             : d.question == Question::Count   ? std::max<int64_t>(found, 0)
-                                                               : found);
+      frame_.found.push_back(d.use == ControlUse::Condition ? found != 0
+                             : d.use == ControlUse::Count   ? std::max<int64_t>(found, 0)
+                                                            : found);
     }
-    require_agreement(d, plan_.mesh, frame_.cores, frame_.found);
+    require_uniform(d, plan_.mesh, frame_.cores, frame_.found);
   }
 
-  /// Slots hold what the core at this place of frame_.cores has read.
+  /// Loads the slots with what the core at this position of frame_.cores has read.
   void enter(size_t lane) {
     for (size_t k = lane; k < frame_.known.size(); k += frame_.cores.size()) {
       frame_.slots[static_cast<size_t>(frame_.known[k].first)] = frame_.known[k].second;
@@ -274,7 +274,7 @@ class PlanWalker {
     }
   }
 
-  /// The value of an integer or bool that lies in memory.
+  /// The value of an integer or bool in memory.
   static int64_t integer_at(const std::byte* place, DLDataType dtype) {
     uint64_t bits = 0;
     std::memcpy(&bits, place, static_cast<size_t>(element_bytes(dtype)));

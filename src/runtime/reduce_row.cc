@@ -59,7 +59,7 @@ T apply(T a, T b) {
   }
 }
 
-/// Calls `body(stride)`, with the stride a constant where elements are adjacent, so that the loops become vector code.
+/// Calls `body(stride)`, with a constant stride if elements are adjacent, so that the loops are vectorized.
 template <int64_t Size, class Body>
 void with_stride(int64_t stride, Body&& body) {
   if (stride == Size) {

@@ -1,5 +1,5 @@
 // Reduction and copy of one row of elements.
-// The communicator decides what meets where; here alone stands how elements of a dtype are combined.
+// The communicator determines the rows; this file defines how elements of a dtype are combined.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace helve::runtime {
 
-/// Equal strided rows of several places: element i of row p is at p + offset + i * stride (bytes).
+/// Rows of equal stride at several addresses: element i of row p is at p + offset + i * stride (bytes).
 struct SourceRows {
   std::span<const std::byte* const> rows;
   int64_t offset;
@@ -24,10 +24,10 @@ struct TargetRows {
 };
 
 /// Element i of every target = op over all sources of element i, for i in [0, count). In pieces, all sources are read
-/// before a target is written, so targets may be the very rows of the sources.
+/// before a target is written, so targets may be the same rows as the sources.
 using ReduceRow = void (*)(const SourceRows& sources, const TargetRows& targets, int64_t count);
 
-/// Null where the dtype has no such reduction.
+/// Null if the dtype has no such reduction.
 ReduceRow find_reduce_row(DLDataType dtype, ReduceOp op);
 
 /// Copies the only source to every target that is not the source itself.

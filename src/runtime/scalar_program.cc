@@ -16,7 +16,7 @@ namespace {
 
 enum class Fault : uint8_t { None, Overflow, ZeroDivisor, NegativeShift };
 
-/// A value, or the reason why there is none; faults travel like values until something chooses them.
+/// A value, or the reason why there is none; faults propagate like values until something selects them.
 struct Cell {
   int64_t value = 0;
   Fault fault = Fault::None;

@@ -1,6 +1,5 @@
-// Scratch memory of threads: a stack of blocks, one for each depth of leases.
-// Kernels want private memory for every task; keeping it with the thread makes a lease free of allocation after the
-// first.
+// Scratch memory of threads: a stack of blocks, one for each nesting depth of leases.
+// Kernels need private memory for every task; keeping it with the thread avoids an allocation after the first lease.
 #include <algorithm>
 #include <new>
 #include <vector>

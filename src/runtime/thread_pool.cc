@@ -1,5 +1,5 @@
-// The pool: workers join the loop that is open, the caller takes part and waits only for those that joined.
-// A worker that sleeps therefore never delays a short loop, which keeps fork and join at microseconds on busy machines.
+// The pool: workers join the open loop; the caller takes part and waits only for those that joined.
+// So a sleeping worker never delays a short loop, which keeps fork and join at microseconds on busy machines.
 #include "helve/runtime/thread_pool.h"
 
 #include <fmt/format.h>
@@ -30,10 +30,10 @@ constexpr std::chrono::milliseconds kPollWait{50};
 constexpr std::chrono::milliseconds kSlice{1};
 constexpr int64_t kChunksPerThread = 8;
 
-/// Chosen by set_num_threads; 0 until then. Outlives the pool of a forked parent.
+/// Set by set_num_threads; 0 until then. Survives a fork.
 std::atomic<int> chosen_threads{0};
 
-/// Whether this thread is inside a parallel loop.
+/// Is this thread inside of a parallel loop?
 thread_local bool inside_loop = false;
 
 void relax() {
@@ -44,8 +44,8 @@ void relax() {
 #endif
 }
 
-/// Spins until `done()` or for kSpin; whether done. After the first microseconds it lets others have the CPU: the
-/// thread that it waits for may want this very one.
+/// Spins until `done()` or for kSpin; returns whether it is done. After the first microseconds it yields the CPU, which
+/// the thread that it waits for may need.
 template <class Done>
 bool spin(bool allowed, Done&& done) {
   if (done()) return true;
@@ -71,12 +71,12 @@ struct Job {
   bool interruptible = false;
 };
 
-/// Runs [begin, end) in ranges of about a millisecond (of at least the grain), and asks `stop` after each.
+/// Runs [begin, end) in ranges of about a millisecond (of at least the grain), and checks `stop` after each.
 template <class Stop>
 void run_in_slices(const Job& job, int64_t begin, int64_t end, int worker, Stop&& stop) {
   int64_t size = job.grain;
   while (begin < end) {
-    // What would leave less than a grain takes the rest along.
+    // If less than a grain would remain, the range includes it.
     const int64_t slice = end - begin - job.grain < size ? end - begin : size;
     const auto start = Clock::now();
     job.task.call(job.task.context, begin, begin + slice, worker);
@@ -105,7 +105,7 @@ class Pool {
     spinning_ = count <= available_cpus();
   }
 
-  /// False when another thread has the pool.
+  /// False if another thread uses the pool.
   bool run(const Job& job, InterruptPoll* poll) {
     std::unique_lock<std::mutex> lock(caller_, std::try_to_lock);
     if (!lock.owns_lock()) return false;
@@ -135,7 +135,7 @@ class Pool {
 
   void start_workers() {
     if (!workers_.empty() || threads() == 1) return;
-    // Signals belong to the threads of the user's program, that of the watch aside.
+    // Signals are for the threads of the user's program, except those of the watch.
     sigset_t all, before;
     sigfillset(&all);
     sigdelset(&all, kSectionSignal);
@@ -205,7 +205,7 @@ class Pool {
     }
   }
 
-  /// Only the caller has a poll; the workers see its answer in `halted_`.
+  /// Only the caller has a poll; the workers read its result in `halted_`.
   void run_chunk(const Job& job, int64_t begin, int64_t end, int worker, InterruptPoll* poll) {
     if (!job.interruptible) return job.task.call(job.task.context, begin, end, worker);
     run_in_slices(job, begin, end, worker, [&] {
@@ -250,9 +250,9 @@ class Pool {
     caller_parked_.store(false, std::memory_order_relaxed);
   }
 
-  std::mutex caller_;  ///< held by the thread whose loop has the pool
+  std::mutex caller_;  ///< held by the thread whose loop uses the pool
   std::atomic<int> threads_;
-  std::atomic<bool> spinning_{true};  ///< spinning steals time from others where threads outnumber CPUs
+  std::atomic<bool> spinning_{true};  ///< not if there are more threads than CPUs
   std::vector<std::thread> workers_;
   uint64_t epoch_ = 0;
 
@@ -260,7 +260,7 @@ class Pool {
   alignas(64) std::atomic<int64_t> next_{0};
   alignas(64) Job job_;
   std::atomic<bool> failed_{false};
-  std::atomic<bool> halted_{false};  ///< interrupted: no chunk and no slice begins any more
+  std::atomic<bool> halted_{false};  ///< interrupted: no further chunk or slice begins
   std::mutex error_mutex_;
   std::exception_ptr error_;
 
@@ -274,10 +274,10 @@ class Pool {
 
 std::atomic<Pool*> current_pool{nullptr};
 
-/// The pool of the parent process; kept, because threads of the parent may have stood in the middle of it.
+/// The pool of the parent process; kept, because threads of the parent may have been using it during the fork.
 Pool* inherited_pool = nullptr;
 
-/// A child of fork has none of the pool's threads and must not touch its locks: it starts a pool of its own.
+/// A child of fork has none of the pool's threads and must not use its locks: it creates a pool of its own.
 void forget_pool() {
   if (Pool* pool = current_pool.exchange(nullptr); pool != nullptr) {
     pool->inherited = inherited_pool;
@@ -286,7 +286,7 @@ void forget_pool() {
   inside_loop = false;
 }
 
-// As the module is loaded: registered on first use, it could be too late for a fork at that moment.
+// Registered when the module is loaded: at the first use it could be too late for a concurrent fork.
 const bool forget_pool_registered = pthread_atfork(nullptr, nullptr, forget_pool) == 0;
 
 /// The pool is never destroyed: its threads sleep when the process ends, and no destructor waits for them.
@@ -300,7 +300,7 @@ Pool& pool() {
   return *existing;
 }
 
-/// All on the calling thread; one range when nobody wants to interrupt.
+/// Runs everything on the calling thread; one range if there is no interrupt hook.
 void run_serial(const Job& job, InterruptPoll* poll) {
   if (poll == nullptr) return job.task.call(job.task.context, 0, job.count, 0);
   run_in_slices(job, 0, job.count, 0, [poll] { return poll->requested(); });

@@ -1,5 +1,5 @@
 // The walk from the root to the folder.
-// Where no folder on the way can be changed by others, none can be exchanged between the look and the use.
+// If nobody else can change a folder on the path, none can be replaced between check and use.
 #include "trusted_folder.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
 
-/// Why `path` is not to be trusted; empty if it is. The last folder of a way may not be shared.
+/// Why `path` is not trusted; empty if it is. The last folder of a path must not be shared.
 std::string fault_of(const std::string& path, const struct stat& info, bool last) {
   if (!S_ISDIR(info.st_mode)) return path + " is no folder";
   if (info.st_uid != 0 && info.st_uid != geteuid()) return path + " belongs to another user";
@@ -30,7 +30,7 @@ std::string fault_of(const std::string& path, const struct stat& info, bool last
   return {};
 }
 
-/// The path without links; empty, with errno, where there is none.
+/// The path without links; empty, with errno, if there is none.
 std::string resolved(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> text(realpath(path.c_str(), nullptr), &std::free);
   return text ? text.get() : "";

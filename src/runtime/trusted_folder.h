@@ -1,5 +1,5 @@
-// A folder that nobody else can write into. What stands in the cache is loaded as code; a digest finds damage, but
-// whoever can write the entry can write its digest.
+// A folder that nobody else can write to. Cache entries are loaded as code; a digest detects damage, but whoever can
+// write an entry can write its digest.
 #pragma once
 
 #include <string>
@@ -22,13 +22,13 @@ class Descriptor {
 };
 
 struct OpenFolder {
-  Descriptor folder;   ///< of the directory, or of nothing
-  std::string reason;  ///< why it is of nothing; empty where there is no such folder
+  Descriptor folder;   ///< of the directory, or empty
+  std::string reason;  ///< why it is empty; no reason if there is no such folder
 };
 
-/// Opens `path`, and makes it (0700) if `create`. It and every folder above it belong to this user or to root, and
-/// others may write into none of them, shared ones with the sticky bit (/tmp) above it aside. Links on the way are
-/// followed first, so that what is checked is what is opened.
+/// Opens `path`, and creates it (0700) if `create`. It and every folder above it must belong to this user or to root,
+/// and others must not be able to write to them, except to shared folders with the sticky bit (/tmp) above it. Links
+/// are resolved first, so that what is checked is what is opened.
 OpenFolder open_trusted_folder(const std::string& path, bool create);
 
 }  // namespace helve::runtime

@@ -1,6 +1,6 @@
 // NVIDIA's architectures.
 // Limits: CUDA C++ Programming Guide, "Compute Capabilities". Processors, cache, bandwidth and peaks are those of the
-// data sheet of one product, named in the row, and hold until a device says its own; 0 where helve has no figure.
+// data sheet of one product, named in the row, until a device reports its own; 0 if unknown.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -18,10 +18,10 @@ struct Row {
   int64_t processor_threads, processor_blocks, shared_bytes, block_shared_bytes, cluster_blocks;
   // Of the product.
   int64_t processors, last_cache;
-  double bandwidth, float64, tf32, bits16, bits8;  // bytes and operations a second, in units of 10^12
+  double bandwidth, float64, tf32, bits16, bits8;  // bytes and operations per second, in units of 10^12
 };
 
-// Architectures before Hopper have no clusters; 16 blocks are those of data centres, 8 the portable most.
+// Architectures before Hopper have no clusters; data-centre GPUs support 16 blocks, 8 is the portable maximum.
 constexpr std::array<Row, 10> kRows = {{
     {80, 2048, 32, 164 * kKiB, 163 * kKiB, 1, 108, 40 * kMiB, 2.04, 19.5, 156, 312, 624},    // A100, 80 GB
     {86, 1536, 16, 100 * kKiB, 99 * kKiB, 1, 72, 6 * kMiB, 0.60, 0, 0, 0, 0},                // A10

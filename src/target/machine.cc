@@ -1,5 +1,5 @@
-// What follows from a machine's figures, and the CPU of this process.
-// The CPU is asked once: a process does not change its processor.
+// Derived figures of a machine, and the CPU of this process.
+// The CPU is queried once: a process does not change its processor.
 #include "helve/target/machine.h"
 
 #include <algorithm>

@@ -124,7 +124,7 @@ Stmt Digits::register_nest(const Stmt& body, const std::vector<size_t>& kept) co
   return out;
 }
 
-/// A comparison p < n over multiples of the number of lanes holds in all lanes or in none.
+/// A comparison p < n over multiples of the number of lanes is the same in all lanes.
 Expr Digits::over_lanes(const Expr& condition) const {
   if (!mentions(condition, lane_.get())) return condition;
   const Apply* node = as<Apply>(condition);
@@ -161,13 +161,13 @@ Stmt Digits::vectorized(const Stmt& s, bool vector) const {
       return seq(std::move(out), s->span);
     }
   }
-  bool plain = true;  // loops, private memory and atomic stores are not lanes
+  bool plain = true;  // contains no loops, private memory or atomic stores, which are not vectorized
   walk(s, [&](const Stmt& inner) {
     const Store* store = as<Store>(inner);
     plain &= inner->kind != StmtKind::For && inner->kind != StmtKind::While && inner->kind != StmtKind::Alloc &&
              !(store && store->is_atomic());
   });
-  // The same statement may stand in two branches; each gets a variable of its own.
+  // The same statement may occur in two branches; each gets a variable of its own.
   const VarRef lane = make_var(lane_->name);
   const Stmt body = substitute(s, {{lane_.get(), Expr(lane)}});
   return for_loop(vector && plain ? LoopKind::Vectorized : LoopKind::Unroll, lane, int_imm(lanes_), body, s->span);

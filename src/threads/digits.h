@@ -1,5 +1,5 @@
 // The coordinates of a thread's iterations as expressions.
-// Every digit of a layout is either read off the thread's number or is a loop over registers.
+// Every digit of a layout is either computed from the thread's number or is a loop over registers.
 #pragma once
 
 #include <optional>
@@ -16,19 +16,19 @@ class Digits {
   Digits(const ThreadLayout& layout, const std::vector<Expr>& extents, const Expr& tx, const Facts& facts);
 
   const std::vector<Expr>& coords() const { return coords_; }
-  /// What is known inside the loops.
+  /// The facts that hold inside the loops.
   const Facts& facts() const { return facts_; }
-  /// The variable over the fastest registers when these are side by side along the last dimension, else null.
+  /// The variable over the fastest registers if these are contiguous along the last dimension, else null.
   const VarRef& lane() const { return lane_; }
   int64_t lanes() const { return lanes_; }
 
-  /// The number of a fragment's register: dimension k of it is dimension dims[k] of the loop (-1: extent 1).
+  /// The number of a fragment's register: its dimension k is dimension dims[k] of the loop (-1: extent 1).
   Expr register_of(const ThreadLayout& fragment, const std::vector<int>& dims) const;
 
-  /// `body` in all loops, under the test that the element exists. The lanes are a Vectorized loop, an unrolled one when
-  /// not `vector`.
+  /// `body` in all loops, guarded by the condition that the element exists. The lanes are a Vectorized loop, or an
+  /// unrolled one unless `vector`.
   Stmt nest(const Stmt& body, bool vector) const;
-  /// `body` in the loops over registers of the dimensions `kept`, without tests.
+  /// `body` in the loops over registers of the dimensions `kept`, without guards.
   Stmt register_nest(const Stmt& body, const std::vector<size_t>& kept) const;
 
  private:
@@ -48,7 +48,7 @@ class Digits {
   int64_t threads_;
   Facts facts_;
   std::vector<Expr> coords_;
-  std::vector<std::vector<Expr>> digits_;  ///< of each dimension, slowest first; those of threads are null
+  std::vector<std::vector<Expr>> digits_;  ///< of each dimension, slowest first; null for those of threads
   std::vector<Loop> loops_;
   VarRef lane_;
   int64_t lanes_ = 1;
@@ -58,10 +58,10 @@ class Digits {
 /// The digit of an iter on `tx`; `threads` is the number of threads of the block.
 Expr thread_digit(const Iter& iter, const Expr& tx, int64_t threads);
 
-/// The condition that a thread is the first of those that hold the same elements; null where there are no others.
+/// The condition that a thread is the first of those that hold the same elements; null if there are no others.
 Expr is_first_replica(const ThreadLayout& layout, const Expr& tx, int64_t threads);
 
-/// The number of threads that a layout speaks of.
+/// The number of threads of a layout.
 int64_t threads_of(const ThreadLayout& layout);
 
 }  // namespace helve

@@ -3,7 +3,7 @@
 // After:   for tx in T.threads(128):
 //              for r in T.unroll(4):
 //                  for v in T.vectorized(2): x_1[tx, r * 2 + v] = A[b, r, tx * 2 + v] * 2.0
-// Threads that hold copies of one iteration all compute it, and the first of them stores to memory.
+// If several threads hold copies of one iteration, all compute it and the first of them stores to memory.
 #include "helve/threads/divide.h"
 
 #include "digits.h"
@@ -53,7 +53,7 @@ class ElementBody {
   }
 
  private:
-  /// The dimensions of the loop that divide a buffer in registers.
+  /// The dimensions of the loop that index a buffer in registers.
   std::vector<int> dims_of(const Buffer& buffer, const std::vector<Expr>& indices) const {
     std::optional<std::vector<int>> dims = element_dims(loop_, buffer, indices);
     HELVE_CHECK(dims, "an access to registers is not the element of its loop's iteration");
@@ -95,7 +95,7 @@ class ElementBody {
     return first_ && shared ? if_then(first_, moved) : moved;
   }
 
-  /// Operands stand in memory.
+  /// The operation with operands in memory.
   Stmt operation(const Stmt& s) const {
     BufferMap moved;
     for (const auto& [buffer, place] : kernel_.buffers) {
@@ -134,7 +134,7 @@ Stmt divide(const ElementLoop& loop, const ThreadLayout& layout, const DividedKe
         known.bind_loop(VarRef(as<Var>(tx)), int_imm(0), int_imm(kernel.threads));
         const Digits digits(layout, loop.extents, tx, known);
         const Expr first = is_first_replica(layout, tx, kernel.threads);
-        // Without registers copies of an iteration are not needed at all.
+        // Without registers, copies of an iteration are not needed.
         const bool together = uses_registers(loop.body, kernel);
         const Stmt body = ElementBody(loop, layout, kernel, digits, tx, together ? first : Expr()).run();
         const Stmt all = digits.nest(body, true);

@@ -1,5 +1,5 @@
 // The nest of a loop over elements.
-// Only loops whose bounds depend on none of the others are one loop with them: threads then share the whole rectangle.
+// Only loops whose bounds do not depend on each other form one nest: threads divide a rectangle.
 #include "helve/threads/element_loop.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ bool mentions_any(const Expr& e, const std::vector<VarRef>& vars) {
   return std::any_of(vars.begin(), vars.end(), [&](const VarRef& var) { return mentions(e, var.get()); });
 }
 
-/// The loops that stand perfectly in `loop`, itself first, with bounds that depend on none of them.
+/// The loops of a perfect nest, `loop` first, with bounds that do not depend on them.
 std::vector<const For*> perfect_nest(const For& loop) {
   std::vector<const For*> nest = {&loop};
   std::vector<VarRef> vars = loop.vars;

@@ -1,5 +1,5 @@
 // Instructions of a block's threads.
-// They stay what they are; their fragments, which have their layouts, become ones of threads and registers.
+// They are kept; their fragments, which have layouts, get dimensions of threads and registers.
 #include "thread_operations.h"
 
 namespace helve {

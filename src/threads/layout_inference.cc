@@ -1,5 +1,5 @@
 // Which block buffers live in registers, and how loops are divided among the threads of a block.
-// Every attempt either succeeds or names one buffer that has to stay in memory; there are finitely many, so it ends.
+// An attempt either succeeds or demotes one buffer to shared memory, so the number of attempts is bounded.
 #include "helve/threads/layout_inference.h"
 
 #include <fmt/format.h>
@@ -15,8 +15,8 @@ namespace helve {
 
 namespace {
 
-/// A buffer that cannot be where the attempt put it.
-struct Evicted {
+/// A buffer that the attempt cannot keep in registers.
+struct Demotion {
   const Buffer* buffer;
   std::string reason;
 };
@@ -27,13 +27,13 @@ class Inference {
             const MemoryBuffers& memory)
       : kernel_(kernel), may_alias_(may_alias), machine_(machine), units_(loop_units(kernel, facts)) {
     walk_allocations();
-    for (const auto& [buffer, reason] : memory) evict(buffer, reason);
+    for (const auto& [buffer, reason] : memory) demote(buffer, reason);
     for (const MemoryUse& use : units_.memory) {
       if (annotated_.contains(use.buffer)) conflict({use.stmt, use.buffer, use.reason, {}});
-      evict(use.buffer, use.reason);
+      demote(use.buffer, use.reason);
     }
     always_ = conflict_;
-    keep_turned();
+    keep_transposed();
   }
 
   BlockLayouts run() {
@@ -41,22 +41,22 @@ class Inference {
       BlockLayouts out;
       conflict_ = always_;
       for (const auto& [buffer, layout] : annotated_) out.registers.emplace(buffer, layout);
-      std::optional<Evicted> evicted = attempt(&out);
-      if (!evicted) evicted = over_budget(out);
-      if (!evicted) {
+      std::optional<Demotion> demoted = attempt(&out);
+      if (!demoted) demoted = over_budget(out);
+      if (!demoted) {
         for (const BufferRef& buffer : allocated_) {
-          auto it = evicted_.find(buffer.get());
+          auto it = demoted_.find(buffer.get());
           const bool registers = out.registers.contains(buffer.get());
           out.places.push_back({buffer, registers,
                                 annotated_.contains(buffer.get()) ? "annotated"
                                 : registers                       ? ""
-                                : it == evicted_.end()            ? "nothing uses it"
+                                : it == demoted_.end()            ? "nothing uses it"
                                                                   : it->second});
         }
         out.conflict = std::move(conflict_);
         return out;
       }
-      evict(evicted->buffer, evicted->reason);
+      demote(demoted->buffer, demoted->reason);
     }
   }
 
@@ -70,14 +70,14 @@ class Inference {
     }
   }
 
-  void evict(const Buffer* buffer, const std::string& reason) {
+  void demote(const Buffer* buffer, const std::string& reason) {
     if (annotated_.contains(buffer)) return;
-    if (candidates_.erase(buffer)) evicted_.emplace(buffer, reason);
+    if (candidates_.erase(buffer)) demoted_.emplace(buffer, reason);
   }
 
-  /// Block memory that loops go through in different orders is there to turn it: in registers one of the loops would
-  /// leave the order of its global accesses.
-  void keep_turned() {
+  /// Keeps a buffer that loops traverse in different orders in shared memory: its purpose is a transposition, and in
+  /// registers one of the loops could not have coalesced global accesses.
+  void keep_transposed() {
     std::unordered_map<const Buffer*, bool> in_order;
     for (const LoopUnit& unit : units_.units) {
       for (const LoopUse& use : unit.uses) {
@@ -86,7 +86,7 @@ class Inference {
         const bool ordered = std::is_sorted(dims.begin(), dims.end());
         const auto [known, first] = in_order.try_emplace(use.buffer, ordered);
         if (first || known->second == ordered || use.buffer->scope != MemoryScope::Shared) continue;
-        evict(use.buffer, "loops go through it in different orders");
+        demote(use.buffer, "loops go through it in different orders");
       }
     }
   }
@@ -95,10 +95,10 @@ class Inference {
     if (!conflict_) conflict_ = std::move(found);
   }
 
-  /// A buffer does not fit the loop: it goes to memory, or stays where the program put it and the loop has a conflict.
-  std::optional<Evicted> misfit(const LoopUnit& unit, const Buffer* buffer, const std::string& reason,
-                                const ThreadLayout* division) {
-    if (!annotated_.contains(buffer)) return Evicted{buffer, reason};
+  /// A buffer does not fit the loop: it is demoted, or keeps the layout that the program gives and the loop conflicts.
+  std::optional<Demotion> misfit(const LoopUnit& unit, const Buffer* buffer, const std::string& reason,
+                                 const ThreadLayout* division) {
+    if (!annotated_.contains(buffer)) return Demotion{buffer, reason};
     conflict({unit.stmt, buffer, reason, division ? std::optional(*division) : std::nullopt});
     return std::nullopt;
   }
@@ -110,7 +110,7 @@ class Inference {
 
   bool in_registers(const LoopUse& use) const { return candidates_.contains(use.buffer); }
 
-  std::optional<Evicted> attempt(BlockLayouts* out) {
+  std::optional<Demotion> attempt(BlockLayouts* out) {
     std::vector<const LoopUnit*> order;
     for (const LoopUnit& unit : units_.units) order.push_back(&unit);
     std::stable_sort(order.begin(), order.end(), [&](const LoopUnit* a, const LoopUnit* b) {
@@ -119,18 +119,18 @@ class Inference {
       return a->elements() > b->elements();
     });
     while (!order.empty()) {
-      // What is known spreads before a new division is founded, which its other loops might contradict.
+      // Known layouts propagate before a loop gets a seed layout, with which the others might disagree.
       auto next = std::find_if(order.begin(), order.end(),
-                               [&](const LoopUnit* unit) { return deciding_use(*unit, *out) != nullptr; });
+                               [&](const LoopUnit* unit) { return source_of_layout(*unit, *out) != nullptr; });
       if (next == order.end()) next = order.begin();
-      if (std::optional<Evicted> evicted = divide(**next, out)) return evicted;
+      if (std::optional<Demotion> demoted = divide(**next, out)) return demoted;
       order.erase(next);
     }
     return std::nullopt;
   }
 
-  /// The fragment whose known layout divides the loop; one that the program placed comes first.
-  const LoopUse* deciding_use(const LoopUnit& unit, const BlockLayouts& out) const {
+  /// The fragment whose known layout propagates to the loop; one whose layout the program gives comes first.
+  const LoopUse* source_of_layout(const LoopUnit& unit, const BlockLayouts& out) const {
     const LoopUse* found = nullptr;
     for (const LoopUse& use : unit.uses) {
       if (!in_registers(use) || !out.registers.contains(use.buffer) || !unit.covered_by(use)) continue;
@@ -139,37 +139,38 @@ class Inference {
     return found;
   }
 
-  /// Finds the division of one loop and gives it to the loop's fragments.
-  std::optional<Evicted> divide(const LoopUnit& unit, BlockLayouts* out) {
-    const LoopUse* fragment = deciding_use(unit, *out);
+  /// Finds the layout of one loop and propagates it to the loop's fragments.
+  std::optional<Demotion> divide(const LoopUnit& unit, BlockLayouts* out) {
+    const LoopUse* fragment = source_of_layout(unit, *out);
     const bool any =
         std::any_of(unit.uses.begin(), unit.uses.end(), [&](const LoopUse& use) { return in_registers(use); });
     if (any && !unit.constant()) {
       for (const LoopUse& use : unit.uses) {
         if (!in_registers(use)) continue;
         const char* reason = "a loop over it has an extent that only the call knows";
-        if (std::optional<Evicted> evicted = misfit(unit, use.buffer, reason, nullptr)) return evicted;
+        if (std::optional<Demotion> demoted = misfit(unit, use.buffer, reason, nullptr)) return demoted;
       }
       return std::nullopt;
     }
-    ThreadLayout layout = fragment ? lifted(unit, *fragment, out->registers.at(fragment->buffer)) : founded(unit, any);
+    ThreadLayout layout =
+        fragment ? propagated(unit, *fragment, out->registers.at(fragment->buffer)) : seed_layout(unit, any);
     for (const LoopUse& use : unit.uses) {
       if (!in_registers(use)) continue;
-      std::optional<Evicted> evicted;
+      std::optional<Demotion> demoted;
       if (any && !layout.layout().replica().empty() && unit.updates_memory(candidates_, may_alias_)) {
         const char* reason = "threads that hold copies of it would update memory more than once";
-        evicted = misfit(unit, use.buffer, reason, nullptr);
+        demoted = misfit(unit, use.buffer, reason, nullptr);
       } else {
-        evicted = place(unit, use, layout, out);
+        demoted = place(unit, use, layout, out);
       }
-      if (evicted) return evicted;
+      if (demoted) return demoted;
     }
     out->loops.insert_or_assign(unit.stmt, std::move(layout));
     return std::nullopt;
   }
 
-  /// The division by a fragment that has every dimension of the loop.
-  static ThreadLayout lifted(const LoopUnit& unit, const LoopUse& use, const ThreadLayout& known) {
+  /// The layout of a fragment that has every dimension of the loop, as the loop's layout.
+  static ThreadLayout propagated(const LoopUnit& unit, const LoopUse& use, const ThreadLayout& known) {
     std::vector<int> dims;
     for (size_t d = 0; d < unit.extents.size(); ++d) {
       const auto at = std::find(use.dims.begin(), use.dims.end(), static_cast<int>(d));
@@ -178,7 +179,8 @@ class Inference {
     return known.project(dims);
   }
 
-  ThreadLayout founded(const LoopUnit& unit, bool fragments) const {
+  /// The layout of a loop that no fragment decides: vectors as wide as its global accesses allow, side by side.
+  ThreadLayout seed_layout(const LoopUnit& unit, bool fragments) const {
     int64_t vector = 1;
     for (const LoopUnit& other : units_.units) {
       if (other.extents.empty() || unit.extents.empty() || unit.whole) continue;
@@ -188,7 +190,7 @@ class Inference {
     for (size_t d = 0; d < unit.extents.size(); ++d) {
       const int64_t* extent = int_value(unit.extents[d]);
       const bool last = d + 1 == unit.extents.size();
-      // Without registers one pass over the threads is enough: the rest is a loop around it.
+      // Without fragments the layout covers one pass over the threads; the rest is a loop around it.
       const int64_t pass = last ? kernel_.threads * vector : kernel_.threads;
       shape.push_back(!extent ? pass : fragments ? *extent : std::min(*extent, pass));
     }
@@ -204,7 +206,7 @@ class Inference {
     }
   }
 
-  /// Cuts leading dimensions to what the threads reach at once.
+  /// Cuts leading dimensions to what the threads cover in one pass.
   void one_pass(std::vector<int64_t>* shape, int64_t vector) const {
     int64_t room = kernel_.threads * vector;
     for (size_t d = shape->size(); d-- > 0;) {
@@ -219,10 +221,10 @@ class Inference {
     return x && y && *x == *y;
   }
 
-  std::optional<Evicted> place(const LoopUnit& unit, const LoopUse& use, const ThreadLayout& layout,
-                               BlockLayouts* out) {
-    // What one thread stores, the others that hold copies of the element would not see. A reduction gives all of them
-    // its result.
+  std::optional<Demotion> place(const LoopUnit& unit, const LoopUse& use, const ThreadLayout& layout,
+                                BlockLayouts* out) {
+    // Other threads with copies of the element would not see the store of one thread. A reduction gives its result to
+    // all of them.
     if (use.written && unit.reduced < 0 && !layout.divides_only(use.dims)) {
       return misfit(unit, use.buffer, "iterations on several threads store to one element", nullptr);
     }
@@ -243,8 +245,8 @@ class Inference {
     return std::nullopt;  // all layouts cover all threads: equal digits are equal places
   }
 
-  /// The largest buffer of block memory that went into registers when they do not suffice, then the largest fragment.
-  std::optional<Evicted> over_budget(const BlockLayouts& out) const {
+  /// The buffer to demote when registers do not suffice: the largest of T.alloc_shared, then the largest fragment.
+  std::optional<Demotion> over_budget(const BlockLayouts& out) const {
     const std::unordered_map<const Buffer*, Life> lives = lives_of(out);
     const int64_t words = most_at_once(lives);
     const int64_t budget = machine_.value_registers(kernel_.threads);
@@ -261,11 +263,11 @@ class Inference {
         largest = buffer.get();
       }
     }
-    if (!largest) return std::nullopt;  // what the program placed stays, at the price of spills
-    return Evicted{largest, fmt::format("{} registers a thread are needed and {} are there", words, budget)};
+    if (!largest) return std::nullopt;  // layouts of the program are kept, at the price of spills
+    return Demotion{largest, fmt::format("{} registers a thread are needed and {} are there", words, budget)};
   }
 
-  /// The loops, by their numbers, between which a buffer holds values, and its size in a thread.
+  /// The interval of loops, by number, in which a buffer holds values, and its size in a thread.
   struct Life {
     size_t first;
     size_t last;
@@ -285,7 +287,7 @@ class Inference {
     return lives;
   }
 
-  /// Values that the very next loop uses up flow from one to the other element by element; they never stand all at
+  /// Values that only the next loop uses flow from one loop to the other element by element; they are never all live at
   /// once.
   int64_t most_at_once(const std::unordered_map<const Buffer*, Life>& lives) const {
     int64_t most = 0;
@@ -305,9 +307,9 @@ class Inference {
   LoopUnits units_;
   std::vector<BufferRef> allocated_;
   std::unordered_set<const Buffer*> candidates_;
-  std::unordered_map<const Buffer*, std::string> evicted_;
-  std::unordered_map<const Buffer*, ThreadLayout> annotated_;  ///< the fragments that the program placed
-  std::optional<LayoutConflict> always_;  ///< whatever the attempt
+  std::unordered_map<const Buffer*, std::string> demoted_;
+  std::unordered_map<const Buffer*, ThreadLayout> annotated_;  ///< the layouts that the program gives
+  std::optional<LayoutConflict> always_;  ///< found in every attempt
   std::optional<LayoutConflict> conflict_;  ///< of this attempt
 };
 

@@ -1,12 +1,12 @@
-// The loops over elements and the reductions of a kernel, with what each uses of which buffer.
-// A use that is not one plain element an iteration puts its buffer into block memory, where any element may be read.
+// The loops over elements and the reductions of a kernel, with their uses of buffers.
+// A use other than one element per iteration places its buffer in shared memory, where any element can be accessed.
 #include "loop_units.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "helve/analysis/memory_traffic.h"
-#include "helve/arith/simplify.h"
+#include "helve/analysis/multiple.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/threads/thread_operation.h"
 
@@ -22,8 +22,8 @@ class Collector {
   LoopUnits take() { return std::move(out_); }
 
  private:
-  /// Block memory and fragments; private memory that the block allocates holds the same in every thread, so it is like
-  /// a fragment.
+  /// Shared memory and fragments. Private memory that the block allocates has the same contents in every thread, so it
+  /// is treated as a fragment.
   bool is_block_buffer(const Buffer& b) const {
     if (b.scope != MemoryScope::Local) return b.scope == MemoryScope::Shared || b.scope == MemoryScope::Fragment;
     return std::any_of(out_.allocated.begin(), out_.allocated.end(),
@@ -58,8 +58,8 @@ class Collector {
     if (is_block_buffer(buffer)) out_.memory.push_back({&buffer, reason, stmt_});
   }
 
-  /// A store to the only element of a buffer is a loop over nothing: every thread can hold the element. Another one is
-  /// memory's.
+  /// A store to the only element of a buffer is a loop of one iteration: every thread can hold the element. Other
+  /// scalar stores need memory.
   void scalar_store(const Store& n, const Stmt& self) {
     for (const Expr& index : n.indices) scalar(index);
     LoopUnit unit;
@@ -144,7 +144,7 @@ class Collector {
     out_.units.push_back(std::move(unit));
   }
 
-  /// Each iteration moves a run of its own, between memory and memory.
+  /// Each iteration moves its own run between two memories.
   void run(const TileOp& op, LoopUnit* unit) {
     for (size_t i = 0; i < op.operands.size(); ++i) {
       const Region* region = std::get_if<Region>(&op.operands[i]);
@@ -155,7 +155,7 @@ class Collector {
     unit->whole = true;
   }
 
-  /// Atomic stores meet in memory, one element at a time.
+  /// Atomic stores combine in memory, one element at a time.
   void stored(const Store& n, const ElementLoop& loop, LoopUnit* unit) {
     if (!n.is_atomic()) return access(*n.buffer, n.indices, true, loop, unit);
     unit->touched.emplace_back(n.buffer.get(), true);
@@ -181,7 +181,7 @@ class Collector {
     unit->uses.push_back({&buffer, std::move(*dims), written});
   }
 
-  /// The widest run of elements that iterations side by side along the last variable access as one aligned vector.
+  /// The widest run of elements that consecutive iterations of the last variable access as one aligned vector.
   int64_t width(const Buffer& buffer, const std::vector<Expr>& indices, const ElementLoop& loop) const {
     if (loop.vars.empty()) return 1;
     const VarRef& last = loop.vars.back();
@@ -192,17 +192,16 @@ class Collector {
     const int64_t* one = int_value(step);
     if (!one || *one != 1) return 1;
     const VarRef run = make_var("run");
-    const VarRef lane = make_var("lane");
     for (int64_t lanes = std::max<int64_t>(1, kVectorBytes / buffer.dtype.bytes()); lanes > 1; lanes /= 2) {
       if (*extent % lanes != 0) continue;
-      const Expr at = simplify(substitute(address, {{last.get(), Expr(run) * int_imm(lanes) + Expr(lane)}}), facts_);
-      if (starts_aligned(at, lane.get(), lanes)) return lanes;
+      const Expr first = substitute(address, {{last.get(), Expr(run) * int_imm(lanes)}});
+      if (is_multiple(first, lanes, facts_)) return lanes;
     }
     return 1;
   }
 
   const Facts& facts_;
-  const StmtNode* stmt_ = nullptr;  ///< the innermost one around this place that is not inside a divided loop
+  const StmtNode* stmt_ = nullptr;  ///< the innermost statement around this place that is not inside of a divided loop
   LoopUnits out_;
 };
 

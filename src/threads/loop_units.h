@@ -1,5 +1,5 @@
-// The loops over elements and the reductions of a kernel, with what each uses of which buffer.
-// Layout inference looks at nothing else, so that what fits a division is decided in one place.
+// The loops over elements and the reductions of a kernel, with their uses of buffers.
+// Layout inference depends on nothing else.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace helve {
 
-/// The accesses of one block buffer in a loop: dimension k of the buffer is indexed by variable dims[k] of the loop, or
+/// The accesses to one block buffer in a loop: dimension k of the buffer is indexed by variable dims[k] of the loop, or
 /// has extent 1 (-1).
 struct LoopUse {
   const Buffer* buffer;
@@ -25,24 +25,24 @@ struct LoopUnit {
   std::vector<Expr> extents;
   std::vector<LoopUse> uses;  ///< of block buffers, plain ones only
   std::vector<std::pair<const Buffer*, bool>> touched;  ///< every buffer, and whether it is written
-  int reduced = -1;  ///< of a reduction the dimension that goes
+  int reduced = -1;  ///< the reduced dimension of a reduction
   bool at_once = false;  ///< each thread holds all of its elements together
-  int64_t vector = 1;  ///< elements of the widest global access side by side
-  bool whole = false;  ///< an iteration is as much as a thread moves at once
+  int64_t vector = 1;  ///< elements of the widest contiguous global access
+  bool whole = false;  ///< an iteration is already as much as a thread moves at once
 
   bool constant() const;
   int64_t elements() const;
-  /// Does the buffer have each dimension of the loop that is not 1?
+  /// Does the buffer have each dimension of the loop whose extent is not 1?
   bool covered_by(const LoopUse& use) const;
-  /// Does the loop read and write one memory that is not in `registers`?
+  /// Does the loop read and write the same memory, outside of `registers`?
   bool updates_memory(const std::unordered_set<const Buffer*>& registers, const std::vector<MayAlias>& may_alias) const;
 };
 
-/// A use that registers do not serve.
+/// A use that registers cannot serve.
 struct MemoryUse {
   const Buffer* buffer;
   std::string reason;
-  const StmtNode* stmt;  ///< the statement of the block that it stands in
+  const StmtNode* stmt;  ///< the statement of the block that contains it
 };
 
 struct LoopUnits {

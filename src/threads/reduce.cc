@@ -1,6 +1,6 @@
 // Reductions over threads: registers, then lanes, then warps.
-// Every step leaves each thread with the combination of more of the threads along the reduced dimension; at the end all
-// of them have the result, which is what the layout of the destination says.
+// After each step a thread has the combination of more threads along the reduced dimension; in the end all of them have
+// the result, as the layout of the destination requires.
 #include "helve/dispatch/reduction.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ class ReduceDivision {
  private:
   using Body = std::function<Stmt(const Expr& tx, const Digits& digits)>;
 
-  /// What is kept must fit the layout in one pass, since each thread keeps its results in registers.
+  /// The kept dimensions must fit the layout in one pass, since each thread keeps its results in registers.
   void check_whole_pass() const {
     for (size_t k = 0; k < kept_.size(); ++k) {
       const int64_t* extent = int_value(kept_extents_[k]);
@@ -124,8 +124,8 @@ class ReduceDivision {
     }
   }
 
-  /// One lane of each warp leaves the warp's result in block memory, and every thread combines those of its group of
-  /// warps.
+  /// One lane of each warp stores the warp's result to shared memory, and every thread combines the results of its
+  /// group of warps.
   void combine_warps(const ThreadDigit& digit, const std::vector<ThreadDigit>& digits) {
     const int64_t warps = kernel_.threads / kWarp;
     const BufferRef shared = make_buffer("warps", reduction_.acc, MemoryScope::Shared,
@@ -186,7 +186,7 @@ class ReduceDivision {
     });
   }
 
-  /// The dimensions of the destination: those that are kept, with one of extent 1 where the reduced one stays.
+  /// The dimensions of the destination: the kept ones, and one of extent 1 if the reduced one stays.
   std::vector<int> register_dims(std::vector<int> dims) const {
     if (reduction_.dst.shape().size() == extents_.size())
       dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(reduction_.dim), -1);

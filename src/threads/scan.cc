@@ -1,7 +1,7 @@
 // Scans over threads: registers, then lanes, then warps.
 // The coordinate along the scan is a number whose digits are registers, lanes and warps. They are closed one by one,
 // the fastest first: within the closed digits each register holds its running sum, and each thread knows the total.
-// Closing a digit adds to the running sums what the totals of the places before it come to.
+// Closing a digit adds the totals of the preceding places to the running sums.
 #include "helve/dispatch/scan.h"
 
 #include "digits.h"
@@ -21,7 +21,7 @@ struct RegisterDigit {
 
 using Values = std::vector<Expr>;  ///< of digits, in their order
 
-/// The place among the combinations of digits, the last one fastest.
+/// The number of a combination of digits, the last one fastest.
 Expr combination(const std::vector<RegisterDigit>& digits, const Values& values) {
   Expr number = int_imm(0);
   for (size_t i = 0; i < digits.size(); ++i) number = number * int_imm(digits[i].extent) + values[i];
@@ -125,7 +125,7 @@ class ScanDivision {
         open_, [&](const Values& values) { return store(buffer, {tx, combination(open_, values)}, scan_.identity()); });
   }
 
-  /// Each thread has its elements, and nothing where none exist, as sums of one.
+  /// Each thread reads its elements (the neutral element where none exist), as sums of one element.
   void read() {
     on_threads([&](const Expr& tx) {
       return over(open_, [&](const Values& values) {
@@ -150,7 +150,7 @@ class ScanDivision {
     return scan_.partial(load(placed, {tx, digits.register_of(*registers, dims_)}));
   }
 
-  /// Adds to the running sums what `before` holds for their open digits.
+  /// Adds the values of `before` for their open digits to the running sums.
   Stmt add_before(const Expr& tx, const Values& values, const Expr& before) const {
     return over(closed_, [&](const Values& inner) {
       const Expr number = register_number(open_, values) + register_number(closed_, inner);
@@ -185,7 +185,7 @@ class ScanDivision {
   }
 
   /// A butterfly: after the step over a mask, lanes that differ in it know the total of both, and the later half has
-  /// what comes before it.
+  /// the sum of what precedes it.
   void close_lanes(const ThreadDigit& digit) {
     const BufferRef before = fragment("before", combinations(open_));
     const BufferRef other = fragment("other", combinations(open_));
@@ -217,8 +217,8 @@ class ScanDivision {
     });
   }
 
-  /// One lane of those with the same totals leaves them in block memory, and every thread takes up those of its group
-  /// of warps.
+  /// One lane of those with the same totals stores them to shared memory, and every thread adds those of its group of
+  /// warps.
   void close_warps(const ThreadDigit& digit) {
     const BufferRef warps =
         make_buffer("warps", scan_.acc, MemoryScope::Shared,
@@ -251,7 +251,7 @@ class ScanDivision {
     add_to_sums(before);
   }
 
-  /// The thread is the first of its lanes that have the same totals; null where each has its own.
+  /// Is the thread the first of its lanes with the same totals? Null if each has its own.
   Expr is_first_lane(const Expr& tx) const {
     Expr first;
     for (const ThreadDigit& digit : threads_) {
@@ -286,7 +286,7 @@ class ScanDivision {
   Span span_;
   std::vector<Expr> extents_;
   std::vector<int> dims_;
-  std::vector<RegisterDigit> open_;  ///< of all dimensions, those of the scan that are not closed
+  std::vector<RegisterDigit> open_;  ///< of all dimensions; those of the scan that are not closed
   std::vector<RegisterDigit> closed_;
   std::vector<ThreadDigit> threads_;  ///< closed
   BufferRef sums_;  ///< running, within the closed digits

@@ -1,5 +1,6 @@
-// Layouts of block memory that keep the accesses of a warp apart.
-// The closed rule first: it is proved for every column and quick; what it does not end is searched.
+// Layouts of shared memory without bank conflicts.
+// The closed-form rule comes first: it is fast and proved for every column. If it does not apply, swizzles are
+// searched.
 #include "helve/threads/shared_layouts.h"
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@ namespace helve {
 
 namespace {
 
-constexpr int64_t kMostElements = 1 << 15;  // of a tile for which all swizzles are tried
+constexpr int64_t kMaxElements = 1 << 15;  // of a tile for which all swizzles are tried
 
 /// Row-major with `padding` elements between rows, then the swizzle.
 Layout rows_of(const std::vector<int64_t>& shape, int64_t padding, const Swizzle& swizzle) {
@@ -40,7 +41,7 @@ struct Choice {
   SwizzleVerdict verdict;
 };
 
-/// The best layout that keeps `width` elements together; row-major where none is better.
+/// The best layout that keeps `width` elements contiguous; row-major if none is better.
 Choice best_layout(const std::vector<int64_t>& shape, const std::vector<BankAccess>& accesses, int64_t bytes,
                    int64_t width) {
   const auto judged = [&](int64_t padding, const Swizzle& swizzle, SwizzleVerdict verdict) {
@@ -56,7 +57,7 @@ Choice best_layout(const std::vector<int64_t>& shape, const std::vector<BankAcce
     const Choice closed = judged(0, column_swizzle(shape.back() / width, slots, width), SwizzleVerdict::Proved);
     if (closed.depth == 1) return closed;
   }
-  if (rows * shape.back() > kMostElements) return plain;
+  if (rows * shape.back() > kMaxElements) return plain;
   const SwizzleChoice found = search_swizzle(rows, shape.back(), bytes, width, accesses);
   const Choice swizzled = judged(0, found.swizzle, SwizzleVerdict::Searched);
   const Choice padded = judged(found.padding, {}, SwizzleVerdict::Padding);
@@ -85,7 +86,7 @@ SharedLayout chosen(const BufferRef& buffer, int64_t before, const Choice& best)
           fmt::format("{} row by row, {} so ({})", ways(before), ways(best.depth), to_string(best.verdict))};
 }
 
-/// Of memory that a tensor map fills or empties, which swizzles in one way only.
+/// The layout of memory that a tensor map copies to or from, which supports only one form of swizzle.
 std::optional<SharedLayout> choose_of_map(const BufferRef& buffer, const MemoryAccesses& accesses, int64_t before) {
   const Layout layout = rows_of(*constant_shape(buffer->shape), 0, *accesses.boxes);
   const int64_t depth = depth_of(layout, accesses.warps, buffer->dtype.bytes());
@@ -100,7 +101,7 @@ std::optional<SharedLayout> choose(const BufferRef& buffer, const MemoryAccesses
   const int64_t before = depth_of(rows_of(shape, 0, {}), accesses.warps, bytes);
   if (accesses.boxes) return choose_of_map(buffer, accesses, before);
   Choice best = best_layout(shape, accesses.warps, bytes, accesses.together);
-  // A vector of n elements takes as many phases as n accesses of one: it is worth no conflict.
+  // A vector of n elements takes as many phases as n single accesses, so keeping it is not worth a conflict.
   if (best.depth > 1 && accesses.together > 1 && !accesses.whole) {
     Choice single = best_layout(shape, single_elements(accesses.warps), bytes, 1);
     if (single.depth < best.depth) best = std::move(single);

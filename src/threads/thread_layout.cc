@@ -1,5 +1,5 @@
-// Where the iterations of a loop, or the elements of a fragment, live in a block of threads.
-// Projections keep the thread digits of what is left out as replicas, so that every thread still knows its part.
+// The place of a loop's iterations, or of a fragment's elements, in a block of threads.
+// Projections keep the thread digits of omitted dimensions as replicas, so that every thread still has its part.
 #include "helve/threads/thread_layout.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ int64_t power_of_two_above(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
 }
 
-/// How many of `threads` are given to `items`: as many as are needed, such that the rest stays whole.
+/// How many of `threads` are given to `items`: as many as are needed, such that the quotient is whole.
 int64_t threads_for(int64_t items, int64_t threads) {
   if (items >= threads) return threads;
   int64_t taken = power_of_two_above(items);

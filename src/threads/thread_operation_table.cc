@@ -1,5 +1,5 @@
 // The operations that the threads of a block divide among themselves.
-// No other file asks which operation it has before it.
+// No other file distinguishes these operations.
 #include <algorithm>
 #include <iterator>
 

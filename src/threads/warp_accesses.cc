@@ -1,16 +1,16 @@
-// What the threads of a warp touch of a buffer at once.
-// One access of the text is one of each warp; lanes of a vector that lie side by side are one access of as many
+// The simultaneous accesses of a warp's threads to a buffer.
+// One access of the program is one access of each warp; contiguous lanes of a vector are one access of several
 // elements, up to 16 bytes.
 #include "warp_accesses.h"
 
 #include <algorithm>
 
+#include "helve/analysis/access.h"
 #include "helve/analysis/async_run.h"
 #include "helve/analysis/box_copy.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/matrix_move.h"
-#include "helve/ir/tensor/visit.h"
 
 namespace helve {
 
@@ -26,69 +26,52 @@ Operand zero_of(DType dtype) {
 
 class Sampling {
  public:
-  explicit Sampling(const Kernel& kernel) : threads_(kernel.threads) { statement(kernel.body); }
+  explicit Sampling(const Kernel& kernel) : threads_(kernel.threads), model_(access_model(Stmt(&kernel))) {
+    for (const Access& each : model_.accesses) sample(each);
+  }
   WarpAccesses take() { return std::move(out_); }
 
  private:
-  void statement(const Stmt& s) {
-    if (!s) return;
-    if (const Bind* n = as<Bind>(s)) {
-      expression(n->value);
-      if (!add_value(names_, n->var, n->value)) names_.erase(n->var.get());  // an index that cannot be told
-      return;
+  void sample(const Access& access) {
+    thread_ = nullptr;
+    vector_ = nullptr;
+    conditions_.clear();
+    for (const StepRef& step : access.path) {
+      if (step->condition) conditions_.push_back(step->condition);
+      const bool loops = step->stmt && step->stmt->kind == StmtKind::For;
+      const LoopKind kind = loops ? static_cast<const For&>(*step->stmt).loop : LoopKind::Serial;
+      if (kind == LoopKind::Thread) thread_ = step->vars[0].get();
+      if (kind == LoopKind::Vectorized) vector_ = step.get();
     }
-    if (const Store* n = as<Store>(s)) {
-      for (const Expr& index : n->indices) expression(index);
-      expression(n->value);
-      return access(*n->buffer, n->indices);
-    }
-    if (const For* n = as<For>(s)) return loop(*n);
-    if (const If* n = as<If>(s)) return conditional(*n);
-    const TileOp* op = as<TileOp>(s);
-    if (op && moves_matrices(*op)) return matrices(*op);
-    if (op && op->op == TileOpcode::CpAsync) return run(*op);
-    if (op && op->row().rule == TileRule::CopyInstruction) return copy_of_block(*op);
-    for_each_part(s, [&](const Expr& e) { expression(e); }, [&](const Stmt& part) { statement(part); });
+    const bool is_operand = !access.load && access.stmt->kind == StmtKind::TileOp;
+    return is_operand ? operand(access, static_cast<const TileOp&>(*access.stmt)) : element(access);
   }
 
-  void loop(const For& n) {
-    const Var* thread = thread_;
-    const For* vector = vector_;
-    if (n.loop == LoopKind::Thread) thread_ = n.vars[0].get();
-    if (n.loop == LoopKind::Vectorized) vector_ = &n;
-    statement(n.body);
-    thread_ = thread;
-    vector_ = vector;
+  void operand(const Access& access, const TileOp& op) {
+    if (moves_matrices(op)) return matrices(access, op);
+    if (op.op == TileOpcode::CpAsync) return run(access, op);
+    if (op.row().rule == TileRule::CopyInstruction) return copy_of_block(access, op);
   }
 
-  void conditional(const If& n) {
-    expression(n.condition);
-    conditions_.push_back(substitute(n.condition, names_));
-    statement(n.then_body);
-    conditions_.back() = apply(Op::Not, {conditions_.back()});
-    statement(n.else_body);
-    conditions_.pop_back();
+  static std::vector<Expr> begins(const Access& access) {
+    std::vector<Expr> out;
+    for (const Range& range : access.ranges) out.push_back(range.begin);
+    return out;
   }
 
-  void expression(const Expr& e) {
-    walk(e, [&](const Expr& node) {
-      if (const Load* l = as<Load>(node)) access(buffer_of(l->buffer), l->indices);
-    });
-  }
-
-  /// The value where the thread is `t`, the lane of the vector loop `lane`, and every other variable 0.
+  /// The value for thread `t`, lane `lane` of the vector loop, and 0 for every other variable.
   std::optional<int64_t> value_of(const Expr& e, const Var* thread, int64_t t, int64_t lane) const {
     Substitution values;
     walk(e, [&](const Expr& node) {
       if (as<Var>(node)) values.emplace(as<Var>(node), constant_of(zero_of(node->dtype), node->dtype));
     });
-    if (has_load(e)) return std::nullopt;
+    if (has_load(e) || model_.names_stay(e)) return std::nullopt;
     values[thread] = int_imm(t);
     if (vector_) values[vector_->vars[0].get()] = int_imm(lane);
     return constant_value(substitute(e, values));
   }
 
-  /// What extents, blocks and loops decide counts as held: most of them are whole.
+  /// Conditions on extents, blocks and loops are assumed to hold: they do, except at tails.
   bool depends_on_thread_alone(const Expr& e, const Var* thread) const {
     bool alone = true;
     walk(e, [&](const Expr& node) {
@@ -98,7 +81,7 @@ class Sampling {
     return alone;
   }
 
-  /// The flat index; none where the thread makes no access, `*known` false where it cannot be told.
+  /// The flat index; none if the thread makes no access, `*known` is false if that is unknown.
   std::optional<int64_t> flat_index(const std::vector<int64_t>& shape, const std::vector<Expr>& indices,
                                     const Var* thread, int64_t t, int64_t lane, bool* known) const {
     for (const Expr& condition : conditions_) {
@@ -114,25 +97,25 @@ class Sampling {
     return flat;
   }
 
-  void access(const Buffer& buffer, const std::vector<Expr>& indices) {
+  void element(const Access& access) {
+    const Buffer& buffer = *access.buffer;
     const std::optional<std::vector<int64_t>> shape = constant_shape(buffer.shape);
     if (buffer.scope != MemoryScope::Shared || !thread_ || !shape) return;
-    std::vector<Expr> plain;
-    for (const Expr& index : indices) plain.push_back(substitute(index, names_));
+    const std::vector<Expr> indices = begins(access);
     const int64_t* lanes = vector_ ? int_value(vector_->extents[0]) : nullptr;
     int64_t width = 1;
-    if (lanes && side_by_side(*shape, plain, *lanes)) {
+    if (lanes && side_by_side(*shape, indices, *lanes)) {
       MemoryAccesses& all = out_[&buffer];
       all.together = std::max(all.together, *lanes);
-      width = vector_width(buffer, *shape, plain, *lanes);
+      width = vector_width(buffer, *shape, indices, *lanes);
     }
-    add(buffer, *shape, plain, thread_, width);
+    add(buffer, *shape, indices, thread_, width);
   }
 
-  /// Threads of the warps that are looked at.
+  /// Threads of the sampled warps.
   int64_t sampled() const { return std::min(kWarpsSampled, threads_ / kWarp) * kWarp; }
 
-  /// Do the lanes of every thread lie side by side?
+  /// Are the lanes of every thread contiguous?
   bool side_by_side(const std::vector<int64_t>& shape, const std::vector<Expr>& indices, int64_t lanes) const {
     for (int64_t t = 0; t < sampled(); ++t) {
       bool known = true;
@@ -145,7 +128,7 @@ class Sampling {
     return true;
   }
 
-  /// Elements of the widest access of lanes side by side that every thread could make.
+  /// Elements of the widest access to contiguous lanes that every thread could make.
   int64_t vector_width(const Buffer& buffer, const std::vector<int64_t>& shape, const std::vector<Expr>& indices,
                        int64_t lanes) const {
     int64_t width = std::max<int64_t>(1, kVectorBytes / buffer.dtype.bytes());
@@ -171,27 +154,21 @@ class Sampling {
   }
 
   /// A run of an asynchronous copy.
-  void run(const TileOp& op) {
-    for (size_t i : {0, 1}) {
-      const Region& region = op.region(i);
-      const std::optional<std::vector<int64_t>> shape = constant_shape(region.buffer->shape);
-      if (region.buffer->scope != MemoryScope::Shared || !shape) continue;
-      std::vector<Expr> indices;
-      for (const Range& range : region.ranges) indices.push_back(substitute(range.begin, names_));
-      const int64_t length = run_length(op);
-      whole(*region.buffer, length);
-      add(*region.buffer, *shape, indices, thread_, length);
-    }
+  void run(const Access& access, const TileOp& op) {
+    const Buffer& buffer = *access.buffer;
+    const std::optional<std::vector<int64_t>> shape = constant_shape(buffer.shape);
+    if (buffer.scope != MemoryScope::Shared || !shape) return;
+    const int64_t length = run_length(op);
+    whole(buffer, length);
+    add(buffer, *shape, begins(access), thread_, length);
   }
 
-  void copy_of_block(const TileOp& op) {
+  void copy_of_block(const Access& access, const TileOp& op) {
     const bool boxes = op.op == TileOpcode::CpAsyncBulkTensor;
     const std::optional<Swizzle> swizzle = boxes ? box_swizzle(op) : std::nullopt;
-    for (size_t i : {0, 1}) {
-      MemoryAccesses& all = out_[op.region(i).buffer.get()];
-      if (!all.boxes) all.boxes = swizzle;
-      all.rows |= !swizzle || all.boxes != swizzle;
-    }
+    MemoryAccesses& all = out_[access.buffer.get()];
+    if (!all.boxes) all.boxes = swizzle;
+    all.rows |= !swizzle || all.boxes != swizzle;
   }
 
   void whole(const Buffer& buffer, int64_t length) {
@@ -201,9 +178,10 @@ class Sampling {
   }
 
   /// Each thread names a row of 8 elements; eight rows are a phase.
-  void matrices(const TileOp& op) {
+  void matrices(const Access& access, const TileOp& op) {
     const MatrixOperands operands = matrix_operands(op);
     const Region& region = *operands.memory;
+    if (access.buffer != region.buffer) return;
     const std::optional<std::vector<int64_t>> shape = constant_shape(region.buffer->shape);
     std::string reason;
     const std::optional<MatrixMove> move = matrix_move(operands.layout, *constant_shape(region.shape()), &reason);
@@ -214,17 +192,15 @@ class Sampling {
       const std::vector<Expr> row = matrix_row(*move, Expr(tx), first);
       std::vector<Expr> indices;
       size_t next = 0;
-      for (const Range& range : region.ranges) {
-        indices.push_back(substitute(range.point ? range.begin : range.begin + row[next++], names_));
-      }
+      for (const Range& range : access.ranges) indices.push_back(range.point ? range.begin : range.begin + row[next++]);
       add(*region.buffer, *shape, indices, tx.get(), kMatrixRows);
     }
   }
 
-  int64_t threads_;
-  const Var* thread_ = nullptr;
-  const For* vector_ = nullptr;  ///< the vector loop around this place
-  Substitution names_;
+  const int64_t threads_;
+  const AccessModel model_;
+  const Var* thread_ = nullptr;    ///< of the access, like those below
+  const Step* vector_ = nullptr;   ///< the vector loop around it
   std::vector<Expr> conditions_;
   WarpAccesses out_;
 };

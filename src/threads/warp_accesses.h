@@ -1,5 +1,6 @@
-// What the threads of a warp touch of a buffer at once.
-// Sampled from the program of a thread: subscripts are evaluated for each thread, other variables at their start.
+// The simultaneous accesses of a warp's threads to a buffer.
+// They are sampled from the program of a thread: subscripts are evaluated for each thread, with other variables at
+// their begin.
 #pragma once
 
 #include <optional>
@@ -13,13 +14,13 @@ namespace helve {
 
 struct MemoryAccesses {
   std::vector<BankAccess> warps;  ///< by row-major flat index, of the first warps of the block
-  int64_t together = 1;           ///< lanes of the widest vector loop whose elements lie side by side
-  bool whole = false;             ///< some move by instructions that take no elements apart
-  bool rows = false;              ///< some are of the copy engine, which goes row by row
-  std::optional<Swizzle> boxes;  ///< its copies are of boxes, and may swizzle them so, unless there are other copies
+  int64_t together = 1;           ///< lanes of the widest vector loop over contiguous elements
+  bool whole = false;             ///< some are made by instructions that need contiguous elements
+  bool rows = false;              ///< some are TMA copies, which are made row by row
+  std::optional<Swizzle> boxes;  ///< its copies are boxes, which may have this swizzle unless there are other copies
 };
 
-/// Of every buffer of block memory.
+/// For every buffer of shared memory.
 using WarpAccesses = std::unordered_map<const Buffer*, MemoryAccesses>;
 WarpAccesses warp_accesses(const Kernel& kernel);
 

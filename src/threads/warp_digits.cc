@@ -1,5 +1,5 @@
-// Threads along one dimension, parted at the edge of a warp.
-// A lane's place is its number with the digits cut out.
+// Threads along one dimension, split at the boundary of a warp.
+// A lane's number without some digits: their bits are removed.
 #include "warp_digits.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ Expr lane_place(const Expr& tx, const std::vector<ThreadDigit>& digits) {
   for (const ThreadDigit& digit : digits) {
     if (digit.in_warp()) inside.push_back(digit);
   }
-  // From the slowest digit down, each is cut out of the lane's number.
+  // From the slowest digit down, each is removed from the lane's number.
   std::sort(inside.begin(), inside.end(),
             [](const ThreadDigit& a, const ThreadDigit& b) { return a.stride > b.stride; });
   for (const ThreadDigit& digit : inside) {

@@ -1,5 +1,6 @@
-// The verifier's rules for constants, as questions.
-// It refuses what a user writes down wrongly; what a pass folded to the same constants stands where it is not reached.
+// The verifier's rules for constants, as predicates.
+// The verifier refuses such code in a user's program; a pass may fold to the same constants in code that is not
+// reached.
 #include "certain_faults.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace helve {
 
 namespace {
 
-/// Of numbers of elements, or of tiles.
+/// In elements, or in tiles.
 bool is_outside(const Buffer& buffer, const std::vector<Expr>& indices, bool tiles = false) {
   for (size_t d = 0; d < indices.size(); ++d) {
     const int64_t *index = int_value(indices[d]), *extent = int_value(buffer.shape[d]);
@@ -35,7 +36,7 @@ bool is_below(const Expr& e, int64_t limit) {
   return value && *value < limit;
 }
 
-/// An extent below 0 is that of an empty region, and where an empty one begins says nothing.
+/// A negative extent is that of an empty region, whose begin has no meaning.
 bool count_extents(Region& region) {
   bool changed = false;
   const bool empty = std::any_of(region.ranges.begin(), region.ranges.end(),
@@ -50,7 +51,7 @@ bool count_extents(Region& region) {
   return changed;
 }
 
-/// Do constants refute a region or a shape? Whatever else is wrong is the verifier's to say.
+/// Do constants refute a region or a shape? The verifier reports everything else.
 bool faults(const TileOp& op, const MeshShape* mesh) {
   try {
     verify_tile_op(op, mesh);
@@ -93,7 +94,7 @@ Stmt without_fault(const Stmt& s, const MeshShape* mesh) {
 Stmt without_any_fault(const Stmt& s, const MeshShape* mesh) {
   const auto sound = [](const Expr& e) {
     const Expr out = without_faults(e);
-    return out == e ? e : simplify(out);  // operators on the constants that came in
+    return out == e ? e : simplify(out);  // folds operators on the new constants
   };
   return rewrite(s, [&](const Stmt& each) { return without_fault(each, mesh); }, sound);
 }

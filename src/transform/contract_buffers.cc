@@ -1,6 +1,6 @@
-// Values that wait in block memory only to be read again at the same place of an equal loop go without it.
-// Input and output: lowered loops, fused. A copy of what nobody writes is read where it lies; a value that is used in
-// the iteration that makes it is kept for that iteration alone; what nobody reads is not stored.
+// Removes a block's buffers, or parts of them, whose values are used only by the iteration that computes them.
+// Input and output: lowered loops, fused. A copy of memory that is not written is replaced by its source; a value that
+// is used in the iteration that computes it is kept in a local buffer of that iteration; dead stores are deleted.
 // Before:  x = T.alloc_shared((64,))                     After:  for v in T.serial(8):
 //          for v in T.serial(8):                                     for l in T.vectorized(8):
 //              for l in T.vectorized(8): x[v * 8 + l] = A[v * 8 + l]     part[l] = part[l] + A[v * 8 + l]
@@ -10,10 +10,11 @@
 //              for l in T.vectorized(8):                             for l in T.vectorized(8): B[v * 8 + l] = x[l]
 //                  x[v * 8 + l] = x[v * 8 + l] * s[0]
 //              for l in T.vectorized(8): B[v * 8 + l] = x[v * 8 + l]
-// Nests of equal shape with equal subscripts touch one element each iteration (analysis/element_access.h), so that an
-// element's history is the list of the accesses in program order, and a read sees the last write before it in that
-// list. (Other subscripts are other memory: analysis/parameter_strides.h.)
+// Nests of equal shape with equal subscripts access the same element in each iteration (analysis/element_access.h), so
+// an element's accesses are a list in program order, and a read sees the last write before it in that list. (Different
+// subscripts are different memory: analysis/parameter_strides.h.)
 #include <algorithm>
+#include <map>
 #include <unordered_set>
 
 #include "helve/analysis/effects.h"
@@ -27,54 +28,78 @@ namespace helve {
 
 namespace {
 
-/// What becomes of one access.
+/// The replacement of one access.
 struct Change {
   bool remove = false;           ///< of a store
   Expr instead;                  ///< of a load: the value that was stored
   BufferRef local;               ///< the buffer to use instead, of one vector
-  std::vector<Expr> place;       ///< and the element of it
+  std::vector<Expr> place;       ///< and its element
 };
 
-/// A buffer for the values of one iteration, and the loop whose body it lives in.
-struct LocalBuffer {
-  BufferRef buffer;
-  int visit;
-};
-
+/// What becomes of the program; visits are those of the access model.
 struct Plan {
-  std::vector<Change> changes;  ///< one an access
-  std::vector<LocalBuffer> locals;
-  bool any = false;
+  std::map<std::pair<size_t, const ExprNode*>, Change> changes;  ///< by visit and load, null of a store
+  std::map<size_t, std::vector<BufferRef>> locals;  ///< for the values of one iteration, by the visit of the loop
+  Change& of(const Access& access) { return changes[{access.visit, access.load}]; }
 };
 
-class Application final : public ElementWalk {
+/// Counts visits as the access model does.
+class Application {
  public:
-  Application(const Buffer& buffer, const Plan& plan) : ElementWalk(buffer), plan_(plan) {}
+  explicit Application(const Plan& plan) : plan_(plan) {}
+
+  /// Null where nothing remains.
+  Stmt run(const Stmt& s) {
+    const size_t visit = visits_++;
+    if (const Store* n = as<Store>(s)) return changed(*n, s, visit);
+    if (const Seq* n = as<Seq>(s)) {
+      std::vector<Stmt> out;
+      for (const Stmt& part : n->stmts) {
+        if (Stmt own = run(part)) out.push_back(std::move(own));
+      }
+      return out == n->stmts ? s : seq(std::move(out), s->span);
+    }
+    if (const For* n = as<For>(s)) return changed(*n, s, visit);
+    const auto known = [&](const Expr& e) { return s->kind == StmtKind::Bind ? changed(e, visit) : e; };
+    return map_parts(s, known, [&](const Stmt& part) { return part ? run(part) : part; });
+  }
 
  private:
-  Expr on_load(const Load& node, const Expr& self) override {
-    const Change& change = plan_.changes[next_++];
-    if (change.instead) return change.instead;
-    return change.local ? load(change.local, change.place, node.span) : self;
+  Expr changed(const Expr& e, size_t visit) const {
+    const auto first = plan_.changes.lower_bound({visit, nullptr});
+    if (first == plan_.changes.end() || first->first.first != visit) return e;
+    return rewrite(e, [&](const Expr& node) -> Expr {
+      const Load* n = as<Load>(node);
+      const auto at = n ? plan_.changes.find({visit, n}) : plan_.changes.end();
+      if (at == plan_.changes.end()) return node;
+      if (at->second.instead) return at->second.instead;
+      return load(at->second.local, at->second.place, n->span);
+    });
   }
-  Stmt on_store(const Store&, const Stmt& self) override {
-    const Change& change = plan_.changes[next_++];
-    if (change.remove) return {};
-    return change.local ? store(change.local, change.place, as<Store>(self)->value, self->span) : self;
+
+  Stmt changed(const Store& n, const Stmt& self, size_t visit) const {
+    const auto at = plan_.changes.find({visit, nullptr});
+    const bool moves = at != plan_.changes.end();
+    if (moves && at->second.remove) return {};
+    if (moves) return store(at->second.local, at->second.place, changed(n.value, visit), self->span);
+    return map_parts(self, [&](const Expr& e) { return changed(e, visit); }, [](const Stmt& part) { return part; });
   }
-  Stmt leave_loop(const Stmt& s, int visit) override {
-    std::vector<Stmt> body;
-    for (const LocalBuffer& local : plan_.locals) {
-      if (local.visit == visit) body.push_back(alloc(local.buffer));
+
+  Stmt changed(const For& n, const Stmt& self, size_t visit) {
+    Stmt body = run(n.body);
+    const Seq* rest = as<Seq>(body);
+    if (body != n.body && (!body || (rest && rest->stmts.empty()))) return {};
+    if (const auto own = plan_.locals.find(visit); own != plan_.locals.end()) {
+      std::vector<Stmt> parts;
+      for (const BufferRef& buffer : own->second) parts.push_back(alloc(buffer));
+      parts.push_back(body);
+      body = seq(std::move(parts));
     }
-    if (body.empty()) return s;
-    const For& loop = *as<For>(s);
-    body.push_back(loop.body);
-    return Stmt(copy_with(loop, [&](For& copy) { copy.body = seq(std::move(body)); }));
+    return body == n.body ? self : Stmt(copy_with(n, [&](For& copy) { copy.body = std::move(body); }));
   }
 
   const Plan& plan_;
-  size_t next_ = 0;
+  size_t visits_ = 0;
 };
 
 class Contraction final : public ScopedRewriter {
@@ -86,17 +111,23 @@ class Contraction final : public ScopedRewriter {
     const Seq* n = as<Seq>(s);
     if (!n || !enclosing_kernel()) return s;
     Stmt out = s;
+    std::optional<AccessModel> model;  // of `out`
     for (const Stmt& part : n->stmts) {
       const Alloc* a = as<Alloc>(part);
-      if (a && !is_tiled(*a->buffer)) out = contract(out, *a->buffer, facts);
+      if (!a || is_tiled(*a->buffer)) continue;
+      if (!model) model = access_model(out);
+      const Stmt shorter = contract(out, *model, *a->buffer, facts);
+      if (shorter == out) continue;
+      model.reset();
+      out = shorter;
     }
     return out;
   }
 
  private:
   /// `s` with the histories of the elements of `buffer` as short as they are known to be.
-  Stmt contract(const Stmt& s, const Buffer& buffer, const Facts& facts) {
-    const std::optional<std::vector<ElementAccess>> accesses = element_accesses(s, buffer);
+  Stmt contract(const Stmt& s, const AccessModel& model, const Buffer& buffer, const Facts& facts) {
+    const std::optional<std::vector<ElementAccess>> accesses = element_accesses(model, buffer);
     if (!accesses) return s;
     if (accesses->empty()) return without_alloc(s, buffer);
     const size_t outer = common_loops(*accesses);
@@ -105,35 +136,39 @@ class Contraction final : public ScopedRewriter {
       const NestLoop& loop = (*accesses)[0].loops[k];
       enter_loop(inside, loop.var, loop.begin, loop.extent);
     }
-    const std::optional<std::vector<ElementClass>> classes = element_classes(*accesses, outer, inside);
+    const std::optional<std::vector<ElementClass>> classes = element_classes(model, *accesses, outer, inside);
     if (!classes) return s;
-    Plan plan{std::vector<Change>(accesses->size()), {}, false};
+    const auto is_write = [&](size_t i) { return (*accesses)[i].access->write; };
+    Plan plan;
     for (const ElementClass& c : *classes) {
-      if (!(*accesses)[c.members[0]].write) return s;  // what was there before is read
+      if (!is_write(c.members[0])) return s;  // reads previous contents
       for (size_t k = 0; k < c.members.size();) {
         size_t end = k + 1;
-        while (end < c.members.size() && !(*accesses)[c.members[end]].write) ++end;
+        while (end < c.members.size() && !is_write(c.members[end])) ++end;
         const std::vector<size_t> reads(c.members.begin() + static_cast<std::ptrdiff_t>(k) + 1,
                                         c.members.begin() + static_cast<std::ptrdiff_t>(end));
         shorten(*accesses, c.members[k], reads, outer, buffer, &plan);
         k = end;
       }
     }
-    if (!plan.any) return s;
-    return without_unused(Application(buffer, plan).walk(s), buffer);
+    if (plan.changes.empty()) return s;
+    const bool unused = std::all_of(accesses->begin(), accesses->end(), [&](const ElementAccess& each) {
+      return plan.changes.contains({each.access->visit, each.access->load});
+    });
+    const Stmt out = Application(plan).run(s);
+    return unused ? without_alloc(out, buffer) : out;
   }
 
-  /// Decides about one stored value and the loads that see it.
+  /// Contracts one stored value and the loads that see it.
   void shorten(const std::vector<ElementAccess>& accesses, size_t write, const std::vector<size_t>& reads, size_t outer,
                const Buffer& buffer, Plan* plan) const {
     const ElementAccess& from = accesses[write];
     if (reads.empty() || lies_elsewhere(from, outer)) {
-      plan->changes[write].remove = true;
-      for (size_t r : reads) plan->changes[r].instead = moved(from.value, from, accesses[r], outer);
-      plan->any = true;
+      plan->of(*from.access).remove = true;
+      for (size_t r : reads) plan->of(*accesses[r].access).instead = moved(from, accesses[r], outer);
       return;
     }
-    // The loops that one iteration of all of them share: all but a vector's.
+    // The common loops of all these accesses, except a vector's.
     size_t shared = from.loops.size();
     const bool vector = shared > 0 && from.loops.back().kind == LoopKind::Vectorized;
     shared -= vector;
@@ -142,27 +177,28 @@ class Contraction final : public ScopedRewriter {
       if (accesses[r].loops[shared - 1].visit != from.loops[shared - 1].visit) return;
     }
     const NestLoop& home = from.loops[shared - 1];
-    // A loop of several variables has one body, for the last of them.
+    // The body of a loop with several variables belongs to the last of them.
     if (home.loop->vars.back() != home.var) return;
     const Expr lanes = vector ? from.loops.back().extent : int_imm(1);
     if (!int_value(lanes)) return;
     const BufferRef local = make_buffer(buffer.name, buffer.dtype, MemoryScope::Local, {lanes});
     auto use_local = [&](size_t access) {
       const NestLoop& lane = accesses[access].loops.back();
-      plan->changes[access].local = local;
-      plan->changes[access].place = {vector ? simplify(Expr(lane.var) - lane.begin) : int_imm(0)};
+      Change& change = plan->of(*accesses[access].access);
+      change.local = local;
+      change.place = {vector ? simplify(Expr(lane.var) - lane.begin) : int_imm(0)};
     };
     use_local(write);
     for (size_t r : reads) use_local(r);
-    plan->locals.push_back({local, home.visit});
-    plan->any = true;
+    plan->locals[home.visit].push_back(local);
   }
 
-  /// Is the stored value an element that nobody writes, read along the rows of its buffer?
+  /// Is the stored value an element of memory that is not written, read along the rows of its buffer?
   bool lies_elsewhere(const ElementAccess& from, size_t outer) const {
     if (from.opaque) return false;
-    const Cast* cast = as<Cast>(from.value);
-    const Load* source = as<Load>(cast ? cast->value : from.value);
+    const Expr& value = from.access->value;
+    const Cast* cast = as<Cast>(value);
+    const Load* source = as<Load>(cast ? cast->value : value);
     if (!source || written_.contains(&buffer_of(source->buffer)) || !is_global(buffer_of(source->buffer))) return false;
     if (std::any_of(source->indices.begin(), source->indices.end(), has_load)) return false;
     if (from.loops.size() == outer) return true;
@@ -177,16 +213,11 @@ class Contraction final : public ScopedRewriter {
     return strides.empty() || (int_value(strides.back()) && *int_value(strides.back()) == 1);
   }
 
-  /// A value of the nest of one access in the nest of another.
-  static Expr moved(const Expr& value, const ElementAccess& from, const ElementAccess& to, size_t outer) {
+  /// The value of a store in terms of another access's nest.
+  static Expr moved(const ElementAccess& from, const ElementAccess& to, size_t outer) {
     Substitution names;
     for (size_t k = outer; k < from.loops.size(); ++k) names.emplace(from.loops[k].var.get(), Expr(to.loops[k].var));
-    return substitute(value, names);
-  }
-
-  static Stmt without_unused(const Stmt& s, const Buffer& buffer) {
-    const std::optional<std::vector<ElementAccess>> left = element_accesses(s, buffer);
-    return left && left->empty() ? without_alloc(s, buffer) : s;
+    return substitute(from.access->value, names);
   }
 
   static Stmt without_alloc(const Stmt& s, const Buffer& buffer) {

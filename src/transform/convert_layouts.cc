@@ -1,10 +1,10 @@
-// Statements that need a fragment otherwise than the program placed it.
+// Statements that need a fragment in another layout than the program gives it.
 // Before:  F = T.alloc_fragment((64,), "float32", layout="S[64 : 1@tx]")
 //          for i in T.Parallel(64): B[i] = F[63 - i]
 // After:   F_copy = T.alloc_shared((64,), "float32")
 //          for i in T.Parallel(64): F_copy[i] = F[i]
 //          for i in T.Parallel(64): B[i] = F_copy[63 - i]
-// Every conversion takes one use of a fragment out of one statement, so there are finitely many.
+// Every conversion removes one conflicting use, so there are finitely many.
 #include "helve/transform/convert_layouts.h"
 
 #include <fmt/format.h>
@@ -17,8 +17,8 @@ namespace helve {
 
 namespace {
 
-/// Is the statement a whole, in which a buffer gives way to another? Else only what it reads itself does: its
-/// condition, bounds or value.
+/// Is the buffer replaced in all of the statement? Else only in what the statement itself evaluates: its condition,
+/// bounds or value.
 bool is_whole(const Stmt& s) {
   const For* loop = as<For>(s);
   if (loop) return is_element_loop(*loop) && !is_divided_inside(*loop);
@@ -28,7 +28,7 @@ bool is_whole(const Stmt& s) {
 struct Uses {
   bool reads = false;
   bool writes = false;
-  bool all = false;  ///< every element is written, and nothing but stores of it decides that
+  bool all = false;  ///< every element is written, by stores that no condition guards
 };
 
 Uses uses_of(const Stmt& s, const Buffer* buffer) {
@@ -52,7 +52,7 @@ Uses uses_of(const Stmt& s, const Buffer* buffer) {
     const Load* l = as<Load>(e);
     uses.reads |= l && l->buffer.get() == buffer;
   });
-  // A loop over fewer elements than the buffer has is no plain use, and counts as one that keeps the rest.
+  // A loop over fewer elements than the buffer has is no plain use; it keeps the other elements.
   const For* loop = as<For>(s);
   const auto covers = [&](const Store& n) {
     const ElementLoop flat = element_loop(*loop);
@@ -85,7 +85,7 @@ Stmt copy_all(const BufferRef& from, const BufferRef& to, const Span& span) {
                   store(to, at, load(from, at)), 1, span);
 }
 
-/// The statement with `copy`, which is filled before and read back after it, in the place of `buffer`.
+/// The statement with `copy` in place of `buffer`; the copy is filled before and read back after it.
 Stmt on_copy(const Stmt& s, const BufferRef& buffer, const BufferRef& copy) {
   const Uses uses = uses_of(s, buffer.get());
   std::vector<Stmt> out = {alloc(copy)};
@@ -143,7 +143,7 @@ BlockDivision convert_layouts(const Kernel& kernel, const std::vector<MayAlias>&
     const BufferRef buffer(conflict.buffer);
     const BufferRef copy =
         make_buffer(buffer->name + "_copy", buffer->dtype, MemoryScope::Shared, buffer->shape, {}, {}, buffer->span);
-    memory.emplace(copy.get(), fmt::format("it stands for '{}' where {}", buffer->name, conflict.reason));
+    memory.emplace(copy.get(), fmt::format("it is a copy of '{}' where {}", buffer->name, conflict.reason));
     converted = copy_with(*converted, [&](Kernel& next) {
       next.body = replace_statement(next.body, conflict.stmt, [&](const Stmt& s) { return on_copy(s, buffer, copy); });
     });

@@ -1,5 +1,5 @@
-// A copy between two regions of kernel memory, as passes insert it.
-// Nothing of it is past an end, so the pad is the operation's default.
+// A copy between two regions of kernel memory, as inserted by passes.
+// It does not reach past an end, so the pad is the operation's default.
 #include "copy_region.h"
 
 namespace helve {

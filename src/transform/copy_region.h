@@ -1,5 +1,5 @@
-// A copy between two regions of kernel memory, as passes insert it.
-// Nothing of it lies past an end, so the pad is never used.
+// A copy between two regions of kernel memory, as inserted by passes.
+// It does not reach past an end, so the pad is never used.
 #pragma once
 
 #include "helve/ir/tensor/stmt.h"

@@ -1,5 +1,5 @@
 // Upward-exposed reads of buffers.
-// A forward walk keeps the set of buffers that are certainly written whole; a read of any other buffer is exposed.
+// A forward walk keeps the set of buffers that are certainly written in full; a read of any other buffer is exposed.
 #include "crossing.h"
 
 #include "helve/analysis/effects.h"
@@ -88,7 +88,7 @@ class Walk {
     if (const Seq* n = as<Seq>(body)) return n->stmts;
     return {body};
   }
-  /// A store of each element at the loop's own variables.
+  /// A store to each element at the loop's own variables.
   static bool covers(const For& loop, const Store& s) {
     if (s.is_atomic() || s.buffer->rank() != loop.vars.size()) return false;
     for (size_t d = 0; d < loop.vars.size(); ++d) {
@@ -110,7 +110,7 @@ class Walk {
     touch.used.insert(n.buffer.get());
     BufferSet inside = whole;
     run(n.body, inside);
-    // A store of every tile at the loop's own tile numbers covers a buffer of the loop's shape.
+    // A store to every tile at the loop's own tile numbers covers a buffer of the loop's shape.
     for (const Stmt& s : top_of(n.body)) {
       const TileStore* t = as<TileStore>(s);
       if (t && covers(n, *t)) whole.insert(t->buffer.get());
@@ -135,7 +135,7 @@ class Walk {
       if (!row.params[i].writes()) continue;
       const Region& region = n.region(i);
       write(region.buffer.get());
-      // comm.put leaves the destination of other cores as it was.
+      // comm.put does not write the destinations of all cores.
       if (n.op != TileOpcode::CommPut && region.whole()) whole.insert(region.buffer.get());
     }
   }

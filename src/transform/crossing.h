@@ -1,5 +1,5 @@
-// Which buffers carry a value from one part of a kernel to another.
-// When a kernel is split, only these need a place outside of it; everything else stays private to its part.
+// The buffers that carry a value from one part of a kernel to another.
+// When a kernel is split, only these need memory outside of it; all others are private to a part.
 #pragma once
 
 #include <unordered_set>
@@ -11,12 +11,12 @@ namespace helve {
 
 using BufferSet = std::unordered_set<const Buffer*>;
 
-/// What a sequence of statements does to buffers that outlive it.
+/// The accesses of a sequence of statements to buffers that outlive it.
 struct Touch {
-  BufferSet exposed;  ///< may be read before the statements have written all of it
+  BufferSet exposed;  ///< may be read before all of it has been written
   BufferSet written;  ///< may be written, in part or whole
-  BufferSet whole;    ///< certainly written whole; what is written but not here keeps earlier contents in places
-  BufferSet used;     ///< named at all: read, written, or what a tile loop counts the tiles of
+  BufferSet whole;    ///< certainly written in full; other written buffers may keep earlier contents
+  BufferSet used;     ///< occurs: read, written, or as the buffer whose tiles a loop counts
 };
 
 Touch touch_of(const std::vector<Stmt>& stmts);

@@ -1,7 +1,8 @@
 // The program of a block becomes that of its threads.
 // Input: kernels of loops over elements, reductions, collectives and scalar code of the block. Output: the same kernels
-// as code that every thread of the block runs, with T.threads loops for what each thread does by itself; fragments, and
-// shared memory that fits, are registers: F[thread, register]. Barriers are still missing (insert_barriers).
+// in thread form: code that every thread of the block runs, with T.threads loops for the work of each thread;
+// fragments, and shared memory that fits, become registers: F[thread, register]. Barriers are inserted later
+// (insert_barriers).
 // Before:  x = T.alloc_fragment((1024,), "float32")
 //          for i in T.Parallel(1024): x[i] = A[b, i]
 // After:   x_1 = T.alloc_fragment((128, 8), "float32")
@@ -10,7 +11,7 @@
 //                  for v in T.vectorized(4):
 //                      x_1[tx, r * 4 + v] = A[b, (r * 128 + tx) * 4 + v]
 // Every iteration of a loop runs on one thread, or with the same result on several of which one stores to memory.
-// Kernels that are written for threads already stay as they are; loops that are not divided yet cannot stand in them.
+// Kernels in thread form are unchanged; they must not contain loops that are still to be divided.
 #include "helve/analysis/bulk_copy.h"
 #include "helve/analysis/thread_form.h"
 #include "helve/arith/simplify.h"
@@ -108,7 +109,7 @@ class Distribution {
         replace_buffers(self, moved), [&](const Expr& e) { return kernel_.place(e); },
         [](const Stmt& part) { return part; });
     if (s.op != TileOpcode::CpAsync) return placed;
-    // The only iteration of a loop that is gone: one thread's.
+    // The only iteration of a loop that was removed: it runs on one thread.
     return thread_loop(
         kernel_.threads, [&](const Expr& tx) { return if_then(apply(Op::Eq, {tx, int_imm(0)}), placed, {}, s.span); },
         s.span);

@@ -2,8 +2,7 @@
 // Input: element accesses X[i, j] of tiled buffers. Output: no buffer has a tile; indices stay what they are.
 // Before:  X = T.alloc_shared_tiles((100, 64), "float32")
 // After:   X = T.alloc_shared((100, 64), "float32")
-// Where an element stands in block memory cannot be observed; targets that place buffers by layouts of their own start
-// from here.
+// The address of an element in shared memory cannot be observed, so a target may choose layouts of its own.
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 

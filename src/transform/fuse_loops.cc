@@ -23,7 +23,7 @@ namespace helve {
 
 namespace {
 
-constexpr int kMostStores = 16;  // beyond it a body no longer lives in registers
+constexpr int kMaxStores = 16;  // beyond it a body no longer lives in registers
 constexpr size_t kReach = 64;  // statements that a loop is moved past, so that a sequence is not compared with itself
 
 /// Every element access below a statement, by buffer.
@@ -136,7 +136,7 @@ class Fusion final : public ScopedRewriter {
     const For* first = as<For>(stmts[m].stmt);
     const For* second = as<For>(stmts[k].stmt);
     if (!first || !second || !same_range(*first, *second)) return {};
-    if (count_stores(first->body) + count_stores(second->body) > kMostStores) return {};
+    if (count_stores(first->body) + count_stores(second->body) > kMaxStores) return {};
     for (size_t t = m + 1; t < k; ++t) {
       if (stmts[m].accesses.conflicts(stmts[t].accesses, may_alias_)) return {};
     }

@@ -1,7 +1,7 @@
-// Barriers between threads that touch one element.
+// Barriers between threads that access the same element.
 // Input: the program of the threads of a block without the barriers that it needs. Output: the same with T.sync_threads
-// wherever two accesses of an element by different threads, one a write, would not be ordered; none whose removal the
-// check accepts. Where the check's budget did not suffice a barrier stands, with a warning.
+// wherever two accesses to an element by different threads, one a write, would be unordered; no barrier is superfluous
+// by the same check. If the check's budget does not suffice, a barrier is inserted, with a warning.
 //
 // Before:  for tx in T.threads(128):          After:  for tx in T.threads(128):
 //              S[tx] = A[tx]                              S[tx] = A[tx]
@@ -19,7 +19,7 @@ namespace helve {
 
 namespace {
 
-/// Where the statement stores to the buffer, or else reads it; the statement where neither is known.
+/// The place where the statement stores to the buffer, or else reads it; the statement's if neither is known.
 Span place_of(const Stmt& s, const BufferRef& buffer) {
   Span stored, read;
   walk(s, [&](const Stmt& each) {
@@ -33,7 +33,7 @@ Span place_of(const Stmt& s, const BufferRef& buffer) {
   return stored.known() ? stored : read.known() ? read : s->span;
 }
 
-/// One warning a kernel, at the first place.
+/// One warning per kernel, at the first place.
 Diagnostic warning_of(const std::vector<UnorderedAccesses>& undecided) {
   const auto& [buffer, earlier, later, certain] = undecided.front();
   return {Code::BarrierUndecided,

@@ -1,11 +1,12 @@
-// Neighbouring blocks that walk short rows become one block, which walks them row by row.
-// Input and output: lowered loops of a kernel without a mesh. Rows of a small tile lie a page or more apart, and what
-// the processor fetches ahead ends with each of them; blocks side by side go on where the one before ended.
+// Neighbouring blocks that traverse short rows become one block, which traverses them row by row.
+// Input and output: lowered loops of a kernel without a mesh. Rows of a small tile are a page or more apart, and the
+// processor's prefetching ends with each of them; neighbouring blocks continue each other's rows.
 // Before:  with T.Kernel(64, 128) as (r, c):          After:  with T.Kernel(64, 4) as (r, c):
 //              for i in T.Parallel(64):                           for i in T.Parallel(64):
 //                  B[i, c * 64 + ...] = ...                           for c_1 in T.serial(32):
 //                                                                         B[i, (c * 32 + c_1) * 64 + ...] = ...
-// Blocks are independent and so are the iterations of the loop that is all they do: every order of both is the same.
+// The blocks are independent, and so are the iterations of the loop that is a block's whole body: any order gives the
+// same result.
 #include <algorithm>
 #include <optional>
 
@@ -17,12 +18,12 @@ namespace helve {
 
 namespace {
 
-constexpr int64_t kShortRow = 2048;   ///< bytes; from here on a row is worth its start
+constexpr int64_t kShortRow = 2048;   ///< bytes; longer rows amortize their start
 constexpr int64_t kLongRow = 8192;    ///< bytes; no gain beyond
 constexpr int64_t kBlocksLeft = 256;  ///< for the threads to share
 
-/// The bytes that a block owns of a row: its last coordinate steps by so many, in the last dimension of all memory that
-/// it selects. Nothing where it selects memory otherwise.
+/// The bytes of a row that a block owns: its last coordinate advances by so many, in the last dimension of all memory
+/// that it indexes. Nothing if it indexes memory in another way.
 class RowPiece {
  public:
   RowPiece(const Stmt& body, const Var* block) : block_(block) {
@@ -53,7 +54,8 @@ class RowPiece {
   int64_t bytes_ = 0;
 };
 
-/// How many neighbours become one block: the most that divide the grid, fill a long row and leave enough blocks.
+/// How many neighbours become one block: the largest divisor of the grid that fills a long row and leaves enough
+/// blocks.
 int64_t neighbours(const Kernel& kernel, int64_t row_bytes) {
   int64_t blocks = 1;
   for (const Expr& extent : kernel.extents) {

@@ -1,5 +1,5 @@
 // Finding the parts of a mesh kernel.
-// The tree follows the program's own structure, so the host body that is made from it reads like the kernel.
+// The tree follows the program's structure, and so does the host body that is made from it.
 #include "kernel_parts.h"
 
 #include <fmt/format.h>
@@ -69,7 +69,7 @@ class Finder {
         }
         continue;
       }
-      s = decided(s, loaded, parts);
+      s = with_controls(s, loaded, parts);
       stale_.insert(stale_.end(), loaded.begin(), loaded.end());
       loaded.clear();
       last_collective_ = &first_collective(s);
@@ -92,8 +92,9 @@ class Finder {
     parts.back().stmts.push_back(s);
   }
 
-  /// Control flow around a collective whose conditions and bounds stand in decisions, where only the core knows them.
-  Stmt decided(const Stmt& s, const std::vector<const Bind*>& loaded, std::vector<Part>& parts) {
+  /// Control flow around a collective; conditions and bounds that only the core knows are replaced by loads of
+  /// controls.
+  Stmt with_controls(const Stmt& s, const std::vector<const Bind*>& loaded, std::vector<Part>& parts) {
     if (as<TileOp>(s)) return s;
     std::vector<Stmt> stores;
     const Stmt out = map_parts(
@@ -104,8 +105,8 @@ class Finder {
               std::any_of(loaded.begin(), loaded.end(), [&](const Bind* b) { return mentions(e, b->var.get()); });
           if (!own) return e;
           const DType dtype = e->dtype.is_bool() ? kBool : kInt64;
-          const BufferRef home = make_buffer("decision", dtype, MemoryScope::Global, {int_imm(1)}, {}, {}, e->span);
-          result_.decisions.push_back(home);
+          const BufferRef home = make_buffer("control", dtype, MemoryScope::Global, {int_imm(1)}, {}, {}, e->span);
+          result_.controls.push_back(home);
           const bool lasts = is_lasting(e) && !as<While>(s);
           if (lasts) result_.lasting.insert(home.get());
           (lasts ? around_->stores : stores).push_back(store(home, {int_imm(0)}, e, e->span));
@@ -117,14 +118,14 @@ class Finder {
     return Stmt(copy_with(*as<While>(out), [&](While& loop) { loop.body = seq({loop.body, stores[0]}); }));
   }
 
-  /// The Persistent loop around the statements that are split, and what is decided before it.
+  /// The Persistent loop around the statements that are split, and the stores to controls before it.
   struct Around {
     const For& loop;
     std::unordered_set<const Object*> own;  ///< variables that the loop defines
     std::vector<Stmt> stores;
   };
 
-  /// A Persistent loop; what lasts is decided where at least one iteration would.
+  /// A Persistent loop; controls that are the same for all iterations are computed only if there is an iteration.
   Part persistent(const For& loop, const Substitution& values, std::vector<Part>& before) {
     Around around{loop, {}, {}};
     walk(Stmt(&loop), [&](const Stmt& s) {
@@ -145,8 +146,8 @@ class Finder {
     return part;
   }
 
-  /// Does every iteration of the Persistent loop around compute the same value? Only of what each is certain to reach:
-  /// what is never reached may not even have a value.
+  /// Does every iteration of the Persistent loop around compute the same value? Only expressions that every iteration
+  /// certainly evaluates: others might not even have a value.
   bool is_lasting(const Expr& e) const {
     if (!around_ || nesting_ > 1) return false;
     bool lasting = true;
@@ -162,7 +163,7 @@ class Finder {
     return std::any_of(kernel_.vars.begin(), kernel_.vars.end(), [&](const VarRef& v) { return mentions(e, v.get()); });
   }
 
-  /// The part of a statement that is a collective or holds one.
+  /// The part of a statement that is or contains a collective.
   Part holding(const Stmt& s, const Substitution& values) {
     Part part;
     part.node = s;
@@ -191,7 +192,7 @@ class Finder {
     return part;
   }
 
-  /// A collective's operands move to the host body as they are: they use neither the core's coordinates nor memory.
+  /// A collective's operands move to the host body unchanged: they use neither the core's coordinates nor memory.
   void check_operands(const TileOp& op, const Stmt& s) {
     for_each_part(
         s,
@@ -221,14 +222,14 @@ class Finder {
     }
   }
 
-  /// What a segment writes element by element before it reads it, it does not take from before.
+  /// A segment does not depend on previous contents that it overwrites element by element before it reads them.
   static void drop_scratch(Part& segment) {
     const Stmt whole = seq(segment.stmts);
     std::erase_if(segment.touch.exposed,
                   [&](const Buffer* b) { return reads_before_writing(whole, *b) == ReadFirst::Never; });
   }
 
-  /// Numbers the leaves and tells each where it stands. The tree does not move after this.
+  /// Numbers the leaves and sets their enclosing loops. The tree does not move after this.
   void link(std::vector<Part>& parts, std::vector<const Part*> loops, const Part* persistent) {
     for (Part& part : parts) {
       part.loops = loops;
@@ -251,7 +252,7 @@ class Finder {
   const std::unordered_set<const Buffer*>& written_;
   KernelParts result_;
   Around* around_ = nullptr;
-  int nesting_ = 0;  ///< statements that hold collectives around this one, from the Persistent loop inwards
+  int nesting_ = 0;  ///< statements with collectives around this one, from the Persistent loop inwards
   size_t depth_ = 0;  ///< host loops around this statement that repeat their body
   std::vector<const Bind*> stale_;
   std::vector<Stmt> keep_;  // owns the statements that stale_ and last_collective_ point into

@@ -1,5 +1,5 @@
-// A mesh kernel as a tree of parts: what runs between collectives, the collectives, and the control flow that holds
-// them. Splitting first finds this tree, then decides what crosses parts, then writes the host body.
+// A mesh kernel as a tree of parts: segments between collectives, the collectives, and the control flow around them.
+// Splitting first builds this tree, then finds the values that cross parts, then writes the host body.
 #pragma once
 
 #include <unordered_map>
@@ -29,19 +29,19 @@ struct Part {
 
 struct KernelParts {
   std::vector<BufferRef> buffers;  ///< allocated where the kernel is split, in order
-  std::unordered_map<const Buffer*, size_t> depths;  ///< host loops around a buffer's allocation: turns share nothing
-  std::vector<BufferRef> decisions;  ///< Global, of one element: what a part leaves for the control flow that follows
-  std::unordered_set<const Buffer*> lasting;  ///< decisions that are one for all iterations of a Persistent loop
+  std::unordered_map<const Buffer*, size_t> depths;  ///< host loops around an allocation: each iteration has its own
+  std::vector<BufferRef> controls;  ///< Global, of one element: conditions and bounds that a part computes
+  std::unordered_set<const Buffer*> lasting;  ///< controls that are the same for all iterations of a Persistent loop
   std::vector<Part> parts;
   std::vector<Part*> leaves;  ///< segments and collectives in order
 };
 
-/// The parts of a kernel that holds collectives. Scalar values bound where it is split are written into their uses; one
-/// that loads from memory cannot cross a collective (ValueAcrossCollective). Control flow around a collective and its
-/// operands move to the host body. What control flow takes from memory or from the core's coordinates is left in a
-/// decision by the part before it, and at the end of each turn of a while loop; what every iteration of a Persistent
-/// loop would decide equally, since it reads nothing that is `written`, by the part before that loop. Operands take
-/// nothing from there (KernelValueAtCollective).
+/// The parts of a kernel with collectives. Scalar values that are bound around a collective are substituted into their
+/// uses; one that loads from memory cannot cross a collective (ValueAcrossCollective). Control flow around a collective
+/// and its operands move to the host body. A condition or bound that depends on memory or on the core's coordinates is
+/// stored to a control by the part before it, and at the end of each iteration of a while loop; if it is the same for
+/// all iterations of a Persistent loop, since it reads nothing that is `written`, by the part before that loop.
+/// Operands cannot depend on those (KernelValueAtCollective).
 KernelParts parts_of(const Kernel& kernel, const std::unordered_set<const Buffer*>& written);
 
 }  // namespace helve

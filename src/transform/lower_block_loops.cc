@@ -2,8 +2,8 @@
 // Input: any function whose kernels hold no collectives. Output: no Persistent or Pipelined loops.
 // Before:  for i in T.Persistent([n])          (grid of G blocks, this block is b)
 // After:   for t in T.serial((max(0, n - b) + G - 1) // G): i = b + t * G
-// In a mesh function a core runs its whole domain, so the loop is simply serial. The iterations and the order of those
-// that one block runs are unchanged; a domain or grid of nothing has none.
+// In a mesh function a core runs its whole domain, so the loop is simply serial. The set of iterations, and the order
+// of those that one block runs, are unchanged; an empty domain or grid has none.
 #include <algorithm>
 
 #include "helve/ir/tensor/visit.h"
@@ -33,17 +33,17 @@ Stmt serial_nest(const For& loop) {
   return body;
 }
 
-/// An extent as a number of values: a negative one has none.
+/// An extent as a number of values: 0 if it is negative.
 Expr count_of(const Expr& extent) {
   return int_value(extent) ? int_imm(std::max<int64_t>(0, *int_value(extent))) : max(int_imm(0), extent);
 }
 
-/// The iterations of a domain that fall to one block, round-robin over the grid.
+/// The iterations of a domain that one block runs, round-robin over the grid.
 Stmt dealt(const For& loop, const Kernel& kernel) {
   for (const std::vector<Expr>* extents : {&loop.extents, &kernel.extents}) {
     for (const Expr& e : *extents) {
       const int64_t* extent = int_value(e);
-      if (extent && *extent <= 0) return seq({}, loop.span);  // and no division by it
+      if (extent && *extent <= 0) return seq({}, loop.span);  // before the division by it
     }
   }
   auto [number, count] = block_number(kernel);

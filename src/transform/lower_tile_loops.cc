@@ -5,7 +5,7 @@
 //              for j in T.Parallel(...): for c in T.Parallel(min(32, N - j*32)):
 //                  X[i*32 + r, j*32 + c] = X[i*32 + r, j*32 + c] * v[i*32 + r]
 // A tile statement reads all operands before it stores. It may read other tiles of its target only by other tile
-// numbers, so element order inside one statement is free.
+// numbers, so the order of elements within a statement is free.
 #include "helve/arith/simplify.h"
 #include "helve/arith/sum.h"
 #include "helve/ir/tensor/visit.h"
@@ -15,7 +15,7 @@ namespace helve {
 
 namespace {
 
-/// The element of a tile: tile number times tile extent plus the place inside. Dimension d of the buffer follows
+/// The element of a tile: tile number times tile extent plus the position inside. Dimension d of the buffer follows
 /// dimension d of the loop; a tile extent of 1 and missing trailing dimensions broadcast.
 std::vector<Expr> element_indices(const Buffer& buffer, const std::vector<Expr>& tile_indices,
                                   const std::vector<Expr>& inside) {
@@ -27,11 +27,11 @@ std::vector<Expr> element_indices(const Buffer& buffer, const std::vector<Expr>&
   return out;
 }
 
-/// A tile statement as a store of elements, and the loops over the places inside the tile: none for dimensions of
+/// A tile statement as a store of elements, and the loops over positions inside of the tile: none for dimensions of
 /// extent 1.
 struct ElementLoops {
   Stmt store;
-  std::vector<VarRef> vars;  ///< one a dimension, null without a loop
+  std::vector<VarRef> vars;  ///< one per dimension, null without a loop
   std::vector<Expr> extents;
 };
 
@@ -90,7 +90,7 @@ Stmt over_elements(const ForTiles& loop, const TileStore& s) {
                   loop.span);
 }
 
-/// Does the statement stand for the same tile of the loop's buffer, or of one with the same tiles, in every iteration?
+/// Does the statement store to the same tile of the loop's buffer, or of one with the same tiles, in every iteration?
 bool covers(const ForTiles& loop, const TileStore& s) {
   if (s.buffer->tile != loop.buffer->tile || s.indices.size() != loop.vars.size()) return false;
   for (size_t d = 0; d < s.indices.size(); ++d) {
@@ -100,7 +100,7 @@ bool covers(const ForTiles& loop, const TileStore& s) {
   return true;
 }
 
-/// Independent iterations may run statement by statement; null where one of the statements is no plain tile statement.
+/// Independent iterations may run statement by statement; null if one of the statements is not a plain tile statement.
 Stmt over_elements(const ForTiles& loop) {
   std::vector<Stmt> out;
   const Seq* several = as<Seq>(loop.body);
@@ -129,7 +129,7 @@ Stmt lower_loops(const Stmt& s, bool walk_tiles) {
   }
   const TileStore* only = as<TileStore>(loop->body);
   if (only && loop->parallel) {
-    // All orders are equal, so the two loops of a dimension stand together and rows are walked whole.
+    // All orders are equivalent, so the two loops of a dimension are adjacent and whole rows are traversed.
     ElementLoops loops = element_loops(*only);
     Stmt out = loops.store;
     for (size_t d = loop->vars.size(); d-- > 0;) {

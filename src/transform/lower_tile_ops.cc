@@ -1,10 +1,11 @@
-// Tile operations become loops, each by the first schedule of the target that fits.
-// Output: no tile operation is left that the target has schedules for; collectives stay.
+// Tile operations become loops, each by the first schedule of the target that applies.
+// Input: kernels with tile operations. Output: no tile operation is left that the target has schedules for; collectives
+// stay.
 // Before:  T.fill(acc, 0.0)
 // After:   for i, j in T.Parallel(...): acc[i, j] = 0.0
-// Every operation computes what its row in the table says; floating sums may be re-associated where the row allows it.
-// Facts about enclosing loops are handed to the schedules, so that a full tile needs no test; an operation that faults
-// wherever it runs goes. An operand that reads memory is evaluated once, before the operation writes.
+// Every operation computes what its row in the table defines; floating-point sums may be re-associated where the row
+// allows it. Schedules know the facts of enclosing loops, so that a full tile needs no guard; an operation that faults
+// whenever it runs is removed. An operand that reads memory is evaluated once, before the operation writes.
 #include <algorithm>
 #include <unordered_set>
 
@@ -48,7 +49,7 @@ class Lowering final : public ScopedRewriter {
     context_.kernel = enclosing_kernel();
     context_.facts = &facts;
     context_.scope = in_iterations_.contains(s.get()) ? OpScope::Iteration : OpScope::Block;
-    // Extents such as (b + 1) * n - b * n become constants before a schedule looks at them.
+    // Simplify extents such as (b + 1) * n - b * n to constants before schedules see them.
     std::vector<Stmt> out;
     const Stmt simple = map_parts(
         s, [&](const Expr& e) { return evaluated_before(without_faults(simplify(e, facts)), &out); },
@@ -59,7 +60,7 @@ class Lowering final : public ScopedRewriter {
     if (context_.machine->is_gpu() && context_.scope == OpScope::Block && for_threads_.contains(context_.kernel)) {
       refuse_undivided(out.back(), op, op->span);
     }
-    // Schedules compute with constants; what they leave is folded, so that the text reads back as it is.
+    // Schedules compute with constants; the results are folded, so that the text parses back unchanged.
     return helve::rewrite(
         seq(std::move(out)), [](const Stmt& inner) { return inner; }, [](const Expr& e) { return simplify(e); });
   }
@@ -69,8 +70,8 @@ class Lowering final : public ScopedRewriter {
     return std::any_of(schedules_.begin(), schedules_.end(), [&](const TileSchedule& s) { return s.op == op; });
   }
 
-  /// The value of an operand; one that reads memory, which the operation may overwrite, gets a name in `binds`. Equal
-  /// values have one name, so that equal regions stay equal.
+  /// The value of an operand; one that reads memory, which the operation may overwrite, is bound to a name in `binds`.
+  /// Equal values share a name, so that equal regions stay equal.
   static Expr evaluated_before(const Expr& e, std::vector<Stmt>* binds) {
     bool reads = false;
     walk(e, [&](const Expr& node) { reads |= node->kind == ExprKind::Load; });
@@ -85,8 +86,8 @@ class Lowering final : public ScopedRewriter {
 
   const std::vector<TileSchedule>& schedules_;
   LoweringContext context_;
-  std::unordered_set<const Kernel*> for_threads_;  ///< kernels that are written for their threads
-  std::unordered_set<const StmtNode*> in_iterations_;  ///< operations that one iteration of an independent loop runs
+  std::unordered_set<const Kernel*> for_threads_;  ///< kernels in thread form
+  std::unordered_set<const StmtNode*> in_iterations_;  ///< operations in the body of an independent loop
 };
 
 }  // namespace

@@ -2,7 +2,8 @@
 // Input: element accesses X[i, j] of tiled buffers. Output: no buffer has a tile.
 // Before:  X = T.alloc_shared_tiles((128, 128), "float32"); X[i, j]
 // After:   X = T.alloc_shared((4, 4, 32, 32), "float32");   X[i // 32, j // 32, i % 32, j % 32]
-// The plain buffer covers the domain (shape rounded up to tiles); the map from logical elements to places is injective.
+// The plain buffer covers the domain (the shape rounded up to tiles); the map from logical elements to its elements is
+// injective.
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/transform/passes.h"

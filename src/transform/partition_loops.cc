@@ -1,11 +1,11 @@
-// Loops are cut where a condition on their variable begins or ceases to hold.
-// Input and output: the program of a thread, simplified, its shared memory placed. Small loops only; each part runs the
-// body in order, as before.
+// Loops are cut where a condition on their variable changes.
+// Input and output: the program of a thread, simplified, after shared memory has layouts. Only small loops are cut;
+// each part runs the body in order, as before.
 // Before:  for v in T.unroll(4):                           After:  if tx < n: S[tx * 4] = A[tx]
 //              if tx < n and v < 1: S[tx * 4] = A[tx]              else: S[tx * 4] = 0.0
 //              else: S[tx * 4 + v] = 0.0                           for v in T.unroll(3): S[tx * 4 + v + 1] = 0.0
-// Decided here, once: compilers of C do it as well, and NVVM before 13.5 gives the accesses of all iterations the
-// alignment of the one that it decides last.
+// C compilers do this as well; it is done here since NVVM before 13.5 gives the accesses of all iterations the
+// alignment of the last one that it evaluates.
 #include <algorithm>
 #include <set>
 
@@ -19,9 +19,9 @@ namespace helve {
 
 namespace {
 
-constexpr int kMostStatements = 32;  // of a body that is written more than once
-constexpr int64_t kMostIterations = 16;  // of a loop that is cut anywhere
-constexpr size_t kMostCuts = 4;  // of a longer loop
+constexpr int kMaxStatements = 32;  // of a body that is duplicated
+constexpr int64_t kMaxIterations = 16;  // of a loop that is cut at any point
+constexpr size_t kMaxCuts = 4;  // of a longer loop
 constexpr int64_t kFar = int64_t{1} << 40;
 
 bool is_small(const Stmt& body) {
@@ -33,10 +33,10 @@ bool is_small(const Stmt& body) {
     plain &= s->kind == StmtKind::Store || s->kind == StmtKind::If || s->kind == StmtKind::Seq ||
              s->kind == StmtKind::Bind || s->kind == StmtKind::Alloc || (loop && loop->loop != LoopKind::Thread);
   });
-  return plain && statements <= kMostStatements;
+  return plain && statements <= kMaxStatements;
 }
 
-/// Where the truth of a condition on `var` becomes known or unknown, as values of `var` that begin another part.
+/// The values of `var` at which the truth of conditions on it may change, each the begin of another part.
 class Cuts {
  public:
   Cuts(const VarRef& var, const Facts& facts) : var_(var), facts_(facts) {}
@@ -49,7 +49,7 @@ class Cuts {
   }
 
   const std::set<int64_t>& at() const { return at_; }
-  /// A condition depends on the variable alone, but is no comparison of it with a number.
+  /// Is there a condition that depends on the variable alone, but does not compare it with a number?
   bool anywhere() const { return anywhere_; }
 
  private:
@@ -67,7 +67,7 @@ class Cuts {
     const Interval range = interval_of(*rest, facts_);
     const bool near = (!range.low || std::abs(*range.low) < kFar) && (!range.high || std::abs(*range.high) < kFar);
     if (!near || std::abs(*step) >= kFar) return;
-    // The condition is one of step * var + rest <= limit, or its opposite; equality is one of two.
+    // The condition is step * var + rest <= limit, or its negation; an equality is one of two.
     const bool strict = node.op == Op::Lt || node.op == Op::Ge;
     const bool equal = node.op == Op::Eq || node.op == Op::Ne;
     if (strict || equal) cut(*step, range, -1);
@@ -111,8 +111,8 @@ class Partition final : public ScopedRewriter {
     inside.bind_loop(loop->vars[0], loop->begins[0], loop->extents[0]);
     Cuts cuts(loop->vars[0], inside);
     cuts.collect(loop->body);
-    const bool is_short = extent && *extent <= kMostIterations;
-    std::vector<int64_t> bounds;  // where parts behind the first begin, from the loop's begin
+    const bool is_short = extent && *extent <= kMaxIterations;
+    std::vector<int64_t> bounds;  // the begins of all parts but the first, from the loop's begin
     for (int64_t cut : cuts.at()) {
       if (cut > begin && (!extent || cut < begin + *extent)) bounds.push_back(cut - begin);
     }
@@ -120,12 +120,12 @@ class Partition final : public ScopedRewriter {
       bounds.clear();
       for (int64_t i = 1; i < *extent; ++i) bounds.push_back(i);
     }
-    if (bounds.empty() || (!is_short && bounds.size() > kMostCuts)) return s;
+    if (bounds.empty() || (!is_short && bounds.size() > kMaxCuts)) return s;
     return parts(*loop, bounds, s->span);
   }
 
  private:
-  /// An extent that is read from memory is read once: the body may change it.
+  /// An extent that reads memory is evaluated once: the body may change the memory.
   static Stmt parts(const For& loop, const std::vector<int64_t>& bounds, Span span) {
     std::vector<Stmt> out;
     Expr all = loop.extents[0];

@@ -27,9 +27,11 @@ const std::vector<Pass>& cpu_pipeline() {
       {"vectorize_loops", vectorize_loops},        // innermost parallel loops become vectors and a tail
       {"simplify", simplify_function},
       {"fuse_loops", fuse_loops},                  // neighbouring loops over one range become one
-      {"contract_buffers", contract_buffers},      // values that are used where they are made need no block memory
+      {"contract_buffers", contract_buffers},      // values that are used where they are made need no buffer
       {"fuse_loops", fuse_loops},
-      {"join_blocks", join_blocks},                // blocks of short rows walk them together
+      {"join_blocks", join_blocks},                // blocks that traverse short rows do so together
+      {"legalize_vectors", legalize_vectors},      // vectors that a processor executes, else plain loops
+      {"unroll_loops", unroll_loops},              // copies of their bodies
   };
   return passes;
 }
@@ -39,6 +41,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"split_mesh_kernels", split_mesh_kernels},  // collectives that memory decides about move to the host body
       {"lower_tile_loops", lower_tile_loops},      // tile statements become loops over elements
       {"erase_tiles", erase_tiles},                // buffers keep their logical shape
+      {"version_kernels", version_kernels},        // one for rows that begin at multiples of vectors, one for any
       {"place_operands", place_operands},          // fragments get the layouts that schedules demand
       {"pipeline_loops", pipeline_loops},          // copies of pipelined loops begin early
       {"lower_block_loops", lower_block_loops},    // Persistent and Pipelined become serial
@@ -48,8 +51,8 @@ const std::vector<Pass>& cuda_pipeline() {
       {"privatize_scratch", privatize_scratch},    // what iterations use as scratch becomes each one's own
       {"distribute_threads", distribute_threads},  // loops and reductions become the program of a thread
       {"simplify", simplify_function},
-      {"place_shared_memory", place_shared_memory},  // block memory gets layouts without bank conflicts
-      {"partition_loops", partition_loops},          // loops are cut where conditions on their variable turn
+      {"place_shared_memory", place_shared_memory},  // shared memory gets layouts without bank conflicts
+      {"partition_loops", partition_loops},          // loops are cut where a condition on their variable changes
       {"insert_barriers", insert_barriers},        // threads that touch one element wait for each other
   };
   return passes;

@@ -1,6 +1,6 @@
-// Copies of pipelined loops begin iterations before they are used.
-// Input: block memory without tiles, tile operations. Output: the same, T.Pipelined loops whose copies can begin early
-// as serial ones with asynchronous copies; every other loop stays as it is.
+// Copies of pipelined loops are issued iterations before they are used.
+// Input: kernels with tile operations, whose shared memory has no tiles. Output: T.Pipelined loops whose copies can be
+// issued early become serial ones with asynchronous copies; other loops are unchanged.
 // Before:  for k in T.Pipelined(n, num_stages=3):
 //              T.copy(A[k, :], X)
 //              ... X[i] ...
@@ -15,8 +15,8 @@
 //              if k + 2 < n:
 //                  T.copy_async(A[k + 2, :], X[(k + 2) % 3, :])
 //              ... X[k % 3, i] ...
-// Every iteration finds what it found before, and no copy is unfinished behind the loop. The barrier serves both ways:
-// behind it every thread sees this iteration's copies and has left the stage that is filled next.
+// Every iteration reads the same data as before, and no copy is in flight after the loop. The barrier has two purposes:
+// after it every thread sees this iteration's copies, and has finished with the stage that is filled next.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ namespace {
 
 int64_t bytes_of(const Buffer& buffer) { return memory_elements(buffer) * std::max<int64_t>(1, buffer.dtype.bytes()); }
 
-/// Bytes of block memory that the kernel allocates.
+/// Bytes of shared memory that the kernel allocates.
 int64_t allocated(const Kernel& kernel) {
   int64_t bytes = 0;
   walk(kernel.body, [&](const Stmt& s) {
@@ -44,7 +44,7 @@ int64_t allocated(const Kernel& kernel) {
   return bytes;
 }
 
-/// The loop with its copies ahead.
+/// The loop with its copies issued ahead.
 class Pipeline {
  public:
   Pipeline(const For& loop, std::vector<EarlyCopy> copies) : loop_(loop), copies_(std::move(copies)) {
@@ -82,7 +82,7 @@ class Pipeline {
   }
 
  private:
-  /// A bound is what it is at the loop's entry, whatever the body writes.
+  /// A bound has its value at the loop's entry, whatever the body writes.
   static Expr at_entry(const Expr& e, const char* name, std::vector<Stmt>* out) {
     if (!has_load(e)) return e;
     const VarRef var = make_var(name);
@@ -102,7 +102,7 @@ class Pipeline {
     return seq(std::move(out));
   }
 
-  /// Waits for this iteration's copies; those of the next ones stay in flight where there are as many.
+  /// Waits for this iteration's copies; those of the following iterations stay in flight, if there are that many.
   Stmt waited(const Expr& turn, const Expr& count) const {
     const auto wait = [&](int64_t pending) { return tile_op(TileOpcode::WaitAsync, {pending}, loop_.span); };
     const int64_t younger = loop_.num_stages - 2;
@@ -125,7 +125,7 @@ class Pipeline {
     return out;
   }
 
-  /// The statement with the memory of one stage.
+  /// The statement with memory of one stage.
   Stmt staged(const Stmt& s, const Expr& stage) const {
     const auto statement = [&](const Stmt& each) -> Stmt {
       const TileOp* op = as<TileOp>(each);
@@ -158,7 +158,7 @@ class Pipelines final : public ScopedRewriter {
   Pipelines(const Function& f, const PassOptions& options, std::vector<ScheduleChoice>* choices)
       : ScopedRewriter(f), function_(f), options_(options), choices_(choices) {}
 
-  /// The function's body; what its loops need in stages is allocated so.
+  /// The function's body; the memory of its pipelined loops is allocated with stages.
   Stmt run() {
     const Stmt body = rewrite(function_.body);
     if (stages_.empty()) return body;
@@ -178,7 +178,7 @@ class Pipelines final : public ScopedRewriter {
     enter_loop(inside, loop->vars[0], loop->begins[0], loop->extents[0]);
     ScheduleChoice choice{"T.Pipelined", s->span, "asynchronous copies", {}};
     std::vector<EarlyCopy> early;
-    for (EarlyCopy& copy : early_copies(*loop, *enclosing_kernel(), function_)) {
+    for (EarlyCopy& copy : early_copies(*loop, accesses_of_kernel(), function_.may_alias)) {
       if (copy.reason.empty()) copy.reason = why_at_once(*copy.op, inside);
       if (copy.reason.empty()) copy.reason = why_no_room(*copy.op->region(1).buffer, loop->num_stages);
       if (copy.reason.empty()) {
@@ -196,7 +196,13 @@ class Pipelines final : public ScopedRewriter {
   }
 
  private:
-  /// Why the target makes no asynchronous copy of this one: then there is nothing to gain.
+  const AccessModel& accesses_of_kernel() {
+    if (known_ != enclosing_kernel()) accesses_ = access_model(enclosing_kernel()->body, function_.may_alias);
+    known_ = enclosing_kernel();
+    return accesses_;
+  }
+
+  /// Why the target cannot make this copy asynchronously, so that pipelining gains nothing.
   std::string why_at_once(const TileOp& op, const Facts& facts) const {
     std::vector<ScheduleChoice> chosen;
     LoweringContext context;
@@ -216,17 +222,14 @@ class Pipelines final : public ScopedRewriter {
     const std::vector<ScheduleChoice::Declined>& declined = chosen.back().declined;
     if (begins) return "";
     if (declined.empty()) return fmt::format("'{}' copies at once", chosen.back().schedule);
-    // The last one asked is the least demanding.
+    // The last schedule tried is the least demanding.
     return fmt::format("'{}' declined: {}", declined.back().schedule, declined.back().reason);
   }
-
-  /// Shared memory that later passes may add, for reductions, exchanges and barriers.
-  static constexpr int64_t kAdded = 8 << 10;
 
   std::string why_no_room(const Buffer& buffer, int64_t stages) {
     const int64_t more = bytes_of(*in_stages(buffer, stages)) - bytes_of(buffer);
     const int64_t needed = allocated(*enclosing_kernel()) + extra_ + more;
-    const int64_t room = options_.machine.block_shared_bytes - kAdded;
+    const int64_t room = options_.machine.block_shared_bytes - options_.kept_shared_bytes;
     if (needed > room) {
       return fmt::format(
           "with {} stages of it the kernel's buffers need {} bytes of shared memory, and {} are there for them", stages,
@@ -240,6 +243,8 @@ class Pipelines final : public ScopedRewriter {
   const PassOptions& options_;
   std::vector<ScheduleChoice>* choices_;
   BufferMap stages_;
+  const Kernel* known_ = nullptr;
+  AccessModel accesses_;  ///< of the kernel that is known
   int64_t extra_ = 0;  ///< bytes that stages of the kernel add
 };
 

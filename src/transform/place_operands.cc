@@ -1,7 +1,7 @@
 // Fragments get the layouts that the schedules of their operations demand.
-// Before layouts are inferred, so the loops over a fragment follow the operation. Fragments that the program placed, or
-// that an operation before has, stay as they are; so do those of schedules that will decline.
-// Input: any stage before tile operations are lowered.
+// Input: any stage before tile operations are lowered. Output: the same, with layouts on such fragments. It runs before
+// layouts are inferred, so the loops over a fragment follow the operation. Layouts of the program, or of an operation
+// before, are kept; a schedule that will decline gives none.
 // Before:  C = T.alloc_fragment((64, 64), "float32")
 //          T.gemm(A, B, C, dispatch="mma")
 // After:   C = T.alloc_fragment((64, 64), "float32", layout="S[(2, 2, 2, 8, ...) : (...)]")

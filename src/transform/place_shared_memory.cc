@@ -1,7 +1,6 @@
-// Block memory that keeps the accesses of a warp apart.
-// Input: the program of the threads of a block. Output: the same, where buffers of block memory whose accesses have
-// bank conflicts have layouts with fewer. Layouts are places and nothing else: subscripts and results stay what they
-// are.
+// Layouts of shared memory without bank conflicts.
+// Input: the program of the threads of a block. Output: the same, where buffers of shared memory whose accesses have
+// bank conflicts have layouts with fewer. A layout only changes addresses: subscripts and results are unchanged.
 // Before:  x = T.alloc_shared((64, 64), "float32")
 // After:   x = T.alloc_shared((64, 64), "float32", layout="S[(64, 64) : (64, 1)] ^ Swizzle(5, 0, 6)")
 #include "helve/ir/tensor/buffer_layout.h"

@@ -1,7 +1,7 @@
-// Each iteration gets scratch of its own.
-// Input: kernels of loops over elements, of blocks or of their threads. Output: the same, where what an iteration
-// allocates is private memory, and private memory that stands around a loop is not written by its iterations, save
-// elements that are each one iteration's and values that one leaves behind the loop.
+// Each iteration gets scratch memory of its own.
+// Input: kernels of loops over elements, of blocks or of their threads. Output: the same, where the allocations of an
+// iteration are private memory, and private memory that is allocated outside of a loop is not written by its
+// iterations, except elements that belong to one iteration each and values that are live after the loop.
 // Before:  found = T.alloc_local((1,), "int32")
 //          for r in T.Parallel(64):
 //              found[0] = A[r, 0]
@@ -11,11 +11,11 @@
 //              found_1 = T.alloc_local((1,), "int32")
 //              found_1[0] = A[r, 0]
 //              B[r] = found_1[0] + found_1[0]
-// An iteration that may read before it writes begins with a copy of what stands there; one whose values may be read
-// behind the loop writes them to both. Where it accesses one element only, that one is all it gets; where that is one
-// for the whole loop, it is all that the loop keeps of what stands there. An atomic update of what an iteration
-// allocated is a load and a store: nobody else reaches it.
-// From here on one memory may serve the iterations in turn, as in machine code. Loops inside of others come first.
+// An iteration that may read previous contents before it writes starts with a copy of them; one whose values may be
+// read after the loop writes them to both. If it accesses only one element, the private memory is that element; if that
+// is the same for the whole loop, only it is copied. An atomic update of an iteration's own allocation becomes a load
+// and a store, since no other thread can access it.
+// After this pass one memory may serve the iterations one after the other, as in machine code. Inner loops come first.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -30,7 +30,7 @@ namespace helve {
 
 namespace {
 
-/// Loops over elements that stand perfectly in each other, with bounds that do not depend on each other's variables.
+/// The loops of a perfect nest over elements, with bounds that do not depend on each other's variables.
 std::vector<const For*> nest_of(const For& loop) {
   std::vector<const For*> nest = {&loop};
   const auto is_bound = [&](const Expr& e) {
@@ -57,7 +57,7 @@ Stmt with_body_of(const For& loop, Stmt body) {
   return body;
 }
 
-/// The variables of a loop that are not known to have one value, those known to have several, and those that its body
+/// The variables of a loop that may have several values, those that certainly have several, and those that its body
 /// binds.
 struct Variables {
   std::vector<const Var*> iteration;
@@ -87,8 +87,8 @@ bool same_element(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_expr);
 }
 
-/// Does the loop of that body store to the buffer otherwise than to one element in each iteration, which is its own and
-/// the only one that it reads?
+/// Does the loop access the buffer as scratch: other than to one element per iteration, which belongs to it and is the
+/// only one that it reads?
 bool is_scratch(const For& loop, const Stmt& body, const Buffer& buffer) {
   const Variables variables = variables_of(loop);
   const std::vector<Expr>* element = nullptr;
@@ -121,7 +121,7 @@ Stmt atomics_as_stores(const Stmt& s, const Buffer& buffer) {
   });
 }
 
-/// The only element that `s` accesses of `buffer` is that of `one`.
+/// `s` with `one` in place of `buffer`, of which it accesses a single element.
 Stmt in_one_element(const Stmt& s, const Buffer& buffer, const BufferRef& one) {
   const std::vector<Expr> at = {int_imm(0)};
   const auto expression = [&](const Expr& e) {
@@ -137,7 +137,7 @@ Stmt in_one_element(const Stmt& s, const Buffer& buffer, const BufferRef& one) {
   return rewrite(s, statement, expression);
 }
 
-/// Is the only element of an iteration named in front of the loop too, and surely there?
+/// Can the only element of an iteration be named before the loop too, and does it certainly exist there?
 bool is_of_all_iterations(const For& loop, const Stmt& body, const Buffer& buffer, const std::vector<Expr>& element) {
   std::vector<const Var*> bound = variables_of(loop).inside;
   for (const For* level : nest_of(loop)) {
@@ -150,8 +150,8 @@ bool is_of_all_iterations(const For& loop, const Stmt& body, const Buffer& buffe
   return std::none_of(element.begin(), element.end(), changes) && surely_accesses(with_body_of(loop, body), buffer);
 }
 
-/// `s` with `first` in front of its accesses of the buffer, where those are surely made; null where they may not be,
-/// so that nothing says that the element exists.
+/// `s` with `first` before its accesses to the buffer, if those are certainly made; null if they may not be, since then
+/// the element may not exist.
 Stmt in_front_of_accesses(const Stmt& s, const Buffer& buffer, const Stmt& first) {
   const auto reads = [&](const Expr& e) {
     const Load* n = as<Load>(e);
@@ -182,7 +182,7 @@ Stmt in_front_of_accesses(const Stmt& s, const Buffer& buffer, const Stmt& first
   if (surely_accesses(s, buffer)) return seq({first, s}, s->span);
   const If* n = as<If>(s);
   if (!n || (accesses(n->then_body) && accesses(n->else_body))) return Stmt();
-  bool in_condition = false;  // behind a part of it that may decide alone
+  bool in_condition = false;  // after an operand that may decide the condition alone
   walk(n->condition, [&](const Expr& e) { in_condition |= reads(e); });
   if (in_condition) return Stmt();
   Stmt then_body = n->then_body, else_body = n->else_body;
@@ -212,7 +212,7 @@ class Privatization {
       return out;
     }
     const std::vector<BufferRef> outside = outside_;
-    Stmt body = statement(body_of(*loop));  // the loops inside first
+    Stmt body = statement(body_of(*loop));  // inner loops first
     outside_ = outside;
     if (!is_divided_inside(*loop)) body = made_private(body);
     std::vector<Stmt> before;
@@ -224,7 +224,7 @@ class Privatization {
     return seq(std::move(before), s->span);
   }
 
-  /// The body with what it allocates in private memory.
+  /// The body with its allocations in private memory.
   static Stmt made_private(const Stmt& body) {
     BufferMap moved;
     Stmt out = body;
@@ -237,12 +237,11 @@ class Privatization {
     return redeclare_buffers(out, moved);
   }
 
-  /// The body with memory of its own in the place of `buffer`; `before` is done in front of the loop.
+  /// The body with its own memory in place of `buffer`; `before` runs before the loop.
   Stmt own(const For& loop, const Stmt& body, const BufferRef& buffer, std::vector<Stmt>* before) const {
-    const bool leaves = read_behind(kernel_.body, loop, *buffer) != ReadFirst::Never;
+    const bool leaves = read_after_loop(kernel_.body, loop, *buffer) != ReadFirst::Never;
     const std::vector<Expr>* element = only_element(body, *buffer, function_.may_alias);
     if (element) {
-      if (leaves && keeps_to_itself(body, *buffer)) return body;
       if (const Stmt out = own_element(loop, body, buffer, *element, leaves, before)) return out;
     }
     const bool finds = reads_before_writing(body, *buffer) != ReadFirst::Never;
@@ -257,7 +256,7 @@ class Privatization {
     return seq(std::move(out), body->span);
   }
 
-  /// The same where the body accesses one element; null where its access is not sure enough to copy it.
+  /// The same if the body accesses a single element; null if it is not certain that the element exists.
   Stmt own_element(const For& loop, const Stmt& body, const BufferRef& buffer, const std::vector<Expr>& element,
                    bool leaves, std::vector<Stmt>* before) const {
     const BufferRef mine = another(buffer, {int_imm(1)});
@@ -288,14 +287,14 @@ class Privatization {
     return seq({alloc(mine, buffer->span), inside}, body->span);
   }
 
-  /// What stands in the buffer before the loop: what one iteration leaves, no other one finds.
+  /// Copies the contents of the buffer before the loop: an iteration must not find what another one left.
   void keep(const BufferRef& buffer, const BufferRef& found, std::vector<Stmt>* before) const {
     before->push_back(alloc(found, buffer->span));
     before->push_back(copy_of(buffer, found, whole_));
   }
 
-  /// Stores to `mine` store to `buffer` too, save where several iterations store wherever the loop runs: what they
-  /// leave is no value.
+  /// Stores to `mine` also store to `buffer`, except where several iterations store the same element in any run of the
+  /// loop: then its value is undefined.
   static Stmt leaving(const Stmt& s, const BufferRef& mine, const BufferRef& buffer, const Variables& variables) {
     std::vector<const Store*> several;
     find_stores_of_several(s, *mine, variables, several);
@@ -308,7 +307,7 @@ class Privatization {
     });
   }
 
-  /// The stores that every iteration makes, to elements that do not differ between some of them.
+  /// The stores that every iteration makes to elements that are the same for several iterations.
   static void find_stores_of_several(const Stmt& s, const Buffer& mine, const Variables& variables,
                                      std::vector<const Store*>& out) {
     if (const Seq* n = as<Seq>(s)) {
@@ -341,8 +340,8 @@ class Privatization {
 
   const Function& function_;
   const Kernel& kernel_;
-  std::vector<BufferRef> outside_;  ///< private memory that stands around the statement
-  LoopKind whole_ = LoopKind::Parallel;  ///< of a loop over a whole buffer: a thread has no others to share it with
+  std::vector<BufferRef> outside_;  ///< private memory that is allocated outside of the statement
+  LoopKind whole_ = LoopKind::Parallel;  ///< of a loop over a whole buffer: a thread does not share it
 };
 
 }  // namespace

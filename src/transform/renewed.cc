@@ -1,5 +1,5 @@
 // A second copy of a statement, with definitions of its own.
-// Definitions are found first, then all their uses and they themselves are replaced.
+// Definitions are collected first, then replaced together with all their uses.
 #include "renewed.h"
 
 #include <algorithm>
@@ -11,6 +11,7 @@ namespace helve {
 Definitions::Definitions(const Stmt& s) {
   walk(s, [&](const Stmt& inner) {
     if (const For* n = as<For>(inner)) vars.insert(vars.end(), n->vars.begin(), n->vars.end());
+    if (const Kernel* n = as<Kernel>(inner)) vars.insert(vars.end(), n->vars.begin(), n->vars.end());
     if (const Bind* n = as<Bind>(inner)) vars.push_back(n->var);
     if (const Alloc* n = as<Alloc>(inner)) buffers.push_back(n->buffer);
   });
@@ -25,11 +26,10 @@ Stmt renewed(const Stmt& s) {
     buffers.emplace(b.get(), declare_again(*b));
   }
   const auto own = [&](const VarRef& var) { return VarRef(as<Var>(vars.at(var.get()))); };
+  const auto all_own = [&](std::vector<VarRef>& of) { std::transform(of.begin(), of.end(), of.begin(), own); };
   return rewrite(replace_buffers(substitute(s, vars), buffers), [&](const Stmt& inner) -> Stmt {
-    if (const For* n = as<For>(inner)) {
-      return Stmt(
-          copy_with(*n, [&](For& copy) { std::transform(n->vars.begin(), n->vars.end(), copy.vars.begin(), own); }));
-    }
+    if (const For* n = as<For>(inner)) return Stmt(copy_with(*n, [&](For& copy) { all_own(copy.vars); }));
+    if (const Kernel* n = as<Kernel>(inner)) return Stmt(copy_with(*n, [&](Kernel& copy) { all_own(copy.vars); }));
     if (const Bind* n = as<Bind>(inner)) return bind(own(n->var), n->value, inner->span);
     if (const Alloc* n = as<Alloc>(inner)) return alloc(buffers.at(n->buffer.get()), inner->span);
     return inner;

@@ -1,5 +1,5 @@
 // A second copy of a statement, with definitions of its own.
-// Every variable and buffer is defined once in a function: passes that write code twice rename what it defines.
+// Every variable and buffer is defined once in a function, so passes that duplicate code rename its definitions.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
-// Rewriting under what is known at each place.
+// Rewriting with the facts that hold at each place.
 // A fact enters with the statement that makes it true and leaves with it, so no pass can use it elsewhere. Code that
-// never runs is not rewritten but removed: from a contradiction a pass would derive subscripts that fault.
+// never runs is removed, not rewritten: from a contradiction a pass could derive subscripts that fault.
 #include "scope_facts.h"
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace helve {
 
 namespace {
 
-/// The parts of a condition that stay as they are whatever is stored under it.
+/// The parts of a condition that hold whatever is stored under it.
 void assume_lasting(Facts& facts, const Expr& condition, bool value) {
   const Apply* node = as<Apply>(condition);
   if (node && node->op == Op::Not) return assume_lasting(facts, node->args[0], !value);
@@ -46,9 +46,10 @@ Stmt ScopedRewriter::rewrite_under(const Stmt& s, const Facts& facts) {
   if (facts.contradictory()) return seq({}, s->span);
   if (const Seq* n = as<Seq>(s)) return rewrite_seq(*n, s, facts);
   if (const If* n = as<If>(s)) return leave(rewrite_if(*n, s, facts), facts);
-  // Subscripts of a tile statement name the loop's variables; a variable of one value must not become a constant there.
+  // Subscripts of a tile statement must be the loop's variables, so a variable with one value must not become a
+  // constant there.
   if (as<TileStore>(s)) return leave(s, facts);
-  std::optional<Facts> own;  // of a statement with variables; the others know what stands around them
+  std::optional<Facts> own;  // of a statement with variables; other statements use those around them
   const auto enter = [&](const VarRef& var, const Expr& begin, const Expr& extent) {
     if (!own) own = facts;
     enter_loop(*own, var, begin, extent);

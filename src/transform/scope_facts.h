@@ -1,7 +1,6 @@
-// Rewriting under what is known at each place.
-// Loop bounds, grid extents and guards hold inside the statements they enclose, as far as they do not read memory;
-// passes that simplify or prove share this walk. Facts that contradict each other hold nowhere: what stands under them
-// never runs, anything could be concluded of it, and so it goes.
+// Rewriting with the facts that hold at each place.
+// Loop bounds, grid extents and guards hold inside the statements that they enclose, as far as they do not read memory;
+// passes that simplify or prove share this walk. Code under contradictory facts never runs, so it is removed.
 #pragma once
 
 #include "helve/arith/facts.h"
@@ -13,21 +12,21 @@ namespace helve {
 /// change the memory.
 void enter_loop(Facts& facts, const VarRef& var, const Expr& begin, const Expr& extent);
 
-/// Rewrites statements from the leaves up while collecting facts about variables on the way down. Loops and branches
-/// under facts that contradict each other disappear.
+/// Rewrites statements bottom up, while collecting facts about variables on the way down. Loops and branches under
+/// contradictory facts are removed.
 class ScopedRewriter {
  public:
   /// Dynamic extents of the function are known to be at least 0.
   explicit ScopedRewriter(const Function& f);
   virtual ~ScopedRewriter() = default;
 
-  /// The faults behind a condition that always holds go with it: none of what remains is certain.
+  /// When a condition that always holds is removed, so is the code under it that certainly faults.
   Stmt rewrite(const Stmt& s);
 
  protected:
-  /// Expressions of a statement, under the facts that hold where it stands.
+  /// Expressions of a statement, under the facts that hold there.
   virtual Expr expression(const Expr& e, const Facts&) { return e; }
-  /// A statement after its parts, under the facts that hold where it stands.
+  /// A statement after its parts, under the facts that hold there.
   virtual Stmt leave(const Stmt& s, const Facts&) { return s; }
 
   const Kernel* enclosing_kernel() const { return kernel_; }

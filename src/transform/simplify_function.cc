@@ -1,7 +1,7 @@
-// Expressions in normal form; loops and branches that are decided disappear, and what constants show to be a
-// fault.
-// Input and output: any stage. Keeps every effect and its order. A Persistent loop of one iteration stays: it says
-// which block runs it.
+// Expressions in normal form; loops and branches with a known outcome are removed, and so is code that certainly
+// faults.
+// Input and output: any stage. Effects and their order are unchanged. A Persistent loop of one iteration stays: it
+// determines which block runs it.
 // Before:  for t in T.serial(1): if t < 4: X[(t * 32 + i) // 32] = 0.0
 // After:   X[0] = 0.0                                     (0 <= i < 32)
 #include "certain_faults.h"
@@ -37,8 +37,8 @@ class Simplification final : public ScopedRewriter {
     return !s || (n && n->stmts.empty());
   }
 
-  /// Dimensions of one iteration are substituted; a dimension of none removes the loop. A begin that is read from
-  /// memory stays: its uses may come after a write.
+  /// Dimensions of one iteration are substituted; an empty dimension removes the loop. A begin that reads memory stays:
+  /// its uses may come after a write.
   Stmt decided_loop(const For& loop, const Stmt& self, const Facts& facts) {
     Substitution values;
     std::vector<VarRef> vars;

@@ -1,13 +1,13 @@
-// Blocks that reach past no tensor's end get code of their own, without tails.
-// Input and output: element loops, simplified; another simplification uses the condition. Kernels whose loops are laid
-// out by hand (unrolled) are left alone: they see to their edges themselves, and twice their code is dear.
+// Blocks that do not reach past the end of a tensor get code of their own, without tails.
+// Input and output: element loops, simplified; another simplification uses the condition. Kernels with unrolled loops
+// are unchanged: they handle their edges themselves, and duplicating them is expensive.
 // Before:  n0 = T.min(M - b * 4, 4)              After:  if M - b * 4 >= 4:
 //          for i in T.Parallel(n0): ...                      n0 = T.min(M - b * 4, 4)     (4, when simplified)
 //                                                            for i in T.Parallel(n0): ...
 //                                                        else:
 //                                                            n0_1 = T.min(M - b * 4, 4)
 //                                                            for i_1 in T.Parallel(n0_1): ...
-// Both branches are the whole body; variables and buffers of the second are its own.
+// Both branches are the whole body; the second has variables and buffers of its own.
 #include <algorithm>
 #include <unordered_set>
 
@@ -21,10 +21,10 @@ namespace helve {
 
 namespace {
 
-constexpr size_t kMostConditions = 4;
-constexpr int kMostStores = 32;
+constexpr size_t kMaxConditions = 4;
+constexpr int kMaxStores = 32;
 
-/// Conditions under which every extent min(rest, block) of the body is the block; empty when none is known before the
+/// Conditions under which every extent min(rest, block) of the body is the block; empty if none is known before the
 /// body runs.
 std::vector<Expr> fullness(const Stmt& body) {
   std::unordered_set<const Var*> bound;
@@ -50,14 +50,14 @@ bool is_small(const Stmt& body) {
     const For* loop = as<For>(s);
     plain &= s->kind != StmtKind::While && !(loop && loop->loop == LoopKind::Unroll);
   });
-  return plain && stores <= kMostStores;
+  return plain && stores <= kMaxStores;
 }
 
 Stmt split(const Stmt& s) {
   const Kernel* n = as<Kernel>(s);
   if (!n || as<If>(n->body) || !is_small(n->body)) return s;
   const std::vector<Expr> conditions = fullness(n->body);
-  if (conditions.empty() || conditions.size() > kMostConditions) return s;
+  if (conditions.empty() || conditions.size() > kMaxConditions) return s;
   const Expr all = conjunction(conditions);
   return Stmt(copy_with(*n, [&](Kernel& copy) { copy.body = if_then(all, n->body, renewed(n->body)); }));
 }

@@ -1,23 +1,24 @@
 // A mesh kernel with collectives becomes kernels and collectives of the host body.
-// Input: a mesh function whose kernel holds collectives. Output: kernels without collectives; collectives stand in the
-// host body between them, over global buffers (one instance a core) that carry what lives across.
+// Input: a mesh function whose kernel contains collectives. Output: kernels without collectives; the collectives are in
+// the host body between them, on global buffers (one instance per core) that hold the values that cross.
 // Before:  with T.Kernel(R, C) as (r, c): for b in T.Persistent([n]): f(part); T.comm.all_gather(part, parts); g(parts)
 // After:   part_home, parts_home = T.alloc_global(...)
 //          for b in T.serial(n):
 //              with T.Kernel(R, C) as (r, c): f(part); T.copy(part, part_home)
 //              T.comm.all_gather(part_home, parts_home)
 //              with T.Kernel(R, C) as (r, c): T.copy(parts_home, parts); g(parts)
-// Every core runs the host body of a mesh function: it launches its own block, enters the collectives of its groups,
-// and decides by itself. So control flow around a collective moves there as it is, and cores that it parts stay apart
-// until its end, as in the kernel. What it takes from memory or the core's coordinates, a kernel leaves in a global
-// buffer of one element, where the host body reads it: it moves no other value than the kernel would have used. What
-// all iterations of a Persistent loop would decide equally is decided before it.
-// Where cores can meet inside a kernel, only such kernels are split, and those to which the host body may bring a part
-// of the cores: it finds members of a group that disagree, which would wait for each other forever.
+// Every core runs the host body of a mesh function: it launches its own block and enters the collectives of its groups.
+// So control flow around a collective moves there unchanged; cores may diverge in it, and reconverge at its end, as in
+// the kernel. A condition or bound that depends on memory or on the core's coordinates is stored by a kernel to a
+// global buffer of one element, its control, which the host body reads: the value is the one that the kernel would have
+// used. If it is the same for all iterations of a Persistent loop, it is stored before the loop.
+// On a target whose cores can synchronize inside a kernel, only two kinds of kernels are split: those with such control
+// flow around a collective, and those that the host body may launch on some of the cores only. There, members of a
+// group that diverge would wait for each other forever; the host body detects them.
 // With a chunk of k iterations the kernels loop over k and one collective serves all of them, on homes with a leading
 // dimension k, of which it moves what the round's iterations wrote. Every core executes the same statements in the same
-// order as before; iterations of a Persistent loop are independent, so a chunk may interleave them. A part saves what a
-// later part demands and restores what it demands itself, nothing else; a buffer lives in one turn of the loops around
+// order as before; iterations of a Persistent loop are independent, so a chunk may interleave them. A part saves only
+// what a later part needs and restores only what it needs itself; a buffer lives for one iteration of the loops around
 // its allocation.
 #include <algorithm>
 #include <map>
@@ -36,7 +37,7 @@ namespace helve {
 
 namespace {
 
-/// Where a crossing buffer lives between parts. Contents never pass from outside a Persistent loop to its iterations.
+/// Where a crossing buffer is kept between parts. Contents never pass from outside a Persistent loop to its iterations.
 using HomeKey = std::pair<const Buffer*, const Part*>;
 
 /// Iterations of the Persistent loop that one round of the host loop serves.
@@ -53,13 +54,13 @@ class Splitter {
     find_demands();
   }
 
-  /// Does a core find for itself which collectives it comes to?
-  bool decides() const { return !parts_.decisions.empty(); }
+  /// May the collectives that a core executes depend on memory or its coordinates?
+  bool has_controls() const { return !parts_.controls.empty(); }
 
   Stmt run() {
     std::vector<Stmt> body = emit(parts_.parts, nullptr, nullptr);
     std::vector<Stmt> out;
-    for (const BufferRef& decision : parts_.decisions) out.push_back(alloc(decision, decision->span));
+    for (const BufferRef& control : parts_.controls) out.push_back(alloc(control, control->span));
     for (const BufferRef& home : home_order_) out.push_back(alloc(home, home->span));
     out.insert(out.end(), body.begin(), body.end());
     return seq(std::move(out), kernel_.span);
@@ -70,7 +71,7 @@ class Splitter {
     return std::any_of(parts_.buffers.begin(), parts_.buffers.end(), [&](const BufferRef& x) { return x.get() == b; });
   }
 
-  /// May a value that `from` leaves in `b` reach `to`? The next turn of a loop around the allocation has another `b`.
+  /// May a value that `from` leaves in `b` reach `to`? Each iteration of a loop around the allocation has its own `b`.
   bool reaches(const Part& from, const Part& to, const Buffer* b) const {
     if (from.persistent != to.persistent) return false;
     if (to.position > from.position) return true;
@@ -81,14 +82,14 @@ class Splitter {
         [&](const Part* loop) { return std::find(to.loops.begin(), to.loops.end(), loop) != to.loops.end(); });
   }
 
-  /// Is a value that `from` leaves in `b` wanted later?
+  /// Is a value that `from` leaves in `b` needed later?
   bool is_wanted(const Part& from, const Buffer* b) const {
     return std::any_of(parts_.leaves.begin(), parts_.leaves.end(),
                        [&](const Part* to) { return demands_.contains({to, b}) && reaches(from, *to, b); });
   }
 
   /// A leaf demands the contents of what it reads first, and of what it writes in part and leaves to a leaf that
-  /// demands it. Demands run against the flow of values until nothing is added.
+  /// demands it. Demands propagate against the flow of values to a fixed point.
   void find_demands() {
     for (const Part* leaf : parts_.leaves) {
       for (const Buffer* b : leaf->touch.exposed) demands_.insert({leaf, b});
@@ -153,7 +154,7 @@ class Splitter {
                     part.node->span);
   }
 
-  /// Do the expressions of the host body below `parts` use `var`? Then its iterations cannot share a collective.
+  /// Do expressions of the host body below `parts` use `var`? Then its iterations cannot share a collective.
   static bool host_uses(const std::vector<Part>& parts, const Var* var) {
     return std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
       if (part.kind == Part::Kind::Segment) return false;
@@ -163,8 +164,8 @@ class Splitter {
     });
   }
 
-  /// Does the part's control flow read a decision that is made for one iteration?
-  bool decides_by_memory(const Part& part) const {
+  /// Does the part's control flow read a control whose value may differ between iterations?
+  bool reads_control(const Part& part) const {
     bool reads = false;
     const auto look = [&](const Expr& node) {
       const Load* load = as<Load>(node);
@@ -176,11 +177,11 @@ class Splitter {
     return reads;
   }
 
-  /// Can one collective serve several iterations? Its operands must all have a home, which gets a dimension for the
+  /// Can one collective serve several iterations? All its operands must have a home, which gets a dimension for the
   /// iterations.
   bool shares_collectives(const std::vector<Part>& parts) const {
     return std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
-      if (part.is_persistent() || decides_by_memory(part)) return false;
+      if (part.is_persistent() || reads_control(part)) return false;
       if (part.kind != Part::Kind::Collective)
         return shares_collectives(part.body) && shares_collectives(part.otherwise);
       return std::all_of(part.touch.used.begin(), part.touch.used.end(),
@@ -188,7 +189,8 @@ class Splitter {
     });
   }
 
-  /// Iterations whose number only memory says share nothing: the host cannot tell a collective how many to serve.
+  /// If the number of iterations depends on memory, they cannot share collectives: the host cannot tell a collective
+  /// how many to serve.
   Stmt emit_persistent(const Part& part) {
     const For& loop = *part.loop();
     int64_t size = options_.persistent_chunk;
@@ -221,7 +223,7 @@ class Splitter {
     return region;
   }
 
-  /// Asynchronous copies end with their kernel.
+  /// Does one of the statements issue asynchronous copies? They must complete within their kernel.
   static bool begins_copies(const std::vector<Stmt>& stmts) {
     bool found = false;
     for (const Stmt& s : stmts) {
@@ -274,7 +276,7 @@ class Splitter {
     return kernel(std::move(vars), kernel_.extents, kernel_.threads, seq(std::move(allocs)), kernel_.span);
   }
 
-  /// A dimension counted among the operand's, with the leading dimension of a chunk in front.
+  /// A dimension of the operand, counted after the leading dimension of a chunk.
   static int64_t shifted(int64_t dim) { return dim < 0 ? dim : dim + 1; }
 
   Stmt emit_collective(const Part& part, const Part* persistent, const Chunk* chunk) {
@@ -300,7 +302,7 @@ class Splitter {
   std::vector<BufferRef> home_order_;
 };
 
-/// The kernels below control flow of the host body that reads memory: cores may come to them in parts.
+/// The kernels below control flow of the host body that reads memory: some of the cores may run them.
 std::unordered_set<const Kernel*> kernels_of_parted_cores(const Stmt& body) {
   std::unordered_set<const Kernel*> out;
   walk(body, [&](const Stmt& s) {
@@ -321,12 +323,13 @@ FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options)
   if (!f->mesh) return f;
   const std::unordered_set<const Kernel*> apart = kernels_of_parted_cores(f->body);
   const std::unordered_set<const Buffer*> written = written_memory(*f);
-  return with_body(f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
-                     const Kernel* k = as<Kernel>(s);
-                     if (!k || !has_collective(k->body)) return s;
-                     Splitter splitter(*k, written, options);
-                     return options.cores_meet && !splitter.decides() && !apart.contains(k) ? s : splitter.run();
-                   }));
+  return with_body(
+      f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
+        const Kernel* k = as<Kernel>(s);
+        if (!k || !has_collective(k->body)) return s;
+        Splitter splitter(*k, written, options);
+        return options.cores_synchronize && !splitter.has_controls() && !apart.contains(k) ? s : splitter.run();
+      }));
 }
 
 }  // namespace helve

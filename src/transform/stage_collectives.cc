@@ -1,11 +1,11 @@
-// The sources of collectives stand where the other cores can read them.
-// Input: mesh kernels that hold collectives. Output: the same, with copies in front of collectives: where groups span
-// more cores than a cluster has blocks, sources are Global buffers, one instance a core; and no collective writes the
-// buffer that the others read.
+// The sources of collectives are placed where the other cores can read them.
+// Input: mesh kernels with collectives. Output: the same, with copies before collectives: if groups span more cores
+// than a cluster has blocks, sources are Global buffers, one instance per core; and no collective writes the buffer
+// that the others read.
 // Before:  T.comm.all_reduce(part, total, axis="x")                  (groups of 64 cores)
 // After:   part_home = T.alloc_global(...)                           in the host body
 //          T.copy(part, part_home); T.comm.all_reduce(part_home, total, axis="x")
-// A collective still means the same; code generation may let every core read its peers' sources in place.
+// The meaning of collectives is unchanged; code generation may let every core read its peers' sources in place.
 #include <unordered_map>
 
 #include "copy_region.h"

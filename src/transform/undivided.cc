@@ -1,5 +1,5 @@
 // Loops that are still to be divided among threads.
-// They are found by kind: what a schedule made of an operation is such a loop as well.
+// They are found by their kind, so loops that a schedule made of an operation are included.
 #include "undivided.h"
 
 #include <fmt/format.h>

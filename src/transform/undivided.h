@@ -1,5 +1,5 @@
-// Loops that are still to be divided among threads, in a kernel that is written for its threads.
-// A program may be in thread form from the beginning, but not half of it: a GPU has no code for such a loop.
+// Loops that are still to be divided among threads, in a kernel in thread form.
+// A program may be in thread form from the beginning, but not in part: a GPU has no code for such a loop.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace helve {
 
-/// NoSchedule, at `span`, where the statement holds a loop over elements that stands in no T.threads loop; `operation`
+/// Throws NoSchedule, at `span`, if the statement contains a loop over elements outside of T.threads loops; `operation`
 /// is what the user wrote, null for the loop itself.
 void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span);
 

@@ -1,6 +1,6 @@
 // Innermost parallel loops become whole vectors and a scalar tail.
-// Input: Parallel loops over element stores. Output: Vectorized loops of constant extent where every access is
-// contiguous or invariant in the loop's variable; other loops are left as they are.
+// Input: Parallel loops over element stores. Output: Vectorized loops of constant extent if every access is contiguous
+// or invariant in the loop's variable; other loops are unchanged.
 // Before:  for j in T.Parallel(100): Y[j] = X[j] * a
 // After:   for l in T.vectorized(64): Y[l] = X[l] * a
 //          for l in T.vectorized(32): Y[l + 64] = X[l + 64] * a
@@ -41,7 +41,7 @@ class Vectorization final : public ScopedRewriter {
     return straight;
   }
 
-  /// As many lanes as the widest element leaves in one register.
+  /// The number of the widest elements that fit a register.
   int64_t lanes_of(const For& loop) const {
     int64_t widest = 1;
     auto see = [&](DType t) { widest = std::max<int64_t>(widest, t.is_small_float() ? 4 : t.bytes()); };
@@ -76,7 +76,7 @@ class Vectorization final : public ScopedRewriter {
     for (size_t d = 0; d < loop.vars.size(); ++d) enter_loop(facts, loop.vars[d], loop.begins[d], loop.extents[d]);
     const VarRef& var = loop.vars.back();
     bool good = true;
-    Substitution bound;  // what names stand for, in terms of the loop's variables
+    Substitution bound;  // values of names, in terms of the loop's variables
     walk(loop.body, [&](const Stmt& s) {
       if (const Bind* n = as<Bind>(s)) good &= add_value(bound, n->var, n->value) || !n->var->dtype.is_index();
     });

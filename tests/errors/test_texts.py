@@ -28,7 +28,7 @@ ROOT = FOLDER.parent.parent
 # Diagnostics that no Python program can provoke on every machine, with the C++ test that states their exact text.
 # A folder stands for its rooms: rows that only `src/<folder>` raises, of which Python has no door.
 OF_CPP = {
-    # Python counts tensors and scalars together (CallArgumentCount); an extent below 0, no data behind one, memory of
+    # Python counts tensors and scalars together (CallArgumentCount); an extent below 0, no data of one, memory of
     # another device: of what NumPy makes, nothing is like that. The verifier lets no dtype through that cannot be
     # reduced.
     # What drivers, devices and compilers of CUDA lack differs by machine; the tests bring a driver of their own.

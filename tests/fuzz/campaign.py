@@ -1,7 +1,7 @@
 """Runs many random programs, each in a process that may die, and keeps what failed.
 
 A worker is forked and tells of each program over a pipe. When it dies or hangs, the program that it was at is the
-failure, and the next worker goes on behind it.
+failure, and the next worker goes on after it.
 """
 
 import collections
@@ -37,6 +37,7 @@ PATIENCE = 60.0  # seconds without news from a worker
 STAGE = re.compile(r"after \w+ \(\d+\)")  # the layer of a stage, the races of whose loops are those of its pass
 BLOCKS = "error[HV0306]: blocks of this kernel"  # no pass makes them; of simpler terms more is proved
 VALUE = re.compile(r"\b\w+=(-?\d+)")  # of a parameter, in an error of a call
+EXTENT = re.compile(r"\b(\w+)=(-?\d+)")  # in the example of a refusal
 FARTHEST = 2**48  # no extent is larger
 HOST_SHARE = 20  # of so many seeds one goes through the emulation of CUDA C
 
@@ -116,7 +117,7 @@ def _excused_race(program, detail):
 def _left_open(program, detail):
     """Why a stage may call a race what the function leaves open, or None.
 
-    Whether two iterations meet depends on a parameter. A pass may have put both behind conditions which only the values
+    Whether two iterations meet depends on a parameter. A pass may have put both under conditions which only the values
     with a race fulfil, and what races wherever it runs is refused.
     """
     known = {name for name, value in program.scalars.items()} | set(program.dims)
@@ -167,8 +168,10 @@ def excuse(program, failure):
     """Why a failure is none, or None: what is refused for other calls than this, and rightly."""
     if "error[HV0210]" in failure.detail and "note: when " in failure.detail:
         return "out of bounds wherever it runs, in code that this call does not reach"
+    if "error[HV0205]" in failure.detail and _is_other_call(program, failure.detail):
+        return "extents that differ wherever code is reached that this call does not reach"
     if failure.layer.endswith("refused HV0203"):
-        return "an index that is a number below 0, behind a condition that is false"
+        return "an index that is a number below 0, under a condition that is false"
     if "error[HV0814]" in failure.detail:
         return "extents that agree by data, which machine code is not made for"
     told = failure.detail.strip().partition("\n")[0]
@@ -182,6 +185,12 @@ def excuse(program, failure):
     if "error[HV0206]" in failure.detail and "is out of range" in failure.detail:
         return "a number cast to a type that cannot hold it"
     return None
+
+
+def _is_other_call(program, told):
+    """Does the example of a refusal have an extent that the program's call does not have?"""
+    given = dict(EXTENT.findall(told.partition("note: when ")[2].partition("\n")[0]))
+    return any(name in given and int(given[name]) != value for name, value in program.dims.items())
 
 
 def examine(seed, batch=None):

@@ -51,7 +51,7 @@ class Conditions:
     def spine(self, op, count, holds, depth):
         """So many operands under `op`, of which some are groups of the other one; true or false nearly always."""
         rng = self.rng
-        neutral = op == "and"  # what leaves the decision to the operands behind
+        neutral = op == "and"  # what leaves the result to the operands after it
         decides = None if holds == neutral else rng.randrange(count)
         operands, later = [], []
         while count > 0:

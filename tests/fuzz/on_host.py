@@ -52,23 +52,23 @@ class Batch:
 
     def run(self, starts):
         """Yields (seed, Failure, text) of what fails; `starts` is told of each seed before it runs."""
-        for narrow in (False, True):
-            part = [each for each in self.kept if _is_unaligned(each[2]) == narrow]
+        for unaligned in (False, True):
+            part = [each for each in self.kept if _is_unaligned(each[2]) == unaligned]
             if part:
-                yield from self.part(part, narrow, starts)
+                yield from self.part(part, unaligned, starts)
 
-    def part(self, part, narrow, starts):
+    def part(self, part, unaligned, starts):
         from cuda_on_host import HostKernels
 
         with tempfile.TemporaryDirectory() as folder:
             names = [f"seed_{seed}" for seed, *_ in part]
             try:
                 kernels = HostKernels([stage for *_, stage, _ in part], folder, prelude=True, names=names,
-                                      cluster_blocks=engines.WIDE["sm_80"], narrow=narrow)
+                                      cluster_blocks=engines.WIDE["sm_80"], unaligned=unaligned)
             except AssertionError as error:
                 if len(part) > 1:
                     for each in part:
-                        yield from self.part([each], narrow, starts)
+                        yield from self.part([each], unaligned, starts)
                 else:
                     yield part[0][0], Failure("host emulation compiles", str(error)), part[0][2].text
                 return

@@ -1,6 +1,6 @@
 """Private memory of a block that some iterations of a parallel loop store to, and that all of them read.
 
-An iteration finds there what stood there before the loop, whichever iterations ran before it on the same memory; behind
+An iteration finds there what stood there before the loop, whichever iterations ran before it on the same memory; after
 the loop an element has the value that the only iteration left that wrote it.
 """
 
@@ -55,7 +55,7 @@ class Private:
         if not inner:
             return self.nest(outer, lanes, rng.choice(["Parallel", "Parallel", "vectorized", "nested"]))
         picked = rng.random() < 0.4 and not alone
-        if picked:  # one lane of each iteration stores, which may be read behind the lanes
+        if picked:  # one lane of each iteration stores, which may be read after the lanes
             tests = [compare("==", v, self.index_in(n)) for v, n in inner]
             lanes = [p.If(both(tests), some[0].then, []), *[s for s in lanes if s not in some]]
         body += self.nest(inner, lanes, rng.choice(["vectorized", "vectorized", "Parallel"]))

@@ -37,7 +37,7 @@ NEEDED = [
     *("comm.all_gather", "comm.all_reduce", "comm.broadcast", "comm.permute", "comm.put", "mesh_tensor_copy"),
     *(f"dtype {name}" for name in engines.NUMPY),
     *("buffer shared", "buffer tiles", "buffer fragment", "buffer local", "buffer global", "persistent_chunk 3"),
-    *("may_alias", "overlapping arguments", "decision If", "decision For", "decision While"),
+    *("may_alias", "overlapping arguments", "If by memory", "For by memory", "While by memory"),
     *("pick", "scratch in a parallel loop", "allocation in a loop", "load behind a condition",
       "rows of distinct numbers", "bind index", "strides of dynamic extents", "stride 0", "strides not of rows",
       "unaligned base", "large extent",
@@ -366,6 +366,22 @@ def test_a_product_into_another_shape_is_undefined():
     for columns in (1, 3):
         with pytest.raises(scalars.Undefined, match="unequal shapes"):
             meaning(product_program(columns))
+
+
+@pytest.mark.parametrize(("size", "excused"), [(16, True), (17, False)])
+def test_extents_may_differ_in_code_that_the_call_does_not_reach(size, excused):
+    """Blocks from the second on copy (16, M) to (16, 16): there are none when M is 16."""
+    m, b, k = p.Var("M"), p.Var("b"), p.Var("k")
+    a, s = p.Buffer("A", [16, m], "int32", "param"), p.Buffer("S", [16, 16], "int32", "shared")
+    copy = p.Op("copy", [p.Region(a), p.Region(s)])
+    blocks = p.Apply("ceildiv", "index", [m, 16])
+    program = p.Program(1, [a], [p.Kernel([b], [blocks], [p.Alloc(s), p.For("serial", [k], [0], [b], [copy])])],
+                        dims={"M": size})
+    with pytest.raises(helve.Error) as caught:
+        helve.compile(helve.parse(p.text(program)), target="interp")
+    assert caught.value.code == "HV0205"
+    failure = engines.Failure("interp", str(caught.value))
+    assert (campaign.excuse(program, failure) is not None) == excused
 
 
 def guarded_by_block_program():

@@ -195,7 +195,7 @@ def constructs(tree):
                 if op == "if_then_else" and any(isinstance(v, p.Load) for _, v in places(node.args[1])):
                     count["load behind a condition"] += 1
         if isinstance(node, (p.For, p.If, p.While)) and holds_collective(node) and reads_memory(node):
-            count[f"decision {type(node).__name__}"] += 1
+            count[f"{type(node).__name__} by memory"] += 1
     for b in buffers(tree):
         count[f"buffer {b.kind}"] += 1
         count[f"dtype {b.dtype}"] += 1

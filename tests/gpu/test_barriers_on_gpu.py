@@ -1,6 +1,6 @@
 """Global memory that threads of a block write for each other, on a CUDA device.
 
-What a thread has read before a barrier it must read again behind it. Skips itself where PyTorch finds no device.
+What a thread has read before a barrier it must read again after it. Skips itself where PyTorch finds no device.
 """
 
 import numpy as np

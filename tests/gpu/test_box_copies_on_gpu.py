@@ -6,13 +6,13 @@ on all of the device at once, many times, so that a missing wait, fence or barri
 
 import numpy as np
 import pytest
-from on_device import agrees, needs_copy_engine, torch
+from on_device import agrees, needs_tma, torch
 from test_box_copies import PROGRAMS, arguments, doubled_tiles, many_dimensions, mirrored_tiles, strided, transposed
 
 import helve
 from helve import T
 
-pytestmark = needs_copy_engine
+pytestmark = needs_tma
 
 
 @pytest.mark.parametrize("offset", [0, 1])

@@ -1,4 +1,4 @@
-"""Copies by the copy engine on a CUDA device, against the interpreter and NumPy.
+"""TMA bulk copies on a CUDA device, against the interpreter and NumPy.
 
 Skips itself where PyTorch finds no device of Hopper or later. Small programs meet every kind of tail; the large ones
 run on all of the device at once, many times, so that a missing wait, fence or barrier has its chance to show.
@@ -6,13 +6,13 @@ run on all of the device at once, many times, so that a missing wait, fence or b
 
 import numpy as np
 import pytest
-from on_device import agrees, needs_copy_engine, torch
+from on_device import agrees, needs_tma, torch
 from test_bulk_copies import PROGRAMS, arguments, copied_back, line, rows_ahead, tiles
 
 import helve
 from helve import T
 
-pytestmark = needs_copy_engine
+pytestmark = needs_tma
 
 
 @pytest.mark.parametrize("offset", [0, 1])

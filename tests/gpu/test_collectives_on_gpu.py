@@ -1,4 +1,4 @@
-"""Collectives inside kernels on a CUDA device: clusters that post or read in place, and grids that meet in global
+"""Collectives inside kernels on a CUDA device: clusters that push or read in place, and grids that meet in global
 memory.
 
 Skips itself where PyTorch finds no device. Every collective on every mesh has the interpreter's bits; a long run of the

@@ -16,19 +16,7 @@ from helve import kernels
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 
-
-def on_device(array):
-    """The array as a tensor on the device; PyTorch reads no bfloat16 from NumPy."""
-    if array.dtype == cases.DTYPES["bfloat16"]:
-        return torch.from_numpy(array.view(np.int16)).cuda().view(torch.bfloat16)
-    return torch.from_numpy(array).cuda()
-
-
-def on_host(tensor, dtype):
-    """The tensor as an array again."""
-    if tensor.dtype == torch.bfloat16:
-        return tensor.view(torch.int16).cpu().numpy().view(dtype)
-    return tensor.cpu().numpy()
+from device_arrays import on_device, on_host  # noqa: E402 - it needs torch
 
 
 def run(call):

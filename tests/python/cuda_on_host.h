@@ -1,4 +1,4 @@
-// CUDA on the CPU, for tests: g++ compiles the text of generated kernels behind this file.
+// CUDA on the CPU, for tests: g++ compiles the text of generated kernels after this file.
 // Threads of a block are fibers that stop at barriers and shuffles. The helve_ functions are written here a second
 // time, from their definitions, so that the text is judged without the prelude; vector accesses check that they are
 // aligned. With HELVE_PRELUDE the prelude itself is compiled, its PTX replaced by the ptx_ functions.
@@ -70,7 +70,7 @@ struct Copies {
   }
 };
 struct Fiber {
-  Copies copies, loads, stores;  // its own, and those of the copy engine
+  Copies copies, loads, stores;  // its own, and those of TMA
   std::vector<void*> barriers;   // of the loads, with the prelude
   ucontext_t context;
   std::unique_ptr<char[]> stack;
@@ -119,9 +119,9 @@ static void begin_copy(unsigned char* to, const void* from, size_t bytes, size_t
 static void commit_copies() { fiber().copies.commit(); }
 static void wait_for_copies(size_t pending) { fiber().copies.wait(pending); }
 
-/// Of the engine's copies about every other one is done at once, the rest as late as they may be: the high bits of a
+/// About every other TMA copy is done at once, the rest as late as allowed: the high bits of a
 /// linear congruence say which, so that no program meets one kind of its copies always early.
-static void begin_engine(std::vector<Copy>& begun, const std::vector<Copy>& copies) {
+static void begin_tma(std::vector<Copy>& begun, const std::vector<Copy>& copies) {
   static uint32_t turn = 1;
   turn = turn * 1664525u + 1013904223u;
   if (running != 0) fault = Misaligned;
@@ -134,7 +134,7 @@ static void begin_engine(std::vector<Copy>& begun, const std::vector<Copy>& copi
 static void begin_bulk(std::vector<Copy>& begun, void* to, const void* from, size_t bytes) {
   const uintptr_t places = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from);
   if (places % 16 != 0 || bytes % 16 != 0) fault = Misaligned;
-  begin_engine(begun, {{static_cast<unsigned char*>(to), from, bytes, bytes}});
+  begin_tma(begun, {{static_cast<unsigned char*>(to), from, bytes, bytes}});
 }
 
 /// A tensor map as the tests write it; extents and strides, in bytes, and the box are row-major.
@@ -289,8 +289,8 @@ static T* helve_peer(T* p, int peer) {
   if (peer == static_cast<int>(host::place)) return p;
   return (T*)(host::blocks[peer]->memory.data() + ((unsigned char*)p - helve_shared));
 }
-/// A barrier for posts: bytes that have arrived less those that are expected, whether they are expected yet, and how
-/// many phases have ended. A post that comes a turn too early leaves a phase that never ends.
+/// An mbarrier for pushes: bytes that have arrived less those that are expected, whether they are expected yet, and how
+/// many phases are complete. A push that comes a phase too early leaves a phase that never completes.
 struct Arrivals {
   int32_t bytes;
   uint16_t expected, phases;
@@ -308,16 +308,16 @@ static void count_bytes(unsigned long long* arrivals, int bytes, bool expected) 
   ++a.phases;
 }
 template <class T>
-static void helve_post(T* to, T value, int peer, unsigned long long* arrivals) {
+static void helve_push(T* to, T value, int peer, unsigned long long* arrivals) {
   *helve_peer(to, peer) = value;
   count_bytes(helve_peer(arrivals, peer), sizeof(T), false);
 }
-static void helve_collect(unsigned long long* arrivals, unsigned turn, unsigned bytes) {
-  unsigned long long* here = arrivals + (turn & 1);
+static void helve_wait_pushed(unsigned long long* arrivals, unsigned phase, unsigned bytes) {
+  unsigned long long* here = arrivals + (phase & 1);
   if (host::running == 0) count_bytes(here, -(int)bytes, true);
-  while (((Arrivals*)here)->phases < turn / 2 + 1) swapcontext(&host::fiber().context, &host::scheduler);
+  while (((Arrivals*)here)->phases < phase / 2 + 1) swapcontext(&host::fiber().context, &host::scheduler);
 }
-static void helve_meet(unsigned* word, unsigned goal) {
+static void helve_group_barrier(unsigned* word, unsigned goal) {
   __syncthreads();
   if (host::running == 0) {
     ++*word;
@@ -541,7 +541,7 @@ static void load_box(unsigned at, const void* map, unsigned barrier, const int (
   std::vector<host::Copy>& late = host::fiber().loads.begun;
   const size_t before = late.size();
   const std::vector<host::Copy> copies = box_of(map, begin, at, true);
-  host::begin_engine(late, copies);
+  host::begin_tma(late, copies);
   std::vector<void*>& barriers = host::fiber().barriers;
   if (late.size() > before) return void(barriers.insert(barriers.end(), copies.size(), phases_at(barrier)));
   for (const host::Copy& copy : copies) phases_at(barrier)->bytes -= (int32_t)copy.bytes;
@@ -549,7 +549,7 @@ static void load_box(unsigned at, const void* map, unsigned barrier, const int (
 }
 template <int R>
 static void store_box(const void* map, unsigned at, const int (&begin)[R]) {
-  host::begin_engine(host::fiber().stores.begun, box_of(map, begin, at, false));
+  host::begin_tma(host::fiber().stores.begun, box_of(map, begin, at, false));
 }
 #define PTX_BOXES(R)                                                                                              \
   template <class... C>                                                                                           \
@@ -622,12 +622,12 @@ static void helve_load_box(void* to, const helve_tensor_map& map, const int (&at
   size_t all = 0;
   for (const host::Copy& copy : copies) all += copy.bytes;
   if (all != bytes) host::fault = host::Unfinished;
-  host::begin_engine(host::fiber().loads.begun, copies);
+  host::begin_tma(host::fiber().loads.begun, copies);
 }
 template <int R>
 static void helve_store_box(const helve_tensor_map& map, const int (&at)[R], const void* from) {
   unsigned char* const box = static_cast<unsigned char*>(const_cast<void*>(from));
-  host::begin_engine(host::fiber().stores.begun, host::copies_of_box(&map, at, R, box, false));
+  host::begin_tma(host::fiber().stores.begun, host::copies_of_box(&map, at, R, box, false));
 }
 static void helve_commit_stores() {
   if (host::running == 0) host::fiber().stores.commit();

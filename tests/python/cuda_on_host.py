@@ -1,4 +1,4 @@
-"""Generated CUDA C on the CPU: g++ compiles the kernels' text behind cuda_on_host.h, which says what CUDA is.
+"""Generated CUDA C on the CPU: g++ compiles the kernels' text after cuda_on_host.h, which says what CUDA is.
 
 Functions are compiled many at a time, since a start of the compiler costs more than a kernel.
 """
@@ -51,33 +51,34 @@ def without_ptx(text):
 
 
 class HostKernels:
-    """The kernels of functions in thread form. Functions have one kernel each and names of their own, unless `names`
-    gives them.
+    """The kernels of functions in thread form. Functions launch one kernel each, or one of two by a condition, and have
+    names of their own, unless `names` gives them.
 
     The prelude is the header's; with `prelude` it is that of the text, for each function in a namespace of its own.
-    `cluster_blocks` is what the functions were lowered for; `narrow` kernels take tensors that are aligned as one
+    `cluster_blocks` is what the functions were lowered for; `unaligned` kernels take tensors that are aligned as one
     element is.
     """
 
-    def __init__(self, functions, folder, prelude=False, names=None, cluster_blocks=8, narrow=False):
-        texts, self.kernels = [], {}
+    def __init__(self, functions, folder, prelude=False, names=None, cluster_blocks=8, unaligned=False):
+        texts, self.kernels, self.forms = [], {}, {}
         for place, function in enumerate(functions):
-            text, kernels = _core.cuda_source(getattr(function, "function", function), prelude=prelude,
-                                              cluster_blocks=cluster_blocks, narrow=narrow)
-            (kernel,) = kernels
-            if names:
-                text = re.sub(rf"\b{kernel['name']}\(", f"{names[place]}_0(", text)
-                kernel["name"] = f"{names[place]}_0"
-            name = kernel["name"]
-            scope = f"of_{name}::" if prelude else ""
-            assert name.removesuffix("_0") not in self.kernels
-            self.kernels[name.removesuffix("_0")] = kernel
+            form = getattr(function, "function", function)
+            text, kernels = _core.cuda_source(form, prelude=prelude, cluster_blocks=cluster_blocks, unaligned=unaligned)
+            assert len(kernels) == len(versions(form))
+            name = names[place] if names else kernels[0]["name"].removesuffix("_0")
+            assert name not in self.kernels
+            self.kernels[name], self.forms[name] = kernels, form
+            for number, kernel in enumerate(kernels):
+                text = re.sub(rf"\b{kernel['name']}\(", f"{name}_{number}(", text)
+                kernel["name"] = f"{name}_{number}"
             texts.append(f"namespace of_{name} {{\n{without_ptx(text)}}}\n" if prelude else text)
-            texts.append(
-                f'extern "C" int run_{name}(const long long* args, unsigned blocks) {{ '
-                f"return host::launch({scope}{name}, args, blocks, {kernel['threads']}, {kernel['shared_bytes']}, "
-                f"{'blocks' if kernel['cooperative'] else kernel['cluster']}); }}\n"
-            )
+            scope = f"of_{name}::" if prelude else ""
+            for kernel in kernels:
+                texts.append(
+                    f'extern "C" int run_{kernel["name"]}(const long long* args, unsigned blocks) {{ '
+                    f"return host::launch({scope}{kernel['name']}, args, blocks, {kernel['threads']}, "
+                    f"{kernel['shared_bytes']}, {'blocks' if kernel['cooperative'] else kernel['cluster']}); }}\n"
+                )
         source = "#define HELVE_PRELUDE\n" * prelude + HEADER.read_text() + "\n" + "\n".join(texts)
         stem = Path(folder) / hashlib.sha256(source.encode()).hexdigest()[:16]
         stem.with_suffix(".cc").write_text(source)
@@ -93,8 +94,8 @@ class HostKernels:
         """Runs all blocks; `arrays` by the parameters' names, `scalars` as the 64-bit slots of theirs. A global buffer
         that is not given has memory for this run.
         """
-        kernel = self.kernels[name]
         scalars = scalars or {}
+        kernel = self.kernels[name][version(self.forms[name], scalars)]
         strides = {b: -(-bytes // 64) * 64 for b, bytes in kernel["instances"].items()}
         words = np.zeros(4096, np.uint32)
         own = {b: aligned(np.full(stride * blocks, 0xA5, np.uint8)) for b, stride in strides.items()}
@@ -109,9 +110,34 @@ class HostKernels:
         assert fault == 0, f"{name}: {FAULTS[fault]}"
 
 
+def versions(form):
+    """The kernels of a function of which a call launches one."""
+    (launch,) = (node for node in [form.body, *getattr(form.body, "stmts", [])]
+                 if isinstance(node, (_core.Kernel, _core.If)))
+    return [launch.then_body, launch.else_body] if isinstance(launch, _core.If) else [launch]
+
+
+def version(form, known):
+    """The number of the one that a call with these extents and scalars launches."""
+    return int(len(versions(form)) == 2 and not evaluate(form.body.condition, known))
+
+
+def launches_once(form):
+    """Is the body of the host a kernel, or a choice of two, with grids that do not depend on memory?"""
+    if not isinstance(form.body, (_core.Kernel, _core.If)):
+        return False
+    kernels = versions(form)
+    if not all(isinstance(each, _core.Kernel) for each in kernels):
+        return False
+    decides = [extent for each in kernels for extent in each.extents]
+    if len(kernels) == 2:
+        decides.append(form.body.condition)
+    return not any("[" in str(each) for each in decides)
+
+
 def blocks_and_extents(form, arguments):
-    """The number of blocks of a function with one kernel, and the values of its extents and scalars, for arguments in
-    the order of its parameters.
+    """The number of blocks that a call launches, and the values of its extents and scalars, for arguments in the order
+    of the parameters.
     """
     extents = {}
     for param, argument in zip(form.params, arguments, strict=True):
@@ -120,7 +146,7 @@ def blocks_and_extents(form, arguments):
             continue
         for extent, size in zip(param.shape, argument.shape):
             extents[str(extent)] = size
-    (kernel,) = (node for node in [form.body, *getattr(form.body, "stmts", [])] if isinstance(node, _core.Kernel))
+    kernel = versions(form)[version(form, extents)]
     return math.prod(evaluate(extent, extents) for extent in kernel.extents), extents
 
 

@@ -7,8 +7,8 @@ import helve
 import helve.testing
 
 torch = pytest.importorskip("torch")
-needs_copy_engine = pytest.mark.skipif(not torch.cuda.is_available() or torch.cuda.get_device_capability()[0] < 9,
-                                       reason="there is no CUDA device with a copy engine")
+needs_tma = pytest.mark.skipif(not torch.cuda.is_available() or torch.cuda.get_device_capability()[0] < 9,
+                                       reason="there is no CUDA device with TMA")
 
 
 def agrees(function, arrays, offset=0):

@@ -637,6 +637,26 @@ def one_element_of_each_iteration_is_rotated():
     return main, lambda a: 2 * a[:, 0] + (np.arange(64, dtype="int32") + 24) % 64
 
 
+@case(table(64, 1, out=(64,)))
+def a_sum_that_is_not_read():
+    """Several iterations go on with the element, which leaves no value; whether it is read is for the call to say."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64, 1), "int32"), OUT: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            x = T.alloc_local((1,), "int32")
+            x[0] = 0
+            for i in T.Parallel(64):
+                OUT[i] = A[i, 0]
+                if i % 2 == 0:
+                    if A[i, 0] > -1000:
+                        x[0] += A[i, 0]
+            if A[0, 0] < -1000:
+                OUT[0] = x[0]
+
+    return main, lambda a: a[:, 0]
+
+
 @case(table(64, 1, out=(2, 64)))
 def one_element_that_data_pick():
     @T.prim_func

@@ -18,7 +18,7 @@ from multiprocessing import get_context
 
 import helve
 import helve.testing
-from cuda_on_host import HostKernels, aligned, blocks_and_extents, slot_of
+from cuda_on_host import HostKernels, aligned, blocks_and_extents, launches_once, slot_of, version
 from helve import _core
 from helve.testing import PIPELINES, Recipe, assert_same, interpret, make_arguments, recipes
 from undispatched import undispatched
@@ -72,12 +72,12 @@ class Emulated:
 
     form: _core.Function
     cluster_blocks: int
-    narrow: bool
+    unaligned: bool
     recipe: Recipe
     expected: list
 
     def run(self, kernels, name):
-        """Runs it as `name` of the compiled kernels; tensors of a narrow one are aligned as an element is."""
+        """Runs it as `name` of the compiled kernels; tensors of the unaligned variant are aligned as an element is."""
         arguments = make_arguments(self.form, self.recipe)
         blocks, extents = blocks_and_extents(self.form, arguments)
         arrays, scalars = {}, dict(extents)
@@ -85,7 +85,7 @@ class Emulated:
             if isinstance(param, _core.Var):
                 scalars[param.name] = slot_of(argument, param.dtype)
             else:
-                arguments[place] = arrays[param.name] = aligned(argument, offset=int(self.narrow))
+                arguments[place] = arrays[param.name] = aligned(argument, offset=int(self.unaligned))
         kernels.run(name, blocks, arrays, scalars)
         assert_same(arguments, self.expected, "CUDA C on the CPU")
 
@@ -170,7 +170,7 @@ def _check_lowered(program, function, mesh, lowered):
     makes = [partial(make_arguments, source, recipe) for recipe, _ in calls]
     helve.testing.check_lowered(lowered, makes, steps=STEPS * GROWTH)
     _check_machine_code(function, mesh, calls)
-    return list(_kernels(program, lowered, *calls[0]))
+    return list(_kernels(program, lowered, calls))
 
 
 def _check_machine_code(function, mesh, calls):
@@ -183,23 +183,27 @@ def _check_machine_code(function, mesh, calls):
         assert_same(arguments, expected, "machine code")
 
 
-def _kernels(program, lowered, recipe, expected):
-    """CUDA C of the last stages, with whole and with narrow accesses. Of what is small enough one text is run on the
-    CPU, another one for each program.
+def _kernels(program, lowered, calls):
+    """CUDA C of the last stages, aligned and unaligned variant. Of what is small enough one text is run on the
+    CPU, another one for each program; and of kernels in versions each version that a call launches.
     """
     texts = {}
     for pipeline, stages in lowered.items():
         if pipeline.target != "cuda":
             continue
         form, blocks = stages[-1][1], CLUSTER_BLOCKS[pipeline.arch]
-        # The host does nothing else, and knows the grid without reading tensors.
-        whole = isinstance(form.body, _core.Kernel) and not any("[" in str(extent) for extent in form.body.extents)
-        for narrow in (False, True):
-            text, _ = _core.cuda_source(form, cluster_blocks=blocks, narrow=narrow, prelude=False)
-            if whole and len(text) < TEXT:
-                texts[text] = Emulated(form, blocks, narrow, recipe, expected)
-    if texts:
-        yield list(texts.values())[int(program.name, 16) % len(texts)]
+        for unaligned in (False, True):
+            text, _ = _core.cuda_source(form, cluster_blocks=blocks, unaligned=unaligned, prelude=False)
+            if launches_once(form) and len(text) < TEXT:
+                texts[text] = form, blocks, unaligned
+    if not texts:
+        return
+    form, blocks, unaligned = list(texts.values())[int(program.name, 16) % len(texts)]
+    launched = {}
+    for recipe, expected in calls:
+        _, extents = blocks_and_extents(form, make_arguments(form, recipe))
+        launched.setdefault(version(form, extents), Emulated(form, blocks, unaligned, recipe, expected))
+    yield from launched.values()
 
 
 def run_on_host(outcomes, folder):
@@ -207,28 +211,28 @@ def run_on_host(outcomes, folder):
     groups = {}
     for outcome in outcomes:
         for kernel in outcome.kernels:
-            groups.setdefault((kernel.cluster_blocks, kernel.narrow), []).append((outcome, kernel))
-    for (cluster_blocks, narrow), members in groups.items():
-        _run_group(members, folder, cluster_blocks, narrow)
+            groups.setdefault((kernel.cluster_blocks, kernel.unaligned), []).append((outcome, kernel))
+    for (cluster_blocks, unaligned), members in groups.items():
+        _run_group(members, folder, cluster_blocks, unaligned)
 
 
-def _run_group(members, folder, cluster_blocks, narrow):
+def _run_group(members, folder, cluster_blocks, unaligned):
     names = [f"k{place}_{outcome.program.name}" for place, (outcome, _) in enumerate(members)]
     try:
         kernels = HostKernels([kernel.form for _, kernel in members], folder, names=names,
-                              cluster_blocks=cluster_blocks, narrow=narrow)
+                              cluster_blocks=cluster_blocks, unaligned=unaligned)
     except AssertionError as fault:
         if len(members) == 1:
             members[0][0].fail(f"CUDA C that g++ does not compile: {fault}")
             return
         for part in (members[: len(members) // 2], members[len(members) // 2 :]):
-            _run_group(part, folder, cluster_blocks, narrow)
+            _run_group(part, folder, cluster_blocks, unaligned)
         return
     for name, (outcome, kernel) in zip(names, members):
         try:
             kernel.run(kernels, name)
         except AssertionError as fault:
-            outcome.fail(f"CUDA C{' of narrow accesses' * narrow} on the CPU: {fault}")
+            outcome.fail(f"CUDA C{' of the unaligned variant' * unaligned} on the CPU: {fault}")
 
 
 def check_chunk(programs):

@@ -141,17 +141,17 @@ def test_the_text_computes_the_same(kernels, name):
 
 
 @pytest.mark.parametrize("prelude", [False, True])
-def test_narrow_kernels_copy_misaligned_tensors(tmp_path, prelude):
+def test_unaligned_kernels_copy_misaligned_tensors(tmp_path, prelude):
     names = ["by_hand", "mirrored_100_3", "mirrored_halves", "products"]
     forms = [thread_form(PROGRAMS[name][0]) for name in names]
-    narrow = HostKernels(forms, tmp_path, prelude=prelude, names=names, narrow=True)
+    unaligned = HostKernels(forms, tmp_path, prelude=prelude, names=names, unaligned=True)
     for name in names:
-        check_text(narrow, name, PROGRAMS[name], misaligned, extents(name))
+        check_text(unaligned, name, PROGRAMS[name], misaligned, extents(name))
 
 
 @needs_nvrtc
-def test_the_narrow_text_compiles():
-    assert_compiles(_core.cuda_source(thread_form(PROGRAMS["mirrored_100_3"][0]), narrow=True)[0])
+def test_the_unaligned_text_compiles():
+    assert_compiles(_core.cuda_source(thread_form(PROGRAMS["mirrored_100_3"][0]), unaligned=True)[0])
 
 
 def test_the_prelude_computes_the_same(tmp_path):
@@ -239,12 +239,12 @@ def test_what_is_chosen_and_why_not():
     assert choices(mirrored(101, 2, "float16"), "T.Pipelined") == [("serial", {
         "copy to 'x'": "'cp_async' declined: an address in 'A' is not known to be a multiple of 4 bytes"})]
     assert choices(mirrored(100, 2, pad=2), "T.Pipelined") == [("serial", {
-        "copy to 'x'": "'cp_async' declined: what lies past the end of 'A' is not filled up with 0"})]
+        "copy to 'x'": "'cp_async' declined: elements past the end of 'A' are not filled with 0"})]
     assert choices(guarded_copy(96), "T.Pipelined") == [("serial", {
-        "copy to 'x'": "it stands under a condition or in a loop of the body"})]
+        "copy to 'x'": "it is under a condition or in a loop of the body"})]
     assert choices(mirrored(96, 400), "T.Pipelined") == [("asynchronous copies", {})]
     assert choices(mirrored(96, 500), "T.Pipelined") == [("serial", {
-        "copy to 'x'": "with 500 stages of it the kernel's buffers need 256000 bytes of shared memory, and 224256 are "
+        "copy to 'x'": "with 500 stages of it the kernel's buffers need 256000 bytes of shared memory, and 232448 are "
                        "there for them"})]
 
 
@@ -331,6 +331,33 @@ def test_a_loop_in_a_loop_and_a_tile_loop():
     helve.testing.check_stages(main, lambda: [whole_numbers((6, 64)) for _ in range(3)], target="cuda", check="all")
     helve.testing.check_stages(main, lambda: [whole_numbers((6, 64)) for _ in range(3)])
     assert _core.unordered_accesses(thread_form(main)) == []
+
+
+def columns_and_sums(rows, stages):
+    """Tiles of (rows, 80) in stages, and the sum of each row of a tile over the threads of 32 warps."""
+
+    @T.prim_func
+    def main(A: T.Tensor((8, rows, 80), "float32"), B: T.Tensor((8, rows), "float32")):
+        with T.Kernel(1, threads=1024) as b:
+            X = T.alloc_shared((rows, 80), "float32")
+            s = T.alloc_fragment((rows,), "float32")
+            for k in T.Pipelined(8, num_stages=stages):
+                T.copy(A[k, :, :], X)
+                T.reduce_sum(X, s, dim=1)
+                T.copy(s, B[k, :])
+
+    return main
+
+
+# Of the 163 KiB that a block has, the reduction takes 2: 4 stages of 128 rows are 160 KiB, of 130 rows 162.5, of 132
+# rows 165.
+@pytest.mark.parametrize(("rows", "room"), [(128, None), (130, 165248), (132, 166912)])
+def test_stages_take_what_the_kernel_leaves(rows, room):
+    kernel = helve.compile(columns_and_sums(rows, 4), target="cuda", arch="sm_80")
+    assert (f"alloc_shared((4, {rows}, 80)" in kernel.source("pipeline_loops")) == (room is None)
+    (choice,) = (choice for choice in kernel.schedules() if choice.operation == "T.Pipelined")
+    refused = f"with 4 stages of it the kernel's buffers need {rows * 1280} bytes of shared memory, and {room} are"
+    assert any(reason.startswith(refused) for _, reason in choice.declined) == (room is not None)
 
 
 def test_a_copy_that_is_asked_for():

@@ -124,7 +124,7 @@ def test_a_barrier_in_a_loop_that_may_not_run_orders_nothing_behind_it(loop):
 
 @pytest.mark.parametrize("turns", [0, 1, 3])
 def test_a_loop_that_may_not_run_orders_nothing_around_it(turns):
-    """What stands before the loop is read behind it; the barriers of its body are about another buffer."""
+    """What stands before the loop is read after it; the barriers of its body are about another buffer."""
     params = ", ".join(f'{name}: T.Tensor(({THREADS},), "float32")' for name in "AWZB")
     body = (f"for i in T.Parallel({THREADS}):\n    W[i] = A[i] * 2.0\n"
             f"for k in T.serial(n):\n    for i in T.Parallel({THREADS}):\n        Z[i] = A[i] + k\n"

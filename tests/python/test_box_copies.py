@@ -1,4 +1,4 @@
-"""Copies by tensor maps of the copy engine of sm_90: every stage, both targets, the text, what is chosen and why not.
+"""TMA tensor copies of sm_90: every stage, both targets, the text, what is chosen and why not.
 
 The CPU runs the text with maps of its own: boxes come element by element, every other one as late as it may.
 """
@@ -200,12 +200,12 @@ def test_the_text_computes_the_same(kernels, name, prelude):
     check_text(kernels[prelude], name, PROGRAMS[name])
 
 
-def test_narrow_kernels_need_no_maps(tmp_path):
+def test_unaligned_kernels_need_no_maps(tmp_path):
     forms = [thread_form(function) for function, *_ in PROGRAMS.values()]
-    narrow = HostKernels(forms, tmp_path, names=list(PROGRAMS), narrow=True)
+    unaligned = HostKernels(forms, tmp_path, names=list(PROGRAMS), unaligned=True)
     for name in PROGRAMS:
-        assert narrow.kernels[name]["maps"] == []
-        check_text(narrow, name, PROGRAMS[name], misaligned)
+        assert all(kernel["maps"] == [] for kernel in unaligned.kernels[name])
+        check_text(unaligned, name, PROGRAMS[name], misaligned)
 
 
 @pytest.mark.parametrize("prelude", [False, True])
@@ -217,14 +217,14 @@ def test_rows_with_a_stride(tmp_path, prelude):
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("unaligned", [False, True])
 @pytest.mark.parametrize("name", ["rank_1", "rank_3", "rank_4", "rank_5", "large", "ring", "mirrored_20_3",
                                   "doubled_33_72_16", "transposed_64"])
-def test_the_text_compiles(name, narrow):
-    text, (kernel,) = _core.cuda_source(thread_form(PROGRAMS[name][0]), narrow=narrow)
+def test_the_text_compiles(name, unaligned):
+    text, (kernel,) = _core.cuda_source(thread_form(PROGRAMS[name][0]), unaligned=unaligned)
     assert_compiles(text, architectures=[ARCH])
-    assert ("cp.async.bulk.tensor" in text) == (not narrow)
-    assert (16 in kernel["alignments"]) == (not narrow)
+    assert ("cp.async.bulk.tensor" in text) == (not unaligned)
+    assert (16 in kernel["alignments"]) == (not unaligned)
 
 
 @pytest.mark.parametrize("name", ["ring", "mirrored_20_2", "mirrored_48_3", "doubled_33_72_16", "transposed_64"])
@@ -302,9 +302,9 @@ def test_what_is_chosen_and_why_not():
     assert why(64, 64, 16, 32, first=1) == (
         "cp_async", "a box is not known to begin at a multiple of 16 bytes along the last dimension of 'A'")
     assert why(64, 64, 4, 32, first=1) == ("cp_async", "its boxes have 512 bytes, less than 1024")
-    assert why(64, 66, 16, 32) == ("cp_async", "rows of 'A' are not known to lie at multiples of 16 bytes")
+    assert why(64, 66, 16, 32) == ("cp_async", "rows of 'A' are not known to begin at multiples of 16 bytes")
     assert why(64, 66, 16, 32, "float16") == (
-        "cp_async", "rows of 'A' are not known to lie at multiples of 16 bytes")
+        "cp_async", "rows of 'A' are not known to begin at multiples of 16 bytes")
     assert why(12, 64, 16, 32, pad=3) == ("registers", "it pads with another value than 0")
     # Runs of 16 bytes would end together with the tensor; a map knows where it ends.
     assert why(64, 62, 16, 32, first=32, strides=(64, 1)) == ("tma_tensor", "")

@@ -523,7 +523,7 @@ def test_copies_into_swizzled_memory_compile(layout):
 
 
 @pytest.mark.parametrize("layout", [None, S[(32, 64) : (64, 1)] ^ Swizzle(3, 2, 6)], ids=str)
-def test_the_copy_engine_goes_row_by_row(layout, tmp_path):
+def test_tma_copies_row_by_row(layout, tmp_path):
     """It fills no memory that a program places otherwise, and what it fills gets no swizzle."""
 
     @T.prim_func
@@ -544,8 +544,8 @@ def test_the_copy_engine_goes_row_by_row(layout, tmp_path):
     assert ("helve_copy_async<16>(" in text) == (layout is not None)
 
 
-def test_matrices_meet_the_copy_engine_behind_a_fence(tmp_path):
-    """The engine empties what stmatrix has filled."""
+def test_matrices_are_fenced_from_tma(tmp_path):
+    """TMA copies out what stmatrix has stored."""
 
     @T.prim_func
     def main(A: T.Tensor((128, 16), "float16"), B: T.Tensor((128, 16), "float16")):
@@ -568,7 +568,7 @@ def test_matrices_meet_the_copy_engine_behind_a_fence(tmp_path):
 
 
 def exchanged(layout):
-    """Sums over four cores, of a buffer that is read in place and of one that could be posted."""
+    """Sums over four cores, of a buffer that is read in place and of one that could be pushed."""
 
     @T.prim_func(mesh=T.Mesh((1, 4)))
     def main(A: T.Tensor((1, 4, 32, 32), "int32"), B: T.Tensor((1, 4, 32, 32), "int32"),

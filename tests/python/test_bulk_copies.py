@@ -1,6 +1,6 @@
-"""Copies by the copy engine of sm_90: every stage, both targets, the text of GPU kernels, what is chosen and why not.
+"""TMA bulk copies of sm_90: every stage, both targets, the text of GPU kernels, what is chosen and why not.
 
-The CPU runs the text too: every other copy of the engine is done at once, the others as late as they may be.
+The CPU runs the text too: every other TMA copy is done at once, the others as late as allowed.
 """
 
 import re
@@ -193,23 +193,23 @@ def test_the_text_computes_the_same(kernels, name, prelude):
 
 
 @pytest.mark.parametrize("prelude", [False, True])
-def test_narrow_kernels_copy_misaligned_tensors(tmp_path, prelude):
+def test_unaligned_kernels_copy_misaligned_tensors(tmp_path, prelude):
     names = ["ahead", "tiles_100_3", "line_250", "copied_back_6", "stores_in_flight"]
     forms = [thread_form(PROGRAMS[name][0]) for name in names]
-    narrow = HostKernels(forms, tmp_path, prelude=prelude, names=names, narrow=True)
+    unaligned = HostKernels(forms, tmp_path, prelude=prelude, names=names, unaligned=True)
     for name in names:
-        check_text(narrow, name, PROGRAMS[name], misaligned)
+        check_text(unaligned, name, PROGRAMS[name], misaligned)
 
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", ["ahead", "ahead_of_three", "at_once", "tiles_100_3", "tiles_bytes", "line_250",
                                   "copied_back_6", "stores_in_flight"])
-@pytest.mark.parametrize("narrow", [False, True])
-def test_the_text_compiles(name, narrow):
-    text, (kernel,) = _core.cuda_source(thread_form(PROGRAMS[name][0]), narrow=narrow)
+@pytest.mark.parametrize("unaligned", [False, True])
+def test_the_text_compiles(name, unaligned):
+    text, (kernel,) = _core.cuda_source(thread_form(PROGRAMS[name][0]), unaligned=unaligned)
     assert_compiles(text, architectures=[ARCH])
-    assert ("cp.async.bulk" in text) == (not narrow)
-    assert (16 in kernel["alignments"]) == (not narrow)
+    assert ("cp.async.bulk" in text) == (not unaligned)
+    assert (16 in kernel["alignments"]) == (not unaligned)
 
 
 @pytest.mark.parametrize("name", ["ahead", "ahead_of_three", "tiles_64_2", "tiles_228_4", "line_250", "copied_back_6",
@@ -224,8 +224,8 @@ def test_every_barrier_is_needed(name):
         assert _core.unordered_accesses(helve.parse(without).function), f"line {place} is not missed in:\n{without}"
 
 
-def test_barriers_have_fences_where_threads_write_what_the_engine_touches():
-    """Reading memory before the engine overwrites it asks for a barrier alone."""
+def test_barriers_have_fences_where_threads_write_what_tma_accesses():
+    """Memory that is read before TMA overwrites it needs only a barrier."""
 
     def barriers(name):
         text, _ = _core.cuda_source(thread_form(PROGRAMS[name][0]), prelude=False)
@@ -275,7 +275,7 @@ def test_small_architectures_decline():
 
 @needs_nvrtc
 def test_a_single_element_is_copied_by_a_thread():
-    """The loop over one run is simplified away; what is left is no copy of the engine's."""
+    """The loop over one run is simplified away; what is left is not a TMA copy."""
     @T.prim_func
     def first(A: T.Tensor((5, 7), "float32"), B: T.Tensor((4,), "float32")):
         with T.Kernel(1, threads=64):
@@ -408,7 +408,7 @@ def test_random_boxes(tmp_path):
             cases[f"box_{seed}"] = (helve.parse(text), thread_form(helve.parse(text)), shape, dtype)
         except helve.Error as refused:
             assert refused.code == "HV0801", text
-    assert len(cases) > 30, "the copy engine takes too few of them to be tested"
+    assert len(cases) > 30, "too few of them become TMA copies"
     kernels = HostKernels([form for _, form, *_ in cases.values()], tmp_path, prelude=True, names=list(cases))
     for name, (function, _, shape, dtype) in cases.items():
         wanted, given = ([place(whole_numbers(shape, dtype)) for _ in range(2)] for place in (np.copy, aligned))

@@ -120,7 +120,7 @@ def test_every_stage_means_the_same(way, name):
     ("all_reduce_y_2x3", "grid", 1, True),
     ("all_reduce_x_1x1", "cluster", 1, False),
 ])  # fmt: skip
-def test_how_cores_meet(name, way, cluster, cooperative):
+def test_how_cores_synchronize(name, way, cluster, cooperative):
     (kernel,) = kernels_of(thread_form(name, way, "sm_120a" if way == "small cluster" else ""), way)
     assert (kernel["cluster"], kernel["cooperative"]) == (cluster, cooperative)
 
@@ -130,10 +130,10 @@ def test_how_cores_meet(name, way, cluster, cooperative):
     ("meanwhile_2x3", "helve_store<16>(D + 0", False),      # what arrives is added to
     ("source_again_2x3", "helve_store<16>(S + 0", False),   # what is sent is overwritten
 ])  # fmt: skip
-def test_what_needs_nothing_of_a_post_runs_while_it_is_on_its_way(name, statement, meanwhile):
+def test_statements_that_do_not_need_the_result_run_during_a_push(name, statement, meanwhile):
     text, _ = _core.cuda_source(thread_form(name, "cluster"), prelude=False, cluster_blocks=CLUSTER_BLOCKS["cluster"])
-    post = text.index("helve_post(")
-    assert (text.index(statement, post) < text.index("helve_collect(", post)) == meanwhile
+    push = text.index("helve_push(")
+    assert (text.index(statement, push) < text.index("helve_wait_pushed(", push)) == meanwhile
 
 
 def test_control_flow_that_memory_decides_stays_with_the_host():

@@ -31,15 +31,15 @@ def test_rows_move_by_the_widest_vectors_that_divide_them(columns, width):
     assert ("helve_load<" in text) == (width > 2)
 
 
-def test_a_narrow_kernel_asks_for_no_alignment():
-    text, (kernel,) = _core.cuda_source(thread_form(doubled(4096)), narrow=True)
+def test_an_unaligned_kernel_asks_for_no_alignment():
+    text, (kernel,) = _core.cuda_source(thread_form(doubled(4096)), unaligned=True)
     assert kernel["alignments"] == [2, 2]
     assert "helve_load" not in text and "helve_store" not in text
 
 
 @needs_nvrtc
-def test_the_narrow_text_compiles():
-    assert_compiles(_core.cuda_source(thread_form(doubled(512)), narrow=True)[0])
+def test_the_unaligned_text_compiles():
+    assert_compiles(_core.cuda_source(thread_form(doubled(512)), unaligned=True)[0])
 
 
 @needs_nvrtc

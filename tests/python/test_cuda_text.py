@@ -252,7 +252,7 @@ for tx in T.threads(128):
         (
             'x = T.alloc_fragment((128, 1), "float32")\nfor tx in T.threads(128):\n    x[tx, 0] = A[tx]\n'
             "for tx in T.threads(128):\n    if tx % 2 == 0:\n        B[tx] = x[tx ^ 1, 0]",
-            "part before they exchange",
+            "diverge before they exchange",
         ),
         (
             'x = T.alloc_fragment((128, 1), "float32")\nfor tx in T.threads(128):\n    x[tx, 0] = A[tx]\n'

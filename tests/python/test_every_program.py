@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORDED = os.environ.get("HELVE_RECORD_FUNCTIONS")
 EACH, SHARE = (0, 1) if os.environ.get("HELVE_TEST_LONG") else (1, 6)
 PARTS = 6
+SECONDS = 300 if SHARE > 1 else 3000  # for a part; the long run takes all programs, and other tests run beside it
 
 # The share of programs that may be left out, by kind. Whoever needs more than these has written programs that nothing
 # judges: smaller extents, or arguments that recipes can find, are the remedy before a larger bound is.
@@ -67,6 +68,7 @@ def programs():
     return [each for each in chosen([*own.values(), *of_cpp], EACH) if int(each.name, 16) % SHARE == 0]
 
 
+@pytest.mark.timeout(SECONDS)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_programs_mean_the_same_at_every_stage(part):
     outcomes = check_all(programs()[part::PARTS])

@@ -124,10 +124,10 @@ def test_instructions_mean_the_same_at_every_stage(name):
         helve.testing.assert_round_trip(stage)
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-def test_the_text_computes_the_same(tmp_path, narrow):
+@pytest.mark.parametrize("unaligned", [False, True])
+def test_the_text_computes_the_same(tmp_path, unaligned):
     forms = [thread_form(program[0]) for program, _ in PROGRAMS.values()]
-    kernels = HostKernels(forms, tmp_path, names=list(PROGRAMS), narrow=narrow)
+    kernels = HostKernels(forms, tmp_path, names=list(PROGRAMS), unaligned=unaligned)
     for name, (program, _) in PROGRAMS.items():
         check_text(kernels, name, program)
 

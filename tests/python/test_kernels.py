@@ -427,9 +427,9 @@ def test_gpu_code_keeps_to_its_registers(name, tmp_path, monkeypatch):
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", CLUSTERED)
-def test_a_cluster_meets_by_post_and_keeps_to_its_registers(name):
+def test_a_cluster_exchanges_by_pushing_and_does_not_spill(name):
     text, found = clustered_text(name)
     assert found[0]["cluster"] == CLUSTERED[name][2]["cluster"]
     assert not any(kernel["cooperative"] for kernel in found)
-    assert "helve_collect(arrivals" in text
+    assert "helve_wait_pushed(arrivals" in text
     assert_compiles(text, architectures=("sm_90a",))

@@ -77,7 +77,7 @@ def test_a_swizzled_tile_is_linear():
         (lambda: S[4:3].to_linear(), "bit 1 of iter 4:3 shares bit 1 of axis m with another"),
         (lambda: (S[4:1] + 4).to_bases((4,)), "bases have no offset"),
         (lambda: Layout.from_linear([{m: 1, x: 1}]), "index bit 0 moves along x and m"),
-        (lambda: Layout.from_bases({m: [(1,)]}, (4,)), "element (2,) lies nowhere"),
+        (lambda: Layout.from_bases({m: [(1,)]}, (4,)), "element (2,) has no place"),
     ],
 )
 def test_refused_bits(make, text):

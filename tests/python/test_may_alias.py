@@ -26,7 +26,7 @@ def agree(function, make, mesh=None):
 
 
 def shifted(count, by, dtype="int64"):
-    """Two views of `count` elements, the second `by` behind the first."""
+    """Two views of `count` elements, the second `by` after the first."""
 
     def make():
         memory = np.arange(1, count + abs(by) + 1).astype(dtype)

@@ -102,7 +102,7 @@ LOUD = {
 def test_a_warning_where_a_pad_may_arrive(title):
     (found,) = warned(LOUD[title])
     reduced = "F" if title == "passed on" else "S"
-    text = f"T.reduce_max over '{reduced}' may take in the 0 that stands for elements past the end of 'A'"
+    text = f"T.reduce_max over '{reduced}' may include the 0 that replaces elements past the end of 'A'"
     assert found.message == text
 
 

@@ -30,11 +30,13 @@ def test_interpreter_and_machine_code(name):
 def test_thread_form(name):
     """Each stage, with all checks: no register is read that its thread did not write."""
     function, wanted, arguments = CASES[name]
-    for stage, lowered in helve.testing.lowering_stages(function, target="cuda"):
+    (pipeline,) = [each for each in helve.testing.PIPELINES if (each.target, each.arch) == ("cuda", "sm_80")]
+    lowered = {pipeline: helve.testing.lowering_stages(function, None, 1, *pipeline)}
+    for stage in helve.testing.distinct_stages(lowered):
         given = arguments()
-        helve.testing.interpret(lowered, *given, check="all")
-        np.testing.assert_array_equal(given[1], wanted(given[0]), err_msg=f"{name} after {stage}")
-    helve.testing.assert_round_trip(lowered)
+        helve.testing.interpret(stage.function, *given, check=stage.check)
+        np.testing.assert_array_equal(given[1], wanted(given[0]), err_msg=f"{name} after {stage.name}")
+    helve.testing.assert_round_trip(stage.function)
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +56,8 @@ def test_cuda_text(kernels, name):
 
 @pytest.mark.parametrize("target", ["llvm", "cuda"])
 @pytest.mark.parametrize("name,loops,private", [
-    ("one_element_of_each_iteration_is_rotated", 3, []),
-    ("one_element_that_data_pick", 3, []),
+    ("one_element_of_each_iteration_is_rotated", 4, ["(64,)", "(1,)"]),
+    ("one_element_that_data_pick", 4, ["(64,)", "(1,)"]),
     ("one_element_that_data_pick_is_read_for_others", 4, ["(64,)", "(1,)"]),
     ("several_iterations_at_one_element", 3, ["(1,)"]),
     ("several_iterations_divide_by_one_element", 3, ["(1,)"]),

@@ -58,7 +58,7 @@ def test_an_accumulating_parallel_loop_is_named():
     with pytest.raises(helve.Error) as fault:
         helve.parse(program("Parallel", 16))
     assert fault.value.code == "HV0307"
-    assert fault.value.message == "'T.mesh_tensor_copy' cannot stand at iteration scope"
+    assert fault.value.message == "'T.mesh_tensor_copy' cannot be used at iteration scope"
     assert fault.value.help == "make the loop T.serial, or move the operation out of it"
 
 

@@ -48,9 +48,9 @@ def planted(monkeypatch, target, old, new):
 
 
 @pytest.mark.parametrize(("target", "old", "new", "found"), [
-    ("llvm", "+ 1", "+ 2", "stage 'llvm: join_blocks'"),
+    ("llvm", "+ 1", "+ 2", "stage 'llvm: unroll_loops'"),
     ("cuda", "+ 1", "+ 2", "stage 'cuda sm_80: insert_barriers'"),
-    ("cuda", "        T.sync_threads()\n", "", "no T.sync_threads stands between the two"),
+    ("cuda", "        T.sync_threads()\n", "", "there is no T.sync_threads between the two"),
     ("llvm", "34 - ", "35 - ", "HV0210"),
 ])  # fmt: skip
 def test_a_wrong_stage_is_named(monkeypatch, target, old, new, found):

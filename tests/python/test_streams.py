@@ -51,7 +51,7 @@ def shifted(columns):
 
 
 def placed(shape, dtype, offset, fill=0):
-    """An array that begins `offset` elements behind a line of the cache, and the memory around it."""
+    """An array that begins `offset` elements after a line of the cache, and the memory around it."""
     itemsize = np.dtype(dtype).itemsize
     count = int(np.prod(shape))
     memory = np.full(count + 256, fill, dtype)

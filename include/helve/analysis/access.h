@@ -1,6 +1,7 @@
-// Every access of a function, with all that stands around it: the one answer to who touches what, where and when.
-// Questions about bounds, races, padding and memory traffic read the same list, so that all of them mean the same
-// program. Program order is the order of the list; an access is made once for each point of its path.
+// Every access of a program, with all that stands around it: the one answer to who touches what, where and when.
+// Questions about bounds, races, padding, pipelines, contraction, memory traffic and banks read the same list, so that
+// all of them mean the same program. Program order is the order of the list; an access is made once for each point of
+// its path.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@ namespace helve {
 /// A loop (variables over begins and extents), a value that changes (a variable alone), a value too large to stand for
 /// its name (a variable and its value), a guard (a condition), or code that may or may not run (nothing of these).
 struct Step {
-  const StmtNode* stmt = nullptr;  ///< the loop's statement
+  const StmtNode* stmt = nullptr;  ///< of a loop, or of a guard that a statement is; null: operands or names behind it
+  size_t visit = 0;  ///< of that statement
   std::vector<VarRef> vars;
   std::vector<Expr> begins;
   std::vector<Expr> extents;
@@ -34,19 +36,24 @@ using Path = std::vector<StepRef>;
 struct Access {
   BufferRef buffer;
   std::vector<Range> ranges;  ///< in elements; in tiles of the buffer when `tiles`
-  std::vector<Expr> limits;   ///< where the buffer, or the core's block of it, ends
+  std::vector<Expr> limits;  ///< where the buffer, or the core's block of it, ends
   bool tiles = false;
   bool write = false;
-  StoreMode mode = StoreMode::Write;   ///< of a write
+  StoreMode mode = StoreMode::Write;  ///< of a write
   bool may_pass_end = false;  ///< what lies past the limits is not touched
   const MeshTensor* placed = nullptr;  ///< a tile of the executing core's own block: `ranges` count from its begin
-  std::vector<Expr> block_begin;       ///< of `placed`, in elements of the tensor
-  std::string text;                    ///< the access as the user wrote it
-  const StmtNode* stmt = nullptr;      ///< that makes it
-  size_t visit = 0;  ///< number of that statement's visit in program order; shared nodes have one a visit
+  std::vector<Expr> block_begin;  ///< of `placed`, in elements of the tensor
+  std::vector<Range> written;  ///< the ranges as they stand in the program
+  Expr value;  ///< that a Store stores, with values for names like `ranges`
+  const ExprNode* load = nullptr;  ///< that makes it, if an expression does
+  const StmtNode* stmt = nullptr;  ///< that makes it, or that the expression is of
+  size_t visit = 0;  ///< number of that statement's visit; shared nodes have one a visit
   Span span;
   Path path;
 };
+
+/// The access as the user wrote it: "A[i, 0:n]".
+std::string text_of(const Access& access);
 
 /// A tile operation, as it stands and with the values of names in it.
 struct Operation {
@@ -61,18 +68,28 @@ struct IndependentLoop {
   size_t first, last;  ///< the accesses below it, a part of AccessModel::accesses
 };
 
+/// Visits of statements are numbered from 0 in program order, a statement before its parts: a walk of the same program
+/// that counts them meets the same numbers.
 struct AccessModel {
-  const Function* function = nullptr;
-  std::vector<Access> accesses;   ///< what may conflict, in program order
-  std::vector<Access> bounds;     ///< what must lie inside its limits
+  const Function* function = nullptr;  ///< null: of a part of one
+  std::vector<Access> accesses;  ///< what may conflict, in program order
+  std::vector<Access> bounds;  ///< what must lie inside its limits
   std::vector<Operation> operations;
   std::vector<IndependentLoop> loops;
   std::unordered_map<const Buffer*, Path> home;  ///< the path to each allocation
-  std::unordered_set<const Storage*> constant;   ///< buffers that nothing writes
+  std::unordered_set<const Storage*> constant;  ///< buffers that are read, and that nothing writes
+  std::unordered_set<const Var*> names;  ///< that stay: of values that change, are too large, or are no indices
+
+  /// Does `e` use a name that stays?
+  bool names_stay(const Expr& e) const;
 };
 
 /// The accesses of a function, which must outlive the model.
 AccessModel access_model(const Function& f);
+
+/// The accesses of a part of a program, which must outlive the model: of what is defined around it nothing is known,
+/// and constant is what nothing below it writes. An annotated operand of mesh_tensor_copy is its whole tensor there.
+AccessModel access_model(const Stmt& part, const std::vector<MayAlias>& may_alias = {});
 
 /// Is the loop's promise independence of its iterations?
 bool is_independent(const StmtNode& loop);

@@ -1,5 +1,5 @@
-// Runs that the copy units of a GPU move from global to block memory without registers.
-// Choosing such a copy and printing it ask the same questions, so they are answered once.
+// Runs of elements that cp.async copies from global to shared memory without registers.
+// Dispatch and code generation need the same answers.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace helve {
 /// The elements that a copy of one run moves: the extent of its last dimension.
 int64_t run_length(const TileOp& op);
 
-/// Is the copy of one run, under `facts`, 4, 8 or 16 bytes from a global tensor to shared memory, both aligned to as
-/// many, as they are, and past the end of the tensor in all of its elements or in none, where it fills up with 0? `pad`
-/// is what the copy has there. Says in `reason` why not.
+/// Is the copy of one run, under `facts`, of 4, 8 or 16 bytes from a global tensor to shared memory, both aligned to
+/// that size relative to their bases, not converted, and past the tensor's end either entirely or not at all, where it
+/// is filled with 0? `pad` is the value of the copy there. Gives the reason in `reason` if not.
 bool is_async_run(const TileOp& op, const Expr& pad, const Facts& facts, std::string* reason);
 
-/// The condition under which the first element of the region exists; null where it is known to.
+/// The condition under which the first element of the region exists; null if it is known to.
 Expr begins_inside(const Region& region, const Facts& facts);
 
 }  // namespace helve

@@ -1,5 +1,5 @@
-// Copies between global and shared memory that TMA makes in whole pieces: T.cp_async_bulk.
-// Choosing such a copy and printing it ask how the regions fall into pieces, so that is answered once.
+// Copies between global and shared memory that TMA makes in contiguous pieces: T.cp_async_bulk.
+// Dispatch and code generation both need the division of the regions into pieces.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,10 @@
 
 namespace helve {
 
-/// What TMA asks of addresses and sizes, in bytes.
+/// The alignment of addresses and sizes that TMA requires, in bytes.
 inline constexpr int64_t kBulkUnit = 16;
 
-/// Two matched regions as loops over pieces that lie side by side in both.
+/// Two matched regions as loops over pieces that are contiguous in both.
 struct BulkPieces {
   struct Loop {
     size_t src, dst;  ///< the dimension of each region
@@ -27,16 +27,16 @@ struct BulkPieces {
   std::vector<Expr> begin(const Region& region, size_t i, const std::vector<Expr>& at) const;
 };
 
-/// The largest pieces; nothing, with the reason, where neighbours along a last dimension are not side by side.
+/// The largest pieces; nothing, with the reason, if a last dimension is not contiguous.
 std::optional<BulkPieces> bulk_pieces(const Region& src, const Region& dst, std::string* reason);
 
 /// Can TMA make the copy of a block, under `facts`? It goes from global to shared memory or back and converts nothing;
-/// every piece begins at a multiple of 16 bytes from the buffer's base, is as many bytes long and lies inside of the
-/// tensor. Alignment of the base is the caller's business. Says in `reason` why not.
+/// every piece begins at a multiple of 16 bytes from the buffer's base, has a multiple of 16 bytes and is inside of the
+/// tensor. Alignment of the base is the caller's responsibility. Gives the reason in `reason` if not.
 bool is_bulk_copy(const TileOp& op, const Facts& facts, std::string* reason);
 
-/// The condition, null where it is known to hold, under which the range begins inside of the first `end` elements, and
-/// the elements of it that do.
+/// The condition under which the range begins inside of the first `end` elements (null if it is known to hold), and the
+/// number of its elements that are.
 Expr begins_before(const Range& range, const Expr& end, const Facts& facts);
 Expr extent_before(const Range& range, const Expr& end, const Facts& facts);
 

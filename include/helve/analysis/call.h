@@ -1,6 +1,6 @@
-// Calls between functions of kernels: the rules that arguments obey, and what a call means.
-// They are those of a call from Python, as far as declarations decide; what they leave open is refused, since nothing
-// looks at arguments inside a program.
+// Calls between kernel functions: the rules for arguments, and the meaning of a call.
+// The rules are those of a call from Python, as far as declarations decide; what they leave open is refused, since
+// arguments are not checked inside of a program.
 #pragma once
 
 #include <variant>
@@ -10,7 +10,7 @@
 
 namespace helve {
 
-/// The calling function as far as a call sees it: its body is still being written.
+/// The calling function as far as it is known at the call: its body is still being built.
 struct Caller {
   std::optional<MeshShape> mesh;
   std::vector<MeshTensor> mesh_tensors;
@@ -23,10 +23,10 @@ struct CallArgument {
   Span place;
 };
 
-/// The statements that a call of `f` at `place` means, one argument for each parameter: its scalars are computed once,
-/// at the call. Throws UserError where an argument does not fit its parameter (ArgumentDType, ArgumentRank,
-/// ArgumentShape, InconsistentExtent, ArgumentStrides, CallPlacement, WrongType), arguments share memory that `f`
-/// counts on being apart (OverlappingArguments), or the two functions are not of one mesh (CallMesh).
+/// The statements of a call of `f` at `place`, with one argument for each parameter: its scalars are computed once, at
+/// the call. Throws UserError if an argument does not fit its parameter (ArgumentDType, ArgumentRank, ArgumentShape,
+/// InconsistentExtent, ArgumentStrides, CallPlacement, WrongType), if arguments share memory that `f` assumes to be
+/// separate (OverlappingArguments), or if the two functions are not of one mesh (CallMesh).
 Stmt call(const FunctionRef& f, const std::vector<CallArgument>& arguments, const Caller& caller, const Span& place);
 
 }  // namespace helve

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "helve/ir/tensor/function.h"
+#include "helve/analysis/access.h"
 
 namespace helve {
 
@@ -16,11 +16,12 @@ struct EarlyCopy {
   std::string reason;     ///< why it cannot begin early; empty where it can
 };
 
-/// The copies of a loop with one variable in `kernel`, in program order: all at the top of its body, and those from
+/// The copies of a loop with one variable of `kernel`, in program order: all at the top of its body, and those from
 /// global tensors below. One can begin early where it stands at the top, where its iteration alone uses what it fills,
 /// which nothing else writes and which every iteration fills at the same place; where the loop leaves alone what it
 /// reads; and where both are known when the loop begins.
-std::vector<EarlyCopy> early_copies(const For& loop, const Kernel& kernel, const Function& f);
+/// The loop may have changed since the model was made, below its variable.
+std::vector<EarlyCopy> early_copies(const For& loop, const AccessModel& kernel, const std::vector<MayAlias>& may_alias);
 
 /// The statements of a body.
 std::vector<Stmt> statements_of(const Stmt& body);

@@ -1,6 +1,6 @@
-// What statements read and write.
-// Argument checks, output allocation, dependence and scheduling ask the same question; it is answered once, from the
-// fields of statements and the rows of tile operations.
+// Reads and writes of statements.
+// Argument checks, output allocation, dependence and scheduling share this analysis, which follows from the fields of
+// statements and the rows of tile operations.
 #pragma once
 
 #include <unordered_set>
@@ -10,24 +10,24 @@
 
 namespace helve {
 
-/// A box of a buffer that a statement may touch, in elements. The box is not cut at the buffer's end; a tile access is
-/// the box of the whole tile. An annotated operand of mesh_tensor_copy is its whole tensor: which part depends on the
-/// executing core.
+/// A box of a buffer that a statement may access, in elements. The box is not clipped at the buffer's end; a tile
+/// access is the box of the whole tile. An annotated operand of mesh_tensor_copy is its whole tensor: which part is
+/// accessed depends on the executing core.
 struct RegionAccess {
   Region region;
   bool write = false;
   Span span;
 };
 
-/// Does the operation read region operand `i`? What it writes it also reads under clear=False: it combines with what
-/// stands there.
+/// Does the operation read region operand `i`? An operand that it writes is also read under clear=False, since it is
+/// combined with its previous contents.
 bool reads_operand(const TileOp& op, size_t i);
 
 /// The accesses of the statement itself (conditions and extents included, nested statements not), in order of
-/// evaluation: everything is read before anything is written.
+/// evaluation: all reads come before any write.
 std::vector<RegionAccess> direct_accesses(const Stmt& s);
 
-/// The accesses of the statement and of all below it, in program order.
+/// The accesses of the statement and of all statements in it, in program order.
 std::vector<RegionAccess> accesses(const Stmt& s);
 
 /// Whether a buffer is read and written.
@@ -37,14 +37,17 @@ struct BufferEffect {
   bool written = false;
 };
 
-/// One entry for each buffer that is touched, in order of first access.
+/// One entry for each accessed buffer, in order of first access.
 std::vector<BufferEffect> buffer_effects(const Stmt& s);
 
-/// The buffers of whose elements some may be written, under their own name or as part of a parameter that may share the
-/// memory.
+/// The buffers that may be written, under their own name or as part of a parameter that may share their memory.
+std::unordered_set<const Buffer*> written_memory(const Stmt& s, const std::vector<MayAlias>& may_alias);
 std::unordered_set<const Buffer*> written_memory(const Function& f);
 
-/// One entry for each tensor parameter in order, untouched ones included.
+/// The buffers of which elements are loaded, and none written.
+std::unordered_set<const Buffer*> constant_memory(const Stmt& s, const std::vector<MayAlias>& may_alias);
+
+/// One entry for each tensor parameter in order, including those that are not accessed.
 std::vector<BufferEffect> param_effects(const Function& f);
 
 }  // namespace helve

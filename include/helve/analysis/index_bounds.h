@@ -1,6 +1,6 @@
-// How large the index values of a lowered function can become.
-// `index` is unbounded and a machine word is not: this is the one place that says which expression fits which width,
-// proved from constants, or under a requirement that the host checks at the call.
+// The magnitudes of index values of a lowered function.
+// `index` is unbounded and a machine word is not: only this analysis decides which width an expression fits, proved
+// from constants, or under a requirement that the host checks at the call.
 #pragma once
 
 #include <functional>
@@ -14,49 +14,48 @@
 
 namespace helve {
 
-/// What an extent of an argument can be at most; calls refuse more (no machine addresses as many bytes).
+/// The maximum of an argument's extents; calls refuse more (no machine addresses as many bytes).
 inline constexpr int64_t kLargestExtent = int64_t{1} << 48;
 
-/// `reach` (over dynamic extents and scalar parameters, no part of it negative in any call) has to stay in int64; then
-/// `expression` does, and so do its parts. An empty reach is known to leave it.
+/// `reach` (over dynamic extents and scalar parameters, no part of it negative in any call) must stay in int64; then
+/// `expression` does, and so do its parts. An empty reach is known to overflow.
 struct IndexRequirement {
   std::optional<Sum> reach;
   Expr expression;
   Span span;
 };
 
-/// Bounds on the magnitude of every index expression in the kernels of a lowered function. What is said to fit does so
-/// as if no condition were there, also where a guard keeps it from being computed and in a lane that is off. Where the
-/// statements' guards and the ends of loops bound it closer, only that is required of it: there it is right modulo
-/// 2^64, and it is not said to fit unless another requirement says so. So a loop that was divided among threads or
-/// lanes asks no more of a call than the loop did. Addresses and loops, whose speed hangs on what is said to fit, gain
-/// by this only where their bound is no polynomial.
+/// Bounds on the magnitude of every index expression in the kernels of a lowered function. An expression that is said
+/// to fit does so regardless of conditions, also where a guard keeps it from being evaluated and in inactive lanes. If
+/// guards of statements and ends of loops bound an expression more tightly, only that bound is required: under the
+/// guard the expression is then correct modulo 2^64, and it is not said to fit unless another requirement implies it.
+/// So a loop that was divided among threads or lanes requires no more of a call than the original loop. For addresses
+/// and loops, whose speed depends on what is said to fit, this applies only if their bound is not a polynomial.
 ///
 /// A value that comes from 64-bit data has no bound. Arithmetic on it wraps modulo 2^64.
 class IndexBounds {
  public:
   explicit IndexBounds(FunctionRef lowered);
 
-  /// Is every value of `e` in int64 whenever the requirements hold?
+  /// Is every value of `e` in int64 under the requirements?
   bool fits64(const Expr& e) const;
-  /// Is every value of `e` in int32, whatever the arguments?
+  /// Is every value of `e` in int32, for all arguments?
   bool fits32(const Expr& e) const;
-  /// Do all partial sums of the element's address, in elements and in bytes, stay in int64 whenever the requirements
-  /// hold?
+  /// Are all partial sums of the element's address, in elements and in bytes, in int64 under the requirements?
   bool address_fits64(const Buffer& buffer, const std::vector<Expr>& indices) const;
 
-  /// What has to hold of the arguments besides extents up to kLargestExtent, none implied by another by its
-  /// coefficients, in program order.
+  /// The requirements on arguments besides extents up to kLargestExtent, none implied by another by its coefficients,
+  /// in program order.
   const std::vector<IndexRequirement>& requirements() const { return requirements_; }
 
  private:
-  /// An upper bound of a magnitude: none known, a sum with coefficients >= 0 of products of what is never negative, or
-  /// one whose coefficients leave int64.
+  /// An upper bound of a magnitude: unknown, a sum with coefficients >= 0 of products of non-negative values, or one
+  /// whose coefficients overflow int64.
   struct Reach {
     enum Kind { None, Bounded, Beyond } kind = None;
     Sum sum;
   };
-  /// One place that gives a variable its values: `extent` (null: one value) values from `begin`.
+  /// One definition of a variable: `extent` (null: one value) values from `begin`.
   struct Definition {
     Expr begin;
     Expr extent;
@@ -66,15 +65,15 @@ class IndexBounds {
     Reach reach;
   };
 
-  /// What is known of inputs and guards, and what was found from it so far of variables and expressions.
+  /// Facts about inputs and guards, and the results so far for variables and expressions.
   struct Context {
     Facts facts;
     std::unordered_map<const Var*, Reach> variables;
     std::unordered_set<const Var*> resolving;
     std::unordered_map<const ExprNode*, Known> known;
-    std::unordered_map<const ExprNode*, Known> limits;  ///< of expressions, where guards are not asked
+    std::unordered_map<const ExprNode*, Known> limits;  ///< of expressions, without guards
   };
-  /// What has a requirement, by how much its code gains where it is said to fit.
+  /// The kind of a requirement, by how much its code gains if the value is said to fit.
   enum class Use { Value, Address };
 
   static Reach constant(int64_t value);
@@ -118,14 +117,14 @@ class IndexBounds {
   std::unordered_map<const Var*, std::vector<Definition>> definitions_;
   std::unordered_set<const Var*> inputs_;
   std::vector<IndexRequirement> requirements_;
-  std::vector<Expr> guards_;  ///< what conditions and ends of loops, the host's too, say where requirements are found
-  int conditions_ = 0;  ///< statements' conditions among them
+  std::vector<Expr> guards_;  ///< conditions and loop ends, of the host too, where requirements are collected
+  int conditions_ = 0;  ///< how many of them are conditions of statements
   Facts limits_;  ///< of the extents that a call accepts
-  std::vector<Sum> eased_;  ///< bounds of values of which guards let less be required
+  std::vector<Sum> eased_;  ///< bounds of values that guards make tighter
   std::vector<Sum> unpromised_;  ///< those of them that no requirement implies
   mutable Context context_;
   mutable bool guards_asked_ = true;
-  std::optional<Context> guarded_;  ///< the same under `guards_`; empty until it is asked for
+  std::optional<Context> guarded_;  ///< the same under `guards_`; computed on demand
 };
 
 }  // namespace helve

@@ -1,5 +1,5 @@
-// What a kernel takes from the host: its free buffers and free variables.
-// Code generation, the host plan and the executor pass arguments by position; this order is the one definition of it.
+// The arguments that a kernel takes from the host: its free buffers and free variables.
+// Code generation, the host plan and the executor pass arguments by position; this is the only definition of the order.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace helve {
 
-/// The arguments of a kernel. Buffers and variables each stand in order of first use, where a statement's fields count
-/// in their declared order, an expression before its operands, and the shape and strides of a buffer right after its
-/// first use.
+/// The arguments of a kernel. Buffers and variables are each in order of first use, where a statement's fields count in
+/// their declared order, an expression before its operands, and the shape and strides of a buffer right after its first
+/// use.
 struct KernelInterface {
   std::vector<BufferRef> buffers;  ///< used in the kernel, allocated outside of it
   std::vector<VarRef> scalars;  ///< used in the kernel (grid and shapes of used buffers included), bound outside of it
@@ -18,7 +18,7 @@ struct KernelInterface {
 
 KernelInterface kernel_interface(const Kernel& kernel);
 
-/// Is `buffer` of the interface memory that the kernel reaches by no other of its buffers?
+/// Is `buffer` of the interface memory that the kernel does not access by another of its buffers?
 bool is_apart(const KernelInterface& interface, const std::vector<MayAlias>& may_alias, const Buffer* buffer);
 
 }  // namespace helve

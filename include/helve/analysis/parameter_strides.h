@@ -1,8 +1,8 @@
-// Elements have addresses of their own.
-// Every analysis and pass takes it that other subscripts are other memory: races, fused loops, contracted buffers,
-// lanes in step, reads and writes that change places. Of compact tensors and of memory that a kernel allocates it is
-// true by construction. Of declared strides it is asked for here, as far as constants decide it, and at every call
-// (runtime/arguments.cc). A tensor that is only read may hold an element twice: nobody can tell.
+// Different elements have different addresses.
+// All analyses and passes assume that different subscripts are different memory: races, loop fusion, buffer
+// contraction, vector lanes, reordered reads and writes. This is true by construction for compact tensors and for
+// memory that a kernel allocates. Declared strides are checked here, as far as constants decide, and at every call
+// (runtime/arguments.cc). A tensor that is only read may have overlapping elements.
 #pragma once
 
 #include "helve/ir/tensor/function.h"

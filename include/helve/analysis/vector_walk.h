@@ -1,6 +1,6 @@
-// Loops over vectors that could as well begin elsewhere.
-// Where a vector begins in memory decides what its store costs; a loop whose iterations do the same at other places can
-// be moved until its vectors begin where lines of the cache do.
+// Loops over vectors that can be shifted.
+// The alignment of a vector in memory determines the cost of its store; a loop whose iterations do the same at other
+// positions can be shifted until its vectors are aligned to cache lines.
 #pragma once
 
 #include <optional>
@@ -10,20 +10,20 @@
 
 namespace helve {
 
-/// A nest such as `for c: for v in T.serial(8): for l in T.vectorized(lanes)` that computes each element by its
-/// position (c * 8 + v) * lanes + l alone, writes one tensor that it does not read, and keeps nothing from one
+/// A nest such as `for c: for v in T.serial(8): for l in T.vectorized(lanes)` that computes each element from its
+/// position (c * 8 + v) * lanes + l alone, writes one tensor that it does not read, and carries nothing from one
 /// iteration to the next. Its iterations may run in any order.
 struct VectorWalk {
-  std::vector<VarRef> vars;  ///< c, v: all but the lane
+  std::vector<VarRef> vars;  ///< c, v: all except the lane
   std::vector<int64_t> extents;  ///< of all vars but the first: 8
-  Stmt body;  ///< of the innermost loop over vectors, the positions all `shift` later
+  Stmt body;  ///< of the innermost loop over vectors, with all positions shifted by `shift`
   const For* original;  ///< its loop over lanes
   const For* vectors;  ///< the same in `body`
   const Store* store;  ///< to the tensor, of contiguous elements, in `body`
   int64_t lanes;
 };
 
-/// `loop` as such a walk, or nothing. `shift` is a variable that occurs in it nowhere.
+/// `loop` as such a walk, or nothing. `shift` is a variable that does not occur in it.
 std::optional<VectorWalk> vector_walk(const For& loop, const VarRef& shift);
 
 }  // namespace helve

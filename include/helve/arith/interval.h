@@ -1,5 +1,5 @@
-// Intervals of integers, either end possibly unknown.
-// All integers of the `index` world are unbounded, so an end outside int64 is dropped or weakened, never wrapped.
+// Intervals of integers, each end possibly unknown.
+// Integers of type `index` are unbounded, so an end outside int64 is dropped or weakened, never wrapped.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace helve {
 
-/// All integers v with low <= v <= high; an absent end says nothing. `low > high` holds of no integer (contradictory
+/// All integers v with low <= v <= high; an absent end is no bound. With `low > high` it is empty (contradictory
 /// facts).
 struct Interval {
   std::optional<int64_t> low;
@@ -29,7 +29,7 @@ struct Interval {
 int64_t floor_quotient(int64_t value, int64_t divisor);
 int64_t floor_remainder(int64_t value, int64_t divisor);
 
-/// Each result holds every value of the operation on members of the operands.
+/// Each result contains every value of the operation on members of the operands.
 Interval operator+(const Interval& a, const Interval& b);
 Interval operator-(const Interval& a);
 Interval operator*(const Interval& a, const Interval& b);
@@ -38,7 +38,7 @@ Interval floor_mod(const Interval& a, const Interval& b);
 Interval min(const Interval& a, const Interval& b);
 Interval max(const Interval& a, const Interval& b);
 Interval abs(const Interval& a);
-/// The smallest interval that holds both; what both hold.
+/// The smallest interval that contains both; the intersection.
 Interval unite(const Interval& a, const Interval& b);
 Interval intersect(const Interval& a, const Interval& b);
 

@@ -1,6 +1,6 @@
-// Sets and relations of integer tuples, and exact questions about them.
-// The bridge to isl: what interval reasoning leaves open (races, bounds under guards, equality of maps) is decided
-// here, within a budget of operations, and tests use it as an oracle for faster paths.
+// Sets and relations of integer tuples, and exact queries about them.
+// The bridge to isl: what interval arithmetic cannot decide (races, bounds under guards, equality of maps) is decided
+// here, within a budget of operations; tests use it as an oracle for faster paths.
 #pragma once
 
 #include <cstdint>
@@ -26,21 +26,21 @@ using Witness = std::vector<std::pair<VarRef, int64_t>>;
 /// The value of `var`, if the witness names it.
 std::optional<int64_t> value_in(const Witness& witness, const Var* var);
 
-/// The reason of an unknown answer that more operations might have found.
+/// The reason of an unknown result that a larger budget might decide.
 inline constexpr std::string_view kOverBudget = "over the budget of operations";
 
-/// The answer to an exact question. Refuted comes with a witness, unknown with a reason.
+/// The result of an exact query. Refuted comes with a witness, unknown with a reason.
 struct Answer {
   Verdict verdict = Verdict::Unknown;
   Witness witness;
-  Witness other;  ///< the second tuple, where two of them refute
+  Witness other;  ///< the second tuple, if two of them refute
   std::string reason;
 };
 
-/// The operations of isl that one question may take (a few tens of milliseconds).
+/// The isl operations of one query (a few tens of milliseconds).
 inline constexpr int64_t kOperationLimit = 100'000;
 
-/// Where sets and relations live; one for each compile, used by one thread at a time. Copies are the same engine.
+/// The context of sets and relations; one for each compile, used by one thread at a time. Copies share the engine.
 class ExactEngine {
  public:
   explicit ExactEngine(int64_t operation_limit = kOperationLimit);
@@ -53,7 +53,7 @@ class ExactEngine {
   std::shared_ptr<State> state_;
 };
 
-/// What the translation of expressions may use besides their text.
+/// What the translation of expressions may use in addition.
 struct Translation {
   const Facts* facts = nullptr;  ///< ranges, under which a conversion to a data integer keeps its value
   const std::unordered_set<const Storage*>* constant = nullptr;  ///< storages whose contents do not change
@@ -63,25 +63,25 @@ struct Translation {
 /// quantified existentially.
 ///
 /// Affine expressions, // and % by constants, min, max, abs, selections, shifts and masks by constants, comparisons and
-/// connectives are exact. Any other part (a product of variables, a load) stands for some unknown value: the set is
-/// then larger than what is meant, so that emptiness is still proved but never refuted.
+/// connectives are exact. Any other part (a product of variables, a load) is an unknown value: the set is then a
+/// superset, so that emptiness can be proved but not refuted.
 class IntegerSet {
  public:
   IntegerSet(const ExactEngine& engine, std::vector<VarRef> tuple, const Expr& condition,
              std::vector<VarRef> locals = {}, const Translation& translation = {});
 
   const std::vector<VarRef>& tuple() const;
-  /// Why the set is larger than what is meant; empty when it is exact.
+  /// Why the set is a superset; empty if it is exact.
   const std::string& inexact() const;
 
-  /// Is there no point, whatever the parameters? The witness is a point with its parameters, the lexicographically
-  /// least (parameters first) where there is one.
+  /// Is the set empty for all parameters? The witness is a point with its parameters, the lexicographically smallest
+  /// (parameters first) if there is one.
   Answer is_empty() const;
-  /// Is every point one of `other`, which has a tuple of the same length? The witness is a point that is not.
+  /// Is the set a subset of `other`, which has a tuple of the same length? The witness is a point that is not in it.
   Answer is_subset_of(const IntegerSet& other) const;
-  /// The condition on the tuple under which a point of `within` is none of this set's, in the cheapest form that is
-  /// found: over the tuple's variables, of at most `limit` operators, and read back it is that set. A variable of a
-  /// data type stands for its value as an integer. Nothing when there is no such form, when a set has parameters or is
+  /// The condition on the tuple under which a point of `within` is not in this set, in the cheapest form that is found:
+  /// over the tuple's variables, with at most `limit` operators, and verified to describe exactly that set. A variable
+  /// of a data type represents its value as an integer. Nothing if there is no such form, if a set has parameters or is
   /// inexact, or over the budget.
   std::optional<Expr> condition_outside(const IntegerSet& within, int limit) const;
   /// The values that the variables `kept` of the tuple take.
@@ -93,8 +93,8 @@ class IntegerSet {
   std::shared_ptr<const Data> data_;
 };
 
-/// From now on, in all threads: is every condition that is made of a set also compared with it at points of a small
-/// box? A difference is an InternalError. For tests.
+/// Enables, in all threads, a comparison of every condition made from a set with the set at points of a small box. A
+/// difference is an InternalError. For tests.
 void sample_conditions(bool on);
 
 /// { tuple -> image : condition }; parameters, locals and exactness as for sets.
@@ -103,9 +103,9 @@ class IntegerRelation {
   IntegerRelation(const ExactEngine& engine, std::vector<VarRef> tuple, const std::vector<Expr>& image,
                   const Expr& condition, std::vector<VarRef> locals = {}, const Translation& translation = {});
 
-  /// Do different tuples never share an image? The witnesses are two tuples that do.
+  /// Do different tuples always have different images? The witnesses are two tuples that share one.
   Answer is_injective() const;
-  /// Are the two relations, of equal arities, the same? The witness is a tuple with an image of only one of them.
+  /// Are the two relations, of equal arities, the same? The witness is a tuple with an image in only one of them.
   Answer is_equal(const IntegerRelation& other) const;
   /// In isl's notation, with a name for each entry of the tuple and of the image; nothing over the budget.
   std::optional<std::string> text(const std::vector<std::string>& tuple_names,

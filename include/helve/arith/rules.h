@@ -13,9 +13,9 @@ namespace helve {
 /// Which operands a rule may see. Data integers wrap: their rules hold modulo 2^n for every n, signed or not.
 enum class RuleDomain { Index, Data, Integer, Bool, Any };
 
-/// `left` becomes `right` where `condition` (over the constants; null: always) holds.
-/// Pattern variables: those of `pattern_constants()` stand for constants, bool ones for conditions, all others for any
-/// expression of the domain's type (one type for all of them; written as `index` in the table).
+/// `left` becomes `right` if `condition` (over the constants; null: always) holds. Pattern variables: those of
+/// `pattern_constants()` match constants, bool ones conditions, all others any expression of the domain's type (one
+/// type for all of them; written as `index` in the table).
 struct Rule {
   std::string_view name;
   RuleDomain domain;
@@ -38,22 +38,22 @@ struct SumRule {
 /// Tried in order at the root of a node whose operands are simplified.
 const std::vector<Rule>& rewrite_rules();
 const std::vector<SumRule>& sum_rules();
-/// The variables of the tables that stand for constants.
+/// The variables of the tables that match constants.
 const std::vector<VarRef>& pattern_constants();
 
-/// What the variables of a pattern stand for.
+/// The bindings of a pattern's variables.
 using Bindings = std::vector<std::pair<const Var*, Expr>>;
 
-/// Extends `bindings` so that `pattern` becomes `e`; false when there is no such extension (bindings are then
+/// Extends `bindings` so that `pattern` becomes `e`; false if there is no such extension (bindings are then
 /// unspecified).
 bool match(const Expr& pattern, const Expr& e, RuleDomain domain, Bindings& bindings);
 /// The pattern with its variables replaced; index nodes of the pattern take `dtype`. Constant parts are computed; null
-/// when one leaves int64 or is undefined.
+/// if one overflows int64 or is undefined.
 Expr instantiate(const Expr& pattern, const Bindings& bindings, DType dtype, Span span);
 /// Does the condition hold of the bound constants? A condition that cannot be computed does not hold.
 bool holds(const Expr& condition, const Bindings& bindings);
 
-/// `e` rewritten once at its root by the first rule that fits; null when none does.
+/// `e` rewritten once at its root by the first matching rule; null if there is none.
 Expr apply_rules(const Expr& e);
 
 }  // namespace helve

@@ -1,5 +1,5 @@
-// What a reduction combines, and how.
-// Targets differ in the order in which they combine, which the operation leaves free.
+// The combination of a reduction.
+// Targets combine in different orders, which the operation allows.
 #pragma once
 
 #include <vector>
@@ -17,14 +17,15 @@ struct Reduction {
   bool clear;
   DType acc;
 
-  /// What combining starts from. Over nothing a magnitude is 0, but what stands in the destination stays, even below 0.
+  /// The neutral element. An empty reduction of magnitudes gives 0, but an existing destination is kept, even if
+  /// negative.
   Expr identity() const;
   /// Two partial results as one.
   Expr merge(const Expr& a, const Expr& b) const;
   /// An element of the source, or its value, as a partial result.
   Expr element(const std::vector<Expr>& at) const;
   Expr partial(const Expr& value) const;
-  /// The place of the result for the coordinates of the remaining dimensions.
+  /// The place of a result for the coordinates of the remaining dimensions.
   std::vector<Expr> place(const std::vector<Expr>& rest) const;
   Stmt write(const std::vector<Expr>& rest, Expr value) const;
 };

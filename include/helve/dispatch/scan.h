@@ -1,5 +1,5 @@
-// What a scan adds up, and how.
-// Targets differ in the order in which they add, which the operation leaves free for floats.
+// The sums of a scan.
+// Targets add in different orders, which the operation allows for floats.
 #pragma once
 
 #include "helve/ir/tensor/stmt.h"
@@ -14,7 +14,7 @@ struct Scan {
   DType acc;
 
   Expr identity() const;
-  /// An element of the source, or its value, as a sum of one.
+  /// An element of the source, or its value, as a sum of one element.
   Expr element(const std::vector<Expr>& at) const;
   Expr partial(const Expr& value) const { return cast(value, acc); }
   /// The sum that ends at an element, rounded once.

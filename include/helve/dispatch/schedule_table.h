@@ -1,5 +1,6 @@
 // Which implementation of a tile operation is used, per target.
-// An operation has several schedules with priorities; the first that fits lowers it, and when none fits each says why.
+// An operation has several schedules with priorities; the first that applies lowers it, and if none does, the error
+// gives the reason of each.
 #pragma once
 
 #include <string>
@@ -13,31 +14,31 @@ namespace helve {
 
 struct ScheduleChoice;
 
-/// What a schedule may know of the place where the operation stands.
+/// What a schedule may know of the context of the operation.
 struct LoweringContext {
-  const Function* function = nullptr;  ///< mesh and placement of tensors
-  const Kernel* kernel = nullptr;      ///< the enclosing one: in a mesh function its variables are the core's place
-  const Facts* facts = nullptr;        ///< what is known of the variables in scope
+  const Function* function = nullptr;  ///< for mesh and placement of tensors
+  const Kernel* kernel = nullptr;      ///< the enclosing one: on a mesh its variables are the core's coordinates
+  const Facts* facts = nullptr;        ///< about the variables in scope
   const Machine* machine = nullptr;    ///< that the target runs on
   OpScope scope = OpScope::Block;      ///< Iteration: inside an independent loop
-  bool asked = false;                  ///< is the schedule the one that the operation's `dispatch` names?
-  std::vector<ScheduleChoice>* choices = nullptr;  ///< where each choice is noted; may be null
+  bool asked = false;                  ///< does the operation's `dispatch` name the schedule?
+  std::vector<ScheduleChoice>* choices = nullptr;  ///< receives each choice; may be null
 };
 
-/// One way to implement an operation at a scope: statements without operations that have schedules, the operation
-/// itself where the target executes it, or the reason for declining.
+/// One implementation of an operation at a scope: statements without operations that have schedules, the operation
+/// itself if the target executes it, or the reason for declining.
 struct TileSchedule {
   TileOpcode op;
-  std::string_view name;  ///< what `dispatch` asks for
+  std::string_view name;  ///< the name for `dispatch`
   int priority;
   Stmt (*lower)(const TileOp& op, const LoweringContext& context, std::string* declined);
   OpScope scope = OpScope::Block;
-  int arch = 0;  ///< the least of the target's architectures that has it
-  /// The layouts that the schedule demands of fragments without one, before others are inferred; null: none.
+  int arch = 0;  ///< the oldest architecture of the target that has it
+  /// The layouts that the schedule demands of fragments without one, before layouts are inferred; null: none.
   std::vector<std::pair<BufferRef, Layout>> (*place)(const TileOp& op, const Kernel& kernel) = nullptr;
 };
 
-/// What was chosen for one operation, and why not what has a higher priority.
+/// The choice for one operation, and why schedules with a higher priority declined.
 struct ScheduleChoice {
   std::string operation;  ///< "T.copy"
   Span span;
@@ -55,8 +56,8 @@ const std::vector<TileSchedule>& cpu_schedules();
 /// The schedules for NVIDIA GPUs. Operations without a row are left to later passes.
 const std::vector<TileSchedule>& cuda_schedules();
 
-/// BadArgument for a `dispatch` that names none of the target's `schedules` of the operation: another target's, or
-/// nobody's.
+/// BadArgument for a `dispatch` that names none of the target's `schedules` of the operation: another target's, or an
+/// unknown one.
 void require_dispatch(const TileOp& op, const std::vector<TileSchedule>& schedules);
 
 /// The schedule that the operation's `dispatch` names, or null.

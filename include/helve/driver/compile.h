@@ -1,6 +1,6 @@
-// From a function to something that can be called.
-// The driver is the one place that knows all rooms: it picks the passes and generators of a target and keeps every
-// stage for the user to look at.
+// From a function to a callable kernel.
+// Only the driver uses all rooms: it selects the passes and generators of a target and keeps every stage for
+// inspection.
 #pragma once
 
 #include <memory>
@@ -31,14 +31,14 @@ struct CompileOptions {
   bool print_changed = false;      ///< print the function after each pass that changed it, to standard error
   int64_t persistent_chunk = 1;    ///< iterations of a Persistent loop that share one collective
   bool fast_math = false;          ///< products and sums may be contracted, functions of the target approximate
-  int64_t stream_bytes = 0;        ///< Target::Llvm: of written tensors that go around the caches; 0: it chooses
+  int64_t stream_bytes = 0;        ///< Target::Llvm: bytes from which written tensors bypass caches; 0: automatic
   bool strict = false;             ///< Target::Cuda: refuse layouts that would need a conversion
-  interp::Checks check;            ///< what each call looks for; Target::Interp only
-  int64_t steps = 0;               ///< Target::Interp: what each call may make (interp::Options); 0: any number
-  std::string arch;                ///< Target::Cuda: what to compile for, "sm_90a"; empty: the first device's own
-  std::vector<std::string> site_packages;    ///< Target::Cuda: folders in which pip's wheels of NVRTC may stand
-  std::vector<PassInstrument*>
-      instruments;  ///< further watchers of the passes; they live at least as long as the compile
+  interp::Checks check;            ///< the checks of each call; Target::Interp only
+  int64_t steps = 0;               ///< Target::Interp: maximum of steps of a call (interp::Options); 0: any number
+  std::string arch;                ///< Target::Cuda: the architecture, "sm_90a"; empty: the first device's
+  int64_t kept_shared_bytes = 0;   ///< Target::Cuda: of a block, left by pipelined loops to later passes
+  std::vector<std::string> site_packages;    ///< Target::Cuda: folders that may contain pip's NVRTC
+  std::vector<PassInstrument*> instruments;  ///< further observers of the passes; they outlive the compile
 };
 
 /// One stage of a compile and its time.
@@ -47,7 +47,7 @@ struct StageTime {
   double seconds;
 };
 
-/// A function that may be compiled: verified, placed on its mesh, with no refuted promise.
+/// A function that may be compiled: verified, placed on its mesh, with no refuted proof.
 struct Checked {
   FunctionRef function;
   std::vector<Proof> proofs;
@@ -55,13 +55,13 @@ struct Checked {
   std::vector<StageTime> times;  ///< "verify", "proofs"
 };
 
-/// Where a buffer of a kernel's block lives.
+/// The place of a buffer of a kernel's block.
 struct BufferLayout {
-  std::string kernel;                ///< "k0" for the first kernel of the function
-  BufferRef buffer;                  ///< as the user declared it
-  std::optional<Layout> layout;      ///< on `tx` and `reg`, or on `m`; nothing: block memory, row-major
-  std::vector<int64_t> domain;       ///< what the layout covers
-  std::string reason;                ///< why it is not in registers, and why it has its layout; may be empty
+  std::string kernel;            ///< "k0" for the first kernel of the function
+  BufferRef buffer;              ///< as the user declared it
+  std::optional<Layout> layout;  ///< on `tx` and `reg`, or on `m`; nothing: shared memory, row-major
+  std::vector<int64_t> domain;   ///< what the layout covers
+  std::string reason;            ///< why it is not in registers, and why it has its layout; may be empty
 };
 
 /// A compiled function. Immutable; any number of threads may call it.
@@ -73,13 +73,13 @@ class CompiledKernel : public std::enable_shared_from_this<CompiledKernel> {
   virtual void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,
                     const runtime::CallOptions& options) const = 0;
 
-  /// The text of a stage: "script", "lowered", "host", "llvm", "asm", or the name of a pass. UnknownStage for anything
-  /// else.
+  /// The text of a stage: "script", "lowered", "host", "llvm", "asm", or the name of a pass. UnknownStage for other
+  /// names.
   virtual std::string source(const std::string& stage) const = 0;
   virtual std::vector<std::string> stages() const = 0;
 
-  /// What the passes chose for tile operations and pipelined loops, each in program order, and why not something else.
-  /// Empty for the interpreter.
+  /// The choices of the passes for tile operations and pipelined loops, each in program order, with the reasons why
+  /// others declined. Empty for the interpreter.
   std::vector<ScheduleChoice> schedules() const;
 
   /// The buffers of every kernel, in program order. Empty for targets without threads.
@@ -87,15 +87,15 @@ class CompiledKernel : public std::enable_shared_from_this<CompiledKernel> {
 
   const FunctionRef& function() const { return function_; }
   Target target() const { return options_.target; }
-  /// Of each tensor parameter in order: whether the function writes it.
+  /// For each tensor parameter in order: does the function write it?
   const std::vector<bool>& written() const { return written_; }
   /// Wall time of each pass and generator, in order.
   const std::vector<StageTime>& times() const { return times_; }
-  /// What was asked of the program before it was compiled; none of the answers is refuted.
+  /// The proofs about the program; none is refuted.
   const std::vector<Proof>& proofs() const { return proofs_; }
-  /// Remarks that stopped nothing.
+  /// Warnings of the compile.
   const std::vector<Diagnostic>& warnings() const { return warnings_; }
-  /// What it was compiled with, instruments aside.
+  /// Its options, without instruments.
   const CompileOptions& options() const { return options_; }
 
  protected:
@@ -108,38 +108,38 @@ class CompiledKernel : public std::enable_shared_from_this<CompiledKernel> {
   std::vector<Diagnostic> warnings_;
 };
 
-/// The function as it is compiled for a mesh: verified, with the mesh it must have. MeshGrid where the two disagree.
+/// The function for a mesh: verified, with its mesh. MeshGrid if the two disagree.
 FunctionRef place_on_mesh(const FunctionRef& f, const std::optional<MeshShape>& mesh);
 
 /// The checks by name (see interp::parse_checks). BadArgument for another name.
 interp::Checks parse_checks(const std::string& name);
 
-/// Python text that compiles the function again with the same options, for a report of a fault of helve.
+/// Python text that compiles the function again with the same options, for a bug report.
 std::string reproducer(const Function& f, const CompileOptions& options);
-/// The request for a report and the reproducer, as it stands below the message of an InternalError.
+/// The request for a report and the reproducer, as appended to the message of an InternalError.
 std::string report_text(const Function& f, const CompileOptions& options);
 
-/// Compiles for the target. UserError for what the user can mend; an InternalError brings its reproducer.
+/// Compiles for the target. UserError for errors of the program; an InternalError contains its reproducer.
 std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const CompileOptions& options = {});
 
-/// A function at any stage under the interpreter, without a question asked before its calls: what a stage stands on has
-/// been asked of the function that it was made from.
+/// A function at any stage under the interpreter, without checks before its calls: the proofs of the original
+/// function hold for all its stages.
 std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::Checks check, int64_t steps = 0);
 
-/// The function after each pass of the target's pipeline (the CPU's for Target::Interp), first the function itself:
-/// each of them can be interpreted.
+/// The function after each pass of the target's pipeline (the CPU's for Target::Interp), preceded by the function
+/// itself: each of them can be interpreted.
 std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionRef& f,
                                                                  const CompileOptions& options = {});
 
-/// What a compile does before code is generated: the function in the form that the target's generator takes, and the
-/// wall time of verifier, proofs and each pass.
+/// A compile up to code generation: the function in the form that the target's generator takes, and the wall time of
+/// verifier, proofs and each pass.
 struct Lowering {
   FunctionRef function;
   std::vector<StageTime> times;
 };
 Lowering check_and_lower(const FunctionRef& f, const CompileOptions& options = {});
 
-/// What the passes of the target's pipeline could not decide: warnings of a compile, beside those of the function
+/// What the passes of the target's pipeline could not decide: warnings of a compile, besides those of the function
 /// itself.
 std::vector<Diagnostic> lowering_warnings(const FunctionRef& f, const CompileOptions& options = {});
 

@@ -30,28 +30,27 @@ struct ScalarArg {
 
 using Arg = std::variant<TensorArg, ScalarArg>;
 
-/// What a run looks for beyond wrong subscripts. A fault that is looked for is reported where it happens; nothing else
-/// changes.
+/// The checks of a run beyond invalid subscripts. A fault is reported where it happens; nothing else changes.
 struct Checks {
   bool uninitialised = false;  ///< uses of elements that were never written (UninitialisedRead)
   bool races = false;  ///< conflicts (RacingIterations, RacingBlocks, RacingCores)
   bool barriers = false;  ///< with `races`: threads of a block are ordered by T.sync_threads alone
-  /// One private memory serves the iterations of a loop around which it stands, as in machine code: what one wrote
-  /// another finds, which with `races` is a conflict. Without it each has that memory for itself, as the language says.
-  /// Where threads of a block run the iterations such memory is Shared: several may then store to an element of it, and
-  /// what they leave is no value, as behind the loop of private memory.
+  /// One private memory serves all iterations of a loop that it is allocated outside of, as in machine code: one
+  /// iteration finds what another one wrote, which with `races` is a conflict. Without this option each iteration has
+  /// its own copy, as the language defines. If threads of a block run the iterations, such memory is Shared: several
+  /// may then store to an element of it, whose value is undefined afterwards, as after a loop with private memory.
   bool in_turn = false;
 
   bool any() const { return uninitialised || races; }
   static Checks all() { return {true, true}; }
 };
 
-/// The checks by name: "all", "uninitialised", "races", "in_turn" (all, of a function whose scratch has been made
-/// private), or "barriers" (in_turn, of a function in thread form whose barriers have been inserted); nothing for
+/// The checks by name: "all", "uninitialised", "races", "in_turn" (all, for a function whose scratch has been made
+/// private), or "barriers" (in_turn, for a function in thread form whose barriers have been inserted); nothing for
 /// another name.
 std::optional<Checks> parse_checks(const std::string& name);
 
-/// Thrown by a run that was given a number of steps and has used them up. What it has written stays.
+/// Thrown by a run that has used up its number of steps. What it has written stays.
 struct OutOfSteps : std::exception {
   const char* what() const noexcept override { return "the run used up its steps"; }
 };

@@ -40,7 +40,7 @@ LinearBases to_bases(const Layout& layout, const std::vector<int64_t>& shape);
 
 /// The layout over `shape` whose elements lie where the bases say. Places that hold equal elements become replicas.
 /// Throws ShapeError for bases of another rank, BoundsError for those outside the shape, UnsupportedError where an
-/// element lies nowhere and for an extent of the shape that is no power of two, and like from_linear.
+/// element has no place and for an extent of the shape that is no power of two, and like from_linear.
 Layout from_bases(const LinearBases& bases, const std::vector<int64_t>& shape);
 
 }  // namespace helve

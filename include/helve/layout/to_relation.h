@@ -15,7 +15,7 @@ IntegerRelation to_relation(const ExactEngine& engine, const Layout& layout, con
 IntegerRelation to_relation(const ExactEngine& engine, const Layout& layout, const std::vector<int64_t>& shape);
 
 /// The same in isl's notation: "{ [x0, x1] -> [laneid, m] : ... }", the entries of the image named as the axes (with an
-/// underscore behind a word that isl reserves). Throws UnsupportedError too, beyond kLayoutStepLimit operations of isl.
+/// underscore after a word that isl reserves). Throws UnsupportedError too, beyond kLayoutStepLimit operations of isl.
 std::string relation_text(const Layout& layout, const std::vector<int64_t>& shape);
 
 }  // namespace helve

@@ -1,6 +1,6 @@
 // The IR as Python text.
-// Users read it, tests compare it, and it reads back as an equal function, so every stage of a compile can be shown and
-// replayed.
+// The text can be read, compared by tests and parsed to an equal function, so every stage of a compile can be shown and
+// run again.
 #pragma once
 
 #include <string>

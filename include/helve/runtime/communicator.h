@@ -1,5 +1,5 @@
 // Collectives between the cores of a mesh, behind one interface.
-// A plan says what moves; whether the cores are parts of this process, processes or GPUs is the communicator's matter.
+// A plan describes transfers; the communicator knows whether the cores are parts of this process, processes or GPUs.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ struct CoreBuffer {
   int64_t stride = 0;
 };
 
-/// A collective with every scalar evaluated; the meaning of the fields is that of Collective in plan.h.
-/// Offsets and strides are in elements of `dtype`. The spans are borrowed for the call.
+/// A collective with every scalar evaluated; the fields have the meaning of those of Collective in plan.h. Offsets and
+/// strides are in elements of `dtype`. The spans are borrowed for the call.
 struct CollectiveRequest {
   std::span<const int64_t> mesh;
   uint64_t axes = 0;
@@ -57,7 +57,7 @@ class Communicator {
   void run(CollectiveKind kind, const CollectiveRequest& request);
 };
 
-/// All cores are buffers of this process: a collective is copies and sums in memory, on the thread pool where they are
+/// All cores are buffers of this process: a collective is copies and sums in memory, on the thread pool if they are
 /// large.
 class HostCommunicator final : public Communicator {
  public:

@@ -1,5 +1,5 @@
-// A folder of compiled things, named by the digest of what they were made from.
-// Many processes share it without locks: entries appear whole or not at all, and one that was damaged is made again.
+// A folder of compiled code, named by the digest of its inputs.
+// Many processes share it without locks: entries appear as a whole or not at all, and a damaged one is compiled again.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ std::string default_cache_folder();
 int64_t default_cache_limit();
 
 /// An entry is a file: a magic number with the version of this format, the length and the digest of the payload, the
-/// payload. Entries of other versions stand in other subfolders and are left alone, as is every file that is no entry.
+/// payload. Entries of other versions are in other subfolders; they and all files that are not entries are left alone.
 ///
-/// Entries are loaded as code, so the folder is used only if nobody but this user and root can write into it or
-/// exchange it on the way from the root; else nothing is loaded, and storing gives the warning CacheUnusable.
+/// Entries are loaded as code, so the folder is used only if nobody but this user and root can write to it or replace
+/// it on its path from the root; else nothing is loaded, and storing gives the warning CacheUnusable.
 class DiskCache {
  public:
   /// The cache of this user. UserError CacheLimit.
@@ -34,12 +34,13 @@ class DiskCache {
   /// A limit of 0 bytes: nothing is read or written.
   DiskCache(std::string folder, int64_t limit_bytes);
 
-  /// The payload, and the entry counts as used now; nothing where there is no sound entry. A damaged one is removed.
+  /// The payload of an entry, which is marked as used now; nothing if there is no valid entry. A damaged one is
+  /// removed.
   std::optional<std::string> load(const Digest& key) const;
 
-  /// Publishes an entry: written aside, flushed, renamed. Entries least recently used go while the whole is larger than
-  /// the limit. Returns the warning CacheUnusable where the folder cannot be written or trusted; a cache never stops a
-  /// compile.
+  /// Publishes an entry: written to a temporary name, flushed, renamed. Least recently used entries are removed while
+  /// the total exceeds the limit. Returns the warning CacheUnusable if the folder cannot be written or trusted; the
+  /// cache never stops a compile.
   std::optional<Diagnostic> store(const Digest& key, std::string_view payload) const;
 
   const std::string& folder() const { return folder_; }
@@ -52,7 +53,8 @@ class DiskCache {
   int64_t limit_;
 };
 
-/// Names this build of helve: the linker's build id of the module that holds the runtime, or the digest of its file.
+/// The identity of this build of helve: the linker's build id of the module that contains the runtime, or the digest of
+/// its file.
 const std::string& build_id();
 
 }  // namespace helve::runtime

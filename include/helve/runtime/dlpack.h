@@ -1,6 +1,6 @@
 // The DLPack ABI, declared here with its standard names inside our namespace.
-// Tensors of every array library arrive and leave through it; own declarations keep the layout fixed and the header
-// free.
+// Tensors of all array libraries are exchanged through it; declarations of our own fix the layout without another
+// header.
 #pragma once
 
 #include <cstdint>
@@ -110,7 +110,7 @@ std::string to_text(DLDataType dtype);
 /// "cpu", "cuda:0".
 std::string to_text(DLDevice device);
 
-/// Whether code on the CPU may use memory of this device.
+/// May code on the CPU use memory of this device?
 constexpr bool is_host_memory(DLDevice device) {
   return device.device_type == kDLCPU || device.device_type == kDLCUDAHost || device.device_type == kDLROCMHost;
 }

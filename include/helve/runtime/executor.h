@@ -30,32 +30,32 @@ struct TensorArgument {
 };
 
 /// An integer (or bool as 0 and 1) or a real number. Integers are accepted for float parameters, not the reverse.
-/// uint64_t holds what int64_t does not.
+/// uint64_t is for values beyond int64_t.
 using ScalarArgument = std::variant<int64_t, double, uint64_t>;
 
 struct CallOptions {
   const InterruptHook* interrupt = nullptr;  ///< polled between steps and in waits, on the calling thread
   Span span;                                 ///< of the call; faults of arguments are reported there
   void* stream = nullptr;                    ///< CUDA: the caller's stream; null is the legacy default stream
-  bool* may_have_written = nullptr;          ///< set in front of the first step that may write to an argument
+  bool* may_have_written = nullptr;          ///< set before the first step that may write to an argument
 };
 
 class Executor {
  public:
-  /// `communicator` null: the host's. InternalError for an unsound plan.
+  /// A null `communicator` is the host's. InternalError for an invalid plan.
   Executor(Plan plan, std::vector<KernelEntry> kernels, std::shared_ptr<Communicator> communicator = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Runs the plan and returns when it is done. Arguments in parameter order, borrowed for the call.
-  /// UserError 601-624 for arguments that do not fit or what follows from them; Interrupted, or what the hook threw.
+  /// Runs the plan and returns when it is complete. Arguments are in parameter order, borrowed for the call. UserError
+  /// 601-624 for arguments that are invalid or lead to a fault; Interrupted, or what the hook threw.
   void call(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars = {},
             const CallOptions& options = {}) const;
 
   const Plan& plan() const;
 
-  /// Frees the memory kept from earlier calls, that of running calls aside.
+  /// Frees the memory kept from earlier calls, except that of running calls.
   void release_memory() const;
 
  private:

@@ -1,6 +1,6 @@
-// Machine code that Ctrl-C can stop at any instruction. A block may loop for hours and asks nobody. Asking inside its
-// loops would cost every kernel; instead a signal stops the thread now and then, the user's hook is asked right there,
-// and the code goes on as if nothing had been, or is left.
+// Machine code that Ctrl-C can stop at any instruction. A block may loop for hours without a check. Checks inside its
+// loops would cost every kernel; instead a signal interrupts the thread now and then, its handler calls the user's
+// hook, and the code is resumed or abandoned.
 #pragma once
 
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 namespace helve::runtime {
 
-/// What stops a thread in a section; one that blocks it is stopped between sections only.
+/// The signal that stops a thread in a section; a thread that blocks it is stopped between sections only.
 constexpr int kSectionSignal = SIGURG;
 
 /// A borrowed `void()`.
@@ -23,13 +23,12 @@ struct MachineCode {
 /// See run_machine_code.
 bool run_section(InterruptPoll& poll, MachineCode code);
 
-/// Runs `code`, which holds no lock, owns nothing and calls nothing that does: it may be left in its middle. While it
-/// lasts the thread of `poll` asks it several times a second; any other thread of the same call looks whether that one
-/// was told to stop. Where the answer is yes `code` is left, and the result is false.
+/// Runs `code`, which holds no lock, owns nothing and calls nothing that does: it may be abandoned anywhere. Meanwhile
+/// the thread of `poll` asks it several times a second; other threads of the same call check whether that one was told
+/// to stop. If so, `code` is abandoned, and the result is false.
 ///
-/// The signal is SIGURG, whose default is to be ignored: where the program has its own use of it, ours is told apart
-/// and its own handler sees the rest. A program that takes the signal away again has its kernels stopped between blocks
-/// only.
+/// The signal is SIGURG, which is ignored by default: if the program uses it too, our signals are recognised and all
+/// others passed to its own handler. If the program replaces the handler, kernels are stopped between blocks only.
 template <class F>
 bool run_machine_code(InterruptPoll& poll, F&& code) {
   using Function = std::remove_reference_t<F>;

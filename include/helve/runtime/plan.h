@@ -1,6 +1,6 @@
-// The host plan: what a call of a compiled function does, as plain data.
-// The runtime executes it without a compiler in the process; whatever builds it needs nothing of the runtime but this
-// page.
+// The host plan: the steps of a call of a compiled function, as plain data.
+// The runtime executes it without a compiler in the process; code that builds plans needs only this header of the
+// runtime.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace helve::runtime {
 
-/// A dynamic extent: the argument's extent becomes the value of the slot. Where several dimensions bind one slot
-/// (or a slot holds a scalar argument), all must agree.
+/// A dynamic extent: the argument's extent becomes the value of the slot. If several dimensions bind one slot (or a
+/// slot is set by a scalar argument), all must agree.
 struct BindSlot {
   int64_t slot;
 };
@@ -25,11 +25,11 @@ using Extent = std::variant<ScalarProgram, BindSlot>;
 struct TensorParam {
   std::string name;
   DLDataType dtype;
-  std::vector<Extent> dims;            ///< as many as the rank
-  std::vector<ScalarProgram> strides;  ///< in elements, one a dimension; empty: compact row-major
+  std::vector<Extent> dims;            ///< one per dimension
+  std::vector<ScalarProgram> strides;  ///< in elements, one per dimension; empty: compact row-major
   bool read = true;
   bool written = false;
-  std::vector<int64_t> may_alias = {};  ///< parameters whose memory may overlap this one's; holds both ways
+  std::vector<int64_t> may_alias = {};  ///< parameters whose memory may overlap this one's; symmetric
 };
 
 /// The slot gets an integer as its value, a bool as 0 or 1, a float as the bits of its dtype, zero-extended.
@@ -37,7 +37,7 @@ struct ScalarParam {
   std::string name;
   DLDataType dtype;
   int64_t slot;
-  bool is_index = false;  ///< it is an index, or made one: a uint64 from 2^63 on is refused
+  bool is_index = false;  ///< used as an index, possibly after a conversion: a uint64 of 2^63 or more is refused
 };
 
 /// Memory that the plan allocates. A buffer id names tensor parameter `id` when id < params.size(), otherwise
@@ -54,17 +54,17 @@ struct BufferDecl {
 
 constexpr int64_t kInstanceAlignment = 64;
 
-/// No extent of an argument is larger: no machine addresses as many bytes.
+/// The limit of an argument's extents: no machine addresses as many bytes.
 constexpr int64_t kLargestExtent = int64_t{1} << 48;
 
-/// An argument of a fault that the call knows.
+/// An argument of a check's fault.
 struct CheckValue {
   std::string name;
   ScalarProgram value;
 };
 
-/// Ends the call with `fault` unless the condition holds; one that cannot be computed does not. The fault gets each
-/// value as an argument of its name, and all of them as the argument "values": "n=9, m=8".
+/// Ends the call with `fault` unless the condition holds; a condition that cannot be computed does not hold. The fault
+/// gets each value as an argument of its name, and all of them as the argument "values": "n=9, m=8".
 struct Check {
   ScalarProgram condition;
   Diagnostic fault;
@@ -76,7 +76,7 @@ struct Allocate {
   int64_t buffer;  ///< a buffer id, not of a parameter
 };
 
-/// A tensor map of CUDA's copy engine: boxes of a tensor parameter, whose rows of `swizzle` bytes are swizzled in block
+/// A tensor map for CUDA's TMA: boxes of a tensor parameter, whose rows of `swizzle` bytes are swizzled in shared
 /// memory.
 struct TensorMap {
   int64_t buffer;  ///< a position among the launch's buffers
@@ -84,8 +84,8 @@ struct TensorMap {
   int64_t swizzle = 0;  ///< 0, 32, 64, 128
 };
 
-/// Runs blocks [0, blocks) of a kernel in any order; see KernelEntry for what the kernel is given. On a mesh block c is
-/// core c, and of a launch to which not all cores come, only theirs run.
+/// Runs blocks [0, blocks) of a kernel in any order; KernelEntry describes the kernel's arguments. On a mesh block c is
+/// core c, and only the blocks of the cores that execute the launch run.
 struct Launch {
   int64_t kernel;  ///< index of the entry point
   std::string name;
@@ -93,13 +93,13 @@ struct Launch {
   std::vector<int64_t> buffers;
   std::vector<ScalarProgram> scalars = {};
   int64_t scratch_bytes = 0;  ///< private memory of each worker, 4096-aligned, contents undefined
-  int64_t grain = 1;  ///< fewest blocks worth a task of their own
-  int64_t threads = 0;  ///< CUDA: threads a block
+  int64_t grain = 1;  ///< minimum number of blocks of a task
+  int64_t threads = 0;  ///< CUDA: threads per block
   int64_t shared_bytes = 0;  ///< CUDA: dynamic shared memory of a block
-  int64_t cluster = 1;  ///< CUDA: blocks a cluster
+  int64_t cluster = 1;  ///< CUDA: blocks per cluster
   /// CUDA: all blocks are resident together; the kernel gets a zeroed uint32_t* workspace as its last parameter.
   bool cooperative = false;
-  /// CUDA: bytes, of the base of each buffer, on which the kernel's widest accesses rely; empty: those of an element.
+  /// CUDA: the alignment in bytes that the kernel requires of the base of each buffer; empty: that of an element.
   std::vector<int64_t> alignments = {};
   std::vector<TensorMap> maps = {};  ///< CUDA: the kernel's last parameters, by value
 };
@@ -134,7 +134,7 @@ struct Collective {
   ScalarProgram src_offset;
   ScalarProgram dst_offset;
   std::vector<ScalarProgram> extents;
-  std::vector<ScalarProgram> src_strides;  ///< elements, one an extent
+  std::vector<ScalarProgram> src_strides;  ///< elements, one per extent
   std::vector<ScalarProgram> dst_strides;
   ScalarProgram member_stride_src;  ///< elements
   ScalarProgram member_stride_dst;
@@ -146,10 +146,10 @@ struct Collective {
 
 struct Step;
 
-// Every core runs the steps. Those of one step go through it together, each with its own instances of buffers; cores
-// part at decisions only.
+// Every core runs the steps. The cores that run a step run it together, each with its own instances of buffers; they
+// diverge at control values only.
 
-/// Runs `body` with the slot = begin, begin + 1, ..., begin + extent - 1; an extent of 0 or less runs nothing.
+/// Runs `body` with the slot = begin, begin + 1, ..., begin + extent - 1; not at all for an extent of 0 or less.
 struct Loop {
   int64_t slot;
   ScalarProgram begin;
@@ -163,7 +163,7 @@ struct Branch {
   std::vector<Step> else_steps;
 };
 
-/// Reads one element, an integer or a bool, into a slot: of a per-core buffer each core that of its own instance.
+/// Reads one element, an integer or a bool, into a slot; from a per-core buffer each core reads its own instance.
 struct Read {
   int64_t buffer;  ///< buffer id
   ScalarProgram offset;  ///< elements
@@ -171,45 +171,46 @@ struct Read {
   DLDataType dtype;
 };
 
-/// The cores of a group over `axes` meet in something that a decision is about, so they have to agree: where two do
-/// not, `fault` ends the call. It gets a note that says what each of them decides.
-struct Meeting {
+/// Control flow around a collective over `axes` must be uniform within each group of cores: where two cores of a group
+/// have different control values, `fault` ends the call. It gets a note with the two values.
+struct UniformityCheck {
   uint64_t axes = 0;
   Diagnostic fault;
 };
 
-/// How a value is taken: as true or false, as it is, or as a number of iterations, none where it is negative. Notes say
-/// "the condition is true", "the loop begins at 3", "the loop runs 2 iterations".
-enum class Question : uint8_t { Condition, Value, Count };
+/// How control flow uses a value: as a truth value, as it is, or as a number of iterations (none if negative). Notes
+/// say "the condition is true", "the loop begins at 3", "the loop runs 2 iterations".
+enum class ControlUse : uint8_t { Condition, Value, Count };
 
-/// A value that each core finds for itself, by what it reads. The slots that `head` reads into belong to the decision.
-struct Decision {
-  Question question;
+/// A value that control flow depends on and that each core computes from what it reads, so that cores may differ. The
+/// slots that `head` reads into belong to it.
+struct ControlValue {
+  ControlUse use;
   std::vector<std::variant<Check, Read>> head;
   ScalarProgram value;
-  std::vector<Meeting> meetings = {};
+  std::vector<UniformityCheck> checks = {};
   Span span = {};  ///< of the control flow
 };
 
-/// Cores that agree go on together: `body` runs once for each value that is found, by the cores that find it, with the
-/// value in the slot. So the cores of a step have in common whatever is in slots.
-struct Part {
-  Decision decision;
+/// Divergence by a value: `body` runs once for each distinct value, by the cores that have it, with the value in the
+/// slot. So slots hold the same for all cores that run a step.
+struct Diverge {
+  ControlValue control;
   int64_t slot;
   std::vector<Step> body;
 };
 
-/// Runs `body` by the cores whose condition holds, as long as there are any; a core that leaves does not come back.
+/// Runs `body` on the cores whose condition holds, as long as there are any; a core that leaves does not return.
 struct Repeat {
-  Decision decision;
+  ControlValue control;
   std::vector<Step> body;
 };
 
 struct Step {
-  std::variant<Check, Allocate, Launch, Collective, Loop, Branch, Part, Repeat> node;
+  std::variant<Check, Allocate, Launch, Collective, Loop, Branch, Diverge, Repeat> node;
 };
 
-/// Calls `f` with every step of the list and below, outer steps first.
+/// Calls `f` with every step of the list and its bodies, outer steps first.
 template <class Steps, class F>
 void for_each_step(Steps& steps, const F& f) {
   for (auto& step : steps) {
@@ -219,8 +220,8 @@ void for_each_step(Steps& steps, const F& f) {
     } else if (auto* branch = std::get_if<Branch>(&step.node)) {
       for_each_step(branch->then_steps, f);
       for_each_step(branch->else_steps, f);
-    } else if (auto* part = std::get_if<Part>(&step.node)) {
-      for_each_step(part->body, f);
+    } else if (auto* diverge = std::get_if<Diverge>(&step.node)) {
+      for_each_step(diverge->body, f);
     } else if (auto* repeat = std::get_if<Repeat>(&step.node)) {
       for_each_step(repeat->body, f);
     }
@@ -230,10 +231,10 @@ void for_each_step(Steps& steps, const F& f) {
 struct Plan {
   std::string name;
   std::vector<int64_t> mesh;  ///< extents of the mesh; empty: one core
-  std::vector<std::string> mesh_axes;  ///< one name an extent
+  std::vector<std::string> mesh_axes;  ///< one name per extent
   std::vector<TensorParam> params;
   std::vector<ScalarParam> scalar_params;
-  std::vector<std::string> slots;  ///< one name a slot, for messages and text
+  std::vector<std::string> slots;  ///< one name per slot, for messages and text
   std::vector<BufferDecl> buffers;
   std::vector<Step> steps;
 };
@@ -241,10 +242,10 @@ struct Plan {
 /// Number of cores of the plan's mesh, 1 without one.
 int64_t core_count(const Plan& plan);
 
-/// InternalError unless every id, slot, axis and program of the plan is sound and kernels are in [0, kernel_count).
+/// InternalError unless every id, slot, axis and program of the plan is valid and kernels are in [0, kernel_count).
 void verify(const Plan& plan, int64_t kernel_count);
 
-/// The plan for people, one step a line.
+/// The plan as readable text, one step per line.
 std::string to_text(const Plan& plan);
 
 std::string_view name_of(CollectiveKind kind);  ///< "all_gather"

@@ -1,5 +1,5 @@
 // Integer expressions of a host plan: postfix code over 64-bit slots.
-// Extents known only at the call decide sizes and launches; postfix keeps the plan plain data and needs no code
+// Sizes and launches depend on extents that only the call knows; postfix code keeps the plan plain data, without code
 // generation.
 #pragma once
 
@@ -31,10 +31,10 @@ enum class ScalarOp : uint8_t {
   Le,
   Eq,
   Ne,
-  And,  ///< the right side counts only where the left is true
-  Or,   ///< the right side counts only where the left is false
+  And,  ///< the right side is evaluated only if the left is true
+  Or,   ///< the right side is evaluated only if the left is false
   Not,
-  Select,  ///< condition, then, else: only the chosen side counts
+  Select,  ///< condition, then, else: only the chosen side is evaluated
 };
 
 struct ScalarInstruction {
@@ -70,19 +70,19 @@ void verify(const ScalarProgram& program, int64_t slot_count);
 int64_t evaluate_code(const ScalarProgram& program, std::span<const int64_t> slots,
                       const std::vector<std::string>* names);
 
-/// The value of a verified program. A fault in a side that And, Or or Select does not choose is no fault.
-/// UserError ScalarOverflow when a result leaves 64 bits, ScalarZeroDivisor when a divisor is 0, NegativeShift;
-/// `names` are the slots' names in these messages.
+/// The value of a verified program. Faults in a side that And, Or or Select does not choose are ignored. UserError
+/// ScalarOverflow if a result overflows 64 bits, ScalarZeroDivisor if a divisor is 0, NegativeShift; `names` are the
+/// slots' names in these messages.
 inline int64_t evaluate(const ScalarProgram& program, std::span<const int64_t> slots,
                         const std::vector<std::string>* names = nullptr) {
   if (program.is_constant()) return program.code[0].value;
   return evaluate_code(program, slots, names);
 }
 
-/// The value of a verified program, or nothing where `evaluate` would be an error.
+/// The value of a verified program, or nothing if `evaluate` would throw.
 std::optional<int64_t> evaluate_defined(const ScalarProgram& program, std::span<const int64_t> slots);
 
-/// Infix text with full parentheses below the top; a slot without a name is `$index`.
+/// Infix text, fully parenthesized below the top level; a slot without a name is `$index`.
 std::string to_text(const ScalarProgram& program, const std::vector<std::string>* names = nullptr);
 
 }  // namespace helve::runtime

@@ -1,6 +1,6 @@
-// Ending work for which nobody waits any more.
-// A compile that its user interrupted goes on alone until it looks; looking costs a load, so that passes and exact
-// questions can look often.
+// Cancellation of work whose result is no longer needed.
+// A compile that its user interrupted continues until it checks; a check costs a load, so that passes and exact queries
+// can check often.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace helve {
 
-/// Ends abandoned work. Nobody sees it: whoever asked for the result has gone.
+/// Ends cancelled work. Nobody receives it: the caller is gone.
 struct Cancelled : std::exception {
   const char* what() const noexcept override { return "cancelled"; }
 };
@@ -25,9 +25,9 @@ class CancelScope {
   const std::atomic<bool>* outer_;
 };
 
-/// Whether nobody waits for the work of this thread.
+/// Is the work of this thread cancelled?
 bool is_cancelled();
-/// Throws Cancelled where that is so.
+/// Throws Cancelled if it is.
 void throw_if_cancelled();
 
 }  // namespace helve

@@ -1,5 +1,5 @@
 // Errors and warnings as data: a code from one table, a span, and typed arguments.
-// The text is made once, at the boundary, so that Python, C++ and notebooks render the same facts in their own way.
+// The text is rendered once, at the boundary, so that Python, C++ and notebooks can each present the same data.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace helve {
 
 enum class Severity { Error, Warning };
 
-/// Every diagnostic that exists; the rows stand in `diagnostic_table.inc`.
+/// Every diagnostic; the rows are in `diagnostic_table.inc`.
 enum class Code : int {
 #define HELVE_DIAGNOSTIC(name, number, severity, message, help) name = number,
 #include "helve/support/diagnostic_table.inc"
@@ -59,14 +59,14 @@ struct Diagnostic {
   Severity severity() const { return diagnostic_row(code).severity; }
 };
 
-/// Fills `{name}` places of `text` from `args`, `{name:index/indices}` and `{name:dimension}` with the word in its
-/// number; an unknown place is an InternalError (the table is tested).
+/// Fills `{name}` places of `text` from `args`, `{name:index/indices}` and `{name:dimension}` with a number and its
+/// word; an unknown place is an InternalError (the table is tested).
 std::string fill_template(std::string_view text, const DiagnosticArgs& args);
 
 /// `error[HV0123]: message`, location, notes and help as plain text without the source lines (C++ callers).
 std::string to_text(const Diagnostic& diagnostic);
 
-/// A fault of the program given to helve. Carries everything a front end needs to show it.
+/// An error of the program given to helve, with everything that a front end needs to present it.
 class UserError : public std::exception {
  public:
   explicit UserError(Diagnostic diagnostic) : diagnostic_(std::move(diagnostic)), text_(to_text(diagnostic_)) {}
@@ -82,11 +82,11 @@ class UserError : public std::exception {
   std::string text_;
 };
 
-/// A fault of helve itself: a broken invariant. Never the answer to a wrong program.
+/// A bug in helve: a violated invariant. Never the result of a wrong program.
 class InternalError : public std::exception {
  public:
   InternalError(std::string message, const char* file, int line);
-  /// The same fault with what is needed to see it again.
+  /// The same error with the data to reproduce it.
   InternalError(const InternalError& fault, const std::string& report) : text_(fault.text_ + "\n" + report) {}
   const char* what() const noexcept override { return text_.c_str(); }
 

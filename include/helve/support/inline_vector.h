@@ -130,12 +130,12 @@ class InlineVector {
     data_ = grown;
     capacity_ = static_cast<uint32_t>(count);
   }
-  /// Element by element: what was just written comes back without waiting for memory, which a copy of the whole storage
-  /// in wide moves would do.
+  /// Element by element: recently written elements are forwarded without waiting for memory, which wide moves of the
+  /// whole storage would do.
   static void copy_elements(T* to, const T* from, size_t count) {
     for (size_t i = 0; i < count; ++i) to[i] = from[i];
   }
-  /// Takes the values of another; this one's own storage is already given back.
+  /// Takes the values of another; this one's own storage is already released.
   void take(InlineVector& other) {
     size_ = other.size_;
     if (other.data_ == other.inside()) {

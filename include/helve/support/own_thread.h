@@ -1,7 +1,7 @@
-// Work on a thread and a stack of its own.
-// Programs have a bounded depth, so the stack that a walk over one needs is bounded; the thread that calls may have
-// less than that, since its creator chose the size. And a compile runs through libraries that nobody can interrupt: its
-// caller waits elsewhere, so that Ctrl-C ends the wait at once.
+// Work on a separate thread with its own stack.
+// Programs have a bounded depth, so walks over them need a bounded stack; the calling thread may have less, since its
+// creator chose the size. And a compile calls libraries that cannot be interrupted: the caller waits elsewhere, so that
+// Ctrl-C ends the wait at once.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace helve {
 
-/// Bytes that walks over a function of the greatest depth need; that a whole compile does, code generators included.
+/// The stack of walks over a function of maximum depth, in bytes; that of a whole compile, code generators included.
 inline constexpr size_t kWalkStack = size_t{2} << 20;
 inline constexpr size_t kCompileStack = size_t{6} << 20;
 
@@ -28,7 +28,7 @@ inline constexpr size_t kOwnStack = size_t{16} << 20;
 /// Bytes of the calling thread's stack that are free.
 size_t stack_left();
 
-/// Shared by the thread and whoever waits for it; the last of them destroys it.
+/// Shared by the thread and its waiting caller; the last of them destroys it.
 struct OwnWork {
   virtual ~OwnWork() = default;
   virtual void run() = 0;
@@ -43,14 +43,14 @@ struct OwnWork {
 /// See on_own_thread.
 void run_and_wait(const std::shared_ptr<OwnWork>& work, const std::function<void()>& ask, size_t needed);
 
-/// The value of `work()`, or what it throws. Signals stay with the threads of the user's program.
+/// The value of `work()`, or what it throws. Signals are delivered to the threads of the user's program.
 ///
-/// While it runs, the calling thread calls `ask`, if there is one, several times a second. What that throws ends the
-/// wait: the caller goes with it and the work is cancelled (support/cancel.h), so that it must own all that it touches.
-/// Work whose caller is cancelled is cancelled as well, and waited for.
+/// While it runs, the calling thread calls `ask`, if given, several times a second. An exception from it ends the wait:
+/// the caller returns with it and the work is cancelled (support/cancel.h), so that the work must own all that it uses.
+/// Work whose caller is cancelled is cancelled too, and waited for.
 ///
-/// Without a thread to be had the work runs on the caller's, where `needed` bytes of stack are left; std::system_error
-/// where they are not.
+/// If no thread can be created, the work runs on the caller's, if `needed` bytes of stack are left; std::system_error
+/// otherwise.
 template <class F>
 auto on_own_thread(F work, const std::function<void()>& ask = {}, size_t needed = 0) {
   using Result = std::invoke_result_t<F&>;
@@ -70,8 +70,7 @@ auto on_own_thread(F work, const std::function<void()>& ask = {}, size_t needed 
   if constexpr (!std::is_void_v<Result>) return std::move(*shared->result);
 }
 
-/// The value of `work()`, computed here where `bytes` of stack (at most kOwnStack) are left, else on a thread of its
-/// own.
+/// The value of `work()`, computed here if `bytes` of stack (at most kOwnStack) are left, else on a separate thread.
 template <class F>
 auto with_stack(size_t bytes, F&& work) {
   if (stack_left() >= bytes) return work();

@@ -1,7 +1,7 @@
-// Rounding in two steps without the error of the first.
-// A number that a format does not hold goes to that of its two neighbours whose last bit is set. Rounded to odd, it
-// lies on the same side of every midpoint of a format with at least two bits less, so that rounding it again is as good
-// as rounding the number itself (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+// Rounding in two steps without double rounding.
+// A number that a format cannot represent becomes the one of its two neighbours whose last bit is set. Rounded to odd,
+// it is on the same side of every midpoint of a format with at least two bits less, so that rounding it again equals
+// rounding the number itself (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
 #pragma once
 
 #include <bit>
@@ -35,7 +35,7 @@ inline float round_to_odd(double number) {
 template <std::integral T>
 double round_to_odd(T number) {
   const auto nearest = static_cast<double>(number);
-  // The power of two behind the greatest number of the type is none of it.
+  // The power of two after the largest number of the type, which is not one of its values.
   constexpr double kEnd = 2.0 * static_cast<double>(uint64_t{1} << (std::numeric_limits<T>::digits - 1));
   if (nearest >= kEnd) return round_to_odd(nearest, -1);
   const auto back = static_cast<T>(nearest);

@@ -1,5 +1,5 @@
-// SHA-256, as FIPS 180-4 defines it.
-// Caches name their entries by what they hold; the name must not meet another content by accident or on purpose.
+// SHA-256, as defined by FIPS 180-4.
+// Cache entries are named by the digest of their inputs; names must not collide by accident or on purpose.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ class Sha256 {
  public:
   void add(std::string_view bytes);
 
-  /// Adds the length of `bytes` (64 bits, little-endian) and then `bytes`: fields that are added so keep their borders.
+  /// Adds the length of `bytes` (64 bits, little-endian) and then `bytes`, so that the boundaries of fields count.
   void add_field(std::string_view bytes);
 
   /// The digest of all bytes so far; nothing is added afterwards.

@@ -1,6 +1,6 @@
-// A list that its copies share.
-// What is known grows along a path and is kept for each place on it: a copy costs nothing, and appending to the newest
-// copy costs what appending costs.
+// A list that shares its elements with its copies.
+// Facts grow along a path and are kept for each place on it: copying is free, and appending to the newest copy costs
+// one append.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace helve {
 
-/// A value: no copy sees what another one appends or replaces, and elements stay where they are while any copy lives
-/// that has them, also in the middle of a loop over it. Copies belong to one thread.
+/// A value: no copy sees what another one appends or replaces, and elements keep their addresses while any copy that
+/// has them lives, also during a loop over it. Copies belong to one thread.
 template <class T>
 class SharedList {
  public:
@@ -20,7 +20,7 @@ class SharedList {
   bool empty() const { return size_ == 0; }
   const T& operator[](size_t i) const { return (*items_)[i]; }
 
-  /// A forward iterator, which appending leaves valid.
+  /// A forward iterator that stays valid while elements are appended.
   class Iterator {
    public:
     using iterator_category = std::forward_iterator_tag;
@@ -60,7 +60,7 @@ class SharedList {
     items_ = std::move(items);
   }
 
-  std::shared_ptr<std::deque<T>> items_;  ///< what stands beyond `size_` was appended to a copy
+  std::shared_ptr<std::deque<T>> items_;  ///< elements beyond `size_` belong to other copies
   size_t size_ = 0;
 };
 

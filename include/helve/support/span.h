@@ -1,5 +1,5 @@
-// Where in the user's source something stands.
-// Every node and every diagnostic carries a span, so that a fault found late still points at the line that caused it.
+// Locations in the user's source.
+// Every node and every diagnostic has a span, so that an error found late is still reported at the line that caused it.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace helve {
 
 /// A half-open range of source text. Lines count from 1, columns from 1 (in characters); 0 means unknown. Text of a
-/// function that another one calls has a place for each call.
+/// called function has a location for each call.
 struct Span {
   const std::string* file = nullptr;  ///< interned, never freed; null when unknown
   int line = 0;
@@ -24,7 +24,7 @@ struct Span {
 /// The one stored copy of a file name. Spans hold a pointer to it, so they stay small and trivially copyable.
 const std::string* intern_file(std::string_view name);
 
-/// The place of `inner`, text of a function, in the call of that function at `call`; unknown stays unknown.
+/// The location of `inner`, text of a function, in the call of that function at `call`; unknown stays unknown.
 Span called_from(Span inner, const Span& call);
 
 }  // namespace helve

@@ -1,5 +1,5 @@
-// Boxes of elements that strides place in memory, and which of them meet.
-// Calls compare the memory of arguments and compiles the declared strides of parameters by one search.
+// Strided boxes of elements in memory, and which of them overlap.
+// Calls compare the memory of arguments, and compiles the declared strides of parameters, by the same search.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace helve {
 
-/// Whether two strided boxes of elements share a byte. Exact but for a bound on the search, beyond which it answers
-/// true. Strides in bytes; `element` bytes each.
+/// Do two strided boxes of elements share a byte? Exact up to a limit of the search, beyond which the result is true.
+/// Strides in bytes; `element` bytes each.
 struct StridedBox {
   const std::byte* base;
   std::span<const int64_t> extents;
@@ -20,11 +20,11 @@ struct StridedBox {
 };
 bool share_memory(const StridedBox& a, const StridedBox& b);
 
-/// Do the strides keep the elements apart because each steps over all that the smaller ones reach? Sufficient, and
-/// allocates nothing: slices, transposed and padded tensors are of this kind.
+/// Do elements not overlap because each stride exceeds the reach of all smaller ones? Sufficient, and allocates
+/// nothing: true for slices, transposed and padded tensors.
 bool strides_nest(std::span<const int64_t> extents, std::span<const int64_t> strides);
 
-/// Whether the elements of one box have addresses of their own. Open where the search was given up.
+/// Do the elements of one box have different addresses? Open if the search was abandoned.
 struct Separation {
   enum Kind { Apart, Together, Open } kind = Apart;
   std::vector<int64_t> first, second;  ///< of Together: two elements with one address

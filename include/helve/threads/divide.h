@@ -1,6 +1,5 @@
 // Loops over elements as the program of one thread.
-// The layout of a loop says which iterations a thread runs; that of a fragment, in which of its registers an element
-// is.
+// The layout of a loop gives the iterations of a thread; that of a fragment gives the register of an element.
 #pragma once
 
 #include <functional>
@@ -10,13 +9,13 @@
 
 namespace helve {
 
-/// The buffers of a divided kernel: a fragment is `buffer[thread, register]`, anything else stands for itself.
+/// The buffers of a divided kernel: a fragment becomes `buffer[thread, register]`, anything else is unchanged.
 struct PlacedBuffer {
   BufferRef buffer;
   bool registers = false;
 };
 
-/// What the division of a kernel has decided.
+/// The layouts and buffers of a kernel that is divided among threads.
 struct DividedKernel {
   int64_t threads;
   BlockLayouts layouts;
@@ -25,7 +24,7 @@ struct DividedKernel {
   const ThreadLayout& layout_of(const StmtNode& s) const { return layouts.loops.at(&s); }
   /// The layout of a buffer that lives in registers, else null.
   const ThreadLayout* registers_of(const Buffer& buffer) const;
-  /// The expression with block buffers in their places; elements of registers do not occur in it.
+  /// The expression with block buffers replaced; it contains no elements of registers.
   Expr place(const Expr& e) const;
 };
 
@@ -35,7 +34,7 @@ Stmt thread_loop(int64_t threads, const std::function<Stmt(const Expr& tx)>& bod
 /// A nest of Parallel loops, divided.
 Stmt divide_loop(const For& loop, const DividedKernel& kernel, const Facts& facts);
 
-/// A scalar store of the block: once in memory, in every copy where the buffer is in registers.
+/// A scalar store of the block: once to memory, or to every copy of a buffer in registers.
 Stmt divide_store(const Stmt& store, const DividedKernel& kernel, const Facts& facts);
 
 }  // namespace helve

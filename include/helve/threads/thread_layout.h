@@ -1,5 +1,5 @@
-// Where the iterations of a loop, or the elements of a fragment, live in a block of threads.
-// One Axe layout on the axes `tx` and `reg` answers both: a loop is divided by it, and a register is found by it.
+// The place of a loop's iterations, or of a fragment's elements, in a block of threads.
+// One Axe layout on the axes `tx` and `reg` serves both: it divides a loop and numbers registers.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace helve {
 
-/// A layout on `tx` and `reg`, cut into one block of iters for each dimension of `domain`. Elements past a shape that
-/// is smaller than the domain are padding. Threads that differ only along a replica hold the same elements.
+/// A layout on `tx` and `reg`, grouped into one block of iters for each dimension of `domain`. Elements past a shape
+/// that is smaller than the domain are padding. Threads that differ only along a replica hold the same elements.
 class ThreadLayout {
  public:
-  /// Throws ShapeError and DivisibilityError where the layout cannot be cut that way.
+  /// Throws ShapeError and DivisibilityError if the layout cannot be grouped that way.
   ThreadLayout(const Layout& layout, std::vector<int64_t> domain);
 
   const Layout& layout() const { return grouped_.layout; }
@@ -24,16 +24,15 @@ class ThreadLayout {
   /// Registers of one thread.
   int64_t registers() const { return layout().span(axes::reg()); }
 
-  /// The places of the elements with the dimensions `dims` (in the order of the result; -1: one of extent 1): threads
-  /// along a dimension that is left out hold replicas, its registers go. Digits stay as they are.
+  /// The layout of the dimensions `dims` (in the order of the result; -1: one of extent 1): threads along an omitted
+  /// dimension hold replicas, its registers are dropped. Digits are unchanged.
   ThreadLayout project(const std::vector<int>& dims) const;
 
-  /// Are the threads divided along the dimensions `dims` alone (-1: none)? Then every thread that holds an element of
-  /// the projection meets all that the other dimensions have of it.
+  /// Are the threads divided along the dimensions `dims` alone (-1: none)? Then a thread that holds an element of the
+  /// projection executes all iterations of the other dimensions for it.
   bool divides_only(const std::vector<int>& dims) const;
 
-  /// Do the two divide dimension d of this and dimension e of `other` alike: the same iters, up to the numbers of
-  /// registers?
+  /// Do the two divide dimension d of this and dimension e of `other` alike: the same iters, up to register numbers?
   bool divides_alike(size_t d, const ThreadLayout& other, size_t e) const;
 
  private:
@@ -44,9 +43,9 @@ class ThreadLayout {
   std::vector<int64_t> domain_;
 };
 
-/// `shape` over `threads` threads, for accesses that are side by side along the last dimension: each thread takes runs
-/// of `vector` elements, neighbouring threads neighbouring runs, and what is left of the threads goes to the dimensions
-/// before. Threads that are not needed hold replicas. `vector` divides the last extent.
+/// `shape` over `threads` threads, for contiguous accesses along the last dimension: each thread gets runs of `vector`
+/// elements, neighbouring threads get neighbouring runs, and remaining threads go to the preceding dimensions. Threads
+/// that are not needed hold replicas. `vector` divides the last extent.
 ThreadLayout spread(const std::vector<int64_t>& shape, int64_t threads, int64_t vector);
 
 }  // namespace helve

@@ -1,6 +1,6 @@
-// Tile operations that stay what they are until the threads of their block are known.
-// Each is one row of functions: what layout inference has to know of it, and how it is divided among the threads. Any
-// other operation is lowered before, or touches shared memory alone and is one of the whole block.
+// Tile operations that are divided among the threads of a block.
+// Each is a row of functions: its demands on layout inference, and its division. Other operations are lowered before,
+// or access shared memory only and are executed by the block.
 #pragma once
 
 #include <string_view>
@@ -14,11 +14,11 @@
 
 namespace helve {
 
-/// What an operation asks of the layouts of its operands. With `elements` it is a loop over `extents` to layout
+/// The demands of an operation on the layouts of its operands. With `elements` it is a loop over `extents` for layout
 /// inference, which divides that loop.
 struct OperationDemand {
-  /// A whole buffer that the loop goes through: dimension k of its region is the loop's dimension dims[k], or has
-  /// extent 1 (-1).
+  /// A whole buffer that the loop traverses: dimension k of its region is the loop's dimension dims[k], or has extent 1
+  /// (-1).
   struct Elements {
     const Region* region;
     std::vector<int> dims;
@@ -26,15 +26,15 @@ struct OperationDemand {
   };
   std::vector<Expr> extents;
   std::vector<Elements> elements;
-  int reduced = -1;      ///< the dimension of the loop that the result does not have
+  int reduced = -1;  ///< the dimension of the loop that the result does not have
   bool at_once = false;  ///< each thread holds all of its elements together
-  std::vector<std::pair<const Region*, std::string_view>> memory;  ///< what must stand in shared memory, and why
+  std::vector<std::pair<const Region*, std::string_view>> memory;  ///< operands that must be in shared memory, and why
 };
 
 struct ThreadOperation {
   bool (*takes)(const TileOp& op);
   OperationDemand (*demand)(const TileOp& op);
-  /// The operation as the program of the threads; its layouts are the kernel's.
+  /// The operation as the program of the threads, by the layouts of the kernel.
   Stmt (*divide)(const TileOp& op, const DividedKernel& kernel, const Facts& facts);
 };
 

@@ -9,19 +9,21 @@
 
 namespace helve {
 
-/// What a pass may be told about the target and by the user.
+/// What passes know of the target and the user's options.
 struct PassOptions {
-  const std::vector<TileSchedule>* schedules = &cpu_schedules();  ///< of the tile operations
-  bool walk_tiles = true;         ///< elements are walked tile by tile, else in one loop over all
+  const std::vector<TileSchedule>* schedules = &cpu_schedules();  ///< of tile operations
+  bool walk_tiles = true;         ///< iterate over elements tile by tile, else in one loop over all
   Machine machine;                ///< that the target runs on
   int64_t persistent_chunk = 1;   ///< iterations of a Persistent loop that share one collective
-  bool cores_meet = false;        ///< cores can wait for each other inside a kernel
-  bool strict_layouts = false;    ///< a fragment with a layout that an operation needs otherwise is an error
-  std::vector<Diagnostic>* warnings = nullptr;  ///< takes what a pass could not decide; null: nobody asks
+  bool cores_synchronize = false;  ///< cores can synchronize inside a kernel
+  int64_t kept_shared_bytes = 0;   ///< of a block, that stages of pipelined loops leave to later passes
+  bool strict_layouts = false;    ///< layout conversions are errors
+  std::vector<Diagnostic>* warnings = nullptr;  ///< receives what a pass could not decide; may be null
 };
 
 FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options);
 FunctionRef stage_collectives(const FunctionRef& f, const PassOptions& options);
+FunctionRef version_kernels(const FunctionRef& f, const PassOptions& options);
 FunctionRef place_operands(const FunctionRef& f, const PassOptions& options);
 FunctionRef pipeline_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_tile_ops(const FunctionRef& f, const PassOptions& options);
@@ -40,11 +42,13 @@ FunctionRef vectorize_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef fuse_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef contract_buffers(const FunctionRef& f, const PassOptions& options);
 FunctionRef join_blocks(const FunctionRef& f, const PassOptions& options);
+FunctionRef legalize_vectors(const FunctionRef& f, const PassOptions& options);
+FunctionRef unroll_loops(const FunctionRef& f, const PassOptions& options);
 
-/// What pipeline_loops makes of the pipelined loops of its input, inner ones first.
+/// The choices of pipeline_loops for the pipelined loops of its input, inner ones first.
 std::vector<ScheduleChoice> pipeline_choices(const FunctionRef& f, const PassOptions& options);
 
-/// What lower_tile_ops chooses for the operations of its input, in program order.
+/// The choices of lower_tile_ops for the operations of its input, in program order.
 std::vector<ScheduleChoice> schedule_choices(const FunctionRef& f, const PassOptions& options);
 
 }  // namespace helve

@@ -1,6 +1,5 @@
-// The lists of passes and what watches them run.
-// A compile is a list of names; verifying, timing and printing come in through one interface and leave no trace in the
-// passes.
+// The lists of passes and the interface for instruments.
+// A pipeline is a list of names; verification, timing and printing are instruments, so passes do not contain them.
 #pragma once
 
 #include <string_view>
@@ -21,11 +20,11 @@ const std::vector<Pass>& cpu_pipeline();
 /// From the user's function to the program of the threads of a block, for codegen/cuda and codegen/host.
 const std::vector<Pass>& cuda_pipeline();
 
-/// Watches a pipeline.
+/// Observes a pipeline.
 class PassInstrument {
  public:
   virtual ~PassInstrument() = default;
-  /// After `pass` turned `before` into `after` (the same object when nothing changed) in `seconds`.
+  /// Called after `pass` converted `before` to `after` (the same object if nothing changed) in `seconds`.
   virtual void ran(const Pass& pass, const FunctionRef& before, const FunctionRef& after, double seconds) = 0;
 };
 
@@ -35,7 +34,7 @@ class VerifyInstrument final : public PassInstrument {
   void ran(const Pass& pass, const FunctionRef& before, const FunctionRef& after, double seconds) override;
 };
 
-/// Collects the time of each pass.
+/// Records the time of each pass.
 class TimeInstrument final : public PassInstrument {
  public:
   void ran(const Pass& pass, const FunctionRef& before, const FunctionRef& after, double seconds) override;

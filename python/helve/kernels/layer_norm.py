@@ -10,7 +10,7 @@ from math import gcd
 
 from helve import T
 from helve.kernels.ring import RingPlan, plan_ring
-from helve.kernels.rows import DTYPES, MOST_THREADS, RowPlan, check_arguments, holds_rows_as_asked, plan_rows
+from helve.kernels.rows import DTYPES, MAX_THREADS, RowPlan, check_arguments, holds_rows_as_asked, plan_rows
 
 WHOLE = 4096  # elements of a row for which registers are the better place; from there on shared memory, in chunks
 
@@ -40,7 +40,7 @@ def layer_norm(N: int, dtype: str = "float32", eps: float = 1e-5, cluster: int =
     plan = plan_rows(N, dtype, words=4, **tuning)
     if plan.chunks == 1 and (N <= WHOLE or holds_rows_as_asked(tuning)):
         return _whole_rows(N, dtype, eps, plan)
-    several = {"threads": MOST_THREADS if N > 2 * WHOLE else MOST_THREADS // 2, "elements": 8}
+    several = {"threads": MAX_THREADS if N > 2 * WHOLE else MAX_THREADS // 2, "elements": 8}
     return _long_rows(N, dtype, eps, plan_rows(N, dtype, words=2, whole=False, **{**several, **tuning}))
 
 
@@ -196,7 +196,7 @@ def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
                 T.wait_async(pending=stages - 2)
                 if i < M:
                     first[0] = next_first[0]
-                    next_first[0] = X[T.min(i + clusters, M - 1), 0]  # nobody waits for it before the next turn
+                    next_first[0] = X[T.min(i + clusters, M - 1), 0]  # not waited for before the next iteration
                     T.clear(total)
                     T.clear(square)
                     for h in T.unroll(pieces):
@@ -220,7 +220,7 @@ def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
                         sums[1, p] = square[p]
                     T.reduce_sum(sums, mine, dim=1)
                 if cluster > 1:
-                    T.comm.all_reduce(mine, ours, axis="y")  # a cluster that has no row left meets as well
+                    T.comm.all_reduce(mine, ours, axis="y")  # also executed by clusters without a row
                 if step > 0 and i - clusters < M:
                     for h in T.unroll(pieces):
                         T.copy(ring[(step - 1) % stages, h, :, :, :], x)

@@ -287,7 +287,7 @@ def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
                 T.wait_async(pending=stages - 2)
                 if i < M:
                     first[0] = next_first[0]
-                    next_first[0] = X[T.min(i + clusters, M - 1), 0]  # nobody waits for it before the next turn
+                    next_first[0] = X[T.min(i + clusters, M - 1), 0]  # not waited for before the next iteration
                     T.copy(ring_x[step % stages, :, :, :], x)
                     T.copy(ring_dy[step % stages, :, :, :], dy)
                     for t, p, v in T.Parallel(turns, threads, run):
@@ -319,7 +319,7 @@ def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
                         sums[3, p] = product[p]
                     T.reduce_sum(sums, mine, dim=1)
                 if cluster > 1:
-                    T.comm.all_reduce(mine, ours, axis="y")  # a cluster that has no row left meets as well
+                    T.comm.all_reduce(mine, ours, axis="y")  # also executed by clusters without a row
                 if step > 0 and i - clusters < M:
                     T.copy(ring_x[(step - 1) % stages, :, :, :], x)
                     T.copy(ring_dy[(step - 1) % stages, :, :, :], dy)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from helve import T
-from helve.kernels.rows import (CLUSTERED_MULTIPROCESSORS, DTYPES, MOST_THREADS, MULTIPROCESSORS,
+from helve.kernels.rows import (CLUSTERED_MULTIPROCESSORS, DTYPES, MAX_THREADS, MULTIPROCESSORS,
                                 SLICE_ON_CHIP, check_arguments, check_plan, too_long)
 
 SHORT = 512  # elements of a row that several share a block with, in place of a ring
@@ -62,7 +62,7 @@ def streams(N: int, dtype: str, rings: int, most: int, threads: int | None = Non
     of a row its registers hold; with so many threads and elements on each those that these make.
     """
     if threads is not None or elements is not None:
-        most = min(most, (threads or MOST_THREADS) * (elements or VECTORS * 16 // DTYPES.get(dtype, 1)))
+        most = min(most, (threads or MAX_THREADS) * (elements or VECTORS * 16 // DTYPES.get(dtype, 1)))
     return "rows" not in tuning and SHORT < N <= most and rings * N * DTYPES.get(dtype, 1) <= LONGEST
 
 
@@ -94,7 +94,7 @@ def plan_ring(N: int, dtype: str, rings: int, cluster: int = 1, clusters: int | 
     elements = max(run, (elements or VECTORS * 16 // DTYPES[dtype]) // run * run)
     if threads is None:
         threads = 32
-        while threads < MOST_THREADS and threads * elements * cluster < N:
+        while threads < MAX_THREADS and threads * elements * cluster < N:
             threads *= 2
 
     def division(blocks: int) -> tuple[int, int]:

@@ -161,7 +161,7 @@ def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
                         T.reduce_sum(some, total, dim=0, clear=False)
                     T.reduce_sum(total, mine, dim=0)
                 if cluster > 1:
-                    T.comm.all_reduce(mine, ours, axis="y")  # a cluster that has no row left meets as well
+                    T.comm.all_reduce(mine, ours, axis="y")  # also executed by clusters without a row
                 if step > 0 and i - clusters < M:
                     for h in T.unroll(pieces):
                         T.copy(ring[(step - 1) % stages, h, :, :, :], x)

@@ -241,7 +241,7 @@ def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
                         sums[1, p] = product[p]
                     T.reduce_sum(sums, mine, dim=1)
                 if cluster > 1:
-                    T.comm.all_reduce(mine, ours, axis="y")  # a cluster that has no row left meets as well
+                    T.comm.all_reduce(mine, ours, axis="y")  # also executed by clusters without a row
                 if step > 0 and i - clusters < M:
                     T.copy(ring_x[(step - 1) % stages, :, :, :], x)
                     T.copy(ring_dy[(step - 1) % stages, :, :, :], dy)

@@ -19,14 +19,14 @@ DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 # Elements of a row that a thread holds at most: eight vectors of 16 bytes in float32, four of the narrow types.
 ELEMENTS = 32
-MOST_THREADS = 512
+MAX_THREADS = 512
 # Shared memory for the part of a long row that is read once: two such blocks fit a multiprocessor of Hopper, one of
 # Ampere.
 ON_CHIP = 112 * 1024
 LOG2E = 1.4426950408889634  # exp(x) = exp2(x * LOG2E); processors have exp2
 MULTIPROCESSORS = MACHINE.processors  # kernels whose blocks share all rows are laid out for so many
 
-MOST_CLUSTER = MACHINE.cluster_blocks
+MAX_CLUSTER = MACHINE.cluster_blocks
 SLICE_ON_CHIP = MACHINE.block_shared_bytes - 3 * 1024  # for the slice of a row; the rest is for reductions
 SLICE_CHUNK = 8192  # elements of a slice that a block works on at the same time
 LINED_UP = 4096  # blocks of clusters that keep no sums: many more than run together, so that no multiprocessor waits
@@ -80,7 +80,7 @@ def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, whole: bool
     given = threads
     for most in (ELEMENTS // 2, ELEMENTS) if few else (ELEMENTS,):
         threads = given or 32
-        while not given and threads < MOST_THREADS and threads * (elements or _held(threads, words, most)) < N:
+        while not given and threads < MAX_THREADS and threads * (elements or _held(threads, words, most)) < N:
             threads *= 2
         width = threads * (elements or _held(threads, words, most))
         if N <= width:
@@ -146,7 +146,7 @@ def plan_waiting_slices(N: int, dtype: str, cluster: int, clusters: int | None =
         ValueError: an argument is out of its range, or a slice is too long for shared memory.
     """
     check_plan(N, dtype, threads, elements, cluster, clusters)
-    most = MOST_THREADS // 2 if narrow and -(-N // cluster) <= 2 * SLICE_CHUNK else MOST_THREADS
+    most = MAX_THREADS // 2 if narrow and -(-N // cluster) <= 2 * SLICE_CHUNK else MAX_THREADS
     elements = elements or SLICE_CHUNK // most
     if threads is None:
         threads = 32
@@ -166,8 +166,8 @@ def plan_waiting_slices(N: int, dtype: str, cluster: int, clusters: int | None =
 
 def too_long(slice_: str, cluster: int, fits: Callable[[int], bool]) -> ValueError:
     """Says how many blocks would be enough."""
-    enough = next((blocks for blocks in range(cluster + 1, MOST_CLUSTER + 1) if fits(blocks)), None)
-    advice = f"no cluster of up to {MOST_CLUSTER} is enough" if enough is None else f"cluster is at least {enough}"
+    enough = next((blocks for blocks in range(cluster + 1, MAX_CLUSTER + 1) if fits(blocks)), None)
+    advice = f"no cluster of up to {MAX_CLUSTER} is enough" if enough is None else f"cluster is at least {enough}"
     return ValueError(f"each of {cluster} blocks has {slice_}: {advice}")
 
 
@@ -175,8 +175,8 @@ def check_plan(N: int, dtype: str, threads: int | None, elements: int | None, cl
                clusters: int | None = None, least: int = 2) -> None:
     """Raises a ValueError for what no division has; clusters of `least` blocks up, where there are any."""
     check_arguments(N=N, dtype=dtype, threads=threads, elements=elements, clusters=clusters)
-    if cluster is not None and not (isinstance(cluster, Integral) and least <= cluster <= MOST_CLUSTER):
-        raise ValueError(f"{least} to {MOST_CLUSTER} blocks of a cluster share a row, not {cluster!r}")
+    if cluster is not None and not (isinstance(cluster, Integral) and least <= cluster <= MAX_CLUSTER):
+        raise ValueError(f"{least} to {MAX_CLUSTER} blocks of a cluster share a row, not {cluster!r}")
 
 
 def _from(least: int) -> tuple[str, Callable[[object], bool]]:

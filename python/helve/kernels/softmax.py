@@ -200,7 +200,7 @@ def _clustered_rows(N: int, dtype: str, plan: ClusterPlan):
                     T.reduce_sum(total, scale, dim=0)
                     mine[0] = top[0]
                     mine[1] = scale[0]
-                T.comm.all_gather(mine, ours, axis="y", dim=0)  # a cluster that has no row left meets as well
+                T.comm.all_gather(mine, ours, axis="y", dim=0)  # also executed by clusters without a row
                 if i < M:
                     for k in T.Parallel(cluster):
                         each[k] = ours[k, 0]
@@ -277,7 +277,7 @@ def _ring_rows(N: int, dtype: str, plan: RingPlan):
                     T.reduce_sum(total, sum_, dim=0)
                     mine[0] = high[0]
                     mine[1] = sum_[0]
-                T.comm.all_gather(mine, ours, axis="y", dim=0)  # a cluster that has no row left meets as well
+                T.comm.all_gather(mine, ours, axis="y", dim=0)  # also executed by clusters without a row
                 if step > 0 and i - clusters < M:
                     for h in T.serial(pieces):
                         for t, p, v in T.Parallel(turns, threads, run):

@@ -13,8 +13,8 @@ from helve.kernels.rows import check_arguments
 def transpose(dtype: str = "float32", tile: int = 64, threads: int = 256, M: int | None = None, N: int | None = None):
     """Y[j, i] = X[i, j].
 
-    The kernel takes (X, Y): X (M, N), Y (N, M), both of `dtype`. An extent that is given and a multiple of 16 bytes is
-    read or written in vectors.
+    The kernel takes (X, Y): X (M, N), Y (N, M), both of `dtype`. Rows that are multiples of 16 bytes are read and
+    written in vectors; where the call decides the extents, it also decides which version of the kernel runs.
 
     Args:
         dtype: "float32", "float16" or "bfloat16".

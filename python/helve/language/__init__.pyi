@@ -63,16 +63,16 @@ def annotate_mesh_tensor(annotations: dict[_Any, _Any], nrows: _b.int | None = N
     """Places tensors on the mesh: {tensor: {"sharding": {axis: dimension}, "tiling": [...]}}."""
 
 def atomic_add(dst: _Region, value: _Region | _Scalar) -> None:
-    """Adds value, a scalar or a region of the shape of dst, to dst, each element once and in one step, so that
-    blocks and iterations may update the same element. Where dst is one element, T.atomic_add(A[i], x), it is
-    allowed in parallel loops. dst is global or shared, of 32 or 64 bits, float16 or bfloat16. The order of
-    updates is unspecified: sums of floats need not repeat bit for bit."""
+    """Adds value, a scalar or a region of the shape of dst, to each element of dst atomically, so that blocks and
+    iterations may update the same element. If dst is one element, T.atomic_add(A[i], x), it is allowed in
+    parallel loops. dst is global or shared, of 32 or 64 bits, float16 or bfloat16. The order of updates is
+    unspecified: sums of floats may differ from call to call."""
 
 def atomic_max(dst: _Region, value: _Region | _Scalar) -> None:
-    """As T.atomic_add; dst becomes the maximum of itself and value, NaN where one of them is."""
+    """As T.atomic_add; dst becomes the maximum of itself and value, NaN if one of them is."""
 
 def atomic_min(dst: _Region, value: _Region | _Scalar) -> None:
-    """As T.atomic_add; dst becomes the minimum of itself and value, NaN where one of them is."""
+    """As T.atomic_add; dst becomes the minimum of itself and value, NaN if one of them is."""
 
 bfloat16: _DType
 
@@ -139,40 +139,40 @@ class comm:
         """T.comm.all_gather(send, recv, axis="y"): over the columns."""
 
 def commit_async() -> None:
-    """Groups all copies that independent iterations began by T.copy_async since the last commit into one copy,
-    which may be empty."""
+    """Groups all copies that independent iterations have started by T.copy_async since the last commit into one
+    copy, which may be empty."""
 
 def copy(src: _Region, dst: _Region, pad: _Scalar = 0.0, dispatch: _b.str = '') -> None:
     """Copies src to dst elementwise, converting the dtype. Equal region shapes, dimensions of extent 1 aside.
     Elements read past the end of a global tensor are `pad`; elements written past its end are dropped.
-    `dispatch` names the implementation; a target that has none of that name refuses it."""
+    `dispatch` names the implementation; a target without one of that name refuses it."""
 
 def copy_async(src: _Region, dst: _Region, pad: _Scalar = 0.0, dispatch: _b.str = '') -> None:
-    """Begins a T.copy. It completes at the T.wait_async that covers it, or at any time before: until then dst is
-    neither read nor written and src not written. Copies of a block complete in the order in which they began.
-    In a loop whose iterations are independent it copies one run of constant length along the last dimension,
-    and T.commit_async after the loop makes one copy of them all."""
+    """Starts a T.copy. It completes at the T.wait_async that covers it, or at any time before: until then dst must
+    not be read or written and src not written. Copies of a block complete in the order in which they were
+    started. In a loop whose iterations are independent it copies one run of constant length along the last
+    dimension, and T.commit_async after the loop makes one copy of them all."""
 
 def cos(x: _Scalar) -> _Expr:
     """The scalar operator Cos."""
 
 def cp_async(src: _Region, dst: _Region) -> None:
-    """Begins the copy of one run of 4, 8 or 16 bytes from global to shared memory, by one thread: `cp.async`.
-    T.commit_async groups it with the others that the threads of the block have begun. A run past the end of src
-    is 0."""
+    """Starts a copy of one run of 4, 8 or 16 bytes from global to shared memory, by one thread: `cp.async`.
+    T.commit_async groups it with the others that the threads of the block have started. A run past the end of
+    src is 0."""
 
 def cp_async_bulk(src: _Region, dst: _Region, wait: _b.bool = False) -> None:
-    """Begins a copy between global and shared memory by TMA, in pieces of contiguous bytes: `cp.async.bulk`. It is
-    a copy of its own to T.wait_async; with wait=True it is complete at once. What it reads and writes lies
-    inside of its buffers."""
+    """Starts a copy between global and shared memory by TMA, in pieces of contiguous bytes: `cp.async.bulk`.
+    T.wait_async counts it as one copy; with wait=True it is waited for at once. Both regions must be inside of
+    their buffers."""
 
 def cp_async_bulk_tensor(src: _Region, dst: _Region, wait: _b.bool = False) -> None:
     """As T.cp_async_bulk, in boxes of a tensor of the call, which a tensor map describes: `cp.async.bulk.tensor`.
     Elements read past the end of the tensor are 0; elements written past its end are dropped."""
 
 def cumsum(src: _Region, dst: _Region, dim: _b.int = -1, reverse: _b.bool = False) -> None:
-    """Inclusive running sums of src along dimension dim into dst, from the end when reverse; dst may be src.
-    Floats may be re-associated; types below 32 bits accumulate in float32 and round once an element; integers
+    """Inclusive running sums of src along dimension dim into dst, from the end with reverse; dst may be src.
+    Floats may be re-associated; types below 32 bits accumulate in float32 and round each element once; integers
     wrap."""
 
 def dyn(name: _b.str) -> _Var:
@@ -215,7 +215,7 @@ def foreach_tiles(buffer: _Any, parallel: _b.bool = False) -> _Any:
 def gemm(A: _Region, B: _Region, C: _Region, transpose_A: _b.bool = False, transpose_B: _b.bool = False, clear: _b.bool = False, dispatch: _b.str = '') -> None:
     """C += A @ B for A (M, K), B (K, N), C (M, N); transpose_A takes A as (K, M), transpose_B takes B as (N, K);
     clear starts from zero. Products accumulate in the dtype of C and may be re-associated and contracted.
-    `dispatch` names the implementation; a target that has none of that name refuses it."""
+    `dispatch` names the implementation; a target without one of that name refuses it."""
 
 def get_sharded_shape(tensor: _Any) -> _Any:
     """The extents of a core's block, rounded up, equal on every core."""
@@ -240,9 +240,9 @@ int8: _DType
 
 def ldmatrix(src: _Region, dst: _Region, layout: _Any) -> None:
     """Copies the elements of src, 16 bits each, to the registers of a fragment dst: `layout`, an Axe layout of
-    src's region on tx and reg, says where each element goes. In thread form the first dimension of dst is the
-    thread; before, dst is a fragment that has this layout. A warp moves 8 x 8 elements at a time, each of its
-    threads naming a row."""
+    src's region on tx and reg, gives the place of each element. In thread form the first dimension of dst is
+    the thread; before, dst is a fragment that has this layout. A warp moves 8 x 8 elements at a time, each of
+    its threads giving the address of a row."""
 
 def local_shape(tensor: _Any) -> _Any:
     """The true extents of the executing core's block."""
@@ -272,7 +272,7 @@ def mma(A: _Region, B: _Region, C: _Region, shape: _Sequence[_Extent], layout_A:
     float16 or bfloat16, C (M, N) of float32; transpose_A takes A as (K, M), transpose_B takes B as (N, K).
     `shape` is [M, N, K]. The layouts, Axe layouts of the three on tx and reg, are those of the instruction's
     operands; a warp holds the elements that its sums need. In thread form the first dimension of a fragment is
-    the thread; before, the fragments have these layouts. The order of a sum's terms is the machine's."""
+    the thread; before, the fragments have these layouts. The machine determines the order of a sum's terms."""
 
 def nan(dtype: _b.str | None = None) -> _Any:
     """NaN: a number that takes the type of the other operand, or a constant of `dtype`."""
@@ -288,7 +288,7 @@ def range(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any
     """The same as T.serial."""
 
 def reduce_absmax(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
-    """Maximum of |src| over dimension dim into dst. Over nothing: 0."""
+    """Maximum of |src| over dimension dim into dst. Over an extent of 0: 0."""
 
 def reduce_all(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
     """Logical and of the bool src over dimension dim into dst."""
@@ -297,12 +297,12 @@ def reduce_any(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = Tr
     """Logical or of the bool src over dimension dim into dst."""
 
 def reduce_max(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
-    """Maximum of src over dimension dim into dst; a NaN makes the result NaN. Over nothing: the least value of
-    dst's type, -infinity where it has one."""
+    """Maximum of src over dimension dim into dst; a NaN makes the result NaN. Over an extent of 0: the least value
+    of dst's type, -infinity if it has one."""
 
 def reduce_min(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
-    """Minimum of src over dimension dim into dst; a NaN makes the result NaN. Over nothing: the greatest value of
-    dst's type, infinity where it has one."""
+    """Minimum of src over dimension dim into dst; a NaN makes the result NaN. Over an extent of 0: the greatest
+    value of dst's type, infinity if it has one."""
 
 def reduce_prod(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
     """Multiplies src over dimension dim into dst. Floats may be re-associated."""
@@ -335,8 +335,8 @@ def stmatrix(src: _Region, dst: _Region, layout: _Any) -> None:
 
 def sync_threads() -> None:
     """All threads of the block arrive before any continues; what each wrote to shared or global memory before is
-    then visible to the others. The compiler inserts the barriers that a kernel needs; none has to be written by
-    hand."""
+    then visible to the others. The compiler inserts the barriers that a kernel needs; they need not be written
+    by hand."""
 
 def tanh(x: _Scalar) -> _Expr:
     """The scalar operator Tanh."""
@@ -359,5 +359,5 @@ def vectorized(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) ->
     """A loop over the lanes of a vector."""
 
 def wait_async(pending: _b.int = 0) -> None:
-    """Waits until at most the `pending` youngest copies that the block began by T.copy_async are unfinished; what
-    the others wrote is then visible. A kernel must not end with unfinished copies."""
+    """Waits until at most the `pending` most recent copies that the block has started by T.copy_async are
+    unfinished; the data of the others is then visible. A kernel must not end with unfinished copies."""

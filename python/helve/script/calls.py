@@ -63,7 +63,7 @@ def _tensor(expressions: Expressions, function: str, param: _core.Buffer, node: 
     if not isinstance(buffer, _core.Buffer):
         raise refuse("it is no tensor", "pass a tensor parameter or a buffer of T.alloc_global")
     if buffer.tile:
-        raise refuse("its elements stand in tiles", "allocate it without tile_size")
+        raise refuse("its elements are in tiles", "allocate it without tile_size")
     return buffer
 
 

@@ -70,7 +70,7 @@ _UNSUPPORTED: dict[type, tuple[str, str]] = {
     ast.NamedExpr: ("':='", "assign in a statement of its own"),
     ast.Starred: ("'*' before an expression", "write the elements one by one"),
     ast.Set: ("a set", "write a list or a tuple"),
-    ast.Slice: ("a slice here", "slices stand in the subscripts of operands of tile operations"),
+    ast.Slice: ("a slice here", "slices are allowed in subscripts of operands of tile operations"),
 }
 Handler = Callable[["Expressions", ast.Call], Any]
 
@@ -123,7 +123,7 @@ class Expressions:
         for variable in variables_of(value) if isinstance(value, _core.Expr) else ():
             if context.declares_dims or variable in context.dims or variable in context.variables:
                 continue
-            note = _core.Note(f"'{variable.name}' is a dynamic extent that stands in no tensor parameter's shape")
+            note = _core.Note(f"'{variable.name}' is a dynamic extent that is in no tensor parameter's shape")
             raise error("UnknownName", context.span(node), name=variable.name, notes=[note],
                         fixes=[f"use '{variable.name}' in the shape of a parameter"])
         if isinstance(value, _core.Buffer) and value not in context.params:

@@ -25,7 +25,7 @@ class Pipeline(NamedTuple):
     arch: str = ""
 
 
-# Machine code; threads that copy for themselves; copy engines and clusters.
+# Machine code; asynchronous copies by threads; TMA and clusters.
 PIPELINES = (Pipeline("llvm"), Pipeline("cuda", "sm_80"), Pipeline("cuda", "sm_90a"))
 
 # What two orders of the same sums, or two ways to the same function, may differ by: of the value, and of the largest
@@ -83,10 +83,10 @@ class Stage(NamedTuple):
 
 
 def stage_check(passes: Sequence[str]) -> str:
-    """What the interpreter is to look for in a stage behind these passes, as `interpret` takes it.
+    """The checks of the interpreter for a stage after these passes, as an argument of `interpret`.
 
-    Behind privatize_scratch one memory serves the iterations of a loop in turn, and where threads share it, what
-    several of them leave there may not be read ("in_turn"); behind insert_barriers, of a GPU, also only T.sync_threads
+    After privatize_scratch one memory serves the iterations of a loop in turn, and where threads share it, what
+    several of them leave there may not be read ("in_turn"); after insert_barriers, of a GPU, also only T.sync_threads
     orders the threads of a block ("barriers"). Both are "all" beyond that.
     """
     if "insert_barriers" in passes:

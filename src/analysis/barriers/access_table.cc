@@ -1,5 +1,5 @@
 // Numbering of accesses.
-// Expressions are numbered by structure, each node once, so that a chain of named values costs what it is long.
+// Expressions are numbered by structure, each node once, so a chain of named values costs its length.
 #include "access_table.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ struct AccessTable::Expressions {
 
   std::unordered_map<const ExprNode*, uint64_t> by_node;
   std::map<std::vector<uint64_t>, uint64_t> by_structure;
-  std::vector<Expr> keep;  ///< whose addresses are keys
+  std::vector<Expr> keep;  ///< keeps the keys alive
 };
 
 AccessTable::AccessTable(const Function& f) : expressions_(std::make_unique<Expressions>()) {
@@ -90,7 +90,7 @@ std::optional<size_t> AccessTable::depth_of(const Var* var) const {
 
 namespace {
 
-/// Null for what loads: the value of a load is not known.
+/// Makes an expression null if it loads: the value of a load is unknown.
 void forget_loads(Expr& e, bool* exact) {
   if (!e || !has_load(e)) return;
   e = {};
@@ -120,8 +120,8 @@ AccessId AccessTable::intern(Access access) {
   return it->second;
 }
 
-/// Of its own variables an access keeps those that its indices and conditions depend on, in the order in which they are
-/// met there, the thread, and those that may have no value at all.
+/// An access keeps those of its own variables that its indices and conditions depend on, in the order in which they
+/// occur there, the thread, and those whose range may be empty.
 void AccessTable::keep_mentioned(Access& access) {
   std::unordered_map<const Var*, size_t> position;
   for (size_t i = 0; i < access.inner.size(); ++i) position[access.inner[i].var.get()] = i;
@@ -153,7 +153,7 @@ void AccessTable::keep_mentioned(Access& access) {
   access.inner = std::move(kept);
 }
 
-/// Gives its own variables the table's names, by position, so that equal accesses are equal expressions.
+/// Renames its own variables to the table's, by position, so that equal accesses are equal expressions.
 void AccessTable::rename(Access& access) {
   Substitution names;
   const VarRef thread = access.thread;

@@ -1,10 +1,10 @@
-// The check of barriers, and putting them in: a table of accesses, their questions, and runs over a kernel's parts.
-// Both ask the same table, so that what was asked to put barriers in costs nothing when they are checked.
+// Checking and inserting barriers: a table of accesses, their conflicts, and runs over a kernel's parts.
+// Both use the same table, so that a check after the insertion costs no further query.
 #include "helve/analysis/barriers.h"
 
+#include "conflicts.h"
 #include "drop.h"
 #include "part.h"
-#include "questions.h"
 #include "run.h"
 
 namespace helve {
@@ -13,28 +13,28 @@ using namespace barriers;
 
 class BarrierAnalysis::Impl {
  public:
-  explicit Impl(const FunctionRef& f) : table_(*f), questions_(f, table_) {}
+  explicit Impl(const FunctionRef& f) : table_(*f), conflicts_(f, table_) {}
 
   std::vector<UnorderedAccesses> unordered(const Kernel& kernel) {
-    questions_.begin(kernel);
+    conflicts_.begin(kernel);
     const PartRef parts = parts_of(kernel, table_);
-    Run run(table_, questions_, false);
+    Run run(table_, conflicts_, false);
     run.run(*parts);
     return accesses_of(run.found(), *parts);
   }
 
   Ref<const Kernel> with_barriers(const Ref<const Kernel>& kernel, std::vector<UnorderedAccesses>* undecided) {
-    questions_.begin(*kernel);
+    conflicts_.begin(*kernel);
     const PartRef parts = parts_of(*kernel, table_);
-    Run(table_, questions_, true).run(*parts);
-    const std::vector<Found> kept = drop_superfluous(*parts, table_, questions_);
+    Run(table_, conflicts_, true).run(*parts);
+    const std::vector<Found> kept = drop_superfluous(*parts, table_, conflicts_);
     if (undecided) *undecided = accesses_of(kept, *parts);
     const Stmt body = statement_of(*parts, kernel->body);
     if (body == kernel->body) return kernel;
     return copy_with(*kernel, [&](Kernel& out) { out.body = body; });
   }
 
-  const BarrierWork& work() const { return questions_.work(); }
+  const BarrierWork& work() const { return conflicts_.work(); }
 
  private:
   std::vector<UnorderedAccesses> accesses_of(const std::vector<Found>& found, const Part& kernel) {
@@ -42,13 +42,13 @@ class BarrierAnalysis::Impl {
     for (const Found& each : found) {
       const barriers::Access& later = table_.access(each.later);
       const Part* earlier = part_with(kernel, each.earlier, table_);
-      out.push_back({later.buffer, earlier->stmt, each.place->stmt, each.meeting == Meeting::Somewhere});
+      out.push_back({later.buffer, earlier->stmt, each.place->stmt, each.conflict == Conflict::Certain});
     }
     return out;
   }
 
   AccessTable table_;
-  Questions questions_;
+  ConflictQueries conflicts_;
 };
 
 BarrierAnalysis::BarrierAnalysis(const FunctionRef& f) : impl_(std::make_unique<Impl>(f)) {}

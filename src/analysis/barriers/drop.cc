@@ -1,5 +1,5 @@
-// Taking out barriers one by one.
-// Sequences are balanced trees here, so that the way from a barrier to the root is short.
+// Removal of superfluous barriers.
+// Sequences are balanced trees here, so that the path from a barrier to the root is short.
 #include "drop.h"
 
 #include <memory>
@@ -21,7 +21,7 @@ using NodePtr = std::unique_ptr<Node>;
 
 class Drops {
  public:
-  Drops(AccessTable& table, Questions& questions) : table_(table), questions_(questions) {}
+  Drops(AccessTable& table, ConflictQueries& conflicts) : table_(table), conflicts_(conflicts) {}
 
   std::vector<Found> run(Part& kernel) {
     const NodePtr root = sequence(kernel.parts, 0, kernel.parts.size());
@@ -65,7 +65,7 @@ class Drops {
     return effect_of(*node.part, table_, [&](size_t i) -> const Effect& { return node.children[i]->effect; });
   }
 
-  /// Takes the barrier out, unless something meets then.
+  /// Removes the barrier unless that creates a conflict.
   void attempt(Node& barrier) {
     std::vector<std::pair<Node*, Effect>> before;
     std::optional<Found> found;
@@ -75,19 +75,19 @@ class Drops {
       return node.effect != before.back().second;
     };
     for (Node* node = &barrier; replace(*node) && node->parent; node = node->parent) {
-      const std::optional<Found> here = new_meeting(*node->parent, *node, before.back().second);
-      if (here && (!found || here->meeting != Meeting::Undecided)) found = here;
-      if (found && found->meeting != Meeting::Undecided) break;
+      const std::optional<Found> here = new_conflict(*node->parent, *node, before.back().second);
+      if (here && (!found || here->conflict != Conflict::Undecided)) found = here;
+      if (found && found->conflict != Conflict::Undecided) break;
     }
     if (!found) return;
     barrier.part->is_dropped = false;
     for (auto& [node, effect] : before) node->effect = std::move(effect);
-    if (found->meeting == Meeting::Undecided && barrier.part->is_inserted) undecided_.push_back(*found);
+    if (found->conflict == Conflict::Undecided && barrier.part->is_inserted) undecided_.push_back(*found);
   }
 
-  /// What meets among the children of `parent` now, and did not when `changed` had the effect `before`; what is decided
-  /// first.
-  std::optional<Found> new_meeting(const Node& parent, const Node& changed, const Effect& before) {
+  /// A conflict among the children of `parent` that did not exist when `changed` had the effect `before`; a decided one
+  /// if there is one.
+  std::optional<Found> new_conflict(const Node& parent, const Node& changed, const Effect& before) {
     const bool loops = parent.part && parent.part->kind == Part::Kind::Loop;
     if (parent.part && !loops) return {};
     const Node &first = *parent.children.front(), &second = *parent.children.back();
@@ -95,9 +95,10 @@ class Drops {
     const auto look = [&](const AccessSet& earlier, const AccessSet& later) {
       for (AccessId a : earlier) {
         for (AccessId b : later) {
-          if (found && found->meeting != Meeting::Undecided) return;
-          const Meeting meeting = questions_.ask(a, b, loops);
-          if (meeting != Meeting::Never && (!found || meeting != Meeting::Undecided)) found = {a, b, nullptr, meeting};
+          if (found && found->conflict != Conflict::Undecided) return;
+          const Conflict conflict = conflicts_.ask(a, b, loops);
+          if (conflict != Conflict::None && (!found || conflict != Conflict::Undecided))
+            found = {a, b, nullptr, conflict};
         }
       }
     };
@@ -123,15 +124,15 @@ class Drops {
   }
 
   AccessTable& table_;
-  Questions& questions_;
+  ConflictQueries& conflicts_;
   std::vector<Node*> barriers_;  ///< in program order
   std::vector<Found> undecided_;
 };
 
 }  // namespace
 
-std::vector<Found> drop_superfluous(Part& kernel, AccessTable& table, Questions& questions) {
-  return Drops(table, questions).run(kernel);
+std::vector<Found> drop_superfluous(Part& kernel, AccessTable& table, ConflictQueries& conflicts) {
+  return Drops(table, conflicts).run(kernel);
 }
 
 }  // namespace helve::barriers

@@ -1,6 +1,6 @@
-// Barriers that the others make superfluous.
-// A barrier is tried by taking it out: what then meets is found on the way up from it, where its effect still changes
-// something, and the first neighbour that ends what is pending ends the way too.
+// Removes superfluous barriers.
+// A barrier is tried by removing it: conflicts that this creates are searched along the path from it to the root, as
+// far as effects change.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace helve::barriers {
 
-/// Takes barriers out, one after the other in program order, that the remaining ones make superfluous. Gives the
-/// inserted ones that stand only because the budget did not suffice, by what they order.
-std::vector<Found> drop_superfluous(Part& kernel, AccessTable& table, Questions& questions);
+/// Removes barriers, one after the other in program order, that the remaining ones make superfluous. Returns the
+/// conflicts for which inserted ones are kept only because the budget did not suffice.
+std::vector<Found> drop_superfluous(Part& kernel, AccessTable& table, ConflictQueries& conflicts);
 
 }  // namespace helve::barriers

@@ -1,5 +1,5 @@
 // The algebra of effects: sequence, choice, repetition.
-// Sets grow in place: a long sequence costs what its parts add.
+// Sets grow in place, so a long sequence costs the sum of its parts.
 #include "effect.h"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ Effect one_of(const Effect& first, const Effect& second) {
 }
 
 Effect repeated(const Effect& body, const BlockLoop& loop, AccessTable& table) {
-  // Twice is as good as often: the second time adds nothing that the third could meet.
+  // Two repetitions suffice: a third adds no access that the second does not.
   Effect out = body;
   append(out, body);
   for (AccessSet* set : {&out.exposed, &out.exposed_flight, &out.pending, &out.flight}) {

@@ -1,6 +1,6 @@
-// What a part of the program does to the accesses that no barrier follows yet.
-// It is computed once for each part, from its own parts; so a loop body is read once however deep it stands, and what
-// one barrier more or less changes is found on the way from it to the root.
+// The effect of a part of the program: its accesses that no barrier precedes, and those that none follows.
+// It is computed once for each part, from its parts. So a loop body is analysed once at any depth, and inserting or
+// removing a barrier updates only the path from it to the root.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace helve::barriers {
 
-/// Accesses in ascending order, each once.
+/// A set of accesses, in ascending order.
 class AccessSet {
  public:
   void add(AccessId id);
@@ -28,17 +28,17 @@ class AccessSet {
   std::vector<AccessId> ids_;
 };
 
-/// A barrier ends what is pending, but not what is in flight: a copy that a thread has begun is seen by others behind a
-/// barrier after the thread's wait. Which copies a wait covers is not asked, so that all of them count as done and,
-/// unless it waits for all, as in flight.
+/// A barrier orders what is pending, but not copies in flight: other threads see an asynchronous copy after the issuing
+/// thread's wait and then a barrier. Which copies a wait covers is not analysed: all count as complete and, unless it
+/// waits for all, also as in flight.
 struct Effect {
-  AccessSet exposed;  ///< that no barrier stands before: they meet what was pending before
-  AccessSet exposed_flight;  ///< that a wait stands before, and no barrier between: they meet what was in flight
-  AccessSet pending;  ///< of its own that no barrier follows
-  AccessSet flight;  ///< copies of its own that are not waited for
-  bool barrier = false;  ///< each way through it has a barrier
-  bool lands = false;  ///< what was in flight before is pending behind it
-  bool drains = false;  ///< each way through it waits for all copies
+  AccessSet exposed;  ///< that no barrier precedes: they conflict with what is pending before
+  AccessSet exposed_flight;  ///< that follow a wait without a barrier: they conflict with copies in flight before
+  AccessSet pending;  ///< its own accesses that no barrier follows
+  AccessSet flight;  ///< its own copies that are not waited for
+  bool barrier = false;  ///< every path through it has a barrier
+  bool lands = false;  ///< copies in flight before it are pending after it
+  bool drains = false;  ///< every path through it waits for all copies
 
   bool operator==(const Effect&) const = default;
 };
@@ -46,7 +46,7 @@ struct Effect {
 /// `first` followed by `second`.
 void append(Effect& first, const Effect& second);
 Effect one_of(const Effect& first, const Effect& second);
-/// The body again and again, seen from outside of its loop.
+/// The repeated body, seen from outside of its loop.
 Effect repeated(const Effect& body, const BlockLoop& loop, AccessTable& table);
 
 }  // namespace helve::barriers

@@ -1,5 +1,5 @@
 // The accesses of statements, and the parts of a kernel.
-// The only place that reads the program: what it means for barriers is all in the accesses that are found here.
+// Only this file reads the program; barriers depend on the accesses that it finds.
 #include "part.h"
 
 #include "helve/ir/expr/build.h"
@@ -14,7 +14,7 @@ namespace {
 
 bool is_shared_memory(const Buffer& b) { return b.scope == MemoryScope::Shared || is_global(b); }
 
-/// What stands around a statement: the loops of the block, the values of names, the conditions.
+/// The context of a statement: loops of the block, values of names, conditions.
 struct Context {
   const BlockLoop* loop = nullptr;
   Substitution names;
@@ -22,9 +22,8 @@ struct Context {
 
   Expr now(const Expr& e) const { return substitute(e, names); }
 
-  /// A value that indices can be made of replaces its name, if it is not too large and does not load; any other name is
-  /// some value. Gives whether the name has its value. A name is defined before it is read, so that none has to be
-  /// forgotten.
+  /// Replaces a name by its value if that is small, does not load and can be part of an index; any other name is
+  /// unknown. Returns whether the name is replaced. A name is defined before it is used, so none has to be forgotten.
   bool define(const Bind& n) {
     names.erase(n.var.get());
     const DType type = n.value->dtype;
@@ -85,7 +84,7 @@ class Collector {
     inner_.resize(depth);
   }
 
-  /// A box of elements as loops over them.
+  /// A box of elements, as loops over them.
   void copy(const TileOp& n) {
     asynchronous_ = n.begins_copy();
     for (size_t i : {0, 1}) {
@@ -106,8 +105,8 @@ class Collector {
     asynchronous_ = false;
   }
 
-  /// A warp moves its matrices as one: it counts as a thread of its own, after those of the block, since no lane's
-  /// access is ordered with those of the others.
+  /// A warp moves its matrices together: it counts as an additional thread, since no lane's access is ordered with
+  /// those of the others.
   void matrices(const TileOp& op) {
     const MatrixOperands operands = matrix_operands(op);
     const Region& region = *operands.memory;
@@ -172,7 +171,7 @@ class Collector {
   Context& context_;
   AccessTable& table_;
   std::vector<VarRange> inner_;
-  VarRef thread_;  ///< of the loop over threads around; null: all of them, alike
+  VarRef thread_;  ///< of the loop over threads around; null: all threads
   bool asynchronous_ = false;
   std::vector<AccessId> out_;
   std::vector<AccessId> copies_;
@@ -231,7 +230,7 @@ class Builder {
     return part;
   }
 
-  /// The value of a condition or a bound, which all threads read.
+  /// The values of a condition or bounds, which all threads read.
   void head(Part& sequence, const Stmt& s, const std::vector<Expr>& values) {
     Collector collector(context_, table_);
     for (const Expr& e : values) collector.expression(e);
@@ -256,7 +255,7 @@ class Builder {
     const BlockLoop* outer = context_.loop;
     context_.loop = part.loop = table_.loop(outer, n.condition.get(), {});
     part.parts.push_back(body(n.body));
-    head(*part.parts[0], s, {n.condition});  // the condition is read again
+    head(*part.parts[0], s, {n.condition});  // the condition is evaluated again
     close(*part.parts[0]);
     context_.loop = outer;
     close(part);
@@ -278,7 +277,7 @@ class Builder {
     close(part);
   }
 
-  /// Null for what loads.
+  /// The expression, or null if it loads.
   static Expr known(const Expr& e) { return has_load(e) ? Expr() : e; }
 
   /// All accesses of a part, from those of its parts.

@@ -1,5 +1,5 @@
-// The run: a state on its way through the parts.
-// A part that was run before is passed by its effect, unless it meets something new.
+// The abstract execution.
+// A part that was run before is passed by its effect, unless it conflicts with something new.
 #include "run.h"
 
 #include <algorithm>
@@ -51,14 +51,14 @@ void Accessed::leave(size_t depth, AccessTable& table) {
   }
 }
 
-std::optional<Found> Accessed::meets(AccessId later, AccessTable& table, Questions& questions) const {
+std::optional<Found> Accessed::conflict_with(AccessId later, AccessTable& table, ConflictQueries& conflicts) const {
   const uint32_t memory = table.memory(later);
   const auto among = [&](const ByMemory& sets, AccessId seen, bool carried) -> std::optional<Found> {
     auto it = sets.find(memory);
     if (it == sets.end()) return {};
     for (AccessId earlier : it->second) {
-      const Meeting meeting = questions.ask(earlier, seen, carried);
-      if (meeting != Meeting::Never) return Found{earlier, seen, nullptr, meeting};
+      const Conflict conflict = conflicts.ask(earlier, seen, carried);
+      if (conflict != Conflict::None) return Found{earlier, seen, nullptr, conflict};
     }
     return {};
   };
@@ -70,10 +70,11 @@ std::optional<Found> Accessed::meets(AccessId later, AccessTable& table, Questio
   return {};
 }
 
-std::optional<Found> Accessed::meets(const AccessSet& later, AccessTable& table, Questions& questions) const {
+std::optional<Found> Accessed::conflict_with(const AccessSet& later, AccessTable& table,
+                                             ConflictQueries& conflicts) const {
   if (empty()) return {};
   for (AccessId id : later) {
-    if (std::optional<Found> found = meets(id, table, questions)) return found;
+    if (std::optional<Found> found = conflict_with(id, table, conflicts)) return found;
   }
   return {};
 }
@@ -85,9 +86,9 @@ void Run::run(Part& kernel) {
   enter(kernel, state, false);
 }
 
-std::optional<Found> Run::meets(const Effect& effect, const State& state) {
-  if (std::optional<Found> found = state.pending.meets(effect.exposed, table_, questions_)) return found;
-  return state.flight.meets(effect.exposed_flight, table_, questions_);
+std::optional<Found> Run::conflict_with(const Effect& effect, const State& state) {
+  if (std::optional<Found> found = state.pending.conflict_with(effect.exposed, table_, conflicts_)) return found;
+  return state.flight.conflict_with(effect.exposed_flight, table_, conflicts_);
 }
 
 void Run::apply(const Effect& effect, State& state) const {
@@ -98,11 +99,11 @@ void Run::apply(const Effect& effect, State& state) const {
   state.flight.add(effect.flight, table_);
 }
 
-/// Runs a part, after which its effect is known, or, `again`, finds in a part that was run what it meets of a new
+/// Runs a part, after which its effect is known; or, `again`, finds the conflicts of a part that was run with a new
 /// state.
 void Run::enter(Part& part, State& state, bool again) {
   const bool is_plain = part.parts.empty() && part.kind != Part::Kind::Sequence;
-  if (again && (is_plain || !meets(part.effect, state))) return apply(part.effect, state);
+  if (again && (is_plain || !conflict_with(part.effect, state))) return apply(part.effect, state);
   switch (part.kind) {
     case Part::Kind::Sequence: sequence(part, state, again); break;
     case Part::Kind::Branch: branch(part, state, again); break;
@@ -114,20 +115,20 @@ void Run::enter(Part& part, State& state, bool again) {
 
 void Run::sequence(Part& part, State& state, bool again) {
   std::vector<PartRef> out;
-  bool behind_inserted = false;  // a barrier was put before what belongs to one statement
+  bool after_inserted = false;  // a barrier was inserted before another part of the same statement
   for (PartRef& each : part.parts) {
-    // A barrier in front of a loop stands in front of what its bounds read, too.
+    // A barrier in front of a loop also precedes the reads of its bounds.
     const Part* before = out.empty() ? nullptr : out.back().get();
     const bool reads_bounds = before && before->stmt == each->stmt && !before->accesses.empty();
-    if (needs_barrier(*each, state, behind_inserted || reads_bounds)) {
+    if (needs_barrier(*each, state, after_inserted || reads_bounds)) {
       out.push_back(std::make_unique<Part>());
       out.back()->kind = Part::Kind::Barrier;
       out.back()->stmt = tile_op(TileOpcode::SyncThreads, {}, each->stmt->span);
       out.back()->is_inserted = has_inserted_ = true;
       enter(*out.back(), state, false);
-      behind_inserted = true;
+      after_inserted = true;
     } else {
-      behind_inserted = false;
+      after_inserted = false;
     }
     enter(*each, state, again);
     out.push_back(std::move(each));
@@ -135,12 +136,12 @@ void Run::sequence(Part& part, State& state, bool again) {
   part.parts = std::move(out);
 }
 
-/// Does what is pending have to be ended here? Records what is found where none is inserted.
+/// Is a barrier needed here? Records the conflict if none is inserted.
 bool Run::needs_barrier(const Part& part, const State& state, bool stays_inside) {
   if (part.kind == Part::Kind::Accesses) {
     AccessSet accesses;
     for (AccessId id : part.accesses) accesses.add(id);
-    std::optional<Found> found = state.pending.meets(accesses, table_, questions_);
+    std::optional<Found> found = state.pending.conflict_with(accesses, table_, conflicts_);
     if (!found || insert_) return found.has_value();
     found->place = &part;
     const bool known = std::any_of(found_.begin(), found_.end(), [&](const Found& f) { return f.place == &part; });
@@ -148,14 +149,14 @@ bool Run::needs_barrier(const Part& part, const State& state, bool stays_inside)
     return false;
   }
   const bool is_for = part.kind == Part::Kind::Loop && part.stmt->kind == StmtKind::For;
-  return insert_ && is_for && !stays_inside && body_meets(*part.parts[0], state);
+  return insert_ && is_for && !stays_inside && body_conflicts(*part.parts[0], state);
 }
 
-/// Does a part of the first iteration, in front of the body's own barriers, meet what is pending?
-bool Run::body_meets(const Part& body, const State& state) {
+/// Does the part of the first iteration before the body's own barriers conflict with what is pending?
+bool Run::body_conflicts(const Part& body, const State& state) {
   for (const PartRef& part : body.parts) {
     if (part->kind == Part::Kind::Barrier) return false;
-    if (state.pending.meets(part->all, table_, questions_)) return true;
+    if (state.pending.conflict_with(part->all, table_, conflicts_)) return true;
   }
   return false;
 }
@@ -175,8 +176,8 @@ void Run::loop(Part& part, State& state, bool again) {
   if (!runs(*part.loop)) before = state;
   enter(body, state, again);
   for (Accessed* accessed : {&state.pending, &state.flight}) accessed->carry(depth);
-  // Of what stands before the loop, later iterations meet what the first one met.
-  if (meets(body.effect, {state.pending.earlier(depth), state.flight}))
+  // Conflicts with what precedes the loop are found in its first iteration.
+  if (conflict_with(body.effect, {state.pending.earlier(depth), state.flight}))
     enter(body, state, true);
   else
     apply(body.effect, state);

@@ -1,26 +1,26 @@
-// A run of a kernel's parts from the first to the last, with what no barrier follows yet.
-// A part that has been run is known by its effect; it is entered again only where it meets what is new.
+// An abstract execution of a kernel's parts, with the accesses that no barrier follows yet.
+// A part that has been run is represented by its effect; it is run again only if it conflicts with new accesses.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <vector>
 
+#include "conflicts.h"
 #include "part.h"
-#include "questions.h"
 
 namespace helve::barriers {
 
-/// Two parts that meet, by their accesses seen from the innermost loop around both.
+/// A conflict between two parts, by their accesses seen from the innermost loop around both.
 struct Found {
   AccessId earlier;
   AccessId later;
   const Part* place;  ///< of the later
-  Meeting meeting;
+  Conflict conflict;
 };
 
-/// Accesses by the depth that they are seen from, and by memory. Those of an earlier iteration of the loop of their
-/// depth stand apart.
+/// Accesses by the depth from which they are seen, and by memory. Those of earlier iterations of the loop of their
+/// depth are kept apart.
 class Accessed {
  public:
   void add(AccessId id, bool carried, const AccessTable& table);
@@ -28,15 +28,15 @@ class Accessed {
   void add(const AccessSet& set, const AccessTable& table);
   void clear() { levels_.clear(); }
   bool empty() const { return levels_.empty(); }
-  /// The loop of this depth goes on: what was done in it is now an earlier iteration's.
+  /// The loop of this depth continues: its accesses so far are now those of an earlier iteration.
   void carry(size_t depth);
-  /// What earlier iterations of the loop of this depth did.
+  /// The accesses of earlier iterations of the loop of this depth.
   Accessed earlier(size_t depth) const;
-  /// The loop of this depth ends: what was done in it is seen from outside.
+  /// The loop of this depth ends: its accesses are now seen from outside.
   void leave(size_t depth, AccessTable& table);
-  /// The first of them that `later` meets.
-  std::optional<Found> meets(AccessId later, AccessTable& table, Questions& questions) const;
-  std::optional<Found> meets(const AccessSet& later, AccessTable& table, Questions& questions) const;
+  /// The first of them that conflicts with `later`.
+  std::optional<Found> conflict_with(AccessId later, AccessTable& table, ConflictQueries& conflicts) const;
+  std::optional<Found> conflict_with(const AccessSet& later, AccessTable& table, ConflictQueries& conflicts) const;
 
  private:
   using ByMemory = std::map<uint32_t, AccessSet>;
@@ -46,7 +46,7 @@ class Accessed {
   std::vector<Level> levels_;
 };
 
-/// What a place of the program finds.
+/// The state before a part.
 struct State {
   Accessed pending;
   Accessed flight;
@@ -54,13 +54,14 @@ struct State {
 
 class Run {
  public:
-  /// Puts barriers before the later of two parts that meet, in front of a loop where the loop alone needs none; or only
-  /// finds such parts.
-  Run(AccessTable& table, Questions& questions, bool insert) : table_(table), questions_(questions), insert_(insert) {}
+  /// Inserts barriers before the later of two conflicting parts, in front of a loop if the loop itself needs none; or
+  /// only records conflicts.
+  Run(AccessTable& table, ConflictQueries& conflicts, bool insert)
+      : table_(table), conflicts_(conflicts), insert_(insert) {}
 
   /// Runs the body of a kernel.
   void run(Part& kernel);
-  /// What was found, each later part once.
+  /// The conflicts found, each later part once.
   const std::vector<Found>& found() const { return found_; }
   bool has_inserted() const { return has_inserted_; }
 
@@ -70,12 +71,12 @@ class Run {
   void loop(Part& part, State& state, bool again);
   void enter(Part& part, State& state, bool again);
   bool needs_barrier(const Part& part, const State& state, bool stays_inside);
-  std::optional<Found> meets(const Effect& effect, const State& state);
+  std::optional<Found> conflict_with(const Effect& effect, const State& state);
   void apply(const Effect& effect, State& state) const;
-  bool body_meets(const Part& body, const State& state);
+  bool body_conflicts(const Part& body, const State& state);
 
   AccessTable& table_;
-  Questions& questions_;
+  ConflictQueries& conflicts_;
   bool insert_;
   bool has_inserted_ = false;
   std::vector<Found> found_;

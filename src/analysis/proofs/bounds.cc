@@ -1,5 +1,5 @@
-// Do subscripts stay inside?
-// Interval reasoning answers almost every question; isl is asked about what remains.
+// Are subscripts in bounds?
+// Interval arithmetic decides almost every access; isl decides the rest.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/equal.h"
 #include "helve/ir/expr/visit.h"
-#include "questions.h"
+#include "obligations.h"
 
 namespace helve::proofs {
 
@@ -22,8 +22,8 @@ class Bounds {
     Proof proof;
     proof.kind = ProofKind::Bounds;
     proof.span = access.span;
-    proof.question = access.may_pass_end ? fmt::format("{} begins at 0 or later", access.text)
-                                         : fmt::format("{} is inside {}", access.text, shape_text(access.limits));
+    proof.question = access.may_pass_end ? fmt::format("{} begins at 0 or later", text_of(access))
+                                         : fmt::format("{} is inside {}", text_of(access), shape_text(access.limits));
     proof.verdict = ProofVerdict::Proved;
     const Facts& facts = facts_.after(access.path);
     if (facts.contradictory()) return proof;
@@ -35,7 +35,7 @@ class Bounds {
   }
 
  private:
-  /// The condition under which dimension d is outside; null when there is proof that it never is.
+  /// The condition under which dimension d is out of bounds; null if it is proved that it never is.
   Expr violated(const Access& access, size_t d, const Facts& facts) {
     const Range& range = access.ranges[d];
     const Expr low = less(range.begin, int_imm(0));
@@ -58,8 +58,8 @@ class Bounds {
         call_condition(*model_.function, found.condition, proof.question, access.span, {declaration(*access.buffer)}));
   }
 
-  /// What is excluded, or checked at the call, is so too where more must hold: an answer stands for the accesses that
-  /// wait for further conditions.
+  /// A result that excludes a violation, or makes it a condition of the call, also holds under further conditions, so
+  /// it is reused for accesses with longer paths.
   Finding answer(const Access& access, const Expr& violation) {
     const auto is_point = [](const Range& range) { return range.point; };
     if (!std::all_of(access.ranges.begin(), access.ranges.end(), is_point)) return asked(access, violation);
@@ -80,7 +80,7 @@ class Bounds {
   }
 
   Finding asked(const Access& access, const Expr& violation) {
-    if (budget_.questions <= 0) return {ProofVerdict::Unknown, {}, std::string(kOverBudget), {}};
+    if (budget_.queries <= 0) return {ProofVerdict::Unknown, {}, std::string(kOverBudget), {}};
     Query query(model_);
     for (const StepRef& step : access.path) query.add(*step);
     for (const Range& range : access.ranges) {
@@ -114,7 +114,7 @@ class Bounds {
   struct Answered {
     Expr violation;
     size_t length;  ///< of the path
-    const Step* last;  ///< a step stands on one path only
+    const Step* last;  ///< a step is on one path only
     Finding found;
   };
 

@@ -1,6 +1,6 @@
-// Which accesses of one buffer may meet at all.
-// In each dimension a sweep over the begins of hulls finds the pairs that intersect there; the dimension with the
-// fewest is walked and the others are compared.
+// Pairs of accesses to one buffer that may overlap.
+// In each dimension a sweep over the begins of hulls finds the pairs that intersect there; those of the dimension with
+// the fewest are compared in the others.
 #include "hulls.h"
 
 #include <algorithm>
@@ -17,18 +17,18 @@ namespace helve::proofs {
 
 namespace {
 
-constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
-constexpr int64_t kGreatest = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
-/// First and last index of a dimension; kLeast and kGreatest where they are not known.
+/// First and last index of a dimension; kMin and kMax if they are unknown.
 struct Hull {
   int64_t first;
   int64_t last;
-  bool meets(const Hull& other) const { return first <= other.last && other.first <= last; }
+  bool intersects(const Hull& other) const { return first <= other.last && other.first <= last; }
 };
 using Box = std::vector<Hull>;
 
-/// An access in the coordinates that it shares with others of its kind.
+/// An access in coordinates that are comparable with those of others of its kind.
 struct Placed {
   size_t at;
   bool write;
@@ -40,12 +40,12 @@ Box box_of(const Access& access, const Facts& facts) {
   for (const Range& range : access.ranges) {
     const Interval begin = interval_of(range.begin, facts);
     const Interval last = range.point ? begin : begin + interval_of(range.extent, facts) + Interval::point(-1);
-    out.push_back({begin.low.value_or(kLeast), last.high.value_or(kGreatest)});
+    out.push_back({begin.low.value_or(kMin), last.high.value_or(kMax)});
   }
   return out;
 }
 
-/// Calls `f` with the places of each two boxes, one of them written, that intersect in dimension `d`, as long as it
+/// Calls `f` with the positions of each two boxes, one of them written, that intersect in dimension `d`, as long as it
 /// returns true.
 template <class F>
 void sweep(const std::vector<Placed>& boxes, size_t d, F&& f) {
@@ -53,7 +53,7 @@ void sweep(const std::vector<Placed>& boxes, size_t d, F&& f) {
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return boxes[a].box[d].first < boxes[b].box[d].first; });
-  std::vector<size_t> open[2];  // begun before, not yet known to have ended: read, written
+  std::vector<size_t> open[2];  // begun and not yet known to have ended: read, written
   for (const size_t next : order) {
     for (const bool written : {true, false}) {
       if (!written && !boxes[next].write) continue;
@@ -98,9 +98,9 @@ bool same(const Access& a, const Access& b) {
   return true;
 }
 
-bool meet(const Box& a, const Box& b) {
+bool intersect(const Box& a, const Box& b) {
   for (size_t d = 0; d < a.size(); ++d) {
-    if (!a[d].meets(b[d])) return false;
+    if (!a[d].intersects(b[d])) return false;
   }
   return true;
 }
@@ -109,7 +109,7 @@ bool meet(const Box& a, const Box& b) {
 
 std::vector<Alike> alike(const std::vector<const Access*>& accesses) {
   std::vector<Alike> out;
-  std::unordered_map<uint64_t, std::vector<size_t>> of;  // places in `out`
+  std::unordered_map<uint64_t, std::vector<size_t>> of;  // positions in `out`
   for (size_t i = 0; i < accesses.size(); ++i) {
     std::vector<size_t>& candidates = of[hash_of(*accesses[i])];
     const auto known = std::find_if(candidates.begin(), candidates.end(),
@@ -124,7 +124,8 @@ std::vector<Alike> alike(const std::vector<const Access*>& accesses) {
   return out;
 }
 
-std::vector<std::pair<size_t, size_t>> meeting_hulls(const std::vector<const Access*>& accesses, PathFacts& facts) {
+std::vector<std::pair<size_t, size_t>> intersecting_hulls(const std::vector<const Access*>& accesses,
+                                                          PathFacts& facts) {
   std::vector<std::pair<size_t, size_t>> out;
   // Coordinates are elements or tiles, of the tensor or of a core's block of it.
   using Kind = std::tuple<bool, const MeshTensor*>;
@@ -152,7 +153,7 @@ std::vector<std::pair<size_t, size_t>> meeting_hulls(const std::vector<const Acc
         continue;
       }
       sweep(boxes, best_dimension(boxes), [&](size_t i, size_t k) {
-        if (meet(boxes[i].box, boxes[k].box)) add(boxes[i].at, boxes[k].at);
+        if (intersect(boxes[i].box, boxes[k].box)) add(boxes[i].at, boxes[k].at);
         return true;
       });
     }

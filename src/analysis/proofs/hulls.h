@@ -1,6 +1,5 @@
-// Which accesses of one buffer may meet at all, by the intervals of their subscripts.
-// A program of n statements on elements of their own has n^2 pairs of accesses; found by sorting, those that may meet
-// are the only ones that anything is asked about.
+// Pairs of accesses to one buffer that may overlap, by the intervals of their subscripts.
+// A program of n statements on different elements has n^2 pairs of accesses; sorting finds the few that need a proof.
 #pragma once
 
 #include <utility>
@@ -10,16 +9,16 @@
 
 namespace helve::proofs {
 
-/// Accesses that one question answers for: below the same steps, the same elements, in the same manner.
+/// Accesses with the same answer: below the same steps, to the same elements, of the same kind.
 struct Alike {
   size_t first;
-  size_t second;  ///< `first` where no other is like it
+  size_t second;  ///< `first` if it is the only one
 };
-/// In order of their first; numbers are places in `accesses`.
+/// In order of their first; numbers are positions in `accesses`.
 std::vector<Alike> alike(const std::vector<const Access*>& accesses);
 
-/// The pairs (i, k), i <= k, of accesses of the same buffer, a write among them, whose hulls intersect in every
-/// dimension: the boxes that hold all they may touch, in whatever iterations of the loops around them.
-std::vector<std::pair<size_t, size_t>> meeting_hulls(const std::vector<const Access*>& accesses, PathFacts& facts);
+/// The pairs (i, k), i <= k, of accesses to the same buffer, at least one a write, whose hulls intersect in every
+/// dimension. A hull is a box that contains all elements an access may touch, in all iterations of the loops around it.
+std::vector<std::pair<size_t, size_t>> intersecting_hulls(const std::vector<const Access*>& accesses, PathFacts& facts);
 
 }  // namespace helve::proofs

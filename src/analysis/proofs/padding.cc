@@ -1,7 +1,7 @@
-// Do reductions see the pad of a copy?
-// A copy that reads past an end fills up with its pad; the default 0 is no neutral element of max, min, prod and all,
-// so a result may be the pad's and not the data's. A warning needs the pad to reach the reduction unseen: any other
-// write between the two ends the question, since it may well be the mask that the author meant.
+// Do reductions combine the pad of a copy?
+// A copy that reads past an end fills the rest with its pad; the default 0 is not the neutral element of max, min, prod
+// and all, so a result may come from the pad instead of the data. A warning requires that nothing else is written
+// between the copy and the reduction, since that may well be the intended mask.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,17 +11,17 @@
 #include "helve/ir/expr/rounding.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/visit.h"
-#include "questions.h"
+#include "obligations.h"
 
 namespace helve::proofs {
 
 namespace {
 
-/// The region that a copy filled, with what may have come from beyond the end.
+/// The region that a copy filled, which may include pads.
 struct Fill {
   const TileOp* copy = nullptr;
   bool carried = false;  ///< from an earlier iteration of a loop around both
-  bool passed_on = false;  ///< copied further: where the pads lie is not followed
+  bool passed_on = false;  ///< copied again: the places of the pads are not tracked
   bool operator==(const Fill&) const = default;
 };
 using Fills = std::unordered_map<const Buffer*, std::vector<Fill>>;
@@ -37,7 +37,7 @@ bool is_sensitive(TileOpcode op) {
          op == TileOpcode::ReduceAll;
 }
 
-/// A pad that the reduction does not feel.
+/// The pad that does not change the reduction.
 std::string neutral_pad(TileOpcode op, DType t) {
   if (op == TileOpcode::ReduceAll) return "True";
   if (op == TileOpcode::ReduceProd) return "1";
@@ -92,8 +92,8 @@ class Padding {
     }
   }
 
-  /// Each loop once for each state before it: a body is followed twice, and nested ones would be followed twice as
-  /// often with each level.
+  /// Each loop once for each state before it: a body is visited twice, so nested ones would be visited twice as often
+  /// with each level.
   void visit_loop(const Stmt& s) {
     for (const auto& [before, after] : followed_[s.get()]) {
       if (before != fills_) continue;
@@ -143,7 +143,7 @@ class Padding {
     const Region &src = op.region(0), &dst = op.region(1);
     std::vector<Fill> now;
     const Access* from = access(op, src, false);
-    const size_t pad = op.row().index_of("pad");  // one that is written out is a choice
+    const size_t pad = op.row().index_of("pad");  // an explicit one is intended
     if (from && from->may_pass_end && !op.is_given(pad) && is_zero(op.expr(pad))) now.push_back({&op, false, false});
     if (const auto found = fills_.find(src.buffer.get()); found != fills_.end()) {
       for (Fill fill : found->second) {
@@ -164,9 +164,9 @@ class Padding {
     return nullptr;
   }
 
-  // The question.
+  // The proof.
 
-  /// The conditions under which element `at` of the source lies past the end, dimension d.
+  /// The condition under which element `at` of the source is past the end of dimension d.
   static Expr past_end(const Access& src, size_t d, const Expr& at) {
     const Expr beyond = apply(Op::Le, {src.limits[d], at});
     if (!src.placed) return beyond;
@@ -192,15 +192,15 @@ class Padding {
     return d;
   }
 
-  /// Does each result come from one element? It is then either a pad or data.
+  /// Does each result come from one element? Then it is either a pad or data.
   static bool combines_nothing(const TileOp& op) {
     const int64_t* extent = int_value(op.region(0).ranges[reduced_dim(op)].extent);
     return extent && *extent <= 1 && op.clears().value_or(true);
   }
 
-  /// The dimensions of the copy's source that follow dimension `d` of its destination, over which the reduction runs;
-  /// nothing where that is not followed. Only there do pads meet data: past the end in another dimension a whole result
-  /// is pad, and stays apart. Dimensions of extent 1 are matched with none, so that each may be the other's.
+  /// The dimensions of the copy's source that match dimension `d` of its destination, over which the reduction runs;
+  /// nothing if that is unknown. Only along this dimension are pads combined with data: past the end of another
+  /// dimension a whole result is pad. Dimensions of extent 1 are not matched.
   static std::optional<std::vector<size_t>> followed_dims(size_t d, const Access& src, const Access& dst) {
     const std::vector<size_t> from = wide(src), to = wide(dst);
     if (from.size() != to.size()) return {};
@@ -213,7 +213,7 @@ class Padding {
     return narrow;
   }
 
-  /// Element `offsets` of the copy lies in the region that is reduced.
+  /// Requires that element `offsets` of the copy is in the reduced region.
   static void require_reduced(Query& query, const Access& src, const Access& dst, const Access& reduced,
                               const std::vector<Expr>& offsets) {
     const std::vector<size_t> from = wide(src), to = wide(dst);

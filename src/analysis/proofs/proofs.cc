@@ -1,11 +1,11 @@
 // The proofs of a function.
-// Shapes and bounds come before races: an access outside its buffer is the fault to mend first.
+// Shapes and bounds come before races: an out-of-bounds access should be fixed first.
 #include "helve/analysis/proofs.h"
 
 #include <algorithm>
 
 #include "helve/ir/expr/equal.h"
-#include "questions.h"
+#include "obligations.h"
 
 namespace helve {
 
@@ -32,7 +32,7 @@ std::string_view to_string(ProofVerdict verdict) {
 std::vector<Proof> prove(const Function& f) {
   const AccessModel model = access_model(f);
   proofs::Budget budget;
-  proofs::PathFacts facts(model);
+  PathFacts facts(model);
   std::vector<Proof> out = proofs::prove_shapes(model, budget);
   for (Proof& proof : proofs::prove_bounds(model, facts, budget)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_races(model, facts, budget)) out.push_back(std::move(proof));

@@ -1,5 +1,5 @@
-// Questions about paths.
-// What extents and integer parameters decide is answered by the exact condition on them, which a call can check.
+// Exact queries about paths.
+// If extents and integer parameters decide, the result is the exact condition on them, which a call can check.
 #include "query.h"
 
 #include <fmt/format.h>
@@ -13,20 +13,6 @@
 #include "helve/support/text.h"
 
 namespace helve::proofs {
-
-PathFacts::PathFacts(const AccessModel& model) : model_(model) {
-  for (const VarRef& dim : model.function->dims) root_.bind(dim, {0, std::nullopt});
-}
-
-const Facts& PathFacts::after(const Path& path, size_t count) {
-  if (count == 0) return root_;
-  const Step* step = path[count - 1].get();
-  auto it = known_.find(step);
-  if (it != known_.end()) return it->second;
-  Facts facts = after(path, count - 1);
-  learn(facts, *step, model_.constant);
-  return known_.emplace(step, std::move(facts)).first->second;
-}
 
 Query::Query(const AccessModel& model) : model_(model) {
   for (const VarRef& dim : model.function->dims) {
@@ -45,7 +31,7 @@ Query::Query(const AccessModel& model) : model_(model) {
   ranges_ = conditions_.size();
 }
 
-/// What the type of a parameter says; 64 bits say nothing that an index could not be.
+/// The range of a parameter's type; 64 bits are no restriction.
 void Query::require_range(const VarRef& var) {
   if (!var->dtype.is_data_int()) return;
   const Interval range = interval_of(Expr(var), facts_);
@@ -94,13 +80,13 @@ Expr Query::conjunction(const Expr& last) const {
 }
 
 Finding Query::excludes(const Expr& violation, Budget& budget) const {
-  if (--budget.questions < 0) return {ProofVerdict::Unknown, {}, std::string(kOverBudget), {}};
+  if (--budget.queries < 0) return {ProofVerdict::Unknown, {}, std::string(kOverBudget), {}};
   const Translation translation{&facts_, &model_.constant};
   const Expr condition = conjunction(violation);
   const IntegerSet broken(budget.engine, vars_, condition, {}, translation);
   const Answer answer = broken.is_empty();
   if (answer.verdict == Verdict::Proved) return {ProofVerdict::Proved, {}, {}, {}};
-  // What keeps the question from an answer goes first: a doubt only takes the counterexample's word away.
+  // An unknown verdict takes precedence: a doubt only invalidates the counterexample.
   if (answer.verdict == Verdict::Unknown) return {ProofVerdict::Unknown, {}, answer.reason, {}};
   if (!doubt_.empty()) return {ProofVerdict::Unknown, {}, doubt_, {}};
   return depending(broken, {ProofVerdict::Refuted, answer.witness, {}, {}}, violation, budget);

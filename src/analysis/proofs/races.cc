@@ -1,6 +1,6 @@
-// Do independent iterations stay apart?
-// Two iterations conflict when one writes an element that the other reads or writes, in memory that both see. The
-// second iteration is the first one's text with every variable renamed that is bound in the loop.
+// Are the iterations of a loop independent?
+// Two iterations conflict if one writes an element that the other reads or writes, in memory that both share. The
+// second iteration is a copy of the first with every variable renamed that the loop binds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/text.h"
 #include "hulls.h"
-#include "questions.h"
+#include "obligations.h"
 
 namespace helve::proofs {
 
 namespace {
 
-/// A pair of accesses of two iterations; `first` is made by the iteration whose variables keep their names.
+/// A pair of accesses by two iterations; `first` belongs to the iteration whose variables keep their names.
 struct Pair {
   const Access* first;
   const Access* second;
@@ -41,7 +41,8 @@ class LoopRace {
     is_kernel_ = stmt.kind == StmtKind::Kernel;
     is_persistent_ = stmt.kind == StmtKind::For && static_cast<const For&>(stmt).loop == LoopKind::Persistent;
     mesh_ = model.function->mesh.has_value();
-    // Without a mesh the iterations of a Persistent loop are dealt to blocks, so two of them may belong to two blocks.
+    // Without a mesh the iterations of a Persistent loop are distributed over blocks, so two of them may belong to two
+    // blocks.
     from_ = at_;
     for (size_t i = 0; i < at_ && is_persistent_ && !mesh_; ++i) {
       if (loop_[i]->stmt && loop_[i]->stmt->kind == StmtKind::Kernel) from_ = i;
@@ -64,7 +65,7 @@ class LoopRace {
   }
 
  private:
-  // Which accesses may meet.
+  // Pairs of accesses that may conflict.
 
   /// At most one iteration.
   bool trivial() const {
@@ -80,7 +81,7 @@ class LoopRace {
   bool shared(const Buffer& buffer) const {
     const bool global = buffer.scope == MemoryScope::Param || buffer.scope == MemoryScope::Global;
     if (is_kernel_) return buffer.scope == MemoryScope::Param || (global && !mesh_);
-    if (is_persistent_) return global;  // what the block allocated outside is private to an iteration
+    if (is_persistent_) return global;  // memory that the block allocates outside is private to an iteration
     auto home = model_.home.find(&buffer);
     if (home == model_.home.end()) return true;
     return home->second.size() <= at_ || home->second[at_] != loop_.back();
@@ -88,7 +89,7 @@ class LoopRace {
 
   std::vector<const Access*> accesses() const {
     std::vector<const Access*> out;
-    std::unordered_map<size_t, std::vector<const Access*>> of;  // what repeats stands in one visit of a statement
+    std::unordered_map<size_t, std::vector<const Access*>> of;  // repetitions are within one visit of a statement
     for (size_t i = first_; i < last_; ++i) {
       const Access& t = model_.accesses[i];
       if (!shared(*t.buffer)) continue;
@@ -109,14 +110,14 @@ class LoopRace {
     return true;
   }
 
-  /// In program order of the first access, then of the second; of pairs that ask the same the first.
+  /// In program order of the first access, then of the second; of equivalent pairs only the first.
   std::vector<Pair> conflicts() const {
     std::vector<Pair> out;
     const std::vector<const Access*> all = accesses();
     const std::vector<Alike> groups = alike(all);
     std::vector<const Access*> firsts;
     for (const Alike& group : groups) firsts.push_back(all[group.first]);
-    std::vector<std::pair<size_t, size_t>> pairs = meeting_hulls(firsts, facts_);
+    std::vector<std::pair<size_t, size_t>> pairs = intersecting_hulls(firsts, facts_);
     if (!model_.function->may_alias.empty()) add_aliases(firsts, pairs);
     for (auto& [i, k] : pairs) std::tie(i, k) = std::pair(groups[i].first, groups[k].first);
     for (const Alike& group : groups) {
@@ -125,19 +126,19 @@ class LoopRace {
     std::sort(pairs.begin(), pairs.end());
     for (const auto& [i, k] : pairs) {
       const Access &a = *all[i], &b = *all[k];
-      if (meet_in_any_order(a, b) || (!a.write && !b.write)) continue;
-      if (in_blocks(a, b) && replica_axes(*a.placed).empty()) continue;  // of two cores, which are disjoint
+      if (commute(a, b) || (!a.write && !b.write)) continue;
+      if (in_blocks(a, b) && replica_axes(*a.placed).empty()) continue;  // of two cores, whose blocks are disjoint
       if (a.buffer != b.buffer || !forced_apart(a, b)) out.push_back({&a, &b});
     }
     return out;
   }
 
-  /// Are both tiles of the cores' own blocks of one tensor?
+  /// Are both accesses to tiles of the cores' own blocks of one tensor?
   bool in_blocks(const Access& a, const Access& b) const {
     return is_kernel_ && a.placed && b.placed && a.buffer == b.buffer;
   }
 
-  /// The axes of the mesh along which cores hold copies of one block: one memory, where the tensor is one array.
+  /// The axes of the mesh along which cores hold copies of one block, which are one memory if the tensor is one array.
   std::vector<size_t> replica_axes(const MeshTensor& tensor) const {
     std::vector<size_t> out;
     const MeshShape& mesh = *model_.function->mesh;
@@ -159,12 +160,12 @@ class LoopRace {
     }
   }
 
-  static bool meet_in_any_order(const Access& a, const Access& b) {
+  static bool commute(const Access& a, const Access& b) {
     return a.buffer == b.buffer && a.write && b.write && a.mode == b.mode && a.mode != StoreMode::Write;
   }
 
-  /// Is there proof, without isl, that equal elements mean equal iterations? A subscript that both accesses share, and
-  /// that varies with one variable of the loop only, forces that variable to be the same.
+  /// Is it proved without isl that equal elements mean equal iterations? A subscript that both accesses share, and that
+  /// varies with one variable of the loop only, forces that variable to be the same.
   bool forced_apart(const Access& a, const Access& b) const {
     if (a.tiles != b.tiles || a.placed != b.placed || from_ != at_) return false;
     std::vector<const Var*> forced;
@@ -182,7 +183,7 @@ class LoopRace {
     });
   }
 
-  /// The variable of this loop that is the only thing in `e` which differs between iterations, with a constant factor.
+  /// The only variable of this loop by which `e` differs between iterations, if it has a constant factor.
   const Var* only_inner(const Expr& e, const Path& path) const {
     if (changes(e, model_.constant)) return nullptr;
     const Var* found = nullptr;
@@ -200,7 +201,7 @@ class LoopRace {
     return found;
   }
 
-  // The question.
+  // The proof.
 
   void ask(const Pair& pair, Proof& proof) {
     if (pair.first->buffer != pair.second->buffer) {
@@ -231,8 +232,8 @@ class LoopRace {
     if (copies) query.require(of_one_block(*pair.first->placed, renamed));
     if (is_persistent_ && !mesh_) query.require(on_other_blocks(renamed));
     std::vector<Expr> element;
-    const Expr meeting = meets(query, pair, renamed, element);
-    const Finding found = query.excludes(meeting, budget_);
+    const Expr conflict = access_same_element(query, pair, renamed, element);
+    const Finding found = query.excludes(conflict, budget_);
     if (is_private) {
       if (accumulates && found.verdict != ProofVerdict::Proved) warn_of_accumulation(pair, proof);
       if (found.verdict != ProofVerdict::Refuted || !shows_order(pair)) return doubt_private(pair, proof);
@@ -250,7 +251,7 @@ class LoopRace {
              fmt::format("copies of one block of '{}' are one memory where it is one array, and several cores use them",
                          pair.first->buffer->name));
     } else if (is_kernel_ && mesh_ && pair.first->write && pair.second->write) {
-      // Cores that hold the same part of a tensor may store equal values; that is no race.
+      // Cores with copies of the same block may store equal values, which is no race.
       weaken(proof, ProofVerdict::Unknown, "cores may store equal values there");
     } else if (found.verdict == ProofVerdict::Checked) {
       weaken(proof, ProofVerdict::Checked);
@@ -264,7 +265,7 @@ class LoopRace {
     }
   }
 
-  /// Cores that differ along the axes of the tensor's copies only.
+  /// The two cores differ only along axes on which the tensor is replicated.
   Expr of_one_block(const MeshTensor& tensor, const Substitution& renamed) const {
     const std::vector<size_t> axes = replica_axes(tensor);
     Expr out = bool_imm(true);
@@ -275,12 +276,12 @@ class LoopRace {
     return out;
   }
 
-  /// Private memory serves each iteration by itself. Their order shows in what they leave for the code behind the loop,
-  /// and in the only element where each of them goes on with what it finds.
+  /// Each iteration has private memory of its own. The order of iterations is visible in the values that are read after
+  /// the loop, and in an element that each iteration updates from its previous value.
   bool shows_order(const Pair& pair) const {
     const Buffer& buffer = *pair.first->buffer;
     if (pair.first->write && pair.second->write) {
-      return read_behind(model_.function->body, *step_.stmt, buffer) == ReadFirst::Always;
+      return read_after_loop(model_.function->body, *step_.stmt, buffer) == ReadFirst::Always;
     }
     const bool single = std::all_of(buffer.shape.begin(), buffer.shape.end(), [](const Expr& e) {
       const int64_t* extent = int_value(e);
@@ -290,13 +291,13 @@ class LoopRace {
            reads_before_writing(static_cast<const For&>(*step_.stmt).body, buffer) == ReadFirst::Always;
   }
 
-  /// Do iterations combine an element that may come from before the loop with values of theirs, and is it read behind
-  /// the loop? Each then goes on with that old value, and of what it makes of it at most one is left.
+  /// Do iterations combine an element that may come from before the loop with values of theirs, and is it read after
+  /// the loop? Each then starts from that old value, and at most one of the results is kept.
   bool may_accumulate(const Pair& pair) const {
     const Buffer& buffer = *pair.first->buffer;
     return step_.stmt->kind == StmtKind::For && updated_by(*pair.first) && updated_by(*pair.second) &&
            reads_before_writing(static_cast<const For&>(*step_.stmt).body, buffer) != ReadFirst::Never &&
-           read_behind(model_.function->body, *step_.stmt, buffer) != ReadFirst::Never;
+           read_after_loop(model_.function->body, *step_.stmt, buffer) != ReadFirst::Never;
   }
 
   void warn_of_accumulation(const Pair& pair, Proof& proof) const {
@@ -324,7 +325,7 @@ class LoopRace {
     return kind == ExprKind::IntImm || kind == ExprKind::FloatImm;
   }
 
-  /// Iterations that are dealt to one block follow one another.
+  /// Iterations of one block are sequential.
   Expr on_other_blocks(const Substitution& renamed) const {
     Expr out;
     for (const VarRef& var : loop_[from_]->vars) {
@@ -334,7 +335,7 @@ class LoopRace {
     return out;
   }
 
-  /// Serial loops between kernel and Persistent loop: both iterations belong to one run of the Persistent loop.
+  /// Serial loops between kernel and Persistent loop: both iterations belong to one execution of the Persistent loop.
   static void agree(Query& query, const Step& step, const Substitution& renamed) {
     if (!step.stmt || step.stmt->kind == StmtKind::Kernel) return;
     for (const VarRef& var : step.vars) query.require(apply(Op::Eq, {Expr(var), renamed.at(var.get())}));
@@ -362,7 +363,7 @@ class LoopRace {
     }
   }
 
-  /// The two iterations are not the same one; in order, where the pair is symmetric.
+  /// The two iterations differ; in order, if the pair is symmetric.
   Expr different(const Pair& pair, const Substitution& renamed) const {
     Expr out;
     Expr before;  // earlier variables agree
@@ -377,8 +378,7 @@ class LoopRace {
     return out;
   }
 
-  /// A box in the coordinates that both accesses of a pair share, with the end of what it accesses (null where it ends
-  /// inside).
+  /// A box in coordinates that both accesses of a pair share, with the end of the accessed part (null if it is inside).
   struct Side {
     Expr begin;
     Expr extent;
@@ -401,8 +401,9 @@ class LoopRace {
     return {now(s.begin), now(s.extent), s.point, now(s.end)};
   }
 
-  /// The condition under which both accesses access one element, whose subscripts go to `element`.
-  Expr meets(Query& query, const Pair& pair, const Substitution& renamed, std::vector<Expr>& element) const {
+  /// The condition under which both accesses touch the same element, whose subscripts are returned in `element`.
+  Expr access_same_element(Query& query, const Pair& pair, const Substitution& renamed,
+                           std::vector<Expr>& element) const {
     const Access &a = *pair.first, &b = *pair.second;
     const bool elements = a.tiles != b.tiles, absolute = a.placed != b.placed;
     Expr all;
@@ -418,7 +419,7 @@ class LoopRace {
       for (const Side* s : {&x, &y}) {
         if (s->point) {
           if (s->begin != place) need(apply(Op::Eq, {s->begin, place}));
-          // The subscript names no variable of the iterations, and yet has a value of each.
+          // The subscript depends on no variable of the iterations, but on memory that they change.
           if (changes(s->begin, model_.constant)) query.doubt("a subscript reads memory that is written");
         } else {
           need(apply(Op::Le, {s->begin, place}));
@@ -431,7 +432,7 @@ class LoopRace {
     return all ? all : bool_imm(true);
   }
 
-  // The refutation.
+  // The error of a refuted proof.
 
   std::string iteration_text(const Witness& witness, const Substitution& renamed) const {
     return join(step_.vars, ", ", [&](const VarRef& var) {
@@ -451,7 +452,7 @@ class LoopRace {
            "]";
   }
 
-  /// Values outside the loop on which the element depends.
+  /// The values outside of the loop on which the element depends.
   std::string outer_text(const Pair& pair, const Witness& witness) const {
     Witness outer;
     for (const auto& [var, value] : witness) {
@@ -523,7 +524,7 @@ class LoopRace {
                       [](const Range& x, const Range& y) { return same_expr(x.begin, y.begin); });
   }
 
-  /// The later access in program order; the store, where both share a statement.
+  /// The later access in program order; the store, if both are in one statement.
   static const Access& later(const Pair& pair) {
     return pair.first->visit == pair.second->visit && pair.first->write ? *pair.first : *pair.second;
   }
@@ -565,7 +566,7 @@ class LoopRace {
                       [](const Expr& x, const Expr& y) { return same_expr(x, y); });
   }
 
-  /// The store, if it makes the element's new value from the old one, as a reduction does.
+  /// The store, if it computes the element's new value from the old one, as a reduction does.
   static const Store* updated_by(const Access& access) {
     if (!access.write || access.stmt->kind != StmtKind::Store) return nullptr;
     const auto& store = static_cast<const Store&>(*access.stmt);
@@ -574,7 +575,7 @@ class LoopRace {
     return found && !store.is_atomic() ? &store : nullptr;
   }
 
-  /// Is the value the old one combined by `op`, or for sums by a difference, with others?
+  /// Does `op`, or a difference for sums, combine the old value with others?
   static bool combines_old(const Expr& value, Op op, const Store& update) {
     if (loads_element_of(value, update)) return true;
     const Apply* apply = as<Apply>(value);
@@ -583,7 +584,7 @@ class LoopRace {
     return apply->op == op && (combines_old(apply->args[0], op, update) || combines_old(apply->args[1], op, update));
   }
 
-  /// The atomic operation that does what the store does, "T.atomic_add(S[0], ...)"; empty where there is none.
+  /// The equivalent atomic operation, "T.atomic_add(S[0], ...)"; empty if there is none.
   static std::string atomic_text(const Store& update) {
     int64_t loads = 0;
     walk(update.value, [&](const Expr& e) {
@@ -605,10 +606,10 @@ class LoopRace {
 
   const AccessModel& model_;
   const Path& loop_;
-  size_t first_, last_;  ///< the accesses below the loop
+  size_t first_, last_;  ///< the accesses inside the loop
   const Step& step_;
-  size_t at_;  ///< where the loop stands on its path
-  size_t from_;  ///< from here on the two iterations have variables of their own
+  size_t at_;  ///< position of the loop on its path
+  size_t from_;  ///< from here on the two iterations have different variables
   PathFacts& facts_;
   Budget& budget_;
   bool is_kernel_ = false;

@@ -1,6 +1,6 @@
 // Do the operands of tile operations have equal shapes?
-// The verifier compares constants; extents known at the call are compared here, since lowered loops trust their
-// equality.
+// The verifier compares constants; extents that only the call knows are compared here, since lowered loops rely on
+// their equality.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 #include "helve/ir/expr/text.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/support/text.h"
-#include "questions.h"
+#include "obligations.h"
 
 namespace helve::proofs {
 
 namespace {
 
-/// Extents that an operation needs equal; `pairs` is nothing when only a call decides what matches what.
+/// Extents that an operation needs equal; `pairs` is nothing if only a call determines which dimensions match.
 struct ShapeClaim {
   std::optional<std::vector<std::pair<Expr, Expr>>> pairs;
   std::string text;
@@ -26,7 +26,7 @@ struct ShapeClaim {
   Path path;
 };
 
-/// What the verifier could not decide by constants; nothing where it could.
+/// The claim that the verifier could not decide by constants; nothing if it could.
 std::optional<ShapeClaim> claim_of(const Operation& operation, const Function& f) {
   const TileOp& op = *operation.op;
   ShapeClaim claim;
@@ -53,7 +53,7 @@ std::optional<ShapeClaim> claim_of(const Operation& operation, const Function& f
   return claim;
 }
 
-/// An extent below 0 is that of an empty region.
+/// A negative extent is that of an empty region.
 Expr counted(const Expr& extent, const Facts& facts) {
   return can_prove(apply(Op::Le, {int_imm(0), extent}), facts) ? extent : max(extent, int_imm(0));
 }
@@ -65,7 +65,7 @@ Facts facts_at(const ShapeClaim& claim, const AccessModel& model) {
   return facts;
 }
 
-/// The first two extents that differ under the witness are the error's.
+/// The error names the first two extents that differ under the witness.
 void refute(const ShapeClaim& claim, const Witness& witness, Proof& proof) {
   for (const auto& [left, right] : *claim.pairs) {
     const std::optional<int64_t> a = evaluate(left, witness), b = evaluate(right, witness);
@@ -85,7 +85,7 @@ void refute(const ShapeClaim& claim, const Witness& witness, Proof& proof) {
   weaken(proof, ProofVerdict::Unknown, "the counterexample cannot be computed");
 }
 
-/// Does every call come here? Loops run, and nothing guards.
+/// Does every call execute this? Loops are not empty, and there are no guards.
 bool is_certain(const Path& path, const Facts& facts) {
   return std::all_of(path.begin(), path.end(), [&](const StepRef& step) {
     if (step->value) return true;
@@ -97,7 +97,7 @@ bool is_certain(const Path& path, const Facts& facts) {
 
 bool unsigned64(DType t) { return t.code == TypeCode::UInt && t.bits == 64; }  // the host's integers are signed
 
-/// Is `e` a value that a call knows? Products of extents are, although no proof gets through them.
+/// Is `e` a value that a call knows? Products of extents are, although they cannot be proved.
 bool is_known_at_call(const Expr& e, const Function& f) {
   bool known = !has_load(e);
   walk(e, [&](const Expr& node) {

@@ -1,7 +1,7 @@
 // Are asynchronous copies complete where their buffers are used?
-// Each copy that may be unfinished is followed through the kernel, whichever way control takes, with the number of
-// copies that began after it: a wait leaves so many of the youngest. Two places of one buffer are told apart within an
-// iteration of the loops around both; what an earlier iteration began counts as a copy of the whole buffer.
+// Each copy that may be unfinished is tracked along all paths through the kernel, with the number of copies issued
+// after it: a wait leaves that many of the youngest unfinished. Two places of one buffer are distinguished within an
+// iteration of the loops around both; a copy of an earlier iteration counts as one of the whole buffer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,27 +13,27 @@
 #include "helve/analysis/effects.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/visit.h"
-#include "questions.h"
+#include "obligations.h"
 
 namespace helve::proofs {
 
 namespace {
 
-constexpr int64_t kOpen = -1;    // the age of a copy that no commit covers
-constexpr int64_t kOldest = 64;  // beyond it ages are not told apart
+constexpr int64_t kOpen = -1;    // the age of a copy that is not committed
+constexpr int64_t kOldest = 64;  // greater ages are not distinguished
 
-/// Of one copy of the text the youngest that may be unfinished.
+/// The youngest unfinished instance of one copy statement.
 struct Flight {
-  int64_t age = 0;       ///< copies that began after it
-  bool earlier = false;  ///< may be of an earlier iteration of a loop around it: its variables had other values
+  int64_t age = 0;       ///< copies issued after it
+  bool earlier = false;  ///< may be from an earlier iteration of a loop around it, with other values of its variables
 };
 
 class Flights {
  public:
-  /// By the order of the text, so that the first reason found is the same in every compile.
+  /// In program order, so that the first reason found is deterministic.
   std::map<int, std::pair<const TileOp*, Flight>> of;
 
-  /// Either of two ways led here; true when that is news.
+  /// The union of two paths; true if it adds something.
   bool join(const Flights& other) {
     bool news = false;
     for (const auto& [place, entry] : other.of) {
@@ -57,7 +57,7 @@ class Flights {
   }
 };
 
-/// What is known of a loop: before and after any of its iterations.
+/// The state of a loop: before and after any of its iterations.
 struct LoopState {
   Flights begin, end;
   std::unordered_set<const TileOp*> own;  ///< operations of its body
@@ -101,13 +101,13 @@ class Waits {
     });
   }
 
-  /// Do the threads of a block share the iterations? Then copies in them wait for a commit.
+  /// Do the threads of a block share the iterations? Then their copies need a commit.
   static bool divides(const For& loop) {
     return loop.loop == LoopKind::Parallel || loop.loop == LoopKind::Vectorized || loop.loop == LoopKind::Thread;
   }
 
-  /// Until what an iteration begins with does not grow any more. What was found of a loop is kept: a visit that brings
-  /// nothing new costs nothing, so that a nest is not walked again for each way through the loops around it.
+  /// Iterates to a fixed point of the state before an iteration. The state of a loop is kept: a visit that adds nothing
+  /// returns at once, so that a nest is not walked again for each path through the loops around it.
   void loop(const Stmt& s, const Stmt& body, bool surely, bool divided) {
     const auto [at, fresh] = loops_.try_emplace(s.get());
     LoopState& state = at->second;
@@ -145,7 +145,7 @@ class Waits {
     }
   }
 
-  /// The first copy into a buffer makes the proof about it.
+  /// The first copy into a buffer creates its proof.
   Proof& proof_of(const TileOp& copy) {
     const BufferRef& buffer = copy.region(1).buffer;
     const auto known = std::find(buffers_.begin(), buffers_.end(), buffer);
@@ -160,43 +160,43 @@ class Waits {
     return proofs_.back();
   }
 
-  /// Nothing touches what a copy writes, and nothing writes what it reads. Iterations of one independent loop copy to
-  /// places of their own, which is asked of them as a race.
+  /// Nothing may access what a copy writes, and nothing may write what it reads. Whether iterations of one independent
+  /// loop copy to different places is proved as absence of races.
   void use(const RegionAccess& access, const TileOp* by) {
     for (const auto& [place, entry] : now_.of) {
       const auto& [copy, flight] = entry;
       if (copy == by && in_iteration_) continue;
-      const bool meets = may_meet(copy->region(1), access.region, flight) ||
-                         (access.write && may_meet(copy->region(0), access.region, flight));
-      if (!meets) continue;
+      const bool touches = may_touch(copy->region(1), access.region, flight) ||
+                           (access.write && may_touch(copy->region(0), access.region, flight));
+      if (!touches) continue;
       weaken(proof_of(*copy), ProofVerdict::Unknown,
              fmt::format("a copy to '{}' may be unfinished where '{}' is {} in line {}", copy->region(1).buffer->name,
                          access.region.buffer->name, access.write ? "written" : "read", access.span.line));
     }
   }
 
-  bool may_meet(const Region& copied, const Region& used, const Flight& flight) {
+  bool may_touch(const Region& copied, const Region& used, const Flight& flight) {
     if (copied.buffer != used.buffer) {
       return may_overlap(function_.may_alias, copied.buffer.get(), used.buffer.get());
     }
-    if (flight.earlier || copied.ranges.size() != used.ranges.size() || --budget_.questions < 0) return true;
-    Expr meet = bool_imm(true);
+    if (flight.earlier || copied.ranges.size() != used.ranges.size() || --budget_.queries < 0) return true;
+    Expr common = bool_imm(true);
     for (size_t d = 0; d < copied.ranges.size(); ++d) {
       const Range &a = copied.ranges[d], &b = used.ranges[d];
-      meet = logical_and(meet, logical_and(less(a.begin, b.begin + b.extent), less(b.begin, a.begin + a.extent)));
+      common = logical_and(common, logical_and(less(a.begin, b.begin + b.extent), less(b.begin, a.begin + a.extent)));
     }
     std::vector<VarRef> vars;
-    walk(meet, [&](const Expr& e) {
+    walk(common, [&](const Expr& e) {
       const VarRef var(as<Var>(e));
       if (var && var->dtype.is_integer() && std::find(vars.begin(), vars.end(), var) == vars.end()) vars.push_back(var);
     });
-    return IntegerSet(budget_.engine, vars, meet).is_empty().verdict != Verdict::Proved;
+    return IntegerSet(budget_.engine, vars, common).is_empty().verdict != Verdict::Proved;
   }
 
   const Function& function_;
   Budget& budget_;
   Flights now_;
-  bool in_iteration_ = false;  ///< of a loop that threads share
+  bool in_iteration_ = false;  ///< inside of a loop whose iterations threads share
   std::unordered_map<const StmtNode*, LoopState> loops_;
   std::unordered_map<const TileOp*, int> places_;
   std::vector<BufferRef> buffers_;

@@ -1,5 +1,5 @@
-// Choice of names that C, C++ and CUDA leave free.
-// Names are unique among those visible, not in the whole text: two loops after one another may both run over i.
+// Choice of names that C, C++ and CUDA do not reserve.
+// Names are unique among the visible ones, not in the whole text: two consecutive loops may both run over i.
 #include "helve/codegen/c/c_names.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ const std::unordered_set<std::string>& taken_names() {
       "short", "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this",
       "thread_local", "throw", "true", "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using",
       "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq", "main", "std", "linux", "unix", "NULL",
-      // what every CUDA text sees
+      // predefined in every CUDA text
       "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "dim3", "uint2", "uint3", "uint4", "int2", "int4",
       "float2", "float4", "double2", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh",
       "exp10", "log10", "log1p", "expm1", "cbrt", "hypot", "fdim", "fmax", "fmin", "fmod", "tgamma", "lgamma", "erfc",
@@ -38,7 +38,7 @@ const std::unordered_set<std::string>& taken_names() {
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// ASCII letters, digits and single underscores, a letter first: C++ keeps names with two underscores for itself, and
+/// ASCII letters, digits and single underscores, starting with a letter: C++ reserves names with two underscores, and
 /// the prelude those that begin with helve_.
 std::string identifier(const std::string& hint) {
   std::string out;

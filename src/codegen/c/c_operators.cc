@@ -1,5 +1,5 @@
-// The table of forms, read row by row.
-// It stands in the order of the operators, which a constant expression checks.
+// Access to the table of forms.
+// Rows are in the order of the operators, which a constant expression checks.
 #include "helve/codegen/c/c_operators.h"
 
 #include <array>

@@ -1,5 +1,5 @@
 // Spelling of types and constants.
-// Constants carry the suffix of their type, so that no arithmetic is done in another one.
+// Constants have the suffix of their type, so that no arithmetic is done in another one.
 #include "helve/codegen/c/c_types.h"
 
 #include <fmt/format.h>

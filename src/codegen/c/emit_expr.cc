@@ -1,6 +1,6 @@
 // Expressions as C text.
-// Parentheses follow precedence; integers wrap in unsigned arithmetic; an index is computed in int only where its
-// bounds and those of its operands prove that it fits.
+// Parentheses follow precedence; integers wrap in unsigned arithmetic; an index is computed in int only if its bounds
+// and those of its operands prove that it fits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ std::string prefixed(std::string_view token, const CExpr& operand) {
   return std::string(token) + (bare ? operand.text : "(" + operand.text + ")");
 }
 
-/// `left token right`. What people seldom know by heart is put into parentheses though C does not need them: arithmetic
-/// in shifts and masks, `&&` in `||`.
+/// `left token right`. Precedences that are seldom known by heart get parentheses that C does not need: arithmetic in
+/// shifts and masks, `&&` in `||`.
 std::string joined(const CExpr& left, std::string_view token, const CExpr& right) {
   const int level = precedence_of(token);
   const bool bitwise = token == "&" || token == "|" || token == "^" || token == "<<" || token == ">>";
@@ -95,13 +95,13 @@ CExpr CEmitter::apply(const Apply& a) {
   for (const Expr& arg : a.args) {
     const bool decided = lazy && !args.empty();
     if (decided) {
-      decisions_.push_back(a.args[0]);
+      controls_.push_back(a.args[0]);
       const bool holds = a.op == Op::Select ? args.size() == 1 : a.op == Op::And;
       chosen_.push_back(holds ? a.args[0] : helve::apply(Op::Not, {a.args[0]}));
     }
     args.push_back(expr(arg));
     if (decided) {
-      decisions_.pop_back();
+      controls_.pop_back();
       chosen_.pop_back();
     }
   }
@@ -110,7 +110,7 @@ CExpr CEmitter::apply(const Apply& a) {
     if (const std::optional<int64_t> by = power_divisor(a)) return power_quotient(a, args[0], *by);
     if (shifts_within(a) && a.op == Op::ShiftRight && is_negated(a)) return shift_negated(a, args[0], args[1].text);
     if (shifts_within(a)) form = {t.is_index() ? FormKind::Infix : FormKind::Wrap, a.op == Op::ShiftLeft ? "<<" : ">>"};
-    // To the right it is floor already.
+    // A right shift already rounds down.
     if (form.kind == FormKind::Wrap && a.op == Op::ShiftRight) form.kind = FormKind::Infix;
   }
   if (t.is_index()) return index_apply(a, form, std::move(args));
@@ -165,8 +165,8 @@ CExpr CEmitter::helper_call(const Apply& a, const Form& form, const std::vector<
   return {call(std::string(form.text), t.is_integer() ? value_type(t) : "", list)};
 }
 
-/// Arithmetic in int where result and operands fit it; else in 64 bits, into which one operand has to be converted
-/// where C would not do so by itself.
+/// Arithmetic in int if result and operands fit; else in 64 bits, to which one operand is converted explicitly where C
+/// would not do so.
 CExpr CEmitter::index_apply(const Apply& a, const Form& form, std::vector<CExpr> args) {
   const bool compares = is_comparison(a.op);
   const size_t first = form.kind == FormKind::Choice ? 1 : 0;
@@ -202,7 +202,7 @@ CExpr CEmitter::index_apply(const Apply& a, const Form& form, std::vector<CExpr>
   HELVE_FAIL("operator " + std::string(row_of(a.op).name) + " on index");
 }
 
-/// C truncates: that is floor where neither operand is negative. The divisor is not 0.
+/// C truncates, which is floor if neither operand is negative. The divisor is not 0.
 bool CEmitter::is_plain_quotient(const Apply& a) const {
   if (a.op != Op::FloorDiv && a.op != Op::FloorMod) return false;
   const Interval value = interval_of(a.args[0], facts_), divisor = interval_of(a.args[1], facts_);
@@ -217,7 +217,7 @@ CExpr CEmitter::plain_quotient(const Apply& a, const std::vector<CExpr>& args) {
   return {joined(args[0], token, args[1]), level, args[0].wide || args[1].wide};
 }
 
-/// The power of two that a number of either sign is divided by: a shift and a mask round down by themselves.
+/// The power of two by which a number of either sign is divided: shifts and masks round down.
 std::optional<int64_t> CEmitter::power_divisor(const Apply& a) {
   if (a.op != Op::FloorDiv && a.op != Op::FloorMod) return std::nullopt;
   const int64_t* divisor = int_value(a.args[1]);
@@ -230,7 +230,7 @@ CExpr CEmitter::power_quotient(const Apply& a, const CExpr& value, int64_t divis
   const int level = precedence_of(quotient ? ">>" : "&");
   const bool wide_mask = a.dtype.is_index() && divisor - 1 > std::numeric_limits<int32_t>::max();
   const int places = std::countr_zero(static_cast<uint64_t>(divisor));
-  // Of an index of 32 bits a shift by 31 leaves the sign, which is all that a farther one would leave.
+  // For a 32-bit index a shift by 31 leaves only the sign, as a larger amount would.
   const int most = a.dtype.is_index() && !value.wide ? 31 : 63;
   const std::string by =
       quotient ? std::to_string(std::min(places, most)) : integer_text(divisor - 1, a.args[1]->dtype, wide_mask);
@@ -239,8 +239,7 @@ CExpr CEmitter::power_quotient(const Apply& a, const CExpr& value, int64_t divis
   return {joined(value, quotient ? ">>" : "&", {by}), level, wide};
 }
 
-/// Is the number to be shifted a negated one? ptxas has shifted such a number to the right as if it were shifted first
-/// and negated then.
+/// Is the number to be shifted a negated one? ptxas has been seen to shift before it negates.
 bool CEmitter::is_negated(const Apply& a) {
   const Apply* operand = as<Apply>(a.args[0]);
   return operand && operand->op == Op::Neg && a.args[0]->dtype.is_signed();
@@ -252,7 +251,7 @@ CExpr CEmitter::shift_negated(const Apply& a, const CExpr& value, const std::str
   return {call("shift_negated", type, number.text + ", " + by), kPrimary, value.wide};
 }
 
-/// A shift that C defines: the amount is below the width.
+/// Is the shift defined in C: is the amount below the width?
 bool CEmitter::shifts_within(const Apply& a) const {
   if (a.op != Op::ShiftLeft && a.op != Op::ShiftRight) return false;
   const DType t = a.args[0]->dtype;
@@ -260,7 +259,7 @@ bool CEmitter::shifts_within(const Apply& a) const {
   return interval_of(a.args[1], facts_).within(0, width - 1);
 }
 
-/// Its values are those of float, or of integers that float holds.
+/// The values of the type are floats, or integers that float represents.
 bool CEmitter::rounds_through_float(DType t) {
   return t == kFloat32 || t.is_small_float() || t.is_bool() || (t.is_data_int() && t.bits <= 16);
 }
@@ -270,7 +269,7 @@ std::string CEmitter::rounded(const Expr& e, DType to) {
   need(small_float_name(to));
   const DType from = e->dtype;
   if (rounds_through_float(from)) return fmt::format("helve_{}({})", name, text(e, kConditional));
-  // Rounded to odd, its float still rounds to the nearest of the small type.
+  // Rounded to odd, the float still rounds to the nearest value of the small type.
   const std::string whole = from.is_signed() ? "long long" : "unsigned long long";
   const std::string wide = from == kFloat64 ? text(e, kConditional) : cast_text(whole, text(e, kUnary));
   return fmt::format("helve_{}({})", name, call("to_odd", "", wide));

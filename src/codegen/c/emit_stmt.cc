@@ -1,6 +1,5 @@
 // Statements as C text.
-// Names and facts end with the block that they stand in; a directive tells the user's line wherever the text has left
-// it.
+// Names and facts are scoped to blocks; a line directive is printed where the text leaves the user's line.
 #include <fmt/format.h>
 
 #include "helve/codegen/c/c_emitter.h"
@@ -88,7 +87,7 @@ void CEmitter::find_uses(const Stmt& body) {
 }
 
 void CEmitter::assume(const Expr& condition, bool holds) {
-  decisions_.push_back(condition);
+  controls_.push_back(condition);
   if (has_load(condition)) return;
   facts_.assume(holds ? condition : helve::apply(Op::Not, {condition}));
 }
@@ -111,12 +110,12 @@ void CEmitter::if_then(const If& s) {
 
 void CEmitter::while_loop(const While& s) {
   block(fmt::format("while ({})", text(s.condition)), s.span, [&] {
-    decisions_.push_back(s.condition);
+    controls_.push_back(s.condition);
     stmt(s.body);
   });
 }
 
-/// Bounds are those at the loop's entry, so what they read from memory is read before.
+/// Bounds have their values at the loop's entry, so memory that they read is read before the loop.
 void CEmitter::serial_loop(const For& s, const std::string& pragma, const std::function<void()>& body) {
   HELVE_CHECK(s.vars.size() == 1, "a serial loop has one variable");
   const VarRef& var = s.vars[0];
@@ -133,7 +132,7 @@ void CEmitter::serial_loop(const For& s, const std::string& pragma, const std::f
     limit = name;
   }
   facts_.bind_loop(var, s.begins[0], s.extents[0]);
-  decisions_.push_back(s.extents[0]);
+  controls_.push_back(s.extents[0]);
   const std::string name = define(var, wide);
   if (!pragma.empty()) line("#pragma " + pragma, s.span);
   block(fmt::format("for ({} {} = {}; {} < {}; ++{})", index_type(wide), name, start, name, limit, name),

@@ -1,5 +1,5 @@
-// The text of a module: a prelude of what its kernels use, then the kernels.
-// Kernels come first, since they decide what the prelude holds.
+// The text of a module: the prelude that its kernels use, then the kernels.
+// Kernels are generated first, since they determine the prelude.
 #include "helve/codegen/cuda/cuda_module.h"
 
 #include "kernel_emitter.h"

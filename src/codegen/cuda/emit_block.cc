@@ -1,5 +1,5 @@
-// What stands at block scope: memory, loops over threads, barriers.
-// All shared memory is one array of the launch; each buffer has a place of its own in it.
+// Statements of the block: memory, loops over threads, barriers.
+// All shared memory is one array of the launch, in which each buffer has an offset.
 #include <fmt/format.h>
 
 #include "helve/analysis/async_run.h"
@@ -13,10 +13,10 @@ namespace helve::cuda {
 
 namespace {
 
-/// The elements of an array from dimension `first` on; at least one, so that it has a size.
+/// The elements of an array from dimension `first` on; at least one, since C has no empty arrays.
 int64_t elements(const Buffer& buffer, size_t first) {
   const std::optional<std::vector<int64_t>> shape = constant_shape(buffer.shape);
-  HELVE_CHECK(shape, "block memory '" + buffer.name + "' has a dynamic shape");
+  HELVE_CHECK(shape, "shared memory '" + buffer.name + "' has a dynamic shape");
   int64_t count = 1;
   for (size_t d = first; d < shape->size(); ++d) count *= (*shape)[d];
   return std::max<int64_t>(count, 1);
@@ -24,7 +24,8 @@ int64_t elements(const Buffer& buffer, size_t first) {
 
 int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-/// The multiple of bytes at which block memory begins: a swizzle's period at least, so that its XOR acts on addresses.
+/// The alignment of a buffer in shared memory: at least a swizzle's period, so that its XOR can be applied to
+/// addresses.
 int64_t shared_alignment(const Buffer& buffer) {
   if (!buffer.layout) return kSharedAlignment;
   return std::max(kSharedAlignment, buffer.layout->swizzle().period() * buffer.dtype.bytes());
@@ -61,7 +62,7 @@ void KernelEmitter::alloc(const Alloc& s) {
     case MemoryScope::Param:
     case MemoryScope::Global: break;
   }
-  HELVE_FAIL("a kernel allocates block memory");
+  HELVE_FAIL("a kernel allocates memory of this scope");
 }
 
 /// An array of a thread.
@@ -91,7 +92,7 @@ void KernelEmitter::barrier(const TileOp& s) {
   line("__syncthreads();", s.span);
 }
 
-/// One run, past the end of its tensor as a whole or not at all.
+/// One run, which is past the end of its tensor either entirely or not at all.
 void KernelEmitter::copy_async(const TileOp& s) {
   const Region &src = s.region(0), &dst = s.region(1);
   const int64_t bytes = run_length(s) * src.buffer->dtype.bytes();
@@ -103,8 +104,8 @@ void KernelEmitter::copy_async(const TileOp& s) {
   };
   std::string operands = address(dst) + ", " + address(src);
   if (const Expr inside = begins_inside(src, facts_)) operands += ", " + text(inside, c::kConditional);
-  line(call(narrow_ ? "copy_elements" : "copy_async", std::to_string(bytes), operands) + ";", s.span);
-  if (narrow_) return;
+  line(call(unaligned_ ? "copy_elements" : "copy_async", std::to_string(bytes), operands) + ";", s.span);
+  if (unaligned_) return;
   if (auto found = position_.find(src.buffer.get()); found != position_.end()) {
     int64_t& alignment = kernel_.alignments[found->second];
     alignment = std::max(alignment, bytes);
@@ -122,7 +123,7 @@ void KernelEmitter::thread_loop(const For& s) {
     wide_[var.get()] = false;
     facts_.bind_loop(var, s.begins[0], s.extents[0]);
     thread_ = var.get();
-    thread_decisions_ = decisions_.size();
+    thread_controls_ = controls_.size();
     walk(s.body, [&](const Stmt& each) {
       if (const Bind* bind = as<Bind>(each)) own_values_.insert(bind->var.get());
     });

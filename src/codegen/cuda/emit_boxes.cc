@@ -1,6 +1,6 @@
-// Copies of boxes by tensor maps.
-// A map is a parameter of the kernel, which the host makes of the call's tensor; thread 0 names it and where the box
-// begins. Where no map can be made of a tensor of the call, the threads do what the map would.
+// TMA copies of boxes by tensor maps.
+// A map is a parameter of the kernel, which the host creates from the call's tensor; thread 0 issues copies by the map
+// and the coordinates of a box. In the unaligned variant, whose tensors have no maps, the threads copy the elements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace helve::cuda {
 
 namespace {
 
-/// A map takes 128 bytes of a kernel's parameters, of which there are 32,764 at most.
-constexpr size_t kMostMaps = 200;
+/// A map takes 128 bytes of a kernel's parameters, of which there are at most 32,764.
+constexpr size_t kMaxMaps = 200;
 
 CopyBoxes boxes_of(const TileOp& s) {
   std::string reason;
@@ -32,7 +32,7 @@ Expr zero_of(DType t) {
 }  // namespace
 
 void KernelEmitter::find_maps() {
-  if (narrow_) return;
+  if (unaligned_) return;
   walk(source_.stmt->body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
     if (!op || op->op != TileOpcode::CpAsyncBulkTensor) return;
@@ -40,12 +40,12 @@ void KernelEmitter::find_maps() {
     const Buffer* tensor = op->region(boxes.tensor).buffer.get();
     const auto serves = [&](const BoxMap& map) { return map.serves(tensor, boxes); };
     if (std::any_of(maps_.begin(), maps_.end(), serves)) return;
-    if (maps_.size() == kMostMaps) {
+    if (maps_.size() == kMaxMaps) {
       throw UserError(Code::NoSchedule, op->span, {{"operation", operation_text(*op)}},
                       {{{},
                         fmt::format("'tma_tensor' declined: a kernel takes {} tensor maps, one for each tensor and "
                                     "box",
-                                    kMostMaps)}},
+                                    kMaxMaps)}},
                       {"copy tiles of fewer shapes, or ask for other copies by dispatch=\"cp_async\""});
     }
     maps_.push_back({tensor, boxes.box, boxes.swizzle});
@@ -66,7 +66,7 @@ std::string KernelEmitter::coordinate(const Expr& e) {
   return value.wide ? call("coordinate", "", value.text) : value.text;
 }
 
-/// A box begins at a multiple of its swizzle's period, where the swizzle changes nothing.
+/// A box begins at a multiple of its swizzle's period, which the swizzle does not change.
 void KernelEmitter::begin_boxes(const TileOp& s) {
   const CopyBoxes boxes = boxes_of(s);
   const Region &tensor = s.region(boxes.tensor), &memory = s.region(1 - boxes.tensor);
@@ -90,7 +90,7 @@ void KernelEmitter::begin_boxes(const TileOp& s) {
   });
 }
 
-/// The elements by turns of all threads: zero where they lie outside of the tensor, or nothing.
+/// All threads copy the elements; those outside of the tensor become zero, or are not written.
 void KernelEmitter::copy_box_elements(const TileOp& s) {
   const CopyBoxes boxes = boxes_of(s);
   const Region &tensor = s.region(boxes.tensor), &memory = s.region(1 - boxes.tensor);

@@ -1,11 +1,11 @@
-// Copies of the block by the copy engine, and the groups in which copies are counted.
-// Thread 0 begins them. For loads every group has a barrier of a ring, where the thread and the bytes arrive; the ring
-// is large enough that no commit waits for it in a loop that keeps as many groups in flight as its waits allow, and
-// where it is not, the commit waits: a copy may complete at any time before its wait.
-// The engine sees what a thread has written when the thread has passed a fence since, then a barrier. A barrier stands
-// between any two such accesses (analysis/barriers.h: the engine is no thread, so that nothing else orders them); where
-// there may be such a pair, every barrier of the kernel has the fence. What the engine has written a thread sees behind
-// the wait, and memory that was only read needs the barrier alone.
+// TMA copies of the block, and the groups in which copies are counted.
+// Thread 0 issues them. Each group of loads has an mbarrier of a ring, at which the thread and the bytes arrive. The
+// ring is large enough for a loop that keeps as many groups in flight as its waits allow; if all mbarriers are in use,
+// the commit waits for the oldest group, which is legal because a copy may complete at any time before its wait.
+// TMA sees data that a thread has written once that thread has executed a proxy fence and then a barrier. Barrier
+// insertion separates any two such accesses (analysis/barriers.h: TMA is none of the threads, so program order does not
+// order them); in a kernel that may have such a pair, every barrier includes the fence. Threads see data that TMA has
+// written after the wait, and memory that was only read needs the barrier alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace helve::cuda {
 
 namespace {
 
-constexpr int64_t kLeastBarriers = 16, kMostBarriers = 64;
+constexpr int64_t kMinBarriers = 16, kMaxBarriers = 64;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void KernelEmitter::find_bulk() {
   BulkCopies found;
   found.threads = false;
   std::unordered_set<const Buffer*> touched, stored;
-  int64_t most = 0, commits = 0;  // groups that a wait leaves, and places that begin one
+  int64_t most = 0, commits = 0;  // groups that a wait leaves unfinished, and places that commit one
   walk(body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
     if (!op) return;
@@ -45,7 +45,7 @@ void KernelEmitter::find_bulk() {
     if (is_global(*dst)) stored.insert(dst.get());
     (!is_global(*dst) ? found.loads : op->begins_copy() ? found.stores : found.returns) = true;
   });
-  if (narrow_ || !found.any()) return;
+  if (unaligned_ || !found.any()) return;
   bulk_ = found;
   bulk_.fences = !source_.may_alias.empty();
   walk(body, [&](const Stmt& s) {
@@ -55,15 +55,15 @@ void KernelEmitter::find_bulk() {
     bulk_.fences |= store && touched.contains(store->buffer.get());
     bulk_.fences |= op && op->op == TileOpcode::StoreMatrix && touched.contains(op->region(1).buffer.get());
   });
-  bulk_.ring = std::clamp(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(most + commits))), kLeastBarriers,
-                          kMostBarriers);
-  bulk_.complete = has_collective(body) || !source_.may_alias.empty();  // other cores and names may read
+  bulk_.ring = std::clamp(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(most + commits))), kMinBarriers,
+                          kMaxBarriers);
+  bulk_.complete = has_collective(body) || !source_.may_alias.empty();  // by other cores or under other names
   for (const BufferEffect& effect : buffer_effects(body)) {
     bulk_.complete |= effect.read && stored.contains(effect.buffer.get());
   }
 }
 
-void KernelEmitter::begin_engine() {
+void KernelEmitter::begin_tma() {
   if (bulk_.stores || bulk_.returns) need("bulk_stores");
   if (!bulk_.loads) return;
   need("bulk_groups");
@@ -77,15 +77,15 @@ void KernelEmitter::begin_engine() {
   line(fmt::format("helve_open({}, {});", bulk_.arrivals, bulk_.ring));
 }
 
-/// Where the call's tensors are no such as the engine takes, all threads copy elements.
+/// In the unaligned variant, whose tensors TMA does not accept, all threads copy elements.
 void KernelEmitter::copy_bulk(const TileOp& s) {
   const bool boxes = s.op == TileOpcode::CpAsyncBulkTensor;
-  if (narrow_)
+  if (unaligned_)
     boxes ? copy_box_elements(s) : begin_pieces(s);
   else
     block("if (tx == 0)", s.span, [&] { boxes ? begin_boxes(s) : begin_pieces(s); });
   if (s.begins_copy()) commit(s);
-  if (narrow_) return;
+  if (unaligned_) return;
   if (!s.begins_copy()) {
     line("helve_commit_stores();", s.span);
     wait_for_stores(0, s.span);
@@ -102,7 +102,7 @@ void KernelEmitter::begin_pieces(const TileOp& s) {
   const Region &src = s.region(0), &dst = s.region(1);
   std::string reason;
   const std::optional<BulkPieces> pieces = bulk_pieces(src, dst, &reason);
-  HELVE_CHECK(pieces, "a copy of the block is one of the copy engine: " + reason);
+  HELVE_CHECK(pieces, "a bulk copy that TMA cannot make: " + reason);
   const Expr bytes = simplify(pieces->length * int_imm(src.buffer->dtype.bytes()), facts_);
   std::vector<Expr> extents;
   for (const BulkPieces::Loop& loop : pieces->loops) extents.push_back(loop.extent);
@@ -112,7 +112,7 @@ void KernelEmitter::begin_pieces(const TileOp& s) {
       return fmt::format("{} + {}", e.name, text(e.offset, c::precedence_of("+") + 1));
     };
     const std::string operands = address(dst, 1) + ", " + address(src, 0) + ", ";
-    if (narrow_) {
+    if (unaligned_) {
       line(call("copy_piece", "", operands + text(pieces->length, c::kConditional)) + ";", s.span);
     } else if (is_global(*dst.buffer)) {
       line(call("store_bulk", "", operands + text(bytes, c::kConditional)) + ";", s.span);
@@ -140,7 +140,7 @@ void KernelEmitter::loop_nest(const std::vector<Expr>& extents, const Span& span
   from_next_loop();
 }
 
-/// Before a barrier of the block.
+/// Printed before each barrier of the block.
 void KernelEmitter::fence() {
   if (bulk_.fences) line(call("fence_async", "", "") + ";");
 }

@@ -1,7 +1,7 @@
-// Collectives inside a kernel: the cores of a group meet, every core reads its peers' sources, they meet again.
-// Blocks of a cluster read each other's block memory; where a group spans more, sources are Global buffers and cores
-// meet at a counter in global memory, for which the launch keeps all blocks on the device together. Few elements that
-// every core of a cluster wants from every other are posted instead (emit_post.cc).
+// Collectives inside a kernel: a group barrier, every core reads its peers' sources, a second group barrier.
+// Blocks of a cluster read each other's shared memory. If a group spans more cores, sources are Global buffers and the
+// barrier is a counter in global memory, for which the launch is cooperative. Small all-gathers and all-reductions of a
+// cluster are pushed instead (emit_push.cc).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace helve::cuda {
 
-/// Decides how the cores meet, and what each does in between.
+/// Decides how the cores synchronize, and what each does between the barriers.
 void KernelEmitter::find_collectives() {
   const Kernel& kernel = *source_.stmt;
   if (!has_collective(kernel.body)) return;
@@ -30,7 +30,7 @@ void KernelEmitter::find_collectives() {
     const CoreGroup group = group_of(*op, *source_.mesh, kernel.vars, span_);
     if (kernel_.cooperative) find_uses(helve::bind(make_var("place"), group.place));
     if (op->op == TileOpcode::CommBarrier) return;
-    if (!kernel_.cooperative) find_post(*op, group);
+    if (!kernel_.cooperative) find_push(*op, group);
     const auto source = [&](const Expr& member, std::vector<Stmt>& before) { return peer(*op, member, before); };
     const Stmt loop = exchange(*op, group, *source_.mesh, kernel.threads, source);
     find_uses(loop);
@@ -38,8 +38,8 @@ void KernelEmitter::find_collectives() {
   });
 }
 
-/// Global memory of another core is found by its number in the mesh, block memory by that in the cluster; a parameter
-/// is one memory for all cores.
+/// The global memory of another core is addressed by its number in the mesh, its shared memory by the number in the
+/// cluster; a parameter is the same memory for all cores.
 BufferRef KernelEmitter::peer(const TileOp& s, const Expr& member, std::vector<Stmt>& before) {
   const BufferRef& source = s.region(0).buffer;
   if (source->scope == MemoryScope::Param) return source;
@@ -48,11 +48,11 @@ BufferRef KernelEmitter::peer(const TileOp& s, const Expr& member, std::vector<S
   const CoreGroup group = group_of(s, *source_.mesh, source_.stmt->vars, span);
   Ref<Buffer> other = make_ref<Buffer>(*source);
   other->name += "_peer";
-  const PostBox* box = post_box(s);
-  if (box) other->layout.reset();  // what is posted lies row by row
+  const PushBuffer* buffer = push_buffer(s);
+  if (buffer) other->layout.reset();  // pushed elements arrive in row-major order
   const BufferRef out(other);
-  const Expr core = simplify(box || s.op == TileOpcode::CommPut ? member : group.number(member), facts_);
-  peers_.emplace(out.get(), Peer{source.get(), core, box});
+  const Expr core = simplify(buffer || s.op == TileOpcode::CommPut ? member : group.number(member), facts_);
+  peers_.emplace(out.get(), Peer{source.get(), core, buffer});
   before.push_back(helve::alloc(out));
   find_uses(helve::bind(make_var("core"), core));
   return out;
@@ -64,8 +64,8 @@ void KernelEmitter::declare_peer(const Buffer& buffer) {
   const auto instance = std::find_if(instances_.begin(), instances_.end(),
                                      [&](const Instance& each) { return each.buffer == peer.source; });
   std::string value;
-  if (peer.box) {
-    value = slot_of(*peer.box, text(peer.core, c::precedence_of("+") + 1), "const " + type);
+  if (peer.pushed) {
+    value = slot_of(*peer.pushed, text(peer.core, c::precedence_of("+") + 1), "const " + type);
   } else if (instance == instances_.end()) {
     need("peer");
     value = fmt::format("helve_peer({}, {})", names_.of(peer.source, peer.source->name), text(peer.core));
@@ -76,22 +76,22 @@ void KernelEmitter::declare_peer(const Buffer& buffer) {
   line(fmt::format("const {}* const {} = {};", type, names_.define(&buffer, buffer.name), value));
 }
 
-/// A group of a cooperative launch counts its meetings, each group of its kind at a word of its own.
-void KernelEmitter::begin_meetings() {
-  begin_posts();
+/// The groups of a cooperative launch count arrivals, each at a word of its own.
+void KernelEmitter::declare_group_barriers() {
+  declare_push_buffers();
   if (!kernel_.cooperative) return;
   walk(source_.stmt->body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
     if (!op || !op->row().is_collective()) return;
     const std::string axis = op->axis() ? *op->axis() : "all";
-    if (meetings_.contains(axis)) return;
-    const std::string name = names_.fresh("met_" + axis);
-    meetings_.emplace(axis, name);
+    if (arrivals_.contains(axis)) return;
+    const std::string name = names_.fresh("arrived_" + axis);
+    arrivals_.emplace(axis, name);
     line(fmt::format("unsigned {} = 0;", name));
   });
 }
 
-void KernelEmitter::meet(const TileOp& s) {
+void KernelEmitter::group_barrier(const TileOp& s) {
   const MeshShape& mesh = *source_.mesh;
   const CoreGroup group = group_of(s, mesh, source_.stmt->vars, span_);
   fence();
@@ -101,24 +101,25 @@ void KernelEmitter::meet(const TileOp& s) {
     return line("helve_cluster_sync();", s.span);
   }
   const std::optional<size_t> axis = axis_of(s, mesh);
-  int64_t word = axis ? 1 : 0;  // the words of all cores, then those of each axis
+  int64_t word = axis ? 1 : 0;  // first the word of all cores, then those of each axis
   for (size_t a = 0; axis && a < *axis; ++a) word += mesh.size() / mesh.extents[a];
-  need("meet");
-  line(fmt::format("helve_meet({} + ({}), {} += {});", workspace_, text(simplify(int_imm(word) + group.place, facts_)),
-                   meetings_.at(s.axis() ? *s.axis() : "all"), group.members),
+  need("group_barrier");
+  line(fmt::format("helve_group_barrier({} + ({}), {} += {});", workspace_,
+                   text(simplify(int_imm(word) + group.place, facts_)), arrivals_.at(s.axis() ? *s.axis() : "all"),
+                   group.members),
        s.span);
 }
 
 void KernelEmitter::collective(const TileOp& s) {
   HELVE_CHECK(!thread_, "a collective of one thread");
-  if (const PostBox* box = post_box(s)) {
-    post(s, *box);
-    return collect(s, *box);
+  if (const PushBuffer* buffer = push_buffer(s)) {
+    push(s, *buffer);
+    return wait_pushed(s, *buffer);
   }
-  meet(s);
+  group_barrier(s);
   if (s.op == TileOpcode::CommBarrier) return;
   stmt(exchanges_.at(&s));
-  meet(s);
+  group_barrier(s);
 }
 
 }  // namespace helve::cuda

@@ -1,6 +1,6 @@
 // Loads and stores of elements.
 // A fragment's first dimension is the thread: an access at the thread's own number is a register, one at its number
-// with bits flipped is another lane's, which comes by a shuffle.
+// with some bits flipped is another lane's register, read by a shuffle.
 #include <fmt/format.h>
 
 #include "helve/arith/simplify.h"
@@ -20,7 +20,7 @@ bool is_var(const Expr& e, const Var* var) { return as<Var>(e) == var; }
 
 }  // namespace
 
-/// What is known where the expression that is being written is evaluated.
+/// The facts that hold where the current expression is evaluated.
 Facts KernelEmitter::facts_of_operand() const {
   Facts facts = facts_;
   for (const Expr& condition : chosen_) {
@@ -32,7 +32,7 @@ Facts KernelEmitter::facts_of_operand() const {
 /// `owner` is the subscript of the fragment's first dimension.
 Expr KernelEmitter::exchange_of(const Buffer& buffer, const Expr& owner) const {
   if (is_var(owner, thread_)) return nullptr;
-  // Where a guard says which thread runs, its number may stand for the variable.
+  // Where a guard determines which thread runs, its number may replace the variable.
   if (thread_ && can_prove(helve::apply(Op::Eq, {owner, Expr(thread_)}), facts_of_operand())) return nullptr;
   const Apply* flip = as_op(owner, Op::BitXor);
   HELVE_CHECK(flip && thread_, "fragment '" + buffer.name + "' is subscripted by a thread, or one with bits flipped");
@@ -52,7 +52,7 @@ KernelEmitter::Element KernelEmitter::element(const Buffer& buffer, const std::v
 
 std::string KernelEmitter::element_text(const Element& e) { return fmt::format("{}[{}]", e.name, text(e.offset)); }
 
-/// Has the expression one value in all lanes of a warp? The thread's number may decide it by whole warps.
+/// Is the expression uniform in each warp? It may depend on the thread's number by whole warps.
 bool KernelEmitter::warps_agree(const Expr& e) const {
   if (const Var* var = as<Var>(e)) return var != thread_ && !own_values_.contains(var);
   if (const Load* load = as<Load>(e)) {
@@ -69,10 +69,10 @@ bool KernelEmitter::warps_agree(const Expr& e) const {
   return agree;
 }
 
-/// The lanes of an exchange are those of one warp: for all values of the loops that the bits depend on.
+/// The lanes of an exchange belong to one warp, for all values of the loops on which the bits depend.
 void KernelEmitter::check_exchange(const Expr& bits) const {
-  for (size_t i = thread_decisions_; i < decisions_.size(); ++i) {
-    HELVE_CHECK(warps_agree(decisions_[i]), "lanes of a warp part before they exchange registers");
+  for (size_t i = thread_controls_; i < controls_.size(); ++i) {
+    HELVE_CHECK(warps_agree(controls_[i]), "lanes of a warp diverge before they exchange registers");
   }
   const Interval range = interval_of(bits, facts_);
   if (range.within(0, kWarp - 1)) return;
@@ -91,7 +91,7 @@ void KernelEmitter::check_exchange(const Expr& bits) const {
   }
 }
 
-/// The element as it is in memory or registers.
+/// The element with its type in memory or registers.
 std::string KernelEmitter::raw_load(const Load& l) {
   if (auto staged = stage_of_.find(&l); staged != stage_of_.end()) {
     return fmt::format("{}[{}]", staged_[staged->second].name, lane_index_);
@@ -114,13 +114,13 @@ CExpr KernelEmitter::load(const Load& l) {
   return {raw};
 }
 
-/// The value before the conversion that the store makes.
+/// The value before the store's conversion.
 const Expr& KernelEmitter::stored(const Store& s) {
   const Cast* cast = as<Cast>(s.value);
   return cast && cast->dtype == s.buffer->dtype ? cast->value : s.value;
 }
 
-/// What the store writes: elements of one type are copied as they are, else the value is rounded once.
+/// The value to be stored: elements of the same type are copied, else the value is rounded once.
 std::string KernelEmitter::value_for(const Store& s) {
   const DType t = s.buffer->dtype;
   const Expr& value = stored(s);
@@ -130,8 +130,7 @@ std::string KernelEmitter::value_for(const Store& s) {
   return text(s.value);
 }
 
-/// The machine's own operation where it has one for the type. Else a function of what stands there is written if that
-/// still stands there, until it does.
+/// Uses the machine's own operation if it has one for the type, else a compare-and-swap loop.
 void KernelEmitter::atomic_store(const Store& s) {
   const Buffer& buffer = *s.buffer;
   HELVE_CHECK(buffer.scope != MemoryScope::Local && buffer.scope != MemoryScope::Fragment,
@@ -141,7 +140,7 @@ void KernelEmitter::atomic_store(const Store& s) {
   const bool adds = s.mode == StoreMode::AtomicAdd;
   if (!t.is_float() || (adds && t.bits >= 32)) {
     const char* name = adds ? "atomicAdd" : s.mode == StoreMode::AtomicMax ? "atomicMax" : "atomicMin";
-    const bool wraps = adds && t == kInt64;  // there is an addition of 64 unsigned bits only
+    const bool wraps = adds && t == kInt64;  // CUDA has 64-bit addition for unsigned integers only
     const std::string bits = wraps ? fmt::format("({})", c::wrapping_type(t)) : "";
     const std::string pointer = wraps ? fmt::format("({}*)", c::wrapping_type(t)) : "";
     const std::string value = wraps ? text(s.value, c::kUnary) : text(s.value);

@@ -1,6 +1,6 @@
-// What a core does in a collective once the sources of its group stand still.
-// Every element of the destination is made by one thread; which member it comes from, and where it lies there, is index
-// arithmetic. Where members have parts of their own in the destination, threads of one pass read from several of them.
+// A core's part of a collective, between the barriers of its group.
+// Every element of the destination is computed by one thread; its source member, and the place there, are index
+// arithmetic. If members have separate parts in the destination, threads of one pass read from several of them.
 #include "exchange.h"
 
 #include <algorithm>
@@ -79,7 +79,7 @@ class Exchange {
     return for_loop(LoopKind::Thread, tx, int_imm(threads_), inner, op_.span);
   }
 
-  /// A loop over boxes that are equal but for dimensions of extent 1.
+  /// A loop over two boxes that are equal except for dimensions of extent 1.
   Stmt squeezed(const std::function<Stmt(const Coordinates& from, const Coordinates& to)>& body) const {
     const std::vector<Expr> from = src_.shape(), to = dst_.shape();
     if (from.size() == to.size()) {
@@ -126,7 +126,7 @@ class Exchange {
     return seq(std::move(body));
   }
 
-  /// The place of a member's part in a whole that has a dimension for the members, or a concatenation.
+  /// The place of a member's part in a whole, which has a dimension for the members or concatenates them.
   static Coordinates in_whole(Coordinates at, size_t dim, bool own, const Expr& member, const Expr& part) {
     if (own) {
       at.insert(at.begin() + static_cast<std::ptrdiff_t>(dim), member);

@@ -1,7 +1,7 @@
-// What a core does in a collective once the sources of its group stand still: it reads them and writes its own
+// A core's part of a collective, between the barriers of its group: it reads the members' sources and writes its own
 // destination.
-// An ordinary loop over threads, so that it is emitted like all other code; only where a member's source lies is the
-// emitter's knowledge.
+// This is an ordinary loop over threads, emitted like all other code; only the emitter knows where a member's source
+// is.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 
 namespace helve::cuda {
 
-/// The source buffer of a member of the group. What has to be declared before it is used goes to the statements.
+/// The source buffer of a member of the group. Declarations that it needs are appended to the statements.
 using PeerSource = std::function<BufferRef(const Expr& member, std::vector<Stmt>& before)>;
 
-/// The loop for a collective other than a barrier: the destination of T.comm.put changes on one core, all others on
-/// every core. Sums run in the order of the members, so that results are those of every other target.
+/// The loop for a collective other than a barrier: T.comm.put changes the destination of one core, all others that of
+/// every core. Sums are in the order of the members, so that results equal those of other targets.
 Stmt exchange(const TileOp& op, const CoreGroup& group, const MeshShape& mesh, int64_t threads,
               const PeerSource& source);
 

@@ -1,5 +1,5 @@
-// Which subscripts the compiler of CUDA C makes constants.
-// It unrolls loops of constant bounds by itself where that lets an array into registers.
+// Subscripts that the CUDA C compiler turns into constants.
+// It unrolls loops with constant bounds if that keeps an array in registers.
 #include "indexed_arrays.h"
 
 #include <utility>
@@ -13,7 +13,7 @@ namespace helve::cuda {
 
 namespace {
 
-/// Iterations of a serial loop that are surely unrolled, and words of an array that may come into registers at all.
+/// Iterations of a serial loop that is certainly unrolled, and words of an array that may be kept in registers.
 constexpr int64_t kUnrolled = 16;
 constexpr int64_t kWords = 255;
 
@@ -75,8 +75,8 @@ class Subscripts {
     return constant;
   }
 
-  /// Only elements of less than a word were seen to come out wrong; what is left of an array of words in a loop that
-  /// stays one is slow at worst.
+  /// Only elements smaller than a word have been seen to be miscompiled; an array of words in a loop that is not
+  /// unrolled is at worst slow.
   bool is_constant(const Buffer& buffer, const Expr& index) const {
     if (is_constant(index, constants_)) return true;
     int64_t words = buffer.dtype.bytes() / 4;

@@ -1,7 +1,7 @@
-// Private arrays that are subscripted by numbers that only the run knows: they stand in memory, not in registers.
-// NVVM takes an element of such an array out of a loop whose body holds inline assembly as if it were aligned to one
-// byte, and loads and stores it byte by byte; ptxas then now and then takes a byte for an element of 16 bits. An array
-// that is volatile stays as it is written.
+// Private arrays with subscripts that are known at run time only: they are in memory, not in registers.
+// NVVM moves a load of such an array out of a loop that contains inline assembly as if it were aligned to one byte, and
+// accesses it byte by byte; ptxas then sometimes takes a byte for a 16-bit element. Arrays declared volatile are
+// compiled correctly.
 #pragma once
 
 #include <unordered_set>
@@ -10,9 +10,9 @@
 
 namespace helve::cuda {
 
-/// The Local and Fragment buffers that a kernel's body reads and that loads and stores alone touch, at least one of
-/// them at a subscript that stays no constant when loops are unrolled. The first subscript of a fragment is the thread
-/// and does not count.
+/// The Local and Fragment buffers that a kernel's body reads and accesses by loads and stores only, at least once with
+/// a subscript that does not become constant by unrolling. The first subscript of a fragment is the thread and does not
+/// count.
 std::unordered_set<const Buffer*> indexed_arrays(const Stmt& body);
 
 }  // namespace helve::cuda

@@ -1,9 +1,9 @@
 // The frame of a kernel: its signature, scalars from their 64-bit slots, the block's coordinates.
-// Parameters do not overlap (the call checks it) unless they are declared to, so pointers to what the kernel only reads
-// are __restrict__. Of what it writes the compiler would else believe that no other thread does: it reads such memory
-// before a barrier in place of behind it. None is __restrict__ where the kernel also reads global memory that it
-// writes: NVVM makes one load of two in the branches of a condition, and reads by the cache of constant memory if one
-// of the two pointers allows it.
+// Parameters do not overlap (the call checks it) unless they are declared to, so pointers to memory that the kernel
+// only reads are __restrict__. A pointer that is written is not: the compiler would assume that no other thread writes
+// the memory, and move reads from after a barrier to before it. No pointer is __restrict__ if the kernel also reads
+// global memory that it writes: NVVM merges two loads in the branches of a condition, and uses the read-only cache if
+// one of the two pointers allows it.
 #include "kernel_emitter.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ namespace helve::cuda {
 KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& options, Prelude& prelude)
     : CEmitter(source.bounds, options.line_directives),
       source_(source),
-      narrow_(options.narrow),
+      unaligned_(options.unaligned),
       prelude_(prelude),
       cluster_blocks_(options.cluster_blocks),
       interface_(kernel_interface(*source.stmt)) {
@@ -46,23 +46,24 @@ CudaKernel KernelEmitter::emit() {
   {
     Place place(*this);
     TextDocument::Indent indent = out_.indent();
-    bool threads = has_collective(source_.stmt->body), shared = !boxes_.empty();
+    bool threads = has_collective(source_.stmt->body), shared = !push_buffers_.empty();
     threads |= bulk_.any();
     walk(source_.stmt->body, [&](const Stmt& s) {
       const For* loop = as<For>(s);
       const TileOp* op = as<TileOp>(s);
       threads |= (loop && loop->loop == LoopKind::Thread) || (op && op->row().rule == TileRule::Instruction);
-      threads |= narrow_ && op && op->op == TileOpcode::CpAsyncBulkTensor;
+      threads |= unaligned_ && op && op->op == TileOpcode::CpAsyncBulkTensor;
       const Alloc* alloc = as<Alloc>(s);
       shared |= alloc && alloc->buffer->scope == MemoryScope::Shared && used(alloc->buffer.get());
     });
     if (shared) line("extern __shared__ __align__(1024) unsigned char helve_shared[];");
     if (threads) line("const int tx = threadIdx.x;");
     unpack_scalars();
+    for (const Expr& guard : source_.guards) facts_.assume(guard);
     grid();
     instances();
-    begin_meetings();
-    begin_engine();
+    declare_group_barriers();
+    begin_tma();
     stmt(source_.stmt->body);
   }
   line("}");
@@ -91,7 +92,7 @@ void KernelEmitter::parameters(std::vector<std::string>& out) {
   walk_exprs(source_.stmt->body, [&](const Expr& e) {
     if (const Load* load = as<Load>(e)) loads(buffer_of(load->buffer));
   });
-  walk(source_.stmt->body, [&](const Stmt& s) {  // copies of the narrow form and collectives load, too
+  walk(source_.stmt->body, [&](const Stmt& s) {  // copies of the unaligned variant and collectives also load
     const TileOp* op = as<TileOp>(s);
     for (size_t i = 0; op && i < op->operands.size(); ++i) {
       if (op->is_region(i) && op->row().params[i].reads()) loads(*op->region(i).buffer);
@@ -129,13 +130,14 @@ void KernelEmitter::parameters(std::vector<std::string>& out) {
   map_parameters(out);
 }
 
-/// The type of an element in memory, with what the prelude knows of it.
+/// The type of an element in memory; adds its definition to the prelude.
 std::string KernelEmitter::element_type(const Buffer& buffer) {
   if (buffer.dtype.is_small_float()) need(c::small_float_name(buffer.dtype));
   return c::memory_type(buffer.dtype);
 }
 
-/// All of them: what the body leaves unused an extent of the grid or a stride of a parameter needs.
+/// Unpacks all scalars: those that the body does not use are needed by an extent of the grid or a stride of a
+/// parameter.
 void KernelEmitter::unpack_scalars() {
   for (size_t i = 0; i < interface_.scalars.size(); ++i) {
     const VarRef& var = interface_.scalars[i];

@@ -1,6 +1,6 @@
 // One kernel in thread form as a CUDA function.
-// Statements at block scope are run by all threads alike; a loop over threads is a block in which tx is the thread's
-// own.
+// Statements at block scope are run by all threads alike; a loop over threads is a block in which tx is the number of
+// the thread.
 #pragma once
 
 #include <map>
@@ -20,15 +20,15 @@ class KernelEmitter final : public c::CEmitter {
   KernelEmitter(const KernelSource& source, const CudaOptions& options, Prelude& prelude);
 
   CudaKernel emit();
-  /// The function, after `emit`.
+  /// The text of the function, valid after `emit`.
   const std::string& function_text() const { return out_.text(); }
 
  private:
-  /// What stands behind an element access.
+  /// The operand of an element access.
   struct Element {
     std::string name;         ///< of the array
     Expr offset;              ///< in elements
-    Expr exchange;            ///< of a fragment: the bits in which owner and reader differ, null when they are one
+    Expr exchange;            ///< of a fragment: the bits in which owner and reader differ; null if none
   };
 
   /// Elements that a vector loop moves at once, before or after its lanes.
@@ -38,38 +38,38 @@ class KernelEmitter final : public c::CEmitter {
     int64_t width = 0;  ///< bytes of an access
     std::string name;   ///< of the array with an element a lane
     bool writes = false;
-    bool rounds = false;  ///< the array holds floats, which the access rounds
+    bool rounds = false;  ///< the array contains floats, which the access rounds
   };
 
-  /// Block memory to which the members of groups along one axis post. Two turns of the box alternate: who has what was
-  /// posted in one turn has read what was posted in the turn before.
-  struct PostBox {
+  /// Shared memory to which the members of groups along one axis push. It is doubled, and phases alternate between the
+  /// halves: a core that has received one phase has read the phase before.
+  struct PushBuffer {
     int64_t members = 0;
     int64_t bytes = 0;  ///< of a member's slot: the largest source
-    std::string slots;  ///< the memory: turn, member, bytes
-    std::string arrivals;  ///< two barriers that count arriving bytes
-    std::string turn;  ///< the variable that counts the turns
+    std::string slots;  ///< the memory: half, member, bytes
+    std::string arrivals;  ///< two mbarriers that count arriving bytes
+    std::string phase;  ///< the variable that counts the phases
   };
 
-  /// A collective's source as it lies with another core.
+  /// A collective's source on another core.
   struct Peer {
     const Buffer* source;
-    Expr core;  ///< its number in the span of cores, of a Global buffer in the mesh; its member number in a post box
-    const PostBox* box = nullptr;  ///< where it lies, if it was posted
+    Expr core;  ///< its number in the span of cores, of a Global buffer in the mesh; its member number if pushed
+    const PushBuffer* pushed = nullptr;  ///< where it arrives, if it is pushed
   };
 
-  /// The copies that the copy engine makes for the kernel. Whatever counts as a copy, whoever makes it, is a group of
-  /// each kind that the kernel has, so that one wait counts all kinds.
+  /// The kernel's TMA copies. Every commit is a group of each kind that the kernel has, so that one wait counts all
+  /// kinds.
   struct BulkCopies {
-    bool loads = false;  ///< to block memory
-    bool stores = false;  ///< from it, counted
-    bool returns = false;  ///< from it, each waited for
-    bool threads = true;  ///< threads copy asynchronously beside them, or nobody else does
-    bool complete = false;  ///< waits for stores are for the elements in global memory, which somebody reads
+    bool loads = false;  ///< to shared memory
+    bool stores = false;  ///< from shared memory, counted in groups
+    bool returns = false;  ///< from shared memory, each waited for where it is issued
+    bool threads = true;  ///< threads issue cp.async too, or there are no TMA copies
+    bool complete = false;  ///< a wait for stores is for the data in global memory, which is read afterwards
     bool any() const { return loads || stores || returns; }
-    bool fences = false;  ///< threads write memory that the engine touches: every barrier has a fence
-    int64_t ring = 0;  ///< barriers of the loads
-    std::string arrivals;  ///< the barriers
+    bool fences = false;  ///< threads write memory that TMA accesses: every barrier includes a proxy fence
+    int64_t ring = 0;  ///< mbarriers of the loads
+    std::string arrivals;  ///< the mbarriers
     std::string begun;  ///< the variable that counts groups
     std::string ended;  ///< the variable that counts those that were waited for
   };
@@ -85,7 +85,8 @@ class KernelEmitter final : public c::CEmitter {
     }
   };
 
-  /// A Global buffer of a mesh function: parameters with the first core's instance and the bytes from one to the next.
+  /// A Global buffer of a mesh function: parameters with the first core's instance and the distance of instances in
+  /// bytes.
   struct Instance {
     const Buffer* buffer;
     std::string cores;
@@ -116,25 +117,25 @@ class KernelEmitter final : public c::CEmitter {
 
   // emit_collective.cc
   void find_collectives();
-  void begin_meetings();
+  void declare_group_barriers();
   void collective(const TileOp& s);
-  void meet(const TileOp& s);
+  void group_barrier(const TileOp& s);
   BufferRef peer(const TileOp& s, const Expr& member, std::vector<Stmt>& before);
   void declare_peer(const Buffer& buffer);
 
-  // emit_post.cc
-  void find_post(const TileOp& s, const CoreGroup& group);
-  const PostBox* post_box(const TileOp& s) const;
-  void begin_posts();
+  // emit_push.cc
+  void find_push(const TileOp& s, const CoreGroup& group);
+  const PushBuffer* push_buffer(const TileOp& s) const;
+  void declare_push_buffers();
   void seq(const Seq& s) override;
-  void post(const TileOp& s, const PostBox& box);
-  void collect(const TileOp& s, const PostBox& box);
+  void push(const TileOp& s, const PushBuffer& buffer);
+  void wait_pushed(const TileOp& s, const PushBuffer& buffer);
   Expr element_address(const Buffer& buffer, const Expr& item) const;
-  std::string slot_of(const PostBox& box, const std::string& member, const std::string& type) const;
+  std::string slot_of(const PushBuffer& buffer, const std::string& member, const std::string& type) const;
 
   // emit_bulk.cc
   void find_bulk();
-  void begin_engine();
+  void begin_tma();
   void begin_pieces(const TileOp& s);
   std::string arrival() const;
   void loop_nest(const std::vector<Expr>& extents, const Span& span,
@@ -173,35 +174,35 @@ class KernelEmitter final : public c::CEmitter {
   bool rounds_in_pairs(const Store& s) const;
 
   const KernelSource& source_;
-  const bool narrow_;  ///< buffers of the call are aligned as one element is
+  const bool unaligned_;  ///< the unaligned variant: tensors have an element's alignment only
   Prelude& prelude_;
   const int64_t cluster_blocks_;
   KernelInterface interface_;
   CudaKernel kernel_;
   std::unordered_map<const Buffer*, size_t> position_;  ///< in the interface
   std::unordered_map<const Buffer*, size_t> reads_;  ///< places of the kernel that load from it
-  std::unordered_set<const Buffer*> indexed_;  ///< private arrays that stand in memory
+  std::unordered_set<const Buffer*> indexed_;  ///< private arrays that are in memory
   std::vector<Instance> instances_;
   std::vector<std::string> scalar_names_;
   std::string first_core_, core_;  ///< in a mesh function: the parameter, and the block's own number
-  CoreSpan span_;  ///< the cores that wait for each other
-  std::unordered_map<const TileOp*, Stmt> exchanges_;  ///< what a core does in its collectives
+  CoreSpan span_;  ///< the cores that synchronize with each other
+  std::unordered_map<const TileOp*, Stmt> exchanges_;  ///< the loop of a core in each of its collectives
   std::unordered_map<const Buffer*, Peer> peers_;
-  std::map<std::string, PostBox> boxes_;  ///< by axis, or "all"
-  std::unordered_set<const TileOp*> posted_;
-  std::map<std::string, std::string> meetings_;  ///< axis or "all": the variable that counts the group's meetings
-  std::string workspace_;  ///< of a cooperative launch: words for groups to meet at
+  std::map<std::string, PushBuffer> push_buffers_;  ///< by axis, or "all"
+  std::unordered_set<const TileOp*> pushed_;
+  std::map<std::string, std::string> arrivals_;  ///< axis or "all": the variable that counts the group's arrivals
+  std::string workspace_;  ///< of a cooperative launch: the words of its group barriers
   BulkCopies bulk_;
   std::vector<BoxMap> maps_;
-  const Var* thread_ = nullptr;  ///< of the loop over threads around this place
-  size_t thread_decisions_ = 0;  ///< those of the block: the rest are the thread's
-  std::unordered_set<const Var*> own_values_;  ///< bound by each thread for itself
+  const Var* thread_ = nullptr;  ///< of the loop over threads around the current place
+  size_t thread_controls_ = 0;  ///< how many of controls_ are the block's; the rest are of the thread
+  std::unordered_set<const Var*> own_values_;  ///< bound separately in each thread
   std::vector<Staged> staged_;
   std::unordered_map<const Object*, size_t> stage_of_;  ///< of loads and stores
-  std::string lane_index_;  ///< the lane's position in the arrays of staged_
+  std::string lane_index_;  ///< index of the current lane in the arrays of staged_
 };
 
-/// Bytes that a shared buffer takes, and the multiple at which each begins.
+/// The alignment of shared buffers, and of their sizes.
 constexpr int64_t kSharedAlignment = 128;
 
 }  // namespace helve::cuda

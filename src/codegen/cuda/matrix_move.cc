@@ -1,5 +1,5 @@
-// Matrices between block memory and registers: ldmatrix, stmatrix.
-// All lanes of a warp take part, each with the address of one row; the layout says which.
+// Matrices between shared memory and registers: ldmatrix, stmatrix.
+// All lanes of a warp take part, each with the address of one row, which the layout determines.
 #include "helve/ir/tensor/matrix_move.h"
 
 #include <fmt/format.h>
@@ -42,13 +42,13 @@ void KernelEmitter::matrix_move(const TileOp& s) {
   }
 }
 
-/// A row is 16 bytes that lie together and begin at a multiple of 16.
+/// A row is 16 contiguous bytes at a multiple of 16.
 void KernelEmitter::require_rows(const TileOp& s, const Buffer& memory, const Address& address) const {
   const bool together = address.keeps(kMatrixRows);
   if (together && residue_of(sum_of(address.sum), facts_).remainder_by(kMatrixRows) == 0) return;
   throw UserError(Code::NoSchedule, s.span, {{"operation", operation_text(s)}},
                   {{memory.span, fmt::format("the rows of 8 elements of '{}' are not known to begin at multiples of 16 "
-                                             "bytes and to lie together",
+                                             "bytes and to be contiguous",
                                              memory.name)}},
                   {"give rows a multiple of 8 elements, and the region a multiple of 8 to begin at"});
 }

@@ -1,5 +1,5 @@
-// Products of matrices that stand in registers: mma.sync.
-// All lanes of a warp take part; which registers are multiplied is the layouts'.
+// Products of matrices in registers: mma.sync.
+// All lanes of a warp take part; the layouts determine the registers.
 #include "helve/ir/tensor/matrix_product.h"
 
 #include <fmt/format.h>

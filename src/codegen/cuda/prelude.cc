@@ -1,5 +1,5 @@
 // Selection of parts.
-// The table is the prelude's text; nothing of it is written elsewhere.
+// The table contains the whole text of the prelude.
 #include "prelude.h"
 
 #include <algorithm>

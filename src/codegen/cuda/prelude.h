@@ -1,5 +1,5 @@
-// The functions that generated kernels call, cut into parts.
-// A text holds only the parts that it uses, so that a simple kernel stays a page.
+// The functions that generated kernels call, in parts.
+// A text contains only the parts that it uses, so that a simple kernel fits a page.
 #pragma once
 
 #include <set>
@@ -9,7 +9,7 @@ namespace helve::cuda {
 
 class Prelude {
  public:
-  /// The text uses the part; so does all that the part itself uses. InternalError for a name that is not in the table.
+  /// Adds the part and the parts that it uses to the text. InternalError for a name that is not in the table.
   void need(const std::string& part);
   /// The parts in the order of the table.
   std::string text() const;

@@ -1,5 +1,5 @@
-// Where an element of a buffer is, counted from the buffer's base.
-// A layout's digits are quotients and remainders of the subscripts; most of them are decided by what is known.
+// The address of an element, relative to the buffer's base.
+// A layout's digits are quotients and remainders of the subscripts; facts simplify most of them.
 #include "shared_address.h"
 
 #include "helve/arith/simplify.h"

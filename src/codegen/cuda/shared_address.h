@@ -1,5 +1,6 @@
-// Where an element of a buffer is, counted from the buffer's base.
-// Block memory with a layout has the layout's addresses; what vectors need, the sum before a swizzle, is kept apart.
+// The address of an element, relative to the buffer's base.
+// Shared memory with a layout uses the layout's addresses; the sum before the swizzle, which vectors need, is kept
+// separate.
 #pragma once
 
 #include <vector>
@@ -9,7 +10,7 @@
 
 namespace helve::cuda {
 
-/// `sum`, in elements, and the swizzle that it goes through.
+/// `sum`, in elements, and the swizzle that is applied to it.
 struct Address {
   Expr sum;
   Swizzle swizzle;
@@ -17,11 +18,11 @@ struct Address {
   /// The address of the element.
   Expr swizzled() const { return swizzled(sum); }
   Expr swizzled(const Expr& address) const;
-  /// Do `count` elements side by side from a multiple of `count` on stay so?
+  /// Do `count` contiguous elements that begin at a multiple of `count` stay contiguous?
   bool keeps(int64_t count) const { return swizzle.identity() || count <= (int64_t{1} << swizzle.base); }
 };
 
-/// By the layout of block memory, the strides of a parameter, or row-major. `facts` simplify a layout's digits.
+/// By the layout of shared memory, the strides of a parameter, or row-major. `facts` simplify a layout's digits.
 Address address_of(const Buffer& buffer, const std::vector<Expr>& indices, const Facts& facts);
 
 }  // namespace helve::cuda

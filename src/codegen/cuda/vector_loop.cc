@@ -1,7 +1,6 @@
-// Loops whose lanes move through memory together.
-// An access whose lanes lie side by side, at an address proved to be aligned, becomes one of up to 16 bytes: what is
-// read is read before the lanes run, what is written is written after them. Everything else stays as it is, lane by
-// lane.
+// Loops whose lanes access memory as vectors.
+// An access with contiguous lanes, at an address proved to be aligned, becomes one of up to 16 bytes: loads before the
+// lanes are computed, stores after them. Other accesses are made lane by lane.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,13 +21,13 @@ namespace {
 constexpr int64_t kMaxLanes = 64;
 constexpr int64_t kWidest = 16;
 
-/// One access of a lane to memory, names bound in the body replaced.
+/// One access of a lane to memory, with names of the body replaced by their values.
 struct LaneAccess {
   const Object* node;
   const Buffer* buffer;
   std::vector<Expr> indices;
   bool write;
-  bool always;  ///< every lane makes it
+  bool always;  ///< every lane makes the access
 };
 
 /// The accesses to memory in the order of a lane's execution.
@@ -87,7 +86,7 @@ bool same_element(const LaneAccess& a, const LaneAccess& b) {
   return std::equal(a.indices.begin(), a.indices.end(), b.indices.begin(), b.indices.end(), same_expr);
 }
 
-/// Does another buffer that may share the memory of `buffer` clash with it in these accesses?
+/// Does another buffer that may share memory with `buffer` conflict with it in these accesses?
 bool clashes(const std::vector<LaneAccess>& accesses, const Buffer* buffer, const std::vector<MayAlias>& may_alias) {
   const bool written = std::any_of(accesses.begin(), accesses.end(),
                                    [&](const LaneAccess& each) { return each.write && each.buffer == buffer; });
@@ -96,8 +95,8 @@ bool clashes(const std::vector<LaneAccess>& accesses, const Buffer* buffer, cons
   });
 }
 
-/// May the buffer's reads come before all lanes and its write after them? So when it is written once at most, by every
-/// lane, and what is read besides is the lane's own element, before it is written.
+/// May all reads of the buffer come before the lanes and its write after them? Yes if it is written at most once, by
+/// every lane, and its other accesses read the lane's own element before that.
 bool moves(const std::vector<LaneAccess>& accesses, const Buffer* buffer, const std::vector<MayAlias>& may_alias) {
   if (clashes(accesses, buffer, may_alias)) return false;
   const LaneAccess* written = nullptr;
@@ -111,7 +110,7 @@ bool moves(const std::vector<LaneAccess>& accesses, const Buffer* buffer, const 
   });
 }
 
-/// Does the subscript read what the lanes write, or registers? Then it cannot be computed before they run.
+/// Does the subscript read memory that the lanes write, or registers? Then it cannot be computed before the lanes.
 bool reads_written(const Expr& index, const std::vector<LaneAccess>& accesses, const std::vector<MayAlias>& may_alias) {
   bool found = false;
   walk(index, [&](const Expr& e) {
@@ -132,8 +131,8 @@ bool mentions_any(const Expr& e, const std::vector<VarRef>& vars) {
 
 }  // namespace
 
-/// Bytes of one access when the lanes of `address` are side by side and `start`, the first one's before a swizzle, is
-/// aligned; 0 when not.
+/// Bytes of one access if the lanes of `address` are contiguous and `start`, the first one's address before a swizzle,
+/// is aligned; else 0.
 int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Address& address, const Expr& start,
                                     const For& s) const {
   const Var* lane = s.vars[0].get();
@@ -144,7 +143,7 @@ int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Address& address
   const auto multiple_of = [&](int64_t unit) {
     return starts_aligned(start, lane, unit) || residue.remainder_by(unit) == 0;
   };
-  // A swizzle keeps the run together where it moves it as a whole.
+  // A swizzle keeps the run contiguous if it moves it as a whole.
   if (!address.swizzle.identity() && !(address.keeps(lanes) && multiple_of(lanes))) return 0;
   for (int64_t width = kWidest; width > element; width /= 2) {
     const int64_t unit = width / element;
@@ -153,7 +152,7 @@ int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Address& address
   return 0;
 }
 
-/// Decides which accesses of the body move together.
+/// Decides which accesses of the body become vectors.
 void KernelEmitter::stage(const For& s) {
   LaneWalk body;
   if (!body.collect(s.body)) return;
@@ -166,7 +165,7 @@ void KernelEmitter::stage(const For& s) {
       return reads_written(index, accesses, source_.may_alias);
     });
     if (!each.always || !early || !moves(accesses, each.buffer, source_.may_alias)) continue;
-    if (narrow_ && is_global(*each.buffer)) continue;
+    if (unaligned_ && is_global(*each.buffer)) continue;
     const Address address = address_of(*each.buffer, each.indices, inside);
     const Expr first = expr_of(sum_of(substitute(address.sum, {{lane, s.begins[0]}})));
     const int64_t width = vector_bytes(*each.buffer, address, first, s);
@@ -188,7 +187,7 @@ void KernelEmitter::stage(const For& s) {
   }
 }
 
-/// Floats for 16-bit elements are kept as they are until the access, which converts two at a time.
+/// 16-bit elements are kept as floats until the access, which converts two at a time.
 bool KernelEmitter::rounds_in_pairs(const Store& s) const {
   const DType t = s.buffer->dtype;
   const Expr& value = stored(s);
@@ -218,15 +217,15 @@ void KernelEmitter::store_staged() {
   }
 }
 
-/// Several elements of the fragment fit a register, and one place takes them apart: then they stay together until
-/// there, and what is read ahead is not waited for before.
+/// Are several elements of the fragment packed in a register until a single place that unpacks them? Then loads that
+/// are issued early are not waited for before it.
 bool KernelEmitter::stays_packed(const Buffer& buffer) const {
   const auto reads = reads_.find(&buffer);
   return buffer.scope == MemoryScope::Fragment && buffer.dtype.bytes() < 4 && reads != reads_.end() &&
          reads->second == 1 && !indexed_.contains(&buffer);
 }
 
-/// A copy between memory and registers that stay packed.
+/// A copy between memory and packed registers.
 bool KernelEmitter::move_packed(const For& s) {
   const Store* store = as<Store>(s.body);
   const Load* load = store && !store->is_atomic() ? as<Load>(stored(*store)) : nullptr;
@@ -234,7 +233,7 @@ bool KernelEmitter::move_packed(const For& s) {
   const Buffer &from = buffer_of(load->buffer), &to = *store->buffer;
   const bool reads = to.scope == MemoryScope::Fragment;
   if (reads == (from.scope == MemoryScope::Fragment) || !stays_packed(reads ? to : from)) return false;
-  if (narrow_ && is_global(reads ? from : to)) return false;
+  if (unaligned_ && is_global(reads ? from : to)) return false;
   const Var* lane = s.vars[0].get();
   Facts inside = facts_;
   inside.bind_loop(s.vars[0], s.begins[0], s.extents[0]);

@@ -1,5 +1,5 @@
 // The boxes and strides of a collective's regions.
-// A gathering dimension becomes a member stride; all others make the box that moves.
+// A gathered dimension becomes a member stride; all others form the box that is moved.
 #include "collectives.h"
 
 #include <algorithm>
@@ -139,8 +139,8 @@ class CollectiveBuilder {
     return *d;
   }
 
-  /// The distance of members in `whole`, which holds a `part` of each: a dimension of its own, which leaves the box, or
-  /// a concatenation, whose box is the part's.
+  /// The distance of members in `whole`, which contains a `part` of each: a dimension of its own, which is removed from
+  /// the box, or a concatenation, whose box is the part's.
   ScalarProgram take_member(Box& whole, const Box& part) const {
     const size_t d = dimension(whole);
     const ScalarProgram stride = whole.strides[d];
@@ -200,7 +200,7 @@ class CollectiveBuilder {
     return rank;
   }
 
-  /// Every core sends to the one `shift` further in its group.
+  /// Every core sends to the member `shift` positions after it.
   void ring(int64_t shift) {
     std::vector<std::vector<int64_t>> groups(static_cast<size_t>(mesh_.size()));
     for (int64_t c = 0; c < mesh_.size(); ++c) groups[static_cast<size_t>(group_of(c))].push_back(c);

@@ -1,5 +1,5 @@
 // Collectives over Global buffers as steps of the plan.
-// The runtime moves strided boxes between cores; which ones, only the table of tile operations can say.
+// The runtime moves strided boxes between cores; the boxes follow from the table of tile operations.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace helve {
 
-/// The mesh axes of its groups, one bit an axis.
+/// The mesh axes of a collective's groups, one bit per axis.
 uint64_t collective_axes(const TileOp& op, const MeshShape& mesh);
 
 /// The step of a collective of the host body. `id_of` gives a buffer's id in the plan.

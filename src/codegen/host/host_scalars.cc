@@ -1,6 +1,5 @@
 // Translation of expressions to postfix programs.
-// Only index arithmetic and comparisons are translated: data integers wrap at their width, which slots of 64 bits do
-// not.
+// Only index arithmetic and comparisons are translated: data integers wrap at their width, which 64-bit slots do not.
 #include "host_scalars.h"
 
 #include <unordered_set>
@@ -16,7 +15,7 @@ using runtime::ScalarProgram;
 
 namespace {
 
-/// Values that 64 signed bits hold and compare as they are.
+/// Integers whose values and comparisons are those of a signed 64-bit integer.
 bool plain_integer(DType t) {
   return t.is_index() || t.is_bool() || t.code == TypeCode::Int || (t.code == TypeCode::UInt && t.bits < 64);
 }
@@ -85,8 +84,8 @@ std::optional<ScalarProgram> HostScalars::program(const Expr& e) const {
 std::optional<ScalarProgram> HostScalars::apply(const Apply& a) const {
   const DType operand = a.args[0]->dtype;
   const bool comparison = row_of(a.op).rule == OpRule::Compare;
-  // Of the operators on data integers these cannot leave their type; the others wrap, which the host's 64 bits would
-  // not.
+  // Of the operators on data integers, only these stay in their type; the others wrap, unlike the host's 64-bit
+  // integers.
   const bool stays = a.op == Op::FloorMod || a.op == Op::Min || a.op == Op::Max;
   if (!(a.dtype.is_index() || a.dtype.is_bool() || (stays && plain_integer(a.dtype)))) return std::nullopt;
   if (comparison && !plain_integer(operand)) return std::nullopt;
@@ -124,7 +123,7 @@ Ref<const Kernel> HostScalars::with_deferred(const Kernel& kernel) const {
     for (const Expr& stride : store->buffer->strides) collect_vars(stride, used);
   });
   std::vector<Stmt> body{kernel.body};
-  for (auto each = deferred_.rbegin(); each != deferred_.rend(); ++each) {  // a later value may use earlier ones
+  for (auto each = deferred_.rbegin(); each != deferred_.rend(); ++each) {  // later values may use earlier ones
     if (!used.contains(each->first.get())) continue;
     collect_vars(each->second, used);
     body.insert(body.begin(), bind(each->first, each->second));

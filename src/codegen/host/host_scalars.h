@@ -1,5 +1,5 @@
 // Scalar expressions of a host body as programs of the plan.
-// The host has 64-bit integers and nothing else; what it cannot compute exactly is moved into the kernels or refused.
+// The host has 64-bit integers only; what it cannot compute exactly is moved into the kernels or refused.
 #pragma once
 
 #include <optional>
@@ -17,19 +17,19 @@ class HostScalars {
  public:
   /// A new slot that holds the value of `var`.
   int64_t add_slot(const Var* var);
-  /// `var` is another name of the slot's or program's value.
+  /// `var` is another name for a slot's or program's value.
   void define(const Var* var, runtime::ScalarProgram program) { programs_.insert_or_assign(var, std::move(program)); }
-  /// The argument of `param`, of a type that holds more, is refused unless it fits an index.
+  /// An argument for `param`, whose type is wider, is refused unless it fits an index.
   void set_index(const Var* param) { index_params_.insert(param); }
-  /// `var` is computed where it is used, from `value`.
+  /// `var` is computed from `value` where it is used.
   void defer(const VarRef& var, const Expr& value) { deferred_.push_back({var, value}); }
 
-  /// The program of an expression, or nothing when the host cannot compute it.
+  /// The program of an expression, or nothing if the host cannot compute it.
   std::optional<runtime::ScalarProgram> program(const Expr& e) const;
   /// The program, or a UserError HostExpression that names `what`.
   runtime::ScalarProgram required(const Expr& e, const std::string& what) const;
 
-  /// The kernel with the deferred values that it uses computed at its start.
+  /// The kernel, with the deferred values that it uses computed at its begin.
   Ref<const Kernel> with_deferred(const Kernel& kernel) const;
 
   const std::vector<std::string>& slots() const { return slots_; }

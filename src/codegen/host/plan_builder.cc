@@ -1,4 +1,4 @@
-// The walk over a lowered host body.
+// The traversal of a lowered host body.
 // Slots hold dynamic extents, scalar parameters and loop variables; other scalars are programs over them.
 #include <fmt/format.h>
 
@@ -80,8 +80,8 @@ class PlanBuilder {
     }
   }
 
-  /// Is the value of a parameter converted to an index, by this or another name, wherever that stands? The declarations
-  /// of buffers are a place too.
+  /// Is the value of a parameter converted to an index, under this or another name, anywhere in the function?
+  /// Declarations of buffers count too.
   static bool becomes_index(const Function& f, const Var& param) {
     std::unordered_set<const Var*> names{&param};
     bool found = false;
@@ -157,7 +157,7 @@ class PlanBuilder {
     return scalars_.required(extent, "an extent of '" + buffer.name + "'");
   }
 
-  /// Ids of Global buffers follow the parameters, in the order of their allocations.
+  /// Global buffers are numbered after the parameters, in the order of their allocations.
   void count_globals() {
     walk(lowered_.body, [&](const Stmt& s) {
       const Alloc* alloc = as<Alloc>(s);
@@ -181,7 +181,7 @@ class PlanBuilder {
     }
   }
 
-  /// A check whose fault shows the variables of `over`.
+  /// A check whose error lists the variables of `over`.
   void add_check(ScalarProgram condition, Diagnostic fault, const Expr& over) {
     runtime::Check check{std::move(condition), std::move(fault), {}};
     std::unordered_set<const Var*> seen;
@@ -189,13 +189,13 @@ class PlanBuilder {
       const Var* var = as<Var>(e);
       if (!var || !seen.insert(var).second) return;
       ScalarProgram value = scalars_.required(e, "a condition");
-      std::string name = runtime::to_text(value, &scalars_.slots());  // as the user calls it
+      std::string name = runtime::to_text(value, &scalars_.slots());  // the user's name
       check.values.push_back({std::move(name), std::move(value)});
     });
     out_.plan.steps.push_back({std::move(check)});
   }
 
-  /// Kernels trust that index values stay in 64 bits; where extents and parameters decide it, the call does.
+  /// Index values in kernels are assumed to fit 64 bits; if that depends on extents and parameters, the call checks it.
   void add_index_checks() {
     bounds_ = std::make_shared<const IndexBounds>(FunctionRef(&lowered_));
     for (const IndexRequirement& each : bounds_->requirements()) {
@@ -204,7 +204,7 @@ class PlanBuilder {
       if (!each.reach)
         throw UserError(Code::IndexRange, each.span, {{"expression", text}, {"values", "constant extents"}});
       const Expr reach = expr_of(*each.reach);
-      // Nothing in it is negative: that it can be computed is the whole condition.
+      // It contains no negative terms, so the condition is only that it can be computed.
       ScalarProgram computed = scalars_.required(reach, "the reach of an index");
       add_check(ScalarProgram::binary(runtime::ScalarOp::Le, ScalarProgram(0), computed),
                 {Code::IndexRange, {}, {{"expression", text}}, {}, {}}, reach);
@@ -214,6 +214,15 @@ class PlanBuilder {
   std::vector<Step> steps(const Stmt& s) {
     std::vector<Step> out;
     add_steps(s, out);
+    return out;
+  }
+
+  /// A condition on memory may no longer hold when a kernel starts.
+  std::vector<Step> steps_under(const Expr& condition, const Stmt& s) {
+    if (has_load(condition)) return steps(s);
+    guards_.push_back(condition);
+    std::vector<Step> out = steps(s);
+    guards_.pop_back();
     return out;
   }
 
@@ -229,15 +238,18 @@ class PlanBuilder {
       case StmtKind::If: {
         const If& branch = *as<If>(s);
         Steps at{&out};
-        ScalarProgram condition = value_of(branch.condition, {Question::Condition, "a condition", "condition", s}, at);
-        at->push_back({runtime::Branch{std::move(condition), steps(branch.then_body), steps(branch.else_body)}});
+        ScalarProgram condition =
+            value_of(branch.condition, {ControlUse::Condition, "a condition", "condition", s}, at);
+        std::vector<Step> then_body = steps_under(branch.condition, branch.then_body);
+        std::vector<Step> else_body = steps_under(apply(Op::Not, {branch.condition}), branch.else_body);
+        at->push_back({runtime::Branch{std::move(condition), std::move(then_body), std::move(else_body)}});
         return;
       }
       case StmtKind::While: {
         const While& loop = *as<While>(s);
-        const Asked asked{Question::Condition, "the condition of a while loop", "condition", s};
-        runtime::Decision decision = decide(loop.condition, asked);
-        out.push_back({runtime::Repeat{std::move(decision), steps(loop.body)}});
+        const Asked asked{ControlUse::Condition, "the condition of a while loop", "condition", s};
+        runtime::ControlValue control = decide(loop.condition, asked);
+        out.push_back({runtime::Repeat{std::move(control), steps(loop.body)}});
         return;
       }
       case StmtKind::Kernel: return launch(*as<Kernel>(s), out);
@@ -276,7 +288,7 @@ class PlanBuilder {
       return scalars_.define(s.var.get(), std::move(*program));
     walk(s.value, [&](const Expr& e) {
       const Load* load = as<Load>(e);
-      // A value moved into kernels must not meet a later write of what it reads.
+      // A value that is moved into kernels must not read memory that is written before them.
       if (load && written_.contains(&buffer_of(load->buffer))) scalars_.required(s.value, "'" + s.var->name + "'");
     });
     scalars_.defer(s.var, s.value);
@@ -288,8 +300,8 @@ class PlanBuilder {
     Steps at{&out};
     std::vector<runtime::Loop> nest(s.vars.size());
     for (size_t d = 0; d < nest.size(); ++d) {
-      nest[d].begin = value_of(s.begins[d], {Question::Value, "the begin of a loop", "begin", self}, at);
-      nest[d].extent = value_of(s.extents[d], {Question::Count, "the extent of a loop", "extent", self}, at);
+      nest[d].begin = value_of(s.begins[d], {ControlUse::Value, "the begin of a loop", "begin", self}, at);
+      nest[d].extent = value_of(s.extents[d], {ControlUse::Count, "the extent of a loop", "extent", self}, at);
     }
     for (size_t d = 0; d < nest.size(); ++d) nest[d].slot = scalars_.add_slot(s.vars[d].get());
     std::vector<Step> body = steps(s.body);
@@ -303,36 +315,38 @@ class PlanBuilder {
 
   // Values from memory.
 
-  using Question = runtime::Question;
+  using ControlUse = runtime::ControlUse;
 
-  /// What the host wants to know, how messages call it and how the plan does, and the statement that needs it.
+  /// A value that the host needs: its use, its names in messages and in the plan, and the statement that needs it.
   struct Asked {
-    Question question;
+    ControlUse use;
     std::string what;
     std::string name;
     const Stmt& statement;
   };
 
-  /// Where the steps of a statement go on: below the decisions that it has met.
+  /// Where the following steps of a statement are added: inside of the Diverge steps that it has needed so far.
   struct Steps {
     std::vector<Step>* list;
     std::vector<Step>* operator->() const { return list; }
   };
 
-  /// The program of `e`. Where `e` reads memory, that is the slot of a decision, and the steps go on below it.
+  /// The program of `e`. If `e` reads memory, cores may differ in its value: then it is the slot of a Diverge, and the
+  /// following steps are added to its body.
   ScalarProgram value_of(const Expr& e, const Asked& asked, Steps& at) {
     if (!has_load(e)) return scalars_.required(e, asked.what);
-    runtime::Part part{decide(e, asked), 0, {}};
+    runtime::Diverge diverge{decide(e, asked), 0, {}};
     const VarRef value = kept(make_var(asked.name, kIndex, e->span));
-    part.slot = scalars_.add_slot(value.get());
-    at->push_back({std::move(part)});
-    at.list = &std::get<runtime::Part>(at->back().node).body;
+    diverge.slot = scalars_.add_slot(value.get());
+    at->push_back({std::move(diverge)});
+    at.list = &std::get<runtime::Diverge>(at->back().node).body;
     return scalars_.required(Expr(value), asked.what);
   }
 
-  /// A value that reads integers and bools. One that may never be read is no value of the host.
-  runtime::Decision decide(const Expr& e, const Asked& asked) {
-    runtime::Decision out{asked.question, {}, {}, {}, {}};
+  /// A value that reads integers and bools. The host cannot evaluate loads lazily, so an expression with such a load is
+  /// refused.
+  runtime::ControlValue decide(const Expr& e, const Asked& asked) {
+    runtime::ControlValue out{asked.use, {}, {}, {}, {}};
     const Expr plain = has_lazy_load(e) ? e : rewrite(e, [&](const Expr& node) -> Expr {
       const Load* load = as<Load>(node);
       const DType t = node->dtype;
@@ -340,20 +354,21 @@ class PlanBuilder {
       return read(*load, out);
     });
     out.value = scalars_.required(plain, asked.what);
-    out.meetings = meetings(asked.statement);
-    out.span = asked.question == Question::Condition && e->span.known() ? e->span : asked.statement->span;
+    out.checks = checks(asked.statement);
+    out.span = asked.use == ControlUse::Condition && e->span.known() ? e->span : asked.statement->span;
     return out;
   }
 
   /// The first collective over each axis below a statement.
-  std::vector<runtime::Meeting> meetings(const Stmt& s) const {
-    std::vector<runtime::Meeting> out;
+  std::vector<runtime::UniformityCheck> checks(const Stmt& s) const {
+    std::vector<runtime::UniformityCheck> out;
     walk(s, [&](const Stmt& inner) {
       const TileOp* op = as<TileOp>(inner);
       if (!op || !op->row().is_collective()) return;
       const std::string axis = op->axis() ? *op->axis() : "all";
       const uint64_t axes = collective_axes(*op, *lowered_.mesh);
-      if (std::any_of(out.begin(), out.end(), [&](const runtime::Meeting& m) { return m.axes == axes; })) return;
+      if (std::any_of(out.begin(), out.end(), [&](const runtime::UniformityCheck& m) { return m.axes == axes; }))
+        return;
       out.push_back(
           {axes, {Code::DivergentCollective, op->span, {{"operation", operation_text(*op)}, {"axis", axis}}, {}, {}}});
     });
@@ -362,7 +377,7 @@ class PlanBuilder {
 
   const VarRef& kept(VarRef var) { return kept_.emplace_back(std::move(var)); }
 
-  /// Is there a load that the evaluation may leave out? A read is made in any case.
+  /// Is there a load that evaluation may skip? A Read step is always executed.
   static bool has_lazy_load(const Expr& e) {
     bool found = false;
     walk(e, [&](const Expr& node) {
@@ -373,8 +388,8 @@ class PlanBuilder {
     return found;
   }
 
-  /// A variable for the element. Subscripts use what the decision has read before.
-  Expr read(const Load& load, runtime::Decision& decision) {
+  /// A variable for the element. Subscripts may use the elements that the control value has read before.
+  Expr read(const Load& load, runtime::ControlValue& control) {
     const Buffer& buffer = buffer_of(load.buffer);
     const VarRef value = kept(make_var(buffer.name, load.dtype, load.span));
     runtime::Read step;
@@ -384,20 +399,20 @@ class PlanBuilder {
     for (size_t d = load.indices.size(); d-- > 0;) {
       const ScalarProgram index = scalars_.required(load.indices[d], "an index of '" + buffer.name + "'");
       const ScalarProgram extent = scalars_.required(buffer.shape[d], "an extent of '" + buffer.name + "'");
-      check_inside(buffer, d, index, extent, load.span, decision);
+      check_inside(buffer, d, index, extent, load.span, control);
       if (!buffer.strides.empty()) stride = scalars_.required(buffer.strides[d], "a stride of '" + buffer.name + "'");
       const ScalarProgram term = times(stride, index);
       step.offset = step.offset == ScalarProgram(0) ? term : plus(term, step.offset);
       stride = times(stride, extent);
     }
     step.slot = scalars_.add_slot(value.get());
-    decision.head.push_back(std::move(step));
+    control.head.push_back(std::move(step));
     return Expr(value);
   }
 
-  /// The host looks where it reads; kernels trust that what they read is inside.
+  /// The host checks the bounds of its reads, unlike kernels.
   static void check_inside(const Buffer& buffer, size_t dim, const ScalarProgram& index, const ScalarProgram& extent,
-                           const Span& span, runtime::Decision& decision) {
+                           const Span& span, runtime::ControlValue& control) {
     using runtime::ScalarOp;
     if (index.is_constant() && extent.is_constant()) {
       const int64_t at = index.code[0].value;
@@ -408,7 +423,7 @@ class PlanBuilder {
                               ScalarProgram::binary(ScalarOp::Lt, index, extent)),
         {Code::OutOfBounds, span, {{"dim", static_cast<int64_t>(dim)}, {"buffer", buffer.name}}, {}, {}},
         {{"index", index}, {"extent", extent}}};
-    decision.head.push_back(std::move(check));
+    control.head.push_back(std::move(check));
   }
 
   static ScalarProgram plus(const ScalarProgram& a, const ScalarProgram& b) {
@@ -416,7 +431,7 @@ class PlanBuilder {
     return ScalarProgram::binary(runtime::ScalarOp::Add, a, b);
   }
 
-  /// A grid extent below 0 ends the call.
+  /// A negative grid extent ends the call.
   void check_extent(const Expr& extent, const ScalarProgram& count, const Span& span, std::vector<Step>& out) const {
     Facts facts;
     for (const VarRef& dim : lowered_.dims) facts.bind(dim, {0, std::nullopt});
@@ -429,14 +444,14 @@ class PlanBuilder {
   }
 
   void launch(const Kernel& kernel, std::vector<Step>& out) {
-    // Every block sees one grid, whatever blocks write.
+    // All blocks must see the same grid, whatever they write.
     const Stmt self(&kernel);
     Steps at{&out};
     const Ref<Kernel> named = copy_with(kernel, [&](Kernel& copy) {
       bool reads = false;
       for (Expr& extent : copy.extents) {
         if (!has_load(extent)) continue;
-        const ScalarProgram known = value_of(extent, {Question::Value, "a grid extent", "extent", self}, at);
+        const ScalarProgram known = value_of(extent, {ControlUse::Value, "a grid extent", "extent", self}, at);
         const VarRef value = kept(make_var("extent", kIndex, extent->span));
         scalars_.define(value.get(), known);
         extent = Expr(value);
@@ -459,7 +474,7 @@ class PlanBuilder {
     for (const BufferRef& buffer : interface.buffers) step.buffers.push_back(id_of(*buffer));
     for (const VarRef& var : interface.scalars)
       step.scalars.push_back(scalars_.required(Expr(var), "'" + var->name + "'"));
-    out_.kernels.push_back({step.name, std::move(source), lowered_.mesh, bounds_, lowered_.may_alias});
+    out_.kernels.push_back({step.name, std::move(source), lowered_.mesh, bounds_, guards_, lowered_.may_alias});
     at->push_back({std::move(step)});
   }
 
@@ -469,8 +484,9 @@ class PlanBuilder {
   const std::unordered_set<const Buffer*> written_;
   HostModule out_;
   HostScalars scalars_;
-  std::deque<VarRef> kept_;  ///< variables of reads and decisions: their slots are known by address
+  std::deque<VarRef> kept_;  ///< variables of reads and control values: slots are found by their addresses
   std::shared_ptr<const IndexBounds> bounds_;
+  std::vector<Expr> guards_;  ///< conditions around the current place
   std::unordered_map<const Var*, int64_t> dim_slots_;
   std::unordered_map<const Buffer*, int64_t> ids_;
 };

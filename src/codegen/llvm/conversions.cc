@@ -103,7 +103,7 @@ Value* Arithmetic::from_memory(Value* raw, DType t) {
 }
 
 /// An integer that float64 holds and that rounds to each small float as `v` does: beyond 52 bits, the lowest bits leave
-/// one behind, which says whether any of them was set.
+/// one after it, which says whether any of them was set.
 Value* Arithmetic::rounding_as(Value* v, DType from) {
   if (from.bits < 64) return v;
   auto constant = [&](int64_t c) { return ConstantInt::getSigned(v->getType(), c); };

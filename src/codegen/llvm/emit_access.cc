@@ -86,7 +86,7 @@ Value* KernelEmitter::safe_pointer(Value* pointer) {
 bool KernelEmitter::reuses(ParallelLoop& around, const Buffer& buffer) {
   if (buffer.scope != MemoryScope::Local) return false;
   const auto [known, is_new] = around.reuses.try_emplace(&buffer, false);
-  if (is_new) known->second = iterations_may_meet(*around.loop, buffer);
+  if (is_new) known->second = iterations_may_conflict(*around.loop, buffer);
   return known->second;
 }
 

@@ -1,9 +1,7 @@
 // Walks over vectors that begin where lines of the cache begin.
 // A store of a whole line goes around the caches for the price of its bytes, one of a part waits for the rest of the
-// line. So the walk is moved to the first line of the row; what is before and behind goes through the caches. And it
+// line. So the walk is moved to the first line of the row; what is before and after goes through the caches. And it
 // goes by turns over the halves or quarters of the row: memory serves several pages at a time better than one.
-#include <bit>
-
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -15,19 +13,15 @@ using llvm::Value;
 namespace {
 
 constexpr int64_t kPage = 4096;    // bytes
-constexpr int64_t kMostTurns = 2;  // the logarithm of it
+constexpr int64_t kMaxTurnsLog = 2;  // the logarithm of it
 
 }  // namespace
 
-/// The loop as a walk that can be moved, where it writes what may go around the caches in vectors of whole lines. Not
-/// in code that is copied: each copy would take memory of its own.
+/// The loop as a walk that can be moved, where it writes what may go around the caches in vectors of whole lines.
 std::optional<VectorWalk> KernelEmitter::walk_of_lines(const For& s, const VarRef& shift) {
-  std::optional<VectorWalk> out = unrolled_ == 1 ? vector_walk(s, shift) : std::nullopt;
+  std::optional<VectorWalk> out = vector_walk(s, shift);
   if (!out || !stream_if_.contains(out->store->buffer.get())) return std::nullopt;
-  const bool fits = out->lanes > 1 && out->lanes <= kMaxLanes &&
-                    std::has_single_bit(static_cast<uint64_t>(out->lanes)) &&
-                    out->lanes * out->store->buffer->dtype.bytes() % kCacheLine == 0;
-  return fits && lanes_independent(*out->vectors, source_.may_alias) ? out : std::nullopt;
+  return out->lanes * out->store->buffer->dtype.bytes() % kCacheLine == 0 ? out : std::nullopt;
 }
 
 void KernelEmitter::whole_lines(const For& s, const VectorWalk& walk, const VarRef& shift) {
@@ -97,7 +91,7 @@ Value* KernelEmitter::first_place(Value* begin, const VectorWalk& walk, const Va
 /// The logarithm of the number of parts that take turns: each has a page or more.
 Value* KernelEmitter::turns_of(Value* extent, int64_t bytes) {
   Value* turns = b_.getInt64(0);
-  for (int64_t log = 1; log <= kMostTurns; ++log) {
+  for (int64_t log = 1; log <= kMaxTurnsLog; ++log) {
     Value* pages = b_.CreateICmpSGE(extent, b_.getInt64(static_cast<uint64_t>((kPage << log) / bytes)));
     turns = b_.CreateAdd(turns, b_.CreateZExt(pages, b_.getInt64Ty()));
   }
@@ -113,12 +107,12 @@ Value* KernelEmitter::by_turns(Value* turn, Value* vectors, Value* turns) {
   return b_.CreateSelect(inside, b_.CreateAdd(round, b_.CreateMul(which, part)), turn);
 }
 
-/// The `skipped` elements before the first whole line, and what is left behind the last vector: a vector before the
+/// The `skipped` elements before the first whole line, and what is left after the last vector: a vector before the
 /// first and the last one, each with the lanes on that are elements of the walk.
 void KernelEmitter::part_lines(Value* begin, Value* extent, const VectorWalk& walk, Value* skipped) {
   Value* any = b_.CreateAnd(b_.CreateIsNotNull(skipped), b_.CreateICmpSGT(extent, b_.getInt64(0)));
   const auto lanes = static_cast<unsigned>(walk.lanes);
-  Value* behind = b_.CreateVectorSplat(lanes, b_.CreateSub(b_.getInt64(lanes), skipped));
+  Value* first_lane = b_.CreateVectorSplat(lanes, b_.CreateSub(b_.getInt64(lanes), skipped));
   HELVE_CHECK(mask_ == nullptr, "lines are walked where all lanes run");
   counted_loop(b_.CreateSelect(any, b_.getInt64(2), b_.getInt64(0)),
                [&](Value* end) {
@@ -126,17 +120,17 @@ void KernelEmitter::part_lines(Value* begin, Value* extent, const VectorWalk& wa
                  Value* before = b_.getInt64(static_cast<uint64_t>(-1));
                  bind_vector(begin, b_.CreateSelect(last, b_.CreateSub(extent, b_.getInt64(1)), before), walk);
                  lanes_ = lanes;
-                 Value* low = b_.CreateICmpULT(lanes_from(b_.getInt64(0), 1), behind);
+                 Value* low = b_.CreateICmpULT(lanes_from(b_.getInt64(0), 1), first_lane);
                  lanes_ = 0;
                  mask_ = b_.CreateICmpEQ(low, b_.CreateVectorSplat(lanes, last));
-                 behind_ = last;
+                 ends_walk_ = last;
                  stmt(walk.body);
-                 mask_ = behind_ = nullptr;
+                 mask_ = ends_walk_ = nullptr;
                },
                {});
 }
 
-/// One line of the vector is written in part, the last: those before it are whole behind the walk, and none before it.
+/// One line of the vector is written in part, the last: those before it are whole after the walk, and none before it.
 void KernelEmitter::store_parts(Value* raw, Value* pointer, const Store& s) {
   auto* type = llvm::cast<llvm::FixedVectorType>(raw->getType());
   const auto line = static_cast<unsigned>(kCacheLine / s.buffer->dtype.bytes());
@@ -144,7 +138,7 @@ void KernelEmitter::store_parts(Value* raw, Value* pointer, const Store& s) {
   const auto place = [&](unsigned first) { return b_.CreateConstGEP1_64(type->getElementType(), pointer, first); };
   llvm::BasicBlock* lines = llvm::BasicBlock::Create(context_, "lines", function_);
   llvm::BasicBlock* rest = llvm::BasicBlock::Create(context_, "rest", function_);
-  b_.CreateCondBr(behind_, lines, rest);
+  b_.CreateCondBr(ends_walk_, lines, rest);
   b_.SetInsertPoint(lines);
   for (unsigned first = 0; first < whole; first += line) {
     store_around(part(raw, first, line), place(first), kCacheLine, s);

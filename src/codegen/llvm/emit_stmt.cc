@@ -2,7 +2,6 @@
 // Loops keep their promise in metadata (independent iterations) or become explicit vectors; buffers of a block get
 // their memory.
 #include <algorithm>
-#include <bit>
 
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -13,9 +12,7 @@ using llvm::Value;
 
 namespace {
 
-constexpr int64_t kChunkLanes = 32;
-constexpr int64_t kMaxUnroll = 64;         // copies of one loop
-constexpr int64_t kMaxUnrollTotal = 1024;  // copies of a nest
+constexpr int64_t kWideVector = 32;  // lanes
 constexpr int64_t kBufferAlignment = 64;
 constexpr size_t kManyStatements = 64;  // of a sequence that may be cut into functions
 
@@ -25,7 +22,7 @@ bool holds_wide_vectors(const Stmt& s) {
   if (const Seq* n = as<Seq>(s)) return std::any_of(n->stmts.begin(), n->stmts.end(), holds_wide_vectors);
   const For* loop = as<For>(s);
   const int64_t* extent = loop && loop->loop == LoopKind::Vectorized ? int_value(loop->extents[0]) : nullptr;
-  return extent && *extent >= kChunkLanes;
+  return extent && *extent >= kWideVector;
 }
 
 }  // namespace
@@ -52,7 +49,7 @@ void KernelEmitter::stmt(const Stmt& s) {
 void KernelEmitter::seq(const Seq& s) {
   const int64_t used = scratch_used_;
   // Inside a loop statements may share registers, and a call would cost each iteration something.
-  const bool cut = s.stmts.size() >= kManyStatements && lanes_ == 0 && loop_depth_ == 1 && unrolled_ == 1;
+  const bool cut = s.stmts.size() >= kManyStatements && lanes_ == 0 && loop_depth_ == 1;
   std::vector<llvm::BasicBlock*> boundaries;
   const auto boundary = [&] {
     if (!cut) return;
@@ -79,15 +76,15 @@ Value* KernelEmitter::stack_slot(llvm::Type* type, uint64_t count) {
 void KernelEmitter::alloc(const Alloc& s) {
   const Buffer& buffer = *s.buffer;
   HELVE_CHECK(buffer.scope != MemoryScope::Param && buffer.scope != MemoryScope::Global,
-              "a kernel allocates block memory");
+              "a kernel allocates buffers of a block");
   const std::optional<std::vector<int64_t>> shape = constant_shape(buffer.shape);
-  HELVE_CHECK(shape, "block memory '" + buffer.name + "' has a dynamic shape");
+  HELVE_CHECK(shape, "buffer '" + buffer.name + "' of a block has a dynamic shape");
   int64_t elements = 1;
   for (int64_t extent : *shape) elements *= extent;
   const int64_t bytes = (std::max<int64_t>(elements, 1) * buffer.dtype.bytes() + kBufferAlignment - 1) /
                         kBufferAlignment * kBufferAlignment;
   auto known = places_.find(&buffer);
-  if (known != places_.end() && known->second.begin < 0) return;  // another copy of an unrolled body
+  if (known != places_.end() && known->second.begin < 0) return;  // another form of the loop around it
   llvm::Type* element = arithmetic_.memory_type(buffer.dtype);
   if (bytes <= options_.stack_buffer && stack_used_ + bytes <= options_.stack_total) {
     stack_used_ += bytes;
@@ -196,12 +193,7 @@ void KernelEmitter::counted_loop(Value* extent, const std::function<void(Value*)
 
 void KernelEmitter::loop(const For& s) {
   if (two_forms(s)) return;
-  const int64_t* extent = s.extents.size() == 1 ? int_value(s.extents[0]) : nullptr;
-  if (s.loop == LoopKind::Unroll && unroll(s)) return;
-  if (s.loop == LoopKind::Vectorized && lanes_ == 0 && extent && *extent > 1 &&
-      lanes_independent(s, source_.may_alias)) {
-    return vectorize(s, *extent);
-  }
+  if (s.loop == LoopKind::Vectorized) return vector_loop(s);
   llvm::MDNode* group = nullptr;
   if (s.loop == LoopKind::Parallel && lanes_ == 0) {
     group = llvm::MDNode::getDistinct(context_, {});
@@ -214,15 +206,12 @@ void KernelEmitter::loop(const For& s) {
 void KernelEmitter::loop_dimension(const For& s, size_t dim, llvm::MDNode* group) {
   if (dim == s.vars.size()) return stmt(s.body);
   llvm::SmallVector<llvm::Metadata*, 2> hints;
-  auto hint = [&](const char* name, llvm::Metadata* value) {
-    hints.push_back(llvm::MDNode::get(context_, {llvm::MDString::get(context_, name), value}));
-  };
-  if (group) hint("llvm.loop.parallel_accesses", group);
-  if (s.loop == LoopKind::Vectorized) hint("llvm.loop.vectorize.enable", llvm::ConstantAsMetadata::get(b_.getTrue()));
+  const auto named = [&](const char* name) { return llvm::MDString::get(context_, name); };
+  if (group) hints.push_back(llvm::MDNode::get(context_, {named("llvm.loop.parallel_accesses"), group}));
   if (s.loop == LoopKind::Unroll) {
-    hints.push_back(llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.enable")}));
+    hints.push_back(llvm::MDNode::get(context_, {named("llvm.loop.unroll.enable")}));
   } else if (holds_wide_vectors(s.body)) {
-    hints.push_back(llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.disable")}));
+    hints.push_back(llvm::MDNode::get(context_, {named("llvm.loop.unroll.disable")}));
   }
   Value* begin = first_lane(s.begins[dim]);
   Value* extent = first_lane(s.extents[dim]);
@@ -236,57 +225,16 @@ void KernelEmitter::loop_dimension(const For& s, size_t dim, llvm::MDNode* group
       hints);
 }
 
-/// Copies the body for each iteration; false when that would be too much code.
-bool KernelEmitter::unroll(const For& s) {
-  const int64_t* extent = int_value(s.extents[0]);
-  if (!extent || *extent > kMaxUnroll || unrolled_ * *extent > kMaxUnrollTotal) return false;
-  Value* begin = first_lane(s.begins[0]);
-  const bool exact = fits64(Expr(s.vars[0]));
-  const int64_t outer = unrolled_;
-  const int64_t used = scratch_used_;
-  unrolled_ *= std::max<int64_t>(*extent, 1);
-  for (int64_t i = 0; i < *extent; ++i) {
-    env_[s.vars[0].get()] =
-        Binding{b_.CreateAdd(begin, b_.getInt64(static_cast<uint64_t>(i)), "", false, exact), nullptr, 0};
-    stmt(s.body);
-    scratch_used_ = used;
-  }
-  unrolled_ = outer;
-  return true;
-}
-
-/// Chunks of a power of two: of other counts of lanes LLVM 19 makes gathers that overwrite the register of their own
-/// addresses, which no processor executes, and fails to select instructions for some.
-void KernelEmitter::vectorize(const For& s, int64_t extent) {
+/// The lanes of a loop that legalize_vectors has left or made.
+void KernelEmitter::vector_loop(const For& s) {
+  const int64_t* lanes = int_value(s.extents[0]);
+  HELVE_CHECK(lanes_ == 0 && lanes && *lanes > 1 && *lanes <= kMaxLanes, "a vector loop that no processor executes");
   Value* begin = expr(s.begins[0]);
-  const bool exact = fits64(Expr(s.vars[0]));
-  const auto at = [&](Value* offset) { return b_.CreateAdd(begin, offset, "", false, exact); };
-  const int64_t loops = extent > kMaxLanes ? extent / kChunkLanes : 0;
-  if (loops > 0) {
-    counted_loop(b_.getInt64(static_cast<uint64_t>(loops)),
-                 [&](Value* iv) {
-                   vector_chunk(s, at(b_.CreateMul(iv, b_.getInt64(kChunkLanes), "", false, true)), kChunkLanes);
-                 },
-                 {});
-  }
-  const int64_t used = scratch_used_;
-  for (int64_t done = loops * kChunkLanes, lanes = 0; done < extent; done += lanes) {
-    lanes = std::min(kMaxLanes, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent - done))));
-    vector_chunk(s, done == 0 ? begin : at(b_.getInt64(static_cast<uint64_t>(done))), static_cast<unsigned>(lanes));
-    scratch_used_ = used;
-  }
-}
-
-void KernelEmitter::vector_chunk(const For& s, Value* begin, unsigned lanes) {
-  if (lanes == 1) {
-    env_[s.vars[0].get()] = Binding{begin, nullptr, 0};
-    return stmt(s.body);
-  }
-  lanes_ = lanes;
+  lanes_ = static_cast<unsigned>(*lanes);
   vectors_ = &s;
   env_[s.vars[0].get()] = Binding{lanes_from(begin, 1), begin, 1};
   stmt(s.body);
-  fetch_early(s, lanes);
+  fetch_early(s, lanes_);
   lanes_ = 0;
   vectors_ = nullptr;
 }

@@ -5,14 +5,14 @@
 
 #include "arithmetic.h"
 #include "helve/analysis/kernel_interface.h"
+#include "helve/analysis/lanes.h"
 #include "helve/analysis/memory_traffic.h"
 #include "helve/analysis/vector_walk.h"
 #include "helve/codegen/llvm/cpu_module.h"
-#include "lanes.h"
 
 namespace helve::cpu {
 
-constexpr int64_t kMaxLanes = 64;   // a longer loop runs in chunks
+constexpr int64_t kMaxLanes = 64;   // of a vector
 constexpr int64_t kCacheLine = 64;  // bytes
 
 class KernelEmitter {
@@ -79,9 +79,7 @@ class KernelEmitter {
   void while_loop(const While& s);
   void loop(const For& s);
   void loop_dimension(const For& s, size_t dim, llvm::MDNode* group);
-  bool unroll(const For& s);
-  void vectorize(const For& s, int64_t extent);
-  void vector_chunk(const For& s, llvm::Value* begin, unsigned lanes);
+  void vector_loop(const For& s);
   /// Runs `body` for 0 <= iv < extent.
   void counted_loop(llvm::Value* extent, const std::function<void(llvm::Value*)>& body,
                     llvm::ArrayRef<llvm::Metadata*> hints);
@@ -163,9 +161,8 @@ class KernelEmitter {
   bool in_first_lane_ = false;  ///< expressions are evaluated for lane 0
   const For* vectors_ = nullptr;  ///< the loop whose lanes run in step
   bool may_lie_outside_ = false;  ///< addresses are not read or written, so they need not lie in their buffer
-  int64_t unrolled_ = 1;  ///< copies of the code being emitted
   int loop_depth_ = 0;  ///< loops around this point, that over blocks among them
-  llvm::Value* behind_ = nullptr;  ///< of lanes that store a part of a line: they end the walk, not begin it
+  llvm::Value* ends_walk_ = nullptr;  ///< of lanes that store a part of a line: are they its last ones?
   enum class Stores { Undecided, Around, Lines, Parts, Through } stores_ = Stores::Undecided;  ///< the caches
   struct StreamTest {
     llvm::Value* large;  ///< the tensor
@@ -175,7 +172,7 @@ class KernelEmitter {
   std::unordered_set<const Buffer*> streamed_;  ///< may be written so, if they are large
   std::unordered_map<const Buffer*, StreamTest> stream_if_;
   std::vector<EarlyRead> early_reads_;
-  /// Of each long sequence of a block the places where its statements begin and the one behind it; inner ones first.
+  /// Of each long sequence of a block the places where its statements begin and the one after it; inner ones first.
   std::vector<std::vector<llvm::BasicBlock*>> boundaries_;
   int64_t scratch_used_ = 0;
   int64_t scratch_peak_ = 0;

@@ -11,7 +11,7 @@ namespace helve::cpu {
 
 namespace {
 
-constexpr size_t kLeastPart = 1024;       // instructions
+constexpr size_t kMinPart = 1024;       // instructions
 constexpr size_t kLargeFunction = 4096;  // beyond it a function is cut
 
 /// The blocks from `begin` on, as far as control does not pass `end`.
@@ -46,14 +46,14 @@ void KernelEmitter::outline_parts() {
       llvm::SmallVector<llvm::BasicBlock*, 64> blocks;
       size_t instructions = 0;
       size_t last = first;
-      while (last + 1 < places.size() && instructions < kLeastPart) {
+      while (last + 1 < places.size() && instructions < kMinPart) {
         for (llvm::BasicBlock* block : blocks_between(places[last], places[last + 1])) {
           blocks.push_back(block);
           instructions += block->size();
         }
         ++last;
       }
-      if (instructions >= kLeastPart) outline(blocks, known);
+      if (instructions >= kMinPart) outline(blocks, known);
       first = last;
     }
   }

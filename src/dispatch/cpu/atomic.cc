@@ -1,5 +1,5 @@
 // Atomic operations on the CPU.
-// One element after the other: the processor has no vectors of atomic operations.
+// One element at a time: CPUs have no vector atomics.
 #include "atomic.h"
 
 #include "element_nest.h"

@@ -1,6 +1,6 @@
 // Copies on the CPU as element loops.
-// What can be read is one rectangle; a tile that reaches past it is padded first and then filled from the rectangle, so
-// that the common full tile runs without a test in its inner loop.
+// The existing elements are a rectangle; a tile that reaches past it is padded first and then filled from the
+// rectangle, so that the common full tile has no test in its inner loop.
 #include <fmt/format.h>
 
 #include "copy_regions.h"
@@ -16,8 +16,8 @@ namespace {
 
 /// How many elements of each dimension of the region exist in the buffer: `ends` gives the end of each dimension.
 struct Rectangle {
-  std::vector<Expr> extents;  ///< one for each dimension that is no point
-  Expr points_inside;  ///< null when all points are known to be inside
+  std::vector<Expr> extents;  ///< one per dimension that is not a point
+  Expr points_inside;  ///< null if all points are known to be inside
   bool full = true;  ///< every extent is known to be the region's own
 };
 
@@ -64,7 +64,7 @@ Stmt fill_region(const Region& dst, const Expr& value) {
                       [&](const std::vector<Expr>& at) { return store(dst.buffer, region_indices(dst, at), value); });
 }
 
-/// The copy where both sides may end early: elements are tested one by one.
+/// A copy both of whose sides may end early: elements are tested one by one.
 Stmt copy_elements(const CopyRegions& copy_of) {
   const auto& [src, dst, src_ends, dst_ends, pad] = copy_of;
   const auto inside = [](const std::vector<Expr>& indices, const std::vector<Expr>& ends) {
@@ -93,7 +93,7 @@ Stmt copy_rectangle(const CopyRegions& copy_of, const LoweringContext& context) 
   std::vector<Stmt> out;
   const Rectangle& rectangle = writable.full ? readable : writable;
   const std::vector<Expr> extents = bind_extents(rectangle.extents, &out);
-  // Blocks follow whichever side is tiled.
+  // Blocks follow the side that is tiled.
   std::vector<NestDim> dims = nest_dims(is_tiled(*dst.buffer) ? dst : src, extents);
   Stmt copy = element_nest(dims, [&](const std::vector<Expr>& at) {
     Expr value = load(src.buffer, region_indices(src, at));
@@ -118,7 +118,7 @@ Stmt copy_rectangle(const CopyRegions& copy_of, const LoweringContext& context) 
   return seq(std::move(out));
 }
 
-/// A copy inside one buffer: all elements are read before one is written.
+/// A copy within one buffer: all elements are read before any is written.
 Stmt copy_through_buffer(const TileOp& op, const Expr& pad, const LoweringContext& context, std::string* declined) {
   const Region& src = op.region(0);
   const Region& dst = op.region(1);

@@ -1,10 +1,10 @@
 // The schedules of the CPU, as data.
-// The rows stand in cpu_schedules.inc, which declares the functions, too.
+// The rows are in cpu_schedules.inc, which also declares the functions.
 #include "schedules.h"
 
 namespace helve {
 
-/// One thread runs the block, statement by statement: all that came before is done and visible.
+/// One thread runs the block statement by statement, so everything before is complete and visible.
 Stmt cpu::lower_order(const TileOp&, const LoweringContext&, std::string*) { return seq({}); }
 
 const std::vector<TileSchedule>& cpu_schedules() {

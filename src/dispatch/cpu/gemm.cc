@@ -1,6 +1,6 @@
 // Matrix products on the CPU.
-// A row of C stays in an accumulator while rows of B are added to it, scaled; the inner loop is contiguous where B is.
-// A row whose extent is known only at the call is taken in pieces, since an accumulator has a constant extent.
+// A row of C stays in an accumulator while scaled rows of B are added to it; the inner loop is contiguous if B is. A
+// row with a dynamic extent is processed in pieces, since an accumulator has a constant extent.
 #include "element_nest.h"
 #include "helve/dispatch/reduction.h"
 #include "helve/ir/expr/number.h"

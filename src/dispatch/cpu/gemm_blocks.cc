@@ -1,6 +1,7 @@
 // Matrix products on the CPU as register blocks over packed panels.
-// A block of C stays in vector registers while the depth runs; operands are copied first into the order in which the
-// block reads them, which also converts narrow types, undoes transposes and tiles, and pads the last panels with zeros.
+// A block of C stays in vector registers during the loop over the depth; operands are packed first in the order in
+// which the block reads them, which also converts narrow types, undoes transposes and tiles, and pads the last panels
+// with zeros.
 //
 //   for each block of the depth:                     KC deep
 //     for each block of columns: pack B              panels (NR columns) of rows: one load a vector
@@ -21,7 +22,7 @@ namespace {
 constexpr int64_t kDepthBytes = 1024;  // KC elements of the accumulator
 constexpr int64_t kPackedRows = 256;  // MC
 constexpr int64_t kPackedColumns = 512;  // NC
-constexpr int64_t kDepthStep = 32;  // KC is a multiple: the edges of usual tiles
+constexpr int64_t kDepthStep = 32;  // KC is a multiple: the extents of usual tiles
 constexpr int64_t kLongestDepth = 4096;  // of a product that may not be split along the depth
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -33,13 +34,13 @@ Stmt parallel(const VarRef& var, const Expr& extent, const Stmt& body) {
   return for_loop(LoopKind::Parallel, var, extent, body);
 }
 
-/// The largest block of at most `most` that cuts `n` into equal parts, in multiples of `step`.
+/// The largest block of at most `most` that divides `n` evenly, in multiples of `step`.
 int64_t even_block(int64_t n, int64_t most, int64_t step) {
   const int64_t parts = std::max<int64_t>(1, (n + most - 1) / most);
   return std::max(step, round_up((n + parts - 1) / parts, step));
 }
 
-/// One step of a blocked dimension: its start and how much of it is left.
+/// One step of a blocked dimension: its begin and the remaining extent.
 struct Block {
   Expr start;
   Expr extent;
@@ -62,7 +63,7 @@ class BlockedGemm {
     choose_blocks();
   }
 
-  /// Why this product is left to another schedule; empty when it is not.
+  /// Why this product is left to another schedule; empty if it is not.
   std::string declines() const {
     const int64_t* n = int_value(columns_);
     if (n && *n < 2) return "C has fewer than two columns";
@@ -80,7 +81,7 @@ class BlockedGemm {
     VarRef depth = make_var("kc");
     Stmt body = seq({bind(depth, min(int_imm(kc_), depth_ - start)),
                      column_blocks({start, Expr(depth)}, apply(Op::Eq, {Expr(block), int_imm(0)}))});
-    // A cleared C is written even when there is nothing to sum.
+    // A cleared C is written even if the sum is empty.
     const Expr blocks = ceil_div(depth_, int_imm(kc_));
     return serial(block, clear_ ? max(int_imm(1), blocks) : blocks, body);
   }
@@ -98,7 +99,7 @@ class BlockedGemm {
     const int64_t most = many ? 14 : vectors_ == 1 ? 12 : 6;
     mr_ = many ? 12 : most;
     if (const int64_t* m = int_value(rows_)) {
-      // Padded rows cost as much as real ones; a block costs about a row more than its rows.
+      // Padded rows cost as much as real ones; a block costs about one row more than its rows.
       int64_t best = 0;
       for (int64_t r = 1; r <= most; ++r) {
         const int64_t cost = (*m + r - 1) / r * (r + 1);
@@ -159,8 +160,7 @@ class BlockedGemm {
                   seq({bind(left, min(int_imm(mc_), rows_ - start)), alloc(packed_a_), pack_a(depth, rows), panels}));
   }
 
-  /// Rows of A as they are, each with its depth side by side: a broadcast needs no more. Transposed, MR columns side by
-  /// side.
+  /// Rows of A, each contiguous along the depth, as a broadcast needs. If A is transposed, MR columns side by side.
   Stmt pack_a(const Block& depth, const Block& rows) {
     const Expr padded = ceil_div(rows.extent, int_imm(mr_)) * int_imm(mr_);
     if (!transpose_a_) {
@@ -195,7 +195,7 @@ class BlockedGemm {
                         return value(Expr(k), j);
                       }));
       }
-      // The source's rows run along the depth: read them in order, write across the panel.
+      // The source's rows run along the depth: read them in order and write across the panel.
       auto column = [&](const Expr& begin, const Expr& extent, bool pad) {
         VarRef j = make_var("j");
         VarRef k = make_var("k");
@@ -208,7 +208,7 @@ class BlockedGemm {
     });
   }
 
-  /// `body(panel, width)` for each panel of `width` elements of an extent, and `body(panel, rest)` for what is left.
+  /// `body(panel, width)` for each panel of `width` elements of an extent, and `body(panel, rest)` for the rest.
   static Stmt panels_of(const Expr& extent, int64_t width, const std::function<Stmt(const Expr&, const Expr&)>& body) {
     const Expr whole = floor_div(extent, int_imm(width));
     const Expr rest = floor_mod(extent, int_imm(width));
@@ -219,7 +219,7 @@ class BlockedGemm {
                                body(Expr(last), rest))});
   }
 
-  /// Do `there` elements make a whole row of `width`, with nothing to pad?
+  /// Are `there` elements a whole row of `width`, with nothing to pad?
   static bool fills(const Expr& there, int64_t width) {
     const int64_t* count = int_value(there);
     return count && *count == width;
@@ -269,7 +269,7 @@ class BlockedGemm {
     return seq({alloc(acc_), start, serial(k, depth.extent, step), finish(here, beside, first)});
   }
 
-  /// Adds the registers to C, or puts them there when this is the first of a cleared sum.
+  /// Adds the registers to C, or stores them if this is the first block of a cleared sum.
   Stmt finish(const Block& rows, const Block& columns, const Expr& first) {
     auto put = [&](bool over) {
       return [this, over](const std::vector<Expr>& at, const Expr& sum) {
@@ -307,8 +307,7 @@ class BlockedGemm {
 
   static int64_t last_tile(const Region& region) { return region.buffer->tile.back(); }
 
-  /// Are the elements of a vector of columns side by side in memory? In tiled memory a vector must not cross a tile's
-  /// edge.
+  /// Are the elements of a vector of columns contiguous? In tiled memory a vector must not cross a tile boundary.
   bool side_by_side(const Region& region) const {
     const Buffer& b = *region.buffer;
     if (region.ranges.back().point) return false;

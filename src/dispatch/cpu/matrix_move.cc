@@ -1,5 +1,5 @@
-// Moves of matrices on the CPU: an element after the other.
-// Which registers an element has is the layout's answer, in the same digits as everywhere else.
+// Moves of matrices on the CPU, element by element.
+// The layout determines the registers of an element, by the same digits as everywhere.
 #include "helve/ir/tensor/matrix_move.h"
 
 #include "element_nest.h"
@@ -31,7 +31,7 @@ Stmt lower_matrix_move(const TileOp& op, const LoweringContext& context, std::st
   std::vector<Expr> extents = operands.memory->shape();
   const std::vector<Expr> at(vars.begin(), vars.end());
   Expr thread = coordinate(terms, axes::tx(), at);
-  // Threads that hold copies of the elements are further dimensions of the loop.
+  // Threads with copies of the elements are further dimensions of the loop.
   for (const Iter& iter : operands.layout.replica()) {
     vars.push_back(make_var("copy"));
     extents.push_back(int_imm(iter.extent));

@@ -1,6 +1,6 @@
 // Products of fragments on the CPU.
-// Of a whole block they are products of tiles; of its threads, each sum takes its factors from the registers in which
-// the instruction finds them.
+// For a whole block they are products of tiles; for its threads, each sum takes its factors from the registers that the
+// instruction reads.
 #include "helve/ir/tensor/matrix_product.h"
 
 #include "helve/ir/tensor/buffer_layout.h"
@@ -12,8 +12,8 @@ namespace helve::cpu {
 
 namespace {
 
-/// The part of one instruction, whose operands begin at registers `a`, `b` and `c`: a sum of each thread's four after
-/// the other.
+/// The part of one instruction, whose operands begin at registers `a`, `b` and `c`: the four sums of each thread, one
+/// after the other.
 Stmt part(const ProductOperands& operands, int64_t a, int64_t b, int64_t c, const Span& span) {
   const BufferRef &left = operands.a.buffer, &right = operands.b.buffer, &sums = operands.c.buffer;
   const VarRef tx = make_var("tx"), q = make_var("q"), k = make_var("k");

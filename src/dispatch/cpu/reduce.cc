@@ -1,6 +1,6 @@
 // Reductions on the CPU.
-// Along the contiguous dimension a vector of partial results is kept and folded at the end; along others whole rows are
-// combined side by side. Both re-associate, which the operations allow.
+// Along the contiguous dimension a vector of partial results is kept and folded at the end; along other dimensions
+// whole rows are combined. Both re-associate, which the operations allow.
 #include <fmt/format.h>
 
 #include "element_nest.h"
@@ -48,13 +48,13 @@ Stmt lower_reduce_rows(const TileOp& op, const LoweringContext& context, std::st
     VarRef first = make_var("l");
     std::vector<Stmt> out = {alloc(partial), for_loop(LoopKind::Vectorized, first, int_imm(wide),
                                                       store(partial, {Expr(first)}, r.identity()))};
-    // No vector of the run may be wider than `partial`: of the extent itself that is what widest_lanes says, of a
-    // block's part, whose extent is no constant, it takes the narrower lanes.
+    // No vector of the run may be wider than `partial`: for the extent itself its width is widest_lanes, for a block's
+    // part, whose extent is not constant, the narrower lanes.
     const int64_t run_lanes = along.block == 1 ? lanes : std::min(lanes, wide);
     auto run = [&](const Expr& start, const Expr& count) {
       return vector_run(count, run_lanes, facts, [&](const Expr& lane, const Expr& position) {
         Expr value = r.element(with_coordinate(rest, r.dim, plus(start, position)));
-        const Expr place = wide == 1 ? int_imm(0) : lane;  // single positions are numbered like lanes
+        const Expr place = wide == 1 ? int_imm(0) : lane;  // scalar positions are numbered like lanes
         return store(partial, {place}, r.merge(load(partial, {place}), value));
       });
     };

@@ -1,5 +1,5 @@
 // Scans on the CPU.
-// Along the scanned dimension sums follow one another; across it the lines are independent and run side by side.
+// Along the scanned dimension sums are sequential; across it the lines are independent and run side by side.
 #include "helve/dispatch/scan.h"
 
 #include "element_nest.h"
@@ -15,7 +15,7 @@ std::vector<NestDim> across(const Scan& scan) {
   return dims;
 }
 
-/// One after the other along the scanned dimension: adds each element to `sum` and writes what came of it.
+/// One step along the scanned dimension: adds an element to `sum` and writes the result.
 Stmt step(const Scan& scan, const std::vector<Expr>& rest, const BufferRef& sum, const std::vector<Expr>& place,
           const VarRef& k) {
   const Expr last = scan.src.shape()[scan.dim] - int_imm(1);

@@ -1,5 +1,5 @@
 // The lowering functions of the CPU schedules.
-// One file an operation family; the table in cpu_schedule_table.cc is their only user.
+// One file per operation family; only the table in cpu_schedule_table.cc uses them.
 #pragma once
 
 #include "helve/dispatch/schedule_table.h"

@@ -1,5 +1,5 @@
 // Atomic operations on a GPU as one loop over all elements.
-// Threads that hold copies of an element are the division's matter: the first of them updates it.
+// If threads hold copies of an element, the division among threads makes the first of them update it.
 #include "atomic.h"
 
 #include "over_elements.h"

@@ -1,5 +1,5 @@
 // Copies and fills on a GPU as one loop over all elements.
-// The tests for what lies past an end stand inside, where the division among threads takes them out of vectors again.
+// The conditions on ends are inside of the loop; the division among threads moves them out of vectors again.
 #include "copy_elements.h"
 #include "element_nest.h"
 #include "helve/arith/simplify.h"
@@ -12,7 +12,7 @@ namespace helve::cuda {
 
 namespace {
 
-/// The condition under which the element exists; null where that is known.
+/// The condition under which the element exists; null if it is known to.
 Expr inside(const std::vector<Expr>& indices, const std::vector<Expr>& ends, const Facts& facts) {
   Expr all;
   for (size_t d = 0; d < indices.size(); ++d) {
@@ -44,12 +44,12 @@ Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* d
   const std::optional<CopyRegions> regions = copy_regions(op, context, declined);
   if (!regions) return {};
   const Facts& facts = *context.facts;
-  // One that is done at once is still counted by those who wait.
+  // A copy that is complete at once is still a group that waits count.
   const Stmt counted = op.op == TileOpcode::CopyAsync ? tile_op(TileOpcode::CommitAsync, {}, op.span) : Stmt();
   if (regions->src.buffer != regions->dst.buffer || disjoint(regions->src, regions->dst, facts)) {
     return seq({copy_elements(*regions, facts), counted});
   }
-  // All elements are read before one is written.
+  // All elements are read before any is written.
   if (!constant_shape(regions->src.shape())) {
     *declined = "the two regions of one buffer may overlap and have no constant shape";
     return {};
@@ -61,7 +61,7 @@ Stmt lower_copy(const TileOp& op, const LoweringContext& context, std::string* d
               copy_elements({all, regions->dst, ends_of(all), regions->dst_ends, regions->pad}, facts), counted});
 }
 
-/// The run of one iteration, element after element.
+/// The run of one iteration, element by element.
 Stmt lower_run(const TileOp& op, const LoweringContext& context, std::string* declined) {
   const std::optional<CopyRegions> regions = copy_regions(op, context, declined);
   if (!regions) return {};

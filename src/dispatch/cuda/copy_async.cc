@@ -1,6 +1,5 @@
 // Copies from global to shared memory by cp.async.
-// A thread moves 16, 8 or 4 bytes at once and goes on; which thread moves which run is decided with all other loops of
-// the kernel.
+// A thread issues copies of 16, 8 or 4 bytes; runs are divided among threads like all other loops of the kernel.
 #include "copy_regions.h"
 #include "element_nest.h"
 #include "helve/analysis/async_run.h"
@@ -15,7 +14,7 @@ namespace {
 
 constexpr int64_t kWidths[] = {16, 8, 4};  // bytes
 
-/// `length` elements of the region from `at`.
+/// The `length` elements of the region that begin at `at`.
 Region run_at(const Region& region, const std::vector<Expr>& at, int64_t length) {
   Region run{region.buffer, {}};
   for (const Expr& index : region_indices(region, at)) run.ranges.push_back({index, int_imm(1), true});
@@ -23,7 +22,7 @@ Region run_at(const Region& region, const std::vector<Expr>& at, int64_t length)
   return run;
 }
 
-/// The copy as a loop over runs of `length` elements, if each of them can move at once.
+/// The copy as a loop over runs of `length` elements, if each of them can be one instruction.
 Stmt over_runs(const TileOp& op, const CopyRegions& copy, int64_t length, const Facts& facts, std::string* declined) {
   std::vector<Expr> extents = copy.dst.shape();
   if (length > 1) {

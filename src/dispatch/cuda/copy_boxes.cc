@@ -1,20 +1,20 @@
 // Copies between a tensor of the call and shared memory by TMA with a tensor map: T.cp_async_bulk_tensor.
-// The map knows where the tensor ends, so that tiles of any size are boxes, and nothing is left for the threads.
+// The map contains the tensor's extents, so tiles of any size are boxes and nothing is left for the threads.
 #include <fmt/format.h>
 
-#include "engine_copy.h"
 #include "helve/analysis/async_run.h"
 #include "helve/analysis/box_copy.h"
 #include "helve/ir/tensor/visit.h"
 #include "schedules.h"
+#include "tma_copy.h"
 
 namespace helve::cuda {
 
 namespace {
 
-constexpr int64_t kSmallestBox = 1024;  // bytes; below, a map is taken only where it is asked for
+constexpr int64_t kSmallestBox = 1024;  // bytes; smaller ones only on request
 
-/// Why a map is not worth its place among the parameters where nobody asks for it.
+/// Why a tensor map is not used unless it is requested.
 std::string why_not_unasked(const TileOp& op, const CopyRegions& copy, const LoweringContext& context) {
   std::string reason;
   const std::optional<CopyBoxes> boxes = copy_boxes(copy.src, copy.dst, &reason);
@@ -37,10 +37,10 @@ std::string why_not_unasked(const TileOp& op, const CopyRegions& copy, const Low
 Stmt lower_boxes(const TileOp& op, const LoweringContext& context, std::string* declined) {
   const std::optional<CopyRegions> copy = copy_regions(op, context, declined);
   if (!copy) return {};
-  *declined = why_no_engine(context, *copy);
+  *declined = why_no_tma(context, *copy);
   if (declined->empty() && !context.asked) *declined = why_not_unasked(op, *copy, context);
   if (!declined->empty()) return {};
-  // Who copies back goes on when the memory can be used again; other copies of the block stay in flight.
+  // A blocking store is waited for alone, until its source can be reused; other copies of the block stay in flight.
   const bool counted = op.op == TileOpcode::CopyAsync || is_global(*copy->src.buffer);
   const Stmt moved = tile_op(TileOpcode::CpAsyncBulkTensor, {copy->src, copy->dst, !counted}, op.span);
   if (!is_box_copy(*as<TileOp>(moved), copy->pad, *context.facts, declined)) return {};
@@ -51,7 +51,7 @@ Stmt lower_boxes(const TileOp& op, const LoweringContext& context, std::string* 
 Stmt keep_boxes(const TileOp& op, const LoweringContext& context, std::string* declined) {
   const std::optional<CopyRegions> copy = copy_regions(op, context, declined);
   if (!copy) return {};
-  *declined = why_no_engine(context, *copy);
+  *declined = why_no_tma(context, *copy);
   if (!declined->empty() || !is_box_copy(op, copy->pad, *context.facts, declined)) return {};
   return kept(op);
 }

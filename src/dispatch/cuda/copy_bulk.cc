@@ -1,23 +1,23 @@
 // Copies between global and shared memory by TMA in pieces: T.cp_async_bulk.
-// The engine moves what lies inside of the tensor in whole pieces, all of the block at once; the threads move the rest,
-// less than 16 bytes before an end and what is past it.
+// TMA copies the part inside of the tensor, in whole pieces; the threads copy the rest: the last bytes of a row that
+// are no multiple of 16, and the padding past the end.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "copy_elements.h"
-#include "engine_copy.h"
 #include "helve/analysis/bulk_copy.h"
 #include "helve/arith/simplify.h"
 #include "schedules.h"
+#include "tma_copy.h"
 
 namespace helve::cuda {
 
 namespace {
 
-constexpr int64_t kSmallestPiece = 2048;  // bytes; below, the engine is taken only where it is asked for
+constexpr int64_t kSmallestPiece = 2048;  // bytes; smaller ones only on request
 
-/// Why the pieces are too small to gain by the engine.
+/// Why the pieces are too small for TMA to pay off.
 std::string why_small(const CopyRegions& copy) {
   std::string reason;
   const std::optional<BulkPieces> pieces = bulk_pieces(copy.src, copy.dst, &reason);
@@ -28,7 +28,7 @@ std::string why_small(const CopyRegions& copy) {
   return bytes < kSmallestPiece ? fmt::format("its pieces have {} bytes, less than {}", bytes, kSmallestPiece) : "";
 }
 
-/// What the engine moves of a copy: the first elements of each dimension, if it moves any.
+/// The part of a copy that TMA makes, if any: the first elements of each dimension.
 struct Part {
   CopyRegions copy;  ///< with the extents of the part
   Expr inside;  ///< the condition under which there is a part; null: there is
@@ -81,19 +81,19 @@ Part part_inside(const CopyRegions& copy, int64_t unit, const Facts& facts) {
 Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* declined) {
   const std::optional<CopyRegions> copy = copy_regions(op, context, declined);
   if (!copy) return {};
-  *declined = why_no_engine(context, *copy);
+  *declined = why_no_tma(context, *copy);
   if (declined->empty() && !context.asked) *declined = why_small(*copy);
   if (!declined->empty()) return {};
   const Facts& facts = *context.facts;
   const Part part = part_inside(*copy, std::max<int64_t>(1, kBulkUnit / copy->src.buffer->dtype.bytes()), facts);
-  // Who copies back goes on when the memory can be used again; other copies of the block stay in flight.
+  // A blocking store is waited for alone, until its source can be reused; other copies of the block stay in flight.
   const bool counted = op.op == TileOpcode::CopyAsync || is_global(*copy->src.buffer);
   const Stmt moved =
       part.empty() ? Stmt() : tile_op(TileOpcode::CpAsyncBulk, {part.copy.src, part.copy.dst, !counted}, op.span);
   Facts holds = facts;
   if (part.inside) holds.assume(part.inside);
   if (!part.empty() && !is_bulk_copy(*as<TileOp>(moved), holds, declined)) return {};
-  // What has no part for the engine is still counted by those who wait.
+  // A copy without such a part is still a group that waits count.
   const Stmt nothing = counted ? tile_op(TileOpcode::CommitAsync, {}, op.span) : Stmt();
   std::vector<Stmt> out = {part.empty()  ? nothing
                            : part.inside ? if_then(part.inside, moved, nothing, op.span)
@@ -110,7 +110,7 @@ Stmt lower_bulk(const TileOp& op, const LoweringContext& context, std::string* d
 Stmt keep_bulk(const TileOp& op, const LoweringContext& context, std::string* declined) {
   const std::optional<CopyRegions> copy = copy_regions(op, context, declined);
   if (!copy) return {};
-  *declined = why_no_engine(context, *copy);
+  *declined = why_no_tma(context, *copy);
   if (!declined->empty() || !is_bulk_copy(op, *context.facts, declined)) return {};
   return kept(op);
 }

@@ -1,5 +1,5 @@
 // A copy as one loop over its elements.
-// Every schedule of a copy has elements that move no other way.
+// Every schedule of a copy has elements that it can move only this way.
 #pragma once
 
 #include <functional>

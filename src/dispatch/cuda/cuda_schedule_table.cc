@@ -1,5 +1,5 @@
 // The schedules for NVIDIA GPUs, as data.
-// The rows stand in cuda_schedules.inc, which declares the functions, too.
+// The rows are in cuda_schedules.inc, which also declares the functions.
 #include "schedules.h"
 
 namespace helve {

@@ -1,6 +1,6 @@
-// Matrix products on a GPU, of single elements.
-// Sums in registers grow together, one k after the other: an element of A or B is read once for all sums of a thread
-// that use it. Each sum has the order of k either way.
+// Matrix products on a GPU without tensor cores.
+// All sums of a thread advance together, one k after the other, so that an element of A or B is read once for all sums
+// that use it. Each sum adds in the order of k either way.
 #include "element_nest.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/number.h"
@@ -11,7 +11,7 @@ namespace helve::cuda {
 
 namespace {
 
-/// Of how many k the products stand in one piece: reads of neighbouring elements become one.
+/// The number of k that are unrolled: reads of contiguous elements become one.
 constexpr int64_t kTogether = 4;
 
 class Product {
@@ -76,7 +76,7 @@ class Product {
     return seq(std::move(out));
   }
 
-  /// All k in order: whole pieces, then what remains.
+  /// All k in order: whole groups of kTogether, then the rest.
   void add_steps(const std::function<Stmt(const Expr&)>& add, std::vector<Stmt>* out) const {
     const Expr together = int_imm(kTogether);
     const Expr pieces = simplify(floor_div(depth_, together), facts_);
@@ -90,7 +90,7 @@ class Product {
     }
   }
 
-  /// for i, j in Parallel: for k: one thread runs a whole sum before the next.
+  /// for i, j in Parallel: for k: one thread computes a whole sum before the next.
   Stmt sum_by_sum() const {
     return over_sums([&](const std::vector<Expr>& at) {
       const BufferRef sum = make_buffer("sum", wide_, MemoryScope::Local, {int_imm(1)});

@@ -1,5 +1,5 @@
-// Instructions that a program names itself stay what they are.
-// Fragments without a layout are of threads and registers, so the kernel must then be one of its threads.
+// Instructions that a program contains are kept.
+// Fragments without a layout have dimensions of threads and registers, so the kernel must be in thread form.
 #include "helve/analysis/thread_form.h"
 #include "schedules.h"
 

@@ -1,5 +1,5 @@
-// Copies by matrices: between shared memory and a fragment that the program gave the layout of a matrix operand.
-// Such a copy is T.ldmatrix or T.stmatrix from here on; the fragment is divided among the threads with all others.
+// Copies by ldmatrix and stmatrix: between shared memory and a fragment with the layout of a matrix operand.
+// The copy becomes T.ldmatrix or T.stmatrix; the fragment is divided among the threads like all others.
 #include <fmt/format.h>
 
 #include "helve/analysis/thread_form.h"
@@ -14,7 +14,7 @@ namespace helve {
 
 namespace {
 
-/// Why the copy between the two regions is none of matrices; empty where it is.
+/// Why the copy between the two regions is not one of matrices; empty if it is.
 std::string fault_of(const Region& memory, const Region& fragment, bool loads, const Facts& facts) {
   const Buffer &tile = *memory.buffer, &registers = *fragment.buffer;
   if (tile.scope != MemoryScope::Shared || registers.scope != MemoryScope::Fragment || !registers.layout) {

@@ -1,6 +1,6 @@
 // Matrix products by the tensor cores of each warp: T.gemm becomes T.mma.
-// C is a fragment with the layout of the instruction's sums, which the schedule demands; the factors come from shared
-// memory, 16 of K at a time, into fragments with the layouts that go with it.
+// C is a fragment with the layout of the instruction's accumulators, which the schedule demands; the factors are loaded
+// from shared memory, 16 of K at a time, into fragments with the corresponding layouts.
 #include <fmt/format.h>
 
 #include "element_nest.h"
@@ -16,7 +16,7 @@ namespace helve::cuda {
 
 namespace {
 
-/// Divisions are few, so all are tried.
+/// There are few grids, so all are tried.
 std::vector<WarpGrid> even_grids(const ProductShape& shape, int64_t warps) {
   std::vector<WarpGrid> out;
   for (int64_t rows = 1; rows <= warps; ++rows) {
@@ -28,8 +28,8 @@ std::vector<WarpGrid> even_grids(const ProductShape& shape, int64_t warps) {
   return out;
 }
 
-/// The product of a T.gemm whose factors stand in shared memory and whose sums are a fragment; nothing, with the
-/// reason, where T.mma does not compute it.
+/// The product of a T.gemm whose factors are in shared memory and whose sums are a fragment; nothing, with the reason,
+/// if T.mma cannot compute it.
 std::optional<ProductShape> product_of(const TileOp& gemm, std::string* reason) {
   const auto fails = [&](std::string why) -> std::optional<ProductShape> {
     *reason = std::move(why);
@@ -42,7 +42,7 @@ std::optional<ProductShape> product_of(const TileOp& gemm, std::string* reason) 
   }
   if (c.buffer->dtype != kFloat32) return fails("the sums are not of float32");
   if (a.buffer->scope != MemoryScope::Shared || b.buffer->scope != MemoryScope::Shared) {
-    return fails("the factors do not stand in shared memory");
+    return fails("the factors are not in shared memory");
   }
   if (c.buffer->scope != MemoryScope::Fragment || !c.whole()) return fails("the sums are not a whole fragment");
   const std::optional<std::vector<int64_t>> left = constant_shape(a.shape()), sums = constant_shape(c.shape());
@@ -53,7 +53,7 @@ std::optional<ProductShape> product_of(const TileOp& gemm, std::string* reason) 
   return shape;
 }
 
-/// The division of C among `warps` for which they read the fewest elements of the factors; nothing where none is even.
+/// The division of C among `warps` that reads the fewest elements of the factors; nothing if none is even.
 std::optional<WarpGrid> warp_grid(const ProductShape& shape, int64_t warps) {
   std::optional<WarpGrid> best;
   const auto reads = [&](const WarpGrid& grid) { return shape.m * grid.columns + shape.n * grid.rows; };
@@ -63,7 +63,7 @@ std::optional<WarpGrid> warp_grid(const ProductShape& shape, int64_t warps) {
   return best;
 }
 
-/// The division of C that its layout is; nothing where it is none.
+/// The division of C that its layout represents; nothing if it represents none.
 std::optional<WarpGrid> warp_grid_of(const ProductShape& shape, int64_t warps, const Layout& sums) {
   ProductShape step = shape;
   step.k = kProductDepth;
@@ -73,7 +73,7 @@ std::optional<WarpGrid> warp_grid_of(const ProductShape& shape, int64_t warps, c
   return std::nullopt;
 }
 
-/// The part of a factor for one step of K, as it stands in memory.
+/// The part of a factor for one step of K, in memory.
 Region part_of(const Region& factor, bool depth_first, const Expr& begin) {
   Region out = factor;
   size_t dim = 0;
@@ -87,7 +87,7 @@ Region part_of(const Region& factor, bool depth_first, const Expr& begin) {
   return out;
 }
 
-/// The factor's part in registers, by matrices where they serve it.
+/// Loads the factor's part into registers, by ldmatrix if possible.
 Stmt loaded(const Region& part, const BufferRef& fragment, const LoweringContext& context, const Span& span) {
   const Stmt copy = tile_op(TileOpcode::Copy, {part, whole_region(fragment)}, span);
   std::string declined;

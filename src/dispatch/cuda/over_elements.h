@@ -1,5 +1,5 @@
 // A loop over all elements of a shape.
-// Which thread runs which element is not its matter.
+// It is independent of the division among threads.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace helve {
 
-/// One Parallel loop over `extents`; `body` gets the coordinates and what is known inside.
+/// One Parallel loop over `extents`; `body` gets the coordinates and the facts that hold inside.
 Stmt over_elements(const std::vector<Expr>& extents, const Facts& facts,
                    const std::function<Stmt(const std::vector<Expr>&, const Facts&)>& body);
 

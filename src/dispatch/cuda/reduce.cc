@@ -1,5 +1,5 @@
-// Reductions on a GPU: they stay what they are where the threads can keep their results.
-// Each is then divided with the loops around it; else one thread runs the whole sum of a result.
+// Reductions on a GPU: they are kept if the threads can hold their results.
+// A kept reduction is divided with the loops around it; else one thread computes the whole sum of a result.
 #include "helve/dispatch/reduction.h"
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace helve {
 
-/// Stays what it is where each thread can keep its part of the results: it is then divided among threads with the loops
-/// around it. Else one thread runs the whole sum of each result.
+/// Keeps the reduction if each thread can hold its part of the results: it is then divided among threads with the loops
+/// around it. Else one thread computes the whole sum of each result.
 Stmt cuda::lower_reduce(const TileOp& op, const LoweringContext& context, std::string*) {
-  constexpr int64_t kMostResults = 32;
+  constexpr int64_t kMaxResults = 32;
   const Reduction r = reduction_of(op);
   std::vector<Expr> kept = r.src.shape();
   kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(r.dim));
@@ -22,7 +22,7 @@ Stmt cuda::lower_reduce(const TileOp& op, const LoweringContext& context, std::s
     results =
         extent && results >= 0 && *extent <= (int64_t{1} << 20) ? std::min(results * *extent, int64_t{1} << 20) : -1;
   }
-  if (results >= 0 && results <= kMostResults * context.kernel->threads) return Stmt(make_ref<TileOp>(op));
+  if (results >= 0 && results <= kMaxResults * context.kernel->threads) return Stmt(make_ref<TileOp>(op));
   return over_elements(kept, *context.facts, [&](const std::vector<Expr>& rest, const Facts&) {
     const BufferRef partial = make_buffer("partial", r.acc, MemoryScope::Local, {int_imm(1)});
     const std::vector<Expr> only = {int_imm(0)};

@@ -1,5 +1,5 @@
-// Scans on a GPU: they stay what they are where the threads can hold all elements.
-// Each is then divided with the loops around it; else a thread runs along each line.
+// Scans on a GPU: they are kept if the threads can hold all elements.
+// A kept scan is divided with the loops around it; else one thread scans each line.
 #include "helve/dispatch/scan.h"
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace helve {
 
-/// Stays what it is where the threads can hold all elements: it is then divided with the loops around it. Else a thread
-/// runs along each line.
+/// Keeps the scan if the threads can hold all elements: it is then divided with the loops around it. Else one thread
+/// scans each line.
 Stmt cuda::lower_scan(const TileOp& op, const LoweringContext& context, std::string*) {
-  constexpr int64_t kMostRegisters = 64;
+  constexpr int64_t kMaxRegisters = 64;
   const int64_t threads = context.kernel->threads;
   const Scan scan = scan_of(op);
   std::vector<Expr> across = scan.src.shape();
-  int64_t left = std::min(kMostRegisters, context.machine->value_registers(threads) / 2) * threads;
+  int64_t left = std::min(kMaxRegisters, context.machine->value_registers(threads) / 2) * threads;
   for (const Expr& e : across) {
     const int64_t* extent = int_value(e);
     left = extent ? left / std::max<int64_t>(*extent, 1) : 0;

@@ -1,6 +1,5 @@
 // The lowering functions of the schedules for NVIDIA GPUs.
-// They make loops over elements; which thread runs which element is decided afterwards, for all loops of a kernel
-// together.
+// They produce loops over elements; the loops of a kernel are divided among threads afterwards, all together.
 #pragma once
 
 #include "helve/dispatch/schedule_table.h"

@@ -125,7 +125,7 @@ class Verifier {
         refuse(i, "it is named twice", "name each tensor once");
       }
     }
-    if (n.buffers.size() == 1) refuse(0, "it stands alone", "name the tensors whose memory it may share");
+    if (n.buffers.size() == 1) refuse(0, "it is alone", "name the tensors whose memory it may share");
   }
 
   // Scopes.
@@ -187,7 +187,7 @@ class Verifier {
       check_element(buffer_of(load->buffer), load->indices, span_of(node, outer));
     } else if (const TileLoad* load = as<TileLoad>(node)) {
       require_known(load->buffer.get(), load->buffer->name);
-      HELVE_CHECK(tiles_, "a tile load stands outside a tile loop");
+      HELVE_CHECK(tiles_, "a tile load is outside a tile loop");
       verify_tile_load(*tiles_, *load, outer, doubtful_ == 0);
       if (!in_tile_store) throw UserError(Code::TileValue, span_of(node, outer), {{"buffer", load->buffer->name}});
     }
@@ -269,16 +269,16 @@ class Verifier {
                  : "give the kernel as many threads as the layout has, or the other way round"});
   }
 
-  /// Block memory is what a core keeps near itself: more than any cache is a tensor, and no sum of sizes overflows.
+  /// Shared memory fits near a core: a buffer larger than any cache should be a tensor. And no sum of sizes overflows.
   void check_size(const Buffer& buffer, const std::string& function, const Span& span) {
-    constexpr double kMostBytes = 0x1p32;
+    constexpr double kMaxBytes = 0x1p32;
     const std::vector<int64_t> shape = *constant_shape(buffer.shape);
     double bytes = static_cast<double>(buffer.dtype.bytes());
     for (size_t d = 0; d < shape.size(); ++d) {
       const double tile = buffer.tile.empty() ? 1 : static_cast<double>(buffer.tile[d]);
       bytes *= std::ceil(static_cast<double>(shape[d]) / tile) * tile;
     }
-    if (bytes <= kMostBytes) return;
+    if (bytes <= kMaxBytes) return;
     refuse_argument(function, "shape", shape_text(shape), "memory of a block is at most 4 GiB, tiles filled up",
                     "use a smaller shape or tile, or T.alloc_global before the kernel", span);
   }
@@ -293,7 +293,7 @@ class Verifier {
   }
 
   void check(const TileStore& n) {
-    HELVE_CHECK(tiles_, "a tile store stands outside a tile loop");
+    HELVE_CHECK(tiles_, "a tile store is outside a tile loop");
     require_known(n.buffer.get(), n.buffer->name);
     for (const Expr& index : n.indices) visit(index, n.span);
     verify_tile_store(*tiles_, n, doubtful_ == 0);

@@ -1,5 +1,5 @@
-// What the files of the verifier share: comparison of shapes that may be symbolic, and the parts of its messages.
-// A rule refuses only what constants refute; what is unknown here is checked when the program runs.
+// Common parts of the verifier: comparison of shapes that may be symbolic, and parts of its messages.
+// A rule refuses only what constants refute; the rest is checked when the program runs.
 #pragma once
 
 #include <string>
@@ -35,20 +35,20 @@ Note declaration_note(const Buffer& buffer);
 void verify_copy_instruction(const TileOp& op);
 void verify_instruction(const TileOp& op);
 
-/// A copy that one iteration begins is one run: BadArgument for a region with another extent than 1 in front of its
-/// last dimension, or with one that is no constant.
+/// A copy that one iteration starts is one run: BadArgument for a region with an extent other than 1 before its last
+/// dimension, or with a dynamic one.
 void verify_run(const TileOp& op);
 
 /// The copies that `kernel` certainly leaves unfinished at its end (UnfinishedCopy).
 void verify_copies_end(const Kernel& kernel);
 
-/// `operation` updates elements of the buffer atomically: other blocks and threads must be able to (BadArgument), and
-/// the element must be of a type that memory updates in one step (WrongType).
+/// `operation` updates elements of the buffer atomically: other blocks and threads must be able to access it
+/// (BadArgument), and memory must support atomic updates of its type (WrongType).
 void check_atomic_target(const std::string& operation, const Buffer& buffer, const Span& span);
 
 /// Tile accesses inside `loop`: matching tiles, affine indices (NoMatchingTile, TileStoreIndex, OutOfBounds), and for a
-/// store the loop's own variables (ImplicitReduction, MixedRankStore). Constants outside are wrong only in what
-/// certainly `runs`.
+/// store the loop's own variables (ImplicitReduction, MixedRankStore). Constants out of bounds are errors only in code
+/// that certainly `runs`.
 void verify_tile_load(const ForTiles& loop, const TileLoad& load, const Span& outer, bool runs);
 void verify_tile_store(const ForTiles& loop, const TileStore& store, bool runs);
 

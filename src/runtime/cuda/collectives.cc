@@ -1,5 +1,5 @@
-// Kernels of collectives, and how they are launched.
-// One thread makes one element of one destination; where that comes from is arithmetic on core numbers.
+// Kernels of collectives, and their launches.
+// One thread computes one element of one destination; its sources follow from core numbers.
 #include "collectives.h"
 
 #include <fmt/format.h>
@@ -67,11 +67,11 @@ ElementType small(const char* stored, const char* format) {
   return {stored, "float", fmt::format("{}::decode($)", format), fmt::format("({}){}::encode($)", stored, format)};
 }
 
-/// nullopt-like: an empty `stored` where the dtype has no reductions.
+/// `stored` is empty if the dtype has no reductions.
 ElementType reduced_type(DLDataType dtype) {
   if (dtype.lanes != 1) return {};
   switch (dtype.code << 8 | dtype.bits) {
-    // Integers wrap: sums and products are those of unsigned numbers.
+    // Integers wrap: sums and products are computed with unsigned numbers.
     case kDLInt << 8 | 8: return {"signed char", "signed char"};
     case kDLInt << 8 | 16: return {"short", "short"};
     case kDLInt << 8 | 32: return {"int", "int"};
@@ -153,11 +153,11 @@ class KernelWriter {
       if ((step_.axes >> a & 1) == 0) continue;
       member += fmt::format(" core += (k % {0} - core / {1} % {0}) * {1}; k /= {0};", mesh_[a], stride);
     }
-    int64_t behind = 1;
-    for (int64_t extent : mesh_) behind *= extent;
+    int64_t inner = 1;
+    for (int64_t extent : mesh_) inner *= extent;
     for (size_t a = 0; a < mesh_.size(); ++a) {
-      behind /= mesh_[a];
-      if (step_.axes >> a & 1) rank = fmt::format("({} * {} + core / {} % {})", rank, mesh_[a], behind, mesh_[a]);
+      inner /= mesh_[a];
+      if (step_.axes >> a & 1) rank = fmt::format("({} * {} + core / {} % {})", rank, mesh_[a], inner, mesh_[a]);
     }
     out_.line(fmt::format("static __device__ Int member_{}(Int core, Int k) {{{} return core; }}", name, member));
     out_.line(fmt::format("static __device__ Int rank_{}(Int core) {{ return {}; }}", name, rank));

@@ -1,5 +1,5 @@
-// Choosing a compiler, caching what it makes.
-// The key of an entry holds everything that the cubin depends on, so that a hit needs no further question.
+// Choice of a compiler, and caching of its results.
+// The key of an entry contains everything that the cubin depends on.
 #include "helve/runtime/cuda/compile.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ std::shared_ptr<const Toolchain> choose(const CompileOptions& options) {
   }
 }
 
-/// From here on an architecture has instructions of its own, under the name that ends in 'a'.
+/// From this architecture on there are architecture-specific instructions, under the name that ends in 'a'.
 constexpr int kFirstWithOwn = 90;
 
 void check_architecture(const Toolchain& compiler, const std::string& arch) {
@@ -65,7 +65,8 @@ void put(std::string& out, std::string_view field) {
   out += field;
 }
 
-/// Takes the next field off `text`. The cache has checked the digest, so an unsound one was written by this build.
+/// Removes the next field from `text`. The cache has checked the digest, so a malformed entry was written by this
+/// build.
 std::string take(std::string_view& text) {
   HELVE_CHECK(text.size() >= 8, "a cached cubin ends within a field");
   uint64_t size = 0;

@@ -11,7 +11,7 @@ namespace helve::runtime::cuda {
 
 namespace {
 
-constexpr int64_t kAllocationAlignment = 256;  ///< that of every address the driver gives
+constexpr int64_t kAllocationAlignment = 256;  ///< of every address that the driver returns
 
 template <class T>
 T pop(std::vector<T>& list) {
@@ -59,8 +59,8 @@ using Capture = std::tuple<int, unsigned long long, unsigned long long>;  // dev
 
 namespace {
 
-/// Frames of graphs whose executor went first. The driver tells of a graph's end where it may not be called, so they
-/// are freed by whoever takes or gives a frame next.
+/// Frames of graphs whose executor was destroyed first. The driver reports the end of a graph where its functions must
+/// not be called, so the frames are freed when the next frame is taken or returned.
 struct Orphans {
   std::mutex mutex;
   Frames frames;
@@ -75,7 +75,7 @@ struct Orphans {
 };
 
 Orphans& orphans() {
-  static Orphans& it = *new Orphans;  // never destroyed: a graph may end after the statics
+  static Orphans& it = *new Orphans;  // never destroyed: a graph may outlive static objects
   return it;
 }
 
@@ -116,7 +116,7 @@ FramePool::~FramePool() {
   state_->closed = true;
 }
 
-/// Called by the driver when nothing is left of the graph; calls of the driver are not allowed here.
+/// Called by the driver when the graph and its instances are gone; it must not call the driver.
 void FramePool::graph_is_gone(void* data) {
   const std::unique_ptr<GraphHold> hold(static_cast<GraphHold*>(data));
   State& state = *hold->state;

@@ -1,5 +1,5 @@
-// What one call on a device works on, and where frames wait between calls.
-// Memory that a stream's work still uses is given to later work of the same stream only.
+// The state of one call on a device, and the pool of such frames.
+// Memory that work on a stream still uses is reused by later work on the same stream only.
 #pragma once
 
 #include <memory>
@@ -24,15 +24,15 @@ class DeviceBlock {
   bool fits(int64_t bytes, int64_t alignment) const {
     return allocated_ != 0 && bytes <= bytes_ && base_ % static_cast<DeviceAddress>(alignment) == 0;
   }
-  /// At least `bytes` bytes; contents are lost where it grows, after all work of the device has ended. False when there
-  /// is no such memory.
+  /// At least `bytes` bytes; if it grows, contents are lost, after all work of the device has ended. False if there is
+  /// not enough memory.
   bool reserve(int64_t bytes, int64_t alignment);
   std::byte* data() const { return reinterpret_cast<std::byte*>(base_); }
 
  private:
   void release();
 
-  DeviceAddress allocated_ = 0;  ///< what the driver gave
+  DeviceAddress allocated_ = 0;  ///< by the driver
   DeviceAddress base_ = 0;  ///< aligned
   int64_t bytes_ = 0;  ///< from base_
 };
@@ -41,7 +41,7 @@ struct DeviceFrame : Frame {
   explicit DeviceFrame(const Plan& plan) : Frame(plan), device_blocks(plan.buffers.size()) {}
   ~DeviceFrame();
 
-  std::vector<DeviceBlock> device_blocks;  ///< memory behind the plan's buffers
+  std::vector<DeviceBlock> device_blocks;  ///< memory of the plan's buffers
   DeviceBlock staged;  ///< host arguments
   DeviceBlock workspace;  ///< of cooperative launches
   DeviceBlock exchanged;  ///< of collectives in place
@@ -50,18 +50,18 @@ struct DeviceFrame : Frame {
   CudaEvent last_use = nullptr;  ///< recorded after the last call that was not captured
 };
 
-/// Where a call's work goes.
+/// The stream of a call's work.
 struct Situation {
   const Device& device;
   CudaStream stream;
   unsigned long long stream_id = 0;  ///< of a captured stream, its handle
   bool captured = false;
   unsigned long long capture_id = 0;
-  CudaGraph graph = nullptr;  ///< that the capture writes
+  CudaGraph graph = nullptr;  ///< the graph that is captured
 };
 
-/// Frames that no call uses. A frame of a captured call belongs to the graph, which holds its addresses, and comes back
-/// when the graph and all that was made of it are gone.
+/// Frames that no call uses. A frame of a captured call belongs to the graph, which contains its addresses, and is
+/// returned when the graph and everything instantiated from it are gone.
 class FramePool {
  public:
   FramePool();
@@ -69,12 +69,12 @@ class FramePool {
   FramePool(const FramePool&) = delete;
   FramePool& operator=(const FramePool&) = delete;
 
-  /// A frame for a call there, warm if there is one: of the same stream, or for a capture of any stream of the device,
-  /// after whose last call the graph then waits.
+  /// A frame for a call on that stream, a warm one if possible: one of the same stream, or for a capture one of any
+  /// stream of the device, for whose last call the graph then waits.
   std::unique_ptr<DeviceFrame> take(const Plan& plan, const Situation& where);
-  /// Gives a frame back. `holds_memory`: later work may meet what this call left running.
+  /// Returns a frame. `holds_memory`: this call's work may still be running.
   void give(std::unique_ptr<DeviceFrame> frame, const Situation& where, bool holds_memory);
-  /// Frees what neither a call nor a graph uses.
+  /// Frees frames that neither a call nor a graph uses.
   void clear();
 
  private:

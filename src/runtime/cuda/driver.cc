@@ -1,5 +1,5 @@
-// Loading the driver, its devices, and what its failures mean to a user.
-// A result code alone sends people to a search engine; here it becomes the name of the call and a remedy.
+// Loading the driver, its devices, and the meaning of its failures to a user.
+// A failure is reported with the name of the call and a remedy, instead of a number.
 #include "helve/runtime/cuda/driver.h"
 
 #include <dlfcn.h>
@@ -77,7 +77,7 @@ Driver load() {
   return out;
 }
 
-/// The table without cuInit, so that a failing cuInit can name its result.
+/// The table without cuInit, so that a failure of cuInit can be named.
 const Driver& bound_driver() {
   static const Driver table = load();
   return table;

@@ -1,5 +1,5 @@
 // The executor of plans on a CUDA device.
-// What a call needs beyond its arguments is made once: code by device, memory by stream.
+// Everything beyond a call's arguments is created once: code per device, memory per stream.
 #include "helve/runtime/cuda/executor.h"
 
 #include <fmt/format.h>
@@ -32,12 +32,12 @@ constexpr const char* kWarmUp = "call the kernel once with arguments of these sh
 /// Steps on a device: everything is enqueued on one stream.
 class Run final : public PlanWalker<Run> {
  public:
-  /// `narrow` gives the program of the kernels that rely on no alignment and have no tensor maps.
-  Run(const Plan& plan, const Program& program, std::function<const Program&()> narrow, DeviceFrame& frame,
+  /// `unaligned` gives the program of the unaligned variant, which has no tensor maps.
+  Run(const Plan& plan, const Program& program, std::function<const Program&()> unaligned, DeviceFrame& frame,
       const Situation& where, InterruptPoll& poll)
       : PlanWalker(plan, frame, poll),
         program_(program),
-        narrow_(std::move(narrow)),
+        unaligned_(std::move(unaligned)),
         device_frame_(frame),
         where_(where) {}
 
@@ -45,14 +45,14 @@ class Run final : public PlanWalker<Run> {
     return memory(device_frame_.device_blocks[index], bytes, alignment);
   }
 
-  /// A launch each range of blocks: a mesh's kernels are told their first core.
+  /// One launch per range of blocks: kernels of a mesh get the number of their first core.
   void launch(const Launch& s) {
     for (const BlockRange& range : frame_.ranges) launch(s, range.begin, range.end - range.begin);
   }
 
   void launch(const Launch& s, int64_t first, int64_t blocks) {
-    const bool wide = is_aligned(s) && device_frame_.maps.make(plan_, s, frame_);
-    const Program::Site& site = wide ? program_.site(s) : narrow_().site(s);
+    const bool aligned = is_aligned(s) && device_frame_.maps.make(plan_, s, frame_);
+    const Program::Site& site = aligned ? program_.site(s) : unaligned_().site(s);
     if (blocks > kGridLimit) {
       throw UserError(Code::GridSize, {}, {{"kernel", s.name}, {"blocks", blocks}, {"limit", kGridLimit}});
     }
@@ -77,7 +77,7 @@ class Run final : public PlanWalker<Run> {
       attributes[count] = {kLaunchCooperative, 0, {}};
       attributes[count++].cooperative = 1;
     }
-    for (size_t i = 0; wide && i < s.maps.size(); ++i) parameters.push_back(&device_frame_.maps.find(s.maps[i]));
+    for (size_t i = 0; aligned && i < s.maps.size(); ++i) parameters.push_back(&device_frame_.maps.find(s.maps[i]));
     const LaunchConfig config{{static_cast<unsigned>(blocks), 1, 1},
                               {static_cast<unsigned>(s.threads), 1, 1},
                               static_cast<unsigned>(s.shared_bytes),
@@ -107,7 +107,7 @@ class Run final : public PlanWalker<Run> {
   }
 
  private:
-  /// Do the buffers of the launch stand as its kernel's wide accesses want it?
+  /// Do the buffers of the launch have the alignments that the aligned variant requires?
   bool is_aligned(const Launch& s) const {
     for (size_t i = 0; i < s.alignments.size(); ++i) {
       if (reinterpret_cast<uintptr_t>(frame_.pointers[i]) % static_cast<uintptr_t>(s.alignments[i]) != 0) return false;
@@ -143,12 +143,12 @@ class Run final : public PlanWalker<Run> {
   }
 
   const Program& program_;
-  const std::function<const Program&()> narrow_;
+  const std::function<const Program&()> unaligned_;
   DeviceFrame& device_frame_;
   const Situation& where_;
 };
 
-/// The device of all arguments; nullopt when all are host arrays. UserError DeviceArgument, MixedDevices.
+/// The device of all arguments; nullopt if all are host arrays. UserError DeviceArgument, MixedDevices.
 std::optional<int> device_of(const Plan& plan, std::span<const TensorArgument> tensors) {
   const auto is_cuda = [](DLDevice d) { return d.device_type == kDLCUDA || d.device_type == kDLCUDAManaged; };
   const auto name = [&](size_t p) {
@@ -184,8 +184,8 @@ void verify_launches(const PlanParts& parts) {
 class Executor::Impl {
  public:
   Impl(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain,
-       std::function<Cubin()> narrow)
-      : plan_(std::move(plan)), parts_(parts_of(plan_)), compile_narrow_(std::move(narrow)) {
+       std::function<Cubin()> unaligned)
+      : plan_(std::move(plan)), parts_(parts_of(plan_)), compile_unaligned_(std::move(unaligned)) {
     verify(plan_, static_cast<int64_t>(kernels.size()));
     verify_launches(parts_);
     if (!parts_.collectives.empty()) {
@@ -224,13 +224,13 @@ class Executor::Impl {
     InterruptPoll poll(options.interrupt);
     std::optional<Staging> staging;
     if (staged) staging.emplace(plan_, frame, where.stream);
-    const auto narrow = [&]() -> const Program& { return narrow_program_on(where); };
-    Run(plan_, program, narrow, frame, where, poll).steps(plan_.steps);
+    const auto unaligned = [&]() -> const Program& { return unaligned_program_on(where); };
+    Run(plan_, program, unaligned, frame, where, poll).steps(plan_.steps);
     if (staging) staging->finish(poll);
   }
 
-  /// Which stream it is, and whether it is captured. Handles are given again to later streams, numbers are not; the
-  /// number of a captured stream may not be asked, but its handle stays its own while the capture lasts.
+  /// Identifies the stream, and whether it is captured. Handles are reused for later streams, ids are not; the id of a
+  /// captured stream must not be queried, but its handle is unique during the capture.
   static void look_at(Situation& where) {
     const Driver& cuda = driver();
     int status = 0;
@@ -250,13 +250,13 @@ class Executor::Impl {
     return loaded(programs_, where, [&] { return std::make_unique<Program>(code_, parts_, where.device); });
   }
 
-  /// The kernels that rely on no alignment. The collectives are those of the first program.
-  const Program& narrow_program_on(const Situation& where) {
+  /// The unaligned variant of the kernels. The collectives are those of the first program.
+  const Program& unaligned_program_on(const Situation& where) {
     std::lock_guard<std::mutex> lock(programs_mutex_);
-    return loaded(narrow_programs_, where, [&] {
-      HELVE_CHECK(compile_narrow_, "a launch has alignments or tensor maps, and no kernel does without them");
-      if (narrow_code_.kernels.bytes.empty()) narrow_code_ = {compile_narrow_(), code_.names, {}};
-      return std::make_unique<Program>(narrow_code_, PlanParts{parts_.launches, {}, false}, where.device);
+    return loaded(unaligned_programs_, where, [&] {
+      HELVE_CHECK(compile_unaligned_, "a launch has alignments or tensor maps, and no kernel does without them");
+      if (unaligned_code_.kernels.bytes.empty()) unaligned_code_ = {compile_unaligned_(), code_.names, {}};
+      return std::make_unique<Program>(unaligned_code_, PlanParts{parts_.launches, {}, false}, where.device);
     });
   }
 
@@ -287,16 +287,16 @@ class Executor::Impl {
   Binary code_;
   std::mutex programs_mutex_;
   Programs programs_;
-  Programs narrow_programs_;
-  const std::function<Cubin()> compile_narrow_;
-  Binary narrow_code_;  ///< once a call needed it
+  Programs unaligned_programs_;
+  const std::function<Cubin()> compile_unaligned_;
+  Binary unaligned_code_;  ///< compiled when a call needs it
   FramePool frames_;
 };
 
 Executor::Executor(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain,
-                   std::function<Cubin()> narrow)
+                   std::function<Cubin()> unaligned)
     : impl_(std::make_unique<Impl>(std::move(plan), std::move(cubin), std::move(kernels), toolchain,
-                                   std::move(narrow))) {}
+                                   std::move(unaligned))) {}
 Executor::~Executor() = default;
 
 void Executor::call(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars, CudaStream stream,

@@ -1,5 +1,5 @@
-// nvcc as a process beside this one.
-// Slower to start than NVRTC by hundreds of milliseconds, but it comes with every toolkit.
+// nvcc as a separate process.
+// It starts hundreds of milliseconds slower than NVRTC, but comes with every toolkit.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
@@ -31,7 +31,7 @@ namespace {
   throw UserError(Code::NvccMissing, {}, {{"reason", std::move(reason)}});
 }
 
-/// A private folder that is removed with what is in it.
+/// A private folder that is removed with its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -61,7 +61,7 @@ struct Outcome {
   std::string output;  ///< standard output and error together
 };
 
-/// Runs a program and waits. UserError NvccMissing where it cannot be started.
+/// Runs a program and waits. UserError NvccMissing if it cannot be started.
 Outcome run(const std::vector<std::string>& words, const fs::path& folder) {
   const std::string output = (folder / "output").string();
   posix_spawn_file_actions_t actions;

@@ -1,5 +1,5 @@
 // NVRTC, loaded at run time.
-// It comes with pip's wheels, with PyTorch or with a toolkit; linking to any one of them would tie helve to it.
+// It comes with pip's wheels, with PyTorch or with a toolkit; linking to one of them would tie helve to it.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ struct Functions {
 
 constexpr const char* kNames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 
-/// Folders that may hold the library, in the order in which they are tried: pip's wheels, then toolkits, newest first.
+/// Folders that may contain the library, in search order: pip's wheels, then toolkits, newest first.
 std::vector<fs::path> folders(const std::vector<std::string>& site_packages) {
   std::vector<fs::path> out;
   for (const std::string& site : site_packages) {
@@ -55,8 +55,8 @@ std::vector<fs::path> folders(const std::vector<std::string>& site_packages) {
   return out;
 }
 
-/// NVRTC opens its library of built-ins by name alone and finds it through a run path of its own, which does not hold
-/// where dlopen is wrapped (sanitizers, profilers): one that is loaded already is found in any case.
+/// NVRTC opens its library of built-ins by name and finds it by its own run path, which does not work if dlopen is
+/// wrapped (sanitizers, profilers): a library that is already loaded is always found.
 void open_builtins(const fs::path& folder) {
   std::error_code fault;
   for (fs::directory_iterator it(folder, fault), end; !fault && it != end; it.increment(fault)) {

@@ -1,5 +1,5 @@
-// Loading a cubin and asking the device what its launches may use.
-// A launch that can never run is refused when the code is loaded, by a message that names the limit.
+// Loading a cubin and querying the limits of its launches on the device.
+// A launch that can never run is refused when the code is loaded, with a message that names the limit.
 #include "program.h"
 
 #include <fmt/format.h>
@@ -16,11 +16,11 @@ namespace helve::runtime::cuda {
 
 namespace {
 
-constexpr int64_t kStaticSharedLimit = 48 << 10;  ///< above, a function must be told
+constexpr int64_t kStaticSharedLimit = 48 << 10;  ///< above it, an attribute of the function must be set
 constexpr int64_t kPortableCluster = 8;           ///< likewise
 constexpr int kNotFound = 500;
 
-/// Whether a device runs code of an architecture: "sm_80" runs on 8.0 and later of generation 8, "sm_90a" on 9.0 only.
+/// Does a device run code of an architecture? "sm_80" runs on 8.0 and later of generation 8, "sm_90a" on 9.0 only.
 bool runs_on(const std::string& arch, const Device& device) {
   int number = 0;
   const auto [stop, fault] =
@@ -40,7 +40,7 @@ PlanParts parts_of(const Plan& plan) {
       out.launches.push_back(launch);
       out.allocates = out.allocates || launch->cooperative;
     } else if (const auto* collective = std::get_if<Collective>(&step.node)) {
-      if (collective->kind == CollectiveKind::Barrier) return;  // a step begins when the step before has ended
+      if (collective->kind == CollectiveKind::Barrier) return;  // the stream orders steps
       out.collectives.push_back(collective);
       out.allocates = true;
     } else if (std::holds_alternative<Allocate>(step.node)) {
@@ -96,7 +96,7 @@ CudaFunction Program::find(CudaLibrary library, const std::string& name) const {
 
 void Program::admit(const PlanParts& parts, const std::vector<CudaFunction>& functions) {
   const Driver& cuda = driver();
-  std::map<CudaFunction, std::pair<int64_t, int64_t>> most;  // dynamic shared memory, cluster
+  std::map<CudaFunction, std::pair<int64_t, int64_t>> most;  // maxima of dynamic shared memory and cluster size
   for (const Launch* launch : parts.launches) {
     const CudaFunction function = functions[static_cast<size_t>(launch->kernel)];
     int threads = 0, shared = 0;

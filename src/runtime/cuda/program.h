@@ -1,5 +1,5 @@
-// A cubin on one device: its functions, and what each launch of the plan may use there.
-// Everything that a launch could ask the driver is asked once, when the code is loaded.
+// A cubin on one device: its functions, and the limits of the plan's launches there.
+// The driver is queried once, when the code is loaded.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace helve::runtime::cuda {
 
-/// The launches and the collectives that move something, in the order of the plan's text.
+/// The launches, and the collectives that move something, in the order of the plan's text.
 struct PlanParts {
   std::vector<const Launch*> launches;
   std::vector<const Collective*> collectives;
@@ -20,25 +20,25 @@ struct PlanParts {
 };
 PlanParts parts_of(const Plan& plan);
 
-/// What is run: the plan's kernels, and the kernels of its collectives.
+/// The code of a plan: its kernels, and the kernels of its collectives.
 struct Binary {
   Cubin kernels;
   std::vector<std::string> names;
-  Cubin collectives;  ///< without bytes where the plan has none
+  Cubin collectives;  ///< empty if the plan has none
 };
 
 class Program {
  public:
   /// Loads the code into the device's context. UserError CudaArchitectureMismatch, BlockThreads, BlockSharedMemory,
-  /// ClusterSize, CudaCallFailed.
-  /// The code stays loaded until the process ends: work and graphs that use it may outlive everything here.
+  /// ClusterSize, CudaCallFailed. The code stays loaded until the process ends, since work and graphs that use it may
+  /// outlive this object.
   Program(const Binary& code, const PlanParts& parts, const Device& device);
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
   struct Site {
     CudaFunction function = nullptr;
-    int64_t resident = 0;  ///< for cooperative launches: the most blocks that the device holds at once
+    int64_t resident = 0;  ///< for cooperative launches: the maximum of blocks that are resident at once
   };
   const Site& site(const Launch& launch) const { return sites_.at(&launch); }
   CudaFunction collective(const Collective& step) const { return collectives_.at(&step); }

@@ -1,5 +1,5 @@
 // Copies of host arrays around a call.
-// The bytes between the elements of a strided array travel along: they go back as they came.
+// The bytes between the elements of a strided array are copied too, and copied back unchanged.
 #include "staging.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Host arrays of a call on the device and back.
-// A kernel takes NumPy arrays as it takes tensors of the device; that costs copies, and the call waits for them.
+// Copies of host arrays to the device and back.
+// A kernel accepts NumPy arrays like tensors of the device; that costs copies, and the call waits for them.
 #pragma once
 
 #include <vector>
@@ -10,18 +10,19 @@
 
 namespace helve::runtime::cuda {
 
-/// Returns when the stream has done what was enqueued; not by a call that waits in the driver: Ctrl-C would wait along.
+/// Returns when the stream has executed what was enqueued; it does not block in the driver, where Ctrl-C would have to
+/// wait.
 void wait_for(CudaStream stream, InterruptPoll& poll);
 
-/// The host memory of all arguments as ranges that do not overlap: arguments that share memory, or interleave, share it
-/// on the device as well.
+/// The host memory of all arguments as ranges that do not overlap: arguments that share memory, or interleave, also do
+/// so on the device.
 class Staging {
  public:
-  /// Copies every range to the device and points the frame's parameters there. Device addresses agree with host
-  /// addresses modulo 256, so that alignments hold. UserError OutOfMemory.
+  /// Copies every range to the device and sets the frame's parameters. Device addresses equal host addresses modulo
+  /// 256, so that alignments are preserved. UserError OutOfMemory.
   Staging(const Plan& plan, DeviceFrame& frame, CudaStream stream);
 
-  /// Waits for the stream, then copies the ranges back in which a parameter is written.
+  /// Waits for the stream, then copies back the ranges that contain a written parameter.
   void finish(InterruptPoll& poll) const;
 
  private:

@@ -1,5 +1,5 @@
-// Making tensor maps.
-// What a map cannot describe is found here, before the driver is asked, or by the driver's own refusal.
+// Creation of tensor maps.
+// Tensors that a map cannot describe are found here, or refused by the driver.
 #include "tensor_maps.h"
 
 #include <algorithm>
@@ -10,10 +10,10 @@ namespace helve::runtime::cuda {
 
 namespace {
 
-constexpr int64_t kMostExtent = 0x7ffffe00;  // kernels take this coordinate for the end of every tensor
+constexpr int64_t kMaxExtent = 0x7ffffe00;  // kernels use this coordinate for the end of every tensor
 constexpr int64_t kStrideUnit = 16, kStrideLimit = int64_t{1} << 40;
 
-/// Types of unsigned integers: nothing is computed with elements, and zero is zero bits.
+/// Types of unsigned integers: elements are only copied, and zero is zero bits.
 int element_type(int64_t bytes) {
   switch (bytes) {
     case 1: return 0;
@@ -39,7 +39,7 @@ bool TensorMaps::describe(const TensorParam& param, const Plan& plan, const Fram
     const auto* bound = std::get_if<BindSlot>(&dim);
     const int64_t extent = bound ? frame.slots[static_cast<size_t>(bound->slot)]
                                  : evaluate(std::get<ScalarProgram>(dim), frame.slots, &plan.slots);
-    if (extent < 1 || extent > kMostExtent) return false;
+    if (extent < 1 || extent > kMaxExtent) return false;
     out->extents[k] = static_cast<uint64_t>(extent);
     if (k > 0) {
       const __int128 stride = param.strides.empty()
@@ -63,7 +63,7 @@ bool TensorMaps::make(const Plan& plan, const Launch& launch, const Frame& frame
     Made& made = made_[&map];
     if (made.tensor == tensor) continue;
     const size_t rank = map.box.size();
-    std::array<uint32_t, kMostRank> box = {}, steps = {};
+    std::array<uint32_t, kMaxRank> box = {}, steps = {};
     std::copy(map.box.rbegin(), map.box.rend(), box.begin());
     std::fill_n(steps.begin(), rank, 1);
     made.tensor = {};

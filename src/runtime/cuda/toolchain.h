@@ -1,5 +1,5 @@
 // The two compilers of CUDA C behind one interface.
-// compile.cc decides which one and caches; what differs between them stays in their files.
+// compile.cc chooses one and caches; differences between them are in their files.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,14 @@
 
 namespace helve::runtime::cuda {
 
-/// A compiler that is there and ready.
+/// A compiler that is available.
 class Toolchain {
  public:
   virtual ~Toolchain() = default;
 
   /// "NVRTC 13.0"
   virtual const std::string& text() const = 0;
-  /// The architectures that it compiles for, without letters: 80, 90.
+  /// The architectures that it supports, without letters: 80, 90.
   virtual const std::vector<int>& architectures() const = 0;
 
   struct Result {
@@ -29,7 +29,7 @@ class Toolchain {
                          const std::vector<std::string>& flags) const = 0;
 };
 
-/// The library that the environment and the folders name now; each is set up once a process. UserError NvrtcMissing.
+/// The library that the environment and the folders name now; each is loaded once per process. UserError NvrtcMissing.
 std::shared_ptr<const Toolchain> nvrtc(const std::vector<std::string>& site_packages);
 
 /// The program that HELVE_NVCC or PATH names now. UserError NvccMissing.

@@ -25,15 +25,15 @@ std::string text_of(const Path& path) {
   return out;
 }
 
-std::string text_of(const Access& access) {
-  std::string out = (access.write ? "write " : "read ") + access.text + " [";
+std::string line_of(const Access& access) {
+  std::string out = (access.write ? "write " : "read ") + text_of(access) + " [";
   for (const Range& range : access.ranges) out += to_text(range.begin) + ",";
   return out + "] where " + text_of(access.path);
 }
 
 std::vector<std::string> texts(const AccessModel& model) {
   std::vector<std::string> out;
-  for (const Access& access : model.accesses) out.push_back(text_of(access));
+  for (const Access& access : model.accesses) out.push_back(line_of(access));
   return out;
 }
 
@@ -80,6 +80,38 @@ TEST(AccessModel, TwoVisitsOfOneStatementAreTwo) {
   ASSERT_EQ(model.accesses.size(), 2u);
   EXPECT_EQ(model.accesses[0].stmt, model.accesses[1].stmt);
   EXPECT_LT(model.accesses[0].visit, model.accesses[1].visit) << "in program order";
+}
+
+TEST(AccessModel, APartHasItsOwnVisits) {
+  const BufferRef a = param("A", kFloat32, {8}), b = param("B", kFloat32, {8}), n = param("n", kInt32, {8});
+  const Expr at = cast(load(n, {idx(0)}), kIndex);
+  const Stmt part = seq({bind(k, at), if_then(less(Expr(i), idx(3)), store(b, {Expr(k)}, load(a, {Expr(i)})))});
+  const Stmt change = store(n, {idx(0)}, int_imm(1, kInt32));
+  const FunctionRef f = function("f", {a, b, n}, seq({change, serial(i, idx(8), {part})}));
+  const AccessModel whole = access_model(*f), model = access_model(part);
+  EXPECT_EQ(texts(whole)[2], "read A[i] [i,] where i in 0+8; k; i < 3");
+  EXPECT_EQ(texts(model)[1], "read A[i] [i,] where i < 3") << "where nothing writes n, k is what it reads";
+  EXPECT_EQ(model.accesses[0].visit, 1u) << "the sequence is visit 0";
+  EXPECT_EQ(model.accesses[1].path[0]->visit, 2u);
+  EXPECT_EQ(model.accesses[1].path[0]->stmt->kind, StmtKind::If);
+  EXPECT_EQ(model.accesses[2].visit, 3u);
+}
+
+TEST(AccessModel, WhatAliasesAWrittenBufferIsNotConstant) {
+  const BufferRef a = param("A", kInt32, {8}), b = param("B", kInt32, {8});
+  const Stmt part = store(b, {idx(0)}, load(a, {idx(1)}));
+  EXPECT_TRUE(access_model(part).constant.contains(a.get()));
+  EXPECT_FALSE(access_model(part, {MayAlias{{a, b}, {}, {}}}).constant.contains(a.get()));
+}
+
+TEST(AccessModel, ALargeValueThatIsSharedIsReadOnce) {
+  const BufferRef a = param("A", kFloat32, {8}), b = param("B", kFloat32, {8});
+  Expr value = load(a, {Expr(i)});
+  for (int n = 0; n < 40; ++n) value = value * value;
+  const AccessModel model = access_model(serial(i, idx(8), {store(b, {Expr(i)}, value)}));
+  EXPECT_LT(model.accesses.size(), 100u);
+  EXPECT_EQ(model.accesses.back().value, value);
+  EXPECT_EQ(model.accesses[0].load, model.accesses[1].load);
 }
 
 TEST(AccessModel, AnOperationReadsAndWritesItsRegions) {

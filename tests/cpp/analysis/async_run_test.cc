@@ -95,10 +95,10 @@ TEST(AsyncRun, PastTheEndWithAllOfItsElementsOrNone) {
                        std::move(pad)));
   };
   EXPECT_EQ(at(idx(20), Expr(i) * idx(4), 4), "yes");
-  EXPECT_EQ(at(idx(18), Expr(i) * idx(4), 4), "16 bytes may lie across the end of 'A'");
+  EXPECT_EQ(at(idx(18), Expr(i) * idx(4), 4), "16 bytes may cross the end of 'A'");
   EXPECT_EQ(at(Expr(n), Expr(i), 1), "yes");
-  EXPECT_EQ(at(Expr(n), Expr(i), 1, f32(1)), "what lies past the end of 'A' is not filled up with 0");
-  EXPECT_EQ(at(Expr(n), Expr(i), 1, f32(-0.0)), "what lies past the end of 'A' is not filled up with 0");
+  EXPECT_EQ(at(Expr(n), Expr(i), 1, f32(1)), "elements past the end of 'A' are not filled with 0");
+  EXPECT_EQ(at(Expr(n), Expr(i), 1, f32(-0.0)), "elements past the end of 'A' are not filled with 0");
   EXPECT_EQ(at(idx(16), idx(12), 4, f32(1)), "yes");  // nothing lies past the end
 }
 

@@ -54,9 +54,9 @@ class Barriers : public ::testing::Test {
   static int inserted(const FunctionRef& f, BarrierWork* work = nullptr) {
     BarrierAnalysis analysis(f);
     const Ref<const Kernel> ordered = analysis.with_barriers(Ref<const Kernel>(&kernel_of(f)));
-    const size_t questions = analysis.work().questions;
+    const size_t queries = analysis.work().queries;
     EXPECT_TRUE(analysis.unordered(*ordered).empty()) << print(Stmt(ordered));
-    EXPECT_EQ(analysis.work().questions, questions);
+    EXPECT_EQ(analysis.work().queries, queries);
     if (work) *work = analysis.work();
     int count = 0;
     walk(Stmt(ordered), [&](const Stmt& each) {
@@ -225,7 +225,7 @@ TEST_F(Barriers, LoopsInSequenceAskOnce) {
     return work;
   };
   const BarrierWork few = work_of(10), many = work_of(80);
-  EXPECT_EQ(few.questions, many.questions);
+  EXPECT_EQ(few.queries, many.queries);
   EXPECT_LE(many.pairs, 9 * few.pairs);
 }
 
@@ -239,7 +239,7 @@ TEST_F(Barriers, ALoopsBodyIsReadOnceHoweverDeepItStands) {
   };
   const BarrierWork flat = work_of(5), deep = work_of(40);
   EXPECT_LE(deep.pairs, 64 * flat.pairs);
-  EXPECT_LE(deep.questions, 8 * flat.questions);
+  EXPECT_LE(deep.queries, 8 * flat.queries);
 }
 
 TEST_F(Barriers, IndependentStatementsAskNothing) {
@@ -254,7 +254,7 @@ TEST_F(Barriers, IndependentStatementsAskNothing) {
   }
   BarrierWork work;
   EXPECT_EQ(inserted(in_kernel(std::move(body)), &work), 0);
-  EXPECT_EQ(work.questions, 0u);
+  EXPECT_EQ(work.queries, 0u);
 }
 
 TEST_F(Barriers, StepsThatInterleaveAskNothing) {
@@ -265,7 +265,7 @@ TEST_F(Barriers, StepsThatInterleaveAskNothing) {
   body.push_back(read([](const Expr& tx) { return floor_mod(tx * idx(7), idx(64)) * idx(2) + idx(1); }));
   BarrierWork work;
   EXPECT_EQ(inserted(in_kernel({body[0], body[1]}), &work), 0);
-  EXPECT_EQ(work.questions, 0u);
+  EXPECT_EQ(work.queries, 0u);
   EXPECT_EQ(inserted(in_kernel(body)), 1);
 }
 
@@ -302,7 +302,7 @@ TEST_F(Barriers, WhatABudgetLeavesOpenIsSaid) {
   BarrierWork few, many;
   EXPECT_EQ(undecided(30, &few), 0u);
   EXPECT_EQ(undecided(36, &many), 1u);
-  EXPECT_LE(many.questions, 36u * 32u);
+  EXPECT_LE(many.queries, 36u * 32u);
 }
 
 TEST_F(Barriers, ABarrierIsTriedWhereItStands) {
@@ -317,7 +317,7 @@ TEST_F(Barriers, ABarrierIsTriedWhereItStands) {
     return work;
   };
   const BarrierWork few = work_of(10), many = work_of(80);
-  EXPECT_EQ(few.questions, many.questions);
+  EXPECT_EQ(few.queries, many.queries);
   EXPECT_LE(many.pairs, 9 * few.pairs);
 }
 

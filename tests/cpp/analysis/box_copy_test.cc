@@ -88,7 +88,7 @@ TEST(BoxCopy, WhatAMapAsksFor) {
   const BufferRef a = param("A", kFloat32, {60, 66}), x = shared("X", kFloat32, {4, 32});
   const BufferRef y = shared("Y", kHalf, {4, 32});
   EXPECT_EQ(refusal(region(a, {{0, 4}, {0, 32}}), whole_region(x)),
-            "rows of 'A' are not known to lie at multiples of 16 bytes");
+            "rows of 'A' are not known to begin at multiples of 16 bytes");
   EXPECT_EQ(refusal(region(a, {{0, 4}, {0, 32}}), whole_region(y)), "'A' and 'Y' have different dtypes");
   EXPECT_EQ(refusal(whole_region(x), whole_region(y)), "'Y' and 'X' are not a tensor of the call and shared memory");
   const BufferRef b = param("B", kFloat32, {60, 64}), ring = shared("R", kFloat32, {3, 4, 12});

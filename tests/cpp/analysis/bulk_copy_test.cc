@@ -1,4 +1,4 @@
-// How copies fall into pieces, and which the copy engine can make.
+// How copies are divided into pieces, and which of them TMA can make.
 #include "helve/analysis/bulk_copy.h"
 
 #include <gtest/gtest.h>

@@ -32,7 +32,7 @@ class EarlyCopies : public ::testing::Test {
     Ref<Function> f = make_ref<Function>(*function("main", {a, b, n}, one_block(std::move(all))));
     f->may_alias = std::move(may_alias);
     std::string out;
-    for (const EarlyCopy& each : early_copies(*as<For>(loop), *as<Kernel>(f->body), *f)) {
+    for (const EarlyCopy& each : early_copies(*as<For>(loop), access_model(f->body), f->may_alias)) {
       out += (out.empty() ? "" : "; ") + std::to_string(each.position);
       if (!each.reason.empty()) out += ": " + each.reason;
     }
@@ -45,7 +45,7 @@ TEST_F(EarlyCopies, ACopyThatItsIterationAloneUses) {
   EXPECT_EQ(verdicts({first(), copy(row(idx(7) - Expr(k)), whole_region(y)), use(x), use(y)}), "0; 1");
   EXPECT_EQ(verdicts({use(y)}), "");
   EXPECT_EQ(verdicts({if_then(less(Expr(k), idx(4)), first()), use(x)}),
-            "0: it stands under a condition or in a loop of the body");  // not at the top of the body
+            "0: it is under a condition or in a loop of the body");  // not at the top of the body
 }
 
 TEST_F(EarlyCopies, FromATensorToBlockMemory) {
@@ -68,6 +68,15 @@ TEST_F(EarlyCopies, NothingElseWritesOrUsesTheDestination) {
   EXPECT_EQ(verdicts({use(x), first()}), "1: 'X' is used in front of the copy");
   EXPECT_EQ(verdicts({first(), use(x)}, {change}), "0: 'X' is used outside of the loop");
   EXPECT_EQ(verdicts({first(), use(x)}, {}, {use(x)}), "0: 'X' is used outside of the loop");
+}
+
+TEST_F(EarlyCopies, TheLoopsOwnBoundsStandOutsideOfIt) {
+  const Expr count = cast(load(x, {idx(0)}), kIndex);
+  const Stmt loop = for_loop(LoopKind::Pipelined, {k}, {idx(0)}, {count}, seq({first(), use(x)}), 2);
+  const FunctionRef f = function("main", {a, b, n}, one_block({alloc(x), loop}));
+  const std::vector<EarlyCopy> found = early_copies(*as<For>(loop), access_model(f->body), {});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].reason, "'X' is used outside of the loop");
 }
 
 TEST_F(EarlyCopies, EveryIterationFillsTheSamePlace) {
@@ -97,7 +106,7 @@ TEST_F(EarlyCopies, ACopyIsGivenInTermsOfWhatStandsAroundTheLoop) {
   const Stmt loop = for_loop(LoopKind::Pipelined, {k}, {idx(0)}, {idx(8)},
                              seq({bind(v, Expr(k) + idx(1)), copy(row(Expr(v)), whole_region(x)), use(x)}), 2);
   const FunctionRef f = function("main", {a, b, n}, one_block({alloc(x), loop}));
-  const std::vector<EarlyCopy> found = early_copies(*as<For>(loop), *as<Kernel>(f->body), *f);
+  const std::vector<EarlyCopy> found = early_copies(*as<For>(loop), access_model(f->body), {});
   ASSERT_EQ(found.size(), 1u);
   const Apply* begin = as_op(found[0].op->region(0).ranges[0].begin, Op::Add);
   ASSERT_TRUE(begin);

@@ -14,8 +14,8 @@ namespace {
 
 using Wide = __int128;
 using Assignment = std::unordered_map<const Var*, Wide>;
-constexpr Wide kGreatest = std::numeric_limits<int64_t>::max();
-constexpr Wide kLeast = std::numeric_limits<int64_t>::min();
+constexpr Wide kMax = std::numeric_limits<int64_t>::max();
+constexpr Wide kMin = std::numeric_limits<int64_t>::min();
 
 Wide floor_quotient_of(Wide a, Wide b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 
@@ -46,8 +46,8 @@ std::optional<Wide> evaluate(const Expr& e, const Assignment& at) {
     case Op::ShiftLeft:
       if (v[1] < 0) return std::nullopt;
       if (v[0] == 0) return 0;
-      return v[1] <= 62 && v[0] <= kGreatest && v[0] >= kLeast ? v[0] * (Wide{1} << static_cast<int>(v[1]))
-                                                               : Wide{v[0] < 0 ? -1 : 1} << 120;
+      return v[1] <= 62 && v[0] <= kMax && v[0] >= kMin ? v[0] * (Wide{1} << static_cast<int>(v[1]))
+                                                        : Wide{v[0] < 0 ? -1 : 1} << 120;
     case Op::ShiftRight:
       return v[1] < 0 ? std::nullopt : std::optional(v[0] >> static_cast<int>(std::min<Wide>(v[1], 127)));
     case Op::BitAnd: return v[0] & v[1];
@@ -309,7 +309,7 @@ TEST(BoundsFuzz, WhatIsSaidToFitFits) {
       bool holds = true;
       for (const IndexRequirement& each : bounds.requirements()) {
         const Wide reach = each.reach ? evaluate(expr_of(*each.reach), at).value_or(-1) : -1;
-        holds = holds && reach <= kGreatest && reach >= 0;
+        holds = holds && reach <= kMax && reach >= 0;
       }
       ++(holds ? held : refused);
       if (!holds) continue;
@@ -321,7 +321,7 @@ TEST(BoundsFuzz, WhatIsSaidToFitFits) {
         return true;
       };
       const std::optional<Wide> blocks = evaluate(grid, at);
-      if (!blocks || *blocks > kGreatest) continue;  // the host computes the grid, exactly
+      if (!blocks || *blocks > kMax) continue;  // the host computes the grid, exactly
       if (!inside(b, c(0), grid) || !inside(i, begin, extent) || !inside(j, Expr(i), c(8))) continue;
       const std::optional<Wide> bound = evaluate(value, at);
       if (!bound) continue;
@@ -335,7 +335,7 @@ TEST(BoundsFuzz, WhatIsSaidToFitFits) {
           const bool said = bounds.fits64(e);
           ++(said ? fitted : eased);
           if (!said && !computed) return;
-          EXPECT_TRUE(*exact >= kLeast && *exact <= kGreatest) << to_text(e);
+          EXPECT_TRUE(*exact >= kMin && *exact <= kMax) << to_text(e);
           if (bounds.fits32(e)) {
             EXPECT_TRUE(*exact >= INT32_MIN && *exact <= INT32_MAX) << to_text(e);
           }
@@ -346,7 +346,7 @@ TEST(BoundsFuzz, WhatIsSaidToFitFits) {
       const std::optional<Wide> r = evaluate(row, at), k = evaluate(column, at);
       if (r && k && bounds.address_fits64(*out, {row, column})) {
         const Wide bytes = (*r * at[N.get()] + *k) * 4;
-        EXPECT_TRUE(bytes >= kLeast && bytes <= kGreatest);
+        EXPECT_TRUE(bytes >= kMin && bytes <= kMax);
       }
       if (::testing::Test::HasFailure()) return;
     }

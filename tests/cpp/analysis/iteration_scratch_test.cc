@@ -1,4 +1,4 @@
-// What iterations read before they write it, and what is read behind a loop.
+// What iterations read before they write it, and what is read after a loop.
 #include "helve/analysis/iteration_scratch.h"
 
 #include <gtest/gtest.h>
@@ -60,23 +60,23 @@ TEST_F(Scratch, AnAtomicUpdateReads) {
   EXPECT_EQ(first(add), ReadFirst::Always);
 }
 
-TEST_F(Scratch, WhatComesBehindALoop) {
+TEST_F(Scratch, WhatIsReadAfterALoop) {
   const auto each = [&](const Expr&) { return put(idx(0)); };
   const Stmt work = loop(LoopKind::Parallel, 8, each);
-  const auto behind = [&](const Stmt& body) { return read_behind(body, *work, *x_); };
-  EXPECT_EQ(behind(work), ReadFirst::Never);
-  EXPECT_EQ(behind(seq({get(idx(0)), work})), ReadFirst::Never);
-  EXPECT_EQ(behind(seq({work, get(idx(0))})), ReadFirst::Always);
-  EXPECT_EQ(behind(seq({work, put(idx(0)), get(idx(0))})), ReadFirst::Never);
-  EXPECT_EQ(behind(seq({work, if_then(unknown(), get(idx(0)))})), ReadFirst::Maybe);
-  EXPECT_EQ(behind(seq({work, alloc(x_), get(idx(0))})), ReadFirst::Never);
+  const auto after = [&](const Stmt& body) { return read_after_loop(body, *work, *x_); };
+  EXPECT_EQ(after(work), ReadFirst::Never);
+  EXPECT_EQ(after(seq({get(idx(0)), work})), ReadFirst::Never);
+  EXPECT_EQ(after(seq({work, get(idx(0))})), ReadFirst::Always);
+  EXPECT_EQ(after(seq({work, put(idx(0)), get(idx(0))})), ReadFirst::Never);
+  EXPECT_EQ(after(seq({work, if_then(unknown(), get(idx(0)))})), ReadFirst::Maybe);
+  EXPECT_EQ(after(seq({work, alloc(x_), get(idx(0))})), ReadFirst::Never);
 }
 
-TEST_F(Scratch, TheNextTurnOfALoopIsBehindToo) {
+TEST_F(Scratch, TheNextIterationComesAfterIt) {
   const auto each = [&](const Expr&) { return put(idx(0)); };
   const Stmt work = loop(LoopKind::Parallel, 8, each);
   const auto turns = [&](const std::vector<Stmt>& body) {
-    return read_behind(serial(3, [&](const Expr&) { return seq(body); }), *work, *x_);
+    return read_after_loop(serial(3, [&](const Expr&) { return seq(body); }), *work, *x_);
   };
   EXPECT_EQ(turns({get(idx(0)), work}), ReadFirst::Maybe);
   EXPECT_EQ(turns({put(idx(0)), get(idx(0)), work}), ReadFirst::Never);
@@ -88,7 +88,7 @@ TEST_F(Scratch, SubscriptsTellIterationsApartOrTheyMayMeet) {
   const auto to = [&](const Expr& row, const Expr& at) { return store(rows, {row, at}, int_imm(1, kInt32)); };
   const auto meet = [&](int64_t extent, const std::function<Stmt(const Expr&)>& body) {
     const Stmt work = loop(LoopKind::Parallel, extent, body);
-    return iterations_may_meet(*as<For>(work), *rows);
+    return iterations_may_conflict(*as<For>(work), *rows);
   };
   EXPECT_FALSE(meet(8, [&](const Expr& i) { return to(i, idx(0)); }));
   EXPECT_FALSE(meet(8, [&](const Expr& i) { return serial(4, [&](const Expr& k) { return to(i, k); }); }));
@@ -123,19 +123,6 @@ TEST_F(Scratch, AnIterationAccessesOneElementIfItsSubscriptsAreOneAndKeepTheirVa
   const Stmt named = seq({bind(k, by_data), other(a_), put(Expr(k))});
   EXPECT_TRUE(only(named));  // a name keeps its value
   EXPECT_FALSE(only(serial(4, [&](const Expr&) { return named; })));
-}
-
-TEST_F(Scratch, WhatGoesBackToItsElementIsShownToNobody) {
-  const Expr own = load(x_, {idx(2)}), one = int_imm(1, kInt32);
-  const auto change = [&](const Expr& value) { return store(x_, {idx(2)}, value); };
-  const auto keeps = [&](const Stmt& s) { return keeps_to_itself(s, *x_); };
-  EXPECT_TRUE(keeps(change(one)));
-  EXPECT_TRUE(keeps(if_then(unknown(), change(apply(Op::Max, {own + one, own * own})))));
-  EXPECT_TRUE(keeps(change(own + floor_div(load(a_, {idx(0)}), load(a_, {idx(1)})))));
-  EXPECT_FALSE(keeps(change(floor_div(one, own))));                       // a divisor has to be the right one
-  EXPECT_FALSE(keeps(change(load(a_, {cast(own, kIndex)}))));             // and so has a subscript
-  EXPECT_FALSE(keeps(if_then(less(own, one), change(one))));
-  EXPECT_FALSE(keeps(seq({change(one), get(idx(2))})));
 }
 
 TEST_F(Scratch, AnAccessIsSureWhereNoConditionLoopOrOperandLeavesItOut) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "helve/ir/expr/text.h"
 #include "ir/tensor/programs/build_ir.h"
 
@@ -38,6 +40,14 @@ TEST(StreamedParams, WrittenOnceAndNeverRead) {
   EXPECT_FALSE(streams(blocks({write(b), store(z, {Expr(b)}, load(y, {b, idx(0)}))}))) << "read";
   EXPECT_FALSE(streams(blocks({while_loop(less(load(z, {idx(0)}), f32(1)), write(b))})));
   EXPECT_FALSE(streamed_params(kernel_of(blocks({write(b)}))).contains(x.get()));
+}
+
+TEST(StreamedParams, ALoopWhoseNamedCountIsOne) {
+  const BufferRef y = param("Y", kFloat32, {4});
+  const VarRef count = make_var("count"), r = make_var("r");
+  const Stmt rows =
+      seq({bind(count, max(idx(1) - Expr(t) * idx(2), idx(0))), serial(r, Expr(count), {store(y, {Expr(t)}, f32(1))})});
+  EXPECT_TRUE(streamed_params(kernel_of(kernel({b}, {idx(1)}, 128, serial(t, idx(4), {rows})))).contains(y.get()));
 }
 
 TEST(StreamedParams, StartsOfVectorsAreMultiples) {
@@ -92,6 +102,20 @@ TEST(EarlyReads, NotWhereItCannotPay) {
                              return store(r.y, {b, at}, load(r.x, {b, at}) * load(r.x, {b, at}));
                            })})))
       << "twice in one loop";
+}
+
+TEST(EarlyReads, NotOfARowThatATableNames) {
+  // What the last block's successor would find in the table lies behind its end.
+  const Reads r({4096, 64});
+  const BufferRef table = param("T", kInt32, {4});
+  const Expr row = cast(load(table, {Expr(b)}), kIndex);
+  const auto of_x = [&](const Stmt& s) {
+    const std::vector<EarlyRead> reads = early_reads(kernel_of(s));
+    return std::count_if(reads.begin(), reads.end(), [&](const EarlyRead& each) { return each.buffer == r.x; });
+  };
+  EXPECT_EQ(of_x(blocks({alloc(r.s), r.sum(b), r.scale(b)})), 1);
+  EXPECT_EQ(of_x(blocks({alloc(r.s), r.sum(row), r.scale(row)})), 0);
+  EXPECT_EQ(of_x(blocks({alloc(r.s), bind(t, row), r.sum(t), r.scale(t)})), 0);
 }
 
 TEST(EarlyReads, ShortRowsAreFetchedAhead) {

@@ -231,7 +231,7 @@ TEST(Faults, DivergentControlAroundACollective) {
   const auto barrier = [](std::string axis) { return tile_op(TileOpcode::CommBarrier, {std::move(axis)}, line(3)); };
   const auto divergent = [](const std::string& axis, const std::string& note) {
     return "error[HV0405]: 'T.comm.barrier' over axis '" + axis +
-           "' stands under control flow that differs between the cores of its group\n  --> k.py:3:5\nnote: " + note +
+           "' is under control flow that differs between the cores of its group\n  --> k.py:3:5\nnote: " + note +
            " (k.py:2:5)\nhelp: move it out of the condition or loop, or make what that depends on equal on all of "
            "them, for example by T.comm.all_reduce";
   };

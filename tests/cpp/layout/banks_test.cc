@@ -203,8 +203,8 @@ TEST(LayoutBanks, Refusals) {
       "to 16" +
           help);
   EXPECT_EQ(refused([&] { bank_conflicts(Layout({{4, 1, kM}, {8, 4, kM}}), {{0}, 2}, 4); }),
-            "error[HV0519]: bank_conflicts: elements 0 and 1 of thread 0 have the addresses 0 and 4, they do not lie "
-            "together" +
+            "error[HV0519]: bank_conflicts: elements 0 and 1 of thread 0 have the addresses 0 and 4, they are not "
+            "contiguous" +
                 help);
   EXPECT_EQ(refused([&] { bank_conflicts(Layout({{8, 1, kM}}, {{2, 8, kM}}), {{0}, 1}, 4); }),
             "error[HV0519]: bank_conflicts: S[8 : 1] + R[2 : 8] has replicas on m, an access has one address" + help);

@@ -188,16 +188,16 @@ TEST(LayoutLinear, Refusals) {
   std::string one = "\nhelp: each index bit moves one bit of one axis, apart from one swizzle of the memory axis";
   Axis m = axes::m();
   EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { from_linear({{{{m, 1}, {axes::laneid(), 1}}}, {}, {}}); }),
-            "error[HV0565]: these bits are no layout: index bit 0 moves along laneid and m" + one);
+            "error[HV0565]: these bits are not a layout: index bit 0 moves along laneid and m" + one);
   EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { from_linear({{{{m, 3}}, {{m, 3}}}, {}, {}}); }),
-            "error[HV0565]: these bits are no layout: index bit 1 shares bit 0 of axis m with another" + one);
+            "error[HV0565]: these bits are not a layout: index bit 1 shares bit 0 of axis m with another" + one);
   EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { from_bases({{m, {{1}}}}, {4}); }),
-            "error[HV0565]: these bits are no layout: element (2,) lies nowhere" + one);
+            "error[HV0565]: these bits are not a layout: element (2,) has no place" + one);
   EXPECT_THROW(from_bases({{m, {{4}}}}, {4}), BoundsError);
   EXPECT_THROW(from_bases({{m, {{1, 0}}}}, {4}), ShapeError);
   EXPECT_THROW(to_bases(parse_layout("S[24 : 1]"), {24}), UnsupportedError);
   EXPECT_EQ(oracle::refusal<UnsupportedError>([&] { from_bases({{m, {{1}}}}, {3}); }),
-            "error[HV0565]: these bits are no layout: extent 3 of shape (3,) is no power of two" + one);
+            "error[HV0565]: these bits are not a layout: extent 3 of shape (3,) is no power of two" + one);
   EXPECT_EQ(to_linear(parse_layout("S[8 : 1] + R[(3, 1) : (0, 5)]")), to_linear(parse_layout("S[8 : 1]")));
 }
 

@@ -28,8 +28,8 @@ void add_kernel(const LaunchConfig& config, void** parameters) {
   for (unsigned i = 0; i < config.grid[0]; ++i) y[i] = x[i] + static_cast<float>(argument<int64_t>(parameters, 2));
 }
 
-/// y[i] = -x[i] - k: what the narrow kernels of a test do, to be told apart.
-void narrow_add_kernel(const LaunchConfig& config, void** parameters) {
+/// y[i] = -x[i] - k: the unaligned variant in a test, so that its results differ.
+void unaligned_add_kernel(const LaunchConfig& config, void** parameters) {
   add_kernel(config, parameters);
   for (unsigned i = 0; i < config.grid[0]; ++i) argument<float*>(parameters, 1)[i] *= -1;
 }
@@ -140,18 +140,18 @@ class CudaExecutor : public FakeDriverTest {
 };
 
 TEST_F(CudaExecutor, ALaunchOffItsAlignmentTakesTheNarrowKernels) {
-  fake_state().kernel_names.push_back("narrow/add");
-  fake_state().kernels.push_back(narrow_add_kernel);
+  fake_state().kernel_names.push_back("unaligned/add");
+  fake_state().kernels.push_back(unaligned_add_kernel);
   Plan plan = add_plan();
   std::get<Launch>(plan.steps[0].node).alignments = {16, 4};
   int compiled = 0;
-  const auto narrow = [&] {
+  const auto unaligned = [&] {
     ++compiled;
     Cubin out = cubin();
-    out.bytes = "narrow";
+    out.bytes = "unaligned";
     return out;
   };
-  const Executor executor(std::move(plan), cubin(), {"add"}, {}, narrow);
+  const Executor executor(std::move(plan), cubin(), {"add"}, {}, unaligned);
   const auto sign_of = [&](uint64_t x_offset, uint64_t y_offset) {
     DeviceTensor x({16}), y({16});
     x.view().shape[0] = y.view().shape[0] = 8;
@@ -202,14 +202,14 @@ TEST_F(CudaExecutor, TensorMapsAreMadeOnceForATensor) {
 
 TEST_F(CudaExecutor, ATensorThatNoMapDescribesTakesTheNarrowKernels) {
   fake_state().kernels[0] = map_kernel;
-  fake_state().kernel_names.push_back("narrow/add");
+  fake_state().kernel_names.push_back("unaligned/add");
   fake_state().kernels.push_back([](const LaunchConfig&, void** parameters) { *argument<float*>(parameters, 1) = -1; });
-  const auto narrow = [] {
+  const auto unaligned = [] {
     Cubin out = cubin();
-    out.bytes = "narrow";
+    out.bytes = "unaligned";
     return out;
   };
-  const Executor executor(map_plan(), cubin(), {"add"}, {}, narrow);
+  const Executor executor(map_plan(), cubin(), {"add"}, {}, unaligned);
   const auto first_of = [&](std::vector<int64_t> shape) {
     DeviceTensor x(shape), y({shape[1]});
     if (shape[0] > 0) x.floats()[0] = 3;
@@ -312,7 +312,7 @@ TEST_F(CudaExecutor, CoresThatDecideDifferentlyAreLaunchedApart) {
   column.threads = count.threads = 32;
   const Read read{1, 0, 0, {kDLInt, 32, 1}};
   const P known = P::binary(ScalarOp::Min, P::slot(0), 1);
-  plan.steps = {{Allocate{1}}, {column}, {Part{{Question::Value, {read}, known}, 1, {{count}}}}, {count}};
+  plan.steps = {{Allocate{1}}, {column}, {Diverge{{ControlUse::Value, {read}, known}, 1, {{count}}}}, {count}};
   const Executor executor(plan, cubin(), {"column", "count"});
   DeviceTensor out({6});
   executor.call(std::vector{out.arg()});

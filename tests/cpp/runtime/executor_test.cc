@@ -292,7 +292,7 @@ Plan count_down_plan(std::vector<int64_t> mesh) {
   plan.buffers = {{"left", {kDLInt, 16, 1}, 2, true, 64}};
   const Read read{1, 1, 1, {kDLInt, 16, 1}};
   const Step down{Launch{0, "down", core_count(plan), {1, 0}, {P::slot(1)}}};
-  const Decision more{Question::Condition, {read}, P::binary(ScalarOp::Lt, -2, P::slot(1))};
+  const ControlValue more{ControlUse::Condition, {read}, P::binary(ScalarOp::Lt, -2, P::slot(1))};
   plan.steps = {{Allocate{1}}, {Loop{1, 5, 1, {down}}}, {Repeat{more, {down}}}};
   return plan;
 }
@@ -320,18 +320,18 @@ void count_kernel(void* const* buffers, const int64_t* scalars, int64_t begin, i
 }
 
 /// On a mesh of rows of 3: parts by `value` of the number n that number_kernel leaves, with `body` there.
-Plan parting_plan(int64_t rows, Decision decision, std::vector<Step> body) {
+Plan diverging_plan(int64_t rows, ControlValue control, std::vector<Step> body) {
   Plan plan;
-  plan.name = "part";
+  plan.name = "diverging";
   plan.mesh = {rows, 3};
   plan.mesh_axes = {"x", "y"};
   plan.slots = {"n", "answer"};
   plan.params = {{"counts", kFloat32, {rows * 3}, {}, true, true, {}}};
   plan.buffers = {{"number", {kDLInt, 16, 1}, 2, true, 64}};
-  decision.head.insert(decision.head.begin(), Read{1, 1, 0, {kDLInt, 16, 1}});
+  control.head.insert(control.head.begin(), Read{1, 1, 0, {kDLInt, 16, 1}});
   plan.steps = {{Allocate{1}},
                 {Launch{0, "number", rows * 3, {1}, {0}}},
-                {Part{std::move(decision), 1, std::move(body)}},
+                {Diverge{std::move(control), 1, std::move(body)}},
                 {Launch{1, "count", rows * 3, {0}, {1000}}}};
   return plan;
 }
@@ -341,7 +341,7 @@ TEST(Executor, CoresThatAgreeGoOnTogether) {
     const int64_t cores = rows * 3;
     const Step count{Launch{1, "count", cores, {0}, {P::slot(1)}}};
     const Step twice{Branch{P::binary(ScalarOp::Lt, P::slot(1), 15), {count, count}, {count}}};
-    const Executor executor(parting_plan(rows, {Question::Value, {}, P::slot(0)}, {twice}),
+    const Executor executor(diverging_plan(rows, {ControlUse::Value, {}, P::slot(0)}, {twice}),
                             {number_kernel, count_kernel});
     HostTensor counts(kFloat32, {cores});
     executor.call(std::vector{counts.arg()});
@@ -364,11 +364,11 @@ TEST(Executor, GroupsThatPartCommunicateApart) {
   gather.extents = {1};
   gather.src_strides = gather.dst_strides = {1};
   gather.dtype = {kDLInt, 16, 1};
-  const Meeting meeting{2, {Code::DivergentCollective, {}, {{"operation", "sum"}, {"axis", "y"}}, {}, {}}};
+  const UniformityCheck check{2, {Code::DivergentCollective, {}, {{"operation", "sum"}, {"axis", "y"}}, {}, {}}};
   const Step count{Launch{1, "count", rows * 3, {0}, {P::slot(1)}}};
-  const Step reads{Part{{Question::Value, {Read{1, 1, 0, {kDLInt, 16, 1}}}, P::slot(0)}, 1, {count}}};
-  const Plan plan =
-      parting_plan(rows, {Question::Condition, {}, row, {meeting}}, {{Branch{P::slot(1), {{gather}, reads}, {reads}}}});
+  const Step reads{Diverge{{ControlUse::Value, {Read{1, 1, 0, {kDLInt, 16, 1}}}, P::slot(0)}, 1, {count}}};
+  const Plan plan = diverging_plan(rows, {ControlUse::Condition, {}, row, {check}},
+                                   {{Branch{P::slot(1), {{gather}, reads}, {reads}}}});
   const Executor executor(plan, {number_kernel, count_kernel});
   HostTensor counts(kFloat32, {rows * 3});
   executor.call(std::vector{counts.arg()});
@@ -379,10 +379,10 @@ TEST(Executor, GroupsThatPartCommunicateApart) {
 
   // Along the columns rows 0 and 1 would have to meet.
   Plan apart = plan;
-  auto& part = std::get<Part>(apart.steps[2].node);
-  std::get<Collective>(std::get<Branch>(part.body[0].node).then_steps[0].node).axes = 1;
-  EXPECT_THROW(Executor(apart, {number_kernel, count_kernel}), InternalError);  // a meeting that nothing knows of
-  part.decision.meetings[0].axes = 1;
+  auto& diverge = std::get<Diverge>(apart.steps[2].node);
+  std::get<Collective>(std::get<Branch>(diverge.body[0].node).then_steps[0].node).axes = 1;
+  EXPECT_THROW(Executor(apart, {number_kernel, count_kernel}), InternalError);  // no uniformity check over this axis
+  diverge.control.checks[0].axes = 1;
   try {
     Executor(apart, {number_kernel, count_kernel}).call(std::vector{counts.arg()});
     FAIL() << "not refused";
@@ -397,11 +397,11 @@ TEST(Executor, GroupsThatPartCommunicateApart) {
 }
 
 TEST(Executor, CoresLeaveARepeatOneByOne) {
-  Plan plan = parting_plan(2, {Question::Value, {}, P::slot(0)}, {});
+  Plan plan = diverging_plan(2, {ControlUse::Value, {}, P::slot(0)}, {});
   const Read read{1, 1, 0, {kDLInt, 16, 1}};
   const Step down{Launch{2, "down", 6, {1}, {0}}};
   const Step count{Launch{1, "count", 6, {0}, {0}}};
-  plan.steps[2] = {Repeat{{Question::Condition, {read}, P::binary(ScalarOp::Lt, 0, P::slot(0))}, {count, down}}};
+  plan.steps[2] = {Repeat{{ControlUse::Condition, {read}, P::binary(ScalarOp::Lt, 0, P::slot(0))}, {count, down}}};
   const auto down_kernel = [](void* const* buffers, const int64_t* scalars, int64_t begin, int64_t end, std::byte*) {
     for (int64_t c = begin; c < end; ++c) {
       --reinterpret_cast<int16_t*>(static_cast<std::byte*>(buffers[0]) + c * scalars[1])[1];
@@ -418,7 +418,7 @@ TEST(Executor, CoresLeaveARepeatOneByOne) {
 TEST(Executor, ReadsStayInsideAndReadIntegers) {
   const auto broken = [](auto&& change) {
     Plan plan = count_down_plan({1, 2});
-    change(std::get<Read>(std::get<Repeat>(plan.steps[2].node).decision.head[0]));
+    change(std::get<Read>(std::get<Repeat>(plan.steps[2].node).control.head[0]));
     return plan;
   };
   EXPECT_THROW(Executor(broken([](Read& r) { r.dtype = kFloat32; }), {count_down_kernel}), InternalError);

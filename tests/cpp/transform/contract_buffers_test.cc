@@ -1,4 +1,4 @@
-// Block memory that values need not wait in: what goes, what must stay, and that results do not change.
+// Buffers that values do not need: which are removed, which must stay, and that results do not change.
 #include "run_pass.h"
 
 namespace helve::testing {

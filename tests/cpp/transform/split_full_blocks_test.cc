@@ -4,7 +4,7 @@
 namespace helve::testing {
 namespace {
 
-/// Y = X + 1 in blocks of 4, through block memory padded with 7.
+/// Y = X + 1 in blocks of 4, through a buffer of the block that is padded with 7.
 struct Blocks {
   VarRef n = make_var("n"), b = make_var("b"), left = make_var("n0");
   BufferRef x = make_buffer("X", kFloat32, MemoryScope::Param, {Expr(n)}),

@@ -284,34 +284,34 @@ TEST(SplitMeshKernels, RefusesALoadedScalarAcrossACollective) {
                                                       m.write_sum(idx(1))}));
 }
 
-TEST(SplitMeshKernels, LeavesDecisionsOfMemoryToTheHost) {
+TEST(SplitMeshKernels, LeavesControlFlowByMemoryToTheHost) {
   const Mesh m;
   const Expr positive = less(f32(0), load(m.part, {idx(0)}));
   expect_prints(split_mesh_kernels, m.function({m.read(idx(0)), while_loop(positive, m.all_reduce())}), R"(
 @T.prim_func(mesh=T.Mesh((1, 2), ("x", "y")))
 def main(A: T.Tensor((2, 8, 4), "float32"), B: T.Tensor((2, 8, 4), "float32")):
-    decision = T.alloc_global((1,), "bool")
+    control = T.alloc_global((1,), "bool")
     part_home = T.alloc_global((4,), "float32")
     with T.Kernel(1, 2) as (rid, cid):
         part = T.alloc_shared((4,), "float32")
         T.copy(A[cid, 0, :], part)
-        decision[0] = 0.0 < part[0]
+        control[0] = 0.0 < part[0]
         T.copy(part, part_home)
-    while decision[0]:
+    while control[0]:
         T.comm.all_reduce(part_home, part_home, axis="y")
         with T.Kernel(1, 2) as (rid_1, cid_1):
             part_1 = T.alloc_shared((4,), "float32")
             T.copy(part_home, part_1)
-            decision[0] = 0.0 < part_1[0]
+            control[0] = 0.0 < part_1[0]
 )");
-  // One collective for several iterations would need one decision for all of them.
+  // One collective for several iterations would need one control value for all of them.
   const VarRef it = make_var("it");
   const FunctionRef each =
       m.function({for_loop(LoopKind::Persistent, it, idx(4), seq({m.read(Expr(it)), if_then(positive, m.gather())}))});
   EXPECT_TRUE(structural_equal(split_mesh_kernels(each, chunk(1)), split_mesh_kernels(each, chunk(2))));
 }
 
-TEST(SplitMeshKernels, LeavesDecisionsOfCoordinatesToTheHost) {
+TEST(SplitMeshKernels, LeavesControlFlowByCoordinatesToTheHost) {
   const Mesh m;
   const VarRef t = make_var("t");
   // Alike along the axis of the collective, different along the other one.
@@ -319,14 +319,14 @@ TEST(SplitMeshKernels, LeavesDecisionsOfCoordinatesToTheHost) {
                 m.function({m.read(idx(0)), loop(LoopKind::Serial, t, Expr(m.rid), {m.all_reduce()})}), R"(
 @T.prim_func(mesh=T.Mesh((1, 2), ("x", "y")))
 def main(A: T.Tensor((2, 8, 4), "float32"), B: T.Tensor((2, 8, 4), "float32")):
-    decision = T.alloc_global((1,), "int64")
+    control = T.alloc_global((1,), "int64")
     part_home = T.alloc_global((4,), "float32")
     with T.Kernel(1, 2) as (rid, cid):
         part = T.alloc_shared((4,), "float32")
         T.copy(A[cid, 0, :], part)
-        decision[0] = T.cast(rid, "int64")
+        control[0] = T.cast(rid, "int64")
         T.copy(part, part_home)
-    for t in T.serial(T.cast(decision[0], "index")):
+    for t in T.serial(T.cast(control[0], "index")):
         T.comm.all_reduce(part_home, part_home, axis="y")
 )");
 }

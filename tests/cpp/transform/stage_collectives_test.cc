@@ -1,4 +1,4 @@
-// Where the sources of collectives stand: in block memory for a cluster, in global memory for more cores.
+// Where the sources of collectives stand: in shared memory for a cluster, in global memory for more cores.
 #include "run_pass.h"
 
 namespace helve::testing {
@@ -61,7 +61,7 @@ TEST(StageCollectives, ACollectiveInPlaceReadsACopy) {
 
 TEST(SplitMeshKernels, CoresThatMeetInAKernelAreNotSplit) {
   PassOptions options;
-  options.cores_meet = true;
+  options.cores_synchronize = true;
   expect_untouched(split_mesh_kernels, reducing(2, 4, "y"), options);
 }
 

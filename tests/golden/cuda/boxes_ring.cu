@@ -1,4 +1,4 @@
-// Barriers in block memory at which one thread and bytes arrive.
+// Initializes mbarriers at which one thread and a number of bytes arrive.
 __device__ __forceinline__ void helve_open(unsigned long long* arrivals, int count) {
     if (threadIdx.x == 0) {
         for (int i = 0; i < count; ++i) {
@@ -8,7 +8,7 @@ __device__ __forceinline__ void helve_open(unsigned long long* arrivals, int cou
         asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
     }
 }
-// The phase of this parity has ended: all of it has arrived.
+// Waits until the mbarrier's phase of this parity is complete.
 __device__ __forceinline__ void helve_arrived(unsigned long long* arrivals, unsigned parity) {
     const unsigned at = (unsigned)__cvta_generic_to_shared(arrivals);
     unsigned done;
@@ -19,9 +19,9 @@ __device__ __forceinline__ void helve_arrived(unsigned long long* arrivals, unsi
                      : "=r"(done) : "r"(at), "r"(parity) : "memory");
     } while (!done);
 }
-// Copies to block memory by the copy engine. Thread 0 begins them, and those between two commits are a group. Group g
-// has barrier g % S in its phase g / S, which ends when the thread has committed and all bytes are there. S is a power
-// of two; a barrier's phase has ended before the next group has it.
+// TMA copies to shared memory. Thread 0 issues them; those between two commits are a group. Group g uses mbarrier g % S
+// in its phase g / S, which completes when the thread has committed and all bytes have arrived. S is a power of two; a
+// phase completes before the next group uses the mbarrier.
 template <int S>
 __device__ __forceinline__ void helve_end_group(unsigned long long* arrivals, unsigned& ended) {
     if (threadIdx.x == 0) helve_arrived(arrivals + ended % S, ended / S & 1);
@@ -35,17 +35,17 @@ __device__ __forceinline__ void helve_commit_bulk(unsigned long long* arrivals, 
     }
     if (++begun - ended == S) helve_end_group<S>(arrivals, ended);
 }
-// All groups but the `pending` youngest are complete; a barrier shows it to the other threads.
+// Waits until all groups but the `pending` youngest are complete; a barrier makes that visible to the other threads.
 template <int S>
 __device__ __forceinline__ void helve_wait_bulk(unsigned long long* arrivals, unsigned begun, unsigned& ended,
                                                 unsigned pending) {
     while (begun - ended > pending) helve_end_group<S>(arrivals, ended);
 }
-// Copies from block memory by the copy engine. Thread 0 begins them, and those between two commits are a group.
+// TMA copies from shared memory. Thread 0 issues them; those between two commits are a group.
 __device__ __forceinline__ void helve_commit_stores() {
     if (threadIdx.x == 0) asm volatile("cp.async.bulk.commit_group;" : : : "memory");
 }
-// All groups but the N youngest are complete, or have read their sources.
+// Wait until all groups but the N youngest are complete, or have read their sources.
 template <int N>
 __device__ __forceinline__ void helve_wait_stores() {
     if (threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group %0;" : : "n"(N) : "memory");
@@ -54,9 +54,9 @@ template <int N>
 __device__ __forceinline__ void helve_wait_sources() {
     if (threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(N) : "memory");
 }
-// What the copy engine knows of a tensor: where it is, its extents and strides, how large a box is (CUtensorMap).
+// CUtensorMap: a tensor's address, extents and strides, and the extents of a box.
 struct __align__(64) helve_tensor_map { unsigned char bytes[128]; };
-// Begins to copy the box that begins at `at`, row-major, to block memory; zeros stand where it lies outside.
+// Issues a copy of the box at `at` to shared memory, row-major; elements outside of the tensor become zero.
 template <int R>
 __device__ __forceinline__ void helve_load_box(void* to, const helve_tensor_map& from, const int (&at)[R],
                                                unsigned bytes, unsigned long long* arrivals) {
@@ -86,7 +86,7 @@ __device__ __forceinline__ void helve_load_box(void* to, const helve_tensor_map&
                      : "memory");
     }
 }
-// Begins to copy a box from block memory to where it begins at `at`, row-major; nothing goes to what lies outside.
+// Issues a copy of a box from shared memory, row-major, to `at`; elements outside of the tensor are not written.
 template <int R>
 __device__ __forceinline__ void helve_store_box(const helve_tensor_map& to, const int (&at)[R], const void* from) {
     const unsigned box = (unsigned)__cvta_generic_to_shared(const_cast<void*>(from));
@@ -107,7 +107,7 @@ __device__ __forceinline__ void helve_store_box(const helve_tensor_map& to, cons
                      : : "l"(&to), "r"(box), "r"(at[4]), "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0]) : "memory");
     }
 }
-// What the thread has written is seen by copies of the copy engine that begin behind the next barrier.
+// Makes the thread's writes visible to TMA copies that are issued after the next barrier.
 __device__ __forceinline__ void helve_fence_async() { asm volatile("fence.proxy.async;" : : : "memory"); }
 
 extern "C" __global__ void __launch_bounds__(64)

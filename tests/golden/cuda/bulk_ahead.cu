@@ -1,10 +1,10 @@
-// N bytes that move at once.
+// N bytes that are moved at once.
 template <int N> struct helve_word;
 template <> struct helve_word<2> { typedef unsigned short type; };
 template <> struct helve_word<4> { typedef unsigned int type; };
 template <> struct helve_word<8> { typedef uint2 type; };
 template <> struct helve_word<16> { typedef uint4 type; };
-// N elements to memory that is aligned to W bytes, W bytes at a time.
+// Stores N elements to memory that is aligned to W bytes, W bytes at a time.
 template <int W, int N, class T>
 __device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
     typedef typename helve_word<W>::type word;
@@ -17,7 +17,7 @@ __device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
         *(word*)(to + i) = u.whole;
     }
 }
-// Barriers in block memory at which one thread and bytes arrive.
+// Initializes mbarriers at which one thread and a number of bytes arrive.
 __device__ __forceinline__ void helve_open(unsigned long long* arrivals, int count) {
     if (threadIdx.x == 0) {
         for (int i = 0; i < count; ++i) {
@@ -27,7 +27,7 @@ __device__ __forceinline__ void helve_open(unsigned long long* arrivals, int cou
         asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
     }
 }
-// The phase of this parity has ended: all of it has arrived.
+// Waits until the mbarrier's phase of this parity is complete.
 __device__ __forceinline__ void helve_arrived(unsigned long long* arrivals, unsigned parity) {
     const unsigned at = (unsigned)__cvta_generic_to_shared(arrivals);
     unsigned done;
@@ -38,9 +38,9 @@ __device__ __forceinline__ void helve_arrived(unsigned long long* arrivals, unsi
                      : "=r"(done) : "r"(at), "r"(parity) : "memory");
     } while (!done);
 }
-// Copies to block memory by the copy engine. Thread 0 begins them, and those between two commits are a group. Group g
-// has barrier g % S in its phase g / S, which ends when the thread has committed and all bytes are there. S is a power
-// of two; a barrier's phase has ended before the next group has it.
+// TMA copies to shared memory. Thread 0 issues them; those between two commits are a group. Group g uses mbarrier g % S
+// in its phase g / S, which completes when the thread has committed and all bytes have arrived. S is a power of two; a
+// phase completes before the next group uses the mbarrier.
 template <int S>
 __device__ __forceinline__ void helve_end_group(unsigned long long* arrivals, unsigned& ended) {
     if (threadIdx.x == 0) helve_arrived(arrivals + ended % S, ended / S & 1);
@@ -54,13 +54,13 @@ __device__ __forceinline__ void helve_commit_bulk(unsigned long long* arrivals, 
     }
     if (++begun - ended == S) helve_end_group<S>(arrivals, ended);
 }
-// All groups but the `pending` youngest are complete; a barrier shows it to the other threads.
+// Waits until all groups but the `pending` youngest are complete; a barrier makes that visible to the other threads.
 template <int S>
 __device__ __forceinline__ void helve_wait_bulk(unsigned long long* arrivals, unsigned begun, unsigned& ended,
                                                 unsigned pending) {
     while (begun - ended > pending) helve_end_group<S>(arrivals, ended);
 }
-// Begins to copy bytes to block memory: a multiple of 16, both sides aligned to 16.
+// Issues a copy of bytes to shared memory: a multiple of 16, both sides aligned to 16.
 __device__ __forceinline__ void helve_copy_bulk(void* to, const void* from, unsigned bytes,
                                                 unsigned long long* arrivals) {
     const unsigned at = (unsigned)__cvta_generic_to_shared(to), barrier = (unsigned)__cvta_generic_to_shared(arrivals);

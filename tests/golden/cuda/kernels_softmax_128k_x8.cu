@@ -7,7 +7,7 @@ softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* Y, long long M, 
     const int b = core / 8;
     unsigned long long* const arrivals_y = (unsigned long long*)(helve_shared + 0);
     unsigned char* const slots_y = helve_shared + 16;
-    unsigned turn_y = 0;
+    unsigned phase_y = 0;
     helve_open(arrivals_y, 2);
     helve_cluster_sync();
     helve_bfloat16* const row = (helve_bfloat16*)(helve_shared + 256);
@@ -169,14 +169,14 @@ softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* Y, long long M, 
         __syncthreads();
         if (tx < 16) {
             const int member = tx / 2;
-            helve_post((float*)(slots_y + ((turn_y & 1) * 8 + s) * 8) + tx % 2, mine[tx % 2], member, arrivals_y + (turn_y & 1));
+            helve_push((float*)(slots_y + ((phase_y & 1) * 8 + s) * 8) + tx % 2, mine[tx % 2], member, arrivals_y + (phase_y & 1));
         }
-        helve_collect(arrivals_y, turn_y, 64);
+        helve_wait_pushed(arrivals_y, phase_y, 64);
         if (tx < 16) {
-            const float* const mine_peer = (const float*)(slots_y + ((turn_y & 1) * 8 + tx / 2) * 8);
+            const float* const mine_peer = (const float*)(slots_y + ((phase_y & 1) * 8 + tx / 2) * 8);
             ours[tx / 2 * 2 + tx % 2] = mine_peer[tx % 2];
         }
-        ++turn_y;
+        ++phase_y;
         __syncthreads();
         if (i < M) {
             #pragma unroll

@@ -7,13 +7,13 @@ __device__ __forceinline__ helve_bfloat16 helve_to_bfloat16(float x) {
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
     return r;
 }
-// N bytes that move at once.
+// N bytes that are moved at once.
 template <int N> struct helve_word;
 template <> struct helve_word<2> { typedef unsigned short type; };
 template <> struct helve_word<4> { typedef unsigned int type; };
 template <> struct helve_word<8> { typedef uint2 type; };
 template <> struct helve_word<16> { typedef uint4 type; };
-// N elements from memory that is aligned to W bytes, W bytes at a time.
+// Loads N elements from memory that is aligned to W bytes, W bytes at a time.
 template <int W, int N, class T>
 __device__ __forceinline__ void helve_load(T (&to)[N], const T* from) {
     typedef typename helve_word<W>::type word;
@@ -21,7 +21,7 @@ __device__ __forceinline__ void helve_load(T (&to)[N], const T* from) {
 #pragma unroll
     for (int i = 0; i < N; i += count) {
         if constexpr (sizeof(T) < 4 && W >= 4) {
-            // Shifts of words: a conversion to float folds them, so that each element costs it one instruction.
+            // Shifts of words are folded into a conversion to float, which then takes one instruction per element.
             union { word whole; unsigned int words[W / 4]; } u;
             u.whole = *(const word*)(from + i);
 #pragma unroll
@@ -38,7 +38,7 @@ __device__ __forceinline__ void helve_load(T (&to)[N], const T* from) {
         }
     }
 }
-// N elements to memory that is aligned to W bytes, W bytes at a time.
+// Stores N elements to memory that is aligned to W bytes, W bytes at a time.
 template <int W, int N, class T>
 __device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
     typedef typename helve_word<W>::type word;

@@ -1,6 +1,6 @@
 // Expressions and statements of a kernel in C.
-// What every C-family target shares: scalar code, loops, branches, names, widths of index. Where buffers live and who
-// executes is the business of the classes below it.
+// Common to all C-family targets: scalar code, loops, branches, names, widths of indices. Where buffers are placed and
+// which threads execute is defined by derived classes.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@
 
 namespace helve::c {
 
-/// The text of an expression. `wide`: of an index, that C computes it in 64 bits.
+/// The text of an expression. `wide`: an index that C computes in 64 bits.
 struct CExpr {
   std::string text;
   int precedence = kPrimary;
@@ -36,21 +36,21 @@ class CEmitter {
   virtual ~CEmitter() = default;
 
  protected:
-  // What a target decides.
+  // Defined by the target.
   virtual CExpr load(const Load& l) = 0;
   virtual void store(const Store& s) = 0;
   virtual void alloc(const Alloc& s) = 0;
   virtual void tile_op(const TileOp& s) = 0;
   virtual void thread_loop(const For& s) = 0;
   virtual void vector_loop(const For& s) = 0;
-  /// Statements in the order in which they are written, unless the target knows a better one.
+  /// Statements in program order, unless the target reorders them.
   virtual void seq(const Seq& s);
-  /// The text uses this part of the prelude.
+  /// Adds a part of the prelude to the text.
   virtual void need(const std::string& part) = 0;
 
   // emit_expr.cc
   CExpr expr(const Expr& e);
-  /// The expression as an operand where `least` binds as tightly.
+  /// The expression as an operand of an operator of precedence `least`.
   std::string text(const Expr& e, int least = kLowest);
   static std::string enclosed(const CExpr& e, int least);
   /// The value of `e` as an element of the small float type `to` in memory: rounded once.
@@ -71,21 +71,21 @@ class CEmitter {
   void block(const std::string& head, const Span& span, const std::function<void()>& body);
   void serial_loop(const For& s, const std::string& pragma, const std::function<void()>& body);
   void declare(const VarRef& var, const std::string& type, const std::string& value, const Span& span = {});
-  /// A name for `var` of this type; it is known to be wide where it is.
+  /// A name for `var`, declared with this width; `wide` is remembered for its uses.
   std::string define(const VarRef& var, bool wide);
   void assume(const Expr& condition, bool holds);
-  /// Is the variable or buffer used in the kernel? Nothing is declared that is not.
+  /// Is the variable or buffer used in the kernel? Others are not declared.
   bool used(const Object* object) const { return used_.contains(object); }
   void find_uses(const Stmt& body);
 
-  /// Facts, names and decisions are those of the enclosing place again when it ends.
+  /// A scope: when it ends, facts, names and controls are those of the enclosing one again.
   class Place {
    public:
     explicit Place(CEmitter& emitter)
-        : emitter_(emitter), names_(emitter.names_), facts_(emitter.facts_), decisions_(emitter.decisions_.size()) {}
+        : emitter_(emitter), names_(emitter.names_), facts_(emitter.facts_), controls_(emitter.controls_.size()) {}
     ~Place() {
       emitter_.facts_ = std::move(facts_);
-      emitter_.decisions_.resize(decisions_);
+      emitter_.controls_.resize(controls_);
     }
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
@@ -94,7 +94,7 @@ class CEmitter {
     CEmitter& emitter_;
     CNames::Scope names_;
     Facts facts_;
-    size_t decisions_;
+    size_t controls_;
   };
 
   std::shared_ptr<const IndexBounds> bounds_;
@@ -102,9 +102,9 @@ class CEmitter {
   TextDocument out_{4};
   CNames names_;
   Facts facts_;
-  std::unordered_map<const Var*, bool> wide_;  ///< of index variables: how they are declared
-  std::vector<Expr> decisions_;                ///< what decides whether, and how often, this place is reached
-  std::vector<Expr> chosen_;  ///< what holds where this operand is evaluated, of operators around it
+  std::unordered_map<const Var*, bool> wide_;  ///< how index variables are declared
+  std::vector<Expr> controls_;                ///< conditions and extents that control the current statement
+  std::vector<Expr> chosen_;  ///< conditions of enclosing operators under which the current operand is evaluated
 
  private:
   CExpr apply(const Apply& a);
@@ -125,12 +125,12 @@ class CEmitter {
   void for_loop(const For& s);
 
   std::unordered_set<const Object*> used_;
-  const std::string* file_ = nullptr;  ///< what the next line of the text counts as
+  const std::string* file_ = nullptr;  ///< the file to which the next line of the text is attributed
   int next_line_ = 0;
 };
 
-/// The position of an element from its buffer's base, in elements: by declared strides or row-major. A `first`
-/// dimension above 0 leaves the dimensions before it out. A sum in normal form where all strides are constants.
+/// The position of an element relative to its buffer's base, in elements: by declared strides or row-major. `first`
+/// omits the dimensions before it. The sum is in normal form if all strides are constants.
 Expr element_offset(const Buffer& buffer, const std::vector<Expr>& indices, size_t first = 0);
 
 }  // namespace helve::c

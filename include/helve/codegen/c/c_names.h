@@ -1,5 +1,5 @@
 // Names of one C text.
-// Users' names are kept; what C, C++ or CUDA give a meaning of their own, and what is visible already, gets a number.
+// Users' names are kept; reserved names of C, C++ and CUDA, and names that are already visible, get a number.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 
 namespace helve::c {
 
-/// The name of what the linker and the driver see. Names of ASCII stay; another one is its letters of ASCII and a
-/// digest of all of it, so that it is the same each time and no other's.
+/// A name for the linker and the driver. ASCII names are kept; another one becomes its ASCII letters and a digest of
+/// all of it, so that it is deterministic and unique.
 std::string symbol_of(const std::string& name);
 
 class CNames {
  public:
   CNames() : scopes_(1) {}
 
-  /// What is defined while it lives is forgotten at its end.
+  /// Definitions are undone when it ends.
   class Scope {
    public:
     explicit Scope(CNames& names) : names_(names) { names_.scopes_.emplace_back(); }
@@ -31,11 +31,11 @@ class CNames {
     CNames& names_;
   };
 
-  /// A new name in the innermost scope, unlike all that are visible.
+  /// A new name in the innermost scope, distinct from all visible ones.
   std::string fresh(const std::string& hint);
-  /// As `fresh`, for a variable or buffer. One that is defined again has the newer name from then on.
+  /// As `fresh`, for a variable or buffer. A second definition replaces the name.
   std::string define(const Object* object, const std::string& hint);
-  /// The object goes by this name, which nothing that is defined can have, in the innermost scope.
+  /// Gives the object this name in the innermost scope; no definition can have it.
   void alias(const Object* object, const std::string& name);
   /// InternalError for an object without a definition; `what` names it there.
   const std::string& of(const Object* object, const std::string& what) const;
@@ -44,7 +44,7 @@ class CNames {
  private:
   struct Level {
     std::vector<std::string> names;
-    std::vector<std::pair<const Object*, std::string>> hidden;  ///< what an object was called before; empty: nothing
+    std::vector<std::pair<const Object*, std::string>> hidden;  ///< the previous name of an object; empty: none
   };
   std::vector<Level> scopes_;
   std::unordered_map<const Object*, std::string> names_;

@@ -1,5 +1,5 @@
 // The operators of the language in C.
-// One row an operator, one form a kind of type: the emitter has no case for any operator of its own.
+// One row per operator, one form per kind of type: the emitter has no special cases for operators.
 #pragma once
 
 #include <string_view>
@@ -17,12 +17,12 @@ struct Form {
   std::string_view text = {};
 };
 
-/// The form of `op` on operands of `dtype`; None where the type rules leave no such operation.
+/// The form of `op` on operands of `dtype`; None if the type rules do not allow it.
 Form form_of(Op op, DType dtype);
 
-/// How tightly C binds, higher is tighter.
+/// Operator precedence, higher binds tighter.
 enum Precedence { kLowest = 0, kConditional = 3, kUnary = 14, kPrimary = 15 };
-/// Of an infix token.
+/// The precedence of an infix token.
 int precedence_of(std::string_view token);
 
 }  // namespace helve::c

@@ -1,6 +1,6 @@
 // CUDA C of kernels in thread form.
-// The text is whole: it includes nothing, so that NVRTC compiles it without a toolkit, and reads like a kernel written
-// by hand.
+// The text is complete: it includes nothing, so that NVRTC compiles it without a toolkit, and it reads like a kernel
+// written by hand.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace helve {
 
 struct CudaOptions {
   bool line_directives = false;  ///< name the user's file and line beside each statement
-  bool prelude = true;           ///< begin with the helve_ functions that the kernels call
-  int64_t cluster_blocks = 1;    ///< blocks of a cluster at most, as the passes were told
-  bool narrow = false;           ///< rely on no more alignment of a buffer's base than an element's
+  bool prelude = true;           ///< include the helve_ functions that the kernels call
+  int64_t cluster_blocks = 1;    ///< maximum blocks of a cluster, as given to the passes
+  bool unaligned = false;        ///< the unaligned variant: assume only an element's alignment of a tensor's base
 };
 
-/// A buffer of block memory.
+/// A buffer of shared memory.
 struct SharedBuffer {
   std::string name;
   int64_t bytes;
@@ -30,17 +30,17 @@ struct SharedBuffer {
 /// A kernel of the text. Its parameters are one pointer a buffer of the kernel's interface, then each scalar as a long
 /// long (a float scalar as the bits of its dtype), then, in a mesh function, the instance stride in bytes of each
 /// Global buffer and the number of the first block, then, in a cooperative kernel, an unsigned*: zeroed words for its
-/// blocks to meet at, then each tensor map by value, but in a narrow kernel. The grid is one-dimensional: blockIdx.x
-/// counts blocks, row-major, in a mesh function from the first one.
+/// blocks to synchronize with, then, except in the unaligned variant, each tensor map by value. The grid is
+/// one-dimensional: blockIdx.x counts blocks, row-major, in a mesh function from the first one.
 struct CudaKernel {
   std::string name;
   int64_t threads = 0;              ///< of a block
   int64_t shared_bytes = 0;         ///< dynamic shared memory of a block
   int64_t cluster = 1;              ///< blocks of a cluster
-  bool cooperative = false;         ///< all blocks wait for each other: the last parameter is zeroed words
-  std::vector<SharedBuffer> shared;  ///< what stands in it, in program order
-  std::vector<int64_t> alignments;  ///< bytes, of each buffer's base: what accesses rely on, at least an element's
-  std::vector<runtime::TensorMap> maps;  ///< none of a narrow kernel
+  bool cooperative = false;         ///< all blocks synchronize: the last parameter is zeroed words
+  std::vector<SharedBuffer> shared;  ///< its contents, in program order
+  std::vector<int64_t> alignments;  ///< bytes, required of each buffer's base; at least an element's
+  std::vector<runtime::TensorMap> maps;  ///< none in the unaligned variant
 };
 
 struct CudaSource {

@@ -1,5 +1,5 @@
 // From a lowered function to the host plan and the kernels that it launches.
-// Everything a call does outside of kernels becomes plain data of the runtime; no target has to be known for it.
+// Everything that a call does outside of kernels becomes plain data of the runtime, independent of the target.
 #pragma once
 
 #include <vector>
@@ -17,14 +17,14 @@ struct HostModule {
 };
 
 /// The plan of `lowered`. Names, shapes and strides of parameters are those of `signature`, whose parameters and dims
-/// correspond to those of `lowered` by position; what is read and written is what `lowered` does. scratch_bytes of a
-/// Launch stays 0: the code generator of the kernels knows it. UserError HostExpression for a value that the host would
+/// correspond to those of `lowered` by position; reads and writes are those of `lowered`. scratch_bytes of a Launch
+/// stays 0: it is set by the code generator of the kernels. UserError HostExpression for a value that the host would
 /// have to compute from data. The plan begins with a check of each of the conditions, which are on the extents and
 /// parameters of `signature`.
 HostModule build_host(const FunctionRef& signature, const FunctionRef& lowered,
                       const std::vector<CallCondition>& conditions = {});
 
-/// A plan that checks the arguments of `f`, a function at any stage, and the conditions, and does nothing else.
+/// A plan that only checks the arguments of `f`, a function at any stage, and the conditions.
 runtime::Plan signature_plan(const FunctionRef& f, const std::vector<CallCondition>& conditions = {});
 
 /// The runtime's name of an element type. UserError DTypeOnTarget for packed types.

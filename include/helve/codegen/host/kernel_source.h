@@ -1,6 +1,6 @@
-// A kernel on its way from the host plan to a code generator.
-// The plan names kernels by number; this list, in the order of those numbers, is all that a generator needs to know of
-// the host.
+// A kernel between the host plan and a code generator.
+// The plan refers to kernels by number; this list, in the order of those numbers, is all that a generator knows of the
+// host.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,11 @@ namespace helve {
 struct KernelSource {
   std::string name;
   Ref<const Kernel> stmt;  ///< lowered: flat loops over row-major buffers
-  /// Of a mesh function: Global buffers have one instance a core, and a block is a core.
+  /// In a mesh function: Global buffers have one instance per core, and a block is a core.
   std::optional<MeshShape> mesh = {};
-  std::shared_ptr<const IndexBounds> bounds = {};  ///< of index values, by what the plan checks; null: nothing is known
-  std::vector<MayAlias> may_alias = {};  ///< of the function; any other two buffers are two pieces of memory
+  std::shared_ptr<const IndexBounds> bounds = {};  ///< of index values, given the plan's checks; null: unknown
+  std::vector<Expr> guards = {};  ///< conditions of the host that hold where the kernel is launched
+  std::vector<MayAlias> may_alias = {};  ///< of the function; other buffers do not share memory
 };
 
 }  // namespace helve

@@ -1,5 +1,5 @@
-// Construction of expressions under the type rules of the language.
-// The constructors of nodes are raw; everything that users write goes through these functions, which convert or refuse.
+// Construction of expressions by the type rules of the language.
+// The constructors of nodes check nothing; expressions of users are built by these functions, which convert or refuse.
 #pragma once
 
 #include <variant>
@@ -14,16 +14,15 @@ Expr bool_imm(bool value, Span span = {});
 Expr float_imm(double value, DType dtype, Span span = {});
 VarRef make_var(std::string name, DType dtype = kIndex, Span span = {});
 
-/// An operator on operands of any types: typed mixing widens within one kind, `index` becomes the other's type, and
-/// what mixes kinds is refused (MixedTypes, IntegerDivision, WrongType, ZeroDivisor).
+/// An operator on operands of any types: within one kind the wider type is used, `index` becomes the other's type, and
+/// mixed kinds are refused (MixedTypes, IntegerDivision, WrongType, ZeroDivisor).
 Expr apply(Op op, std::vector<Expr> args, Span span = {});
 
-/// An operand as a front end has it: an expression, or a plain number whose type is weak and follows the other
-/// operands.
+/// An operand of a front end: an expression, or a plain number, whose type is weak and follows the other operands.
 using Operand = std::variant<Expr, bool, int64_t, double>;
 
-/// As above with weak numbers: they take the type of the first typed operand; alone they are bool, index or float32.
-/// A float number beside an integer operand is refused (MixedTypes).
+/// As above with weak numbers: they take the type of the first typed operand; alone they are bool, index or float32. A
+/// float number with an integer operand is refused (MixedTypes).
 Expr apply_operands(Op op, const std::vector<Operand>& args, Span span = {});
 
 /// A weak number as a constant of `dtype` (WrongType when it cannot be one: a fraction as an integer, an integer out of
@@ -41,7 +40,7 @@ Expr convert_for_store(Expr value, DType dtype, Span span = {});
 Expr load(StorageRef buffer, std::vector<Expr> indices, Span span = {});
 Expr tile_load(StorageRef buffer, std::vector<Expr> indices, Span span = {});
 void check_indices(const Storage& buffer, const std::vector<Expr>& indices, Span span);
-/// Of these, what stays wrong where nothing runs: rank and types.
+/// The checks that apply even to code that never runs: rank and types.
 void check_index_types(const Storage& buffer, const std::vector<Expr>& indices, Span span);
 
 /// The identity of max (`lowest`) or min (`!lowest`) for dtype: infinities for floats, extreme values for integers.

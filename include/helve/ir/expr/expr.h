@@ -22,26 +22,26 @@ enum class ExprKind {
 #undef HELVE_EXPR
 };
 
-/// What is common to all nodes of the IR. The span never takes part in equality.
+/// The common part of all nodes of the IR. The span never takes part in equality.
 struct Node : Object {
   Span span;
 };
 
-/// Levels of the deepest expression. Walks recurse, so this bounds the stack that they need; text has fewer levels
-/// (helve.parse), and what passes put around its expressions are a few more.
+/// The depth limit of expressions. Walks recurse, so it bounds the stack that they need; text has a lower limit
+/// (helve.parse), and passes add a few levels.
 inline constexpr int kExprDepthLimit = 800;
 
-/// A node knows how deep it is and how many nodes a walk meets that visits a part as often as it occurs, so that a walk
-/// can decide in advance whether to remember where it has been.
+/// A node knows its depth and its number of nodes as a tree, so that a walk can decide in advance whether to remember
+/// visited nodes.
 struct ExprNode : Node {
   using Part = Ref<const ExprNode>;
   const ExprKind kind;
   DType dtype;
 
   int depth() const { return depth_; }
-  /// Nodes counted once for each way that leads to them; at most kMostOccurrences.
+  /// The number of nodes as a tree (shared nodes count repeatedly); at most kMaxOccurrences.
   uint32_t occurrences() const { return occurrences_; }
-  static constexpr uint32_t kMostOccurrences = UINT32_MAX;
+  static constexpr uint32_t kMaxOccurrences = UINT32_MAX;
 
  protected:
   ExprNode(ExprKind k, DType t) : kind(k), dtype(t) {}
@@ -55,10 +55,10 @@ struct ExprNode : Node {
 
 using Expr = Ref<const ExprNode>;
 
-/// Refuses an expression that holds `operand` below too many levels (NestingDepth).
+/// Refuses an expression that contains `operand` at too great a depth (NestingDepth).
 [[noreturn]] void refuse_depth(const Expr& operand);
 
-/// Reads depth and occurrences off the fields. NestingDepth beyond the limit.
+/// Computes depth and occurrences from the fields. NestingDepth beyond the limit.
 template <class N>
 void measure(N& node) {
   int depth = 0;
@@ -77,11 +77,10 @@ void measure(N& node) {
     }
   });
   node.depth_ = depth + 1;
-  node.occurrences_ = static_cast<uint32_t>(std::min<uint64_t>(occurrences, ExprNode::kMostOccurrences));
+  node.occurrences_ = static_cast<uint32_t>(std::min<uint64_t>(occurrences, ExprNode::kMaxOccurrences));
 }
 
-/// Whether nodes of a type know something of their parts: a copy with other parts would know what was true of the old
-/// ones.
+/// Do nodes of a type cache properties of their parts? A plain copy with other parts would keep those of the old ones.
 template <class N>
 concept MeasuresParts =
     requires { typename N::Part; } && std::apply(
@@ -94,7 +93,7 @@ concept MeasuresParts =
                                           },
                                           N::fields());
 
-/// A copy of a node with the fields that `change` changes; where `change` answers that it changed nothing, null.
+/// A copy of a node with the fields that `change` changes; null if `change` returns that it changed nothing.
 template <class N, class Change>
 Ref<N> copy_with(const N& node, Change&& change) {
   Ref<N> copy(new N(node));
@@ -107,13 +106,13 @@ Ref<N> copy_with(const N& node, Change&& change) {
   return copy;
 }
 
-/// Such nodes are copied by copy_with, which does not forget to measure.
+/// Such nodes are copied by copy_with, which computes the cached properties again.
 template <class N, class Other>
   requires std::is_same_v<std::remove_cvref_t<Other>, N> && MeasuresParts<N>
 Ref<N> make_ref(Other&& node) = delete;
 
-/// What a load or store names. The expression room knows only its name, element type and rank; ir/tensor's Buffer is
-/// the one implementation.
+/// The operand of a load or store. The expression room knows only its name, element type and rank; ir/tensor's Buffer
+/// is the only implementation.
 struct Storage : Node {
   std::string name;
   DType dtype;
@@ -202,7 +201,7 @@ inline const Apply* as_op(const Expr& e, Op op) {
   return a && a->op == op ? a : nullptr;
 }
 
-/// Calls `f` with the node as its own type. One switch over all kinds: a new node does not compile until it is handled.
+/// Calls `f` with the node as its own type. The switch over all kinds has no default, so a new node must be handled.
 template <class F>
 decltype(auto) dispatch(const Expr& e, F&& f) {
   switch (e->kind) {

@@ -1,13 +1,12 @@
-// The one declaration of a node's fields.
-// Equality, hashing, traversal, rewriting and the Python properties are all derived from it, so none of them can forget
-// a field.
+// The only declaration of a node's fields.
+// Equality, hashing, traversal, rewriting and the Python properties are derived from it, so none can forget a field.
 #pragma once
 
 #include <tuple>
 
 namespace helve {
 
-/// A field of node `N`: its name and member. `defines` marks variables or buffers that the node brings into being.
+/// A field of node `N`: its name and member. `defines` marks variables or buffers that the node defines.
 template <class N, class M>
 struct Field {
   const char* name;

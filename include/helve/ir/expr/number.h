@@ -1,5 +1,5 @@
-// Whole numbers as constants of whichever dtype a place has.
-// What fills a buffer or begins a sum is 0 or 1 of the buffer's dtype: a float has another node than the rest.
+// Integers as constants of any dtype.
+// Fills and initial sums need 0 or 1 of the buffer's dtype, which for floats is another kind of node.
 #pragma once
 
 #include "helve/ir/expr/build.h"

@@ -1,5 +1,5 @@
 // Expressions as Python text.
-// The one expression-to-text function: printer, diagnostics and logs differ only in how they name things.
+// This is the only conversion to text: printer, diagnostics and logs differ only in names.
 #pragma once
 
 #include <string>
@@ -31,16 +31,16 @@ inline constexpr char kMarkEnd = '\x02';
 std::string to_text(const Expr& e, Namer& namer, bool bare = false);
 std::string to_text(const Expr& e);
 
-/// What an expression holds at most in occurrences: text has no names for shared parts, nor has code that is generated.
-/// Values that are used often are bound to names (ir/tensor's Bind).
+/// The maximum of occurrences in an expression that is written as text or code, neither of which has names for shared
+/// parts. Values that are used often are bound to names (ir/tensor's Bind).
 inline constexpr uint32_t kLargestExpr = 1 << 16;
 /// Refuses a larger one (TextLimit).
 void require_writable(const Expr& e);
 
-/// For a sentence: "..." where the expression is a large one.
+/// For use in a sentence: "..." if the expression is large.
 std::string brief_text(const Expr& e);
 
-/// As to_text, but a constant carries its type whatever it is: T.index(3), T.bool(True).
+/// As to_text, but every constant has an explicit type: T.index(3), T.bool(True).
 std::string to_typed_text(const Expr& e, Namer& namer);
 
 }  // namespace helve

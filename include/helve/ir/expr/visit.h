@@ -1,7 +1,6 @@
 // Traversal and rewriting of expressions, derived from the field declarations.
-// A visitor overrides nothing and a mutator keeps identity where nothing changed, so unchanged IR is shared, not
-// copied. An expression may share its parts, so its walks may not cost what it would cost as a tree: here and in every
-// walk of its own, a part that occurs often is seen once.
+// Mutators return the same node if nothing changed, so unchanged IR is shared, not copied. Expressions may share parts,
+// so no walk may cost as much as for a tree: walks visit a part that occurs often only once.
 #pragma once
 
 #include <functional>
@@ -16,16 +15,17 @@ namespace helve {
 /// Calls `f` on each direct operand of `e`.
 void for_each_child(const Expr& e, const std::function<void(const Expr&)>& f);
 
-/// Expressions of so many occurrences and fewer are cheaper to walk again than to remember.
+/// Expressions with at most this many occurrences are cheaper to walk again than to remember.
 inline constexpr uint32_t kFewOccurrences = 64;
-/// May a walk of `e` cost more than the nodes that it has?
+/// Might a walk of `e` as a tree cost more than its number of nodes?
 inline bool is_large(const Expr& e) { return e->occurrences() > kFewOccurrences; }
 
-/// What a walk computed of the parts of large expressions; parts of few occurrences are computed anew. Keeps the parts.
+/// Results of a walk for the parts of large expressions; for small parts they are computed again. Keeps the parts
+/// alive.
 template <class T>
 class Memo {
  public:
-  /// The value of `e`: the one that is known, or f().
+  /// The value of `e`: the known one, or f().
   template <class F>
   T of(const Expr& e, F&& f) {
     if (!is_large(e)) return f();
@@ -34,7 +34,7 @@ class Memo {
     values_.emplace(e, value);
     return value;
   }
-  /// Is this the first time that `e` is asked about? Always of parts of few occurrences.
+  /// Is this the first call for `e`? Always true for small parts.
   bool is_new(const Expr& e)
     requires std::is_same_v<T, bool>
   {
@@ -46,8 +46,8 @@ class Memo {
 };
 using Seen = Memo<bool>;
 
-/// Calls `f` on `e` and every expression below it, parents first; on a part that occurs several times at least once, in
-/// small expressions each time.
+/// Calls `f` on `e` and every expression below it, parents first; at least once on each part of a large expression, in
+/// small expressions for each occurrence.
 void walk(const Expr& e, const std::function<void(const Expr&)>& f);
 
 /// `e` with each direct operand replaced by `f(operand)`; `e` itself when nothing changed. Types must not change.

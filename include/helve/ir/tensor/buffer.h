@@ -24,7 +24,7 @@ struct Buffer final : Storage {
   std::vector<Expr> shape;     ///< logical extents (index expressions)
   std::vector<int64_t> tile;   ///< tile extents, one a dimension, or empty when the buffer has none
   std::vector<Expr> strides;   ///< declared strides of a parameter in elements, or empty for compact row-major
-  std::optional<Layout> layout;  ///< where the elements of block memory or of a fragment are to lie; no meaning else
+  std::optional<Layout> layout;  ///< where the elements of shared memory or of a fragment are to lie; no meaning else
   size_t rank() const override { return shape.size(); }
 
   static constexpr auto fields() {

@@ -6,7 +6,7 @@
 
 namespace helve {
 
-/// The buffer with this layout. Block memory: addresses on `m` from 0 on, swizzled or not, without replicas. A
+/// The buffer with this layout. Shared memory: addresses on `m` from 0 on, swizzled or not, without replicas. A
 /// fragment: threads on `tx` (or axes that fuse to it) and registers on `reg`; the threads are all those from 0 to some
 /// number, which the block must have (verify), the registers too, and each pair of the two holds one element at most.
 /// Either covers the shape, row-major, one place an element, replicas aside. `span`: where the layout is given.
@@ -23,8 +23,8 @@ int64_t memory_elements(const Buffer& buffer);
 /// is a multiple of `length`, whatever the other subscripts? `length` is a power of two.
 bool keeps_runs(const Buffer& buffer, int64_t length);
 
-/// `count` times the buffer, behind each other: a new first dimension numbers them. A layout is that of each of them,
-/// which begin at multiples of its swizzle's period.
+/// `count` instances of the buffer, one after the other: a new first dimension numbers them. A layout is that of each
+/// of them, which begin at multiples of its swizzle's period.
 BufferRef in_stages(const Buffer& buffer, int64_t count);
 
 }  // namespace helve

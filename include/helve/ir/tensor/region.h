@@ -1,5 +1,5 @@
 // Elements of a region.
-// Whoever turns an operation on regions into loops addresses them the same way.
+// All conversions of operations on regions to loops address elements by these functions.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace helve {
 /// a + b, without additions of a constant 0.
 Expr plus(const Expr& a, const Expr& b);
 
-/// The element of a region at `coords` (one for each dimension that is no point).
+/// The element of a region at `coords` (one for each dimension that is not a point).
 std::vector<Expr> region_indices(const Region& region, const std::vector<Expr>& coords);
 
 }  // namespace helve

@@ -20,8 +20,8 @@ enum class StmtKind {
 #undef HELVE_STMT
 };
 
-/// Statements inside each other, sequences aside: passes recurse, so this bounds the stack that they need. Text has
-/// fewer levels (helve.parse), and what passes put around its statements are a few more.
+/// The limit of nested statements, not counting sequences: passes recurse, so it bounds the stack that they need. Text
+/// has a lower limit (helve.parse), and passes add a few levels.
 inline constexpr int kStmtDepthLimit = 400;
 
 struct StmtNode : Node {
@@ -40,10 +40,10 @@ struct StmtNode : Node {
 };
 using Stmt = Ref<const StmtNode>;
 
-/// Refuses a statement that holds `part` below too many levels (NestingDepth).
+/// Refuses a statement that contains `part` at too great a depth (NestingDepth).
 [[noreturn]] void refuse_depth(const StmtNode& part);
 
-/// Reads the depth off the fields. NestingDepth beyond the limit.
+/// Computes the depth from the fields. NestingDepth beyond the limit.
 template <class N>
   requires std::is_base_of_v<StmtNode, N>
 void measure(N& node) {
@@ -73,7 +73,7 @@ struct Seq final : StmtNode {
   static constexpr auto fields() { return std::tuple{field("stmts", &Seq::stmts)}; }
 };
 
-/// Brings a buffer into being until the end of the enclosing sequence. Its contents are undefined.
+/// Defines a buffer until the end of the enclosing sequence. Its contents are undefined.
 struct Alloc final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Alloc;
   BufferRef buffer;
@@ -90,21 +90,20 @@ struct Bind final : StmtNode {
   static constexpr auto fields() { return std::tuple{field("value", &Bind::value), definition("var", &Bind::var)}; }
 };
 
-/// What a store makes of the element: the value itself, or, as one step that nothing comes between, what stands there
-/// combined with the value.
+/// How a store changes the element: to the value, or atomically to a combination of its previous value with the value.
 enum class StoreMode { Write, AtomicAdd, AtomicMax, AtomicMin };
 std::string_view to_string(StoreMode mode);
-/// The operator that an atomic store combines by.
+/// The operator of an atomic store.
 Op combining_operator(StoreMode mode);
 /// The mode of an operation with the rule Atomic.
 StoreMode atomic_mode(TileOpcode op);
 
-/// May elements of the buffer be updated atomically: do several threads reach it, and machines have such updates of its
-/// type?
+/// May elements of the buffer be updated atomically: can several threads access it, and do machines have such updates
+/// for its type?
 bool admits_atomics(const Buffer& buffer);
 
-/// Stores one element. Atomic stores of one mode may meet in an element, in any order; of two modes, or with another
-/// access, they conflict as any store does.
+/// Stores one element. Atomic stores of one mode do not conflict and may be in any order; those of two modes, or an
+/// atomic store and another access, conflict as any store does.
 struct Store final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Store;
   StoreMode mode = StoreMode::Write;
@@ -136,9 +135,9 @@ enum class LoopKind { Serial, Unroll, Vectorized, Parallel, Pipelined, Persisten
 std::string_view to_string(LoopKind kind);
 
 /// A rectangular loop: vars[d] runs from begins[d] over extents[d] values, the last fastest. Serial, Unroll, Vectorized
-/// and Pipelined have one variable. Parallel and Persistent promise independent iterations. Thread is the part of a
-/// block's program that each of its threads runs: from 0 over the number of threads, every iteration another thread. A
-/// negative extent runs nothing only in lowered code (it arises from tails); the verifier refuses constants.
+/// and Pipelined have one variable. Parallel and Persistent promise independent iterations. Thread is code that each
+/// thread of a block runs: from 0 over the number of threads, each iteration on another thread. A negative extent is an
+/// empty loop, in lowered code only (from tails); the verifier refuses negative constants.
 struct For final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::For;
   LoopKind loop = LoopKind::Serial;
@@ -155,7 +154,7 @@ struct For final : StmtNode {
   }
 };
 
-/// A loop over the tiles of `buffer`; one variable a dimension. Inside, subscripts denote tiles.
+/// A loop over the tiles of `buffer`; one variable per dimension. Inside, subscripts denote tiles.
 struct ForTiles final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::ForTiles;
   BufferRef buffer;
@@ -205,7 +204,7 @@ struct Kernel final : StmtNode {
   }
 };
 
-/// One operand of a tile operation, as its row declares it.
+/// One operand of a tile operation, as declared by its row.
 using TileOperand = std::variant<Region, Expr, std::vector<Expr>, int64_t, bool, std::string, Layout>;
 
 /// A tile operation of the table with one operand for each declared parameter, in the row's order.
@@ -213,7 +212,7 @@ struct TileOp final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::TileOp;
   TileOpcode op = TileOpcode::Fill;
   std::vector<TileOperand> operands;
-  std::vector<Span> places;  ///< where each operand is written, unknown for a default; empty: none is known
+  std::vector<Span> places;  ///< the location of each operand, unknown for a default; empty: all unknown
   TileOp() : StmtNode(kKind) {}
   static constexpr auto fields() { return std::tuple{field("op", &TileOp::op), field("operands", &TileOp::operands)}; }
 
@@ -227,24 +226,24 @@ struct TileOp final : StmtNode {
   const std::string& text(size_t i) const { return std::get<std::string>(operands[i]); }
   const Layout& layout(size_t i) const { return std::get<Layout>(operands[i]); }
 
-  /// Was the operand written, and not left to its default?
+  /// Is the operand given by the program, and not a default?
   bool is_given(size_t i) const { return i < places.size() && places[i].known(); }
-  /// The operand's place in the text, or the operation's.
+  /// The operand's location, or the operation's.
   const Span& place(size_t i) const { return is_given(i) ? places[i] : span; }
 
-  // Parameters that mean the same in every row that has them; other rooms need no names. InternalError where the row
-  // has none.
+  // Parameters with the same meaning in all rows that have them, so that other rooms need no names. InternalError if
+  // the row has none.
   int64_t dim() const;
-  std::optional<size_t> dimension(size_t rank) const;  ///< that `dim` names among `rank`, negative from the end
+  std::optional<size_t> dimension(size_t rank) const;  ///< named by `dim` among `rank`, negative from the end
   std::optional<size_t> dim_position() const;  ///< of the operand `dim`, if the row has it
   int64_t root() const;
   const std::vector<Expr>& coord() const;
-  bool transposes(size_t matrix) const;  ///< of a product: the first or the second factor
-  std::optional<bool> clears() const;  ///< is what stood in the result forgotten? Nothing where the row does not ask
-  const std::string* axis() const;  ///< of a collective; null where it has no groups
+  bool transposes(size_t matrix) const;  ///< for a product: the first or the second factor
+  std::optional<bool> clears() const;  ///< are previous contents of the result ignored? Nothing without such a flag
+  const std::string* axis() const;  ///< of a collective; null if it has no groups
   const std::string* combination() const;  ///< the operator of a reducing collective, else null
 
-  /// Does it begin a copy that a later T.wait_async completes?
+  /// Does it start a copy that a later T.wait_async completes?
   bool begins_copy() const;
   /// May the region of operand `i` reach past the end of its buffer?
   bool may_pass_end(size_t i) const;
@@ -270,7 +269,7 @@ decltype(auto) dispatch(const Stmt& s, F&& f) {
   __builtin_unreachable();
 }
 
-// Construction. Nested sequences are flattened; what a node cannot be is refused with a code.
+// Construction. Nested sequences are flattened; invalid nodes are refused with a code.
 Stmt seq(std::vector<Stmt> stmts, Span span = {});
 Stmt alloc(BufferRef buffer, Span span = {});
 Stmt bind(VarRef var, Expr value, Span span = {});
@@ -285,8 +284,8 @@ Stmt for_tiles(BufferRef buffer, std::vector<VarRef> vars, bool parallel, Stmt b
 Stmt while_loop(Expr condition, Stmt body, Span span = {});
 Stmt if_then(Expr condition, Stmt then_body, Stmt else_body = {}, Span span = {});
 Stmt kernel(std::vector<VarRef> vars, std::vector<Expr> extents, int64_t threads, Stmt body, Span span = {});
-/// Operands as the row declares them; those that are left out at the end take their defaults. Shapes and dtypes are
-/// checked by the row's rule (verify.h).
+/// Operands as declared by the row; those omitted at the end take their defaults. Shapes and dtypes are checked by the
+/// row's rule (verify.h).
 Stmt tile_op(TileOpcode op, std::vector<TileOperand> operands, Span span = {}, std::vector<Span> places = {});
 
 }  // namespace helve

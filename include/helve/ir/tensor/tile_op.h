@@ -1,6 +1,6 @@
 // The table of tile operations as data.
-// Python function, stub, printer, verifier and documentation follow from a row; the interpreter and the lowering are
-// switches over the same codes without a default, so a row without them does not compile.
+// Python function, stub, printer, verifier and documentation follow from a row; the interpreter is a switch over the
+// opcodes without a default, so a row without a case does not compile.
 #pragma once
 
 #include <optional>
@@ -37,8 +37,8 @@ enum class TileRule {
   CommBarrier
 };
 
-/// Where an operation may stand: inside a kernel at block scope; there and in an iteration of an independent loop; a
-/// collective stands in a mesh kernel or, after the kernel was split, in the host body of a mesh function.
+/// Where an operation is allowed: in a kernel at block scope; there and in an iteration of an independent loop; a
+/// collective in a mesh kernel or, after the kernel was split, in the host body of a mesh function.
 enum class OpScope { Block, Iteration, Collective };
 
 enum class ParamKind { In, Out, InOut, Source, Value, Coord, Integer, Flag, Text, Layout };
@@ -46,7 +46,7 @@ enum class ParamKind { In, Out, InOut, Source, Value, Coord, Integer, Flag, Text
 struct TileParam {
   ParamKind kind;
   std::string_view name;
-  /// Absent: required.
+  /// No value: required.
   std::variant<std::monostate, double, int64_t, bool, std::string_view> fallback;
 
   bool reads() const { return kind == ParamKind::In || kind == ParamKind::InOut || kind == ParamKind::Source; }
@@ -73,7 +73,7 @@ struct TileOpRow {
 const std::vector<TileOpRow>& tile_op_rows();
 inline const TileOpRow& row_of(TileOpcode op) { return tile_op_rows()[static_cast<size_t>(op)]; }
 
-/// How a reduction combines: for Reduce rows and the `op` text of collectives.
+/// The combination of a reduction: for Reduce rows and the `op` text of collectives.
 enum class ReduceKind { Sum, Prod, Max, Min, AbsMax, Any, All };
 ReduceKind reduce_kind(TileOpcode op);
 std::optional<ReduceKind> parse_reduce_kind(std::string_view name);

@@ -1,6 +1,5 @@
-// The verifier: what a well-formed function is.
-// It runs on what users write and after every pass; user faults carry codes, faults of a pass show the same codes to
-// its author.
+// The verifier: the definition of a well-formed function.
+// It runs on the user's program and after every pass; errors of a pass are reported with the same codes.
 #pragma once
 
 #include "helve/ir/tensor/function.h"
@@ -11,12 +10,12 @@ namespace helve {
 /// shapes and dtypes of tile operations, mesh and grid, collectives.
 void verify(const FunctionRef& f);
 
-/// The shape and dtype rule of one tile operation. `mesh` may be null where none is known; `runs` is false where it may
-/// be that nothing reaches the operation.
+/// Verifies the shape and dtype rule of one tile operation. `mesh` may be null if none is known; `runs` is false if the
+/// operation may never be executed.
 void verify_tile_op(const TileOp& op, const MeshShape* mesh, bool runs = true);
 
-/// Does every run of the kernel leave a copy unfinished that it began by T.copy_async, as far as constants tell? That
-/// is a fault (UnfinishedCopy).
+/// Does every run of the kernel, as far as constants tell, leave a copy unfinished that it started by T.copy_async?
+/// That is an error (UnfinishedCopy).
 bool leaves_copies(const Kernel& kernel);
 
 }  // namespace helve

@@ -1,5 +1,5 @@
 // Traversal and rewriting of statements, derived from the field declarations.
-// Passes override single nodes; everything else keeps its identity.
+// Passes handle single kinds of nodes; all others keep their identity.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ void walk(const Stmt& s, const std::function<void(const Stmt&)>& f);
 /// Calls `f` on every expression node below `s`, sub-expressions included.
 void walk_exprs(const Stmt& s, const std::function<void(const Expr&)>& f);
 
-/// `s` with its direct parts mapped; `s` itself when nothing changed.
+/// `s` with its direct parts mapped; `s` itself if nothing changed.
 Stmt map_parts(const Stmt& s, const std::function<Expr(const Expr&)>& on_expr,
                const std::function<Stmt(const Stmt&)>& on_stmt);
 
@@ -37,7 +37,7 @@ using BufferMap = std::unordered_map<const Buffer*, BufferRef>;
 /// Renames buffers in loads, stores, regions and tile loops (not in Alloc).
 Stmt replace_buffers(const Stmt& s, const BufferMap& buffers);
 
-/// The same where the buffers are allocated below `s`: it allocates those that stand for them.
+/// The same for buffers that are allocated below `s`: their replacements are allocated instead.
 Stmt redeclare_buffers(const Stmt& s, const BufferMap& buffers);
 
 /// The function with another body.

@@ -42,7 +42,7 @@ class ComposedLayout {
 
   const Layout& inner() const { return inner_; }
   const std::vector<Stage>& stages() const { return stages_; }
-  /// The same stages behind another layout.
+  /// The same stages after another layout.
   ComposedLayout with_inner(Layout inner) const { return ComposedLayout(std::move(inner), stages_); }
   /// One more stage at the outside.
   ComposedLayout then(Stage stage) const;

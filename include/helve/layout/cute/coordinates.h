@@ -38,7 +38,7 @@ class CoordinateLayout {
   const Layout& inner() const { return inner_; }
   /// The structure of values.
   const Profile& codomain() const { return codomain_; }
-  /// The same numbering behind another layout.
+  /// The same numbering after another layout.
   CoordinateLayout with_inner(Layout inner) const;
 
   /// Of the entries of values, from left to right: where each stands.

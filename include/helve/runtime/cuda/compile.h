@@ -1,5 +1,5 @@
-// From CUDA C to a cubin, through NVRTC in this process or nvcc beside it, by way of the disk cache.
-// What the assembler says of registers and spills comes back as data, so that slow code is noticed where it is made.
+// From CUDA C to a cubin, by NVRTC in this process or nvcc in another one, through the disk cache.
+// The assembler's report of registers and spills is returned as data, so slow code is noticed when it is compiled.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace helve::runtime::cuda {
 
-/// What one kernel takes of a multiprocessor, as ptxas reports it. Bytes of local memory and spills are those of a
-/// thread, of shared memory those of a block (static, without what the launch adds).
+/// The resources of one kernel, as ptxas reports them. Local memory and spills are in bytes per thread, shared memory
+/// in bytes per block (static, without what the launch adds).
 struct KernelResources {
   std::string name;
   int64_t registers = 0;
   int64_t shared_bytes = 0;
-  int64_t local_bytes = 0;  ///< the stack frame: spilled registers, and arrays that registers cannot hold
+  int64_t local_bytes = 0;  ///< the stack frame: spilled registers, and arrays that do not fit registers
   int64_t spill_store_bytes = 0;
   int64_t spill_load_bytes = 0;
 
@@ -35,7 +35,7 @@ struct Cubin {
   std::vector<Diagnostic> warnings;      ///< RegisterSpills, LocalArrays, CacheUnusable
   bool from_cache = false;
 
-  /// Null where there is no kernel of that name.
+  /// Null if there is no kernel of that name.
   const KernelResources* find(std::string_view kernel) const;
 };
 
@@ -43,17 +43,17 @@ enum class Compiler { Auto, Nvrtc, Nvcc };  ///< Auto: NVRTC, and nvcc where the
 
 struct CompileOptions {
   Compiler compiler = Compiler::Auto;
-  std::vector<std::string> flags;          ///< further flags, which NVRTC and nvcc spell alike: "--use_fast_math"
-  std::vector<std::string> site_packages;  ///< folders of Python packages, in which pip's wheels of NVRTC may stand
+  std::vector<std::string> flags;          ///< further flags, which NVRTC and nvcc share: "--use_fast_math"
+  std::vector<std::string> site_packages;  ///< folders of Python packages that may contain pip's NVRTC
   DiskCache cache;
 };
 
-/// 90 for "sm_90a"; nullopt for what is no architecture.
+/// 90 for "sm_90a"; nullopt if it is not an architecture.
 std::optional<int> architecture_number(std::string_view arch);
 
 /// Compiles `source`, whose kernels are `extern "C"`, under a file name for messages. `arch`: "sm_80", "sm_90a".
-/// UserError NvrtcMissing, NvccMissing, CudaArchitecture; InternalError with the log and the source where it does not
-/// compile, since helve wrote it.
+/// UserError NvrtcMissing, NvccMissing, CudaArchitecture; InternalError with the log and the source if it does not
+/// compile, since helve generated it.
 Cubin compile_cubin(std::string_view source, const std::string& name, const std::string& arch,
                     const CompileOptions& options = {});
 

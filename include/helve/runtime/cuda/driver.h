@@ -1,6 +1,5 @@
 // NVIDIA's driver, loaded at run time.
-// helve starts and compiles on machines without it; declarations of our own keep the toolkit's headers out of the
-// build.
+// helve starts and compiles on machines without it; its own declarations make the toolkit's headers unnecessary.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +42,7 @@ struct LaunchConfig {
 };
 static_assert(sizeof(LaunchConfig) == 56);
 
-/// CUtensorMap: what the copy engine knows of a tensor, in the driver's own form.
+/// CUtensorMap: the driver's description of a tensor for TMA.
 struct alignas(64) TensorMapBytes {
   std::byte bytes[128];
 };
@@ -69,10 +68,10 @@ constexpr unsigned kUserObjectNoDestructorSync = 1;
 constexpr unsigned kGraphUserObjectMove = 1;
 constexpr int kCaptureModeRelaxed = 2;
 
-/// Throws what a failed call means: CudaCallFailed with the result's name and a remedy.
+/// Throws the error of a failed call: CudaCallFailed with the result's name and a remedy.
 [[noreturn]] void fail_call(const char* function, int result);
 
-/// One function of the driver. Calling it checks the result: UserError CudaCallFailed.
+/// A function of the driver. Calling it checks the result: UserError CudaCallFailed.
 template <class Signature>
 class DriverFunction;
 template <class... Args>
@@ -82,7 +81,7 @@ class DriverFunction<int(Args...)> {
   void operator()(Args... args) const {
     if (const int result = pointer_(args...); result != kCudaSuccess) fail_call(name_, result);
   }
-  /// The result, unchecked, for calls of which some results are answers.
+  /// The unchecked result, for calls some of whose results are answers.
   int result(Args... args) const { return pointer_(args...); }
   const char* name() const { return name_; }
   void bind(void* symbol) { pointer_ = reinterpret_cast<int (*)(Args...)>(symbol); }
@@ -99,9 +98,9 @@ struct Driver {
 #undef HELVE_CUDA_FUNCTION
 };
 
-/// The loaded and initialised driver: HELVE_LIBCUDA when set and not empty, else libcuda.so.1 of the system. Nothing is
-/// loaded before the first call. UserError CudaDriverMissing, CudaDriverOutdated, CudaCallFailed; a failed load is
-/// tried again by the next call.
+/// The loaded and initialised driver: HELVE_LIBCUDA if set and not empty, else the system's libcuda.so.1. Nothing is
+/// loaded before the first call. UserError CudaDriverMissing, CudaDriverOutdated, CudaCallFailed; the next call retries
+/// a failed load.
 const Driver& driver();
 
 /// A device and its primary context, which stays alive until the process ends.
@@ -114,7 +113,8 @@ struct Device {
   int64_t shared_limit = 0;  ///< most bytes of shared memory a block can ask for
   CudaContext context = nullptr;
 
-  /// What to compile for to use all of it: "sm_80"; from Hopper on with the architecture's own instructions, "sm_90a".
+  /// The architecture to compile for to use all of the device: "sm_80"; from Hopper on with architecture-specific
+  /// instructions, "sm_90a".
   std::string arch() const;
   /// "cuda:0 (NVIDIA H200)"
   std::string text() const;
@@ -137,8 +137,9 @@ class ContextScope {
   bool pushed_;
 };
 
-/// Lets this thread allocate, free and load while it lives although some stream is captured in a mode that forbids it:
-/// a kernel may be collected or first used in the middle of somebody's capture, which is not to be spoilt by that.
+/// While it lives, this thread may allocate, free and load although some stream is being captured in a mode that
+/// forbids it: a kernel may be garbage-collected or first used during another thread's capture, which must not be
+/// invalidated by that.
 class RelaxedCapture {
  public:
   RelaxedCapture();

@@ -194,11 +194,11 @@ TEST(HostPlan, IntegersOfMemoryDecide) {
         leave unless flags
         check (0 <= (M - 1)) and ((M - 1) < M) else HV0210
         read n from n: int32 at (3 * (M - 1)) + 2
-        part by extent = n:
+        diverge by extent = n:
             for i from 0 for extent:
                 check (0 <= 0) and (0 < M) else HV0210
                 read n from n: int32 at 1
-                part by extent = n:
+                diverge by extent = n:
                     check 0 <= extent else HV0209
                     launch main_0 (kernel 0) blocks extent buffers [a] scalars [extent]
 )");

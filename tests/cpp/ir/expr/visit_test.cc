@@ -28,7 +28,7 @@ TEST(Visit, MeasuresDepthAndOccurrences) {
   EXPECT_EQ(e->depth(), 3);
   EXPECT_EQ(e->occurrences(), 5u);
   EXPECT_EQ(doubled(x)->depth(), kLevels + 1);
-  EXPECT_EQ(doubled(x)->occurrences(), ExprNode::kMostOccurrences);
+  EXPECT_EQ(doubled(x)->occurrences(), ExprNode::kMaxOccurrences);
 }
 
 TEST(Visit, MeasuresWhatMutatorsMake) {

@@ -420,7 +420,7 @@ TEST(MeshRule, ControlAroundACollectiveIsUniform) {
   Expr row_zero = apply(Op::Eq, {Expr(p.rid), i64(0)}), column_zero = apply(Op::Eq, {Expr(p.cid), i64(0)});
   auto refused = [](const std::string& axis, const std::string& what) {
     return "error[HV0405]: 'T.comm.barrier' over axis '" + axis +
-           "' stands under control flow that differs between the cores of its group\nnote: the " + what +
+           "' is under control flow that differs between the cores of its group\nnote: the " + what +
            " depends on the core's own coordinates\nhelp: move it out of the condition or loop, or make what that "
            "depends on equal on all of them, for example by T.comm.all_reduce";
   };
@@ -436,7 +436,7 @@ TEST(MeshRule, ControlAroundACollectiveIsUniform) {
   EXPECT_EQ(p.run({for_loop(LoopKind::Persistent, i, i64(4), barrier(kAll))}), "accepted");
   for (LoopKind kind : {LoopKind::Parallel, LoopKind::Vectorized}) {
     EXPECT_EQ(p.run({for_loop(kind, i, i64(4), barrier(kAll))}),
-              "error[HV0307]: 'T.comm.barrier' cannot stand at iteration scope\n"
+              "error[HV0307]: 'T.comm.barrier' cannot be used at iteration scope\n"
               "note: an iteration of this loop is executed by a part of the block only\nhelp: make the loop T.serial, "
               "or move the operation out of it");
   }

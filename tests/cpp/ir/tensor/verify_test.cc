@@ -108,11 +108,12 @@ TEST(VerifyPlace, AllocationsBelongToTheirScope) {
   p.params = {tensor("A", {e(m)})};
   EXPECT_EQ(verdict(p.host(alloc(buffer("G", {e(m)}, MemoryScope::Global)))), "accepted");
   EXPECT_EQ(verdict(p.host(alloc(buffer("S", {i64(4)}), line(3)))),
-            "error[HV0307]: 'T.alloc_shared' cannot stand at host scope\n  --> k.py:3:1\n"
+            "error[HV0307]: 'T.alloc_shared' cannot be used at host scope\n  --> k.py:3:1\n"
             "help: allocate it inside T.Kernel, or use T.alloc_global");
-  EXPECT_EQ(verdict(p.in_kernel({alloc(buffer("G", {i64(4)}, MemoryScope::Global))})),
-            "error[HV0307]: 'T.alloc_global' cannot stand at kernel scope\nnote: the kernel\nhelp: allocate it before "
-            "the kernel");
+  EXPECT_EQ(
+      verdict(p.in_kernel({alloc(buffer("G", {i64(4)}, MemoryScope::Global))})),
+      "error[HV0307]: 'T.alloc_global' cannot be used at kernel scope\nnote: the kernel\nhelp: allocate it before "
+      "the kernel");
   EXPECT_EQ(verdict(p.in_kernel({alloc(buffer("S", {e(m), i64(2)}))})),
             "error[HV0108]: 'T.alloc_shared' cannot take (M, 2) for 'shape': memory of a kernel has constant extents\n"
             "help: use constants, or T.alloc_global before the kernel");
@@ -134,14 +135,14 @@ TEST(VerifyPlace, OperationsBelongInKernels) {
   Program p;
   p.params = {a};
   EXPECT_EQ(verdict(p.host(tile_op(TileOpcode::Clear, {whole_region(a)}, line(2)))),
-            "error[HV0307]: 'T.clear' cannot stand at host scope\n  --> k.py:2:1\nhelp: put it inside T.Kernel");
+            "error[HV0307]: 'T.clear' cannot be used at host scope\n  --> k.py:2:1\nhelp: put it inside T.Kernel");
   EXPECT_EQ(verdict(p.host(store(a, {i64(0)}, f32(1)))),
-            "error[HV0307]: 'a store' cannot stand at host scope\nhelp: put it inside T.Kernel");
+            "error[HV0307]: 'a store' cannot be used at host scope\nhelp: put it inside T.Kernel");
   EXPECT_EQ(verdict(p.host(for_loop(LoopKind::Parallel, i, i64(4), seq({}), line(7)))),
-            "error[HV0307]: 'T.Parallel' cannot stand at host scope\n  --> k.py:7:1\nhelp: put it inside T.Kernel");
+            "error[HV0307]: 'T.Parallel' cannot be used at host scope\n  --> k.py:7:1\nhelp: put it inside T.Kernel");
   EXPECT_EQ(verdict(p.in_kernel(
                 {for_loop(LoopKind::Parallel, i, i64(4), tile_op(TileOpcode::Clear, {whole_region(a)}), line(7))})),
-            "error[HV0307]: 'T.clear' cannot stand at iteration scope\n"
+            "error[HV0307]: 'T.clear' cannot be used at iteration scope\n"
             "note: an iteration of this loop is executed by a part of the block only (k.py:7:1)\nhelp: make the loop "
             "T.serial, or move the operation out of it");
   EXPECT_EQ(
@@ -164,7 +165,7 @@ TEST(VerifyPlace, Kernels) {
   }
   EXPECT_EQ(
       verdict(p.host(launch(1, 32, launch(1, 32, seq({}))))),
-      "error[HV0307]: 'T.Kernel' cannot stand at kernel scope\n  --> k.py:4:1\nnote: the outer kernel (k.py:4:1)\n"
+      "error[HV0307]: 'T.Kernel' cannot be used at kernel scope\n  --> k.py:4:1\nnote: the outer kernel (k.py:4:1)\n"
       "help: launch kernels one after the other");
   EXPECT_EQ(verdict(p.host(seq({launch(1, 32, seq({})), launch(1, 32, seq({}))}))), "accepted");
 }
@@ -286,7 +287,7 @@ TEST(VerifyTiles, TilesAreValuesOfStoresOnly) {
 TEST(VerifyTiles, LoopsDoNotNest) {
   Tiles t;
   EXPECT_EQ(t.run(for_tiles(t.part, {k}, false, seq({}), line(10))),
-            "error[HV0301]: a tile loop stands inside another tile loop\n  --> k.py:10:1\nnote: the outer tile loop "
+            "error[HV0301]: a tile loop is inside another tile loop\n  --> k.py:10:1\nnote: the outer tile loop "
             "(k.py:8:1)\n"
             "help: give the inner work to the outer loop, or use T.Parallel over elements");
   EXPECT_EQ(in_kernel({alloc(t.flat), for_tiles(t.flat, {i, j}, false, seq({}), line(10))}),

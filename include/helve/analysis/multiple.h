@@ -1,5 +1,5 @@
 // Whether an index is known to be a multiple of a number.
-// What moves several elements at once begins at multiples of their number, whichever engine moves them.
+// An instruction that moves several elements at once needs addresses that are multiples of their number.
 #pragma once
 
 #include "helve/arith/simplify.h"

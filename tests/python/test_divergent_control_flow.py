@@ -1,6 +1,6 @@
-"""Control flow around collectives and launches that memory decides.
+"""Divergent control flow around collectives and launches: conditions and bounds that are read from memory.
 
-What the cores of a group have agreed on is one value; the host reads it, and groups that differ go on apart.
+The host reads the value of each core; within the group of a collective it must be uniform, and groups may differ.
 """
 
 import numpy as np
@@ -73,7 +73,7 @@ def test_a_while_loop_until_all_cores_agree(mesh, limit):
         expected, count = expected // 2, count + 1
     assert np.array_equal(a, expected) and steps[0] == count
     plan = helve.compile(function, mesh=helve.Mesh(mesh)).source("host")
-    assert "read decision from decision: bool at 0\n" in plan
+    assert "read control from control: bool at 0\n" in plan
 
 
 def rounds_of(mesh, loop):
@@ -611,7 +611,7 @@ def test_what_each_work_item_decides_for_itself_is_decided_in_each():
 @pytest.mark.parametrize("chunk", [1, 2, 3])
 @pytest.mark.parametrize("items", [0, 1, 2, 5])
 def test_a_shared_collective_moves_what_its_round_wrote(items, chunk):
-    """A round may have fewer work items than one collective could serve; behind them its homes hold nothing."""
+    """A round may have fewer work items than one collective could serve; after them its homes hold nothing."""
     mesh = (2, 2)
 
     @T.prim_func(mesh=helve.Mesh(mesh))
@@ -655,7 +655,7 @@ def test_a_shared_collective_moves_what_its_round_wrote(items, chunk):
 
 @pytest.mark.parametrize("inside", [True, False])
 def test_scratch_in_a_loop_around_a_collective_stays_with_its_iterations(inside):
-    """Nothing behind the loop reads it, so no thread stores what it leaves where another one does."""
+    """Nothing after the loop reads it, so no thread stores what it leaves where another one does."""
     mesh = (2, 1)
 
     def text(alloc):

@@ -1,6 +1,6 @@
-// What all schedules of the copy engine ask before they look at addresses.
-// The engine's accesses are ordered with those of the block's own threads, and with no others.
-#include "engine_copy.h"
+// Conditions of all TMA schedules that do not depend on addresses.
+// Barriers order TMA's accesses with those of the block's own threads, not with those of other cores.
+#include "tma_copy.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 
 namespace helve::cuda {
 
-/// Other cores reach the memory by ordinary accesses, which the block's barriers do not order with the engine's.
-std::string why_no_engine(const LoweringContext& context, const CopyRegions& copy) {
-  if (!context.kernel) return "it stands outside of kernels";
+/// Other cores access the memory directly, and the block's barriers do not order that with TMA.
+std::string why_no_tma(const LoweringContext& context, const CopyRegions& copy) {
+  if (!context.kernel) return "it is outside of kernels";
   std::string reason;
   walk(context.kernel->body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);

@@ -1,7 +1,7 @@
 // The proof that lanes of a loop may run in step.
 // Conservative: an answer of no costs speed, a wrong yes would change results. Other subscripts are other memory
 // (analysis/parameter_strides.h).
-#include "lanes.h"
+#include "helve/analysis/lanes.h"
 
 #include <unordered_map>
 #include <unordered_set>
@@ -10,7 +10,7 @@
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/visit.h"
 
-namespace helve::cpu {
+namespace helve {
 
 namespace {
 
@@ -205,4 +205,4 @@ bool lanes_independent(const For& loop, const std::vector<MayAlias>& may_alias) 
   return loop.vars.size() == 1 && LaneProof(loop, may_alias).holds(loop);
 }
 
-}  // namespace helve::cpu
+}  // namespace helve

@@ -1,4 +1,4 @@
-// How expressions and stores vary over the lanes of a vectorised loop.
+// How expressions and stores vary over the lanes of a vectorized loop.
 // A loop becomes vector code only where running its lanes in step provably means the same as running them in order.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 #include "helve/ir/tensor/function.h"
 
-namespace helve::cpu {
+namespace helve {
 
 /// The step of a variable from lane to lane: 0 when it is equal in all lanes, nothing when it varies otherwise.
 using StepOfVar = std::function<std::optional<int64_t>(const Var*)>;
@@ -20,4 +20,4 @@ std::optional<int64_t> lane_step(const Expr& e, const StepOfVar& step_of);
 /// other lane touches.
 bool lanes_independent(const For& loop, const std::vector<MayAlias>& may_alias);
 
-}  // namespace helve::cpu
+}  // namespace helve

@@ -1,6 +1,6 @@
-// The question of a pair: from ranges, from the step of the thread, from isl.
-// The cheap answers come first; most pairs need no other.
-#include "questions.h"
+// The conflict of a pair: by ranges, by the stride of the thread, by isl.
+// The cheap tests come first and decide most pairs.
+#include "conflicts.h"
 
 #include <cstdlib>
 
@@ -13,18 +13,18 @@ namespace helve::barriers {
 
 namespace {
 
-constexpr int64_t kOperations = 20'000;  // of isl for one question, a few milliseconds
-constexpr size_t kFewGuards = 16;        // that may be simplified under each other
-constexpr int kQuestions = 32;           // of isl for one later access
+constexpr int64_t kOperations = 20'000;  // of isl for one pair, a few milliseconds
+constexpr size_t kFewGuards = 16;        // that are simplified under each other
+constexpr int kMaxQueries = 32;           // of isl for one later access
 
-/// Two accesses with distinct names for what they do not share.
+/// Two accesses with distinct names for the variables that they do not share.
 class Pair {
  public:
   Pair(const Access& a, const Access& b, bool carried, const AccessTable& table) : a_(a), b_(b), carried_(carried) {
     for (const VarRange& range : a.inner) rename(range.var.get());
     if (!carried) return;
     for (const VarRange& range : a.loop->ranges) rename(range.var.get());
-    // A name has another value in each iteration.
+    // A name has a different value in each iteration.
     const auto name = [&](const Expr& e) {
       if (!e) return;
       walk(e, [&](const Expr& node) {
@@ -42,8 +42,9 @@ class Pair {
 
   Expr earlier(const Expr& e) const { return substitute(e, renamed_); }
 
-  /// Can an element be of one thread only? Of some pair of indices, step * thread + rest on both sides, the rests
-  /// differ by less than the step. Most questions are of this kind, and isl takes a hundred times as long for them.
+  /// Does each element belong to one thread only? True if the indices of some dimension are stride * thread + rest on
+  /// both sides, and the rests differ by less than the stride. This decides most pairs, a hundred times faster than
+  /// isl.
   bool threads_are_named() const {
     if (!a_.thread || !b_.thread) return false;
     const Expr one = earlier(Expr(a_.thread)), other(b_.thread);
@@ -66,9 +67,9 @@ class Pair {
     return false;
   }
 
-  /// The condition under which they meet, over `vars`. Where guards are many, each part is simplified under the ranges
-  /// alone, not under the parts before it.
-  Expr meeting(std::vector<VarRef>* vars) const {
+  /// The condition under which they conflict, over `vars`. If there are many guards, each part is simplified under the
+  /// ranges alone, not under the parts before it.
+  Expr conflict(std::vector<VarRef>* vars) const {
     Facts facts;
     std::vector<Expr> all;
     const bool few = guards(a_) + guards(b_) <= kFewGuards;
@@ -127,52 +128,54 @@ class Pair {
 
 }  // namespace
 
-Questions::Questions(const FunctionRef& f, AccessTable& table) : function_(f), table_(table), engine_(kOperations) {}
+ConflictQueries::ConflictQueries(const FunctionRef& f, AccessTable& table)
+    : function_(f), table_(table), engine_(kOperations) {}
 
-bool Questions::conflict(const Access& a, const Access& b) {
+bool ConflictQueries::may_conflict(const Access& a, const Access& b) {
   if (a.write && b.write) return a.mode != b.mode || a.mode == StoreMode::Write;
   return a.write || b.write;
 }
 
-bool Questions::places_apart(AccessId a, AccessId b, bool carried) const {
+bool ConflictQueries::places_apart(AccessId a, AccessId b, bool carried) const {
   const std::vector<Place>&one = table_.places(a), &other = table_.places(b);
   for (size_t d = 0; d < one.size(); ++d) {
     if (!one[d].base || one[d].base != other[d].base) continue;
-    if (carried && one[d].depth == table_.depth(a)) continue;  // another base in each iteration
+    if (carried && one[d].depth == table_.depth(a)) continue;  // the base differs between iterations
     if (intersect(one[d].offset, other[d].offset).is_empty()) return true;
     if (!intersect(one[d].step, other[d].step)) return true;
   }
   return false;
 }
 
-Meeting Questions::ask(AccessId a, AccessId b, bool carried) {
+Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
   const size_t depth = std::min(table_.depth(a), table_.depth(b));
   a = table_.seen_from(a, depth);
   b = table_.seen_from(b, depth);
   ++work_.pairs;
-  if (table_.memory(a) != table_.memory(b)) return Meeting::Never;
+  if (table_.memory(a) != table_.memory(b)) return Conflict::None;
   const Access &one = table_.access(a), &other = table_.access(b);
-  if (!conflict(one, other)) return Meeting::Never;
-  if (one.buffer != other.buffer) {  // tensors that share memory begin anywhere in it
-    return may_overlap(function_->may_alias, one.buffer.get(), other.buffer.get()) ? Meeting::Perhaps : Meeting::Never;
+  if (!may_conflict(one, other)) return Conflict::None;
+  if (one.buffer != other.buffer) {  // tensors that share memory may overlap anywhere
+    return may_overlap(function_->may_alias, one.buffer.get(), other.buffer.get()) ? Conflict::Possible
+                                                                                   : Conflict::None;
   }
-  if (places_apart(a, b, carried)) return Meeting::Never;
+  if (places_apart(a, b, carried)) return Conflict::None;
   const uint64_t key = (uint64_t{a} << 32 | b) << 1 | static_cast<uint64_t>(carried);
-  const auto [it, fresh] = answers_.emplace(key, Meeting::Undecided);
+  const auto [it, fresh] = answers_.emplace(key, Conflict::Undecided);
   if (!fresh) return it->second;
   const Pair pair(one, other, carried, table_);
-  if (pair.threads_are_named()) return it->second = Meeting::Never;
-  if (++asked_[b] > kQuestions) return it->second;
-  ++work_.questions;
+  if (pair.threads_are_named()) return it->second = Conflict::None;
+  if (++queries_[b] > kMaxQueries) return it->second;
+  ++work_.queries;
   std::vector<VarRef> vars(function_->dims.begin(), function_->dims.end());
   vars.insert(vars.end(), kernel_->vars.begin(), kernel_->vars.end());
-  const Expr meeting = pair.meeting(&vars);
-  const IntegerSet points(engine_, vars, meeting);
+  const Expr conflict = pair.conflict(&vars);
+  const IntegerSet points(engine_, vars, conflict);
   const Answer answer = points.is_empty();
-  if (answer.verdict == Verdict::Proved) return it->second = Meeting::Never;
+  if (answer.verdict == Verdict::Proved) return it->second = Conflict::None;
   if (answer.reason == kOverBudget) return it->second;
   const bool certain = answer.verdict == Verdict::Refuted && one.exact && other.exact;
-  return it->second = certain ? Meeting::Somewhere : Meeting::Perhaps;
+  return it->second = certain ? Conflict::Certain : Conflict::Possible;
 }
 
 }  // namespace helve::barriers

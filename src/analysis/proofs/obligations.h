@@ -1,5 +1,5 @@
-// The kinds of question that a program is asked.
-// Each is one file; proofs.cc puts their answers in order.
+// The proof obligations of a program, by kind.
+// Each kind has a file of its own; proofs.cc orders the results.
 #pragma once
 
 #include "query.h"
@@ -15,10 +15,10 @@ std::vector<Proof> prove_bounds(const AccessModel& model, PathFacts& facts, Budg
 /// One proof for each loop whose iterations are promised to be independent.
 std::vector<Proof> prove_races(const AccessModel& model, PathFacts& facts, Budget& budget);
 
-/// One proof for each buffer of a kernel's asynchronous copies, in order of the first.
+/// One proof for each buffer of a kernel's asynchronous copies, in order of the first copy.
 std::vector<Proof> prove_waits(const Function& f, Budget& budget);
 
-/// One warning for each reduction that may take in the pad of a copy (ReducedPad).
+/// One warning for each reduction that may combine the pad of a copy (ReducedPad).
 std::vector<Diagnostic> find_reduced_pads(const Function& f);
 
 }  // namespace helve::proofs

@@ -1,0 +1,26 @@
+// What holds along the paths of an access model.
+// Paths share their steps, so what holds after a step is learnt once for all accesses below it.
+#pragma once
+
+#include <unordered_map>
+
+#include "helve/analysis/access.h"
+#include "helve/arith/facts.h"
+
+namespace helve {
+
+/// The model must outlive it. Extents of the model's function are known to be at least 0.
+class PathFacts {
+ public:
+  explicit PathFacts(const AccessModel& model);
+  const Facts& after(const Path& path) { return after(path, path.size()); }
+
+ private:
+  const Facts& after(const Path& path, size_t count);
+
+  const AccessModel& model_;
+  Facts root_;
+  std::unordered_map<const Step*, Facts> known_;  ///< a step is on one path only
+};
+
+}  // namespace helve

@@ -1,0 +1,49 @@
+// Do two accesses of different threads conflict?
+// Ranges of indices decide most pairs. Each remaining pair is decided by isl once, and each access may use a fixed
+// number of such queries, so that the work is linear in the program.
+#pragma once
+
+#include <unordered_map>
+
+#include "access_table.h"
+#include "helve/analysis/barriers.h"
+#include "helve/arith/relation.h"
+
+namespace helve::barriers {
+
+/// What is known of a pair of accesses.
+enum class Conflict {
+  None,
+  Certain,    ///< there are two threads that conflict
+  Possible,   ///< not affine, or dependent on data
+  Undecided,  ///< the budget did not suffice
+};
+
+/// The conflicts of one function, cached.
+class ConflictQueries {
+ public:
+  ConflictQueries(const FunctionRef& f, AccessTable& table);
+
+  /// The variables that all accesses share are now those of this kernel.
+  void begin(const Kernel& kernel) { kernel_ = &kernel; }
+
+  /// Does `a` of one thread conflict with the later `b` of another one? Both are seen from the innermost loop around
+  /// both; with `carried`, `a` is in an earlier iteration of that loop, which must be the innermost around `a`.
+  Conflict ask(AccessId a, AccessId b, bool carried);
+
+  const BarrierWork& work() const { return work_; }
+
+ private:
+  static bool may_conflict(const Access& a, const Access& b);
+  bool places_apart(AccessId a, AccessId b, bool carried) const;
+
+  FunctionRef function_;
+  AccessTable& table_;
+  const Kernel* kernel_ = nullptr;
+  ExactEngine engine_;
+  std::unordered_map<uint64_t, Conflict> answers_;
+  std::unordered_map<AccessId, int> queries_;  ///< of isl, by the later access
+  BarrierWork work_;
+};
+
+}  // namespace helve::barriers
