@@ -1,7 +1,8 @@
 // Vectorized loops become what a processor executes as vectors, or plain loops.
 // Input: any function. Output: each Vectorized loop has one variable, a constant extent that is a power of two from 2
-// to 64, and lanes that may run in step (analysis/lanes.h); none is inside another. Before:  for l in
-// T.vectorized(100): Y[l] = X[l] * a After:   for v in T.serial(3):
+// to 64, and lanes that may run in step (analysis/lanes.h); none is inside another.
+// Before:  for l in T.vectorized(100): Y[l] = X[l] * a
+// After:   for v in T.serial(3):
 //              for l in T.vectorized(32): Y[v * 32 + l] = X[v * 32 + l] * a
 //          for l in T.vectorized(4): Y[l + 96] = X[l + 96] * a
 // Iterations of a Vectorized loop are independent, so that any order of them is one that the program allows.
@@ -12,6 +13,7 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 #include "renewed.h"
+#include "with_value.h"
 
 namespace helve {
 
@@ -67,7 +69,7 @@ class Legalization {
   static Stmt chunk(const For& loop, const Expr& begin, int64_t lanes) {
     const VarRef lane = make_var(loop.vars[0]->name);
     const Expr at = simplify(loop.begins[0] + begin + (lanes == 1 ? int_imm(0) : Expr(lane)));
-    const Stmt body = renewed(substitute(loop.body, {{loop.vars[0].get(), at}}));
+    const Stmt body = renewed(with_value(loop.body, loop.vars[0].get(), at));
     return lanes == 1 ? body : for_loop(LoopKind::Vectorized, lane, int_imm(lanes), body, loop.span);
   }
 

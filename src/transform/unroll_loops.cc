@@ -8,6 +8,7 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 #include "renewed.h"
+#include "with_value.h"
 
 namespace helve {
 
@@ -15,11 +16,6 @@ namespace {
 
 constexpr int64_t kMaxCopies = 64;          // of one loop
 constexpr int64_t kMaxNestedCopies = 1024;  // of the innermost body of a nest
-
-Stmt with_value(const Stmt& s, const Var* var, const Expr& value) {
-  const auto put = [&](const Expr& e) { return mentions(e, var) ? simplify(substitute(e, {{var, value}})) : e; };
-  return rewrite(s, [](const Stmt& inner) { return inner; }, put);
-}
 
 Stmt unrolled(const Stmt& s, int64_t copies) {
   if (!s) return s;

@@ -102,3 +102,20 @@ def test_names_that_move_and_cancel_out(lanes):
     i = np.arange(lanes)
     wanted = np.tile(22 + 11 * (0 + 1 + 2) + 11 * (6 * i + 1), (2, 1))
     check(main, [a, np.zeros((2, lanes), np.int64)], {1: wanted})
+
+
+@pytest.mark.parametrize("lanes", [5, 7, 100])
+def test_lanes_that_are_left_over_fold_their_subscripts(lanes):
+    """The last lane of an odd number is no vector: its number is a constant, also behind a sign."""
+
+    @T.prim_func
+    def main(A: T.Tensor((5,), "int32"), X: T.Tensor((100,), "int32")):
+        with T.Kernel(1):
+            for i in T.vectorized(lanes):
+                X[i] = A[-i % 5] + A[-i // 5 % 5] + A[(1 - i) % 5]
+
+    a, i = np.arange(5, dtype="int32"), np.arange(lanes)
+    helve.testing.check_stages(main, lambda: [a, np.zeros(100, "int32")], target="llvm")
+    x = np.zeros(100, "int32")
+    helve.compile(main, "llvm")(a, x)
+    np.testing.assert_array_equal(x[:lanes], a[-i % 5] + a[-i // 5 % 5] + a[(1 - i) % 5])

@@ -1,0 +1,13 @@
+#include "with_value.h"
+
+#include "helve/arith/simplify.h"
+#include "helve/ir/tensor/visit.h"
+
+namespace helve {
+
+Stmt with_value(const Stmt& s, const Var* var, const Expr& value) {
+  const auto put = [&](const Expr& e) { return mentions(e, var) ? simplify(substitute(e, {{var, value}})) : e; };
+  return rewrite(s, [](const Stmt& inner) { return inner; }, put);
+}
+
+}  // namespace helve

@@ -1,0 +1,11 @@
+// A statement in which a variable has a known value.
+#pragma once
+
+#include "helve/ir/tensor/stmt.h"
+
+namespace helve {
+
+/// The statement with `value` in place of `var`; expressions that used it are simplified, others are untouched.
+Stmt with_value(const Stmt& s, const Var* var, const Expr& value);
+
+}  // namespace helve
