@@ -1,3 +1,5 @@
+// Substitution in the expressions of a statement.
+// Expressions without the variable keep their form, so that a copy of code differs only where it must.
 #include "with_value.h"
 
 #include "helve/arith/simplify.h"

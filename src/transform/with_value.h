@@ -1,4 +1,5 @@
 // A statement in which a variable has a known value.
+// A pass that copies a body for one iteration leaves no computation with constants, which would parse back as another.
 #pragma once
 
 #include "helve/ir/tensor/stmt.h"

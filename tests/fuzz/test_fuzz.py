@@ -490,7 +490,7 @@ def test_failures_shrink():
             return None
 
     seed = next(s for s in range(1, 400) if "T.gemm" in p.text(generate(s)) and defined(s))
-    small = shrink.shrink(generate(seed), lambda candidate, memories: "T.gemm" in p.text(candidate), 30)
+    small = shrink.shrink(generate(seed), lambda candidate, memories: "T.gemm" in p.text(candidate), 200)
     assert "T.gemm" in p.text(small)
     assert shrink.weight(small) < shrink.weight(generate(seed)) / 2
 

@@ -1,4 +1,7 @@
-"""Tensors that end where memory ends: code that fetches ahead of its loop reads nothing that the program does not."""
+"""Tensors that end where memory ends.
+
+Code that fetches ahead of its loop reads nothing that the program does not.
+"""
 
 import ctypes
 import mmap
