@@ -7,6 +7,7 @@
 #include "helve/analysis/kernel_interface.h"
 #include "helve/codegen/cuda/cuda_module.h"
 #include "helve/codegen/host/host_module.h"
+#include "helve/transform/passes.h"
 
 namespace helve::python {
 
@@ -51,9 +52,9 @@ py::dict kernel_facts(const CudaKernel& kernel, const KernelSource& source) {
 void bind_cuda(py::module_& module) {
   module.def(
       "cuda_source",
-      [](const FunctionRef& f, bool line_directives, bool prelude, int64_t cluster_blocks, bool unaligned) {
+      [](const FunctionRef& f, bool line_directives, bool prelude, int64_t cluster_blocks) {
         const HostModule host = build_host(f, f);
-        const CudaSource source = emit_cuda(host.kernels, {line_directives, prelude, cluster_blocks, unaligned});
+        const CudaSource source = emit_cuda(host.kernels, {line_directives, prelude, cluster_blocks});
         py::list kernels;
         for (size_t i = 0; i < host.kernels.size(); ++i) {
           kernels.append(kernel_facts(source.kernels[i], host.kernels[i]));
@@ -61,10 +62,14 @@ void bind_cuda(py::module_& module) {
         return py::make_tuple(source.text, kernels);
       },
       py::arg("function"), py::arg("line_directives") = false, py::arg("prelude") = true,
-      py::arg("cluster_blocks") = 8, py::arg("unaligned") = false,
+      py::arg("cluster_blocks") = 8,
       "The CUDA C of a function in thread form, and for each kernel its name, threads, shared bytes, parameters, the "
       "bytes of a core's instance of each global buffer, how its blocks meet, and its tensor maps: buffer, box, "
       "swizzle.");
+  module.def(
+      "narrow_accesses", [](const FunctionRef& f) { return narrow_accesses(f, {}); }, py::arg("function"),
+      "A function in thread form without vectors and asynchronous copies of global memory: the variant for tensors "
+      "that are aligned as an element is.");
 }
 
 }  // namespace helve::python

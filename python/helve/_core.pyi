@@ -684,10 +684,12 @@ def unordered_accesses(function: Function) -> list[tuple[str, bool]]:
     """Of a function in thread form: the buffers, and whether it is certain, where threads touch one element with no barrier between."""
 
 def cuda_source(
-    function: Function, line_directives: bool = False, prelude: bool = True, cluster_blocks: int = 8,
-    unaligned: bool = False,
+    function: Function, line_directives: bool = False, prelude: bool = True, cluster_blocks: int = 8
 ) -> tuple[str, list[dict[str, Any]]]:
     """The CUDA C of a function in thread form, and for each kernel its name, threads, shared bytes, parameters, the bytes of a core's instance of each global buffer, and how its blocks meet."""
+
+def narrow_accesses(function: Function) -> Function:
+    """A function in thread form without vectors and asynchronous copies of global memory: the variant for tensors that are aligned as an element is."""
 
 class Machine:
     """What a machine is: limits of its processors (multiprocessors of a GPU, cores of a CPU), and figures of the whole; 0 where there is none."""

@@ -12,6 +12,7 @@
 #include "helve/print/printer.h"
 #include "helve/runtime/cuda/executor.h"
 #include "helve/support/diagnostic.h"
+#include "helve/transform/passes.h"
 
 namespace helve {
 
@@ -154,9 +155,11 @@ class CudaCompiled final : public CompiledKernel {
     kernels_ = std::move(host.kernels);
     // For calls whose tensors lack the required alignments; most kernels never need it.
     const int64_t blocks = machine_of(options_).cluster_blocks;
-    const auto unaligned = [kernels = kernels_, name = function_->name, arch = options_.arch, blocks, toolchain] {
-      const CudaOptions unaligned_options{true, true, blocks, true};
-      return runtime::cuda::compile_cubin(emit_cuda(kernels, unaligned_options).text, name, arch, toolchain);
+    const auto unaligned = [f = function_, form = lowered_.function, conditions = call_conditions(proofs_),
+                            arch = options_.arch, blocks, toolchain] {
+      const HostModule narrow = build_host(f, narrow_accesses(form, {}), conditions);
+      return runtime::cuda::compile_cubin(emit_cuda(narrow.kernels, {true, true, blocks}).text, f->name, arch,
+                                          toolchain);
     };
     executor_ = std::make_unique<runtime::cuda::Executor>(std::move(host.plan), std::move(cubin), std::move(names),
                                                           toolchain, unaligned);
@@ -172,6 +175,7 @@ class CudaCompiled final : public CompiledKernel {
     for (const auto& [name, f] : lowered_.stages) {
       if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
     }
+    out.push_back("narrow_accesses");
     return out;
   }
 
@@ -181,6 +185,7 @@ class CudaCompiled final : public CompiledKernel {
     if (stage == "script") return print(function_);
     if (stage == "lowered") return print(lowered_.function);
     if (stage == "host") return runtime::to_text(executor_->plan());
+    if (stage == "narrow_accesses") return print(narrow_accesses(lowered_.function, {}));
     if (stage == "cuda") return emit_cuda(kernels_, {false, true, machine_of(options_).cluster_blocks}).text;
     for (const auto& [name, f] : lowered_.stages) {
       if (name == stage) return print(f);

@@ -18,7 +18,7 @@ import scalars
 from arguments import difference
 from helve import _core
 from helve.target import Kernel
-from helve.testing import PIPELINES, interpret, stage_check
+from helve.testing import PIPELINES, interpret, stage_check, with_variant
 from meaning import contents, number, tensor_data
 from products import ON_TENSOR_CORES
 
@@ -220,7 +220,7 @@ def _check_refusals(call, run, where):
 
 def _check_stages(stages, seen, arch, effort, data):
     """Each stage whose text no stage before had, on any target, for what it must not do there."""
-    for n, (name, stage) in enumerate(stages):
+    for n, (name, stage) in enumerate(with_variant(stages)):
         where = f"{arch} after {name} ({n})".lstrip()
         check = stage_check([each for each, _ in stages[:n + 1]])
         text = _core.print(stage)

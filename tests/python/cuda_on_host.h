@@ -593,9 +593,6 @@ template <int W> static void helve_copy_async(void* to, const void* from, bool i
   static_assert(W == 4 || W == 8 || W == 16, "what moves at once");
   host::begin_copy(static_cast<unsigned char*>(to), from, W, inside ? W : 0);
 }
-template <int W, class T> static void helve_copy_elements(T* to, const T* from, bool inside = true) {
-  for (int i = 0; i < static_cast<int>(W / sizeof(T)); ++i) to[i] = inside ? from[i] : T();
-}
 static void helve_commit_async() { host::commit_copies(); }
 template <int N> static void helve_wait_async() { host::wait_for_copies(N); }
 /// Groups complete in their order here, so that the ring's barriers have nothing to count.
@@ -636,9 +633,6 @@ template <int N> static void helve_wait_stores() {
   if (host::running == 0) host::fiber().stores.wait(N);
 }
 template <int N> static void helve_wait_sources() { helve_wait_stores<N>(); }
-template <class T> static void helve_copy_piece(T* to, const T* from, int count) {
-  for (int i = host::running; i < count; i += host::block_threads) to[i] = from[i];
-}
 static void helve_fence_async() {}
 static float helve_infinity() { return INFINITY; }
 static float helve_nan() { return NAN; }

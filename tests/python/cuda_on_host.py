@@ -63,7 +63,8 @@ class HostKernels:
         texts, self.kernels, self.forms = [], {}, {}
         for place, function in enumerate(functions):
             form = getattr(function, "function", function)
-            text, kernels = _core.cuda_source(form, prelude=prelude, cluster_blocks=cluster_blocks, unaligned=unaligned)
+            form = _core.narrow_accesses(form) if unaligned else form
+            text, kernels = _core.cuda_source(form, prelude=prelude, cluster_blocks=cluster_blocks)
             assert len(kernels) == len(versions(form))
             name = names[place] if names else kernels[0]["name"].removesuffix("_0")
             assert name not in self.kernels

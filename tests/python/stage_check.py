@@ -193,7 +193,8 @@ def _kernels(program, lowered, calls):
             continue
         form, blocks = stages[-1][1], CLUSTER_BLOCKS[pipeline.arch]
         for unaligned in (False, True):
-            text, _ = _core.cuda_source(form, cluster_blocks=blocks, unaligned=unaligned, prelude=False)
+            text, _ = _core.cuda_source(_core.narrow_accesses(form) if unaligned else form, cluster_blocks=blocks,
+                                        prelude=False)
             if launches_once(form) and len(text) < TEXT:
                 texts[text] = form, blocks, unaligned
     if not texts:

@@ -151,7 +151,7 @@ def test_unaligned_kernels_copy_misaligned_tensors(tmp_path, prelude):
 
 @needs_nvrtc
 def test_the_unaligned_text_compiles():
-    assert_compiles(_core.cuda_source(thread_form(PROGRAMS["mirrored_100_3"][0]), unaligned=True)[0])
+    assert_compiles(_core.cuda_source(_core.narrow_accesses(thread_form(PROGRAMS["mirrored_100_3"][0])))[0])
 
 
 def test_the_prelude_computes_the_same(tmp_path):

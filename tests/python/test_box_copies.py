@@ -221,7 +221,8 @@ def test_rows_with_a_stride(tmp_path, prelude):
 @pytest.mark.parametrize("name", ["rank_1", "rank_3", "rank_4", "rank_5", "large", "ring", "mirrored_20_3",
                                   "doubled_33_72_16", "transposed_64"])
 def test_the_text_compiles(name, unaligned):
-    text, (kernel,) = _core.cuda_source(thread_form(PROGRAMS[name][0]), unaligned=unaligned)
+    form = thread_form(PROGRAMS[name][0])
+    text, (kernel,) = _core.cuda_source(_core.narrow_accesses(form) if unaligned else form)
     assert_compiles(text, architectures=[ARCH])
     assert ("cp.async.bulk.tensor" in text) == (not unaligned)
     assert (16 in kernel["alignments"]) == (not unaligned)

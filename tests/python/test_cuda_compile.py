@@ -32,14 +32,14 @@ def test_rows_move_by_the_widest_vectors_that_divide_them(columns, width):
 
 
 def test_an_unaligned_kernel_asks_for_no_alignment():
-    text, (kernel,) = _core.cuda_source(thread_form(doubled(4096)), unaligned=True)
+    text, (kernel,) = _core.cuda_source(_core.narrow_accesses(thread_form(doubled(4096))))
     assert kernel["alignments"] == [2, 2]
     assert "helve_load" not in text and "helve_store" not in text
 
 
 @needs_nvrtc
 def test_the_unaligned_text_compiles():
-    assert_compiles(_core.cuda_source(thread_form(doubled(512)), unaligned=True)[0])
+    assert_compiles(_core.cuda_source(_core.narrow_accesses(thread_form(doubled(512))))[0])
 
 
 @needs_nvrtc

@@ -35,6 +35,7 @@ FunctionRef privatize_scratch(const FunctionRef& f, const PassOptions& options);
 FunctionRef distribute_threads(const FunctionRef& f, const PassOptions& options);
 FunctionRef partition_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef place_shared_memory(const FunctionRef& f, const PassOptions& options);
+FunctionRef narrow_accesses(const FunctionRef& f, const PassOptions& options);
 FunctionRef insert_barriers(const FunctionRef& f, const PassOptions& options);
 FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_full_blocks(const FunctionRef& f, const PassOptions& options);

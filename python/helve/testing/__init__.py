@@ -15,10 +15,11 @@ from helve.testing.stages import (
     interpret,
     lowering_stages,
     stage_check,
+    with_variant,
 )
 
 __all__ = [
     "PIPELINES", "Pipeline", "Recipe", "assert_round_trip", "assert_same", "check_lowered", "check_stages",
     "distinct_stages", "evaluate", "interpret", "lowering_stages", "make_arguments", "numpy_dtype", "recipes",
-    "stage_check",
+    "stage_check", "with_variant",
 ]

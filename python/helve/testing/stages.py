@@ -94,11 +94,18 @@ def stage_check(passes: Sequence[str]) -> str:
     return "in_turn" if "privatize_scratch" in passes else "all"
 
 
+def with_variant(stages: Sequence[tuple[str, _core.Function]]) -> list[tuple[str, _core.Function]]:
+    """The stages of a pipeline, and for a GPU also the variant of the last one whose tensors may begin anywhere."""
+    name, last = stages[-1]
+    return [*stages, ("narrow_accesses", _core.narrow_accesses(last))] if name == "insert_barriers" else list(stages)
+
+
 def distinct_stages(lowered: dict[Pipeline, list[tuple[str, _core.Function]]]) -> Iterator[Stage]:
-    """What pipelines made of a function, first the function itself, each stage once."""
+    """What pipelines made of a function, first the function itself, each stage once. Of a GPU also the variant for
+    tensors that are aligned as an element is ("narrow_accesses")."""
     seen = set()
     for pipeline, stages in lowered.items():
-        for place, (name, function) in enumerate(stages):
+        for place, (name, function) in enumerate(with_variant(stages)):
             check = stage_check([name for name, _ in stages[:place + 1]])
             key = (_core.print(function), check)
             if key not in seen:

@@ -104,8 +104,7 @@ void KernelEmitter::copy_async(const TileOp& s) {
   };
   std::string operands = address(dst) + ", " + address(src);
   if (const Expr inside = begins_inside(src, facts_)) operands += ", " + text(inside, c::kConditional);
-  line(call(unaligned_ ? "copy_elements" : "copy_async", std::to_string(bytes), operands) + ";", s.span);
-  if (unaligned_) return;
+  line(call("copy_async", std::to_string(bytes), operands) + ";", s.span);
   if (auto found = position_.find(src.buffer.get()); found != position_.end()) {
     int64_t& alignment = kernel_.alignments[found->second];
     alignment = std::max(alignment, bytes);

@@ -45,7 +45,7 @@ void KernelEmitter::find_bulk() {
     if (is_global(*dst)) stored.insert(dst.get());
     (!is_global(*dst) ? found.loads : op->begins_copy() ? found.stores : found.returns) = true;
   });
-  if (unaligned_ || !found.any()) return;
+  if (!found.any()) return;
   bulk_ = found;
   bulk_.fences = !source_.may_alias.empty();
   walk(body, [&](const Stmt& s) {
@@ -77,16 +77,12 @@ void KernelEmitter::begin_tma() {
   line(fmt::format("helve_open({}, {});", bulk_.arrivals, bulk_.ring));
 }
 
-/// In the unaligned variant, whose tensors TMA does not accept, all threads copy elements.
 void KernelEmitter::copy_bulk(const TileOp& s) {
   const bool boxes = s.op == TileOpcode::CpAsyncBulkTensor;
-  if (unaligned_)
-    boxes ? copy_box_elements(s) : begin_pieces(s);
-  else
-    block("if (tx == 0)", s.span, [&] { boxes ? begin_boxes(s) : begin_pieces(s); });
-  if (s.begins_copy()) commit(s);
-  if (unaligned_) return;
-  if (!s.begins_copy()) {
+  block("if (tx == 0)", s.span, [&] { boxes ? begin_boxes(s) : begin_pieces(s); });
+  if (s.begins_copy()) {
+    commit(s);
+  } else {
     line("helve_commit_stores();", s.span);
     wait_for_stores(0, s.span);
   }
@@ -112,9 +108,7 @@ void KernelEmitter::begin_pieces(const TileOp& s) {
       return fmt::format("{} + {}", e.name, text(e.offset, c::precedence_of("+") + 1));
     };
     const std::string operands = address(dst, 1) + ", " + address(src, 0) + ", ";
-    if (unaligned_) {
-      line(call("copy_piece", "", operands + text(pieces->length, c::kConditional)) + ";", s.span);
-    } else if (is_global(*dst.buffer)) {
+    if (is_global(*dst.buffer)) {
       line(call("store_bulk", "", operands + text(bytes, c::kConditional)) + ";", s.span);
     } else {
       line(call("copy_bulk", "", fmt::format("{}{}, {}", operands, text(bytes, c::kConditional), arrival())) + ";",

@@ -21,7 +21,6 @@ namespace helve::cuda {
 KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& options, Prelude& prelude)
     : CEmitter(source.bounds, options.line_directives),
       source_(source),
-      unaligned_(options.unaligned),
       prelude_(prelude),
       cluster_blocks_(options.cluster_blocks),
       interface_(kernel_interface(*source.stmt)) {
@@ -52,7 +51,6 @@ CudaKernel KernelEmitter::emit() {
       const For* loop = as<For>(s);
       const TileOp* op = as<TileOp>(s);
       threads |= (loop && loop->loop == LoopKind::Thread) || (op && op->row().rule == TileRule::Instruction);
-      threads |= unaligned_ && op && op->op == TileOpcode::CpAsyncBulkTensor;
       const Alloc* alloc = as<Alloc>(s);
       shared |= alloc && alloc->buffer->scope == MemoryScope::Shared && used(alloc->buffer.get());
     });
@@ -92,7 +90,7 @@ void KernelEmitter::parameters(std::vector<std::string>& out) {
   walk_exprs(source_.stmt->body, [&](const Expr& e) {
     if (const Load* load = as<Load>(e)) loads(buffer_of(load->buffer));
   });
-  walk(source_.stmt->body, [&](const Stmt& s) {  // copies of the unaligned variant and collectives also load
+  walk(source_.stmt->body, [&](const Stmt& s) {  // operations also load
     const TileOp* op = as<TileOp>(s);
     for (size_t i = 0; op && i < op->operands.size(); ++i) {
       if (op->is_region(i) && op->row().params[i].reads()) loads(*op->region(i).buffer);

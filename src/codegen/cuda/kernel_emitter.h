@@ -147,7 +147,6 @@ class KernelEmitter final : public c::CEmitter {
   void find_maps();
   void map_parameters(std::vector<std::string>& out);
   void begin_boxes(const TileOp& s);
-  void copy_box_elements(const TileOp& s);
   std::string coordinate(const Expr& e);
 
   // emit_block.cc
@@ -174,7 +173,6 @@ class KernelEmitter final : public c::CEmitter {
   bool rounds_in_pairs(const Store& s) const;
 
   const KernelSource& source_;
-  const bool unaligned_;  ///< the unaligned variant: tensors have an element's alignment only
   Prelude& prelude_;
   const int64_t cluster_blocks_;
   KernelInterface interface_;

@@ -165,7 +165,6 @@ void KernelEmitter::stage(const For& s) {
       return reads_written(index, accesses, source_.may_alias);
     });
     if (!each.always || !early || !moves(accesses, each.buffer, source_.may_alias)) continue;
-    if (unaligned_ && is_global(*each.buffer)) continue;
     const Address address = address_of(*each.buffer, each.indices, inside);
     const Expr first = expr_of(sum_of(substitute(address.sum, {{lane, s.begins[0]}})));
     const int64_t width = vector_bytes(*each.buffer, address, first, s);
@@ -233,7 +232,6 @@ bool KernelEmitter::move_packed(const For& s) {
   const Buffer &from = buffer_of(load->buffer), &to = *store->buffer;
   const bool reads = to.scope == MemoryScope::Fragment;
   if (reads == (from.scope == MemoryScope::Fragment) || !stays_packed(reads ? to : from)) return false;
-  if (unaligned_ && is_global(reads ? from : to)) return false;
   const Var* lane = s.vars[0].get();
   Facts inside = facts_;
   inside.bind_loop(s.vars[0], s.begins[0], s.extents[0]);

@@ -17,7 +17,6 @@ struct CudaOptions {
   bool line_directives = false;  ///< name the user's file and line beside each statement
   bool prelude = true;           ///< include the helve_ functions that the kernels call
   int64_t cluster_blocks = 1;    ///< maximum blocks of a cluster, as given to the passes
-  bool unaligned = false;        ///< the unaligned variant: assume only an element's alignment of a tensor's base
 };
 
 /// A buffer of shared memory.
@@ -30,8 +29,8 @@ struct SharedBuffer {
 /// A kernel of the text. Its parameters are one pointer a buffer of the kernel's interface, then each scalar as a long
 /// long (a float scalar as the bits of its dtype), then, in a mesh function, the instance stride in bytes of each
 /// Global buffer and the number of the first block, then, in a cooperative kernel, an unsigned*: zeroed words for its
-/// blocks to synchronize with, then, except in the unaligned variant, each tensor map by value. The grid is
-/// one-dimensional: blockIdx.x counts blocks, row-major, in a mesh function from the first one.
+/// blocks to synchronize with, then each tensor map by value. The grid is one-dimensional: blockIdx.x counts blocks,
+/// row-major, in a mesh function from the first one.
 struct CudaKernel {
   std::string name;
   int64_t threads = 0;              ///< of a block
@@ -40,7 +39,7 @@ struct CudaKernel {
   bool cooperative = false;         ///< all blocks synchronize: the last parameter is zeroed words
   std::vector<SharedBuffer> shared;  ///< its contents, in program order
   std::vector<int64_t> alignments;  ///< bytes, required of each buffer's base; at least an element's
-  std::vector<runtime::TensorMap> maps;  ///< none in the unaligned variant
+  std::vector<runtime::TensorMap> maps;
 };
 
 struct CudaSource {

@@ -1,0 +1,147 @@
+// Every access of global memory becomes one of a single element.
+// Input: the program of the threads of a block. Output: the same computation by code that assumes no more of a
+// tensor's address than the alignment of an element, and needs no tensor map.
+// Before:  T.cp_async(A[tx * 4:tx * 4 + 4], X[tx * 4:tx * 4 + 4])
+//          T.commit_async()
+//          T.wait_async()
+// After:   for i in T.unroll(4):
+//              X[tx * 4 + i] = A[tx * 4 + i]
+// Vectors that access global memory become unrolled loops. What TMA copied, all threads of the block copy: barriers
+// separate TMA from every thread (analysis/barriers.h), so that they separate the threads too. Then nothing is left to
+// commit or to wait for.
+#include "helve/analysis/async_run.h"
+#include "helve/arith/simplify.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/transform/passes.h"
+#include "scope_facts.h"
+
+namespace helve {
+
+namespace {
+
+bool accesses_global(const Stmt& s) {
+  bool found = false;
+  walk(s, [&](const Stmt& each) {
+    const Store* store = as<Store>(each);
+    found |= store && is_global(*store->buffer);
+  });
+  walk_exprs(s, [&](const Expr& e) {
+    const Load* load = as<Load>(e);
+    found |= load && is_global(buffer_of(load->buffer));
+  });
+  return found;
+}
+
+Expr zero_of(DType t) {
+  return constant_of(t.is_bool() ? Operand(false) : t.is_float() ? Operand(0.0) : Operand(int64_t{0}), t);
+}
+
+/// The element of a region whose coordinates in the dimensions that are not points are `at`.
+std::vector<Expr> element_of(const Region& region, const std::vector<Expr>& at, const Facts& facts) {
+  std::vector<Expr> out;
+  size_t next = 0;
+  for (const Range& range : region.ranges) {
+    out.push_back(simplify(range.point ? range.begin : range.begin + at[next++], facts));
+  }
+  return out;
+}
+
+Stmt copy_element(const TileOp& copy, const std::vector<Expr>& from, const std::vector<Expr>& to) {
+  return store(copy.region(1).buffer, to, load(copy.region(0).buffer, from), copy.span);
+}
+
+Stmt fill_element(const TileOp& copy, const std::vector<Expr>& to) {
+  return store(copy.region(1).buffer, to, zero_of(copy.region(1).buffer->dtype), copy.span);
+}
+
+class Narrowing final : public ScopedRewriter {
+ public:
+  using ScopedRewriter::ScopedRewriter;
+
+ protected:
+  Stmt leave(const Stmt& s, const Facts& facts) override {
+    if (const For* loop = as<For>(s); loop && loop->loop == LoopKind::Vectorized && accesses_global(s)) {
+      return Stmt(copy_with(*loop, [](For& copy) { copy.loop = LoopKind::Unroll; }));
+    }
+    const TileOp* op = as<TileOp>(s);
+    if (!op) return s;
+    switch (op->op) {
+      case TileOpcode::CpAsync: return run(*op, facts);
+      case TileOpcode::CpAsyncBulk:
+      case TileOpcode::CpAsyncBulkTensor: return box(*op, facts);
+      case TileOpcode::CommitAsync:
+      case TileOpcode::WaitAsync: return seq({}, s->span);
+      default: return s;
+    }
+  }
+
+ private:
+  /// A run of one thread, which is past the end of its tensor either entirely or not at all.
+  static Stmt run(const TileOp& op, const Facts& facts) {
+    const auto elements = [&](bool exist) {
+      const VarRef i = make_var("i");
+      Facts inside = facts;
+      inside.bind_loop(i, int_imm(0), int_imm(run_length(op)));
+      const std::vector<Expr> from = run_element(op.region(0), i, inside), to = run_element(op.region(1), i, inside);
+      return for_loop(LoopKind::Unroll, i, int_imm(run_length(op)),
+                      exist ? copy_element(op, from, to) : fill_element(op, to), op.span);
+    };
+    const Expr exists = begins_inside(op.region(0), facts);
+    return exists ? if_then(exists, elements(true), elements(false), op.span) : elements(true);
+  }
+
+  /// The run is along the last dimension.
+  static std::vector<Expr> run_element(const Region& region, const VarRef& i, const Facts& facts) {
+    std::vector<Expr> out;
+    for (const Range& range : region.ranges) out.push_back(range.begin);
+    out.back() = simplify(out.back() + Expr(i), facts);
+    return out;
+  }
+
+  /// A copy by TMA: elements past the tensor's end become zero in shared memory, and are not written in the tensor.
+  Stmt box(const TileOp& op, const Facts& facts) const {
+    const Region &src = op.region(0), &dst = op.region(1);
+    const std::vector<Expr> extents = dst.shape();
+    const int64_t threads = enclosing_kernel()->threads;
+    Expr count = int_imm(1);
+    for (const Expr& extent : extents) count = count * extent;
+    count = simplify(count, facts);
+    const Expr turns = simplify(floor_div(count + int_imm(threads - 1), int_imm(threads)), facts);
+    const VarRef tx = make_var("tx"), turn = make_var("turn");
+    Facts inside = facts;
+    inside.bind_loop(tx, int_imm(0), int_imm(threads));
+    inside.bind_loop(turn, int_imm(0), turns);
+    const Expr place = simplify(Expr(turn) * int_imm(threads) + Expr(tx), inside);
+    const Expr counts = less(place, count);
+    const bool surplus = !can_prove(counts, inside);
+    if (surplus) inside.assume(counts);
+    std::vector<Expr> at(extents.size());
+    Expr rest = place;
+    for (size_t k = extents.size(); k-- > 0;) {
+      at[k] = k == 0 ? rest : floor_mod(rest, extents[k]);
+      rest = floor_div(rest, extents[k]);
+    }
+    const std::vector<Expr> from = element_of(src, at, inside), to = element_of(dst, at, inside);
+    const bool loads = is_global(*src.buffer);
+    const Region& tensor = loads ? src : dst;
+    const std::vector<Expr>& in_tensor = loads ? from : to;
+    Expr exists;
+    for (size_t d = 0; d < in_tensor.size(); ++d) {
+      const Expr one = simplify(less(in_tensor[d], tensor.buffer->shape[d]), inside);
+      if (!can_prove(one, inside)) exists = exists ? logical_and(exists, one) : one;
+    }
+    Stmt element = copy_element(op, from, to);
+    if (exists) element = if_then(exists, element, loads ? fill_element(op, to) : Stmt(), op.span);
+    if (surplus) element = if_then(counts, element, {}, op.span);
+    const Stmt all = same_expr(turns, int_imm(1)) ? element : for_loop(LoopKind::Serial, turn, turns, element, op.span);
+    return for_loop(LoopKind::Thread, tx, int_imm(threads), all, op.span);
+  }
+};
+
+}  // namespace
+
+FunctionRef narrow_accesses(const FunctionRef& f, const PassOptions&) {
+  return with_body(f, Narrowing(*f).rewrite(f->body));
+}
+
+}  // namespace helve
