@@ -1,0 +1,159 @@
+// Which accesses of two iterations may conflict, before isl is asked.
+// Hulls of subscripts, equal subscripts and operations that commute leave few pairs.
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+
+#include "helve/arith/sum.h"
+#include "helve/ir/expr/visit.h"
+#include "hulls.h"
+#include "iterations.h"
+
+namespace helve::proofs {
+
+Iterations::Iterations(const AccessModel& m, const IndependentLoop& independent)
+    : model(m),
+      loop(independent.path),
+      first(independent.first),
+      last(independent.last),
+      step(*loop.back()),
+      at(loop.size() - 1),
+      from(at) {
+  const StmtNode& stmt = *step.stmt;
+  is_kernel = stmt.kind == StmtKind::Kernel;
+  is_persistent = stmt.kind == StmtKind::For && static_cast<const For&>(stmt).loop == LoopKind::Persistent;
+  mesh = model.function->mesh.has_value();
+  // Without a mesh the iterations of a Persistent loop are distributed over blocks, so two of them may belong to two
+  // blocks.
+  for (size_t i = 0; i < at && is_persistent && !mesh; ++i) {
+    if (loop[i]->stmt && loop[i]->stmt->kind == StmtKind::Kernel) from = i;
+  }
+}
+
+namespace {
+
+bool shared(const Iterations& of, const Buffer& buffer) {
+  const bool global = buffer.scope == MemoryScope::Param || buffer.scope == MemoryScope::Global;
+  if (of.is_kernel) return buffer.scope == MemoryScope::Param || (global && !of.mesh);
+  if (of.is_persistent) return global;  // memory that the block allocates outside is private to an iteration
+  auto home = of.model.home.find(&buffer);
+  if (home == of.model.home.end()) return true;
+  return home->second.size() <= of.at || home->second[of.at] != of.loop.back();
+}
+
+bool repeats(const Access& a, const Access& b) {
+  if (a.buffer != b.buffer || a.write != b.write || a.visit != b.visit || a.path != b.path) return false;
+  for (size_t d = 0; d < a.ranges.size(); ++d) {
+    if (!same_expr(a.ranges[d].begin, b.ranges[d].begin) || !same_expr(a.ranges[d].extent, b.ranges[d].extent))
+      return false;
+  }
+  return true;
+}
+
+std::vector<const Access*> accesses(const Iterations& of) {
+  std::vector<const Access*> out;
+  std::unordered_map<size_t, std::vector<const Access*>> by_visit;  // repetitions are within one visit of a statement
+  for (size_t i = of.first; i < of.last; ++i) {
+    const Access& t = of.model.accesses[i];
+    if (!shared(of, *t.buffer)) continue;
+    std::vector<const Access*>& known = by_visit[t.visit];
+    if (std::any_of(known.begin(), known.end(), [&](const Access* other) { return repeats(t, *other); })) continue;
+    known.push_back(&t);
+    out.push_back(&t);
+  }
+  return out;
+}
+
+/// Accesses of two buffers that may share memory.
+void add_aliases(const Iterations& of, const std::vector<const Access*>& all,
+                 std::vector<std::pair<size_t, size_t>>& pairs) {
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (size_t k = i + 1; k < all.size(); ++k) {
+      const Buffer *a = all[i]->buffer.get(), *b = all[k]->buffer.get();
+      if (a != b && may_overlap(of.model.function->may_alias, a, b)) pairs.emplace_back(i, k);
+    }
+  }
+}
+
+bool commute(const Access& a, const Access& b) {
+  return a.buffer == b.buffer && a.write && b.write && a.mode == b.mode && a.mode != StoreMode::Write;
+}
+
+/// The only variable of this loop by which `e` differs between iterations, if it has a constant factor.
+const Var* only_inner(const Iterations& of, const Expr& e, const Path& path) {
+  if (changes(e, of.model.constant)) return nullptr;
+  const Var* found = nullptr;
+  for (const Term& term : sum_of(e).terms) {
+    for (size_t i = of.at; i < path.size(); ++i) {
+      for (const VarRef& var : path[i]->vars) {
+        const bool inside = std::any_of(term.factors.begin(), term.factors.end(),
+                                        [&](const Expr& factor) { return mentions(factor, var.get()); });
+        if (!inside) continue;
+        if (found || i != of.at || term.factors.size() != 1 || as<Var>(term.factors[0]) != var.get()) return nullptr;
+        found = var.get();
+      }
+    }
+  }
+  return found;
+}
+
+/// Is it proved without isl that equal elements mean equal iterations? A subscript that both accesses share, and that
+/// varies with one variable of the loop only, forces that variable to be the same.
+bool forced_apart(const Iterations& of, const Access& a, const Access& b) {
+  if (a.tiles != b.tiles || a.placed != b.placed || of.from != of.at) return false;
+  std::vector<const Var*> forced;
+  for (size_t d = 0; d < of.step.vars.size(); ++d) {
+    const int64_t* extent = int_value(of.step.extents[d]);
+    if (extent && *extent <= 1) forced.push_back(of.step.vars[d].get());
+  }
+  for (size_t d = 0; d < a.ranges.size(); ++d) {
+    const Range &x = a.ranges[d], &y = b.ranges[d];
+    if (!x.point || !y.point || !same_expr(x.begin, y.begin)) continue;
+    if (const Var* var = only_inner(of, x.begin, a.path)) forced.push_back(var);
+  }
+  return std::all_of(of.step.vars.begin(), of.step.vars.end(), [&](const VarRef& var) {
+    return std::find(forced.begin(), forced.end(), var.get()) != forced.end();
+  });
+}
+
+}  // namespace
+
+bool in_blocks(const Iterations& of, const Access& a, const Access& b) {
+  return of.is_kernel && a.placed && b.placed && a.buffer == b.buffer;
+}
+
+std::vector<size_t> replica_axes(const Iterations& of, const MeshTensor& tensor) {
+  std::vector<size_t> out;
+  const MeshShape& mesh = *of.model.function->mesh;
+  for (size_t d = 0; d < mesh.extents.size(); ++d) {
+    const bool cut = std::any_of(tensor.sharding.begin(), tensor.sharding.end(),
+                                 [&](const auto& each) { return each.first == mesh.names[d]; });
+    if (!cut && mesh.extents[d] > 1) out.push_back(d);
+  }
+  return out;
+}
+
+std::vector<Pair> conflicts(const Iterations& of, PathFacts& facts) {
+  std::vector<Pair> out;
+  const std::vector<const Access*> all = accesses(of);
+  const std::vector<Alike> groups = alike(all);
+  std::vector<const Access*> firsts;
+  for (const Alike& group : groups) firsts.push_back(all[group.first]);
+  std::vector<std::pair<size_t, size_t>> pairs = intersecting_hulls(firsts, facts);
+  if (!of.model.function->may_alias.empty()) add_aliases(of, firsts, pairs);
+  for (auto& [i, k] : pairs) std::tie(i, k) = std::pair(groups[i].first, groups[k].first);
+  for (const Alike& group : groups) {
+    if (group.second != group.first && all[group.first]->write) pairs.emplace_back(group.first, group.second);
+  }
+  std::sort(pairs.begin(), pairs.end());
+  for (const auto& [i, k] : pairs) {
+    const Access &a = *all[i], &b = *all[k];
+    if (commute(a, b) || (!a.write && !b.write)) continue;
+    if (in_blocks(of, a, b) && replica_axes(of, *a.placed).empty())
+      continue;  // of two cores, whose blocks are disjoint
+    if (a.buffer != b.buffer || !forced_apart(of, a, b)) out.push_back({&a, &b});
+  }
+  return out;
+}
+
+}  // namespace helve::proofs

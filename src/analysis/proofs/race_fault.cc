@@ -1,0 +1,145 @@
+// Texts of races: who, where, when, and the remedy that fits the kind of loop and of access.
+// Values are those of the witness; what it does not determine is printed as dots.
+#include "race_fault.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/support/text.h"
+#include "updates.h"
+
+namespace helve::proofs {
+
+namespace {
+
+std::string iteration_text(const Iterations& of, const Witness& witness, const Substitution& renamed) {
+  return join(of.step.vars, ", ", [&](const VarRef& var) {
+    auto it = renamed.find(var.get());
+    const Var* named = it == renamed.end() ? var.get() : as<Var>(it->second);
+    return fmt::format("{}={}", var->name, value_in(witness, named).value_or(0));
+  });
+}
+
+std::string element_text(const Access& access, const std::vector<Expr>& element, const Witness& witness) {
+  return access.buffer->name + "[" +
+         join(element, ", ",
+              [&](const Expr& e) {
+                const std::optional<int64_t> value = evaluate(e, witness);
+                return value ? std::to_string(*value) : std::string("...");
+              }) +
+         "]";
+}
+
+/// The values outside of the loop on which the element depends.
+std::string outer_text(const Iterations& of, const Pair& pair, const Witness& witness) {
+  Witness outer;
+  for (const auto& [var, value] : witness) {
+    bool inner = false;
+    for (const Access* t : {pair.first, pair.second}) {
+      for (size_t i = of.from; i < t->path.size(); ++i) {
+        for (const VarRef& bound : t->path[i]->vars) inner |= bound == var;
+      }
+    }
+    if (!inner) outer.emplace_back(var, value);
+  }
+  std::vector<Expr> exprs;
+  for (const Access* t : {pair.first, pair.second}) {
+    for (const Range& r : t->ranges) exprs.insert(exprs.end(), {r.begin, r.extent});
+  }
+  return mentioned_text(outer, exprs);
+}
+
+bool same_element(const Access& a, const Access& b) {
+  return std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), b.ranges.end(),
+                    [](const Range& x, const Range& y) { return same_expr(x.begin, y.begin); });
+}
+
+const char* serial(const Iterations& of) {
+  return of.step.stmt->kind == StmtKind::ForTiles ? "T.foreach_tiles(..., parallel=False)" : "T.serial";
+}
+
+std::string who(const Iterations& of) {
+  if (of.is_kernel) return of.mesh ? "cores of this kernel" : "blocks of this kernel";
+  return of.is_persistent ? "iterations of this T.Persistent loop" : "iterations of this parallel loop";
+}
+
+std::string remedy(const Iterations& of, const Pair& pair) {
+  const Access &a = *pair.first, &b = *pair.second;
+  const std::string& buffer = a.buffer->name;
+  const bool both_write = a.write && b.write;
+  const Store* update = a.stmt == b.stmt && same_element(a, b) ? updated_by(a.write ? a : b) : nullptr;
+  const std::string atomic = update ? atomic_text(*update) : "";
+  if (of.is_kernel) {
+    return fmt::format("give each {} elements of its own, {}or split the work into two kernels",
+                       of.mesh ? "core" : "block", atomic.empty() || of.mesh ? "" : "write " + atomic + ", ");
+  }
+  if (a.mode != StoreMode::Write || b.mode != StoreMode::Write) {
+    return fmt::format("split the loop in two, so that {}, or make the loop {}",
+                       !both_write ? fmt::format("'{}' is not read in the loop that updates it", buffer)
+                                   : "each updates or stores in one way only",
+                       serial(of));
+  }
+  if (update) {
+    return fmt::format("reduce outside the loop, by T.reduce_sum (or max, min, ...) into '{}', {}or make the loop {}",
+                       buffer, atomic.empty() ? "" : "write " + atomic + ", ", serial(of));
+  }
+  if (!both_write) return fmt::format("read from a copy of '{}', or make the loop {}", buffer, serial(of));
+  const std::string vars = join(of.step.vars, ", ", [](const VarRef& v) { return v->name; });
+  return fmt::format("index '{}' with every loop variable ({}), or make the loop {}", buffer, vars, serial(of));
+}
+
+}  // namespace
+
+const Access& later(const Pair& pair) {
+  return pair.first->visit == pair.second->visit && pair.first->write ? *pair.first : *pair.second;
+}
+
+void refute(const Iterations& of, const Pair& pair, const Meeting& met, const Witness& witness, Proof& proof) {
+  const Access &a = *pair.first, &b = *pair.second;
+  const std::string noun = !of.is_kernel ? "iteration" : of.mesh ? "core" : "block";
+  const std::string one = iteration_text(of, witness, {}), two = iteration_text(of, witness, met.renamed);
+  const std::string place = element_text(a, met.element, witness);
+  std::string text;
+  if (a.write && b.write) {
+    text = fmt::format("{}s {} and {} both write {}", noun, one, two, place);
+  } else {
+    text = fmt::format("{} {} writes {}, {} {} reads it", noun, a.write ? one : two, place, noun, a.write ? two : one);
+  }
+  const std::string outer = outer_text(of, pair, witness);
+  if (!outer.empty()) text += fmt::format(", when {}", outer);
+  weaken(proof, ProofVerdict::Refuted);
+  proof.witness = text;
+  const Access& last = later(pair);
+  const Access& other = &last == &a ? b : a;
+  std::vector<Note> notes = {{a.stmt == b.stmt ? Span{} : other.span, text}};
+  if (of.step.span != last.span) notes.push_back({of.step.span, of.is_kernel ? "the kernel" : "the loop"});
+  proof.fault = Diagnostic{Code::RacingLoop,
+                           last.span,
+                           {{"who", who(of)},
+                            {"conflict", a.write && b.write ? "write" : "read and write"},
+                            {"buffer", a.buffer->name},
+                            {"remedy", remedy(of, pair)}},
+                           std::move(notes),
+                           {}};
+}
+
+void refute_scratch(const Iterations& of, const Pair& pair, const Meeting& met, const Witness& witness,
+                    bool may_accumulate, Proof& proof) {
+  const Access& last = later(pair);
+  std::vector<std::string> fixes;
+  if (may_accumulate) fixes.emplace_back(diagnostic_row(Code::PrivateAccumulation).help);
+  weaken(proof, ProofVerdict::Refuted);
+  proof.witness = fmt::format("iterations {} and {} both leave a value", iteration_text(of, witness, {}),
+                              iteration_text(of, witness, met.renamed));
+  const std::string vars = join(of.step.vars, ", ", [](const VarRef& v) { return v->name; });
+  proof.fault = Diagnostic{Code::LoopScratch,
+                           last.span,
+                           {{"buffer", last.buffer->name}, {"variables", vars}},
+                           {{last.buffer->span, fmt::format("'{}' is allocated here", last.buffer->name)},
+                            {of.step.span, "the loop"},
+                            {{}, proof.witness}},
+                           std::move(fixes)};
+}
+
+}  // namespace helve::proofs
