@@ -63,7 +63,7 @@ def interpret(function: _core.Function, *args, check: str | None = None, steps: 
         helve.Error: the arguments do not fit, or the program does what it must not.
         OutOfSteps: the run made more steps.
     """
-    if check not in ("in_turn", "barriers"):
+    if check not in ("in_turn", "barriers", "fences"):
         check_option("check", check)
     Kernel(_core.interpreted(core_function(function), check, steps))(*args)
 
@@ -87,8 +87,11 @@ def stage_check(passes: Sequence[str]) -> str:
 
     After privatize_scratch one memory serves the iterations of a loop in turn, and where threads share it, what
     several of them leave there may not be read ("in_turn"); after insert_barriers, of a GPU, also only T.sync_threads
-    orders the threads of a block ("barriers"). Both are "all" beyond that.
+    orders the threads of a block and TMA ("barriers"); after insert_fences TMA needs a T.fence_async besides
+    ("fences"). All are "all" beyond that.
     """
+    if "insert_fences" in passes:
+        return "fences"
     if "insert_barriers" in passes:
         return "barriers"
     return "in_turn" if "privatize_scratch" in passes else "all"

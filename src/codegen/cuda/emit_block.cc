@@ -87,9 +87,11 @@ void KernelEmitter::tile_op(const TileOp& s) {
   HELVE_FAIL("tile operation " + std::string(s.row().name) + " in a kernel in thread form");
 }
 
-void KernelEmitter::barrier(const TileOp& s) {
-  fence();
-  line("__syncthreads();", s.span);
+void KernelEmitter::barrier(const TileOp& s) { line("__syncthreads();", s.span); }
+
+/// In the unaligned variant threads make all copies.
+void KernelEmitter::fence(const TileOp& s) {
+  if (!unaligned_) line(call("fence_async", "", "") + ";", s.span);
 }
 
 /// One run, which is past the end of its tensor either entirely or not at all.
