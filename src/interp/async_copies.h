@@ -41,6 +41,8 @@ class AsyncCopies {
     }
   }
 
+  /// The number of the last complete copy.
+  int64_t completed() const { return completed_; }
   bool is_complete(int64_t number) const { return number <= completed_; }
 
   /// Where the oldest unfinished copy began; null where all are complete.

@@ -297,7 +297,7 @@ class KernelCode final : public StmtCode {
     for (size_t d = 0; d < at.size(); ++d) frame.vars[vars_[d]] = of_int(at[d]);
     frame.block = block;
     frame.blocks = blocks;
-    if (frame.trace) frame.trace->synchronise_threads();
+    if (frame.trace) frame.trace->begin_threads();
   }
 
   const Scope& scope_;

@@ -24,8 +24,9 @@ std::optional<Checks> parse_checks(const std::string& name) {
   if (name == "uninitialised") return Checks{.uninitialised = true};
   if (name == "races") return Checks{.races = true};
   if (name == "in_turn") return Checks{.uninitialised = true, .races = true, .in_turn = true};
-  if (name == "barriers") return Checks{.uninitialised = true, .races = true, .barriers = true, .in_turn = true};
-  return std::nullopt;
+  const bool fences = name == "fences";
+  if (!fences && name != "barriers") return std::nullopt;
+  return Checks{.uninitialised = true, .races = true, .barriers = true, .fences = fences, .in_turn = true};
 }
 
 void run(const FunctionRef& f, const std::vector<Arg>& args, const Options& options) {

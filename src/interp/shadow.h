@@ -27,10 +27,11 @@ class Clock {
   int64_t now_ = 1;
 };
 
-/// Executors of what no loop over threads runs: a tile operation of the block, which orders itself, and a condition or
-/// an extent, which every thread evaluates.
+/// Executors of what no loop over threads runs: a tile operation of the block, which orders itself; a condition or an
+/// extent, which every thread evaluates; a copy that TMA makes.
 constexpr int64_t kNoThread = -1;
 constexpr int64_t kEveryThread = -2;
+constexpr int64_t kTma = -3;
 
 /// One access: when, on which core, where in the program. The instant 0 is before the run.
 struct Mark {
@@ -39,6 +40,16 @@ struct Mark {
   const Site* site = nullptr;
   StoreMode mode = StoreMode::Write;  ///< of a store
   int64_t thread = kNoThread;         ///< of memory that threads share: who accessed it
+  int64_t flight = 0;                 ///< the asynchronous copy that it is part of; 0: none
+};
+
+/// What an executor has done before a barrier or a fence. A part of an asynchronous copy is done when the copy is
+/// complete.
+struct Passed {
+  int64_t time = 0;
+  int64_t copies = 0;  ///< the number of the last complete copy
+  bool contains(const Mark& mark) const { return mark.time < time && mark.flight <= copies; }
+  static bool precedes(const Passed& a, const Passed& b) { return a.time < b.time; }
 };
 
 struct LoopLabel;

@@ -74,9 +74,9 @@ void copy(const Operands& op, Frame& frame, int64_t flight) {
   require_shape(squeezed(src.shape()) == squeezed(dst.shape()), op, "src and dst", src.shape(), dst.shape());
   const std::optional<size_t> given = op.row->find("pad");
   const Scalar pad = given ? op.values[*given]->eval(frame) : dst.dtype().is_float() ? of_float(0) : of_int(0);
-  if (frame.trace) frame.trace->fly(flight);
+  if (frame.trace) frame.trace->fly(flight, op.node->is_by_tma());
   scatter(dst, gather_for(op.region("dst").buffer(), src, dst.dtype(), op.span, pad), dst.dtype(), op.span);
-  if (frame.trace) frame.trace->fly(0);
+  if (frame.trace) frame.trace->fly(0, false);
 }
 
 void run_copy(const Operands& op, Frame& frame) { copy(op, frame, 0); }
@@ -106,6 +106,10 @@ void run_fill(const Operands& op, Frame& frame) { fill(op, frame, op.value("valu
 /// Statements of a block run one after the other, whichever threads execute them.
 void run_sync_threads(const Operands&, Frame& frame) {
   if (frame.trace) frame.trace->synchronise_threads();
+}
+
+void run_fence_async(const Operands&, Frame& frame) {
+  if (frame.trace) frame.trace->fence();
 }
 
 /// The register of an element: the position in a fragment of `registers` a thread.
@@ -345,6 +349,7 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::AtomicMax:
     case TileOpcode::AtomicMin: return block(run_atomic);
     case TileOpcode::SyncThreads: return block(run_sync_threads);
+    case TileOpcode::FenceAsync: return block(run_fence_async);
     case TileOpcode::LoadMatrix: return block(run_load_matrix);
     case TileOpcode::StoreMatrix: return block(run_store_matrix);
     case TileOpcode::Mma: return block(run_mma);

@@ -37,10 +37,16 @@ void Checker::synchronise(const std::vector<Frame*>& cores) {
     for (size_t i = 0; i < seen.size(); ++i) seen[i] = std::max(seen[i], other[i]);
   }
   const int64_t now = clock_.tick();
-  for (const Frame* core : cores) seen[static_cast<size_t>(core->rank)] = now;
+  std::vector<Passed> fenced = cores.front()->trace->fenced();
+  for (const Frame* core : cores) {
+    seen[static_cast<size_t>(core->rank)] = now;
+    core->trace->synchronise_threads();
+    const std::vector<Passed>& other = core->trace->fenced();
+    for (size_t i = 0; i < fenced.size(); ++i) fenced[i] = std::max(fenced[i], other[i], Passed::precedes);
+  }
   for (const Frame* core : cores) {
     core->trace->see(seen);
-    core->trace->synchronise_threads();
+    core->trace->see_fenced(fenced);
   }
 }
 
@@ -56,6 +62,7 @@ bool is_of_one_executor(Code code) {
     case Code::IndexOverflow:
     case Code::NegativeShift:
     case Code::CopyInFlight:
+    case Code::UnfencedWrite:
     case Code::UninitialisedRead: return true;
     default: return false;
   }
@@ -77,7 +84,11 @@ bool Checker::in_flight(const Flight& flight) const {
 }
 
 Trace::Trace(Checker& checker, const Frame& frame, int64_t cores)
-    : checker_(&checker), frame_(&frame), core_(frame.rank), seen_(static_cast<size_t>(cores), 0) {}
+    : checker_(&checker),
+      frame_(&frame),
+      core_(frame.rank),
+      fenced_(static_cast<size_t>(cores)),
+      seen_(static_cast<size_t>(cores), 0) {}
 
 void Trace::enter(const LoopLabel& label, std::vector<int64_t> begins, std::vector<int64_t> extents) {
   make_current();
@@ -103,13 +114,25 @@ void Trace::leave() {
   if (levels_[--depth_].label->threads) thread_ = kNoThread;
 }
 
-void Trace::synchronise_threads() { barrier_ = checker_->clock().tick(); }
+void Trace::begin_threads() {
+  fence();
+  synchronise_threads();
+  for (Passed& core : fenced_) core.time = barrier_.time;
+}
+
+void Trace::synchronise_threads() {
+  barrier_ = {checker_->clock().tick(), frame_->copies.completed()};
+  fenced_[static_cast<size_t>(core_)] = fence_;
+}
+
+void Trace::fence() { fence_ = {checker_->clock().tick(), frame_->copies.completed()}; }
 
 Mark Trace::mark_of(const Instance& instance, const Site& site, StoreMode mode) const {
   const MemoryScope scope = instance.declaration().scope;
   const bool own = scope == MemoryScope::Local || scope == MemoryScope::Fragment;
-  const int64_t thread = own ? kNoThread : thread_ == kNoThread && !site.statement ? kEveryThread : thread_;
-  return {checker_->clock().now(), core_, &site, mode, thread};
+  const int64_t of_block = site.statement ? kNoThread : kEveryThread;
+  const int64_t thread = own ? kNoThread : by_tma_ ? kTma : thread_ == kNoThread ? of_block : thread_;
+  return {checker_->clock().now(), core_, &site, mode, thread, flight_};
 }
 
 size_t Trace::conflict(const Shadow& shadow, const Mark& earlier, const Mark& later) const {
@@ -121,23 +144,29 @@ size_t Trace::conflict(const Shadow& shadow, const Mark& earlier, const Mark& la
     if (earlier.time < level.begin) break;
     if (earlier.time < level.current) return i;
   }
-  if (!checker_->checks().barriers || earlier.time < barrier_) return kOrdered;
+  if (!checker_->checks().barriers || barrier_.contains(earlier)) return kOrdered;
   const bool threads = earlier.thread != kNoThread && later.thread != kNoThread;
   return threads && earlier.thread != later.thread ? kOtherThread : kOrdered;
 }
 
 /// Of accesses that may meet (reads, atomic stores of one mode), one that is ordered before the present one races with
 /// nothing that the present one does not race with. Of those in other iterations the outermost suffices: what comes
-/// later differs in its iteration from one of the two. Other cores are ordered pair by pair, so each counts.
+/// later differs in its iteration from one of the two. Other cores are ordered pair by pair, so each counts, and so
+/// does a part of an asynchronous copy, which a barrier passes only after the copy's wait.
 void Trace::add(Shadow& shadow, std::vector<Mark>& marks, const Mark& mark) const {
   const Mark* last = marks.empty() ? nullptr : &marks.back();
-  if (last && last->time == mark.time && last->core == core_ && last->mode == mark.mode) return;
+  const auto same = [&](const Mark& m) {
+    return m.time == mark.time && m.core == core_ && m.mode == mark.mode && m.thread == mark.thread &&
+           m.flight == mark.flight;
+  };
+  if (last && same(*last)) return;
   size_t kept = 0;
   size_t outermost = kOrdered;
   Mark concurrent;
   for (const Mark& known : marks) {
     const size_t level = conflict(shadow, known, mark);
-    if (level == kOtherCore || known.mode != mark.mode) {
+    const bool lasts = known.flight > std::max(barrier_.copies, mark.flight);
+    if (level == kOtherCore || known.mode != mark.mode || (level == kOtherThread && known.flight) || lasts) {
       marks[kept++] = known;
     } else if (level < outermost) {
       outermost = level;
@@ -165,6 +194,7 @@ Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin*
   for (Cell& cell : instance.cells(offset)) {
     if (!checker_->checks().races) break;
     check_flights(instance, offset, cell, site, false);
+    check_fences(instance, offset, cell, site, false);
     if (flight_) cell.from = {flight_, core_, &site};
     const size_t level = conflict(shadow, cell.write, mark);
     if (level != kOrdered) report_race(instance, offset, level, {cell.write, true}, {mark, false});
@@ -187,6 +217,7 @@ void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& 
   for (Cell& cell : instance.cells(offset)) {
     if (!checker_->checks().races) break;
     check_flights(instance, offset, cell, site, true);
+    check_fences(instance, offset, cell, site, true);
   }
   if (checker_->checks().races && instance.declaration().scope != MemoryScope::Local) {
     check_write(instance, offset, mark, value);
@@ -215,6 +246,18 @@ void Trace::check_flights(const Instance& instance, int64_t offset, const Cell& 
                           bool writes) const {
   if (checker_->in_flight(cell.into)) report_flight(instance, offset, cell.into, site, writes, true);
   if (writes && checker_->in_flight(cell.from)) report_flight(instance, offset, cell.from, site, writes, false);
+}
+
+void Trace::check_fences(const Instance& instance, int64_t offset, const Cell& cell, const Site& site,
+                         bool writes) const {
+  if (!by_tma_ || !checker_->checks().fences) return;
+  const auto check = [&](const Mark& written) {
+    if (written.thread == kTma || !instance.shadow()->counts(written)) return;
+    if (fenced_[static_cast<size_t>(written.core)].contains(written)) return;
+    report_unfenced(instance, offset, written, site, writes);
+  };
+  check(cell.write);
+  for (const Mark& update : cell.updates) check(update);
 }
 
 void Trace::update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode,

@@ -79,15 +79,22 @@ class Trace {
   void leave();
   /// The innermost loop.
   Left loop() const { return {levels_[depth_ - 1].begin, levels_[depth_ - 1].label}; }
-  /// The threads of the block synchronize, or begin.
+  /// The threads of the block begin: what was done before is visible to all of them, and to TMA.
+  void begin_threads();
+  /// The threads of the block synchronize.
   void synchronise_threads();
+  /// Each thread of the block executes a proxy fence, which covers what it has written.
+  void fence();
 
   /// Reads an element. If it is undefined, that is reported, or returned in `origin`.
   Scalar read(Instance& instance, int64_t offset, const Site& site, Origin* origin = nullptr);
   void write(Instance& instance, int64_t offset, Scalar value, const Site& site, bool undefined = false);
 
-  /// The following reads and writes are those of this asynchronous copy; 0: of none.
-  void fly(int64_t number) { flight_ = number; }
+  /// The following reads and writes are those of this asynchronous copy, 0: of none, or TMA's.
+  void fly(int64_t number, bool by_tma) {
+    flight_ = number;
+    by_tma_ = by_tma;
+  }
   /// An atomic store: the element becomes its previous value, combined with `value`.
   void update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode, const Site& site);
 
@@ -104,6 +111,8 @@ class Trace {
 
   void see(const std::vector<int64_t>& seen) { seen_ = seen; }
   const std::vector<int64_t>& seen() const { return seen_; }
+  void see_fenced(const std::vector<Passed>& fenced) { fenced_ = fenced; }
+  const std::vector<Passed>& fenced() const { return fenced_; }
   int64_t core() const { return core_; }
   Checker& checker() const { return *checker_; }
 
@@ -138,6 +147,10 @@ class Trace {
   void check_flights(const Instance& instance, int64_t offset, const Cell& cell, const Site& site, bool writes) const;
   [[noreturn]] void report_flight(const Instance& instance, int64_t offset, const Flight& flight, const Site& site,
                                   bool writes, bool copy_writes) const;
+  /// Throws if TMA accesses what a thread has written without a fence and a barrier since.
+  void check_fences(const Instance& instance, int64_t offset, const Cell& cell, const Site& site, bool writes) const;
+  [[noreturn]] void report_unfenced(const Instance& instance, int64_t offset, const Mark& written, const Site& site,
+                                    bool writes) const;
   /// Does the element have a value from one of several iterations of a loop that has ended? Then it is undefined.
   bool left_by_several(const Shadow& shadow, const Cell& cell) const;
   /// May several iterations that the threads of a block run store to an element, as long as none reads it afterwards?
@@ -152,6 +165,7 @@ class Trace {
   [[noreturn]] void report_race(const Instance& instance, int64_t offset, size_t level, Access earlier,
                                 Access later) const;
   std::string executor(size_t level, const Mark& mark) const;
+  static std::string executor_in_block(const Mark& mark);
   /// Cores that hold the same shard of a mesh tensor may all store the same value to it.
   bool replicas(const Buffer& buffer, int64_t core) const;
 
@@ -161,10 +175,13 @@ class Trace {
   std::vector<Level> levels_;  ///< the first depth_ are in use
   size_t depth_ = 0;
   int64_t thread_ = kNoThread;
-  int64_t barrier_ = 0;  ///< when the threads of the block last synchronized
+  Passed barrier_;  ///< when the threads of the block last synchronized
+  Passed fence_;  ///< when they last executed a fence
+  std::vector<Passed> fenced_;  ///< for each core what it has written that TMA sees here
   std::vector<int64_t> seen_;  ///< for each core the time before which its accesses are visible
   std::unordered_map<size_t, Origin> unset_;
   int64_t flight_ = 0;
+  bool by_tma_ = false;
 };
 
 }  // namespace helve::interp

@@ -56,13 +56,31 @@ void Trace::report_flight(const Instance& instance, int64_t offset, const Flight
                   {{flight.site->span, "the copy begins here"}});
 }
 
+void Trace::report_unfenced(const Instance& instance, int64_t offset, const Mark& written, const Site& site,
+                            bool writes) const {
+  throw UserError(Code::UnfencedWrite, site.span,
+                  {{"access", writes ? "overwrites" : "reads"},
+                   {"element", shape_text(instance.element_at(offset))},
+                   {"buffer", instance.declaration().name},
+                   {"executor", executor_in_block(written)}},
+                  {{written.site->span, "it is written here"},
+                   {{}, "there is no T.fence_async with a barrier after it between the two"}});
+}
+
+std::string Trace::executor_in_block(const Mark& mark) {
+  switch (mark.thread) {
+    case kNoThread: return "the block";
+    case kEveryThread: return "every thread";
+    case kTma: return "TMA";
+    default: return fmt::format("thread {}", mark.thread);
+  }
+}
+
 std::string Trace::executor(size_t level, const Mark& mark) const {
   if (level == kOtherCore) {
     return "core " + shape_text(coordinates_of(mark.core, checker_->function().mesh->extents));
   }
-  if (level == kOtherThread) {
-    return mark.thread == kEveryThread ? "every thread" : fmt::format("thread {}", mark.thread);
-  }
+  if (level == kOtherThread) return executor_in_block(mark);
   const Level& loop = levels_[level];
   const auto after = std::upper_bound(loop.iterations.begin(), loop.iterations.end(), mark.time,
                                       [](int64_t time, const auto& iteration) { return time < iteration.first; });

@@ -8,7 +8,7 @@
 //              X[tx * 4 + i] = A[tx * 4 + i]
 // Vectors that access global memory become unrolled loops. What TMA copied, all threads of the block copy: barriers
 // separate TMA from every thread (analysis/barriers.h), so that they separate the threads too. Then nothing is left to
-// commit or to wait for.
+// commit, to wait for or to fence.
 #include "helve/analysis/async_run.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
@@ -70,7 +70,8 @@ class Narrowing final : public ScopedRewriter {
       case TileOpcode::CpAsyncBulk:
       case TileOpcode::CpAsyncBulkTensor: return box(*op, facts);
       case TileOpcode::CommitAsync:
-      case TileOpcode::WaitAsync: return seq({}, s->span);
+      case TileOpcode::WaitAsync:
+      case TileOpcode::FenceAsync: return seq({}, s->span);
       default: return s;
     }
   }

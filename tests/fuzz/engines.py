@@ -20,6 +20,7 @@ from helve import _core
 from helve.target import Kernel
 from helve.testing import PIPELINES, interpret, stage_check, with_variant
 from meaning import contents, number, tensor_data
+from bulk import BY_TMA
 from products import ON_TENSOR_CORES
 
 _core.sample_conditions(True)
@@ -108,9 +109,11 @@ def call_of(program, text, memories, others=(), refused=()):
     return Call(text, numbers, tensors, program.mesh, program.chunk, shared, more, wrong)
 
 
-def plain(text):
-    """The program for targets that have no tensor cores."""
-    return text.replace(ON_TENSOR_CORES, "")
+def plain(text, arch=""):
+    """The program for an architecture, or for targets that have neither tensor cores nor TMA."""
+    if not arch:
+        text = text.replace(ON_TENSOR_CORES, "")
+    return text if arch == "sm_90a" else text.replace(BY_TMA, "")
 
 
 def _first(error):
@@ -135,11 +138,11 @@ def check(call, effort=Effort()):  # noqa: B008  frozen
 
 
 def examine(call, effort):
-    """(the first Failure or None, the last stage for the oldest architecture or None)."""
+    """(the first Failure or None, the last stage for the oldest architecture that has all, or None)."""
     mesh = helve.Mesh(tuple(call.mesh)) if call.mesh else None
     try:
         function = helve.parse(plain(call.text))
-        on_gpu = helve.parse(call.text) if ON_TENSOR_CORES in call.text else function
+        of_arch = {arch: helve.parse(plain(call.text, arch)) for _, arch in PIPELINES if arch}
     except helve.Error as error:
         return Failure(f"refused {error.code}", str(error)), None
     except helve.InternalError as error:
@@ -149,12 +152,12 @@ def examine(call, effort):
         return failure, None
     shape = None if mesh is None else _core.MeshShape(list(mesh.shape), list(mesh.names))
     seen = {(_core.print(function.function), "all")}
-    if failure := _check_machine_code(call, {"cuda": on_gpu, "llvm": function}, mesh, effort, data):
+    if failure := _check_machine_code(call, {"cuda": of_arch["sm_80"], "llvm": function}, mesh, effort, data):
         return failure, None
     last = None
     for target, arch in PIPELINES:
         try:
-            given = on_gpu if target == "cuda" else function
+            given = of_arch.get(arch, function)
             stages = _core.lowering_stages(given.function, shape, call.chunk, target, arch)
         except helve.Error as error:
             return Failure(f"refused {error.code} when compiled", str(error)), None
@@ -165,7 +168,7 @@ def examine(call, effort):
         if target == "cuda" and effort.text:
             if failure := _check_cuda_text(stages[-1][1], arch):
                 return failure, None
-            last = last or stages[-1][1]
+            last = stages[-1][1] if last is None or BY_TMA in call.text else last
     return None, last
 
 

@@ -12,6 +12,7 @@ import layouts
 import program as p
 import scalars
 import tree
+from bulk import Bulk
 from conditions import Conditions
 from expressions import Expressions
 from idioms import Idioms
@@ -35,7 +36,7 @@ def wider(dtype, rng):
     return rng.choice([d for d in same if scalars.BITS[d] >= scalars.BITS[dtype]])
 
 
-class Generator(Idioms, Conditions, Private, Products, Wide, Expressions):
+class Generator(Idioms, Conditions, Private, Products, Bulk, Wide, Expressions):
     """Statements of a kernel over the buffers of `self.buffers`; subclasses decide what stands around them."""
 
     def __init__(self, seed):
@@ -764,6 +765,8 @@ class KernelGenerator(Generator):
         body += self.write_out(own, output, starts)
         if rng.random() < 0.12:
             body += self.picked_out(variables, counts, cut)
+        if self.aside.random() < 0.25:
+            body += self.rows_by_tma(variables, counts, cut)
         self.buffers = outside
         del self.indices[known:], self.values[values:]
         if rng.random() < 0.15:

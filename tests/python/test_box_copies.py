@@ -11,7 +11,7 @@ from copy_programs import arguments_of, check_on_the_cpu, check_text, misaligned
 from cuda_on_host import HostKernels, aligned
 from nvrtc import assert_compiles, needs_nvrtc
 from test_async_copies import choices
-from test_bulk_copies import ARCH, random_boxes, thread_form
+from test_bulk_copies import ARCH, check_fences, random_boxes, thread_form
 
 import helve
 import helve.testing
@@ -237,6 +237,12 @@ def test_every_barrier_is_needed(name):
     for place in places:
         without = "\n".join(lines[:place] + lines[place + 1:])
         assert _core.unordered_accesses(helve.parse(without).function), f"line {place} is not missed in:\n{without}"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_fence_is_needed(name):
+    count = check_fences(PROGRAMS[name][0], lambda: arguments(name))
+    assert count == (name.startswith(("rank", "ring", "doubled", "wide")))
 
 
 def test_maps_of_a_kernel():

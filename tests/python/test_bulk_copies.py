@@ -137,6 +137,25 @@ def stores_in_flight(rows, columns):
     return main
 
 
+def overwritten(rows, columns):
+    """Rows come where threads have left others, of which some were read."""
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, columns), "float32"), B: T.Tensor((rows, columns), "float32")):
+        with T.Kernel(1, threads=64):
+            x = T.alloc_shared((columns,), "float32")
+            for k in T.serial(rows):
+                for i in T.Parallel(columns):
+                    x[i] = A[k, i] + 1.0
+                for i in T.Parallel(columns):
+                    B[k, i] = x[columns - 1 - i]
+                T.copy(A[k, :], x, dispatch="tma")
+                for i in T.Parallel(columns):
+                    B[k, i] = B[k, i] * x[columns - 1 - i]
+
+    return main
+
+
 # name: (function, shapes of the arguments, their dtypes, blocks)
 PROGRAMS = {
     "ahead": (rows_ahead(5, 1024), [(5, 1024)] * 2, ["float32"] * 2, 1),
@@ -144,6 +163,7 @@ PROGRAMS = {
     "ahead_of_one_row": (rows_ahead(1, 512, stages=3), [(1, 512)] * 2, ["float32"] * 2, 1),
     "ahead_small": (rows_ahead(6, 12, stages=3, dispatch="tma"), [(6, 12)] * 2, ["float32"] * 2, 1),
     "at_once": (at_once(40, 16), [(40, 16)] * 2, ["float32"] * 2, 1),
+    "overwritten": (overwritten(3, 128), [(3, 128)] * 2, ["float32"] * 2, 1),
     "stores_in_flight": (stores_in_flight(5, 96), [(5, 96)] * 2, ["float32"] * 2, 1),
     "tiles_bytes": (tiles(4, 160, 4, 32, 3, "int8"), [(4, 160), (4, 32)], ["int8", "float32"], 1),
     "tiles_missing_rows": (tiles(3, 100, 4, 32, 3), [(3, 100), (4, 32)], ["float32"] * 2, 1),
@@ -213,6 +233,13 @@ def test_the_text_compiles(name, unaligned):
     assert (16 in kernel["alignments"]) == (not unaligned)
 
 
+def without_each(form, statement):
+    """Texts of the program, each without one of these statements."""
+    lines = _core.print(form).split("\n")
+    places = [n for n, line in enumerate(lines) if line.strip() == statement]
+    return ["\n".join(lines[:place] + lines[place + 1:]) for place in places]
+
+
 @pytest.mark.parametrize("name", ["ahead", "ahead_of_three", "tiles_64_2", "tiles_228_4", "line_250", "copied_back_6",
                                   "stores_in_flight", "at_once"])
 def test_every_barrier_is_needed(name):
@@ -225,17 +252,74 @@ def test_every_barrier_is_needed(name):
         assert _core.unordered_accesses(helve.parse(without).function), f"line {place} is not missed in:\n{without}"
 
 
-def test_barriers_have_fences_where_threads_write_what_tma_accesses():
-    """Memory that is read before TMA overwrites it needs only a barrier."""
+def test_the_interpreter_needs_every_barrier():
+    """TMA is none of the threads: a barrier orders what it does with what they do."""
+    for name in ("ahead", "tiles_64_2", "line_250", "copied_back_6", "stores_in_flight"):
+        for text in without_each(thread_form(PROGRAMS[name][0]), "T.sync_threads()"):
+            with pytest.raises(helve.Error) as refused:
+                helve.testing.interpret(helve.parse(text).function, *arguments(name), check="barriers")
+            assert refused.value.code == "HV0705", name
 
-    def barriers(name):
-        text, _ = _core.cuda_source(thread_form(PROGRAMS[name][0]), prelude=False)
-        return text.count("__syncthreads();"), len(re.findall(r"helve_fence_async\(\);\s*__syncthreads\(\);", text))
 
-    for name, fenced in [("ahead", False), ("tiles_96_3", False), ("tiles_100_3", True), ("stores_in_flight", True),
-                         ("copied_back_4", True)]:
-        every, with_fence = barriers(name)
-        assert every > 0 and with_fence == (every if fenced else 0), name
+# How many of a program's barriers have fences, and how many barriers there are.
+FENCES = {"stores_in_flight": (1, 2), "copied_back_4": (1, 2), "overwritten": (1, 4), "ahead": (0, 2),
+          "tiles_96_3": (0, 1), "tiles_100_3": (0, 1), "line_250": (0, 1), "at_once": (0, 2)}
+
+
+@pytest.mark.parametrize("name", FENCES)
+def test_barriers_have_fences_where_tma_accesses_what_threads_wrote(name):
+    """Memory that is read before TMA overwrites it needs only a barrier, and so does what no TMA copy follows."""
+    text, _ = _core.cuda_source(thread_form(PROGRAMS[name][0]), prelude=False)
+    fenced = re.findall(r"helve_fence_async\(\);\s*__syncthreads\(\);", text)
+    assert text.count("helve_fence_async") == len(fenced)
+    assert (len(fenced), text.count("__syncthreads();")) == FENCES[name]
+
+
+def check_fences(function, arguments, mesh=None):
+    """Without any fence of the program the interpreter refuses it, and the pass finds it again."""
+    form = helve.testing.lowering_stages(function, mesh, target="cuda", arch=ARCH)[-1][1]
+    helve.testing.interpret(form, *arguments(), check="fences")
+    texts = without_each(form, "T.fence_async()")
+    for text in texts:
+        with pytest.raises(helve.Error) as refused:
+            helve.testing.interpret(helve.parse(text).function, *arguments(), check="fences")
+        assert refused.value.code == "HV0709"
+        again = helve.testing.lowering_stages(helve.parse(text), mesh, target="cuda", arch=ARCH)[-1][1]
+        assert _core.print(again) == _core.print(form)
+    return len(texts)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_fence_is_needed(name):
+    assert check_fences(PROGRAMS[name][0], lambda: arguments(name)) == FENCES.get(name, (0,))[0] or name not in FENCES
+
+
+def test_fences_of_a_program_are_replaced():
+    form = _core.print(thread_form(PROGRAMS["stores_in_flight"][0]))
+    more = re.sub(r"( *)T\.sync_threads\(\)", r"\1T.fence_async()\n\1T.sync_threads()", form)
+    assert more.count("T.fence_async()") > form.count("T.fence_async()")
+    assert _core.print(thread_form(helve.parse(more))) == form
+
+
+def test_fences_before_collectives_serve_the_copies_of_other_cores():
+    mesh = helve.Mesh((1, 2))
+
+    @T.prim_func(mesh=T.Mesh((1, 2)))
+    def main(A: T.Tensor((2, 64), "float32"), B: T.Tensor((2, 64), "float32")):
+        with T.Kernel(1, 2, threads=64) as (r, c):
+            x = T.alloc_shared((64,), "float32")
+            for i in T.Parallel(64):
+                A[c, i] = A[c, i] * 2.0
+            T.comm.barrier()
+            T.copy(A[1 - c, :], x, dispatch="tma")
+            for i in T.Parallel(64):
+                B[c, i] = x[63 - i]
+
+    def make():
+        return [whole_numbers((2, 64)), np.zeros((2, 64), "float32")]
+
+    helve.testing.check_stages(main, make, mesh=mesh, target="cuda", arch=ARCH)
+    assert check_fences(main, make, mesh) == 1
 
 
 def test_the_text():

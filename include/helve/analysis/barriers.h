@@ -50,4 +50,9 @@ class BarrierAnalysis {
   std::unique_ptr<Impl> impl_;
 };
 
+/// The kernel with a T.fence_async before each barrier that needs one, and before no other. It needs one if nothing
+/// else fences what a thread has written before it and TMA accesses after it; of several barriers between the two, the
+/// last one does. The kernel has its barriers, and no fences yet.
+Ref<const Kernel> with_fences(const FunctionRef& f, const Ref<const Kernel>& kernel);
+
 }  // namespace helve

@@ -34,7 +34,8 @@ using Arg = std::variant<TensorArg, ScalarArg>;
 struct Checks {
   bool uninitialised = false;  ///< uses of elements that were never written (UninitialisedRead)
   bool races = false;  ///< conflicts (RacingIterations, RacingBlocks, RacingCores)
-  bool barriers = false;  ///< with `races`: threads of a block are ordered by T.sync_threads alone
+  bool barriers = false;  ///< with `races`: threads of a block, and TMA, are ordered by T.sync_threads alone
+  bool fences = false;  ///< with `barriers`: TMA sees what threads wrote before a T.fence_async (UnfencedWrite)
   /// One private memory serves all iterations of a loop that it is allocated outside of, as in machine code: one
   /// iteration finds what another one wrote, which with `races` is a conflict. Without this option each iteration has
   /// its own copy, as the language defines. If threads of a block run the iterations, such memory is Shared: several
@@ -46,8 +47,8 @@ struct Checks {
 };
 
 /// The checks by name: "all", "uninitialised", "races", "in_turn" (all, for a function whose scratch has been made
-/// private), or "barriers" (in_turn, for a function in thread form whose barriers have been inserted); nothing for
-/// another name.
+/// private), "barriers" (in_turn, for a function in thread form whose barriers have been inserted), or "fences"
+/// (barriers, for one whose fences have been inserted too); nothing for another name.
 std::optional<Checks> parse_checks(const std::string& name);
 
 /// Thrown by a run that has used up its number of steps. What it has written stays.
@@ -76,11 +77,11 @@ struct Options {
 /// parameter, are reported. Two accesses race when they touch one element, one of them writes, and they stand in
 /// different iterations of a T.Parallel, T.Persistent or parallel T.foreach_tiles, in different blocks of a launch, or
 /// on different cores of a mesh with no collective of both between them; with `barriers` also in different iterations
-/// of two T.threads loops of a block with no T.sync_threads between them. One order of iterations suffices: up to its
-/// first race a program of nested parallel loops does the same in every order, so a run that records who accessed what
-/// finds a race when any order has one (Feng and Leiserson, "Efficient detection of determinacy races in Cilk
-/// programs", 1997). Asynchronous copies are not in the language; they would be accesses whose order begins at their
-/// wait.
+/// of two T.threads loops of a block with no T.sync_threads between them, or one of them in a copy by TMA. One order of
+/// iterations suffices: up to its first race a program of nested parallel loops does the same in every order, so a run
+/// that records who accessed what finds a race when any order has one (Feng and Leiserson, "Efficient detection of
+/// determinacy races in Cilk programs", 1997). Asynchronous copies are not in the language; they would be accesses
+/// whose order begins at their wait.
 ///
 /// Throws UserError: wrong arguments (ArgumentCount, ArgumentRank, ArgumentShape, ArgumentStrides, ...), OutOfBounds,
 /// ZeroDivisor, IndexOverflow, NegativeShift, NegativeExtent, ShapeMismatch, CollectiveShape, DivergentCollective, and

@@ -187,6 +187,11 @@ def exp(x: _Scalar) -> _Expr:
 def exp2(x: _Scalar) -> _Expr:
     """The scalar operator Exp2."""
 
+def fence_async() -> None:
+    """Each thread of the block executes a proxy fence: `fence.proxy.async`. After the next T.sync_threads,
+    T.cp_async_bulk and T.cp_async_bulk_tensor see what the threads wrote to shared or global memory before. The
+    compiler inserts the fences that a kernel needs; they need not be written by hand."""
+
 def fill(dst: _Region, value: _Scalar) -> None:
     """Stores a scalar to every element of dst."""
 

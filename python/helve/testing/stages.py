@@ -63,7 +63,7 @@ def interpret(function: _core.Function, *args, check: str | None = None, steps: 
         helve.Error: the arguments do not fit, or the program does what it must not.
         OutOfSteps: the run made more steps.
     """
-    if check not in ("in_turn", "barriers"):
+    if check not in ("in_turn", "barriers", "fences"):
         check_option("check", check)
     Kernel(_core.interpreted(core_function(function), check, steps))(*args)
 
@@ -87,8 +87,11 @@ def stage_check(passes: Sequence[str]) -> str:
 
     After privatize_scratch one memory serves the iterations of a loop in turn, and where threads share it, what
     several of them leave there may not be read ("in_turn"); after insert_barriers, of a GPU, also only T.sync_threads
-    orders the threads of a block ("barriers"). Both are "all" beyond that.
+    orders the threads of a block and TMA ("barriers"); after insert_fences TMA needs a T.fence_async besides
+    ("fences"). All are "all" beyond that.
     """
+    if "insert_fences" in passes:
+        return "fences"
     if "insert_barriers" in passes:
         return "barriers"
     return "in_turn" if "privatize_scratch" in passes else "all"
@@ -96,8 +99,9 @@ def stage_check(passes: Sequence[str]) -> str:
 
 def with_variant(stages: Sequence[tuple[str, _core.Function]]) -> list[tuple[str, _core.Function]]:
     """The stages of a pipeline, and for a GPU also the variant of the last one whose tensors may begin anywhere."""
-    name, last = stages[-1]
-    return [*stages, ("narrow_accesses", _core.narrow_accesses(last))] if name == "insert_barriers" else list(stages)
+    if "insert_barriers" not in dict(stages):
+        return list(stages)
+    return [*stages, ("narrow_accesses", _core.narrow_accesses(stages[-1][1]))]
 
 
 def distinct_stages(lowered: dict[Pipeline, list[tuple[str, _core.Function]]]) -> Iterator[Stage]:

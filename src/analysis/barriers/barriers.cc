@@ -27,7 +27,7 @@ class BarrierAnalysis::Impl {
     conflicts_.begin(*kernel);
     const PartRef parts = parts_of(*kernel, table_);
     Run(table_, conflicts_, true).run(*parts);
-    const std::vector<Found> kept = drop_superfluous(*parts, table_, conflicts_);
+    const std::vector<Found> kept = drop_superfluous(*parts, table_, conflicts_, is_sync_threads);
     if (undecided) *undecided = accesses_of(kept, *parts);
     const Stmt body = statement_of(*parts, kernel->body);
     if (body == kernel->body) return kernel;

@@ -128,10 +128,11 @@ class Pair {
 
 }  // namespace
 
-ConflictQueries::ConflictQueries(const FunctionRef& f, AccessTable& table)
-    : function_(f), table_(table), engine_(kOperations) {}
+ConflictQueries::ConflictQueries(const FunctionRef& f, AccessTable& table, Separator separator)
+    : function_(f), table_(table), separator_(separator), engine_(kOperations) {}
 
-bool ConflictQueries::may_conflict(const Access& a, const Access& b) {
+bool ConflictQueries::may_conflict(const Access& a, const Access& b) const {
+  if (separator_ == Separator::Fence) return a.write && !a.by_tma && b.by_tma;
   if (a.write && b.write) return a.mode != b.mode || a.mode == StoreMode::Write;
   return a.write || b.write;
 }

@@ -19,10 +19,16 @@ enum class Conflict {
   Undecided,  ///< the budget did not suffice
 };
 
+/// What the pairs need in between.
+enum class Separator {
+  Barrier,  ///< of accesses by different threads, one a write
+  Fence,    ///< of what a thread writes, and a later access by TMA
+};
+
 /// The conflicts of one function, cached.
 class ConflictQueries {
  public:
-  ConflictQueries(const FunctionRef& f, AccessTable& table);
+  ConflictQueries(const FunctionRef& f, AccessTable& table, Separator separator = Separator::Barrier);
 
   /// The variables that all accesses share are now those of this kernel.
   void begin(const Kernel& kernel) { kernel_ = &kernel; }
@@ -34,11 +40,12 @@ class ConflictQueries {
   const BarrierWork& work() const { return work_; }
 
  private:
-  static bool may_conflict(const Access& a, const Access& b);
+  bool may_conflict(const Access& a, const Access& b) const;
   bool places_apart(AccessId a, AccessId b, bool carried) const;
 
   FunctionRef function_;
   AccessTable& table_;
+  Separator separator_;
   const Kernel* kernel_ = nullptr;
   ExactEngine engine_;
   std::unordered_map<uint64_t, Conflict> answers_;

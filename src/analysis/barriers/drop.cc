@@ -21,7 +21,8 @@ using NodePtr = std::unique_ptr<Node>;
 
 class Drops {
  public:
-  Drops(AccessTable& table, ConflictQueries& conflicts) : table_(table), conflicts_(conflicts) {}
+  Drops(AccessTable& table, ConflictQueries& conflicts, const std::function<bool(const Part&)>& tried)
+      : table_(table), conflicts_(conflicts), tried_(tried) {}
 
   std::vector<Found> run(Part& kernel) {
     const NodePtr root = sequence(kernel.parts, 0, kernel.parts.size());
@@ -35,8 +36,7 @@ class Drops {
     out->part = &part;
     for (const PartRef& body : part.parts) adopt(*out, sequence(body->parts, 0, body->parts.size()));
     out->effect = effect(*out);
-    const bool tried = part.kind == Part::Kind::Barrier && as<TileOp>(part.stmt)->op == TileOpcode::SyncThreads;
-    if (tried) barriers_.push_back(out.get());
+    if (part.kind == Part::Kind::Barrier && tried_(part)) barriers_.push_back(out.get());
     return out;
   }
 
@@ -125,14 +125,16 @@ class Drops {
 
   AccessTable& table_;
   ConflictQueries& conflicts_;
+  const std::function<bool(const Part&)>& tried_;
   std::vector<Node*> barriers_;  ///< in program order
   std::vector<Found> undecided_;
 };
 
 }  // namespace
 
-std::vector<Found> drop_superfluous(Part& kernel, AccessTable& table, ConflictQueries& conflicts) {
-  return Drops(table, conflicts).run(kernel);
+std::vector<Found> drop_superfluous(Part& kernel, AccessTable& table, ConflictQueries& conflicts,
+                                    const std::function<bool(const Part&)>& tried) {
+  return Drops(table, conflicts, tried).run(kernel);
 }
 
 }  // namespace helve::barriers

@@ -87,6 +87,7 @@ class Collector {
   /// A box of elements, as loops over them.
   void copy(const TileOp& n) {
     asynchronous_ = n.begins_copy();
+    by_tma_ = n.is_by_tma();
     for (size_t i : {0, 1}) {
       const Region& region = n.region(i);
       std::vector<Expr> indices;
@@ -102,7 +103,7 @@ class Collector {
       add(region.buffer, indices, i == 1);
       inner_.resize(depth);
     }
-    asynchronous_ = false;
+    asynchronous_ = by_tma_ = false;
   }
 
   /// A warp moves its matrices together: it counts as an additional thread, since no lane's access is ordered with
@@ -162,6 +163,7 @@ class Collector {
     access.loop = context_.loop;
     access.inner = inner_;
     access.thread = thread_;
+    access.by_tma = by_tma_;
     for (const Expr& index : indices) access.indices.push_back(context_.now(index));
     access.conditions = context_.conditions;
     out_.push_back(table_.intern(std::move(access)));
@@ -172,7 +174,7 @@ class Collector {
   AccessTable& table_;
   std::vector<VarRange> inner_;
   VarRef thread_;  ///< of the loop over threads around; null: all threads
-  bool asynchronous_ = false;
+  bool asynchronous_ = false, by_tma_ = false;
   std::vector<AccessId> out_;
   std::vector<AccessId> copies_;
 };
@@ -293,6 +295,10 @@ class Builder {
 };
 
 }  // namespace
+
+bool is_sync_threads(const Part& part) {
+  return part.kind == Part::Kind::Barrier && as<TileOp>(part.stmt)->op == TileOpcode::SyncThreads;
+}
 
 PartRef parts_of(const Kernel& kernel, AccessTable& table) { return Builder(table).body(kernel.body); }
 

@@ -23,7 +23,7 @@ struct Part {
   Stmt stmt;
   bool is_head = false;     ///< Accesses: of the condition or bounds of a statement, which is another part
   bool is_inserted = false;  ///< Barrier: not of the given program
-  bool is_dropped = false;   ///< Barrier: removed again
+  bool is_dropped = false;   ///< Barrier: removed again, or without a fence
   std::vector<AccessId> accesses;  ///< Accesses
   std::vector<AccessId> copies;    ///< those of them that are issued here and complete later
   std::vector<PartRef> parts;  ///< Sequence: in order; Branch: the two bodies; Loop: the body; bodies are Sequences
@@ -31,6 +31,9 @@ struct Part {
   AccessSet all;  ///< all its accesses, seen from its place
   Effect effect;  ///< valid after it has been run
 };
+
+/// Is the part a T.sync_threads, rather than a collective?
+bool is_sync_threads(const Part& part);
 
 /// The parts of the kernel's body, a Sequence.
 PartRef parts_of(const Kernel& kernel, AccessTable& table);

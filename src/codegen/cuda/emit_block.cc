@@ -87,10 +87,9 @@ void KernelEmitter::tile_op(const TileOp& s) {
   HELVE_FAIL("tile operation " + std::string(s.row().name) + " in a kernel in thread form");
 }
 
-void KernelEmitter::barrier(const TileOp& s) {
-  fence();
-  line("__syncthreads();", s.span);
-}
+void KernelEmitter::barrier(const TileOp& s) { line("__syncthreads();", s.span); }
+
+void KernelEmitter::fence(const TileOp& s) { line(call("fence_async", "", "") + ";", s.span); }
 
 /// One run, which is past the end of its tensor either entirely or not at all.
 void KernelEmitter::copy_async(const TileOp& s) {

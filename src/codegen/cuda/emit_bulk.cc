@@ -2,10 +2,7 @@
 // Thread 0 issues them. Each group of loads has an mbarrier of a ring, at which the thread and the bytes arrive. The
 // ring is large enough for a loop that keeps as many groups in flight as its waits allow; if all mbarriers are in use,
 // the commit waits for the oldest group, which is legal because a copy may complete at any time before its wait.
-// TMA sees data that a thread has written once that thread has executed a proxy fence and then a barrier. Barrier
-// insertion separates any two such accesses (analysis/barriers.h: TMA is none of the threads, so program order does not
-// order them); in a kernel that may have such a pair, every barrier includes the fence. Threads see data that TMA has
-// written after the wait, and memory that was only read needs the barrier alone.
+// Barriers and fences order TMA's accesses with those of the threads (transform/insert_fences.cc).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +27,7 @@ void KernelEmitter::find_bulk() {
   const Stmt& body = source_.stmt->body;
   BulkCopies found;
   found.threads = false;
-  std::unordered_set<const Buffer*> touched, stored;
+  std::unordered_set<const Buffer*> stored;
   int64_t most = 0, commits = 0;  // groups that a wait leaves unfinished, and places that commit one
   walk(body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
@@ -41,20 +38,11 @@ void KernelEmitter::find_bulk() {
     if (op->op == TileOpcode::WaitAsync) most = std::max(most, op->integer(0));
     if (op->row().rule != TileRule::CopyInstruction || of_thread) return;
     const BufferRef& dst = op->region(1).buffer;
-    touched.insert({op->region(0).buffer.get(), dst.get()});
     if (is_global(*dst)) stored.insert(dst.get());
     (!is_global(*dst) ? found.loads : op->begins_copy() ? found.stores : found.returns) = true;
   });
   if (!found.any()) return;
   bulk_ = found;
-  bulk_.fences = !source_.may_alias.empty();
-  walk(body, [&](const Stmt& s) {
-    const Store* store = as<Store>(s);
-    const TileOp* op = as<TileOp>(s);
-    bulk_.fences |= op && op->op == TileOpcode::CpAsync && touched.contains(op->region(1).buffer.get());
-    bulk_.fences |= store && touched.contains(store->buffer.get());
-    bulk_.fences |= op && op->op == TileOpcode::StoreMatrix && touched.contains(op->region(1).buffer.get());
-  });
   bulk_.ring = std::clamp(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(most + commits))), kMinBarriers,
                           kMaxBarriers);
   bulk_.complete = has_collective(body) || !source_.may_alias.empty();  // by other cores or under other names
@@ -132,11 +120,6 @@ void KernelEmitter::loop_nest(const std::vector<Expr>& extents, const Span& span
     serial_loop(*as<For>(loop), "", from_next_loop);
   };
   from_next_loop();
-}
-
-/// Printed before each barrier of the block.
-void KernelEmitter::fence() {
-  if (bulk_.fences) line(call("fence_async", "", "") + ";");
 }
 
 void KernelEmitter::commit(const TileOp& s) {

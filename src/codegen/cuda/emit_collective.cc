@@ -94,7 +94,6 @@ void KernelEmitter::declare_group_barriers() {
 void KernelEmitter::group_barrier(const TileOp& s) {
   const MeshShape& mesh = *source_.mesh;
   const CoreGroup group = group_of(s, mesh, source_.stmt->vars, span_);
-  fence();
   if (kernel_.cooperative ? group.members == 1 : kernel_.cluster == 1) return line("__syncthreads();", s.span);
   if (!kernel_.cooperative) {
     need("cluster_sync");

@@ -106,7 +106,6 @@ void KernelEmitter::push(const TileOp& s, const PushBuffer& buffer) {
   const Buffer& source = *s.region(0).buffer;
   const int64_t bytes = *pushed_bytes(s), count = bytes / source.dtype.bytes();
   const std::string type = element_type(source);
-  fence();
   line("__syncthreads();", s.span);  // the source is written
   const VarRef member = make_var("member");
   const int64_t pushes = buffer.members * count;

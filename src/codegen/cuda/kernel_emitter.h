@@ -67,7 +67,6 @@ class KernelEmitter final : public c::CEmitter {
     bool threads = true;  ///< threads issue cp.async too, or there are no TMA copies
     bool complete = false;  ///< a wait for stores is for the data in global memory, which is read afterwards
     bool any() const { return loads || stores || returns; }
-    bool fences = false;  ///< threads write memory that TMA accesses: every barrier includes a proxy fence
     int64_t ring = 0;  ///< mbarriers of the loads
     std::string arrivals;  ///< the mbarriers
     std::string begun;  ///< the variable that counts groups
@@ -140,7 +139,6 @@ class KernelEmitter final : public c::CEmitter {
   std::string arrival() const;
   void loop_nest(const std::vector<Expr>& extents, const Span& span,
                  const std::function<void(const std::vector<Expr>& at)>& body);
-  void fence();
   void wait_for_stores(int64_t pending, const Span& span);
 
   // emit_boxes.cc

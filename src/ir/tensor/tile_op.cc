@@ -103,6 +103,8 @@ bool TileOp::begins_copy() const {
   return wait && !flag(*wait);
 }
 
+bool TileOp::is_by_tma() const { return op == TileOpcode::CpAsyncBulk || op == TileOpcode::CpAsyncBulkTensor; }
+
 bool TileOp::may_pass_end(size_t i) const {
   const bool copies = row().rule == TileRule::Copy || row().rule == TileRule::CopyInstruction;
   return copies && op != TileOpcode::CpAsyncBulk && is_global(*region(i).buffer);

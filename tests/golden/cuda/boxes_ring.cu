@@ -129,7 +129,6 @@ main_0(
         }
         helve_commit_bulk<16>(arrivals, begun, ended);
     }
-    helve_fence_async();
     __syncthreads();
     for (int k = 0; k < 4; ++k) {
         if (tx == 0) {
@@ -137,7 +136,6 @@ main_0(
         }
         helve_commit_bulk<16>(arrivals, begun, ended);
         helve_wait_bulk<16>(arrivals, begun, ended, 2);
-        helve_fence_async();
         __syncthreads();
         for (int pass = 0; pass < 4; ++pass) {
             y[pass * 64 + tx / 32 * 32 + tx % 32] = x[k % 3 * 256 + pass * 64 + tx / 32 * 32 - tx % 32 + 31];

@@ -28,7 +28,6 @@ main_0(const float* __restrict__ A, float* B) {
         } else {
             helve_wait_bulk<16>(arrivals, begun, ended, 0);
         }
-        helve_fence_async();
         __syncthreads();
         if (k < 2) {
             if (tx == 0) {

@@ -245,6 +245,8 @@ struct TileOp final : StmtNode {
 
   /// Does it start a copy that a later T.wait_async completes?
   bool begins_copy() const;
+  /// Is it a copy that TMA makes, which program order orders with no thread?
+  bool is_by_tma() const;
   /// May the region of operand `i` reach past the end of its buffer?
   bool may_pass_end(size_t i) const;
 };
