@@ -3,7 +3,9 @@
 // unfinished.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "helve/support/span.h"
@@ -33,15 +35,24 @@ class AsyncCopies {
     open_ = {};
   }
 
-  /// Completes all committed copies but the `pending` youngest.
-  void wait(int64_t pending) {
+  /// Completes all committed copies but the `pending` youngest, at an instant of the run.
+  void wait(int64_t pending, int64_t time = 0) {
+    const int64_t before = completed_;
     while (static_cast<int64_t>(committed_.size()) > pending) {
       completed_ = committed_.front().number;
       committed_.erase(committed_.begin());
     }
+    if (completed_ != before) waits_.emplace_back(completed_, time);
   }
 
   bool is_complete(int64_t number) const { return number <= completed_; }
+
+  /// When a complete copy was waited for.
+  int64_t completed_at(int64_t number) const {
+    const auto wait = std::lower_bound(waits_.begin(), waits_.end(), number,
+                                       [](const auto& each, int64_t sought) { return each.first < sought; });
+    return wait == waits_.end() ? 0 : wait->second;
+  }
 
   /// Where the oldest unfinished copy began; null where all are complete.
   const Span* unfinished() const {
@@ -56,6 +67,7 @@ class AsyncCopies {
     Span span;
   };
   std::vector<Group> committed_;
+  std::vector<std::pair<int64_t, int64_t>> waits_;  ///< the last copy that each completed, and when
   Group open_;
   int64_t begun_ = 0;
   int64_t completed_ = 0;

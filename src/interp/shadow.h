@@ -39,6 +39,7 @@ struct Mark {
   const Site* site = nullptr;
   StoreMode mode = StoreMode::Write;  ///< of a store
   int64_t thread = kNoThread;         ///< of memory that threads share: who accessed it
+  const void* name = nullptr;         ///< of memory in which buffers have places: the instance that was accessed
 };
 
 struct LoopLabel;
@@ -81,6 +82,8 @@ class Shadow {
 
   const Span& allocated() const { return allocated_; }
   const Span& forgotten() const { return forgotten_; }
+  /// A new instant of the run.
+  int64_t tick() { return clock_.tick(); }
 
  private:
   Clock& clock_;

@@ -90,7 +90,9 @@ void run_copy_async(const Operands& op, Frame& frame) {
 }
 
 void run_commit_async(const Operands& op, Frame& frame) { frame.copies.commit(op.span); }
-void run_wait_async(const Operands& op, Frame& frame) { frame.copies.wait(op.integer("pending")); }
+void run_wait_async(const Operands& op, Frame& frame) {
+  frame.copies.wait(op.integer("pending"), frame.trace ? frame.trace->checker().clock().tick() : 0);
+}
 
 std::vector<Scalar> filled(const View& view, Scalar value) {
   return std::vector<Scalar>(static_cast<size_t>(view.size()), value);

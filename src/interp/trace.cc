@@ -76,6 +76,10 @@ bool Checker::in_flight(const Flight& flight) const {
   return flight.number && !copies_[static_cast<size_t>(flight.core)]->is_complete(flight.number);
 }
 
+int64_t Checker::landed(const Flight& flight) const {
+  return flight.number ? copies_[static_cast<size_t>(flight.core)]->completed_at(flight.number) : 0;
+}
+
 Trace::Trace(Checker& checker, const Frame& frame, int64_t cores)
     : checker_(&checker), frame_(&frame), core_(frame.rank), seen_(static_cast<size_t>(cores), 0) {}
 
@@ -109,7 +113,7 @@ Mark Trace::mark_of(const Instance& instance, const Site& site, StoreMode mode) 
   const MemoryScope scope = instance.declaration().scope;
   const bool own = scope == MemoryScope::Local || scope == MemoryScope::Fragment;
   const int64_t thread = own ? kNoThread : thread_ == kNoThread && !site.statement ? kEveryThread : thread_;
-  return {checker_->clock().now(), core_, &site, mode, thread};
+  return {checker_->clock().now(), core_, &site, mode, thread, instance.placed() ? &instance : nullptr};
 }
 
 size_t Trace::conflict(const Shadow& shadow, const Mark& earlier, const Mark& later) const {
@@ -122,6 +126,9 @@ size_t Trace::conflict(const Shadow& shadow, const Mark& earlier, const Mark& la
     if (earlier.time < level.current) return i;
   }
   if (!checker_->checks().barriers || earlier.time < barrier_) return kOrdered;
+  if (earlier.name != later.name) {  // what the block does as a whole takes over bytes only behind a barrier, too
+    return earlier.thread != later.thread || earlier.thread < 0 ? kOtherThread : kOrdered;
+  }
   const bool threads = earlier.thread != kNoThread && later.thread != kNoThread;
   return threads && earlier.thread != later.thread ? kOtherThread : kOrdered;
 }
@@ -137,7 +144,8 @@ void Trace::add(Shadow& shadow, std::vector<Mark>& marks, const Mark& mark) cons
   Mark concurrent;
   for (const Mark& known : marks) {
     const size_t level = conflict(shadow, known, mark);
-    if (level == kOtherCore || known.mode != mark.mode) {
+    const bool differs = mark.name && known.thread < 0 && known.thread != mark.thread && known.time >= barrier_;
+    if (level == kOtherCore || known.mode != mark.mode || known.name != mark.name || differs) {
       marks[kept++] = known;
     } else if (level < outermost) {
       outermost = level;
@@ -171,9 +179,8 @@ Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin*
     check(instance, offset, cell.updates, true, {mark, false});
     if (instance.declaration().scope != MemoryScope::Local) add(shadow, cell.reads, mark);
   }
-  const Cell& cell = instance.cells(offset).front();
-  const bool left = checker_->checks().races && left_by_several(shadow, cell);
-  if (left || (checker_->checks().uninitialised && shadow.undefined(cell))) {
+  const bool left = checker_->checks().races && left_by_several(shadow, instance.cells(offset).front());
+  if (left || (checker_->checks().uninitialised && instance.undefined(offset))) {
     if (!origin) report_undefined(instance, offset, site);
     *origin = {&instance, offset, &site};
   }
@@ -215,6 +222,17 @@ void Trace::check_flights(const Instance& instance, int64_t offset, const Cell& 
                           bool writes) const {
   if (checker_->in_flight(cell.into)) report_flight(instance, offset, cell.into, site, writes, true);
   if (writes && checker_->in_flight(cell.from)) report_flight(instance, offset, cell.from, site, writes, false);
+  if (!checker_->checks().barriers || !instance.placed()) return;
+  // Bytes that a copy has accessed are another buffer's only behind a barrier that follows the wait.
+  const Access later{mark_of(instance, site), writes};
+  const auto landed_late = [&](const Flight& flight) { return checker_->landed(flight) >= barrier_; };
+  if (cell.write.name != &instance && landed_late(cell.into)) {
+    report_race(instance, offset, kOtherThread, {cell.write, true}, later);
+  }
+  for (const Mark& read : cell.reads) {
+    if (!writes || read.name == &instance || read.site != cell.from.site || !landed_late(cell.from)) continue;
+    report_race(instance, offset, kOtherThread, {read, false}, later);
+  }
 }
 
 void Trace::update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode,
@@ -231,11 +249,11 @@ void Trace::update(Instance& instance, int64_t offset, Scalar value, const Fold&
     check(instance, offset, cell.reads, false, {mark, true});
     std::vector<Mark> others;
     std::copy_if(cell.updates.begin(), cell.updates.end(), std::back_inserter(others),
-                 [&](const Mark& known) { return known.mode != mode; });
+                 [&](const Mark& known) { return known.mode != mode || known.name != mark.name; });
     check(instance, offset, others, true, {mark, true});
     add(shadow, cell.updates, mark);
   }
-  if (checker_->checks().uninitialised && shadow.undefined(instance.cells(offset).front())) {
+  if (checker_->checks().uninitialised && instance.undefined(offset)) {
     report_undefined(instance, offset, site);
   }
   instance.write(offset, combine(instance.read(offset), value));

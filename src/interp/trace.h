@@ -48,6 +48,8 @@ class Checker {
 
   /// Has core `flight.core` not waited for the copy yet?
   bool in_flight(const Flight& flight) const;
+  /// When it had waited; 0 for no copy.
+  int64_t landed(const Flight& flight) const;
 
   /// The error with the values of the loop variables of the core that ran last.
   UserError placed(const UserError& error) const;
