@@ -36,6 +36,7 @@ FunctionRef distribute_threads(const FunctionRef& f, const PassOptions& options)
 FunctionRef partition_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef place_shared_memory(const FunctionRef& f, const PassOptions& options);
 FunctionRef insert_barriers(const FunctionRef& f, const PassOptions& options);
+FunctionRef allocate_shared(const FunctionRef& f, const PassOptions& options);
 FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_full_blocks(const FunctionRef& f, const PassOptions& options);
 FunctionRef vectorize_loops(const FunctionRef& f, const PassOptions& options);

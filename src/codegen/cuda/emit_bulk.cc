@@ -14,6 +14,7 @@
 #include "helve/analysis/bulk_copy.h"
 #include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -48,12 +49,15 @@ void KernelEmitter::find_bulk() {
   if (unaligned_ || !found.any()) return;
   bulk_ = found;
   bulk_.fences = !source_.may_alias.empty();
+  const auto meets_tma = [&](const Buffer& written) {
+    return std::any_of(touched.begin(), touched.end(), [&](const Buffer* b) { return share_memory(*b, written); });
+  };
   walk(body, [&](const Stmt& s) {
     const Store* store = as<Store>(s);
     const TileOp* op = as<TileOp>(s);
-    bulk_.fences |= op && op->op == TileOpcode::CpAsync && touched.contains(op->region(1).buffer.get());
-    bulk_.fences |= store && touched.contains(store->buffer.get());
-    bulk_.fences |= op && op->op == TileOpcode::StoreMatrix && touched.contains(op->region(1).buffer.get());
+    bulk_.fences |= op && op->op == TileOpcode::CpAsync && meets_tma(*op->region(1).buffer);
+    bulk_.fences |= store && meets_tma(*store->buffer);
+    bulk_.fences |= op && op->op == TileOpcode::StoreMatrix && meets_tma(*op->region(1).buffer);
   });
   bulk_.ring = std::clamp(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(most + commits))), kMinBarriers,
                           kMaxBarriers);
@@ -70,9 +74,8 @@ void KernelEmitter::begin_tma() {
   bulk_.arrivals = names_.fresh("arrivals");
   bulk_.begun = names_.fresh("begun");
   bulk_.ended = names_.fresh("ended");
-  const int64_t begin = kernel_.shared_bytes, bytes = bulk_.ring * 8;
-  kernel_.shared_bytes += (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
-  line(fmt::format("unsigned long long* const {} = (unsigned long long*)(helve_shared + {});", bulk_.arrivals, begin));
+  line(fmt::format("unsigned long long* const {} = (unsigned long long*)(helve_shared + {});", bulk_.arrivals,
+                   more_shared(bulk_.ring * 8)));
   line(fmt::format("unsigned {} = 0, {} = 0;", bulk_.begun, bulk_.ended));
   line(fmt::format("helve_open({}, {});", bulk_.arrivals, bulk_.ring));
 }
