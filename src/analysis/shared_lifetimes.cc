@@ -36,8 +36,7 @@ SharedLifetimes::SharedLifetimes(const Kernel& kernel) {
   walk(kernel.body, [&](const Stmt& s) {
     const Alloc* n = as<Alloc>(s);
     if (!n || n->buffer->scope != MemoryScope::Shared || !accessed.contains(n->buffer.get())) return;
-    numbers.emplace(n->buffer.get(), buffers_.size());
-    buffers_.push_back(n->buffer);
+    if (numbers.emplace(n->buffer.get(), buffers_.size()).second) buffers_.push_back(n->buffer);
   });
   const size_t count = buffers_.size();
   meet_.assign(count, std::vector<bool>(count, true));
