@@ -14,6 +14,7 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/runtime/thread_pool.h"
 #include "helve/support/diagnostic.h"
+#include "helve/transform/passes.h"
 
 namespace helve::python {
 
@@ -180,6 +181,8 @@ void bind_driver(py::module_& module) {
       },
       py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"), py::arg("target") = "llvm",
       py::arg("arch") = "");
+  module.def("allocate_shared", [](const FunctionRef& f) { return allocate_shared(f, {}); }, py::arg("function"),
+             "A function in thread form with places for its shared memory, as CUDA C needs them.");
   module.def("sample_conditions", &sample_conditions, py::arg("on"),
              "Whether each condition that a call is to meet is compared with its set at some points, as it is made.");
   module.def(

@@ -5,6 +5,7 @@
 #include "bindings.h"
 #include "casters.h"
 #include "helve/ir/tensor/buffer_layout.h"
+#include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 
@@ -39,6 +40,8 @@ void bind_buffers(py::module_& module) {
              py::arg("span") = Span{});
   module.def("with_layout", &with_layout, py::arg("buffer"), py::arg("layout"), py::arg("span"),
              "The buffer of shared memory, or the fragment, with a layout.");
+  module.def("at_offset", &at_offset, py::arg("buffer"), py::arg("offset"), py::arg("span"),
+             "The buffer of shared memory at an offset in bytes.");
 }
 
 void bind_nodes(py::module_& module) {

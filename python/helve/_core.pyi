@@ -569,6 +569,9 @@ def make_buffer(
 def with_layout(buffer: Buffer, layout: Layout, span: Span) -> Buffer:
     """The buffer of shared memory, or the fragment, with a layout."""
 
+def at_offset(buffer: Buffer, offset: int, span: Span) -> Buffer:
+    """The buffer of shared memory at an offset in bytes."""
+
 def seq(stmts: Sequence[Stmt], span: Span = ...) -> Stmt: ...
 def alloc(buffer: Buffer, span: Span = ...) -> Stmt: ...
 def bind(var: Var, value: Expr, span: Span = ...) -> Stmt: ...
@@ -671,6 +674,9 @@ def reproducer(
 def lowering_stages(
     function: Function, mesh: MeshShape | None, persistent_chunk: int, target: str = "llvm", arch: str = ""
 ) -> list[tuple[str, Function]]: ...
+def allocate_shared(function: Function) -> Function:
+    """A function in thread form with places for its shared memory, as CUDA C needs them."""
+
 def sample_conditions(on: bool) -> None:
     """Whether each condition that a call is to meet is compared with its set at some points, as it is made."""
 

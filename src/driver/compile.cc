@@ -11,6 +11,7 @@
 #include "helve/analysis/effects.h"
 #include "helve/analysis/parameter_strides.h"
 #include "helve/codegen/cuda/cuda_module.h"
+#include "helve/ir/tensor/shared_place.h"
 #include "helve/print/printer.h"
 #include "helve/runtime/cuda/compile.h"
 #include "helve/support/diagnostic.h"
@@ -97,7 +98,8 @@ Lowered lower(const FunctionRef& f, const CompileOptions& options) {
   const std::vector<Pass>& passes = options.target == Target::Cuda ? cuda_pipeline() : cpu_pipeline();
   PassOptions pass_options = pass_options_of(options);
   pass_options.warnings = &out.warnings;
-  out.function = run_pipeline(passes, f, pass_options, instruments);
+  // Passes take buffers for apart; which of them share bytes is decided anew.
+  out.function = run_pipeline(passes, without_offsets(f), pass_options, instruments);
   for (const TimeInstrument::Row& row : times.rows()) out.times.push_back({std::string(row.pass), row.seconds});
   for (const StageInstrument::Stage& stage : stages.stages()) {
     out.stages.emplace_back(std::string(stage.pass), stage.function);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "block_memory.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
 #include "private_memory.h"
@@ -241,6 +242,7 @@ class KernelCode final : public StmtCode {
     const std::vector<size_t> around = std::exchange(scope.kernel_buffers, {});
     body_ = prepare(node.body, scope);
     scope.kernel_buffers = around;
+    memory_ = BlockMemory(node.body, scope);
     if (!scope.has_mesh()) return;
     add_sync({"T.Kernel", kNoAxis, node.span});
     include(*body_);
@@ -297,12 +299,15 @@ class KernelCode final : public StmtCode {
     for (size_t d = 0; d < at.size(); ++d) frame.vars[vars_[d]] = of_int(at[d]);
     frame.block = block;
     frame.blocks = blocks;
-    if (frame.trace) frame.trace->begin_threads();
+    if (!frame.trace) return;
+    frame.trace->begin_threads();
+    memory_.begin(frame);
   }
 
   const Scope& scope_;
   std::vector<ExprCodeRef> extents_;
   std::vector<size_t> vars_;
+  BlockMemory memory_;
   LoopLabel label_;
   StmtCodeRef body_;
   Span span_;

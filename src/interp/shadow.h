@@ -41,6 +41,7 @@ struct Mark {
   StoreMode mode = StoreMode::Write;  ///< of a store
   int64_t thread = kNoThread;         ///< of memory that threads share: who accessed it
   int64_t flight = 0;                 ///< the asynchronous copy that it is part of; 0: none
+  const void* name = nullptr;         ///< of memory in which buffers have places: the instance that was accessed
 };
 
 /// What an executor has done before a barrier or a fence. A part of an asynchronous copy is done when the copy is
@@ -92,6 +93,8 @@ class Shadow {
 
   const Span& allocated() const { return allocated_; }
   const Span& forgotten() const { return forgotten_; }
+  /// A new instant of the run.
+  int64_t tick() { return clock_.tick(); }
 
  private:
   Clock& clock_;

@@ -154,7 +154,11 @@ void Instance::allocate(std::vector<int64_t> shape, const Span& span) {
   data_ = owned_.data();
   strides_ = compact_strides(shape);
   shape_ = std::move(shape);
-  if (shadow_) shadow_->begin(0, elements_, span);
+  if (placed_) {
+    allocated_ = span;
+  } else if (shadow_) {
+    shadow_->begin(0, elements_, span);
+  }
   forget();
 }
 
@@ -179,6 +183,22 @@ void Instance::watch(std::shared_ptr<Shadow> shadow, int64_t position, int64_t c
   cells_ = cells;
 }
 
+void Instance::place(std::shared_ptr<Shadow> shadow, int64_t position, int64_t cells,
+                     std::shared_ptr<const std::vector<int64_t>> addresses) {
+  watch(std::move(shadow), position, cells);
+  addresses_ = std::move(addresses);
+  placed_ = true;
+}
+
+bool Instance::undefined(int64_t offset) const {
+  const auto is_undefined = [&](const Cell& cell) {
+    if (!placed_) return shadow_->undefined(cell);
+    return cell.undefined || !shadow_->counts(cell.write) || cell.write.time < born_ || cell.write.name != this;
+  };
+  const std::span<Cell> all = cells(offset);
+  return std::any_of(all.begin(), all.end(), is_undefined);
+}
+
 /// Digits of the offset in the strides, largest first. A negative stride counts from the dimension's end.
 std::vector<int64_t> Instance::element_at(int64_t offset) const {
   std::vector<size_t> order(shape_.size());
@@ -201,7 +221,13 @@ std::vector<int64_t> Instance::element_at(int64_t offset) const {
 
 void Instance::forget(const Span* loop) {
   if (elements_ == 0) return;
-  if (shadow_) shadow_->forget(loop);
+  if (placed_) {
+    if (loop) shadow_->forget(loop);  // which forgets all that was allocated around it
+    born_ = shadow_->tick();
+    forgotten_ = loop ? *loop : Span{};
+  } else if (shadow_) {
+    shadow_->forget(loop);
+  }
   const Scalar value = undefined_value(dtype());
   if (dtype().bits < 8) {
     for (int64_t i = 0; i < elements_; ++i) write(i, value);

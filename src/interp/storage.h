@@ -54,14 +54,26 @@ class Instance {
   /// Keeps its accesses in a shadow that covers other instances too: an element has `cells` of it, that of offset 0
   /// begin at `position`.
   void watch(std::shared_ptr<Shadow> shadow, int64_t position, int64_t cells);
+  /// Keeps its accesses in the shadow of memory in which it has a place beside other buffers: its element at `offset`
+  /// is number `(*addresses)[offset]` of that place, or number `offset` without addresses.
+  void place(std::shared_ptr<Shadow> shadow, int64_t position, int64_t cells,
+             std::shared_ptr<const std::vector<int64_t>> addresses);
+  bool placed() const { return placed_; }
   /// Null unless the instance is watched.
   Shadow* shadow() const { return shadow_.get(); }
   /// May an access to this memory have been made under another name?
   bool has_other_names() const { return shadow_.use_count() > 1; }
   /// What is remembered of the element at `offset`: one cell, or as many as its memory is shared in.
   std::span<Cell> cells(int64_t offset) const {
-    return {&shadow_->cell(position_ + offset * cells_), static_cast<size_t>(cells_)};
+    const int64_t address = addresses_ ? (*addresses_)[static_cast<size_t>(offset)] : offset;
+    return {&shadow_->cell(position_ + address * cells_), static_cast<size_t>(cells_)};
   }
+  /// Was the element at `offset` never written, or is it a copy of one that was not, or have its bytes been written as
+  /// those of another buffer since?
+  bool undefined(int64_t offset) const;
+  /// Where it was allocated, and the loop that made its contents undefined.
+  const Span& allocated() const { return placed_ ? allocated_ : shadow_->allocated(); }
+  const Span& forgotten() const { return placed_ ? forgotten_ : shadow_->forgotten(); }
   /// The offsets of the first and the last element; nothing where there is none.
   std::optional<std::pair<int64_t, int64_t>> reach() const;
   const std::byte* data() const { return data_; }
@@ -93,6 +105,11 @@ class Instance {
   std::shared_ptr<Shadow> shadow_;
   int64_t position_ = 0;
   int64_t cells_ = 1;
+  bool placed_ = false;
+  std::shared_ptr<const std::vector<int64_t>> addresses_;
+  int64_t born_ = 0;  ///< of a placed instance, whose contents are younger than its memory
+  Span allocated_;
+  Span forgotten_;
   WriteListener* listener_ = nullptr;
 };
 

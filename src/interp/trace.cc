@@ -132,7 +132,7 @@ Mark Trace::mark_of(const Instance& instance, const Site& site, StoreMode mode) 
   const bool own = scope == MemoryScope::Local || scope == MemoryScope::Fragment;
   const int64_t of_block = site.statement ? kNoThread : kEveryThread;
   const int64_t thread = own ? kNoThread : by_tma_ ? kTma : thread_ == kNoThread ? of_block : thread_;
-  return {checker_->clock().now(), core_, &site, mode, thread, flight_};
+  return {checker_->clock().now(), core_, &site, mode, thread, flight_, instance.placed() ? &instance : nullptr};
 }
 
 size_t Trace::conflict(const Shadow& shadow, const Mark& earlier, const Mark& later) const {
@@ -145,6 +145,10 @@ size_t Trace::conflict(const Shadow& shadow, const Mark& earlier, const Mark& la
     if (earlier.time < level.current) return i;
   }
   if (!checker_->checks().barriers || barrier_.contains(earlier)) return kOrdered;
+  if (earlier.name != later.name) {  // what the block does as a whole takes over bytes only behind a barrier, too
+    const bool same = earlier.thread == later.thread && earlier.thread >= 0 && !earlier.flight;
+    return same ? kOrdered : kOtherThread;
+  }
   const bool threads = earlier.thread != kNoThread && later.thread != kNoThread;
   return threads && earlier.thread != later.thread ? kOtherThread : kOrdered;
 }
@@ -166,7 +170,9 @@ void Trace::add(Shadow& shadow, std::vector<Mark>& marks, const Mark& mark) cons
   for (const Mark& known : marks) {
     const size_t level = conflict(shadow, known, mark);
     const bool lasts = known.flight > std::max(barrier_.copies, mark.flight);
-    if (level == kOtherCore || known.mode != mark.mode || (level == kOtherThread && known.flight) || lasts) {
+    const bool taken_over = mark.name && known.thread < 0 && known.thread != mark.thread && !barrier_.contains(known);
+    if (level == kOtherCore || known.mode != mark.mode || known.name != mark.name || taken_over || lasts ||
+        (level == kOtherThread && known.flight)) {
       marks[kept++] = known;
     } else if (level < outermost) {
       outermost = level;
@@ -201,9 +207,8 @@ Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin*
     check(instance, offset, cell.updates, true, {mark, false});
     if (instance.declaration().scope != MemoryScope::Local) add(shadow, cell.reads, mark);
   }
-  const Cell& cell = instance.cells(offset).front();
-  const bool left = checker_->checks().races && left_by_several(shadow, cell);
-  if (left || (checker_->checks().uninitialised && shadow.undefined(cell))) {
+  const bool left = checker_->checks().races && left_by_several(shadow, instance.cells(offset).front());
+  if (left || (checker_->checks().uninitialised && instance.undefined(offset))) {
     if (!origin) report_undefined(instance, offset, site);
     *origin = {&instance, offset, &site};
   }
@@ -274,11 +279,11 @@ void Trace::update(Instance& instance, int64_t offset, Scalar value, const Fold&
     check(instance, offset, cell.reads, false, {mark, true});
     std::vector<Mark> others;
     std::copy_if(cell.updates.begin(), cell.updates.end(), std::back_inserter(others),
-                 [&](const Mark& known) { return known.mode != mode; });
+                 [&](const Mark& known) { return known.mode != mode || known.name != mark.name; });
     check(instance, offset, others, true, {mark, true});
     add(shadow, cell.updates, mark);
   }
-  if (checker_->checks().uninitialised && shadow.undefined(instance.cells(offset).front())) {
+  if (checker_->checks().uninitialised && instance.undefined(offset)) {
     report_undefined(instance, offset, site);
   }
   instance.write(offset, combine(instance.read(offset), value));

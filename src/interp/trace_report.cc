@@ -21,26 +21,44 @@ std::string Trace::coordinates(size_t depth) const {
   return join(parts, ", ", [](const std::string& p) { return p; });
 }
 
+namespace {
+
+/// The buffer that an access to placed memory was made to.
+const std::string& name_of(const Mark& mark) { return static_cast<const Instance*>(mark.name)->declaration().name; }
+
+/// The write by which another buffer has taken bytes of the element; null if there is none.
+const Mark* taken_over(const Instance& instance, int64_t offset) {
+  for (const Cell& cell : instance.cells(offset)) {
+    const Mark& write = cell.write;
+    if (instance.shadow()->counts(write) && write.name && write.name != &instance) return &write;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 void Trace::report_undefined(const Instance& instance, int64_t offset, const Site& site) const {
-  Shadow& shadow = *instance.shadow();
+  const Shadow& shadow = *instance.shadow();
   const std::string& name = instance.declaration().name;
   const Cell& cell = instance.cells(offset).front();
   if (left_by_several(shadow, cell)) {
     const auto variable = [](const auto& var) { return var.first; };
     throw UserError(Code::LoopScratch, cell.write.site->span,
                     {{"buffer", name}, {"variables", join(cell.left.loop->vars, ", ", variable)}},
-                    {{shadow.allocated(), fmt::format("'{}' is allocated here", name)},
+                    {{instance.allocated(), fmt::format("'{}' is allocated here", name)},
                      {cell.left.loop->span, "the loop"},
                      {site.span, "here one of the values is read"}});
   }
   std::vector<Note> notes;
-  if (cell.undefined && shadow.counts(cell.write)) {
+  if (const Mark* other = taken_over(instance, offset)) {
+    notes.push_back({other->site->span, fmt::format("'{}' has its bytes and is written here", name_of(*other))});
+  } else if (cell.undefined && shadow.counts(cell.write)) {
     notes.push_back({cell.write.site->span, "what is copied to it here was never written"});
-  } else if (shadow.forgotten().known()) {
+  } else if (instance.forgotten().known()) {
     notes.push_back(
-        {shadow.forgotten(), fmt::format("at the start of each iteration the contents of '{}' are undefined", name)});
-  } else if (shadow.allocated().known()) {
-    notes.push_back({shadow.allocated(), fmt::format("'{}' is allocated here", name)});
+        {instance.forgotten(), fmt::format("at the start of each iteration the contents of '{}' are undefined", name)});
+  } else if (instance.allocated().known()) {
+    notes.push_back({instance.allocated(), fmt::format("'{}' is allocated here", name)});
   }
   throw UserError(Code::UninitialisedRead, site.span,
                   {{"element", shape_text(instance.element_at(offset))}, {"buffer", name}}, std::move(notes));
@@ -111,6 +129,9 @@ void Trace::report_race(const Instance& instance, int64_t offset, size_t level, 
   if (level == kOtherThread) {
     code = Code::RacingIterations;
     notes.push_back({{}, "there is no T.sync_threads between the two"});
+    if (earlier.mark.name != later.mark.name) {
+      notes.push_back({{}, fmt::format("'{}' and '{}' share these bytes", name_of(earlier.mark), name_of(later.mark))});
+    }
   } else if (level != kOtherCore) {
     const LoopLabel& loop = *levels_[level].label;
     const bool blocks = loop.order == LoopOrder::Blocks;

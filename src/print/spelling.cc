@@ -109,7 +109,9 @@ std::string Spelling::allocation(const Buffer& buffer) {
     }
   }
   const std::string layout = buffer.layout ? fmt::format(", layout={}", quoted(to_string(*buffer.layout))) : "";
-  return fmt::format("T.{}({}, \"{}\"{}{})", function, tuple(buffer.shape), to_string(buffer.dtype), tile, layout);
+  const std::string offset = buffer.offset ? fmt::format(", offset={}", *buffer.offset) : "";
+  return fmt::format("T.{}({}, \"{}\"{}{}{})", function, tuple(buffer.shape), to_string(buffer.dtype), tile, layout,
+                     offset);
 }
 
 bool Spelling::is_default(const TileOp& op, size_t i) {

@@ -14,6 +14,7 @@ import campaign
 import corpus
 import engines
 import helve
+import helve.testing
 import layouts
 import mutants
 import program as p
@@ -22,6 +23,7 @@ import scalars
 import tree
 import twins
 from generate import generate
+from helve import _core
 from meaning import meaning
 
 LONG = os.environ.get("HELVE_FUZZ_SECONDS") or ("600" if os.environ.get("HELVE_TEST_LONG") else None)
@@ -51,6 +53,29 @@ NEEDED = [
 
 
 @pytest.mark.timeout(SECONDS + 280)
+def offsets_of(statement):
+    """The offsets of shared buffers below a statement."""
+    found = [] if not isinstance(statement, _core.Alloc) else [statement.buffer.offset]
+    for name in statement.fields:
+        value = getattr(statement, name)
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, _core.Stmt):
+                found += offsets_of(part)
+    return [offset for offset in found if offset is not None]
+
+
+def test_buffers_of_random_programs_share_bytes():
+    """Else no campaign would say anything of them."""
+    for seed in range(100, 200):
+        if seed % 4 == 3:  # for a mesh
+            continue
+        stages = helve.testing.lowering_stages(helve.parse(p.text(generate(seed))), target="cuda", arch="sm_80")
+        offsets = offsets_of(stages[-1][1].body)
+        if len(set(offsets)) < len(offsets):
+            return
+    pytest.fail("no two buffers of a program share bytes")
+
+
 def test_fresh_programs_agree(tmp_path):
     report = campaign.run(SEED, SECONDS, COUNT, jobs=os.cpu_count())
     print(report.text())

@@ -62,7 +62,7 @@ class HostKernels:
     def __init__(self, functions, folder, prelude=False, names=None, cluster_blocks=8, unaligned=False):
         texts, self.kernels, self.forms = [], {}, {}
         for place, function in enumerate(functions):
-            form = getattr(function, "function", function)
+            form = _core.allocate_shared(getattr(function, "function", function))
             form = _core.narrow_accesses(form) if unaligned else form
             text, kernels = _core.cuda_source(form, prelude=prelude, cluster_blocks=cluster_blocks)
             assert len(kernels) == len(versions(form))

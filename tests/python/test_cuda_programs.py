@@ -62,4 +62,5 @@ def test_the_text_means_what_the_interpreter_says(compiled, seed):
 @needs_nvrtc
 @pytest.mark.parametrize("seed", SEEDS[::5])
 def test_the_text_compiles(seed):
-    assert_compiles(_core.cuda_source(helve.parse(kernel_of(seed).text).function)[0], in_registers=False)
+    form = _core.allocate_shared(helve.parse(kernel_of(seed).text).function)
+    assert_compiles(_core.cuda_source(form)[0], in_registers=False)

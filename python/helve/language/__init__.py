@@ -83,6 +83,7 @@ _SCOPE = _o("scope", "shared.dyn")
 _BOUNDS = (_p("start"), _o("stop", None), _o("step", 1))
 _ALLOC = (_p("shape"), _p("dtype"))
 _LAYOUT = _o("layout", None)
+_OFFSET = _o("offset", None)
 _TILED = (*_ALLOC, _o("tile_size", None))
 _TILES = (_p("buffer"), _o("parallel", False))
 
@@ -94,8 +95,9 @@ _CONSTRUCTS = [
     ),
     Construct("alloc_global", _TILED, "A buffer in global memory; in a mesh function one instance per core."),
     Construct(
-        "alloc_shared", (*_ALLOC, _SCOPE, _LAYOUT),
-        "A buffer in the block's shared memory; `layout`, on the memory axis, gives the address of each element.",
+        "alloc_shared", (*_ALLOC, _SCOPE, _LAYOUT, _OFFSET),
+        "A buffer in the block's shared memory; `layout`, on the memory axis, gives the address of each element. "
+        "`offset` is its first byte, in a lowered program.",
     ),
     Construct(
         "alloc_shared_tiles", (*_TILED, _SCOPE, _LAYOUT),

@@ -50,8 +50,9 @@ def alloc_global(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | No
 def alloc_local(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
     """A buffer private to a thread."""
 
-def alloc_shared(shape: _Shape, dtype: _b.str, scope: _b.str = 'shared.dyn', layout: _Any | None = None) -> _Any:
-    """A buffer in the block's shared memory; `layout`, on the memory axis, gives the address of each element."""
+def alloc_shared(shape: _Shape, dtype: _b.str, scope: _b.str = 'shared.dyn', layout: _Any | None = None, offset: _Any | None = None) -> _Any:
+    """A buffer in the block's shared memory; `layout`, on the memory axis, gives the address of each element.
+    `offset` is its first byte, in a lowered program."""
 
 def alloc_shared_tiles(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, scope: _b.str = 'shared.dyn', layout: _Any | None = None) -> _Any:
     """A buffer in shared memory that T.foreach_tiles iterates over; tiles of (32, 32), or (32,) for one dimension."""

@@ -45,7 +45,12 @@ def allocate(
                                        'write scope="shared.dyn"')
     tile = _tile_size(expressions, arguments, len(shape)) if _tiled(function, arguments) else []
     buffer = _core.make_buffer(name, dtype, _SCOPES[function.name], shape, tile, [], span)
-    return layouts.placed(expressions, function.text, "layout", arguments.get("layout"), buffer)
+    buffer = layouts.placed(expressions, function.text, "layout", arguments.get("layout"), buffer)
+    node = arguments.get("offset")
+    if node is None:
+        return buffer
+    offset = expressions.literal(arguments, "offset", int, "a number of bytes", "write for example offset=1024")
+    return _core.at_offset(buffer, offset, context.span(node))
 
 
 def _tiled(function: Construct, arguments: Arguments) -> bool:

@@ -10,6 +10,8 @@
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/visit.h"
+#include "helve/ir/tensor/shared_place.h"
+#include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve::barriers {
@@ -50,13 +52,24 @@ struct AccessTable::Expressions {
 
 AccessTable::AccessTable(const Function& f) : expressions_(std::make_unique<Expressions>()) {
   loops_.push_back(std::make_unique<BlockLoop>());
-  for (const MayAlias& each : f.may_alias) {
-    const uint32_t shared = memory_count_++;
-    for (const BufferRef& buffer : each.buffers) {
-      const uint32_t before = memories_.emplace(buffer.get(), shared).first->second;
-      for (auto& [other, memory] : memories_) {
-        if (memory == before) memory = shared;
-      }
+  for (const MayAlias& each : f.may_alias) join_memories(each.buffers);
+  std::vector<BufferRef> placed;
+  walk(f.body, [&](const Stmt& s) {
+    const Alloc* n = as<Alloc>(s);
+    if (!n || !place_of(*n->buffer)) return;
+    for (const BufferRef& other : placed) {
+      if (share_memory(*other, *n->buffer)) join_memories({other, n->buffer});
+    }
+    placed.push_back(n->buffer);
+  });
+}
+
+void AccessTable::join_memories(const std::vector<BufferRef>& buffers) {
+  const uint32_t shared = memory_count_++;
+  for (const BufferRef& buffer : buffers) {
+    const uint32_t before = memories_.emplace(buffer.get(), shared).first->second;
+    for (auto& [other, memory] : memories_) {
+      if (memory == before) memory = shared;
     }
   }
 }

@@ -85,7 +85,7 @@ class AccessTable {
   const Access& access(AccessId id) const { return entries_[id].access; }
   const std::vector<Place>& places(AccessId id) const { return entries_[id].places; }
   size_t depth(AccessId id) const { return entries_[id].access.loop->depth; }
-  /// A small number for each memory; tensors that may share memory have the same one.
+  /// A small number for each memory; buffers that may share memory have the same one.
   uint32_t memory(AccessId id) const { return entries_[id].memory; }
   /// The depth of the loop or name, if it is one of the block.
   std::optional<size_t> depth_of(const Var* var) const;
@@ -99,6 +99,8 @@ class AccessTable {
   };
   struct Expressions;
 
+  /// The buffers have bytes in common.
+  void join_memories(const std::vector<BufferRef>& buffers);
   void keep_mentioned(Access& access);
   void rename(Access& access);
   std::vector<uint64_t> key_of(const Access& access);

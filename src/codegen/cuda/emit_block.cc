@@ -1,10 +1,11 @@
 // Statements of the block: memory, loops over threads, barriers.
-// All shared memory is one array of the launch, in which each buffer has an offset.
+// All shared memory is one array of the launch, in which each buffer has its offset.
 #include <fmt/format.h>
 
 #include "helve/analysis/async_run.h"
 #include "helve/codegen/c/c_types.h"
 #include "helve/ir/tensor/buffer_layout.h"
+#include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -22,16 +23,14 @@ int64_t elements(const Buffer& buffer, size_t first) {
   return std::max<int64_t>(count, 1);
 }
 
-int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-
-/// The alignment of a buffer in shared memory: at least a swizzle's period, so that its XOR can be applied to
-/// addresses.
-int64_t shared_alignment(const Buffer& buffer) {
-  if (!buffer.layout) return kSharedAlignment;
-  return std::max(kSharedAlignment, buffer.layout->swizzle().period() * buffer.dtype.bytes());
-}
-
 }  // namespace
+
+/// A place behind all others.
+int64_t KernelEmitter::more_shared(int64_t bytes) {
+  const int64_t begin = kernel_.shared_bytes;
+  kernel_.shared_bytes += (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+  return begin;
+}
 
 void KernelEmitter::alloc(const Alloc& s) {
   const Buffer& buffer = *s.buffer;
@@ -40,14 +39,11 @@ void KernelEmitter::alloc(const Alloc& s) {
   const std::string type = element_type(buffer);
   switch (buffer.scope) {
     case MemoryScope::Shared: {
-      const int64_t alignment = shared_alignment(buffer);
-      const int64_t begin = round_up(kernel_.shared_bytes, alignment);
-      const int64_t bytes = memory_elements(buffer) * buffer.dtype.bytes();
-      kernel_.shared_bytes = round_up(begin + bytes, kSharedAlignment);
-      kernel_.shared.push_back({buffer.name, bytes, buffer.span});
-      return line(
-          fmt::format("{0}* const {1} = ({0}*)(helve_shared + {2});", type, names_.define(&buffer, buffer.name), begin),
-          s.span);
+      HELVE_CHECK(buffer.offset, "shared memory '" + buffer.name + "' has no place");
+      kernel_.shared.push_back({buffer.name, shared_size(buffer), buffer.span});
+      return line(fmt::format("{0}* const {1} = ({0}*)(helve_shared + {2});", type, names_.define(&buffer, buffer.name),
+                              *buffer.offset),
+                  s.span);
     }
     case MemoryScope::Fragment: {
       const int64_t* threads = int_value(buffer.shape.at(0));

@@ -11,6 +11,7 @@
 #include "helve/analysis/bulk_copy.h"
 #include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -58,9 +59,8 @@ void KernelEmitter::begin_tma() {
   bulk_.arrivals = names_.fresh("arrivals");
   bulk_.begun = names_.fresh("begun");
   bulk_.ended = names_.fresh("ended");
-  const int64_t begin = kernel_.shared_bytes, bytes = bulk_.ring * 8;
-  kernel_.shared_bytes += (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
-  line(fmt::format("unsigned long long* const {} = (unsigned long long*)(helve_shared + {});", bulk_.arrivals, begin));
+  line(fmt::format("unsigned long long* const {} = (unsigned long long*)(helve_shared + {});", bulk_.arrivals,
+                   more_shared(bulk_.ring * 8)));
   line(fmt::format("unsigned {} = 0, {} = 0;", bulk_.begun, bulk_.ended));
   line(fmt::format("helve_open({}, {});", bulk_.arrivals, bulk_.ring));
 }

@@ -72,8 +72,7 @@ void KernelEmitter::declare_push_buffers() {
     buffer.arrivals = names_.fresh("arrivals_" + axis);
     buffer.slots = names_.fresh("slots_" + axis);
     buffer.phase = names_.fresh("phase_" + axis);
-    const int64_t begin = kernel_.shared_bytes, bytes = kArrivalBytes + 2 * buffer.members * buffer.bytes;
-    kernel_.shared_bytes += (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+    const int64_t begin = more_shared(kArrivalBytes + 2 * buffer.members * buffer.bytes);
     line(fmt::format("unsigned long long* const {} = (unsigned long long*)(helve_shared + {});", buffer.arrivals,
                      begin));
     line(fmt::format("unsigned char* const {} = helve_shared + {};", buffer.slots, begin + kArrivalBytes));

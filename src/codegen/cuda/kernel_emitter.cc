@@ -12,6 +12,7 @@
 
 #include "helve/analysis/effects.h"
 #include "helve/codegen/c/c_types.h"
+#include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "indexed_arrays.h"
@@ -60,6 +61,7 @@ CudaKernel KernelEmitter::emit() {
     for (const Expr& guard : source_.guards) facts_.assume(guard);
     grid();
     instances();
+    more_shared(shared_end(source_.stmt->body));
     declare_group_barriers();
     begin_tma();
     stmt(source_.stmt->body);

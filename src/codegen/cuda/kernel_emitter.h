@@ -150,6 +150,7 @@ class KernelEmitter final : public c::CEmitter {
   // emit_block.cc
   void alloc(const Alloc& s) override;
   void array(const Alloc& s, const char* alignment, int64_t count);
+  int64_t more_shared(int64_t bytes);
   void tile_op(const TileOp& s) override;
 #define HELVE_INSTRUCTION(function, ...) void function(const TileOp& s);
 #include "instruction_table.inc"
@@ -198,7 +199,7 @@ class KernelEmitter final : public c::CEmitter {
   std::string lane_index_;  ///< index of the current lane in the arrays of staged_
 };
 
-/// The alignment of shared buffers, and of their sizes.
+/// The alignment of what code generation adds to the shared memory of buffers, and of its size.
 constexpr int64_t kSharedAlignment = 128;
 
 }  // namespace helve::cuda

@@ -22,6 +22,7 @@ class TensorEquality final : public Equality {
   }
   bool equal(const Layout& a, const Layout& b) { return a == b; }
   bool equal(const std::optional<Layout>& a, const std::optional<Layout>& b) { return a == b; }
+  bool equal(const std::optional<int64_t>& a, const std::optional<int64_t>& b) { return a == b; }
   bool equal(const BufferRef& a, const BufferRef& b) { return Equality::equal(StorageRef(a), StorageRef(b)); }
   bool equal(const Region& a, const Region& b) { return equal(a.buffer, b.buffer) && equal(a.ranges, b.ranges); }
   bool equal(const Range& a, const Range& b) {

@@ -53,9 +53,10 @@ class FunctionHasher {
     mix(text.size());
     for (const char c : text) mix(static_cast<unsigned char>(c));
   }
-  void add(const std::optional<Layout>& layout) {
-    add(layout.has_value());
-    if (layout) add(*layout);
+  template <class T>
+  void add(const std::optional<T>& value) {
+    add(value.has_value());
+    if (value) add(*value);
   }
   void add(const Layout& layout) { mix(layout.hash()); }
   void add(const DType& dtype) {

@@ -118,11 +118,11 @@ main_0(
     const __grid_constant__ helve_tensor_map B_boxes) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
-    unsigned long long* const arrivals = (unsigned long long*)(helve_shared + 0);
+    unsigned long long* const arrivals = (unsigned long long*)(helve_shared + 4096);
     unsigned begun = 0, ended = 0;
     helve_open(arrivals, 16);
-    float* const x = (float*)(helve_shared + 128);
-    float* const y = (float*)(helve_shared + 3200);
+    float* const x = (float*)(helve_shared + 0);
+    float* const y = (float*)(helve_shared + 3072);
     for (int k = 0; k < 2; ++k) {
         if (tx == 0) {
             helve_load_box(x + k * 256, A_boxes, {k * 8, 0}, 1024, arrivals + begun % 16);

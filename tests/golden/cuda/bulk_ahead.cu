@@ -74,10 +74,10 @@ extern "C" __global__ void __launch_bounds__(64)
 main_0(const float* __restrict__ A, float* B) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
-    unsigned long long* const arrivals = (unsigned long long*)(helve_shared + 0);
+    unsigned long long* const arrivals = (unsigned long long*)(helve_shared + 8192);
     unsigned begun = 0, ended = 0;
     helve_open(arrivals, 16);
-    float* const x = (float*)(helve_shared + 128);
+    float* const x = (float*)(helve_shared + 0);
     if (tx == 0) {
         helve_copy_bulk(x + 0, A + 0, 4096, arrivals + begun % 16);
     }

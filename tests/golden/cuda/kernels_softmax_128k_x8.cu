@@ -5,12 +5,12 @@ softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* Y, long long M, 
     const unsigned core = (unsigned)first_core + blockIdx.x;
     const int s = core % 8;
     const int b = core / 8;
-    unsigned long long* const arrivals_y = (unsigned long long*)(helve_shared + 0);
-    unsigned char* const slots_y = helve_shared + 16;
+    unsigned long long* const arrivals_y = (unsigned long long*)(helve_shared + 33280);
+    unsigned char* const slots_y = helve_shared + 33296;
     unsigned phase_y = 0;
     helve_open(arrivals_y, 2);
     helve_cluster_sync();
-    helve_bfloat16* const row = (helve_bfloat16*)(helve_shared + 256);
+    helve_bfloat16* const row = (helve_bfloat16*)(helve_shared + 0);
     float x[32];
     float some[4];
     float peak[1];
@@ -18,8 +18,8 @@ softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* Y, long long M, 
     float total[1];
     float top[1];
     float scale[1];
-    float* const mine = (float*)(helve_shared + 33024);
-    float* const ours = (float*)(helve_shared + 33152);
+    float* const mine = (float*)(helve_shared + 32768);
+    float* const ours = (float*)(helve_shared + 32896);
     float each[8];
     if (tx / 2 == 0) {
         mine[tx % 2] = 0.0f;
@@ -122,7 +122,7 @@ softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* Y, long long M, 
             partial[0] = helve_max(partial[0], other[0]);
             other[0] = helve_shuffle_xor(partial[0], 16);
             partial[0] = helve_max(partial[0], other[0]);
-            float* const warps = (float*)(helve_shared + 33280);
+            float* const warps = (float*)(helve_shared + 33024);
             if (tx % 32 == 0) {
                 warps[tx / 32] = partial[0];
             }
@@ -148,7 +148,7 @@ softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* Y, long long M, 
             partial_1[0] = partial_1[0] + other_1[0];
             other_1[0] = helve_shuffle_xor(partial_1[0], 16);
             partial_1[0] = partial_1[0] + other_1[0];
-            float* const warps_1 = (float*)(helve_shared + 33408);
+            float* const warps_1 = (float*)(helve_shared + 33152);
             if (tx % 32 == 0) {
                 warps_1[tx / 32] = partial_1[0];
             }

@@ -25,12 +25,14 @@ struct Buffer final : Storage {
   std::vector<int64_t> tile;   ///< tile extents, one a dimension, or empty when the buffer has none
   std::vector<Expr> strides;   ///< declared strides of a parameter in elements, or empty for compact row-major
   std::optional<Layout> layout;  ///< where the elements of shared memory or of a fragment are to lie; no meaning else
+  std::optional<int64_t> offset;  ///< of shared memory: its first byte in the memory of the block (shared_place.h)
   size_t rank() const override { return shape.size(); }
 
   static constexpr auto fields() {
     return std::tuple{field("dtype", &Buffer::dtype),     field("scope", &Buffer::scope),
                       field("shape", &Buffer::shape),     field("tile", &Buffer::tile),
-                      field("strides", &Buffer::strides), field("layout", &Buffer::layout)};
+                      field("strides", &Buffer::strides), field("layout", &Buffer::layout),
+                      field("offset", &Buffer::offset)};
   }
 };
 using BufferRef = Ref<const Buffer>;

@@ -1,0 +1,13 @@
+// Which shared buffers hold values at once.
+#pragma once
+
+#include "buffer_set.h"
+#include "helve/ir/tensor/stmt.h"
+
+namespace helve::lifetimes {
+
+/// Adds those pairs of buffers of which a statement may write one while the other holds a value that is read later.
+void add_live_together(const Kernel& kernel, const std::vector<BufferRef>& buffers, const Numbers& numbers,
+                       Meetings& meetings);
+
+}  // namespace helve::lifetimes

@@ -1,0 +1,12 @@
+// Statements that write all of a buffer.
+#pragma once
+
+#include "helve/arith/relation.h"
+#include "helve/ir/tensor/stmt.h"
+
+namespace helve::lifetimes {
+
+/// Does the statement, whenever it is run, write every element of the buffer, and read none?
+bool overwrites(const Stmt& s, const Buffer& buffer, const ExactEngine& engine);
+
+}  // namespace helve::lifetimes

@@ -1,0 +1,55 @@
+// Which buffers of shared memory may have the same bytes.
+// Values and barriers are two questions, each with an analysis of its own in lifetimes/.
+#include "helve/analysis/shared_lifetimes.h"
+
+#include "helve/analysis/effects.h"
+#include "helve/ir/tensor/visit.h"
+#include "lifetimes/liveness.h"
+#include "lifetimes/order.h"
+
+namespace helve {
+
+using namespace lifetimes;
+
+namespace {
+
+/// The buffers that take part in collectives.
+BufferSet exchanged(const Stmt& body, const Numbers& numbers) {
+  BufferSet out;
+  walk(body, [&](const Stmt& s) {
+    const TileOp* op = as<TileOp>(s);
+    if (!op || !op->row().is_collective()) return;
+    for (const RegionAccess& access : accesses(s)) {
+      const auto found = numbers.find(access.region.buffer.get());
+      if (found != numbers.end()) out.add(found->second);
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+SharedLifetimes::SharedLifetimes(const Kernel& kernel) {
+  Numbers numbers;
+  std::unordered_set<const Buffer*> accessed;
+  for (const BufferEffect& effect : buffer_effects(kernel.body)) accessed.insert(effect.buffer.get());
+  walk(kernel.body, [&](const Stmt& s) {
+    const Alloc* n = as<Alloc>(s);
+    if (!n || n->buffer->scope != MemoryScope::Shared || !accessed.contains(n->buffer.get())) return;
+    if (numbers.emplace(n->buffer.get(), buffers_.size()).second) buffers_.push_back(n->buffer);
+  });
+  const size_t count = buffers_.size();
+  meet_.assign(count, std::vector<bool>(count, true));
+  if (count < 2) return;
+  Meetings meetings(count);
+  BufferSet all;
+  for (size_t number = 0; number < count; ++number) all.add(number);
+  meetings.add(exchanged(kernel.body, numbers), all);
+  add_unordered(kernel, numbers, meetings);
+  add_live_together(kernel, buffers_, numbers, meetings);
+  for (size_t a = 0; a < count; ++a) {
+    for (size_t b = 0; b < count; ++b) meet_[a][b] = a == b || meetings.contain(a, b);
+  }
+}
+
+}  // namespace helve
