@@ -55,6 +55,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"partition_loops", partition_loops},          // loops are cut where a condition on their variable changes
       {"insert_barriers", insert_barriers},        // threads that touch one element wait for each other
       {"insert_fences", insert_fences},            // TMA sees what threads wrote
+      {"relax_waits", relax_waits},                // memory that TMA stores from is free as soon as TMA has read it
   };
   return passes;
 }

@@ -37,6 +37,7 @@ FunctionRef partition_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef place_shared_memory(const FunctionRef& f, const PassOptions& options);
 FunctionRef insert_barriers(const FunctionRef& f, const PassOptions& options);
 FunctionRef insert_fences(const FunctionRef& f, const PassOptions& options);
+FunctionRef relax_waits(const FunctionRef& f, const PassOptions& options);
 FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_full_blocks(const FunctionRef& f, const PassOptions& options);
 FunctionRef vectorize_loops(const FunctionRef& f, const PassOptions& options);
