@@ -1,8 +1,9 @@
 // The asynchronous copies of one executor.
 // They are numbered in the order in which they begin, and complete in that order, so that one number says which are
-// unfinished.
+// unfinished, and another which have read their sources.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -33,21 +34,37 @@ class AsyncCopies {
     open_ = {};
   }
 
-  /// Completes all committed copies but the `pending` youngest.
-  void wait(int64_t pending) {
-    while (static_cast<int64_t>(committed_.size()) > pending) {
-      completed_ = committed_.front().number;
-      committed_.erase(committed_.begin());
-    }
+  /// Begins a copy that is waited for at once, until it has read its source; no count includes it.
+  int64_t begin_alone() { return ++begun_; }
+
+  /// Completes all committed copies but the `pending` youngest; with `sources`, what they write to global memory stays
+  /// on its way.
+  void wait(int64_t pending, bool sources = false) {
+    const int64_t count = static_cast<int64_t>(committed_.size()) - pending;
+    if (count > 0) completed_ = std::max(completed_, committed_[static_cast<size_t>(count) - 1].number);
+    if (sources) return;
+    if (count > 0) committed_.erase(committed_.begin(), committed_.begin() + count);
+    arrived_ = committed_.empty() && !open_.number ? begun_ : completed_;
   }
 
-  /// The number of the last complete copy.
+  /// The kernel ends.
+  void finish() {
+    committed_.clear();
+    completed_ = arrived_ = begun_;
+  }
+
+  /// The number of the last copy that is complete, what it writes to global memory aside.
   int64_t completed() const { return completed_; }
   bool is_complete(int64_t number) const { return number <= completed_; }
+  /// The number of the last copy that has written global memory.
+  int64_t arrived() const { return arrived_; }
+  bool has_arrived(int64_t number) const { return number <= arrived_; }
 
   /// Where the oldest unfinished copy began; null where all are complete.
   const Span* unfinished() const {
-    if (!committed_.empty()) return &committed_.front().span;
+    const auto at = std::find_if(committed_.begin(), committed_.end(),
+                                 [&](const Group& group) { return group.number > completed_; });
+    if (at != committed_.end()) return &at->span;
     return open_.number ? &open_.span : nullptr;
   }
 
@@ -57,10 +74,10 @@ class AsyncCopies {
     int64_t number = 0;
     Span span;
   };
-  std::vector<Group> committed_;
+  std::vector<Group> committed_;  ///< that have not arrived
   Group open_;
   int64_t begun_ = 0;
-  int64_t completed_ = 0;
+  int64_t completed_ = 0, arrived_ = 0;
 };
 
 }  // namespace helve::interp

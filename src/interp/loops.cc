@@ -283,15 +283,16 @@ class KernelCode final : public StmtCode {
     }
     synchronise(cores);
     body_->run_all(cores);
-    for (const Frame* core : cores) require_finished(*core);
+    for (Frame* core : cores) require_finished(*core);
     synchronise(cores);
   }
 
  private:
-  void require_finished(const Frame& frame) const {
+  void require_finished(Frame& frame) const {
     if (const Span* begun = frame.copies.unfinished()) {
       throw UserError(Code::UnfinishedCopy, *begun, {}, {{span_, "the kernel"}});
     }
+    frame.copies.finish();
   }
 
   void enter(Frame& frame, const std::vector<int64_t>& grid, int64_t block, int64_t blocks) const {

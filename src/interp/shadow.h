@@ -41,6 +41,7 @@ struct Mark {
   StoreMode mode = StoreMode::Write;  ///< of a store
   int64_t thread = kNoThread;         ///< of memory that threads share: who accessed it
   int64_t flight = 0;                 ///< the asynchronous copy that it is part of; 0: none
+  bool arrives = false;               ///< it is what that copy writes to global memory
   const void* name = nullptr;         ///< of memory in which buffers have places: the instance that was accessed
 };
 
@@ -48,8 +49,9 @@ struct Mark {
 /// complete.
 struct Passed {
   int64_t time = 0;
-  int64_t copies = 0;  ///< the number of the last complete copy
-  bool contains(const Mark& mark) const { return mark.time < time && mark.flight <= copies; }
+  int64_t copies = 0;   ///< the number of the last complete copy
+  int64_t arrived = 0;  ///< of the last that has written global memory
+  bool contains(const Mark& mark) const { return mark.time < time && mark.flight <= (mark.arrives ? arrived : copies); }
   static bool precedes(const Passed& a, const Passed& b) { return a.time < b.time; }
 };
 

@@ -65,8 +65,8 @@ Scalar identity_of(ReduceKind kind, DType dtype) {
 
 namespace {
 
-/// `flight` is the number of an asynchronous copy, 0 for none.
-void copy(const Operands& op, Frame& frame, int64_t flight) {
+/// The numbers are those of the asynchronous copy that reads, and that writes; 0 for none.
+void copy(const Operands& op, Frame& frame, int64_t reading, int64_t writing) {
   const auto view = [&](size_t i) {
     return op.node->may_pass_end(i) ? op.regions[i]->view(frame, PastEnd::Padded) : op.regions[i]->view(frame);
   };
@@ -74,15 +74,26 @@ void copy(const Operands& op, Frame& frame, int64_t flight) {
   require_shape(squeezed(src.shape()) == squeezed(dst.shape()), op, "src and dst", src.shape(), dst.shape());
   const std::optional<size_t> given = op.row->find("pad");
   const Scalar pad = given ? op.values[*given]->eval(frame) : dst.dtype().is_float() ? of_float(0) : of_int(0);
-  if (frame.trace) frame.trace->fly(flight, op.node->is_by_tma());
-  scatter(dst, gather_for(op.region("dst").buffer(), src, dst.dtype(), op.span, pad), dst.dtype(), op.span);
+  if (frame.trace) frame.trace->fly(reading, op.node->is_by_tma());
+  const Elements elements = gather_for(op.region("dst").buffer(), src, dst.dtype(), op.span, pad);
+  if (frame.trace) frame.trace->fly(writing, op.node->is_by_tma());
+  scatter(dst, elements, dst.dtype(), op.span);
   if (frame.trace) frame.trace->fly(0, false);
 }
 
-void run_copy(const Operands& op, Frame& frame) { copy(op, frame, 0); }
+void run_copy(const Operands& op, Frame& frame) { copy(op, frame, 0, 0); }
+
+/// A copy that is waited for at once, until it is complete or has read its source.
+void run_bulk_copy(const Operands& op, Frame& frame) {
+  const bool arrives = op.node->flag(op.row->index_of("sources")) && is_global(op.region("dst").buffer());
+  copy(op, frame, 0, arrives ? frame.copies.begin_alone() : 0);
+}
 
 /// What an iteration or a thread begins waits for its commit.
-void begin_copy(const Operands& op, Frame& frame) { copy(op, frame, frame.copies.begin(op.span)); }
+void begin_copy(const Operands& op, Frame& frame) {
+  const int64_t number = frame.copies.begin(op.span);
+  copy(op, frame, number, number);
+}
 
 void run_copy_async(const Operands& op, Frame& frame) {
   begin_copy(op, frame);
@@ -90,7 +101,9 @@ void run_copy_async(const Operands& op, Frame& frame) {
 }
 
 void run_commit_async(const Operands& op, Frame& frame) { frame.copies.commit(op.span); }
-void run_wait_async(const Operands& op, Frame& frame) { frame.copies.wait(op.integer("pending")); }
+void run_wait_async(const Operands& op, Frame& frame) {
+  frame.copies.wait(op.integer("pending"), op.node->flag(op.row->index_of("sources")));
+}
 
 std::vector<Scalar> filled(const View& view, Scalar value) {
   return std::vector<Scalar>(static_cast<size_t>(view.size()), value);
@@ -331,7 +344,7 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::CopyAsync: return block(scope.in_iteration ? begin_copy : run_copy_async);
     case TileOpcode::CpAsync: return block(begin_copy);
     case TileOpcode::CpAsyncBulk:
-    case TileOpcode::CpAsyncBulkTensor: return block(s.begins_copy() ? run_copy_async : run_copy);
+    case TileOpcode::CpAsyncBulkTensor: return block(s.begins_copy() ? run_copy_async : run_bulk_copy);
     case TileOpcode::CommitAsync: return block(run_commit_async);
     case TileOpcode::WaitAsync: return block(run_wait_async);
     case TileOpcode::Fill: return block(run_fill);

@@ -79,8 +79,10 @@ UserError Checker::placed(const UserError& error) const {
   return UserError(std::move(d));
 }
 
-bool Checker::in_flight(const Flight& flight) const {
-  return flight.number && !copies_[static_cast<size_t>(flight.core)]->is_complete(flight.number);
+bool Checker::in_flight(const Flight& flight, bool arrives) const {
+  if (!flight.number) return false;
+  const AsyncCopies& copies = *copies_[static_cast<size_t>(flight.core)];
+  return !(arrives ? copies.has_arrived(flight.number) : copies.is_complete(flight.number));
 }
 
 Trace::Trace(Checker& checker, const Frame& frame, int64_t cores)
@@ -121,11 +123,15 @@ void Trace::begin_threads() {
 }
 
 void Trace::synchronise_threads() {
-  barrier_ = {checker_->clock().tick(), frame_->copies.completed()};
+  barrier_ = passed();
   fenced_[static_cast<size_t>(core_)] = fence_;
 }
 
-void Trace::fence() { fence_ = {checker_->clock().tick(), frame_->copies.completed()}; }
+void Trace::fence() { fence_ = passed(); }
+
+Passed Trace::passed() const {
+  return {checker_->clock().tick(), frame_->copies.completed(), frame_->copies.arrived()};
+}
 
 Mark Trace::mark_of(const Instance& instance, const Site& site, StoreMode mode) const {
   const MemoryScope scope = instance.declaration().scope;
@@ -218,7 +224,8 @@ Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin*
 void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& site, bool undefined) {
   checker_->step();
   make_current();
-  const Mark mark = mark_of(instance, site);
+  Mark mark = mark_of(instance, site);
+  mark.arrives = flight_ && is_global(instance.declaration());
   for (Cell& cell : instance.cells(offset)) {
     if (!checker_->checks().races) break;
     check_flights(instance, offset, cell, site, true);
@@ -249,8 +256,9 @@ bool Trace::left_by_several(const Shadow& shadow, const Cell& cell) const {
 
 void Trace::check_flights(const Instance& instance, int64_t offset, const Cell& cell, const Site& site,
                           bool writes) const {
-  if (checker_->in_flight(cell.into)) report_flight(instance, offset, cell.into, site, writes, true);
-  if (writes && checker_->in_flight(cell.from)) report_flight(instance, offset, cell.from, site, writes, false);
+  const bool arrives = is_global(instance.declaration());
+  if (checker_->in_flight(cell.into, arrives)) report_flight(instance, offset, cell.into, site, writes, true);
+  if (writes && checker_->in_flight(cell.from, false)) report_flight(instance, offset, cell.from, site, writes, false);
 }
 
 void Trace::check_fences(const Instance& instance, int64_t offset, const Cell& cell, const Site& site,

@@ -46,8 +46,8 @@ class Checker {
   /// The cores synchronize: their accesses so far are visible to all of them.
   void synchronise(const std::vector<Frame*>& cores);
 
-  /// Has core `flight.core` not waited for the copy yet?
-  bool in_flight(const Flight& flight) const;
+  /// Has core `flight.core` not waited for the copy yet, or, if it writes global memory, only for its source?
+  bool in_flight(const Flight& flight, bool arrives) const;
 
   /// The error with the values of the loop variables of the core that ran last.
   UserError placed(const UserError& error) const;
@@ -132,6 +132,8 @@ class Trace {
   static constexpr size_t kOtherCore = SIZE_MAX - 1;
   static constexpr size_t kOtherThread = SIZE_MAX - 2;
   size_t conflict(const Shadow& shadow, const Mark& earlier, const Mark& later) const;
+  /// All that was done up to now.
+  Passed passed() const;
   /// The current access to the instance.
   Mark mark_of(const Instance& instance, const Site& site, StoreMode mode = StoreMode::Write) const;
 

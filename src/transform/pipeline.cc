@@ -56,6 +56,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"insert_barriers", insert_barriers},        // threads that touch one element wait for each other
       {"allocate_shared", allocate_shared},        // buffers that are never used at once share bytes
       {"insert_fences", insert_fences},            // TMA sees what threads wrote
+      {"relax_waits", relax_waits},                // memory that TMA stores from is free as soon as TMA has read it
   };
   return passes;
 }

@@ -765,7 +765,7 @@ class KernelGenerator(Generator):
         body += self.write_out(own, output, starts)
         if rng.random() < 0.12:
             body += self.picked_out(variables, counts, cut)
-        if self.aside.random() < 0.25:
+        if self.aside.random() < 0.2:
             body += self.rows_by_tma(variables, counts, cut)
         self.buffers = outside
         del self.indices[known:], self.values[values:]

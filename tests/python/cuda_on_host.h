@@ -52,8 +52,15 @@ struct Copy {
     if (read) std::memcpy(to, from, read);
   }
 };
-/// Copies that a thread has begun: groups that it has not waited for, and what belongs to no group yet.
+/// What a store has read and not written yet.
+struct Read {
+  unsigned char* to;
+  std::vector<unsigned char> bytes;
+};
+/// Copies that a thread has begun: groups of which it has waited for the sources alone, groups that it has not waited
+/// for, and what belongs to no group yet.
 struct Copies {
+  std::vector<std::vector<Read>> landing;
   std::vector<std::vector<Copy>> groups;
   std::vector<Copy> begun;
   bool empty() const { return groups.empty() && begun.empty(); }
@@ -62,7 +69,21 @@ struct Copies {
     groups.push_back({});
     groups.back().swap(begun);
   }
+  void wait_for_sources(size_t pending) {
+    while (groups.size() > pending) {
+      landing.push_back({});
+      for (const Copy& copy : groups.front()) {
+        const auto* from = static_cast<const unsigned char*>(copy.from);
+        landing.back().push_back({copy.to, {from, from + copy.read}});
+      }
+      groups.erase(groups.begin());
+    }
+  }
   void wait(size_t pending) {
+    while (!landing.empty() && landing.size() + groups.size() > pending) {
+      for (const Read& each : landing.front()) std::memcpy(each.to, each.bytes.data(), each.bytes.size());
+      landing.erase(landing.begin());
+    }
     while (groups.size() > pending) {
       for (const Copy& copy : groups.front()) copy.run();
       groups.erase(groups.begin());
@@ -92,6 +113,7 @@ static void* entry_argument;
 static void trampoline() {
   entry(entry_argument);
   if (!fiber().copies.empty() || !fiber().loads.empty() || !fiber().stores.empty()) fault = Unfinished;
+  fiber().stores.wait(0);
   fiber().done = true;
   ++changes;
   swapcontext(&fiber().context, &scheduler);
@@ -584,7 +606,7 @@ static void ptx_cp_async_bulk_global_shared_cta_bulk_group(void* to, unsigned at
 }
 static void ptx_cp_async_bulk_commit_group() { host::fiber().stores.commit(); }
 static void ptx_cp_async_bulk_wait_group(int n) { host::fiber().stores.wait(n); }
-static void ptx_cp_async_bulk_wait_group_read(int n) { host::fiber().stores.wait(n); }
+static void ptx_cp_async_bulk_wait_group_read(int n) { host::fiber().stores.wait_for_sources(n); }
 static void ptx_fence_proxy_async() {}
 
 #else
@@ -632,7 +654,9 @@ static void helve_commit_stores() {
 template <int N> static void helve_wait_stores() {
   if (host::running == 0) host::fiber().stores.wait(N);
 }
-template <int N> static void helve_wait_sources() { helve_wait_stores<N>(); }
+template <int N> static void helve_wait_sources() {
+  if (host::running == 0) host::fiber().stores.wait_for_sources(N);
+}
 static void helve_fence_async() {}
 static float helve_infinity() { return INFINITY; }
 static float helve_nan() { return NAN; }

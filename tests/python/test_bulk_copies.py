@@ -156,6 +156,22 @@ def overwritten(rows, columns):
     return main
 
 
+def rows_that_return(rows, columns, row="k", then=(), copy="T.copy"):
+    """Rows go back, each to a place that `row` says; statements of `then` follow each copy."""
+    after = "".join(f"\n            {line}" for line in then)
+    return helve.parse(f'''
+@T.prim_func
+def main(A: T.Tensor(({rows}, {columns}), "float32"), B: T.Tensor(({rows}, {columns}), "float32")):
+    with T.Kernel(1, threads=64):
+        x = T.alloc_shared((2, {columns}), "float32")
+        for k in T.serial({rows}):
+            for i in T.Parallel({columns}):
+                x[k % 2, i] = A[k, {columns - 1} - i]
+            {copy}(x[k % 2, :], B[{row}, :], dispatch="tma"){after}
+        T.wait_async()
+''')
+
+
 # name: (function, shapes of the arguments, their dtypes, blocks)
 PROGRAMS = {
     "ahead": (rows_ahead(5, 1024), [(5, 1024)] * 2, ["float32"] * 2, 1),
@@ -164,6 +180,12 @@ PROGRAMS = {
     "ahead_small": (rows_ahead(6, 12, stages=3, dispatch="tma"), [(6, 12)] * 2, ["float32"] * 2, 1),
     "at_once": (at_once(40, 16), [(40, 16)] * 2, ["float32"] * 2, 1),
     "overwritten": (overwritten(3, 128), [(3, 128)] * 2, ["float32"] * 2, 1),
+    **{f"stored_{name}": (rows_that_return(4, 64, *how), [(4, 64)] * 2, ["float32"] * 2, 1) for name, how in {
+        "again": ("k // 2",), "in_one_place": ("0",), "apart": ("3 - k",),
+        "later": ("3 - k", ["T.wait_async(pending=1)"], "T.copy_async"),
+        "and_read": ("k", ["A[(k + 1) % 4, 0] = B[k, 1] + B[k // 2, 2]"]),
+        "and_written": ("k", ["B[k, 3] = B[k, 3] + 1.0"]),
+    }.items()},
     "stores_in_flight": (stores_in_flight(5, 96), [(5, 96)] * 2, ["float32"] * 2, 1),
     "tiles_bytes": (tiles(4, 160, 4, 32, 3, "int8"), [(4, 160), (4, 32)], ["int8", "float32"], 1),
     "tiles_missing_rows": (tiles(3, 100, 4, 32, 3), [(3, 100), (4, 32)], ["float32"] * 2, 1),
@@ -292,6 +314,42 @@ def check_fences(function, arguments, mesh=None):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_fence_is_needed(name):
     assert check_fences(PROGRAMS[name][0], lambda: arguments(name)) == FENCES.get(name, (0,))[0] or name not in FENCES
+
+
+# Do the program's waits for stores end when the sources have been read? Else what is stored is accessed later.
+RELAXED = {"stores_in_flight": True, "copied_back_4": True, "copied_back_6": True, "stored_apart": True,
+           "stored_later": True, "stored_again": False, "stored_in_one_place": False, "stored_and_read": False,
+           "stored_and_written": False}
+
+
+@pytest.mark.parametrize("name", RELAXED)
+def test_waits_for_stores_end_early_where_nothing_accesses_what_they_store(name):
+    form = thread_form(PROGRAMS[name][0])
+    text = _core.print(form)
+    assert ("sources=True" in text) == RELAXED[name]
+    code, _ = _core.cuda_source(form, prelude=False)
+    assert ("helve_wait_sources<" in code, "helve_wait_stores<" in code) == (RELAXED[name], not RELAXED[name])
+
+
+@pytest.mark.parametrize("name", [name for name, relaxed in RELAXED.items() if not relaxed])
+def test_the_interpreter_judges_waits_that_end_early(name):
+    """What a store has written is not there after a wait for its source alone."""
+    text = _core.print(thread_form(PROGRAMS[name][0]))
+    early = text.replace("wait=True)", "wait=True, sources=True)")
+    assert early != text
+    with pytest.raises(helve.Error) as refused:
+        helve.testing.interpret(helve.parse(early).function, *arguments(name), check="fences")
+    assert refused.value.code == "HV0708"
+
+
+def test_a_later_wait_makes_what_was_stored_visible():
+    text = _core.print(thread_form(PROGRAMS["stored_and_read"][0]))
+    early = re.sub(r"( *)(T\.cp_async_bulk.*), wait=True\)",
+                   r"\1\2, wait=True, sources=True)\n\1T.wait_async()", text)
+    assert "sources=True" in early
+    helve.testing.interpret(helve.parse(early).function, *arguments("stored_and_read"), check="fences")
+    (proof,) = [p for p in helve.compile(helve.parse(early), target="interp").proofs() if "complete" in p.question]
+    assert proof.verdict == "proved"
 
 
 def test_fences_of_a_program_are_replaced():

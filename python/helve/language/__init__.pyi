@@ -162,12 +162,12 @@ def cp_async(src: _Region, dst: _Region) -> None:
     T.commit_async groups it with the others that the threads of the block have started. A run past the end of
     src is 0."""
 
-def cp_async_bulk(src: _Region, dst: _Region, wait: _b.bool = False) -> None:
+def cp_async_bulk(src: _Region, dst: _Region, wait: _b.bool = False, sources: _b.bool = False) -> None:
     """Starts a copy between global and shared memory by TMA, in pieces of contiguous bytes: `cp.async.bulk`.
-    T.wait_async counts it as one copy; with wait=True it is waited for at once. Both regions must be inside of
-    their buffers."""
+    T.wait_async counts it as one copy; with wait=True it is waited for at once, with sources=True only until it
+    has read its source, as by T.wait_async. Both regions must be inside of their buffers."""
 
-def cp_async_bulk_tensor(src: _Region, dst: _Region, wait: _b.bool = False) -> None:
+def cp_async_bulk_tensor(src: _Region, dst: _Region, wait: _b.bool = False, sources: _b.bool = False) -> None:
     """As T.cp_async_bulk, in boxes of a tensor of the call, which a tensor map describes: `cp.async.bulk.tensor`.
     Elements read past the end of the tensor are 0; elements written past its end are dropped."""
 
@@ -364,6 +364,8 @@ def unroll(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _An
 def vectorized(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any:
     """A loop over the lanes of a vector."""
 
-def wait_async(pending: _b.int = 0) -> None:
+def wait_async(pending: _b.int = 0, sources: _b.bool = False) -> None:
     """Waits until at most the `pending` most recent copies that the block has started by T.copy_async are
-    unfinished; the data of the others is then visible. A kernel must not end with unfinished copies."""
+    unfinished; the data of the others is then visible. With sources=True, copies from shared to global memory
+    need only have read their sources: what they write is visible after a wait without it, or after the kernel.
+    A kernel must not end with unfinished copies."""

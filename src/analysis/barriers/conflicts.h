@@ -23,6 +23,7 @@ enum class Conflict {
 enum class Separator {
   Barrier,  ///< of accesses by different threads, one a write
   Fence,    ///< of what a thread writes, and a later access by TMA
+  Arrival,  ///< of what TMA writes to global memory, and any later access
 };
 
 /// The conflicts of one function, cached.

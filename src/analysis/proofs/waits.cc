@@ -26,6 +26,7 @@ constexpr int64_t kOldest = 64;  // greater ages are not distinguished
 struct Flight {
   int64_t age = 0;       ///< copies issued after it
   bool earlier = false;  ///< may be from an earlier iteration of a loop around it, with other values of its variables
+  bool read = false;  ///< it has read its source
 };
 
 class Flights {
@@ -39,8 +40,9 @@ class Flights {
     for (const auto& [place, entry] : other.of) {
       const auto [at, fresh] = of.emplace(place, entry);
       Flight& mine = at->second.second;
-      const Flight both{std::min(mine.age, entry.second.age), mine.earlier || entry.second.earlier};
-      news |= fresh || both.age != mine.age || both.earlier != mine.earlier;
+      const Flight both{std::min(mine.age, entry.second.age), mine.earlier || entry.second.earlier,
+                        mine.read && entry.second.read};
+      news |= fresh || both.age != mine.age || both.earlier != mine.earlier || both.read != mine.read;
       mine = both;
     }
     return news;
@@ -52,8 +54,14 @@ class Flights {
   void become_earlier(const std::unordered_set<const TileOp*>& copies) {
     for (auto& [place, entry] : of) entry.second.earlier |= copies.contains(entry.first);
   }
-  void complete(int64_t pending) {
-    std::erase_if(of, [&](const auto& each) { return each.second.second.age >= pending; });
+  /// With `sources`, what copies write to global memory stays on its way.
+  void complete(int64_t pending, bool sources) {
+    const auto is_done = [&](const Flight& flight) { return flight.age >= pending; };
+    for (auto& [place, entry] : of) entry.second.read |= is_done(entry.second);
+    std::erase_if(of, [&](const auto& each) {
+      const auto& [copy, flight] = each.second;
+      return is_done(flight) && !(sources && is_global(*copy->region(1).buffer));
+    });
   }
 };
 
@@ -130,18 +138,21 @@ class Waits {
   }
 
   void operation(const Stmt& s, const TileOp& op) {
-    const bool copies = op.begins_copy();
+    const std::optional<size_t> at_sources = op.row().find("sources");
+    const bool sources = at_sources && op.flag(*at_sources);
+    const bool alone = op.is_by_tma() && !op.begins_copy();  // waited for at once
+    const bool copies = op.begins_copy() || (alone && sources && is_global(*op.region(1).buffer));
     const bool open = in_iteration_ || op.op == TileOpcode::CpAsync;  // until the next commit
     for (const RegionAccess& access : direct_accesses(s)) use(access, copies ? &op : nullptr);
     if (copies) {
       proof_of(op);
-      if (!open) now_.age();
+      if (!open && !alone) now_.age();
       const int place = places_.emplace(&op, static_cast<int>(places_.size())).first->second;
-      now_.of[place] = {&op, {open ? kOpen : 0, false}};
+      now_.of[place] = {&op, {open && !alone ? kOpen : 0, false, alone}};
     } else if (op.op == TileOpcode::CommitAsync) {
       now_.age();
     } else if (op.row().rule == TileRule::Wait) {
-      now_.complete(op.integer(0));
+      now_.complete(op.integer(0), sources);
     }
   }
 
@@ -167,7 +178,7 @@ class Waits {
       const auto& [copy, flight] = entry;
       if (copy == by && in_iteration_) continue;
       const bool touches = may_touch(copy->region(1), access.region, flight) ||
-                           (access.write && may_touch(copy->region(0), access.region, flight));
+                           (access.write && !flight.read && may_touch(copy->region(0), access.region, flight));
       if (!touches) continue;
       weaken(proof_of(*copy), ProofVerdict::Unknown,
              fmt::format("a copy to '{}' may be unfinished where '{}' is {} in line {}", copy->region(1).buffer->name,

@@ -9,7 +9,6 @@
 #include <bit>
 
 #include "helve/analysis/bulk_copy.h"
-#include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
@@ -28,7 +27,6 @@ void KernelEmitter::find_bulk() {
   const Stmt& body = source_.stmt->body;
   BulkCopies found;
   found.threads = false;
-  std::unordered_set<const Buffer*> stored;
   int64_t most = 0, commits = 0;  // groups that a wait leaves unfinished, and places that commit one
   walk(body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
@@ -39,17 +37,12 @@ void KernelEmitter::find_bulk() {
     if (op->op == TileOpcode::WaitAsync) most = std::max(most, op->integer(0));
     if (op->row().rule != TileRule::CopyInstruction || of_thread) return;
     const BufferRef& dst = op->region(1).buffer;
-    if (is_global(*dst)) stored.insert(dst.get());
     (!is_global(*dst) ? found.loads : op->begins_copy() ? found.stores : found.returns) = true;
   });
   if (!found.any()) return;
   bulk_ = found;
   bulk_.ring = std::clamp(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(most + commits))), kMinBarriers,
                           kMaxBarriers);
-  bulk_.complete = has_collective(body) || !source_.may_alias.empty();  // by other cores or under other names
-  for (const BufferEffect& effect : buffer_effects(body)) {
-    bulk_.complete |= effect.read && stored.contains(effect.buffer.get());
-  }
 }
 
 void KernelEmitter::begin_tma() {
@@ -72,7 +65,7 @@ void KernelEmitter::copy_bulk(const TileOp& s) {
     commit(s);
   } else {
     line("helve_commit_stores();", s.span);
-    wait_for_stores(0, s.span);
+    wait_for_stores(0, s);
   }
   for (const size_t i : {0, 1}) {
     const auto found = position_.find(s.region(i).buffer.get());
@@ -139,11 +132,12 @@ void KernelEmitter::wait(const TileOp& s) {
                      pending),
          s.span);
   }
-  if (bulk_.stores) wait_for_stores(pending, s.span);
+  if (bulk_.stores) wait_for_stores(pending, s);
 }
 
-void KernelEmitter::wait_for_stores(int64_t pending, const Span& span) {
-  line(fmt::format("helve_wait_{}<{}>();", bulk_.complete ? "stores" : "sources", pending), span);
+void KernelEmitter::wait_for_stores(int64_t pending, const TileOp& s) {
+  const bool sources = s.flag(s.row().index_of("sources"));
+  line(fmt::format("helve_wait_{}<{}>();", sources ? "sources" : "stores", pending), s.span);
 }
 
 }  // namespace helve::cuda

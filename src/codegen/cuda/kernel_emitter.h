@@ -65,7 +65,6 @@ class KernelEmitter final : public c::CEmitter {
     bool stores = false;  ///< from shared memory, counted in groups
     bool returns = false;  ///< from shared memory, each waited for where it is issued
     bool threads = true;  ///< threads issue cp.async too, or there are no TMA copies
-    bool complete = false;  ///< a wait for stores is for the data in global memory, which is read afterwards
     bool any() const { return loads || stores || returns; }
     int64_t ring = 0;  ///< mbarriers of the loads
     std::string arrivals;  ///< the mbarriers
@@ -139,7 +138,7 @@ class KernelEmitter final : public c::CEmitter {
   std::string arrival() const;
   void loop_nest(const std::vector<Expr>& extents, const Span& span,
                  const std::function<void(const std::vector<Expr>& at)>& body);
-  void wait_for_stores(int64_t pending, const Span& span);
+  void wait_for_stores(int64_t pending, const TileOp& s);
 
   // emit_boxes.cc
   void find_maps();

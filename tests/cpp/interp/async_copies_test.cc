@@ -51,6 +51,39 @@ TEST(AsyncCopies, ACommitOfNothingIsACopy) {
   EXPECT_EQ(copies.unfinished()->line, 3);
 }
 
+TEST(AsyncCopies, AWaitForSourcesLeavesWhatIsWrittenOnItsWay) {
+  interp::AsyncCopies copies;
+  const int64_t first = copies.begin(line(1));
+  copies.commit(line(1));
+  const int64_t second = copies.begin(line(2));
+  copies.commit(line(2));
+  copies.wait(1, true);
+  EXPECT_TRUE(copies.is_complete(first));
+  EXPECT_FALSE(copies.has_arrived(first));
+  EXPECT_FALSE(copies.is_complete(second));
+  copies.wait(0, true);
+  EXPECT_TRUE(copies.is_complete(second));
+  EXPECT_EQ(copies.unfinished(), nullptr);
+  copies.wait(1);  // counts from the youngest, whatever was waited for before
+  EXPECT_TRUE(copies.has_arrived(first));
+  EXPECT_FALSE(copies.has_arrived(second));
+  const int64_t alone = copies.begin_alone();
+  EXPECT_EQ(copies.unfinished(), nullptr);
+  copies.wait(1);
+  EXPECT_FALSE(copies.has_arrived(alone));
+  copies.wait(0);
+  EXPECT_TRUE(copies.has_arrived(second) && copies.has_arrived(alone));
+}
+
+TEST(AsyncCopies, AllHaveArrivedWhereTheKernelEnds) {
+  interp::AsyncCopies copies;
+  const int64_t first = copies.begin(line(1));
+  copies.commit(line(1));
+  copies.wait(0, true);
+  copies.finish();
+  EXPECT_TRUE(copies.has_arrived(first));
+}
+
 /// The report of a block that begins a copy of A into X and goes on with `rest`; X then goes to B.
 class InFlight : public ::testing::Test {
  protected:
