@@ -138,7 +138,8 @@ Mark Trace::mark_of(const Instance& instance, const Site& site, StoreMode mode) 
   const bool own = scope == MemoryScope::Local || scope == MemoryScope::Fragment;
   const int64_t of_block = site.statement ? kNoThread : kEveryThread;
   const int64_t thread = own ? kNoThread : by_tma_ ? kTma : thread_ == kNoThread ? of_block : thread_;
-  return {checker_->clock().now(), core_, &site, mode, thread, flight_, instance.placed() ? &instance : nullptr};
+  return {checker_->clock().now(), core_, &site, mode, thread, flight_, false,
+          instance.placed() ? &instance : nullptr};
 }
 
 size_t Trace::conflict(const Shadow& shadow, const Mark& earlier, const Mark& later) const {
