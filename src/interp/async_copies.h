@@ -41,15 +41,22 @@ class AsyncCopies {
   /// on its way.
   void wait(int64_t pending, bool sources = false) {
     const int64_t count = static_cast<int64_t>(committed_.size()) - pending;
-    if (count > 0) completed_ = std::max(completed_, committed_[static_cast<size_t>(count) - 1].number);
-    if (sources) return;
-    if (count > 0) committed_.erase(committed_.begin(), committed_.begin() + count);
-    arrived_ = committed_.empty() && !open_.number ? begun_ : completed_;
+    if (count > 0) {
+      const int64_t last = committed_[static_cast<size_t>(count) - 1].number;
+      completed_ = std::max(completed_, last);
+      finished_ = std::max(finished_, count);
+      if (sources) return;
+      arrived_ = last;
+      committed_.erase(committed_.begin(), committed_.begin() + count);
+      finished_ -= count;
+    }
+    if (!sources && committed_.empty() && !open_.number) arrived_ = begun_;
   }
 
   /// The kernel ends.
   void finish() {
     committed_.clear();
+    finished_ = 0;
     completed_ = arrived_ = begun_;
   }
 
@@ -62,9 +69,7 @@ class AsyncCopies {
 
   /// Where the oldest unfinished copy began; null where all are complete.
   const Span* unfinished() const {
-    const auto at = std::find_if(committed_.begin(), committed_.end(),
-                                 [&](const Group& group) { return group.number > completed_; });
-    if (at != committed_.end()) return &at->span;
+    if (finished_ < static_cast<int64_t>(committed_.size())) return &committed_[static_cast<size_t>(finished_)].span;
     return open_.number ? &open_.span : nullptr;
   }
 
@@ -75,6 +80,7 @@ class AsyncCopies {
     Span span;
   };
   std::vector<Group> committed_;  ///< that have not arrived
+  int64_t finished_ = 0;  ///< of these, how many have been waited for, until their sources were read
   Group open_;
   int64_t begun_ = 0;
   int64_t completed_ = 0, arrived_ = 0;
