@@ -49,7 +49,7 @@ def planted(monkeypatch, target, old, new):
 
 @pytest.mark.parametrize(("target", "old", "new", "found"), [
     ("llvm", "+ 1", "+ 2", "stage 'llvm: unroll_loops'"),
-    ("cuda", "+ 1", "+ 2", "stage 'cuda sm_80: insert_barriers'"),
+    ("cuda", "+ 1", "+ 2", "stage 'cuda sm_80: allocate_shared'"),
     ("cuda", "        T.sync_threads()\n", "", "there is no T.sync_threads between the two"),
     ("llvm", "34 - ", "35 - ", "HV0210"),
 ])  # fmt: skip
