@@ -177,7 +177,7 @@ class KernelEmitter final : public c::CEmitter {
   const KernelSource& source_;
   const bool unaligned_;  ///< the unaligned variant: tensors have an element's alignment only
   Prelude& prelude_;
-  const int64_t cluster_blocks_;
+  const Machine& machine_;
   KernelInterface interface_;
   CudaKernel kernel_;
   std::unordered_map<const Buffer*, size_t> position_;  ///< in the interface
