@@ -54,7 +54,9 @@ void bind_cuda(py::module_& module) {
       "cuda_source",
       [](const FunctionRef& f, bool line_directives, bool prelude, int64_t cluster_blocks) {
         const HostModule host = build_host(f, f);
-        const CudaSource source = emit_cuda(host.kernels, {line_directives, prelude, cluster_blocks});
+        Machine machine = any_gpu();
+        machine.cluster_blocks = cluster_blocks;
+        const CudaSource source = emit_cuda(host.kernels, {line_directives, prelude, machine});
         py::list kernels;
         for (size_t i = 0; i < host.kernels.size(); ++i) {
           kernels.append(kernel_facts(source.kernels[i], host.kernels[i]));

@@ -42,7 +42,7 @@ std::vector<BufferLayout> buffer_layouts(const Lowered& lowered, const CompileOp
   const std::vector<const Kernel*> threads = kernels_before(lowered, "place_shared_memory", &placed);
   std::vector<BufferLayout> out;
   for (size_t k = 0; k < kernels.size(); ++k) {
-    std::vector<SharedLayout> chosen = choose_shared_layouts(*threads[k]);
+    std::vector<SharedLayout> chosen = choose_shared_layouts(*threads[k], machine_of(options));
     const BlockLayouts found = block_layouts(*kernels[k], *divided, machine_of(options), options.strict);
     for (const BufferPlace& place : found.places) {
       BufferLayout row{"k" + std::to_string(k), place.buffer, place.buffer->layout, {}, place.reason};

@@ -105,7 +105,7 @@ Generated generate(const FunctionRef& f, const std::vector<Proof>& proofs, const
   out.host = build_host(f, out.lowered.function, call_conditions(proofs));
   out.lowered.times.push_back({"host plan", seconds_since(start)});
   start = Clock::now();
-  out.source = emit_cuda(out.host.kernels, {true, true, machine_of(options).cluster_blocks});
+  out.source = emit_cuda(out.host.kernels, {true, true, machine_of(options)});
   out.lowered.times.push_back({"cuda: emit", seconds_since(start)});
   return out;
 }
@@ -154,11 +154,10 @@ class CudaCompiled final : public CompiledKernel {
     for (const CudaKernel& kernel : source.kernels) names.push_back(kernel.name);
     kernels_ = std::move(host.kernels);
     // For calls whose tensors lack the required alignments; most kernels never need it.
-    const int64_t blocks = machine_of(options_).cluster_blocks;
     const auto unaligned = [f = function_, form = lowered_.function, conditions = call_conditions(proofs_),
-                            arch = options_.arch, blocks, toolchain] {
+                            arch = options_.arch, machine = machine_of(options_), toolchain] {
       const HostModule narrow = build_host(f, narrow_accesses(form, {}), conditions);
-      return runtime::cuda::compile_cubin(emit_cuda(narrow.kernels, {true, true, blocks}).text, f->name, arch,
+      return runtime::cuda::compile_cubin(emit_cuda(narrow.kernels, {true, true, machine}).text, f->name, arch,
                                           toolchain);
     };
     executor_ = std::make_unique<runtime::cuda::Executor>(std::move(host.plan), std::move(cubin), std::move(names),
@@ -186,7 +185,7 @@ class CudaCompiled final : public CompiledKernel {
     if (stage == "lowered") return print(lowered_.function);
     if (stage == "host") return runtime::to_text(executor_->plan());
     if (stage == "narrow_accesses") return print(narrow_accesses(lowered_.function, {}));
-    if (stage == "cuda") return emit_cuda(kernels_, {false, true, machine_of(options_).cluster_blocks}).text;
+    if (stage == "cuda") return emit_cuda(kernels_, {false, true, machine_of(options_)}).text;
     for (const auto& [name, f] : lowered_.stages) {
       if (name == stage) return print(f);
     }

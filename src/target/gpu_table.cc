@@ -1,6 +1,6 @@
 // NVIDIA's architectures.
 // Limits: CUDA C++ Programming Guide, "Compute Capabilities". Processors, cache, bandwidth and peaks are those of the
-// data sheet of one product, named in the row, until a device reports its own; 0 if unknown.
+// data sheet of one product, named in the row; 0 if unknown.
 #include <algorithm>
 #include <array>
 #include <charconv>

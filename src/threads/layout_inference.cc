@@ -25,7 +25,7 @@ class Inference {
  public:
   Inference(const Kernel& kernel, const std::vector<MayAlias>& may_alias, const Facts& facts, const Machine& machine,
             const MemoryBuffers& memory)
-      : kernel_(kernel), may_alias_(may_alias), machine_(machine), units_(loop_units(kernel, facts)) {
+      : kernel_(kernel), may_alias_(may_alias), machine_(machine), units_(loop_units(kernel, facts, machine)) {
     walk_allocations();
     for (const auto& [buffer, reason] : memory) demote(buffer, reason);
     for (const MemoryUse& use : units_.memory) {

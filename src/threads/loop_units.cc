@@ -14,11 +14,11 @@ namespace helve {
 
 namespace {
 
-constexpr int64_t kVectorBytes = 16;
-
 class Collector {
  public:
-  Collector(const Kernel& kernel, const Facts& facts) : facts_(facts) { visit(kernel.body); }
+  Collector(const Kernel& kernel, const Facts& facts, const Machine& machine) : facts_(facts), machine_(machine) {
+    visit(kernel.body);
+  }
   LoopUnits take() { return std::move(out_); }
 
  private:
@@ -192,7 +192,7 @@ class Collector {
     const int64_t* one = int_value(step);
     if (!one || *one != 1) return 1;
     const VarRef run = make_var("run");
-    for (int64_t lanes = std::max<int64_t>(1, kVectorBytes / buffer.dtype.bytes()); lanes > 1; lanes /= 2) {
+    for (int64_t lanes = std::max<int64_t>(1, machine_.vector_bytes / buffer.dtype.bytes()); lanes > 1; lanes /= 2) {
       if (*extent % lanes != 0) continue;
       const Expr first = substitute(address, {{last.get(), Expr(run) * int_imm(lanes)}});
       if (is_multiple(first, lanes, facts_)) return lanes;
@@ -201,6 +201,7 @@ class Collector {
   }
 
   const Facts& facts_;
+  const Machine& machine_;
   const StmtNode* stmt_ = nullptr;  ///< the innermost statement around this place that is not inside of a divided loop
   LoopUnits out_;
 };
@@ -239,6 +240,8 @@ bool LoopUnit::updates_memory(const std::unordered_set<const Buffer*>& registers
   });
 }
 
-LoopUnits loop_units(const Kernel& kernel, const Facts& facts) { return Collector(kernel, facts).take(); }
+LoopUnits loop_units(const Kernel& kernel, const Facts& facts, const Machine& machine) {
+  return Collector(kernel, facts, machine).take();
+}
 
 }  // namespace helve

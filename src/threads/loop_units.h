@@ -51,6 +51,6 @@ struct LoopUnits {
   std::vector<MemoryUse> memory;  ///< of buffers that cannot live in registers
 };
 
-LoopUnits loop_units(const Kernel& kernel, const Facts& facts);
+LoopUnits loop_units(const Kernel& kernel, const Facts& facts, const Machine& machine);
 
 }  // namespace helve

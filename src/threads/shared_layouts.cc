@@ -112,8 +112,8 @@ std::optional<SharedLayout> choose(const BufferRef& buffer, const MemoryAccesses
 
 }  // namespace
 
-std::vector<SharedLayout> choose_shared_layouts(const Kernel& kernel) {
-  WarpAccesses accesses = warp_accesses(kernel);
+std::vector<SharedLayout> choose_shared_layouts(const Kernel& kernel, const Machine& machine) {
+  WarpAccesses accesses = warp_accesses(kernel, machine);
   std::vector<SharedLayout> out;
   walk(kernel.body, [&](const Stmt& s) {
     const Alloc* a = as<Alloc>(s);

@@ -17,7 +17,6 @@ namespace helve {
 namespace {
 
 constexpr int64_t kWarpsSampled = 4;
-constexpr int64_t kVectorBytes = 16;
 
 Operand zero_of(DType dtype) {
   if (dtype.is_bool()) return false;
@@ -26,7 +25,8 @@ Operand zero_of(DType dtype) {
 
 class Sampling {
  public:
-  explicit Sampling(const Kernel& kernel) : threads_(kernel.threads), model_(access_model(Stmt(&kernel))) {
+  Sampling(const Kernel& kernel, const Machine& machine)
+      : threads_(kernel.threads), machine_(machine), model_(access_model(Stmt(&kernel))) {
     for (const Access& each : model_.accesses) sample(each);
   }
   WarpAccesses take() { return std::move(out_); }
@@ -131,7 +131,7 @@ class Sampling {
   /// Elements of the widest access to contiguous lanes that every thread could make.
   int64_t vector_width(const Buffer& buffer, const std::vector<int64_t>& shape, const std::vector<Expr>& indices,
                        int64_t lanes) const {
-    int64_t width = std::max<int64_t>(1, kVectorBytes / buffer.dtype.bytes());
+    int64_t width = std::max<int64_t>(1, machine_.vector_bytes / buffer.dtype.bytes());
     while (lanes % width != 0) width /= 2;
     for (int64_t t = 0; t < sampled(); ++t) {
       bool known = true;
@@ -198,6 +198,7 @@ class Sampling {
   }
 
   const int64_t threads_;
+  const Machine& machine_;
   const AccessModel model_;
   const Var* thread_ = nullptr;    ///< of the access, like those below
   const Step* vector_ = nullptr;   ///< the vector loop around it
@@ -207,6 +208,6 @@ class Sampling {
 
 }  // namespace
 
-WarpAccesses warp_accesses(const Kernel& kernel) { return Sampling(kernel).take(); }
+WarpAccesses warp_accesses(const Kernel& kernel, const Machine& machine) { return Sampling(kernel, machine).take(); }
 
 }  // namespace helve

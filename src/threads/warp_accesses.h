@@ -9,6 +9,7 @@
 
 #include "helve/ir/tensor/stmt.h"
 #include "helve/layout/banks.h"
+#include "helve/target/machine.h"
 
 namespace helve {
 
@@ -22,6 +23,6 @@ struct MemoryAccesses {
 
 /// For every buffer of shared memory.
 using WarpAccesses = std::unordered_map<const Buffer*, MemoryAccesses>;
-WarpAccesses warp_accesses(const Kernel& kernel);
+WarpAccesses warp_accesses(const Kernel& kernel, const Machine& machine);
 
 }  // namespace helve

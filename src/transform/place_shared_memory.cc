@@ -10,12 +10,12 @@
 
 namespace helve {
 
-FunctionRef place_shared_memory(const FunctionRef& f, const PassOptions&) {
+FunctionRef place_shared_memory(const FunctionRef& f, const PassOptions& options) {
   BufferMap placed;
   walk(f->body, [&](const Stmt& s) {
     const Kernel* kernel = as<Kernel>(s);
     if (!kernel) return;
-    for (const SharedLayout& each : choose_shared_layouts(*kernel)) {
+    for (const SharedLayout& each : choose_shared_layouts(*kernel, options.machine)) {
       placed.emplace(each.buffer.get(), with_layout(each.buffer, each.layout, each.buffer->span));
     }
   });

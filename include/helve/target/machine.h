@@ -1,6 +1,6 @@
 // The model of a machine, on which all decisions about a target are based.
-// The architecture alone determines the row of the table, so compiling needs no device; the driver fills in what a
-// present device reports (its multiprocessors, its memory).
+// The architecture alone determines the row of the table: compiling needs no device, and gives the same code with one
+// and without. What a call depends on (multiprocessors, shared memory), the runtime asks the device itself.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,7 @@
 
 #include "helve/ir/tensor/stmt.h"
 #include "helve/layout/layout.h"
+#include "helve/target/machine.h"
 
 namespace helve {
 
@@ -22,6 +23,6 @@ struct SharedLayout {
 /// (layout/banks.h). Accesses are those of the first warps in the first iteration of each loop; accesses that depend on
 /// data are ignored. Buffers with a layout keep it, and those that TMA copies to or from keep their rows; for copies by
 /// a tensor map, the map's swizzle is the only alternative.
-std::vector<SharedLayout> choose_shared_layouts(const Kernel& kernel);
+std::vector<SharedLayout> choose_shared_layouts(const Kernel& kernel, const Machine& machine);
 
 }  // namespace helve

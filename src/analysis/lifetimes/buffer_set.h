@@ -1,4 +1,5 @@
 // Sets of the shared buffers of a kernel, by number.
+// Both analyses of lifetimes speak of the same few buffers, so that sets are bits and unions are cheap.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // Which shared buffers hold values at once.
+// Those need bytes of their own, whatever barriers there are.
 #pragma once
 
 #include "buffer_set.h"

@@ -1,4 +1,5 @@
 // Which shared buffers no barrier keeps apart.
+// Bytes may change hands only behind a barrier that the program has.
 #pragma once
 
 #include "buffer_set.h"

@@ -1,4 +1,5 @@
 // Statements that write all of a buffer.
+// Such a statement ends the life of what the buffer held, which is what lets loops use memory again.
 #pragma once
 
 #include "helve/arith/relation.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "helve/analysis/iteration_scratch.h"
+#include "helve/ir/expr/visit.h"
 #include "helve/support/text.h"
 #include "obligations.h"
 #include "race_fault.h"
@@ -106,11 +107,31 @@ class LoopRace {
            reads_before_writing(static_cast<const For&>(*of_.step.stmt).body, buffer) == ReadFirst::Always;
   }
 
+  /// Is it a store of a value made from the old one, or under a condition that reads it, as in a search for the
+  /// greatest?
+  bool updates(const Access& access) const {
+    if (updated_by(access)) return true;
+    return access.write &&
+           std::any_of(access.path.begin() + static_cast<std::ptrdiff_t>(of_.at), access.path.end(),
+                       [&](const StepRef& step) { return loads_from(step->condition, *access.buffer); });
+  }
+
+  static bool loads_from(const Expr& e, const Buffer& buffer) {
+    bool found = false;
+    if (e) {
+      walk(e, [&](const Expr& node) {
+        const Load* load = as<Load>(node);
+        found |= load && &buffer_of(load->buffer) == &buffer;
+      });
+    }
+    return found;
+  }
+
   /// Do iterations combine an element that may come from before the loop with values of theirs, and is it read after
   /// the loop? Each then starts from that old value, and at most one of the results is kept.
   bool may_accumulate(const Pair& pair) const {
     const Buffer& buffer = *pair.first->buffer;
-    return of_.step.stmt->kind == StmtKind::For && updated_by(*pair.first) && updated_by(*pair.second) &&
+    return of_.step.stmt->kind == StmtKind::For && updates(*pair.first) && updates(*pair.second) &&
            reads_before_writing(static_cast<const For&>(*of_.step.stmt).body, buffer) != ReadFirst::Never &&
            read_after_loop(of_.model.function->body, *of_.step.stmt, buffer) != ReadFirst::Never;
   }

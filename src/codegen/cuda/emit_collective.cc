@@ -21,7 +21,7 @@ void KernelEmitter::find_collectives() {
   const bool on_mesh = source_.mesh && kernel.vars.size() == source_.mesh->extents.size();
   HELVE_CHECK(on_mesh, "a collective in a kernel of no mesh");
   span_ = span_of_collectives(kernel, *source_.mesh);
-  kernel_.cooperative = span_.cores > cluster_blocks_;
+  kernel_.cooperative = span_.cores > machine_.cluster_blocks;
   if (kernel_.cooperative) span_ = whole_span(*source_.mesh);
   if (!kernel_.cooperative) kernel_.cluster = span_.cores;
   walk(kernel.body, [&](const Stmt& s) {

@@ -13,13 +13,12 @@ namespace helve::cuda {
 
 namespace {
 
-/// Iterations of a serial loop that is certainly unrolled, and words of an array that may be kept in registers.
+/// Iterations of a serial loop that is certainly unrolled.
 constexpr int64_t kUnrolled = 16;
-constexpr int64_t kWords = 255;
 
 class Subscripts {
  public:
-  explicit Subscripts(const Stmt& body) {
+  Subscripts(const Stmt& body, int64_t registers) : registers_(registers) {
     walk(body, [&](const Stmt& s) {
       if (const For* loop = as<For>(s)) add(*loop);
       const Bind* bind = as<Bind>(s);
@@ -83,9 +82,10 @@ class Subscripts {
     for (size_t d = buffer.scope == MemoryScope::Fragment ? 1 : 0; d < buffer.rank(); ++d) {
       words *= *int_value(buffer.shape[d]);
     }
-    return buffer.dtype.bytes() >= 4 && words <= kWords && is_constant(index, counted_);
+    return buffer.dtype.bytes() >= 4 && words <= registers_ && is_constant(index, counted_);
   }
 
+  const int64_t registers_;
   std::unordered_set<const Var*> constants_;  ///< after unrolling
   std::unordered_set<const Var*> counted_;    ///< of loops with constant bounds
   std::unordered_set<const Buffer*> operands_;
@@ -95,6 +95,8 @@ class Subscripts {
 
 }  // namespace
 
-std::unordered_set<const Buffer*> indexed_arrays(const Stmt& body) { return Subscripts(body).indexed(); }
+std::unordered_set<const Buffer*> indexed_arrays(const Stmt& body, int64_t registers) {
+  return Subscripts(body, registers).indexed();
+}
 
 }  // namespace helve::cuda

@@ -12,7 +12,7 @@ namespace helve::cuda {
 
 /// The Local and Fragment buffers that a kernel's body reads and accesses by loads and stores only, at least once with
 /// a subscript that does not become constant by unrolling. The first subscript of a fragment is the thread and does not
-/// count.
-std::unordered_set<const Buffer*> indexed_arrays(const Stmt& body);
+/// count. `registers`: the words of an array that a thread may keep in registers.
+std::unordered_set<const Buffer*> indexed_arrays(const Stmt& body, int64_t registers);
 
 }  // namespace helve::cuda

@@ -23,7 +23,7 @@ KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& opti
     : CEmitter(source.bounds, options.line_directives),
       source_(source),
       prelude_(prelude),
-      cluster_blocks_(options.cluster_blocks),
+      machine_(options.machine),
       interface_(kernel_interface(*source.stmt)) {
   kernel_.name = c::symbol_of(source.name);
   kernel_.threads = source.stmt->threads;
@@ -38,7 +38,7 @@ CudaKernel KernelEmitter::emit() {
   walk_exprs(source_.stmt->body, [&](const Expr& e) {
     if (const Load* load = as<Load>(e)) ++reads_[&buffer_of(load->buffer)];
   });
-  indexed_ = indexed_arrays(source_.stmt->body);
+  indexed_ = indexed_arrays(source_.stmt->body, machine_.thread_registers);
   find_collectives();
   find_bulk();
   find_maps();

@@ -172,7 +172,7 @@ class KernelEmitter final : public c::CEmitter {
 
   const KernelSource& source_;
   Prelude& prelude_;
-  const int64_t cluster_blocks_;
+  const Machine& machine_;
   KernelInterface interface_;
   CudaKernel kernel_;
   std::unordered_map<const Buffer*, size_t> position_;  ///< in the interface

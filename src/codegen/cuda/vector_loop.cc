@@ -19,7 +19,6 @@ namespace helve::cuda {
 namespace {
 
 constexpr int64_t kMaxLanes = 64;
-constexpr int64_t kWidest = 16;
 
 /// One access of a lane to memory, with names of the body replaced by their values.
 struct LaneAccess {
@@ -145,7 +144,7 @@ int64_t KernelEmitter::vector_bytes(const Buffer& buffer, const Address& address
   };
   // A swizzle keeps the run contiguous if it moves it as a whole.
   if (!address.swizzle.identity() && !(address.keeps(lanes) && multiple_of(lanes))) return 0;
-  for (int64_t width = kWidest; width > element; width /= 2) {
+  for (int64_t width = machine_.vector_bytes; width > element; width /= 2) {
     const int64_t unit = width / element;
     if (lanes % unit == 0 && multiple_of(unit)) return width;
   }
@@ -236,7 +235,7 @@ bool KernelEmitter::move_packed(const For& s) {
   Facts inside = facts_;
   inside.bind_loop(s.vars[0], s.begins[0], s.extents[0]);
   std::string places[2];
-  int64_t width = kWidest;
+  int64_t width = machine_.vector_bytes;
   for (const auto& [buffer, indices, place] :
        {std::tuple{&to, &store->indices, &places[0]}, std::tuple{&from, &load->indices, &places[1]}}) {
     const Element e = element(*buffer, *indices);

@@ -27,13 +27,13 @@ Stmt transpose_block(const BufferRef& s, bool columns) {
 
 TEST(SharedLayouts, RowsStayAsTheyAre) {
   const Stmt block = transpose_block(shared("S", kFloat32, {32, 32}), false);
-  EXPECT_TRUE(choose_shared_layouts(*as<Kernel>(block)).empty());
+  EXPECT_TRUE(choose_shared_layouts(*as<Kernel>(block), any_gpu()).empty());
 }
 
 TEST(SharedLayouts, ColumnsComeApart) {
   const BufferRef s = shared("S", kFloat32, {32, 32});
   const Stmt block = transpose_block(s, true);
-  const std::vector<SharedLayout> chosen = choose_shared_layouts(*as<Kernel>(block));
+  const std::vector<SharedLayout> chosen = choose_shared_layouts(*as<Kernel>(block), any_gpu());
   ASSERT_EQ(chosen.size(), 1u);
   EXPECT_EQ(chosen[0].buffer, s);
   EXPECT_FALSE(chosen[0].reason.empty());

@@ -10,13 +10,14 @@
 
 #include "helve/codegen/host/kernel_source.h"
 #include "helve/runtime/plan.h"
+#include "helve/target/machine.h"
 
 namespace helve {
 
 struct CudaOptions {
   bool line_directives = false;  ///< name the user's file and line beside each statement
   bool prelude = true;           ///< include the helve_ functions that the kernels call
-  int64_t cluster_blocks = 1;    ///< maximum blocks of a cluster, as given to the passes
+  Machine machine = any_gpu();   ///< for which the passes have lowered the kernels
 };
 
 /// A buffer of shared memory.

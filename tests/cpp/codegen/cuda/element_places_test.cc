@@ -50,7 +50,7 @@ bool stays_in_memory(DType dtype, LoopKind kind, int64_t extent, const std::func
   const VarRef i = make_var("i"), k = make_var("k");
   const Stmt fill = for_loop(LoopKind::Unroll, i, idx(extent), store(x, {Expr(i)}, load(a, {Expr(i)})));
   const Stmt read = for_loop(kind, k, idx(extent), store(a, {Expr(k)}, load(x, {at(Expr(k))})));
-  return cuda::indexed_arrays(seq({alloc(x), fill, read})).contains(x.get());
+  return cuda::indexed_arrays(seq({alloc(x), fill, read}), 255).contains(x.get());
 }
 
 TEST(IndexedArrays, AreThoseWithSubscriptsThatOnlyTheRunKnows) {
