@@ -169,7 +169,7 @@ def test_rows_of_registers_cross_lanes_without_block_memory():
     inside = _core.print(thread_form(scan((4, 128), 1, kind="fragment", threads=128)))
     assert "T.alloc_shared" not in inside
     across = _core.print(thread_form(scan((512,), 0, kind="fragment", threads=128)))
-    assert "warps = T.alloc_shared((4, 1, 1), \"float32\")" in across
+    assert 'warps = T.alloc_shared((4, 1, 1), "float32"' in across
 
 
 def test_in_place_where_memory_says():
