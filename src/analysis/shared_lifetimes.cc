@@ -13,12 +13,12 @@ using namespace lifetimes;
 
 namespace {
 
-/// The buffers that take part in collectives.
+/// The buffers that take part in collectives, and those that TMA accesses, which fences do not know by other names.
 BufferSet exchanged(const Stmt& body, const Numbers& numbers) {
   BufferSet out;
   walk(body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
-    if (!op || !op->row().is_collective()) return;
+    if (!op || !(op->row().is_collective() || op->is_by_tma())) return;
     for (const RegionAccess& access : accesses(s)) {
       const auto found = numbers.find(access.region.buffer.get());
       if (found != numbers.end()) out.add(found->second);
