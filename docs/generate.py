@@ -34,6 +34,7 @@ KINDS = {
     "Flag": "True or False",
     "Text": "string constant",
     "Layout": "layout, or its text",
+    "Barriers": "array of mbarriers, whole",
 }
 
 # How operators that are no calls are written; precedence is that of Python.

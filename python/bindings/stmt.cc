@@ -73,6 +73,9 @@ TileOperand operand_of(const TileParam& param, py::handle value) {
     case ParamKind::Flag: return py::cast<bool>(value);
     case ParamKind::Text: return py::cast<std::string>(value);
     case ParamKind::Layout: return py::cast<Layout>(value);
+    case ParamKind::Barriers:
+      if (value.is_none()) return false;
+      return py::cast<Region>(value);
   }
   __builtin_unreachable();
 }

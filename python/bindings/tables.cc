@@ -21,6 +21,7 @@ const char* name_of(ParamKind kind) {
     case ParamKind::Flag: return "Flag";
     case ParamKind::Text: return "Text";
     case ParamKind::Layout: return "Layout";
+    case ParamKind::Barriers: return "Barriers";
   }
   __builtin_unreachable();
 }

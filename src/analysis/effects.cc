@@ -45,7 +45,8 @@ void add_operands(const TileOp& op, const Span& span, std::vector<RegionAccess>&
     if (reads_operand(op, i)) out.push_back({op.region(i), false, span});
   }
   for (size_t i = 0; i < params.size(); ++i) {
-    if (params[i].writes()) out.push_back({op.region(i), true, span});
+    const bool barriers = params[i].kind == ParamKind::Barriers && op.is_region(i);
+    if (params[i].writes() || barriers) out.push_back({op.region(i), true, span});
   }
 }
 

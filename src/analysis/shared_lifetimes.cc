@@ -13,12 +13,13 @@ using namespace lifetimes;
 
 namespace {
 
-/// The buffers that take part in collectives, and those that TMA accesses, which fences do not know by other names.
-BufferSet exchanged(const Stmt& body, const Numbers& numbers) {
+/// The buffers that share bytes with none: those that take part in collectives, those that TMA accesses, which fences
+/// do not know by other names, and mbarriers.
+BufferSet kept_apart(const Stmt& body, const Numbers& numbers) {
   BufferSet out;
   walk(body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
-    if (!op || !(op->row().is_collective() || op->is_by_tma())) return;
+    if (!op || !(op->row().is_collective() || op->is_by_tma() || op->barriers())) return;
     for (const RegionAccess& access : accesses(s)) {
       const auto found = numbers.find(access.region.buffer.get());
       if (found != numbers.end()) out.add(found->second);
@@ -44,7 +45,7 @@ SharedLifetimes::SharedLifetimes(const Kernel& kernel) {
   Meetings meetings(count);
   BufferSet all;
   for (size_t number = 0; number < count; ++number) all.add(number);
-  meetings.add(exchanged(kernel.body, numbers), all);
+  meetings.add(kept_apart(kernel.body, numbers), all);
   add_unordered(kernel, numbers, meetings);
   add_live_together(kernel, buffers_, numbers, meetings);
   for (size_t a = 0; a < count; ++a) {

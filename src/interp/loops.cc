@@ -289,8 +289,9 @@ class KernelCode final : public StmtCode {
 
  private:
   void require_finished(Frame& frame) const {
-    if (const Span* begun = frame.copies.unfinished()) {
-      throw UserError(Code::UnfinishedCopy, *begun, {}, {{span_, "the kernel"}});
+    if (const auto left = frame.copies.unfinished()) {
+      throw UserError(Code::UnfinishedCopy, left->second, {}, {{span_, "the kernel"}},
+                      {"end with " + wait_text(scope_.queue(left->first)) + ", which waits for all copies"});
     }
     frame.copies.finish();
   }

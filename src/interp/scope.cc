@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "helve/support/diagnostic.h"
 
 namespace helve::interp {
@@ -26,6 +28,13 @@ size_t Scope::define(const BufferRef& buffer) {
   const auto [at, fresh] = slots_.try_emplace(buffer.get(), slots_.size());
   if (fresh) buffers_.push_back(buffer);
   return at->second;
+}
+
+size_t Scope::queue(const CopyQueue& queue) {
+  const auto at = std::find(queues_.begin(), queues_.end(), queue);
+  if (at != queues_.end()) return static_cast<size_t>(at - queues_.begin());
+  queues_.push_back(queue);
+  return queues_.size() - 1;
 }
 
 size_t Scope::slot(const Var& var) const {

@@ -9,6 +9,7 @@
 
 #include "async_copies.h"
 #include "helve/interp/interp.h"
+#include "helve/ir/tensor/copy_queue.h"
 #include "storage.h"
 
 namespace helve::interp {
@@ -38,6 +39,10 @@ class Scope {
   size_t slot(const Var& var) const;
   size_t slot(const Storage& buffer) const;
   bool defines(const Storage& buffer) const { return slots_.count(&buffer) != 0; }
+
+  /// The number of a queue of asynchronous copies.
+  size_t queue(const CopyQueue& queue);
+  const CopyQueue& queue(size_t number) const { return queues_[number]; }
 
   Frame make_frame(int64_t rank) const;
 
@@ -76,6 +81,7 @@ class Scope {
   std::unordered_map<const Var*, size_t> vars_;
   std::unordered_map<const Storage*, size_t> slots_;
   std::vector<BufferRef> buffers_;
+  std::vector<CopyQueue> queues_;
   mutable int64_t steps_ = 0;
 };
 

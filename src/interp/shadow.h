@@ -40,7 +40,7 @@ struct Mark {
   const Site* site = nullptr;
   StoreMode mode = StoreMode::Write;  ///< of a store
   int64_t thread = kNoThread;         ///< of memory that threads share: who accessed it
-  int64_t flight = 0;                 ///< the asynchronous copy that it is part of; 0: none
+  CopyNumber copy;                    ///< the asynchronous copy that it is part of
   bool arrives = false;               ///< it is what that copy writes to global memory
   const void* name = nullptr;         ///< of memory in which buffers have places: the instance that was accessed
 };
@@ -49,9 +49,8 @@ struct Mark {
 /// complete.
 struct Passed {
   int64_t time = 0;
-  int64_t copies = 0;   ///< the number of the last complete copy
-  int64_t arrived = 0;  ///< of the last that has written global memory
-  bool contains(const Mark& mark) const { return mark.time < time && mark.flight <= (mark.arrives ? arrived : copies); }
+  Completed copies;
+  bool contains(const Mark& mark) const { return mark.time < time && copies.contains(mark.copy, mark.arrives); }
   static bool precedes(const Passed& a, const Passed& b) { return a.time < b.time; }
 };
 
@@ -68,7 +67,7 @@ struct Cell {
   Mark write;
   std::vector<Mark> reads;
   Flight into;  ///< the asynchronous copy that wrote it last
-  Flight from;  ///< the youngest that read it
+  std::vector<Flight> from;  ///< of each queue the youngest that read it
   std::vector<Mark> updates;  ///< atomic stores since `write`
   bool undefined = false;  ///< what was written last is a copy of an element that was never written
   Left left;               ///< of memory that is private, or was

@@ -27,6 +27,7 @@ struct Operands {
   std::vector<std::optional<RegionCode>> regions;
   std::vector<ExprCodeRef> values;
   std::vector<std::vector<ExprCodeRef>> coords;
+  size_t queue;  ///< of the copies that it begins, commits or waits for
   Span span;
 };
 

@@ -12,7 +12,8 @@
 
 namespace helve::interp {
 
-Operands::Operands(const TileOp& n, Scope& scope) : node(&n), row(&n.row()), span(n.span) {
+Operands::Operands(const TileOp& n, Scope& scope)
+    : node(&n), row(&n.row()), queue(scope.queue(copy_queue(n))), span(n.span) {
   scope.statement = &n;
   for (size_t i = 0; i < n.operands.size(); ++i) {
     const TileOperand& operand = n.operands[i];
@@ -65,8 +66,8 @@ Scalar identity_of(ReduceKind kind, DType dtype) {
 
 namespace {
 
-/// The numbers are those of the asynchronous copy that reads, and that writes; 0 for none.
-void copy(const Operands& op, Frame& frame, int64_t reading, int64_t writing) {
+/// The asynchronous copy that reads, and that writes, or none.
+void copy(const Operands& op, Frame& frame, const CopyNumber& reading, const CopyNumber& writing) {
   const auto view = [&](size_t i) {
     return op.node->may_pass_end(i) ? op.regions[i]->view(frame, PastEnd::Padded) : op.regions[i]->view(frame);
   };
@@ -78,32 +79,35 @@ void copy(const Operands& op, Frame& frame, int64_t reading, int64_t writing) {
   const Elements elements = gather_for(op.region("dst").buffer(), src, dst.dtype(), op.span, pad);
   if (frame.trace) frame.trace->fly(writing, op.node->is_by_tma());
   scatter(dst, elements, dst.dtype(), op.span);
-  if (frame.trace) frame.trace->fly(0, false);
+  if (frame.trace) frame.trace->fly({}, false);
 }
 
-void run_copy(const Operands& op, Frame& frame) { copy(op, frame, 0, 0); }
+void run_copy(const Operands& op, Frame& frame) { copy(op, frame, {}, {}); }
 
 /// A copy that is waited for at once, until it is complete or has read its source.
 void run_bulk_copy(const Operands& op, Frame& frame) {
-  const bool arrives = op.node->flag(op.row->index_of("sources")) && is_global(op.region("dst").buffer());
-  copy(op, frame, 0, arrives ? frame.copies.begin_alone() : 0);
+  const bool arrives = op.node->waits_for_sources() && is_global(op.region("dst").buffer());
+  copy(op, frame, {}, arrives ? frame.copies.begin_alone(op.queue) : CopyNumber());
 }
 
-/// What an iteration or a thread begins waits for its commit.
+/// It waits for its commit.
 void begin_copy(const Operands& op, Frame& frame) {
-  const int64_t number = frame.copies.begin(op.span);
+  const CopyNumber number = frame.copies.begin(op.queue, op.span);
   copy(op, frame, number, number);
 }
 
 void run_copy_async(const Operands& op, Frame& frame) {
   begin_copy(op, frame);
-  frame.copies.commit(op.span);
+  frame.copies.commit(op.queue, op.span);
 }
 
-void run_commit_async(const Operands& op, Frame& frame) { frame.copies.commit(op.span); }
-void run_wait_async(const Operands& op, Frame& frame) {
-  frame.copies.wait(op.integer("pending"), op.node->flag(op.row->index_of("sources")));
+void run_commit(const Operands& op, Frame& frame) { frame.copies.commit(op.queue, op.span); }
+void run_wait(const Operands& op, Frame& frame) {
+  frame.copies.wait(op.queue, op.node->pending(), op.node->waits_for_sources());
 }
+
+/// The array counts nothing yet, which is how a queue begins.
+void run_mbarrier_init(const Operands&, Frame&) {}
 
 std::vector<Scalar> filled(const View& view, Scalar value) {
   return std::vector<Scalar>(static_cast<size_t>(view.size()), value);
@@ -344,9 +348,15 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::CopyAsync: return block(scope.in_iteration ? begin_copy : run_copy_async);
     case TileOpcode::CpAsync: return block(begin_copy);
     case TileOpcode::CpAsyncBulk:
-    case TileOpcode::CpAsyncBulkTensor: return block(s.begins_copy() ? run_copy_async : run_bulk_copy);
-    case TileOpcode::CommitAsync: return block(run_commit_async);
-    case TileOpcode::WaitAsync: return block(run_wait_async);
+    case TileOpcode::CpAsyncBulkTensor:
+      return block(is_group(s) ? run_copy_async : s.begins_copy() ? begin_copy : run_bulk_copy);
+    case TileOpcode::CommitAsync:
+    case TileOpcode::CommitBulk:
+    case TileOpcode::MbarrierCommit: return block(run_commit);
+    case TileOpcode::WaitAsync:
+    case TileOpcode::WaitBulk:
+    case TileOpcode::MbarrierWait: return block(run_wait);
+    case TileOpcode::MbarrierInit: return block(run_mbarrier_init);
     case TileOpcode::Fill: return block(run_fill);
     case TileOpcode::Clear: return block(run_clear);
     case TileOpcode::Gemm: return block(run_gemm);

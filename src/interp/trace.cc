@@ -80,9 +80,7 @@ UserError Checker::placed(const UserError& error) const {
 }
 
 bool Checker::in_flight(const Flight& flight, bool arrives) const {
-  if (!flight.number) return false;
-  const AsyncCopies& copies = *copies_[static_cast<size_t>(flight.core)];
-  return !(arrives ? copies.has_arrived(flight.number) : copies.is_complete(flight.number));
+  return flight.copy && !copies_[static_cast<size_t>(flight.core)]->completed().contains(flight.copy, arrives);
 }
 
 Trace::Trace(Checker& checker, const Frame& frame, int64_t cores)
@@ -129,17 +127,14 @@ void Trace::synchronise_threads() {
 
 void Trace::fence() { fence_ = passed(); }
 
-Passed Trace::passed() const {
-  return {checker_->clock().tick(), frame_->copies.completed(), frame_->copies.arrived()};
-}
+Passed Trace::passed() const { return {checker_->clock().tick(), frame_->copies.completed()}; }
 
 Mark Trace::mark_of(const Instance& instance, const Site& site, StoreMode mode) const {
   const MemoryScope scope = instance.declaration().scope;
   const bool own = scope == MemoryScope::Local || scope == MemoryScope::Fragment;
   const int64_t of_block = site.statement ? kNoThread : kEveryThread;
   const int64_t thread = own ? kNoThread : by_tma_ ? kTma : thread_ == kNoThread ? of_block : thread_;
-  return {checker_->clock().now(), core_, &site, mode, thread, flight_, false,
-          instance.placed() ? &instance : nullptr};
+  return {checker_->clock().now(), core_, &site, mode, thread, flight_, false, instance.placed() ? &instance : nullptr};
 }
 
 size_t Trace::conflict(const Shadow& shadow, const Mark& earlier, const Mark& later) const {
@@ -153,7 +148,7 @@ size_t Trace::conflict(const Shadow& shadow, const Mark& earlier, const Mark& la
   }
   if (!checker_->checks().barriers || barrier_.contains(earlier)) return kOrdered;
   if (earlier.name != later.name) {  // what the block does as a whole takes over bytes only behind a barrier, too
-    const bool same = earlier.thread == later.thread && earlier.thread >= 0 && !earlier.flight;
+    const bool same = earlier.thread == later.thread && earlier.thread >= 0 && !earlier.copy;
     return same ? kOrdered : kOtherThread;
   }
   const bool threads = earlier.thread != kNoThread && later.thread != kNoThread;
@@ -168,7 +163,7 @@ void Trace::add(Shadow& shadow, std::vector<Mark>& marks, const Mark& mark) cons
   const Mark* last = marks.empty() ? nullptr : &marks.back();
   const auto same = [&](const Mark& m) {
     return m.time == mark.time && m.core == core_ && m.mode == mark.mode && m.thread == mark.thread &&
-           m.flight == mark.flight;
+           m.copy == mark.copy;
   };
   if (last && same(*last)) return;
   size_t kept = 0;
@@ -176,10 +171,11 @@ void Trace::add(Shadow& shadow, std::vector<Mark>& marks, const Mark& mark) cons
   Mark concurrent;
   for (const Mark& known : marks) {
     const size_t level = conflict(shadow, known, mark);
-    const bool lasts = known.flight > std::max(barrier_.copies, mark.flight);
+    const bool before = known.copy.queue == mark.copy.queue && known.copy.number <= mark.copy.number;
+    const bool lasts = known.copy && !before && !barrier_.copies.contains(known.copy, false);
     const bool taken_over = mark.name && known.thread < 0 && known.thread != mark.thread && !barrier_.contains(known);
     if (level == kOtherCore || known.mode != mark.mode || known.name != mark.name || taken_over || lasts ||
-        (level == kOtherThread && known.flight)) {
+        (level == kOtherThread && known.copy)) {
       marks[kept++] = known;
     } else if (level < outermost) {
       outermost = level;
@@ -208,7 +204,7 @@ Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin*
     if (!checker_->checks().races) break;
     check_flights(instance, offset, cell, site, false);
     check_fences(instance, offset, cell, site, false);
-    if (flight_) cell.from = {flight_, core_, &site};
+    if (flight_) read_by_copy(cell, site);
     const size_t level = conflict(shadow, cell.write, mark);
     if (level != kOrdered) report_race(instance, offset, level, {cell.write, true}, {mark, false});
     check(instance, offset, cell.updates, true, {mark, false});
@@ -222,11 +218,18 @@ Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin*
   return instance.read(offset);
 }
 
+void Trace::read_by_copy(Cell& cell, const Site& site) const {
+  std::erase_if(cell.from, [&](const Flight& known) {
+    return (known.copy.queue == flight_.queue && known.core == core_) || !checker_->in_flight(known, false);
+  });
+  cell.from.push_back({flight_, core_, &site});
+}
+
 void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& site, bool undefined) {
   checker_->step();
   make_current();
   Mark mark = mark_of(instance, site);
-  mark.arrives = flight_ && is_global(instance.declaration());
+  mark.arrives = static_cast<bool>(flight_) && is_global(instance.declaration());
   for (Cell& cell : instance.cells(offset)) {
     if (!checker_->checks().races) break;
     check_flights(instance, offset, cell, site, true);
@@ -259,7 +262,9 @@ void Trace::check_flights(const Instance& instance, int64_t offset, const Cell& 
                           bool writes) const {
   const bool arrives = is_global(instance.declaration());
   if (checker_->in_flight(cell.into, arrives)) report_flight(instance, offset, cell.into, site, writes, true);
-  if (writes && checker_->in_flight(cell.from, false)) report_flight(instance, offset, cell.from, site, writes, false);
+  for (const Flight& from : cell.from) {
+    if (writes && checker_->in_flight(from, false)) report_flight(instance, offset, from, site, writes, false);
+  }
 }
 
 void Trace::check_fences(const Instance& instance, int64_t offset, const Cell& cell, const Site& site,

@@ -54,6 +54,7 @@ class Checker {
 
   Clock& clock() { return clock_; }
   const Checks& checks() const { return scope_.options().check; }
+  const CopyQueue& queue(size_t number) const { return scope_.queue(number); }
   const Function& function() const { return scope_.function(); }
   /// Called for each access.
   void step() const { scope_.step(); }
@@ -90,9 +91,9 @@ class Trace {
   Scalar read(Instance& instance, int64_t offset, const Site& site, Origin* origin = nullptr);
   void write(Instance& instance, int64_t offset, Scalar value, const Site& site, bool undefined = false);
 
-  /// The following reads and writes are those of this asynchronous copy, 0: of none, or TMA's.
-  void fly(int64_t number, bool by_tma) {
-    flight_ = number;
+  /// The following reads and writes are those of this asynchronous copy, or of none, or TMA's.
+  void fly(const CopyNumber& copy, bool by_tma) {
+    flight_ = copy;
     by_tma_ = by_tma;
   }
   /// An atomic store: the element becomes its previous value, combined with `value`.
@@ -145,6 +146,8 @@ class Trace {
   /// Throws if `later` conflicts with one of `earlier`.
   void check(const Instance& instance, int64_t offset, const std::vector<Mark>& earlier, bool writes,
              const Access& later) const;
+  /// The present copy reads the element.
+  void read_by_copy(Cell& cell, const Site& site) const;
   /// Throws for an access to memory that an unfinished asynchronous copy writes or reads.
   void check_flights(const Instance& instance, int64_t offset, const Cell& cell, const Site& site, bool writes) const;
   [[noreturn]] void report_flight(const Instance& instance, int64_t offset, const Flight& flight, const Site& site,
@@ -182,7 +185,7 @@ class Trace {
   std::vector<Passed> fenced_;  ///< for each core what it has written that TMA sees here
   std::vector<int64_t> seen_;  ///< for each core the time before which its accesses are visible
   std::unordered_map<size_t, Origin> unset_;
-  int64_t flight_ = 0;
+  CopyNumber flight_;
   bool by_tma_ = false;
 };
 

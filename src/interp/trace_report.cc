@@ -71,7 +71,8 @@ void Trace::report_flight(const Instance& instance, int64_t offset, const Flight
                    {"buffer", instance.declaration().name},
                    {"access", writes ? "written" : "read"},
                    {"copy", copy_writes ? "has written" : "has read"}},
-                  {{flight.site->span, "the copy begins here"}});
+                  {{flight.site->span, "the copy begins here"}},
+                  {"wait for the copy by " + wait_text(checker_->queue(flight.copy.queue)) + " first"});
 }
 
 void Trace::report_unfenced(const Instance& instance, int64_t offset, const Mark& written, const Site& site,

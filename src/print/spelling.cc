@@ -128,6 +128,7 @@ bool Spelling::is_default(const TileOp& op, size_t i) {
     }
     case ParamKind::Integer: return op.integer(i) == std::get<int64_t>(param.fallback);
     case ParamKind::Flag: return op.flag(i) == std::get<bool>(param.fallback);
+    case ParamKind::Barriers: return !op.is_region(i);
     case ParamKind::Text: return op.text(i) == std::get<std::string_view>(param.fallback);
     case ParamKind::In:
     case ParamKind::Out:
@@ -151,6 +152,7 @@ std::string Spelling::operand(const TileOp& op, size_t i) {
     case ParamKind::Flag: return op.flag(i) ? "True" : "False";
     case ParamKind::Text: return quoted(op.text(i));
     case ParamKind::Layout: return quoted(to_string(op.layout(i)));
+    case ParamKind::Barriers: return op.is_region(i) ? region(op.region(i)) : "None";
   }
   __builtin_unreachable();
 }

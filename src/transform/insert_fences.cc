@@ -18,15 +18,6 @@ namespace helve {
 
 namespace {
 
-bool has(const Stmt& s, bool (*holds)(const TileOp& op)) {
-  bool found = false;
-  walk(s, [&](const Stmt& each) {
-    const TileOp* op = as<TileOp>(each);
-    found |= op && holds(*op);
-  });
-  return found;
-}
-
 Ref<const Kernel> without_fences(const Ref<const Kernel>& kernel) {
   const Stmt body = rewrite(kernel->body, [](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
@@ -42,9 +33,10 @@ FunctionRef insert_fences(const FunctionRef& f, const PassOptions&) {
                      const Kernel* kernel = as<Kernel>(s);
                      if (!kernel) return s;
                      Ref<const Kernel> out(kernel);
-                     const bool fenced = has(s, [](const TileOp& op) { return op.op == TileOpcode::FenceAsync; });
+                     const bool fenced =
+                         has_operation(s, [](const TileOp& op) { return op.op == TileOpcode::FenceAsync; });
                      if (fenced) out = without_fences(out);
-                     if (has(s, [](const TileOp& op) { return op.is_by_tma(); })) out = with_fences(f, out);
+                     if (has_operation(s, [](const TileOp& op) { return op.is_by_tma(); })) out = with_fences(f, out);
                      return fenced && structural_equal(s, Stmt(out)) ? s : Stmt(out);
                    }));
 }

@@ -65,15 +65,11 @@ class Narrowing final : public ScopedRewriter {
     }
     const TileOp* op = as<TileOp>(s);
     if (!op) return s;
-    switch (op->op) {
-      case TileOpcode::CpAsync: return run(*op, facts);
-      case TileOpcode::CpAsyncBulk:
-      case TileOpcode::CpAsyncBulkTensor: return box(*op, facts);
-      case TileOpcode::CommitAsync:
-      case TileOpcode::WaitAsync:
-      case TileOpcode::FenceAsync: return seq({}, s->span);
-      default: return s;
-    }
+    if (op->op == TileOpcode::CpAsync) return run(*op, facts);
+    if (op->is_by_tma()) return box(*op, facts);
+    const bool orders_copies =
+        op->row().rule == TileRule::Wait || (op->row().rule == TileRule::Sync && op->op != TileOpcode::SyncThreads);
+    return orders_copies ? seq({}, s->span) : s;
   }
 
  private:

@@ -57,6 +57,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"allocate_shared", allocate_shared},        // buffers that are never used at once share bytes
       {"insert_fences", insert_fences},            // TMA sees what threads wrote
       {"relax_waits", relax_waits},                // memory that TMA stores from is free as soon as TMA has read it
+      {"group_copies", group_copies},              // mbarriers and groups count copies, as the machine has them
   };
   return passes;
 }

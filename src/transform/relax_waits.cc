@@ -16,20 +16,15 @@ namespace helve {
 namespace {
 
 bool stores_by_tma(const Stmt& body) {
-  bool found = false;
-  walk(body, [&](const Stmt& s) {
-    const TileOp* op = as<TileOp>(s);
-    found |= op && op->is_by_tma() && is_global(*op->region(1).buffer);
-  });
-  return found;
+  return has_operation(body, [](const TileOp& op) { return op.is_by_tma() && is_global(*op.region(1).buffer); });
 }
 
 /// The operation with sources=True, if it waits for stores.
 Stmt relaxed(const Stmt& s) {
   const TileOp* op = as<TileOp>(s);
   if (!op) return s;
-  const bool waits =
-      op->op == TileOpcode::WaitAsync || (op->is_by_tma() && !op->begins_copy() && is_global(*op->region(1).buffer));
+  const bool waits = op->op == TileOpcode::WaitAsync || op->op == TileOpcode::WaitBulk ||
+                     (op->is_by_tma() && !op->begins_copy() && is_global(*op->region(1).buffer));
   if (!waits) return s;
   const size_t sources = op->row().index_of("sources");
   if (op->flag(sources)) return s;

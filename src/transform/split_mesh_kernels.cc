@@ -225,14 +225,9 @@ class Splitter {
 
   /// Does one of the statements issue asynchronous copies? They must complete within their kernel.
   static bool begins_copies(const std::vector<Stmt>& stmts) {
-    bool found = false;
-    for (const Stmt& s : stmts) {
-      walk(s, [&](const Stmt& each) {
-        const TileOp* op = as<TileOp>(each);
-        found |= op && op->begins_copy();
-      });
-    }
-    return found;
+    return std::any_of(stmts.begin(), stmts.end(), [](const Stmt& s) {
+      return has_operation(s, [](const TileOp& op) { return op.begins_copy(); });
+    });
   }
 
   Stmt emit_segment(const Part& part, const Part* persistent, const Chunk* chunk) {

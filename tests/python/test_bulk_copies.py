@@ -297,6 +297,11 @@ def test_barriers_have_fences_where_tma_accesses_what_threads_wrote(name):
     assert (len(fenced), text.count("__syncthreads();")) == FENCES[name]
 
 
+def without_places(form):
+    """The program without the offsets of its shared memory, which depend on the order of allocations."""
+    return re.sub(r", offset=\d+", "", _core.print(form))
+
+
 def check_fences(function, arguments, mesh=None):
     """Without any fence of the program the interpreter refuses it, and the pass finds it again."""
     form = helve.testing.lowering_stages(function, mesh, target="cuda", arch=ARCH)[-1][1]
@@ -307,7 +312,7 @@ def check_fences(function, arguments, mesh=None):
             helve.testing.interpret(helve.parse(text).function, *arguments(), check="fences")
         assert refused.value.code == "HV0709"
         again = helve.testing.lowering_stages(helve.parse(text), mesh, target="cuda", arch=ARCH)[-1][1]
-        assert _core.print(again) == _core.print(form)
+        assert without_places(again) == without_places(form)
     return len(texts)
 
 
@@ -335,7 +340,7 @@ def test_waits_for_stores_end_early_where_nothing_accesses_what_they_store(name)
 def test_the_interpreter_judges_waits_that_end_early(name):
     """What a store has written is not there after a wait for its source alone."""
     text = _core.print(thread_form(PROGRAMS[name][0]))
-    early = text.replace("wait=True)", "wait=True, sources=True)")
+    early = text.replace("T.wait_bulk()", "T.wait_bulk(sources=True)")
     assert early != text
     with pytest.raises(helve.Error) as refused:
         helve.testing.interpret(helve.parse(early).function, *arguments(name), check="fences")
@@ -344,8 +349,7 @@ def test_the_interpreter_judges_waits_that_end_early(name):
 
 def test_a_later_wait_makes_what_was_stored_visible():
     text = _core.print(thread_form(PROGRAMS["stored_and_read"][0]))
-    early = re.sub(r"( *)(T\.cp_async_bulk.*), wait=True\)",
-                   r"\1\2, wait=True, sources=True)\n\1T.wait_async()", text)
+    early = re.sub(r"( *)T\.wait_bulk\(\)", r"\1T.wait_bulk(sources=True)\n\1T.wait_bulk()", text)
     assert "sources=True" in early
     helve.testing.interpret(helve.parse(early).function, *arguments("stored_and_read"), check="fences")
     (proof,) = [p for p in helve.compile(helve.parse(early), target="interp").proofs() if "complete" in p.question]

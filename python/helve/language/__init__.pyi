@@ -143,6 +143,10 @@ def commit_async() -> None:
     """Groups all copies that independent iterations have started by T.copy_async since the last commit into one
     copy, which may be empty."""
 
+def commit_bulk() -> None:
+    """Makes the copies with bulk_group=True that were started since the last commit a group, which may be empty:
+    `cp.async.bulk.commit_group`."""
+
 def copy(src: _Region, dst: _Region, pad: _Scalar = 0.0, dispatch: _b.str = '') -> None:
     """Copies src to dst elementwise, converting the dtype. Equal region shapes, dimensions of extent 1 aside.
     Elements read past the end of a global tensor are `pad`; elements written past its end are dropped.
@@ -162,12 +166,14 @@ def cp_async(src: _Region, dst: _Region) -> None:
     T.commit_async groups it with the others that the threads of the block have started. A run past the end of
     src is 0."""
 
-def cp_async_bulk(src: _Region, dst: _Region, wait: _b.bool = False, sources: _b.bool = False) -> None:
+def cp_async_bulk(src: _Region, dst: _Region, wait: _b.bool = False, sources: _b.bool = False, barriers: _Region = False, bulk_group: _b.bool = False) -> None:
     """Starts a copy between global and shared memory by TMA, in pieces of contiguous bytes: `cp.async.bulk`.
     T.wait_async counts it as one copy; with wait=True it is waited for at once, with sources=True only until it
-    has read its source, as by T.wait_async. Both regions must be inside of their buffers."""
+    has read its source, as by T.wait_async. What the machine counts it by can be named: a copy to shared memory
+    with `barriers` waits for T.mbarrier_commit, one from shared memory with bulk_group=True for T.commit_bulk.
+    The compiler chooses it otherwise. Both regions must be inside of their buffers."""
 
-def cp_async_bulk_tensor(src: _Region, dst: _Region, wait: _b.bool = False, sources: _b.bool = False) -> None:
+def cp_async_bulk_tensor(src: _Region, dst: _Region, wait: _b.bool = False, sources: _b.bool = False, barriers: _Region = False, bulk_group: _b.bool = False) -> None:
     """As T.cp_async_bulk, in boxes of a tensor of the call, which a tensor map describes: `cp.async.bulk.tensor`.
     Elements read past the end of the tensor are 0; elements written past its end are dropped."""
 
@@ -264,6 +270,19 @@ def max(a: _Scalar, b: _Scalar) -> _Expr:
 
 def may_alias(*tensors: _Any) -> _Any:
     """Declares that arguments of these tensor parameters may share memory, in part or whole."""
+
+def mbarrier_commit(barriers: _Region) -> None:
+    """Makes the copies with these `barriers` that were started since the last commit a group, which may be empty.
+    It has the next mbarrier of the array; if all are in use, the oldest group is waited for first."""
+
+def mbarrier_init(barriers: _Region) -> None:
+    """Initializes an array of mbarriers: shared memory of 1, 2, 4 or more uint64, a power of two. They count
+    groups of copies by TMA, one after the other around the array. A kernel does this once, before its other
+    uses of the array, and accesses the array by nothing else."""
+
+def mbarrier_wait(barriers: _Region, pending: _b.int = 0) -> None:
+    """Waits until at most the `pending` most recent groups of T.mbarrier_commit are unfinished:
+    `mbarrier.try_wait`."""
 
 def mesh_tensor_copy(src: _Region, dst: _Region, coord: _Sequence[_Extent], pad: _Scalar = 0.0) -> None:
     """Copies one tile between an annotated global tensor and a local buffer. coord counts tiles of the declared
@@ -369,3 +388,7 @@ def wait_async(pending: _b.int = 0, sources: _b.bool = False) -> None:
     unfinished; the data of the others is then visible. With sources=True, copies from shared to global memory
     need only have read their sources: what they write is visible after a wait without it, or after the kernel.
     A kernel must not end with unfinished copies."""
+
+def wait_bulk(pending: _b.int = 0, sources: _b.bool = False) -> None:
+    """Waits until at most the `pending` most recent groups of T.commit_bulk are unfinished, with sources=True
+    until the others have read their sources: `cp.async.bulk.wait_group`."""

@@ -46,6 +46,7 @@ _KINDS = {
     "Flag": "_b.bool",
     "Text": "_b.str",
     "Layout": "_Any",
+    "Barriers": "_Region",
 }
 _TYPES = {
     "shape": "_Shape",

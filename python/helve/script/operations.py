@@ -155,7 +155,8 @@ def tile_operation(expressions: Expressions, function: TileOperation, call: ast.
     operands: dict[str, Any] = {}
     for parameter in function.parameters:
         boxed = parameter in sources and _is_region(expressions, arguments[parameter.name])
-        if boxed or parameter.kind in ("In", "Out", "InOut"):
+        barriers = parameter.kind == "Barriers" and arguments.get(parameter.name) is not None
+        if boxed or barriers or parameter.kind in ("In", "Out", "InOut"):
             operands[parameter.name] = region(expressions, arguments[parameter.name], function.text, parameter.name)
     written = next((operands[p.name] for p in function.parameters if p.kind in ("Out", "InOut")), None)
     for parameter in function.parameters:
@@ -174,6 +175,8 @@ def _scalar_operand(expressions: Expressions, arguments: Arguments, parameter, w
         if node is None:
             return _default_value(parameter.default, dtype, expressions.context.span(arguments.call))
         return expressions.stored(node, expressions.evaluate(node), dtype)
+    if parameter.kind == "Barriers":
+        return None
     if parameter.kind == "Coord":
         return expressions.index_list(node, f"a coordinate of {function}")
     if parameter.kind == "Integer":

@@ -76,6 +76,13 @@ void AccessTable::join_memories(const std::vector<BufferRef>& buffers) {
 
 AccessTable::~AccessTable() = default;
 
+QueueId AccessTable::queue(const CopyQueue& queue) {
+  const auto at = std::find(queues_.begin(), queues_.end(), queue);
+  if (at != queues_.end()) return static_cast<QueueId>(at - queues_.begin());
+  queues_.push_back(queue);
+  return static_cast<QueueId>(queues_.size() - 1);
+}
+
 const BlockLoop* AccessTable::kernel_loop() { return loops_.front().get(); }
 
 const BlockLoop* AccessTable::loop(const BlockLoop* parent, const Object* identity, std::vector<VarRange> ranges) {

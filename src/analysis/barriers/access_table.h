@@ -12,6 +12,7 @@
 
 #include "helve/arith/interval.h"
 #include "helve/arith/residue.h"
+#include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/ir/tensor/stmt.h"
 
@@ -54,6 +55,9 @@ struct Access {
 /// An index into the table.
 using AccessId = uint32_t;
 
+/// A small number for each queue of asynchronous copies.
+using QueueId = uint32_t;
+
 /// An index as base + offset: the base depends on variables from outside of the access, the offset on its own
 /// variables.
 struct Place {
@@ -81,6 +85,8 @@ class AccessTable {
   AccessId intern(Access access);
   /// The access as seen from outside of the loops deeper than `depth`, whose variables become its own.
   AccessId seen_from(AccessId id, size_t depth);
+
+  QueueId queue(const CopyQueue& queue);
 
   const Access& access(AccessId id) const { return entries_[id].access; }
   const std::vector<Place>& places(AccessId id) const { return entries_[id].places; }
@@ -114,6 +120,7 @@ class AccessTable {
   std::unordered_map<const Var*, size_t> depths_;  ///< of loops' variables and unknown names
   std::unordered_map<const Buffer*, uint32_t> memories_;
   uint32_t memory_count_ = 0;
+  std::vector<CopyQueue> queues_;
   std::map<std::pair<uint64_t, size_t>, VarRef> names_;  ///< by type and number
   std::map<std::vector<uint64_t>, AccessId> known_;
   std::vector<Entry> entries_;

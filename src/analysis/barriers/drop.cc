@@ -104,14 +104,23 @@ class Drops {
     };
     if (&changed == &first) {
       look(first.effect.pending.without(before.pending), second.effect.exposed);
-      look(first.effect.flight.without(before.flight), second.effect.exposed_flight);
+      for (const auto& [queue, copies] : first.effect.flight) {
+        look(copies.without(of(before.flight, queue)), of(second.effect.exposed_flight, queue));
+      }
     }
     if (&changed == &second) {
       look(first.effect.pending, second.effect.exposed.without(before.exposed));
-      look(first.effect.flight, second.effect.exposed_flight.without(before.exposed_flight));
+      for (const auto& [queue, copies] : first.effect.flight) {
+        look(copies, of(second.effect.exposed_flight, queue).without(of(before.exposed_flight, queue)));
+      }
     }
     if (found) found->place = part_in(second, found->later);
     return found;
+  }
+
+  static AccessSet of(const QueuedAccesses& sets, QueueId queue) {
+    const auto at = sets.find(queue);
+    return at == sets.end() ? AccessSet() : at->second;
   }
 
   /// The first part of a node with that access.

@@ -42,29 +42,44 @@ AccessSet AccessSet::without(const AccessSet& others) const {
 
 bool AccessSet::contains(AccessId id) const { return std::binary_search(ids_.begin(), ids_.end(), id); }
 
+namespace {
+
+void add(QueuedAccesses& sets, const QueuedAccesses& others) {
+  for (const auto& [queue, set] : others) sets[queue].add(set);
+}
+
+}  // namespace
+
 void append(Effect& first, const Effect& second) {
   if (!first.barrier) first.exposed.add(second.exposed);
-  if (first.lands) first.exposed_flight.add(second.exposed);
-  if (!first.drains) first.exposed_flight.add(second.exposed_flight);
+  for (QueueId queue : first.lands) first.exposed_flight[queue].add(second.exposed);
+  for (const auto& [queue, set] : second.exposed_flight) {
+    if (!first.drains.contains(queue)) first.exposed_flight[queue].add(set);
+  }
   if (second.barrier) first.pending = {};
-  if (second.lands) first.pending.add(first.flight);
+  for (QueueId queue : second.lands) {
+    if (const auto at = first.flight.find(queue); at != first.flight.end()) first.pending.add(at->second);
+  }
   first.pending.add(second.pending);
-  if (second.drains) first.flight = {};
-  first.flight.add(second.flight);
-  first.lands = (first.lands && !second.barrier) || (!first.drains && second.lands);
+  for (QueueId queue : second.drains) first.flight.erase(queue);
+  add(first.flight, second.flight);
+  if (second.barrier) first.lands.clear();
+  for (QueueId queue : second.lands) {
+    if (!first.drains.contains(queue)) first.lands.insert(queue);
+  }
   first.barrier |= second.barrier;
-  first.drains |= second.drains;
+  first.drains.insert(second.drains.begin(), second.drains.end());
 }
 
 Effect one_of(const Effect& first, const Effect& second) {
   Effect out = first;
   out.exposed.add(second.exposed);
-  out.exposed_flight.add(second.exposed_flight);
+  add(out.exposed_flight, second.exposed_flight);
   out.pending.add(second.pending);
-  out.flight.add(second.flight);
+  add(out.flight, second.flight);
   out.barrier = first.barrier && second.barrier;
-  out.lands = first.lands || second.lands;
-  out.drains = first.drains && second.drains;
+  out.lands.insert(second.lands.begin(), second.lands.end());
+  std::erase_if(out.drains, [&](QueueId queue) { return !second.drains.contains(queue); });
   return out;
 }
 
@@ -72,11 +87,13 @@ Effect repeated(const Effect& body, const BlockLoop& loop, AccessTable& table) {
   // Two repetitions suffice: a third adds no access that the second does not.
   Effect out = body;
   append(out, body);
-  for (AccessSet* set : {&out.exposed, &out.exposed_flight, &out.pending, &out.flight}) {
-    *set = set->seen_from(loop.parent->depth, table);
+  for (AccessSet* set : {&out.exposed, &out.pending}) *set = set->seen_from(loop.parent->depth, table);
+  for (QueuedAccesses* sets : {&out.exposed_flight, &out.flight}) {
+    for (auto& [queue, set] : *sets) set = set.seen_from(loop.parent->depth, table);
   }
-  out.barrier &= runs(loop);
-  out.drains &= runs(loop);
+  if (runs(loop)) return out;
+  out.barrier = false;
+  out.drains.clear();
   return out;
 }
 

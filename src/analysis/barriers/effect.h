@@ -3,6 +3,8 @@
 // removing a barrier updates only the path from it to the root.
 #pragma once
 
+#include <map>
+#include <set>
 #include <vector>
 
 #include "access_table.h"
@@ -28,17 +30,20 @@ class AccessSet {
   std::vector<AccessId> ids_;
 };
 
+/// Sets of accesses by the queue of copies to which they belong, or after whose wait they are.
+using QueuedAccesses = std::map<QueueId, AccessSet>;
+
 /// A barrier orders what is pending, but not copies in flight: other threads see an asynchronous copy after the issuing
-/// thread's wait and then a barrier. Which copies a wait covers is not analysed: all count as complete and, unless it
-/// waits for all, also as in flight.
+/// thread's wait and then a barrier. Which copies of its queue a wait covers is not analysed: all count as complete
+/// and, unless it waits for all, also as in flight.
 struct Effect {
   AccessSet exposed;  ///< that no barrier precedes: they conflict with what is pending before
-  AccessSet exposed_flight;  ///< that follow a wait without a barrier: they conflict with copies in flight before
+  QueuedAccesses exposed_flight;  ///< that follow a wait without a barrier: they conflict with copies in flight before
   AccessSet pending;  ///< its own accesses that no barrier follows
-  AccessSet flight;  ///< its own copies that are not waited for
+  QueuedAccesses flight;  ///< its own copies that are not waited for
   bool barrier = false;  ///< every path through it has a barrier
-  bool lands = false;  ///< copies in flight before it are pending after it
-  bool drains = false;  ///< every path through it waits for all copies
+  std::set<QueueId> lands;  ///< copies in flight before it are pending after it
+  std::set<QueueId> drains;  ///< every path through it waits for all copies
 
   bool operator==(const Effect&) const = default;
 };

@@ -3,6 +3,7 @@
 #include "part.h"
 
 #include "helve/ir/expr/build.h"
+#include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/matrix_move.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/layout/warp.h"
@@ -67,6 +68,8 @@ class Collector {
 
   std::vector<AccessId> take() { return std::move(out_); }
   std::vector<AccessId> take_copies() { return std::move(copies_); }
+  /// The queue of the copies: those of one statement are of one instruction.
+  QueueId queue() const { return queue_; }
 
  private:
   void loop(const For& n) {
@@ -87,6 +90,7 @@ class Collector {
   /// A box of elements, as loops over them.
   void copy(const TileOp& n) {
     asynchronous_ = n.begins_copy();
+    if (asynchronous_) queue_ = table_.queue(copy_queue(n));
     by_tma_ = n.is_by_tma();
     for (size_t i : {0, 1}) {
       const Region& region = n.region(i);
@@ -177,6 +181,7 @@ class Collector {
   bool asynchronous_ = false, by_tma_ = false;
   std::vector<AccessId> out_;
   std::vector<AccessId> copies_;
+  QueueId queue_ = 0;
 };
 
 bool is_barrier(const Stmt& s) {
@@ -202,8 +207,9 @@ class Builder {
  private:
   void statement(const Stmt& s, Part& sequence) {
     if (is_barrier(s)) return add(sequence, Part::Kind::Barrier, s);
-    if (const TileOp* op = as<TileOp>(s); op && op->op == TileOpcode::WaitAsync) {
-      return add(sequence, Part::Kind::Wait, s);
+    if (const TileOp* op = as<TileOp>(s); op && op->row().rule == TileRule::Wait) {
+      add_part(sequence, Part::Kind::Wait, s).queue = table_.queue(copy_queue(*op));
+      return;
     }
     if (const If* n = as<If>(s)) return conditional(*n, s, sequence);
     if (const While* n = as<While>(s)) return while_loop(*n, s, sequence);
@@ -228,6 +234,7 @@ class Builder {
     Part& part = add_part(sequence, Part::Kind::Accesses, s);
     part.accesses = collector.take();
     part.copies = collector.take_copies();
+    part.queue = collector.queue();
     for (AccessId id : part.accesses) part.all.add(id);
     return part;
   }
@@ -347,13 +354,13 @@ Effect effect_of(const Part& part, AccessTable& table, const std::function<const
   switch (part.kind) {
     case Part::Kind::Accesses:
       for (AccessId id : part.accesses) out.exposed.add(id);
-      for (AccessId id : part.copies) out.flight.add(id);
+      for (AccessId id : part.copies) out.flight[part.queue].add(id);
       out.pending = out.exposed;
       return out;
     case Part::Kind::Barrier: out.barrier = !part.is_dropped; return out;
     case Part::Kind::Wait:
-      out.lands = true;
-      out.drains = as<TileOp>(part.stmt)->integer(0) == 0;
+      out.lands = {part.queue};
+      if (as<TileOp>(part.stmt)->pending() == 0) out.drains = out.lands;
       return out;
     case Part::Kind::Sequence:
       for (size_t i = 0; i < part.parts.size(); ++i) append(out, of_part(i));

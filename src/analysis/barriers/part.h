@@ -26,6 +26,7 @@ struct Part {
   bool is_dropped = false;   ///< Barrier: removed again, or without a fence
   std::vector<AccessId> accesses;  ///< Accesses
   std::vector<AccessId> copies;    ///< those of them that are issued here and complete later
+  QueueId queue = 0;  ///< of the copies, or that a Wait waits for
   std::vector<PartRef> parts;  ///< Sequence: in order; Branch: the two bodies; Loop: the body; bodies are Sequences
   const BlockLoop* loop = nullptr;  ///< Loop: the loop
   AccessSet all;  ///< all its accesses, seen from its place

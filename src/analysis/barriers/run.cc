@@ -88,15 +88,22 @@ void Run::run(Part& kernel) {
 
 std::optional<Found> Run::conflict_with(const Effect& effect, const State& state) {
   if (std::optional<Found> found = state.pending.conflict_with(effect.exposed, table_, conflicts_)) return found;
-  return state.flight.conflict_with(effect.exposed_flight, table_, conflicts_);
+  for (const auto& [queue, later] : effect.exposed_flight) {
+    const auto at = state.flight.find(queue);
+    if (at == state.flight.end()) continue;
+    if (std::optional<Found> found = at->second.conflict_with(later, table_, conflicts_)) return found;
+  }
+  return {};
 }
 
 void Run::apply(const Effect& effect, State& state) const {
   if (effect.barrier) state.pending.clear();
-  if (effect.lands) state.pending.add(state.flight);
+  for (QueueId queue : effect.lands) {
+    if (const auto at = state.flight.find(queue); at != state.flight.end()) state.pending.add(at->second);
+  }
   state.pending.add(effect.pending, table_);
-  if (effect.drains) state.flight.clear();
-  state.flight.add(effect.flight, table_);
+  for (QueueId queue : effect.drains) state.flight.erase(queue);
+  for (const auto& [queue, copies] : effect.flight) state.flight[queue].add(copies, table_);
 }
 
 /// Runs a part, after which its effect is known; or, `again`, finds the conflicts of a part that was run with a new
@@ -166,7 +173,7 @@ void Run::branch(Part& part, State& state, bool again) {
   enter(*part.parts[0], state, again);
   enter(*part.parts[1], otherwise, again);
   state.pending.add(otherwise.pending);
-  state.flight.add(otherwise.flight);
+  for (const auto& [queue, copies] : otherwise.flight) state.flight[queue].add(copies);
 }
 
 void Run::loop(Part& part, State& state, bool again) {
@@ -175,16 +182,22 @@ void Run::loop(Part& part, State& state, bool again) {
   std::optional<State> before;
   if (!runs(*part.loop)) before = state;
   enter(body, state, again);
-  for (Accessed* accessed : {&state.pending, &state.flight}) accessed->carry(depth);
+  const auto each = [&](const auto& change) {
+    change(state.pending);
+    for (auto& [queue, copies] : state.flight) change(copies);
+  };
+  each([&](Accessed& accessed) { accessed.carry(depth); });
   // Conflicts with what precedes the loop are found in its first iteration.
   if (conflict_with(body.effect, {state.pending.earlier(depth), state.flight}))
     enter(body, state, true);
   else
     apply(body.effect, state);
-  for (Accessed* accessed : {&state.pending, &state.flight}) accessed->leave(depth, table_);
+  each([&](Accessed& accessed) { accessed.leave(depth, table_); });
   if (!before) return;
   if (body.effect.barrier) state.pending.add(before->pending);
-  if (body.effect.drains) state.flight.add(before->flight);
+  for (const auto& [queue, copies] : before->flight) {
+    if (body.effect.drains.contains(queue)) state.flight[queue].add(copies);
+  }
 }
 
 }  // namespace helve::barriers

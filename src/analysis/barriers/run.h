@@ -49,7 +49,7 @@ class Accessed {
 /// The state before a part.
 struct State {
   Accessed pending;
-  Accessed flight;
+  std::map<QueueId, Accessed> flight;
 };
 
 class Run {

@@ -1,7 +1,8 @@
 // Which shared buffers no barrier keeps apart.
 // A part of the program is summarised, as for barriers (barriers/effect.h): by the buffers that are accessed before its
 // first barrier, and by those that are accessed after its last. Where two summaries meet without a barrier, so do the
-// buffers. Which copies a wait covers is not analysed: only one for all copies ends their flight.
+// buffers. Which copies a wait covers is not analysed: only one for all copies ends their flight. What TMA copies
+// shares bytes with nothing, so that copies by threads are the ones that matter.
 #include "order.h"
 
 #include <algorithm>
@@ -26,12 +27,7 @@ struct Order {
 };
 
 bool waits(const Stmt& s) {
-  bool found = false;
-  walk(s, [&](const Stmt& each) {
-    const TileOp* op = as<TileOp>(each);
-    found |= op && op->op == TileOpcode::WaitAsync;
-  });
-  return found;
+  return has_operation(s, [](const TileOp& op) { return op.op == TileOpcode::WaitAsync; });
 }
 
 class Orders {
@@ -53,8 +49,8 @@ class Orders {
     if (const TileOp* op = as<TileOp>(s)) {
       Order out;
       out.barrier = op->op == TileOpcode::SyncThreads || op->row().is_collective();
-      out.drains = op->op == TileOpcode::WaitAsync && op->integer(0) == 0;
-      if (out.barrier || op->op == TileOpcode::WaitAsync) return out;
+      out.drains = op->op == TileOpcode::WaitAsync && op->pending() == 0;
+      if (out.barrier || op->row().rule == TileRule::Wait) return out;
     }
     return accessed(accesses(s), s);
   }

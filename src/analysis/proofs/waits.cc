@@ -12,6 +12,7 @@
 
 #include "helve/analysis/effects.h"
 #include "helve/ir/expr/visit.h"
+#include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/visit.h"
 #include "obligations.h"
 
@@ -48,19 +49,22 @@ class Flights {
     return news;
   }
 
-  void age() {
-    for (auto& [place, entry] : of) entry.second.age = std::min(entry.second.age + 1, kOldest);
+  void age(const CopyQueue& queue) {
+    for (auto& [place, entry] : of) {
+      if (copy_queue(*entry.first) == queue) entry.second.age = std::min(entry.second.age + 1, kOldest);
+    }
   }
   void become_earlier(const std::unordered_set<const TileOp*>& copies) {
     for (auto& [place, entry] : of) entry.second.earlier |= copies.contains(entry.first);
   }
   /// With `sources`, what copies write to global memory stays on its way.
-  void complete(int64_t pending, bool sources) {
-    const auto is_done = [&](const Flight& flight) { return flight.age >= pending; };
-    for (auto& [place, entry] : of) entry.second.read |= is_done(entry.second);
+  void complete(const CopyQueue& queue, int64_t pending, bool sources) {
+    const auto is_done = [&](const std::pair<const TileOp*, Flight>& entry) {
+      return entry.second.age >= pending && copy_queue(*entry.first) == queue;
+    };
+    for (auto& [place, entry] : of) entry.second.read |= is_done(entry);
     std::erase_if(of, [&](const auto& each) {
-      const auto& [copy, flight] = each.second;
-      return is_done(flight) && !(sources && is_global(*copy->region(1).buffer));
+      return is_done(each.second) && !(sources && is_global(*each.second.first->region(1).buffer));
     });
   }
 };
@@ -138,21 +142,20 @@ class Waits {
   }
 
   void operation(const Stmt& s, const TileOp& op) {
-    const std::optional<size_t> at_sources = op.row().find("sources");
-    const bool sources = at_sources && op.flag(*at_sources);
+    const bool sources = op.waits_for_sources();
     const bool alone = op.is_by_tma() && !op.begins_copy();  // waited for at once
     const bool copies = op.begins_copy() || (alone && sources && is_global(*op.region(1).buffer));
-    const bool open = in_iteration_ || op.op == TileOpcode::CpAsync;  // until the next commit
+    const bool open = in_iteration_ || !is_group(op);  // until the next commit
     for (const RegionAccess& access : direct_accesses(s)) use(access, copies ? &op : nullptr);
     if (copies) {
       proof_of(op);
-      if (!open && !alone) now_.age();
+      if (!open && !alone) now_.age(copy_queue(op));
       const int place = places_.emplace(&op, static_cast<int>(places_.size())).first->second;
       now_.of[place] = {&op, {open && !alone ? kOpen : 0, false, alone}};
-    } else if (op.op == TileOpcode::CommitAsync) {
-      now_.age();
+    } else if (commits(op)) {
+      now_.age(copy_queue(op));
     } else if (op.row().rule == TileRule::Wait) {
-      now_.complete(op.integer(0), sources);
+      now_.complete(copy_queue(op), op.pending(), sources);
     }
   }
 

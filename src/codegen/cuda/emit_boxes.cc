@@ -80,7 +80,7 @@ void KernelEmitter::begin_boxes(const TileOp& s) {
       return line(call("store_box", "", fmt::format("{}, {}, {}", map->name, begin, box)) + ";", s.span);
     }
     const int64_t bytes = boxes.elements() * tensor.buffer->dtype.bytes();
-    line(call("load_box", "", fmt::format("{}, {}, {}, {}, {}", box, map->name, begin, bytes, arrival())) + ";",
+    line(call("load_box", "", fmt::format("{}, {}, {}, {}, {}", box, map->name, begin, bytes, arrival(s))) + ";",
          s.span);
   });
 }

@@ -1,72 +1,24 @@
-// TMA copies of the block, and the groups in which copies are counted.
-// Thread 0 issues them. Each group of loads has an mbarrier of a ring, at which the thread and the bytes arrive. The
-// ring is large enough for a loop that keeps as many groups in flight as its waits allow; if all mbarriers are in use,
-// the commit waits for the oldest group, which is legal because a copy may complete at any time before its wait.
-// Barriers and fences order TMA's accesses with those of the threads (transform/insert_fences.cc).
+// TMA copies of the block, the mbarriers and the bulk groups that count them.
+// Thread 0 issues them. An array of mbarriers is a ring: a group of copies has the next one, at which the thread and
+// the bytes arrive; variables count the groups that were committed and those that were waited for. If all mbarriers are
+// in use, a commit waits for the oldest group, which is legal because a copy may complete at any time before its wait.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "helve/analysis/bulk_copy.h"
 #include "helve/arith/simplify.h"
-#include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
 
 namespace helve::cuda {
 
-namespace {
-
-constexpr int64_t kMinBarriers = 16, kMaxBarriers = 64;
-
-}  // namespace
-
-void KernelEmitter::find_bulk() {
-  const Stmt& body = source_.stmt->body;
-  BulkCopies found;
-  found.threads = false;
-  int64_t most = 0, commits = 0;  // groups that a wait leaves unfinished, and places that commit one
-  walk(body, [&](const Stmt& s) {
-    const TileOp* op = as<TileOp>(s);
-    if (!op) return;
-    const bool of_thread = op->op == TileOpcode::CpAsync;
-    found.threads |= of_thread;
-    commits += op->op == TileOpcode::CommitAsync || (op->begins_copy() && !of_thread);
-    if (op->op == TileOpcode::WaitAsync) most = std::max(most, op->integer(0));
-    if (op->row().rule != TileRule::CopyInstruction || of_thread) return;
-    const BufferRef& dst = op->region(1).buffer;
-    (!is_global(*dst) ? found.loads : op->begins_copy() ? found.stores : found.returns) = true;
-  });
-  if (!found.any()) return;
-  bulk_ = found;
-  bulk_.ring = std::clamp(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(most + commits))), kMinBarriers,
-                          kMaxBarriers);
-}
-
-void KernelEmitter::begin_tma() {
-  if (bulk_.stores || bulk_.returns) need("bulk_stores");
-  if (!bulk_.loads) return;
-  need("bulk_groups");
-  bulk_.arrivals = names_.fresh("arrivals");
-  bulk_.begun = names_.fresh("begun");
-  bulk_.ended = names_.fresh("ended");
-  line(fmt::format("unsigned long long* const {} = (unsigned long long*)(helve_shared + {});", bulk_.arrivals,
-                   more_shared(bulk_.ring * 8)));
-  line(fmt::format("unsigned {} = 0, {} = 0;", bulk_.begun, bulk_.ended));
-  line(fmt::format("helve_open({}, {});", bulk_.arrivals, bulk_.ring));
-}
-
 void KernelEmitter::copy_bulk(const TileOp& s) {
+  const bool counted = s.barriers() || s.flag(s.row().index_of("bulk_group"));
+  HELVE_CHECK(counted, "a copy by TMA that no group counts");
   const bool boxes = s.op == TileOpcode::CpAsyncBulkTensor;
   block("if (tx == 0)", s.span, [&] { boxes ? begin_boxes(s) : begin_pieces(s); });
-  if (s.begins_copy()) {
-    commit(s);
-  } else {
-    line("helve_commit_stores();", s.span);
-    wait_for_stores(0, s);
-  }
   for (const size_t i : {0, 1}) {
     const auto found = position_.find(s.region(i).buffer.get());
     if (found == position_.end()) continue;
@@ -92,14 +44,16 @@ void KernelEmitter::begin_pieces(const TileOp& s) {
     if (is_global(*dst.buffer)) {
       line(call("store_bulk", "", operands + text(bytes, c::kConditional)) + ";", s.span);
     } else {
-      line(call("copy_bulk", "", fmt::format("{}{}, {}", operands, text(bytes, c::kConditional), arrival())) + ";",
+      line(call("copy_bulk", "", fmt::format("{}{}, {}", operands, text(bytes, c::kConditional), arrival(s))) + ";",
            s.span);
     }
   });
 }
 
-std::string KernelEmitter::arrival() const {
-  return fmt::format("{} + {} % {}", bulk_.arrivals, bulk_.begun, bulk_.ring);
+/// The mbarrier of the group that is open.
+std::string KernelEmitter::arrival(const TileOp& s) const {
+  const Ring& ring = rings_.at(s.barriers()->buffer.get());
+  return fmt::format("{} + {} % {}", ring.name, ring.begun, ring.length);
 }
 
 void KernelEmitter::loop_nest(const std::vector<Expr>& extents, const Span& span,
@@ -115,29 +69,39 @@ void KernelEmitter::loop_nest(const std::vector<Expr>& extents, const Span& span
   from_next_loop();
 }
 
-void KernelEmitter::commit(const TileOp& s) {
-  if (bulk_.threads) line(call("commit_async", "", "") + ";", s.span);
-  if (bulk_.loads) {
-    line(fmt::format("helve_commit_bulk<{}>({}, {}, {});", bulk_.ring, bulk_.arrivals, bulk_.begun, bulk_.ended),
-         s.span);
-  }
-  if (bulk_.stores) line("helve_commit_stores();", s.span);
+void KernelEmitter::commit(const TileOp& s) { line(call("commit_async", "", "") + ";", s.span); }
+
+void KernelEmitter::wait(const TileOp& s) { line(call("wait_async", std::to_string(s.pending()), "") + ";", s.span); }
+
+void KernelEmitter::commit_bulk(const TileOp& s) {
+  need("bulk_stores");
+  line("helve_commit_stores();", s.span);
 }
 
-void KernelEmitter::wait(const TileOp& s) {
-  const int64_t pending = s.integer(0);
-  if (bulk_.threads) line(call("wait_async", std::to_string(pending), "") + ";", s.span);
-  if (bulk_.loads) {
-    line(fmt::format("helve_wait_bulk<{}>({}, {}, {}, {});", bulk_.ring, bulk_.arrivals, bulk_.begun, bulk_.ended,
-                     pending),
-         s.span);
-  }
-  if (bulk_.stores) wait_for_stores(pending, s);
+void KernelEmitter::wait_bulk(const TileOp& s) {
+  need("bulk_stores");
+  line(fmt::format("helve_wait_{}<{}>();", s.waits_for_sources() ? "sources" : "stores", s.pending()), s.span);
 }
 
-void KernelEmitter::wait_for_stores(int64_t pending, const TileOp& s) {
-  const bool sources = s.flag(s.row().index_of("sources"));
-  line(fmt::format("helve_wait_{}<{}>();", sources ? "sources" : "stores", pending), s.span);
+void KernelEmitter::mbarrier_init(const TileOp& s) {
+  need("bulk_groups");
+  const Buffer& array = *s.barriers()->buffer;
+  const Ring ring{names_.of(&array, array.name), names_.fresh("begun"), names_.fresh("ended"),
+                  *int_value(array.shape[0])};
+  line(fmt::format("unsigned {} = 0, {} = 0;", ring.begun, ring.ended));
+  line(fmt::format("helve_open({}, {});", ring.name, ring.length), s.span);
+  rings_.emplace(&array, ring);
+}
+
+void KernelEmitter::mbarrier_commit(const TileOp& s) {
+  const Ring& ring = rings_.at(s.barriers()->buffer.get());
+  line(fmt::format("helve_commit_bulk<{}>({}, {}, {});", ring.length, ring.name, ring.begun, ring.ended), s.span);
+}
+
+void KernelEmitter::mbarrier_wait(const TileOp& s) {
+  const Ring& ring = rings_.at(s.barriers()->buffer.get());
+  line(fmt::format("helve_wait_bulk<{}>({}, {}, {}, {});", ring.length, ring.name, ring.begun, ring.ended, s.pending()),
+       s.span);
 }
 
 }  // namespace helve::cuda

@@ -40,18 +40,17 @@ CudaKernel KernelEmitter::emit() {
   });
   indexed_ = indexed_arrays(source_.stmt->body, machine_.thread_registers);
   find_collectives();
-  find_bulk();
   find_maps();
   signature();
   {
     Place place(*this);
     TextDocument::Indent indent = out_.indent();
     bool threads = has_collective(source_.stmt->body), shared = !push_buffers_.empty();
-    threads |= bulk_.any();
     walk(source_.stmt->body, [&](const Stmt& s) {
       const For* loop = as<For>(s);
       const TileOp* op = as<TileOp>(s);
-      threads |= (loop && loop->loop == LoopKind::Thread) || (op && op->row().rule == TileRule::Instruction);
+      threads |= (loop && loop->loop == LoopKind::Thread) ||
+                 (op && (op->row().rule == TileRule::Instruction || op->is_by_tma()));
       const Alloc* alloc = as<Alloc>(s);
       shared |= alloc && alloc->buffer->scope == MemoryScope::Shared && used(alloc->buffer.get());
     });
@@ -63,7 +62,6 @@ CudaKernel KernelEmitter::emit() {
     instances();
     more_shared(shared_end(source_.stmt->body));
     declare_group_barriers();
-    begin_tma();
     stmt(source_.stmt->body);
   }
   line("}");

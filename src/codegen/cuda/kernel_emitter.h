@@ -58,18 +58,12 @@ class KernelEmitter final : public c::CEmitter {
     const PushBuffer* pushed = nullptr;  ///< where it arrives, if it is pushed
   };
 
-  /// The kernel's TMA copies. Every commit is a group of each kind that the kernel has, so that one wait counts all
-  /// kinds.
-  struct BulkCopies {
-    bool loads = false;  ///< to shared memory
-    bool stores = false;  ///< from shared memory, counted in groups
-    bool returns = false;  ///< from shared memory, each waited for where it is issued
-    bool threads = true;  ///< threads issue cp.async too, or there are no TMA copies
-    bool any() const { return loads || stores || returns; }
-    int64_t ring = 0;  ///< mbarriers of the loads
-    std::string arrivals;  ///< the mbarriers
+  /// An array of mbarriers.
+  struct Ring {
+    std::string name;
     std::string begun;  ///< the variable that counts groups
     std::string ended;  ///< the variable that counts those that were waited for
+    int64_t length = 0;
   };
 
   /// A tensor map among the kernel's parameters, for copies of boxes of these extents.
@@ -132,13 +126,10 @@ class KernelEmitter final : public c::CEmitter {
   std::string slot_of(const PushBuffer& buffer, const std::string& member, const std::string& type) const;
 
   // emit_bulk.cc
-  void find_bulk();
-  void begin_tma();
   void begin_pieces(const TileOp& s);
-  std::string arrival() const;
+  std::string arrival(const TileOp& s) const;
   void loop_nest(const std::vector<Expr>& extents, const Span& span,
                  const std::function<void(const std::vector<Expr>& at)>& body);
-  void wait_for_stores(int64_t pending, const TileOp& s);
 
   // emit_boxes.cc
   void find_maps();
@@ -188,7 +179,7 @@ class KernelEmitter final : public c::CEmitter {
   std::unordered_set<const TileOp*> pushed_;
   std::map<std::string, std::string> arrivals_;  ///< axis or "all": the variable that counts the group's arrivals
   std::string workspace_;  ///< of a cooperative launch: the words of its group barriers
-  BulkCopies bulk_;
+  std::unordered_map<const Buffer*, Ring> rings_;
   std::vector<BoxMap> maps_;
   const Var* thread_ = nullptr;  ///< of the loop over threads around the current place
   size_t thread_controls_ = 0;  ///< how many of controls_ are the block's; the rest are of the thread

@@ -211,6 +211,8 @@ bool fits(const TileOperand& operand, const TileParam& param) {
     case ParamKind::Flag: return std::holds_alternative<bool>(operand);
     case ParamKind::Text: return std::holds_alternative<std::string>(operand);
     case ParamKind::Layout: return std::holds_alternative<Layout>(operand);
+    case ParamKind::Barriers:
+      return std::holds_alternative<Region>(operand) || (!param.required() && std::holds_alternative<bool>(operand));
   }
   __builtin_unreachable();
 }
@@ -234,7 +236,8 @@ TileOperand fallback(const TileParam& param, const TileOpRow& row, const std::ve
       return dtype.is_float() ? constant_of(number, dtype) : constant_of(static_cast<int64_t>(number), dtype);
     }
     case ParamKind::Integer: return std::get<int64_t>(param.fallback);
-    case ParamKind::Flag: return std::get<bool>(param.fallback);
+    case ParamKind::Flag:
+    case ParamKind::Barriers: return std::get<bool>(param.fallback);
     case ParamKind::Text: return std::string(std::get<std::string_view>(param.fallback));
     case ParamKind::In:
     case ParamKind::Out:

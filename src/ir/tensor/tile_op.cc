@@ -26,6 +26,8 @@ TileParam Integer(std::string_view name, int64_t fallback) { return {ParamKind::
 TileParam Flag(std::string_view name, bool fallback) { return {ParamKind::Flag, name, fallback}; }
 TileParam Text(std::string_view name, std::string_view fallback) { return {ParamKind::Text, name, fallback}; }
 TileParam Layout(std::string_view name) { return {ParamKind::Layout, name, {}}; }
+TileParam Barriers(std::string_view name) { return {ParamKind::Barriers, name, {}}; }
+TileParam Barriers(std::string_view name, bool fallback) { return {ParamKind::Barriers, name, fallback}; }
 
 template <class... P>
 std::vector<TileParam> list(P... params) {
@@ -95,6 +97,18 @@ const std::string* TileOp::axis() const {
 const std::string* TileOp::combination() const {
   const std::optional<size_t> found = row().find("op");
   return found ? &text(*found) : nullptr;
+}
+
+const Region* TileOp::barriers() const {
+  const std::optional<size_t> found = row().find("barriers");
+  return found && is_region(*found) ? &region(*found) : nullptr;
+}
+
+int64_t TileOp::pending() const { return integer(row().index_of("pending")); }
+
+bool TileOp::waits_for_sources() const {
+  const std::optional<size_t> found = row().find("sources");
+  return found && flag(*found);
 }
 
 bool TileOp::begins_copy() const {

@@ -96,8 +96,8 @@ void check_copy(const TileOp& op) {
 
 void check_wait(const TileOp& op) {
   const size_t pending = op.row().index_of("pending");
-  if (op.integer(pending) >= 0) return;
-  refuse_argument(operation_text(op), "pending", std::to_string(op.integer(pending)), "it counts unfinished copies",
+  if (op.pending() >= 0) return;
+  refuse_argument(operation_text(op), "pending", std::to_string(op.pending()), "it counts unfinished copies",
                   "give 0 to wait for all of them", op.place(pending));
 }
 
@@ -290,6 +290,7 @@ void verify_tile_op(const TileOp& op, const MeshShape* mesh, bool runs) {
   if (!mesh && (op.row().is_collective() || op.row().rule == TileRule::MeshTensorCopy)) {
     throw UserError(Code::CollectiveWithoutMesh, op.span, {{"operation", operation_text(op)}});
   }
+  verify_barriers(op);
   switch (op.row().rule) {
     case TileRule::Copy: return check_copy(op);
     case TileRule::CopyInstruction: return check_copy(op), verify_copy_instruction(op);

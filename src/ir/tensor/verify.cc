@@ -417,6 +417,7 @@ class Verifier {
       }
       visit(n.body);
     });
+    verify_barrier_uses(n);
     verify_copies_end(n);
     kernel_ = nullptr;
   }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/verify.h"
 #include "helve/ir/tensor/visit.h"
 #include "verify_rules.h"
@@ -16,13 +17,60 @@ namespace helve::verify_rules {
 
 namespace {
 
-/// How many copies are unfinished at least, and the oldest of them that the text shows.
-struct Unfinished {
+/// How many groups of a queue are unfinished at least, and the oldest of them that the text shows.
+struct Queue {
+  CopyQueue queue;
   int64_t count = 0;
   Span span;
+
+  bool operator==(const Queue&) const = default;
 };
 
-Unfinished fewer(const Unfinished& a, const Unfinished& b) { return b.count < a.count ? b : a; }
+/// The queues that have unfinished groups.
+class Unfinished {
+ public:
+  void begin(const CopyQueue& queue, const Span& span) {
+    const auto at = find(queue);
+    if (at == queues_.end()) {
+      queues_.push_back({queue, 1, span});
+    } else {
+      ++at->count;
+    }
+  }
+  void wait(const CopyQueue& queue, int64_t pending) {
+    const auto at = find(queue);
+    if (at == queues_.end()) return;
+    at->count = std::min(at->count, pending);
+    if (at->count == 0) queues_.erase(at);
+  }
+  void limit_to(const Unfinished& other) {
+    for (size_t i = queues_.size(); i-- > 0;) {
+      const auto at = queues_.begin() + static_cast<std::ptrdiff_t>(i);
+      const auto theirs = std::find_if(other.queues_.begin(), other.queues_.end(),
+                                       [&](const Queue& each) { return each.queue == at->queue; });
+      if (theirs == other.queues_.end()) {
+        queues_.erase(at);
+      } else if (theirs->count < at->count) {
+        *at = *theirs;
+      }
+    }
+  }
+  const Queue* first() const { return queues_.empty() ? nullptr : &queues_.front(); }
+
+  bool operator==(const Unfinished&) const = default;
+
+ private:
+  std::vector<Queue>::iterator find(const CopyQueue& queue) {
+    return std::find_if(queues_.begin(), queues_.end(), [&](const Queue& each) { return each.queue == queue; });
+  }
+
+  std::vector<Queue> queues_;
+};
+
+Unfinished fewer(Unfinished a, const Unfinished& b) {
+  a.limit_to(b);
+  return a;
+}
 
 bool runs(const For& loop) {
   return std::all_of(loop.extents.begin(), loop.extents.end(), [](const Expr& e) {
@@ -39,7 +87,7 @@ class Following {
     if (!s || (s->kind != StmtKind::For && s->kind != StmtKind::While)) return after_new(s, state);
     std::vector<std::pair<Unfinished, Unfinished>>& known = known_[s.get()];
     for (const auto& [before, result] : known) {
-      if (before.count == state.count && before.span == state.span) return result;
+      if (before == state) return result;
     }
     Unfinished result = after_new(s, state);
     known_[s.get()].emplace_back(state, result);
@@ -55,11 +103,8 @@ class Following {
 Unfinished Following::after_new(const Stmt& s, Unfinished state) {
   if (!s) return state;
   if (const TileOp* op = as<TileOp>(s)) {
-    const bool counts = op->begins_copy() && op->op != TileOpcode::CpAsync;  // which waits for its commit
-    if (counts || op->op == TileOpcode::CommitAsync) {
-      return {state.count + 1, state.count ? state.span : s->span};
-    }
-    if (op->row().rule == TileRule::Wait) state.count = std::min(state.count, op->integer(0));
+    if (is_group(*op) || commits(*op)) state.begin(copy_queue(*op), s->span);
+    if (op->row().rule == TileRule::Wait) state.wait(copy_queue(*op), op->pending());
     return state;
   }
   if (const Seq* n = as<Seq>(s)) {
@@ -86,7 +131,10 @@ Unfinished at_end(const Kernel& kernel) { return Following().after(kernel.body, 
 
 void verify_copies_end(const Kernel& kernel) {
   const Unfinished end = at_end(kernel);
-  if (end.count > 0) throw UserError(Code::UnfinishedCopy, end.span, {}, {{kernel.span, "the kernel"}});
+  if (const Queue* left = end.first()) {
+    throw UserError(Code::UnfinishedCopy, left->span, {}, {{kernel.span, "the kernel"}},
+                    {"end with " + wait_text(left->queue) + ", which waits for all copies"});
+  }
 }
 
 void verify_run(const TileOp& op) {
@@ -108,6 +156,6 @@ void verify_run(const TileOp& op) {
 
 namespace helve {
 
-bool leaves_copies(const Kernel& kernel) { return verify_rules::at_end(kernel).count > 0; }
+bool leaves_copies(const Kernel& kernel) { return verify_rules::at_end(kernel).first() != nullptr; }
 
 }  // namespace helve

@@ -35,6 +35,13 @@ Note declaration_note(const Buffer& buffer);
 void verify_copy_instruction(const TileOp& op);
 void verify_instruction(const TileOp& op);
 
+/// What counts a copy, and the mbarriers that an operation is given: BadArgument.
+void verify_barriers(const TileOp& op);
+
+/// Arrays of mbarriers that are not initialized once, at the first level of the kernel and before their other uses, or
+/// that it accesses as memory (BadArgument).
+void verify_barrier_uses(const Kernel& kernel);
+
 /// A copy that one iteration starts is one run: BadArgument for a region with an extent other than 1 before its last
 /// dimension, or with a dynamic one.
 void verify_run(const TileOp& op);

@@ -207,13 +207,17 @@ FunctionRef with_body(const FunctionRef& f, Stmt body) {
   return FunctionRef(copy);
 }
 
-bool has_collective(const Stmt& s) {
+bool has_operation(const Stmt& s, const std::function<bool(const TileOp&)>& holds) {
   bool found = false;
-  walk(s, [&](const Stmt& inner) {
-    const TileOp* op = as<TileOp>(inner);
-    found |= op && op->row().is_collective();
+  walk(s, [&](const Stmt& each) {
+    const TileOp* op = as<TileOp>(each);
+    found |= op && holds(*op);
   });
   return found;
+}
+
+bool has_collective(const Stmt& s) {
+  return has_operation(s, [](const TileOp& op) { return op.row().is_collective(); });
 }
 
 }  // namespace helve

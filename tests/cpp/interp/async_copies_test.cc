@@ -8,80 +8,107 @@ namespace {
 
 Span line(int number) { return {intern_file("k.py"), number, 5, number, 9}; }
 
+using interp::AsyncCopies;
+using interp::CopyNumber;
+
+constexpr size_t kQueue = 0, kOther = 1;
+
+bool is_complete(const AsyncCopies& copies, const CopyNumber& copy) { return copies.completed().contains(copy, false); }
+bool has_arrived(const AsyncCopies& copies, const CopyNumber& copy) { return copies.completed().contains(copy, true); }
+
+/// The line where the oldest unfinished copy began; 0 where all are complete.
+int unfinished(const AsyncCopies& copies) {
+  const auto left = copies.unfinished();
+  return left ? left->second.line : 0;
+}
+
 TEST(AsyncCopies, CompleteInTheOrderInWhichTheyBegan) {
-  interp::AsyncCopies copies;
-  EXPECT_EQ(copies.unfinished(), nullptr);
-  const int64_t first = copies.begin(line(1)), second = copies.begin(line(2));
-  copies.commit(line(3));
-  const int64_t third = copies.begin(line(4));
-  copies.commit(line(5));
-  EXPECT_LT(first, second);
-  EXPECT_LT(second, third);
-  copies.wait(2);
-  EXPECT_FALSE(copies.is_complete(first));
-  copies.wait(1);  // what was committed together is one copy
-  EXPECT_TRUE(copies.is_complete(first) && copies.is_complete(second));
-  EXPECT_FALSE(copies.is_complete(third));
-  ASSERT_NE(copies.unfinished(), nullptr);
-  EXPECT_EQ(copies.unfinished()->line, 4);
-  copies.wait(0);
-  EXPECT_TRUE(copies.is_complete(third));
-  EXPECT_EQ(copies.unfinished(), nullptr);
+  AsyncCopies copies;
+  EXPECT_EQ(unfinished(copies), 0);
+  const CopyNumber first = copies.begin(kQueue, line(1)), second = copies.begin(kQueue, line(2));
+  copies.commit(kQueue, line(3));
+  const CopyNumber third = copies.begin(kQueue, line(4));
+  copies.commit(kQueue, line(5));
+  EXPECT_LT(first.number, second.number);
+  EXPECT_LT(second.number, third.number);
+  copies.wait(kQueue, 2);
+  EXPECT_FALSE(is_complete(copies, first));
+  copies.wait(kQueue, 1);  // what was committed together is one group
+  EXPECT_TRUE(is_complete(copies, first) && is_complete(copies, second));
+  EXPECT_FALSE(is_complete(copies, third));
+  EXPECT_EQ(unfinished(copies), 4);
+  copies.wait(kQueue, 0);
+  EXPECT_TRUE(is_complete(copies, third));
+  EXPECT_EQ(unfinished(copies), 0);
+}
+
+TEST(AsyncCopies, AWaitCoversItsQueueAlone) {
+  AsyncCopies copies;
+  const CopyNumber one = copies.begin(kQueue, line(1)), other = copies.begin(kOther, line(2));
+  copies.commit(kOther, line(3));
+  copies.wait(kOther, 0);
+  EXPECT_TRUE(is_complete(copies, other));
+  EXPECT_FALSE(is_complete(copies, one));
+  EXPECT_EQ(unfinished(copies), 1);
+  copies.commit(kQueue, line(4));
+  copies.begin(kOther, line(5));
+  copies.wait(kQueue, 0);
+  EXPECT_TRUE(is_complete(copies, one));
+  EXPECT_EQ(unfinished(copies), 5);
+  EXPECT_EQ(copies.unfinished()->first, kOther);
 }
 
 TEST(AsyncCopies, NoWaitCoversWhatIsNotCommitted) {
-  interp::AsyncCopies copies;
-  const int64_t open = copies.begin(line(1));
-  copies.wait(0);
-  EXPECT_FALSE(copies.is_complete(open));
-  ASSERT_NE(copies.unfinished(), nullptr);
-  EXPECT_EQ(copies.unfinished()->line, 1);
-  copies.commit(line(2));
-  copies.wait(0);
-  EXPECT_TRUE(copies.is_complete(open));
+  AsyncCopies copies;
+  const CopyNumber open = copies.begin(kQueue, line(1));
+  copies.wait(kQueue, 0);
+  EXPECT_FALSE(is_complete(copies, open));
+  EXPECT_EQ(unfinished(copies), 1);
+  copies.commit(kQueue, line(2));
+  copies.wait(kQueue, 0);
+  EXPECT_TRUE(is_complete(copies, open));
 }
 
-TEST(AsyncCopies, ACommitOfNothingIsACopy) {
-  interp::AsyncCopies copies;
-  copies.begin(line(1));
-  copies.commit(line(2));
-  copies.commit(line(3));
-  copies.wait(1);
-  ASSERT_NE(copies.unfinished(), nullptr);
-  EXPECT_EQ(copies.unfinished()->line, 3);
+TEST(AsyncCopies, ACommitOfNothingIsAGroup) {
+  AsyncCopies copies;
+  copies.begin(kQueue, line(1));
+  copies.commit(kQueue, line(2));
+  copies.commit(kQueue, line(3));
+  copies.wait(kQueue, 1);
+  EXPECT_EQ(unfinished(copies), 3);
 }
 
 TEST(AsyncCopies, AWaitForSourcesLeavesWhatIsWrittenOnItsWay) {
-  interp::AsyncCopies copies;
-  const int64_t first = copies.begin(line(1));
-  copies.commit(line(1));
-  const int64_t second = copies.begin(line(2));
-  copies.commit(line(2));
-  copies.wait(1, true);
-  EXPECT_TRUE(copies.is_complete(first));
-  EXPECT_FALSE(copies.has_arrived(first));
-  EXPECT_FALSE(copies.is_complete(second));
-  copies.wait(0, true);
-  EXPECT_TRUE(copies.is_complete(second));
-  EXPECT_EQ(copies.unfinished(), nullptr);
-  copies.wait(1);  // counts from the youngest, whatever was waited for before
-  EXPECT_TRUE(copies.has_arrived(first));
-  EXPECT_FALSE(copies.has_arrived(second));
-  const int64_t alone = copies.begin_alone();
-  EXPECT_EQ(copies.unfinished(), nullptr);
-  copies.wait(1);
-  EXPECT_FALSE(copies.has_arrived(alone));
-  copies.wait(0);
-  EXPECT_TRUE(copies.has_arrived(second) && copies.has_arrived(alone));
+  AsyncCopies copies;
+  const CopyNumber first = copies.begin(kQueue, line(1));
+  copies.commit(kQueue, line(1));
+  const CopyNumber second = copies.begin(kQueue, line(2));
+  copies.commit(kQueue, line(2));
+  copies.wait(kQueue, 1, true);
+  EXPECT_TRUE(is_complete(copies, first));
+  EXPECT_FALSE(has_arrived(copies, first));
+  EXPECT_FALSE(is_complete(copies, second));
+  copies.wait(kQueue, 0, true);
+  EXPECT_TRUE(is_complete(copies, second));
+  EXPECT_EQ(unfinished(copies), 0);
+  copies.wait(kQueue, 1);  // counts from the youngest, whatever was waited for before
+  EXPECT_TRUE(has_arrived(copies, first));
+  EXPECT_FALSE(has_arrived(copies, second));
+  const CopyNumber alone = copies.begin_alone(kQueue);
+  EXPECT_EQ(unfinished(copies), 0);
+  copies.wait(kQueue, 1);
+  EXPECT_FALSE(has_arrived(copies, alone));
+  copies.wait(kQueue, 0);
+  EXPECT_TRUE(has_arrived(copies, second) && has_arrived(copies, alone));
 }
 
 TEST(AsyncCopies, AllHaveArrivedWhereTheKernelEnds) {
-  interp::AsyncCopies copies;
-  const int64_t first = copies.begin(line(1));
-  copies.commit(line(1));
-  copies.wait(0, true);
+  AsyncCopies copies;
+  const CopyNumber first = copies.begin(kQueue, line(1));
+  copies.commit(kQueue, line(1));
+  copies.wait(kQueue, 0, true);
   copies.finish();
-  EXPECT_TRUE(copies.has_arrived(first));
+  EXPECT_TRUE(has_arrived(copies, first));
 }
 
 /// The report of a block that begins a copy of A into X and goes on with `rest`; X then goes to B.

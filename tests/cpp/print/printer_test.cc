@@ -239,7 +239,8 @@ TEST(Print, EveryOperationPrintsItsName) {
         case ParamKind::In:
         case ParamKind::Out:
         case ParamKind::InOut:
-        case ParamKind::Source: operands.emplace_back(whole_region(a)); break;
+        case ParamKind::Source:
+        case ParamKind::Barriers: operands.emplace_back(whole_region(a)); break;
         case ParamKind::Value: operands.emplace_back(f32(7)); break;
         case ParamKind::Coord: operands.emplace_back(std::vector<Expr>{i64(1)}); break;
         case ParamKind::Integer: operands.emplace_back(int64_t{77}); break;

@@ -243,7 +243,11 @@ struct TileOp final : StmtNode {
   const std::string* axis() const;  ///< of a collective; null if it has no groups
   const std::string* combination() const;  ///< the operator of a reducing collective, else null
 
-  /// Does it start a copy that a later T.wait_async completes?
+  const Region* barriers() const;  ///< the mbarriers that it is given; null if none
+  int64_t pending() const;  ///< of a wait: how many groups may be unfinished after it
+  bool waits_for_sources() const;  ///< is waiting over when the sources have been read?
+
+  /// Does it start a copy that a later wait of its queue completes (copy_queue.h)?
   bool begins_copy() const;
   /// Is it a copy that TMA makes, which program order orders with no thread?
   bool is_by_tma() const;

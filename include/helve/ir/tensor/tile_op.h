@@ -41,12 +41,13 @@ enum class TileRule {
 /// collective in a mesh kernel or, after the kernel was split, in the host body of a mesh function.
 enum class OpScope { Block, Iteration, Collective };
 
-enum class ParamKind { In, Out, InOut, Source, Value, Coord, Integer, Flag, Text, Layout };
+/// Barriers is a whole array of mbarriers in shared memory, which only operations with such a parameter access.
+enum class ParamKind { In, Out, InOut, Source, Value, Coord, Integer, Flag, Text, Layout, Barriers };
 
 struct TileParam {
   ParamKind kind;
   std::string_view name;
-  /// No value: required.
+  /// No value: required. Barriers that may be left out have the value false.
   std::variant<std::monostate, double, int64_t, bool, std::string_view> fallback;
 
   bool reads() const { return kind == ParamKind::In || kind == ParamKind::InOut || kind == ParamKind::Source; }

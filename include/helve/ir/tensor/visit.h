@@ -43,6 +43,9 @@ Stmt redeclare_buffers(const Stmt& s, const BufferMap& buffers);
 /// The function with another body.
 FunctionRef with_body(const FunctionRef& f, Stmt body);
 
+/// Is there a tile operation below `s` for which `holds`?
+bool has_operation(const Stmt& s, const std::function<bool(const TileOp&)>& holds);
+
 /// Does the statement hold a collective?
 bool has_collective(const Stmt& s);
 

@@ -1,0 +1,32 @@
+// What asynchronous copies are counted in until they complete.
+// It is a property of the operation's row and operands, so that all rooms agree on it.
+#include "helve/ir/tensor/copy_queue.h"
+
+namespace helve {
+
+CopyQueue copy_queue(const TileOp& op) {
+  if (op.op == TileOpcode::CommitBulk || op.op == TileOpcode::WaitBulk) return {CopyQueue::Kind::Bulk, nullptr};
+  if (const Region* barriers = op.barriers()) return {CopyQueue::Kind::Barriers, barriers->buffer.get()};
+  const std::optional<size_t> bulk = op.row().find("bulk_group");
+  return {bulk && op.flag(*bulk) ? CopyQueue::Kind::Bulk : CopyQueue::Kind::Block, nullptr};
+}
+
+bool commits(const TileOp& op) {
+  using enum TileOpcode;
+  return op.op == CommitAsync || op.op == CommitBulk || op.op == MbarrierCommit;
+}
+
+bool is_group(const TileOp& op) {
+  return op.begins_copy() && op.op != TileOpcode::CpAsync && copy_queue(op).kind == CopyQueue::Kind::Block;
+}
+
+std::string wait_text(const CopyQueue& queue) {
+  switch (queue.kind) {
+    case CopyQueue::Kind::Block: return "T.wait_async()";
+    case CopyQueue::Kind::Bulk: return "T.wait_bulk()";
+    case CopyQueue::Kind::Barriers: return "T.mbarrier_wait(" + queue.barriers->name + ")";
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace helve
