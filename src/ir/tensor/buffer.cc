@@ -103,6 +103,15 @@ std::optional<std::vector<int64_t>> constant_shape(const std::vector<Expr>& shap
   return out;
 }
 
+Note declaration_note(const Buffer& buffer) {
+  return {buffer.span, fmt::format("'{}' has shape {}", buffer.name, shape_text(buffer.shape))};
+}
+
+std::string range_remedy(int64_t dim, int64_t extent) {
+  if (extent == 0) return fmt::format("dimension {} has no elements", dim);
+  return fmt::format("indices of dimension {} go from 0 to {}", dim, extent - 1);
+}
+
 std::vector<int64_t> default_tile(size_t rank) {
   constexpr size_t kTiledDimensions = 2;
   constexpr int64_t kTileExtent = 32;
