@@ -39,7 +39,7 @@ struct Buffer final : Storage {
 using BufferRef = Ref<const Buffer>;
 
 /// Validates and makes a buffer: extents are index expressions, constants not negative (NegativeExtent), tile extents
-/// positive and one a dimension.
+/// positive and one a dimension; strides are index expressions, one a dimension.
 BufferRef make_buffer(std::string name, DType dtype, MemoryScope scope, std::vector<Expr> shape,
                       std::vector<int64_t> tile = {}, std::vector<Expr> strides = {}, Span span = {});
 
