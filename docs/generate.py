@@ -84,7 +84,7 @@ def construct_table() -> str:
     members = [*T.NAMES.values(), *T.comm.members.values()]
     for item in members:
         if isinstance(item, Construct) and not isinstance(item, (TileOperation, Operator)):
-            about = " ".join(item.__doc__.split())
+            about = " ".join(item.documentation.split())
             about += " Also callable outside kernels." if isinstance(item, HostConstruct) else ""
             parameters = "" if item.parameter_text == "none" else item.parameter_text
             rows.append([code(f"{item.text}({parameters})"), prose(about)])

@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "helve/codegen/host/host_module.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/round_to_odd.h"
+#include "helve/support/text.h"
 #include "torch_tensors.h"
 #include "words.h"
 
@@ -45,9 +47,12 @@ std::optional<DLDataType> numpy_dtype(const py::dtype& dtype) {
   return std::nullopt;
 }
 
-[[noreturn]] void not_an_array(const Buffer& parameter, py::handle value, const char* why) {
+[[noreturn]] void not_an_array(const Buffer& parameter, py::handle value, const std::string& why) {
   throw UserError(Code::NotAnArray, {},
-                  {{"parameter", parameter.name}, {"given", kind_of(value)}, {"reason", std::string(why)}});
+                  {{"parameter", parameter.name},
+                   {"given", kind_of(value)},
+                   {"reason", why},
+                   {"dtype", to_string(parameter.dtype)}});
 }
 
 /// The Python error of a failed exchange, as the reason why the value is no array for helve.
@@ -56,7 +61,7 @@ std::optional<DLDataType> numpy_dtype(const py::dtype& dtype) {
   if (!error.matches(PyExc_Exception)) throw error;
   const std::string why = text_of(error.value(), "");
   const std::string kind = text_of(error.type().attr("__name__"), "Exception");
-  not_an_array(parameter, value, why.empty() ? kind.c_str() : why.substr(0, why.find('\n')).c_str());
+  not_an_array(parameter, value, why.empty() ? kind : why.substr(0, why.find('\n')));
 }
 
 /// Whether reading a scalar of this type runs code of Python: a class that C defines has methods of C.
@@ -177,16 +182,20 @@ runtime::ScalarArgument read_scalar(const Var& parameter, py::handle value) {
 CallArguments::CallArguments(const CompiledKernel& kernel, const py::args& args) : kernel_(kernel), args_(args) {
   const Function& function = *kernel.function();
   if (args.size() != function.params.size()) {
-    std::string names;
-    for (const Param& p : function.params) {
-      if (!names.empty()) names += ", ";
-      names += std::visit([](const auto& x) { return x->name; }, p);
+    const auto name_of = [](const Param& p) { return std::visit([](const auto& x) { return x->name; }, p); };
+    const std::string names = join(function.params, ", ", name_of);
+    std::vector<std::string> fixes;
+    if (args.size() < function.params.size()) {
+      const auto quoted_name = [&](const Param& p) { return fmt::format("'{}'", name_of(p)); };
+      const std::string missing = join(std::span(function.params).subspan(args.size()), ", ", quoted_name);
+      fixes.push_back(fmt::format("give {} as well; its parameters are: {}", missing, names));
     }
     throw UserError(Code::CallArgumentCount, {},
                     {{"kernel", function.name},
                      {"expected", static_cast<int64_t>(function.params.size())},
                      {"given", static_cast<int64_t>(args.size())},
-                     {"names", names}});
+                     {"names", names}},
+                    {}, std::move(fixes));
   }
   arrays_.reserve(args.size());
   tensors_.reserve(args.size());
@@ -307,7 +316,9 @@ bool CallArguments::add_numpy(const Buffer& parameter, py::handle value, const E
   }
   const auto array = py::reinterpret_borrow<py::array>(value);
   const std::optional<DLDataType> dtype = numpy_dtype(array.dtype());
-  if (!dtype) not_an_array(parameter, value, "its dtype has no counterpart");
+  if (!dtype) {
+    not_an_array(parameter, value, fmt::format("its dtype {} has no counterpart", text_of(array.dtype(), "")));
+  }
   const auto rank = static_cast<size_t>(array.ndim());
   const int64_t item = array.itemsize();
   Array& out = arrays_.emplace_back();

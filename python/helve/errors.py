@@ -10,7 +10,7 @@ import difflib
 import unicodedata
 from collections.abc import Iterable
 
-from helve._core import Diagnostic, Note, Span
+from helve._core import Diagnostic, Note, Span, builtin_axes
 from helve import source
 
 
@@ -108,6 +108,10 @@ _LAYOUT_CLASSES = {51: ShapeError, 52: DivisibilityError, 53: InjectivityError, 
 
 def from_diagnostic(diagnostic: Diagnostic) -> Error:
     """The exception of the class that the code belongs to."""
+    if diagnostic.name == "LayoutUnknownAxis":  # the core compares no spellings
+        near = suggestion(dict(diagnostic.args)["name"], [axis.name for axis in builtin_axes()])
+        diagnostic = Diagnostic(diagnostic.name, diagnostic.span, diagnostic.args, diagnostic.notes,
+                                [*near, diagnostic.help])
     if 500 <= diagnostic.number < 600:
         return _LAYOUT_CLASSES.get(diagnostic.number // 10, LayoutError)(diagnostic)
     return Error(diagnostic)
@@ -194,7 +198,7 @@ def _excerpt(span: Span) -> list[str]:
         return []
     number = str(span.line)
     margin = " " * len(number)
-    place = f"{margin}--> {span.file}:{span.line}:{span.column}"
+    place = f"{margin}--> {source.shown_path(span.file)}:{span.line}:{span.column}"
     text = source.line_of(span.file, span.line)
     if text is None:
         return [place]

@@ -47,6 +47,15 @@ def line_of(filename: str, line: int) -> str | None:
     return found.rstrip("\r\n") if found else None
 
 
+def shown_path(filename: str) -> str:
+    """A file's name as messages show it: relative to the working directory where it lies below that."""
+    try:
+        folder = os.path.join(os.getcwd(), "")
+    except OSError:  # the working directory is gone
+        return filename
+    return filename.removeprefix(folder)
+
+
 _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 

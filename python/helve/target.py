@@ -10,6 +10,7 @@ import site
 import sys
 import warnings
 from dataclasses import dataclass
+from types import FunctionType
 from typing import TYPE_CHECKING
 
 from helve import _core, source
@@ -343,8 +344,18 @@ def core_function(func: PrimFunc | _core.Function) -> _core.Function:
     """
     function = getattr(func, "function", func)
     if not isinstance(function, _core.Function):
-        raise error("NotAKernel", given=_kind_of(func))
+        raise error("NotAKernel", given=_kind_of(func), fixes=_kernel_remedy(func))
     return function
+
+
+def _kernel_remedy(value) -> list[str]:
+    """What was probably forgotten where a value is no kernel function; else nothing."""
+    if value is None:
+        return ["a function that makes a kernel has to return it: end it with the name of the decorated function, "
+                "`return main`"]
+    if isinstance(value, FunctionType):
+        return [f"decorate it with @T.prim_func, or call it if it makes a kernel: helve.compile({value.__name__}(...))"]
+    return []
 
 
 def check_target(target: str) -> None:
@@ -364,8 +375,9 @@ def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:
     if not isinstance(mesh, Mesh):
         raise error("NotAMesh", given=shown(mesh))
     if mesh.device != "host":
-        raise error("TargetMissing", target=mesh.device,
-                    remedy='use a mesh of device="host": its cores run in this process')
+        raise error("TargetMissing", what=f"meshes of device '{mesh.device}'",
+                    remedy='use a mesh of device="host": its cores run in this process with target="llvm", as blocks '
+                           'of one GPU with target="cuda"')
     return _core.MeshShape(list(mesh.shape), list(mesh.names))
 
 

@@ -36,8 +36,38 @@ isl_set* as_parameters(const isl::set& set) {
   return isl_set_params(out);
 }
 
+/// `a < b + 1` is `a <= b`: a strict comparison with a number next to the bound and one without, either way.
+void move_bound(Op* op, std::vector<Expr>* args) {
+  const auto without = [](const Expr& e, int64_t by) -> Expr {  // e - by, where that is shorter
+    const Apply* sum = as<Apply>(e);
+    if (!sum || (sum->op != Op::Add && sum->op != Op::Sub)) return {};
+    const int64_t* n = int_value(sum->args[1]);
+    return n && *n == (sum->op == Op::Add ? by : -by) ? sum->args[0] : Expr();
+  };
+  // What is subtracted from the left or the right operand, and what the comparison then is.
+  struct Move {
+    Op from;
+    int64_t left, right;
+    Op to;
+  };
+  static constexpr Move kMoves[] = {
+      {Op::Lt, 0, 1, Op::Le}, {Op::Lt, -1, 0, Op::Le}, {Op::Le, 1, 0, Op::Lt}, {Op::Le, 0, -1, Op::Lt},
+      {Op::Gt, 1, 0, Op::Ge}, {Op::Gt, 0, -1, Op::Ge}, {Op::Ge, 0, 1, Op::Gt}, {Op::Ge, -1, 0, Op::Gt},
+  };
+  for (const Move& move : kMoves) {
+    if (move.from != *op) continue;
+    Expr& side = (*args)[move.left ? 0 : 1];
+    const Expr shorter = without(side, move.left ? move.left : move.right);
+    if (!shorter) continue;
+    side = shorter;
+    *op = move.to;
+    return;
+  }
+}
+
 /// Nodes without conversions, as in the affine abstraction.
 Expr plain_node(Op op, std::vector<Expr> args) {
+  if (row_of(op).rule == OpRule::Compare) move_bound(&op, &args);
   const OpRule rule = row_of(op).rule;
   const bool truth = rule == OpRule::Compare || op == Op::And || op == Op::Or || op == Op::Not;
   return make_ref<Apply>(truth ? kBool : kIndex, op, std::move(args));

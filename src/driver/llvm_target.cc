@@ -86,8 +86,9 @@ std::shared_ptr<const CompiledKernel> compile_llvm(Checked checked, const Compil
 #else
 
 std::shared_ptr<const CompiledKernel> compile_llvm(Checked, const CompileOptions&) {
-  throw UserError(Code::TargetMissing, {},
-                  {{"target", "llvm"}, {"remedy", "build with HELVE_LLVM=ON, or compile for target=\"interp\""}});
+  throw UserError(
+      Code::TargetMissing, {},
+      {{"what", "target 'llvm'"}, {"remedy", "build with HELVE_LLVM=ON, or compile for target=\"interp\""}});
 }
 
 #endif

@@ -14,6 +14,7 @@
 #include "helve/ir/expr/rounding.h"
 #include "helve/ir/expr/text.h"
 #include "helve/support/diagnostic.h"
+#include "helve/support/strided_box.h"
 #include "helve/support/text.h"
 
 namespace helve::interp {
@@ -190,8 +191,11 @@ void Arguments::check_tensor(const BufferRef& param, const TensorArg& arg) {
       param->strides.empty() ? compact_strides(shape) : eval_all(prepare(param->strides, scope_), frame);
   const std::vector<int64_t> given = arg.strides.empty() ? compact_strides(shape) : arg.strides;
   if (!same_strides(shape, expected, given)) {
+    std::vector<std::string> fixes;
+    if (!param->strides.empty()) fixes.push_back(strides_remedy(expected, given));
     throw UserError(Code::ArgumentStrides, {},
-                    {{"parameter", param->name}, {"expected", shape_text(expected)}, {"given", shape_text(given)}});
+                    {{"parameter", param->name}, {"expected", shape_text(expected)}, {"given", shape_text(given)}}, {},
+                    std::move(fixes));
   }
   int64_t elements = 1;
   for (int64_t extent : shape) elements *= extent;

@@ -72,7 +72,7 @@ class Scope {
   /// Does what is being prepared stand in an iteration of an independent loop of the kernel?
   bool in_iteration = false;
   /// The store or tile operation being prepared; null outside of one.
-  const void* statement = nullptr;
+  const StmtNode* statement = nullptr;
 
  private:
   FunctionRef function_;

@@ -14,7 +14,7 @@ namespace helve::interp {
 /// Where an access stands. Accesses of one statement share `statement`; null means that it is alone.
 struct Site {
   Span span;
-  const void* statement = nullptr;
+  const StmtNode* statement = nullptr;
 };
 
 /// The time of a run; each iteration, synchronisation and allocation begins a new instant.

@@ -68,7 +68,7 @@ class BindCode final : public PlainCode {
 /// The statement whose accesses are being prepared.
 class StatementScope {
  public:
-  StatementScope(Scope& scope, const void* statement) : scope_(scope) { scope_.statement = statement; }
+  StatementScope(Scope& scope, const StmtNode* statement) : scope_(scope) { scope_.statement = statement; }
   ~StatementScope() { scope_.statement = nullptr; }
   StatementScope(const StatementScope&) = delete;
   StatementScope& operator=(const StatementScope&) = delete;

@@ -122,7 +122,8 @@ std::vector<int64_t> compact_strides(const std::vector<int64_t>& shape) {
 
 void out_of_bounds(const Buffer& buffer, size_t dim, int64_t index, int64_t extent, const Span& span) {
   throw UserError(Code::OutOfBounds, span,
-                  {{"index", index}, {"dim", static_cast<int64_t>(dim)}, {"buffer", buffer.name}, {"extent", extent}});
+                  {{"index", index}, {"dim", static_cast<int64_t>(dim)}, {"buffer", buffer.name}, {"extent", extent}},
+                  {declaration_note(buffer)});
 }
 
 Instance::Instance(BufferRef declaration)

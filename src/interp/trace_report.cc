@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "helve/ir/tensor/update.h"
 #include "helve/support/text.h"
 #include "trace.h"
 
@@ -26,6 +27,13 @@ namespace {
 /// The buffer that an access to placed memory was made to.
 const std::string& name_of(const Mark& mark) { return static_cast<const Instance*>(mark.name)->declaration().name; }
 
+/// The update that the statement makes; nothing if it makes none.
+std::optional<Update> update_at(const Site& site) {
+  if (!site.statement || site.statement->kind != StmtKind::Store) return std::nullopt;
+  Update update = update_of(static_cast<const Store&>(*site.statement));
+  return reads_old(update) ? std::optional(std::move(update)) : std::nullopt;
+}
+
 /// The write by which another buffer has taken bytes of the element; null if there is none.
 const Mark* taken_over(const Instance& instance, int64_t offset) {
   for (const Cell& cell : instance.cells(offset)) {
@@ -43,11 +51,14 @@ void Trace::report_undefined(const Instance& instance, int64_t offset, const Sit
   const Cell& cell = instance.cells(offset).front();
   if (left_by_several(shadow, cell)) {
     const auto variable = [](const auto& var) { return var.first; };
+    std::vector<std::string> fixes;
+    if (const std::optional<Update> update = update_at(*cell.write.site)) fixes.push_back(private_remedy(*update));
     throw UserError(Code::LoopScratch, cell.write.site->span,
                     {{"buffer", name}, {"variables", join(cell.left.loop->vars, ", ", variable)}},
                     {{instance.allocated(), fmt::format("'{}' is allocated here", name)},
                      {cell.left.loop->span, "the loop"},
-                     {site.span, "here one of the values is read"}});
+                     {site.span, "here one of the values is read"}},
+                    std::move(fixes));
   }
   std::vector<Note> notes;
   if (const Mark* other = taken_over(instance, offset)) {
@@ -140,6 +151,12 @@ void Trace::report_race(const Instance& instance, int64_t offset, size_t level, 
     const char* executors = blocks ? "blocks" : "iterations";
     notes.push_back({loop.span, fmt::format("the {} of this {} run in any order", executors, loop.kind)});
   }
+  std::vector<std::string> fixes;
+  if (level != kOtherCore && earlier.mark.site->statement == later.mark.site->statement) {
+    const std::optional<Update> update = update_at(*later.mark.site);
+    const std::string atomic = update ? atomic_text(*update) : "";
+    if (!atomic.empty()) fixes = {fmt::format("write {}", atomic), std::string(diagnostic_row(code).help)};
+  }
   // Around a loop that races, the coordinates are those of both accesses; of two cores, those of the one that runs.
   const std::string around = coordinates(std::min(level, depth_));
   if (!around.empty()) notes.push_back({{}, "with " + around});
@@ -150,7 +167,7 @@ void Trace::report_race(const Instance& instance, int64_t offset, size_t level, 
                    {"buffer", instance.declaration().name},
                    {"other", other},
                    {"other_access", access == other_access ? access + " too" : other_access}},
-                  std::move(notes));
+                  std::move(notes), std::move(fixes));
 }
 
 }  // namespace helve::interp

@@ -203,9 +203,12 @@ class Binder {
   [[noreturn]] void strides_error(size_t p) const {
     std::vector<int64_t> expected;
     for (size_t d = 0; d < shape(p).size(); ++d) expected.push_back(expected_stride(p, d));
-    throw UserError(
-        Code::ArgumentStrides, {},
-        {{"parameter", param(p).name}, {"expected", shape_text(expected)}, {"given", shape_text(given_strides(p))}});
+    const std::vector<int64_t> given = given_strides(p);
+    std::vector<std::string> fixes;
+    if (!param(p).strides.empty()) fixes.push_back(strides_remedy(expected, given));
+    throw UserError(Code::ArgumentStrides, {},
+                    {{"parameter", param(p).name}, {"expected", shape_text(expected)}, {"given", shape_text(given)}},
+                    {}, std::move(fixes));
   }
 
   /// Elements of a written tensor have different addresses; without declared strides it is compact.

@@ -179,4 +179,9 @@ std::string fault_text(const Separation& separation) {
   return "elements " + shape_text(separation.first) + " and " + shape_text(separation.second) + " have one address";
 }
 
+std::string strides_remedy(std::span<const int64_t> declared, std::span<const int64_t> given) {
+  return "pass a tensor with strides " + shape_text(declared) +
+         ", or declare those of the argument: strides=" + shape_text(given);
+}
+
 }  // namespace helve

@@ -50,8 +50,10 @@ class Arguments:
             dtype = NUMPY[name]
             if not strides:
                 strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
-            count = 1 + sum(s * (e - 1) for s, e in zip(strides, shape)) if math.prod(shape) else 0
+            reaches = [s * (e - 1) for s, e in zip(strides, shape)] if math.prod(shape) else []
+            count = 1 + sum(map(abs, reaches)) if math.prod(shape) else 0
             begin = t[7] if len(t) > 7 else 0
+            before = -sum(reach for reach in reaches if reach < 0)  # elements that lie in front of the first
             if n in together:
                 group, begin = together[n]
                 memory = of_group.setdefault(group, len(sizes))
@@ -60,7 +62,7 @@ class Arguments:
             if memory == len(sizes):
                 sizes.append(0)
             sizes[memory] = max(sizes[memory], (begin + count) * dtype.itemsize)
-            self.place[n] = memory, GUARD + begin * dtype.itemsize, tuple(shape), \
+            self.place[n] = memory, GUARD + (begin + before) * dtype.itemsize, tuple(shape), \
                 tuple(s * dtype.itemsize for s in strides), dtype
         self.before = [np.full(size + 2 * GUARD, 0xA5, np.uint8) for size in sizes]
         for n, view in self.views(self.before):

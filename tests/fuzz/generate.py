@@ -92,7 +92,9 @@ class Generator(Idioms, Conditions, Private, Products, Bulk, Wide, Expressions):
         return buffer
 
     def strides(self, shape, extents, written):
-        """Rows with room between them, columns one after the other, or, of what is only read, one row for all."""
+        """Rows with room between them, columns one after the other, either way round, or, of what is only read, one row
+        for all.
+        """
         rng = self.rng
         order = list(range(len(shape)))
         if rng.random() < 0.35:
@@ -111,6 +113,10 @@ class Generator(Idioms, Conditions, Private, Products, Bulk, Wide, Expressions):
                 continue
             wide = p.Apply("+", "index", [p.index(wide), p.index(room)]) if room else p.index(wide)
             step = wide if step == 1 else p.Apply("*", "index", [p.index(step), wide])
+        if rng.random() < 0.25:
+            d = rng.randrange(len(shape))
+            at = strides[d]
+            strides[d] = -at if isinstance(at, int) else p.Apply("*", "index", [p.index(-1), at])
         return strides
 
     def row_param(self):

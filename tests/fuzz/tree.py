@@ -204,6 +204,7 @@ def constructs(tree):
             count["strides"] += 1
             count["strides of dynamic extents"] += not all(isinstance(s, int) for s in b.strides)
             count["stride 0"] += 0 in b.strides
+            count["negative stride"] += any(isinstance(s, int) and s < 0 for s in b.strides)
             count["strides not of rows"] += b.strides[-1] != 1
         count["unaligned base"] += b.begin != 0
         count["rows of distinct numbers"] += b.rows

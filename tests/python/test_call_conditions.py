@@ -187,3 +187,26 @@ def test_a_call_that_meets_a_condition_by_remainders_runs_at_every_stage(target,
     helve.testing.check_stages(guarded_by_remainders, arguments, target=target)
     for array in made:
         np.testing.assert_array_equal(array, expected)
+
+
+@T.prim_func
+def several(A: T.Tensor((M,), "float32"), B: T.Tensor((N,), "float32"), n: T.index, m: T.index):
+    with T.Kernel(1):
+        for i in T.serial(M):
+            if n > 3 and m > 2:
+                B[i] = A[i]
+        for i in T.serial(M):
+            if n > 3 or m > 2:
+                B[i] = A[i]
+        for i in T.serial(M):
+            if n > 3:
+                B[i + 1] = A[i]
+        if n > 3 and m > N:
+            B[n] = 1.0
+
+
+def test_the_text_of_conditions():
+    """Bounds are those that a user has written, and no precedence of 'and' and 'or' has to be known."""
+    texts = [proof.condition for proof in helve.compile(several, target="interp").proofs() if proof.condition]
+    assert texts == ["N >= M or n <= 3 or m <= 2", "N >= M or (n <= 3 and m <= 2)", "M < 1 or M < N or n < 4",
+                     "N > n or n <= 3 or N >= m"]

@@ -83,6 +83,16 @@ def test_a_place_whose_text_is_lost():
     assert lines_of(span=span)[1:2] == ["  --> no/such/file.py:12:3"]
 
 
+def test_a_place_below_the_working_directory_is_shown_from_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, shown in ((str(tmp_path / "kernels" / "copy.py"), str(Path("kernels", "copy.py"))),
+                        (str(tmp_path.parent / "copy.py"), str(tmp_path.parent / "copy.py")),
+                        (f"{tmp_path}s/copy.py", f"{tmp_path}s/copy.py"), ("<text 1>", "<text 1>")):
+        span = _core.Span(name, 12, 3, 12, 9)
+        assert lines_of(span=span)[1:2] == [f"  --> {shown}:12:3"]
+        assert source.shown_path(name) == shown
+
+
 def test_the_gutter_is_as_wide_as_the_number():
     span = _core.Span("shown.py", 1000, 2, 1000, 4)
     assert lines_of(span=span, text=[""] * 999 + ["abcdef"])[1:5] == [

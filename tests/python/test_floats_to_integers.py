@@ -118,3 +118,23 @@ def test_cuda_text_passes_nan_on(kernels, source):
     kernels.run(f"extremes_{source}", COUNT // 32, arrays)
     for place, wanted in wanted_extremes(source).items():
         np.testing.assert_array_equal(arrays[names[place]].astype(np.float64), wanted)
+
+
+@pytest.mark.parametrize("target", ["interp", "llvm"])
+def test_numbers_that_python_writes_are_converted_too(target):
+    """`T.cast(1.5, "int32")` means what it means of a value."""
+    numbers = ["1.5", "-1.5", "0.0", "300.5", "-1e30", "T.infinity()", "-T.infinity()", "T.nan()"]
+    known = [float(text.replace("T.", "").replace("infinity()", "inf").replace("nan()", "nan")) for text in numbers]
+    lines = "".join(f'        I[{n}] = T.cast({text}, "int8")\n        U[{n}] = T.uint16({text})\n'
+                    f'        B[{n}] = T.cast({text}, "bool")\n        X[{n}] = T.cast(T.index({text}), "int64")\n'
+                    for n, text in enumerate(numbers))
+    kernel = helve.compile(helve.parse(
+        "@T.prim_func\ndef main(I: T.Tensor((8,), 'int8'), U: T.Tensor((8,), 'uint16'), B: T.Tensor((8,), 'bool'), "
+        "X: T.Tensor((8,), 'int64')):\n"
+        f"    with T.Kernel(1):\n{lines}"), target)
+    i, u, b, x = np.ones(8, "int8"), np.ones(8, "uint16"), np.zeros(8, "bool"), np.zeros(8, "int64")
+    kernel(i, u, b, x)
+    assert i.tolist() == [whole(number, "int8") for number in known]
+    assert u.tolist() == [whole(number, "uint16") for number in known]
+    assert b.tolist() == [bool(number) for number in known]
+    assert x.tolist() == [whole(number, "int64") for number in known]

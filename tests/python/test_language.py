@@ -1,6 +1,8 @@
 """The names below T: complete, documented, and written down for editors."""
 
 import ast
+import inspect
+import pydoc
 import re
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 from helve import T, _core
 from helve.language import stub
+from helve.language.constructs import Construct
 from helve.language.habits import HABITS
 
 
@@ -34,7 +37,26 @@ def test_all_tables_are_names():
 
 @pytest.mark.parametrize("name", sorted(set(T.NAMES) - {"comm"} - set(_core.dtype_names())))
 def test_every_name_is_documented(name):
-    assert len(T.NAMES[name].__doc__.strip()) > 15
+    value = T.NAMES[name]
+    assert len(getattr(value, "documentation", value.__doc__).strip()) > 15
+
+
+def constructs():
+    return [value for value in [*T.NAMES.values(), *vars(T.comm)["members"].values()] if isinstance(value, Construct)]
+
+
+@pytest.mark.parametrize("value", constructs(), ids=repr)
+def test_help_shows_what_a_name_takes(value):
+    shown = inspect.signature(value).parameters
+    assert list(shown) == [*filter(None, [value.variadic]), *(each.name for each in value.parameters)]
+    for each in value.parameters:
+        assert shown[each.name].default is (inspect.Parameter.empty if each.required else each.default)
+    assert pydoc.render_doc(value, renderer=pydoc.plaintext).count(f"{value!r}{inspect.signature(value)}") == 1
+
+
+def test_the_text_of_help():
+    assert T.copy.__doc__.splitlines()[0] == "T.copy(src, dst, pad=0.0, dispatch='')"
+    assert T.Kernel.__doc__.splitlines()[0] == "T.Kernel(*grid, threads=128)"
 
 
 def test_dtypes_are_strings_that_convert():

@@ -149,3 +149,34 @@ def main({scalars}, A: T.Tensor(({", ".join(["30"] * 6)}), "int8", strides=({", 
         helve.compile(function)(*strides, as_strided(memory, (30,) * 6, strides))
     assert error.value.code == "HV0641"
     assert error.value.message.endswith("its elements could not be shown to have addresses of their own")
+
+
+SCALED = """
+@T.prim_func
+def main(A: T.Tensor({shape}, "float32", strides={read}), B: T.Tensor({shape}, "float32", strides={written}),
+         S: T.Tensor(({rows},), "float32")):
+    with T.Kernel({rows}) as b:
+        row = T.alloc_shared(({columns},), "float32")
+        T.copy(A[b, :], row)
+        T.reduce_sum(row, S[b : b + 1], dim=0)
+        for j in T.Parallel({columns}):
+            B[b, j] = 2.0 * A[b, j] + row[{columns} - 1 - j]
+"""
+
+
+@pytest.mark.parametrize("target", ["interp", "llvm"])
+@pytest.mark.parametrize("rows, columns", [(3, 5), (4, 64), (2, 1003)])
+@pytest.mark.parametrize("up, down", [((1, -1), (-1, 1)), ((-1, -1), (1, 1)), ((-1, 1), (1, -1))])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_negative_strides_that_constants_declare(target, rows, columns, up, down, transposed):
+    """Either way round, by rows or by columns, with room between them."""
+    shape = (rows, columns)
+    steps = (1, rows + 2) if transposed else (columns + 3, 1)
+    read, written = ([sign * step for sign, step in zip(signs, steps)] for signs in (up, down))
+    kernel = helve.compile(helve.parse(SCALED.format(shape=shape, read=tuple(read), written=tuple(written), rows=rows,
+                                                     columns=columns)), target)
+    a, b, s = view(shape, read), view(shape, written), np.zeros(rows, "float32")
+    a[...] = np.arange(rows * columns).reshape(shape) % 17
+    kernel(a, b, s)
+    np.testing.assert_array_equal(b, 2 * a + a[:, ::-1])
+    np.testing.assert_array_equal(s, a.sum(axis=1))

@@ -43,19 +43,21 @@ struct Proof {
   std::string witness;  ///< if refuted: "b=1, i=36"
   std::string reason;  ///< if unknown
   std::optional<Diagnostic> fault;  ///< if refuted: the error
-  std::vector<Diagnostic> warnings = {};  ///< of a loop: legal but probably not intended (PrivateAccumulation)
+  std::vector<Diagnostic> warnings =
+      {};  ///< of a loop: legal but probably not intended (PrivateAccumulation, RacingUpdate)
   std::vector<CallCondition> conditions = {};  ///< each is needed; all together suffice for a checked one
 };
 
 /// All proofs of a verified function: the shapes that operations need equal and the bounds of each access in program
-/// order, then for each parallel loop, persistent loop and kernel whether two of its iterations conflict, then for each
-/// buffer of asynchronous copies whether they are complete where it is used.
+/// order (of a statement's accesses to one box once), then for each parallel loop, persistent loop and kernel whether
+/// two of its iterations conflict, then for each buffer of asynchronous copies whether they are complete where it is
+/// used.
 ///
 /// A claim is refuted only if every call that executes the code violates it. If that depends on extents and integer
 /// parameters, the exact condition on them is part of the result.
 std::vector<Proof> prove(const Function& f);
 
-/// Warnings about a verified function: those of its proofs, then ReducedPad in program order.
+/// Warnings about a verified function: those of its proofs, each place once, then ReducedPad in program order.
 std::vector<Diagnostic> find_warnings(const Function& f, const std::vector<Proof>& proofs);
 
 /// The conditions of all proofs, each once, in order.

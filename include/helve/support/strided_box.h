@@ -33,4 +33,7 @@ Separation separation(std::span<const int64_t> extents, std::span<const int64_t>
 /// "elements (1, 0) and (0, 2) have one address"; not of Apart.
 std::string fault_text(const Separation& separation);
 
+/// What to do about an argument with other strides than its parameter declares.
+std::string strides_remedy(std::span<const int64_t> declared, std::span<const int64_t> given);
+
 }  // namespace helve

@@ -6,6 +6,7 @@ it outside a kernel is refused with the caller's line.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from dataclasses import dataclass
 from types import FrameType
@@ -43,8 +44,11 @@ class Construct:
         self.name = name
         self.parameters = parameters
         self.variadic = variadic
-        self.__doc__ = documentation
+        self.documentation = documentation
         self.__name__ = name.rpartition(".")[2]
+        # What help() and editors show of an object that is no function.
+        self.__signature__ = self._signature()
+        self.__doc__ = f"{self.text}{self.__signature__}\n\n{documentation}"
 
     @property
     def text(self) -> str:
@@ -56,6 +60,14 @@ class Construct:
         """The parameters as in diagnostics."""
         lead = [f"*{self.variadic}"] if self.variadic else []
         return ", ".join(lead + [str(parameter) for parameter in self.parameters]) or "none"
+
+    def _signature(self) -> inspect.Signature:
+        kinds = inspect.Parameter
+        kind = kinds.KEYWORD_ONLY if self.variadic else kinds.POSITIONAL_OR_KEYWORD
+        rest = [kinds(self.variadic, kinds.VAR_POSITIONAL)] if self.variadic else []
+        named = [kinds(each.name, kind, default=kinds.empty if each.required else each.default)
+                 for each in self.parameters]
+        return inspect.Signature(rest + named)
 
     def __call__(self, /, *args, **kwargs):
         raise error("OutsideKernel", source.span_of_frame(sys._getframe(1)), function=self.text)

@@ -99,7 +99,7 @@ def _function(construct: Construct, indent: str = "", decorator: str = "") -> st
     rest = [f"*{construct.variadic}: _Any"] if construct.variadic else []
     parameters = ", ".join(rest + [_parameter(construct, parameter) for parameter in construct.parameters])
     head = f"{decorator}def {construct.__name__}({parameters}) -> {_result(construct)}:"
-    lines = textwrap.wrap(construct.__doc__.strip().partition("\n\n")[0], 108 - len(indent))
+    lines = textwrap.wrap(construct.documentation.strip().partition("\n\n")[0], 108 - len(indent))
     body = '"""' + "\n".join(lines) + '"""'
     return textwrap.indent(f"{head}\n{textwrap.indent(body, '    ')}\n", indent)
 

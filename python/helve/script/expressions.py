@@ -7,7 +7,6 @@ folded by Python; as soon as an operand is an expression the core builds a typed
 from __future__ import annotations
 
 import ast
-import math
 import numbers
 import operator
 import types
@@ -546,11 +545,13 @@ class Expressions:
         operand = self.operand(node, value, "cast", dtype)
         if isinstance(operand, _core.Expr):
             return _core.cast(operand, dtype, span)
-        if isinstance(operand, bool) and dtype != "bool":
-            operand = int(operand)
-        if isinstance(operand, float) and not dtype.startswith(("float", "bfloat")) and math.isfinite(operand):
-            if operand.is_integer():
-                operand = self.in_range(node, int(operand), dtype)
+        if isinstance(operand, bool) or dtype == "bool":
+            operand = bool(operand) if dtype == "bool" else int(operand)
+        if isinstance(operand, float) and not dtype.startswith(("float", "bfloat")):
+            low, high = (_core.extreme_imm(dtype, lowest).value for lowest in (True, False))
+            if not low <= operand <= (2**64 - 1 if dtype == "uint64" else high):  # the cast saturates
+                return _core.cast(_core.float_imm(operand, "float64"), dtype, span)
+            operand = self.in_range(node, int(operand), dtype)  # truncates, as the cast does
         return _core.constant_of(operand, dtype, span)
 
     def stored(self, node: ast.expr, value: Any, dtype: str) -> _core.Expr:

@@ -142,7 +142,7 @@ def _atomic_store(expressions: Expressions, function: TileOperation, arguments: 
                                    "give a scalar, or a region for dst")
     operand = expressions.stored(value, expressions.evaluate(value), buffer.dtype)
     indices = expressions.indices(buffer, target)
-    return _core.store(buffer, indices, operand, context.span(arguments.call.func), function.name)
+    return _core.store(buffer, indices, operand, context.span(target), function.name)
 
 
 def tile_operation(expressions: Expressions, function: TileOperation, call: ast.Call) -> _core.Stmt:

@@ -54,8 +54,8 @@ class Bounds {
     if (found.verdict == ProofVerdict::Refuted) return refute(access, d, found.witness, proof);
     weaken(proof, found.verdict, found.reason);
     if (found.verdict != ProofVerdict::Checked) return;
-    proof.conditions.push_back(
-        call_condition(*model_.function, found.condition, proof.question, access.span, {declaration(*access.buffer)}));
+    proof.conditions.push_back(call_condition(*model_.function, found.condition, proof.question, access.span,
+                                              {declaration_note(*access.buffer)}));
   }
 
   /// A result that excludes a violation, or makes it a condition of the call, also holds under further conditions, so
@@ -89,10 +89,6 @@ class Bounds {
     return query.excludes(violation, budget_);
   }
 
-  static Note declaration(const Buffer& buffer) {
-    return {buffer.span, fmt::format("'{}' has shape {}", buffer.name, shape_text(buffer.shape))};
-  }
-
   void refute(const Access& access, size_t d, const Witness& witness, Proof& proof) {
     const std::optional<int64_t> begin = evaluate(access.ranges[d].begin, witness);
     const std::optional<int64_t> limit = evaluate(access.limits[d], witness);
@@ -102,13 +98,14 @@ class Bounds {
     proof.witness = mentioned_text(witness, {access.ranges[d].begin, access.ranges[d].extent, access.limits[d]});
     std::vector<Note> notes;
     if (!proof.witness.empty()) notes.push_back({{}, fmt::format("when {}", proof.witness)});
-    notes.push_back(declaration(*access.buffer));
+    notes.push_back(declaration_note(*access.buffer));
     proof.fault = Diagnostic{
         Code::OutOfBounds,
         access.span,
         {{"index", index}, {"dim", static_cast<int64_t>(d)}, {"buffer", access.buffer->name}, {"extent", *limit}},
         std::move(notes),
-        {}};
+        proof.witness.empty() ? std::vector{range_remedy(static_cast<int64_t>(d), *limit)}
+                              : std::vector<std::string>{}};
   }
 
   struct Answered {
@@ -124,12 +121,27 @@ class Bounds {
   PathFacts& facts_;
 };
 
+/// Do both have the same bounds, as the load and the store of `A[i] += 1` do?
+bool same_box(const Access& a, const Access& b) {
+  return a.buffer == b.buffer && a.tiles == b.tiles && a.placed == b.placed && a.may_pass_end == b.may_pass_end &&
+         a.path == b.path &&
+         std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), [](const Range& x, const Range& y) {
+           return same_expr(x.begin, y.begin) && same_expr(x.extent, y.extent);
+         });
+}
+
 }  // namespace
 
 std::vector<Proof> prove_bounds(const AccessModel& model, PathFacts& facts, Budget& budget) {
   Bounds bounds(model, facts, budget);
   std::vector<Proof> out;
-  for (const Access& access : model.bounds) out.push_back(bounds.run(access));
+  std::unordered_map<size_t, std::vector<const Access*>> by_visit;
+  for (const Access& access : model.bounds) {
+    std::vector<const Access*>& known = by_visit[access.visit];
+    if (std::any_of(known.begin(), known.end(), [&](const Access* each) { return same_box(*each, access); })) continue;
+    known.push_back(&access);
+    out.push_back(bounds.run(access));
+  }
   return out;
 }
 

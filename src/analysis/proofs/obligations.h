@@ -9,7 +9,7 @@ namespace helve::proofs {
 /// One proof for each operation whose operands have extents that constants do not decide.
 std::vector<Proof> prove_shapes(const AccessModel& model, Budget& budget);
 
-/// One proof for each access that must lie inside its buffer.
+/// One proof for each box of a buffer that a statement accesses and that must lie inside.
 std::vector<Proof> prove_bounds(const AccessModel& model, PathFacts& facts, Budget& budget);
 
 /// One proof for each loop whose iterations are promised to be independent.

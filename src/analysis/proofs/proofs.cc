@@ -68,7 +68,14 @@ void refuse_refuted(const std::vector<Proof>& proofs) {
 
 std::vector<Diagnostic> find_warnings(const Function& f, const std::vector<Proof>& proofs) {
   std::vector<Diagnostic> out;
-  for (const Proof& proof : proofs) out.insert(out.end(), proof.warnings.begin(), proof.warnings.end());
+  for (const Proof& proof : proofs) {
+    for (const Diagnostic& warning : proof.warnings) {
+      const bool known = std::any_of(out.begin(), out.end(), [&](const Diagnostic& other) {
+        return other.code == warning.code && other.span == warning.span;  // of a loop around this one
+      });
+      if (!known) out.push_back(warning);
+    }
+  }
   for (Diagnostic& warning : proofs::find_reduced_pads(f)) out.push_back(std::move(warning));
   return out;
 }

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
+#include "helve/ir/expr/visit.h"
 #include "helve/support/text.h"
-#include "updates.h"
 
 namespace helve::proofs {
 
@@ -64,25 +64,38 @@ std::string who(const Iterations& of) {
   return of.is_persistent ? "iterations of this T.Persistent loop" : "iterations of this parallel loop";
 }
 
+std::string block_remedy(const Iterations& of, const std::string& atomic) {
+  return fmt::format("give each {} elements of its own, {}or split the work into two kernels",
+                     of.mesh ? "core" : "block", atomic.empty() || of.mesh ? "" : "write " + atomic + ", ");
+}
+
+/// A reduction is no remedy where memory decides which element an iteration updates.
+std::string update_remedy(const Iterations& of, const Update& update) {
+  const std::string atomic = atomic_text(update);
+  if (of.is_kernel) return block_remedy(of, atomic);
+  const std::optional<Op> op = combination(update);
+  const bool reduces = op && std::none_of(update.element.begin(), update.element.end(), has_load);
+  std::string out;
+  if (reduces)
+    out = fmt::format("reduce outside the loop, by {} into '{}', ", reduction_text(*op), update.buffer->name);
+  if (!atomic.empty()) out += "write " + atomic + ", ";
+  return fmt::format("{}{}make the loop {}", out, out.empty() ? "" : "or ", serial(of));
+}
+
 std::string remedy(const Iterations& of, const Pair& pair) {
   const Access &a = *pair.first, &b = *pair.second;
   const std::string& buffer = a.buffer->name;
   const bool both_write = a.write && b.write;
-  const Store* update = a.stmt == b.stmt && same_element(a, b) ? updated_by(a.write ? a : b) : nullptr;
-  const std::string atomic = update ? atomic_text(*update) : "";
-  if (of.is_kernel) {
-    return fmt::format("give each {} elements of its own, {}or split the work into two kernels",
-                       of.mesh ? "core" : "block", atomic.empty() || of.mesh ? "" : "write " + atomic + ", ");
+  if (a.stmt == b.stmt && same_element(a, b)) {
+    const std::optional<Update> update = update_by(of, a.write ? a : b);
+    if (update && reads_old(*update)) return update_remedy(of, *update);
   }
+  if (of.is_kernel) return block_remedy(of, "");
   if (a.mode != StoreMode::Write || b.mode != StoreMode::Write) {
     return fmt::format("split the loop in two, so that {}, or make the loop {}",
                        !both_write ? fmt::format("'{}' is not read in the loop that updates it", buffer)
                                    : "each updates or stores in one way only",
                        serial(of));
-  }
-  if (update) {
-    return fmt::format("reduce outside the loop, by T.reduce_sum (or max, min, ...) into '{}', {}or make the loop {}",
-                       buffer, atomic.empty() ? "" : "write " + atomic + ", ", serial(of));
   }
   if (!both_write) return fmt::format("read from a copy of '{}', or make the loop {}", buffer, serial(of));
   const std::string vars = join(of.step.vars, ", ", [](const VarRef& v) { return v->name; });
@@ -125,10 +138,10 @@ void refute(const Iterations& of, const Pair& pair, const Meeting& met, const Wi
 }
 
 void refute_scratch(const Iterations& of, const Pair& pair, const Meeting& met, const Witness& witness,
-                    bool may_accumulate, Proof& proof) {
+                    const std::optional<Update>& update, Proof& proof) {
   const Access& last = later(pair);
   std::vector<std::string> fixes;
-  if (may_accumulate) fixes.emplace_back(diagnostic_row(Code::PrivateAccumulation).help);
+  if (update) fixes.push_back(private_remedy(*update));
   weaken(proof, ProofVerdict::Refuted);
   proof.witness = fmt::format("iterations {} and {} both leave a value", iteration_text(of, witness, {}),
                               iteration_text(of, witness, met.renamed));
@@ -140,6 +153,15 @@ void refute_scratch(const Iterations& of, const Pair& pair, const Meeting& met, 
                             {of.step.span, "the loop"},
                             {{}, proof.witness}},
                            std::move(fixes)};
+}
+
+Diagnostic racing_update(const Iterations& of, const Access& store, const Update& update, const std::string& reason) {
+  return {Code::RacingUpdate,
+          store.span,
+          {{"who", who(of)}, {"buffer", update.buffer->name}, {"remedy", update_remedy(of, update)}},
+          {{of.step.span, of.is_kernel ? "the kernel" : "the loop"},
+           {{}, fmt::format("they are not proved to update different elements: {}", reason)}},
+          {}};
 }
 
 }  // namespace helve::proofs

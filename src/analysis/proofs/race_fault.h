@@ -3,6 +3,7 @@
 #pragma once
 
 #include "meeting.h"
+#include "updates.h"
 
 namespace helve::proofs {
 
@@ -10,9 +11,13 @@ namespace helve::proofs {
 void refute(const Iterations& of, const Pair& pair, const Meeting& met, const Witness& witness, Proof& proof);
 
 /// Refutes the proof (LoopScratch): both iterations of the witness leave a value in private memory that is read after
-/// the loop, perhaps one to which each adds.
+/// the loop, perhaps an update of the one that they find.
 void refute_scratch(const Iterations& of, const Pair& pair, const Meeting& met, const Witness& witness,
-                    bool may_accumulate, Proof& proof);
+                    const std::optional<Update>& update, Proof& proof);
+
+/// RacingUpdate: `store` makes the update, and it is unknown, for the `reason`, whether two iterations make it of one
+/// element.
+Diagnostic racing_update(const Iterations& of, const Access& store, const Update& update, const std::string& reason);
 
 /// The later access in program order; the store, if both are in one statement.
 const Access& later(const Pair& pair);

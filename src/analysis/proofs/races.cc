@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "helve/analysis/iteration_scratch.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/support/text.h"
 #include "obligations.h"
 #include "race_fault.h"
-#include "updates.h"
 
 namespace helve::proofs {
 
@@ -54,19 +54,22 @@ class LoopRace {
                     fmt::format("'{}' and '{}' may share memory", pair.first->buffer->name, pair.second->buffer->name));
     }
     const bool is_private = pair.first->buffer->scope == MemoryScope::Local;
-    const bool accumulates = is_private && may_accumulate(pair);
+    const std::optional<Update> update = is_private ? update_of(pair) : std::nullopt;
+    const bool accumulates = update && may_accumulate(pair);
     if (is_private && !accumulates && !shows_order(pair)) return doubt_private(pair, proof);
     const Meeting met = meeting(of_, pair);
     const bool copies = in_blocks(of_, *pair.first, *pair.second);
     const Finding found = met.query.excludes(met.condition, budget_);
     if (is_private) {
-      if (accumulates && found.verdict != ProofVerdict::Proved) warn_of_accumulation(pair, proof);
+      if (accumulates && found.verdict != ProofVerdict::Proved) warn_of_accumulation(pair, *update, proof);
       if (found.verdict != ProofVerdict::Refuted || !shows_order(pair)) return doubt_private(pair, proof);
       if (pair.first->write && pair.second->write) {
-        return refute_scratch(of_, pair, met, found.witness, may_accumulate(pair), proof);
+        return refute_scratch(of_, pair, met, found.witness, accumulates ? update : std::nullopt, proof);
       }
       return refute(of_, pair, met, found.witness, proof);
     }
+    const bool by_cores = of_.is_kernel && of_.mesh;  // which collectives may order
+    if (found.verdict == ProofVerdict::Unknown && !by_cores) warn_of_lost_updates(pair, found.reason, proof);
     if (found.verdict == ProofVerdict::Proved || found.verdict == ProofVerdict::Unknown) {
       return weaken(proof, found.verdict, found.reason);
     }
@@ -77,7 +80,7 @@ class LoopRace {
       weaken(proof, ProofVerdict::Unknown,
              fmt::format("copies of one block of '{}' are one memory where it is one array, and several cores use them",
                          pair.first->buffer->name));
-    } else if (of_.is_kernel && of_.mesh && pair.first->write && pair.second->write) {
+    } else if (by_cores && pair.first->write && pair.second->write) {
       // Cores with copies of the same block may store equal values, which is no race.
       weaken(proof, ProofVerdict::Unknown, "cores may store equal values there");
     } else if (found.verdict == ProofVerdict::Checked) {
@@ -107,47 +110,49 @@ class LoopRace {
            reads_before_writing(static_cast<const For&>(*of_.step.stmt).body, buffer) == ReadFirst::Always;
   }
 
-  /// Is it a store of a value made from the old one, or under a condition that reads it, as in a search for the
-  /// greatest?
-  bool updates(const Access& access) const {
-    if (updated_by(access)) return true;
-    return access.write &&
-           std::any_of(access.path.begin() + static_cast<std::ptrdiff_t>(of_.at), access.path.end(),
-                       [&](const StepRef& step) { return loads_from(step->condition, *access.buffer); });
+  /// The first update of a pair of them: stores of values that are made from the old ones, or under conditions that
+  /// read these, as in a search for the greatest.
+  std::optional<Update> update_of(const Pair& pair) const {
+    std::optional<Update> first = update_by(of_, *pair.first);
+    if (!first || !reads_old(*first)) return std::nullopt;
+    if (pair.first == pair.second) return first;
+    const std::optional<Update> second = update_by(of_, *pair.second);
+    return second && reads_old(*second) ? first : std::nullopt;
   }
 
-  static bool loads_from(const Expr& e, const Buffer& buffer) {
-    bool found = false;
-    if (e) {
-      walk(e, [&](const Expr& node) {
-        const Load* load = as<Load>(node);
-        found |= load && &buffer_of(load->buffer) == &buffer;
-      });
-    }
-    return found;
-  }
-
-  /// Do iterations combine an element that may come from before the loop with values of theirs, and is it read after
-  /// the loop? Each then starts from that old value, and at most one of the results is kept.
+  /// May an element that iterations update come from before the loop, and is it read after the loop? Each then starts
+  /// from that old value, and at most one of the results is kept.
   bool may_accumulate(const Pair& pair) const {
     const Buffer& buffer = *pair.first->buffer;
-    return of_.step.stmt->kind == StmtKind::For && updates(*pair.first) && updates(*pair.second) &&
+    return of_.step.stmt->kind == StmtKind::For &&
            reads_before_writing(static_cast<const For&>(*of_.step.stmt).body, buffer) != ReadFirst::Never &&
            read_after_loop(of_.model.function->body, *of_.step.stmt, buffer) != ReadFirst::Never;
   }
 
-  void warn_of_accumulation(const Pair& pair, Proof& proof) const {
+  /// One warning is enough for a buffer.
+  void warn(const Buffer& buffer, Diagnostic warning, Proof& proof) {
+    if (warned_.insert(&buffer).second) proof.warnings.push_back(std::move(warning));
+  }
+
+  void warn_of_lost_updates(const Pair& pair, const std::string& reason, Proof& proof) {
+    const std::optional<Update> update = update_of(pair);
+    if (!update) return;
+    // A flag that is tested and then set is no loss, whoever sets it: the value has to depend on the old one.
+    const bool depends = combination(*update) || reads_old({update->buffer, update->element, update->value});
+    if (depends) warn(*update->buffer, racing_update(of_, *pair.first, *update, reason), proof);
+  }
+
+  void warn_of_accumulation(const Pair& pair, const Update& update, Proof& proof) {
     const Access& store = *pair.first;
-    if (std::any_of(proof.warnings.begin(), proof.warnings.end(),
-                    [&](const Diagnostic& each) { return each.notes[0].span == store.buffer->span; }))
-      return;
     const std::string vars = join(of_.step.vars, ", ", [](const VarRef& v) { return v->name; });
-    proof.warnings.push_back(
-        {Code::PrivateAccumulation,
-         store.span,
-         {{"buffer", store.buffer->name}, {"variables", vars}},
-         {{store.buffer->span, fmt::format("'{}' is allocated here", store.buffer->name)}, {of_.step.span, "the loop"}},
-         {}});
+    const Buffer& buffer = *store.buffer;
+    warn(buffer,
+         {Code::PrivateAccumulation,
+          store.span,
+          {{"buffer", buffer.name}, {"variables", vars}, {"remedy", private_remedy(update)}},
+          {{buffer.span, fmt::format("'{}' is allocated here", buffer.name)}, {of_.step.span, "the loop"}},
+          {}},
+         proof);
   }
 
   static void doubt_private(const Pair& pair, Proof& proof) {
@@ -164,6 +169,7 @@ class LoopRace {
   const Iterations of_;
   PathFacts& facts_;
   Budget& budget_;
+  std::unordered_set<const Buffer*> warned_;
 };
 
 }  // namespace

@@ -1,58 +1,43 @@
-// The old value in the value that is stored: a load of the same element, by the same subscripts.
-// An atomic operation does the same if that value takes part once, in sums, maxima or minima alone.
+// What an access updates, in terms of loads.
+// `old = s[0]` and `s[0] = old + 1` are the same update as `s[0] = s[0] + 1`.
 #include "updates.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
-#include "helve/ir/expr/text.h"
 #include "helve/ir/expr/visit.h"
-#include "helve/support/text.h"
+#include "helve/ir/tensor/visit.h"
 
 namespace helve::proofs {
 
 namespace {
 
-bool loads_element_of(const Expr& e, const Store& store) {
-  const Load* load = as<Load>(e);
-  return load && &buffer_of(load->buffer) == store.buffer.get() &&
-         std::equal(load->indices.begin(), load->indices.end(), store.indices.begin(), store.indices.end(),
-                    [](const Expr& x, const Expr& y) { return same_expr(x, y); });
-}
-
-/// Does `op`, or a difference for sums, combine the old value with others?
-bool combines_old(const Expr& value, Op op, const Store& update) {
-  if (loads_element_of(value, update)) return true;
-  const Apply* apply = as<Apply>(value);
-  if (!apply) return false;
-  if (apply->op == Op::Sub && op == Op::Add) return combines_old(apply->args[0], op, update);
-  return apply->op == op && (combines_old(apply->args[0], op, update) || combines_old(apply->args[1], op, update));
+/// The values that names of the loop stand for, those that are not too large.
+Substitution values_in(const StmtNode& loop) {
+  Substitution out;
+  walk(Stmt(&loop), [&](const Stmt& s) {
+    const Bind* bind = as<Bind>(s);
+    if (!bind) return;
+    const Expr value = substitute(bind->value, out);
+    if (is_large(value)) {
+      out.erase(bind->var.get());
+    } else {
+      out[bind->var.get()] = value;
+    }
+  });
+  return out;
 }
 
 }  // namespace
 
-const Store* updated_by(const Access& access) {
-  if (!access.write || access.stmt->kind != StmtKind::Store) return nullptr;
-  const auto& store = static_cast<const Store&>(*access.stmt);
-  bool found = false;
-  walk(store.value, [&](const Expr& e) { found |= loads_element_of(e, store); });
-  return found && !store.is_atomic() ? &store : nullptr;
-}
-
-std::string atomic_text(const Store& update) {
-  int64_t loads = 0;
-  walk(update.value, [&](const Expr& e) {
-    const Load* load = as<Load>(e);
-    loads += load && &buffer_of(load->buffer) == update.buffer.get();
-  });
-  if (loads != 1 || !admits_atomics(*update.buffer)) return {};
-  for (const StoreMode mode : {StoreMode::AtomicAdd, StoreMode::AtomicMax, StoreMode::AtomicMin}) {
-    if (!combines_old(update.value, combining_operator(mode), update)) continue;
-    return fmt::format("T.{}({}[{}], ...)", to_string(mode), update.buffer->name,
-                       join(update.indices, ", ", [](const Expr& e) { return to_text(e); }));
+std::optional<Update> update_by(const Iterations& of, const Access& access) {
+  if (!access.write || access.stmt->kind != StmtKind::Store || access.mode != StoreMode::Write) return std::nullopt;
+  const Substitution values = values_in(*of.step.stmt);
+  Update out{access.buffer.get(), {}, substitute(access.value, values)};
+  for (const Range& range : access.ranges) out.element.push_back(substitute(range.begin, values));
+  for (size_t i = of.at; i < access.path.size(); ++i) {
+    if (access.path[i]->condition) out.conditions.push_back(substitute(access.path[i]->condition, values));
   }
-  return {};
+  return out;
 }
 
 }  // namespace helve::proofs

@@ -1,17 +1,14 @@
-// Stores that compute an element's new value from its old one.
-// Iterations that make them depend on each other, but could be a reduction or atomic instead.
+// Accesses of iterations that update elements, as what they update.
+// Names that the loop binds are in the way: a user may name the old value, or a term of a condition.
 #pragma once
 
-#include <string>
-
-#include "helve/analysis/access.h"
+#include "helve/ir/tensor/update.h"
+#include "iterations.h"
 
 namespace helve::proofs {
 
-/// The store of the access, if it is such a one, as in a reduction by hand; null if not, or if it is atomic.
-const Store* updated_by(const Access& access);
-
-/// The equivalent atomic operation, "T.atomic_add(S[0], ...)"; empty if there is none.
-std::string atomic_text(const Store& update);
+/// The update that the access makes of its element, with the conditions inside the loop under which it does, and values
+/// in place of the names that the loop binds; nothing of what is no store, or an atomic one.
+std::optional<Update> update_by(const Iterations& of, const Access& access);
 
 }  // namespace helve::proofs

@@ -418,11 +418,14 @@ class PlanBuilder {
       const int64_t at = index.code[0].value;
       if (0 <= at && at < extent.code[0].value) return;
     }
-    runtime::Check check{
-        ScalarProgram::binary(ScalarOp::And, ScalarProgram::binary(ScalarOp::Le, 0, index),
-                              ScalarProgram::binary(ScalarOp::Lt, index, extent)),
-        {Code::OutOfBounds, span, {{"dim", static_cast<int64_t>(dim)}, {"buffer", buffer.name}}, {}, {}},
-        {{"index", index}, {"extent", extent}}};
+    runtime::Check check{ScalarProgram::binary(ScalarOp::And, ScalarProgram::binary(ScalarOp::Le, 0, index),
+                                               ScalarProgram::binary(ScalarOp::Lt, index, extent)),
+                         {Code::OutOfBounds,
+                          span,
+                          {{"dim", static_cast<int64_t>(dim)}, {"buffer", buffer.name}},
+                          {declaration_note(buffer)},
+                          {}},
+                         {{"index", index}, {"extent", extent}}};
     control.head.push_back(std::move(check));
   }
 

@@ -10,6 +10,7 @@
 
 #include "helve/ir/expr/rounding.h"
 #include "helve/ir/expr/text.h"
+#include "helve/ir/expr/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
 
@@ -62,10 +63,12 @@ Expr cast(Expr value, DType dtype, Span span) {
 
 namespace {
 
+constexpr size_t kLongText = 40;  // of an operand in a remedy
+
 /// "write T.cast(n, "float32") in place of n".
 std::string cast_remedy(const Expr& e, DType to) {
   const std::string text = brief_text(e);
-  if (text.size() > 40 || text == "...")
+  if (text.size() > kLongText || text == "...")
     return fmt::format("convert the {} side: T.cast(x, \"{}\")", to_string(e->dtype), to_string(to));
   return fmt::format("write T.cast({}, \"{}\") in place of {}", text, to_string(to), text);
 }
@@ -126,25 +129,55 @@ Expr make_apply(Op op, DType dtype, std::vector<Expr> args, Span span) {
   return Expr(node);
 }
 
-void require(bool condition, const OpRow& row, const Expr& operand, const char* expected, Span span) {
-  if (!condition) {
-    const std::string_view name = row.text.substr(0, row.text.find(' '));
-    wrong_type(fmt::format("an operand of '{}'", name), to_string(operand->dtype), expected,
-               operand->span.known() ? operand->span : span);
-  }
+/// `x // y` or `x % y` of floats: the operators are those of integers, and floats have T.floor.
+std::vector<std::string> float_division_remedy(Op op, const std::vector<Expr>& args) {
+  const DType type = args[args[0]->dtype.is_float() ? 0 : 1]->dtype;
+  const auto text = [&](const Expr& e) {
+    Namer namer;
+    std::string out = is_large(e) ? std::string(kLongText + 1, '.') : to_text(e, namer, true);
+    if (e->dtype.is_data_int() && !int_value(e)) return fmt::format("T.cast({}, \"{}\")", out, to_string(type));
+    return as<Apply>(e) ? "(" + out + ")" : out;
+  };
+  std::string x = text(args[0]), y = text(args[1]);
+  if (x.size() > kLongText || y.size() > kLongText) x = "x", y = "y";
+  const std::string quotient = fmt::format("T.floor({} / {})", x, y);
+  if (op == Op::FloorDiv) return {"for floats write " + quotient};
+  return {fmt::format("for floats write {} - {} * {}", x, quotient, y)};
+}
+
+/// What to write where a rule refuses an operand; nothing where a conversion is what helps.
+std::vector<std::string> operand_remedy(Op op, const std::vector<Expr>& args, size_t i) {
+  const OpRow& row = row_of(op);
+  const bool divides = op == Op::FloorDiv || op == Op::FloorMod;
+  if (divides && args[i]->dtype.is_float() && !args[1 - i]->dtype.is_bool()) return float_division_remedy(op, args);
+  if (row.rule != OpRule::Logical && row.rule != OpRule::Select) return {};
+  const bool is_constant = args[i]->kind == ExprKind::IntImm || args[i]->kind == ExprKind::FloatImm;
+  if (is_constant) return {"write a condition there; `x if condition else y` chooses one of two numbers"};
+  return {"compare it, for example with '!= 0'"};
+}
+
+/// `i`: the operand at fault.
+[[noreturn]] void refuse_operand(Op op, const std::vector<Expr>& args, size_t i, std::string given,
+                                 const char* expected, Span span) {
+  const std::string_view text = row_of(op).text;
+  wrong_type(fmt::format("an operand of '{}'", text.substr(0, text.find(' '))), std::move(given), expected,
+             args[i]->span.known() ? args[i]->span : span, operand_remedy(op, args, i));
 }
 
 /// Checks each operand against the rule of the row, before operands are unified.
-void check_operands(const OpRow& row, const std::vector<Expr>& args, Span span) {
+void check_operands(Op op, const std::vector<Expr>& args, Span span) {
+  const auto require = [&](bool condition, size_t i, const char* expected) {
+    if (!condition) refuse_operand(op, args, i, to_string(args[i]->dtype), expected, span);
+  };
   for (size_t i = 0; i < args.size(); ++i) {
     const DType t = args[i]->dtype;
-    switch (row.rule) {
-      case OpRule::Integer: require(t.is_integer(), row, args[i], "an integer", span); break;
-      case OpRule::Logical: require(t.is_bool(), row, args[i], "bool", span); break;
+    switch (row_of(op).rule) {
+      case OpRule::Integer: require(t.is_integer(), i, "an integer"); break;
+      case OpRule::Logical: require(t.is_bool(), i, "bool"); break;
       case OpRule::Arithmetic:
-      case OpRule::Number: require(!t.is_bool(), row, args[i], "a number", span); break;
+      case OpRule::Number: require(!t.is_bool(), i, "a number"); break;
       case OpRule::Select:
-        if (i == 0) require(t.is_bool(), row, args[i], "bool", span);
+        if (i == 0) require(t.is_bool(), i, "bool");
         break;
       case OpRule::Float:
       case OpRule::Compare: break;
@@ -165,7 +198,7 @@ Expr negate_constant(const Expr& e, Span span) {
 Expr apply(Op op, std::vector<Expr> args, Span span) {
   const OpRow& row = row_of(op);
   HELVE_CHECK(static_cast<int>(args.size()) == row.arity, fmt::format("'{}' takes {} operands", row.text, row.arity));
-  check_operands(row, args, span);
+  check_operands(op, args, span);
   const size_t first = row.rule == OpRule::Select ? 1 : 0;
   DType type = args[first]->dtype;
   for (size_t i = first + 1; i < args.size(); ++i) {
@@ -223,8 +256,15 @@ Expr apply_operands(Op op, const std::vector<Operand>& args, Span span) {
       exprs.push_back(*e);
     } else if (std::holds_alternative<bool>(args[i])) {
       exprs.push_back(constant_of(args[i], kBool, span));
-    } else if (std::holds_alternative<double>(args[i]) && !weak.is_float()) {
-      mixed_literal(row.text, *typed, std::get<double>(args[i]), std::holds_alternative<double>(args[first]), span);
+    } else if (const double* number = std::get_if<double>(&args[i]); number && !weak.is_float()) {
+      const bool logical = row.rule == OpRule::Logical;
+      if (row.rule != OpRule::Integer && !logical) {
+        mixed_literal(row.text, *typed, *number, std::holds_alternative<double>(args[first]), span);
+      }
+      std::vector<Expr> both = {*typed, *typed};  // no conversion of the other one would help
+      both[i] = float_imm(*number, kFloat32, span);
+      refuse_operand(op, both, i, fmt::format("the float {}", float_text(*number)), logical ? "bool" : "an integer",
+                     span);
     } else {
       exprs.push_back(constant_of(args[i], weak.is_bool() ? kIndex : weak, span));
     }

@@ -1,6 +1,6 @@
 // Expression text by precedence.
-// Parentheses appear exactly where Python would otherwise regroup, so printed programs stay readable and parse back
-// equal.
+// Parentheses appear where Python would otherwise regroup, so that printed programs stay readable and parse back equal,
+// and around `and` beside `or`, whose precedence not every reader knows.
 #include "helve/ir/expr/text.h"
 
 #include <fmt/format.h>
@@ -122,8 +122,9 @@ class Writer {
 
   /// An operand of `and` or `or`: more than one where it is the operator itself and needs no parentheses as a chain().
   Chain chained(const Expr& e, const OpRow& row, Op op) {
-    const Apply* node = as_op(e, op);
-    return node ? chain_text(*node, row) : Chain{write(e, row.precedence + 1, Form::Typed), 1};
+    if (const Apply* node = as_op(e, op)) return chain_text(*node, row);
+    const int inside = as_op(e, Op::And) ? row_of(Op::And).precedence : row.precedence;
+    return Chain{write(e, inside + 1, Form::Typed), 1};
   }
 
   Chain chain_text(const Apply& node, const OpRow& row) {

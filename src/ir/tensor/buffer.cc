@@ -25,13 +25,15 @@ std::string_view to_string(MemoryScope scope) {
 
 namespace {
 
+void check_index(const Expr& e, const char* what, const std::string& name, Span span) {
+  if (e->dtype.is_index()) return;
+  throw UserError(
+      Code::WrongType, e->span.known() ? e->span : span,
+      {{"what", fmt::format("{} of '{}'", what, name)}, {"given", to_string(e->dtype)}, {"expected", "an index"}});
+}
+
 void check_extent(const Expr& extent, const std::string& name, Span span) {
-  if (!extent->dtype.is_index()) {
-    throw UserError(Code::WrongType, extent->span.known() ? extent->span : span,
-                    {{"what", fmt::format("an extent of '{}'", name)},
-                     {"given", to_string(extent->dtype)},
-                     {"expected", "an index"}});
-  }
+  check_index(extent, "an extent", name, span);
   if (const int64_t* v = int_value(extent); v && *v < 0) {
     throw UserError(Code::NegativeExtent, extent->span.known() ? extent->span : span, {{"extent", *v}});
   }
@@ -42,7 +44,7 @@ void check_extent(const Expr& extent, const std::string& name, Span span) {
 BufferRef make_buffer(std::string name, DType dtype, MemoryScope scope, std::vector<Expr> shape,
                       std::vector<int64_t> tile, std::vector<Expr> strides, Span span) {
   for (const Expr& extent : shape) check_extent(extent, name, span);
-  for (const Expr& stride : strides) check_extent(stride, name, span);
+  for (const Expr& stride : strides) check_index(stride, "a stride", name, span);
   const std::string shape_words = shape_text(shape);
   if (!tile.empty() && tile.size() != shape.size()) {
     throw UserError(
@@ -101,6 +103,15 @@ std::optional<std::vector<int64_t>> constant_shape(const std::vector<Expr>& shap
     out.push_back(*v);
   }
   return out;
+}
+
+Note declaration_note(const Buffer& buffer) {
+  return {buffer.span, fmt::format("'{}' has shape {}", buffer.name, shape_text(buffer.shape))};
+}
+
+std::string range_remedy(int64_t dim, int64_t extent) {
+  if (extent == 0) return fmt::format("dimension {} has no elements", dim);
+  return fmt::format("indices of dimension {} go from 0 to {}", dim, extent - 1);
 }
 
 std::vector<int64_t> default_tile(size_t rank) {

@@ -40,10 +40,6 @@ bool may_match(const std::vector<Expr>& a, size_t i, const std::vector<Expr>& b,
 
 bool may_equal_squeezed(const std::vector<Expr>& a, const std::vector<Expr>& b) { return may_match(a, 0, b, 0); }
 
-Note declaration_note(const Buffer& buffer) {
-  return {buffer.span, fmt::format("'{}' has shape {}", buffer.name, shape_text(buffer.shape))};
-}
-
 void check_atomic_target(const std::string& operation, const Buffer& buffer, const Span& span) {
   if (buffer.scope == MemoryScope::Fragment || buffer.scope == MemoryScope::Local) {
     refuse_argument(operation, "dst", fmt::format("'{}'", buffer.name), "no other thread can reach it",
@@ -277,7 +273,7 @@ void check_region(const TileOp& op, size_t i, bool runs) {
                      {"dim", static_cast<int64_t>(d)},
                      {"buffer", buffer.name},
                      {"extent", *limit}},
-                    {declaration_note(buffer)});
+                    {declaration_note(buffer)}, {range_remedy(static_cast<int64_t>(d), *limit)});
   }
 }
 

@@ -209,7 +209,7 @@ class Verifier {
       throw UserError(
           Code::OutOfBounds, span_of(indices[d], span),
           {{"index", *index}, {"dim", static_cast<int64_t>(d)}, {"buffer", buffer.name}, {"extent", *extent}},
-          {declaration_note(buffer)});
+          {declaration_note(buffer)}, {range_remedy(static_cast<int64_t>(d), *extent)});
     }
   }
 

@@ -20,9 +20,6 @@ bool may_equal(const std::vector<Expr>& a, const std::vector<Expr>& b);
 /// Can the shapes be equal when dimensions of extent 1 are dropped from both? A symbolic extent may be 1.
 bool may_equal_squeezed(const std::vector<Expr>& a, const std::vector<Expr>& b);
 
-/// "'A' has shape (4, M)", at the buffer's declaration.
-Note declaration_note(const Buffer& buffer);
-
 /// BadArgument.
 [[noreturn]] void refuse_argument(const std::string& function, const std::string& parameter, const std::string& value,
                                   const std::string& reason, const std::string& remedy, const Span& span,

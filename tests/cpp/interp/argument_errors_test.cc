@@ -53,7 +53,7 @@ TEST_F(Calls, StridesAndData) {
             "help: pass a contiguous copy of the argument, or declare its strides on the parameter");
   EXPECT_EQ(error_text(f, {good_a(), given({5, 2}), scalar(int64_t{1})}),
             "error[HV0608]: 'B' has strides (4, 1), the argument has (2, 1)\n"
-            "help: pass a contiguous copy of the argument, or declare its strides on the parameter");
+            "help: pass a tensor with strides (4, 1), or declare those of the argument: strides=(2, 1)");
   EXPECT_EQ(error_text(f, {TensorArg{nullptr, {5, 3}, {}}, good_b(), scalar(int64_t{1})}),
             "error[HV0613]: the argument of 'A' has 15 elements and no data\nhelp: pass a tensor that owns memory");
 }

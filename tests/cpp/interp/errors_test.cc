@@ -27,33 +27,36 @@ std::string mesh_fault_of(const std::function<Stmt(BufferRef v, Expr r, Expr c)>
 Stmt set(const BufferRef& v, const Expr& value, Span span = {}) { return store(v, {idx(0), idx(0)}, value, span); }
 Expr zero() { return int_imm(0, kInt32); }
 
-const char* kOutsideHelp = "\nhelp: guard the access or change the loop's extent";
+std::string outside(const std::string& shape) {
+  return "\nnote: " + shape + "\nhelp: guard the access or change the loop's extent";
+}
 
 TEST(Faults, AccessesOutOfBounds) {
-  EXPECT_EQ(
-      fault_of([](BufferRef v) { return set(v, load(v, {idx(4), idx(0)}, line(3))); }),
-      std::string("error[HV0210]: index 4 of dimension 0 of 'v' is outside [0, 4)\n  --> k.py:3:5") + kOutsideHelp);
-  EXPECT_EQ(
-      fault_of([](BufferRef v) { return store(v, {idx(0), idx(1) - idx(2)}, zero(), line(4)); }),
-      std::string("error[HV0210]: index -1 of dimension 1 of 'v' is outside [0, 3)\n  --> k.py:4:5") + kOutsideHelp);
+  EXPECT_EQ(fault_of([](BufferRef v) { return set(v, load(v, {idx(4), idx(0)}, line(3))); }),
+            "error[HV0210]: index 4 of dimension 0 of 'v' is outside [0, 4)\n  --> k.py:3:5" +
+                outside("'v' has shape (4, 3)"));
+  EXPECT_EQ(fault_of([](BufferRef v) { return store(v, {idx(0), idx(1) - idx(2)}, zero(), line(4)); }),
+            "error[HV0210]: index -1 of dimension 1 of 'v' is outside [0, 3)\n  --> k.py:4:5" +
+                outside("'v' has shape (4, 3)"));
   EXPECT_EQ(
       fault_of([](BufferRef v) { return tile_op(TileOpcode::Clear, {box(v, {{idx(1), 2}, {idx(2), 2}})}, line(5)); }),
-      std::string("error[HV0210]: index 3 of dimension 1 of 'v' is outside [0, 3)\n  --> k.py:5:5") + kOutsideHelp);
-  EXPECT_EQ(
-      fault_of([](BufferRef v) {
-        return tile_op(TileOpcode::Copy,
-                       {box(v, {{idx(0) - idx(1), 2}, {idx(0), 1}}), box(v, {{idx(0), 2}, {idx(0), 1}}), zero()},
-                       line(6));
-      }),
-      std::string("error[HV0210]: index -1 of dimension 0 of 'v' is outside [0, 4)\n  --> k.py:6:5") + kOutsideHelp);
+      "error[HV0210]: index 3 of dimension 1 of 'v' is outside [0, 3)\n  --> k.py:5:5" +
+          outside("'v' has shape (4, 3)"));
+  EXPECT_EQ(fault_of([](BufferRef v) {
+              return tile_op(TileOpcode::Copy,
+                             {box(v, {{idx(0) - idx(1), 2}, {idx(0), 1}}), box(v, {{idx(0), 2}, {idx(0), 1}}), zero()},
+                             line(6));
+            }),
+            "error[HV0210]: index -1 of dimension 0 of 'v' is outside [0, 4)\n  --> k.py:6:5" +
+                outside("'v' has shape (4, 3)"));
   // only parameters pad
-  EXPECT_EQ(
-      fault_of([](BufferRef v) {
-        const BufferRef s = shared("s", kInt32, {4, 3});
-        return seq({alloc(s),
-                    tile_op(TileOpcode::Copy, {box(s, {{idx(2), 4}, {idx(0), 3}}), whole_region(v), zero()}, line(7))});
-      }),
-      std::string("error[HV0210]: index 4 of dimension 0 of 's' is outside [0, 4)\n  --> k.py:7:5") + kOutsideHelp);
+  EXPECT_EQ(fault_of([](BufferRef v) {
+              const BufferRef s = shared("s", kInt32, {4, 3});
+              return seq({alloc(s), tile_op(TileOpcode::Copy,
+                                            {box(s, {{idx(2), 4}, {idx(0), 3}}), whole_region(v), zero()}, line(7))});
+            }),
+            "error[HV0210]: index 4 of dimension 0 of 's' is outside [0, 4)\n  --> k.py:7:5" +
+                outside("'s' has shape (4, 3)"));
 }
 
 TEST(Faults, TileAccessesOutOfBounds) {
@@ -66,10 +69,10 @@ TEST(Faults, TileAccessesOutOfBounds) {
   };
   EXPECT_EQ(
       in_tiles(5, [](BufferRef x, BufferRef y, VarRef i) { return tile_store(x, {i}, tile_load(y, {i}, line(3))); }),
-      std::string("error[HV0210]: index 5 of dimension 0 of 'y' is outside [0, 5)\n  --> k.py:3:5") + kOutsideHelp);
+      "error[HV0210]: index 5 of dimension 0 of 'y' is outside [0, 5)\n  --> k.py:3:5" + outside("'y' has shape (5,)"));
   EXPECT_EQ(
       in_tiles(4, [](BufferRef, BufferRef y, VarRef i) { return tile_store(y, {i}, zero(), line(4)); }),
-      std::string("error[HV0210]: index 4 of dimension 0 of 'y' is outside [0, 4)\n  --> k.py:4:5") + kOutsideHelp);
+      "error[HV0210]: index 4 of dimension 0 of 'y' is outside [0, 4)\n  --> k.py:4:5" + outside("'y' has shape (4,)"));
 }
 
 TEST(Faults, Arithmetic) {
@@ -151,9 +154,9 @@ TEST(Faults, MeshTensorCopies) {
   EXPECT_EQ(mesh_fault_of([&](BufferRef v, Expr, Expr) { return copy_tile(v, {3, 2}, {idx(0), idx(0)}); }),
             "error[HV0205]: the tiling and the tile of T.mesh_tensor_copy: (2, 3) and (3, 2) differ\n  --> k.py:3:5\n"
             "help: make the two shapes equal, slices included");
-  EXPECT_EQ(
-      mesh_fault_of([&](BufferRef v, Expr, Expr) { return copy_tile(v, {2, 3}, {idx(0) - idx(1), idx(0)}); }),
-      std::string("error[HV0210]: index -2 of dimension 0 of 'v' is outside [0, 2)\n  --> k.py:3:5") + kOutsideHelp);
+  EXPECT_EQ(mesh_fault_of([&](BufferRef v, Expr, Expr) { return copy_tile(v, {2, 3}, {idx(0) - idx(1), idx(0)}); }),
+            "error[HV0210]: index -2 of dimension 0 of 'v' is outside [0, 2)\n  --> k.py:3:5" +
+                outside("'v' has shape (4, 3)"));
   EXPECT_EQ(mesh_fault_of([&](BufferRef, Expr, Expr) {
               const BufferRef s = shared("s", kInt32, {2, 3});
               return seq({alloc(s), copy_tile(s, {2, 3}, {idx(0), idx(0)})});

@@ -197,8 +197,8 @@ TEST(UninitialisedCheck, OtherFaultsNameTheCoordinates) {
       checked_text(
           mesh_function("main", mesh_xy(2, 2), {}, {v}, kernel({r, c}, {idx(2), idx(2)}, 128, serial(i, idx(2), {s}))),
           {tensor(data, {2, 3})}),
-      "error[HV0210]: index 3 of dimension 1 of 'v' is outside [0, 3)\n  --> k.py:3:5\nnote: with i=1, core (0, 1)\n"
-      "help: guard the access or change the loop's extent");
+      "error[HV0210]: index 3 of dimension 1 of 'v' is outside [0, 3)\n  --> k.py:3:5\nnote: 'v' has shape (2, 3)\n"
+      "note: with i=1, core (0, 1)\nhelp: guard the access or change the loop's extent");
 }
 
 TEST(UninitialisedCheck, ElementsOfStridedArgumentsAreNamedBySubscripts) {

@@ -93,11 +93,11 @@ TEST(Arguments, Strides) {
   EXPECT_EQ(error_of(plan, {column.arg(), b.arg()}, kOne), "accepted");
   EXPECT_EQ(error_of(plan, {compact.arg(), b.arg()}, kOne),
             "error[HV0608]: 'A' has strides (1, 4), the argument has (3, 1)\n"
-            "help: pass a contiguous copy of the argument, or declare its strides on the parameter");
+            "help: pass a tensor with strides (1, 4), or declare those of the argument: strides=(3, 1)");
   HostTensor plain(kFloat32, {4, 3});
   EXPECT_EQ(error_of(plan, {plain.arg(), b.arg()}, kOne),
             "error[HV0608]: 'A' has strides (1, 4), the argument has (3, 1)\n"
-            "help: pass a contiguous copy of the argument, or declare its strides on the parameter");
+            "help: pass a tensor with strides (1, 4), or declare those of the argument: strides=(3, 1)");
 }
 
 TEST(Arguments, EmptyTensorsAreLegal) {
@@ -173,7 +173,10 @@ TEST(Arguments, Overlap) {
   a.view().data = b.view().data = memory.view().data;
   const std::string text =
       "error[HV0611]: the arguments of 'A' and 'B' share memory, and 'B' is written\n"
-      "help: pass tensors that do not overlap, or declare at the head of the function that they may: T.may_alias(A, B)";
+      "help: pass tensors that do not overlap, or declare at the head of the function that they may: T.may_alias(A, "
+      "B); "
+      "that no parallel iteration or block uses an element that another one writes is then up to you: "
+      "target=\"interp\", check=\"races\" finds those";
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, kOne), text);
   b.view().byte_offset = 11 * 4;
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, kOne), text);

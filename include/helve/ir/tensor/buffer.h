@@ -10,6 +10,7 @@
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/expr.h"
 #include "helve/layout/layout.h"
+#include "helve/support/diagnostic.h"
 
 namespace helve {
 
@@ -38,7 +39,7 @@ struct Buffer final : Storage {
 using BufferRef = Ref<const Buffer>;
 
 /// Validates and makes a buffer: extents are index expressions, constants not negative (NegativeExtent), tile extents
-/// positive and one a dimension.
+/// positive and one a dimension; strides are index expressions, one a dimension.
 BufferRef make_buffer(std::string name, DType dtype, MemoryScope scope, std::vector<Expr> shape,
                       std::vector<int64_t> tile = {}, std::vector<Expr> strides = {}, Span span = {});
 
@@ -77,6 +78,12 @@ std::optional<std::vector<int64_t>> constant_shape(const std::vector<Expr>& shap
 
 /// "(32, 256)" or "(M, 256)": the shape as in diagnostics.
 std::string shape_text(const std::vector<Expr>& shape);
+
+/// "'A' has shape (4, M)", at the buffer's declaration.
+Note declaration_note(const Buffer& buffer);
+
+/// What to do about a constant index that is outside of a dimension: no guard and no loop is to blame.
+std::string range_remedy(int64_t dim, int64_t extent);
 
 /// The tile of T.alloc_shared_tiles where none is asked for: 32 by 32 elements of the last dimensions.
 std::vector<int64_t> default_tile(size_t rank);

@@ -63,13 +63,14 @@ TEST(Build, OperandsOfTheWrongTypeAreRefused) {
   EXPECT_EQ(fault([] { apply(Op::Exp, {var(kInt32)}); }),
             "error[HV0206]: an operand of 'exp' is int32, expected a float\nhelp: convert with T.cast(x, dtype)");
   EXPECT_EQ(fault([] { logical_and(var(kInt32), var(kBool)); }),
-            "error[HV0206]: an operand of 'and' is int32, expected bool\nhelp: convert with T.cast(x, dtype)");
+            "error[HV0206]: an operand of 'and' is int32, expected bool\nhelp: compare it, for example with '!= 0'");
   EXPECT_EQ(fault([] { apply(Op::BitXor, {var(kFloat32), var(kInt32)}); }),
             "error[HV0206]: an operand of '^' is float32, expected an integer\nhelp: convert with T.cast(x, dtype)");
   EXPECT_EQ(fault([] { var(kBool) + var(kBool); }),
             "error[HV0206]: an operand of '+' is bool, expected a number\nhelp: convert with T.cast(x, dtype)");
   EXPECT_EQ(fault([] { select(var(kIndex), var(kIndex), var(kIndex)); }),
-            "error[HV0206]: an operand of 'if_then_else' is index, expected bool\nhelp: convert with T.cast(x, dtype)");
+            "error[HV0206]: an operand of 'if_then_else' is index, expected bool\n"
+            "help: compare it, for example with '!= 0'");
   EXPECT_EQ(fault([] { apply(Op::Div, {var(kIndex), var(kInt32)}); }),
             "error[HV0207]: '/' of two integers\nhelp: use '//' for floor division, or T.cast one side to a float");
 }

@@ -58,7 +58,8 @@ TEST(Chain, TextShowsTheGroupsOfAnotherShape) {
   EXPECT_EQ(to_text(logical_and(p[0], right)), "p0 and (" + flat(q, " and ") + ")");
   EXPECT_EQ(to_text(logical_and(p[0], logical_and(p[1], p[2]))), "p0 and (p1 and p2)");
   EXPECT_EQ(to_text(logical_and(logical_and(p[0], p[1]), p[2])), "p0 and p1 and p2");
-  EXPECT_EQ(to_text(apply(Op::Or, {left, chain(Op::Or, q)})), flat(p, " and ") + " or (" + flat(q, " or ") + ")");
+  EXPECT_EQ(to_text(apply(Op::Or, {left, chain(Op::Or, q)})),
+            "(" + flat(p, " and ") + ") or (" + flat(q, " or ") + ")");
 }
 
 TEST(Chain, OfNothingHolds) { EXPECT_EQ(to_text(conjunction({})), "True"); }

@@ -50,6 +50,8 @@ TEST(ExprText, ParenthesesStandWherePythonWouldRegroup) {
   EXPECT_EQ(to_text(op(Op::Eq, {op(Op::Not, {p}), q})), "(not p) == q");
   EXPECT_EQ(to_text(op(Op::Not, {op(Op::Eq, {p, q})})), "not p == q");
   EXPECT_EQ(to_text(op(Op::And, {op(Op::Or, {p, q}), r})), "(p or q) and r");
+  EXPECT_EQ(to_text(op(Op::Or, {p, op(Op::And, {q, r})})), "p or (q and r)");
+  EXPECT_EQ(to_text(op(Op::Or, {op(Op::Or, {op(Op::And, {p, q}), r}), op(Op::Not, {p})})), "(p and q) or r or not p");
   EXPECT_EQ(to_text(op(Op::And, {p, op(Op::And, {q, r})})), "p and (q and r)");
   EXPECT_EQ(to_text(op(Op::BitAnd, {op(Op::BitOr, {i, j}), op(Op::ShiftLeft, {j, k + i})})), "(i | j) & j << k + i");
   EXPECT_EQ(to_text(op(Op::BitNot, {i + j})), "~(i + j)");

@@ -72,7 +72,7 @@ TEST(CopyRule, OnlyGlobalTensorsAreReadPastTheirEnd) {
   EXPECT_EQ(copy(part(box("S", {10}), 10, 0), box("B", {0})), "accepted");
   EXPECT_EQ(copy(part(box("S", {10}), 8, 8), box("B", {8})),
             "error[HV0210]: index 15 of dimension 0 of 'S' is outside [0, 10)\nnote: 'S' has shape (10,)\n"
-            "help: guard the access or change the loop's extent");
+            "help: indices of dimension 0 go from 0 to 9");
   EXPECT_EQ(copy(part(symbolic("A", dims({10})), -1, 8), box("B", {8})),
             "error[HV0203]: index -1 of 'A' is negative\nnote: 'A' has shape (10,)\n"
             "help: indices count from 0; write shape - n for the n-th last");
@@ -83,7 +83,7 @@ TEST(CopyRule, OnlyGlobalTensorsAreReadPastTheirEnd) {
   Region past = part(symbolic("A", dims({10})), 8, 8);
   EXPECT_EQ(verdict(TileOpcode::Clear, {past}),
             "error[HV0210]: index 15 of dimension 0 of 'A' is outside [0, 10)\nnote: 'A' has shape (10,)\n"
-            "help: guard the access or change the loop's extent");
+            "help: indices of dimension 0 go from 0 to 9");
 }
 
 // Products.

@@ -188,7 +188,7 @@ TEST(VerifyPlace, ConstantIndicesLieInside) {
   auto at = [&](int64_t x, int64_t y) { return store(a, {i64(x), i64(y)}, f32(0), line(6)); };
   const std::string refused =
       "error[HV0210]: index 3 of dimension 1 of 'A' is outside [0, 3)\n  --> k.py:6:1\nnote: 'A' has shape (4, 3)\n"
-      "help: guard the access or change the loop's extent";
+      "help: indices of dimension 1 go from 0 to 2";
   EXPECT_EQ(in_kernel({alloc(a), at(3, 2)}), "accepted");
   EXPECT_EQ(in_kernel({alloc(a), at(3, 3)}), refused);
   const Expr small = less(load(a, {i64(0), i64(0)}), f32(1));  // may never hold
