@@ -104,6 +104,9 @@ def test_what_is_no_layout_is_not_drawn():
         S[8:1].show(8)
     with pytest.raises(helve.LayoutError, match="8.0 is no integer"):
         S[8:1].show((8.0,))
+    for shape in ("x", ["x"], [None, 8]):
+        with pytest.raises(helve.LayoutError, match="HV0507.: .* is no shape"):
+            S[8:1].show(shape)
 
 
 SCATTERED = distribution("ij -> i j", (7, 10), helve.Mesh((2, 3)))

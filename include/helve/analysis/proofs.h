@@ -43,8 +43,8 @@ struct Proof {
   std::string witness;  ///< if refuted: "b=1, i=36"
   std::string reason;  ///< if unknown
   std::optional<Diagnostic> fault;  ///< if refuted: the error
-  std::vector<Diagnostic> warnings =
-      {};  ///< of a loop: legal but probably not intended (PrivateAccumulation, RacingUpdate)
+  /// Of a loop: legal but probably not intended (PrivateAccumulation, RacingUpdate).
+  std::vector<Diagnostic> warnings = {};
   std::vector<CallCondition> conditions = {};  ///< each is needed; all together suffice for a checked one
 };
 

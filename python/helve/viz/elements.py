@@ -27,7 +27,10 @@ def wrong_argument(value: object, expected: str, remedy: str) -> LayoutError:
 def admitted_extents(layout: Layout, shape: Sequence[int]) -> list[int]:
     """The extents of `shape`. Raises ShapeError unless the layout admits it, LayoutError for numbers that are none."""
     rank = len(shape) if hasattr(shape, "__len__") else 0
-    layout.apply([0] * rank, shape)
+    try:
+        layout.apply([0] * rank, shape)
+    except TypeError:
+        raise wrong_argument(shape, "shape", "give its extents, as (4, 8)") from None
     return list(shape)
 
 

@@ -111,9 +111,7 @@ TEST_F(Calls, MemoryIsApartUnlessTheCalleeSaysOtherwise) {
       "error[HV0611]: the arguments of 'A' and 'B' share memory, and 'B' is written\n  --> k.py:21:1\n"
       "note: the argument of 'A' (k.py:20:1)\n"
       "help: pass tensors that do not overlap, or declare at the head of the function that they may: T.may_alias(A, "
-      "B); "
-      "that no parallel iteration or block uses an element that another one writes is then up to you: "
-      "target=\"interp\", check=\"races\" finds those";
+      "B) (then target=\"interp\" with check=\"races\" tells whether iterations or blocks depend on each other)";
   EXPECT_EQ(fault(values(x, y, int_imm(1, kInt32))), "accepted");
   EXPECT_EQ(fault(values(x, x, int_imm(1, kInt32))), shared);
   EXPECT_EQ(fault(values(x, y, int_imm(1, kInt32)), {{}, {}, {{{x, y}, {}, {}}}}), shared);

@@ -174,9 +174,7 @@ TEST(Arguments, Overlap) {
   const std::string text =
       "error[HV0611]: the arguments of 'A' and 'B' share memory, and 'B' is written\n"
       "help: pass tensors that do not overlap, or declare at the head of the function that they may: T.may_alias(A, "
-      "B); "
-      "that no parallel iteration or block uses an element that another one writes is then up to you: "
-      "target=\"interp\", check=\"races\" finds those";
+      "B) (then target=\"interp\" with check=\"races\" tells whether iterations or blocks depend on each other)";
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, kOne), text);
   b.view().byte_offset = 11 * 4;
   EXPECT_EQ(error_of(plan_of_two(), {a.arg(), b.arg()}, kOne), text);
