@@ -146,11 +146,11 @@ void bind_driver(py::module_& module) {
       py::arg("steps") = 0);
   module.def(
       "interpreted",
-      [](const FunctionRef& f, const std::optional<std::string>& check, int64_t steps) {
+      [](const FunctionRef& f, const std::optional<std::string>& check, int64_t steps, int64_t placement) {
         return std::const_pointer_cast<CompiledKernel>(interpreted(f, check ? parse_checks(*check) : interp::Checks{},
-                                                                   steps));
+                                                                   steps, placement));
       },
-      py::arg("function"), py::arg("check"), py::arg("steps") = 0,
+      py::arg("function"), py::arg("check"), py::arg("steps") = 0, py::arg("placement") = 0,
       "A function at any stage under the interpreter, without a question asked before its calls.");
   module.def(
       "reproducer",
@@ -170,17 +170,18 @@ void bind_driver(py::module_& module) {
   module.def(
       "lowering_stages",
       [](const FunctionRef& f, const std::optional<MeshShape>& mesh, int64_t persistent_chunk,
-         const std::string& target, const std::string& arch) {
+         const std::string& target, const std::string& arch, int64_t stream_bytes) {
         CompileOptions options;
         options.target = parse_target(target);
         options.arch = arch;
+        options.stream_bytes = stream_bytes;
         options.mesh = mesh;
         options.verify_passes = true;
         options.persistent_chunk = persistent_chunk;
         return wait_for([f, options] { return lowering_stages(f, options); });
       },
       py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"), py::arg("target") = "llvm",
-      py::arg("arch") = "");
+      py::arg("arch") = "", py::arg("stream_bytes") = 0);
   module.def("allocate_shared", [](const FunctionRef& f) { return allocate_shared(f, {}); }, py::arg("function"),
              "A function in thread form with places for its shared memory, as CUDA C needs them.");
   module.def("sample_conditions", &sample_conditions, py::arg("on"),

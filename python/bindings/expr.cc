@@ -58,6 +58,7 @@ void bind_nodes(py::module_& module) {
   bind_node<Cast, ExprNode>(module, "Cast", "A conversion to the node's dtype.");
   bind_node<Load, ExprNode>(module, "Load", "One element of a buffer.");
   bind_node<TileLoad, ExprNode>(module, "TileLoad", "One tile of a buffer.");
+  bind_node<Misalignment, ExprNode>(module, "Misalignment", "Where a tensor's first element lies.");
 }
 
 }  // namespace
@@ -80,6 +81,7 @@ void bind_expr(py::module_& module) {
   module.def("ceil_div", &ceil_div, py::arg("a"), py::arg("b"), "The index expression (a + b - 1) // b.");
   module.def("load", &load, py::arg("buffer"), py::arg("indices"), py::arg("span") = nowhere);
   module.def("tile_load", &tile_load, py::arg("buffer"), py::arg("indices"), py::arg("span") = nowhere);
+  module.def("misalignment", &misalignment, py::arg("buffer"), py::arg("unit"), py::arg("span") = nowhere);
   module.def("extreme_imm", &extreme_imm, py::arg("dtype"), py::arg("lowest"), py::arg("span") = nowhere);
   module.def("expr_equal", py::overload_cast<const Expr&, const Expr&>(&structural_equal), py::arg("a"), py::arg("b"));
 }

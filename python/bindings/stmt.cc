@@ -50,6 +50,7 @@ void bind_nodes(py::module_& module) {
   bind_node<Alloc, StmtNode>(module, "Alloc", "Brings a buffer into being.");
   bind_node<Bind, StmtNode>(module, "Bind", "Names a scalar value.");
   bind_node<Store, StmtNode>(module, "Store", "Stores one element, or combines a value with it.");
+  bind_node<Prefetch, StmtNode>(module, "Prefetch", "Asks for an element that is read soon.");
   bind_node<TileStore, StmtNode>(module, "TileStore", "Stores a tile elementwise.");
   bind_node<For, StmtNode>(module, "For", "A rectangular loop.");
   bind_node<ForTiles, StmtNode>(module, "ForTiles", "A loop over the tiles of a buffer.");
@@ -100,6 +101,9 @@ void bind_stmt(py::module_& module) {
   module.def("bind", &bind, py::arg("var"), py::arg("value"), py::arg("span") = nowhere);
   module.def("store", &store, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("span") = nowhere,
              py::arg("mode") = StoreMode::Write);
+  module.def("store_nontemporal", &store_nontemporal, py::arg("buffer"), py::arg("indices"), py::arg("value"),
+             py::arg("piece"), py::arg("span") = nowhere);
+  module.def("prefetch", &prefetch, py::arg("buffer"), py::arg("indices"), py::arg("span") = nowhere);
   module.def("tile_store", &tile_store, py::arg("buffer"), py::arg("indices"), py::arg("value"),
              py::arg("span") = nowhere);
   module.def("for_loop",

@@ -273,6 +273,8 @@ class Collector {
     add(std::move(t));
   }
 
+  void collect(const Stmt&, const Prefetch&) {}  // accesses nothing
+
   void collect(const Stmt& s, const TileStore& n) {
     target_ = &n;
     visit(n.value);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "helve/arith/simplify.h"
 #include "helve/arith/sum.h"
 #include "helve/ir/tensor/visit.h"
 
@@ -16,18 +17,24 @@ namespace {
 
 class Walk {
  public:
-  explicit Walk(VarRef shift) : shift_(std::move(shift)) {}
-
   std::optional<VectorWalk> read(const For& loop) {
     if (!enter(loop) || !vectors_) return std::nullopt;
     const int64_t* lanes = int_value(vectors_->extents[0]);
     if (!lanes || !begins_at_zero(*vectors_)) return std::nullopt;
     lane_ = vectors_->vars[0];
     count_positions(*lanes);
-    const Ref<For> vectors = copy_with(*vectors_, [&](For& copy) { copy.body = statement(vectors_->body); });
+    const Stmt body = statement(vectors_->body);
     if (!good_ || !store_ || read_.contains(store_->buffer.get())) return std::nullopt;
-    const Stmt body = rewrite(body_, [&](const Stmt& s) { return s.get() == vectors_ ? Stmt(vectors) : s; });
-    return VectorWalk{vars_, extents_, body, vectors_, vectors.get(), store_, *lanes};
+    int64_t inner = 1;
+    for (int64_t extent : extents_) inner *= extent;
+    return VectorWalk{simplify(loop.begins[0] * int_imm(inner * *lanes)),
+                      simplify(loop.extents[0] * int_imm(inner)),
+                      *lanes,
+                      position_,
+                      lane_,
+                      allocations_,
+                      body,
+                      store_};
   }
 
  private:
@@ -45,7 +52,6 @@ class Walk {
       extents_.push_back(*extent);
     }
     vars_.push_back(loop.vars[0]);
-    body_ = loop.body;
     const For* inner = as<For>(loop.body);
     return inner && inner->loop != LoopKind::Vectorized ? enter(*inner) : find_vectors(loop.body);
   }
@@ -55,7 +61,10 @@ class Walk {
     if (const Seq* n = as<Seq>(s)) {
       return std::all_of(n->stmts.begin(), n->stmts.end(), [&](const Stmt& part) { return find_vectors(part); });
     }
-    if (const Alloc* n = as<Alloc>(s)) return own_.insert(n->buffer.get()).second;
+    if (const Alloc* n = as<Alloc>(s)) {
+      allocations_.push_back(s);
+      return own_.insert(n->buffer.get()).second;
+    }
     const For* loop = as<For>(s);
     if (!loop || loop->loop != LoopKind::Vectorized || loop->vars.size() != 1 || vectors_) return false;
     vectors_ = loop;
@@ -76,11 +85,13 @@ class Walk {
   /// Only stores are accepted: anything else could depend on the order of lanes.
   Stmt statement(const Stmt& s) {
     if (as<Seq>(s)) return map_parts(s, [](const Expr& e) { return e; }, [&](const Stmt& p) { return statement(p); });
+    if (const Prefetch* n = as<Prefetch>(s)) return prefetch(*n);
     const Store* n = as<Store>(s);
     if (!n || n->is_atomic()) return refuse(s);
-    Ref<Store> out = make_ref<Store>(*n);
-    out->value = value(n->value);
-    subscripts(*n->buffer, &out->indices);
+    const Ref<Store> out = copy_with(*n, [&](Store& copy) {
+      copy.value = value(n->value);
+      subscripts(*n->buffer, &copy.indices);
+    });
     if (!own_.contains(n->buffer.get())) {
       if (store_ || !contiguous(*n->buffer, n->indices)) return refuse(s);
       store_ = out.get();
@@ -101,10 +112,29 @@ class Walk {
     return Expr(copy_with(*load, [&](Load& out) { subscripts(buffer_of(load->buffer), &out.indices); }));
   }
 
-  /// A shifted index: it must not depend on the vector to which it belongs.
+  /// An index by its position: it must not depend on the vector to which it belongs.
+  std::optional<Expr> by_position(const Expr& index) const {
+    if (has_load(index)) return std::nullopt;
+    const bool moves = mentions(index, lane_.get()) || of_outer_loops(index);
+    const Expr out = moves ? expr_of(sum_of(substitute(index, lane_of_position_))) : index;
+    return of_outer_loops(out) ? std::nullopt : std::optional(out);
+  }
+
   Expr position(const Expr& index) {
-    good_ &= !has_load(index) && !of_outer_loops(expr_of(sum_of(substitute(index, lane_of_position_))));
-    return substitute(index, {{lane_.get(), Expr(lane_) + Expr(shift_)}});
+    const std::optional<Expr> out = by_position(index);
+    good_ &= out.has_value();
+    return out.value_or(index);
+  }
+
+  /// One that is not known by the position is left out.
+  Stmt prefetch(const Prefetch& n) const {
+    std::vector<Expr> indices;
+    for (const Expr& index : n.indices) {
+      const std::optional<Expr> out = by_position(index);
+      if (!out) return seq({}, n.span);
+      indices.push_back(*out);
+    }
+    return helve::prefetch(n.buffer, std::move(indices), n.span);
   }
 
   void subscripts(const Buffer& buffer, std::vector<Expr>* indices) {
@@ -130,8 +160,8 @@ class Walk {
 
   std::vector<VarRef> vars_;
   std::vector<int64_t> extents_;
-  Stmt body_;
-  VarRef lane_, shift_, position_ = make_var("position");
+  std::vector<Stmt> allocations_;
+  VarRef lane_, position_ = make_var("position");
   Substitution lane_of_position_;
   const For* vectors_ = nullptr;
   const Store* store_ = nullptr;
@@ -142,6 +172,6 @@ class Walk {
 
 }  // namespace
 
-std::optional<VectorWalk> vector_walk(const For& loop, const VarRef& shift) { return Walk(shift).read(loop); }
+std::optional<VectorWalk> vector_walk(const For& loop) { return Walk().read(loop); }
 
 }  // namespace helve

@@ -121,6 +121,9 @@ Interval Ranges::data_interval(const Expr& e) {
 
 Interval Ranges::atom_interval(const Expr& e) {
   if (const Cast* cast = as<Cast>(e)) return interval(cast->value);
+  if (const Misalignment* place = as<Misalignment>(e)) {
+    return {0, std::max<int64_t>(place->unit - place->buffer->dtype.bytes(), 0)};
+  }
   const Apply* node = as<Apply>(e);
   if (!node) return {};
   auto arg = [&](size_t i) { return interval(node->args[i]); };
@@ -162,6 +165,7 @@ Residue Ranges::residue(const Expr& e) {
 Residue Ranges::index_residue(const Expr& e) {
   const Sum sum = sum_of(e);
   if (sum.atom() != e) return residue(sum);
+  if (const Misalignment* place = as<Misalignment>(e)) return Residue::of(place->buffer->dtype.bytes(), 0);
   const Apply* node = as<Apply>(e);
   if (!node) return {};
   auto arg = [&](size_t i) { return residue(node->args[i]); };

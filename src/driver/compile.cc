@@ -11,6 +11,7 @@
 #include "helve/analysis/effects.h"
 #include "helve/analysis/parameter_strides.h"
 #include "helve/codegen/cuda/cuda_module.h"
+#include "helve/ir/tensor/memory_hints.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/print/printer.h"
 #include "helve/runtime/cuda/compile.h"
@@ -69,9 +70,14 @@ Machine machine_of(const CompileOptions& options) {
 
 namespace {
 
+/// Written tensors of a quarter of the last cache go around it: what is read beside them needs as much, and other
+/// programs have their part, on virtual machines most of all.
+constexpr int64_t kShareOfCache = 4;
+
 PassOptions pass_options_of(const CompileOptions& options) {
   PassOptions out;
   out.machine = machine_of(options);
+  out.stream_bytes = options.stream_bytes ? options.stream_bytes : out.machine.last_cache / kShareOfCache;
   if (options.target == Target::Cuda) {
     out.schedules = &cuda_schedules();
     out.walk_tiles = false;
@@ -98,8 +104,9 @@ Lowered lower(const FunctionRef& f, const CompileOptions& options) {
   const std::vector<Pass>& passes = options.target == Target::Cuda ? cuda_pipeline() : cpu_pipeline();
   PassOptions pass_options = pass_options_of(options);
   pass_options.warnings = &out.warnings;
-  // Passes take buffers for apart; which of them share bytes is decided anew.
-  out.function = run_pipeline(passes, without_offsets(f), pass_options, instruments);
+  // Passes take buffers for apart and stores for ordinary ones; what shares bytes and bypasses caches is decided anew.
+  const FunctionRef plain = without_memory_hints(without_offsets(f));
+  out.function = run_pipeline(passes, plain, pass_options, instruments);
   for (const TimeInstrument::Row& row : times.rows()) out.times.push_back({std::string(row.pass), row.seconds});
   for (const StageInstrument::Stage& stage : stages.stages()) {
     out.stages.emplace_back(std::string(stage.pass), stage.function);
@@ -144,8 +151,10 @@ std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionR
   });
 }
 
-std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::Checks check, int64_t steps) {
+std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::Checks check, int64_t steps,
+                                                  int64_t placement) {
   CompileOptions options;
+  options.placement = placement;
   options.target = Target::Interp;
   options.check = check;
   options.steps = steps;

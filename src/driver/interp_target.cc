@@ -15,6 +15,7 @@ class InterpKernel final : public CompiledKernel {
       : CompiledKernel(std::move(checked), options), checks_(signature_plan(function_, call_conditions(proofs_)), {}) {
     run_options_.check = options.check;
     run_options_.steps = options.steps;
+    run_options_.placement = options.placement;
   }
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,

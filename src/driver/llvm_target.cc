@@ -27,7 +27,7 @@ class LlvmKernel final : public CompiledKernel {
     const Clock::time_point start = Clock::now();
     HostModule host = build_host(function_, lowered_.function, call_conditions(proofs_));
     times_.push_back({"host plan", std::chrono::duration<double>(Clock::now() - start).count()});
-    module_ = compile_cpu(host.kernels, {.fast_math = options.fast_math, .stream_bytes = options.stream_bytes});
+    module_ = compile_cpu(host.kernels, {.fast_math = options.fast_math});
     times_.push_back({"llvm: emit", module_->times().emit});
     times_.push_back({"llvm: optimize", module_->times().optimize});
     times_.push_back({"llvm: generate", module_->times().generate});

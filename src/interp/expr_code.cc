@@ -3,7 +3,10 @@
 // beside it.
 #include "expr_code.h"
 
+#include <algorithm>
+
 #include "helve/support/diagnostic.h"
+#include "helve/support/hash.h"
 
 namespace helve::interp {
 
@@ -199,9 +202,28 @@ class CheckedTileLoadCode final : public TileLoadCode {
   }
 };
 
+}  // namespace
+
+/// Of some tensors a multiple of a line of the cache, of some one of 16 bytes, of others of their element only.
+int64_t first_byte(const Storage& buffer, const Scope& scope) {
+  constexpr uint64_t kPage = 4096;
+  const auto placement = static_cast<uint64_t>(scope.options().placement);
+  if (placement == 0) return 0;
+  const uint64_t chosen = hash_mix(hash_mix(0, placement), scope.slot(buffer));
+  const uint64_t element = static_cast<uint64_t>(std::max<int64_t>(buffer.dtype.bytes(), 1));
+  const uint64_t units[] = {64, 16, element, element};
+  const uint64_t unit = std::max(units[chosen % 4], element);
+  return static_cast<int64_t>((chosen / 4) % (kPage / unit) * unit);
+}
+
+namespace {
+
 struct Preparer {
   Scope& scope;
 
+  ExprCodeRef operator()(const Misalignment& e) const {
+    return std::make_unique<ConstantCode>(of_int(first_byte(*e.buffer, scope) % e.unit));
+  }
   ExprCodeRef operator()(const IntImm& e) const { return std::make_unique<ConstantCode>(of_int(e.value)); }
   ExprCodeRef operator()(const FloatImm& e) const { return std::make_unique<ConstantCode>(of_float(e.value)); }
   ExprCodeRef operator()(const Var& e) const {

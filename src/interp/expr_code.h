@@ -25,6 +25,9 @@ using ExprCodeRef = std::unique_ptr<const ExprCode>;
 ExprCodeRef prepare(const Expr& e, Scope& scope);
 std::vector<ExprCodeRef> prepare(const std::vector<Expr>& exprs, Scope& scope);
 
+/// Bytes by which the first element of a buffer lies behind a multiple of a page, as the run's options choose it.
+int64_t first_byte(const Storage& buffer, const Scope& scope);
+
 /// The values of index expressions.
 std::vector<int64_t> eval_all(const std::vector<ExprCodeRef>& exprs, Frame& frame);
 

@@ -57,7 +57,10 @@ class LoopCode final : public StmtCode {
     const bool around = scope.in_iteration;
     scope.in_iteration |= kind_ == LoopKind::Parallel || kind_ == LoopKind::Vectorized || kind_ == LoopKind::Thread;
     if (kind_ == LoopKind::Parallel || kind_ == LoopKind::Vectorized) private_ = private_around(node.body, scope);
+    const std::optional<size_t> lane = std::exchange(scope.lane, std::nullopt);
+    if (kind_ == LoopKind::Vectorized) scope.lane = vars_[0];
     body_ = prepare(node.body, scope);
+    scope.lane = lane;
     scope.in_iteration = around;
     include(*body_);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -69,6 +70,8 @@ class Scope {
   const std::vector<int64_t>* tile = nullptr;
   /// Slots of the variables that name values.
   std::unordered_set<size_t> bound;
+  /// The slot of the variable of the innermost loop around what is being prepared, if that counts lanes from 0.
+  std::optional<size_t> lane;
   /// Does what is being prepared stand in an iteration of an independent loop of the kernel?
   bool in_iteration = false;
   /// The store or tile operation being prepared; null outside of one.

@@ -108,6 +108,51 @@ class CheckedStoreCode final : public StoreCode {
   }
 };
 
+/// An ordinary store, of which lane 0 must stand at the begin of a piece.
+class NontemporalStoreCode final : public PlainCode {
+ public:
+  NontemporalStoreCode(const Store& node, Scope& scope, StmtCodeRef store)
+      : store_(std::move(store)),
+        element_(*node.buffer, node.indices, scope, node.span),
+        first_byte_(first_byte(*node.buffer, scope)),
+        bytes_(node.buffer->dtype.bytes()),
+        piece_(node.piece),
+        span_(node.span) {
+    HELVE_CHECK(scope.lane, "a store around the caches outside of a vectorized loop");
+    lane_ = *scope.lane;
+  }
+  void run(Frame& frame) const override {
+    const int64_t first = element_.offset(frame) - frame.vars[lane_].i;
+    const int64_t behind = (first_byte_ + first % piece_ * bytes_) % piece_;
+    if (behind != 0) {
+      throw UserError(Code::MisalignedStore, span_,
+                      {{"buffer", element_.instance(frame).declaration().name},
+                       {"piece", piece_},
+                       {"behind", (behind + piece_) % piece_}});
+    }
+    store_->run(frame);
+  }
+
+ private:
+  StmtCodeRef store_;
+  Element element_;
+  int64_t first_byte_;
+  int64_t bytes_;
+  int64_t piece_;
+  size_t lane_ = 0;
+  Span span_;
+};
+
+/// Has no effect; its subscripts have values.
+class PrefetchCode final : public PlainCode {
+ public:
+  PrefetchCode(const Prefetch& node, Scope& scope) : indices_(prepare(node.indices, scope)) {}
+  void run(Frame& frame) const override { eval_all(indices_, frame); }
+
+ private:
+  std::vector<ExprCodeRef> indices_;
+};
+
 /// Combines what stands in the element with the value.
 class AtomicStoreCode final : public StoreCode {
  public:
@@ -293,9 +338,16 @@ struct Preparer {
   StmtCodeRef operator()(const Store& s) const {
     const StatementScope statement(scope, &s);
     if (s.is_atomic()) return std::make_unique<AtomicStoreCode>(s, scope);
-    if (scope.checked()) return std::make_unique<CheckedStoreCode>(s, scope);
-    return std::make_unique<StoreCode>(s, scope);
+    StmtCodeRef plain;
+    if (scope.checked()) {
+      plain = std::make_unique<CheckedStoreCode>(s, scope);
+    } else {
+      plain = std::make_unique<StoreCode>(s, scope);
+    }
+    if (s.piece == 0) return plain;
+    return std::make_unique<NontemporalStoreCode>(s, scope, std::move(plain));
   }
+  StmtCodeRef operator()(const Prefetch& s) const { return std::make_unique<PrefetchCode>(s, scope); }
   StmtCodeRef operator()(const TileStore& s) const { return std::make_unique<TileStoreCode>(s, scope); }
   StmtCodeRef operator()(const For& s) const { return prepare_loop(s, scope); }
   StmtCodeRef operator()(const ForTiles& s) const { return prepare_tile_loop(s, scope); }

@@ -145,10 +145,16 @@ class Printer {
     line(n, target + " = " + spell_.value_for(n.value, n.buffer->dtype));
   }
   void write(const Store& n) {
+    if (n.piece) {
+      const std::string target = spell_.subscript(*n.buffer, n.indices);
+      const std::string value = spell_.value_for(n.value, n.buffer->dtype);
+      return line(n, fmt::format("T.store_nontemporal({}, {}, {})", target, value, n.piece));
+    }
     if (!n.is_atomic()) return write_store(n);
     const std::string target = spell_.subscript(*n.buffer, n.indices);
     line(n, fmt::format("T.{}({}, {})", to_string(n.mode), target, spell_.value_for(n.value, n.buffer->dtype)));
   }
+  void write(const Prefetch& n) { line(n, fmt::format("T.prefetch({})", spell_.subscript(*n.buffer, n.indices))); }
   void write(const TileStore& n) { write_store(n); }
 
   void write(const For& n) {

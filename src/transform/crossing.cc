@@ -50,6 +50,7 @@ class Walk {
     if (n.is_atomic()) read(n.buffer.get(), whole);
     write(n.buffer.get());
   }
+  void visit(const Prefetch&, const Stmt&, BufferSet&) {}
   void visit(const TileStore& n, const Stmt& s, BufferSet& whole) {
     read_exprs(s, whole);
     write(n.buffer.get());

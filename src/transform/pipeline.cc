@@ -32,6 +32,8 @@ const std::vector<Pass>& cpu_pipeline() {
       {"join_blocks", join_blocks},                // blocks that traverse short rows do so together
       {"legalize_vectors", legalize_vectors},      // vectors that a processor executes, else plain loops
       {"unroll_loops", unroll_loops},              // copies of their bodies
+      {"prefetch_reads", prefetch_reads},          // rows that are read soon are asked for
+      {"stream_stores", stream_stores},            // large tensors are written around the caches
   };
   return passes;
 }

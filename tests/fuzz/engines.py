@@ -18,7 +18,7 @@ import scalars
 from arguments import difference
 from helve import _core
 from helve.target import Kernel
-from helve.testing import PIPELINES, interpret, stage_check, with_variant
+from helve.testing import PIPELINES, interpret, placements, stage_check, with_variant
 from meaning import contents, number, tensor_data
 from bulk import BY_TMA
 from products import ON_TENSOR_CORES
@@ -159,7 +159,7 @@ def examine(call, effort):
     for target, arch in PIPELINES:
         try:
             given = of_arch.get(arch, function)
-            stages = _core.lowering_stages(given.function, shape, call.chunk, target, arch)
+            stages = _core.lowering_stages(given.function, shape, call.chunk, target, arch, 1)
         except helve.Error as error:
             return Failure(f"refused {error.code} when compiled", str(error)), None
         except helve.InternalError as error:
@@ -239,10 +239,12 @@ def _check_stages(stages, seen, arch, effort, data):
 
 
 def _run_stage(stage, text, where, check, prove, data, more=()):
-    for again in [data, *(arguments.Arguments(*each, []) for each in more)]:
+    runs = [(again, placement) for again in [data, *(arguments.Arguments(*each, []) for each in more)]
+            for placement in placements(text)]
+    for again, placement in runs:
         given = again.fresh()
         try:
-            interpret(stage, *given.values, check=check, steps=STEPS)
+            interpret(stage, *given.values, check=check, steps=STEPS, placement=placement)
             found = difference(again, given)
             if prove and not found:
                 given = again.fresh()

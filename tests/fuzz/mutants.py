@@ -119,7 +119,7 @@ def of_text(text, rng):
     if failure:
         return failure
     for target, arch in (("llvm", ""), ("cuda", "sm_90a")):
-        lower = functools.partial(_core.lowering_stages, function.function, None, 1, target, arch)
+        lower = functools.partial(_core.lowering_stages, function.function, None, 1, target, arch, 1)
         _, failure = _attempt(f"lower {target}", lower, changed)
         if failure:
             return failure

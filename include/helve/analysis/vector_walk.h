@@ -12,18 +12,18 @@ namespace helve {
 
 /// A nest such as `for c: for v in T.serial(8): for l in T.vectorized(lanes)` that computes each element from its
 /// position (c * 8 + v) * lanes + l alone, writes one tensor that it does not read, and carries nothing from one
-/// iteration to the next. Its iterations may run in any order.
+/// iteration to the next. The positions may be computed in any order, in vectors of any number of lanes up to `lanes`.
 struct VectorWalk {
-  std::vector<VarRef> vars;  ///< c, v: all except the lane
-  std::vector<int64_t> extents;  ///< of all vars but the first: 8
-  Stmt body;  ///< of the innermost loop over vectors, with all positions shifted by `shift`
-  const For* original;  ///< its loop over lanes
-  const For* vectors;  ///< the same in `body`
-  const Store* store;  ///< to the tensor, of contiguous elements, in `body`
+  Expr first;    ///< position
+  Expr vectors;  ///< number of them; negative for none
   int64_t lanes;
+  VarRef position, lane;  ///< not defined in `body`
+  std::vector<Stmt> allocations;  ///< of buffers that a vector has for itself
+  Stmt body;                      ///< what computes the element at `position`, in `lane` of a vector
+  const Store* store;             ///< to the tensor, of contiguous elements, in `body`
 };
 
-/// `loop` as such a walk, or nothing. `shift` is a variable that does not occur in it.
-std::optional<VectorWalk> vector_walk(const For& loop, const VarRef& shift);
+/// `loop` as such a walk, or nothing.
+std::optional<VectorWalk> vector_walk(const For& loop);
 
 }  // namespace helve

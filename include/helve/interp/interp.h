@@ -63,6 +63,8 @@ struct Options {
   Checks check;
   /// How many steps the run may make; 0: any number. A step is an iteration or, in a checked run, an access.
   int64_t steps = 0;
+  /// Chooses where tensors begin (T.misalignment): each number puts them elsewhere, 0 at the most even addresses.
+  int64_t placement = 0;
   /// Called now and then while the function runs; what it throws ends the run.
   std::function<void()> interrupt = {};
 };

@@ -37,6 +37,7 @@ struct Machine {
 
   // Of the whole machine.
   int64_t last_cache = 0;  ///< bytes of the cache that all processors share; 0: unknown
+  int64_t store_line = 0;  ///< bytes of a line of the cache that stores can go around; 0: they cannot
   double bandwidth = 0;    ///< of its memory, in bytes per second; 0: unknown
   std::vector<Peak> peaks;
 

@@ -18,6 +18,7 @@ struct PassOptions {
   bool cores_synchronize = false;  ///< cores can synchronize inside a kernel
   int64_t kept_shared_bytes = 0;   ///< of a block, that stages of pipelined loops leave to later passes
   bool strict_layouts = false;    ///< layout conversions are errors
+  int64_t stream_bytes = 0;       ///< of a written tensor that goes around the caches, at least; 0: none does
   std::vector<Diagnostic>* warnings = nullptr;  ///< receives what a pass could not decide; may be null
 };
 
@@ -49,6 +50,8 @@ FunctionRef contract_buffers(const FunctionRef& f, const PassOptions& options);
 FunctionRef join_blocks(const FunctionRef& f, const PassOptions& options);
 FunctionRef legalize_vectors(const FunctionRef& f, const PassOptions& options);
 FunctionRef unroll_loops(const FunctionRef& f, const PassOptions& options);
+FunctionRef prefetch_reads(const FunctionRef& f, const PassOptions& options);
+FunctionRef stream_stores(const FunctionRef& f, const PassOptions& options);
 
 /// The choices of pipeline_loops for the pipelined loops of its input, inner ones first.
 std::vector<ScheduleChoice> pipeline_choices(const FunctionRef& f, const PassOptions& options);

@@ -141,6 +141,19 @@ _CONSTRUCTS = [
     ),
     Construct("get_sharded_shape", (_p("tensor"),), "The extents of a core's block, rounded up, equal on every core."),
     Construct("local_shape", (_p("tensor"),), "The true extents of the executing core's block."),
+    Construct(
+        "misalignment", (_p("tensor"), _p("unit")),
+        "The bytes by which the first element of a tensor lies behind a multiple of `unit`, in a lowered program.",
+    ),
+    Construct(
+        "store_nontemporal", (_p("dst"), _p("value"), _p("piece")),
+        "A store to one element, of lanes that go around the caches in pieces of so many bytes, in a lowered program.",
+    ),
+    Construct(
+        "prefetch", (_p("src"),),
+        "Asks for the memory of one element, which is read soon, in a lowered program; it may lie outside of its "
+        "tensor.",
+    ),
     Construct("cast", (_p("x"), _p("dtype")), "x converted to dtype."),
     Construct("clamp", (_p("x"), _p("lo"), _p("hi")), "min(max(x, lo), hi)."),
     HostConstruct("Tensor", (_p("shape"), _o("dtype", "float32"), _o("strides", None)), _tensor),

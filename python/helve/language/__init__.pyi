@@ -292,6 +292,9 @@ def mesh_tensor_copy(src: _Region, dst: _Region, coord: _Sequence[_Extent], pad:
 def min(a: _Scalar, b: _Scalar) -> _Expr:
     """The scalar operator Min."""
 
+def misalignment(tensor: _Any, unit: _Any) -> _Any:
+    """The bytes by which the first element of a tensor lies behind a multiple of `unit`, in a lowered program."""
+
 def mma(A: _Region, B: _Region, C: _Region, shape: _Sequence[_Extent], layout_A: _Any, layout_B: _Any, layout_C: _Any, transpose_A: _b.bool = False, transpose_B: _b.bool = False) -> None:
     """C += A @ B on fragments, by the tensor cores of each warp: `mma.sync.m16n8k16`. A (M, K) and B (K, N) are of
     float16 or bfloat16, C (M, N) of float32; transpose_A takes A as (K, M), transpose_B takes B as (N, K).
@@ -304,6 +307,10 @@ def nan(dtype: _b.str | None = None) -> _Any:
 
 def pow(a: _Scalar, b: _Scalar) -> _Expr:
     """The scalar operator Pow."""
+
+def prefetch(src: _Any) -> _Any:
+    """Asks for the memory of one element, which is read soon, in a lowered program; it may lie outside of its
+    tensor."""
 
 def prim_func(
     function: _Callable[..., _Any] | None = None, *, mesh: _Mesh | None = None
@@ -357,6 +364,9 @@ def sqrt(x: _Scalar) -> _Expr:
 def stmatrix(src: _Region, dst: _Region, layout: _Any) -> None:
     """The other direction of T.ldmatrix: copies the registers of a fragment src to the elements of dst, whose
     region `layout` places on tx and reg."""
+
+def store_nontemporal(dst: _Any, value: _Any, piece: _Any) -> _Any:
+    """A store to one element, of lanes that go around the caches in pieces of so many bytes, in a lowered program."""
 
 def sync_threads() -> None:
     """All threads of the block arrive before any continues; what each wrote to shared or global memory before is

@@ -145,6 +145,31 @@ def _atomic_store(expressions: Expressions, function: TileOperation, arguments: 
     return _core.store(buffer, indices, operand, context.span(target), function.name)
 
 
+def _element(expressions: Expressions, arguments: Arguments, name: str) -> tuple[_core.Buffer, list[_core.Expr]]:
+    """The buffer and the subscripts of an argument that names one element."""
+    node = arguments[name]
+    if not _is_element(expressions, node):
+        raise expressions.context.bad_argument(node, arguments.construct.text, name, "it is not one element",
+                                               "write a buffer with a subscript for each dimension")
+    buffer = expressions.evaluate(node.value)
+    return buffer, expressions.indices(buffer, node)
+
+
+def store_nontemporal(expressions: Expressions, call: ast.Call) -> _core.Stmt:
+    """A store of lanes around the caches."""
+    arguments = match(expressions.context, language.store_nontemporal, call)
+    buffer, indices = _element(expressions, arguments, "dst")
+    value = expressions.stored(arguments["value"], expressions.evaluate(arguments["value"]), buffer.dtype)
+    piece = expressions.literal(arguments, "piece", int, "a compile-time integer", "write a constant")
+    return _core.store_nontemporal(buffer, indices, value, piece, expressions.context.span(call.func))
+
+
+def prefetch(expressions: Expressions, call: ast.Call) -> _core.Stmt:
+    """A request for the memory of an element."""
+    arguments = match(expressions.context, language.prefetch, call)
+    return _core.prefetch(*_element(expressions, arguments, "src"), expressions.context.span(call.func))
+
+
 def tile_operation(expressions: Expressions, function: TileOperation, call: ast.Call) -> _core.Stmt:
     """The statement of a call of a row of the table."""
     context = expressions.context
@@ -229,6 +254,17 @@ def _cast(expressions: Expressions, call: ast.Call) -> _core.Expr:
     return expressions.convert(arguments["x"], value, dtype, expressions.context.span(call))
 
 
+def _misalignment(expressions: Expressions, call: ast.Call) -> _core.Expr:
+    context = expressions.context
+    arguments = match(context, language.misalignment, call)
+    tensor = expressions.evaluate(arguments["tensor"])
+    if not isinstance(tensor, _core.Buffer):
+        raise context.bad_argument(arguments["tensor"], "T.misalignment", "tensor", "it is not a tensor",
+                                   "name a tensor parameter of the function")
+    unit = expressions.literal(arguments, "unit", int, "a compile-time integer", "write a constant")
+    return _core.misalignment(tensor, unit, context.span(call))
+
+
 def _clamp(expressions: Expressions, call: ast.Call) -> Any:
     arguments = match(expressions.context, language.clamp, call)
     x, lo, hi = ((arguments[name], expressions.evaluate(arguments[name])) for name in ("x", "lo", "hi"))
@@ -269,6 +305,7 @@ HANDLERS = {
     **{name: _operator for name, value in language.NAMES.items() if isinstance(value, language.Operator)},
     "cast": _cast,
     "clamp": _clamp,
+    "misalignment": _misalignment,
     "get_sharded_shape": _get_sharded_shape,
     "local_shape": _local_shape,
 }

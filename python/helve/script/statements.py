@@ -77,6 +77,10 @@ class Statements:
             operations.annotate_mesh_tensor(self.expressions, call)
         elif function is language.annotate_layout:
             layouts.annotate_layout(self.expressions, call)
+        elif function is language.store_nontemporal:
+            self.context.emit(operations.store_nontemporal(self.expressions, call))
+        elif function is language.prefetch:
+            self.context.emit(operations.prefetch(self.expressions, call))
         elif function is language.may_alias:
             operations.may_alias(self.expressions, call)
         elif function in (language.comm.row_allgather, language.comm.col_allgather):

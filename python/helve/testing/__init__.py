@@ -14,12 +14,13 @@ from helve.testing.stages import (
     distinct_stages,
     interpret,
     lowering_stages,
+    placements,
     stage_check,
     with_variant,
 )
 
 __all__ = [
     "PIPELINES", "Pipeline", "Recipe", "assert_round_trip", "assert_same", "check_lowered", "check_stages",
-    "distinct_stages", "evaluate", "interpret", "lowering_stages", "make_arguments", "numpy_dtype", "recipes",
-    "stage_check", "with_variant",
+    "distinct_stages", "evaluate", "interpret", "lowering_stages", "make_arguments", "numpy_dtype",
+    "placements", "recipes", "stage_check", "with_variant",
 ]

@@ -5,6 +5,7 @@ The interpreter judges each stage with all its checks on, so a wrong pass is fou
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -35,10 +36,11 @@ _COARSE = 0.13  # eight bits
 
 
 def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: int = 1,
-                    target: str = "llvm", arch: str = "") -> list[tuple[str, _core.Function]]:
+                    target: str = "llvm", arch: str = "", stream_bytes: int = 1) -> list[tuple[str, _core.Function]]:
     """The function after each pass of the target's pipeline, itself first, as (name of the pass, function).
 
-    `arch` is that of the compile option, by default the newest.
+    `arch` is that of the compile option, by default the newest; `stream_bytes` too, by default that which takes every
+    tensor for a large one.
 
     Raises:
         helve.Error: the function or the mesh is wrong.
@@ -47,10 +49,11 @@ def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: 
     check_target(target)
     check_option("persistent_chunk", persistent_chunk)
     check_option("arch", arch)
-    return _core.lowering_stages(core_function(func), mesh_shape(mesh), persistent_chunk, target, arch)
+    check_option("stream_bytes", stream_bytes)
+    return _core.lowering_stages(core_function(func), mesh_shape(mesh), persistent_chunk, target, arch, stream_bytes)
 
 
-def interpret(function: _core.Function, *args, check: str | None = None, steps: int = 0) -> None:
+def interpret(function: _core.Function, *args, check: str | None = None, steps: int = 0, placement: int = 0) -> None:
     """Runs a function at any stage under the reference interpreter.
 
     Args:
@@ -58,6 +61,8 @@ def interpret(function: _core.Function, *args, check: str | None = None, steps: 
         args: its arguments.
         check: what the run looks for, as for `helve.compile`, or one of `stage_check`.
         steps: how many iterations and, of a checked run, accesses the run may make; 0: any number.
+        placement: chooses where tensors begin (`T.misalignment`): each number puts them elsewhere, 0 at the most even
+            addresses.
 
     Raises:
         helve.Error: the arguments do not fit, or the program does what it must not.
@@ -65,7 +70,16 @@ def interpret(function: _core.Function, *args, check: str | None = None, steps: 
     """
     if check not in ("in_turn", "barriers", "fences"):
         check_option("check", check)
-    Kernel(_core.interpreted(core_function(function), check, steps))(*args)
+    Kernel(_core.interpreted(core_function(function), check, steps, placement))(*args)
+
+
+def placements(text: str) -> tuple[int, ...]:
+    """Where tensors are to begin in runs of a function with this text, as arguments of `interpret`: at pages, and at
+    two choices that the text determines; one where it does not matter."""
+    if "T.misalignment(" not in text:
+        return (0,)
+    chosen = zlib.crc32(text.encode())
+    return (0, 1 + chosen % 1000, 1 + chosen // 1000 % 1000)
 
 
 class Stage(NamedTuple):
@@ -186,20 +200,22 @@ def check_lowered(lowered: dict[Pipeline, list[tuple[str, _core.Function]]], mak
     expected = None
     for stage in distinct_stages(lowered):
         assert_round_trip(stage.function)
-        results = [make() for make in makes]
-        try:
-            for args in results:
-                interpret(stage.function, *args, check=stage.check if check == "all" else check, steps=steps)
-        except Error as fault:
+        text = _core.print(stage.function)
+        for placement in placements(text):
+            results = [make() for make in makes]
+            try:
+                for args in results:
+                    interpret(stage.function, *args, check=stage.check if check == "all" else check, steps=steps,
+                              placement=placement)
+            except Error as fault:
+                if expected is None:
+                    raise
+                raise AssertionError(f"stage '{stage.name}' does what it must not: {fault}\n{text}") from fault
             if expected is None:
-                raise
-            text = _core.print(stage.function)
-            raise AssertionError(f"stage '{stage.name}' does what it must not: {fault}\n{text}") from fault
-        if expected is None:
-            expected = results
-            continue
-        for got, wanted in zip(results, expected):
-            assert_same(got, wanted, f"stage '{stage.name}'", rtol, atol)
+                expected = results
+                continue
+            for got, wanted in zip(results, expected):
+                assert_same(got, wanted, f"stage '{stage.name}'", rtol, atol)
 
 
 def assert_round_trip(function: _core.Function) -> None:

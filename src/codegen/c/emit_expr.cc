@@ -82,6 +82,12 @@ CExpr CEmitter::expr(const Expr& e) {
     case ExprKind::Apply: return apply(*as<Apply>(e));
     case ExprKind::Cast: return conversion(as<Cast>(e)->value, e->dtype, e->dtype.is_index() && narrow(e));
     case ExprKind::Load: return load(*as<Load>(e));
+    case ExprKind::Misalignment: {
+      const Misalignment& place = *as<Misalignment>(e);
+      const std::string address =
+          fmt::format("(unsigned long long){}", names_.of(place.buffer.get(), place.buffer->name));
+      return {fmt::format("(int)({} & {})", address, place.unit - 1), kUnary};
+    }
     case ExprKind::TileLoad: HELVE_FAIL("a tile access in lowered code");
   }
   __builtin_unreachable();

@@ -41,6 +41,7 @@ void CEmitter::stmt(const Stmt& s) {
     case StmtKind::While: return while_loop(*as<While>(s));
     case StmtKind::If: return if_then(*as<If>(s));
     case StmtKind::TileOp: return tile_op(*as<TileOp>(s));
+    case StmtKind::Prefetch:
     case StmtKind::TileStore:
     case StmtKind::ForTiles:
     case StmtKind::Kernel: break;
@@ -75,6 +76,7 @@ void CEmitter::bind(const Bind& s) {
 void CEmitter::find_uses(const Stmt& body) {
   walk_exprs(body, [&](const Expr& e) {
     if (const Load* load = as<Load>(e)) used_.insert(load->buffer.get());
+    if (const Misalignment* place = as<Misalignment>(e)) used_.insert(place->buffer.get());
     if (as<Var>(e)) used_.insert(e.get());
   });
   walk(body, [&](const Stmt& s) {

@@ -13,7 +13,6 @@ struct Features {
   bool fma = false;
   bool half = false;  ///< conversion between float16 and float32
   bool scale = false;  ///< AVX-512: y * 2^n for vectors, rounded once
-  bool streams = false;  ///< stores around the caches, ordered by sfence
 };
 
 class Arithmetic {

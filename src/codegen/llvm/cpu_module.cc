@@ -55,10 +55,6 @@ void set_attributes(llvm::Function& f, const HostTarget& host) {
   f.addFnAttr("denormal-fp-math", "dynamic,dynamic");
 }
 
-/// Written tensors of a quarter of the last cache go around it: what is read beside them needs as much, and other
-/// programs have their part, on virtual machines most of all.
-constexpr int64_t kShareOfCache = 4;
-
 std::string symbol_of(size_t index) { return "helve_kernel_" + std::to_string(index); }
 
 /// The kernels as one module; `scratch`, when given, receives each kernel's need.
@@ -69,11 +65,9 @@ std::unique_ptr<llvm::Module> emit_module(llvm::LLVMContext& context, llvm::Targ
   module->setTargetTriple(machine.getTargetTriple().str());
   module->setDataLayout(machine.createDataLayout());
   const HostTarget& host = host_target(options.native);
-  CpuOptions known = options;
-  if (known.stream_bytes == 0) known.stream_bytes = host.cache_bytes / kShareOfCache;
   for (size_t i = 0; i < sources.size(); ++i) {
     throw_if_cancelled();
-    KernelEmitter emitter(*module, host.arithmetic, known, sources[i]);
+    KernelEmitter emitter(*module, host.arithmetic, options, sources[i]);
     emitter.emit(symbol_of(i), [&](llvm::Function& f) { set_attributes(f, host); });
     if (scratch) scratch->push_back(emitter.scratch_bytes());
   }

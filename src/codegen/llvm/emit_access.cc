@@ -211,11 +211,11 @@ void KernelEmitter::store(const Store& s) {
     return;
   }
   if (!raw->getType()->isVectorTy()) raw = b_.CreateVectorSplat(lanes_, raw);
-  if (a.kind == Address::Contiguous && stores_ == Stores::Parts && streams_.contains(&buffer)) {
-    store_parts(raw, a.pointer, s);
+  if (s.piece) {
+    nontemporal_store(raw, a, s);
   } else if (a.kind == Address::Lanes || mask_) {
     masked_store(raw, a, buffer);
-  } else if (!stream(raw, a.pointer, s)) {
+  } else {
     mark(b_.CreateAlignedStore(raw, a.pointer, align), buffer);
   }
 }

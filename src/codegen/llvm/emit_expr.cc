@@ -23,6 +23,11 @@ Value* KernelEmitter::expr(const Expr& e) {
     case ExprKind::Apply: return apply(*as<Apply>(e));
     case ExprKind::Cast: return convert(*as<Cast>(e));
     case ExprKind::Load: return load(*as<Load>(e));
+    case ExprKind::Misalignment: {
+      const Misalignment& place = *as<Misalignment>(e);
+      Value* address = b_.CreatePtrToInt(places_.at(&buffer_of(place.buffer)).base, b_.getInt64Ty());
+      return b_.CreateAnd(address, b_.getInt64(static_cast<uint64_t>(place.unit - 1)));
+    }
     case ExprKind::TileLoad: HELVE_FAIL("a tile access in lowered code");
   }
   __builtin_unreachable();

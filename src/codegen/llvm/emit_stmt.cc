@@ -34,6 +34,7 @@ void KernelEmitter::stmt(const Stmt& s) {
     case StmtKind::Alloc: return alloc(*as<Alloc>(s));
     case StmtKind::Bind: return bind(*as<Bind>(s));
     case StmtKind::Store: return store(*as<Store>(s));
+    case StmtKind::Prefetch: return prefetch(*as<Prefetch>(s));
     case StmtKind::For: return loop(*as<For>(s));
     case StmtKind::While: return while_loop(*as<While>(s));
     case StmtKind::If: return if_then(*as<If>(s));
@@ -83,14 +84,10 @@ void KernelEmitter::alloc(const Alloc& s) {
   for (int64_t extent : *shape) elements *= extent;
   const int64_t bytes = (std::max<int64_t>(elements, 1) * buffer.dtype.bytes() + kBufferAlignment - 1) /
                         kBufferAlignment * kBufferAlignment;
-  auto known = places_.find(&buffer);
-  if (known != places_.end() && known->second.begin < 0) return;  // another form of the loop around it
   llvm::Type* element = arithmetic_.memory_type(buffer.dtype);
   if (bytes <= options_.stack_buffer && stack_used_ + bytes <= options_.stack_total) {
     stack_used_ += bytes;
-    Place p = place(buffer, stack_slot(element, static_cast<uint64_t>(std::max<int64_t>(elements, 1))));
-    p.stack = bytes;
-    places_[&buffer] = std::move(p);
+    places_[&buffer] = place(buffer, stack_slot(element, static_cast<uint64_t>(std::max<int64_t>(elements, 1))));
     return;
   }
   const int64_t begin = scratch_used_;
@@ -192,7 +189,6 @@ void KernelEmitter::counted_loop(Value* extent, const std::function<void(Value*)
 }
 
 void KernelEmitter::loop(const For& s) {
-  if (two_forms(s)) return;
   if (s.loop == LoopKind::Vectorized) return vector_loop(s);
   llvm::MDNode* group = nullptr;
   if (s.loop == LoopKind::Parallel && lanes_ == 0) {
@@ -231,12 +227,9 @@ void KernelEmitter::vector_loop(const For& s) {
   HELVE_CHECK(lanes_ == 0 && lanes && *lanes > 1 && *lanes <= kMaxLanes, "a vector loop that no processor executes");
   Value* begin = expr(s.begins[0]);
   lanes_ = static_cast<unsigned>(*lanes);
-  vectors_ = &s;
   env_[s.vars[0].get()] = Binding{lanes_from(begin, 1), begin, 1};
   stmt(s.body);
-  fetch_early(s, lanes_);
   lanes_ = 0;
-  vectors_ = nullptr;
 }
 
 }  // namespace helve::cpu

@@ -7,7 +7,6 @@
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 
-#include <fstream>
 #include <mutex>
 
 #include "helve/support/diagnostic.h"
@@ -54,21 +53,6 @@ llvm::orc::JITTargetMachineBuilder detect(bool native, int optimization) {
   return builder;
 }
 
-/// Bytes of the largest cache of the first core. The kernel's files know what a virtual machine was given; the
-/// processor's own account is that of the whole socket.
-int64_t last_level_cache() {
-  constexpr int64_t kUsual = 32 << 20;
-  int64_t largest = 0;
-  for (int level = 0; level < 8; ++level) {
-    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(level) + "/size");
-    int64_t count = 0;
-    char unit = 0;
-    if (!(file >> count >> unit)) break;
-    largest = std::max(largest, count * (unit == 'M' ? 1 << 20 : 1 << 10));
-  }
-  return largest > 0 ? largest : kUsual;
-}
-
 struct Pool {
   std::mutex mutex;
   std::vector<std::unique_ptr<llvm::TargetMachine>> idle[2][4];
@@ -91,9 +75,7 @@ HostTarget describe(bool native) {
   const bool x86 = builder.getTargetTriple().isX86();
   h.arithmetic.fma = !x86 || has("fma");
   h.arithmetic.half = !x86 || has("f16c");
-  h.cache_bytes = last_level_cache();
   h.arithmetic.scale = has("avx512f");
-  h.arithmetic.streams = x86;
   h.prefer_vector_width = has("avx512f") ? "512" : "256";
   return h;
 }

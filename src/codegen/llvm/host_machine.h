@@ -19,7 +19,6 @@ struct HostTarget {
   std::string features;
   std::string prefer_vector_width;  ///< bits, as the attribute wants it
   Features arithmetic;
-  int64_t cache_bytes = 0;          ///< of the last level
 
   std::string text() const { return triple + " " + cpu + " " + features; }
 };

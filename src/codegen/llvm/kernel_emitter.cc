@@ -16,9 +16,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, Features features, const CpuO
       arithmetic_(b_, features),
       options_(options),
       source_(source),
-      interface_(kernel_interface(*source.stmt)),
-      streamed_(streamed_params(*source.stmt, source.may_alias)),
-      early_reads_(early_reads(*source.stmt)) {
+      interface_(kernel_interface(*source.stmt)) {
   if (options_.fast_math) b_.getFastMathFlags().setAllowContract();
   for (const BufferRef& buffer : interface_.buffers) {
     instance_count_ += source.mesh && buffer->scope == MemoryScope::Global;
@@ -99,9 +97,8 @@ void KernelEmitter::emit_body(llvm::Function* body) {
   harmless_ = stack_slot(b_.getInt64Ty(), 1);
   b_.CreateStore(b_.getInt64(0), harmless_);
   bind_arguments(body);
-  decide_streams();
   emit_blocks(body);
-  order_streams();
+  order_nontemporal_stores();
   b_.CreateRetVoid();
 }
 

@@ -6,14 +6,11 @@
 #include "arithmetic.h"
 #include "helve/analysis/kernel_interface.h"
 #include "helve/analysis/lanes.h"
-#include "helve/analysis/memory_traffic.h"
-#include "helve/analysis/vector_walk.h"
 #include "helve/codegen/llvm/cpu_module.h"
 
 namespace helve::cpu {
 
-constexpr int64_t kMaxLanes = 64;   // of a vector
-constexpr int64_t kCacheLine = 64;  // bytes
+constexpr int64_t kMaxLanes = 64;  // of a vector
 
 class KernelEmitter {
  public:
@@ -39,7 +36,6 @@ class KernelEmitter {
     llvm::SmallVector<llvm::Value*, 4> strides;
     size_t loop_depth = 0;  ///< parallel loops around its allocation
     int64_t begin = -1, end = -1;  ///< bytes of scratch, when it stands there
-    int64_t stack = 0;  ///< bytes of the stack, when it stands there
   };
 
   /// The address of an access in all lanes: `base` alone when they are one, `lanes` a vector of addresses, or `base` of
@@ -55,9 +51,6 @@ class KernelEmitter {
     llvm::MDNode* group;
     std::unordered_map<const Buffer*, bool> reuses;  ///< private memory, as scratch of one iteration after the other
   };
-
-  /// Tensors, in the order in which the program names them.
-  using Streams = llvm::SmallSetVector<const Buffer*, 2>;
 
   // kernel_emitter.cc
   llvm::Function* declare_body(const std::string& symbol);
@@ -120,25 +113,9 @@ class KernelEmitter {
   llvm::Value* stack_slot(llvm::Type* type, uint64_t count);
 
   // emit_traffic.cc
-  void decide_streams();
-  bool can_stream(const Store& s, const For& vectors) const;
-  Streams streams_of(const For& s) const;
-  bool two_forms(const For& s);
-  bool stream(llvm::Value* raw, llvm::Value* pointer, const Store& s);
-  void store_around(llvm::Value* piece, llvm::Value* place, int64_t alignment, const Store& s);
-  void order_streams();
-  void fetch_early(const For& s, unsigned lanes);
-
-  // emit_lines.cc
-  std::optional<VectorWalk> walk_of_lines(const For& s, const VarRef& shift);
-  void whole_lines(const For& s, const VectorWalk& walk, const VarRef& shift);
-  void bind_vector(llvm::Value* begin, llvm::Value* at, const VectorWalk& walk);
-  llvm::Value* first_place(llvm::Value* begin, const VectorWalk& walk, const VarRef& shift);
-  llvm::Value* turns_of(llvm::Value* extent, int64_t bytes);
-  llvm::Value* by_turns(llvm::Value* turn, llvm::Value* vectors, llvm::Value* turns);
-  void place_anew(const Stmt& body);
-  void part_lines(llvm::Value* begin, llvm::Value* extent, const VectorWalk& walk, llvm::Value* skipped);
-  void store_parts(llvm::Value* raw, llvm::Value* pointer, const Store& s);
+  void nontemporal_store(llvm::Value* raw, const Address& a, const Store& s);
+  void order_nontemporal_stores();
+  void prefetch(const Prefetch& s);
 
   llvm::Module& module_;
   llvm::LLVMContext& context_;
@@ -159,19 +136,9 @@ class KernelEmitter {
   unsigned lanes_ = 0;  ///< 0: scalar code
   llvm::Value* mask_ = nullptr;  ///< lanes that are on; null: all
   bool in_first_lane_ = false;  ///< expressions are evaluated for lane 0
-  const For* vectors_ = nullptr;  ///< the loop whose lanes run in step
   bool may_lie_outside_ = false;  ///< addresses are not read or written, so they need not lie in their buffer
   int loop_depth_ = 0;  ///< loops around this point, that over blocks among them
-  llvm::Value* ends_walk_ = nullptr;  ///< of lanes that store a part of a line: are they its last ones?
-  enum class Stores { Undecided, Around, Lines, Parts, Through } stores_ = Stores::Undecided;  ///< the caches
-  struct StreamTest {
-    llvm::Value* large;  ///< the tensor
-    llvm::Value* lies_well;  ///< large, and all its rows begin where such a store may
-  };
-  Streams streams_;  ///< what the form being emitted writes so: it runs where they allow it
-  std::unordered_set<const Buffer*> streamed_;  ///< may be written so, if they are large
-  std::unordered_map<const Buffer*, StreamTest> stream_if_;
-  std::vector<EarlyRead> early_reads_;
+  bool has_nontemporal_stores_ = false;
   /// Of each long sequence of a block the places where its statements begin and the one after it; inner ones first.
   std::vector<std::vector<llvm::BasicBlock*>> boundaries_;
   int64_t scratch_used_ = 0;

@@ -323,6 +323,12 @@ Expr tile_load(StorageRef buffer, std::vector<Expr> indices, Span span) {
   return Expr(node);
 }
 
+Expr misalignment(StorageRef buffer, int64_t unit, Span span) {
+  Ref<Misalignment> node = make_ref<Misalignment>(std::move(buffer), unit);
+  node->span = span;
+  return Expr(node);
+}
+
 Expr extreme_imm(DType dtype, bool lowest, Span span) {
   if (dtype.is_float()) return float_imm(extreme_float(dtype, lowest), dtype, span);
   return int_imm(extreme_int(dtype, lowest), dtype, span);

@@ -94,6 +94,10 @@ class Writer {
   Part part(const Load& node, Form) { return subscript(*node.buffer, node.indices); }
   Part part(const TileLoad& node, Form) { return subscript(*node.buffer, node.indices); }
 
+  Part part(const Misalignment& node, Form) {
+    return {fmt::format("T.misalignment({}, {})", namer_.name_of(*node.buffer), node.unit), kAtom};
+  }
+
   Part subscript(const Storage& buffer, const std::vector<Expr>& indices) {
     const std::string name = namer_.name_of(buffer);
     const std::string inside = join(indices, ", ", [&](const Expr& i) { return write(i, 0, Form::Plain); });

@@ -134,6 +134,20 @@ Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span, S
   return Stmt(n);
 }
 
+Stmt store_nontemporal(BufferRef buffer, std::vector<Expr> indices, Expr value, int64_t piece, Span span) {
+  Ref<Store> n = make_store<Store>(std::move(buffer), std::move(indices), std::move(value), span);
+  n->piece = piece;
+  return Stmt(n);
+}
+
+Stmt prefetch(BufferRef buffer, std::vector<Expr> indices, Span span) {
+  check_index_types(*buffer, indices, span);
+  return make<Prefetch>(span, [&](Prefetch& n) {
+    n.buffer = std::move(buffer);
+    n.indices = std::move(indices);
+  });
+}
+
 Stmt tile_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span) {
   return make_store<TileStore>(std::move(buffer), std::move(indices), std::move(value), span);
 }

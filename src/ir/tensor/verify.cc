@@ -10,6 +10,7 @@
 #include <cmath>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/buffer_layout.h"
@@ -190,6 +191,12 @@ class Verifier {
       HELVE_CHECK(tiles_, "a tile load is outside a tile loop");
       verify_tile_load(*tiles_, *load, outer, doubtful_ == 0);
       if (!in_tile_store) throw UserError(Code::TileValue, span_of(node, outer), {{"buffer", load->buffer->name}});
+    } else if (const Misalignment* place = as<Misalignment>(node)) {
+      const Buffer& buffer = buffer_of(place->buffer);
+      require_known(&buffer, buffer.name);
+      const Span span = span_of(node, outer);
+      if (!kernel_) wrong_scope("T.misalignment", "host", "ask for it inside T.Kernel", span);
+      verify_misalignment(buffer, place->unit, span);
     }
   }
 
@@ -290,6 +297,16 @@ class Verifier {
     const std::string operation = n.is_atomic() ? fmt::format("T.{}", to_string(n.mode)) : "a store";
     if (!kernel_) wrong_scope(operation, "host", "put it inside T.Kernel", n.span);
     if (n.is_atomic()) check_atomic_target(operation, *n.buffer, n.span);
+    if (n.piece) verify_nontemporal_store(n, lanes_);
+  }
+
+  /// The element is not accessed, so the subscripts may have any value.
+  void check(const Prefetch& n) {
+    for (const Expr& index : n.indices) visit(index, n.span);
+    require_known(n.buffer.get(), n.buffer->name);
+    check_index_types(*n.buffer, n.indices, n.span);
+    if (!kernel_) wrong_scope("T.prefetch", "host", "put it inside T.Kernel", n.span);
+    verify_prefetch(n);
   }
 
   void check(const TileStore& n) {
@@ -320,6 +337,7 @@ class Verifier {
     if (parallel && !kernel_) wrong_scope(name, "host", "put it inside T.Kernel", n.span);
     if (n.loop == LoopKind::Thread) check_threads(n);
     inside({n.span, axes, "loop"}, parallel ? &n : nullptr, empty, [&] {
+      if (n.loop == LoopKind::Vectorized) lanes_ = &n;
       for (const VarRef& var : n.vars) {
         define(var.get(), var->name);
         if (axes) axes_[var.get()] = axes;
@@ -385,11 +403,13 @@ class Verifier {
   void inside(const Control& control, const StmtNode* iteration, bool doubtful, F&& f) {
     const StmtNode* outer = iteration_;
     if (iteration) iteration_ = iteration;
+    const For* lanes = std::exchange(lanes_, nullptr);
     controls_.push_back(control);
     doubtful_ += doubtful;
     scoped(f);
     doubtful_ -= doubtful;
     controls_.pop_back();
+    lanes_ = lanes;
     iteration_ = outer;
   }
 
@@ -507,6 +527,7 @@ class Verifier {
   const Kernel* kernel_ = nullptr;
   const ForTiles* tiles_ = nullptr;
   const StmtNode* iteration_ = nullptr;
+  const For* lanes_ = nullptr;  ///< the vectorized loop of which this is a statement
   int doubtful_ = 0;  ///< enclosing conditions and loops that are not known to let anything run
 };
 

@@ -56,6 +56,13 @@ void check_atomic_target(const std::string& operation, const Buffer& buffer, con
 void verify_tile_load(const ForTiles& loop, const TileLoad& load, const Span& outer, bool runs);
 void verify_tile_store(const ForTiles& loop, const TileStore& store, bool runs);
 
+/// What tells the memory system something (BadArgument): the alignment of a tensor in global memory, and its unit; a
+/// store around the caches, directly in `lanes`, the vectorized loop around it or null, whose lanes are contiguous and
+/// whole pieces; a prefetch, whose subscripts read nothing.
+void verify_misalignment(const Buffer& buffer, int64_t unit, const Span& span);
+void verify_nontemporal_store(const Store& store, const For* lanes);
+void verify_prefetch(const Prefetch& prefetch);
+
 /// The rule of mesh_tensor_copy, which needs the placement of the function's tensors.
 void verify_mesh_tensor_copy(const TileOp& op, const Function& f);
 

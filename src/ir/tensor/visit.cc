@@ -151,7 +151,9 @@ Expr replace_loads(const Expr& e, const BufferMap& buffers) {
     };
     if (const Load* load_node = as<Load>(node)) return renamed(*load_node, load);
     if (const TileLoad* load_node = as<TileLoad>(node)) return renamed(*load_node, tile_load);
-    return node;
+    const Misalignment* place = as<Misalignment>(node);
+    const auto it = place ? buffers.find(&buffer_of(place->buffer)) : buffers.end();
+    return it == buffers.end() ? node : misalignment(it->second, place->unit, place->span);
   });
 }
 
@@ -170,6 +172,7 @@ Stmt with_buffer(const Stmt& s, const N& node, const BufferMap& buffers) {
 
 Stmt replace_named(const Stmt& s, const BufferMap& buffers) {
   if (const Store* n = as<Store>(s)) return with_buffer(s, *n, buffers);
+  if (const Prefetch* n = as<Prefetch>(s)) return with_buffer(s, *n, buffers);
   if (const TileStore* n = as<TileStore>(s)) return with_buffer(s, *n, buffers);
   if (const ForTiles* n = as<ForTiles>(s)) return with_buffer(s, *n, buffers);
   if (const TileOp* n = as<TileOp>(s)) {

@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/visit.h"
 #include "helve/print/printer.h"
 #include "ir/tensor/programs/build_ir.h"
 
 namespace helve::testing {
 namespace {
 
-const VarRef b = make_var("b"), v = make_var("v"), l = make_var("l"), shift = make_var("shift"), n = make_var("n");
+const VarRef b = make_var("b"), v = make_var("v"), l = make_var("l"), n = make_var("n");
 const BufferRef x = param("X", kFloat32, {4, 64}), y = param("Y", kFloat32, {4, 64}), z = param("Z", kFloat32, {4, 64});
 const BufferRef own = shared("t", kFloat32, {8});
 
@@ -20,18 +21,18 @@ Stmt over(const Stmt& body, LoopKind kind = LoopKind::Serial, int64_t lanes = 8)
   return for_loop(kind, v, idx(8), for_loop(LoopKind::Vectorized, l, idx(lanes), body));
 }
 
-/// The store of the moved walk; empty where there is no walk.
+/// Where the walk stores, by position, and its positions; empty where there is no walk.
 std::string moved(const Stmt& loop) {
-  const std::optional<VectorWalk> walk = vector_walk(*as<For>(loop), shift);
+  const std::optional<VectorWalk> walk = vector_walk(*as<For>(loop));
   if (!walk) return "";
   std::string out;
   for (const Expr& index : walk->store->indices) out += (out.empty() ? "" : ", ") + to_text(index);
-  return out + " of " + std::to_string(walk->lanes);
+  return out + " from " + to_text(walk->first) + ": " + to_text(walk->vectors) + " x " + std::to_string(walk->lanes);
 }
 
 TEST(VectorWalk, ElementsByTheirPosition) {
-  EXPECT_EQ(moved(over(store(y, {b, at()}, load(x, {b, at()})))), "b, v * 8 + (l + shift) of 8");
-  EXPECT_EQ(moved(over(store(y, {b, at()}, load(x, {b, at()})), LoopKind::Parallel)), "b, v * 8 + (l + shift) of 8");
+  EXPECT_EQ(moved(over(store(y, {b, at()}, load(x, {b, at()})))), "b, position from 0: 8 x 8");
+  EXPECT_EQ(moved(over(store(y, {b, at()}, load(x, {b, at()})), LoopKind::Parallel)), "b, position from 0: 8 x 8");
   EXPECT_NE(moved(over(store(y, {b, at() + idx(3)}, load(x, {at(), b}) * load(z, {idx(0), at() * idx(2)})))), "");
   EXPECT_NE(moved(over(store(y, {b, at()}, cast(at() + idx(1), kFloat32)))), "") << "the position as a value";
   EXPECT_NE(moved(over(store(y, {b, (Expr(b) * idx(4) + v) * idx(8) + l}, f32(1)))), "") << "a tile of a row";
@@ -46,19 +47,37 @@ TEST(VectorWalk, SeveralLoops) {
     return for_loop(LoopKind::Serial, c, Expr(n), Stmt(middle));
   };
   const Expr tile = Expr(b) * idx(100) + Expr(c) * idx(24) + Expr(v) * idx(8) + l;
-  EXPECT_EQ(moved(nest(tile)), "b, b * 100 + c * 24 + v * 8 + (l + shift) of 8");
-  const std::optional<VectorWalk> walk = vector_walk(*as<For>(nest(tile)), shift);
-  EXPECT_EQ(walk->vars, (std::vector{c, v}));
-  EXPECT_EQ(walk->extents, std::vector<int64_t>{3});
+  EXPECT_EQ(moved(nest(tile)), "b, b * 100 + position from 0: n * 3 x 8");
   EXPECT_EQ(moved(nest(Expr(c) * idx(32) + Expr(v) * idx(8) + l)), "") << "gaps between tiles";
   EXPECT_EQ(moved(nest(Expr(v) * idx(8) + l)), "") << "each time the same";
   EXPECT_EQ(moved(nest(tile, 1)), "") << "the inner loop does not begin at 0";
 }
 
+TEST(VectorWalk, BeginsAnywhere) {
+  const Stmt body = for_loop(LoopKind::Vectorized, l, idx(8), store(y, {b, at()}, load(x, {b, at()})));
+  EXPECT_EQ(moved(for_loop(LoopKind::Serial, {v}, {idx(3)}, {Expr(n)}, body)), "b, position from 24: n x 8");
+}
+
+TEST(VectorWalk, PrefetchesFollowThePosition) {
+  const auto prefetched = [&](const Expr& index) {
+    const Stmt loop = over(seq({store(y, {b, at()}, load(x, {b, at()})), prefetch(x, {Expr(b) + idx(1), index})}));
+    const std::optional<VectorWalk> walk = vector_walk(*as<For>(loop));
+    std::string out = "left out";
+    helve::walk(walk->body, [&](const Stmt& s) {
+      if (const Prefetch* n = as<Prefetch>(s)) out = to_text(n->indices[1]);
+    });
+    return out;
+  };
+  EXPECT_EQ(prefetched(at()), "position");
+  EXPECT_EQ(prefetched(Expr(v)), "left out");
+}
+
 TEST(VectorWalk, WhatAnIterationAllocatesIsItsOwn) {
   const Stmt use = for_loop(LoopKind::Vectorized, l, idx(8),
                             seq({store(own, {l}, load(x, {b, at()}) * f32(2)), store(y, {b, at()}, load(own, {l}))}));
-  EXPECT_EQ(moved(for_loop(LoopKind::Serial, v, idx(8), seq({alloc(own), use}))), "b, v * 8 + (l + shift) of 8");
+  EXPECT_EQ(moved(for_loop(LoopKind::Serial, v, idx(8), seq({alloc(own), use}))), "b, position from 0: 8 x 8");
+  EXPECT_EQ(vector_walk(*as<For>(for_loop(LoopKind::Serial, v, idx(8), seq({alloc(own), use}))))->allocations.size(),
+            1u);
   EXPECT_EQ(moved(for_loop(LoopKind::Serial, v, idx(8), use)), "") << "kept from one iteration to the next";
 }
 

@@ -56,7 +56,8 @@ using Extents = std::map<const Var*, int64_t>;
 using Memory = std::vector<std::vector<std::byte>>;
 
 /// Interprets `f` on small numbers that depend on `seed` only; parameters of the dtypes float32, int32, bool.
-inline Memory interpret(const FunctionRef& f, unsigned seed = 1, const Extents& extents = {}) {
+inline Memory interpret(const FunctionRef& f, unsigned seed = 1, const Extents& extents = {},
+                        const interp::Options& options = {}) {
   std::mt19937 random(seed);
   std::uniform_int_distribution<int> pick(-4, 4);
   Memory memory;
@@ -82,7 +83,7 @@ inline Memory interpret(const FunctionRef& f, unsigned seed = 1, const Extents& 
     }
     args.push_back(interp::TensorArg{data.data(), shape, {}});
   }
-  interp::run(f, args);
+  interp::run(f, args, options);
   return memory;
 }
 
@@ -97,16 +98,19 @@ inline void expect_same_results(PassFunction pass, const FunctionRef& f, const P
   }
 }
 
-/// Every stage of the CPU pipeline verifies and computes what `f` computes.
-inline void expect_same_on_all_stages(const FunctionRef& f, const PassOptions& options = {},
-                                      const Extents& extents = {}) {
+/// Every stage of the CPU pipeline verifies and computes what `f` computes, where every tensor counts as a large one.
+inline void expect_same_on_all_stages(const FunctionRef& f, PassOptions options = {}, const Extents& extents = {}) {
+  options.machine.store_line = 64;
+  options.stream_bytes = 1;
   verify(f);
   const Memory expected = interpret(f, 1, extents);
+  interp::Options anywhere;
+  anywhere.placement = 5;
   StageInstrument stages;
   VerifyInstrument verifier;
   run_pipeline(cpu_pipeline(), f, options, {&stages, &verifier});
   for (const StageInstrument::Stage& stage : stages.stages()) {
-    ASSERT_EQ(interpret(stage.function, 1, extents), expected)
+    ASSERT_EQ(interpret(stage.function, 1, extents, anywhere), expected)
         << "after " << stage.pass << ", chunk " << options.persistent_chunk << "\n"
         << print(f) << "\nbecame\n"
         << print(stage.function);

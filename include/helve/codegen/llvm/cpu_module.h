@@ -24,7 +24,6 @@ struct CpuOptions {
   bool native = true;    ///< all features of this processor; otherwise those of every processor of the architecture
   int64_t stack_buffer = 8192;  ///< bytes of the largest buffer that may stand on the stack
   int64_t stack_total = 65536;  ///< bytes of all stack buffers of one kernel
-  int64_t stream_bytes = 0;  ///< a written tensor of at least so many bytes goes around the caches; 0: their quarter
 };
 
 struct CpuKernel {

@@ -39,6 +39,7 @@ Expr convert_for_store(Expr value, DType dtype, Span span = {});
 /// Checks rank, index types and signs (IndexCount, IndexType, NegativeIndex).
 Expr load(StorageRef buffer, std::vector<Expr> indices, Span span = {});
 Expr tile_load(StorageRef buffer, std::vector<Expr> indices, Span span = {});
+Expr misalignment(StorageRef buffer, int64_t unit, Span span = {});
 void check_indices(const Storage& buffer, const std::vector<Expr>& indices, Span span);
 /// The checks that apply even to code that never runs: rank and types.
 void check_index_types(const Storage& buffer, const std::vector<Expr>& indices, Span span);

@@ -189,6 +189,18 @@ struct TileLoad final : ExprNode {
   }
 };
 
+/// Bytes by which the first element of a storage in global memory lies behind a multiple of `unit`, a power of two. Any
+/// multiple of the element's size below `unit`, the same in a whole call.
+struct Misalignment final : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::Misalignment;
+  StorageRef buffer;
+  int64_t unit;
+  static constexpr auto fields() {
+    return std::tuple{field("buffer", &Misalignment::buffer), field("unit", &Misalignment::unit)};
+  }
+  Misalignment(StorageRef b, int64_t u) : ExprNode(kKind, kIndex), buffer(std::move(b)), unit(u) {}
+};
+
 /// The node as `T`, or null when it is of another kind.
 template <class T>
 const T* as(const Expr& e) {

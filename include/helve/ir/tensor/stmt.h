@@ -110,11 +110,26 @@ struct Store final : StmtNode {
   BufferRef buffer;
   std::vector<Expr> indices;
   Expr value;
+  /// The lanes of the vectorized loop around it go around the caches, in pieces of so many bytes that begin at
+  /// multiples of it; 0: through the caches. Has no effect on results.
+  int64_t piece = 0;
   Store() : StmtNode(kKind) {}
   bool is_atomic() const { return mode != StoreMode::Write; }
   static constexpr auto fields() {
     return std::tuple{field("mode", &Store::mode), field("buffer", &Store::buffer), field("indices", &Store::indices),
-                      field("value", &Store::value)};
+                      field("value", &Store::value), field("piece", &Store::piece)};
+  }
+};
+
+/// Asks for the part of memory that holds an element, since it is read soon. Has no effect on results; the subscripts
+/// may lie outside of the buffer.
+struct Prefetch final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::Prefetch;
+  BufferRef buffer;
+  std::vector<Expr> indices;
+  Prefetch() : StmtNode(kKind) {}
+  static constexpr auto fields() {
+    return std::tuple{field("buffer", &Prefetch::buffer), field("indices", &Prefetch::indices)};
   }
 };
 
@@ -281,6 +296,9 @@ Stmt alloc(BufferRef buffer, Span span = {});
 Stmt bind(VarRef var, Expr value, Span span = {});
 /// Converts the value to the buffer's dtype (WrongType) and checks the indices.
 Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {}, StoreMode mode = StoreMode::Write);
+/// A store around the caches, in pieces of so many bytes.
+Stmt store_nontemporal(BufferRef buffer, std::vector<Expr> indices, Expr value, int64_t piece, Span span = {});
+Stmt prefetch(BufferRef buffer, std::vector<Expr> indices, Span span = {});
 Stmt tile_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {});
 Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins, std::vector<Expr> extents, Stmt body,
               int num_stages = 1, Span span = {});

@@ -405,150 +405,65 @@ TEST(Memory, CoresHaveTheirOwnInstances) {
   }
 }
 
-/// Y = 2 X over (rows, columns), in vectors of 64 and of 8 and a scalar rest, with a declared row stride.
-struct Doubling {
-  VarRef b = make_var("b"), v = make_var("v"), l = make_var("l"), w = make_var("w"), m = make_var("m"),
-         t = make_var("t");
-  BufferRef x, y;
-  Stmt kernel_stmt;
-  Doubling(DType type, int64_t rows, int64_t columns, int64_t stride, int64_t offset) {
-    const std::vector<Expr> shape = {idx(rows), idx(columns)}, strides = {idx(stride), idx(1)};
-    x = param("X", type, shape, strides);
-    y = param("Y", type, shape, strides);
-    const auto at = [&](const Expr& c) { return store(y, {b, c}, apply(Op::Add, {load(x, {b, c}), load(x, {b, c})})); };
-    const int64_t wide = (columns - offset) / 64, rest = offset + wide * 64, narrow = (columns - rest) / 8,
-                  last = rest + narrow * 8;
-    kernel_stmt =
-        kernel({b}, {idx(rows)}, 128,
-               seq({for_loop(LoopKind::Serial, t, idx(offset), at(Expr(t))),
-                    for_loop(LoopKind::Serial, v, idx(wide),
-                             for_loop(LoopKind::Vectorized, l, idx(64), at(Expr(v) * idx(64) + l + idx(offset)))),
-                    for_loop(LoopKind::Serial, w, idx(narrow),
-                             for_loop(LoopKind::Vectorized, m, idx(8), at(Expr(w) * idx(8) + m + idx(rest)))),
-                    for_loop(LoopKind::Serial, t, idx(columns - last), at(Expr(t) + idx(last)))}));
-  }
-};
-
-/// Whole rows of `type`, in tensors that begin `shift` elements after a line of the cache, around the caches.
-void doubles_rows(DType type, int64_t rows, int64_t columns, int64_t stride, int64_t offset,
-                  std::initializer_list<size_t> shifts) {
-  CpuOptions options;
-  options.stream_bytes = 1;
-  const Doubling d(type, rows, columns, stride, offset);
-  const auto module = compile_cpu({{"test", as_kernel(d.kernel_stmt)}}, options);
-  const auto bytes = static_cast<size_t>(type.bytes());
-  for (size_t shift : shifts) {
-    const size_t count = static_cast<size_t>(rows * stride) + 256;
-    Cells in(type, count), out(type, count);
-    for (size_t k = 0; k < count; ++k) {
-      in.set_bits(k, type.is_float() ? float_bits(static_cast<double>(k % 13), type) : k % 13);
-      out.set_bits(k, 0x55);
-    }
-    const auto align = [&](Cells& cells) {
-      return (64 - reinterpret_cast<uintptr_t>(cells.data()) % 64) % 64 / bytes + shift;
-    };
-    const size_t from = align(in), to = align(out);
-    call(module->kernels()[0], *as<Kernel>(d.kernel_stmt),
-         {{{d.x.get(), static_cast<char*>(in.data()) + from * bytes},
-           {d.y.get(), static_cast<char*>(out.data()) + to * bytes}},
-          {},
-          {},
-          0,
-          rows});
-    for (size_t k = 0; k < count; ++k) {
-      const bool inside = k >= to && (k - to) / static_cast<size_t>(stride) < static_cast<size_t>(rows) &&
-                          (k - to) % static_cast<size_t>(stride) < static_cast<size_t>(columns);
-      const size_t source = k - to + from;
-      const double want = inside ? static_cast<double>(source % 13) * 2 : 0;
-      if (!inside)
-        ASSERT_EQ(out.bits(k), 0x55u) << k;
-      else if (type.is_float())
-        ASSERT_EQ(out.real(k), want) << k << " of " << to_string(type);
-      else
-        ASSERT_EQ(out.integer(k), static_cast<int64_t>(want)) << k;
+/// Y[b, l] = 2 X[b, l] for each lane, in pieces around the caches, where Y begins at a multiple of them.
+TEST(Memory, LanesGoAroundTheCachesInPieces) {
+  constexpr int64_t kRows = 3, kLanes = 64;
+  for (DType type : {kFloat32, kFloat64, DType{TypeCode::Int, 8}, DType{TypeCode::Float, 16}, kBool}) {
+    for (int64_t piece : {16, 32, 64}) {
+      const VarRef b = make_var("b"), l = make_var("l");
+      const BufferRef x = param("X", type, {idx(kRows), idx(kLanes)}), y = param("Y", type, {idx(kRows), idx(kLanes)});
+      const Stmt put = store_nontemporal(y, {b, l}, load(x, {b, l}), piece);
+      const Stmt k = kernel({b}, {idx(kRows)}, 128, for_loop(LoopKind::Vectorized, l, idx(kLanes), put));
+      const auto bytes = static_cast<size_t>(kRows * kLanes * type.bytes());
+      std::vector<char> in(bytes), memory(bytes + 256, 7);
+      for (size_t e = 0; e < bytes; ++e) in[e] = static_cast<char>(type.is_bool() ? e % 3 == 0 : e % 100);
+      char* out =
+          memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) + 64 - (piece == 64 ? 0 : piece);
+      Arguments a;
+      a.buffers[x.get()] = in.data();
+      a.buffers[y.get()] = out;
+      a.end = kRows;
+      const auto module = compile_cpu({{"test", as_kernel(k)}});
+      EXPECT_NE(module->llvm_ir(true).find("!nontemporal"), std::string::npos);
+      call(module->kernels()[0], *as<Kernel>(k), a);
+      for (size_t e = 0; e < bytes; ++e) ASSERT_EQ(out[e], in[e]) << e << " of " << to_string(type);
+      EXPECT_EQ(out[-1], 7);
+      EXPECT_EQ(out[bytes], 7);
     }
   }
 }
 
-TEST(Memory, LargeTensorsAreWrittenAroundTheCaches) {
-  for (DType type : {kFloat32, kFloat64, DType{TypeCode::Int, 8}, DType{TypeCode::Float, 16}}) {
-    for (int64_t stride : {160, 157}) {
-      for (int64_t offset : {0, 4, 3}) doubles_rows(type, 3, 157, stride, offset, {0, 1, 4, 16});
-    }
-    doubles_rows(type, 3, 64, 64, 0, {0, 3, 15});  // one vector: what is not a whole line is all there is
-    doubles_rows(type, 3, 63, 63, 0, {0, 3});
+TEST(Memory, WhereTensorsBegin) {
+  const BufferRef x = param("X", kInt32, {idx(64)}), out = param("out", kInt32, {idx(2)});
+  const Stmt k = single(seq({store(out, {idx(0)}, cast(misalignment(x, 64), kInt32)),
+                             store(out, {idx(1)}, cast(misalignment(x, 16), kInt32))}));
+  alignas(64) std::array<int32_t, 128> memory{};
+  for (size_t offset = 0; offset < 40; ++offset) {
+    std::array<int32_t, 2> found{};
+    Arguments a;
+    a.buffers[x.get()] = memory.data() + offset;
+    a.buffers[out.get()] = found.data();
+    run(k, a);
+    EXPECT_EQ(found[0], static_cast<int32_t>(offset * 4 % 64));
+    EXPECT_EQ(found[1], static_cast<int32_t>(offset * 4 % 16));
   }
 }
 
-TEST(Memory, LongRowsAreWrittenByTurnsOfTheirQuarters) {
-  const DType half{TypeCode::Float, 16};
-  for (int64_t vectors : {63, 64, 65, 66, 67, 68, 130}) {  // 64 are four pages of float32
-    doubles_rows(kFloat32, 2, vectors * 64 + 5, vectors * 64 + 5, 0, {0, 1, 4, 15});
-    doubles_rows(half, 2, vectors * 128, vectors * 128, 0, {0, 1, 17, 31});
-  }
-}
-
-TEST(Memory, OnlyLargeTensorsGoAroundTheCaches) {
-  const Doubling d(kFloat32, 3, 160, 160, 0);
-  const auto streams = [&](int64_t bytes) {
-    CpuOptions options;
-    options.stream_bytes = bytes;
-    return compile_cpu({{"test", as_kernel(d.kernel_stmt)}}, options)->llvm_ir(true).find("!nontemporal") !=
-           std::string::npos;
-  };
-#if defined(__x86_64__)
-  EXPECT_TRUE(streams(3 * 160 * 4));
-#endif
-  EXPECT_FALSE(streams(3 * 160 * 4 + 1));
-}
-
-TEST(Memory, BuffersOfAWalkLieOnTheStackOrNot) {
-  constexpr int64_t kVectors = 9, kLanes = 16, kColumns = kVectors * kLanes;
-  VarRef b = make_var("b"), v = make_var("v"), l = make_var("l");
-  BufferRef x = param("X", kFloat32, {idx(2), idx(kColumns)}), y = param("Y", kFloat32, {idx(2), idx(kColumns)});
-  BufferRef first = local("s", kFloat32, {kLanes}), second = local("t", kFloat32, {kLanes});
-  const Expr at = Expr(v) * idx(kLanes) + l;
-  const Stmt lanes = for_loop(LoopKind::Vectorized, l, idx(kLanes),
-                              seq({store(first, {l}, load(x, {b, at}) + load(x, {b, at})),
-                                   store(second, {l}, load(first, {l}) + load(x, {b, at})),
-                                   store(y, {b, at}, load(first, {l}) + load(second, {l}))}));
-  const Stmt k = kernel({b}, {idx(2)}, 128,
-                        for_loop(LoopKind::Serial, v, idx(kVectors), seq({alloc(first), alloc(second), lanes})));
-  for (int64_t total : {0, 64, 128, 192, 65536}) {
-    const auto module = compile_cpu({{"test", as_kernel(k)}}, CpuOptions{.stack_total = total, .stream_bytes = 1});
-    for (size_t shift : {0, 3, 15}) {
-      std::vector<float> in(2 * kColumns), out(2 * kColumns + 64, -1);
-      for (size_t e = 0; e < in.size(); ++e) in[e] = static_cast<float>(e);
-      const size_t line = (64 - reinterpret_cast<uintptr_t>(out.data()) % 64) % 64 / sizeof(float) + shift;
-      call(module->kernels()[0], *as<Kernel>(k), {{{x.get(), in.data()}, {y.get(), out.data() + line}}, {}, {}, 0, 2});
-      for (size_t e = 0; e < in.size(); ++e) ASSERT_EQ(out[e + line], 5 * static_cast<float>(e)) << e << ", " << total;
-    }
-  }
-}
-
-TEST(Memory, TilesOfARowAreOneWalk) {
-  CpuOptions options;
-  options.stream_bytes = 1;
-  constexpr int64_t kTiles = 5, kVectors = 3, kLanes = 16, kColumns = kTiles * kVectors * kLanes;
-  VarRef b = make_var("b"), c = make_var("c"), v = make_var("v"), l = make_var("l");
-  BufferRef x = param("X", kFloat32, {idx(2), idx(kColumns)}), y = param("Y", kFloat32, {idx(2), idx(kColumns)});
-  const Expr at = (Expr(c) * idx(kVectors) + Expr(v)) * idx(kLanes) + l;
-  const Stmt tiles = for_loop(
-      LoopKind::Serial, c, idx(kTiles),
-      for_loop(LoopKind::Serial, v, idx(kVectors),
-               for_loop(LoopKind::Vectorized, l, idx(kLanes), store(y, {b, at}, load(x, {b, at}) + load(x, {b, at})))));
-  const Stmt k = kernel({b}, {idx(2)}, 128, tiles);
-  const auto module = compile_cpu({{"test", as_kernel(k)}}, options);
-  for (size_t shift : {0, 1, 5, 15}) {
-    std::vector<float> in(2 * kColumns), out(2 * kColumns + 64, -1);
-    for (size_t e = 0; e < in.size(); ++e) in[e] = static_cast<float>(e);
-    const size_t line = (64 - reinterpret_cast<uintptr_t>(out.data()) % 64) % 64 / sizeof(float) + shift;
-    call(module->kernels()[0], *as<Kernel>(k), {{{x.get(), in.data()}, {y.get(), out.data() + line}}, {}, {}, 0, 2});
-    for (size_t e = 0; e < out.size(); ++e) {
-      const bool inside = e >= line && e < line + in.size();
-      ASSERT_EQ(out[e], inside ? static_cast<float>(e - line) * 2 : -1) << e << " at " << shift;
-    }
-  }
+TEST(Memory, PrefetchesMayLieOutside) {
+  const BufferRef x = param("X", kFloat32, {idx(2), idx(64)}), y = param("Y", kFloat32, {idx(2), idx(64)});
+  const VarRef b = make_var("b"), l = make_var("l");
+  const Stmt lanes = for_loop(LoopKind::Vectorized, l, idx(64),
+                              seq({store(y, {b, l}, load(x, {b, l})), prefetch(x, {Expr(b) + idx(1), l})}));
+  const Stmt k = kernel({b}, {idx(2)}, 128, seq({lanes, prefetch(x, {Expr(b) * idx(1 << 20), idx(-5)})}));
+  std::vector<float> in(128, 3), out(128);
+  Arguments a;
+  a.buffers[x.get()] = in.data();
+  a.buffers[y.get()] = out.data();
+  a.end = 2;
+  run(k, a);
+  EXPECT_EQ(in, out);
+  const std::string text = compile_cpu({{"test", as_kernel(k)}})->llvm_ir(true);
+  EXPECT_NE(text.find("llvm.prefetch"), std::string::npos);
 }
 
 TEST(Arguments, ScalarsOfEveryDtype) {
