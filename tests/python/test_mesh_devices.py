@@ -21,8 +21,8 @@ def test_a_mesh_of_devices_without_a_target_is_refused(device, target):
     with pytest.raises(helve.Error) as caught:
         helve.compile(main, target=target, mesh=helve.Mesh((2,), device=device))
     assert caught.value.code == "HV0803"
-    assert caught.value.message == f"this build of helve has no '{device}' target"
-    assert caught.value.help == 'use a mesh of device="host": its cores run in this process'
+    assert caught.value.message == f"this build of helve does not compile for meshes of device '{device}'"
+    assert caught.value.help.startswith('use a mesh of device="host": its cores run in this process with target="llvm"')
     assert caught.value.filename == __file__
 
 

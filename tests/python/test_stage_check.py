@@ -160,6 +160,10 @@ def test_arguments_follow_the_signature():
     assert a.shape == (5, 14) and a.dtype.name == "bfloat16"
     assert b.shape == (4, 7) and b.strides == (10, 1) and b.dtype == np.uint8 and b.max() < 9
     assert c.dtype == bool and n >= 0 and float(s) * 4 == int(s * 4)
+    backwards = make_arguments(
+        helve.parse(TEXT.replace('B: T.Tensor((70,), "int32")', 'B: T.Tensor((70, 2), "int32", strides=(2, -1))')
+                    .replace("B[b * 35 + i]", "B[b * 35 + i, 0]")).function)[1]
+    assert backwards.strides == (8, -4) and backwards.base.shape == (140,)
     again = make(Recipe((5, 7)))
     assert all(np.array_equal(x, y) for x, y in zip([a, b, n, c, s], again))
     assert make(Recipe((1,)))[0].shape == (1, 2)

@@ -122,10 +122,10 @@ def make_arguments(function: _core.Function, recipe: Recipe = Recipe(), limit: i
 
 
 def _span(shape: tuple[int, ...], strides: list[int]) -> int:
-    """Elements from the first to the last."""
+    """Elements of memory from the lowest to the highest."""
     if not strides or 0 in shape:
         return math.prod(shape)
-    return 1 + sum(stride * (extent - 1) for stride, extent in zip(strides, shape))
+    return 1 + sum(abs(stride) * (extent - 1) for stride, extent in zip(strides, shape))
 
 
 def _laid_out(array: np.ndarray, strides: list[int]) -> np.ndarray:
@@ -133,6 +133,8 @@ def _laid_out(array: np.ndarray, strides: list[int]) -> np.ndarray:
     if not strides or not array.size:
         return array
     memory = np.zeros(_span(array.shape, strides), array.dtype)
-    view = np.ndarray(array.shape, array.dtype, memory, strides=[s * array.itemsize for s in strides])
+    first = sum(-stride * (extent - 1) for stride, extent in zip(strides, array.shape) if stride < 0)
+    size = array.itemsize
+    view = np.ndarray(array.shape, array.dtype, memory, first * size, [stride * size for stride in strides])
     view[...] = array
     return view
