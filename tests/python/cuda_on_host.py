@@ -162,9 +162,11 @@ def slot_of(value, dtype):
 
 def aligned(array, offset=0):
     """A copy with the same strides whose first element stands `offset` elements after a multiple of 64 bytes."""
-    span = 1 + sum(s // array.itemsize * (n - 1) for s, n in zip(array.strides, array.shape)) if array.size else 0
-    memory = np.zeros((span + offset) * array.itemsize + 64, np.uint8)
-    begin = -memory.ctypes.data % 64 + offset * array.itemsize
+    ends = [stride * (extent - 1) for stride, extent in zip(array.strides, array.shape)] if array.size else []
+    before = -sum(end for end in ends if end < 0)  # bytes in front of the first element
+    offset = offset * array.itemsize
+    memory = np.zeros(before + sum(end for end in ends if end > 0) + array.itemsize + offset + 64, np.uint8)
+    begin = before + (offset - memory.ctypes.data - before) % 64
     out = np.ndarray(array.shape, array.dtype, memory, begin, array.strides)
     out[...] = array
     return out
