@@ -48,6 +48,7 @@ void bind_nodes(py::module_& module) {
   py::class_<StmtNode, Node, Ref<StmtNode>>(module, "Stmt", "A statement.");
   bind_node<Seq, StmtNode>(module, "Seq", "Statements in order.");
   bind_node<Alloc, StmtNode>(module, "Alloc", "Brings a buffer into being.");
+  bind_node<Peer, StmtNode>(module, "Peer", "Names what a buffer is on another core.");
   bind_node<Bind, StmtNode>(module, "Bind", "Names a scalar value.");
   bind_node<Store, StmtNode>(module, "Store", "Stores one element, or combines a value with it.");
   bind_node<Prefetch, StmtNode>(module, "Prefetch", "Asks for an element that is read soon.");
@@ -98,6 +99,16 @@ void bind_stmt(py::module_& module) {
   const Span nowhere;
   module.def("seq", &seq, py::arg("stmts"), py::arg("span") = nowhere);
   module.def("alloc", &alloc, py::arg("buffer"), py::arg("span") = nowhere);
+  module.def("peer", &peer, py::arg("buffer"), py::arg("source"), py::arg("core"), py::arg("span") = nowhere);
+  module.def(
+      "declare_again",
+      [](const BufferRef& buffer, std::string name, Span span) {
+        Ref<Buffer> out = make_ref<Buffer>(*buffer);
+        out->name = std::move(name);
+        out->span = span;
+        return BufferRef(out);
+      },
+      py::arg("buffer"), py::arg("name"), py::arg("span"), "A new buffer with the declaration of `buffer`.");
   module.def("bind", &bind, py::arg("var"), py::arg("value"), py::arg("span") = nowhere);
   module.def("store", &store, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("span") = nowhere,
              py::arg("mode") = StoreMode::Write);

@@ -274,6 +274,7 @@ class Collector {
   }
 
   void collect(const Stmt&, const Prefetch&) {}  // accesses nothing
+  void collect(const Stmt&, const Peer& n) { out_.home[n.buffer.get()] = path_; }
 
   void collect(const Stmt& s, const TileStore& n) {
     target_ = &n;

@@ -95,6 +95,7 @@ std::optional<Pairs> equal_extents(const TileOp& op, const Function& f) {
     case TileRule::Clear:
     case TileRule::Sync:
     case TileRule::Wait:
+    case TileRule::StAsync:
     case TileRule::Instruction:  // constants, which the verifier has compared
     case TileRule::CommBarrier: return Pairs{};
     case TileRule::Gemm: return of_gemm(op);

@@ -13,11 +13,15 @@ using namespace lifetimes;
 
 namespace {
 
-/// The buffers that share bytes with none: those that take part in collectives, those that TMA accesses, which fences
-/// do not know by other names, and mbarriers.
+/// The buffers that share bytes with none: those that take part in collectives or that other cores access, those that
+/// TMA accesses, which fences do not know by other names, and mbarriers.
 BufferSet kept_apart(const Stmt& body, const Numbers& numbers) {
   BufferSet out;
   walk(body, [&](const Stmt& s) {
+    if (const Peer* other = as<Peer>(s)) {
+      const auto found = numbers.find(other->source.get());
+      if (found != numbers.end()) out.add(found->second);
+    }
     const TileOp* op = as<TileOp>(s);
     if (!op || !(op->row().is_collective() || op->is_by_tma() || op->barriers())) return;
     for (const RegionAccess& access : accesses(s)) {

@@ -183,6 +183,7 @@ Checked check(const FunctionRef& f, const CompileOptions& options) {
   out.function = place_on_mesh(f, options.mesh);
   check_dtypes(*out.function, options.target);
   check_dispatch(*out.function, options.target);
+  check_lowered_forms(*out.function, options.target);
   refuse_overlapping_strides(*out.function);
   out.times.push_back({"verify", seconds(start)});
   start = Clock::now();

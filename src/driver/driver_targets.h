@@ -31,6 +31,9 @@ Machine machine_of(const CompileOptions& options);
 /// DTypeOnTarget for a type that the target does not support.
 void check_dtypes(const Function& f, Target target);
 
+/// NoSchedule for what only lowered programs contain: the memory of other cores.
+void check_lowered_forms(const Function& f, Target target);
+
 /// BadArgument for a `dispatch` that names no implementation of the target.
 void check_dispatch(const Function& f, Target target);
 

@@ -35,9 +35,11 @@ void run(const FunctionRef& f, const std::vector<Arg>& args, const Options& opti
   const StmtCodeRef body = prepare(f->body, scope);
   std::vector<Frame> frames;
   const int64_t executors = f->mesh ? f->mesh->size() : 1;
+  frames.reserve(static_cast<size_t>(executors));
   for (int64_t rank = 0; rank < executors; ++rank) {
     frames.push_back(scope.make_frame(rank));
     arguments.enter(frames.back());
+    frames.back().cores = &frames;
   }
   if (!scope.checked()) return run_body(*body, frames, scope.has_mesh());
   Checker checker(scope);

@@ -17,6 +17,18 @@ namespace helve::interp {
 
 class Trace;
 
+/// The bytes that T.st_async has stored to a core, counted by an array of mbarriers.
+struct Arrivals {
+  /// A store before the core's wait: by whom, and the time before which that core's accesses are visible after the
+  /// wait.
+  struct Sender {
+    int64_t core = 0;
+    int64_t visible = 0;
+  };
+  int64_t bytes = 0;
+  std::vector<Sender> senders;
+};
+
 /// The state of one executor: the only one of a function without a mesh, or a core.
 struct Frame {
   std::vector<Scalar> vars;
@@ -27,6 +39,9 @@ struct Frame {
   int64_t block = 0;                             ///< the block of the kernel, row-major
   int64_t blocks = 1;
   AsyncCopies copies;                            ///< begun by the block
+  std::vector<Frame>* cores = nullptr;           ///< of the mesh, by rank
+  std::unordered_map<size_t, int64_t> home;      ///< the core of a buffer of T.peer, by its slot
+  std::unordered_map<size_t, Arrivals> arrivals;  ///< by the slot of the mbarriers
   Trace* trace = nullptr;  ///< present in a checked run
 };
 

@@ -32,6 +32,8 @@ class Clock {
 constexpr int64_t kNoThread = -1;
 constexpr int64_t kEveryThread = -2;
 constexpr int64_t kTma = -3;
+/// Of what T.st_async has stored: once the core has waited for it, all its threads see it.
+constexpr int64_t kStoredHere = -4;
 
 /// One access: when, on which core, where in the program. The instant 0 is before the run.
 struct Mark {

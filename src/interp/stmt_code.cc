@@ -334,6 +334,7 @@ struct Preparer {
 
   StmtCodeRef operator()(const Seq& s) const { return std::make_unique<SeqCode>(s, scope); }
   StmtCodeRef operator()(const Alloc& s) const { return std::make_unique<AllocCode>(s, scope); }
+  StmtCodeRef operator()(const Peer& s) const { return prepare_peer(s, scope); }
   StmtCodeRef operator()(const Bind& s) const { return std::make_unique<BindCode>(s, scope); }
   StmtCodeRef operator()(const Store& s) const {
     const StatementScope statement(scope, &s);

@@ -66,6 +66,7 @@ StmtCodeRef prepare_loop(const For& s, Scope& scope);
 StmtCodeRef prepare_tile_loop(const ForTiles& s, Scope& scope);
 StmtCodeRef prepare_kernel(const Kernel& s, Scope& scope);
 StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope);
+StmtCodeRef prepare_peer(const Peer& s, Scope& scope);
 
 /// In a checked run, what each of the cores did is now visible to all of them.
 void synchronise(const CoreSet& cores);

@@ -56,6 +56,8 @@ void run_all_to_all(const Operands& op, const Group& group, const Scope& scope);
 void run_permute(const Operands& op, const Group& group, const Scope& scope);
 void run_barrier(const Operands& op, const Group& group, const Scope& scope);
 StmtCodeRef prepare_collective(const TileOp& s, Scope& scope, CollectiveFunction function);
+StmtCodeRef prepare_st_async(const TileOp& s, Scope& scope);
+StmtCodeRef prepare_wait_bytes(const TileOp& s, Scope& scope);
 StmtCodeRef prepare_mesh_tensor_copy(const TileOp& s, Scope& scope);
 void require_mesh(const TileOp& s, const Scope& scope);
 

@@ -106,11 +106,14 @@ void run_wait(const Operands& op, Frame& frame) {
   frame.copies.wait(op.queue, op.node->pending(), op.node->waits_for_sources());
 }
 
-/// The array counts nothing yet, which is how a queue begins.
-void run_mbarrier_init(const Operands&, Frame&) {}
-
 std::vector<Scalar> filled(const View& view, Scalar value) {
   return std::vector<Scalar>(static_cast<size_t>(view.size()), value);
+}
+
+/// The array counts nothing yet, which is how a queue begins. Other cores may use it from here on.
+void run_mbarrier_init(const Operands& op, Frame& frame) {
+  const View array = op.region("barriers").view(frame);
+  scatter(array, filled(array, of_int(0)), array.dtype(), op.span);
 }
 
 void fill(const Operands& op, Frame& frame, Scalar value) {
@@ -384,6 +387,8 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::CommAllReduce: return prepare_collective(s, scope, run_all_reduce);
     case TileOpcode::CommAllToAll: return prepare_collective(s, scope, run_all_to_all);
     case TileOpcode::CommPermute: return prepare_collective(s, scope, run_permute);
+    case TileOpcode::StAsync: return prepare_st_async(s, scope);
+    case TileOpcode::CommWaitBytes: return prepare_wait_bytes(s, scope);
     case TileOpcode::CommBarrier: return prepare_collective(s, scope, run_barrier);
   }
   __builtin_unreachable();

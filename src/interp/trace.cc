@@ -140,6 +140,7 @@ Mark Trace::mark_of(const Instance& instance, const Site& site, StoreMode mode) 
 size_t Trace::conflict(const Shadow& shadow, const Mark& earlier, const Mark& later) const {
   if (!shadow.counts(earlier)) return kOrdered;
   if (earlier.core != core_) return earlier.time < seen_[static_cast<size_t>(earlier.core)] ? kOrdered : kOtherCore;
+  if (earlier.thread == kStoredHere) return kOrdered;  // complete, as a copy that is in flight is reported before
   for (size_t i = 0; i < depth_; ++i) {
     const Level& level = levels_[i];
     if (level.label->order == LoopOrder::Sequential) continue;
@@ -247,6 +248,27 @@ void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& 
     if (!may_leave_several(instance)) cell.reads.clear();  // else what races with them may meet the write
     cell.updates.clear();
     cell.undefined = undefined;
+  }
+}
+
+void Trace::send(Instance& instance, int64_t offset, Scalar value, const Flight& arrival, const Site& site) {
+  checker_->step();
+  make_current();
+  Mark mark = mark_of(instance, site);
+  if (checker_->checks().races) {
+    for (const Cell& cell : instance.cells(offset)) check_flights(instance, offset, cell, site, true);
+    check_write(instance, offset, mark, value);
+  } else {
+    instance.write(offset, value);
+  }
+  mark.core = arrival.core;
+  mark.thread = kStoredHere;
+  for (Cell& cell : instance.cells(offset)) {
+    if (checker_->checks().races) cell.into = arrival;
+    cell.write = mark;
+    cell.reads.clear();
+    cell.updates.clear();
+    cell.undefined = false;
   }
 }
 

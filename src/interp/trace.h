@@ -2,6 +2,7 @@
 // Only this class decides whether two accesses race and whether a value may be used.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -98,6 +99,16 @@ class Trace {
   }
   /// An atomic store: the element becomes its previous value, combined with `value`.
   void update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode, const Site& site);
+
+  /// T.st_async to the memory of another core, as the store `arrival` to it.
+  void send(Instance& instance, int64_t offset, Scalar value, const Flight& arrival, const Site& site);
+  /// The time before which all that the core did is ordered before its barrier.
+  int64_t before_barrier() const { return barrier_.time; }
+  /// What another core did before that time is visible.
+  void learn(int64_t core, int64_t time) {
+    int64_t& seen = seen_[static_cast<size_t>(core)];
+    seen = std::max(seen, time);
+  }
 
   /// The variable in `slot` is bound to a value that came from `origin`.
   void bind(size_t slot, const Origin& origin);

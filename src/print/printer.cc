@@ -134,6 +134,11 @@ class Printer {
     line(n, name + " = " + spell_.allocation(*n.buffer));
   }
 
+  void write(const Peer& n) {
+    const std::string value = fmt::format("T.peer({}, {})", spell_.name(*n.source), spell_.tuple(n.core));
+    line(n, fmt::format("{} = {}", spell_.name(*n.buffer), value));
+  }
+
   void write(const Bind& n) {
     const std::string value = spell_.typed(n.value);  // the value is named before the variable is
     line(n, fmt::format("{} = {}", spell_.name(*n.var), value));

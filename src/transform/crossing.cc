@@ -44,6 +44,7 @@ class Walk {
     for (const Stmt& s : n.stmts) run(s, whole);
   }
   void visit(const Alloc&, const Stmt&, BufferSet&) {}
+  void visit(const Peer&, const Stmt&, BufferSet&) {}
   void visit(const Bind&, const Stmt& s, BufferSet& whole) { read_exprs(s, whole); }
   void visit(const Store& n, const Stmt& s, BufferSet& whole) {
     read_exprs(s, whole);

@@ -11,6 +11,7 @@
 // commit, to wait for or to fence.
 #include "helve/analysis/async_run.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 #include "scope_facts.h"
@@ -69,10 +70,17 @@ class Narrowing final : public ScopedRewriter {
     if (op->is_by_tma()) return box(*op, facts);
     const bool orders_copies =
         op->row().rule == TileRule::Wait || (op->row().rule == TileRule::Sync && op->op != TileOpcode::SyncThreads);
-    return orders_copies ? seq({}, s->span) : s;
+    return orders_copies && !counts_bytes(*op) ? seq({}, s->span) : s;
   }
 
  private:
+  /// Are these mbarriers that count what other cores store?
+  bool counts_bytes(const TileOp& init) const {
+    return init.barriers() && has_operation(enclosing_kernel()->body, [&](const TileOp& op) {
+             return copy_queue(op) == CopyQueue{CopyQueue::Kind::Bytes, init.barriers()->buffer.get()};
+           });
+  }
+
   /// A run of one thread, which is past the end of its tensor either entirely or not at all.
   static Stmt run(const TileOp& op, const Facts& facts) {
     const auto elements = [&](bool exist) {

@@ -60,6 +60,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"insert_fences", insert_fences},            // TMA sees what threads wrote
       {"relax_waits", relax_waits},                // memory that TMA stores from is free as soon as TMA has read it
       {"group_copies", group_copies},              // mbarriers and groups count copies, as the machine has them
+      {"expand_collectives", expand_collectives},  // cores read and write each other's memory
   };
   return passes;
 }

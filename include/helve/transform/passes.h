@@ -42,6 +42,7 @@ FunctionRef allocate_shared(const FunctionRef& f, const PassOptions& options);
 FunctionRef insert_fences(const FunctionRef& f, const PassOptions& options);
 FunctionRef relax_waits(const FunctionRef& f, const PassOptions& options);
 FunctionRef group_copies(const FunctionRef& f, const PassOptions& options);
+FunctionRef expand_collectives(const FunctionRef& f, const PassOptions& options);
 FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_full_blocks(const FunctionRef& f, const PassOptions& options);
 FunctionRef vectorize_loops(const FunctionRef& f, const PassOptions& options);

@@ -154,6 +154,11 @@ _CONSTRUCTS = [
         "Asks for the memory of one element, which is read soon, in a lowered program; it may lie outside of its "
         "tensor.",
     ),
+    Construct(
+        "peer", (_p("buffer"), _p("core")),
+        "What a buffer of the kernel is on another core of the mesh, given by its coordinates, in a lowered program: "
+        "for reading, and for T.st_async.",
+    ),
     Construct("cast", (_p("x"), _p("dtype")), "x converted to dtype."),
     Construct("clamp", (_p("x"), _p("lo"), _p("hi")), "min(max(x, lo), hi)."),
     HostConstruct("Tensor", (_p("shape"), _o("dtype", "float32"), _o("strides", None)), _tensor),

@@ -132,6 +132,12 @@ class comm:
         """All cores of the group arrive before any continues."""
 
     @staticmethod
+    def wait_bytes(barriers: _Region, bytes: _b.int, axis: _b.str = 'all') -> None:
+        """Waits until the cores of the group have stored so many bytes to this core by T.st_async with these
+        `barriers` since the last such wait; the cores do this equally often. What a thread of such a core did
+        before the core's last T.sync_threads before its stores is then visible as well."""
+
+    @staticmethod
     def row_allgather(send: _Region, recv: _Region) -> _Any:
         """T.comm.all_gather(send, recv, axis="x"): over the rows."""
 
@@ -305,6 +311,10 @@ def mma(A: _Region, B: _Region, C: _Region, shape: _Sequence[_Extent], layout_A:
 def nan(dtype: _b.str | None = None) -> _Any:
     """NaN: a number that takes the type of the other operand, or a constant of `dtype`."""
 
+def peer(buffer: _Any, core: _Any) -> _Any:
+    """What a buffer of the kernel is on another core of the mesh, given by its coordinates, in a lowered program:
+    for reading, and for T.st_async."""
+
 def pow(a: _Scalar, b: _Scalar) -> _Expr:
     """The scalar operator Pow."""
 
@@ -360,6 +370,11 @@ def sin(x: _Scalar) -> _Expr:
 
 def sqrt(x: _Scalar) -> _Expr:
     """The scalar operator Sqrt."""
+
+def st_async(src: _Region, dst: _Region, barriers: _Region) -> None:
+    """Stores one element of 4 or 8 bytes to the shared memory of another core, a buffer of T.peer, by one thread:
+    `st.async`. `barriers`, two of them, count its bytes on that core, where T.comm.wait_bytes waits for them.
+    Before that the element must not be accessed."""
 
 def stmatrix(src: _Region, dst: _Region, layout: _Any) -> None:
     """The other direction of T.ldmatrix: copies the registers of a fragment src to the elements of dst, whose

@@ -170,6 +170,18 @@ def prefetch(expressions: Expressions, call: ast.Call) -> _core.Stmt:
     return _core.prefetch(*_element(expressions, arguments, "src"), expressions.context.span(call.func))
 
 
+def peer(expressions: Expressions, call: ast.Call, name: str, span: _core.Span) -> _core.Stmt:
+    """The statement of `name = T.peer(buffer, core)`."""
+    context = expressions.context
+    arguments = match(context, language.peer, call)
+    source = expressions.evaluate(arguments["buffer"])
+    if not isinstance(source, _core.Buffer):
+        raise context.bad_argument(arguments["buffer"], "T.peer", "buffer", "it is not a buffer",
+                                   "name a buffer of T.alloc_shared or T.alloc_global")
+    core = expressions.index_list(arguments["core"], "a coordinate of T.peer")
+    return _core.peer(_core.declare_again(source, name, span), source, core, span)
+
+
 def tile_operation(expressions: Expressions, function: TileOperation, call: ast.Call) -> _core.Stmt:
     """The statement of a call of a row of the table."""
     context = expressions.context

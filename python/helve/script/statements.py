@@ -104,6 +104,8 @@ class Statements:
         function = self.expressions.callee(node.value)
         if operations.is_allocation(function):
             self._allocate(node, target, function)
+        elif function is language.peer:
+            self._peer(node, target)
         elif isinstance(target, ast.Subscript):
             self._store(node, target, node.value, self.expressions.evaluate(node.value))
         else:
@@ -117,6 +119,15 @@ class Statements:
         buffer = operations.allocate(self.expressions, function, node.value, target.id, span)
         self.context.scope.bind(target.id, buffer, self.context.span(target))
         self.context.emit(_core.alloc(buffer, span))
+
+    def _peer(self, node: ast.Assign, target: ast.expr) -> None:
+        if not isinstance(target, ast.Name):
+            raise self.context.unsupported(target, "this target of T.peer", "assign the buffer to a name")
+        span = self.context.span(target)
+        self.context.scope.check_bindable(target.id, span)
+        statement = operations.peer(self.expressions, node.value, target.id, self.context.span(node))
+        self.context.scope.bind(target.id, statement.buffer, span)
+        self.context.emit(statement)
 
     def _bind_target(self, node: ast.stmt, target: ast.expr, value_node: ast.expr, value: Any) -> None:
         if isinstance(target, ast.Name):

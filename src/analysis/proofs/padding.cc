@@ -76,7 +76,8 @@ class Padding {
       case StmtKind::Store:
         if (!as<Store>(s)->is_atomic()) fills_.erase(as<Store>(s)->buffer.get());
         return;
-      case StmtKind::Prefetch: return;
+      case StmtKind::Prefetch:
+      case StmtKind::Peer: return;
       case StmtKind::TileStore: fills_.erase(as<TileStore>(s)->buffer.get()); return;
       case StmtKind::If: {
         const Fills before = fills_;

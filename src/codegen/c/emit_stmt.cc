@@ -35,6 +35,7 @@ void CEmitter::stmt(const Stmt& s) {
   switch (s->kind) {
     case StmtKind::Seq: return seq(*as<Seq>(s));
     case StmtKind::Alloc: return alloc(*as<Alloc>(s));
+    case StmtKind::Peer: return peer(*as<Peer>(s));
     case StmtKind::Bind: return bind(*as<Bind>(s));
     case StmtKind::Store: return store(*as<Store>(s));
     case StmtKind::For: return for_loop(*as<For>(s));
@@ -81,6 +82,7 @@ void CEmitter::find_uses(const Stmt& body) {
   });
   walk(body, [&](const Stmt& s) {
     if (const Store* store = as<Store>(s)) used_.insert(store->buffer.get());
+    if (const Peer* other = as<Peer>(s)) used_.insert(other->source.get());
     const TileOp* op = as<TileOp>(s);
     for (size_t i = 0; op && i < op->operands.size(); ++i) {
       if (const Region* region = std::get_if<Region>(&op->operands[i])) used_.insert(region->buffer.get());

@@ -25,16 +25,8 @@ int64_t elements(const Buffer& buffer, size_t first) {
 
 }  // namespace
 
-/// A place behind all others.
-int64_t KernelEmitter::more_shared(int64_t bytes) {
-  const int64_t begin = kernel_.shared_bytes;
-  kernel_.shared_bytes += (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
-  return begin;
-}
-
 void KernelEmitter::alloc(const Alloc& s) {
   const Buffer& buffer = *s.buffer;
-  if (peers_.contains(&buffer)) return declare_peer(buffer);
   if (!used(&buffer)) return;
   const std::string type = element_type(buffer);
   switch (buffer.scope) {
@@ -70,9 +62,8 @@ void KernelEmitter::array(const Alloc& s, const char* alignment, int64_t count) 
 }
 
 void KernelEmitter::tile_op(const TileOp& s) {
-  if (s.row().is_collective()) return collective(s);
-  HELVE_CHECK((s.op == TileOpcode::CpAsync) == (thread_ != nullptr),
-              "tile operation " + std::string(s.row().name) + " of a thread");
+  const bool of_thread = s.op == TileOpcode::CpAsync || s.op == TileOpcode::StAsync;
+  HELVE_CHECK(of_thread == (thread_ != nullptr), "tile operation " + std::string(s.row().name) + " of a thread");
   using enum TileOpcode;
 #define HELVE_INSTRUCTION(function, ...)        \
   for (const TileOpcode each : {__VA_ARGS__}) { \

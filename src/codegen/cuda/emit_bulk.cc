@@ -8,6 +8,7 @@
 
 #include "helve/analysis/bulk_copy.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -84,8 +85,12 @@ void KernelEmitter::wait_bulk(const TileOp& s) {
 }
 
 void KernelEmitter::mbarrier_init(const TileOp& s) {
-  need("bulk_groups");
   const Buffer& array = *s.barriers()->buffer;
+  const bool counts_bytes = has_operation(source_.stmt->body, [&](const TileOp& op) {
+    return op.barriers() && op.barriers()->buffer.get() == &array && copy_queue(op).kind == CopyQueue::Kind::Bytes;
+  });
+  if (counts_bytes) return init_phases(s);
+  need("bulk_groups");
   const Ring ring{names_.of(&array, array.name), names_.fresh("begun"), names_.fresh("ended"),
                   *int_value(array.shape[0])};
   line(fmt::format("unsigned {} = 0, {} = 0;", ring.begun, ring.ended));

@@ -1,12 +1,11 @@
-// Collectives inside a kernel: a group barrier, every core reads its peers' sources, a second group barrier.
-// Blocks of a cluster read each other's shared memory. If a group spans more cores, sources are Global buffers and the
-// barrier is a counter in global memory, for which the launch is cooperative. Small all-gathers and all-reductions of a
-// cluster are pushed instead (emit_push.cc).
+// What cores do together: barriers of groups, the memory of other cores, stores to it.
+// The cores of a mesh are blocks of a cluster, which address each other's shared memory. If a group spans more cores,
+// they address each other's Global buffers, and the barrier is a counter in global memory, for which the launch is
+// cooperative.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "exchange.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
@@ -14,7 +13,7 @@
 
 namespace helve::cuda {
 
-/// Decides how the cores synchronize, and what each does between the barriers.
+/// Decides how the cores synchronize.
 void KernelEmitter::find_collectives() {
   const Kernel& kernel = *source_.stmt;
   if (!has_collective(kernel.body)) return;
@@ -26,64 +25,42 @@ void KernelEmitter::find_collectives() {
   if (!kernel_.cooperative) kernel_.cluster = span_.cores;
   walk(kernel.body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
-    if (!op || !op->row().is_collective()) return;
+    if (!op || !op->row().is_collective() || !kernel_.cooperative) return;
     const CoreGroup group = group_of(*op, *source_.mesh, kernel.vars, span_);
-    if (kernel_.cooperative) find_uses(helve::bind(make_var("place"), group.place));
-    if (op->op == TileOpcode::CommBarrier) return;
-    if (!kernel_.cooperative) find_push(*op, group);
-    const auto source = [&](const Expr& member, std::vector<Stmt>& before) { return peer(*op, member, before); };
-    const Stmt loop = exchange(*op, group, *source_.mesh, kernel.threads, source);
-    find_uses(loop);
-    exchanges_.emplace(op, loop);
+    find_uses(helve::bind(make_var("place"), group.place));
   });
 }
 
 /// The global memory of another core is addressed by its number in the mesh, its shared memory by the number in the
-/// cluster; a parameter is the same memory for all cores.
-BufferRef KernelEmitter::peer(const TileOp& s, const Expr& member, std::vector<Stmt>& before) {
-  const BufferRef& source = s.region(0).buffer;
-  if (source->scope == MemoryScope::Param) return source;
-  if (source->scope == MemoryScope::Shared && kernel_.cluster == 1) return source;
-  const CoreSpan span = source->scope == MemoryScope::Global ? whole_span(*source_.mesh) : span_;
-  const CoreGroup group = group_of(s, *source_.mesh, source_.stmt->vars, span);
-  Ref<Buffer> other = make_ref<Buffer>(*source);
-  other->name += "_peer";
-  const PushBuffer* buffer = push_buffer(s);
-  if (buffer) other->layout.reset();  // pushed elements arrive in row-major order
-  const BufferRef out(other);
-  const Expr core = simplify(buffer || s.op == TileOpcode::CommPut ? member : group.number(member), facts_);
-  peers_.emplace(out.get(), Peer{source.get(), core, buffer});
-  before.push_back(helve::alloc(out));
-  find_uses(helve::bind(make_var("core"), core));
-  return out;
-}
-
-void KernelEmitter::declare_peer(const Buffer& buffer) {
-  const Peer& peer = peers_.at(&buffer);
-  const std::string type = element_type(buffer);
+/// cluster.
+void KernelEmitter::peer(const Peer& s) {
+  const size_t first = s.source->scope == MemoryScope::Global ? 0 : span_.axis;
+  Expr number = int_imm(0);
+  for (size_t a = first; a < s.core.size(); ++a) number = number * int_imm(source_.mesh->extents[a]) + s.core[a];
+  number = simplify(number, facts_);
+  peers_.insert_or_assign(s.buffer.get(), OtherCore{s.source.get(), number});
+  if (!reads_.contains(s.buffer.get())) return;
+  const std::string type = element_type(*s.buffer);
   const auto instance = std::find_if(instances_.begin(), instances_.end(),
-                                     [&](const Instance& each) { return each.buffer == peer.source; });
+                                     [&](const Instance& each) { return each.buffer == s.source.get(); });
   std::string value;
-  if (peer.pushed) {
-    value = slot_of(*peer.pushed, text(peer.core, c::precedence_of("+") + 1), "const " + type);
-  } else if (instance == instances_.end()) {
+  if (instance == instances_.end()) {
     need("peer");
-    value = fmt::format("helve_peer({}, {})", names_.of(peer.source, peer.source->name), text(peer.core));
+    value = fmt::format("helve_peer({}, {})", names_.of(s.source.get(), s.source->name), text(number));
   } else {
     value = fmt::format("(const {}*)((const unsigned char*){} + {} * {})", type, instance->cores,
-                        text(peer.core, c::precedence_of("*")), instance->stride);
+                        text(number, c::precedence_of("*")), instance->stride);
   }
-  line(fmt::format("const {}* const {} = {};", type, names_.define(&buffer, buffer.name), value));
+  line(fmt::format("const {}* const {} = {};", type, names_.define(s.buffer.get(), s.buffer->name), value), s.span);
 }
 
 /// The groups of a cooperative launch count arrivals, each at a word of its own.
 void KernelEmitter::declare_group_barriers() {
-  declare_push_buffers();
   if (!kernel_.cooperative) return;
   walk(source_.stmt->body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
     if (!op || !op->row().is_collective()) return;
-    const std::string axis = op->axis() ? *op->axis() : "all";
+    const std::string axis = *op->axis();
     if (arrivals_.contains(axis)) return;
     const std::string name = names_.fresh("arrived_" + axis);
     arrivals_.emplace(axis, name);
@@ -92,6 +69,7 @@ void KernelEmitter::declare_group_barriers() {
 }
 
 void KernelEmitter::group_barrier(const TileOp& s) {
+  HELVE_CHECK(!thread_, "a collective of one thread");
   const MeshShape& mesh = *source_.mesh;
   const CoreGroup group = group_of(s, mesh, source_.stmt->vars, span_);
   if (kernel_.cooperative ? group.members == 1 : kernel_.cluster == 1) return line("__syncthreads();", s.span);
@@ -104,21 +82,41 @@ void KernelEmitter::group_barrier(const TileOp& s) {
   for (size_t a = 0; axis && a < *axis; ++a) word += mesh.size() / mesh.extents[a];
   need("group_barrier");
   line(fmt::format("helve_group_barrier({} + ({}), {} += {});", workspace_,
-                   text(simplify(int_imm(word) + group.place, facts_)), arrivals_.at(s.axis() ? *s.axis() : "all"),
-                   group.members),
+                   text(simplify(int_imm(word) + group.place, facts_)), arrivals_.at(*s.axis()), group.members),
        s.span);
 }
 
-void KernelEmitter::collective(const TileOp& s) {
-  HELVE_CHECK(!thread_, "a collective of one thread");
-  if (const PushBuffer* buffer = push_buffer(s)) {
-    push(s, *buffer);
-    return wait_pushed(s, *buffer);
-  }
-  group_barrier(s);
-  if (s.op == TileOpcode::CommBarrier) return;
-  stmt(exchanges_.at(&s));
-  group_barrier(s);
+/// The mbarriers, and the variable that counts what was waited for: two phases alternate between the two mbarriers.
+void KernelEmitter::init_phases(const TileOp& s) {
+  const Buffer& array = *s.barriers()->buffer;
+  need("push");
+  const std::string phase = names_.fresh("phase");
+  line(fmt::format("unsigned {} = 0;", phase));
+  line(fmt::format("helve_open({}, 2);", names_.of(&array, array.name)), s.span);
+  phases_.emplace(&array, phase);
+}
+
+void KernelEmitter::store_async(const TileOp& s) {
+  const Region& dst = s.region(1);
+  const OtherCore& other = peers_.at(dst.buffer.get());
+  const auto subscripts = [](const Region& region) {
+    std::vector<Expr> out;
+    for (const Range& range : region.ranges) out.push_back(range.begin);
+    return out;
+  };
+  const Element to = element(*other.source, subscripts(dst));
+  const Buffer& array = *s.barriers()->buffer;
+  line(fmt::format("helve_push({} + {}, {}, {}, {} + ({} & 1));", to.name, text(to.offset, c::precedence_of("+") + 1),
+                   element_text(element(*s.region(0).buffer, subscripts(s.region(0)))), text(other.number),
+                   names_.of(&array, array.name), phases_.at(&array)),
+       s.span);
+}
+
+void KernelEmitter::wait_bytes(const TileOp& s) {
+  const Buffer& array = *s.barriers()->buffer;
+  line(fmt::format("helve_wait_pushed({}, {}++, {});", names_.of(&array, array.name), phases_.at(&array),
+                   s.integer(s.row().index_of("bytes"))),
+       s.span);
 }
 
 }  // namespace helve::cuda

@@ -19,6 +19,12 @@
 
 namespace helve::cuda {
 
+namespace {
+
+constexpr int64_t kSharedUnit = 128;  // bytes, of which a block's shared memory is a multiple
+
+}  // namespace
+
 KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& options, Prelude& prelude)
     : CEmitter(source.bounds, options.line_directives),
       source_(source),
@@ -45,7 +51,7 @@ CudaKernel KernelEmitter::emit() {
   {
     Place place(*this);
     TextDocument::Indent indent = out_.indent();
-    bool threads = has_collective(source_.stmt->body), shared = !push_buffers_.empty();
+    bool threads = has_collective(source_.stmt->body), shared = false;
     walk(source_.stmt->body, [&](const Stmt& s) {
       const For* loop = as<For>(s);
       const TileOp* op = as<TileOp>(s);
@@ -60,7 +66,8 @@ CudaKernel KernelEmitter::emit() {
     for (const Expr& guard : source_.guards) facts_.assume(guard);
     grid();
     instances();
-    more_shared(shared_end(source_.stmt->body));
+    const int64_t bytes = shared_end(source_.stmt->body);
+    kernel_.shared_bytes = (bytes + kSharedUnit - 1) / kSharedUnit * kSharedUnit;
     declare_group_barriers();
     stmt(source_.stmt->body);
   }
@@ -90,7 +97,8 @@ void KernelEmitter::parameters(std::vector<std::string>& out) {
   walk_exprs(source_.stmt->body, [&](const Expr& e) {
     if (const Load* load = as<Load>(e)) loads(buffer_of(load->buffer));
   });
-  walk(source_.stmt->body, [&](const Stmt& s) {  // operations also load
+  walk(source_.stmt->body, [&](const Stmt& s) {  // operations also load, and what other cores have is loaded
+    if (const Peer* other = as<Peer>(s)) loads(*other->source);
     const TileOp* op = as<TileOp>(s);
     for (size_t i = 0; op && i < op->operands.size(); ++i) {
       if (op->is_region(i) && op->row().params[i].reads()) loads(*op->region(i).buffer);

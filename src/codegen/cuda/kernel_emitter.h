@@ -41,21 +41,10 @@ class KernelEmitter final : public c::CEmitter {
     bool rounds = false;  ///< the array contains floats, which the access rounds
   };
 
-  /// Shared memory to which the members of groups along one axis push. It is doubled, and phases alternate between the
-  /// halves: a core that has received one phase has read the phase before.
-  struct PushBuffer {
-    int64_t members = 0;
-    int64_t bytes = 0;  ///< of a member's slot: the largest source
-    std::string slots;  ///< the memory: half, member, bytes
-    std::string arrivals;  ///< two mbarriers that count arriving bytes
-    std::string phase;  ///< the variable that counts the phases
-  };
-
-  /// A collective's source on another core.
-  struct Peer {
+  /// What a buffer is on another core.
+  struct OtherCore {
     const Buffer* source;
-    Expr core;  ///< its number in the span of cores, of a Global buffer in the mesh; its member number if pushed
-    const PushBuffer* pushed = nullptr;  ///< where it arrives, if it is pushed
+    Expr number;  ///< of the core: in the cluster, of a Global buffer in the mesh
   };
 
   /// An array of mbarriers.
@@ -110,20 +99,8 @@ class KernelEmitter final : public c::CEmitter {
   // emit_collective.cc
   void find_collectives();
   void declare_group_barriers();
-  void collective(const TileOp& s);
-  void group_barrier(const TileOp& s);
-  BufferRef peer(const TileOp& s, const Expr& member, std::vector<Stmt>& before);
-  void declare_peer(const Buffer& buffer);
-
-  // emit_push.cc
-  void find_push(const TileOp& s, const CoreGroup& group);
-  const PushBuffer* push_buffer(const TileOp& s) const;
-  void declare_push_buffers();
-  void seq(const Seq& s) override;
-  void push(const TileOp& s, const PushBuffer& buffer);
-  void wait_pushed(const TileOp& s, const PushBuffer& buffer);
-  Expr element_address(const Buffer& buffer, const Expr& item) const;
-  std::string slot_of(const PushBuffer& buffer, const std::string& member, const std::string& type) const;
+  void peer(const Peer& s) override;
+  void init_phases(const TileOp& s);
 
   // emit_bulk.cc
   void begin_pieces(const TileOp& s);
@@ -140,7 +117,6 @@ class KernelEmitter final : public c::CEmitter {
   // emit_block.cc
   void alloc(const Alloc& s) override;
   void array(const Alloc& s, const char* alignment, int64_t count);
-  int64_t more_shared(int64_t bytes);
   void tile_op(const TileOp& s) override;
 #define HELVE_INSTRUCTION(function, ...) void function(const TileOp& s);
 #include "instruction_table.inc"
@@ -173,10 +149,8 @@ class KernelEmitter final : public c::CEmitter {
   std::vector<std::string> scalar_names_;
   std::string first_core_, core_;  ///< in a mesh function: the parameter, and the block's own number
   CoreSpan span_;  ///< the cores that synchronize with each other
-  std::unordered_map<const TileOp*, Stmt> exchanges_;  ///< the loop of a core in each of its collectives
-  std::unordered_map<const Buffer*, Peer> peers_;
-  std::map<std::string, PushBuffer> push_buffers_;  ///< by axis, or "all"
-  std::unordered_set<const TileOp*> pushed_;
+  std::unordered_map<const Buffer*, OtherCore> peers_;
+  std::unordered_map<const Buffer*, std::string> phases_;  ///< of mbarriers that count bytes: the variable of the phase
   std::map<std::string, std::string> arrivals_;  ///< axis or "all": the variable that counts the group's arrivals
   std::string workspace_;  ///< of a cooperative launch: the words of its group barriers
   std::unordered_map<const Buffer*, Ring> rings_;
@@ -188,8 +162,5 @@ class KernelEmitter final : public c::CEmitter {
   std::unordered_map<const Object*, size_t> stage_of_;  ///< of loads and stores
   std::string lane_index_;  ///< index of the current lane in the arrays of staged_
 };
-
-/// The alignment of what code generation adds to the shared memory of buffers, and of its size.
-constexpr int64_t kSharedAlignment = 128;
 
 }  // namespace helve::cuda

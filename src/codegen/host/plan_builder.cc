@@ -259,6 +259,7 @@ class PlanBuilder {
             {build_collective(*as<TileOp>(s), *lowered_.mesh, scalars_, [this](const Buffer& b) { return id_of(b); })});
         return;
       case StmtKind::Store:
+      case StmtKind::Peer:
       case StmtKind::Prefetch:
       case StmtKind::TileStore:
       case StmtKind::ForTiles: break;

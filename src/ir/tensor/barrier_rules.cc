@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/visit.h"
 #include "verify_rules.h"
 
@@ -14,6 +15,7 @@ namespace helve::verify_rules {
 namespace {
 
 constexpr int64_t kMostBarriers = 1024;  // of an array
+constexpr int64_t kMostBytes = (1 << 20) - 1;  // that an mbarrier counts in a phase
 
 [[noreturn]] void refuse_barriers(const TileOp& op, const std::string& reason, const std::string& remedy) {
   const size_t at = op.row().index_of("barriers");
@@ -36,6 +38,10 @@ void check_array(const TileOp& op) {
                       std::has_single_bit(static_cast<uint64_t>(shape->front()));
   if (!counts) {
     refuse_barriers(op, fmt::format("its shape is not one power of two up to {}", kMostBarriers), remedy);
+  }
+  if (copy_queue(op).kind == CopyQueue::Kind::Bytes && shape->front() != 2) {
+    refuse_barriers(op, fmt::format("there are {} of them", shape->front()),
+                    "two count the bytes of other cores in turn: allocate T.alloc_shared((2,), \"uint64\")");
   }
 }
 
@@ -60,10 +66,20 @@ void check_copy(const TileOp& op) {
   }
 }
 
+void check_bytes(const TileOp& op) {
+  const size_t at = op.row().index_of("bytes");
+  const int64_t bytes = op.integer(at);
+  if (bytes > 0 && bytes <= kMostBytes) return;
+  refuse_argument(operation_text(op), "bytes", std::to_string(bytes),
+                  fmt::format("an mbarrier counts 1 to {} bytes", kMostBytes), "wait for as many as the cores store",
+                  op.place(at));
+}
+
 }  // namespace
 
 void verify_barriers(const TileOp& op) {
   if (op.barriers()) check_array(op);
+  if (op.op == TileOpcode::CommWaitBytes) check_bytes(op);
   if (op.is_by_tma()) check_copy(op);
 }
 
@@ -85,7 +101,7 @@ void verify_barrier_uses(const Kernel& kernel) {
                     "access mbarriers by operations with `barriers` alone", span,
                     {{found->second, "its first use as mbarriers"}});
   };
-  std::unordered_map<const Buffer*, const TileOp*> ready;
+  std::unordered_map<const Buffer*, const TileOp*> ready, first;
   walk(kernel.body, [&](const Stmt& s) {
     if (const Store* n = as<Store>(s)) check_other(n->buffer.get(), n->span);
     const TileOp* op = as<TileOp>(s);
@@ -98,6 +114,12 @@ void verify_barrier_uses(const Kernel& kernel) {
     if (op->op != TileOpcode::MbarrierInit) {
       if (!ready.contains(buffer)) {
         refuse_barriers(*op, "they are not initialized before", "write T.mbarrier_init at the start of the kernel");
+      }
+      const TileOp* other = first.emplace(buffer, op).first->second;
+      if (copy_queue(*other).kind != copy_queue(*op).kind) {
+        refuse_argument(operation_text(*op), "barriers", fmt::format("'{}'", buffer->name),
+                        "they count other copies elsewhere", "give each kind of copies mbarriers of its own",
+                        op->place(op->row().index_of("barriers")), {{other->span, "another use"}});
       }
     } else if (!first_level.contains(s.get()) || !ready.emplace(buffer, op).second) {
       refuse_barriers(*op, "mbarriers are initialized once, in no loop and under no condition",

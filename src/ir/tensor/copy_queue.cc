@@ -6,7 +6,10 @@ namespace helve {
 
 CopyQueue copy_queue(const TileOp& op) {
   if (op.op == TileOpcode::CommitBulk || op.op == TileOpcode::WaitBulk) return {CopyQueue::Kind::Bulk, nullptr};
-  if (const Region* barriers = op.barriers()) return {CopyQueue::Kind::Barriers, barriers->buffer.get()};
+  if (const Region* barriers = op.barriers()) {
+    const bool bytes = op.op == TileOpcode::StAsync || op.op == TileOpcode::CommWaitBytes;
+    return {bytes ? CopyQueue::Kind::Bytes : CopyQueue::Kind::Barriers, barriers->buffer.get()};
+  }
   const std::optional<size_t> bulk = op.row().find("bulk_group");
   return {bulk && op.flag(*bulk) ? CopyQueue::Kind::Bulk : CopyQueue::Kind::Block, nullptr};
 }
@@ -24,6 +27,7 @@ std::string wait_text(const CopyQueue& queue) {
   switch (queue.kind) {
     case CopyQueue::Kind::Block: return "T.wait_async()";
     case CopyQueue::Kind::Bulk: return "T.wait_bulk()";
+    case CopyQueue::Kind::Bytes: return "T.comm.wait_bytes of '" + queue.barriers->name + "'";
     case CopyQueue::Kind::Barriers: return "T.mbarrier_wait(" + queue.barriers->name + ")";
   }
   __builtin_unreachable();

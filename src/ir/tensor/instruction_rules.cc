@@ -153,6 +153,20 @@ void verify_copy_instruction(const TileOp& op) {
                   op.place(0), {declaration_note(*op.region(0).buffer)});
 }
 
+void verify_st_async(const TileOp& op) {
+  const Buffer &src = *op.region(0).buffer, &dst = *op.region(1).buffer;
+  for (const size_t i : {0, 1}) {
+    const std::optional<std::vector<int64_t>> shape = constant_shape(op.region(i).shape());
+    if (shape && elements(*shape) == 1) continue;
+    refuse_argument(operation_text(op), std::string(op.row().params[i].name), shape_text(op.region(i).shape()),
+                    "it is not one element", "write a buffer with a subscript for each dimension", op.place(i),
+                    {declaration_note(*op.region(i).buffer)});
+  }
+  if (dst.scope != MemoryScope::Shared) refuse_buffer(op, 1, kNoShared, kAllocateShared);
+  if (dst.dtype.bits != 32 && dst.dtype.bits != 64) wrong_type(op, 1, "the element of T.st_async", "4 or 8 bytes");
+  if (src.dtype != dst.dtype) wrong_type(op, 0, "the value of T.st_async", to_string(dst.dtype) + ", as its target");
+}
+
 void verify_instruction(const TileOp& op) {
   switch (op.op) {
     case TileOpcode::LoadMatrix:

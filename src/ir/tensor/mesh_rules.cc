@@ -147,6 +147,30 @@ void verify_collective(const TileOp& op, const MeshShape& mesh) {
   }
 }
 
+void verify_peer(const Peer& peer, const MeshShape& mesh) {
+  const auto refuse = [&](const char* parameter, const std::string& value, const std::string& reason,
+                          const char* remedy) {
+    refuse_argument("T.peer", parameter, value, reason, remedy, peer.span);
+  };
+  const Buffer& source = *peer.source;
+  if (source.scope != MemoryScope::Shared && source.scope != MemoryScope::Global) {
+    refuse("buffer", fmt::format("'{}'", source.name),
+           source.scope == MemoryScope::Param ? "it is a tensor of the call, not a core's own"
+                                              : "it is in the registers of a core",
+           "name a buffer of T.alloc_shared or T.alloc_global");
+  }
+  const char* remedy = "give one coordinate for each mesh axis, counted from 0";
+  if (peer.core.size() != mesh.extents.size()) {
+    refuse("core", shape_text(peer.core), fmt::format("the mesh is {}", to_string(mesh)), remedy);
+  }
+  for (size_t d = 0; d < peer.core.size(); ++d) {
+    const int64_t* at = int_value(peer.core[d]);
+    if (at && (*at < 0 || *at >= mesh.extents[d])) {
+      refuse("core", shape_text(peer.core), fmt::format("the mesh is {}", to_string(mesh)), remedy);
+    }
+  }
+}
+
 void verify_mesh_tensor_copy(const TileOp& op, const Function& f) {
   const MeshTensor *src = f.mesh_tensor(op.region(0).buffer.get()), *dst = f.mesh_tensor(op.region(1).buffer.get());
   const std::string function = operation_text(op);

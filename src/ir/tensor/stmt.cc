@@ -120,6 +120,15 @@ Stmt alloc(BufferRef buffer, Span span) {
   return make<Alloc>(span, [&](Alloc& n) { n.buffer = std::move(buffer); });
 }
 
+Stmt peer(BufferRef buffer, BufferRef source, std::vector<Expr> core, Span span) {
+  for (const Expr& e : core) require_index(e, "a coordinate of a core", span);
+  return make<Peer>(span, [&](Peer& n) {
+    n.buffer = std::move(buffer);
+    n.source = std::move(source);
+    n.core = std::move(core);
+  });
+}
+
 Stmt bind(VarRef var, Expr value, Span span) {
   HELVE_CHECK(var->dtype == value->dtype, "a bind of another dtype");
   return make<Bind>(span, [&](Bind& n) {

@@ -290,6 +290,7 @@ void verify_tile_op(const TileOp& op, const MeshShape* mesh, bool runs) {
   switch (op.row().rule) {
     case TileRule::Copy: return check_copy(op);
     case TileRule::CopyInstruction: return check_copy(op), verify_copy_instruction(op);
+    case TileRule::StAsync: return verify_st_async(op);
     case TileRule::Wait: return check_wait(op);
     case TileRule::Fill:
     case TileRule::Clear:

@@ -264,6 +264,23 @@ class Verifier {
     define(&buffer, buffer.name);
   }
 
+  void check(const Peer& n) {
+    require_known(n.source.get(), n.source->name);
+    for (const Expr& e : n.core) visit(e, n.span);
+    if (!kernel_) wrong_scope("T.peer", "host", "put it inside T.Kernel", n.span);
+    if (!f_.mesh) throw UserError(Code::CollectiveWithoutMesh, n.span, {{"operation", "T.peer"}});
+    verify_peer(n, *f_.mesh);
+    define(n.buffer.get(), n.buffer->name);
+    peers_.insert(n.buffer.get());
+  }
+
+  /// What another core has is only read, T.st_async aside.
+  void check_written(const Buffer& buffer, const Span& span) const {
+    if (!peers_.contains(&buffer)) return;
+    refuse_argument("T.peer", "buffer", fmt::format("'{}'", buffer.name), "it is stored to here",
+                    "store to another core by T.st_async", span);
+  }
+
   /// A fragment's layout speaks of all threads of the block, so that each knows what it holds.
   void check_threads(const Buffer& buffer, const Span& span) const {
     const int64_t given = thread_layout_of(buffer).span(axes::tx());
@@ -294,6 +311,7 @@ class Verifier {
     for (const Expr& index : n.indices) visit(index, n.span);
     visit(n.value, n.span);
     check_element(*n.buffer, n.indices, n.span);
+    check_written(*n.buffer, n.span);
     const std::string operation = n.is_atomic() ? fmt::format("T.{}", to_string(n.mode)) : "a store";
     if (!kernel_) wrong_scope(operation, "host", "put it inside T.Kernel", n.span);
     if (n.is_atomic()) check_atomic_target(operation, *n.buffer, n.span);
@@ -462,10 +480,24 @@ class Verifier {
     if (iteration_) verify_run(n);
     verify_tile_op(n, f_.mesh ? &*f_.mesh : nullptr, doubtful_ == 0);
     if (n.row().rule == TileRule::MeshTensorCopy) verify_mesh_tensor_copy(n, f_);
+    if (n.op == TileOpcode::StAsync) {
+      check_peer(n);
+    } else {
+      for (size_t i = 0; i < n.operands.size(); ++i) {
+        if (n.is_region(i) && n.row().params[i].writes()) check_written(*n.region(i).buffer, n.place(i));
+      }
+    }
     if (n.row().is_collective()) {
       check_owner(n);
       check_control(n);
     }
+  }
+
+  void check_peer(const TileOp& n) const {
+    const Buffer& buffer = *n.region(1).buffer;
+    if (peers_.contains(&buffer)) return;
+    refuse_argument(operation_text(n), "dst", fmt::format("'{}'", buffer.name), "it is not what another core has",
+                    "name a buffer of T.peer", n.place(1), {declaration_note(buffer)});
   }
 
   /// Cores exchange what is theirs; a tensor of the call is one for all of them.
@@ -522,6 +554,7 @@ class Verifier {
   const Function& f_;
   std::unordered_set<const Object*> known_;
   std::vector<const Object*> order_;
+  std::unordered_set<const Buffer*> peers_;
   std::unordered_map<const Object*, AxisSet> axes_;
   std::vector<Control> controls_;
   const Kernel* kernel_ = nullptr;

@@ -30,6 +30,7 @@ bool may_equal_squeezed(const std::vector<Expr>& a, const std::vector<Expr>& b);
 
 /// The rules of instructions that copy between global and shared memory, and of those on registers.
 void verify_copy_instruction(const TileOp& op);
+void verify_st_async(const TileOp& op);
 void verify_instruction(const TileOp& op);
 
 /// What counts a copy, and the mbarriers that an operation is given: BadArgument.
@@ -65,6 +66,9 @@ void verify_prefetch(const Prefetch& prefetch);
 
 /// The rule of mesh_tensor_copy, which needs the placement of the function's tensors.
 void verify_mesh_tensor_copy(const TileOp& op, const Function& f);
+
+/// Shared memory or a buffer of T.alloc_global, on a core that the mesh may have (BadArgument).
+void verify_peer(const Peer& peer, const MeshShape& mesh);
 
 /// The rules of collectives.
 void verify_collective(const TileOp& op, const MeshShape& mesh);

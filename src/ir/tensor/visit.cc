@@ -173,6 +173,10 @@ Stmt with_buffer(const Stmt& s, const N& node, const BufferMap& buffers) {
 Stmt replace_named(const Stmt& s, const BufferMap& buffers) {
   if (const Store* n = as<Store>(s)) return with_buffer(s, *n, buffers);
   if (const Prefetch* n = as<Prefetch>(s)) return with_buffer(s, *n, buffers);
+  if (const Peer* n = as<Peer>(s)) {
+    const Ref<Peer> copy = copy_with(*n, [&](Peer& out) { return replace_in(out.source, buffers); });
+    return copy ? Stmt(copy) : s;
+  }
   if (const TileStore* n = as<TileStore>(s)) return with_buffer(s, *n, buffers);
   if (const ForTiles* n = as<ForTiles>(s)) return with_buffer(s, *n, buffers);
   if (const TileOp* n = as<TileOp>(s)) {

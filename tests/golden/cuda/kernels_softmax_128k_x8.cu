@@ -6,9 +6,11 @@ softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* Y, long long M, 
     const int s = core % 8;
     const int b = core / 8;
     unsigned long long* const arrivals_y = (unsigned long long*)(helve_shared + 33280);
-    unsigned char* const slots_y = helve_shared + 33296;
-    unsigned phase_y = 0;
+    float* const slots_y = (float*)(helve_shared + 33408);
+    int half_y[1];
+    unsigned phase = 0;
     helve_open(arrivals_y, 2);
+    half_y[0] = 0;
     helve_cluster_sync();
     helve_bfloat16* const row = (helve_bfloat16*)(helve_shared + 0);
     float x[32];
@@ -168,15 +170,13 @@ softmax_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* Y, long long M, 
         }
         __syncthreads();
         if (tx < 16) {
-            const int member = tx / 2;
-            helve_push((float*)(slots_y + ((phase_y & 1) * 8 + s) * 8) + tx % 2, mine[tx % 2], member, arrivals_y + (phase_y & 1));
+            helve_push(slots_y + (((int)half_y[0] & 1) * 16 + s * 2 + tx % 2), mine[tx % 2], tx / 2, arrivals_y + (phase & 1));
         }
-        helve_wait_pushed(arrivals_y, phase_y, 64);
+        helve_wait_pushed(arrivals_y, phase++, 64);
         if (tx < 16) {
-            const float* const mine_peer = (const float*)(slots_y + ((phase_y & 1) * 8 + tx / 2) * 8);
-            ours[tx / 2 * 2 + tx % 2] = mine_peer[tx % 2];
+            ours[tx / 2 * 2 + tx % 2] = slots_y[((int)half_y[0] & 1) * 16 + tx / 2 * 2 + tx % 2];
         }
-        ++phase_y;
+        half_y[0] = (int)(1u - (unsigned int)half_y[0]);
         __syncthreads();
         if (i < M) {
             #pragma unroll

@@ -40,11 +40,10 @@ class CEmitter {
   virtual CExpr load(const Load& l) = 0;
   virtual void store(const Store& s) = 0;
   virtual void alloc(const Alloc& s) = 0;
+  virtual void peer(const Peer& s) = 0;
   virtual void tile_op(const TileOp& s) = 0;
   virtual void thread_loop(const For& s) = 0;
   virtual void vector_loop(const For& s) = 0;
-  /// Statements in program order, unless the target reorders them.
-  virtual void seq(const Seq& s);
   /// Adds a part of the prelude to the text.
   virtual void need(const std::string& part) = 0;
 
@@ -66,6 +65,7 @@ class CEmitter {
 
   // emit_stmt.cc
   void stmt(const Stmt& s);
+  void seq(const Seq& s);
   void line(const std::string& text, const Span& span = {});
   /// `head {`, the body, `}`.
   void block(const std::string& head, const Span& span, const std::function<void()>& body);

@@ -7,10 +7,11 @@
 namespace helve {
 
 struct CopyQueue {
-  /// Of T.commit_async and T.wait_async; of T.commit_bulk and T.wait_bulk; of T.mbarrier_commit and T.mbarrier_wait.
-  enum class Kind { Block, Bulk, Barriers };
+  /// Of T.commit_async and T.wait_async; of T.commit_bulk and T.wait_bulk; of T.mbarrier_commit and T.mbarrier_wait; of
+  /// stores by T.st_async, for which T.comm.wait_bytes waits.
+  enum class Kind { Block, Bulk, Barriers, Bytes };
   Kind kind = Kind::Block;
-  const Buffer* barriers = nullptr;  ///< the mbarriers of Kind::Barriers
+  const Buffer* barriers = nullptr;  ///< the mbarriers of Kind::Barriers and Kind::Bytes
 
   bool operator==(const CopyQueue&) const = default;
 };

@@ -81,6 +81,19 @@ struct Alloc final : StmtNode {
   static constexpr auto fields() { return std::tuple{definition("buffer", &Alloc::buffer)}; }
 };
 
+/// Names what a buffer of the kernel is on another core of the mesh, until the end of the enclosing sequence. Only
+/// lowered programs contain it. Other cores read it, and store to it by T.st_async.
+struct Peer final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::Peer;
+  BufferRef source;
+  std::vector<Expr> core;  ///< one coordinate for each mesh axis
+  BufferRef buffer;  ///< declared as the source
+  Peer() : StmtNode(kKind) {}
+  static constexpr auto fields() {
+    return std::tuple{field("source", &Peer::source), field("core", &Peer::core), definition("buffer", &Peer::buffer)};
+  }
+};
+
 /// Names a scalar value until the end of the enclosing sequence.
 struct Bind final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Bind;
@@ -293,6 +306,8 @@ decltype(auto) dispatch(const Stmt& s, F&& f) {
 // Construction. Nested sequences are flattened; invalid nodes are refused with a code.
 Stmt seq(std::vector<Stmt> stmts, Span span = {});
 Stmt alloc(BufferRef buffer, Span span = {});
+/// `buffer` is a new buffer with the declaration of `source` (declare_again).
+Stmt peer(BufferRef buffer, BufferRef source, std::vector<Expr> core, Span span = {});
 Stmt bind(VarRef var, Expr value, Span span = {});
 /// Converts the value to the buffer's dtype (WrongType) and checks the indices.
 Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {}, StoreMode mode = StoreMode::Write);

@@ -19,6 +19,7 @@ enum class TileOpcode {
 enum class TileRule {
   Copy,
   CopyInstruction,
+  StAsync,
   Fill,
   Clear,
   Gemm,

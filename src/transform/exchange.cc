@@ -1,16 +1,14 @@
-// A core's part of a collective, between the barriers of its group.
+// A core's part of a collective.
 // Every element of the destination is computed by one thread; its source member, and the place there, are index
 // arithmetic. If members have separate parts in the destination, threads of one pass read from several of them.
 #include "exchange.h"
-
-#include <algorithm>
 
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/combine.h"
 #include "helve/ir/tensor/region.h"
 #include "helve/support/diagnostic.h"
 
-namespace helve::cuda {
+namespace helve {
 
 namespace {
 
@@ -23,14 +21,62 @@ bool is_one(const Expr& e) {
   return value && *value == 1;
 }
 
+}  // namespace
+
+Stmt over_box(const ThreadLoop& loop, const std::vector<Expr>& extents,
+              const std::function<Stmt(const Coordinates&)>& body) {
+  Expr count = int_imm(1);
+  for (const Expr& e : extents) count = count * e;
+  const VarRef turn = make_var("turn"), at = make_var("at");
+  Facts facts;
+  facts.bind_loop(loop.tx, int_imm(0), int_imm(loop.threads));
+  count = simplify(count, facts);
+  const int64_t* constant = int_value(count);
+  const bool once = constant && *constant <= loop.threads;
+  const Expr place = once ? Expr(loop.tx) : Expr(at);
+  Coordinates coordinates(extents.size());
+  Expr rest = place;
+  for (size_t d = extents.size(); d-- > 0;) {
+    coordinates[d] = is_one(extents[d]) ? int_imm(0) : d == 0 ? rest : floor_mod(rest, extents[d]);
+    if (d > 0 && !is_one(extents[d])) rest = floor_div(rest, extents[d]);
+  }
+  Stmt inner = body(coordinates);
+  if (!constant || *constant % loop.threads != 0) inner = if_then(less(place, count), inner);
+  if (!once) {
+    inner = seq({bind(at, Expr(turn) * int_imm(loop.threads) + Expr(loop.tx)), inner});
+    inner = for_loop(LoopKind::Serial, turn, simplify(ceil_div(count, int_imm(loop.threads)), facts), inner);
+  }
+  return for_loop(LoopKind::Thread, loop.tx, int_imm(loop.threads), inner, loop.span);
+}
+
+std::vector<Expr> coordinates_of_member(const TileOp& op, const MeshShape& mesh, const std::vector<VarRef>& core,
+                                        const Expr& member) {
+  Coordinates out(core.begin(), core.end());
+  if (const std::optional<size_t> axis = axis_of(op, mesh)) {
+    out[*axis] = member;
+    return out;
+  }
+  Expr rest = member;
+  for (size_t a = mesh.extents.size(); a-- > 0;) {
+    const Expr extent = int_imm(mesh.extents[a]);
+    out[a] = a == 0 ? rest : floor_mod(rest, extent);
+    rest = floor_div(rest, extent);
+  }
+  return out;
+}
+
+namespace {
+
 class Exchange {
  public:
-  Exchange(const TileOp& op, const CoreGroup& group, const MeshShape& mesh, int64_t threads, const PeerSource& source)
+  Exchange(const TileOp& op, const MeshShape& mesh, const std::vector<VarRef>& core, const ThreadLoop& loop,
+           const MemberElement& element)
       : op_(op),
-        group_(group),
+        group_(group_of(op, mesh, core, whole_span(mesh))),
         mesh_(mesh),
-        threads_(threads),
-        source_(source),
+        core_(core),
+        loop_(loop),
+        element_(element),
         src_(op.region(0)),
         dst_(op.region(1)) {}
 
@@ -41,7 +87,7 @@ class Exchange {
       case TileOpcode::CommPermute:
         return squeezed([&](const auto& from, const auto& to) {
           const Expr shift = int_imm(op_.integer(op_.row().index_of("shift")));
-          return move(floor_mod(group_.me - shift, int_imm(group_.members)), from, to);
+          return move(simplify(floor_mod(group_.me - shift, int_imm(group_.members))), from, to);
         });
       case TileOpcode::CommPut: return put();
       case TileOpcode::CommAllReduce: return squeezed([&](const auto& from, const auto& to) { return fold(from, to); });
@@ -53,30 +99,8 @@ class Exchange {
   }
 
  private:
-  /// A loop of all threads over the coordinates of a box.
   Stmt over(const std::vector<Expr>& extents, const std::function<Stmt(const Coordinates&)>& body) const {
-    Expr count = int_imm(1);
-    for (const Expr& e : extents) count = count * e;
-    const VarRef tx = make_var("tx"), turn = make_var("turn"), at = make_var("at");
-    Facts facts;
-    facts.bind_loop(tx, int_imm(0), int_imm(threads_));
-    count = simplify(count, facts);
-    const int64_t* constant = int_value(count);
-    const bool once = constant && *constant <= threads_;
-    const Expr place = once ? Expr(tx) : Expr(at);
-    Coordinates coordinates(extents.size());
-    Expr rest = place;
-    for (size_t d = extents.size(); d-- > 0;) {
-      coordinates[d] = is_one(extents[d]) ? int_imm(0) : d == 0 ? rest : floor_mod(rest, extents[d]);
-      if (d > 0 && !is_one(extents[d])) rest = floor_div(rest, extents[d]);
-    }
-    Stmt inner = body(coordinates);
-    if (!constant || *constant % threads_ != 0) inner = if_then(less(place, count), inner);
-    if (!once) {
-      inner = seq({bind(at, Expr(turn) * int_imm(threads_) + Expr(tx)), inner});
-      inner = for_loop(LoopKind::Serial, turn, simplify(ceil_div(count, int_imm(threads_)), facts), inner);
-    }
-    return for_loop(LoopKind::Thread, tx, int_imm(threads_), inner, op_.span);
+    return over_box(loop_, extents, body);
   }
 
   /// A loop over two boxes that are equal except for dimensions of extent 1.
@@ -98,10 +122,14 @@ class Exchange {
     return over(kept, [&](const Coordinates& at) { return body(spread(from, at), spread(to, at)); });
   }
 
+  Expr element_of(const Expr& member, const Coordinates& at, std::vector<Stmt>& before) const {
+    return element_(coordinates_of_member(op_, mesh_, core_, member), member, region_indices(src_, at), before);
+  }
+
   Stmt move(const Expr& member, const Coordinates& from, const Coordinates& to) const {
     std::vector<Stmt> body;
-    const BufferRef peer = source_(member, body);
-    body.push_back(store(dst_.buffer, region_indices(dst_, to), load(peer, region_indices(src_, from))));
+    const Expr value = element_of(member, from, body);
+    body.push_back(store(dst_.buffer, region_indices(dst_, to), value));
     return seq(std::move(body));
   }
 
@@ -111,14 +139,14 @@ class Exchange {
     const std::optional<ReduceKind> kind = parse_reduce_kind(*op_.combination());
     HELVE_CHECK(kind, "a collective with an unknown reduction");
     const BufferRef sum = make_buffer("sum", wide, MemoryScope::Local, {int_imm(1)});
-    const std::vector<Expr> only = {int_imm(0)}, at = region_indices(src_, from);
+    const std::vector<Expr> only = {int_imm(0)};
     std::vector<Stmt> body = {alloc(sum)};
-    const BufferRef first = source_(int_imm(0), body);
-    body.push_back(store(sum, only, cast(load(first, at), wide)));
+    const Expr first = element_of(int_imm(0), from, body);
+    body.push_back(store(sum, only, cast(first, wide)));
     const VarRef member = make_var("member");
     std::vector<Stmt> turn;
-    const BufferRef peer = source_(Expr(member), turn);
-    turn.push_back(store(sum, only, combine(*kind, load(sum, only), cast(load(peer, at), wide))));
+    const Expr next = element_of(Expr(member), from, turn);
+    turn.push_back(store(sum, only, combine(*kind, load(sum, only), cast(next, wide))));
     const LoopKind form = group_.members <= kUnrolledMembers ? LoopKind::Unroll : LoopKind::Serial;
     body.push_back(
         for_loop(form, std::vector<VarRef>{member}, {int_imm(1)}, {int_imm(group_.members - 1)}, seq(std::move(turn))));
@@ -172,29 +200,33 @@ class Exchange {
   }
 
   Stmt put() const {
-    const auto number = [&](std::string_view core) {
-      Expr out = int_imm(0);
-      const std::vector<Expr>& at = op_.exprs(op_.row().index_of(core));
-      for (size_t a = 0; a < at.size(); ++a) out = out * int_imm(mesh_.extents[a]) + at[a];
-      return out;
-    };
-    const Stmt moved = squeezed([&](const auto& from, const auto& to) { return move(number("src_core"), from, to); });
-    return if_then(apply(Op::Eq, {group_.me, number("dst_core")}), moved);
+    const auto coordinates = [&](std::string_view which) { return op_.exprs(op_.row().index_of(which)); };
+    const Coordinates source = coordinates("src_core"), target = coordinates("dst_core");
+    const Stmt moved = squeezed([&](const auto& from, const auto& to) {
+      std::vector<Stmt> body;
+      const Expr value = element_(source, Expr(), region_indices(src_, from), body);
+      body.push_back(store(dst_.buffer, region_indices(dst_, to), value));
+      return seq(std::move(body));
+    });
+    Expr number = int_imm(0);
+    for (size_t a = 0; a < target.size(); ++a) number = number * int_imm(mesh_.extents[a]) + target[a];
+    return if_then(apply(Op::Eq, {simplify(group_.me), simplify(number)}), moved);
   }
 
   const TileOp& op_;
-  const CoreGroup& group_;
+  const CoreGroup group_;
   const MeshShape& mesh_;
-  const int64_t threads_;
-  const PeerSource& source_;
+  const std::vector<VarRef>& core_;
+  const ThreadLoop& loop_;
+  const MemberElement& element_;
   const Region &src_, &dst_;
 };
 
 }  // namespace
 
-Stmt exchange(const TileOp& op, const CoreGroup& group, const MeshShape& mesh, int64_t threads,
-              const PeerSource& source) {
-  return Exchange(op, group, mesh, threads, source).loop();
+Stmt exchange(const TileOp& op, const MeshShape& mesh, const std::vector<VarRef>& core, const ThreadLoop& loop,
+              const MemberElement& element) {
+  return Exchange(op, mesh, core, loop, element).loop();
 }
 
-}  // namespace helve::cuda
+}  // namespace helve

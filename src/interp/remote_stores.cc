@@ -1,0 +1,140 @@
+// The memory of other cores: T.peer, T.st_async and T.comm.wait_bytes.
+// A store to another core is an asynchronous copy of that core, which its wait completes.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/support/diagnostic.h"
+#include "helve/support/text.h"
+#include "tile_op_code.h"
+
+namespace helve::interp {
+
+namespace {
+
+/// Lets the name stand for the other core's instance.
+class PeerCode final : public PlainCode {
+ public:
+  PeerCode(const Peer& node, Scope& scope)
+      : scope_(scope),
+        core_(prepare(node.core, scope)),
+        source_(scope.slot(*node.source)),
+        slot_(scope.define(node.buffer)),
+        span_(node.span) {}
+  void run(Frame& frame) const override {
+    const std::vector<int64_t> at = eval_all(core_, frame);
+    int64_t rank = 0;
+    bool inside = true;
+    for (size_t d = 0; d < at.size(); ++d) {
+      inside &= at[d] >= 0 && at[d] < scope_.mesh().extents[d];
+      rank = rank * scope_.mesh().extents[d] + at[d];
+    }
+    if (!inside) {
+      refuse(at, fmt::format("the mesh is {}", to_string(scope_.mesh())),
+             "give one coordinate for each mesh axis, counted from 0");
+    }
+    Instance* const other = (*frame.cores)[static_cast<size_t>(rank)].buffers[source_];
+    if (other->rank() != other->declaration().rank()) {
+      refuse(at, fmt::format("that core has not allocated '{}' yet", other->declaration().name),
+             "write T.comm.barrier after the allocation");
+    }
+    frame.buffers[slot_] = other;
+    frame.home[slot_] = rank;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::vector<int64_t>& core, std::string reason, std::string remedy) const {
+    throw UserError(Code::BadArgument, span_,
+                    {{"function", "T.peer"},
+                     {"value", shape_text(core)},
+                     {"parameter", "core"},
+                     {"reason", std::move(reason)},
+                     {"remedy", std::move(remedy)}});
+  }
+
+  const Scope& scope_;
+  std::vector<ExprCodeRef> core_;
+  size_t source_;
+  size_t slot_;
+  Span span_;
+};
+
+class StAsyncCode final : public PlainCode {
+ public:
+  StAsyncCode(const TileOp& node, Scope& scope)
+      : operands_(node, scope),
+        target_(scope.slot(*node.region(1).buffer)),
+        barriers_(scope.slot(*node.barriers()->buffer)) {}
+  void run(Frame& frame) const override {
+    const View src = operands_.region("src").view(frame), dst = operands_.region("dst").view(frame);
+    const Scalar value = gather(src, dst.dtype(), operands_.span).front();
+    Frame& other = (*frame.cores)[static_cast<size_t>(frame.home.at(target_))];
+    Arrivals& arrivals = other.arrivals[barriers_];
+    arrivals.bytes += dst.dtype().bytes();
+    const Flight arrival{other.copies.begin(operands_.queue, operands_.span), other.rank, dst.site};
+    if (!frame.trace) return dst.instance->write(dst.base, value);
+    frame.trace->read(*other.buffers[barriers_], 0, *dst.site);  // they are initialized
+    frame.trace->send(*dst.instance, dst.base, value, arrival, *dst.site);
+    arrivals.senders.push_back({frame.rank, frame.trace->before_barrier()});
+  }
+
+ private:
+  Operands operands_;
+  size_t target_;
+  size_t barriers_;
+};
+
+/// The cores of a group wait together; each sees what was stored to it.
+class WaitBytesCode final : public StmtCode {
+ public:
+  WaitBytesCode(const TileOp& node, Scope& scope)
+      : scope_(scope),
+        operands_(node, scope),
+        barriers_(scope.slot(*node.barriers()->buffer)),
+        bytes_(operands_.integer("bytes")) {
+    group_of(scope.mesh(), *node.axis(), 0, node.span);
+    add_sync({operands_.operation(), *node.axis(), node.span});
+  }
+  void run(Frame&) const override { HELVE_FAIL("a core entered a collective on its own"); }
+
+ protected:
+  void run_lockstep(const CoreSet& cores) const override {
+    for (Frame* core : cores) wait(*core);
+  }
+
+ private:
+  void wait(Frame& core) const {
+    Arrivals& arrivals = core.arrivals[barriers_];
+    if (arrivals.bytes != bytes_) {
+      throw UserError(Code::AwaitedBytes, operands_.span,
+                      {{"core", shape_text(coordinates_of(core.rank, scope_.mesh().extents))},
+                       {"bytes", bytes_},
+                       {"barriers", operands_.node->barriers()->buffer->name},
+                       {"given", arrivals.bytes}});
+    }
+    core.copies.commit(operands_.queue, operands_.span);
+    core.copies.wait(operands_.queue, 0);
+    for (const Arrivals::Sender& sender : arrivals.senders) {  // only a checked run has them
+      if (sender.core != core.rank) core.trace->learn(sender.core, sender.visible);
+    }
+    arrivals = {};
+  }
+
+  const Scope& scope_;
+  Operands operands_;
+  size_t barriers_;
+  int64_t bytes_;
+};
+
+}  // namespace
+
+StmtCodeRef prepare_peer(const Peer& s, Scope& scope) { return std::make_unique<PeerCode>(s, scope); }
+
+StmtCodeRef prepare_st_async(const TileOp& s, Scope& scope) { return std::make_unique<StAsyncCode>(s, scope); }
+
+StmtCodeRef prepare_wait_bytes(const TileOp& s, Scope& scope) {
+  require_mesh(s, scope);
+  return std::make_unique<WaitBytesCode>(s, scope);
+}
+
+}  // namespace helve::interp
