@@ -14,10 +14,13 @@ void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span) 
   if (!s) return;
   const For* loop = as<For>(s);
   if (loop && loop->loop == LoopKind::Thread) return;
-  if (loop && is_element_loop(*loop)) {
+  const TileOp* op = as<TileOp>(s);
+  const bool kept = op && (op->row().rule == TileRule::Reduce || op->row().rule == TileRule::Scan);
+  if (kept || (loop && is_element_loop(*loop))) {
+    const TileOp* named = kept ? op : operation;
     throw UserError(
         Code::NoSchedule, !operation && s->span.known() ? s->span : span,
-        {{"operation", operation ? operation_text(*operation) : fmt::format("T.{}", to_string(loop->loop))}},
+        {{"operation", named ? operation_text(*named) : fmt::format("T.{}", to_string(loop->loop))}},
         {{{}, "the kernel has T.threads loops: it is written for its threads, and this is not divided yet"}},
         {"write it as a T.threads loop, or move it to a kernel without such loops"});
   }

@@ -39,8 +39,16 @@ void KernelEmitter::alloc(const Alloc& s) {
     }
     case MemoryScope::Fragment: {
       const int64_t* threads = int_value(buffer.shape.at(0));
-      HELVE_CHECK(!thread_ && threads && *threads == kernel_.threads,
-                  "fragment '" + buffer.name + "' has a first dimension of the block's threads");
+      if (thread_ || !threads || *threads != kernel_.threads) {
+        const std::string shape = fmt::format("T.alloc_fragment(({}, n), ..)", kernel_.threads);
+        refuse_registers(thread_
+                             ? fmt::format("fragment '{}' is allocated by one thread", buffer.name)
+                             : fmt::format("the first dimension of fragment '{}' is not the {} threads of the block",
+                                           buffer.name, kernel_.threads),
+                         thread_ ? "allocate it before the T.threads loop, or memory of the thread by T.alloc_local"
+                                 : "write " + shape + ": n registers of each thread",
+                         s.span);
+      }
       const int64_t count = elements(buffer, 1);
       return array(s, stays_packed(buffer) && count > 1 ? "__align__(16) " : "", count);
     }

@@ -29,17 +29,25 @@ Facts KernelEmitter::facts_of_operand() const {
   return facts;
 }
 
+/// What a pass makes is right; what a user writes for the threads of a block may not be.
+void KernelEmitter::refuse_registers(const std::string& reason, const std::string& remedy, const Span& span) const {
+  HELVE_CHECK(by_hand_, reason);
+  throw UserError(Code::NoSchedule, span, {{"operation", "an access to registers"}}, {{{}, reason}}, {remedy});
+}
+
 /// `owner` is the subscript of the fragment's first dimension.
 Expr KernelEmitter::exchange_of(const Buffer& buffer, const Expr& owner) const {
   if (is_var(owner, thread_)) return nullptr;
   // Where a guard determines which thread runs, its number may replace the variable.
   if (thread_ && can_prove(helve::apply(Op::Eq, {owner, Expr(thread_)}), facts_of_operand())) return nullptr;
   const Apply* flip = as_op(owner, Op::BitXor);
-  HELVE_CHECK(flip && thread_, "fragment '" + buffer.name + "' is subscripted by a thread, or one with bits flipped");
   for (size_t i : {0, 1}) {
-    if (is_var(flip->args[i], thread_)) return flip->args[1 - i];
+    if (flip && is_var(flip->args[i], thread_)) return flip->args[1 - i];
   }
-  HELVE_FAIL("fragment '" + buffer.name + "' is subscripted by another number than the thread's");
+  const char* remedy = "read x[tx ^ bits, i], or exchange the values through shared memory";
+  const std::string name = fmt::format("the first subscript of fragment '{}'", buffer.name);
+  if (!thread_) refuse_registers(name + " is no thread here", "access fragments in T.threads loops", owner->span);
+  refuse_registers(name + " is neither the thread, nor the thread with bits flipped", remedy, owner->span);
 }
 
 KernelEmitter::Element KernelEmitter::element(const Buffer& buffer, const std::vector<Expr>& indices) const {
@@ -70,10 +78,18 @@ bool KernelEmitter::warps_agree(const Expr& e) const {
 }
 
 /// The lanes of an exchange belong to one warp, for all values of the loops on which the bits depend.
-void KernelEmitter::check_exchange(const Expr& bits) const {
+void KernelEmitter::check_exchange(const Expr& bits, const Expr& owner) const {
   for (size_t i = thread_controls_; i < controls_.size(); ++i) {
-    HELVE_CHECK(warps_agree(controls_[i]), "lanes of a warp diverge before they exchange registers");
+    if (warps_agree(controls_[i])) continue;
+    refuse_registers("the threads of a warp may take different ways before they read each other's registers",
+                     "read them before the condition or the loop, into memory of the thread", owner->span);
   }
+  const auto leaves = [&] {
+    refuse_registers(fmt::format("the bits that are flipped are not known to be below {}, so that both threads are of "
+                                 "one warp",
+                                 kWarp),
+                     "exchange the values through shared memory", owner->span);
+  };
   const Interval range = interval_of(bits, facts_);
   if (range.within(0, kWarp - 1)) return;
   std::vector<const Var*> vars;
@@ -81,13 +97,12 @@ void KernelEmitter::check_exchange(const Expr& bits) const {
     const Var* var = as<Var>(e);
     if (var && std::find(vars.begin(), vars.end(), var) == vars.end()) vars.push_back(var);
   });
-  HELVE_CHECK(vars.size() == 1, "the bits flipped by a fragment's subscript are not known to be below a warp's size");
+  if (vars.size() != 1) leaves();
   const Interval values = facts_.range_of(vars[0]);
-  HELVE_CHECK(values.low && values.high && *values.high - *values.low < 64,
-              "the bits flipped by a fragment's subscript take too many values");
+  if (!values.low || !values.high || *values.high - *values.low >= 64) leaves();
   for (int64_t v = *values.low; v <= *values.high; ++v) {
     const std::optional<int64_t> one = constant_value(substitute(bits, {{vars[0], int_imm(v)}}));
-    HELVE_CHECK(one && *one >= 0 && *one < kWarp, "a fragment's subscript leaves the warp");
+    if (!one || *one < 0 || *one >= kWarp) leaves();
   }
 }
 
@@ -101,7 +116,7 @@ std::string KernelEmitter::raw_load(const Load& l) {
   std::string own = element_text(e);
   if (indexed_.contains(&buffer) && buffer.dtype.is_small_float()) own = call("read_indexed", "", own);
   if (!e.exchange) return own;
-  check_exchange(e.exchange);
+  check_exchange(e.exchange, l.indices[0]);
   const std::string bits = text(e.exchange, c::kConditional);
   if (buffer.dtype.is_small_float()) return call("shuffle_bits_xor", "", own + ", " + bits);
   return call("shuffle_xor", "", own + ", " + bits);
@@ -176,7 +191,10 @@ void KernelEmitter::store(const Store& s) {
     return line(fmt::format("{}[{}] = {};", staged.name, lane_index_, staged.rounds ? text(stored(s)) : value), s.span);
   }
   const Element e = element(*s.buffer, s.indices);
-  HELVE_CHECK(!e.exchange, "a thread stores to another thread's registers");
+  if (e.exchange) {
+    refuse_registers("a thread stores to the registers of another", "store to shared memory, which all threads read",
+                     s.span);
+  }
   if (indexed_.contains(s.buffer.get()) && s.buffer->dtype.is_small_float()) {
     return line(call("write_indexed", "", element_text(e) + ", " + value) + ";", s.span);
   }

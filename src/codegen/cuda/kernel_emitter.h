@@ -93,7 +93,8 @@ class KernelEmitter final : public c::CEmitter {
   std::string raw_load(const Load& l);
   std::string value_for(const Store& s);
   static const Expr& stored(const Store& s);
-  void check_exchange(const Expr& bits) const;
+  void check_exchange(const Expr& bits, const Expr& owner) const;
+  [[noreturn]] void refuse_registers(const std::string& reason, const std::string& remedy, const Span& span) const;
   bool warps_agree(const Expr& e) const;
 
   // emit_collective.cc
@@ -140,6 +141,7 @@ class KernelEmitter final : public c::CEmitter {
   const KernelSource& source_;
   Prelude& prelude_;
   const Machine& machine_;
+  const bool by_hand_;
   KernelInterface interface_;
   CudaKernel kernel_;
   std::unordered_map<const Buffer*, size_t> position_;  ///< in the interface
