@@ -59,7 +59,7 @@ std::vector<Expr> coordinates_of_member(const TileOp& op, const MeshShape& mesh,
   Expr rest = member;
   for (size_t a = mesh.extents.size(); a-- > 0;) {
     const Expr extent = int_imm(mesh.extents[a]);
-    out[a] = a == 0 ? rest : floor_mod(rest, extent);
+    out[a] = simplify(a == 0 ? rest : floor_mod(rest, extent));
     rest = floor_div(rest, extent);
   }
   return out;

@@ -1,4 +1,5 @@
 // A core's part of a collective: it reads the members' values and writes its own destination.
+// Where a member's values are is the caller's to say: in the member's memory, or in slots that it has stored to.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
 // Memory of a core to which the members of its groups store what a small collective gathers.
+// Declared for a kernel as a whole, because the exchanges of one axis take turns in it.
 #pragma once
 
 #include <map>

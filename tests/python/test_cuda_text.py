@@ -252,12 +252,12 @@ for tx in T.threads(128):
         (
             'x = T.alloc_fragment((128, 1), "float32")\nfor tx in T.threads(128):\n    x[tx, 0] = A[tx]\n'
             "for tx in T.threads(128):\n    if tx % 2 == 0:\n        B[tx] = x[tx ^ 1, 0]",
-            "diverge before they exchange",
+            "may take different ways",
         ),
         (
             'x = T.alloc_fragment((128, 1), "float32")\nfor tx in T.threads(128):\n    x[tx, 0] = A[tx]\n'
             "for tx in T.threads(128):\n    B[tx] = x[tx ^ 32, 0]",
-            "below a warp's size",
+            "not known to be below 32",
         ),
         (
             'x = T.alloc_fragment((128, 1), "float32")\nfor tx in T.threads(128):\n    x[tx, 0] = A[tx]\n'
