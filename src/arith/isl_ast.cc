@@ -1,4 +1,5 @@
 // The way back from isl, node by node.
+// What isl can write and an expression cannot has no counterpart: nothing is guessed.
 #include "isl_ast.h"
 
 #include <fmt/format.h>

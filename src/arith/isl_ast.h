@@ -1,4 +1,5 @@
 // Between expressions and what isl's generator of code makes: the way back from isl.
+// Conditions and bounds share it, so that both have the same forms.
 #pragma once
 
 #include <isl/ast.h>

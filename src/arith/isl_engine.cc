@@ -1,4 +1,5 @@
 // The context of isl.
+// Its options hold for all sets and relations of the engine.
 #include "isl_engine.h"
 
 #include <isl/ast_build.h>

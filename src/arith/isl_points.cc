@@ -1,4 +1,5 @@
 // Points of isl's sets as values of variables.
+// A refuted query names the point that refutes it.
 #include "isl_points.h"
 
 #include "isl_translator.h"

@@ -1,4 +1,5 @@
 // Sets and relations as isl holds them, and their points as witnesses.
+// The other files of the bridge know a set by these.
 #pragma once
 
 #include <isl/cpp.h>

@@ -1,4 +1,5 @@
 // Expressions abstracted and translated to a set of isl.
+// What is no condition on the points is dropped before isl has to carry it.
 #include "isl_problem.h"
 
 #include <algorithm>

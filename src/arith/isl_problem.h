@@ -1,4 +1,5 @@
 // What sets and relations are made of.
+// Expressions go through the affine abstraction once, so that equal parts have one unknown.
 #pragma once
 
 #include <isl/cpp.h>

@@ -1,4 +1,5 @@
 // From abstracted expressions to isl, operator by operator.
+// Each part of an expression is translated once, however often it occurs.
 #include "isl_translator.h"
 
 namespace helve {

@@ -1,4 +1,5 @@
 // From abstracted expressions to isl.
+// It meets affine operators only: the abstraction has replaced the others by unknowns.
 #pragma once
 
 #include <isl/cpp.h>

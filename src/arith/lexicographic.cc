@@ -1,4 +1,5 @@
 // The lexicographic order and its extremes by isl.
+// isl is asked for an extreme only where its search ends.
 #include "helve/arith/lexicographic.h"
 
 #include "isl_points.h"

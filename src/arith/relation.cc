@@ -1,4 +1,5 @@
 // Relations by isl, and the queries about them.
+// A query runs within one budget; a superset answers only what also holds of its subsets.
 #include "helve/arith/relation.h"
 
 #include "isl_points.h"

@@ -1,4 +1,5 @@
 // Conditions outside of sets.
+// Of the forms that isl finds, the shortest that describes exactly the set.
 #include <algorithm>
 #include <atomic>
 #include <random>
