@@ -20,7 +20,4 @@ std::optional<Expr> condition_of(const isl::set& set, const isl::set& within, co
 /// The negation of such a condition, `not` on no connective or comparison.
 Expr negated(const Expr& condition);
 
-/// Operators of an expression.
-int operator_count(const Expr& e);
-
 }  // namespace helve

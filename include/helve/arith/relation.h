@@ -1,6 +1,7 @@
 // Sets and relations of integer tuples, and exact queries about them.
 // The bridge to isl: what interval arithmetic cannot decide (races, bounds under guards, equality of maps) is decided
-// here, within a budget of operations; tests use it as an oracle for faster paths.
+// here, within a budget of operations; tests use it as an oracle for faster paths. Operations on sets and relations are
+// in relation_algebra.h, their bounds as expressions in set_bounds.h.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ inline constexpr std::string_view kOverBudget = "over the budget of operations";
 struct Answer {
   Verdict verdict = Verdict::Unknown;
   Witness witness;
-  Witness other;  ///< the second tuple, if two of them refute
+  Witness other;  ///< the second tuple, or the image of the first, if two of them refute
   std::string reason;
 };
 
@@ -87,9 +88,11 @@ class IntegerSet {
   /// The values that the variables `kept` of the tuple take.
   IntegerSet projected(const std::vector<VarRef>& kept) const;
 
- private:
   struct Data;
   explicit IntegerSet(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  const Data& data() const { return *data_; }
+
+ private:
   std::shared_ptr<const Data> data_;
 };
 
@@ -103,6 +106,17 @@ class IntegerRelation {
   IntegerRelation(const ExactEngine& engine, std::vector<VarRef> tuple, const std::vector<Expr>& image,
                   const Expr& condition, std::vector<VarRef> locals = {}, const Translation& translation = {});
 
+  const std::vector<VarRef>& tuple() const;
+  /// A variable for each entry of the image.
+  const std::vector<VarRef>& image() const;
+  /// Why the relation is a superset; empty if it is exact.
+  const std::string& inexact() const;
+
+  /// Is the relation empty for all parameters? The witnesses are a tuple and its image, the smallest as for sets.
+  Answer is_empty() const;
+  /// Is the relation a subset of `other`, of equal arities? The witnesses are a tuple and an image that it has not
+  /// there.
+  Answer is_subset_of(const IntegerRelation& other) const;
   /// Do different tuples always have different images? The witnesses are two tuples that share one.
   Answer is_injective() const;
   /// Are the two relations, of equal arities, the same? The witness is a tuple with an image in only one of them.
@@ -111,8 +125,11 @@ class IntegerRelation {
   std::optional<std::string> text(const std::vector<std::string>& tuple_names,
                                   const std::vector<std::string>& image_names) const;
 
- private:
   struct Data;
+  explicit IntegerRelation(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  const Data& data() const { return *data_; }
+
+ private:
   std::shared_ptr<const Data> data_;
 };
 
