@@ -71,7 +71,8 @@ class Streams {
       : line_(options.machine.store_line), large_(options.stream_bytes) {
     for (const Buffer* buffer : streamed_params(kernel, may_alias)) {
       if (buffer->dtype.bits < 8) continue;  // packed
-      const int64_t* always = int_value(is_large(*buffer));
+      const Expr large = is_large(*buffer);
+      const int64_t* always = int_value(large);
       if (!always || *always) written_.insert(buffer);
     }
   }
