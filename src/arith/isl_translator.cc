@@ -2,6 +2,10 @@
 // Each part of an expression is translated once, however often it occurs.
 #include "isl_translator.h"
 
+#include <fmt/format.h>
+
+#include "helve/ir/expr/build.h"
+
 namespace helve {
 
 std::string parameter_name(const VarRef& var) { return fmt::format("p{}", static_cast<const void*>(var.get())); }
