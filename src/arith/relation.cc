@@ -2,6 +2,7 @@
 // A query runs within one budget; a superset answers only what also holds of its subsets.
 #include "helve/arith/relation.h"
 
+#include "helve/ir/expr/build.h"
 #include "isl_points.h"
 #include "isl_problem.h"
 

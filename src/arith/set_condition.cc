@@ -6,6 +6,7 @@
 
 #include "helve/arith/simplify.h"
 #include "helve/arith/sum.h"
+#include "helve/ir/expr/build.h"
 #include "helve/ir/expr/text.h"
 #include "helve/support/text.h"
 #include "isl_ast.h"
