@@ -7,8 +7,7 @@
 
 namespace helve {
 
-void check_lowered_forms(const Function& f, Target target) {
-  if (target == Target::Interp) return;
+void check_lowered_forms(const Function& f) {
   walk(f.body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
     const bool lowered = op && (op->op == TileOpcode::StAsync || op->op == TileOpcode::CommWaitBytes);

@@ -92,6 +92,7 @@ PassOptions pass_options_of(const CompileOptions& options) {
 }  // namespace
 
 Lowered lower(const FunctionRef& f, const CompileOptions& options) {
+  check_lowered_forms(*f);
   Lowered out;
   StageInstrument stages;
   TimeInstrument times;
@@ -183,7 +184,6 @@ Checked check(const FunctionRef& f, const CompileOptions& options) {
   out.function = place_on_mesh(f, options.mesh);
   check_dtypes(*out.function, options.target);
   check_dispatch(*out.function, options.target);
-  check_lowered_forms(*out.function, options.target);
   refuse_overlapping_strides(*out.function);
   out.times.push_back({"verify", seconds(start)});
   start = Clock::now();

@@ -32,7 +32,7 @@ Machine machine_of(const CompileOptions& options);
 void check_dtypes(const Function& f, Target target);
 
 /// NoSchedule for what only lowered programs contain: the memory of other cores.
-void check_lowered_forms(const Function& f, Target target);
+void check_lowered_forms(const Function& f);
 
 /// BadArgument for a `dispatch` that names no implementation of the target.
 void check_dispatch(const Function& f, Target target);
