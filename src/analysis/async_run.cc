@@ -11,16 +11,11 @@
 #include "helve/analysis/multiple.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/buffer_layout.h"
+#include "helve/ir/tensor/region.h"
 
 namespace helve {
 
 namespace {
-
-std::vector<Expr> begins(const Region& region) {
-  std::vector<Expr> out;
-  for (const Range& range : region.ranges) out.push_back(range.begin);
-  return out;
-}
 
 bool is_zero(const Expr& e) {
   const int64_t* whole = int_value(e);
@@ -43,7 +38,7 @@ bool is_aligned(const Region& region, int64_t run, const Facts& facts, std::stri
     *reason = fmt::format("neighbours along the last dimension of '{}' are not side by side", buffer.name);
     return false;
   }
-  if (is_multiple(flat_address(buffer, begins(region)), run, facts)) return true;
+  if (is_multiple(flat_address(buffer, region_begin(region)), run, facts)) return true;
   *reason = fmt::format("an address in '{}' is not known to be a multiple of {} bytes", buffer.name,
                         run * buffer.dtype.bytes());
   return false;

@@ -24,6 +24,12 @@ std::optional<size_t> axis_of(const TileOp& collective, const MeshShape& mesh) {
   return axis ? mesh.axis(*axis) : std::nullopt;
 }
 
+Expr core_number(const std::vector<Expr>& core, const MeshShape& mesh, size_t axis) {
+  Expr number = int_imm(0);
+  for (size_t a = axis; a < mesh.extents.size(); ++a) number = number * int_imm(mesh.extents[a]) + core[a];
+  return number;
+}
+
 CoreSpan whole_span(const MeshShape& mesh) { return {0, mesh.size()}; }
 
 CoreSpan span_of_collectives(const Kernel& kernel, const MeshShape& mesh) {
@@ -39,10 +45,10 @@ CoreSpan span_of_collectives(const Kernel& kernel, const MeshShape& mesh) {
 CoreGroup group_of(const TileOp& collective, const MeshShape& mesh, const std::vector<VarRef>& core, CoreSpan span) {
   const std::optional<size_t> axis = axis_of(collective, mesh);
   HELVE_CHECK(axis.value_or(0) >= span.axis, "a span of cores that does not hold the group");
-  Expr number = int_imm(0), first = int_imm(0), place = int_imm(0);
+  const Expr number = core_number({core.begin(), core.end()}, mesh, span.axis);
+  Expr first = int_imm(0), place = int_imm(0);
   for (size_t a = span.axis; a < mesh.extents.size(); ++a) {
     const Expr extent = int_imm(mesh.extents[a]);
-    number = number * extent + Expr(core[a]);
     first = first * extent + (axis == a ? int_imm(0) : Expr(core[a]));
     if (axis != a) place = place * extent + Expr(core[a]);
   }

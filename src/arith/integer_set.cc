@@ -29,44 +29,35 @@ IntegerSet::IntegerSet(const ExactEngine& engine, std::vector<VarRef> tuple, con
   data_ = std::make_shared<Data>(Data{engine.state(), problem.tuple, problem.params, problem.inexact, problem.domain});
 }
 
+namespace {
+
+/// A point of a set that is not empty.
+Answer a_point_of(const isl::set& set, const IntegerSet::Data& of, const std::vector<VarRef>& more_params = {}) {
+  Answer answer;
+  answer.witness = witness_of(a_point(with_params_first(set)), params_of(set, of.params, more_params), of.tuple);
+  answer.verdict = Verdict::Refuted;
+  return answer;
+}
+
+}  // namespace
+
 const std::vector<VarRef>& IntegerSet::tuple() const { return data_->tuple; }
 const std::string& IntegerSet::inexact() const { return data_->inexact; }
 
 Answer IntegerSet::is_empty() const {
-  if (!data_->set) return unknown_because(kOverBudget);
-  Answer answer;
-  const bool done = within_budget(data_->engine, [&] {
-    if (data_->set->is_empty()) {
-      answer.verdict = Verdict::Proved;
-    } else if (!data_->inexact.empty()) {
-      answer.reason = data_->inexact;
-    } else {
-      answer.witness =
-          witness_of(a_point(with_params_first(*data_->set)), params_of(*data_->set, data_->params), data_->tuple);
-      answer.verdict = Verdict::Refuted;
-    }
-  });
-  return done ? answer : unknown_because(kOverBudget);
+  const Data& a = *data_;
+  if (!a.set) return unknown_because(kOverBudget);
+  return whether_empty(
+      a.engine, {}, a.inexact, [&] { return *a.set; }, [&](const isl::set& left) { return a_point_of(left, a); });
 }
 
 Answer IntegerSet::is_subset_of(const IntegerSet& other) const {
   const Data &a = *data_, &b = *other.data_;
   if (!a.set || !b.set) return unknown_because(kOverBudget);
   check_comparable(a, b);
-  Answer answer;
-  const bool done = within_budget(a.engine, [&] {
-    const isl::set rest = a.points().subtract(b.points());
-    if (rest.is_empty()) {
-      answer.reason = b.inexact;
-      if (b.inexact.empty()) answer.verdict = Verdict::Proved;
-    } else if (!a.inexact.empty()) {
-      answer.reason = a.inexact;
-    } else {
-      answer.witness = witness_of(a_point(with_params_first(rest)), params_of(rest, a.params, b.params), a.tuple);
-      answer.verdict = Verdict::Refuted;
-    }
-  });
-  return done ? answer : unknown_because(kOverBudget);
+  return whether_empty(
+      a.engine, b.inexact, a.inexact, [&] { return a.points().subtract(b.points()); },
+      [&](const isl::set& left) { return a_point_of(left, a, b.params); });
 }
 
 IntegerSet IntegerSet::projected(const std::vector<VarRef>& kept) const {

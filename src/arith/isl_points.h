@@ -38,6 +38,26 @@ void check_comparable(const IntegerRelation::Data& a, const IntegerRelation::Dat
 
 Answer unknown_because(std::string_view reason);
 
+/// Is nothing left? Points that `left` has too few, or too many, make the one answer or the other unknown, for that
+/// reason; `refuted` makes the witness of what is left.
+template <class Left, class Refuted>
+Answer whether_empty(const Engine& engine, const std::string& too_few, const std::string& too_many, Left&& left,
+                     Refuted&& refuted) {
+  Answer answer;
+  const bool done = within_budget(engine, [&] {
+    const auto rest = left();
+    if (rest.is_empty()) {
+      answer.reason = too_few;
+      if (too_few.empty()) answer.verdict = Verdict::Proved;
+    } else if (!too_many.empty()) {
+      answer.reason = too_many;
+    } else {
+      answer = refuted(rest);
+    }
+  });
+  return done ? answer : unknown_because(kOverBudget);
+}
+
 /// The set without its dimensions from `first` on.
 isl::set projected_from(const isl::set& set, size_t first);
 /// The set with its parameters as first dimensions.

@@ -91,54 +91,29 @@ Answer refuted_by(const isl::map& map, const IntegerRelation::Data& of, const st
 Answer IntegerRelation::is_empty() const {
   const Data& d = *data_;
   if (!d.map) return unknown_because(kOverBudget);
-  Answer answer;
-  const bool done = within_budget(d.engine, [&] {
-    if (d.map->is_empty()) {
-      answer.verdict = Verdict::Proved;
-    } else if (!d.inexact.empty()) {
-      answer.reason = d.inexact;
-    } else {
-      answer = refuted_by(*d.map, d);
-    }
-  });
-  return done ? answer : unknown_because(kOverBudget);
+  return whether_empty(
+      d.engine, {}, d.inexact, [&] { return *d.map; }, [&](const isl::map& left) { return refuted_by(left, d); });
 }
 
 Answer IntegerRelation::is_subset_of(const IntegerRelation& other) const {
   const Data &a = *data_, &b = *other.data_;
   if (!a.map || !b.map) return unknown_because(kOverBudget);
   check_comparable(a, b);
-  Answer answer;
-  const bool done = within_budget(a.engine, [&] {
-    const isl::map rest = a.map->subtract(*b.map);
-    if (rest.is_empty()) {
-      answer.reason = b.inexact;
-      if (b.inexact.empty()) answer.verdict = Verdict::Proved;
-    } else if (!a.inexact.empty()) {
-      answer.reason = a.inexact;
-    } else {
-      answer = refuted_by(rest, a, b.params);
-    }
-  });
-  return done ? answer : unknown_because(kOverBudget);
+  return whether_empty(
+      a.engine, b.inexact, a.inexact, [&] { return a.map->subtract(*b.map); },
+      [&](const isl::map& left) { return refuted_by(left, a, b.params); });
 }
 
 Answer IntegerRelation::is_injective() const {
   const Data& d = *data_;
   if (!d.map) return unknown_because(kOverBudget);
-  Answer answer;
-  const bool done = within_budget(d.engine, [&] {
+  const auto different = [&] {
     const isl::map pairs = d.map->apply_range(d.map->reverse());
-    const isl::map different = pairs.subtract(pairs.domain().identity());
-    if (different.is_empty()) {
-      answer.verdict = Verdict::Proved;
-    } else if (!d.inexact.empty()) {
-      answer.reason = d.inexact;
-    } else {
-      answer = refuted_by(different, Data{d.engine, d.tuple, d.tuple, d.params, {}, {}});
-    }
+    return pairs.subtract(pairs.domain().identity());
+  };
+  return whether_empty(d.engine, {}, d.inexact, different, [&](const isl::map& left) {
+    return refuted_by(left, Data{d.engine, d.tuple, d.tuple, d.params, {}, {}});
   });
-  return done ? answer : unknown_because(kOverBudget);
 }
 
 Answer IntegerRelation::is_equal(const IntegerRelation& other) const {

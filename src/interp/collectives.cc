@@ -104,17 +104,9 @@ size_t named_core(const Operands& op, const char* param, const Group& group, con
                    fmt::format("it is {} on another core", shape_text(at)), "name one core, the same on all of them");
     }
   }
-  bool inside = at.size() == mesh.extents.size();
-  int64_t rank = 0;
-  for (size_t d = 0; inside && d < at.size(); ++d) {
-    inside = at[d] >= 0 && at[d] < mesh.extents[d];
-    rank = rank * mesh.extents[d] + at[d];
-  }
-  if (!inside) {
-    bad_argument(op, param, shape_text(at), fmt::format("the mesh is {}", to_string(mesh)),
-                 "give one coordinate for each mesh axis, counted from 0");
-  }
-  return static_cast<size_t>(rank);
+  if (const std::optional<int64_t> rank = rank_of(at, mesh.extents)) return static_cast<size_t>(*rank);
+  bad_argument(op, param, shape_text(at), fmt::format("the mesh is {}", to_string(mesh)),
+               "give one coordinate for each mesh axis, counted from 0");
 }
 
 }  // namespace
@@ -262,8 +254,12 @@ namespace {
 
 class CollectiveCode final : public StmtCode {
  public:
-  CollectiveCode(const TileOp& node, Scope& scope, CollectiveFunction function)
-      : scope_(scope), operands_(node, scope), function_(function), axis_(node.axis() ? *node.axis() : "all") {
+  CollectiveCode(const TileOp& node, Scope& scope, CollectiveFunction function, bool synchronises)
+      : scope_(scope),
+        operands_(node, scope),
+        function_(function),
+        synchronises_(synchronises),
+        axis_(node.axis() ? *node.axis() : "all") {
     group_of(scope.mesh(), axis_, 0, node.span);
     add_sync({operands_.operation(), axis_, node.span});
   }
@@ -276,9 +272,9 @@ class CollectiveCode final : public StmtCode {
     for (const CoreSet& group : partition(cores, ids)) {
       HELVE_CHECK(static_cast<int64_t>(group.size()) == group_size(scope_.mesh(), axis_),
                   "a part of a group entered a collective");
-      synchronise(group);
+      if (synchronises_) synchronise(group);
       function_(operands_, group, scope_);
-      synchronise(group);
+      if (synchronises_) synchronise(group);
     }
   }
 
@@ -286,6 +282,7 @@ class CollectiveCode final : public StmtCode {
   const Scope& scope_;
   Operands operands_;
   CollectiveFunction function_;
+  bool synchronises_;
   std::string axis_;
 };
 
@@ -296,9 +293,9 @@ void require_mesh(const TileOp& s, const Scope& scope) {
   throw UserError(Code::CollectiveWithoutMesh, s.span, {{"operation", operation_text(s)}});
 }
 
-StmtCodeRef prepare_collective(const TileOp& s, Scope& scope, CollectiveFunction function) {
+StmtCodeRef prepare_collective(const TileOp& s, Scope& scope, CollectiveFunction function, bool synchronises) {
   require_mesh(s, scope);
-  return std::make_unique<CollectiveCode>(s, scope, function);
+  return std::make_unique<CollectiveCode>(s, scope, function, synchronises);
 }
 
 }  // namespace helve::interp

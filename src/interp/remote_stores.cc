@@ -23,23 +23,18 @@ class PeerCode final : public PlainCode {
         span_(node.span) {}
   void run(Frame& frame) const override {
     const std::vector<int64_t> at = eval_all(core_, frame);
-    int64_t rank = 0;
-    bool inside = true;
-    for (size_t d = 0; d < at.size(); ++d) {
-      inside &= at[d] >= 0 && at[d] < scope_.mesh().extents[d];
-      rank = rank * scope_.mesh().extents[d] + at[d];
-    }
-    if (!inside) {
+    const std::optional<int64_t> rank = rank_of(at, scope_.mesh().extents);
+    if (!rank) {
       refuse(at, fmt::format("the mesh is {}", to_string(scope_.mesh())),
              "give one coordinate for each mesh axis, counted from 0");
     }
-    Instance* const other = (*frame.cores)[static_cast<size_t>(rank)].buffers[source_];
+    Instance* const other = (*frame.cores)[static_cast<size_t>(*rank)].buffers[source_];
     if (other->rank() != other->declaration().rank()) {
       refuse(at, fmt::format("that core has not allocated '{}' yet", other->declaration().name),
              "write T.comm.barrier after the allocation");
     }
     frame.buffers[slot_] = other;
-    frame.home[slot_] = rank;
+    frame.home[slot_] = *rank;
   }
 
  private:
@@ -84,57 +79,32 @@ class StAsyncCode final : public PlainCode {
   size_t barriers_;
 };
 
+}  // namespace
+
 /// The cores of a group wait together; each sees what was stored to it.
-class WaitBytesCode final : public StmtCode {
- public:
-  WaitBytesCode(const TileOp& node, Scope& scope)
-      : scope_(scope),
-        operands_(node, scope),
-        barriers_(scope.slot(*node.barriers()->buffer)),
-        bytes_(operands_.integer("bytes")) {
-    group_of(scope.mesh(), *node.axis(), 0, node.span);
-    add_sync({operands_.operation(), *node.axis(), node.span});
-  }
-  void run(Frame&) const override { HELVE_FAIL("a core entered a collective on its own"); }
-
- protected:
-  void run_lockstep(const CoreSet& cores) const override {
-    for (Frame* core : cores) wait(*core);
-  }
-
- private:
-  void wait(Frame& core) const {
-    Arrivals& arrivals = core.arrivals[barriers_];
-    if (arrivals.bytes != bytes_) {
-      throw UserError(Code::AwaitedBytes, operands_.span,
-                      {{"core", shape_text(coordinates_of(core.rank, scope_.mesh().extents))},
-                       {"bytes", bytes_},
-                       {"barriers", operands_.node->barriers()->buffer->name},
+void run_wait_bytes(const Operands& op, const Group& group, const Scope& scope) {
+  const size_t barriers = scope.slot(op.region("barriers").buffer());
+  const int64_t bytes = op.integer("bytes");
+  for (Frame* core : group) {
+    Arrivals& arrivals = core->arrivals[barriers];
+    if (arrivals.bytes != bytes) {
+      throw UserError(Code::AwaitedBytes, op.span,
+                      {{"core", shape_text(coordinates_of(core->rank, scope.mesh().extents))},
+                       {"bytes", bytes},
+                       {"barriers", op.region("barriers").buffer().name},
                        {"given", arrivals.bytes}});
     }
-    core.copies.commit(operands_.queue, operands_.span);
-    core.copies.wait(operands_.queue, 0);
+    core->copies.commit(op.queue, op.span);
+    core->copies.wait(op.queue, 0);
     for (const Arrivals::Sender& sender : arrivals.senders) {  // only a checked run has them
-      if (sender.core != core.rank) core.trace->learn(sender.core, sender.visible);
+      if (sender.core != core->rank) core->trace->learn(sender.core, sender.visible);
     }
     arrivals = {};
   }
-
-  const Scope& scope_;
-  Operands operands_;
-  size_t barriers_;
-  int64_t bytes_;
-};
-
-}  // namespace
+}
 
 StmtCodeRef prepare_peer(const Peer& s, Scope& scope) { return std::make_unique<PeerCode>(s, scope); }
 
 StmtCodeRef prepare_st_async(const TileOp& s, Scope& scope) { return std::make_unique<StAsyncCode>(s, scope); }
-
-StmtCodeRef prepare_wait_bytes(const TileOp& s, Scope& scope) {
-  require_mesh(s, scope);
-  return std::make_unique<WaitBytesCode>(s, scope);
-}
 
 }  // namespace helve::interp

@@ -74,4 +74,14 @@ std::vector<int64_t> coordinates_of(int64_t linear, const std::vector<int64_t>& 
   return at;
 }
 
+std::optional<int64_t> rank_of(const std::vector<int64_t>& at, const std::vector<int64_t>& extents) {
+  if (at.size() != extents.size()) return std::nullopt;
+  int64_t rank = 0;
+  for (size_t d = 0; d < at.size(); ++d) {
+    if (at[d] < 0 || at[d] >= extents[d]) return std::nullopt;
+    rank = rank * extents[d] + at[d];
+  }
+  return rank;
+}
+
 }  // namespace helve::interp

@@ -105,5 +105,7 @@ class Scope {
 
 /// Row-major coordinates of `linear` in `extents`.
 std::vector<int64_t> coordinates_of(int64_t linear, const std::vector<int64_t>& extents);
+/// The other way round; nothing if there is no such place.
+std::optional<int64_t> rank_of(const std::vector<int64_t>& at, const std::vector<int64_t>& extents);
 
 }  // namespace helve::interp

@@ -55,9 +55,10 @@ void run_all_reduce(const Operands& op, const Group& group, const Scope& scope);
 void run_all_to_all(const Operands& op, const Group& group, const Scope& scope);
 void run_permute(const Operands& op, const Group& group, const Scope& scope);
 void run_barrier(const Operands& op, const Group& group, const Scope& scope);
-StmtCodeRef prepare_collective(const TileOp& s, Scope& scope, CollectiveFunction function);
+void run_wait_bytes(const Operands& op, const Group& group, const Scope& scope);
+/// With `synchronises`, all that the cores of a group did before is visible to all of them.
+StmtCodeRef prepare_collective(const TileOp& s, Scope& scope, CollectiveFunction function, bool synchronises = true);
 StmtCodeRef prepare_st_async(const TileOp& s, Scope& scope);
-StmtCodeRef prepare_wait_bytes(const TileOp& s, Scope& scope);
 StmtCodeRef prepare_mesh_tensor_copy(const TileOp& s, Scope& scope);
 void require_mesh(const TileOp& s, const Scope& scope);
 

@@ -388,7 +388,7 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::CommAllToAll: return prepare_collective(s, scope, run_all_to_all);
     case TileOpcode::CommPermute: return prepare_collective(s, scope, run_permute);
     case TileOpcode::StAsync: return prepare_st_async(s, scope);
-    case TileOpcode::CommWaitBytes: return prepare_wait_bytes(s, scope);
+    case TileOpcode::CommWaitBytes: return prepare_collective(s, scope, run_wait_bytes, false);
     case TileOpcode::CommBarrier: return prepare_collective(s, scope, run_barrier);
   }
   __builtin_unreachable();

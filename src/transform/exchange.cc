@@ -34,12 +34,8 @@ Stmt over_box(const ThreadLoop& loop, const std::vector<Expr>& extents,
   const int64_t* constant = int_value(count);
   const bool once = constant && *constant <= loop.threads;
   const Expr place = once ? Expr(loop.tx) : Expr(at);
-  Coordinates coordinates(extents.size());
-  Expr rest = place;
-  for (size_t d = extents.size(); d-- > 0;) {
-    coordinates[d] = is_one(extents[d]) ? int_imm(0) : d == 0 ? rest : floor_mod(rest, extents[d]);
-    if (d > 0 && !is_one(extents[d])) rest = floor_div(rest, extents[d]);
-  }
+  Coordinates coordinates;
+  for (const Expr& at_dimension : unravel(place, extents)) coordinates.push_back(simplify(at_dimension, facts));
   Stmt inner = body(coordinates);
   if (!constant || *constant % loop.threads != 0) inner = if_then(less(place, count), inner);
   if (!once) {
@@ -49,6 +45,12 @@ Stmt over_box(const ThreadLoop& loop, const std::vector<Expr>& extents,
   return for_loop(LoopKind::Thread, loop.tx, int_imm(loop.threads), inner, loop.span);
 }
 
+BufferRef on_other_core(const BufferRef& source) {
+  Ref<Buffer> out = make_ref<Buffer>(*source);
+  out->name += "_peer";
+  return BufferRef(out);
+}
+
 std::vector<Expr> coordinates_of_member(const TileOp& op, const MeshShape& mesh, const std::vector<VarRef>& core,
                                         const Expr& member) {
   Coordinates out(core.begin(), core.end());
@@ -56,12 +58,10 @@ std::vector<Expr> coordinates_of_member(const TileOp& op, const MeshShape& mesh,
     out[*axis] = member;
     return out;
   }
-  Expr rest = member;
-  for (size_t a = mesh.extents.size(); a-- > 0;) {
-    const Expr extent = int_imm(mesh.extents[a]);
-    out[a] = simplify(a == 0 ? rest : floor_mod(rest, extent));
-    rest = floor_div(rest, extent);
-  }
+  std::vector<Expr> extents;
+  for (const int64_t extent : mesh.extents) extents.push_back(int_imm(extent));
+  out = unravel(member, extents);
+  for (Expr& coordinate : out) coordinate = simplify(coordinate);
   return out;
 }
 
@@ -208,9 +208,7 @@ class Exchange {
       body.push_back(store(dst_.buffer, region_indices(dst_, to), value));
       return seq(std::move(body));
     });
-    Expr number = int_imm(0);
-    for (size_t a = 0; a < target.size(); ++a) number = number * int_imm(mesh_.extents[a]) + target[a];
-    return if_then(apply(Op::Eq, {simplify(group_.me), simplify(number)}), moved);
+    return if_then(apply(Op::Eq, {simplify(group_.me), simplify(core_number(target, mesh_))}), moved);
   }
 
   const TileOp& op_;

@@ -24,6 +24,9 @@ Stmt over_box(const ThreadLoop& loop, const std::vector<Expr>& extents,
 using MemberElement = std::function<Expr(const std::vector<Expr>& core, const Expr& member,
                                          const std::vector<Expr>& indices, std::vector<Stmt>& before)>;
 
+/// A buffer for T.peer of this one.
+BufferRef on_other_core(const BufferRef& source);
+
 /// The coordinates of a member of the group of a collective, seen from the core with these coordinates.
 std::vector<Expr> coordinates_of_member(const TileOp& op, const MeshShape& mesh, const std::vector<VarRef>& core,
                                         const Expr& member);

@@ -88,9 +88,7 @@ class Expansion {
     const auto element = [&](const std::vector<Expr>& core, const Expr&, const std::vector<Expr>& indices,
                              std::vector<Stmt>& before) {
       if (own) return load(source, indices);
-      Ref<Buffer> other = make_ref<Buffer>(*source);
-      other->name += "_peer";
-      const BufferRef there(other);
+      const BufferRef there = on_other_core(source);
       before.push_back(peer(there, source, core));
       return load(there, indices);
     };

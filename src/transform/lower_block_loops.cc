@@ -6,6 +6,7 @@
 // of those that one block runs, are unchanged; an empty domain or grid has none.
 #include <algorithm>
 
+#include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 
@@ -52,12 +53,7 @@ Stmt dealt(const For& loop, const Kernel& kernel) {
   VarRef turn = make_var("turn");
   Expr linear = number + Expr(turn) * count;
   std::vector<Stmt> body;
-  Expr rest = linear;
-  std::vector<Expr> values(loop.vars.size());
-  for (size_t d = loop.vars.size(); d-- > 0;) {
-    values[d] = d == 0 ? rest : floor_mod(rest, loop.extents[d]);
-    if (d > 0) rest = floor_div(rest, loop.extents[d]);
-  }
+  const std::vector<Expr> values = unravel(linear, loop.extents);
   for (size_t d = 0; d < loop.vars.size(); ++d) body.push_back(bind(loop.vars[d], loop.begins[d] + values[d]));
   body.push_back(loop.body);
   return for_loop(LoopKind::Serial, turn, ceil_div(max(int_imm(0), total - number), count), seq(std::move(body)),

@@ -12,6 +12,7 @@
 #include "helve/analysis/async_run.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/copy_queue.h"
+#include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 #include "scope_facts.h"
@@ -70,17 +71,11 @@ class Narrowing final : public ScopedRewriter {
     if (op->is_by_tma()) return box(*op, facts);
     const bool orders_copies =
         op->row().rule == TileRule::Wait || (op->row().rule == TileRule::Sync && op->op != TileOpcode::SyncThreads);
-    return orders_copies && !counts_bytes(*op) ? seq({}, s->span) : s;
+    const bool counts = op->barriers() && counts_bytes(enclosing_kernel()->body, *op->barriers()->buffer);
+    return orders_copies && !counts ? seq({}, s->span) : s;
   }
 
  private:
-  /// Are these mbarriers that count what other cores store?
-  bool counts_bytes(const TileOp& init) const {
-    return init.barriers() && has_operation(enclosing_kernel()->body, [&](const TileOp& op) {
-             return copy_queue(op) == CopyQueue{CopyQueue::Kind::Bytes, init.barriers()->buffer.get()};
-           });
-  }
-
   /// A run of one thread, which is past the end of its tensor either entirely or not at all.
   static Stmt run(const TileOp& op, const Facts& facts) {
     const auto elements = [&](bool exist) {
@@ -97,8 +92,7 @@ class Narrowing final : public ScopedRewriter {
 
   /// The run is along the last dimension.
   static std::vector<Expr> run_element(const Region& region, const VarRef& i, const Facts& facts) {
-    std::vector<Expr> out;
-    for (const Range& range : region.ranges) out.push_back(range.begin);
+    std::vector<Expr> out = region_begin(region);
     out.back() = simplify(out.back() + Expr(i), facts);
     return out;
   }
@@ -120,12 +114,7 @@ class Narrowing final : public ScopedRewriter {
     const Expr counts = less(place, count);
     const bool surplus = !can_prove(counts, inside);
     if (surplus) inside.assume(counts);
-    std::vector<Expr> at(extents.size());
-    Expr rest = place;
-    for (size_t k = extents.size(); k-- > 0;) {
-      at[k] = k == 0 ? rest : floor_mod(rest, extents[k]);
-      rest = floor_div(rest, extents[k]);
-    }
+    const std::vector<Expr> at = unravel(place, extents);
     const std::vector<Expr> from = element_of(src, at, inside), to = element_of(dst, at, inside);
     const bool loads = is_global(*src.buffer);
     const Region& tensor = loads ? src : dst;

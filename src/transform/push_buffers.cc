@@ -9,7 +9,9 @@
 #include <algorithm>
 
 #include "exchange.h"
+#include "helve/analysis/memory_traffic.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
 
@@ -39,22 +41,6 @@ Region element(const BufferRef& buffer, const std::vector<Expr>& indices) {
   Region out{buffer, {}};
   for (const Expr& index : indices) out.ranges.push_back({index, int_imm(1), true});
   return out;
-}
-
-/// The subscripts of element number `item` in row-major order, and back.
-std::vector<Expr> subscripts_of(const Expr& item, const std::vector<Expr>& shape) {
-  std::vector<Expr> out(shape.size());
-  Expr rest = item;
-  for (size_t d = shape.size(); d-- > 0;) {
-    out[d] = d == 0 ? rest : floor_mod(rest, shape[d]);
-    rest = floor_div(rest, shape[d]);
-  }
-  return out;
-}
-Expr number_of(const std::vector<Expr>& indices, const std::vector<Expr>& shape) {
-  Expr out = int_imm(0);
-  for (size_t d = 0; d < shape.size(); ++d) out = out * shape[d] + indices[d];
-  return simplify(out);
 }
 
 }  // namespace
@@ -123,14 +109,12 @@ Stmt PushBuffers::push(const TileOp& op) const {
   const Expr me = simplify(group_of(op, mesh_, kernel_.vars, whole_span(mesh_)).me);
   const Expr count = int_imm(*pushed_elements(op));
   const Stmt stores = over_box(loop, {int_imm(buffer.members), count}, [&](const std::vector<Expr>& at) {
-    Ref<Buffer> other = make_ref<Buffer>(*buffer.slots);
-    other->name += "_peer";
-    const BufferRef there(other);
+    const BufferRef there = on_other_core(buffer.slots);
+    std::vector<Expr> from = unravel(at[1], source->shape);
+    for (Expr& index : from) index = simplify(index);
     const std::vector<Expr> to = {floor_mod(cast(half_of(buffer, loop.tx), kIndex), int_imm(2)), me, at[1]};
     return seq({peer(there, buffer.slots, coordinates_of_member(op, mesh_, kernel_.vars, at[0])),
-                tile_op(TileOpcode::StAsync,
-                        {element(source, subscripts_of(at[1], source->shape)), element(there, to),
-                         whole_region(buffer.arrivals)},
+                tile_op(TileOpcode::StAsync, {element(source, from), element(there, to), whole_region(buffer.arrivals)},
                         op.span)});
   });
   return seq({tile_op(TileOpcode::SyncThreads, {}, op.span), stores}, op.span);  // the source is written
@@ -144,7 +128,7 @@ Stmt PushBuffers::receive(const TileOp& op) const {
   const auto arrived = [&](const std::vector<Expr>&, const Expr& member, const std::vector<Expr>& indices,
                            std::vector<Stmt>&) {
     const Expr half = floor_mod(cast(half_of(buffer, loop.tx), kIndex), int_imm(2));
-    return load(buffer.slots, {half, member, number_of(indices, source->shape)});
+    return load(buffer.slots, {half, member, simplify(flat_address(*source, indices))});
   };
   const VarRef tx = make_var("tx");
   const Stmt other_half =

@@ -27,6 +27,9 @@ struct CoreSpan {
 /// The smallest span that contains the group of every collective of the kernel. InternalError without collectives.
 CoreSpan span_of_collectives(const Kernel& kernel, const MeshShape& mesh);
 
+/// The number of the core with these coordinates, one per mesh axis, in a span that begins at `axis`.
+Expr core_number(const std::vector<Expr>& core, const MeshShape& mesh, size_t axis = 0);
+
 /// All cores of the mesh.
 CoreSpan whole_span(const MeshShape& mesh);
 

@@ -155,6 +155,15 @@ def _element(expressions: Expressions, arguments: Arguments, name: str) -> tuple
     return buffer, expressions.indices(buffer, node)
 
 
+def _buffer(expressions: Expressions, arguments: Arguments, name: str, what: str, remedy: str) -> _core.Buffer:
+    """The buffer that an argument names; `what` it should be."""
+    node = arguments[name]
+    buffer = expressions.evaluate(node)
+    if not isinstance(buffer, _core.Buffer):
+        raise expressions.context.bad_argument(node, arguments.construct.text, name, f"it is not {what}", remedy)
+    return buffer
+
+
 def store_nontemporal(expressions: Expressions, call: ast.Call) -> _core.Stmt:
     """A store of lanes around the caches."""
     arguments = match(expressions.context, language.store_nontemporal, call)
@@ -172,12 +181,8 @@ def prefetch(expressions: Expressions, call: ast.Call) -> _core.Stmt:
 
 def peer(expressions: Expressions, call: ast.Call, name: str, span: _core.Span) -> _core.Stmt:
     """The statement of `name = T.peer(buffer, core)`."""
-    context = expressions.context
-    arguments = match(context, language.peer, call)
-    source = expressions.evaluate(arguments["buffer"])
-    if not isinstance(source, _core.Buffer):
-        raise context.bad_argument(arguments["buffer"], "T.peer", "buffer", "it is not a buffer",
-                                   "name a buffer of T.alloc_shared or T.alloc_global")
+    arguments = match(expressions.context, language.peer, call)
+    source = _buffer(expressions, arguments, "buffer", "a buffer", "name a buffer of T.alloc_shared or T.alloc_global")
     core = expressions.index_list(arguments["core"], "a coordinate of T.peer")
     return _core.peer(_core.declare_again(source, name, span), source, core, span)
 
@@ -269,10 +274,7 @@ def _cast(expressions: Expressions, call: ast.Call) -> _core.Expr:
 def _misalignment(expressions: Expressions, call: ast.Call) -> _core.Expr:
     context = expressions.context
     arguments = match(context, language.misalignment, call)
-    tensor = expressions.evaluate(arguments["tensor"])
-    if not isinstance(tensor, _core.Buffer):
-        raise context.bad_argument(arguments["tensor"], "T.misalignment", "tensor", "it is not a tensor",
-                                   "name a tensor parameter of the function")
+    tensor = _buffer(expressions, arguments, "tensor", "a tensor", "name a tensor parameter of the function")
     unit = expressions.literal(arguments, "unit", int, "a compile-time integer", "write a constant")
     return _core.misalignment(tensor, unit, context.span(call))
 

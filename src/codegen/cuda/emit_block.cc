@@ -5,6 +5,7 @@
 #include "helve/analysis/async_run.h"
 #include "helve/codegen/c/c_types.h"
 #include "helve/ir/tensor/buffer_layout.h"
+#include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
@@ -91,9 +92,7 @@ void KernelEmitter::copy_async(const TileOp& s) {
   const Region &src = s.region(0), &dst = s.region(1);
   const int64_t bytes = run_length(s) * src.buffer->dtype.bytes();
   const auto address = [&](const Region& region) {
-    std::vector<Expr> at;
-    for (const Range& range : region.ranges) at.push_back(range.begin);
-    const Element e = element(*region.buffer, at);
+    const Element e = element(*region.buffer, region_begin(region));
     return fmt::format("{} + {}", e.name, text(e.offset, c::precedence_of("+") + 1));
   };
   std::string operands = address(dst) + ", " + address(src);

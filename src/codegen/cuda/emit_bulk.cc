@@ -86,10 +86,7 @@ void KernelEmitter::wait_bulk(const TileOp& s) {
 
 void KernelEmitter::mbarrier_init(const TileOp& s) {
   const Buffer& array = *s.barriers()->buffer;
-  const bool counts_bytes = has_operation(source_.stmt->body, [&](const TileOp& op) {
-    return op.barriers() && op.barriers()->buffer.get() == &array && copy_queue(op).kind == CopyQueue::Kind::Bytes;
-  });
-  if (counts_bytes) return init_phases(s);
+  if (counts_bytes(source_.stmt->body, array)) return init_phases(s);
   need("bulk_groups");
   const Ring ring{names_.of(&array, array.name), names_.fresh("begun"), names_.fresh("ended"),
                   *int_value(array.shape[0])};

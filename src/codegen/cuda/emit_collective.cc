@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -35,9 +36,7 @@ void KernelEmitter::find_collectives() {
 /// cluster.
 void KernelEmitter::peer(const Peer& s) {
   const size_t first = s.source->scope == MemoryScope::Global ? 0 : span_.axis;
-  Expr number = int_imm(0);
-  for (size_t a = first; a < s.core.size(); ++a) number = number * int_imm(source_.mesh->extents[a]) + s.core[a];
-  number = simplify(number, facts_);
+  const Expr number = simplify(core_number(s.core, *source_.mesh, first), facts_);
   peers_.insert_or_assign(s.buffer.get(), OtherCore{s.source.get(), number});
   if (!reads_.contains(s.buffer.get())) return;
   const std::string type = element_type(*s.buffer);
@@ -99,15 +98,10 @@ void KernelEmitter::init_phases(const TileOp& s) {
 void KernelEmitter::store_async(const TileOp& s) {
   const Region& dst = s.region(1);
   const OtherCore& other = peers_.at(dst.buffer.get());
-  const auto subscripts = [](const Region& region) {
-    std::vector<Expr> out;
-    for (const Range& range : region.ranges) out.push_back(range.begin);
-    return out;
-  };
-  const Element to = element(*other.source, subscripts(dst));
+  const Element to = element(*other.source, region_begin(dst));
   const Buffer& array = *s.barriers()->buffer;
   line(fmt::format("helve_push({} + {}, {}, {}, {} + ({} & 1));", to.name, text(to.offset, c::precedence_of("+") + 1),
-                   element_text(element(*s.region(0).buffer, subscripts(s.region(0)))), text(other.number),
+                   element_text(element(*s.region(0).buffer, region_begin(s.region(0)))), text(other.number),
                    names_.of(&array, array.name), phases_.at(&array)),
        s.span);
 }

@@ -2,6 +2,8 @@
 // It is a property of the operation's row and operands, so that all rooms agree on it.
 #include "helve/ir/tensor/copy_queue.h"
 
+#include "helve/ir/tensor/visit.h"
+
 namespace helve {
 
 CopyQueue copy_queue(const TileOp& op) {
@@ -21,6 +23,11 @@ bool commits(const TileOp& op) {
 
 bool is_group(const TileOp& op) {
   return op.begins_copy() && op.op != TileOpcode::CpAsync && copy_queue(op).kind == CopyQueue::Kind::Block;
+}
+
+bool counts_bytes(const Stmt& s, const Buffer& barriers) {
+  const CopyQueue queue{CopyQueue::Kind::Bytes, &barriers};
+  return has_operation(s, [&](const TileOp& op) { return copy_queue(op) == queue; });
 }
 
 std::string wait_text(const CopyQueue& queue) {

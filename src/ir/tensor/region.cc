@@ -17,4 +17,20 @@ std::vector<Expr> region_indices(const Region& region, const std::vector<Expr>& 
   return out;
 }
 
+std::vector<Expr> region_begin(const Region& region) {
+  std::vector<Expr> out;
+  for (const Range& r : region.ranges) out.push_back(r.begin);
+  return out;
+}
+
+std::vector<Expr> unravel(const Expr& number, const std::vector<Expr>& extents) {
+  std::vector<Expr> out(extents.size());
+  Expr rest = number;
+  for (size_t d = extents.size(); d-- > 0;) {
+    out[d] = d == 0 ? rest : floor_mod(rest, extents[d]);
+    if (d > 0) rest = floor_div(rest, extents[d]);
+  }
+  return out;
+}
+
 }  // namespace helve

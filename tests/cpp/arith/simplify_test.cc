@@ -136,7 +136,7 @@ TEST_F(Simplify, LongConditionsTakeNoExponentialTime) {
 TEST_F(Simplify, DataIntegersWrapAndFloatsStay) {
   const DType int8{TypeCode::Int, 8};
   const Expr d = make_var("d", int8), f = make_var("f", kFloat32);
-  EXPECT_EQ(*int_value(simplify(int_imm(100, int8) + int_imm(100, int8))), -56);
+  EXPECT_EQ(constant_value(int_imm(100, int8) + int_imm(100, int8)), -56);
   EXPECT_EQ(simplify(d + int_imm(0, int8)), d);
   const Expr apart = less(d, d + int_imm(1, int8));  // false at 127
   EXPECT_EQ(simplify(apart), apart);

@@ -64,5 +64,7 @@ inline const int64_t* int_value(const Expr& e) {
   const IntImm* i = as<IntImm>(e);
   return i ? &i->value : nullptr;
 }
+/// The value is part of the expression, and would end with a temporary one.
+const int64_t* int_value(Expr&& e) = delete;
 
 }  // namespace helve

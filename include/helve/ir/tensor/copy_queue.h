@@ -25,6 +25,9 @@ bool commits(const TileOp& op);
 /// Is the copy that it begins at block scope a group of its own, or does it wait for a commit?
 bool is_group(const TileOp& op);
 
+/// Are these mbarriers, in the statement, those of stores by T.st_async?
+bool counts_bytes(const Stmt& s, const Buffer& barriers);
+
 /// "T.mbarrier_wait(arrivals)": the wait for all copies of the queue.
 std::string wait_text(const CopyQueue& queue);
 
