@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "driver_targets.h"
-#include "helve/analysis/thread_form.h"
 #include "helve/codegen/cuda/cuda_module.h"
 #include "helve/codegen/host/host_module.h"
 #include "helve/ir/tensor/visit.h"
@@ -106,12 +105,7 @@ Generated generate(const FunctionRef& f, const std::vector<Proof>& proofs, const
   out.host = build_host(f, out.lowered.function, call_conditions(proofs));
   out.lowered.times.push_back({"host plan", seconds_since(start)});
   start = Clock::now();
-  CudaOptions cuda{true, true, machine_of(options)};
-  walk(f->body, [&](const Stmt& s) {
-    const Kernel* kernel = as<Kernel>(s);
-    cuda.by_hand |= kernel && is_written_for_threads(*kernel);
-  });
-  out.source = emit_cuda(out.host.kernels, cuda);
+  out.source = emit_cuda(out.host.kernels, {true, true, machine_of(options)});
   out.lowered.times.push_back({"cuda: emit", seconds_since(start)});
   return out;
 }

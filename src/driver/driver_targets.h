@@ -34,6 +34,10 @@ void check_dtypes(const Function& f, Target target);
 /// NoSchedule for what only lowered programs contain: the memory of other cores.
 void check_lowered_forms(const Function& f);
 
+/// NoSchedule for registers that no instruction reaches, if kernels of `f` were written for their threads; what passes
+/// divide is right, and a fault there is an InternalError. `lowered` is `f` in thread form.
+void check_registers(const Function& f, const Function& lowered);
+
 /// BadArgument for a `dispatch` that names no implementation of the target.
 void check_dispatch(const Function& f, Target target);
 

@@ -101,13 +101,11 @@ CExpr CEmitter::apply(const Apply& a) {
   for (const Expr& arg : a.args) {
     const bool decided = lazy && !args.empty();
     if (decided) {
-      controls_.push_back(a.args[0]);
       const bool holds = a.op == Op::Select ? args.size() == 1 : a.op == Op::And;
       chosen_.push_back(holds ? a.args[0] : helve::apply(Op::Not, {a.args[0]}));
     }
     args.push_back(expr(arg));
     if (decided) {
-      controls_.pop_back();
       chosen_.pop_back();
     }
   }

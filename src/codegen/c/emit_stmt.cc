@@ -91,7 +91,6 @@ void CEmitter::find_uses(const Stmt& body) {
 }
 
 void CEmitter::assume(const Expr& condition, bool holds) {
-  controls_.push_back(condition);
   if (has_load(condition)) return;
   facts_.assume(holds ? condition : helve::apply(Op::Not, {condition}));
 }
@@ -113,10 +112,7 @@ void CEmitter::if_then(const If& s) {
 }
 
 void CEmitter::while_loop(const While& s) {
-  block(fmt::format("while ({})", text(s.condition)), s.span, [&] {
-    controls_.push_back(s.condition);
-    stmt(s.body);
-  });
+  block(fmt::format("while ({})", text(s.condition)), s.span, [&] { stmt(s.body); });
 }
 
 /// Bounds have their values at the loop's entry, so memory that they read is read before the loop.
@@ -136,7 +132,6 @@ void CEmitter::serial_loop(const For& s, const std::string& pragma, const std::f
     limit = name;
   }
   facts_.bind_loop(var, s.begins[0], s.extents[0]);
-  controls_.push_back(s.extents[0]);
   const std::string name = define(var, wide);
   if (!pragma.empty()) line("#pragma " + pragma, s.span);
   block(fmt::format("for ({} {} = {}; {} < {}; ++{})", index_type(wide), name, start, name, limit, name),

@@ -7,7 +7,6 @@
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/shared_place.h"
-#include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
 
@@ -40,16 +39,7 @@ void KernelEmitter::alloc(const Alloc& s) {
     }
     case MemoryScope::Fragment: {
       const int64_t* threads = int_value(buffer.shape.at(0));
-      if (thread_ || !threads || *threads != kernel_.threads) {
-        const std::string shape = fmt::format("T.alloc_fragment(({}, n), ..)", kernel_.threads);
-        refuse_registers(thread_
-                             ? fmt::format("fragment '{}' is allocated by one thread", buffer.name)
-                             : fmt::format("the first dimension of fragment '{}' is not the {} threads of the block",
-                                           buffer.name, kernel_.threads),
-                         thread_ ? "allocate it before the T.threads loop, or memory of the thread by T.alloc_local"
-                                 : "write " + shape + ": n registers of each thread",
-                         s.span);
-      }
+      HELVE_CHECK(!thread_ && threads && *threads == kernel_.threads, "fragment '" + buffer.name + "' is not divided");
       const int64_t count = elements(buffer, 1);
       return array(s, stays_packed(buffer) && count > 1 ? "__align__(16) " : "", count);
     }
@@ -115,10 +105,6 @@ void KernelEmitter::thread_loop(const For& s) {
     wide_[var.get()] = false;
     facts_.bind_loop(var, s.begins[0], s.extents[0]);
     thread_ = var.get();
-    thread_controls_ = controls_.size();
-    walk(s.body, [&](const Stmt& each) {
-      if (const Bind* bind = as<Bind>(each)) own_values_.insert(bind->var.get());
-    });
     stmt(s.body);
     thread_ = nullptr;
   };

@@ -6,7 +6,6 @@
 #include "helve/arith/simplify.h"
 #include "helve/codegen/c/c_types.h"
 #include "helve/ir/expr/visit.h"
-#include "helve/layout/warp.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
 
@@ -29,12 +28,6 @@ Facts KernelEmitter::facts_of_operand() const {
   return facts;
 }
 
-/// What a pass makes is right; what a user writes for the threads of a block may not be.
-void KernelEmitter::refuse_registers(const std::string& reason, const std::string& remedy, const Span& span) const {
-  HELVE_CHECK(by_hand_, reason);
-  throw UserError(Code::NoSchedule, span, {{"operation", "an access to registers"}}, {{{}, reason}}, {remedy});
-}
-
 /// `owner` is the subscript of the fragment's first dimension.
 Expr KernelEmitter::exchange_of(const Buffer& buffer, const Expr& owner) const {
   if (is_var(owner, thread_)) return nullptr;
@@ -44,10 +37,7 @@ Expr KernelEmitter::exchange_of(const Buffer& buffer, const Expr& owner) const {
   for (size_t i : {0, 1}) {
     if (flip && is_var(flip->args[i], thread_)) return flip->args[1 - i];
   }
-  const char* remedy = "read x[tx ^ bits, i], or exchange the values through shared memory";
-  const std::string name = fmt::format("the first subscript of fragment '{}'", buffer.name);
-  if (!thread_) refuse_registers(name + " is no thread here", "access fragments in T.threads loops", owner->span);
-  refuse_registers(name + " is neither the thread, nor the thread with bits flipped", remedy, owner->span);
+  HELVE_FAIL("an access to registers of fragment '" + buffer.name + "'");
 }
 
 KernelEmitter::Element KernelEmitter::element(const Buffer& buffer, const std::vector<Expr>& indices) const {
@@ -60,52 +50,6 @@ KernelEmitter::Element KernelEmitter::element(const Buffer& buffer, const std::v
 
 std::string KernelEmitter::element_text(const Element& e) { return fmt::format("{}[{}]", e.name, text(e.offset)); }
 
-/// Is the expression uniform in each warp? It may depend on the thread's number by whole warps.
-bool KernelEmitter::warps_agree(const Expr& e) const {
-  if (const Var* var = as<Var>(e)) return var != thread_ && !own_values_.contains(var);
-  if (const Load* load = as<Load>(e)) {
-    const MemoryScope scope = buffer_of(load->buffer).scope;
-    if (scope == MemoryScope::Fragment || scope == MemoryScope::Local) return false;
-  }
-  if (const Apply* apply = as<Apply>(e); apply && apply->args.size() == 2 && is_var(apply->args[0], thread_)) {
-    const int64_t* by = int_value(apply->args[1]);
-    const bool whole = by && *by > 0 && *by % kWarp == 0;
-    if (whole && (apply->op == Op::FloorDiv || apply->op == Op::Lt || apply->op == Op::Ge)) return true;
-  }
-  bool agree = true;
-  for_each_child(e, [&](const Expr& child) { agree &= warps_agree(child); });
-  return agree;
-}
-
-/// The lanes of an exchange belong to one warp, for all values of the loops on which the bits depend.
-void KernelEmitter::check_exchange(const Expr& bits, const Expr& owner) const {
-  for (size_t i = thread_controls_; i < controls_.size(); ++i) {
-    if (warps_agree(controls_[i])) continue;
-    refuse_registers("the threads of a warp may take different ways before they read each other's registers",
-                     "read them before the condition or the loop, into memory of the thread", owner->span);
-  }
-  const auto leaves = [&] {
-    refuse_registers(fmt::format("the bits that are flipped are not known to be below {}, so that both threads are of "
-                                 "one warp",
-                                 kWarp),
-                     "exchange the values through shared memory", owner->span);
-  };
-  const Interval range = interval_of(bits, facts_);
-  if (range.within(0, kWarp - 1)) return;
-  std::vector<const Var*> vars;
-  walk(bits, [&](const Expr& e) {
-    const Var* var = as<Var>(e);
-    if (var && std::find(vars.begin(), vars.end(), var) == vars.end()) vars.push_back(var);
-  });
-  if (vars.size() != 1) leaves();
-  const Interval values = facts_.range_of(vars[0]);
-  if (!values.low || !values.high || *values.high - *values.low >= 64) leaves();
-  for (int64_t v = *values.low; v <= *values.high; ++v) {
-    const std::optional<int64_t> one = constant_value(substitute(bits, {{vars[0], int_imm(v)}}));
-    if (!one || *one < 0 || *one >= kWarp) leaves();
-  }
-}
-
 /// The element with its type in memory or registers.
 std::string KernelEmitter::raw_load(const Load& l) {
   if (auto staged = stage_of_.find(&l); staged != stage_of_.end()) {
@@ -116,7 +60,6 @@ std::string KernelEmitter::raw_load(const Load& l) {
   std::string own = element_text(e);
   if (indexed_.contains(&buffer) && buffer.dtype.is_small_float()) own = call("read_indexed", "", own);
   if (!e.exchange) return own;
-  check_exchange(e.exchange, l.indices[0]);
   const std::string bits = text(e.exchange, c::kConditional);
   if (buffer.dtype.is_small_float()) return call("shuffle_bits_xor", "", own + ", " + bits);
   return call("shuffle_xor", "", own + ", " + bits);
@@ -191,10 +134,7 @@ void KernelEmitter::store(const Store& s) {
     return line(fmt::format("{}[{}] = {};", staged.name, lane_index_, staged.rounds ? text(stored(s)) : value), s.span);
   }
   const Element e = element(*s.buffer, s.indices);
-  if (e.exchange) {
-    refuse_registers("a thread stores to the registers of another", "store to shared memory, which all threads read",
-                     s.span);
-  }
+  HELVE_CHECK(!e.exchange, "a store to the registers of another thread");
   if (indexed_.contains(s.buffer.get()) && s.buffer->dtype.is_small_float()) {
     return line(call("write_indexed", "", element_text(e) + ", " + value) + ";", s.span);
   }

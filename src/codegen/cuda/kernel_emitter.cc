@@ -30,7 +30,6 @@ KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& opti
       source_(source),
       prelude_(prelude),
       machine_(options.machine),
-      by_hand_(options.by_hand),
       interface_(kernel_interface(*source.stmt)) {
   kernel_.name = c::symbol_of(source.name);
   kernel_.threads = source.stmt->threads;

@@ -93,9 +93,6 @@ class KernelEmitter final : public c::CEmitter {
   std::string raw_load(const Load& l);
   std::string value_for(const Store& s);
   static const Expr& stored(const Store& s);
-  void check_exchange(const Expr& bits, const Expr& owner) const;
-  [[noreturn]] void refuse_registers(const std::string& reason, const std::string& remedy, const Span& span) const;
-  bool warps_agree(const Expr& e) const;
 
   // emit_collective.cc
   void find_collectives();
@@ -141,7 +138,6 @@ class KernelEmitter final : public c::CEmitter {
   const KernelSource& source_;
   Prelude& prelude_;
   const Machine& machine_;
-  const bool by_hand_;
   KernelInterface interface_;
   CudaKernel kernel_;
   std::unordered_map<const Buffer*, size_t> position_;  ///< in the interface
@@ -158,8 +154,6 @@ class KernelEmitter final : public c::CEmitter {
   std::unordered_map<const Buffer*, Ring> rings_;
   std::vector<BoxMap> maps_;
   const Var* thread_ = nullptr;  ///< of the loop over threads around the current place
-  size_t thread_controls_ = 0;  ///< how many of controls_ are the block's; the rest are of the thread
-  std::unordered_set<const Var*> own_values_;  ///< bound separately in each thread
   std::vector<Staged> staged_;
   std::unordered_map<const Object*, size_t> stage_of_;  ///< of loads and stores
   std::string lane_index_;  ///< index of the current lane in the arrays of staged_

@@ -78,15 +78,11 @@ class CEmitter {
   bool used(const Object* object) const { return used_.contains(object); }
   void find_uses(const Stmt& body);
 
-  /// A scope: when it ends, facts, names and controls are those of the enclosing one again.
+  /// A scope: when it ends, facts and names are those of the enclosing one again.
   class Place {
    public:
-    explicit Place(CEmitter& emitter)
-        : emitter_(emitter), names_(emitter.names_), facts_(emitter.facts_), controls_(emitter.controls_.size()) {}
-    ~Place() {
-      emitter_.facts_ = std::move(facts_);
-      emitter_.controls_.resize(controls_);
-    }
+    explicit Place(CEmitter& emitter) : emitter_(emitter), names_(emitter.names_), facts_(emitter.facts_) {}
+    ~Place() { emitter_.facts_ = std::move(facts_); }
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 
@@ -94,7 +90,6 @@ class CEmitter {
     CEmitter& emitter_;
     CNames::Scope names_;
     Facts facts_;
-    size_t controls_;
   };
 
   std::shared_ptr<const IndexBounds> bounds_;
@@ -103,7 +98,6 @@ class CEmitter {
   CNames names_;
   Facts facts_;
   std::unordered_map<const Var*, bool> wide_;  ///< how index variables are declared
-  std::vector<Expr> controls_;                ///< conditions and extents that control the current statement
   std::vector<Expr> chosen_;  ///< conditions of enclosing operators under which the current operand is evaluated
 
  private:

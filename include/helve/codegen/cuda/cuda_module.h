@@ -18,9 +18,6 @@ struct CudaOptions {
   bool line_directives = false;  ///< name the user's file and line beside each statement
   bool prelude = true;           ///< include the helve_ functions that the kernels call
   Machine machine = any_gpu();   ///< for which the passes have lowered the kernels
-  /// The function has kernels that were written for their threads: a use of registers that no instruction makes is a
-  /// UserError (NoSchedule), not an InternalError.
-  bool by_hand = false;
 };
 
 /// A buffer of shared memory.
