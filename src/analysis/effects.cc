@@ -50,6 +50,17 @@ void add_operands(const TileOp& op, const Span& span, std::vector<RegionAccess>&
   }
 }
 
+void add_element_uses(const Stmt& s, std::vector<ElementUse>& out) {
+  if (!s) return;
+  const auto loads = [&](const Expr& e) {
+    walk(e, [&](const Expr& node) {
+      if (const Load* load = as<Load>(node)) out.push_back({&buffer_of(load->buffer), &load->indices, false});
+    });
+  };
+  for_each_part(s, loads, [&](const Stmt& part) { add_element_uses(part, out); });
+  if (const Store* n = as<Store>(s)) out.push_back({n->buffer.get(), &n->indices, true});
+}
+
 void add(std::vector<BufferEffect>& effects, const RegionAccess& access) {
   auto it = std::find_if(effects.begin(), effects.end(),
                          [&](const BufferEffect& e) { return e.buffer == access.region.buffer; });
@@ -90,6 +101,17 @@ std::vector<RegionAccess> accesses(const Stmt& s) {
   return out;
 }
 
+std::vector<ElementUse> element_uses(const Stmt& s) {
+  std::vector<ElementUse> out;
+  add_element_uses(s, out);
+  return out;
+}
+
+bool uses_elements(const Stmt& s, const Buffer& buffer) {
+  const std::vector<ElementUse> uses = element_uses(s);
+  return std::any_of(uses.begin(), uses.end(), [&](const ElementUse& use) { return use.buffer == &buffer; });
+}
+
 std::vector<BufferEffect> buffer_effects(const Stmt& s) {
   std::vector<BufferEffect> effects;
   for (const RegionAccess& access : accesses(s)) add(effects, access);
@@ -122,10 +144,9 @@ std::unordered_set<const Buffer*> written_memory(const Function& f) { return wri
 std::unordered_set<const Buffer*> constant_memory(const Stmt& s, const std::vector<MayAlias>& may_alias) {
   const std::unordered_set<const Buffer*> written = written_memory(s, may_alias);
   std::unordered_set<const Buffer*> out;
-  walk_exprs(s, [&](const Expr& e) {
-    const Load* load = as<Load>(e);
-    if (load && !written.contains(&buffer_of(load->buffer))) out.insert(&buffer_of(load->buffer));
-  });
+  for (const ElementUse& use : element_uses(s)) {
+    if (!use.write && !written.contains(use.buffer)) out.insert(use.buffer);
+  }
   return out;
 }
 

@@ -254,22 +254,17 @@ bool surely_loads(const Expr& e, const Buffer& buffer) {
 const std::vector<Expr>* only_element(const Stmt& body, const Buffer& buffer, const std::vector<MayAlias>& may_alias) {
   const std::vector<Expr>* element = nullptr;
   bool one = true;
-  const auto access = [&](const std::vector<Expr>& indices) {
-    if (!element) element = &indices;
-    one &= std::equal(indices.begin(), indices.end(), element->begin(), element->end(), same_expr);
-  };
+  for (const ElementUse& use : element_uses(body)) {
+    if (use.buffer != &buffer) continue;
+    if (!element) element = use.indices;
+    one &= std::equal(use.indices->begin(), use.indices->end(), element->begin(), element->end(), same_expr);
+  }
   walk(body, [&](const Stmt& s) {
-    const Store* store = as<Store>(s);
-    if (store && store->buffer.get() == &buffer) access(store->indices);
     const TileOp* op = as<TileOp>(s);
     for (size_t i = 0; op && i < op->operands.size(); ++i) {
       const Region* region = std::get_if<Region>(&op->operands[i]);
       one &= !region || region->buffer.get() != &buffer;
     }
-  });
-  walk_exprs(body, [&](const Expr& e) {
-    const Load* load = as<Load>(e);
-    if (load && &buffer_of(load->buffer) == &buffer) access(load->indices);
   });
   if (!element || !one) return nullptr;
   Changing changing;
@@ -331,27 +326,20 @@ bool iterations_may_conflict(const For& loop, const Buffer& buffer) {
     if (!extent || *extent > 1) differ.push_back(loop.vars[d].get());
   }
   const size_t iteration = differ.size();
-  std::vector<const std::vector<Expr>*> elements;
-  bool writes = false;
+  std::vector<ElementUse> uses = element_uses(loop.body);
+  std::erase_if(uses, [&](const ElementUse& use) { return use.buffer != &buffer; });
+  if (std::none_of(uses.begin(), uses.end(), [](const ElementUse& use) { return use.write; })) return false;
   walk(loop.body, [&](const Stmt& s) {
     if (const Bind* n = as<Bind>(s)) differ.push_back(n->var.get());
     if (const For* n = as<For>(s)) {
       for (const VarRef& var : n->vars) differ.push_back(var.get());
     }
-    if (const Store* n = as<Store>(s); n && n->buffer.get() == &buffer) {
-      elements.push_back(&n->indices);
-      writes = true;
-    }
-  });
-  if (!writes) return false;
-  walk_exprs(loop.body, [&](const Expr& e) {
-    if (const Load* n = as<Load>(e); n && &buffer_of(n->buffer) == &buffer) elements.push_back(&n->indices);
   });
   const auto is_told = [&](const Var* var) {
     for (size_t d = 0; d < buffer.rank(); ++d) {
-      const Expr& index = (*elements[0])[d];
-      const auto same = [&](const std::vector<Expr>* each) { return same_expr((*each)[d], index); };
-      if (std::all_of(elements.begin(), elements.end(), same) && tells_apart(index, var, differ)) return true;
+      const Expr& index = (*uses[0].indices)[d];
+      const auto same = [&](const ElementUse& use) { return same_expr((*use.indices)[d], index); };
+      if (std::all_of(uses.begin(), uses.end(), same) && tells_apart(index, var, differ)) return true;
     }
     return false;
   };

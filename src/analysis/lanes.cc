@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "helve/analysis/effects.h"
 #include "helve/ir/expr/equal.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/visit.h"
@@ -44,18 +45,16 @@ std::optional<int64_t> step_of_apply(const Apply& a, const StepOfVar& step_of) {
   return overflow ? std::nullopt : std::optional(out);
 }
 
-struct BodyAccess {
-  const Buffer* buffer;
-  const std::vector<Expr>* indices;
-  bool write;
-};
-
 class LaneProof {
  public:
   LaneProof(const For& loop, const std::vector<MayAlias>& may_alias)
       : lane_(loop.vars[0].get()), may_alias_(may_alias) {}
 
-  bool holds(const For& loop) { return collect(loop.body) && stores_are_private(); }
+  bool holds(const For& loop) {
+    if (!collect(loop.body)) return false;
+    uses_ = element_uses(loop.body);
+    return stores_are_private();
+  }
 
  private:
   std::optional<int64_t> step(const Expr& e) {
@@ -100,10 +99,7 @@ class LaneProof {
         }
         return true;
       case StmtKind::Bind: name(*as<Bind>(s)); break;
-      case StmtKind::Store:
-        if (as<Store>(s)->is_atomic()) return false;
-        accesses_.push_back({as<Store>(s)->buffer.get(), &as<Store>(s)->indices, true});
-        break;
+      case StmtKind::Store: return !as<Store>(s)->is_atomic();
       case StmtKind::If: break;
       case StmtKind::For:
         for (const auto* bounds : {&as<For>(s)->begins, &as<For>(s)->extents}) {
@@ -116,15 +112,8 @@ class LaneProof {
       default: return false;
     }
     bool good = true;
-    for_each_part(
-        s, [&](const Expr& e) { collect_loads(e); }, [&](const Stmt& inner) { good = good && collect(inner); });
+    for_each_part(s, [](const Expr&) {}, [&](const Stmt& inner) { good = good && collect(inner); });
     return good;
-  }
-
-  void collect_loads(const Expr& e) {
-    walk(e, [&](const Expr& x) {
-      if (const Load* l = as<Load>(x)) accesses_.push_back({&buffer_of(l->buffer), &l->indices, false});
-    });
   }
 
   bool reads(const Expr& e, const Buffer* buffer) {
@@ -143,14 +132,14 @@ class LaneProof {
   bool separates(const Buffer* buffer, size_t d, const Expr& index) {
     const std::optional<int64_t> moved = step(index);
     if (!moved || *moved == 0 || mentions_inner(index) || reads(index, buffer)) return false;
-    for (const BodyAccess& a : accesses_) {
+    for (const ElementUse& a : uses_) {
       if (a.buffer == buffer && !structural_equal((*a.indices)[d], index)) return false;
     }
     return true;
   }
 
   bool stores_are_private() {
-    for (const BodyAccess& store : accesses_) {
+    for (const ElementUse& store : uses_) {
       if (!store.write) continue;
       if (shares_memory(store)) return false;
       bool apart = false;
@@ -162,19 +151,19 @@ class LaneProof {
   }
 
   /// Is an element that another name may stand for among the accesses?
-  bool shares_memory(const BodyAccess& store) const {
-    return std::any_of(accesses_.begin(), accesses_.end(), [&](const BodyAccess& a) {
+  bool shares_memory(const ElementUse& store) const {
+    return std::any_of(uses_.begin(), uses_.end(), [&](const ElementUse& a) {
       return a.buffer != store.buffer && may_overlap(may_alias_, a.buffer, store.buffer);
     });
   }
 
   /// The only access of its buffer, once an iteration: a scatter stores its lanes in order.
-  bool sole_scatter(const BodyAccess& store) {
+  bool sole_scatter(const ElementUse& store) {
     if (!inner_.empty()) return false;
     bool varies = false;
     for (const Expr& index : *store.indices) varies |= step(index) != 0;
     int count = 0;
-    for (const BodyAccess& a : accesses_) count += a.buffer == store.buffer;
+    for (const ElementUse& a : uses_) count += a.buffer == store.buffer;
     return varies && count == 1;
   }
 
@@ -182,7 +171,7 @@ class LaneProof {
   std::unordered_map<const Var*, std::optional<int64_t>> steps_;  ///< of names, from lane to lane
   std::unordered_map<const Var*, std::unordered_set<const Buffer*>> reads_;  ///< by names
   std::unordered_set<const Var*> inner_;  ///< variables of loops inside, and names that mention them
-  std::vector<BodyAccess> accesses_;
+  std::vector<ElementUse> uses_;  ///< of the body
   const std::vector<MayAlias>& may_alias_;
 };
 

@@ -6,7 +6,10 @@
 // If several threads hold copies of one iteration, all compute it and the first of them stores to memory.
 #include "helve/threads/divide.h"
 
+#include <algorithm>
+
 #include "digits.h"
+#include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
@@ -114,15 +117,9 @@ class ElementBody {
 };
 
 bool uses_registers(const Stmt& body, const DividedKernel& kernel) {
-  bool found = false;
-  const auto look = [&](const Buffer& buffer) { found |= kernel.registers_of(buffer) != nullptr; };
-  walk(body, [&](const Stmt& s) {
-    if (const Store* n = as<Store>(s)) look(*n->buffer);
-  });
-  walk_exprs(body, [&](const Expr& e) {
-    if (const Load* l = as<Load>(e)) look(buffer_of(l->buffer));
-  });
-  return found;
+  const std::vector<ElementUse> uses = element_uses(body);
+  return std::any_of(uses.begin(), uses.end(),
+                     [&](const ElementUse& use) { return kernel.registers_of(*use.buffer) != nullptr; });
 }
 
 Stmt divide(const ElementLoop& loop, const ThreadLayout& layout, const DividedKernel& kernel, const Facts& facts,

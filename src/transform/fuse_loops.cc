@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
 #include "helve/arith/sum.h"
 #include "helve/ir/expr/equal.h"
@@ -26,34 +27,29 @@ namespace {
 constexpr int kMaxStores = 16;  // beyond it a body no longer lives in registers
 constexpr size_t kReach = 64;  // statements that a loop is moved past, so that a sequence is not compared with itself
 
-/// Every element access below a statement, by buffer.
-struct Accesses {
-  struct Access {
-    const std::vector<Expr>* indices;
-    bool writes;
-  };
-  std::unordered_map<const Buffer*, std::vector<Access>> of;
+/// What a piece of code reads and writes, by buffer.
+struct Uses {
+  std::unordered_map<const Buffer*, std::vector<ElementUse>> of;
   std::unordered_set<const Buffer*> written;
-  bool opaque = false;  ///< holds something whose accesses are not element accesses
+  int stores = 0;
+  bool opaque = false;  ///< holds something that accesses more than elements
 
-  explicit Accesses(const Stmt& s) {
+  explicit Uses(const Stmt& s) {
+    for (const ElementUse& use : element_uses(s)) {
+      of[use.buffer].push_back(use);
+      if (use.write) written.insert(use.buffer);
+      stores += use.write;
+    }
     walk(s, [&](const Stmt& inner) {
       opaque |= inner->kind == StmtKind::TileOp || inner->kind == StmtKind::ForTiles || inner->kind == StmtKind::Kernel;
-      if (const Store* n = as<Store>(inner)) {
-        of[n->buffer.get()].push_back({&n->indices, true});
-        written.insert(n->buffer.get());
-      }
-    });
-    walk_exprs(s, [&](const Expr& e) {
-      if (const Load* l = as<Load>(e)) of[&buffer_of(l->buffer)].push_back({&l->indices, false});
     });
   }
 
   /// Calls `f` with each buffer here and each there that may share an element which one of the two writes; true once
   /// `f` is.
   template <class F>
-  bool any_conflict(const Accesses& other, const std::vector<MayAlias>& may_alias, F&& f) const {
-    for (const auto& [mine, accesses] : of) {
+  bool any_conflict(const Uses& other, const std::vector<MayAlias>& may_alias, F&& f) const {
+    for (const auto& [mine, uses] : of) {
       for (const auto& [its, others] : other.of) {
         if (!written.contains(mine) && !other.written.contains(its)) continue;
         if (may_overlap(may_alias, mine, its) && f(mine, its)) return true;
@@ -62,16 +58,10 @@ struct Accesses {
     return false;
   }
 
-  bool conflicts(const Accesses& other, const std::vector<MayAlias>& may_alias) const {
+  bool conflicts(const Uses& other, const std::vector<MayAlias>& may_alias) const {
     return opaque || other.opaque || any_conflict(other, may_alias, [](const Buffer*, const Buffer*) { return true; });
   }
 };
-
-int count_stores(const Stmt& s) {
-  int count = 0;
-  walk(s, [&](const Stmt& inner) { count += inner->kind == StmtKind::Store; });
-  return count;
-}
 
 /// What is known inside the body of a loop, and the variables that do not last for one iteration of it.
 struct Inside {
@@ -105,13 +95,13 @@ class Fusion final : public ScopedRewriter {
     const Seq* n = as<Seq>(s);
     if (!n) return s;
     std::vector<Part> stmts;
-    for (const Stmt& part : n->stmts) stmts.push_back({part, Accesses(part)});
+    for (const Stmt& part : n->stmts) stmts.push_back({part, Uses(part)});
     bool changed = false;
     for (size_t k = 1; k < stmts.size(); ++k) {
       for (size_t m = k; m-- > 0 && k - m <= kReach;) {
         Stmt fused = fuse(stmts, m, k, facts);
         if (!fused) continue;
-        stmts[k] = {fused, Accesses(fused)};
+        stmts[k] = {fused, Uses(fused)};
         stmts.erase(stmts.begin() + static_cast<std::ptrdiff_t>(m));
         changed = true;
         --k;
@@ -125,10 +115,10 @@ class Fusion final : public ScopedRewriter {
   }
 
  private:
-  /// A statement of a sequence, and its accesses.
+  /// A statement of a sequence, and what it uses.
   struct Part {
     Stmt stmt;
-    Accesses accesses;
+    Uses uses;
   };
 
   /// The loop at `m` moved down to the loop at `k` and fused with it; null when that is not known to be right.
@@ -136,12 +126,12 @@ class Fusion final : public ScopedRewriter {
     const For* first = as<For>(stmts[m].stmt);
     const For* second = as<For>(stmts[k].stmt);
     if (!first || !second || !same_range(*first, *second)) return {};
-    if (count_stores(first->body) + count_stores(second->body) > kMaxStores) return {};
+    if (stmts[m].uses.stores + stmts[k].uses.stores > kMaxStores) return {};
     for (size_t t = m + 1; t < k; ++t) {
-      if (stmts[m].accesses.conflicts(stmts[t].accesses, may_alias_)) return {};
+      if (stmts[m].uses.conflicts(stmts[t].uses, may_alias_)) return {};
     }
     const Stmt moved = substitute(second->body, {{second->vars[0].get(), Expr(first->vars[0])}});
-    if (!iterations_disjoint(*first, moved, facts)) return {};
+    if (!iterations_disjoint(*first, stmts[m].uses, moved, facts)) return {};
     Names passed, before;  // definitions that the first loop moves past, and its own
     for (size_t t = m + 1; t < k; ++t) add_definitions(stmts[t].stmt, &passed);
     const Stmt body = with_own_names(first->body, passed);
@@ -209,18 +199,18 @@ class Fusion final : public ScopedRewriter {
   }
 
   /// Different iterations touch different elements of every buffer that both bodies use and one writes. Of two
-  /// parameters that may share memory it is not known which elements are the same.
-  bool iterations_disjoint(const For& loop, const Stmt& other, const Facts& outer) const {
+  /// parameters that may share memory it is not known which elements are the same. `a`: what the loop uses, whose
+  /// bounds read nothing.
+  bool iterations_disjoint(const For& loop, const Uses& a, const Stmt& other, const Facts& outer) const {
     Inside inside{outer, {}};
     enter_loop(inside.facts, loop.vars[0], loop.begins[0], loop.extents[0]);
     inside.learn(loop.body);
     inside.learn(other);
-    const Accesses a(loop.body);
-    const Accesses b(other);
+    const Uses b(other);
     if (a.opaque || b.opaque) return false;
     return !a.any_conflict(b, may_alias_, [&](const Buffer* buffer, const Buffer* its) {
       if (buffer != its) return true;
-      std::vector<Accesses::Access> all = a.of.at(buffer);
+      std::vector<ElementUse> all = a.of.at(buffer);
       all.insert(all.end(), b.of.at(buffer).begin(), b.of.at(buffer).end());
       bool separated = false;
       for (size_t d = 0; d < buffer->rank() && !separated; ++d) separated = separates(all, d, loop.vars[0], inside);
@@ -230,15 +220,14 @@ class Fusion final : public ScopedRewriter {
 
   /// Index d of every access is step * var + rest, with one rest that lasts or with rests in one window narrower than
   /// the step.
-  static bool separates(const std::vector<Accesses::Access>& accesses, size_t d, const VarRef& var,
-                        const Inside& inside) {
+  static bool separates(const std::vector<ElementUse>& uses, size_t d, const VarRef& var, const Inside& inside) {
     std::optional<int64_t> step;
     Interval window{0, 0};
     Expr only;
     bool one_rest = true;
     bool narrow = true;
-    for (const Accesses::Access& access : accesses) {
-      const Expr& index = (*access.indices)[d];
+    for (const ElementUse& use : uses) {
+      const Expr& index = (*use.indices)[d];
       const Expr next = substitute(index, {{var.get(), Expr(var) + int_imm(1)}});
       const std::optional<int64_t> here = constant_value(simplify(next - index));
       if (!here || *here < 1 || (step && *step != *here)) return false;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "helve/analysis/effects.h"
 #include "helve/arith/sum.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
@@ -30,11 +31,8 @@ class RowPiece {
     walk(body, [&](const Stmt& s) {
       const Alloc* alloc = as<Alloc>(s);
       known_ &= !as<TileOp>(s) && !as<While>(s) && !(alloc && alloc->buffer->scope != MemoryScope::Local);
-      if (const Store* n = as<Store>(s)) access(*n->buffer, n->indices);
     });
-    walk_exprs(body, [&](const Expr& e) {
-      if (const Load* n = as<Load>(e)) access(buffer_of(n->buffer), n->indices);
-    });
+    for (const ElementUse& use : element_uses(body)) access(*use.buffer, *use.indices);
   }
 
   std::optional<int64_t> bytes() const { return known_ && bytes_ > 0 ? std::optional(bytes_) : std::nullopt; }

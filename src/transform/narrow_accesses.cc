@@ -9,7 +9,10 @@
 // Vectors that access global memory become unrolled loops. What TMA copied, all threads of the block copy: barriers
 // separate TMA from every thread (analysis/barriers.h), so that they separate the threads too. Then nothing is left to
 // commit, to wait for or to fence.
+#include <algorithm>
+
 #include "helve/analysis/async_run.h"
+#include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/region.h"
@@ -22,16 +25,8 @@ namespace helve {
 namespace {
 
 bool accesses_global(const Stmt& s) {
-  bool found = false;
-  walk(s, [&](const Stmt& each) {
-    const Store* store = as<Store>(each);
-    found |= store && is_global(*store->buffer);
-  });
-  walk_exprs(s, [&](const Expr& e) {
-    const Load* load = as<Load>(e);
-    found |= load && is_global(buffer_of(load->buffer));
-  });
-  return found;
+  const std::vector<ElementUse> uses = element_uses(s);
+  return std::any_of(uses.begin(), uses.end(), [](const ElementUse& use) { return is_global(*use.buffer); });
 }
 
 Expr zero_of(DType t) {

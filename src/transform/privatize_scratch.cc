@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "helve/analysis/effects.h"
 #include "helve/analysis/iteration_scratch.h"
 #include "helve/arith/sum.h"
 #include "helve/ir/tensor/visit.h"
@@ -92,18 +93,14 @@ bool same_element(const std::vector<Expr>& a, const std::vector<Expr>& b) {
 bool is_scratch(const For& loop, const Stmt& body, const Buffer& buffer) {
   const Variables variables = variables_of(loop);
   const std::vector<Expr>* element = nullptr;
-  bool scratch = false;
-  walk(body, [&](const Stmt& s) {
-    const Store* store = as<Store>(s);
-    if (!store || store->buffer.get() != &buffer) return;
-    if (!element) element = &store->indices;
-    scratch |= !same_element(store->indices, *element);
-  });
-  if (!element) return false;
-  walk_exprs(body, [&](const Expr& e) {
-    const Load* load = as<Load>(e);
-    scratch |= load && &buffer_of(load->buffer) == &buffer && !same_element(load->indices, *element);
-  });
+  bool scratch = false, written = false;
+  for (const ElementUse& use : element_uses(body)) {
+    if (use.buffer != &buffer) continue;
+    if (!element) element = use.indices;
+    scratch |= !same_element(*use.indices, *element);
+    written |= use.write;
+  }
+  if (!written) return false;
   std::vector<const Var*> differ = variables.iteration;
   differ.insert(differ.end(), variables.inside.begin(), variables.inside.end());
   return scratch || !std::all_of(variables.iteration.begin(), variables.iteration.end(), [&](const Var* var) {
@@ -153,21 +150,7 @@ bool is_of_all_iterations(const For& loop, const Stmt& body, const Buffer& buffe
 /// `s` with `first` before its accesses to the buffer, if those are certainly made; null if they may not be, since then
 /// the element may not exist.
 Stmt in_front_of_accesses(const Stmt& s, const Buffer& buffer, const Stmt& first) {
-  const auto reads = [&](const Expr& e) {
-    const Load* n = as<Load>(e);
-    return n && &buffer_of(n->buffer) == &buffer;
-  };
-  const auto accesses = [&](const Stmt& part) {
-    bool found = false;
-    if (part) {
-      walk(part, [&](const Stmt& each) {
-        const Store* n = as<Store>(each);
-        found |= n && n->buffer.get() == &buffer;
-      });
-      walk_exprs(part, [&](const Expr& e) { found |= reads(e); });
-    }
-    return found;
-  };
+  const auto accesses = [&](const Stmt& part) { return uses_elements(part, buffer); };
   if (const Seq* n = as<Seq>(s)) {
     std::vector<Stmt> out = n->stmts;
     const auto at = std::find_if(out.begin(), out.end(), accesses);
@@ -183,7 +166,10 @@ Stmt in_front_of_accesses(const Stmt& s, const Buffer& buffer, const Stmt& first
   const If* n = as<If>(s);
   if (!n || (accesses(n->then_body) && accesses(n->else_body))) return Stmt();
   bool in_condition = false;  // after an operand that may decide the condition alone
-  walk(n->condition, [&](const Expr& e) { in_condition |= reads(e); });
+  walk(n->condition, [&](const Expr& e) {
+    const Load* part = as<Load>(e);
+    in_condition |= part && &buffer_of(part->buffer) == &buffer;
+  });
   if (in_condition) return Stmt();
   Stmt then_body = n->then_body, else_body = n->else_body;
   Stmt& branch = accesses(then_body) ? then_body : else_body;

@@ -8,6 +8,7 @@
 // Each element is computed by the same expression as before: no result changes.
 #include <algorithm>
 
+#include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
 #include "helve/dispatch/vector_run.h"
 #include "helve/ir/tensor/visit.h"
@@ -80,17 +81,13 @@ class Vectorization final : public ScopedRewriter {
     walk(loop.body, [&](const Stmt& s) {
       if (const Bind* n = as<Bind>(s)) good &= add_value(bound, n->var, n->value) || !n->var->dtype.is_index();
     });
-    const auto steps = [&](const Buffer& buffer, std::vector<Expr> indices, bool may_be_invariant) {
+    if (!good) return false;
+    const std::vector<ElementUse> uses = element_uses(loop.body);
+    return std::all_of(uses.begin(), uses.end(), [&](const ElementUse& use) {
+      std::vector<Expr> indices = *use.indices;
       for (Expr& index : indices) index = substitute(index, bound);
-      return contiguous(buffer, indices, var, may_be_invariant, facts);
-    };
-    walk(loop.body, [&](const Stmt& s) {
-      if (const Store* n = as<Store>(s)) good &= steps(*n->buffer, n->indices, false);
+      return contiguous(*use.buffer, indices, var, !use.write, facts);
     });
-    walk_exprs(loop.body, [&](const Expr& e) {
-      if (const Load* l = as<Load>(e)) good &= steps(buffer_of(l->buffer), l->indices, true);
-    });
-    return good;
   }
 
   static Stmt split(const For& loop, int64_t lanes, const Facts& facts) {

@@ -30,6 +30,22 @@ std::vector<RegionAccess> direct_accesses(const Stmt& s);
 /// The accesses of the statement and of all statements in it, in program order.
 std::vector<RegionAccess> accesses(const Stmt& s);
 
+/// An element that a Load reads or a Store writes; the buffer and the subscripts are parts of the statement. An atomic
+/// store is a write alone.
+struct ElementUse {
+  const Buffer* buffer;
+  const std::vector<Expr>* indices;
+  bool write = false;
+};
+
+/// The elements that loads and stores below the statement access, in program order: what a statement reads comes before
+/// what it writes. Operands of tile operations and whole tiles are none. One walk that makes no expression, for those
+/// who ask about many pieces of lowered code and need no path (analysis/access.h).
+std::vector<ElementUse> element_uses(const Stmt& s);
+
+/// Does a load or a store below `s` access the buffer?
+bool uses_elements(const Stmt& s, const Buffer& buffer);
+
 /// Whether a buffer is read and written.
 struct BufferEffect {
   BufferRef buffer;

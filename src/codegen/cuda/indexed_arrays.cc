@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "helve/analysis/effects.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/visit.h"
 
@@ -23,19 +24,16 @@ class Subscripts {
       if (const For* loop = as<For>(s)) add(*loop);
       const Bind* bind = as<Bind>(s);
       if (bind && is_constant(bind->value, constants_)) constants_.insert(bind->var.get());
-      if (const Store* n = as<Store>(s)) add(*n->buffer, n->indices);
       if (const TileOp* op = as<TileOp>(s)) {
         for (const TileOperand& operand : op->operands) {
           if (const Region* region = std::get_if<Region>(&operand)) operands_.insert(region->buffer.get());
         }
       }
     });
-    walk_exprs(body, [&](const Expr& e) {
-      const Load* load = as<Load>(e);
-      if (!load) return;
-      read_.insert(&buffer_of(load->buffer));
-      add(buffer_of(load->buffer), load->indices);
-    });
+    for (const ElementUse& use : element_uses(body)) {
+      if (!use.write) read_.insert(use.buffer);
+      add(*use.buffer, *use.indices);
+    }
   }
 
   std::unordered_set<const Buffer*> indexed() const {

@@ -41,9 +41,9 @@ KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& opti
 
 CudaKernel KernelEmitter::emit() {
   find_uses(source_.stmt->body);
-  walk_exprs(source_.stmt->body, [&](const Expr& e) {
-    if (const Load* load = as<Load>(e)) ++reads_[&buffer_of(load->buffer)];
-  });
+  for (const ElementUse& use : element_uses(source_.stmt->body)) {
+    if (!use.write) ++reads_[use.buffer];
+  }
   indexed_ = indexed_arrays(source_.stmt->body, machine_.thread_registers);
   find_collectives();
   find_maps();
@@ -94,9 +94,9 @@ void KernelEmitter::parameters(std::vector<std::string>& out) {
   const auto is_constant = [&](const Buffer* b) { return !written[b] && is_apart(interface_, source_.may_alias, b); };
   bool loads_constants_only = true;
   const auto loads = [&](const Buffer& b) { loads_constants_only &= !is_global(b) || is_constant(&b); };
-  walk_exprs(source_.stmt->body, [&](const Expr& e) {
-    if (const Load* load = as<Load>(e)) loads(buffer_of(load->buffer));
-  });
+  for (const ElementUse& use : element_uses(source_.stmt->body)) {
+    if (!use.write) loads(*use.buffer);
+  }
   walk(source_.stmt->body, [&](const Stmt& s) {  // operations also load, and what other cores have is loaded
     if (const Peer* other = as<Peer>(s)) loads(*other->source);
     const TileOp* op = as<TileOp>(s);

@@ -17,6 +17,12 @@ std::string describe(const std::vector<RegionAccess>& accesses) {
   return out;
 }
 
+std::string describe(const std::vector<ElementUse>& uses) {
+  std::string out;
+  for (const ElementUse& use : uses) out += (use.write ? "w" : "r") + use.buffer->name + " ";
+  return out;
+}
+
 FunctionRef function(std::vector<Param> params, Stmt body) {
   Ref<Function> f = make_ref<Function>();
   f->name = "f";
@@ -86,6 +92,29 @@ TEST(Effects, ATileAccessIsTheBoxOfItsTile) {
   EXPECT_EQ(*int_value(found[0].region.ranges[1].extent), 16);
   EXPECT_EQ(*int_value(found[1].region.ranges[0].extent), 32);
   EXPECT_FALSE(found[2].region.ranges[0].point);
+}
+
+TEST(Effects, ElementUsesStandInProgramOrder) {
+  BufferRef a = param("A", {i64(5)}), b = param("B", {i64(5)}), c = param("C", {i64(5)}), n = param("n", {i64(1)});
+  VarRef i = make_var("i");
+  const Expr count = cast(load(n, {i64(0)}), kIndex);
+  Stmt branch = if_then(less(load(b, {Expr(i)}), load(a, {i64(1)})), store(c, {Expr(i)}, load(a, {Expr(i)})),
+                        store(a, {count}, load(b, {Expr(i)}), {}, StoreMode::AtomicAdd));
+  Stmt loop = for_loop(LoopKind::Serial, i, count, branch);
+  EXPECT_EQ(describe(element_uses(loop)), "rn rB rA rA wC rn rB wA ");
+  EXPECT_EQ(describe(element_uses(Stmt())), "");
+  const Store& last = *as<Store>(as<If>(branch)->else_body);
+  EXPECT_EQ(element_uses(branch).back().indices, &last.indices);
+  EXPECT_TRUE(uses_elements(loop, *n) && uses_elements(loop, *c));
+  EXPECT_FALSE(uses_elements(as<If>(branch)->then_body, *b));
+}
+
+TEST(Effects, OperandsAndTilesAreNoElementsButTheirBoundsReadSome) {
+  BufferRef a = param("A", {i64(7)}), b = param("B", {i64(1)}), n = param("n", {i64(1)}, kInt32);
+  Region from{a, {{cast(load(n, {i64(0)}), kIndex), i64(1), false}}};
+  EXPECT_EQ(describe(element_uses(tile_op(TileOpcode::Copy, {from, whole_region(b), int_imm(0)}))), "rn ");
+  BufferRef x = make_buffer("X", kFloat32, MemoryScope::Shared, {i64(100)}, {32});
+  EXPECT_EQ(describe(element_uses(tile_store(x, {i64(0)}, tile_load(x, {cast(load(n, {i64(0)}), kIndex)})))), "rn ");
 }
 
 TEST(Effects, AnEmptyBodyTouchesNothing) {
