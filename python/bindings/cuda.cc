@@ -5,8 +5,10 @@
 #include "bindings.h"
 #include "casters.h"
 #include "helve/analysis/kernel_interface.h"
+#include "helve/analysis/registers.h"
 #include "helve/codegen/cuda/cuda_module.h"
 #include "helve/codegen/host/host_module.h"
+#include "helve/support/diagnostic.h"
 #include "helve/transform/passes.h"
 
 namespace helve::python {
@@ -53,6 +55,8 @@ void bind_cuda(py::module_& module) {
   module.def(
       "cuda_source",
       [](const FunctionRef& f, bool line_directives, bool prelude, int64_t cluster_blocks) {
+        const std::optional<RegisterFault> fault = register_fault(*f);
+        HELVE_CHECK(!fault, fault->reason);
         const HostModule host = build_host(f, f);
         Machine machine = any_gpu();
         machine.cluster_blocks = cluster_blocks;
