@@ -1,0 +1,59 @@
+// Which instances of statements of a region touch one element, in which order: what a schedule must keep.
+// The region is any statement of a function; the answer is exact integer relations over the accesses of
+// analysis/access.h, so that one check (schedule/legality.h) decides about every rewrite.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "helve/analysis/access.h"
+#include "helve/arith/relation.h"
+
+namespace helve {
+
+/// A statement of a region that runs as a whole: a store, a tile operation, a while loop with all that it holds; the
+/// condition of an `if`, bounds of a loop and the value of a name count where they read what the region writes, or where
+/// the value of a name is not known otherwise. An instance of it is a value of each loop variable around it inside the
+/// region.
+struct RegionStatement {
+  const StmtNode* stmt = nullptr;
+  size_t visit = 0;  ///< in the region: the region itself is 0, a statement comes before its parts (`walk`'s order)
+  Path path;  ///< from the function's body to it
+  std::vector<VarRef> vars;  ///< of the loops around it inside the region, outermost first
+  std::vector<size_t> accesses;  ///< of the model
+  bool pure = false;  ///< changes nothing: running it twice, or not, makes no difference
+};
+
+/// Two statements with instances that touch one element, one of them writing, or whose order counts for another reason
+/// (barriers, waits, collectives).
+struct Dependence {
+  size_t first, second;  ///< positions in Dependences::statements
+  std::optional<size_t> first_access, second_access;  ///< of the model: two that meet; nothing where none is the reason
+  /// { instance of first -> another instance, of second : they touch one element, and first runs before second }.
+  /// Variables of loops around the region and the function's own are parameters. A superset that says why where
+  /// subscripts are not affine, or buffers may share memory.
+  IntegerRelation pairs;
+  /// Both are updates by one operator: any order will do, but not at once.
+  bool reduction = false;
+};
+
+/// All dependences of a region. Iterations of a loop that promises independence (`is_independent`) depend on none of its
+/// others, and each execution of an allocation is new memory.
+struct Dependences {
+  const Function* function = nullptr;
+  Stmt region;
+  ExactEngine engine;
+  AccessModel model;  ///< of the region
+  std::vector<RegionStatement> statements;  ///< in program order
+  std::vector<Dependence> list;
+  /// Why nothing can be said about the region (code of threads, for example); else empty.
+  std::string unknown;
+};
+
+/// The dependences of `region`, a statement of the function, which must outlive the result. Of what stands around it,
+/// ranges of loops and conditions that read no memory are used; where one node stands at several places, that of the
+/// first.
+Dependences dependences(const Function& f, const Stmt& region, const ExactEngine& engine);
+
+}  // namespace helve
