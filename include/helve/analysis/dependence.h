@@ -7,23 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "helve/analysis/access.h"
+#include "helve/analysis/region_statements.h"
 #include "helve/arith/relation.h"
 
 namespace helve {
-
-/// A statement of a region that runs as a whole: a store, a tile operation, a while loop with all that it holds; the
-/// condition of an `if`, bounds of a loop and the value of a name count where they read what the region writes, or where
-/// the value of a name is not known otherwise. An instance of it is a value of each loop variable around it inside the
-/// region.
-struct RegionStatement {
-  const StmtNode* stmt = nullptr;
-  size_t visit = 0;  ///< in the region: the region itself is 0, a statement comes before its parts (`walk`'s order)
-  Path path;  ///< from the function's body to it
-  std::vector<VarRef> vars;  ///< of the loops around it inside the region, outermost first
-  std::vector<size_t> accesses;  ///< of the model
-  bool pure = false;  ///< changes nothing: running it twice, or not, makes no difference
-};
 
 /// Two statements with instances that touch one element, one of them writing, or whose order counts for another reason
 /// (barriers, waits, collectives).
@@ -47,8 +34,6 @@ struct Dependences {
   AccessModel model;  ///< of the region
   std::vector<RegionStatement> statements;  ///< in program order
   std::vector<Dependence> list;
-  /// Why nothing can be said about the region (code of threads, for example); else empty.
-  std::string unknown;
 };
 
 /// The dependences of `region`, a statement of the function, which must outlive the result. Of what stands around it,
