@@ -29,8 +29,9 @@ bool is_private(const StmtNode& loop, const Buffer& buffer) {
 /// One relation: of two accesses, or of two statements as such.
 class PairQuery {
  public:
-  PairQuery(const Dependences& d, const RegionStatement& first, const RegionStatement& second)
-      : d_(d), first_(first), second_(second), query_(d.model) {}
+  /// `outside`: as if the memory were allocated around the region.
+  PairQuery(const Dependences& d, const RegionStatement& first, const RegionStatement& second, bool outside)
+      : d_(d), first_(first), second_(second), outside_(outside), query_(d.model) {}
 
   /// Nothing if no two instances are meant.
   std::optional<IntegerRelation> run(const Access* a, const Access* b) {
@@ -91,7 +92,7 @@ class PairQuery {
 
   /// A union over the loop that carries the dependence, and the case that none does. Null if there is no case.
   Expr first_runs_before_second(const Access* a) {
-    const size_t home = a ? loops_around(*a->buffer) : 0;
+    const size_t home = a && !outside_ ? loops_around(*a->buffer) : 0;
     std::vector<Expr> cases, equal;
     const size_t common = common_loops(first_, second_);
     for (size_t l = 0; l < common; ++l) {
@@ -141,6 +142,7 @@ class PairQuery {
   const Dependences& d_;
   const RegionStatement& first_;
   const RegionStatement& second_;
+  const bool outside_;
   PathConditions query_;
   Substitution renamed_;  ///< variables of the second instance
   std::vector<VarRef> unknown_;  ///< names
@@ -169,27 +171,29 @@ StoreMode mode_of(const Access& access) { return access.write ? access.mode : St
 
 class Finder {
  public:
-  explicit Finder(Dependences& out) : d_(out) {
+  /// With `only`, dependences through that buffer, allocated around the region.
+  explicit Finder(const Dependences& d, const Buffer* only = nullptr) : d_(d), only_(only) {
     walk(d_.function->body, [&](const Stmt& s) {
       if (const Peer* peer = as<Peer>(s)) peers_.insert(peer->buffer.get());
     });
   }
 
-  void run() {
+  std::vector<Dependence> run() {
     classify();
     for (const auto& [i, k] : pairs()) {
       add(classes_[i], classes_[k]);
       if (i != k) add(classes_[k], classes_[i]);
     }
-    for (size_t s = 0; s < d_.statements.size(); ++s) {
+    for (size_t s = 0; s < d_.statements.size() && !only_; ++s) {
       for (size_t t = 0; t < d_.statements.size(); ++t) {
         const RegionStatement &a = d_.statements[s], &b = d_.statements[t];
         if (a.orders_all || b.orders_all || (a.starts_copy && b.starts_copy)) add(s, t, nullptr, nullptr);
       }
     }
-    std::stable_sort(d_.list.begin(), d_.list.end(), [](const Dependence& a, const Dependence& b) {
+    std::stable_sort(out_.begin(), out_.end(), [](const Dependence& a, const Dependence& b) {
       return std::pair(a.first, a.second) < std::pair(b.first, b.second);
     });
+    return std::move(out_);
   }
 
  private:
@@ -200,7 +204,7 @@ class Finder {
       const size_t from = classes_.size();
       for (size_t i = d_.statements[s].first; i < d_.statements[s].last; ++i) {
         const Access& a = d_.model.accesses[i];
-        if (d_.model.constant.contains(a.buffer.get())) continue;
+        if (d_.model.constant.contains(a.buffer.get()) || (only_ && a.buffer.get() != only_)) continue;
         const auto known = std::find_if(classes_.begin() + static_cast<int64_t>(from), classes_.end(), [&](Class& c) {
           return mode_of(access(c)) == mode_of(a) && same_elements(access(c), a);
         });
@@ -243,15 +247,17 @@ class Finder {
   }
 
   void add(size_t first, size_t second, const Access* a, const Access* b, bool reduction = false) {
-    std::optional<IntegerRelation> pairs = PairQuery(d_, d_.statements[first], d_.statements[second]).run(a, b);
+    std::optional<IntegerRelation> pairs = PairQuery(d_, d_.statements[first], d_.statements[second], only_ != nullptr).run(a, b);
     if (!pairs) return;
     const auto number = [&](const Access* access) {
       return access ? std::optional(static_cast<size_t>(access - d_.model.accesses.data())) : std::nullopt;
     };
-    d_.list.push_back({first, second, number(a), number(b), std::move(*pairs), reduction});
+    out_.push_back({first, second, number(a), number(b), std::move(*pairs), reduction});
   }
 
-  Dependences& d_;
+  const Dependences& d_;
+  const Buffer* const only_;
+  std::vector<Dependence> out_;
   std::vector<Class> classes_;
   std::unordered_set<const Buffer*> peers_;
 };
@@ -261,8 +267,12 @@ class Finder {
 Dependences dependences(const Function& f, const Stmt& region, const ExactEngine& engine) {
   Dependences out{&f, region, engine, access_model(f, region), {}, {}};
   out.statements = region_statements(out.model);
-  Finder(out).run();
+  out.list = Finder(out).run();
   return out;
+}
+
+std::vector<Dependence> dependences_through(const Dependences& all, const Buffer& buffer) {
+  return Finder(all, &buffer).run();
 }
 
 }  // namespace helve

@@ -41,4 +41,8 @@ struct Dependences {
 /// first.
 Dependences dependences(const Function& f, const Stmt& region, const ExactEngine& engine);
 
+/// The dependences through a buffer that the region allocates, as if it were allocated around the region: those between
+/// different executions of its allocation are among them.
+std::vector<Dependence> dependences_through(const Dependences& all, const Buffer& buffer);
+
 }  // namespace helve

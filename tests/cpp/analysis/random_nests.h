@@ -12,7 +12,9 @@ namespace helve::testing {
 
 class RandomNest {
  public:
-  explicit RandomNest(uint32_t seed, bool plain = false) : random_(seed), plain_(plain) {
+  /// `plain`: serial loops and stores only. With `size`, extents are this variable's as often as constants.
+  explicit RandomNest(uint32_t seed, bool plain = false, VarRef size = {})
+      : random_(seed), plain_(plain), size_(std::move(size)) {
     one_ = param("A", kInt32, {64});
     two_ = param("B", kInt32, {64, 64});
   }
@@ -22,13 +24,18 @@ class RandomNest {
     std::vector<Stmt> parts;
     const int64_t count = number(1, 2);
     for (int64_t i = 0; i < count; ++i) parts.push_back(statement(2));
-    return function("f", {one_, two_}, seq(std::move(parts)));
+    const std::vector<VarRef> dims = size_ ? std::vector{size_} : std::vector<VarRef>();
+    return dynamic_function("f", dims, {one_, two_}, seq(std::move(parts)));
   }
 
  private:
   int64_t number(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
   bool chance(int64_t of) { return number(1, of) == 1; }
 
+  Expr count(int64_t low, int64_t high) {
+    if (size_ && chance(2)) return Expr(size_) + idx(number(0, 1));
+    return idx(number(low, high));
+  }
   Expr index() {
     Expr out = idx(number(0, 2));
     for (const VarRef& var : vars_) {
@@ -59,7 +66,7 @@ class RandomNest {
     }
     const VarRef var = make_var(std::string(1, static_cast<char>('i' + vars_.size())));
     const Expr begin = chance(2) || vars_.empty() ? idx(number(-1, 1)) : Expr(vars_.back());
-    const Expr extent = !vars_.empty() && chance(3) ? idx(number(2, 4)) - Expr(vars_.back()) : idx(number(0, 3));
+    const Expr extent = !vars_.empty() && chance(3) ? count(2, 4) - Expr(vars_.back()) : count(0, 3);
     vars_.push_back(var);
     std::vector<Stmt> parts;
     const bool allocates = !plain_ && chance(4);
@@ -77,6 +84,7 @@ class RandomNest {
 
   std::mt19937 random_;
   const bool plain_;
+  const VarRef size_;
   BufferRef one_, two_;
   std::vector<VarRef> vars_;
   std::vector<BufferRef> locals_;

@@ -32,6 +32,7 @@ struct LoopAt {
 struct Ran {
   size_t visit;  ///< of the statement
   std::vector<int64_t> at;  ///< values of the loops around it
+  Assignment where;  ///< of all variables
   std::vector<Touch> touches;
   std::vector<LoopAt> around;
 };
@@ -107,7 +108,7 @@ class RegionRun {
   }
 
   void add(size_t visit, std::vector<Touch> touches) {
-    Ran out{visit, {}, std::move(touches), around_};
+    Ran out{visit, {}, at_, std::move(touches), around_};
     for (const LoopAt& loop : around_) out.at.insert(out.at.end(), loop.values.begin(), loop.values.end());
     ran.push_back(std::move(out));
   }
