@@ -3,6 +3,7 @@
 #include "helve/arith/contradictions.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -192,7 +193,11 @@ bool Contradictions::found(const std::vector<Expr>& conditions, const std::unord
   }
   for (auto& [n, part] : parts) {
     if (!asked.contains(n)) continue;
-    part.insert(part.end(), general.begin(), general.end());
+    std::unordered_set<const Var*> used;
+    for (const Condition* each : part) used.insert(each->vars.begin(), each->vars.end());
+    std::copy_if(general.begin(), general.end(), std::back_inserter(part), [&](const Condition* each) {
+      return std::any_of(each->vars.begin(), each->vars.end(), [&](const Var* var) { return used.contains(var); });
+    });
     if (memory_->is_empty(part, fixed)) return true;
   }
   return false;

@@ -6,6 +6,7 @@
 #include <isl/mat.h>
 
 #include <optional>
+#include <utility>
 
 #include "helve/ir/expr/build.h"
 
@@ -13,10 +14,16 @@ namespace helve {
 
 namespace {
 
-/// Adds `factor` times an expression to a row of coefficients whose last column is the constant. False if it is not
-/// linear, or where a coefficient would leave 64 bits.
-bool add_linear(const Expr& e, int64_t factor, const std::unordered_map<const Var*, unsigned>& columns,
-                std::vector<int64_t>& row) {
+/// A row of coefficients whose last column is the constant, and at most one quotient, whose factor is 1 or -1.
+struct Row {
+  std::vector<int64_t> row;
+  const Apply* quotient = nullptr;
+  int64_t sign = 0;
+};
+
+/// Adds `factor` times an expression. False if it is not linear, or where a coefficient would leave 64 bits.
+bool add_linear(const Expr& e, int64_t factor, const std::unordered_map<const Var*, unsigned>& columns, Row& to) {
+  std::vector<int64_t>& row = to.row;
   const auto add = [&](unsigned column, int64_t value) {
     int64_t scaled = 0;
     return !__builtin_mul_overflow(value, factor, &scaled) &&
@@ -26,7 +33,7 @@ bool add_linear(const Expr& e, int64_t factor, const std::unordered_map<const Va
   if (const Var* var = as<Var>(e)) return add(columns.at(var), 1);
   const Apply* node = as<Apply>(e);
   if (!node || factor == INT64_MIN) return false;
-  const auto part = [&](size_t n, int64_t f) { return add_linear(node->args[n], f, columns, row); };
+  const auto part = [&](size_t n, int64_t f) { return add_linear(node->args[n], f, columns, to); };
   switch (node->op) {
     case Op::Add: return part(0, factor) && part(1, factor);
     case Op::Sub: return part(0, factor) && part(1, -factor);
@@ -36,8 +43,25 @@ bool add_linear(const Expr& e, int64_t factor, const std::unordered_map<const Va
       int64_t scaled = 0;
       return !__builtin_mul_overflow(*int_value(node->args[constant]), factor, &scaled) && part(1 - constant, scaled);
     }
+    case Op::FloorDiv:
+      if (to.quotient || (factor != 1 && factor != -1)) return false;
+      to.quotient = node;
+      to.sign = factor;
+      return true;
     default: return false;
   }
+}
+
+/// `row + e // c >= 0` is `c row + e >= 0`, and `row - e // c >= 0` is `c row + c - 1 - e >= 0`: exact without a
+/// quotient, which isl would have to carry. False if it is not linear, or would leave 64 bits.
+bool clear_quotient(Row& of, const std::unordered_map<const Var*, unsigned>& columns) {
+  const Apply* quotient = std::exchange(of.quotient, nullptr);
+  const int64_t divisor = *int_value(quotient->args[1]);
+  for (int64_t& each : of.row) {
+    if (__builtin_mul_overflow(each, divisor, &each)) return false;
+  }
+  if (of.sign < 0 && __builtin_add_overflow(of.row.back(), divisor - 1, &of.row.back())) return false;
+  return add_linear(quotient->args[0], of.sign, columns, of) && !of.quotient;
 }
 
 /// A comparison as `row >= 0`, or `row = 0`; nothing if it is none of linear expressions.
@@ -52,13 +76,15 @@ std::optional<Constraint> constraint_of(const Expr& e, const std::unordered_map<
   const bool strict = node->op == Op::Lt || node->op == Op::Gt;
   const bool right_is_greater = node->op == Op::Lt || node->op == Op::Le;
   if (!strict && !right_is_greater && node->op != Op::Ge && node->op != Op::Eq) return std::nullopt;
-  Constraint out{std::vector<int64_t>(width), node->op == Op::Eq};
+  const bool equality = node->op == Op::Eq;
   const int64_t sign = right_is_greater ? -1 : 1;
-  if (!add_linear(node->args[0], sign, columns, out.row) || !add_linear(node->args[1], -sign, columns, out.row)) {
+  Row out{std::vector<int64_t>(width), nullptr, 0};
+  if (!add_linear(node->args[0], sign, columns, out) || !add_linear(node->args[1], -sign, columns, out)) {
     return std::nullopt;
   }
   if (strict && __builtin_sub_overflow(out.row.back(), 1, &out.row.back())) return std::nullopt;
-  return out;
+  if (out.quotient && (equality || !clear_quotient(out, columns))) return std::nullopt;
+  return Constraint{std::move(out.row), equality};
 }
 
 isl_mat* matrix_of(const Engine& engine, const std::vector<Constraint>& all, bool equalities, unsigned width) {
