@@ -10,6 +10,7 @@
 #include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/update.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/text.h"
 
@@ -269,7 +270,12 @@ class Collector {
     visit(n.value);
     Access t = box(n.buffer, points(n.indices), true, s->span);
     t.mode = n.mode;
-    t.value = resolved(n.value);
+    if (n.is_update()) {
+      t.write = false;
+      out_.accesses.push_back(t);
+      t.write = true;
+    }
+    t.value = resolved(n.is_update() ? stored_value(n) : n.value);
     add(std::move(t));
   }
 

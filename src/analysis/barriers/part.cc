@@ -49,6 +49,7 @@ class Collector {
     if (const Store* n = as<Store>(s)) {
       for (const Expr& index : n->indices) expression(index);
       expression(n->value);
+      if (n->is_update()) add(n->buffer, n->indices, false);
       return add(n->buffer, n->indices, true, n->mode);
     }
     if (const Bind* n = as<Bind>(s)) {
