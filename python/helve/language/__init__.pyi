@@ -406,8 +406,8 @@ def unroll(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _An
     """A loop that is unrolled."""
 
 def update(dst: _Any, value: _Any, op: _Any) -> _Any:
-    """Stores to one element what `op`, one of "add", "mul", "max" and "min", makes of the element and the value.
-    Updates of one element by one operator may be made in any order; they are not atomic."""
+    """Stores to one element what `op`, which is "add", "mul", "max" or "min", makes of it and the value. A
+    schedule may change the order of updates of one element; they are not atomic."""
 
 def vectorized(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any:
     """A loop over the lanes of a vector."""

@@ -175,12 +175,15 @@ def update(expressions: Expressions, call: ast.Call) -> _core.Stmt:
     node = arguments["op"]
     remedy = "write one of " + ", ".join(f'"{name}"' for name in _UPDATES)
     op = expressions.literal(arguments, "op", str, "a string", remedy)
-    if op.removeprefix("atomic_") in _UPDATES and op not in _UPDATES:
+    if op.startswith("atomic_") and op in language.NAMES:
         raise context.bad_argument(node, function.text, "op", "an update is not atomic",
                                    f"write T.{op}(dst, value), or the operator alone")
     if op not in _UPDATES:
         raise context.bad_argument(node, function.text, "op", "it is no operator of updates", remedy)
-    value = expressions.operand(arguments["value"], expressions.evaluate(arguments["value"]), "", buffer.dtype)
+    node = arguments["value"]
+    value = expressions.operand(node, expressions.evaluate(node), "", buffer.dtype)
+    if not isinstance(value, _core.Expr) and buffer.dtype != "bool":  # no value fits a bool
+        value = _core.constant_of(value, buffer.dtype, context.span(node))
     return _core.update(buffer, indices, value, op, context.span(call))
 
 
