@@ -12,6 +12,7 @@
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/matrix_move.h"
+#include "helve/ir/tensor/update.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/text.h"
 
@@ -372,7 +373,12 @@ class Collector {
     if (!asked(*n.buffer)) return;
     Access t = box(n.buffer, points(n.indices), true, s->span);
     t.mode = n.mode;
-    t.value = resolved(n.value);
+    if (n.is_update()) {
+      t.write = false;
+      out_.accesses.push_back(t);
+      t.write = true;
+    }
+    t.value = resolved(n.is_update() ? stored_value(n) : n.value);
     add(std::move(t));
   }
 

@@ -19,8 +19,6 @@ namespace helve {
 
 namespace {
 
-bool is_reduction(StoreMode) { return false; }
-
 /// Memory of which iterations of the loop have copies, although it is allocated outside.
 bool is_private(const StmtNode& loop, const Buffer& buffer) {
   const bool persistent = loop.kind == StmtKind::For && static_cast<const For&>(loop).loop == LoopKind::Persistent;
@@ -194,9 +192,6 @@ bool same_elements(const Access& a, const Access& b) {
   return true;
 }
 
-/// Of a plain access, or the way of updating.
-StoreMode mode_of(const Access& access) { return access.write ? access.mode : StoreMode::Write; }
-
 class Finder {
  public:
   /// With `only`, dependences through that buffer, allocated around the region.
@@ -234,7 +229,7 @@ class Finder {
         const Access& a = d_.model.accesses[i];
         if (d_.model.constant.contains(a.buffer.get()) || (only_ && a.buffer.get() != only_)) continue;
         const auto known = std::find_if(classes_.begin() + static_cast<int64_t>(from), classes_.end(), [&](Class& c) {
-          return mode_of(access(c)) == mode_of(a) && same_elements(access(c), a);
+          return access(c).mode == a.mode && same_elements(access(c), a);
         });
         if (known == classes_.end()) {
           classes_.push_back({i, s});
@@ -270,8 +265,8 @@ class Finder {
     const Access &a = access(one), &b = access(other);
     if (!a.write && !b.write) return;
     const bool alike = a.buffer == b.buffer && a.write && b.write && a.mode == b.mode;
-    if (alike && a.mode != StoreMode::Write && !is_reduction(a.mode)) return;  // atomic
-    add(one.statement, other.statement, &a, &b, alike && is_reduction(a.mode));
+    if (alike && is_atomic(a.mode)) return;
+    add(one.statement, other.statement, &a, &b, alike && is_update(a.mode));
   }
 
   void add(size_t first, size_t second, const Access* a, const Access* b, bool reduction = false) {

@@ -49,14 +49,14 @@ struct Access {
   std::vector<Expr> limits;  ///< where the buffer, or the core's block of it, ends
   bool tiles = false;
   bool write = false;
-  StoreMode mode = StoreMode::Write;  ///< of a write
+  StoreMode mode = StoreMode::Write;  ///< of a write, and of the read that an update makes of its element
   Executor executor = Executor::Path;
   std::optional<CopyQueue> queue;  ///< of a copy that begins here, and has made the access when a wait of it is over
   bool may_pass_end = false;  ///< what lies past the limits is not touched
   const MeshTensor* placed = nullptr;  ///< a tile of the executing core's own block: `ranges` count from its begin
   std::vector<Expr> block_begin;  ///< of `placed`, in elements of the tensor
   std::vector<Range> written;  ///< the ranges as they stand in the program
-  Expr value;  ///< that a Store stores, with values for names like `ranges`
+  Expr value;  ///< that a Store stores, an update after its operator, with values for names like `ranges`
   const ExprNode* load = nullptr;  ///< that makes it, if an expression does
   const StmtNode* stmt = nullptr;  ///< that makes it, or that the expression is of
   size_t visit = 0;  ///< number of that statement's visit; shared nodes have one a visit

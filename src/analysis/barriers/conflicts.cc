@@ -135,7 +135,7 @@ ConflictQueries::ConflictQueries(const FunctionRef& f, AccessTable& table, Separ
 bool ConflictQueries::may_conflict(const BlockAccess& a, const BlockAccess& b) const {
   if (separator_ == Separator::Fence) return a.write && !a.by_tma && b.by_tma;
   if (separator_ == Separator::Arrival) return a.write && a.by_tma && is_global(*a.buffer);
-  if (a.write && b.write) return a.mode != b.mode || a.mode == StoreMode::Write;
+  if (a.write && b.write) return a.mode != b.mode || !is_atomic(a.mode);
   return a.write || b.write;
 }
 

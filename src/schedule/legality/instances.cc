@@ -39,16 +39,17 @@ class InstancesOf {
     Legality out;
     out.verdict = Verdict::Proved;
     abstract_old();
+    if (parts_.empty() && copies_.size() == 1 && all_dimensions_kept(*copies_[0])) return out;
     const IntegerSet domain = set_of(rewrite_.before.model, old_);
     std::vector<IntegerRelation> runs;
     for (const Copy* copy : copies_) {
-      std::vector<Expr> conditions;
-      if (std::optional<std::string> reason = abstract_new(*copy, conditions)) {
+      std::vector<Expr> conditions, image;
+      if (std::optional<std::string> reason = abstract_new(*copy, conditions, image)) {
         Legality unknown;
         unknown.reason = *reason;
         return unknown;
       }
-      runs.push_back(relation_of(*copy, conditions));
+      runs.push_back(relation_of(*copy, conditions, std::move(image)));
     }
     for (size_t i = 0; i < runs.size(); ++i) {
       const Answer inside = range_of(runs[i]).is_subset_of(domain);
@@ -107,23 +108,129 @@ class InstancesOf {
     return replace(replace, e);
   }
 
-  /// The conditions of a copy over the values of the old parts; or what has none.
-  std::optional<std::string> abstract_new(const Copy& copy, std::vector<Expr>& out) const {
+  /// The conditions of a copy, and the old variables, over the values of the old parts; or the first part without one.
+  std::optional<std::string> abstract_new(const Copy& copy, std::vector<Expr>& conditions,
+                                          std::vector<Expr>& image) const {
     const Translation translation{&copy.facts, &rewrite_.after.constant};
     Matcher matcher(rewrite_, copy);
-    for (size_t c = 0; c < copy.conditions.size(); ++c) {
-      Expr condition = copy.conditions[c];
-      for (const Expr& part : parts_of(condition, translation, rewrite_.after)) {
+    std::string reason;
+    const auto abstract = [&](Expr e, const Step* step) {
+      for (const Expr& part : parts_of(e, translation, rewrite_.after)) {
         const auto same = [&](const Part& old) {
-          return matcher.same(old.expr, part) && (!old.step || matcher.same_place(*old.step, *copy.steps[c]));
+          return matcher.same(old.expr, part) && (!old.step || (step && matcher.same_place(*old.step, *step)));
         };
         const auto known = std::find_if(parts_.begin(), parts_.end(), same);
-        if (known == parts_.end()) return fmt::format("'{}' is not affine", brief_text(part));
-        condition = with(condition, part, known->in_its_place);
+        if (known != parts_.end()) {
+          e = with(e, part, known->in_its_place);
+        } else if (reason.empty()) {
+          reason = not_affine(part);
+        }
       }
-      out.push_back(std::move(condition));
+      return e;
+    };
+    for (size_t c = 0; c < copy.conditions.size(); ++c) {
+      conditions.push_back(abstract(copy.conditions[c], copy.steps[c]));
     }
-    return std::nullopt;
+    for (const VarRef& var : was_.vars) image.push_back(abstract(copy.values.at(var.get()), nullptr));
+    if (reason.empty()) return std::nullopt;
+    return reason;
+  }
+  static std::string not_affine(const Expr& part) { return fmt::format("'{}' is not affine", brief_text(part)); }
+
+  /// Old and new variables that conditions or values connect are one dimension; where each dimension by itself has all
+  /// of its instances once, so have all together. For a proof only: the other answers take all dimensions.
+  struct Dimension {
+    std::vector<VarRef> old_vars, new_vars;
+    std::vector<Expr> old_conditions, new_conditions;
+  };
+
+  bool all_dimensions_kept(const Copy& copy) const {
+    if (!old_.locals.empty() || !copy.locals.empty()) return false;
+    const std::vector<Dimension> all = dimensions(copy);
+    return std::all_of(all.begin(), all.end(), [&](const Dimension& each) { return is_kept(copy, each); });
+  }
+
+  bool is_kept(const Copy& copy, const Dimension& d) const {
+    const auto is_itself = [&](const VarRef& var) { return copy.values.at(var.get()) == Expr(var); };
+    if (d.old_vars == d.new_vars && std::all_of(d.old_vars.begin(), d.old_vars.end(), is_itself) &&
+        std::equal(d.old_conditions.begin(), d.old_conditions.end(), d.new_conditions.begin(), d.new_conditions.end(),
+                   [](const Expr& a, const Expr& b) { return same_expr(a, b); })) {
+      return true;
+    }
+    const ExactEngine& engine = rewrite_.before.engine;
+    const Translation old_facts{&old_.facts, &rewrite_.before.model.constant};
+    const Translation new_facts{&copy.facts, &rewrite_.after.constant};
+    std::vector<Expr> image;
+    for (const VarRef& var : d.old_vars) image.push_back(copy.values.at(var.get()));
+    const IntegerRelation runs(engine, d.new_vars, image, under(d.new_conditions), {}, new_facts);
+    const IntegerSet domain(engine, d.old_vars, under(d.old_conditions), {}, old_facts), now = range_of(runs);
+    const auto proved = [](const Answer& answer) { return answer.verdict == Verdict::Proved; };
+    return proved(now.is_subset_of(domain)) &&
+           (was_.pure || (proved(domain.is_subset_of(now)) && proved(runs.is_injective())));
+  }
+
+  std::vector<Dimension> dimensions(const Copy& copy) const {
+    std::vector<Dimension> out;
+    std::unordered_map<const Var*, size_t> of;
+    const auto join = [&](const std::vector<const Var*>& vars) {
+      std::optional<size_t> first;
+      for (const Var* var : vars) {
+        const auto at = of.find(var);
+        if (at == of.end()) continue;
+        if (!first) {
+          first = at->second;
+        } else if (*first != at->second) {
+          const size_t moved = at->second;
+          for (auto& [each, dimension] : of) dimension = dimension == moved ? *first : dimension;
+        }
+      }
+      return first;
+    };
+    // A variable may be one of both nests; old ones are told apart by what stands for them here.
+    Substitution old_names;
+    std::vector<VarRef> marks;
+    for (const VarRef& var : was_.vars) {
+      marks.push_back(make_var(var->name));
+      old_names.emplace(var.get(), Expr(marks.back()));
+      of.emplace(marks.back().get(), of.size());
+    }
+    for (const VarRef& var : copy.now->vars) of.emplace(var.get(), of.size());
+    const auto vars_in = [](const Expr& e) {
+      std::vector<const Var*> vars;
+      walk(e, [&](const Expr& node) {
+        if (const Var* var = as<Var>(node)) vars.push_back(var);
+      });
+      return vars;
+    };
+    std::vector<std::pair<std::vector<const Var*>, Expr>> olds, nows;
+    for (const Expr& condition : conjuncts(old_.conditions)) {
+      olds.emplace_back(vars_in(substitute(condition, old_names)), condition);
+    }
+    for (const Expr& condition : conjuncts(copy.conditions)) nows.emplace_back(vars_in(condition), condition);
+    for (const auto* list : {&olds, &nows}) {
+      for (const auto& [vars, condition] : *list) join(vars);
+    }
+    for (size_t v = 0; v < was_.vars.size(); ++v) {
+      std::vector<const Var*> vars = vars_in(copy.values.at(was_.vars[v].get()));
+      vars.push_back(marks[v].get());
+      join(vars);
+    }
+    out.resize(of.size() + 1);  // the last one: of what is fixed
+    const auto at = [&](const std::vector<const Var*>& vars) { return join(vars).value_or(out.size() - 1); };
+    for (size_t v = 0; v < was_.vars.size(); ++v) out[of.at(marks[v].get())].old_vars.push_back(was_.vars[v]);
+    for (const VarRef& var : copy.now->vars) out[of.at(var.get())].new_vars.push_back(var);
+    for (const auto& [vars, condition] : olds) out[at(vars)].old_conditions.push_back(condition);
+    for (const auto& [vars, condition] : nows) out[at(vars)].new_conditions.push_back(condition);
+    return out;
+  }
+
+  static std::vector<Expr> conjuncts(const std::vector<Expr>& conditions) {
+    std::vector<Expr> out;
+    for (const Expr& condition : conditions) {
+      const std::vector<Expr> all = operands_of_chain(condition, Op::And);
+      out.insert(out.end(), all.begin(), all.end());
+    }
+    return out;
   }
 
   std::vector<VarRef> with_values(std::vector<VarRef> tuple) const {
@@ -140,9 +247,7 @@ class InstancesOf {
     return IntegerSet(rewrite_.before.engine, with_values(of.now->vars), under(of.conditions), of.locals,
                       Translation{&of.facts, &model.constant});
   }
-  IntegerRelation relation_of(const Copy& copy, const std::vector<Expr>& conditions) const {
-    std::vector<Expr> image;
-    for (const VarRef& var : was_.vars) image.push_back(copy.values.at(var.get()));
+  IntegerRelation relation_of(const Copy& copy, const std::vector<Expr>& conditions, std::vector<Expr> image) const {
     for (const Part& part : parts_) image.emplace_back(part.value);
     return IntegerRelation(rewrite_.before.engine, with_values(copy.now->vars), image, under(conditions),
                            copy.locals, Translation{&copy.facts, &rewrite_.after.constant});
@@ -158,19 +263,29 @@ class InstancesOf {
     return found(domain.is_subset_of(all), RewriteFault::Lost);
   }
 
-  Legality found(const Answer& answer, RewriteFault fault) const {
+  /// A counterexample with values of parts need not be one of values that occur.
+  Legality verdict_of(const Answer& answer) const {
     Legality out;
     out.verdict = answer.verdict;
     out.reason = answer.reason;
-    if (answer.verdict != Verdict::Refuted) return out;
+    if (answer.verdict == Verdict::Refuted && !parts_.empty()) {
+      out.verdict = Verdict::Unknown;
+      out.reason = not_affine(parts_[0].expr);
+    }
+    return out;
+  }
+
+  Legality found(const Answer& answer, RewriteFault fault) const {
+    Legality out = verdict_of(answer);
+    if (out.verdict != Verdict::Refuted) return out;
     out.fault = fault;
     Instance at{was_.stmt, {}, {}};
     // The tuple of an image has variables of its own, in the order of the old ones.
-    const size_t params = answer.witness.size() - was_.vars.size() - parts_.size();
+    const size_t params = answer.witness.size() - was_.vars.size();
     for (size_t i = 0; i < answer.witness.size(); ++i) {
       if (i < params) {
         out.given.push_back(answer.witness[i]);
-      } else if (i < params + was_.vars.size()) {
+      } else {
         at.at.emplace_back(was_.vars[i - params], answer.witness[i].second);
       }
     }
@@ -179,13 +294,11 @@ class InstancesOf {
   }
 
   Legality of_copy(const Answer& answer, const Copy& copy) const {
-    Legality out;
-    out.verdict = answer.verdict;
-    out.reason = answer.reason;
-    if (answer.verdict != Verdict::Refuted) return out;
+    Legality out = verdict_of(answer);
+    if (out.verdict != Verdict::Refuted) return out;
     out.fault = RewriteFault::Twice;
     out.first = instance_at(rewrite_, copy, answer.witness);
-    const size_t params = answer.witness.size() - copy.now->vars.size() - parts_.size();
+    const size_t params = answer.witness.size() - copy.now->vars.size();
     out.given.assign(answer.witness.begin(), answer.witness.begin() + static_cast<int64_t>(params));
     return out;
   }

@@ -1,5 +1,5 @@
 // The comparison of old and new expressions.
-// An index without loads and names is compared by its value, anything else by its structure.
+// An index that reads nothing that changes is compared by its value, anything else by its structure.
 #include "matcher.h"
 
 #include <algorithm>
@@ -34,11 +34,13 @@ std::optional<size_t> definition(const AccessModel& model, const Var* var, size_
 }  // namespace
 
 bool Matcher::same(const Expr& old, const Expr& now) {
-  if (old == now && copy_.values.empty()) return true;
-  const auto has_name = [](const Expr& e, const AccessModel& model) { return model.names_stay(e); };
-  const bool plain = old->dtype.is_index() && now->dtype.is_index() && !has_load(old) && !has_load(now) &&
-                     !has_name(old, rewrite_.before.model) && !has_name(now, rewrite_.after);
-  if (plain) return same_index(old, now);
+  const AccessModel &before = rewrite_.before.model, &after = rewrite_.after;
+  if (old->dtype.is_index() && now->dtype.is_index() && !before.names_stay(old) && !after.names_stay(now)) {
+    const Expr here = substitute(old, copy_.values);
+    const bool fixed = !changes(here, before.constant) && !changes(now, before.constant);
+    if (fixed && same_index(here, now)) return true;
+    if (!has_load(old)) return false;
+  }
   if (old->kind != now->kind || old->dtype != now->dtype) return false;
   if (const Var* var = as<Var>(old)) return same_name(var, as<Var>(now));
   const bool large = is_large(old);
@@ -54,8 +56,8 @@ bool Matcher::same(const Expr& old, const Expr& now) {
   return true;
 }
 
-bool Matcher::same_index(const Expr& old, const Expr& now) {
-  const Answer answer = always_equal(rewrite_, copy_, substitute(old, copy_.values), now);
+bool Matcher::same_index(const Expr& here, const Expr& now) {
+  const Answer answer = always_equal(rewrite_, copy_, here, now);
   if (answer.verdict == Verdict::Refuted && difference_.verdict != Verdict::Refuted) difference_ = answer;
   return answer.verdict == Verdict::Proved;
 }

@@ -26,7 +26,7 @@ class Matcher {
   const Answer& difference() const { return difference_; }
 
  private:
-  bool same_index(const Expr& old, const Expr& now);
+  bool same_index(const Expr& here, const Expr& now);
   bool same_name(const Var* old, const Var* now);
   bool same_statement_at(size_t old_visit, size_t now_visit) const;
 

@@ -84,6 +84,23 @@ TEST(AccessModel, AskedOfSomeBuffersItHasTheAccessesOfThese) {
   EXPECT_EQ(model.loop_at.at(0)->vars[0], i);
 }
 
+TEST(AccessModel, AnUpdateReadsItsElementLast) {
+  const BufferRef a = param("A", kFloat32, {8}), b = param("B", kFloat32, {8});
+  const Stmt update = store(b, {Expr(i)}, load(a, {Expr(i)}), {}, StoreMode::Add);
+  const FunctionRef f = function("f", {a, b}, serial(i, idx(8), {update}));
+  const AccessModel model = access_model(*f);
+  EXPECT_EQ(texts(model), (std::vector<std::string>{
+                              "read A[i] [i,] where i in 0+8",
+                              "read B[i] [i,] where i in 0+8",
+                              "write B[i] [i,] where i in 0+8",
+                          }));
+  EXPECT_EQ(model.accesses[0].mode, StoreMode::Write);
+  EXPECT_EQ(model.accesses[1].mode, StoreMode::Add);
+  EXPECT_EQ(model.accesses[2].mode, StoreMode::Add);
+  EXPECT_EQ(to_text(model.accesses[2].value), "B[i] + A[i]");
+  EXPECT_EQ(model.bounds.size(), 2u);
+}
+
 TEST(AccessModel, NamesStandForTheirValues) {
   const BufferRef b = param("B", kFloat32, {8});
   const FunctionRef f = function("f", {b}, serial(i, idx(4), {bind(k, Expr(i) * idx(2)), store(b, {Expr(k)}, f32(1))}));

@@ -199,6 +199,14 @@ TEST_F(Barriers, AtomicStoresOfOneModeMeet) {
   EXPECT_EQ(inserted(in_kernel({write(own), write(one, StoreMode::AtomicAdd)})), 1);
 }
 
+TEST_F(Barriers, UpdatesOfOneOperatorDoNotMeet) {
+  const auto one = [](const Expr&) { return idx(0); };
+  EXPECT_EQ(inserted(in_kernel({write(own, StoreMode::Add), write(own, StoreMode::Add)})), 0);
+  EXPECT_EQ(inserted(in_kernel({write(own, StoreMode::Add), write(other, StoreMode::Add)})), 1);
+  EXPECT_EQ(inserted(in_kernel({read(other), write(own, StoreMode::Max)})), 1);
+  EXPECT_EQ(inserted(in_kernel({write(one, StoreMode::AtomicAdd), write(own, StoreMode::Add)})), 1);
+}
+
 TEST_F(Barriers, ACopyOfTheBlockIsMadeByNoThread) {
   EXPECT_EQ(inserted(in_kernel({load_bulk(), wait(), read(own)})), 1);
   EXPECT_EQ(unordered(in_kernel({load_bulk(), barrier(), wait(), read(own)})), 1);  // before the wait

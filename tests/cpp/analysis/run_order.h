@@ -39,8 +39,17 @@ struct Ran {
 
 inline bool conflict(const Touch& a, const Touch& b) {
   if (a.buffer != b.buffer || a.memory != b.memory || a.element != b.element || (!a.write && !b.write)) return false;
-  const bool atomics = a.mode != StoreMode::Write && a.mode == b.mode && a.write && b.write;
+  const bool atomics = is_atomic(a.mode) && a.mode == b.mode && a.write && b.write;
   return !atomics;
+}
+/// Do they meet only as updates by one operator?
+inline bool only_update(const Ran& a, const Ran& b) {
+  for (const Touch& x : a.touches) {
+    for (const Touch& y : b.touches) {
+      if (conflict(x, y) && (!is_update(x.mode) || x.mode != y.mode)) return false;
+    }
+  }
+  return true;
 }
 inline bool conflict(const Ran& a, const Ran& b) {
   for (const Touch& x : a.touches) {
@@ -152,6 +161,7 @@ class RegionRun {
     } else if (const Store* n = as<Store>(s)) {
       std::vector<Touch> touches;
       read(n->value, touches);
+      if (n->is_update()) touches.push_back(touch(n->buffer.get(), n->indices, false, n->mode));
       touches.push_back(touch(n->buffer.get(), n->indices, true, n->mode));
       add(visit, std::move(touches));
     } else if (const TileOp* n = as<TileOp>(s)) {

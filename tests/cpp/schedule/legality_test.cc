@@ -28,6 +28,7 @@ class Runs {
       std::vector<int64_t> at;
       for (const auto& [var, value] : origin.values) at.push_back(static_cast<int64_t>(*evaluate(value, new_[n].where)));
       new_at_[{origin.before_visit, at}].push_back(n);
+      came_from_.emplace_back(origin.before_visit, at);
     }
   }
 
@@ -43,7 +44,16 @@ class Runs {
   /// Are two old instances, which run once, in this order now?
   bool keep_order(const Key& a, const Key& b) const {
     const size_t i = new_at_.at(a)[0], k = new_at_.at(b)[0];
-    return i < k && !have_no_order(new_[i], new_[k]);
+    if (have_no_order(new_[i], new_[k])) return false;
+    const size_t old_i = old_at_.at(a), old_k = old_at_.at(b);
+    const bool meet = conflict(old_[old_i], old_[old_k]);
+    return i < k || (meet ? only_update(old_[old_i], old_[old_k]) : only_update(new_[i], new_[k]));
+  }
+  /// Do they meet in the new program only, the first one first in the old one?
+  bool meet_now(const Key& a, const Key& b) const {
+    if (!ran(a) || !ran(b)) return false;
+    const size_t i = old_at_.at(a), k = old_at_.at(b);
+    return i < k && !have_no_order(old_[i], old_[k]) && conflict(new_[new_at_.at(a)[0]], new_[new_at_.at(b)[0]]);
   }
 
   bool legal() const {
@@ -56,7 +66,34 @@ class Runs {
         if (i < k && depend(a, b) && !keep_order(a, b)) return false;
       }
     }
-    return true;
+    return breaks_promise() || same_values();
+  }
+
+  /// Do iterations without order conflict in the old program, against their loop's promise?
+  bool breaks_promise() const {
+    for (size_t i = 0; i < old_.size(); ++i) {
+      for (size_t k = i + 1; k < old_.size(); ++k) {
+        if (conflict(old_[i], old_[k]) && have_no_order(old_[i], old_[k])) return true;
+      }
+    }
+    return false;
+  }
+
+  /// Does every read see the same writes, if it saw any, and are the last ones the same?
+  bool same_values() const {
+    std::vector<Key> old_keys;
+    for (const Ran& each : old_) old_keys.emplace_back(each.visit, each.at);
+    const auto [seen, left] = values(old_, old_keys);
+    const auto [seen_now, left_now] = values(new_, came_from_);
+    for (const auto& [key, was] : seen) {
+      const std::vector<Value>& now = seen_now.at(key);
+      for (size_t r = 0; r < was.size(); ++r) {
+        if (was[r].known && (!now[r].known || was[r].write != now[r].write || was[r].updates != now[r].updates)) {
+          return false;
+        }
+      }
+    }
+    return left == left_now;
   }
 
   /// Is the fault one?
@@ -77,15 +114,55 @@ class Runs {
       case RewriteFault::Turned:
       case RewriteFault::AtOnce: {
         const Key b = key_of(found.second);
-        return depend(a, b) && !keep_order(a, b) &&
+        return (depend(a, b) || meet_now(a, b)) && !keep_order(a, b) &&
                have_no_order(new_[new_at_.at(a)[0]], new_[new_at_.at(b)[0]]) == (found.fault == RewriteFault::AtOnce);
+      }
+      case RewriteFault::Memory: {
+        const Key b = key_of(found.second);
+        return depend(a, b) && !meet_now(a, b);
       }
       default: return false;
     }
   }
 
  private:
+  /// What an element holds: the instance that wrote it, none before the region, and the updates since.
+  struct Value {
+    bool known = false;  ///< memory of the region holds nothing at first
+    std::optional<Key> write;
+    std::multiset<Key> updates;
+    bool operator==(const Value&) const = default;
+  };
+  using Element = std::tuple<const Buffer*, size_t, std::vector<int64_t>>;
+
+  /// What the reads of each instance see, in their order, and what memory outside of the region holds in the end.
+  static std::pair<std::map<Key, std::vector<Value>>, std::map<Element, Value>> values(const std::vector<Ran>& ran,
+                                                                                      const std::vector<Key>& keys) {
+    std::map<Element, Value> memory;
+    std::map<Key, std::vector<Value>> seen;
+    for (size_t n = 0; n < ran.size(); ++n) {
+      std::vector<Value>& reads = seen[keys[n]];
+      for (const Touch& touch : ran[n].touches) {
+        const auto [at, fresh] = memory.try_emplace({touch.buffer, touch.memory, touch.element});
+        Value& value = at->second;
+        if (fresh) value.known = touch.memory == 0;
+        if (!touch.write) {
+          if (touch.mode == StoreMode::Write) reads.push_back(value);
+        } else if (touch.mode == StoreMode::Write) {
+          value = {true, keys[n], {}};
+        } else {
+          value.updates.insert(keys[n]);
+        }
+      }
+    }
+    std::erase_if(memory, [](const auto& each) {
+      return std::get<1>(each.first) != 0 || (!each.second.write && each.second.updates.empty());
+    });
+    return {seen, memory};
+  }
+
   std::vector<Ran> old_, new_;
+  std::vector<Key> came_from_;  ///< of the new instances
   std::map<Key, size_t> old_at_;
   std::map<Key, std::vector<size_t>> new_at_;
 };

@@ -155,7 +155,7 @@ class RandomRewrite {
   bool chance(int64_t of) { return number(1, of) == 1; }
 
   std::string change_loop(Tree& t) {
-    switch (number(0, 8)) {
+    switch (number(0, 9)) {
       case 0: return split(t);
       case 1: return interchange(t);
       case 2: return reverse(t);
@@ -164,6 +164,7 @@ class RandomRewrite {
       case 5: return shift(t);
       case 6: t.loop = LoopKind::Parallel; return "parallel " + t.var->name;
       case 7: return unroll(t);
+      case 8: return lift(t);
       default: return wrong_extent(t);
     }
   }
@@ -242,6 +243,21 @@ class RandomRewrite {
     return "shift " + moved->name;
   }
 
+  /// The allocation that a body begins with stands before the loop.
+  std::string lift(Tree& t) {
+    Tree* body = &t.parts[0];
+    while (body->kind == StmtKind::Seq && !body->parts.empty()) {
+      if (body->parts[0].kind == StmtKind::Alloc) {
+        const Tree allocation = body->parts[0];
+        body->parts.erase(body->parts.begin());
+        t = sequence({allocation, t});
+        return "lift";
+      }
+      body = &body->parts[0];
+    }
+    return {};
+  }
+
   std::string unroll(Tree& t) {
     const int64_t* extent = int_value(t.extent);
     if (!extent || *extent > 3 || holds_allocation(t)) return {};
@@ -278,7 +294,12 @@ class RandomRewrite {
       t.parts.erase(t.parts.begin() + static_cast<int64_t>(at) + 1);
       return "fuse " + one.var->name;
     }
-    if (one.kind == StmtKind::Alloc) return {};
+    if (one.kind == StmtKind::Alloc) {
+      if (two.kind != StmtKind::For || at + 2 != t.parts.size()) return {};
+      two.parts[0] = sequence({one, two.parts[0]});
+      t.parts.erase(t.parts.begin() + static_cast<int64_t>(at));
+      return "sink";
+    }
     if (chance(8) && !holds_allocation(one)) {
       two = sequence({two, one});
       return "repeat a statement";
