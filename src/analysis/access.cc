@@ -98,9 +98,11 @@ class Collector {
     if (at + 1 == way_.size()) return;
     const StmtNode* next = way_[at + 1];
     dispatch(s, [&](const auto& node) { pass(s, node, next); });
-    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) {
-      if (part.get() == next && at + 1 < way_.size() && std::exchange(next, nullptr)) approach(part, at + 1);
-    });
+    for_each_part(
+        s, [](const Expr&) {},
+        [&](const Stmt& part) {
+          if (part.get() == next && at + 1 < way_.size() && std::exchange(next, nullptr)) approach(part, at + 1);
+        });
   }
 
   template <class N>

@@ -31,12 +31,7 @@ class PairQuery {
   /// `outside`: as if the memory were allocated around the region.
   PairQuery(const Dependences& d, const RegionStatement& first, const RegionStatement& second, bool outside,
             Contradictions& contradictions)
-      : d_(d),
-        first_(first),
-        second_(second),
-        outside_(outside),
-        contradictions_(contradictions),
-        query_(d.model) {}
+      : d_(d), first_(first), second_(second), outside_(outside), contradictions_(contradictions), query_(d.model) {}
 
   /// Nothing if there are no pairs.
   std::optional<Dependence> run(const Access* a, const Access* b) {
@@ -68,8 +63,8 @@ class PairQuery {
     std::optional<IntegerRelation> pairs = relation(outside, orders);
     if (!pairs) return std::nullopt;
     std::vector<VarRef> second_vars = pairs->image();
-    return Dependence{0, 0, {}, {}, std::move(*pairs), false, std::move(second_vars), std::move(touching),
-                      std::move(orders)};
+    return Dependence{
+        0, 0, {}, {}, std::move(*pairs), false, std::move(second_vars), std::move(touching), std::move(orders)};
   }
 
  private:

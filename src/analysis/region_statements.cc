@@ -26,8 +26,8 @@ bool has_effects(const StmtNode& s) {
 
 bool orders_all(const TileOp& op) {
   const TileRule rule = op.row().rule;
-  return rule == TileRule::Sync || rule == TileRule::Wait || rule == TileRule::CommBarrier || rule == TileRule::StAsync ||
-         op.row().is_collective() || op.barriers();
+  return rule == TileRule::Sync || rule == TileRule::Wait || rule == TileRule::CommBarrier ||
+         rule == TileRule::StAsync || op.row().is_collective() || op.barriers();
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ struct SameElement {
   Expr condition;  ///< under which they do
 };
 
-/// When do `a` and `b`, of one buffer, touch the same element, where the variables of `b` are renamed? `absolute`: boxes
-/// in blocks of cores count from the tensor's begin, not from their block's. Adds the variables that it needs to
+/// When do `a` and `b`, of one buffer, touch the same element, where the variables of `b` are renamed? `absolute`:
+/// boxes in blocks of cores count from the tensor's begin, not from their block's. Adds the variables that it needs to
 /// `query`, and its doubts.
 SameElement same_element(PathConditions& query, const Access& a, const Access& b, const Substitution& renamed,
                          bool absolute);

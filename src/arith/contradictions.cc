@@ -181,9 +181,8 @@ bool Contradictions::found(const std::vector<Expr>& conditions, const std::unord
   std::map<size_t, std::vector<const Condition*>> parts;
   std::unordered_set<size_t> asked;
   for (size_t n = 0; n < all.size(); ++n) {
-    const bool is_general = std::all_of(all[n]->vars.begin(), all[n]->vars.end(), [&](const Var* var) {
-      return fixed.contains(var);
-    });
+    const bool is_general =
+        std::all_of(all[n]->vars.begin(), all[n]->vars.end(), [&](const Var* var) { return fixed.contains(var); });
     if (is_general) {
       general.push_back(all[n]);
     } else {

@@ -117,8 +117,9 @@ AccessModel access_model(const Stmt& part, const std::vector<MayAlias>& may_alia
                          BufferFilter is_asked = nullptr);
 
 /// The accesses of one statement of a function, both of which must outlive the model; it is visit 0. Of what stands
-/// around it, paths have what nothing in the function changes; constant is what nothing below it writes. With `instead`,
-/// the accesses of that in the statement's place. Where one node stands at several places, the first is meant.
+/// around it, paths have what nothing in the function changes; constant is what nothing below it writes. With
+/// `instead`, the accesses of that in the statement's place. Where one node stands at several places, the first is
+/// meant.
 AccessModel access_model(const Function& f, const Stmt& region, const Stmt& instead = {});
 
 /// Is the loop's promise independence of its iterations?

@@ -31,8 +31,8 @@ struct Dependence {
   std::vector<std::vector<Expr>> orders;
 };
 
-/// All dependences of a region. Iterations of a loop that promises independence (`is_independent`) depend on none of its
-/// others, and each execution of an allocation is new memory.
+/// All dependences of a region. Iterations of a loop that promises independence (`is_independent`) depend on none of
+/// its others, and each execution of an allocation is new memory.
 struct Dependences {
   const Function* function = nullptr;
   Stmt region;

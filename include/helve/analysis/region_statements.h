@@ -8,9 +8,9 @@
 
 namespace helve {
 
-/// A statement of a region that runs as a whole: a store, a tile operation, a while loop or a loop over threads with all
-/// that it holds. The condition of an `if`, the bounds of a loop and the value of a name count where they read what the
-/// region writes. An instance of it is a value of each loop variable around it inside the region.
+/// A statement of a region that runs as a whole: a store, a tile operation, a while loop or a loop over threads with
+/// all that it holds. The condition of an `if`, the bounds of a loop and the value of a name count where they read what
+/// the region writes. An instance of it is a value of each loop variable around it inside the region.
 struct RegionStatement {
   const StmtNode* stmt = nullptr;
   size_t visit = 0;  ///< in the region: the region itself is 0, a statement comes before its parts (`walk`'s order)

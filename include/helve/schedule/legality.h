@@ -12,8 +12,8 @@
 
 namespace helve {
 
-/// Which instances of the old region a statement of the new one runs. Every RegionStatement of the new region needs one;
-/// those of other statements are ignored.
+/// Which instances of the old region a statement of the new one runs. Every RegionStatement of the new region needs
+/// one; those of other statements are ignored.
 struct Origin {
   const StmtNode* after = nullptr;
   size_t after_visit = 0;  ///< of the new region, which is visit 0 (`walk`'s order)
@@ -51,8 +51,8 @@ struct Legality {
   std::string reason;  ///< if unknown
 };
 
-/// "iteration i = 1 of B[i - 1] would run before i = 0, on which it depends": a sentence about what is wrong or unknown;
-/// empty if proved.
+/// "iteration i = 1 of B[i - 1] would run before i = 0, on which it depends": a sentence about what is wrong or
+/// unknown; empty if proved.
 std::string text_of(const Legality& legality);
 
 /// Does a program with `after` in the place of `before_region` (a statement of `before`; the first, where the node

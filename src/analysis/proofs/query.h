@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "helve/analysis/access.h"
+#include "helve/analysis/path_conditions.h"
 #include "helve/analysis/path_facts.h"
 #include "helve/analysis/proofs.h"
 #include "helve/arith/relation.h"
 #include "helve/ir/expr/visit.h"
-#include "helve/analysis/path_conditions.h"
 
 namespace helve::proofs {
 

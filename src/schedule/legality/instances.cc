@@ -92,7 +92,8 @@ class InstancesOf {
     if (!model.names_stay(e)) return out;
     walk(e, [&](const Expr& node) {
       const Var* var = as<Var>(node);
-      const bool covered = std::any_of(out.begin(), out.end(), [&](const Expr& part) { return var && mentions(part, var); });
+      const bool covered =
+          std::any_of(out.begin(), out.end(), [&](const Expr& part) { return var && mentions(part, var); });
       if (var && model.names.contains(var) && !covered) out.push_back(node);
     });
     return out;
@@ -249,8 +250,8 @@ class InstancesOf {
   }
   IntegerRelation relation_of(const Copy& copy, const std::vector<Expr>& conditions, std::vector<Expr> image) const {
     for (const Part& part : parts_) image.emplace_back(part.value);
-    return IntegerRelation(rewrite_.before.engine, with_values(copy.now->vars), image, under(conditions),
-                           copy.locals, Translation{&copy.facts, &rewrite_.after.constant});
+    return IntegerRelation(rewrite_.before.engine, with_values(copy.now->vars), image, under(conditions), copy.locals,
+                           Translation{&copy.facts, &rewrite_.after.constant});
   }
 
   Legality all_run(const IntegerSet& domain, const std::vector<IntegerRelation>& runs) const {

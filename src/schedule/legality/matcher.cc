@@ -119,7 +119,8 @@ bool Matcher::same_statement() {
     if (olds[i]->dtype != nows[i]->dtype || !same(olds[i], nows[i])) return false;
   }
   size_t at = 0;
-  return structural_equal(map_parts(old, [&](const Expr&) { return nows[at++]; }, [](const Stmt& s) { return s; }), now);
+  return structural_equal(
+      map_parts(old, [&](const Expr&) { return nows[at++]; }, [](const Stmt& s) { return s; }), now);
 }
 
 }  // namespace helve::legality

@@ -63,8 +63,8 @@ class NewPair {
   bool at_once(const Witness& one, const Witness& other) const {
     for (size_t l = 0; l < common_; ++l) {
       for (const VarRef& var : first_.loops[l]->vars) {
-        const size_t at = static_cast<size_t>(std::find(first_.vars.begin(), first_.vars.end(), var) -
-                                              first_.vars.begin());
+        const size_t at =
+            static_cast<size_t>(std::find(first_.vars.begin(), first_.vars.end(), var) - first_.vars.begin());
         if (from_end(one, first_.vars.size(), at) != from_end(other, second_.vars.size(), at)) {
           return is_independent(*first_.loops[l]->stmt);
         }
@@ -287,7 +287,8 @@ class OrderCheck {
     out.reason = answer.reason;
     if (answer.verdict != Verdict::Refuted) return out;
     const Copy &a = rewrite_.copies[i], &b = rewrite_.copies[k];
-    out.fault = fault == RewriteFault::Turned && pair.at_once(answer.witness, answer.other) ? RewriteFault::AtOnce : fault;
+    out.fault =
+        fault == RewriteFault::Turned && pair.at_once(answer.witness, answer.other) ? RewriteFault::AtOnce : fault;
     out.first = instance_at(rewrite_, a, answer.witness);
     // The second tuple has the variables of the second statement in their order.
     Witness other = answer.other;

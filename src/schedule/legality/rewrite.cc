@@ -1,5 +1,6 @@
 // Statements of the new region with their origins.
-// Values of a statement's old variables are expressions over its new ones, so that old instances are images of new ones.
+// Values of a statement's old variables are expressions over its new ones, so that old instances are images of new
+// ones.
 #include "rewrite.h"
 
 #include <fmt/format.h>
@@ -43,7 +44,8 @@ void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement&
   copy.conditions = query.conditions();
   copy.facts = query.facts();
   for (const VarRef& var : query.vars()) {
-    if (std::find(statement.vars.begin(), statement.vars.end(), var) == statement.vars.end()) copy.locals.push_back(var);
+    if (std::find(statement.vars.begin(), statement.vars.end(), var) == statement.vars.end())
+      copy.locals.push_back(var);
   }
 }
 
@@ -53,9 +55,9 @@ std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after
   out.statements = region_statements(out.after);
   out.given = conditions_around(before.model);
   for (const Origin& origin : origins) {
-    HELVE_CHECK(origin.after_visit < out.after.visits.size() &&
-                    out.after.visits[origin.after_visit].stmt == origin.after,
-                "an origin of a statement that is not there");
+    HELVE_CHECK(
+        origin.after_visit < out.after.visits.size() && out.after.visits[origin.after_visit].stmt == origin.after,
+        "an origin of a statement that is not there");
     HELVE_CHECK(origin.before_visit < before.model.visits.size(), "an origin that is not in the old region");
     out.origins[origin.after_visit] = &origin;
   }
@@ -109,7 +111,8 @@ Answer always_equal(const Rewrite& rewrite, const Copy& copy, const Expr& a, con
   conditions.insert(conditions.end(), copy.conditions.begin(), copy.conditions.end());
   conditions.push_back(apply(Op::Ne, {a, b}));
   const Translation translation{&copy.facts, &rewrite.after.constant};
-  return IntegerSet(rewrite.before.engine, copy.now->vars, conjunction(conditions), copy.locals, translation).is_empty();
+  return IntegerSet(rewrite.before.engine, copy.now->vars, conjunction(conditions), copy.locals, translation)
+      .is_empty();
 }
 
 bool worsen(Legality& verdict, Legality found) {

@@ -55,8 +55,7 @@ Legality check_statements(Rewrite& rewrite) {
     if (where.verdict == Verdict::Refuted) {
       found.fault = RewriteFault::Changed;
       found.first = instance_at(rewrite, copy, where.witness);
-      found.given.assign(where.witness.begin(),
-                         where.witness.end() - static_cast<int64_t>(copy.now->vars.size()));
+      found.given.assign(where.witness.begin(), where.witness.end() - static_cast<int64_t>(copy.now->vars.size()));
     }
     if (worsen(out, std::move(found))) break;
   }

@@ -52,7 +52,8 @@ class RandomNest {
     Expr value = chance(3) ? int_imm(1, kInt32) : element();
     if (chance(3)) value = value + element();
     if (!plain_ && chance(6)) value = select(less(index(), index()), element(), value);
-    if (!plain_ && chance(8)) return tile_op(TileOpcode::Fill, {box(one_, {{index(), number(0, 2)}}), int_imm(1, kInt32)});
+    if (!plain_ && chance(8))
+      return tile_op(TileOpcode::Fill, {box(one_, {{index(), number(0, 2)}}), int_imm(1, kInt32)});
     if (!plain_ && chance(8)) return store(one_, {index()}, value, {}, StoreMode::AtomicAdd);
     if (chance(5)) return store(one_, {index()}, value, {}, StoreMode::Add);
     if (!locals_.empty() && chance(3)) return store(locals_.back(), {floor_mod(index(), idx(2))}, value);

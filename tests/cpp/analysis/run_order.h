@@ -1,5 +1,6 @@
-// The instances of a region in the order in which they run, by running its loops: the oracle of dependences and rewrites.
-// It knows loops, conditions, names, allocations, stores, fills and copies, and shares nothing with what it judges.
+// The instances of a region in the order in which they run, by running its loops: the oracle of dependences and
+// rewrites. It knows loops, conditions, names, allocations, stores, fills and copies, and shares nothing with what it
+// judges.
 #pragma once
 
 #include <gtest/gtest.h>

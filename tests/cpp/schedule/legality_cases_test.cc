@@ -31,7 +31,8 @@ struct Moved {
 Legality check(const FunctionRef& f, const Stmt& after, const std::vector<Moved>& moved) {
   std::vector<Origin> origins;
   for (const Moved& each : moved) {
-    origins.push_back({each.now.get(), visit_of(after, each.now.get()), visit_of(f->body, each.was.get()), each.values});
+    origins.push_back(
+        {each.now.get(), visit_of(after, each.now.get()), visit_of(f->body, each.was.get()), each.values});
   }
   return check_rewrite(*f, f->body, after, origins, ExactEngine());
 }
@@ -69,7 +70,8 @@ TEST(Legality, APlainSumKeepsItsOrder) {
 
 TEST(Legality, BuffersThatMayShareMemoryKeepTheirOrder) {
   const BufferRef a = param("A", kFloat32, {8}), b = param("B", kFloat32, {8});
-  const Stmt was = store(b, {Expr(i)}, load(a, {Expr(i)})), back = store(b, {reversed(i, 8)}, load(a, {reversed(i, 8)}));
+  const Stmt was = store(b, {Expr(i)}, load(a, {Expr(i)})),
+             back = store(b, {reversed(i, 8)}, load(a, {reversed(i, 8)}));
   const FunctionRef f = function("f", {a, b}, serial_loop(i, idx(8), was));
   const Stmt after = serial_loop(i, idx(8), back);
   EXPECT_EQ(check(f, after, {{back, was, {{i, reversed(i, 8)}}}}).verdict, Verdict::Proved);
@@ -117,8 +119,8 @@ TEST(Legality, BoundsThatAreReadAreSplit) {
   const BufferRef begin = param("P", kInt32, {9}), b = param("B", kFloat32, {64});
   const Expr first = cast(load(begin, {Expr(i)}), kIndex), last = cast(load(begin, {Expr(i) + idx(1)}), kIndex);
   const Stmt was = store(b, {Expr(n)}, f32(1));
-  const FunctionRef f = function(
-      "f", {begin, b}, serial_loop(i, idx(8), for_loop(LoopKind::Serial, {n}, {first}, {last - first}, was)));
+  const FunctionRef f =
+      function("f", {begin, b}, serial_loop(i, idx(8), for_loop(LoopKind::Serial, {n}, {first}, {last - first}, was)));
   const Expr at = first + kSplit;
   const Stmt now = store(b, {at}, f32(1));
   const Legality split_rows = check(f, serial_loop(i, idx(8), split(last - first, now)), {{now, was, {{n, at}}}});
@@ -157,8 +159,7 @@ TEST(Legality, AnotherStatementIsNotTheOneItComesFrom) {
 TEST(Legality, AWhileLoopIsOneStatement) {
   const BufferRef a = param("A", kInt32, {8});
   const auto count = [&](const Expr& at) {
-    return while_loop(less(load(a, {at}), int_imm(3, kInt32)),
-                      store(a, {at}, load(a, {at}) + int_imm(1, kInt32)));
+    return while_loop(less(load(a, {at}), int_imm(3, kInt32)), store(a, {at}, load(a, {at}) + int_imm(1, kInt32)));
   };
   const Stmt was = count(i), back = count(reversed(i, 8));
   const FunctionRef f = function("f", {a}, serial_loop(i, idx(8), was));

@@ -26,7 +26,8 @@ class Runs {
     for (size_t n = 0; n < new_.size(); ++n) {
       const Origin& origin = *origins.at(new_[n].visit);
       std::vector<int64_t> at;
-      for (const auto& [var, value] : origin.values) at.push_back(static_cast<int64_t>(*evaluate(value, new_[n].where)));
+      for (const auto& [var, value] : origin.values)
+        at.push_back(static_cast<int64_t>(*evaluate(value, new_[n].where)));
       new_at_[{origin.before_visit, at}].push_back(n);
       came_from_.emplace_back(origin.before_visit, at);
     }
@@ -137,7 +138,7 @@ class Runs {
 
   /// What the reads of each instance see, in their order, and what memory outside of the region holds in the end.
   static std::pair<std::map<Key, std::vector<Value>>, std::map<Element, Value>> values(const std::vector<Ran>& ran,
-                                                                                      const std::vector<Key>& keys) {
+                                                                                       const std::vector<Key>& keys) {
     std::map<Element, Value> memory;
     std::map<Key, std::vector<Value>> seen;
     for (size_t n = 0; n < ran.size(); ++n) {
@@ -186,17 +187,15 @@ void compare(uint32_t seed, bool plain, const VarRef& size, Counts& counts) {
   const ExactEngine engine(10'000'000);
   const Dependences before = dependences(*f, f->body, engine);
   const Legality found = check_rewrite(before, after.region, after.origins);
-  const std::string program =
-      "seed " + std::to_string(seed) + ": " + steps + "\n" + print(f->body) + "becomes\n" + print(after.region) +
-      "found " + std::string(to_string(found.verdict)) + " " + text_of(found);
+  const std::string program = "seed " + std::to_string(seed) + ": " + steps + "\n" + print(f->body) + "becomes\n" +
+                              print(after.region) + "found " + std::string(to_string(found.verdict)) + " " +
+                              text_of(found);
   if (found.verdict == Verdict::Unknown) {
     ++counts.unknown;
     ADD_FAILURE() << program;
     return;
   }
-  const auto at = [&](int64_t n) {
-    return Runs(f->body, after, size ? Assignment{{size.get(), n}} : Assignment{});
-  };
+  const auto at = [&](int64_t n) { return Runs(f->body, after, size ? Assignment{{size.get(), n}} : Assignment{}); };
   if (found.verdict == Verdict::Refuted) {
     ++counts.illegal;
     const std::optional<int64_t> n = size ? value_in(found.given, size.get()) : std::nullopt;
