@@ -10,6 +10,7 @@
 #include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/matrix_move.h"
 #include "helve/ir/tensor/update.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/text.h"
@@ -51,7 +52,9 @@ namespace {
 class Collector {
  public:
   /// `f` is null for a part.
-  Collector(const Function* f, const Stmt& part, const std::vector<MayAlias>& may_alias) : f_(f) {
+  Collector(const Function* f, const Stmt& part, const std::vector<MayAlias>& may_alias,
+            BufferFilter is_asked = nullptr)
+      : f_(f), is_asked_(is_asked) {
     out_.function = f;
     for (const Buffer* buffer : constant_memory(part, may_alias)) out_.constant.insert(buffer);
     visit(part);
@@ -102,6 +105,7 @@ class Collector {
     step.begins = resolved(begins);
     step.extents = resolved(extents);
     push(std::move(step));
+    out_.loop_at.emplace(visit_.number, path_.back());
   }
 
   /// The body of a loop under the loop's step.
@@ -143,8 +147,10 @@ class Collector {
     return out;
   }
 
+  bool asked(const Buffer& buffer) const { return !is_asked_ || is_asked_(buffer); }
+
   void add(Access t) {
-    out_.bounds.push_back(t);
+    if (f_) out_.bounds.push_back(t);
     out_.accesses.push_back(std::move(t));
   }
 
@@ -156,7 +162,9 @@ class Collector {
     if (!seen_.is_new(e)) return;
     if (const Load* load = as<Load>(e)) {
       for (const Expr& index : load->indices) visit(index);
-      Access t = box(buffer_ref(load->buffer), points(load->indices), false, span_of(e));
+      const BufferRef buffer = buffer_ref(load->buffer);
+      if (!asked(*buffer)) return;
+      Access t = box(buffer, points(load->indices), false, span_of(e));
       t.load = e.get();
       return add(std::move(t));
     }
@@ -198,8 +206,8 @@ class Collector {
   /// the other.
   void visit_tile(const TileLoad& load, const Span& span) {
     const BufferRef buffer = buffer_ref(load.buffer);
-    out_.accesses.push_back(tile_box(buffer, load.indices, false, span));
-    if (!target_) return;
+    if (asked(*buffer)) out_.accesses.push_back(tile_box(buffer, load.indices, false, span));
+    if (!target_ || !f_) return;
     scoped([&] {
       std::vector<Range> ranges;
       for (size_t d = 0; d < buffer->rank(); ++d) {
@@ -268,6 +276,7 @@ class Collector {
   void collect(const Stmt& s, const Store& n) {
     for (const Expr& index : n.indices) visit(index);
     visit(n.value);
+    if (!asked(*n.buffer)) return;
     Access t = box(n.buffer, points(n.indices), true, s->span);
     t.mode = n.mode;
     if (n.is_update()) {
@@ -286,7 +295,7 @@ class Collector {
     target_ = &n;
     visit(n.value);
     target_ = nullptr;
-    add(tile_box(n.buffer, n.indices, true, s->span));
+    if (asked(*n.buffer)) add(tile_box(n.buffer, n.indices, true, s->span));
   }
 
   void collect(const Stmt& s, const For& n) {
@@ -310,6 +319,7 @@ class Collector {
       step.stmt = s.get();
       step.visit = visit_.number;
       push(std::move(step));
+      out_.loop_at.emplace(visit_.number, path_.back());
       visit(n.condition);
       push_guard(n.condition, true, s.get());
       visit(n.body);
@@ -352,8 +362,9 @@ class Collector {
         visit(r.begin);
         visit(r.extent);
       }
+      if (!asked(*n.region(i).buffer)) continue;
       Access t = operand(n, i);
-      out_.bounds.push_back(t);
+      if (f_) out_.bounds.push_back(t);
       t.write = params[i].writes();
       if (t.write && n.row().rule == TileRule::Atomic) t.mode = atomic_mode(n.op);
       out_.accesses.push_back(t);
@@ -370,6 +381,8 @@ class Collector {
     if (placed) return block_tile(n, *placed);
     Access t = box(region.buffer, region.ranges, false, n.place(i));
     t.may_pass_end = n.may_pass_end(i);
+    t.executor = n.is_by_tma() ? Executor::Tma : moves_matrices(n) ? Executor::Warps : Executor::Path;
+    if (n.begins_copy()) t.queue = copy_queue(n);
     return t;
   }
 
@@ -391,6 +404,7 @@ class Collector {
   }
 
   const Function* f_;
+  BufferFilter is_asked_;
   AccessModel out_;
   Path path_;
   Substitution values_;
@@ -431,8 +445,8 @@ std::string text_of(const Access& access) {
 
 AccessModel access_model(const Function& f) { return Collector(&f, f.body, f.may_alias).take(); }
 
-AccessModel access_model(const Stmt& part, const std::vector<MayAlias>& may_alias) {
-  return Collector(nullptr, part, may_alias).take();
+AccessModel access_model(const Stmt& part, const std::vector<MayAlias>& may_alias, BufferFilter is_asked) {
+  return Collector(nullptr, part, may_alias, is_asked).take();
 }
 
 }  // namespace helve
