@@ -60,6 +60,10 @@ struct Translation {
   const std::unordered_set<const Storage*>* constant = nullptr;  ///< storages whose contents do not change
 };
 
+/// The largest parts of an index expression or a condition that are any value in a set, in order, equal ones once: what
+/// stands between them is exact. Empty if the expression is exact.
+std::vector<Expr> inexact_parts(const Expr& e, const Translation& translation = {});
+
 /// { tuple : condition }. Variables of the condition outside the tuple and the locals are parameters; locals are
 /// quantified existentially.
 ///
