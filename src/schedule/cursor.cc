@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 
 #include "helve/ir/tensor/visit.h"
@@ -33,6 +34,12 @@ Cursor Cursor::at(size_t position) const {
 
 bool Cursor::within(const Cursor& outer) const {
   return steps.size() >= outer.steps.size() && std::equal(outer.steps.begin(), outer.steps.end(), steps.begin());
+}
+
+Cursor Cursor::rebased(const Cursor& from, const Cursor& to) const {
+  Cursor out = to;
+  out.steps.insert(out.steps.end(), steps.begin() + static_cast<ptrdiff_t>(from.steps.size()), steps.end());
+  return out;
 }
 
 bool Cursor::beside(const Cursor& other) const { return at(0) == other.at(0); }

@@ -15,9 +15,6 @@ bool Block::holds(const Cursor& at) const {
 
 namespace {
 
-using Kind = Forwarding::Kind;
-using Step = Forwarding::Step;
-
 /// The step of `at` into the block that the edit is in; null if it leads elsewhere.
 CursorStep* step_of(Cursor& at, const Block& block) {
   const size_t depth = block.first.steps.size();
@@ -30,13 +27,6 @@ CursorStep* step_of(Cursor& at, const Block& block) {
 void shift(Cursor& at, const Block& block, size_t size) {
   CursorStep* step = step_of(at, block);
   if (step && step->position >= block.first.position() + block.size) step->position = step->position - block.size + size;
-}
-
-/// The place, below which is what was below `from`, if it is one.
-Cursor rebased(const Cursor& at, const Cursor& from, const Cursor& to) {
-  Cursor out = to;
-  out.steps.insert(out.steps.end(), at.steps.begin() + static_cast<ptrdiff_t>(from.steps.size()), at.steps.end());
-  return out;
 }
 
 /// Where what stands at the place of a deleted statement is: the block's first position after it.
@@ -52,40 +42,40 @@ Cursor after_deletion(Cursor at, const Block& block) {
   return at;
 }
 
-Cursor moved(const Step& step, const Cursor& at) {
-  const Cursor target = after_deletion(step.target, step.block);
-  if (step.block.holds(at)) {
-    const size_t depth = step.block.first.steps.size();
+Cursor moved(const Forwarding::Row& row, const Cursor& at) {
+  const Cursor target = after_deletion(row.target, row.block);
+  if (row.block.holds(at)) {
+    const size_t depth = row.block.first.steps.size();
     Cursor top{{at.steps.begin(), at.steps.begin() + static_cast<ptrdiff_t>(depth)}};
-    return rebased(at, top, target.at(target.position() + top.position() - step.block.first.position()));
+    return at.rebased(top, target.at(target.position() + top.position() - row.block.first.position()));
   }
-  Cursor out = after_deletion(at, step.block);
-  shift(out, {target, 0}, step.block.size);
+  Cursor out = after_deletion(at, row.block);
+  shift(out, {target, 0}, row.block.size);
   return out;
 }
 
-std::optional<Cursor> carried(const Step& step, Cursor at, bool as_gap) {
-  const Block& block = step.block;
-  switch (step.kind) {
-    case Kind::Revise: return at;
-    case Kind::Insert: shift(at, block, step.size); return at;
-    case Kind::Delete:
-    case Kind::Replace:
+std::optional<Cursor> carried(const Forwarding::Row& row, Cursor at, bool as_gap) {
+  const Block& block = row.block;
+  switch (row.kind) {
+    case Forwarding::Kind::Revise: return at;
+    case Forwarding::Kind::Insert: shift(at, block, row.size); return at;
+    case Forwarding::Kind::Delete:
+    case Forwarding::Kind::Replace:
       if (block.holds(at)) {
         if (!as_gap || at.steps.size() > block.first.steps.size()) return std::nullopt;
         return block.first;
       }
-      shift(at, block, step.size);
+      shift(at, block, row.size);
       return at;
-    case Kind::Wrap:
+    case Forwarding::Kind::Wrap:
       if (block.holds(at)) {
         const size_t depth = block.first.steps.size();
         const Cursor top{{at.steps.begin(), at.steps.begin() + static_cast<ptrdiff_t>(depth)}};
-        return rebased(at, top, block.first.child(step.field, top.position() - block.first.position()));
+        return at.rebased(top, block.first.child(row.field, top.position() - block.first.position()));
       }
       shift(at, block, 1);
       return at;
-    case Kind::Move: return moved(step, at);
+    case Forwarding::Kind::Move: return moved(row, at);
   }
   __builtin_unreachable();
 }
@@ -106,75 +96,75 @@ FunctionRef spliced(const FunctionRef& f, const Block& block, const std::vector<
   });
 }
 
-std::vector<Stmt> statements(const FunctionRef& f, const Block& block) {
+Edited spliced_in(const FunctionRef& f, Forwarding::Kind kind, const Block& block, const std::vector<Stmt>& stmts) {
+  // Sequences dissolve where they are put, so what is put there is counted without them.
+  std::vector<Stmt> flat;
+  for (const Stmt& s : stmts) {
+    for (const Stmt& each : block_of(s)) flat.push_back(each);
+  }
+  return {spliced(f, block, flat), Forwarding({Forwarding::Row{kind, block, flat.size(), {}}})};
+}
+
+}  // namespace
+
+std::vector<Stmt> statements_of(const FunctionRef& f, const Block& block) {
   require(f, block);
   const std::vector<Stmt> list = block_of(body_around(*f, block.first));
   const auto first = list.begin() + static_cast<Difference>(block.first.position());
   return {first, first + static_cast<Difference>(block.size)};
 }
 
-Edited spliced_in(const FunctionRef& f, Kind kind, const Block& block, const std::vector<Stmt>& stmts) {
-  // Sequences dissolve where they are put, so what is put there is counted without them.
-  std::vector<Stmt> flat;
-  for (const Stmt& s : stmts) {
-    for (const Stmt& each : block_of(s)) flat.push_back(each);
-  }
-  return {spliced(f, block, flat), Forwarding({Step{kind, block, flat.size(), {}}})};
-}
-
-}  // namespace
-
 std::optional<Cursor> Forwarding::operator()(const Cursor& at) const {
   std::optional<Cursor> out = at;
-  for (const Step& step : steps_) {
-    if (out) out = carried(step, *out, false);
+  for (const Row& row : rows_) {
+    if (out) out = carried(row, *out, false);
   }
   return out;
 }
 
 std::optional<Cursor> Forwarding::gap(const Cursor& at) const {
   std::optional<Cursor> out = at;
-  for (const Step& step : steps_) {
-    if (out) out = carried(step, *out, true);
+  for (const Row& row : rows_) {
+    if (out) out = carried(row, *out, true);
   }
   return out;
 }
 
 Forwarding Forwarding::then(const Forwarding& later) const {
-  std::vector<Step> steps = steps_;
-  steps.insert(steps.end(), later.steps_.begin(), later.steps_.end());
-  return Forwarding(std::move(steps));
+  std::vector<Row> rows = rows_;
+  rows.insert(rows.end(), later.rows_.begin(), later.rows_.end());
+  return Forwarding(std::move(rows));
 }
 
 Edited insert(const FunctionRef& f, const Cursor& before, std::vector<Stmt> stmts) {
-  return spliced_in(f, Kind::Insert, {before, 0}, stmts);
+  return spliced_in(f, Forwarding::Kind::Insert, {before, 0}, stmts);
 }
 
-Edited erase(const FunctionRef& f, const Block& block) { return spliced_in(f, Kind::Delete, block, {}); }
+Edited erase(const FunctionRef& f, const Block& block) { return spliced_in(f, Forwarding::Kind::Delete, block, {}); }
 
 Edited replace(const FunctionRef& f, const Block& block, std::vector<Stmt> stmts) {
-  return spliced_in(f, Kind::Replace, block, stmts);
+  return spliced_in(f, Forwarding::Kind::Replace, block, stmts);
 }
 
 Edited revise(const FunctionRef& f, const Cursor& at, Stmt stmt) {
   HELVE_CHECK(same_form(statement_at(*f, at), stmt), "a revised statement of another form");
-  return {spliced(f, {at, 1}, {std::move(stmt)}), Forwarding({Step{Kind::Revise, {at, 1}, 1, {}}})};
+  return {spliced(f, {at, 1}, {std::move(stmt)}), Forwarding({Forwarding::Row{Forwarding::Kind::Revise, {at, 1}, 1, {}}})};
 }
 
 Edited wrap(const FunctionRef& f, const Block& block, const std::string& field,
             const std::function<Stmt(Stmt)>& around) {
-  const std::vector<Stmt> inside = statements(f, block);
+  const std::vector<Stmt> inside = statements_of(f, block);
   const Stmt outer = around(seq(inside));
-  return {spliced(f, block, {outer}), Forwarding({Step{Kind::Wrap, block, 1, field}})};
+  return {spliced(f, block, {outer}), Forwarding({Forwarding::Row{Forwarding::Kind::Wrap, block, 1, field}})};
 }
 
 Edited move(const FunctionRef& f, const Block& block, const Cursor& target) {
   const bool inside = block.holds(target) && (target.steps.size() > block.first.steps.size());
   HELVE_CHECK(!inside, "statements moved into themselves");
-  const std::vector<Stmt> stmts = statements(f, block);
+  const std::vector<Stmt> stmts = statements_of(f, block);
   const Cursor place = after_deletion(target, block);
   return {spliced(spliced(f, block, {}), {place, 0}, stmts),
-          Forwarding({Step{Kind::Move, block, stmts.size(), {}, target}})};
+          Forwarding({Forwarding::Row{Forwarding::Kind::Move, block, stmts.size(), {}, target}})};
 }
 
 bool same_form(const Stmt& a, const Stmt& b) {

@@ -35,6 +35,8 @@ struct Cursor {
   Cursor at(size_t position) const;
   /// Is it `outer`, or a place below it?
   bool within(const Cursor& outer) const;
+  /// The place below `to` that this one is below `from`, which holds it.
+  Cursor rebased(const Cursor& from, const Cursor& to) const;
   /// Is it a place of the same block?
   bool beside(const Cursor& other) const;
 };

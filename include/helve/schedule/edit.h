@@ -21,6 +21,9 @@ struct Block {
   bool holds(const Cursor& at) const;
 };
 
+/// The statements of a block.
+std::vector<Stmt> statements_of(const FunctionRef& f, const Block& block);
+
 /// Where statements of the function before some edits are in the one after them.
 class Forwarding {
  public:
@@ -33,17 +36,17 @@ class Forwarding {
   Forwarding then(const Forwarding& later) const;
 
   enum class Kind { Insert, Delete, Replace, Revise, Wrap, Move };
-  struct Step {
+  struct Row {
     Kind kind;
     Block block;  ///< in the old function; empty for Insert
     size_t size = 0;  ///< of what stands there after Insert and Replace
     std::string field;  ///< of the statement that wraps
     Cursor target{};  ///< of Move, in the old function
   };
-  explicit Forwarding(std::vector<Step> steps = {}) : steps_(std::move(steps)) {}
+  explicit Forwarding(std::vector<Row> rows = {}) : rows_(std::move(rows)) {}
 
  private:
-  std::vector<Step> steps_;
+  std::vector<Row> rows_;
 };
 
 struct Edited {
