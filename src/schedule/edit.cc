@@ -26,7 +26,8 @@ CursorStep* step_of(Cursor& at, const Block& block) {
 /// A place behind `block` after `size` statements took its place.
 void shift(Cursor& at, const Block& block, size_t size) {
   CursorStep* step = step_of(at, block);
-  if (step && step->position >= block.first.position() + block.size) step->position = step->position - block.size + size;
+  const size_t end = block.first.position() + block.size;
+  if (step && step->position >= end) step->position = step->position - block.size + size;
 }
 
 /// Where what stands at the place of a deleted statement is: the block's first position after it.
@@ -148,7 +149,8 @@ Edited replace(const FunctionRef& f, const Block& block, std::vector<Stmt> stmts
 
 Edited revise(const FunctionRef& f, const Cursor& at, Stmt stmt) {
   HELVE_CHECK(same_form(statement_at(*f, at), stmt), "a revised statement of another form");
-  return {spliced(f, {at, 1}, {std::move(stmt)}), Forwarding({Forwarding::Row{Forwarding::Kind::Revise, {at, 1}, 1, {}}})};
+  return {spliced(f, {at, 1}, {std::move(stmt)}),
+          Forwarding({Forwarding::Row{Forwarding::Kind::Revise, {at, 1}, 1, {}}})};
 }
 
 Edited wrap(const FunctionRef& f, const Block& block, const std::string& field,

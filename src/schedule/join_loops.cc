@@ -42,7 +42,8 @@ Rewrite fission_loop(const FunctionRef& f, const Arguments& arguments) {
   const For& loop = arguments.loop(f, at);
   const size_t count = block_of(loop.body).size();
   if (gap.position() == 0) {
-    arguments.refuse("the statement is the first one of the loop", inside, "name the first statement of the second loop");
+    arguments.refuse("the statement is the first one of the loop", inside,
+                     "name the first statement of the second loop");
   }
   const VarRef var = fresh_var(f, loop.vars[0]->name);
   const Cursor behind = at.at(at.position() + 1);
@@ -73,7 +74,8 @@ Rewrite unswitch_loop(const FunctionRef& f, const Arguments& arguments) {
                      "take other statements apart by fission() first");
   }
   if (mentions(branch->condition, loop.vars[0].get())) {
-    arguments.refuse("the condition uses the variable of the loop", *only, "cut() the loop where the condition changes");
+    arguments.refuse("the condition uses the variable of the loop", *only,
+                     "cut() the loop where the condition changes");
   }
   const Cursor inner = at.child("body", 0);
   Rewrite out{{f, Forwarding()}, {at, 1}, {at, 1}, {}, {}, {}};

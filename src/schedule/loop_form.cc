@@ -12,6 +12,17 @@
 
 namespace helve {
 
+namespace {
+
+/// "i" of "i_12".
+std::string without_number(const std::string& name) {
+  const size_t end = name.find_last_not_of("0123456789");
+  const bool numbered = end != std::string::npos && end > 0 && end + 1 < name.size() && name[end] == '_';
+  return numbered ? name.substr(0, end) : name;
+}
+
+}  // namespace
+
 VarRef fresh_var(const FunctionRef& f, const std::string& hint) {
   std::unordered_set<std::string> taken;
   const Definitions defined(f->body);
@@ -19,8 +30,9 @@ VarRef fresh_var(const FunctionRef& f, const std::string& hint) {
   for (const BufferRef& buffer : defined.buffers) taken.insert(buffer->name);
   for (const VarRef& dim : f->dims) taken.insert(dim->name);
   for (const Param& param : f->params) std::visit([&](const auto& p) { taken.insert(p->name); }, param);
-  std::string name = hint;
-  for (int n = 1; taken.contains(name); ++n) name = fmt::format("{}_{}", hint, n);
+  const std::string stem = without_number(hint);
+  std::string name = stem;
+  for (int n = 1; taken.contains(name); ++n) name = fmt::format("{}_{}", stem, n);
   return make_var(name);
 }
 

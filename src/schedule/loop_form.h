@@ -9,7 +9,8 @@
 
 namespace helve {
 
-/// A variable for a new loop, with a name that no other variable of the function has: `hint`, `hint_1`, ...
+/// A variable for a new loop, with a name that no other variable of the function has: `hint`, `hint_1`, ... A number at
+/// the end of the hint is left out.
 VarRef fresh_var(const FunctionRef& f, const std::string& hint);
 
 /// Of the begin, the extent, and what stands for the variable in the body.

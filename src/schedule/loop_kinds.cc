@@ -76,7 +76,7 @@ Rewrite bind_loop(const FunctionRef& f, const Arguments& arguments) {
       extents.push_back(grid->extents[d]);
     }
   }
-  const VarRef var = fresh_var(f, loop.vars[0]->name);
+  const VarRef var = make_var(loop.vars[0]->name);
   vars.push_back(var);
   extents.push_back(simplified(loop.extents[0]));
   values.emplace_back(loop.vars[0], simplified(loop.begins[0] + Expr(var)));

@@ -130,8 +130,8 @@ Rewrite reorder_loops(const FunctionRef& f, const Arguments& arguments) {
   return out;
 }
 
-/// fuse(i, j): `for i in serial(n): for j in serial(m): S` becomes `for ij in serial(n * m): S`, with `ij // m` for i and
-/// `ij % m` for j.
+/// fuse(i, j): `for i in serial(n): for j in serial(m): S` becomes `for ij in serial(n * m): S`, with `ij // m` for i
+/// and `ij % m` for j.
 Rewrite fuse_loops_of_nest(const FunctionRef& f, const Arguments& arguments) {
   const Cursor at = arguments.cursor(0), inner_at = arguments.cursor(1);
   const For& outer = arguments.loop(f, at);
@@ -148,14 +148,14 @@ Rewrite fuse_loops_of_nest(const FunctionRef& f, const Arguments& arguments) {
   require_free_of(arguments, second, inner.begins, outer.vars);
   require_free_of(arguments, second, inner.extents, outer.vars);
   const VarRef var = fresh_var(f, outer.vars[0]->name + inner.vars[0]->name);
-  const Expr n = outer.extents[0], m = inner.extents[0];
+  const Expr n = outer.extents[0], m = simplified(inner.extents[0]);
+  if (const int64_t* none = int_value(m); none && *none <= 0) {
+    arguments.refuse("the inner loop has no iterations", second, "leave loops without iterations as they are");
+  }
   const LoopValues values{
       {outer.vars[0], simplified(outer.begins[0] + floor_div(Expr(var), m))},
       {inner.vars[0], simplified(inner.begins[0] + floor_mod(Expr(var), m))},
   };
-  if (const int64_t* none = int_value(m); none && *none == 0) {
-    arguments.refuse("the inner loop has no iterations", second, "leave loops without iterations as they are");
-  }
   Edited edited = move(f, {inner_at.child("body", 0), block_of(inner.body).size()}, inner_at);
   const Cursor behind = at.child("body", block_of(inner.body).size());
   edited = edited.then(erase(edited.function, {behind, 1}));

@@ -38,7 +38,8 @@ const For& Arguments::loop(const FunctionRef& f, const Cursor& at) const {
   const For* found = as<For>(s);
   if (!found) refuse("the statement is no loop over a range", s, "give a loop such as T.serial");
   if (found->vars.size() != 1) {
-    refuse(fmt::format("the loop has {} variables", found->vars.size()), s, "make one loop of each by separate() first");
+    refuse(fmt::format("the loop has {} variables", found->vars.size()), s,
+           "make one loop of each by separate() first");
   }
   return *found;
 }

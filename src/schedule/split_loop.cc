@@ -62,8 +62,8 @@ void add_pieces(std::vector<Piece>& pieces, size_t count, const Cursor& before, 
 }  // namespace
 
 /// split(i, 4): `for i in serial(n): S` becomes `for io in serial(ceildiv(n, 4)): for ii in serial(4): S`, with
-/// `io * 4 + ii` for i, under `if io * 4 + ii < n` unless that always holds ("guard"), or over n // 4 blocks with a loop
-/// over the n % 4 last iterations behind ("cut"), or over n // 4 blocks alone ("exact").
+/// `io * 4 + ii` for i: under `if io * 4 + ii < n` unless that always holds ("guard"), or over n // 4 blocks with a loop
+/// over the last n % 4 iterations behind ("cut"), or over n // 4 blocks alone ("exact").
 Rewrite split_loop(const FunctionRef& f, const Arguments& arguments) {
   const Cursor at = arguments.cursor(0);
   const For& loop = arguments.loop(f, at);

@@ -5,6 +5,7 @@ re-associates.
 """
 
 import random
+import re
 
 import helve
 import helve.testing
@@ -73,22 +74,37 @@ def places(s):
     return found
 
 
+def near(s, cursor, change, otherwise):
+    """The statement at a path that `change` makes of the cursor's, if there is one."""
+    try:
+        return s.path(change(str(cursor.path)))
+    except helve.Error:
+        return otherwise
+
+
+def behind(path):
+    """The place after a path."""
+    return re.sub(r"\[(\d+)\]$", lambda found: f"[{int(found.group(1)) + 1}]", path)
+
+
 def some_step(s, rng):
     """A primitive with arguments that may or may not fit."""
     all_places = places(s)
     loops = [each for each in all_places if each.text.startswith("for ")] or all_places
     one, two = rng.choice(loops), rng.choice(loops)
+    inner, next_one = near(s, one, "{}.body[0]".format, two), near(s, one, behind, two)
     return rng.choice([
         lambda: s.split(one, rng.choice([1, 2, 3, 8, 9]), tail=rng.choice(["guard", "cut", "exact"])),
         lambda: s.reorder(*rng.sample(loops, min(len(loops), rng.choice([2, 2, 3])))),
         lambda: s.cut(one, rng.choice([0, 1, 3, 9])),
         lambda: s.unroll(one),
-        lambda: s.fuse(one, two),
-        lambda: s.join(one, two),
+        lambda: s.fuse(one, inner),
+        lambda: s.join(one, next_one),
+        lambda: s.reorder(inner, one),
         lambda: s.fission(rng.choice(all_places)),
         lambda: s.unswitch(one),
         lambda: s.shift(one, rng.choice([-2, 1, 5])),
-        lambda: s.skew(one, two, rng.choice([-1, 1, 2])),
+        lambda: s.skew(one, rng.choice([inner, two]), rng.choice([-1, 1, 2])),
         lambda: s.parallel(one),
         lambda: s.serial(one),
         lambda: s.vectorize(one),
