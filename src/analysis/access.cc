@@ -11,6 +11,7 @@
 #include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/matrix_move.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/text.h"
 
@@ -51,14 +52,16 @@ namespace {
 class Collector {
  public:
   /// `f` is null for a part.
-  Collector(const Function* f, const Stmt& part, const std::vector<MayAlias>& may_alias)
-      : f_(f), may_alias_(may_alias) {
+  Collector(const Function* f, const Stmt& part, const std::vector<MayAlias>& may_alias,
+            BufferFilter is_asked = nullptr)
+      : f_(f), may_alias_(may_alias), is_asked_(is_asked) {
     out_.function = f;
     set_constant(part);
     visit(part);
   }
   /// Of a region, or of what stands in its place.
-  Collector(const Function& f, const Stmt& region, const Stmt& instead) : f_(&f), may_alias_(f.may_alias) {
+  Collector(const Function& f, const Stmt& region, const Stmt& instead)
+      : f_(&f), may_alias_(f.may_alias), is_asked_(nullptr) {
     out_.function = &f;
     HELVE_CHECK(find(f.body, region), "a region that is no part of the function");
     set_constant(f.body);
@@ -188,6 +191,7 @@ class Collector {
                   const std::vector<Expr>& extents, const Stmt& body) {
     scoped([&] {
       push(loop_step(s, vars, begins, extents));
+      out_.loop_at.emplace(visit_.number, path_.back());
       const size_t at = out_.loops.size();
       const bool independent = is_independent(*s);
       if (independent) out_.loops.push_back({path_, out_.accesses.size(), 0});
@@ -230,8 +234,10 @@ class Collector {
     return out;
   }
 
+  bool asked(const Buffer& buffer) const { return !is_asked_ || is_asked_(buffer); }
+
   void add(Access t) {
-    out_.bounds.push_back(t);
+    if (f_) out_.bounds.push_back(t);
     out_.accesses.push_back(std::move(t));
   }
 
@@ -243,7 +249,9 @@ class Collector {
     if (!seen_.is_new(e)) return;
     if (const Load* load = as<Load>(e)) {
       for (const Expr& index : load->indices) visit(index);
-      Access t = box(buffer_ref(load->buffer), points(load->indices), false, span_of(e));
+      const BufferRef buffer = buffer_ref(load->buffer);
+      if (!asked(*buffer)) return;
+      Access t = box(buffer, points(load->indices), false, span_of(e));
       t.load = e.get();
       return add(std::move(t));
     }
@@ -285,8 +293,8 @@ class Collector {
   /// the other.
   void visit_tile(const TileLoad& load, const Span& span) {
     const BufferRef buffer = buffer_ref(load.buffer);
-    out_.accesses.push_back(tile_box(buffer, load.indices, false, span));
-    if (!target_) return;
+    if (asked(*buffer)) out_.accesses.push_back(tile_box(buffer, load.indices, false, span));
+    if (!target_ || !f_) return;
     scoped([&] {
       std::vector<Range> ranges;
       for (size_t d = 0; d < buffer->rank(); ++d) {
@@ -361,6 +369,7 @@ class Collector {
   void collect(const Stmt& s, const Store& n) {
     for (const Expr& index : n.indices) visit(index);
     visit(n.value);
+    if (!asked(*n.buffer)) return;
     Access t = box(n.buffer, points(n.indices), true, s->span);
     t.mode = n.mode;
     t.value = resolved(n.value);
@@ -374,7 +383,7 @@ class Collector {
     target_ = &n;
     visit(n.value);
     target_ = nullptr;
-    add(tile_box(n.buffer, n.indices, true, s->span));
+    if (asked(*n.buffer)) add(tile_box(n.buffer, n.indices, true, s->span));
   }
 
   void collect(const Stmt& s, const For& n) {
@@ -393,6 +402,7 @@ class Collector {
       step.stmt = s.get();
       step.visit = visit_.number;
       push(std::move(step));
+      out_.loop_at.emplace(visit_.number, path_.back());
       visit(n.condition);
       push_guard(n.condition, true, s.get());
       visit(n.body);
@@ -435,8 +445,9 @@ class Collector {
         visit(r.begin);
         visit(r.extent);
       }
+      if (!asked(*n.region(i).buffer)) continue;
       Access t = operand(n, i);
-      out_.bounds.push_back(t);
+      if (f_) out_.bounds.push_back(t);
       t.write = params[i].writes();
       if (t.write && n.row().rule == TileRule::Atomic) t.mode = atomic_mode(n.op);
       out_.accesses.push_back(t);
@@ -453,6 +464,8 @@ class Collector {
     if (placed) return block_tile(n, *placed);
     Access t = box(region.buffer, region.ranges, false, n.place(i));
     t.may_pass_end = n.may_pass_end(i);
+    t.executor = n.is_by_tma() ? Executor::Tma : moves_matrices(n) ? Executor::Warps : Executor::Path;
+    if (n.begins_copy()) t.queue = copy_queue(n);
     return t;
   }
 
@@ -475,6 +488,7 @@ class Collector {
 
   const Function* f_;
   const std::vector<MayAlias>& may_alias_;
+  BufferFilter is_asked_;
   AccessModel out_;
   Path path_;
   Substitution values_;
@@ -521,8 +535,8 @@ AccessModel access_model(const Function& f, const Stmt& region, const Stmt& inst
   return Collector(f, region, instead).take();
 }
 
-AccessModel access_model(const Stmt& part, const std::vector<MayAlias>& may_alias) {
-  return Collector(nullptr, part, may_alias).take();
+AccessModel access_model(const Stmt& part, const std::vector<MayAlias>& may_alias, BufferFilter is_asked) {
+  return Collector(nullptr, part, may_alias, is_asked).take();
 }
 
 }  // namespace helve

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 
+#include "helve/arith/contradictions.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/visit.h"
@@ -30,26 +31,47 @@ bool is_private(const StmtNode& loop, const Buffer& buffer) {
 class PairQuery {
  public:
   /// `outside`: as if the memory were allocated around the region.
-  PairQuery(const Dependences& d, const RegionStatement& first, const RegionStatement& second, bool outside)
-      : d_(d), first_(first), second_(second), outside_(outside), query_(d.model) {}
+  PairQuery(const Dependences& d, const RegionStatement& first, const RegionStatement& second, bool outside,
+            Contradictions& contradictions)
+      : d_(d),
+        first_(first),
+        second_(second),
+        outside_(outside),
+        contradictions_(contradictions),
+        query_(d.model) {}
 
-  /// Nothing if no two instances are meant.
-  std::optional<IntegerRelation> run(const Access* a, const Access* b) {
+  /// Nothing if there are no pairs.
+  std::optional<Dependence> run(const Access* a, const Access* b) {
     for (const StepRef& loop : second_.loops) rename(*loop);
-    const Expr order = first_runs_before_second(a);
-    if (!order) return std::nullopt;
+    std::vector<std::vector<Expr>> orders = first_runs_before_second(a);
+    if (orders.empty()) return std::nullopt;
     for (const VarRef& dim : d_.function->dims) query_.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
     for (const StepRef& step : d_.model.around) {
       if (says_something(*step)) query_.add(*step);
     }
     const size_t outside = query_.vars().size();
+    std::unordered_set<const Var*> fixed;
+    for (const VarRef& var : query_.vars()) fixed.insert(var.get());
+    for (const VarRef& dim : d_.function->dims) fixed.insert(dim.get());
     add_path(a ? a->path : first_.path);
     const Path& path = b ? b->path : second_.path;
     for (size_t i = d_.model.around.size(); i < path.size(); ++i) rename(*path[i]);
     add_path(path, renamed_);
-    query_.require(order);
-    if (a && b) meet(*a, *b);
-    return relation(outside);
+    std::vector<Expr> touching;
+    if (a && b) meet(*a, *b, touching);
+    std::vector<Expr> all = query_.conditions();
+    std::erase_if(orders, [&](const std::vector<Expr>& order) {
+      all.insert(all.end(), order.begin(), order.end());
+      const bool never = contradictions_.found(all, fixed, query_.conditions().size());
+      all.resize(query_.conditions().size());
+      return never;
+    });
+    if (orders.empty()) return std::nullopt;
+    std::optional<IntegerRelation> pairs = relation(outside, orders);
+    if (!pairs) return std::nullopt;
+    std::vector<VarRef> second_vars = pairs->image();
+    return Dependence{0, 0, {}, {}, std::move(*pairs), false, std::move(second_vars), std::move(touching),
+                      std::move(orders)};
   }
 
  private:
@@ -90,10 +112,11 @@ class PairQuery {
     return count;
   }
 
-  /// A union over the loop that carries the dependence, and the case that none does. Null if there is no case.
-  Expr first_runs_before_second(const Access* a) {
+  /// A case for each loop that may carry the dependence, and one that none does.
+  std::vector<std::vector<Expr>> first_runs_before_second(const Access* a) {
     const size_t home = a && !outside_ ? loops_around(*a->buffer) : 0;
-    std::vector<Expr> cases, equal;
+    std::vector<std::vector<Expr>> cases;
+    std::vector<Expr> equal;
     const size_t common = common_loops(first_, second_);
     for (size_t l = 0; l < common; ++l) {
       const Step& loop = *first_.loops[l];
@@ -102,25 +125,26 @@ class PairQuery {
         const Expr one(var), other = renamed_.at(var.get());
         if (l >= home && ordered) {
           equal.push_back(less(one, other));
-          cases.push_back(conjunction(equal));
+          cases.push_back(equal);
           equal.pop_back();
         }
         equal.push_back(apply(Op::Eq, {one, other}));
       }
     }
-    if (first_.visit < second_.visit) cases.push_back(equal.empty() ? bool_imm(true) : conjunction(equal));
-    return cases.empty() ? Expr() : chain(Op::Or, cases);
+    if (first_.visit < second_.visit) cases.push_back(equal);
+    return cases;
   }
 
-  void meet(const Access& a, const Access& b) {
+  void meet(const Access& a, const Access& b, std::vector<Expr>& touching) {
     if (a.buffer != b.buffer) {
       return query_.doubt(fmt::format("'{}' and '{}' may share memory", a.buffer->name, b.buffer->name));
     }
     const bool absolute = a.placed != b.placed || (a.placed && common_loops(first_, second_) == 0);
-    query_.require(same_element(query_, a, b, renamed_, absolute).condition);
+    touching = {same_element(query_, a, b, renamed_, absolute).condition};
+    query_.require(touching[0]);
   }
 
-  std::optional<IntegerRelation> relation(size_t outside) {
+  std::optional<IntegerRelation> relation(size_t outside, const std::vector<std::vector<Expr>>& orders) {
     std::vector<VarRef> tuple = first_.vars;
     for (const VarRef& var : second_.vars) tuple.emplace_back(as<Var>(renamed_.at(var.get())));
     std::vector<VarRef> locals;
@@ -128,14 +152,17 @@ class PairQuery {
       const VarRef& var = query_.vars()[i];
       if (std::find(tuple.begin(), tuple.end(), var) == tuple.end()) locals.push_back(var);
     }
-    const Expr condition = conjunction(query_.conditions());
+    std::vector<Expr> cases, conditions = query_.conditions();
+    for (const std::vector<Expr>& order : orders) cases.push_back(order.empty() ? bool_imm(true) : conjunction(order));
+    conditions.push_back(chain(Op::Or, cases));
+    const Expr condition = conjunction(conditions);
     for (const VarRef& var : unknown_) {
       if (mentions(condition, var.get())) query_.doubt(fmt::format("the value of '{}' is not known", var->name));
     }
     const Translation translation{&query_.facts(), &d_.model.constant};
     IntegerSet set(d_.engine, std::move(tuple), condition, std::move(locals), translation);
     if (!query_.doubts().empty()) set = as_superset(set, query_.doubts());
-    if (set.is_empty().verdict == Verdict::Proved) return std::nullopt;
+    if (set.emptiness() == Verdict::Proved) return std::nullopt;
     return relation_of(set, first_.vars.size());
   }
 
@@ -143,6 +170,7 @@ class PairQuery {
   const RegionStatement& first_;
   const RegionStatement& second_;
   const bool outside_;
+  Contradictions& contradictions_;
   PathConditions query_;
   Substitution renamed_;  ///< variables of the second instance
   std::vector<VarRef> unknown_;  ///< names
@@ -172,7 +200,7 @@ StoreMode mode_of(const Access& access) { return access.write ? access.mode : St
 class Finder {
  public:
   /// With `only`, dependences through that buffer, allocated around the region.
-  explicit Finder(const Dependences& d, const Buffer* only = nullptr) : d_(d), only_(only) {
+  explicit Finder(const Dependences& d, const Buffer* only = nullptr) : d_(d), only_(only), contradictions_(d.engine) {
     walk(d_.function->body, [&](const Stmt& s) {
       if (const Peer* peer = as<Peer>(s)) peers_.insert(peer->buffer.get());
     });
@@ -247,16 +275,23 @@ class Finder {
   }
 
   void add(size_t first, size_t second, const Access* a, const Access* b, bool reduction = false) {
-    std::optional<IntegerRelation> pairs = PairQuery(d_, d_.statements[first], d_.statements[second], only_ != nullptr).run(a, b);
-    if (!pairs) return;
+    std::optional<Dependence> found =
+        PairQuery(d_, d_.statements[first], d_.statements[second], only_ != nullptr, contradictions_).run(a, b);
+    if (!found) return;
     const auto number = [&](const Access* access) {
       return access ? std::optional(static_cast<size_t>(access - d_.model.accesses.data())) : std::nullopt;
     };
-    out_.push_back({first, second, number(a), number(b), std::move(*pairs), reduction});
+    found->first = first;
+    found->second = second;
+    found->first_access = number(a);
+    found->second_access = number(b);
+    found->reduction = reduction;
+    out_.push_back(std::move(*found));
   }
 
   const Dependences& d_;
   const Buffer* const only_;
+  Contradictions contradictions_;
   std::vector<Dependence> out_;
   std::vector<Class> classes_;
   std::unordered_set<const Buffer*> peers_;

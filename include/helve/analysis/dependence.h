@@ -23,6 +23,12 @@ struct Dependence {
   IntegerRelation pairs;
   /// Both are updates by one operator: any order will do, but not at once.
   bool reduction = false;
+  /// What makes two instances a pair, where each is one: all of `touching` and all conditions of one of the `orders`
+  /// hold. The second instance has the variables `second_vars`; further ones take any values. For a proof, where no
+  /// relation is needed.
+  std::vector<VarRef> second_vars;
+  std::vector<Expr> touching;
+  std::vector<std::vector<Expr>> orders;
 };
 
 /// All dependences of a region. Iterations of a loop that promises independence (`is_independent`) depend on none of its

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "helve/arith/contradictions.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
 #include "rewrite.h"
@@ -24,10 +25,11 @@ class NewPair {
     }
   }
 
-  /// The second runs before the first. `at_once`: in different iterations of a loop that has no order; null if the two
-  /// share no such loop.
-  Expr against_order(bool turned, bool at_once) const {
-    std::vector<Expr> cases, equal;
+  /// The cases in which the second runs before the first (`turned`), or in a different iteration of a loop that has no
+  /// order (`at_once`): a case for each loop that may put them there.
+  std::vector<std::vector<Expr>> against_order(bool turned, bool at_once) const {
+    std::vector<std::vector<Expr>> cases;
+    std::vector<Expr> equal;
     for (size_t l = 0; l < common_; ++l) {
       const bool ordered = !is_independent(*first_.loops[l]->stmt);
       for (const VarRef& var : first_.loops[l]->vars) {
@@ -36,8 +38,8 @@ class NewPair {
         equal.push_back(relate(Op::Eq, var));
       }
     }
-    if (turned && first_.visit >= second_.visit) cases.push_back(equal.empty() ? bool_imm(true) : conjunction(equal));
-    return cases.empty() ? Expr() : chain(Op::Or, cases);
+    if (turned && first_.visit >= second_.visit) cases.push_back(equal);
+    return cases;
   }
 
   /// The two are, or are not, in one iteration of the first `count` loops.
@@ -48,6 +50,8 @@ class NewPair {
     }
     return all.empty() ? bool_imm(same) : chain(same ? Op::And : Op::Or, all);
   }
+
+  const Substitution& renamed() const { return renamed_; }
 
   IntegerRelation relation(const ExactEngine& engine, const Expr& condition) const {
     std::vector<VarRef> tuple = first_.vars;
@@ -74,10 +78,9 @@ class NewPair {
     return witness[witness.size() - count + at].second;
   }
   Expr relate(Op op, const VarRef& var) const { return apply(op, {Expr(var), renamed_.at(var.get())}); }
-  void add_case(std::vector<Expr>& cases, std::vector<Expr>& equal, Op op, const VarRef& var) const {
-    equal.push_back(relate(op, var));
-    cases.push_back(conjunction(equal));
-    equal.pop_back();
+  void add_case(std::vector<std::vector<Expr>>& cases, const std::vector<Expr>& equal, Op op, const VarRef& var) const {
+    cases.push_back(equal);
+    cases.back().push_back(relate(op, var));
   }
 
   const RegionStatement& first_;
@@ -87,13 +90,20 @@ class NewPair {
   Substitution renamed_;
 };
 
+Expr any_of(const std::vector<std::vector<Expr>>& cases) {
+  std::vector<Expr> out;
+  for (const std::vector<Expr>& each : cases) out.push_back(each.empty() ? bool_imm(true) : conjunction(each));
+  return chain(Op::Or, out);
+}
+
 class OrderCheck {
  public:
-  explicit OrderCheck(const Rewrite& rewrite) : rewrite_(rewrite) {
-    for (const Copy& copy : rewrite.copies) {
-      runs_.push_back(instances_of(rewrite, copy));
-      runs_by_.push_back(inverse_of(runs_.back()));
+  explicit OrderCheck(const Rewrite& rewrite)
+      : rewrite_(rewrite), runs_(rewrite.copies.size()), contradictions_(rewrite.before.engine) {
+    for (const Expr& condition : rewrite.given) {
+      walk(condition, [&](const Expr& node) { fixed_.insert(as<Var>(node)); });
     }
+    for (const VarRef& dim : rewrite.before.function->dims) fixed_.insert(dim.get());
   }
 
   Legality run() {
@@ -120,23 +130,69 @@ class OrderCheck {
   }
 
   /// The new instances of the two copies whose old ones are pairs of `old`.
-  IntegerRelation pairs(const IntegerRelation& old, size_t i, size_t k) const {
-    return composition_of(composition_of(runs_[i], old), runs_by_[k]);
+  IntegerRelation pairs(const IntegerRelation& old, size_t i, size_t k) {
+    return composition_of(composition_of(runs(i), old), inverse_of(runs(k)));
+  }
+  const IntegerRelation& runs(size_t i) {
+    if (!runs_[i]) runs_[i] = instances_of(rewrite_, rewrite_.copies[i]);
+    return *runs_[i];
+  }
+
+  /// Leaves the cases for which a contradiction is not found in the conditions, without relations.
+  void drop_impossible(std::vector<std::vector<Expr>>& cases, const Dependence& each, size_t i, size_t k,
+                       const NewPair& pair) {
+    if (cases.empty() || each.orders.empty()) return;
+    const Copy &one = rewrite_.copies[i], &other = rewrite_.copies[k];
+    std::vector<Expr> base = rewrite_.given;
+    base.insert(base.end(), one.conditions.begin(), one.conditions.end());
+    for (const Expr& condition : other.conditions) base.push_back(renamed(condition, k, pair));
+    Substitution values = one.values;
+    for (size_t v = 0; v < each.second_vars.size(); ++v) {
+      const Expr& value = other.values.at(rewrite_.was(other).vars[v].get());
+      values[each.second_vars[v].get()] = substitute(value, pair.renamed());
+    }
+    for (const Expr& condition : each.touching) base.push_back(substitute(condition, values));
+    std::vector<std::vector<Expr>> orders = each.orders;
+    for (std::vector<Expr>& order : orders) {
+      for (Expr& condition : order) condition = substitute(condition, values);
+    }
+    std::erase_if(cases, [&](const std::vector<Expr>& wrong) {
+      return std::all_of(orders.begin(), orders.end(), [&](const std::vector<Expr>& order) {
+        std::vector<Expr> all = base;
+        all.insert(all.end(), order.begin(), order.end());
+        all.insert(all.end(), wrong.begin(), wrong.end());
+        return contradictions_.found(all, fixed_, base.size());
+      });
+    });
+  }
+  /// A condition of the second copy with names of its own: that of values as well.
+  Expr renamed(const Expr& condition, size_t k, const NewPair& pair) {
+    Substitution all = pair.renamed();
+    for (const VarRef& var : rewrite_.copies[k].locals) {
+      auto [at, fresh] = other_locals_.try_emplace(var.get());
+      if (fresh) at->second = Expr(make_var(var->name, var->dtype));
+      all.emplace(var.get(), at->second);
+    }
+    return substitute(condition, all);
   }
 
   /// Returns whether the rewrite is refuted.
   bool keeps_order(const Dependence& each, size_t i, size_t k) {
     const NewPair pair(*rewrite_.copies[i].now, *rewrite_.copies[k].now);
-    const Expr against = pair.against_order(!each.reduction, true);
-    const Expr reordered = each.reduction ? pair.against_order(true, false) : Expr();
-    const size_t home = loops_around_memory(each, i);
-    if (!against && !reordered && home == 0) return false;
-    const IntegerRelation now = pairs(each.pairs, i, k);
     const auto ask = [&](const Expr& condition) {
-      return intersection_of(now, pair.relation(rewrite_.before.engine, condition)).is_empty();
+      return intersection_of(pairs(each.pairs, i, k), pair.relation(rewrite_.before.engine, condition)).is_empty();
     };
-    if (against && worsen(out_, found(ask(against), each, i, k, pair, RewriteFault::Turned))) return true;
-    if (reordered && !out_.reassociates && ask(reordered).verdict != Verdict::Proved) out_.reassociates = true;
+    std::vector<std::vector<Expr>> against = pair.against_order(!each.reduction, true);
+    drop_impossible(against, each, i, k, pair);
+    if (!against.empty() && worsen(out_, found(ask(any_of(against)), each, i, k, pair, RewriteFault::Turned))) {
+      return true;
+    }
+    if (each.reduction && !out_.reassociates) {
+      std::vector<std::vector<Expr>> reordered = pair.against_order(true, false);
+      drop_impossible(reordered, each, i, k, pair);
+      out_.reassociates = !reordered.empty() && ask(any_of(reordered)).verdict != Verdict::Proved;
+    }
+    const size_t home = loops_around_memory(each, i);
     if (home == 0) return false;
     const Expr apart = pair.in_one_iteration(home, false);
     return worsen(out_, found(ask(apart), each, i, k, pair, RewriteFault::Memory));
@@ -190,11 +246,10 @@ class OrderCheck {
     for (const Dependence& each : dependences_through(rewrite_.before, buffer)) {
       const bool refuted = for_each_pair(each, [&](size_t i, size_t k) {
         const NewPair pair(*rewrite_.copies[i].now, *rewrite_.copies[k].now);
-        const Expr against = pair.against_order(!each.reduction, true);
-        if (!against) return false;
+        const std::vector<std::vector<Expr>> against = pair.against_order(!each.reduction, true);
+        if (against.empty()) return false;
         const Expr together = pair.in_one_iteration(loops_around_memory(each, i), true);
-        const IntegerRelation wrong =
-            pair.relation(rewrite_.before.engine, logical_and(together, against));
+        const IntegerRelation wrong = pair.relation(rewrite_.before.engine, logical_and(together, any_of(against)));
         return worsen(out_, found(intersection_of(pairs(each.pairs, i, k), wrong).is_empty(), each, i, k, pair,
                                   RewriteFault::Turned));
       });
@@ -249,7 +304,10 @@ class OrderCheck {
   }
 
   const Rewrite& rewrite_;
-  std::vector<IntegerRelation> runs_, runs_by_;  ///< of the copies: new instance -> old one, and back
+  std::vector<std::optional<IntegerRelation>> runs_;  ///< of the copies: new instance -> old one
+  Contradictions contradictions_;
+  std::unordered_set<const Var*> fixed_;
+  Substitution other_locals_;
   Legality out_;
 };
 
