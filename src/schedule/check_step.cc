@@ -50,8 +50,8 @@ std::vector<Origin> origins(const Rewrite& rewrite, const NumberedRegion& before
   const auto add = [&](const Cursor& from, const Cursor& to, const LoopValues& values) {
     const auto there = after.numbers.find(to);
     HELVE_CHECK(there != after.numbers.end(), "a statement of a rewrite is outside of what it changed");
-    found.insert_or_assign(to, Origin{there->second.stmt.get(), there->second.visit, before.numbers.at(from).visit,
-                                      values});
+    found.insert_or_assign(
+        to, Origin{there->second.stmt.get(), there->second.visit, before.numbers.at(from).visit, values});
   };
   for (const auto& [at, numbered] : before.numbers) {
     if (const std::optional<Cursor> now = rewrite.edited.forward(at)) add(at, *now, rewrite.values);
@@ -84,15 +84,29 @@ std::string values_text(const Witness& at) {
   return out;
 }
 
-void add_note(std::vector<Note>& notes, const std::optional<Instance>& instance, std::string_view what) {
+void add_note(std::vector<Note>& notes, const std::optional<Instance>& instance) {
   if (!instance) return;
   const std::string when = values_text(instance->at);
-  const Span span = instance->access ? instance->access->span : instance->stmt->span;
-  const std::string access = instance->access ? fmt::format("{} {}", instance->access->write ? "writes" : "reads",
-                                                            text_of(*instance->access))
-                                              : "runs";
-  notes.push_back({span, fmt::format("the {} instance{} {}", what, when.empty() ? "" : fmt::format(", {},", when),
-                                     access)});
+  const std::string does =
+      instance->access ? fmt::format("{} {}", instance->access->write ? "writes" : "reads", text_of(*instance->access))
+                       : "runs";
+  notes.push_back({instance->access ? instance->access->span : instance->stmt->span,
+                   when.empty() ? does : fmt::format("{} at {}", does, when)});
+}
+
+/// The remedy for a fault.
+std::string remedy(RewriteFault fault) {
+  switch (fault) {
+    case RewriteFault::Lost:
+    case RewriteFault::Twice:
+    case RewriteFault::Added: return "choose a tail, or extents, with which every iteration runs once";
+    case RewriteFault::Changed: return "let the statement read the values that it reads now";
+    case RewriteFault::Memory: return "allocate the buffer around the loops that share it";
+    case RewriteFault::None:
+    case RewriteFault::Turned:
+    case RewriteFault::AtOnce: break;
+  }
+  return "leave the order of these instances as it is, or remove the dependence";
 }
 
 /// A program that the language refuses is no result of a step.
@@ -119,12 +133,13 @@ StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Argumen
   }
   const std::string why = text_of(legality);
   std::vector<Note> notes;
-  add_note(notes, legality.first, "first");
-  add_note(notes, legality.second, "second");
+  add_note(notes, legality.first);
+  add_note(notes, legality.second);
   if (const std::string given = values_text(legality.given); !given.empty()) notes.push_back({{}, "with " + given});
   if (legality.verdict == Verdict::Refuted) {
     throw UserError(Code::ScheduleIllegal, arguments.place,
-                    {{"primitive", std::string(arguments.row.name)}, {"reason", why}}, std::move(notes));
+                    {{"primitive", std::string(arguments.row.name)}, {"reason", why}}, std::move(notes),
+                    {remedy(legality.fault)});
   }
   if (unsafe) return {StepEffect::Unproved, why};
   throw UserError(Code::ScheduleUnproved, arguments.place,

@@ -129,8 +129,7 @@ Stmt statement_at(const Function& f, const Cursor& at) {
   return at.position() < list.size() ? list[at.position()] : Stmt();
 }
 
-FunctionRef with_block(const FunctionRef& f, const Cursor& at,
-                       const std::function<void(std::vector<Stmt>&)>& change) {
+FunctionRef with_block(const FunctionRef& f, const Cursor& at, const std::function<void(std::vector<Stmt>&)>& change) {
   return with_body(f, changed_body(f->body, at, 0, change));
 }
 

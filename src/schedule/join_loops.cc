@@ -1,10 +1,29 @@
 // Primitives that bring loops together or take them apart: join, fission, unswitch.
 // Each moves whole statements; which of their instances may change places is for the checker.
+#include <fmt/format.h>
+
 #include "helve/ir/expr/build.h"
 #include "helve/ir/tensor/renewed.h"
 #include "loop_form.h"
 
 namespace helve {
+
+namespace {
+
+/// What the statement defines for those behind it, and is used by `later`; empty if nothing is.
+std::string used_behind(const Stmt& s, const Stmt& later) {
+  if (s->kind != StmtKind::Alloc && s->kind != StmtKind::Bind && s->kind != StmtKind::Peer) return {};
+  const Definitions defined(s);
+  for (const VarRef& var : defined.vars) {
+    if (substitute(later, {{var.get(), Expr(make_var(var->name, var->dtype))}}) != later) return var->name;
+  }
+  for (const BufferRef& buffer : defined.buffers) {
+    if (replace_buffers(later, {{buffer.get(), declare_again(*buffer)}}) != later) return buffer->name;
+  }
+  return {};
+}
+
+}  // namespace
 
 /// join(i, j): `for i in serial(n): S` and, right behind it, `for j in serial(n): R` become `for i in serial(n): S; R`,
 /// with i for j.
@@ -22,8 +41,9 @@ Rewrite join_adjacent_loops(const FunctionRef& f, const Arguments& arguments) {
   }
   const size_t count = block_of(first.body).size(), more = block_of(second.body).size();
   const Expr value = simplified(Expr(first.vars[0]) + (second.begins[0] - first.begins[0]));
-  Edited edited = revise(f, behind, with_header(second, second.loop, second.vars, second.begins, second.extents,
-                                                substitute(second.body, {{second.vars[0].get(), value}})));
+  Edited edited = revise(f, behind,
+                         with_header(second, second.loop, second.vars, second.begins, second.extents,
+                                     substitute(second.body, {{second.vars[0].get(), value}})));
   edited = edited.then(move(edited.function, {behind.child("body", 0), more}, at.child("body", count)));
   edited = edited.then(erase(edited.function, {behind, 1}));
   Rewrite out{edited, {at, 2}, {at, 1}, {}, {}, {at}};
@@ -45,14 +65,23 @@ Rewrite fission_loop(const FunctionRef& f, const Arguments& arguments) {
     arguments.refuse("the statement is the first one of the loop", inside,
                      "name the first statement of the second loop");
   }
+  const std::vector<Stmt> body = block_of(loop.body);
+  for (size_t i = 0; i < gap.position(); ++i) {
+    for (size_t k = gap.position(); k < count; ++k) {
+      const std::string name = used_behind(body[i], body[k]);
+      if (name.empty()) continue;
+      arguments.refuse(fmt::format("'{}' is defined in front of the statement and used behind it", name), body[i],
+                       "move the definition out of the loop first");
+    }
+  }
   const VarRef var = fresh_var(f, loop.vars[0]->name);
   const Cursor behind = at.at(at.position() + 1);
   Edited edited = insert(f, behind, {with_header(loop, loop.loop, {var}, loop.begins, loop.extents, seq({}))});
   edited = edited.then(move(edited.function, {gap, count - gap.position()}, behind.child("body", 0)));
   const For* now = as<For>(statement_at(*edited.function, behind));
-  const Stmt body = substitute(now->body, {{loop.vars[0].get(), Expr(var)}});
-  edited = edited.then(revise(edited.function, behind, with_header(*now, loop.loop, now->vars, now->begins,
-                                                                   now->extents, body)));
+  const Stmt second = substitute(now->body, {{loop.vars[0].get(), Expr(var)}});
+  edited = edited.then(
+      revise(edited.function, behind, with_header(*now, loop.loop, now->vars, now->begins, now->extents, second)));
   Rewrite out{edited, {at, 1}, {at, 2}, {}, {}, {at, behind}};
   for (size_t i = gap.position(); i < count; ++i) {
     const Cursor after = behind.child("body", i - gap.position());

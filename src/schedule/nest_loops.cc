@@ -162,8 +162,9 @@ Rewrite fuse_loops_of_nest(const FunctionRef& f, const Arguments& arguments) {
   const For* now = as<For>(statement_at(*edited.function, at));
   Substitution both;
   for (const auto& [old, value] : values) both.emplace(old.get(), value);
-  edited = edited.then(revise(edited.function, at, with_header(outer, outer.loop, {var}, {int_imm(0)},
-                                                               {simplified(n * m)}, substitute(now->body, both))));
+  edited = edited.then(
+      revise(edited.function, at,
+             with_header(outer, outer.loop, {var}, {int_imm(0)}, {simplified(n * m)}, substitute(now->body, both))));
   return {edited, {at, 1}, {at, 1}, values, {}, {at}};
 }
 
@@ -185,8 +186,9 @@ Rewrite separate_loop(const FunctionRef& f, const Arguments& arguments) {
     }));
   }
   const For* now = as<For>(statement_at(*edited.function, at));
-  edited = edited.then(revise(edited.function, at, with_header(*loop, loop->loop, {loop->vars[0]}, {loop->begins[0]},
-                                                               {loop->extents[0]}, now->body)));
+  edited = edited.then(
+      revise(edited.function, at,
+             with_header(*loop, loop->loop, {loop->vars[0]}, {loop->begins[0]}, {loop->extents[0]}, now->body)));
   Rewrite out{edited, {at, 1}, {at, 1}, {}, {}, {at}};
   for (size_t d = 1; d < loop->vars.size(); ++d) out.results.push_back(out.results.back().child("body", 0));
   return out;

@@ -16,8 +16,8 @@ namespace {
 
 /// The statement with a copy of each node that is in `seen` already: every node is at one place.
 Stmt apart(const Stmt& s, std::unordered_set<const StmtNode*>& seen, std::vector<Stmt>& alive) {
-  const Stmt below = map_parts(s, [](const Expr& e) { return e; },
-                               [&](const Stmt& inner) { return apart(inner, seen, alive); });
+  const Stmt below =
+      map_parts(s, [](const Expr& e) { return e; }, [&](const Stmt& inner) { return apart(inner, seen, alive); });
   if (seen.insert(below.get()).second) {
     alive.push_back(below);  // or a later node might have its address
     return below;
@@ -116,8 +116,8 @@ ScheduleVersionRef with_step(const ScheduleVersionRef& version, const PrimitiveR
   out->function = apart(rewrite.edited.function);
   out->before = version;
   out->forward = rewrite.edited.forward;
-  out->step = {std::string(row.name), kept(*version->function, arguments.values), unsafe, check.effect, check.reason,
-               place};
+  out->step = {
+      std::string(row.name), kept(*version->function, arguments.values), unsafe, check.effect, check.reason, place};
   out->results = std::move(rewrite.results);
   return ScheduleVersionRef(out);
 }

@@ -12,9 +12,9 @@ namespace {
 Rewrite later(const FunctionRef& f, const Cursor& at, const For& loop, const Expr& by, Block region) {
   const VarRef var = make_var(loop.vars[0]->name);
   const Expr value = simplified(Expr(var) - by);
-  const Edited edited =
-      revise(f, at, with_header(loop, loop.loop, {var}, {simplified(loop.begins[0] + by)}, loop.extents,
-                                substitute(loop.body, {{loop.vars[0].get(), value}})));
+  const Edited edited = revise(f, at,
+                               with_header(loop, loop.loop, {var}, {simplified(loop.begins[0] + by)}, loop.extents,
+                                           substitute(loop.body, {{loop.vars[0].get(), value}})));
   return {edited, region, region, {{loop.vars[0], value}}, {}, {at}};
 }
 

@@ -62,8 +62,8 @@ void add_pieces(std::vector<Piece>& pieces, size_t count, const Cursor& before, 
 }  // namespace
 
 /// split(i, 4): `for i in serial(n): S` becomes `for io in serial(ceildiv(n, 4)): for ii in serial(4): S`, with
-/// `io * 4 + ii` for i: under `if io * 4 + ii < n` unless that always holds ("guard"), or over n // 4 blocks with a loop
-/// over the last n % 4 iterations behind ("cut"), or over n // 4 blocks alone ("exact").
+/// `io * 4 + ii` for i: under `if io * 4 + ii < n` unless that always holds ("guard"), or over n // 4 blocks with a
+/// loop over the last n % 4 iterations behind ("cut"), or over n // 4 blocks alone ("exact").
 Rewrite split_loop(const FunctionRef& f, const Arguments& arguments) {
   const Cursor at = arguments.cursor(0);
   const For& loop = arguments.loop(f, at);
@@ -92,8 +92,9 @@ Rewrite split_loop(const FunctionRef& f, const Arguments& arguments) {
     }));
   }
   const For* now = as<For>(statement_at(*edited.function, at));
-  edited = edited.then(revise(edited.function, at, with_header(*now, loop.loop, {outer}, {int_imm(0)}, {blocks},
-                                                               substitute(now->body, {{var.get(), value}}))));
+  edited = edited.then(revise(
+      edited.function, at,
+      with_header(*now, loop.loop, {outer}, {int_imm(0)}, {blocks}, substitute(now->body, {{var.get(), value}}))));
   Rewrite out{edited, {at, 1}, {at, 1}, {{var, value}}, {}, {at, body}};
   if (tail == "cut" && !whole) {
     const Part left = part_of(edited.function, loop, simplified(loop.begins[0] + blocks * factor), rest);
@@ -122,8 +123,8 @@ Rewrite cut_loop(const FunctionRef& f, const Arguments& arguments) {
   const Cursor behind = at.at(at.position() + 1);
   const Part rest = part_of(f, loop, simplified(loop.begins[0] + first), second);
   Edited edited = insert(f, behind, {rest.stmt});
-  edited = edited.then(revise(edited.function, at,
-                              with_header(loop, loop.loop, loop.vars, loop.begins, {first}, loop.body)));
+  edited = edited.then(
+      revise(edited.function, at, with_header(loop, loop.loop, loop.vars, loop.begins, {first}, loop.body)));
   Rewrite out{edited, {at, 1}, {at, 2}, {}, {}, {at, behind}};
   add_pieces(out.pieces, count, at.child("body", 0), behind.child("body", 0), rest.values);
   return out;

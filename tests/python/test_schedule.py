@@ -134,6 +134,13 @@ def test_join_and_fission_are_inverse():
     assert body_of(s) == body.replace("j", "i_1")
 
 
+def test_fission_takes_no_definition_from_its_uses():
+    s = schedule("for i in T.serial(7):\n    X = T.alloc_local((1,), 'int32')\n    X[0] = i\n    A[i, 0] = X[0]")
+    refused("HV1006", lambda: s.fission(s.store("A")))
+    s = schedule("for i in T.serial(7):\n    k = 6 - i\n    A[k, 0] = 1\n    B[k, 0] = 1")
+    refused("HV1006", lambda: s.fission(s.store("B")))
+
+
 def test_join_is_refused_where_a_value_is_not_there_yet():
     s = schedule("for i in T.serial(10):\n    A[i, 0] = 1\nfor j in T.serial(10):\n    B[j, 0] = A[9 - j, 0]")
     refused("HV1007", lambda: s.join("i", "j"))
@@ -265,7 +272,7 @@ def test_statements_are_found_by_name_text_and_line():
 def test_ambiguous_names_list_their_statements():
     s = schedule("for i in T.serial(2):\n    A[i, 0] = 1\nfor i in T.serial(3):\n    A[i, 1] = 1")
     error = refused("HV1002", lambda: s.loop("i"))
-    assert error.notes == ["number 0: for i in T.serial(2):", "number 1: for i in T.serial(3):"]
+    assert error.notes == ["number 0: for i in T.serial(2)", "number 1: for i in T.serial(3)"]
     assert s.loop("i", 1) != s.loop("i", 0)
     s.split(s.loop("i", 1), 2)
     assert body_of(s).splitlines()[2] == "for io in T.serial(2):"
@@ -352,7 +359,7 @@ def test_forms_that_a_primitive_does_not_take():
                  lambda: s.reorder(), lambda: s.reorder("i", "i"), lambda: s.fuse("i", "j"), lambda: s.join("i", "j"),
                  lambda: s.separate("i"), lambda: s.fission(s.store("A")), lambda: s.fission(s.loop("b")),
                  lambda: s.unswitch("i"), lambda: s.skew("j", "i", 1), lambda: s.bind("i"),
-                 lambda: s.unroll(s.text("while *"))):
+                 lambda: s.unroll(s.text("while *")), lambda: s.fission(s.text("X[0] = 0"))):
         refused("HV1006", step)
     assert len(s) == 0
 

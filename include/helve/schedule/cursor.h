@@ -57,8 +57,7 @@ Stmt statement_at(const Function& f, const Cursor& at);
 Stmt body_around(const Function& f, const Cursor& at);
 
 /// The function with `change` applied to the block that holds the place.
-FunctionRef with_block(const FunctionRef& f, const Cursor& at,
-                       const std::function<void(std::vector<Stmt>&)>& change);
+FunctionRef with_block(const FunctionRef& f, const Cursor& at, const std::function<void(std::vector<Stmt>&)>& change);
 
 /// Calls `f` on every statement below the body, sequences aside, parents first, in program order.
 void walk_cursors(const Function& function, const std::function<void(const Cursor&, const Stmt&)>& f);

@@ -55,6 +55,11 @@ class Cursor:
         return f"<{self.path}: {self.text.splitlines()[0].strip()}>"
 
 
+def _head(function: _core.Function, path: _core.Cursor) -> str:
+    """The first line of a statement, less the colon at its end."""
+    return _core.print_stmt(_core.statement_at(function, path)).splitlines()[0].removesuffix(":")
+
+
 def carried(cursor: Cursor, version: _core.ScheduleVersion, place: _core.Span) -> _core.Cursor:
     """The path in `version` of a cursor of this version or of one before it.
 
@@ -79,13 +84,14 @@ def find(version: _core.ScheduleVersion, kind: str, name: object, index: int | N
     """
     function = version.function
     found = _core.find_all(function, kind, str(name), within) if isinstance(name, (str, int)) else []
-    where = "" if within is None else f" in {_core.print_stmt(_core.statement_at(function, within)).splitlines()[0]}"
-    what = f"{kind} '{name}'{where}"
+    what = f"{kind} '{name}'"
+    if within is not None:
+        what += f" inside '{_head(function, within)}'"
     if index is None and len(found) > 1:
         notes = []
         for number, path in enumerate(found):
-            stmt = _core.statement_at(function, path)
-            notes.append(_core.Note(f"number {number}: {_core.print_stmt(stmt).splitlines()[0]}", stmt.span))
+            span = _core.statement_at(function, path).span
+            notes.append(_core.Note(f"number {number}: {_head(function, path)}", span))
         raise error("ScheduleAmbiguous", place, notes=notes, what=what, count=len(found), function=function.name)
     if not found or not 0 <= (index or 0) < len(found):
         if found:

@@ -16,7 +16,7 @@ from helve.schedule.cursor import Cursor, carried, find
 from helve.schedule.trace import StepReport, Trace, report, step_text
 from helve.script.prim_func import PrimFunc
 
-_ROWS = {name: parameters for name, parameters in _core.primitive_rows()}
+_ROWS = dict(_core.primitive_rows())
 
 Place = Cursor | str
 
@@ -168,14 +168,14 @@ class Schedule:
     def _step(self, primitive: str, values: list, unsafe: str | None) -> tuple[Cursor, ...]:
         place = _call_place()
         arguments = []
-        for (name, kind, _), value in zip(_ROWS[primitive], values, strict=True):
+        for (name, kind, words), value in zip(_ROWS[primitive], values, strict=True):
             if kind in ("loop", "statement"):
                 arguments.append(self._path(primitive, name, value, place))
             elif kind == "loops":
                 arguments.append([self._path(primitive, name, each, place) for each in value])
             elif kind == "choice" and not isinstance(value, str):
                 raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
-                            reason="it is none of its words", fixes=[f"words are: {', '.join(_)}"])
+                            reason="it is none of its words", fixes=[f"words are: {', '.join(words)}"])
             else:
                 arguments.append(value if kind == "choice" else _integer(primitive, name, value, place))
         if unsafe is not None and (not isinstance(unsafe, str) or not unsafe.strip()):

@@ -7,13 +7,14 @@ the same form, whatever its sizes.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from helve import _core
+from helve import _core, source
 from helve.errors import error, shown
 
-_ROWS = {name: parameters for name, parameters in _core.primitive_rows()}
+_ROWS = dict(_core.primitive_rows())
 _FORMAT = "helve.schedule/1"
 
 
@@ -118,12 +119,24 @@ class Trace:
             helve.Error: the text is no trace (HV1009).
         """
         try:
-            data = json.loads(text)
-        except (TypeError, ValueError, RecursionError) as fault:
-            raise error("ScheduleTrace", reason=f"it is not JSON, {fault}") from None
-        if not isinstance(data, dict) or data.get("format") != _FORMAT or not isinstance(data.get("steps"), list):
-            raise error("ScheduleTrace", reason=f"it is no object of the format '{_FORMAT}' with a list of steps")
-        return Trace([_step(number, step) for number, step in enumerate(data["steps"], 1)])
+            return Trace(_steps(text))
+        except _Fault as fault:
+            frame, _ = source.outside(sys._getframe(1))
+            raise error("ScheduleTrace", source.span_of_call(frame), reason=fault) from None
+
+
+class _Fault(Exception):
+    """What is wrong with a text that should be a trace."""
+
+
+def _steps(text: object) -> list[_core.TraceStep]:
+    try:
+        data = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as fault:
+        raise _Fault(f"it is not JSON, {fault}") from None
+    if not isinstance(data, dict) or data.get("format") != _FORMAT or not isinstance(data.get("steps"), list):
+        raise _Fault(f"it is no object of the format '{_FORMAT}' with a list of steps")
+    return [_step(number, step) for number, step in enumerate(data["steps"], 1)]
 
 
 def _plain(value: object) -> object:
@@ -144,19 +157,19 @@ def _finder(number: int, value: object) -> _core.Finder:
         known = by in ("loop", "store", "text", "line", "path") and isinstance(name, str)
         if known and (index is None or (_is_integer(index) and index >= 0)):
             return _core.Finder(by, name, -1 if index is None else index)
-    raise error("ScheduleTrace", reason=f"step {number} names a statement by {shown(value)}")
+    raise _Fault(f"step {number} names a statement by {shown(value)}")
 
 
 def _step(number: int, step: object) -> _core.TraceStep:
     if not isinstance(step, dict) or step.keys() != {"primitive", "arguments", "unsafe"}:
-        raise error("ScheduleTrace", reason=f"step {number} is {shown(step)}")
+        raise _Fault(f"step {number} is {shown(step)}")
     name, values, unsafe = step["primitive"], step["arguments"], step["unsafe"]
     if not isinstance(name, str) or name not in _ROWS:
-        raise error("ScheduleTrace", reason=f"step {number} has the primitive {shown(name)}")
+        raise _Fault(f"step {number} has the primitive {shown(name)}")
     if not isinstance(values, list) or len(values) != len(_ROWS[name]):
-        raise error("ScheduleTrace", reason=f"'{name}' of step {number} has arguments {shown(values)}")
+        raise _Fault(f"'{name}' of step {number} has arguments {shown(values)}")
     if unsafe is not None and not isinstance(unsafe, str):
-        raise error("ScheduleTrace", reason=f"step {number} has the reason {shown(unsafe)}")
+        raise _Fault(f"step {number} has the reason {shown(unsafe)}")
     arguments = []
     for (parameter, kind, _), value in zip(_ROWS[name], values):
         if kind in ("loop", "statement"):
@@ -166,5 +179,5 @@ def _step(number: int, step: object) -> _core.TraceStep:
         elif (kind in ("factor", "integer") and _is_integer(value)) or (kind == "choice" and isinstance(value, str)):
             arguments.append(value)
         else:
-            raise error("ScheduleTrace", reason=f"'{name}' of step {number} has {shown(value)} for '{parameter}'")
+            raise _Fault(f"'{name}' of step {number} has {shown(value)} for '{parameter}'")
     return _core.TraceStep(name, arguments, unsafe)

@@ -10,8 +10,10 @@ from helve.arguments import Recipe
 from helve.script.prim_func import PrimFunc
 from helve.target import core_function
 
+_USUAL = Recipe()
 
-def make_arguments(function: PrimFunc | _core.Function, recipe: Recipe = Recipe(), limit: int | None = None) -> list:
+
+def make_arguments(function: PrimFunc | _core.Function, recipe: Recipe = _USUAL, limit: int | None = None) -> list:
     """Fresh arguments for a function, the same for the same recipe.
 
     Args:

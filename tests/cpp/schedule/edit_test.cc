@@ -92,9 +92,7 @@ Tried some_edit(Forest& forest, const FunctionRef& f) {
     }
     case 4: {
       const int64_t mark = ++forest.marks;
-      return {wrap(f, block, "else_body", [&](Stmt body) {
-        return if_then(less(idx(0), idx(mark)), seq({}), body);
-      })};
+      return {wrap(f, block, "else_body", [&](Stmt body) { return if_then(less(idx(0), idx(mark)), seq({}), body); })};
     }
     default: {
       Cursor target = some_gap(forest, f);
@@ -148,9 +146,10 @@ TEST(Edits, PlacesBetweenStatementsAreCarriedToo) {
   EXPECT_EQ(to_string(*erase(f, {second, 1}).forward.gap(second)), "body[1]");
   EXPECT_FALSE(erase(f, {second, 1}).forward(second));
   EXPECT_EQ(to_string(*erase(f, {second, 1}).forward.gap(end)), "body[2]");
-  EXPECT_EQ(to_string(*wrap(f, {second, 2}, "body", [](Stmt s) { return serial(make_var("i"), idx(2), {s}); })
-                           .forward.gap(end)),
-            "body[2]");
+  EXPECT_EQ(
+      to_string(
+          *wrap(f, {second, 2}, "body", [](Stmt s) { return serial(make_var("i"), idx(2), {s}); }).forward.gap(end)),
+      "body[2]");
 }
 
 TEST(Edits, ARevisedStatementKeepsWhatIsBelowIt) {
