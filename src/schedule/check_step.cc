@@ -109,6 +109,19 @@ std::string remedy(RewriteFault fault) {
   return "leave the order of these instances as it is, or remove the dependence";
 }
 
+/// Does the region add floats atomically? Such sums depend on the order of their terms, which the language leaves open
+/// and the checker does not compare.
+bool adds_in_any_order(const Stmt& region) {
+  bool found = false;
+  walk(region, [&](const Stmt& s) {
+    if (const Store* n = as<Store>(s)) found |= n->mode == StoreMode::AtomicAdd && n->buffer->dtype.is_float();
+    const TileOp* n = as<TileOp>(s);
+    if (!n || n->op != TileOpcode::AtomicAdd) return;
+    for (size_t i = 0; i < n->operands.size(); ++i) found |= n->is_region(i) && n->region(i).buffer->dtype.is_float();
+  });
+  return found;
+}
+
 /// A program that the language refuses is no result of a step.
 void require_valid(const FunctionRef& f, const Arguments& arguments) {
   try {
@@ -129,7 +142,8 @@ StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Argumen
   require_valid(rewrite.edited.function, arguments);
   const Legality legality = legality_of(f, rewrite);
   if (legality.verdict == Verdict::Proved) {
-    return {legality.reassociates ? StepEffect::Reassociated : StepEffect::Equal, {}};
+    const bool open = adds_in_any_order(seq(statements_of(f, rewrite.before)));
+    return {legality.reassociates || open ? StepEffect::Reassociated : StepEffect::Equal, {}};
   }
   const std::string why = text_of(legality);
   std::vector<Note> notes;

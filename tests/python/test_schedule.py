@@ -388,3 +388,12 @@ def test_a_scheduled_product_on_both_targets():
     c = np.zeros((5, 6), "int32")
     helve.compile(s)(a, b, c)
     assert (c == a @ b).all()
+
+
+@pytest.mark.parametrize("dtype, effect", [("float32", "reassociated"), ("int32", "equal")])
+def test_sums_of_atomic_updates_are_reported_as_such(dtype, effect):
+    s = schedule("for i in T.serial(10):\n    for j in T.serial(7):\n        T.atomic_add(A[0], B[i, j])",
+                 f"A: T.Tensor((1,), '{dtype}'), B: T.Tensor((10, 7), '{dtype}')")
+    s.reorder("j", "i")
+    s.parallel("j")
+    assert [each.effect for each in s.report()] == [effect, effect]
