@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "helve/analysis/effects.h"
@@ -54,15 +55,94 @@ class Collector {
   /// `f` is null for a part.
   Collector(const Function* f, const Stmt& part, const std::vector<MayAlias>& may_alias,
             BufferFilter is_asked = nullptr)
-      : f_(f), is_asked_(is_asked) {
+      : f_(f), may_alias_(may_alias), is_asked_(is_asked) {
     out_.function = f;
-    for (const Buffer* buffer : constant_memory(part, may_alias)) out_.constant.insert(buffer);
+    set_constant(part);
     visit(part);
+  }
+  /// Of a region, or of what stands in its place.
+  Collector(const Function& f, const Stmt& region, const Stmt& instead)
+      : f_(&f), may_alias_(f.may_alias), is_asked_(nullptr) {
+    out_.function = &f;
+    HELVE_CHECK(find(f.body, region), "a region that is no part of the function");
+    set_constant(f.body);
+    approach(f.body, 0);
+    out_.around = path_;
+    set_constant(instead ? instead : region);
+    keeps_visits_ = true;
+    visit(instead ? instead : region);
   }
 
   AccessModel take() { return std::move(out_); }
 
  private:
+  void set_constant(const Stmt& part) {
+    out_.constant.clear();
+    for (const Buffer* buffer : constant_memory(part, may_alias_)) out_.constant.insert(buffer);
+  }
+
+  // The way to a region.
+
+  /// Finds the first place of the region; the statements around it become `way_`, outermost first.
+  bool find(const Stmt& s, const Stmt& region) {
+    way_.push_back(s.get());
+    if (s == region) return true;
+    bool found = false;
+    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { found = found || find(part, region); });
+    if (!found) way_.pop_back();
+    return found;
+  }
+
+  /// Adds to the path what holds in `s`, which is way_[at], around the region.
+  void approach(const Stmt& s, size_t at) {
+    if (at + 1 == way_.size()) return;
+    const StmtNode* next = way_[at + 1];
+    dispatch(s, [&](const auto& node) { pass(s, node, next); });
+    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) {
+      if (part.get() == next && at + 1 < way_.size() && std::exchange(next, nullptr)) approach(part, at + 1);
+    });
+  }
+
+  template <class N>
+  void pass(const Stmt&, const N&, const StmtNode*) {
+    HELVE_FAIL("a statement without parts around a region");
+  }
+  void pass(const Stmt&, const Seq& n, const StmtNode* next) {
+    for (const Stmt& s : n.stmts) {
+      if (s.get() == next) return;
+      if (const Bind* bind = as<Bind>(s)) name(*bind);
+      if (const Alloc* alloc = as<Alloc>(s)) out_.home[alloc->buffer.get()] = path_;
+      if (const Peer* peer = as<Peer>(s)) out_.home[peer->buffer.get()] = path_;
+    }
+  }
+  void pass(const Stmt& s, const For& n, const StmtNode*) { pass_loop(s, n.vars, n.begins, n.extents); }
+  void pass(const Stmt& s, const ForTiles& n, const StmtNode*) {
+    pass_loop(s, n.vars, std::vector<Expr>(n.vars.size(), int_imm(0)), tile_counts(*n.buffer));
+  }
+  void pass(const Stmt& s, const Kernel& n, const StmtNode*) {
+    kernel_ = &n;
+    pass_loop(s, n.vars, std::vector<Expr>(n.vars.size(), int_imm(0)), n.extents);
+  }
+  void pass(const Stmt& s, const If& n, const StmtNode* next) {
+    const bool holds = n.then_body.get() == next;
+    if (!changes(resolved(n.condition), out_.constant)) push_guard(n.condition, holds, s.get());
+  }
+  void pass(const Stmt& s, const While& n, const StmtNode*) {
+    if (!changes(resolved(n.condition), out_.constant)) push_guard(n.condition, true, s.get());
+  }
+  /// A bound that is read from memory which changes is not known inside.
+  void pass_loop(const Stmt& s, const std::vector<VarRef>& vars, const std::vector<Expr>& begins,
+                 const std::vector<Expr>& extents) {
+    Step step = loop_step(s, vars, begins, extents);
+    const auto varies = [&](const Expr& e) { return changes(e, out_.constant); };
+    if (std::any_of(step.begins.begin(), step.begins.end(), varies) ||
+        std::any_of(step.extents.begin(), step.extents.end(), varies)) {
+      step.begins.clear();
+      step.extents.clear();
+    }
+    push(std::move(step));
+  }
+
   // The path.
 
   void push(Step step) { path_.push_back(std::make_shared<Step>(std::move(step))); }
@@ -95,8 +175,8 @@ class Collector {
     return out;
   }
 
-  void push_loop(const Stmt& s, const std::vector<VarRef>& vars, const std::vector<Expr>& begins,
-                 const std::vector<Expr>& extents) {
+  Step loop_step(const Stmt& s, const std::vector<VarRef>& vars, const std::vector<Expr>& begins,
+                 const std::vector<Expr>& extents) const {
     Step step;
     step.stmt = s.get();
     step.visit = visit_.number;
@@ -104,21 +184,29 @@ class Collector {
     step.vars = vars;
     step.begins = resolved(begins);
     step.extents = resolved(extents);
-    push(std::move(step));
-    out_.loop_at.emplace(visit_.number, path_.back());
+    return step;
   }
 
   /// The body of a loop under the loop's step.
   void visit_loop(const Stmt& s, const std::vector<VarRef>& vars, const std::vector<Expr>& begins,
                   const std::vector<Expr>& extents, const Stmt& body) {
     scoped([&] {
-      push_loop(s, vars, begins, extents);
+      push(loop_step(s, vars, begins, extents));
+      out_.loop_at.emplace(visit_.number, path_.back());
       const size_t at = out_.loops.size();
       const bool independent = is_independent(*s);
       if (independent) out_.loops.push_back({path_, out_.accesses.size(), 0});
       visit(body);
       if (independent) out_.loops[at].last = out_.accesses.size();
     });
+  }
+
+  static std::vector<Expr> tile_counts(const Buffer& buffer) {
+    std::vector<Expr> out;
+    for (size_t d = 0; d < buffer.rank(); ++d) {
+      out.push_back(simplify(ceil_div(buffer.shape[d], int_imm(buffer.tile[d]))));
+    }
+    return out;
   }
 
   // Accesses.
@@ -239,9 +327,12 @@ class Collector {
   // Statements.
 
   void visit(const Stmt& s) {
-    const Visit outer = std::exchange(visit_, {s.get(), visits_++});
+    const Place outer = std::exchange(visit_, {s.get(), visits_++});
     const Seen seen = std::exchange(seen_, {});
+    const size_t number = visit_.number;
+    if (keeps_visits_) out_.visits.push_back({s.get(), 0, path_});
     dispatch(s, [&](const auto& node) { collect(s, node); });
+    if (keeps_visits_) out_.visits[number].end = visits_;
     seen_ = seen;
     visit_ = outer;
   }
@@ -260,6 +351,9 @@ class Collector {
   /// What a changing value names is a variable of its own, one for each time it is bound.
   void collect(const Stmt&, const Bind& n) {
     visit(n.value);
+    name(n);
+  }
+  void name(const Bind& n) {
     const Expr value = resolved(n.value);
     const bool known = !changes(value, out_.constant);
     const bool is_float = value->dtype.is_float();
@@ -305,12 +399,7 @@ class Collector {
   }
 
   void collect(const Stmt& s, const ForTiles& n) {
-    std::vector<Expr> begins, extents;
-    for (size_t d = 0; d < n.vars.size(); ++d) {
-      begins.push_back(int_imm(0));
-      extents.push_back(simplify(ceil_div(n.buffer->shape[d], int_imm(n.buffer->tile[d]))));
-    }
-    visit_loop(s, n.vars, begins, extents, n.body);
+    visit_loop(s, n.vars, std::vector<Expr>(n.vars.size(), int_imm(0)), tile_counts(*n.buffer), n.body);
   }
 
   void collect(const Stmt& s, const While& n) {
@@ -404,18 +493,21 @@ class Collector {
   }
 
   const Function* f_;
+  const std::vector<MayAlias>& may_alias_;
   BufferFilter is_asked_;
   AccessModel out_;
   Path path_;
   Substitution values_;
   const Kernel* kernel_ = nullptr;
   const TileStore* target_ = nullptr;
-  struct Visit {
+  struct Place {
     const StmtNode* stmt = nullptr;
     size_t number = 0;
   };
-  Visit visit_;  ///< the statement that is being read
+  Place visit_;  ///< the statement that is being read
   size_t visits_ = 0;
+  bool keeps_visits_ = false;
+  std::vector<const StmtNode*> way_;  ///< from the body to the region
   Memo<bool> loads_;
   Seen seen_;  ///< parts of the statement's expressions
 };
@@ -444,6 +536,10 @@ std::string text_of(const Access& access) {
 }
 
 AccessModel access_model(const Function& f) { return Collector(&f, f.body, f.may_alias).take(); }
+
+AccessModel access_model(const Function& f, const Stmt& region, const Stmt& instead) {
+  return Collector(f, region, instead).take();
+}
 
 AccessModel access_model(const Stmt& part, const std::vector<MayAlias>& may_alias, BufferFilter is_asked) {
   return Collector(nullptr, part, may_alias, is_asked).take();

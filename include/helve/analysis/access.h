@@ -80,6 +80,13 @@ struct IndependentLoop {
   size_t first, last;  ///< the accesses below it, a part of AccessModel::accesses
 };
 
+/// A visit of a statement of a region.
+struct Visit {
+  const StmtNode* stmt;
+  size_t end;  ///< the visits of its parts are numbered up to here
+  Path path;  ///< to the statement
+};
+
 /// Visits of statements are numbered from 0 in program order, a statement before its parts: a walk of the same program
 /// that counts them meets the same numbers.
 struct AccessModel {
@@ -92,6 +99,8 @@ struct AccessModel {
   std::unordered_map<const Buffer*, Path> home;  ///< the path to each allocation
   std::unordered_set<const Storage*> constant;  ///< buffers that are read, and that nothing writes
   std::unordered_set<const Var*> names;  ///< that stay: of values that change, are too large, or are no indices
+  std::vector<Visit> visits;  ///< of a region only
+  Path around;  ///< of a region: the path to it, with which all paths begin
 
   /// Does `e` use a name that stays?
   bool names_stay(const Expr& e) const;
@@ -106,6 +115,11 @@ AccessModel access_model(const Function& f);
 using BufferFilter = bool (*)(const Buffer&);
 AccessModel access_model(const Stmt& part, const std::vector<MayAlias>& may_alias = {},
                          BufferFilter is_asked = nullptr);
+
+/// The accesses of one statement of a function, both of which must outlive the model; it is visit 0. Of what stands
+/// around it, paths have what nothing in the function changes; constant is what nothing below it writes. With `instead`,
+/// the accesses of that in the statement's place. Where one node stands at several places, the first is meant.
+AccessModel access_model(const Function& f, const Stmt& region, const Stmt& instead = {});
 
 /// Is the loop's promise independence of its iterations?
 bool is_independent(const StmtNode& loop);
