@@ -20,6 +20,7 @@ from helve.errors import (
 )
 from helve.layout import Layout, Swizzle, axis
 from helve.mesh import Mesh
+from helve.schedule import Schedule, Trace
 from helve.script.entry import parse
 from helve.script.prim_func import PrimFunc
 from helve.target import Kernel, Proof, compile, num_threads, set_num_threads
@@ -36,9 +37,11 @@ __all__ = [
     "Mesh",
     "PrimFunc",
     "Proof",
+    "Schedule",
     "ShapeError",
     "Swizzle",
     "T",
+    "Trace",
     "UnknownNameError",
     "UnsupportedError",
     "Warning",

@@ -130,6 +130,7 @@ class Walk {
   void visit(const TileOp& n, const Stmt& s, BufferSet& whole) {
     read_exprs(s, whole);
     const TileOpRow& row = n.row();
+    if (const Region* barriers = n.barriers()) touch.used.insert(barriers->buffer.get());
     for (size_t i = 0; i < row.params.size(); ++i) {
       if (reads_operand(n, i)) read(n.region(i).buffer.get(), whole);
     }

@@ -28,7 +28,7 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 #include "line_walk.h"
-#include "renewed.h"
+#include "helve/ir/tensor/renewed.h"
 
 namespace helve {
 

@@ -1,4 +1,5 @@
 // Is every statement of the new region one of the old region?
+// Orders mean nothing if the statements differ; buffers that the rewrite declares anew stand for old ones.
 #include <fmt/format.h>
 
 #include "helve/print/printer.h"
