@@ -96,7 +96,7 @@ void report(const char* name, const Function& f, const Rewritten& after) {
   Legality found;
   const double finding = milliseconds([&] { dependences(f, f.body, engine); });
   const double checking = milliseconds([&] { found = check_rewrite(before, after.region, after.origins); });
-  std::printf("%-34s dependences %6.2f ms  check %6.2f ms  %s%s\n", name, finding, checking,
+  std::printf("%-36s dependences %6.2f ms  check %6.2f ms  %s%s\n", name, finding, checking,
               std::string(to_string(found.verdict)).c_str(), found.reason.c_str());
 }
 
@@ -125,13 +125,17 @@ void products() {
 
 void factorization() {
   const BufferRef A = tensor("A", {M, N}), B = tensor("B", {M, K, L}), C = tensor("C", {K, N}), D = tensor("D", {L, N});
-  const Stmt leaf = store(A, {i, j}, load(A, {i, j}) + load(B, {i, k, l}) * load(C, {k, j}) * load(D, {l, j}));
-  const FunctionRef f =
-      dynamic_function("mttkrp", {M, N, K, L}, {A, B, C, D}, nest({{i, M}, {j, N}, {k, K}, {l, L}}, leaf));
-  report("MTTKRP, one level", *f,
-         tiled_nest(leaf, 4, {tiled(i, M, {32}), tiled(j, N, {32}), tiled(k, K, {8}), tiled(l, L, {8})}));
-  report("MTTKRP, two levels", *f,
-         tiled_nest(leaf, 4, {tiled(i, M, {32, 8}), tiled(j, N, {32, 8}), tiled(k, K, {8, 4}), tiled(l, L, {8, 4})}));
+  const Expr value = load(B, {i, k, l}) * load(C, {k, j}) * load(D, {l, j});
+  for (const bool update : {true, false}) {
+    const Stmt leaf = update ? store(A, {i, j}, value, {}, StoreMode::Add) : store(A, {i, j}, load(A, {i, j}) + value);
+    const FunctionRef f =
+        dynamic_function("mttkrp", {M, N, K, L}, {A, B, C, D}, nest({{i, M}, {j, N}, {k, K}, {l, L}}, leaf));
+    const char* const kind = update ? "T.update" : "+=";
+    report((std::string("MTTKRP by ") + kind + ", one level").c_str(), *f,
+           tiled_nest(leaf, 4, {tiled(i, M, {32}), tiled(j, N, {32}), tiled(k, K, {8}), tiled(l, L, {8})}));
+    report((std::string("MTTKRP by ") + kind + ", two levels").c_str(), *f,
+           tiled_nest(leaf, 4, {tiled(i, M, {32, 8}), tiled(j, N, {32, 8}), tiled(k, K, {8, 4}), tiled(l, L, {8, 4})}));
+  }
 }
 
 void stencil() {

@@ -179,9 +179,10 @@ class OrderCheck {
   /// Returns whether the rewrite is refuted.
   bool keeps_order(const Dependence& each, size_t i, size_t k) {
     const NewPair pair(*rewrite_.copies[i].now, *rewrite_.copies[k].now);
-    const auto ask = [&](const Expr& condition) {
-      return intersection_of(pairs(each.pairs, i, k), pair.relation(rewrite_.before.engine, condition)).is_empty();
+    const auto now = [&](const Expr& condition) {
+      return intersection_of(pairs(each.pairs, i, k), pair.relation(rewrite_.before.engine, condition));
     };
+    const auto ask = [&](const Expr& condition) { return now(condition).is_empty(); };
     std::vector<std::vector<Expr>> against = pair.against_order(!each.reduction, true);
     drop_impossible(against, each, i, k, pair);
     if (!against.empty() && worsen(out_, found(ask(any_of(against)), each, i, k, pair, RewriteFault::Turned))) {
@@ -190,7 +191,7 @@ class OrderCheck {
     if (each.reduction && !out_.reassociates) {
       std::vector<std::vector<Expr>> reordered = pair.against_order(true, false);
       drop_impossible(reordered, each, i, k, pair);
-      out_.reassociates = !reordered.empty() && ask(any_of(reordered)).verdict != Verdict::Proved;
+      out_.reassociates = !reordered.empty() && pairs_of(now(any_of(reordered))).emptiness() != Verdict::Proved;
     }
     const size_t home = loops_around_memory(each, i);
     if (home == 0) return false;

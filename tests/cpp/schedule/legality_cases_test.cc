@@ -144,6 +144,29 @@ TEST(Legality, ANameIsTheSameWhereItsValueIs) {
   EXPECT_NE(check(f, split(idx(8), seq({wrong, other})), {{other, was, {{i, kSplit}}}}).verdict, Verdict::Proved);
 }
 
+TEST(Legality, ANameOfWhatChangesIsTheOneOfItsIteration) {
+  const BufferRef a = param("A", kInt32, {1}), b = param("B", kInt32, {8});
+  const VarRef x = make_var("x", kInt32);
+  const Stmt name = bind(x, load(a, {idx(0)})), use = store(b, {Expr(i)}, Expr(x));
+  const Stmt count = store(a, {idx(0)}, load(a, {idx(0)}) + int_imm(1, kInt32));
+  const FunctionRef f = function("f", {a, b}, serial_loop(i, idx(8), seq({name, use, count})));
+  EXPECT_EQ(check(f, f->body, {{name, name}, {use, use}, {count, count}}).verdict, Verdict::Proved);
+  const Stmt once = seq({name, serial_loop(i, idx(8), use), serial_loop(i, idx(8), count)});
+  const Legality found = check(f, once, {{name, name, {{i, idx(0)}}}, {use, use}, {count, count}});
+  EXPECT_NE(found.verdict, Verdict::Proved) << "later iterations read what was counted";
+}
+
+TEST(Legality, ALoopThatRepeatsAStatementRunsItTwice) {
+  const BufferRef b = param("B", kFloat32, {8});
+  const Stmt was = store(b, {Expr(i)}, f32(1));
+  const FunctionRef f = function("f", {b}, serial_loop(i, idx(8), was));
+  const Legality found = check(f, serial_loop(o, idx(2), serial_loop(i, idx(8), was)), {{was, was}});
+  EXPECT_EQ(found.fault, RewriteFault::Twice);
+  const Stmt overlapping = store(b, {Expr(o) * idx(3) + Expr(j)}, f32(1));
+  const Stmt tiles = serial_loop(o, idx(2), serial_loop(j, idx(5), overlapping));
+  EXPECT_EQ(check(f, tiles, {{overlapping, was, {{i, Expr(o) * idx(3) + Expr(j)}}}}).fault, RewriteFault::Twice);
+}
+
 TEST(Legality, AnotherStatementIsNotTheOneItComesFrom) {
   const BufferRef b = param("B", kFloat32, {9});
   const Stmt was = store(b, {Expr(i)}, f32(1)), beside = store(b, {Expr(i) + idx(1)}, f32(1));
