@@ -125,7 +125,7 @@ class Trace:
             raise error("ScheduleTrace", source.span_of_call(frame), reason=fault) from None
 
 
-class _Fault(Exception):
+class _Fault(ValueError):
     """What is wrong with a text that should be a trace."""
 
 
