@@ -37,6 +37,9 @@ void bind_stmt(pybind11::module_& module);
 /// Meshes, functions, structural equality and the verifier.
 void bind_function(pybind11::module_& module);
 
+/// Index notation: expressions, statements, `einsum`.
+void bind_notation(pybind11::module_& module);
+
 /// Compiling, calling, and the thread pool.
 void bind_driver(pybind11::module_& module);
 

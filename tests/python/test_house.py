@@ -32,6 +32,7 @@ LAYERS = [
     "schedule",
     "dist",
     "target",
+    "einsum",
     "jit",
     FRONT,
     "kernels",
