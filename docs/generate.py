@@ -52,6 +52,7 @@ RANGES = [
     (700, 799, "Running"),
     (800, 899, "Targets and compiling"),
     (900, 999, "CUDA"),
+    (1000, 1099, "Schedules"),
 ]
 
 

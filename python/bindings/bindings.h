@@ -40,6 +40,9 @@ void bind_function(pybind11::module_& module);
 /// Index notation: expressions, statements, `einsum`.
 void bind_notation(pybind11::module_& module);
 
+/// Schedules: versions, cursors and steps.
+void bind_schedule(pybind11::module_& module);
+
 /// Compiling, calling, and the thread pool.
 void bind_driver(pybind11::module_& module);
 

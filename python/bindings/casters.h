@@ -75,7 +75,9 @@ std::optional<E> parse_enum(std::string_view text, int count) {
 
 inline std::optional<MemoryScope> parse_scope(std::string_view text) { return parse_enum<MemoryScope>(text, 5); }
 inline std::optional<LoopKind> parse_loop(std::string_view text) { return parse_enum<LoopKind>(text, 7); }
-inline std::optional<StoreMode> parse_store_mode(std::string_view text) { return parse_enum<StoreMode>(text, 4); }
+inline std::optional<StoreMode> parse_store_mode(std::string_view text) {
+  return parse_enum<StoreMode>(text, kStoreModes);
+}
 
 }  // namespace helve::python
 

@@ -112,6 +112,8 @@ void bind_stmt(py::module_& module) {
   module.def("bind", &bind, py::arg("var"), py::arg("value"), py::arg("span") = nowhere);
   module.def("store", &store, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("span") = nowhere,
              py::arg("mode") = StoreMode::Write);
+  module.def("update", &update, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("mode"),
+             py::arg("span") = nowhere);
   module.def("store_nontemporal", &store_nontemporal, py::arg("buffer"), py::arg("indices"), py::arg("value"),
              py::arg("piece"), py::arg("span") = nowhere);
   module.def("prefetch", &prefetch, py::arg("buffer"), py::arg("indices"), py::arg("span") = nowhere);

@@ -34,6 +34,7 @@ from helve.notation import (
     scalar,
     tensor,
 )
+from helve.schedule import Schedule, Trace
 from helve.script.entry import parse
 from helve.script.prim_func import PrimFunc
 from helve.target import Kernel, Proof, compile, num_threads, set_num_threads
@@ -50,9 +51,11 @@ __all__ = [
     "Mesh",
     "PrimFunc",
     "Proof",
+    "Schedule",
     "ShapeError",
     "Swizzle",
     "T",
+    "Trace",
     "UnknownNameError",
     "UnsupportedError",
     "Warning",

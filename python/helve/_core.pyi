@@ -616,6 +616,9 @@ def bind(var: Var, value: Expr, span: Span = ...) -> Stmt: ...
 def store(
     buffer: Buffer, indices: Sequence[Expr], value: Expr, span: Span = ..., mode: str = ...
 ) -> Stmt: ...
+def update(
+    buffer: Buffer, indices: Sequence[Expr], value: Operand, mode: str, span: Span = ...
+) -> Stmt: ...
 def store_nontemporal(
     buffer: Buffer, indices: Sequence[Expr], value: Expr, piece: int, span: Span = ...
 ) -> Stmt: ...
@@ -665,6 +668,79 @@ def structural_equal(a: Function, b: Function) -> tuple[bool, str]: ...
 def structural_hash(function: Function) -> int: ...
 def stmt_equal(a: Stmt, b: Stmt) -> tuple[bool, str]: ...
 def verify(function: Function) -> None: ...
+
+class Cursor:
+    """A path over the declared fields of statements."""
+
+    @property
+    def parent(self) -> Cursor | None: ...
+
+class Finder:
+    """What a statement is found by: "loop", "store", "text", "line" or "path", a name, and its number or -1."""
+
+    def __init__(self, kind: str, name: str, index: int) -> None: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def index(self) -> int: ...
+
+TraceArgument = Finder | list[Finder] | int | str
+
+class TraceStep:
+    """One step of a schedule, statements by finders."""
+
+    def __init__(self, primitive: str, arguments: Sequence[TraceArgument], unsafe: str | None = ...) -> None: ...
+    @property
+    def primitive(self) -> str: ...
+    @property
+    def arguments(self) -> list[TraceArgument]: ...
+    @property
+    def unsafe(self) -> str | None: ...
+    @property
+    def effect(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def place(self) -> Span: ...
+
+class ScheduleVersion:
+    """A function, and the step that made it."""
+
+    @property
+    def function(self) -> Function: ...
+    @property
+    def step(self) -> TraceStep: ...
+    @property
+    def results(self) -> list[Cursor]: ...
+
+def primitive_rows() -> list[tuple[str, list[tuple[str, str, list[str]]]]]:
+    """The primitives as (name, [(parameter, kind, words of a choice)])."""
+
+def start_schedule(function: Function) -> ScheduleVersion:
+    """The schedule without steps."""
+
+def with_step(version: ScheduleVersion, primitive: str, arguments: Sequence[Cursor | list[Cursor] | int | str], unsafe: str | None, place: Span) -> ScheduleVersion:
+    """The version after one more step."""
+
+def replay_step(version: ScheduleVersion, step: TraceStep, place: Span) -> ScheduleVersion:
+    """The version after the step of a trace."""
+
+def carry(cursor: Cursor, from_version: ScheduleVersion, to_version: ScheduleVersion) -> tuple[bool, Cursor | None, str]:
+    """(does the second version come from the first?, the cursor there or None, the primitive that took it away)."""
+
+def find_all(function: Function, kind: str, name: str, within: Cursor | None = ...) -> list[Cursor]:
+    """The statements that a name of a kind fits, in program order."""
+
+def names_of(function: Function, kind: str) -> list[str]:
+    """What names of a kind there are, each once."""
+
+def statement_at(function: Function, cursor: Cursor) -> Stmt | None:
+    """The statement at a place, or None."""
+
+def print_stmt(stmt: Stmt) -> str:
+    """The lines of one statement."""
 
 class OutOfSteps(RuntimeError):
     """A call of an interpreted kernel used up its steps."""

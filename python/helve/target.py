@@ -256,7 +256,7 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
     """Compiles a function.
 
     Args:
-        func: a result of `T.prim_func` or `helve.parse`.
+        func: a result of `T.prim_func` or `helve.parse`, or a `helve.Schedule`.
         target: "llvm" (machine code for this CPU; the default), "cuda" (an NVIDIA GPU) or "interp" (the reference
             interpreter).
         mesh: the mesh to run on, for functions that are written for one.
@@ -342,7 +342,8 @@ def core_function(func: PrimFunc | _core.Function) -> _core.Function:
     Raises:
         helve.Error: it is none (HV0806).
     """
-    function = getattr(func, "function", func)
+    function = getattr(func, "function", func)  # of a schedule: its decorated function, which has one in turn
+    function = getattr(function, "function", function)
     if not isinstance(function, _core.Function):
         raise error("NotAKernel", given=_kind_of(func), fixes=_kernel_remedy(func))
     return function

@@ -5,11 +5,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/matrix_move.h"
+#include "helve/ir/tensor/update.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/text.h"
 
@@ -50,15 +53,98 @@ namespace {
 class Collector {
  public:
   /// `f` is null for a part.
-  Collector(const Function* f, const Stmt& part, const std::vector<MayAlias>& may_alias) : f_(f) {
+  Collector(const Function* f, const Stmt& part, const std::vector<MayAlias>& may_alias,
+            BufferFilter is_asked = nullptr)
+      : f_(f), may_alias_(may_alias), is_asked_(is_asked) {
     out_.function = f;
-    for (const Buffer* buffer : constant_memory(part, may_alias)) out_.constant.insert(buffer);
+    set_constant(part);
     visit(part);
+  }
+  /// Of a region, or of what stands in its place.
+  Collector(const Function& f, const Stmt& region, const Stmt& instead)
+      : f_(&f), may_alias_(f.may_alias), is_asked_(nullptr) {
+    out_.function = &f;
+    HELVE_CHECK(find(f.body, region), "a region that is no part of the function");
+    set_constant(f.body);
+    approach(f.body, 0);
+    out_.around = path_;
+    set_constant(instead ? instead : region);
+    keeps_visits_ = true;
+    visit(instead ? instead : region);
   }
 
   AccessModel take() { return std::move(out_); }
 
  private:
+  void set_constant(const Stmt& part) {
+    out_.constant.clear();
+    for (const Buffer* buffer : constant_memory(part, may_alias_)) out_.constant.insert(buffer);
+  }
+
+  // The way to a region.
+
+  /// Finds the first place of the region; the statements around it become `way_`, outermost first.
+  bool find(const Stmt& s, const Stmt& region) {
+    way_.push_back(s.get());
+    if (s == region) return true;
+    bool found = false;
+    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { found = found || find(part, region); });
+    if (!found) way_.pop_back();
+    return found;
+  }
+
+  /// Adds to the path what holds in `s`, which is way_[at], around the region.
+  void approach(const Stmt& s, size_t at) {
+    if (at + 1 == way_.size()) return;
+    const StmtNode* next = way_[at + 1];
+    dispatch(s, [&](const auto& node) { pass(s, node, next); });
+    for_each_part(
+        s, [](const Expr&) {},
+        [&](const Stmt& part) {
+          if (part.get() == next && at + 1 < way_.size() && std::exchange(next, nullptr)) approach(part, at + 1);
+        });
+  }
+
+  template <class N>
+  void pass(const Stmt&, const N&, const StmtNode*) {
+    HELVE_FAIL("a statement without parts around a region");
+  }
+  void pass(const Stmt&, const Seq& n, const StmtNode* next) {
+    for (const Stmt& s : n.stmts) {
+      if (s.get() == next) return;
+      if (const Bind* bind = as<Bind>(s)) name(*bind);
+      if (const Alloc* alloc = as<Alloc>(s)) out_.home[alloc->buffer.get()] = path_;
+      if (const Peer* peer = as<Peer>(s)) out_.home[peer->buffer.get()] = path_;
+    }
+  }
+  void pass(const Stmt& s, const For& n, const StmtNode*) { pass_loop(s, n.vars, n.begins, n.extents); }
+  void pass(const Stmt& s, const ForTiles& n, const StmtNode*) {
+    pass_loop(s, n.vars, std::vector<Expr>(n.vars.size(), int_imm(0)), tile_counts(*n.buffer));
+  }
+  void pass(const Stmt& s, const Kernel& n, const StmtNode*) {
+    kernel_ = &n;
+    pass_loop(s, n.vars, std::vector<Expr>(n.vars.size(), int_imm(0)), n.extents);
+  }
+  void pass(const Stmt& s, const If& n, const StmtNode* next) {
+    const bool holds = n.then_body.get() == next;
+    if (!changes(resolved(n.condition), out_.constant)) push_guard(n.condition, holds, s.get());
+  }
+  void pass(const Stmt& s, const While& n, const StmtNode*) {
+    if (!changes(resolved(n.condition), out_.constant)) push_guard(n.condition, true, s.get());
+  }
+  /// A bound that is read from memory which changes is not known inside.
+  void pass_loop(const Stmt& s, const std::vector<VarRef>& vars, const std::vector<Expr>& begins,
+                 const std::vector<Expr>& extents) {
+    Step step = loop_step(s, vars, begins, extents);
+    const auto varies = [&](const Expr& e) { return changes(e, out_.constant); };
+    if (std::any_of(step.begins.begin(), step.begins.end(), varies) ||
+        std::any_of(step.extents.begin(), step.extents.end(), varies)) {
+      step.begins.clear();
+      step.extents.clear();
+    }
+    push(std::move(step));
+  }
+
   // The path.
 
   void push(Step step) { path_.push_back(std::make_shared<Step>(std::move(step))); }
@@ -91,8 +177,8 @@ class Collector {
     return out;
   }
 
-  void push_loop(const Stmt& s, const std::vector<VarRef>& vars, const std::vector<Expr>& begins,
-                 const std::vector<Expr>& extents) {
+  Step loop_step(const Stmt& s, const std::vector<VarRef>& vars, const std::vector<Expr>& begins,
+                 const std::vector<Expr>& extents) const {
     Step step;
     step.stmt = s.get();
     step.visit = visit_.number;
@@ -100,20 +186,29 @@ class Collector {
     step.vars = vars;
     step.begins = resolved(begins);
     step.extents = resolved(extents);
-    push(std::move(step));
+    return step;
   }
 
   /// The body of a loop under the loop's step.
   void visit_loop(const Stmt& s, const std::vector<VarRef>& vars, const std::vector<Expr>& begins,
                   const std::vector<Expr>& extents, const Stmt& body) {
     scoped([&] {
-      push_loop(s, vars, begins, extents);
+      push(loop_step(s, vars, begins, extents));
+      out_.loop_at.emplace(visit_.number, path_.back());
       const size_t at = out_.loops.size();
       const bool independent = is_independent(*s);
       if (independent) out_.loops.push_back({path_, out_.accesses.size(), 0});
       visit(body);
       if (independent) out_.loops[at].last = out_.accesses.size();
     });
+  }
+
+  static std::vector<Expr> tile_counts(const Buffer& buffer) {
+    std::vector<Expr> out;
+    for (size_t d = 0; d < buffer.rank(); ++d) {
+      out.push_back(simplify(ceil_div(buffer.shape[d], int_imm(buffer.tile[d]))));
+    }
+    return out;
   }
 
   // Accesses.
@@ -142,8 +237,10 @@ class Collector {
     return out;
   }
 
+  bool asked(const Buffer& buffer) const { return !is_asked_ || is_asked_(buffer); }
+
   void add(Access t) {
-    out_.bounds.push_back(t);
+    if (f_) out_.bounds.push_back(t);
     out_.accesses.push_back(std::move(t));
   }
 
@@ -155,7 +252,9 @@ class Collector {
     if (!seen_.is_new(e)) return;
     if (const Load* load = as<Load>(e)) {
       for (const Expr& index : load->indices) visit(index);
-      Access t = box(buffer_ref(load->buffer), points(load->indices), false, span_of(e));
+      const BufferRef buffer = buffer_ref(load->buffer);
+      if (!asked(*buffer)) return;
+      Access t = box(buffer, points(load->indices), false, span_of(e));
       t.load = e.get();
       return add(std::move(t));
     }
@@ -197,8 +296,8 @@ class Collector {
   /// the other.
   void visit_tile(const TileLoad& load, const Span& span) {
     const BufferRef buffer = buffer_ref(load.buffer);
-    out_.accesses.push_back(tile_box(buffer, load.indices, false, span));
-    if (!target_) return;
+    if (asked(*buffer)) out_.accesses.push_back(tile_box(buffer, load.indices, false, span));
+    if (!target_ || !f_) return;
     scoped([&] {
       std::vector<Range> ranges;
       for (size_t d = 0; d < buffer->rank(); ++d) {
@@ -230,9 +329,12 @@ class Collector {
   // Statements.
 
   void visit(const Stmt& s) {
-    const Visit outer = std::exchange(visit_, {s.get(), visits_++});
+    const Place outer = std::exchange(visit_, {s.get(), visits_++});
     const Seen seen = std::exchange(seen_, {});
+    const size_t number = visit_.number;
+    if (keeps_visits_) out_.visits.push_back({s.get(), 0, path_});
     dispatch(s, [&](const auto& node) { collect(s, node); });
+    if (keeps_visits_) out_.visits[number].end = visits_;
     seen_ = seen;
     visit_ = outer;
   }
@@ -251,6 +353,9 @@ class Collector {
   /// What a changing value names is a variable of its own, one for each time it is bound.
   void collect(const Stmt&, const Bind& n) {
     visit(n.value);
+    name(n);
+  }
+  void name(const Bind& n) {
     const Expr value = resolved(n.value);
     const bool known = !changes(value, out_.constant);
     const bool is_float = value->dtype.is_float();
@@ -267,9 +372,15 @@ class Collector {
   void collect(const Stmt& s, const Store& n) {
     for (const Expr& index : n.indices) visit(index);
     visit(n.value);
+    if (!asked(*n.buffer)) return;
     Access t = box(n.buffer, points(n.indices), true, s->span);
     t.mode = n.mode;
-    t.value = resolved(n.value);
+    if (n.is_update()) {
+      t.write = false;
+      out_.accesses.push_back(t);
+      t.write = true;
+    }
+    t.value = resolved(n.is_update() ? stored_value(n) : n.value);
     add(std::move(t));
   }
 
@@ -280,7 +391,7 @@ class Collector {
     target_ = &n;
     visit(n.value);
     target_ = nullptr;
-    add(tile_box(n.buffer, n.indices, true, s->span));
+    if (asked(*n.buffer)) add(tile_box(n.buffer, n.indices, true, s->span));
   }
 
   void collect(const Stmt& s, const For& n) {
@@ -290,12 +401,7 @@ class Collector {
   }
 
   void collect(const Stmt& s, const ForTiles& n) {
-    std::vector<Expr> begins, extents;
-    for (size_t d = 0; d < n.vars.size(); ++d) {
-      begins.push_back(int_imm(0));
-      extents.push_back(simplify(ceil_div(n.buffer->shape[d], int_imm(n.buffer->tile[d]))));
-    }
-    visit_loop(s, n.vars, begins, extents, n.body);
+    visit_loop(s, n.vars, std::vector<Expr>(n.vars.size(), int_imm(0)), tile_counts(*n.buffer), n.body);
   }
 
   void collect(const Stmt& s, const While& n) {
@@ -304,6 +410,7 @@ class Collector {
       step.stmt = s.get();
       step.visit = visit_.number;
       push(std::move(step));
+      out_.loop_at.emplace(visit_.number, path_.back());
       visit(n.condition);
       push_guard(n.condition, true, s.get());
       visit(n.body);
@@ -346,8 +453,9 @@ class Collector {
         visit(r.begin);
         visit(r.extent);
       }
+      if (!asked(*n.region(i).buffer)) continue;
       Access t = operand(n, i);
-      out_.bounds.push_back(t);
+      if (f_) out_.bounds.push_back(t);
       t.write = params[i].writes();
       if (t.write && n.row().rule == TileRule::Atomic) t.mode = atomic_mode(n.op);
       out_.accesses.push_back(t);
@@ -364,6 +472,8 @@ class Collector {
     if (placed) return block_tile(n, *placed);
     Access t = box(region.buffer, region.ranges, false, n.place(i));
     t.may_pass_end = n.may_pass_end(i);
+    t.executor = n.is_by_tma() ? Executor::Tma : moves_matrices(n) ? Executor::Warps : Executor::Path;
+    if (n.begins_copy()) t.queue = copy_queue(n);
     return t;
   }
 
@@ -385,17 +495,21 @@ class Collector {
   }
 
   const Function* f_;
+  const std::vector<MayAlias>& may_alias_;
+  BufferFilter is_asked_;
   AccessModel out_;
   Path path_;
   Substitution values_;
   const Kernel* kernel_ = nullptr;
   const TileStore* target_ = nullptr;
-  struct Visit {
+  struct Place {
     const StmtNode* stmt = nullptr;
     size_t number = 0;
   };
-  Visit visit_;  ///< the statement that is being read
+  Place visit_;  ///< the statement that is being read
   size_t visits_ = 0;
+  bool keeps_visits_ = false;
+  std::vector<const StmtNode*> way_;  ///< from the body to the region
   Memo<bool> loads_;
   Seen seen_;  ///< parts of the statement's expressions
 };
@@ -425,8 +539,12 @@ std::string text_of(const Access& access) {
 
 AccessModel access_model(const Function& f) { return Collector(&f, f.body, f.may_alias).take(); }
 
-AccessModel access_model(const Stmt& part, const std::vector<MayAlias>& may_alias) {
-  return Collector(nullptr, part, may_alias).take();
+AccessModel access_model(const Function& f, const Stmt& region, const Stmt& instead) {
+  return Collector(f, region, instead).take();
+}
+
+AccessModel access_model(const Stmt& part, const std::vector<MayAlias>& may_alias, BufferFilter is_asked) {
+  return Collector(nullptr, part, may_alias, is_asked).take();
 }
 
 }  // namespace helve

@@ -58,7 +58,9 @@ void add_element_uses(const Stmt& s, std::vector<ElementUse>& out) {
     });
   };
   for_each_part(s, loads, [&](const Stmt& part) { add_element_uses(part, out); });
-  if (const Store* n = as<Store>(s)) out.push_back({n->buffer.get(), &n->indices, true});
+  const Store* n = as<Store>(s);
+  if (n && n->is_update()) out.push_back({n->buffer.get(), &n->indices, false});
+  if (n) out.push_back({n->buffer.get(), &n->indices, true});
 }
 
 void add(std::vector<BufferEffect>& effects, const RegionAccess& access) {
@@ -82,7 +84,7 @@ std::vector<RegionAccess> direct_accesses(const Stmt& s) {
   std::vector<RegionAccess> out;
   for_each_part(s, [&](const Expr& e) { add_loads(e, out); }, [](const Stmt&) {});
   if (const Store* store = as<Store>(s)) {
-    if (store->is_atomic()) out.push_back({element(store->buffer, store->indices), false, s->span});
+    if (store->mode != StoreMode::Write) out.push_back({element(store->buffer, store->indices), false, s->span});
     out.push_back({element(store->buffer, store->indices), true, s->span});
   } else if (const TileStore* store = as<TileStore>(s)) {
     out.push_back({tile(store->buffer, store->indices), true, s->span});

@@ -135,7 +135,8 @@ class FirstReads {
     for_each_part(s, [&](const Expr& e) { lazy |= is_lazy(e); }, [](const Stmt&) {});
     // Copying an undefined value to private memory is no fault by itself; it matters where the copy is read.
     const Store* store = as<Store>(s);
-    const bool copies = store && store->buffer->scope == MemoryScope::Local && as<Load>(store->value);
+    const bool to_own = store && store->buffer->scope == MemoryScope::Local;
+    const bool copies = to_own && store->mode == StoreMode::Write && as<Load>(store->value);
     if (certain_ && !stored_ && !lazy && !copies)
       found_ = ReadFirst::Always;
     else if (found_ == ReadFirst::Never)

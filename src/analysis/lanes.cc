@@ -99,7 +99,7 @@ class LaneProof {
         }
         return true;
       case StmtKind::Bind: name(*as<Bind>(s)); break;
-      case StmtKind::Store: return !as<Store>(s)->is_atomic();
+      case StmtKind::Store: return as<Store>(s)->mode == StoreMode::Write;
       case StmtKind::If: break;
       case StmtKind::For:
         for (const auto* bounds : {&as<For>(s)->begins, &as<For>(s)->extents}) {

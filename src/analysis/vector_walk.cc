@@ -87,7 +87,7 @@ class Walk {
     if (as<Seq>(s)) return map_parts(s, [](const Expr& e) { return e; }, [&](const Stmt& p) { return statement(p); });
     if (const Prefetch* n = as<Prefetch>(s)) return prefetch(*n);
     const Store* n = as<Store>(s);
-    if (!n || n->is_atomic()) return refuse(s);
+    if (!n || n->mode != StoreMode::Write) return refuse(s);
     const Ref<Store> out = copy_with(*n, [&](Store& copy) {
       copy.value = value(n->value);
       subscripts(*n->buffer, &copy.indices);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 
@@ -37,6 +38,18 @@ bool is_comparison(Op op) { return row_of(op).rule == OpRule::Compare; }
 
 Expr AffineAbstraction::operator()(const Expr& e) { return e->dtype.is_bool() ? condition(e) : index(e); }
 
+std::vector<Expr> inexact_parts(const Expr& e, const Translation& translation) {
+  AffineAbstraction abstract(translation);
+  abstract(e);
+  std::vector<Expr> out;
+  for (const Expr& part : abstract.parts()) {
+    if (std::none_of(out.begin(), out.end(), [&](const Expr& known) { return same_expr(known, part); })) {
+      out.push_back(part);
+    }
+  }
+  return out;
+}
+
 bool AffineAbstraction::repeats(const Expr& e) const {
   bool pure = true;
   walk(e, [&](const Expr& node) {
@@ -58,6 +71,7 @@ Expr AffineAbstraction::unknown(const Expr& e) {
   if (!var) {
     var = make_var("unknown");
     unknowns_.push_back(var);
+    parts_.push_back(e);
     if (pure) known_.emplace_back(e, var);
     varying_ += !pure;
     if (reason_.empty()) reason_ = fmt::format("'{}' is not affine", brief_text(e));

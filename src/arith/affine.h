@@ -21,6 +21,8 @@ class AffineAbstraction {
   Expr operator()(const Expr& e);
 
   const std::vector<VarRef>& unknowns() const { return unknowns_; }
+  /// What the unknowns stand for.
+  const std::vector<Expr>& parts() const { return parts_; }
   /// Says of the first unknown what it stands for; empty when there is none.
   const std::string& reason() const { return reason_; }
 
@@ -41,6 +43,7 @@ class AffineAbstraction {
   const Translation& translation_;
   std::vector<std::pair<Expr, VarRef>> known_;
   std::vector<VarRef> unknowns_;
+  std::vector<Expr> parts_;
   std::string reason_;
   std::unordered_map<Expr, Expr> abstracted_;  ///< large expressions
   size_t varying_ = 0;  ///< unknowns that another place may not share

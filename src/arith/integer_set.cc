@@ -51,6 +51,17 @@ Answer IntegerSet::is_empty() const {
       a.engine, {}, a.inexact, [&] { return *a.set; }, [&](const isl::set& left) { return a_point_of(left, a); });
 }
 
+Verdict IntegerSet::emptiness() const {
+  const Data& a = *data_;
+  if (!a.set) return Verdict::Unknown;
+  return whether_empty(
+             a.engine, {}, a.inexact, [&] { return *a.set; },
+             [](const isl::set&) {
+               return Answer{Verdict::Refuted, {}, {}, {}};
+             })
+      .verdict;
+}
+
 Answer IntegerSet::is_subset_of(const IntegerSet& other) const {
   const Data &a = *data_, &b = *other.data_;
   if (!a.set || !b.set) return unknown_because(kOverBudget);

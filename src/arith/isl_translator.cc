@@ -3,40 +3,142 @@
 #include "isl_translator.h"
 
 #include <fmt/format.h>
+#include <isl/mat.h>
+
+#include <optional>
+#include <utility>
 
 #include "helve/ir/expr/build.h"
 
 namespace helve {
 
+namespace {
+
+/// A row of coefficients whose last column is the constant, and at most one quotient, whose factor is 1 or -1.
+struct Row {
+  std::vector<int64_t> row;
+  const Apply* quotient = nullptr;
+  int64_t sign = 0;
+};
+
+/// Adds `factor` times an expression. False if it is not linear, or where a coefficient would leave 64 bits.
+bool add_linear(const Expr& e, int64_t factor, const std::unordered_map<const Var*, unsigned>& columns, Row& to) {
+  std::vector<int64_t>& row = to.row;
+  const auto add = [&](unsigned column, int64_t value) {
+    int64_t scaled = 0;
+    return !__builtin_mul_overflow(value, factor, &scaled) &&
+           !__builtin_add_overflow(row[column], scaled, &row[column]);
+  };
+  if (const int64_t* constant = int_value(e)) return add(static_cast<unsigned>(row.size() - 1), *constant);
+  if (const Var* var = as<Var>(e)) return add(columns.at(var), 1);
+  const Apply* node = as<Apply>(e);
+  if (!node || factor == INT64_MIN) return false;
+  const auto part = [&](size_t n, int64_t f) { return add_linear(node->args[n], f, columns, to); };
+  switch (node->op) {
+    case Op::Add: return part(0, factor) && part(1, factor);
+    case Op::Sub: return part(0, factor) && part(1, -factor);
+    case Op::Neg: return part(0, -factor);
+    case Op::Mul: {
+      const size_t constant = int_value(node->args[0]) ? 0 : 1;
+      int64_t scaled = 0;
+      return !__builtin_mul_overflow(*int_value(node->args[constant]), factor, &scaled) && part(1 - constant, scaled);
+    }
+    case Op::FloorDiv:
+      if (to.quotient || (factor != 1 && factor != -1)) return false;
+      to.quotient = node;
+      to.sign = factor;
+      return true;
+    default: return false;
+  }
+}
+
+/// `row + e // c >= 0` is `c row + e >= 0`, and `row - e // c >= 0` is `c row + c - 1 - e >= 0`: exact without a
+/// quotient, which isl would have to carry. False if it is not linear, or would leave 64 bits.
+bool clear_quotient(Row& of, const std::unordered_map<const Var*, unsigned>& columns) {
+  const Apply* quotient = std::exchange(of.quotient, nullptr);
+  const int64_t divisor = *int_value(quotient->args[1]);
+  for (int64_t& each : of.row) {
+    if (__builtin_mul_overflow(each, divisor, &each)) return false;
+  }
+  if (of.sign < 0 && __builtin_add_overflow(of.row.back(), divisor - 1, &of.row.back())) return false;
+  return add_linear(quotient->args[0], of.sign, columns, of) && !of.quotient;
+}
+
+/// A comparison as `row >= 0`, or `row = 0`; nothing if it is none of linear expressions.
+struct Constraint {
+  std::vector<int64_t> row;
+  bool equality;
+};
+std::optional<Constraint> constraint_of(const Expr& e, const std::unordered_map<const Var*, unsigned>& columns,
+                                        unsigned width) {
+  const Apply* node = as<Apply>(e);
+  if (!node) return std::nullopt;
+  const bool strict = node->op == Op::Lt || node->op == Op::Gt;
+  const bool right_is_greater = node->op == Op::Lt || node->op == Op::Le;
+  if (!strict && !right_is_greater && node->op != Op::Ge && node->op != Op::Eq) return std::nullopt;
+  const bool equality = node->op == Op::Eq;
+  const int64_t sign = right_is_greater ? -1 : 1;
+  Row out{std::vector<int64_t>(width), nullptr, 0};
+  if (!add_linear(node->args[0], sign, columns, out) || !add_linear(node->args[1], -sign, columns, out)) {
+    return std::nullopt;
+  }
+  if (strict && __builtin_sub_overflow(out.row.back(), 1, &out.row.back())) return std::nullopt;
+  if (out.quotient && (equality || !clear_quotient(out, columns))) return std::nullopt;
+  return Constraint{std::move(out.row), equality};
+}
+
+isl_mat* matrix_of(const Engine& engine, const std::vector<Constraint>& all, bool equalities, unsigned width) {
+  std::vector<const Constraint*> rows;
+  for (const Constraint& each : all) {
+    if (each.equality == equalities) rows.push_back(&each);
+  }
+  isl_mat* out = isl_mat_alloc(engine->context, static_cast<unsigned>(rows.size()), width);
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (unsigned c = 0; c < width; ++c) {
+      isl_val* value = isl_val_int_from_si(engine->context, static_cast<long>(rows[r]->row[c]));
+      out = isl_mat_set_element_val(out, static_cast<int>(r), static_cast<int>(c), value);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string parameter_name(const VarRef& var) { return fmt::format("p{}", static_cast<const void*>(var.get())); }
 
 Translator::Translator(const Engine& engine, const std::vector<VarRef>& dims, const std::vector<VarRef>& params)
     : space_(isl::manage(isl_space_set_alloc(engine->context, static_cast<unsigned>(params.size()),
-                                             static_cast<unsigned>(dims.size())))) {
+                                             static_cast<unsigned>(dims.size())))),
+      dims_(static_cast<unsigned>(dims.size())),
+      width_(static_cast<unsigned>(dims.size() + params.size()) + 1),
+      engine_(engine) {
+  for (const std::vector<VarRef>* vars : {&dims, &params}) {
+    for (const VarRef& var : *vars) columns_.emplace(var.get(), static_cast<unsigned>(columns_.size()));
+  }
   // Parameters are aligned by name, so the name says which variable it is.
   for (size_t i = 0; i < params.size(); ++i) {
     const std::string name = parameter_name(params[i]);
     isl_id* id = isl_id_alloc(engine->context, name.c_str(), nullptr);
     space_ = isl::manage(isl_space_set_dim_id(space_.release(), isl_dim_param, static_cast<unsigned>(i), id));
   }
-  for (size_t i = 0; i < dims.size(); ++i) {
-    add(dims[i],
-        isl_aff_var_on_domain(isl_local_space_from_space(space_.copy()), isl_dim_set, static_cast<unsigned>(i)));
-  }
-  for (size_t i = 0; i < params.size(); ++i) {
-    add(params[i],
-        isl_aff_var_on_domain(isl_local_space_from_space(space_.copy()), isl_dim_param, static_cast<unsigned>(i)));
-  }
+}
+
+isl::pw_aff Translator::variable(const Var* var) const {
+  const unsigned column = columns_.at(var);
+  const bool is_dim = column < dims_;
+  return isl::manage(isl_pw_aff_from_aff(isl_aff_var_on_domain(isl_local_space_from_space(space_.copy()),
+                                                               is_dim ? isl_dim_set : isl_dim_param,
+                                                               is_dim ? column : column - dims_)));
 }
 
 isl::set Translator::between(const VarRef& var, int64_t least, int64_t greatest) const {
-  const isl::pw_aff& value = values_.at(var.get());
+  const isl::pw_aff value = variable(var.get());
   return value.ge_set(constant(least)).intersect(value.le_set(constant(greatest)));
 }
 
 isl::pw_aff Translator::value_once(const Expr& e) const {
   if (const int64_t* constant = int_value(e)) return this->constant(*constant);
-  if (const Var* var = as<Var>(e)) return values_.at(var);
+  if (const Var* var = as<Var>(e)) return variable(var);
   const Apply* node = as<Apply>(e);
   HELVE_CHECK(node, "an expression that was not abstracted");
   const std::vector<Expr>& args = node->args;
@@ -66,7 +168,7 @@ isl::set Translator::condition_once(const Expr& e) const {
   HELVE_CHECK(node, "a condition that was not abstracted");
   const std::vector<Expr>& args = node->args;
   switch (node->op) {
-    case Op::And: return condition(args[0]).intersect(condition(args[1]));
+    case Op::And: return conjunction(e);
     case Op::Or: return condition(args[0]).unite(condition(args[1]));
     case Op::Not: return condition(args[0]).complement();
     case Op::Lt: return value(args[0]).lt_set(value(args[1]));
@@ -77,6 +179,25 @@ isl::set Translator::condition_once(const Expr& e) const {
     case Op::Ne: return value(args[0]).ne_set(value(args[1]));
     default: HELVE_FAIL("a condition that was not abstracted");
   }
+}
+
+/// All linear comparisons become one basic set: translated one by one, isl would simplify what is left after each.
+isl::set Translator::conjunction(const Expr& e) const {
+  std::vector<Constraint> linear;
+  std::vector<Expr> others;
+  for (const Expr& each : operands_of_chain(e, Op::And)) {
+    if (std::optional<Constraint> found = constraint_of(each, columns_, width_)) {
+      linear.push_back(std::move(*found));
+    } else {
+      others.push_back(each);
+    }
+  }
+  isl_mat* const equal = matrix_of(engine_, linear, true, width_);
+  isl_mat* const at_least = matrix_of(engine_, linear, false, width_);
+  isl::set out = isl::manage(isl_set_from_basic_set(isl_basic_set_from_constraint_matrices(
+      space_.copy(), equal, at_least, isl_dim_set, isl_dim_param, isl_dim_div, isl_dim_cst)));
+  for (const Expr& each : others) out = out.intersect(condition(each));
+  return out;
 }
 
 isl::pw_aff Translator::constant(int64_t value) const {

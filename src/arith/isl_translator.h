@@ -31,12 +31,15 @@ class Translator {
  private:
   isl::pw_aff value_once(const Expr& e) const;
   isl::set condition_once(const Expr& e) const;
+  isl::set conjunction(const Expr& e) const;
   isl::val number(int64_t value) const { return isl::val(space_.ctx(), static_cast<long>(value)); }
   isl::pw_aff constant(int64_t value) const;
-  void add(const VarRef& var, isl_aff* aff) { values_.emplace(var.get(), isl::manage(isl_pw_aff_from_aff(aff))); }
+  isl::pw_aff variable(const Var* var) const;
 
   isl::space space_;
-  std::unordered_map<const Var*, isl::pw_aff> values_;
+  std::unordered_map<const Var*, unsigned> columns_;  ///< of a row of coefficients: dimensions, parameters, constant
+  unsigned dims_, width_;
+  Engine engine_;
   mutable Memo<isl::pw_aff> known_values_;
   mutable Memo<isl::set> known_conditions_;
 };

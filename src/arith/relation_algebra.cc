@@ -151,6 +151,12 @@ IntegerRelation relation_of(const IntegerSet& pairs, size_t arity) {
   return relation_by(s, s, {s.tuple.begin(), middle}, {middle, s.tuple.end()}, made);
 }
 
+IntegerSet as_superset(const IntegerSet& set, const std::string& reason) {
+  auto out = std::make_shared<IntegerSet::Data>(set.data());
+  if (out->inexact.empty()) out->inexact = reason;
+  return IntegerSet(std::move(out));
+}
+
 IntegerSet renamed(const IntegerSet& set, std::vector<VarRef> tuple) {
   const IntegerSet::Data& s = set.data();
   HELVE_CHECK(s.tuple.size() == tuple.size(), "as many names as entries");

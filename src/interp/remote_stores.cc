@@ -62,14 +62,16 @@ class StAsyncCode final : public PlainCode {
         barriers_(scope.slot(*node.barriers()->buffer)) {}
   void run(Frame& frame) const override {
     const View src = operands_.region("src").view(frame), dst = operands_.region("dst").view(frame);
-    const Scalar value = gather(src, dst.dtype(), operands_.span).front();
+    const Elements moved = gather_for(dst.instance->declaration(), src, dst.dtype(), operands_.span);
+    const Scalar value = moved.values.front();
     Frame& other = (*frame.cores)[static_cast<size_t>(frame.home.at(target_))];
     Arrivals& arrivals = other.arrivals[barriers_];
     arrivals.bytes += dst.dtype().bytes();
     const Flight arrival{other.copies.begin(operands_.queue, operands_.span), other.rank, dst.site};
     if (!frame.trace) return dst.instance->write(dst.base, value);
     frame.trace->read(*other.buffers[barriers_], 0, *dst.site);  // they are initialized
-    frame.trace->send(*dst.instance, dst.base, value, arrival, *dst.site);
+    const bool undefined = !moved.undefined.empty() && moved.undefined.front();
+    frame.trace->send(*dst.instance, dst.base, value, arrival, *dst.site, undefined);
     arrivals.senders.push_back({frame.rank, frame.trace->before_barrier()});
   }
 

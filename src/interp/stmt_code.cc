@@ -3,6 +3,7 @@
 #include "stmt_code.h"
 #include "region.h"
 
+#include "helve/ir/tensor/update.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve::interp {
@@ -339,6 +340,10 @@ struct Preparer {
   StmtCodeRef operator()(const Store& s) const {
     const StatementScope statement(scope, &s);
     if (s.is_atomic()) return std::make_unique<AtomicStoreCode>(s, scope);
+    if (s.is_update()) return prepare_store(*as<Store>(store(s.buffer, s.indices, stored_value(s), s.span)));
+    return prepare_store(s);
+  }
+  StmtCodeRef prepare_store(const Store& s) const {
     StmtCodeRef plain;
     if (scope.checked()) {
       plain = std::make_unique<CheckedStoreCode>(s, scope);

@@ -251,7 +251,8 @@ void Trace::write(Instance& instance, int64_t offset, Scalar value, const Site& 
   }
 }
 
-void Trace::send(Instance& instance, int64_t offset, Scalar value, const Flight& arrival, const Site& site) {
+void Trace::send(Instance& instance, int64_t offset, Scalar value, const Flight& arrival, const Site& site,
+                 bool undefined) {
   checker_->step();
   make_current();
   Mark mark = mark_of(instance, site);
@@ -268,7 +269,7 @@ void Trace::send(Instance& instance, int64_t offset, Scalar value, const Flight&
     cell.write = mark;
     cell.reads.clear();
     cell.updates.clear();
-    cell.undefined = false;
+    cell.undefined = undefined;
   }
 }
 

@@ -101,7 +101,7 @@ class Trace {
   void update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode, const Site& site);
 
   /// T.st_async to the memory of another core, as the store `arrival` to it.
-  void send(Instance& instance, int64_t offset, Scalar value, const Flight& arrival, const Site& site);
+  void send(Instance& instance, int64_t offset, Scalar value, const Flight& arrival, const Site& site, bool undefined);
   /// The time before which all that the core did is ordered before its barrier.
   int64_t before_barrier() const { return barrier_.time; }
   /// What another core did before that time is visible.

@@ -155,9 +155,11 @@ class Printer {
       const std::string value = spell_.value_for(n.value, n.buffer->dtype);
       return line(n, fmt::format("T.store_nontemporal({}, {}, {})", target, value, n.piece));
     }
-    if (!n.is_atomic()) return write_store(n);
+    if (n.mode == StoreMode::Write) return write_store(n);
     const std::string target = spell_.subscript(*n.buffer, n.indices);
-    line(n, fmt::format("T.{}({}, {})", to_string(n.mode), target, spell_.value_for(n.value, n.buffer->dtype)));
+    const std::string value = spell_.value_for(n.value, n.buffer->dtype);
+    if (n.is_update()) return line(n, fmt::format("T.update({}, {}, \"{}\")", target, value, to_string(n.mode)));
+    line(n, fmt::format("T.{}({}, {})", to_string(n.mode), target, value));
   }
   void write(const Prefetch& n) { line(n, fmt::format("T.prefetch({})", spell_.subscript(*n.buffer, n.indices))); }
   void write(const TileStore& n) { write_store(n); }

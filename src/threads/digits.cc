@@ -165,7 +165,7 @@ Stmt Digits::vectorized(const Stmt& s, bool vector) const {
   walk(s, [&](const Stmt& inner) {
     const Store* store = as<Store>(inner);
     plain &= inner->kind != StmtKind::For && inner->kind != StmtKind::While && inner->kind != StmtKind::Alloc &&
-             !(store && store->is_atomic());
+             !(store && store->mode != StoreMode::Write);
   });
   // The same statement may occur in two branches; each gets a variable of its own.
   const VarRef lane = make_var(lane_->name);

@@ -37,7 +37,10 @@ Uses uses_of(const Stmt& s, const Buffer* buffer) {
   walk(s, [&](const Stmt& inner) {
     const For* loop = as<For>(inner);
     plain &= inner->kind != StmtKind::If && inner->kind != StmtKind::While && (!loop || is_element_loop(*loop));
-    if (const Store* n = as<Store>(inner)) uses.writes |= n->buffer.get() == buffer;
+    if (const Store* n = as<Store>(inner); n && n->buffer.get() == buffer) {
+      uses.writes = true;
+      uses.reads |= n->mode != StoreMode::Write;
+    }
     const TileOp* op = as<TileOp>(inner);
     for (size_t i = 0; op && i < op->operands.size(); ++i) {
       const Region* region = std::get_if<Region>(&op->operands[i]);

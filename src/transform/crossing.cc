@@ -48,7 +48,7 @@ class Walk {
   void visit(const Bind&, const Stmt& s, BufferSet& whole) { read_exprs(s, whole); }
   void visit(const Store& n, const Stmt& s, BufferSet& whole) {
     read_exprs(s, whole);
-    if (n.is_atomic()) read(n.buffer.get(), whole);
+    if (n.mode != StoreMode::Write) read(n.buffer.get(), whole);
     write(n.buffer.get());
   }
   void visit(const Prefetch&, const Stmt&, BufferSet&) {}
@@ -92,7 +92,7 @@ class Walk {
   }
   /// A store to each element at the loop's own variables.
   static bool covers(const For& loop, const Store& s) {
-    if (s.is_atomic() || s.buffer->rank() != loop.vars.size()) return false;
+    if (s.mode != StoreMode::Write || s.buffer->rank() != loop.vars.size()) return false;
     for (size_t d = 0; d < loop.vars.size(); ++d) {
       const int64_t* begin = int_value(loop.begins[d]);
       if (!begin || *begin != 0 || s.indices[d].get() != loop.vars[d].get()) return false;
@@ -130,6 +130,7 @@ class Walk {
   void visit(const TileOp& n, const Stmt& s, BufferSet& whole) {
     read_exprs(s, whole);
     const TileOpRow& row = n.row();
+    if (const Region* barriers = n.barriers()) touch.used.insert(barriers->buffer.get());
     for (size_t i = 0; i < row.params.size(); ++i) {
       if (reads_operand(n, i)) read(n.region(i).buffer.get(), whole);
     }

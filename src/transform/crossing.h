@@ -16,7 +16,7 @@ struct Touch {
   BufferSet exposed;  ///< may be read before all of it has been written
   BufferSet written;  ///< may be written, in part or whole
   BufferSet whole;    ///< certainly written in full; other written buffers may keep earlier contents
-  BufferSet used;     ///< occurs: read, written, or as the buffer whose tiles a loop counts
+  BufferSet used;     ///< occurs: read, written, as mbarriers, or as the buffer whose tiles a loop counts
 };
 
 Touch touch_of(const std::vector<Stmt>& stmts);

@@ -12,7 +12,7 @@
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
-#include "renewed.h"
+#include "helve/ir/tensor/renewed.h"
 #include "with_value.h"
 
 namespace helve {

@@ -6,7 +6,7 @@
 #include "helve/analysis/memory_traffic.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
-#include "renewed.h"
+#include "helve/ir/tensor/renewed.h"
 
 namespace helve {
 

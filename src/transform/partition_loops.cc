@@ -12,7 +12,7 @@
 #include "helve/arith/sum.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
-#include "renewed.h"
+#include "helve/ir/tensor/renewed.h"
 #include "scope_facts.h"
 
 namespace helve {

@@ -15,6 +15,7 @@ namespace helve {
 
 const std::vector<Pass>& cpu_pipeline() {
   static const std::vector<Pass> passes = {
+      {"lower_updates", lower_updates},            // T.update becomes a store of the old value and the new one
       {"split_mesh_kernels", split_mesh_kernels},  // collectives move to the host body, kernels become phases
       {"privatize_scratch", privatize_scratch},    // what iterations use as scratch becomes each one's own
       {"lower_tile_ops", lower_tile_ops},          // copy, fill, gemm, reduce become element loops
@@ -40,6 +41,7 @@ const std::vector<Pass>& cpu_pipeline() {
 
 const std::vector<Pass>& cuda_pipeline() {
   static const std::vector<Pass> passes = {
+      {"lower_updates", lower_updates},            // T.update becomes a store of the old value and the new one
       {"split_mesh_kernels", split_mesh_kernels},  // collectives that memory decides about move to the host body
       {"lower_tile_loops", lower_tile_loops},      // tile statements become loops over elements
       {"erase_tiles", erase_tiles},                // buffers keep their logical shape

@@ -23,6 +23,7 @@
 #include "helve/analysis/effects.h"
 #include "helve/analysis/iteration_scratch.h"
 #include "helve/arith/sum.h"
+#include "helve/ir/tensor/update.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/threads/element_loop.h"
 #include "helve/transform/passes.h"
@@ -113,8 +114,7 @@ Stmt atomics_as_stores(const Stmt& s, const Buffer& buffer) {
   return rewrite(s, [&](const Stmt& part) -> Stmt {
     const Store* n = as<Store>(part);
     if (!n || !n->is_atomic() || n->buffer.get() != &buffer) return part;
-    return store(n->buffer, n->indices, apply(combining_operator(n->mode), {load(n->buffer, n->indices), n->value}),
-                 part->span);
+    return store(n->buffer, n->indices, stored_value(*n), part->span);
   });
 }
 
@@ -129,7 +129,7 @@ Stmt in_one_element(const Stmt& s, const Buffer& buffer, const BufferRef& one) {
   };
   const auto statement = [&](const Stmt& part) -> Stmt {
     const Store* n = as<Store>(part);
-    return n && n->buffer.get() == &buffer ? store(one, at, n->value, part->span) : part;
+    return n && n->buffer.get() == &buffer ? store(one, at, n->value, part->span, n->mode) : part;
   };
   return rewrite(s, statement, expression);
 }

@@ -15,7 +15,7 @@
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
-#include "renewed.h"
+#include "helve/ir/tensor/renewed.h"
 
 namespace helve {
 

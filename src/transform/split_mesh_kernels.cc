@@ -28,6 +28,7 @@
 
 #include "copy_region.h"
 #include "helve/analysis/effects.h"
+#include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/transform/passes.h"
@@ -230,6 +231,39 @@ class Splitter {
     });
   }
 
+  /// The mbarriers that the part uses. Each kernel has its own, which count its own copies.
+  static std::vector<Region> mbarriers_of(const Part& part) {
+    std::vector<Region> out;
+    for (const Stmt& s : part.stmts) {
+      walk(s, [&](const Stmt& inner) {
+        const TileOp* op = as<TileOp>(inner);
+        const Region* barriers = op ? op->barriers() : nullptr;
+        const auto is_same = [&](const Region& other) { return other.buffer == barriers->buffer; };
+        if (barriers && std::none_of(out.begin(), out.end(), is_same)) out.push_back(*barriers);
+      });
+    }
+    return out;
+  }
+  static bool initializes(const Stmt& s) {
+    const TileOp* op = as<TileOp>(s);
+    return op && op->op == TileOpcode::MbarrierInit;
+  }
+
+  /// Waits until the copies have completed that the part counts in mbarriers, or in groups.
+  void wait_for_copies(const Part& part, const std::vector<Region>& mbarriers, std::vector<Stmt>& body) const {
+    if (!begins_copies(part.stmts)) return;
+    for (const Region& each : mbarriers) {
+      const CopyQueue queue{CopyQueue::Kind::Barriers, each.buffer.get()};
+      const bool counts = std::any_of(part.stmts.begin(), part.stmts.end(), [&](const Stmt& s) {
+        return has_operation(s, [&](const TileOp& op) { return op.begins_copy() && copy_queue(op) == queue; });
+      });
+      if (!counts) continue;
+      body.push_back(tile_op(TileOpcode::MbarrierCommit, {each}, kernel_.span));
+      body.push_back(tile_op(TileOpcode::MbarrierWait, {each}, kernel_.span));
+    }
+    body.push_back(tile_op(TileOpcode::WaitAsync, {}, kernel_.span));
+  }
+
   Stmt emit_segment(const Part& part, const Part* persistent, const Chunk* chunk) {
     const bool chunked = chunk && chunk->size > 1;
     VarRef turn = make_var("turn");
@@ -249,9 +283,17 @@ class Splitter {
       if (restore) restores.push_back(copy_region(home_region(home, *b, Expr(turn)), whole_region(own), kernel_.span));
       if (save) saves.push_back(copy_region(whole_region(own), home_region(home, *b, Expr(turn)), kernel_.span));
     }
+    const std::vector<Region> mbarriers = mbarriers_of(part);
+    for (const Region& each : mbarriers) {
+      allocs.push_back(replace_buffers(tile_op(TileOpcode::MbarrierInit, {each}, kernel_.span), fresh));
+    }
+    std::vector<Stmt> own;
+    for (const Stmt& s : part.stmts) {
+      if (!initializes(s)) own.push_back(s);
+    }
+    wait_for_copies(part, mbarriers, own);
     std::vector<Stmt> body = restores;
-    for (const Stmt& s : part.stmts) body.push_back(replace_buffers(s, fresh));
-    if (begins_copies(part.stmts)) body.push_back(tile_op(TileOpcode::WaitAsync, {}, kernel_.span));
+    for (const Stmt& s : own) body.push_back(replace_buffers(s, fresh));
     body.insert(body.end(), saves.begin(), saves.end());
 
     Substitution values;

@@ -28,7 +28,7 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 #include "line_walk.h"
-#include "renewed.h"
+#include "helve/ir/tensor/renewed.h"
 
 namespace helve {
 
@@ -135,7 +135,7 @@ class Streams {
   /// Does lane 0 of this store stand at a piece, if the rows of the tensor do, and are the lanes whole pieces?
   bool is_in_pieces(const Store& s, const For& vectors) const {
     const Buffer& buffer = *s.buffer;
-    if (s.is_atomic() || !written_.contains(&buffer) || s.indices.empty()) return false;
+    if (s.mode != StoreMode::Write || !written_.contains(&buffer) || s.indices.empty()) return false;
     const int64_t unit = kPiece / buffer.dtype.bytes();
     const int64_t* begin = int_value(vectors.begins[0]);
     const int64_t* lanes = int_value(vectors.extents[0]);

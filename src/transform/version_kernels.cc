@@ -21,7 +21,7 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/threads/element_loop.h"
 #include "helve/transform/passes.h"
-#include "renewed.h"
+#include "helve/ir/tensor/renewed.h"
 #include "scope_facts.h"
 
 namespace helve {

@@ -18,6 +18,7 @@ from expressions import Expressions
 from idioms import Idioms
 from private import Private
 from products import Products
+from updates import Updates
 from wide import Wide
 
 DTYPES = ["float32"] * 5 + ["float64", "float16", "bfloat16"] * 2 + ["int8", "int16", "int32", "int64"] * 2
@@ -36,7 +37,7 @@ def wider(dtype, rng):
     return rng.choice([d for d in same if scalars.BITS[d] >= scalars.BITS[dtype]])
 
 
-class Generator(Idioms, Conditions, Private, Products, Bulk, Wide, Expressions):
+class Generator(Idioms, Conditions, Private, Products, Bulk, Updates, Wide, Expressions):
     """Statements of a kernel over the buffers of `self.buffers`; subclasses decide what stands around them."""
 
     def __init__(self, seed):
@@ -219,6 +220,7 @@ class Generator(Idioms, Conditions, Private, Products, Bulk, Wide, Expressions):
             (self.scratch, 3),
             (self.private, 2.5),
             (self.gather, 2),
+            (self.update, 2.5),
             (self.named, 1),
         ]
         if self.depth < 2:
@@ -301,7 +303,8 @@ class Generator(Idioms, Conditions, Private, Products, Bulk, Wide, Expressions):
         value = self.stored(target.dtype, 3)
         if rng.random() < 0.15 and target.dtype != "bool":
             op = rng.choice(["+", "-", "*"] if not scalars.is_float(target.dtype) else ["+", "-"])
-            body.append(p.Store(target, subscripts, self.stored(target.dtype, 2), op))
+            update = self.updated(target, subscripts, 2) if self.aside.random() < 0.5 else []
+            body += update or [p.Store(target, subscripts, self.stored(target.dtype, 2), op)]
         else:
             body.append(p.Store(target, subscripts, value))
         if rng.random() < 0.25:
@@ -628,10 +631,11 @@ class Generator(Idioms, Conditions, Private, Products, Bulk, Wide, Expressions):
         hidden, self.buffers = self.buffers, [b for b in self.buffers if b is not output]
         own = rng.random() < 0.6
         value = self.stored(output.dtype, 2) if own else self.fit(p.Load(block, list(variables)), output.dtype)
+        more = self.updated(output, at) if self.aside.random() < 0.15 else []
         self.buffers = hidden
         self.own.pop()
         del self.indices[known:]
-        body = [p.If(guard, [p.Store(output, at, value)], [])]
+        body = [p.If(guard, [p.Store(output, at, value), *more], [])]
         return [p.For("Parallel", variables, [0] * len(sizes), list(sizes), body)]
 
 

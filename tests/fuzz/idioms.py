@@ -269,6 +269,8 @@ class Idioms:
         sums = atomic or rng.random() < 0.4 and own.dtype != "bool"
         if sums:
             update = rng.choice(p.ATOMICS) if atomic else "+"
+            if update == "+" and self.aside.random() < 0.5:
+                update = self.aside.choice(["add", "max", "min"])
             store = p.Store(own, at, self.constant(own.dtype) if rng.random() < 0.3 else self.leaf(own.dtype), update)
         else:
             value = self.fit_index(v, own.dtype) if rng.random() < 0.5 else self.stored(own.dtype, 1)

@@ -19,6 +19,7 @@ from scalars import Undefined
 from wide import wide_indices
 
 STEPS = 12_000  # statements and loads
+UPDATE = {"add": "+", "mul": "*"}
 ATOMIC = {"atomic_add": "+", "atomic_max": "max", "atomic_min": "min"}
 
 
@@ -340,7 +341,10 @@ class Machine:
                 f = self.evaluator.operand(value, scalars.evaluation_dtype(target))
             else:
                 if s.augmented:
-                    value = p.Apply(s.augmented, target, [p.Load(s.buffer, s.indices), value])
+                    op, old = UPDATE.get(s.augmented, s.augmented), p.Load(s.buffer, s.indices)
+                    wide = s.augmented in p.UPDATES and isinstance(value, p.Cast) and value.dtype != target
+                    value = p.Apply(op, value.dtype, [p.Cast(value.dtype, old), value]) if wide \
+                        else p.Apply(op, target, [old, value])
                 f = self.evaluator.converted(value, target)
             known = self.stores[id(s)] = f, s, [self.evaluator.of(i) for i in s.indices]
         return known

@@ -100,7 +100,9 @@ class Private:
         """A store of what may come from the memory itself."""
         rng = self.rng
         if own.dtype != "bool" and rng.random() < 0.15:
-            return [p.Store(own, self.place_of(own), self.constant(own.dtype), rng.choice(["+", "-"]))]
+            op = rng.choice(["+", "-"])
+            op = self.aside.choice(["add", "max", "min"]) if self.aside.random() < 0.5 else op
+            return [p.Store(own, self.place_of(own), self.constant(own.dtype), op)]
         self.own.append(p.Load(own, [p.index(rng.randrange(n)) for n in self.shapes[own]]))
         value = self.stored(own.dtype, 1)
         self.own.pop()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 INFIX = {"+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!=", "and", "or", "&", "|", "^", "<<", ">>"}
 COMPARISONS = {"<", "<=", ">", ">=", "==", "!="}
 ATOMICS = ("atomic_add", "atomic_max", "atomic_min")
+UPDATES = ("add", "mul", "max", "min")
 ATOMIC_DTYPES = ("int32", "int64", "uint32", "uint64", "float16", "bfloat16", "float32", "float64")
 
 
@@ -97,7 +98,7 @@ class Store:
     buffer: Buffer
     indices: list
     value: object
-    augmented: str | None = None  # written as `buffer[...] op= value`, or the atomic operation that combines
+    augmented: str | None = None  # written as `buffer[...] op= value`, or the atomic operation or update that combines
 
 
 @dataclass(eq=False)
@@ -312,6 +313,8 @@ def _lines(stmts, depth):
                 yield f"{pad}{var.name} = {expr_text(value)}", s
             case Store(buffer=b, indices=indices, value=value, augmented=augmented) if augmented in ATOMICS:
                 yield f"{pad}T.{augmented}({b.name}[{_subscript(indices)}], {expr_text(value)})", s
+            case Store(buffer=b, indices=indices, value=value, augmented=op) if op in UPDATES:
+                yield f'{pad}T.update({b.name}[{_subscript(indices)}], {expr_text(value)}, "{op}")', s
             case Store(buffer=b, indices=indices, value=value, augmented=augmented):
                 yield f"{pad}{b.name}[{_subscript(indices)}] {augmented or ''}= {expr_text(value)}", s
             case For():

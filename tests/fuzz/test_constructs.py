@@ -4,6 +4,7 @@ Each construct is generated, has the meaning of the language in the evaluator, a
 the text of another program stands for what a wrong compile makes of the right one.
 """
 
+import functools
 import random
 
 import campaign
@@ -22,6 +23,9 @@ CONSTRUCTS = [
       for place in ("if", "if_then_else", "while")),
     *("use of a scalar of 2**63 or more", "scalar of 64 bits as an index", "scalar of 64 bits in the host body"),
     *("a variable twice, for a dimension of one", "a loop that changes its extent"),
+    *(f"update {op}" for op in p.UPDATES),
+    *(f"update of {kind}" for kind in ("param", "shared", "tiles", "fragment", "local")),
+    *(f"update in a loop {kind}" for kind in ("serial", "Parallel", "vectorized")),
     *("private memory that some iterations write", "private memory in nested loops", "private memory of lanes"),
 ]
 
@@ -82,6 +86,34 @@ def test_a_long_condition(form):
     lost, guard = p.expr_text(operands[-2]), p.expr_text(operands[0])
     assert check(program, text.replace(lost, "(i != 40)")).layer == "interp"  # an operand is lost
     assert check(program, text.replace(guard, "(i < 48)")) is not None  # a guard is
+
+
+def updates_program(op, kind="Parallel", at=None):
+    """C[i], or C[at], combined with A[k] for each k, in a loop over i of some kind."""
+    a, c, i, k = (p.Buffer("A", [5], "int32", "param", rows=True), p.Buffer("C", [3], "int32", "param"), p.Var("i"),
+                  p.Var("k"))
+    update = p.Store(c, [i if at is None else p.index(at)], p.Load(a, [k]), op)
+    body = [p.For(kind, [i], [0], [3], [p.For("serial", [k], [0], [5], [update])])]
+    return p.Program(1, [a, c], [p.Kernel([p.Var("b")], [1], body)])
+
+
+@pytest.mark.parametrize("op", p.UPDATES)
+def test_updates(op):
+    program = updates_program(op)
+    memories = meaning(program)
+    before = engines.first_data(program, program.params[1], memories["C"])
+    fold = {"add": lambda x, y: x + y, "mul": lambda x, y: x * y, "max": max, "min": min}[op]
+    assert memories["C"].data == [functools.reduce(fold, memories["A"].data, x) for x in before]
+    assert check(program) is None
+    other = p.UPDATES[p.UPDATES.index(op) - 1]
+    assert check(program, p.text(program).replace(f'"{op}"', f'"{other}"')).layer == "interp"
+    assert tree.constructs(program)["update of param"] == 1
+
+
+def test_updates_of_one_element_by_several_iterations_are_a_race():
+    assert meaning(updates_program("add", "serial", 1))
+    with pytest.raises(scalars.Undefined):
+        meaning(updates_program("add", "Parallel", 1))
 
 
 def test_operands_behind_the_one_that_decides_are_not_evaluated():

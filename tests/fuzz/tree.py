@@ -144,6 +144,8 @@ def constructs(tree):
                     count["private memory of lanes"] += any(
                         v.kind == "vectorized" and shares_private(v) for _, v in places(node.body)
                         if isinstance(v, p.For))
+                count[f"update in a loop {kind}"] += any(
+                    isinstance(v, p.Store) and v.augmented in p.UPDATES for _, v in places(node.body))
                 if kind in ("Parallel", "vectorized"):
                     count["scratch in a parallel loop"] += any(
                         isinstance(v, p.Store) and v.buffer.kind == "local" for _, v in places(node.body))
@@ -175,6 +177,9 @@ def constructs(tree):
                         count[f"{name.replace('reduce_max', 'reduce')} {k}"] += 1
             case p.Bind(var=var):
                 count["bind index" if var.dtype == "index" else "bind"] += 1
+            case p.Store(augmented=op, buffer=buffer) if op in p.UPDATES:
+                count[f"update {op}"] += 1
+                count[f"update of {buffer.kind}"] += 1
             case p.Store(augmented=augmented):
                 atomic = augmented in p.ATOMICS
                 count["atomic store" if atomic else "augmented store" if augmented else "store"] += 1

@@ -22,6 +22,7 @@ LAYERS = [
     "_core",
     "source",
     "errors",
+    "arguments",
     "mesh",
     "viz",
     "layout",

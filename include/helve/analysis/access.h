@@ -5,12 +5,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "helve/arith/facts.h"
+#include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/function.h"
 
 namespace helve {
@@ -31,6 +33,14 @@ using StepRef = std::shared_ptr<const Step>;
 /// From the function's body inwards. A step stands on one path only: two visits of a shared statement have two.
 using Path = std::vector<StepRef>;
 
+/// Who makes an access. What an instance of the path is run by, the path says: a block by the kernel's step, a thread
+/// by that of a T.threads loop; statements outside of such a loop are run by all threads of the block alike.
+enum class Executor {
+  Path,  ///< who runs the statement
+  Warps,  ///< each warp of the block a part of the box, its lanes together: instructions on matrices
+  Tma  ///< a copy unit beside the threads, which program order orders with none
+};
+
 /// A box that a statement reads or writes, `begin`s and `extent`s over the variables of the path and the function's
 /// own. Names of values that do not change are replaced by these, if they are not too large.
 struct Access {
@@ -39,12 +49,14 @@ struct Access {
   std::vector<Expr> limits;  ///< where the buffer, or the core's block of it, ends
   bool tiles = false;
   bool write = false;
-  StoreMode mode = StoreMode::Write;  ///< of a write
+  StoreMode mode = StoreMode::Write;  ///< of a write, and of the read that an update makes of its element
+  Executor executor = Executor::Path;
+  std::optional<CopyQueue> queue;  ///< of a copy that begins here, and has made the access when a wait of it is over
   bool may_pass_end = false;  ///< what lies past the limits is not touched
   const MeshTensor* placed = nullptr;  ///< a tile of the executing core's own block: `ranges` count from its begin
   std::vector<Expr> block_begin;  ///< of `placed`, in elements of the tensor
   std::vector<Range> written;  ///< the ranges as they stand in the program
-  Expr value;  ///< that a Store stores, with values for names like `ranges`
+  Expr value;  ///< that a Store stores, an update after its operator, with values for names like `ranges`
   const ExprNode* load = nullptr;  ///< that makes it, if an expression does
   const StmtNode* stmt = nullptr;  ///< that makes it, or that the expression is of
   size_t visit = 0;  ///< number of that statement's visit; shared nodes have one a visit
@@ -68,6 +80,13 @@ struct IndependentLoop {
   size_t first, last;  ///< the accesses below it, a part of AccessModel::accesses
 };
 
+/// A visit of a statement of a region.
+struct Visit {
+  const StmtNode* stmt;
+  size_t end;  ///< the visits of its parts are numbered up to here
+  Path path;  ///< to the statement
+};
+
 /// Visits of statements are numbered from 0 in program order, a statement before its parts: a walk of the same program
 /// that counts them meets the same numbers.
 struct AccessModel {
@@ -76,9 +95,12 @@ struct AccessModel {
   std::vector<Access> bounds;  ///< what must lie inside its limits
   std::vector<Operation> operations;
   std::vector<IndependentLoop> loops;
+  std::unordered_map<size_t, StepRef> loop_at;  ///< the step of every loop, by its visit
   std::unordered_map<const Buffer*, Path> home;  ///< the path to each allocation
   std::unordered_set<const Storage*> constant;  ///< buffers that are read, and that nothing writes
   std::unordered_set<const Var*> names;  ///< that stay: of values that change, are too large, or are no indices
+  std::vector<Visit> visits;  ///< of a region only
+  Path around;  ///< of a region: the path to it, with which all paths begin
 
   /// Does `e` use a name that stays?
   bool names_stay(const Expr& e) const;
@@ -89,7 +111,16 @@ AccessModel access_model(const Function& f);
 
 /// The accesses of a part of a program, which must outlive the model: of what is defined around it nothing is known,
 /// and constant is what nothing below it writes. An annotated operand of mesh_tensor_copy is its whole tensor there.
-AccessModel access_model(const Stmt& part, const std::vector<MayAlias>& may_alias = {});
+/// `bounds` stays empty. `is_asked`: of which buffers there are accesses; null: of all.
+using BufferFilter = bool (*)(const Buffer&);
+AccessModel access_model(const Stmt& part, const std::vector<MayAlias>& may_alias = {},
+                         BufferFilter is_asked = nullptr);
+
+/// The accesses of one statement of a function, both of which must outlive the model; it is visit 0. Of what stands
+/// around it, paths have what nothing in the function changes; constant is what nothing below it writes. With
+/// `instead`, the accesses of that in the statement's place. Where one node stands at several places, the first is
+/// meant.
+AccessModel access_model(const Function& f, const Stmt& region, const Stmt& instead = {});
 
 /// Is the loop's promise independence of its iterations?
 bool is_independent(const StmtNode& loop);

@@ -31,7 +31,7 @@ std::vector<RegionAccess> direct_accesses(const Stmt& s);
 std::vector<RegionAccess> accesses(const Stmt& s);
 
 /// An element that a Load reads or a Store writes; the buffer and the subscripts are parts of the statement. An atomic
-/// store is a write alone.
+/// store is a write alone, an update a read and a write.
 struct ElementUse {
   const Buffer* buffer;
   const std::vector<Expr>* indices;

@@ -60,6 +60,10 @@ struct Translation {
   const std::unordered_set<const Storage*>* constant = nullptr;  ///< storages whose contents do not change
 };
 
+/// The largest parts of an index expression or a condition that are any value in a set, in order, equal ones once: what
+/// stands between them is exact. Empty if the expression is exact.
+std::vector<Expr> inexact_parts(const Expr& e, const Translation& translation = {});
+
 /// { tuple : condition }. Variables of the condition outside the tuple and the locals are parameters; locals are
 /// quantified existentially.
 ///
@@ -78,6 +82,8 @@ class IntegerSet {
   /// Is the set empty for all parameters? The witness is a point with its parameters, the lexicographically smallest
   /// (parameters first) if there is one.
   Answer is_empty() const;
+  /// The same without a witness, which may cost more than the answer.
+  Verdict emptiness() const;
   /// Is the set a subset of `other`, which has a tuple of the same length? The witness is a point that is not in it.
   Answer is_subset_of(const IntegerSet& other) const;
   /// The condition on the tuple under which a point of `within` is not in this set, in the cheapest form that is found:

@@ -6,6 +6,7 @@
 // Operands are of one engine. Tuples correspond by position; the result names its entries as the first operand does.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "helve/arith/relation.h"
@@ -42,6 +43,8 @@ IntegerSet pairs_of(const IntegerRelation& relation);
 /// { the first `arity` entries -> the others }: the inverse of pairs_of, by which a condition on tuple and image
 /// becomes a relation.
 IntegerRelation relation_of(const IntegerSet& pairs, size_t arity);
+/// The set as a superset of what its user means, for that reason; an inexact one keeps its own.
+IntegerSet as_superset(const IntegerSet& set, const std::string& reason);
 /// The same points with other variables as the names of the entries, for a tuple that names a variable twice.
 IntegerSet renamed(const IntegerSet& set, std::vector<VarRef> tuple);
 

@@ -22,6 +22,7 @@ struct PassOptions {
   std::vector<Diagnostic>* warnings = nullptr;  ///< receives what a pass could not decide; may be null
 };
 
+FunctionRef lower_updates(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options);
 FunctionRef stage_collectives(const FunctionRef& f, const PassOptions& options);
 FunctionRef version_kernels(const FunctionRef& f, const PassOptions& options);

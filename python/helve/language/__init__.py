@@ -146,6 +146,11 @@ _CONSTRUCTS = [
         "The bytes by which the first element of a tensor lies behind a multiple of `unit`, in a lowered program.",
     ),
     Construct(
+        "update", (_p("dst"), _p("value"), _p("op")),
+        "Stores to one element what `op`, which is \"add\", \"mul\", \"max\" or \"min\", makes of it and the value. A "
+        "schedule may change the order of updates of one element; they are not atomic.",
+    ),
+    Construct(
         "store_nontemporal", (_p("dst"), _p("value"), _p("piece")),
         "A store to one element, of lanes that go around the caches in pieces of so many bytes, in a lowered program.",
     ),

@@ -405,6 +405,10 @@ uint8: _DType
 def unroll(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any:
     """A loop that is unrolled."""
 
+def update(dst: _Any, value: _Any, op: _Any) -> _Any:
+    """Stores to one element what `op`, which is "add", "mul", "max" or "min", makes of it and the value. A
+    schedule may change the order of updates of one element; they are not atomic."""
+
 def vectorized(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any:
     """A loop over the lanes of a vector."""
 

@@ -663,11 +663,14 @@ def _text_of(operation: str) -> str:
     return next((text.strip() for name, text, _, _ in _core.operator_rows() if name == operation), operation)
 
 
+_STATEMENTS = ("annotate_mesh_tensor", "annotate_layout", "may_alias", "update", "store_nontemporal", "prefetch")
+
+
 def _remedy_for(construct: Construct) -> str:
     if construct.name.startswith("alloc_"):
         return f"assign it to a name: x = {construct.text}(...)"
     if construct.name == "Kernel":
         return "write 'with T.Kernel(...) as ...:'"
-    if construct.name in ("annotate_mesh_tensor",) or hasattr(construct, "op"):
+    if construct.name in _STATEMENTS or hasattr(construct, "op"):
         return "write it as a statement of its own"
     return f"write 'for ... in {construct.text}(...):'"

@@ -164,6 +164,29 @@ def _buffer(expressions: Expressions, arguments: Arguments, name: str, what: str
     return buffer
 
 
+_UPDATES = ("add", "mul", "max", "min")
+
+
+def update(expressions: Expressions, call: ast.Call) -> _core.Stmt:
+    """A store of what an operator makes of the element and the value."""
+    context, function = expressions.context, language.update
+    arguments = match(context, function, call)
+    buffer, indices = _element(expressions, arguments, "dst")
+    node = arguments["op"]
+    remedy = "write one of " + ", ".join(f'"{name}"' for name in _UPDATES)
+    op = expressions.literal(arguments, "op", str, "a string", remedy)
+    if op.startswith("atomic_") and op in language.NAMES:
+        raise context.bad_argument(node, function.text, "op", "an update is not atomic",
+                                   f"write T.{op}(dst, value), or the operator alone")
+    if op not in _UPDATES:
+        raise context.bad_argument(node, function.text, "op", "it is no operator of updates", remedy)
+    node = arguments["value"]
+    value = expressions.operand(node, expressions.evaluate(node), "", buffer.dtype)
+    if not isinstance(value, _core.Expr) and buffer.dtype != "bool":  # no value fits a bool
+        value = _core.constant_of(value, buffer.dtype, context.span(node))
+    return _core.update(buffer, indices, value, op, context.span(call))
+
+
 def store_nontemporal(expressions: Expressions, call: ast.Call) -> _core.Stmt:
     """A store of lanes around the caches."""
     arguments = match(expressions.context, language.store_nontemporal, call)

@@ -77,6 +77,8 @@ class Statements:
             operations.annotate_mesh_tensor(self.expressions, call)
         elif function is language.annotate_layout:
             layouts.annotate_layout(self.expressions, call)
+        elif function is language.update:
+            self.context.emit(operations.update(self.expressions, call))
         elif function is language.store_nontemporal:
             self.context.emit(operations.store_nontemporal(self.expressions, call))
         elif function is language.prefetch:

@@ -3,7 +3,8 @@
 Every stage of a compile is a program: it can be interpreted, printed and parsed, and these functions do so.
 """
 
-from helve.testing.arguments import Recipe, evaluate, make_arguments, numpy_dtype, recipes
+from helve.arguments import Recipe, evaluate, numpy_dtype, recipes
+from helve.testing.arguments import make_arguments
 from helve.testing.stages import (
     PIPELINES,
     Pipeline,

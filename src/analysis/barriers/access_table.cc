@@ -6,6 +6,7 @@
 #include <bit>
 #include <unordered_set>
 
+#include "helve/analysis/access.h"
 #include "helve/arith/facts.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/build.h"
@@ -108,24 +109,18 @@ std::optional<size_t> AccessTable::depth_of(const Var* var) const {
   return it == depths_.end() ? std::nullopt : std::optional(it->second);
 }
 
-namespace {
-
-/// Makes an expression null if it loads: the value of a load is unknown.
-void forget_loads(Expr& e, bool* exact) {
-  if (!e || !has_load(e)) return;
-  e = {};
-  *exact = false;
-}
-
-}  // namespace
-
-AccessId AccessTable::intern(Access access) {
+AccessId AccessTable::intern(BlockAccess access) {
+  const auto forget = [&](Expr& e) {
+    if (!e || !changes(e, constant_)) return;
+    e = {};
+    access.exact = false;
+  };
   for (VarRange& range : access.inner) {
-    forget_loads(range.begin, &access.exact);
-    forget_loads(range.extent, &access.exact);
+    forget(range.begin);
+    forget(range.extent);
   }
-  for (Expr& index : access.indices) forget_loads(index, &access.exact);
-  for (Expr& condition : access.conditions) forget_loads(condition, &access.exact);
+  for (Expr& index : access.indices) forget(index);
+  for (Expr& condition : access.conditions) forget(condition);
   std::erase(access.conditions, Expr());
   keep_mentioned(access);
   for (const VarRange& range : access.inner) access.exact &= static_cast<bool>(range.begin);
@@ -142,7 +137,7 @@ AccessId AccessTable::intern(Access access) {
 
 /// An access keeps those of its own variables that its indices and conditions depend on, in the order in which they
 /// occur there, the thread, and those whose range may be empty.
-void AccessTable::keep_mentioned(Access& access) {
+void AccessTable::keep_mentioned(BlockAccess& access) {
   std::unordered_map<const Var*, size_t> position;
   for (size_t i = 0; i < access.inner.size(); ++i) position[access.inner[i].var.get()] = i;
   std::vector<VarRange> kept;
@@ -174,7 +169,7 @@ void AccessTable::keep_mentioned(Access& access) {
 }
 
 /// Renames its own variables to the table's, by position, so that equal accesses are equal expressions.
-void AccessTable::rename(Access& access) {
+void AccessTable::rename(BlockAccess& access) {
   Substitution names;
   const VarRef thread = access.thread;
   for (size_t i = 0; i < access.inner.size(); ++i) {
@@ -197,7 +192,7 @@ void AccessTable::rename(Access& access) {
   for (Expr& condition : access.conditions) now(condition);
 }
 
-std::vector<uint64_t> AccessTable::key_of(const Access& access) {
+std::vector<uint64_t> AccessTable::key_of(const BlockAccess& access) {
   std::vector<uint64_t> key = {reinterpret_cast<uintptr_t>(access.buffer.get()),
                                reinterpret_cast<uintptr_t>(access.loop),
                                static_cast<uint64_t>(access.write) | static_cast<uint64_t>(access.exact) << 1 |
@@ -215,7 +210,7 @@ std::vector<uint64_t> AccessTable::key_of(const Access& access) {
   return key;
 }
 
-std::vector<Place> AccessTable::places_of(const Access& access) {
+std::vector<Place> AccessTable::places_of(const BlockAccess& access) {
   Facts facts;
   std::unordered_set<const Var*> own;
   for (const VarRange& range : access.inner) {
@@ -257,7 +252,7 @@ AccessId AccessTable::seen_from(AccessId id, size_t depth) {
 
 AccessId AccessTable::outside(AccessId id) {
   if (entries_[id].outside) return *entries_[id].outside;
-  Access access = entries_[id].access;
+  BlockAccess access = entries_[id].access;
   const BlockLoop& left = *access.loop;
   std::unordered_set<const Var*> taken;
   access.inner.insert(access.inner.end(), left.ranges.begin(), left.ranges.end());

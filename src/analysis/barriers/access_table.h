@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "helve/arith/interval.h"
@@ -38,8 +40,9 @@ bool is_never_empty(const VarRange& range);
 /// Does the loop run at least once, for all arguments?
 bool runs(const BlockLoop& loop);
 
-/// The access of one statement to one element for each thread, in terms of the variables of the loops around it.
-struct Access {
+/// The access of one statement to one element for each thread, in terms of the variables of the block's loops around
+/// it: an access of the model (analysis/access.h) as it is seen from one of these loops.
+struct BlockAccess {
   BufferRef buffer;
   bool write = false;
   StoreMode mode = StoreMode::Write;  ///< of a write
@@ -75,20 +78,25 @@ class AccessTable {
   AccessTable(const AccessTable&) = delete;
   AccessTable& operator=(const AccessTable&) = delete;
 
+  /// From here on loads of this memory, which nothing writes, are values.
+  void begin(std::unordered_set<const Storage*> constant) { constant_ = std::move(constant); }
+  const std::unordered_set<const Storage*>& constant() const { return constant_; }
+
   /// The kernel itself; loops of the same place and range are one object.
   const BlockLoop* kernel_loop();
   const BlockLoop* loop(const BlockLoop* parent, const Object* identity, std::vector<VarRange> ranges);
   /// `name` has an unknown value in each iteration of the loop.
   void define_unknown(const VarRef& name, const BlockLoop* loop);
 
-  /// The access with its own variables renamed to those of the table; parts that load are left out.
-  AccessId intern(Access access);
+  /// The access with its own variables renamed to those of the table; parts that depend on contents that change are
+  /// left out.
+  AccessId intern(BlockAccess access);
   /// The access as seen from outside of the loops deeper than `depth`, whose variables become its own.
   AccessId seen_from(AccessId id, size_t depth);
 
   QueueId queue(const CopyQueue& queue);
 
-  const Access& access(AccessId id) const { return entries_[id].access; }
+  const BlockAccess& access(AccessId id) const { return entries_[id].access; }
   const std::vector<Place>& places(AccessId id) const { return entries_[id].places; }
   size_t depth(AccessId id) const { return entries_[id].access.loop->depth; }
   /// A small number for each memory; buffers that may share memory have the same one.
@@ -98,7 +106,7 @@ class AccessTable {
 
  private:
   struct Entry {
-    Access access;
+    BlockAccess access;
     uint32_t memory;
     std::vector<Place> places;
     std::optional<AccessId> outside;  ///< as seen from outside of its innermost loop
@@ -107,13 +115,14 @@ class AccessTable {
 
   /// The buffers have bytes in common.
   void join_memories(const std::vector<BufferRef>& buffers);
-  void keep_mentioned(Access& access);
-  void rename(Access& access);
-  std::vector<uint64_t> key_of(const Access& access);
-  std::vector<Place> places_of(const Access& access);
+  void keep_mentioned(BlockAccess& access);
+  void rename(BlockAccess& access);
+  std::vector<uint64_t> key_of(const BlockAccess& access);
+  std::vector<Place> places_of(const BlockAccess& access);
   AccessId outside(AccessId id);
 
   std::unique_ptr<Expressions> expressions_;
+  std::unordered_set<const Storage*> constant_;
   std::vector<std::unique_ptr<BlockLoop>> loops_;
   std::map<std::vector<uint64_t>, const BlockLoop*> known_loops_;
   std::vector<Ref<const Object>> keep_;  ///< keeps the keys alive

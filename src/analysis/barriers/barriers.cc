@@ -13,11 +13,11 @@ using namespace barriers;
 
 class BarrierAnalysis::Impl {
  public:
-  explicit Impl(const FunctionRef& f) : table_(*f), conflicts_(f, table_) {}
+  explicit Impl(const FunctionRef& f) : function_(f), table_(*f), conflicts_(f, table_) {}
 
   std::vector<UnorderedAccesses> unordered(const Kernel& kernel) {
     conflicts_.begin(kernel);
-    const PartRef parts = parts_of(kernel, table_);
+    const PartRef parts = parts_of(*function_, kernel, table_);
     Run run(table_, conflicts_, false);
     run.run(*parts);
     return accesses_of(run.found(), *parts);
@@ -25,7 +25,7 @@ class BarrierAnalysis::Impl {
 
   Ref<const Kernel> with_barriers(const Ref<const Kernel>& kernel, std::vector<UnorderedAccesses>* undecided) {
     conflicts_.begin(*kernel);
-    const PartRef parts = parts_of(*kernel, table_);
+    const PartRef parts = parts_of(*function_, *kernel, table_);
     Run(table_, conflicts_, true).run(*parts);
     const std::vector<Found> kept = drop_superfluous(*parts, table_, conflicts_, is_sync_threads);
     if (undecided) *undecided = accesses_of(kept, *parts);
@@ -40,13 +40,14 @@ class BarrierAnalysis::Impl {
   std::vector<UnorderedAccesses> accesses_of(const std::vector<Found>& found, const Part& kernel) {
     std::vector<UnorderedAccesses> out;
     for (const Found& each : found) {
-      const barriers::Access& later = table_.access(each.later);
+      const BlockAccess& later = table_.access(each.later);
       const Part* earlier = part_with(kernel, each.earlier, table_);
       out.push_back({later.buffer, earlier->stmt, each.place->stmt, each.conflict == Conflict::Certain});
     }
     return out;
   }
 
+  FunctionRef function_;
   AccessTable table_;
   ConflictQueries conflicts_;
 };

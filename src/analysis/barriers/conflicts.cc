@@ -20,7 +20,8 @@ constexpr int kMaxQueries = 32;           // of isl for one later access
 /// Two accesses with distinct names for the variables that they do not share.
 class Pair {
  public:
-  Pair(const Access& a, const Access& b, bool carried, const AccessTable& table) : a_(a), b_(b), carried_(carried) {
+  Pair(const BlockAccess& a, const BlockAccess& b, bool carried, const AccessTable& table)
+      : a_(a), b_(b), carried_(carried) {
     for (const VarRange& range : a.inner) rename(range.var.get());
     if (!carried) return;
     for (const VarRange& range : a.loop->ranges) rename(range.var.get());
@@ -108,7 +109,7 @@ class Pair {
   }
 
  private:
-  static size_t guards(const Access& access) {
+  static size_t guards(const BlockAccess& access) {
     size_t count = 0;
     for (const Expr& condition : access.conditions) {
       walk(condition, [&](const Expr& node) { count += node->dtype.is_bool(); });
@@ -120,8 +121,8 @@ class Pair {
     if (!renamed_.contains(var)) renamed_.emplace(var, Expr(make_var(var->name, var->dtype)));
   }
 
-  const Access& a_;
-  const Access& b_;
+  const BlockAccess& a_;
+  const BlockAccess& b_;
   bool carried_;
   Substitution renamed_;
 };
@@ -131,10 +132,10 @@ class Pair {
 ConflictQueries::ConflictQueries(const FunctionRef& f, AccessTable& table, Separator separator)
     : function_(f), table_(table), separator_(separator), engine_(kOperations) {}
 
-bool ConflictQueries::may_conflict(const Access& a, const Access& b) const {
+bool ConflictQueries::may_conflict(const BlockAccess& a, const BlockAccess& b) const {
   if (separator_ == Separator::Fence) return a.write && !a.by_tma && b.by_tma;
   if (separator_ == Separator::Arrival) return a.write && a.by_tma && is_global(*a.buffer);
-  if (a.write && b.write) return a.mode != b.mode || a.mode == StoreMode::Write;
+  if (a.write && b.write) return a.mode != b.mode || !is_atomic(a.mode);
   return a.write || b.write;
 }
 
@@ -155,7 +156,7 @@ Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
   b = table_.seen_from(b, depth);
   ++work_.pairs;
   if (table_.memory(a) != table_.memory(b)) return Conflict::None;
-  const Access &one = table_.access(a), &other = table_.access(b);
+  const BlockAccess &one = table_.access(a), &other = table_.access(b);
   if (!may_conflict(one, other)) return Conflict::None;
   if (one.buffer != other.buffer) {  // tensors that share memory may overlap anywhere
     return may_overlap(function_->may_alias, one.buffer.get(), other.buffer.get()) ? Conflict::Possible
@@ -172,7 +173,9 @@ Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
   std::vector<VarRef> vars(function_->dims.begin(), function_->dims.end());
   vars.insert(vars.end(), kernel_->vars.begin(), kernel_->vars.end());
   const Expr conflict = pair.conflict(&vars);
-  const IntegerSet points(engine_, vars, conflict);
+  Translation translation;
+  translation.constant = &table_.constant();
+  const IntegerSet points(engine_, vars, conflict, {}, translation);
   const Answer answer = points.is_empty();
   if (answer.verdict == Verdict::Proved) return it->second = Conflict::None;
   if (answer.reason == kOverBudget) return it->second;

@@ -41,7 +41,7 @@ class ConflictQueries {
   const BarrierWork& work() const { return work_; }
 
  private:
-  bool may_conflict(const Access& a, const Access& b) const;
+  bool may_conflict(const BlockAccess& a, const BlockAccess& b) const;
   bool places_apart(AccessId a, AccessId b, bool carried) const;
 
   FunctionRef function_;

@@ -16,7 +16,7 @@ namespace {
 /// collectives are barriers, and all of them have fences then.
 bool cores_may_meet(const Part& kernel, const AccessTable& table) {
   for (const AccessId a : kernel.all) {
-    const barriers::Access& written = table.access(a);
+    const BlockAccess& written = table.access(a);
     if (!written.write || written.by_tma || !is_global(*written.buffer)) continue;
     for (const AccessId b : kernel.all) {
       if (table.access(b).by_tma && table.memory(a) == table.memory(b)) return true;
@@ -47,7 +47,7 @@ Ref<const Kernel> with_fences(const FunctionRef& f, const Ref<const Kernel>& ker
   AccessTable table(*f);
   ConflictQueries conflicts(f, table, Separator::Fence);
   conflicts.begin(*kernel);
-  const PartRef parts = parts_of(*kernel, table);
+  const PartRef parts = parts_of(*f, *kernel, table);
   const auto suffice = [&] {
     Run run(table, conflicts, false);
     run.run(*parts);

@@ -37,7 +37,7 @@ struct Part {
 bool is_sync_threads(const Part& part);
 
 /// The parts of the kernel's body, a Sequence.
-PartRef parts_of(const Kernel& kernel, AccessTable& table);
+PartRef parts_of(const Function& f, const Kernel& kernel, AccessTable& table);
 
 /// The statement of a Sequence after insertions and removals; `before` itself if there are none.
 Stmt statement_of(const Part& sequence, const Stmt& before);

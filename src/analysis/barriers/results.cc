@@ -22,7 +22,7 @@ bool accesses_stored_results(const FunctionRef& f, const Kernel& kernel) {
   AccessTable table(*f);
   ConflictQueries conflicts(f, table, Separator::Arrival);
   conflicts.begin(kernel);
-  const PartRef parts = parts_of(kernel, table);
+  const PartRef parts = parts_of(*f, kernel, table);
   ignore_barriers(*parts);
   Run run(table, conflicts, false);
   run.run(*parts);

@@ -76,7 +76,7 @@ void add_aliases(const Iterations& of, const std::vector<const Access*>& all,
 }
 
 bool commute(const Access& a, const Access& b) {
-  return a.buffer == b.buffer && a.write && b.write && a.mode == b.mode && a.mode != StoreMode::Write;
+  return a.buffer == b.buffer && a.write && b.write && a.mode == b.mode && is_atomic(a.mode);
 }
 
 /// The only variable of this loop by which `e` differs between iterations, if it has a constant factor.

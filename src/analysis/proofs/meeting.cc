@@ -6,6 +6,7 @@
 
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
+#include "same_element.h"
 
 namespace helve::proofs {
 
@@ -75,60 +76,6 @@ Expr different(const Iterations& of, const Pair& pair, const Substitution& renam
   return out;
 }
 
-/// A box in coordinates that both accesses of a pair share, with the end of the accessed part (null if it is inside).
-struct Side {
-  Expr begin;
-  Expr extent;
-  bool point;
-  Expr end;
-};
-
-Side side(const Access& t, size_t d, bool elements, bool absolute, const Substitution& renamed) {
-  Side s{t.ranges[d].begin, t.ranges[d].extent, t.ranges[d].point, {}};
-  if (t.tiles && elements) {
-    const Expr tile = int_imm(t.buffer->tile[d]);
-    s = {s.begin * tile, tile, false, t.buffer->shape[d]};
-  }
-  if (t.may_pass_end) s.end = t.limits[d];
-  if (t.placed && absolute) {
-    s.begin = s.begin + t.block_begin[d];
-    s.end = min(t.limits[d] + t.block_begin[d], t.buffer->shape[d]);
-  }
-  auto now = [&](const Expr& e) { return e && !renamed.empty() ? substitute(e, renamed) : e; };
-  return {now(s.begin), now(s.extent), s.point, now(s.end)};
-}
-
-/// The condition under which both accesses touch the same element, whose subscripts are returned in `element`.
-Expr access_same_element(const Iterations& of, Query& query, const Pair& pair, const Substitution& renamed,
-                         std::vector<Expr>& element) {
-  const Access &a = *pair.first, &b = *pair.second;
-  const bool elements = a.tiles != b.tiles, absolute = a.placed != b.placed;
-  Expr all;
-  auto need = [&](const Expr& condition) { all = all ? logical_and(all, condition) : condition; };
-  for (size_t d = 0; d < a.ranges.size(); ++d) {
-    const Side x = side(a, d, elements, absolute, {}), y = side(b, d, elements, absolute, renamed);
-    Expr place = x.point ? x.begin : y.point ? y.begin : Expr();
-    if (!place) {
-      const VarRef var = make_var("e");
-      query.add_variable(var);
-      place = Expr(var);
-    }
-    for (const Side* s : {&x, &y}) {
-      if (s->point) {
-        if (s->begin != place) need(apply(Op::Eq, {s->begin, place}));
-        // The subscript depends on no variable of the iterations, but on memory that they change.
-        if (changes(s->begin, of.model.constant)) query.doubt("a subscript reads memory that is written");
-      } else {
-        need(apply(Op::Le, {s->begin, place}));
-        need(less(place, s->begin + s->extent));
-      }
-      if (s->end) need(less(place, s->end));
-    }
-    element.push_back(place);
-  }
-  return all ? all : bool_imm(true);
-}
-
 }  // namespace
 
 Meeting meeting(const Iterations& of, const Pair& pair) {
@@ -151,7 +98,10 @@ Meeting meeting(const Iterations& of, const Pair& pair) {
     out.query.require(of_one_block(of, *pair.first->placed, out.renamed));
   }
   if (of.is_persistent && !of.mesh) out.query.require(on_other_blocks(of, out.renamed));
-  out.condition = access_same_element(of, out.query, pair, out.renamed, out.element);
+  const bool absolute = pair.first->placed != pair.second->placed;
+  SameElement met = same_element(out.query, *pair.first, *pair.second, out.renamed, absolute);
+  out.element = std::move(met.element);
+  out.condition = std::move(met.condition);
   return out;
 }
 

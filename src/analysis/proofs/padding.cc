@@ -74,7 +74,7 @@ class Padding {
     switch (s->kind) {
       case StmtKind::TileOp: return visit_operation(*as<TileOp>(s));
       case StmtKind::Store:
-        if (!as<Store>(s)->is_atomic()) fills_.erase(as<Store>(s)->buffer.get());
+        if (as<Store>(s)->mode == StoreMode::Write) fills_.erase(as<Store>(s)->buffer.get());
         return;
       case StmtKind::Prefetch:
       case StmtKind::Peer: return;

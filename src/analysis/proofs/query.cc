@@ -14,9 +14,9 @@
 
 namespace helve::proofs {
 
-Query::Query(const AccessModel& model) : model_(model) {
+Query::Query(const AccessModel& model) : PathConditions(model) {
   for (const VarRef& dim : model.function->dims) {
-    vars_.push_back(dim);
+    add_variable(dim);
     given_.push_back(dim);
     require(apply(Op::Le, {int_imm(0), Expr(dim)}));
     facts_.bind(dim, {0, std::nullopt});
@@ -24,11 +24,11 @@ Query::Query(const AccessModel& model) : model_(model) {
   for (const Param& param : model.function->params) {
     const VarRef* var = std::get_if<VarRef>(&param);
     if (!var || !(*var)->dtype.is_integer()) continue;
-    vars_.push_back(*var);
+    add_variable(*var);
     given_.push_back(*var);
     require_range(*var);
   }
-  ranges_ = conditions_.size();
+  ranges_ = conditions().size();
 }
 
 /// The range of a parameter's type; 64 bits are no restriction.
@@ -41,66 +41,34 @@ void Query::require_range(const VarRef& var) {
   if (range.high && !wide) require(apply(Op::Le, {value, int_imm(*range.high)}));
 }
 
-void Query::doubt(const std::string& reason) {
-  if (doubt_.empty()) doubt_ = reason;
-}
-
-void Query::add(const Step& step, const Substitution& renamed) {
-  auto now = [&](const Expr& e) { return renamed.empty() ? e : substitute(e, renamed); };
-  Step own;
-  for (const VarRef& var : step.vars) {
-    auto it = renamed.find(var.get());
-    own.vars.push_back(it == renamed.end() ? var : VarRef(as<Var>(it->second)));
-    if (own.vars.back()->dtype.is_integer()) vars_.push_back(own.vars.back());
-  }
-  for (size_t d = 0; d < step.begins.size(); ++d) {
-    own.begins.push_back(now(step.begins[d]));
-    own.extents.push_back(now(step.extents[d]));
-    const Expr var = Expr(own.vars[d]);
-    require(apply(Op::Le, {own.begins[d], var}));
-    require(less(var, own.begins[d] + own.extents[d]));
-  }
-  if (step.value) {
-    own.value = now(step.value);
-    require(apply(Op::Eq, {Expr(own.vars[0]), own.value}));
-  } else if (step.condition) {
-    own.condition = now(step.condition);
-    require(own.condition);
-  } else if (step.begins.empty()) {
-    doubt(step.vars.empty() ? "how often a while loop runs is not known"
-                            : fmt::format("the value of '{}' is not known", step.vars[0]->name));
-  }
-  learn(facts_, own, model_.constant);
-}
-
 Expr Query::conjunction(const Expr& last) const {
-  std::vector<Expr> all = conditions_;
+  std::vector<Expr> all = conditions();
   if (last) all.push_back(last);
   return helve::conjunction(std::move(all));
 }
 
 Finding Query::excludes(const Expr& violation, Budget& budget) const {
   if (--budget.queries < 0) return {ProofVerdict::Unknown, {}, std::string(kOverBudget), {}};
-  const Translation translation{&facts_, &model_.constant};
+  const Translation translation{&facts_, &model().constant};
   const Expr condition = conjunction(violation);
-  const IntegerSet broken(budget.engine, vars_, condition, {}, translation);
+  const IntegerSet broken(budget.engine, vars(), condition, {}, translation);
   const Answer answer = broken.is_empty();
   if (answer.verdict == Verdict::Proved) return {ProofVerdict::Proved, {}, {}, {}};
   // An unknown verdict takes precedence: a doubt only invalidates the counterexample.
   if (answer.verdict == Verdict::Unknown) return {ProofVerdict::Unknown, {}, answer.reason, {}};
-  if (!doubt_.empty()) return {ProofVerdict::Unknown, {}, doubt_, {}};
+  if (!doubts().empty()) return {ProofVerdict::Unknown, {}, doubts(), {}};
   return depending(broken, {ProofVerdict::Refuted, answer.witness, {}, {}}, violation, budget);
 }
 
 Finding Query::depending(const IntegerSet& broken, Finding refuted, const Expr& violation, Budget& budget) const {
-  const Translation translation{&facts_, &model_.constant};
+  const Translation translation{&facts_, &model().constant};
   std::vector<VarRef> used;
   for (const VarRef& var : given_) {
     bool mentioned = mentions(violation, var.get());
-    for (size_t i = ranges_; i < conditions_.size(); ++i) mentioned |= mentions(conditions_[i], var.get());
+    for (size_t i = ranges_; i < conditions().size(); ++i) mentioned |= mentions(conditions()[i], var.get());
     if (mentioned) used.push_back(var);
   }
-  const IntegerSet runs(budget.engine, vars_, conjunction({}), {}, translation);
+  const IntegerSet runs(budget.engine, vars(), conjunction({}), {}, translation);
   const IntegerSet values = broken.projected(used);
   if (used.empty() || runs.projected(used).is_subset_of(values).verdict == Verdict::Proved) return refuted;
   Finding out;
@@ -111,7 +79,7 @@ Finding Query::depending(const IntegerSet& broken, Finding refuted, const Expr& 
   });
   if (!plain) return out;
   Expr legal = bool_imm(true);
-  for (const VarRef& dim : model_.function->dims) {
+  for (const VarRef& dim : model().function->dims) {
     if (std::find(used.begin(), used.end(), dim) != used.end())
       legal = logical_and(legal, apply(Op::Le, {int_imm(0), Expr(dim)}));
   }

@@ -1,5 +1,5 @@
 // An exact query under construction: variables, conditions, and reasons for which it is inexact.
-// Proofs of bounds and of races share the conversion of a path to a set.
+// Proofs of bounds and of races share what is asked of all calls.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "helve/analysis/access.h"
+#include "helve/analysis/path_conditions.h"
 #include "helve/analysis/path_facts.h"
 #include "helve/analysis/proofs.h"
 #include "helve/arith/relation.h"
@@ -34,17 +35,10 @@ struct Finding {
   Expr condition;
 };
 
-class Query {
+class Query : public PathConditions {
  public:
   /// Starts with the function's extents (0 or more) and scalar parameters.
   explicit Query(const AccessModel& model);
-
-  /// The variables and conditions of a step, renamed.
-  void add(const Step& step, const Substitution& renamed = {});
-  void add_variable(const VarRef& var) { vars_.push_back(var); }
-  void require(const Expr& condition) { conditions_.push_back(condition); }
-  /// From now on a counterexample proves nothing.
-  void doubt(const std::string& reason);
 
   /// Is the conjunction of all conditions and `violation` unsatisfiable? Refuted if it is satisfiable for all extents
   /// and parameters that satisfy the other conditions, checked if it is for some of them.
@@ -56,13 +50,8 @@ class Query {
   /// Decides between refuted and checked; `broken` is not empty.
   Finding depending(const IntegerSet& broken, Finding refuted, const Expr& violation, Budget& budget) const;
 
-  const AccessModel& model_;
   std::vector<VarRef> given_;  ///< by the call: extents, integer parameters
-  std::vector<VarRef> vars_;
-  std::vector<Expr> conditions_;
   size_t ranges_ = 0;  ///< the first conditions are the ranges of extents and parameters
-  Facts facts_;
-  std::string doubt_;
 };
 
 /// The condition of a finding as a condition of every call, whose location only the call knows; `claim`, made at

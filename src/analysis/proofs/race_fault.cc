@@ -91,7 +91,7 @@ std::string remedy(const Iterations& of, const Pair& pair) {
     if (update && reads_old(*update)) return update_remedy(of, *update);
   }
   if (of.is_kernel) return block_remedy(of, "");
-  if (a.mode != StoreMode::Write || b.mode != StoreMode::Write) {
+  if (is_atomic(a.mode) || is_atomic(b.mode)) {
     return fmt::format("split the loop in two, so that {}, or make the loop {}",
                        !both_write ? fmt::format("'{}' is not read in the loop that updates it", buffer)
                                    : "each updates or stores in one way only",

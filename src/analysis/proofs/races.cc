@@ -162,8 +162,9 @@ class LoopRace {
 
   static bool stores_constant(const StmtNode& stmt) {
     if (stmt.kind != StmtKind::Store) return false;
-    const ExprKind kind = static_cast<const Store&>(stmt).value->kind;
-    return kind == ExprKind::IntImm || kind == ExprKind::FloatImm;
+    const Store& store = static_cast<const Store&>(stmt);
+    const ExprKind kind = store.value->kind;
+    return store.mode == StoreMode::Write && (kind == ExprKind::IntImm || kind == ExprKind::FloatImm);
   }
 
   const Iterations of_;

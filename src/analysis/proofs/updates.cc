@@ -30,7 +30,7 @@ Substitution values_in(const StmtNode& loop) {
 }  // namespace
 
 std::optional<Update> update_by(const Iterations& of, const Access& access) {
-  if (!access.write || access.stmt->kind != StmtKind::Store || access.mode != StoreMode::Write) return std::nullopt;
+  if (!access.write || access.stmt->kind != StmtKind::Store || is_atomic(access.mode)) return std::nullopt;
   const Substitution values = values_in(*of.step.stmt);
   Update out{access.buffer.get(), {}, substitute(access.value, values)};
   for (const Range& range : access.ranges) out.element.push_back(substitute(range.begin, values));

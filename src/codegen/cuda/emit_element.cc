@@ -128,6 +128,7 @@ void KernelEmitter::atomic_store(const Store& s) {
 
 void KernelEmitter::store(const Store& s) {
   if (s.is_atomic()) return atomic_store(s);
+  HELVE_CHECK(s.mode == StoreMode::Write, "an update that lower_updates has left");
   const std::string value = value_for(s);
   if (auto found = stage_of_.find(&s); found != stage_of_.end()) {
     const Staged& staged = staged_[found->second];

@@ -199,6 +199,7 @@ void KernelEmitter::atomic_store(const Store& s) {
 
 void KernelEmitter::store(const Store& s) {
   if (s.is_atomic()) return atomic_store(s);
+  HELVE_CHECK(s.mode == StoreMode::Write, "an update that lower_updates has left");
   const Buffer& buffer = *s.buffer;
   const Cast* cast = as<Cast>(s.value);
   const Expr& value = cast && cast->dtype == buffer.dtype ? cast->value : s.value;  // the conversion is the store's

@@ -1,5 +1,5 @@
 // The frame of a kernel: entry, arguments, the loop over blocks, and what is known of aliasing.
-// Block memory that shares scratch is told apart only from memory it does not overlap.
+// Shared memory of a block that shares scratch is told apart only from memory it does not overlap.
 #include "kernel_emitter.h"
 
 #include "helve/support/diagnostic.h"

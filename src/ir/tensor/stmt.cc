@@ -27,14 +27,28 @@ std::string_view to_string(StoreMode mode) {
     case StoreMode::AtomicAdd: return "atomic_add";
     case StoreMode::AtomicMax: return "atomic_max";
     case StoreMode::AtomicMin: return "atomic_min";
+    case StoreMode::Add: return "add";
+    case StoreMode::Mul: return "mul";
+    case StoreMode::Max: return "max";
+    case StoreMode::Min: return "min";
   }
   __builtin_unreachable();
 }
 
+bool is_atomic(StoreMode mode) {
+  return mode == StoreMode::AtomicAdd || mode == StoreMode::AtomicMax || mode == StoreMode::AtomicMin;
+}
+
+bool is_update(StoreMode mode) { return mode != StoreMode::Write && !is_atomic(mode); }
+
 Op combining_operator(StoreMode mode) {
   switch (mode) {
+    case StoreMode::Add:
     case StoreMode::AtomicAdd: return Op::Add;
+    case StoreMode::Mul: return Op::Mul;
+    case StoreMode::Max:
     case StoreMode::AtomicMax: return Op::Max;
+    case StoreMode::Min:
     case StoreMode::AtomicMin: return Op::Min;
     case StoreMode::Write: break;
   }
@@ -138,9 +152,31 @@ Stmt bind(VarRef var, Expr value, Span span) {
 }
 
 Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span, StoreMode mode) {
+  if (is_update(mode)) return update(std::move(buffer), std::move(indices), std::move(value), mode, span);
   Ref<Store> n = make_store<Store>(std::move(buffer), std::move(indices), std::move(value), span);
   n->mode = mode;
   return Stmt(n);
+}
+
+Stmt update(BufferRef buffer, std::vector<Expr> indices, const Operand& value, StoreMode mode, Span span) {
+  HELVE_CHECK(is_update(mode), "an update by a mode that is none");
+  const Expr old = load(buffer, indices, span);
+  if (buffer->dtype.is_bool()) {
+    throw UserError(
+        Code::WrongType, span,
+        {{"what", fmt::format("'{}' in T.update", buffer->name)}, {"given", "bool"}, {"expected", "a number"}}, {},
+        {"store the value of 'and' or 'or'"});
+  }
+  const Expr* typed = std::get_if<Expr>(&value);
+  const Expr operand = typed ? *typed : constant_of(value, buffer->dtype, span);
+  convert_for_store(operand, buffer->dtype, operand->span.known() ? operand->span : span);
+  const Expr combined = apply(combining_operator(mode), {old, operand}, span);
+  return make<Store>(span, [&](Store& n) {
+    n.mode = mode;
+    n.buffer = std::move(buffer);
+    n.indices = std::move(indices);
+    n.value = as<Apply>(combined)->args[1];
+  });
 }
 
 Stmt store_nontemporal(BufferRef buffer, std::vector<Expr> indices, Expr value, int64_t piece, Span span) {

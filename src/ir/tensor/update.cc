@@ -53,7 +53,15 @@ std::optional<Op> chosen(const Expr& condition, const Expr& value, const Update&
 
 }  // namespace
 
-Update update_of(const Store& store) { return {store.buffer.get(), store.indices, store.value}; }
+Update update_of(const Store& store) {
+  return {store.buffer.get(), store.indices, store.is_atomic() ? store.value : stored_value(store)};
+}
+
+Expr stored_value(const Store& store) {
+  if (store.mode == StoreMode::Write) return store.value;
+  const Expr old = load(store.buffer, store.indices, store.span);
+  return convert_for_store(apply(combining_operator(store.mode), {old, store.value}, store.span), store.buffer->dtype);
+}
 
 bool reads_old(const Update& update) {
   const auto reads = [&](const Expr& e) {

@@ -307,12 +307,23 @@ class Verifier {
                     "use a smaller shape or tile, or T.alloc_global before the kernel", span);
   }
 
+  /// A tile loop stores each element of a tile once, so there is nothing to say of an order.
+  void check_update_place(const Store& n) {
+    if (!tiles_ || !n.is_update()) return;
+    refuse_argument("T.update", "dst", fmt::format("'{}'", n.buffer->name), "its subscripts denote a tile here",
+                    "store the tile, 'X[i, j] = X[i, j] + ...', or update elements in a loop over elements", n.span,
+                    {{tiles_->span, "the tile loop"}});
+  }
+
   void check(const Store& n) {
+    check_update_place(n);
     for (const Expr& index : n.indices) visit(index, n.span);
     visit(n.value, n.span);
     check_element(*n.buffer, n.indices, n.span);
     check_written(*n.buffer, n.span);
-    const std::string operation = n.is_atomic() ? fmt::format("T.{}", to_string(n.mode)) : "a store";
+    const std::string operation = n.is_update()   ? "T.update"
+                                  : n.is_atomic() ? fmt::format("T.{}", to_string(n.mode))
+                                                  : "a store";
     if (!kernel_) wrong_scope(operation, "host", "put it inside T.Kernel", n.span);
     if (n.is_atomic()) check_atomic_target(operation, *n.buffer, n.span);
     if (n.piece) verify_nontemporal_store(n, lanes_);

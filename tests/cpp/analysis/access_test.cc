@@ -56,6 +56,51 @@ TEST(AccessModel, LazyOperandsAreGuarded) {
   EXPECT_EQ(texts(access_model(*f))[0], "read A[i] [i,] where i in 0+8; i < 3");
 }
 
+TEST(AccessModel, AnUpdateReadsItsElementLast) {
+  const BufferRef a = param("A", kFloat32, {8}), b = param("B", kFloat32, {8});
+  const Stmt update = store(b, {Expr(i)}, load(a, {Expr(i)}), {}, StoreMode::Add);
+  const FunctionRef f = function("f", {a, b}, serial(i, idx(8), {update}));
+  const AccessModel model = access_model(*f);
+  EXPECT_EQ(texts(model), (std::vector<std::string>{
+                              "read A[i] [i,] where i in 0+8",
+                              "read B[i] [i,] where i in 0+8",
+                              "write B[i] [i,] where i in 0+8",
+                          }));
+  EXPECT_EQ(model.accesses[0].mode, StoreMode::Write);
+  EXPECT_EQ(model.accesses[1].mode, StoreMode::Add);
+  EXPECT_EQ(model.accesses[2].mode, StoreMode::Add);
+  EXPECT_EQ(to_text(model.accesses[2].value), "B[i] + A[i]");
+  EXPECT_EQ(model.bounds.size(), 2u);
+}
+
+/// The bulk copy by TMA and the copy of a run count in queues of their own; the rest is made by who runs it.
+TEST(AccessModel, ExecutorsAndQueuesOfCopies) {
+  const BufferRef a = param("A", kFloat32, {64}), s = shared("S", kFloat32, {64});
+  const Region from{a, {{idx(0), idx(64), false}}}, to{s, {{idx(0), idx(64), false}}};
+  const Stmt body = seq({tile_op(TileOpcode::CpAsyncBulk, {from, to}), tile_op(TileOpcode::Copy, {from, to}),
+                         store(s, {idx(0)}, f32(0))});
+  const AccessModel model = access_model(body);
+  ASSERT_EQ(model.accesses.size(), 5u);
+  for (size_t n : {0, 1}) {
+    EXPECT_EQ(model.accesses[n].executor, Executor::Tma);
+    ASSERT_TRUE(model.accesses[n].queue.has_value());
+  }
+  for (size_t n : {2, 3, 4}) {
+    EXPECT_EQ(model.accesses[n].executor, Executor::Path);
+    EXPECT_FALSE(model.accesses[n].queue.has_value());
+  }
+}
+
+TEST(AccessModel, AskedOfSomeBuffersItHasTheAccessesOfThese) {
+  const BufferRef a = param("A", kFloat32, {8}), s = shared("S", kFloat32, {8});
+  const Stmt body = serial(i, idx(8), {store(s, {Expr(i)}, load(a, {Expr(i)}))});
+  const AccessModel model = access_model(body, {}, [](const Buffer& each) { return !is_global(each); });
+  ASSERT_EQ(model.accesses.size(), 1u);
+  EXPECT_EQ(text_of(model.accesses[0]), "S[i]");
+  EXPECT_EQ(model.loop_at.size(), 1u);
+  EXPECT_EQ(model.loop_at.at(0)->vars[0], i);
+}
+
 TEST(AccessModel, NamesStandForTheirValues) {
   const BufferRef b = param("B", kFloat32, {8});
   const FunctionRef f = function("f", {b}, serial(i, idx(4), {bind(k, Expr(i) * idx(2)), store(b, {Expr(k)}, f32(1))}));

@@ -23,6 +23,7 @@ class Barriers : public ::testing::Test {
   const BufferRef s = shared("S", kInt32, {2 * kThreads});
   const BufferRef out = param("O", kInt32, {2 * kThreads});
   const BufferRef in = param("I", kInt32, {2 * kThreads});
+  const BufferRef begins = param("B", kInt32, {4});
 
   Stmt write(const std::function<Expr(const Expr&)>& place, StoreMode mode = StoreMode::Write) const {
     return on_threads([&](const Expr& tx) { return store(s, {place(tx)}, int_imm(1, kInt32), {}, mode); });
@@ -35,7 +36,7 @@ class Barriers : public ::testing::Test {
 
   FunctionRef in_kernel(std::vector<Stmt> body) const {
     body.insert(body.begin(), alloc(s));
-    return function("main", {out, in}, kernel({make_var("b")}, {idx(1)}, kThreads, seq(std::move(body))));
+    return function("main", {out, in, begins}, kernel({make_var("b")}, {idx(1)}, kThreads, seq(std::move(body))));
   }
   static const Kernel& kernel_of(const FunctionRef& f) { return *as<Kernel>(f->body); }
 
@@ -71,6 +72,19 @@ TEST_F(Barriers, AThreadIsOrderedWithItself) {
   const FunctionRef f = in_kernel({write(own), read(own)});
   EXPECT_EQ(unordered(f), 0);
   EXPECT_EQ(inserted(f), 0);
+}
+
+/// Where a name begins is one place for all threads if nothing writes the memory that it comes from.
+TEST_F(Barriers, ValuesFromMemoryThatNothingWritesAreKnown) {
+  const auto with = [&](const BufferRef& from, bool behind) {
+    const VarRef begin = make_var("begin"), again = make_var("again");
+    const auto place = [](const VarRef& name) { return [name](const Expr& tx) { return Expr(name) + tx; }; };
+    return in_kernel({bind(begin, cast(load(from, {idx(0)}), kIndex)), write(place(begin)),
+                      bind(again, cast(load(from, {idx(behind ? 1 : 0)}), kIndex)), read(place(again))});
+  };
+  EXPECT_EQ(inserted(with(begins, false)), 0);
+  EXPECT_EQ(inserted(with(begins, true)), 1);
+  EXPECT_EQ(inserted(with(out, false)), 1);
 }
 
 TEST_F(Barriers, RunsOfStepsApartAreOfOneThreadEach) {
@@ -183,6 +197,14 @@ TEST_F(Barriers, AtomicStoresOfOneModeMeet) {
   EXPECT_EQ(inserted(in_kernel({write(one, StoreMode::AtomicAdd), write(one, StoreMode::AtomicMax)})), 1);
   EXPECT_EQ(inserted(in_kernel({write(one, StoreMode::AtomicAdd), read(one)})), 1);
   EXPECT_EQ(inserted(in_kernel({write(own), write(one, StoreMode::AtomicAdd)})), 1);
+}
+
+TEST_F(Barriers, UpdatesOfOneOperatorDoNotMeet) {
+  const auto one = [](const Expr&) { return idx(0); };
+  EXPECT_EQ(inserted(in_kernel({write(own, StoreMode::Add), write(own, StoreMode::Add)})), 0);
+  EXPECT_EQ(inserted(in_kernel({write(own, StoreMode::Add), write(other, StoreMode::Add)})), 1);
+  EXPECT_EQ(inserted(in_kernel({read(other), write(own, StoreMode::Max)})), 1);
+  EXPECT_EQ(inserted(in_kernel({write(one, StoreMode::AtomicAdd), write(own, StoreMode::Add)})), 1);
 }
 
 TEST_F(Barriers, ACopyOfTheBlockIsMadeByNoThread) {

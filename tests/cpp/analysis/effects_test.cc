@@ -109,6 +109,17 @@ TEST(Effects, ElementUsesStandInProgramOrder) {
   EXPECT_FALSE(uses_elements(as<If>(branch)->then_body, *b));
 }
 
+TEST(Effects, AnUpdateReadsAndWritesItsElement) {
+  BufferRef a = param("A", {i64(5)}), b = param("B", {i64(5)});
+  VarRef i = make_var("i");
+  Stmt update = store(a, {Expr(i)}, load(b, {Expr(i)}), {}, StoreMode::Mul);
+  EXPECT_EQ(describe(element_uses(update)), "rB rA wA ");
+  const std::vector<BufferEffect> effects = param_effects(*function({a, b}, update));
+  EXPECT_TRUE(effects[0].read && effects[0].written);
+  EXPECT_TRUE(effects[1].read && !effects[1].written);
+  EXPECT_FALSE(constant_memory(update, {}).contains(a.get()));
+}
+
 TEST(Effects, OperandsAndTilesAreNoElementsButTheirBoundsReadSome) {
   BufferRef a = param("A", {i64(7)}), b = param("B", {i64(1)}), n = param("n", {i64(1)}, kInt32);
   Region from{a, {{cast(load(n, {i64(0)}), kIndex), i64(1), false}}};

@@ -66,7 +66,9 @@ TEST(Pipeline, TimesAndStagesFollowTheList) {
     before = stages.stages()[i].function;
   }
   EXPECT_EQ(before, lowered);
-  EXPECT_TRUE(times.rows()[0].changed);
+  EXPECT_EQ(times.rows()[0].pass, "lower_updates");
+  EXPECT_FALSE(times.rows()[0].changed);
+  EXPECT_TRUE(times.rows()[1].changed);
 }
 
 TEST(Pipeline, LoweredCodeHoldsNoTiles) {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "helve/ir/expr/build.h"
 #include "helve/ir/tensor/buffer.h"
 #include "helve/ir/tensor/tile_op.h"
 
@@ -103,10 +104,16 @@ struct Bind final : StmtNode {
   static constexpr auto fields() { return std::tuple{field("value", &Bind::value), definition("var", &Bind::var)}; }
 };
 
-/// How a store changes the element: to the value, or atomically to a combination of its previous value with the value.
-enum class StoreMode { Write, AtomicAdd, AtomicMax, AtomicMin };
+/// How a store changes the element: to the value, or to a combination of its previous value with the value, atomically
+/// or as an update. An update reads the element and writes it, and conflicts with other accesses as the two do. It says
+/// its operator so that a schedule may change the order of updates of one element by one operator, and combine some of
+/// their values first; what does not say so keeps their order.
+enum class StoreMode { Write, AtomicAdd, AtomicMax, AtomicMin, Add, Mul, Max, Min };
+inline constexpr int kStoreModes = 8;
 std::string_view to_string(StoreMode mode);
-/// The operator of an atomic store.
+bool is_atomic(StoreMode mode);
+bool is_update(StoreMode mode);
+/// The operator of an atomic store or an update.
 Op combining_operator(StoreMode mode);
 /// The mode of an operation with the rule Atomic.
 StoreMode atomic_mode(TileOpcode op);
@@ -116,7 +123,8 @@ StoreMode atomic_mode(TileOpcode op);
 bool admits_atomics(const Buffer& buffer);
 
 /// Stores one element. Atomic stores of one mode do not conflict and may be in any order; those of two modes, or an
-/// atomic store and another access, conflict as any store does.
+/// atomic store and another access, conflict as any store does. The value has the buffer's dtype; that of an update has
+/// the type in which the operator is computed, and only what it gives is rounded to the buffer's (stored_value).
 struct Store final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Store;
   StoreMode mode = StoreMode::Write;
@@ -127,7 +135,8 @@ struct Store final : StmtNode {
   /// multiples of it; 0: through the caches. Has no effect on results.
   int64_t piece = 0;
   Store() : StmtNode(kKind) {}
-  bool is_atomic() const { return mode != StoreMode::Write; }
+  bool is_atomic() const { return helve::is_atomic(mode); }
+  bool is_update() const { return helve::is_update(mode); }
   static constexpr auto fields() {
     return std::tuple{field("mode", &Store::mode), field("buffer", &Store::buffer), field("indices", &Store::indices),
                       field("value", &Store::value), field("piece", &Store::piece)};
@@ -309,8 +318,11 @@ Stmt alloc(BufferRef buffer, Span span = {});
 /// `buffer` is a new buffer with the declaration of `source` (declare_again).
 Stmt peer(BufferRef buffer, BufferRef source, std::vector<Expr> core, Span span = {});
 Stmt bind(VarRef var, Expr value, Span span = {});
-/// Converts the value to the buffer's dtype (WrongType) and checks the indices.
+/// Converts the value to the buffer's dtype (WrongType) and checks the indices. An update takes a value that may be
+/// stored (WrongType) and that its operator combines with the element (WrongType, MixedTypes).
 Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {}, StoreMode mode = StoreMode::Write);
+/// An update; a plain number is weak, as an operand of its operator.
+Stmt update(BufferRef buffer, std::vector<Expr> indices, const Operand& value, StoreMode mode, Span span = {});
 /// A store around the caches, in pieces of so many bytes.
 Stmt store_nontemporal(BufferRef buffer, std::vector<Expr> indices, Expr value, int64_t piece, Span span = {});
 Stmt prefetch(BufferRef buffer, std::vector<Expr> indices, Span span = {});

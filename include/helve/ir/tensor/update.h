@@ -20,6 +20,9 @@ struct Update {
 };
 Update update_of(const Store& store);
 
+/// What the element becomes: the value, or what the operator of the store makes of the element and the value.
+Expr stored_value(const Store& store);
+
 /// Does the value or a condition read the element?
 bool reads_old(const Update& update);
 

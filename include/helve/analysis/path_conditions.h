@@ -1,0 +1,43 @@
+// What holds at a place of a program, as variables and conditions of a set.
+// Proofs and dependences turn paths into sets by the same rules.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "helve/analysis/access.h"
+#include "helve/arith/facts.h"
+#include "helve/ir/expr/visit.h"
+
+namespace helve {
+
+/// The model must outlive it.
+class PathConditions {
+ public:
+  explicit PathConditions(const AccessModel& model) : model_(model) {}
+
+  /// The variables and conditions of a step, renamed.
+  void add(const Step& step, const Substitution& renamed = {});
+  void add_variable(const VarRef& var) { vars_.push_back(var); }
+  void require(const Expr& condition) { conditions_.push_back(condition); }
+  /// From now on a counterexample proves nothing.
+  void doubt(const std::string& reason);
+
+  const AccessModel& model() const { return model_; }
+  const std::vector<VarRef>& vars() const { return vars_; }
+  const std::vector<Expr>& conditions() const { return conditions_; }
+  const Facts& facts() const { return facts_; }
+  /// The first reason of a doubt; empty if there is none.
+  const std::string& doubts() const { return doubt_; }
+
+ protected:
+  Facts facts_;
+
+ private:
+  const AccessModel& model_;
+  std::vector<VarRef> vars_;
+  std::vector<Expr> conditions_;
+  std::string doubt_;
+};
+
+}  // namespace helve

@@ -1,0 +1,32 @@
+// Conditions that cannot all hold, found part by part.
+// Loop nests make conjunctions of many conditions on few variables each; taken apart, most contradictions are between
+// two of them, and the rest is a question to isl about a few variables instead of all.
+#pragma once
+
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+#include "helve/arith/relation.h"
+
+namespace helve {
+
+/// Remembers what it was asked, by the identity of the conditions.
+class Contradictions {
+ public:
+  explicit Contradictions(const ExactEngine& engine);
+  ~Contradictions();
+  Contradictions(const Contradictions&) = delete;
+  Contradictions& operator=(const Contradictions&) = delete;
+
+  /// Is it proved that there are no values of the variables for which all conditions hold, for any values of those that
+  /// are `fixed`? Conditions that share no other variable are decided apart. Only parts with a condition from `from` on
+  /// are questions to isl. False says nothing.
+  bool found(const std::vector<Expr>& conditions, const std::unordered_set<const Var*>& fixed, size_t from = 0);
+
+ private:
+  struct Memory;
+  std::unique_ptr<Memory> memory_;
+};
+
+}  // namespace helve

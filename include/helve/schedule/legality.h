@@ -1,0 +1,66 @@
+// Is a rewrite of a region legal? The one checker of all schedules, as translation validation.
+// A rewrite says of each statement which instances of the old program it runs; isl then decides that each of these runs
+// exactly once and that no dependence is turned. So a primitive needs no conditions of its own.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "helve/analysis/dependence.h"
+
+namespace helve {
+
+/// Which instances of the old region a statement of the new one runs. Every RegionStatement of the new region needs
+/// one; those of other statements are ignored.
+struct Origin {
+  const StmtNode* after = nullptr;
+  size_t after_visit = 0;  ///< of the new region, which is visit 0 (`walk`'s order)
+  size_t before_visit = 0;  ///< of the old region
+  /// Variables of the old loops in terms of the new ones. One that is not named keeps its value: a loop around the new
+  /// statement has the same variable.
+  std::vector<std::pair<VarRef, Expr>> values;
+};
+
+enum class RewriteFault {
+  None,
+  Turned,  ///< `second` would run before `first`, on which it depends
+  AtOnce,  ///< the two would run in different iterations of a loop whose iterations have no order
+  Lost,  ///< an instance does not run any more
+  Twice,  ///< an instance runs twice
+  Added,  ///< an instance runs that did not
+  Changed,  ///< a statement is not the one that it comes from, or what it reads is another value
+  Memory  ///< the two touch one element, but would do so in two different executions of its allocation
+};
+
+/// An instance of a statement of the old region.
+struct Instance {
+  const StmtNode* stmt = nullptr;
+  std::optional<Access> access;  ///< that is at fault, if one is
+  Witness at;  ///< values of the loops around it inside the region
+};
+
+struct Legality {
+  Verdict verdict = Verdict::Unknown;
+  /// Proved only because the updates of a reduction may run in any order: some do run in another one.
+  bool reassociates = false;
+  RewriteFault fault = RewriteFault::None;  ///< if refuted
+  std::optional<Instance> first, second;  ///< of the fault; `second` of Turned, AtOnce and Memory only
+  Witness given;  ///< values of what is fixed outside of the region
+  std::string reason;  ///< if unknown
+};
+
+/// "iteration i = 1 of B[i - 1] would run before i = 0, on which it depends": a sentence about what is wrong or
+/// unknown; empty if proved.
+std::string text_of(const Legality& legality);
+
+/// Does a program with `after` in the place of `before_region` (a statement of `before`; the first, where the node
+/// stands at several places) do the same? `after` must have passed the verifier there.
+Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
+                       const std::vector<Origin>& origins, const ExactEngine& engine);
+
+/// The same for one region and several rewrites of it: dependences are computed once.
+Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins);
+
+}  // namespace helve

@@ -1,0 +1,32 @@
+// What a primitive makes of a function: the new function, where cursors go, and which instance of the old program each
+// statement of the new one runs.
+// The last is all that the checker (legality.h) needs, so no primitive decides by itself whether it is legal.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "helve/schedule/edit.h"
+
+namespace helve {
+
+/// Variables of old loops in terms of new ones; one that is not named keeps its value.
+using LoopValues = std::vector<std::pair<VarRef, Expr>>;
+
+/// A statement of the new function, with all below it, runs what one of the old function ran.
+struct Piece {
+  Cursor before;  ///< in the old function
+  Cursor after;  ///< in the new function; of the same form
+  LoopValues values;
+};
+
+struct Rewrite {
+  Edited edited;
+  Block before;  ///< what it changed, in the old function
+  Block after;  ///< the same in the new function
+  LoopValues values;  ///< of statements that cursors carried along
+  std::vector<Piece> pieces;  ///< of others, and where the values are others; a later one counts before an earlier one
+  std::vector<Cursor> results;  ///< statements that the user goes on with, in the new function
+};
+
+}  // namespace helve

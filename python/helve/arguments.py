@@ -1,0 +1,137 @@
+"""Arguments made from a function's signature.
+
+A program is tried on them without anyone having written what it is called with: a recipe whose call the checking
+interpreter accepts is one that the program is meant for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from helve import _core
+
+# Extents that tails, whole tiles and whole warps ask for; each list is dealt to the dynamic extents in turn.
+EXTENTS = ((5, 7, 3, 6), (1,), (8,), (16,), (32,), (64,), (128,), (2, 4))
+# Ends of whole numbers; the narrow ones are subscripts and extents of almost everything.
+INTEGERS = ((-4, 9), (0, 4), (0, 2), (1, 2))
+
+_DTYPES = {"float8_e4m3": ml_dtypes.float8_e4m3fn, "int4": ml_dtypes.int4}
+
+
+def _cast(value: int, dtype: str) -> int:
+    """T.cast of an integer, which wraps around."""
+    return value if dtype == "index" else int(np.array(value & (2**64 - 1), "uint64").astype(dtype))
+
+
+_PRINTED = {"T": types.SimpleNamespace(min=min, max=max, abs=abs, cast=_cast), "__builtins__": {}}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a call is made of.
+
+    Attributes:
+        extents: dealt to the dynamic extents in turn.
+        low, high: whole numbers are low <= x < high; below zero only where the type has a sign.
+        seed: of the random numbers.
+    """
+
+    extents: tuple[int, ...] = EXTENTS[0]
+    low: int = INTEGERS[0][0]
+    high: int = INTEGERS[0][1]
+    seed: int = 0
+
+
+def recipes(function: _core.Function) -> Iterator[Recipe]:
+    """What to try on a function, the most telling first."""
+    whole = any(numpy_dtype(param.dtype).kind in "iu" for param in function.params)
+    for low, high in INTEGERS if whole else INTEGERS[:1]:
+        if function.dims:
+            yield from (Recipe(each, low, high) for each in EXTENTS)
+        else:
+            yield from (Recipe(EXTENTS[0], low, high, seed) for seed in (0, 1))
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    """The NumPy dtype of a helve dtype; `index` is int64."""
+    return np.dtype("int64" if name == "index" else _DTYPES.get(name) or getattr(ml_dtypes, name, name))
+
+
+def _numbers(shape: tuple[int, ...], dtype: str, recipe: Recipe, rng: np.random.Generator) -> np.ndarray:
+    """Random elements. Floats are quarters: every float type holds them, and sums of them are exact in any order."""
+    kind = numpy_dtype(dtype)
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.startswith(("float", "bfloat")):
+        return (rng.integers(-8, 9, shape) / 4.0).astype(kind)
+    low = max(recipe.low, 0) if dtype.startswith("uint") else recipe.low
+    high = min(recipe.high, 8) if dtype.endswith("int4") else recipe.high
+    return rng.integers(low, high, shape).astype(kind)
+
+
+def evaluate(expression: _core.Expr, known: dict[str, int]) -> int:
+    """The value of an extent or a stride for known values of the names in it."""
+    return int(eval(str(expression), dict(_PRINTED), known))  # noqa: S307 - the printer's own text
+
+
+def make_arguments(function: _core.Function, recipe: Recipe = Recipe(), limit: int | None = None) -> list:
+    """Fresh arguments for a function, the same for the same recipe.
+
+    Args:
+        function: the function of the core; of its parameters the dtypes, shapes and strides count.
+        recipe: sizes and values.
+        limit: elements that all tensors may have together.
+
+    Returns:
+        Arrays and numbers in the order of the parameters.
+
+    Raises:
+        MemoryError: they would have more.
+    """
+    rng = np.random.default_rng(recipe.seed)
+    known = dict(zip((str(dim) for dim in function.dims), itertools.cycle(recipe.extents)))
+    for param in function.params:
+        if isinstance(param, _core.Var):
+            number = _numbers((), param.dtype, recipe, rng).item()
+            known[param.name] = abs(number) if param.dtype == "index" else number
+    places = {}
+    for param in function.params:
+        if not isinstance(param, _core.Var):
+            shape = tuple(evaluate(extent, known) for extent in param.shape)
+            places[param.name] = shape, [evaluate(stride, known) for stride in param.strides]
+    if limit is not None and sum(_span(*place) for place in places.values()) > limit:
+        raise MemoryError(f"the arguments have more than {limit} elements")
+    out = []
+    for param in function.params:
+        if isinstance(param, _core.Var):
+            out.append(known[param.name])
+        else:
+            shape, strides = places[param.name]
+            out.append(_laid_out(_numbers(shape, param.dtype, recipe, rng), strides))
+    return out
+
+
+def _span(shape: tuple[int, ...], strides: list[int]) -> int:
+    """Elements of memory from the lowest to the highest."""
+    if not strides or 0 in shape:
+        return math.prod(shape)
+    return 1 + sum(abs(stride) * (extent - 1) for stride, extent in zip(strides, shape))
+
+
+def _laid_out(array: np.ndarray, strides: list[int]) -> np.ndarray:
+    """The array with those strides, in elements, in memory of its own."""
+    if not strides or not array.size:
+        return array
+    memory = np.zeros(_span(array.shape, strides), array.dtype)
+    first = sum(-stride * (extent - 1) for stride, extent in zip(strides, array.shape) if stride < 0)
+    size = array.itemsize
+    view = np.ndarray(array.shape, array.dtype, memory, first * size, [stride * size for stride in strides])
+    view[...] = array
+    return view

@@ -1,0 +1,53 @@
+"""Two versions of a program on the same arguments.
+
+Proofs say that a step keeps results; with `check=True` the reference interpreter says it too, independently of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from helve import _core
+from helve.arguments import make_arguments, recipes
+from helve.errors import Error, error
+
+_ELEMENTS = 1 << 16  # of all arguments of a run
+_STEPS = 1 << 22  # iterations of a run
+
+
+def _run(function: _core.Function, args: list) -> bool:
+    """Runs the function; False if the interpreter refuses it, or it takes too long."""
+    try:
+        _core.interpreted(function, None, _STEPS, 0)(*args)
+    except (Error, _core.OutOfSteps):
+        return False
+    return True
+
+
+def compare(before: _core.Function, after: _core.Function, step: _core.TraceStep) -> None:
+    """Runs both functions on arguments of several sizes; those that the first one does not accept tell nothing.
+
+    Raises:
+        helve.Error: results differ (HV1010).
+    """
+    for recipe in recipes(before):
+        try:
+            wanted = make_arguments(before, recipe, _ELEMENTS)
+        except MemoryError:
+            continue
+        if not _run(before, wanted):
+            continue
+        got = make_arguments(before, recipe, _ELEMENTS)
+        if not _run(after, got):
+            raise error("ScheduleResult", step.place, primitive=step.primitive,
+                        reason="the interpreter refuses the program now")
+        for number, (a, b) in enumerate(zip(got, wanted)):
+            if isinstance(b, np.ndarray) and not _same(a, b, step.effect):
+                raise error("ScheduleResult", step.place, primitive=step.primitive,
+                            reason=f"argument {number} differs for extents {', '.join(map(str, recipe.extents))}")
+
+
+def _same(a: np.ndarray, b: np.ndarray, effect: str) -> bool:
+    if effect == "equal" or b.dtype.kind in "iub" or b.dtype.itemsize == 1:
+        return a.tobytes() == b.tobytes()
+    return np.allclose(a.astype(np.float64), b.astype(np.float64), rtol=2e-2, atol=1e-4, equal_nan=True)

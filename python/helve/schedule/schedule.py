@@ -1,0 +1,308 @@
+"""`helve.Schedule`: a program and the steps that reorder it.
+
+Every step is a primitive of the core's table, proved by the core to keep results; here are the calls that users make,
+and the places in their programs where faults are shown.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+
+from helve import _core, source
+from helve.errors import Error, error, from_diagnostic, shown
+from helve.schedule.comparison import compare
+from helve.schedule.cursor import Cursor, carried, find
+from helve.schedule.trace import StepReport, Trace, report, step_text
+from helve.script.prim_func import PrimFunc
+
+_ROWS = dict(_core.primitive_rows())
+
+Place = Cursor | str
+
+
+def _call_place() -> _core.Span:
+    frame, _ = source.outside(sys._getframe(2))
+    return source.span_of_call(frame)
+
+
+class Schedule:
+    """A function, and the program that a list of steps makes of it. Each step makes a new version; cursors to
+    statements of one version are valid in all later ones, unless a step removed the statement.
+
+    Args:
+        func: a result of `T.prim_func` or `helve.parse`.
+        check: after each step, run the program before it and the one after it in the reference interpreter on
+            arguments of several sizes, and refuse the step if results differ (HV1010).
+
+    Raises:
+        helve.Error: `func` is no kernel function (HV0806), or not well formed.
+    """
+
+    def __init__(self, func: PrimFunc, check: bool = False):
+        function = getattr(func, "function", func)
+        function = getattr(function, "function", function)
+        if not isinstance(function, _core.Function):
+            raise error("NotAKernel", _call_place(), given=shown(func))
+        self._versions = [_core.start_schedule(function)]
+        self.check = bool(check)
+
+    # The program.
+
+    @property
+    def function(self) -> PrimFunc:
+        """The program as it is now, for `helve.compile`, which also takes the schedule itself."""
+        return PrimFunc(self._now.function)
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self._now.function.name
+
+    @property
+    def _now(self) -> _core.ScheduleVersion:
+        return self._versions[-1]
+
+    def script(self) -> str:
+        """The program as Python text that helve.parse reads back."""
+        return _core.print(self._now.function)
+
+    def show(self) -> None:
+        """Prints the program."""
+        print(self.script(), end="")
+
+    def __len__(self) -> int:
+        """The number of steps."""
+        return len(self._versions) - 1
+
+    def __repr__(self) -> str:
+        return f"<helve.Schedule of {self.name}, {len(self)} steps>"
+
+    def copy(self) -> Schedule:
+        """Another schedule with the same steps. Cursors of this one are valid in it."""
+        return self.version(len(self))
+
+    def version(self, steps: int) -> Schedule:
+        """The schedule after its first `steps` steps.
+
+        Raises:
+            helve.Error: it has fewer (HV1005).
+        """
+        if isinstance(steps, bool) or not isinstance(steps, int) or not 0 <= steps <= len(self):
+            raise error("ScheduleArgumentValue", _call_place(), primitive="version", value=shown(steps),
+                        parameter="steps", reason=f"the schedule has {len(self)}",
+                        fixes=[f"give a whole number from 0 to {len(self)}"])
+        out = object.__new__(Schedule)
+        out._versions = self._versions[:steps + 1]
+        out.check = self.check
+        return out
+
+    def undo(self) -> None:
+        """Takes the last step back.
+
+        Raises:
+            helve.Error: there is none (HV1005).
+        """
+        if len(self) == 0:
+            raise error("ScheduleArgumentValue", _call_place(), primitive="undo", value="a schedule",
+                        parameter="self", reason="it has no steps", fixes=["undo() once for each step"])
+        self._versions.pop()
+
+    # Finding statements.
+
+    def loop(self, name: str, index: int | None = None, within: Place | None = None) -> Cursor:
+        """The loop, or the grid, with a variable of this name.
+
+        Args:
+            name: the name of the variable.
+            index: which one of several, from 0, in program order.
+            within: a statement around it.
+
+        Raises:
+            helve.Error: there is none (HV1001), or there are several and `index` is not given (HV1002).
+        """
+        return self._find("loop", name, index, within)
+
+    def store(self, name: str, index: int | None = None, within: Place | None = None) -> Cursor:
+        """The statement that writes the buffer of this name; `index` and `within` as for `loop`."""
+        return self._find("store", name, index, within)
+
+    def text(self, pattern: str, index: int | None = None, within: Place | None = None) -> Cursor:
+        """The statement whose first line is `pattern`, as `script` prints it, with `*` for any characters and spaces
+        left out; `index` and `within` as for `loop`."""
+        return self._find("text", pattern, index, within)
+
+    def line(self, number: int, index: int | None = None, within: Place | None = None) -> Cursor:
+        """The statement of this line of the kernel's source; `index` and `within` as for `loop`."""
+        return self._find("line", number, index, within)
+
+    def path(self, path: str) -> Cursor:
+        """The statement at a path such as "body[0].body[2]", as traces have it for statements without a name."""
+        return self._find("path", path, None, None)
+
+    def now(self, cursor: Cursor) -> Cursor:
+        """The statement in the program as it is now.
+
+        Raises:
+            helve.Error: the cursor is of another schedule (HV1003), or a step removed the statement (HV1004).
+        """
+        return Cursor(self._now, self._path("now", "cursor", cursor, _call_place()))
+
+    def _find(self, kind: str, name: object, index: int | None, within: Place | None) -> Cursor:
+        place = _call_place()
+        inside = None if within is None else self._path(kind, "within", within, place)
+        if index is not None:
+            index = _integer(kind, "index", index, place)
+        return find(self._now, kind, name, index, inside, place)
+
+    def _path(self, primitive: str, parameter: str, value: object, place: _core.Span) -> _core.Cursor:
+        if isinstance(value, str):
+            return find(self._now, "loop", value, None, None, place).path
+        if isinstance(value, Cursor):
+            return carried(value, self._now, place)
+        raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=parameter,
+                    reason="it is no cursor", fixes=["find the statement, for example by s.loop(\"i\")"])
+
+    # Steps.
+
+    def _step(self, primitive: str, values: list, unsafe: str | None) -> tuple[Cursor, ...]:
+        place = _call_place()
+        arguments = []
+        for (name, kind, words), value in zip(_ROWS[primitive], values, strict=True):
+            if kind in ("loop", "statement"):
+                arguments.append(self._path(primitive, name, value, place))
+            elif kind == "loops":
+                arguments.append([self._path(primitive, name, each, place) for each in value])
+            elif kind == "choice" and not isinstance(value, str):
+                raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
+                            reason="it is none of its words", fixes=[f"words are: {', '.join(words)}"])
+            else:
+                arguments.append(value if kind == "choice" else _integer(primitive, name, value, place))
+        if unsafe is not None and (not isinstance(unsafe, str) or not unsafe.strip()):
+            raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(unsafe), parameter="unsafe",
+                        reason="it is no text", fixes=["say in words why the step keeps results"])
+        return self._add(_core.with_step(self._now, primitive, arguments, unsafe, place))
+
+    def _add(self, version: _core.ScheduleVersion) -> tuple[Cursor, ...]:
+        if self.check:
+            compare(self._now.function, version.function, version.step)
+        self._versions.append(version)
+        return tuple(Cursor(version, path) for path in version.results)
+
+    def split(self, loop: Place, factor: int, tail: str = "guard", *, unsafe: str | None = None) -> tuple[Cursor, ...]:
+        """Divides a loop into blocks of `factor` iterations.
+
+        Args:
+            loop: a loop over one variable, or its name.
+            factor: iterations of a block, 1 or more.
+            tail: what becomes of the last, partial block: "guard" (iterations past the end do nothing), "cut" (a loop
+                of its own) or "exact" (there is none, which must be provable).
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The loop over blocks, the loop in a block, and the loop over the rest if there is one.
+        """
+        return self._step("split", [loop, factor, tail], unsafe)
+
+    def cut(self, loop: Place, at: int, *, unsafe: str | None = None) -> tuple[Cursor, Cursor]:
+        """Divides a loop into its first `at` iterations and the rest; returns both loops."""
+        return self._step("cut", [loop, at], unsafe)
+
+    def unroll(self, loop: Place, *, unsafe: str | None = None) -> tuple[Cursor, ...]:
+        """Writes the iterations of a loop of constant extent one after the other; returns their statements."""
+        return self._step("unroll", [loop], unsafe)
+
+    def reorder(self, *loops: Place, unsafe: str | None = None) -> tuple[Cursor, ...]:
+        """Gives loops of one nest the order in which they are named, outermost first; returns them."""
+        return self._step("reorder", [loops], unsafe)
+
+    def fuse(self, outer: Place, inner: Place, *, unsafe: str | None = None) -> Cursor:
+        """Makes one loop of two nested ones; returns it."""
+        return self._step("fuse", [outer, inner], unsafe)[0]
+
+    def separate(self, loop: Place, *, unsafe: str | None = None) -> tuple[Cursor, ...]:
+        """Makes nested loops of one variable each of a loop over several; returns them, outermost first."""
+        return self._step("separate", [loop], unsafe)
+
+    def join(self, first: Place, second: Place, *, unsafe: str | None = None) -> Cursor:
+        """Makes one loop of two that stand one behind the other; returns it."""
+        return self._step("join", [first, second], unsafe)[0]
+
+    def fission(self, before: Cursor, *, unsafe: str | None = None) -> tuple[Cursor, Cursor]:
+        """Divides a loop into one with the statements in front of `before` and one with the rest; returns both."""
+        return self._step("fission", [before], unsafe)
+
+    def unswitch(self, loop: Place, *, unsafe: str | None = None) -> tuple[Cursor, ...]:
+        """Takes the branch that a loop consists of out of the loop; returns the loop of each branch."""
+        return self._step("unswitch", [loop], unsafe)
+
+    def shift(self, loop: Place, by: int, *, unsafe: str | None = None) -> Cursor:
+        """Counts a loop from `by` later on; returns it."""
+        return self._step("shift", [loop, by], unsafe)[0]
+
+    def skew(self, outer: Place, inner: Place, factor: int, *, unsafe: str | None = None) -> Cursor:
+        """Counts an inner loop from `factor` times the outer variable later on; returns it."""
+        return self._step("skew", [outer, inner, factor], unsafe)[0]
+
+    def parallel(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Makes a loop T.Parallel; returns it."""
+        return self._step("parallel", [loop], unsafe)[0]
+
+    def vectorize(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Makes a loop of constant extent T.vectorized; returns it."""
+        return self._step("vectorize", [loop], unsafe)[0]
+
+    def serial(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Makes a loop T.serial; returns it."""
+        return self._step("serial", [loop], unsafe)[0]
+
+    def bind(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Gives each iteration of a loop that is all of a T.Kernel a block of its own; returns the grid."""
+        return self._step("bind", [loop], unsafe)[0]
+
+    # Traces.
+
+    def trace(self) -> Trace:
+        """The steps; `print(s.trace())` is a program that makes them."""
+        return Trace([version.step for version in self._versions[1:]])
+
+    def replay(self, trace: Trace) -> None:
+        """Makes the steps of a trace, of this function or of another one of the same form; none if one is refused.
+
+        Raises:
+            helve.Error: a step does not fit; a note names it.
+        """
+        place = _call_place()
+        if not isinstance(trace, Trace):
+            raise error("ScheduleTrace", place, reason=f"it is {shown(trace)}")
+        before = len(self._versions)
+        for number, step in enumerate(trace.steps, 1):
+            try:
+                self._add(_core.replay_step(self._now, step, place))
+            except Error as fault:
+                del self._versions[before:]
+                known = fault.diagnostic
+                note = _core.Note(f"step {number} of the trace: {step_text(step)}")
+                fixes = [known.help] if known.help else []
+                raise from_diagnostic(_core.Diagnostic(known.name, known.span, known.args, [*known.notes, note],
+                                                       fixes)) from None
+
+    def report(self) -> list[StepReport]:
+        """What is known of each step: results equal bit for bit, re-associated, or unproved."""
+        return report(self.trace().steps)
+
+    def proofs(self) -> list[StepReport]:
+        """The steps that were taken without a proof, with the reasons that were given."""
+        return [each for each in self.report() if each.effect == "unproved"]
+
+
+def _integer(primitive: str, parameter: str, value: object, place: _core.Span) -> int:
+    """A whole number of 64 bits (HV1005)."""
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not -(2**63) <= number < 2**63:
+        raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=parameter,
+                    reason="it is no whole number of 64 bits", fixes=["give a constant"])
+    return number

@@ -1,0 +1,163 @@
+// Is a step of a schedule legal? What a primitive says of its rewrite, put to the one checker.
+// A region is what the primitive changed, or the block around it where that is several statements: the same statement
+// of the old and the new function, so that each instance inside has a time in both.
+#include "check_step.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "helve/ir/tensor/verify.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/schedule/legality.h"
+
+namespace helve {
+
+namespace {
+
+struct Numbered {
+  Stmt stmt;
+  size_t visit;
+};
+using Numbers = std::map<Cursor, Numbered>;
+
+/// Statements below `s` with their numbers in `walk`'s order; `at` is the first of those in `s`.
+void number(const Stmt& s, const Cursor& at, size_t& next, Numbers& out) {
+  if (const Seq* list = as<Seq>(s)) {
+    ++next;
+    for (size_t i = 0; i < list->stmts.size(); ++i) number(list->stmts[i], at.at(at.position() + i), next, out);
+    return;
+  }
+  out.emplace(at, Numbered{s, next++});
+  for_each_block(s, [&](const std::string& field, const Stmt& body) {
+    if (body) number(body, at.child(field, 0), next, out);
+  });
+}
+
+struct NumberedRegion {
+  Stmt stmt;
+  Numbers numbers;
+
+  NumberedRegion(Stmt region, const Cursor& first) : stmt(std::move(region)) {
+    size_t next = 0;
+    number(stmt, first, next, numbers);
+  }
+};
+
+/// What runs where: the statements that cursors carried along, then the pieces.
+std::vector<Origin> origins(const Rewrite& rewrite, const NumberedRegion& before, const NumberedRegion& after) {
+  std::map<Cursor, Origin> found;
+  const auto add = [&](const Cursor& from, const Cursor& to, const LoopValues& values) {
+    const auto there = after.numbers.find(to);
+    HELVE_CHECK(there != after.numbers.end(), "a statement of a rewrite is outside of what it changed");
+    found.insert_or_assign(
+        to, Origin{there->second.stmt.get(), there->second.visit, before.numbers.at(from).visit, values});
+  };
+  for (const auto& [at, numbered] : before.numbers) {
+    if (const std::optional<Cursor> now = rewrite.edited.forward(at)) add(at, *now, rewrite.values);
+  }
+  for (const Piece& piece : rewrite.pieces) {
+    for (const auto& [at, numbered] : before.numbers) {
+      if (at.within(piece.before)) add(at, at.rebased(piece.before, piece.after), piece.values);
+    }
+  }
+  std::vector<Origin> out;
+  for (auto& [at, origin] : found) out.push_back(std::move(origin));
+  return out;
+}
+
+Legality legality_of(const FunctionRef& f, const Rewrite& rewrite) {
+  const ExactEngine engine;
+  if (rewrite.before.size == 1) {
+    const NumberedRegion before(statement_at(*f, rewrite.before.first), rewrite.before.first);
+    const NumberedRegion after(seq(statements_of(rewrite.edited.function, rewrite.after)), rewrite.after.first);
+    return check_rewrite(*f, before.stmt, after.stmt, origins(rewrite, before, after), engine);
+  }
+  const NumberedRegion before(body_around(*f, rewrite.before.first), rewrite.before.first.at(0));
+  const NumberedRegion after(body_around(*rewrite.edited.function, rewrite.after.first), rewrite.after.first.at(0));
+  return check_rewrite(*f, before.stmt, after.stmt, origins(rewrite, before, after), engine);
+}
+
+std::string values_text(const Witness& at) {
+  std::string out;
+  for (const auto& [var, value] : at) out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", var->name, value);
+  return out;
+}
+
+void add_note(std::vector<Note>& notes, const std::optional<Instance>& instance) {
+  if (!instance) return;
+  const std::string when = values_text(instance->at);
+  const std::string does =
+      instance->access ? fmt::format("{} {}", instance->access->write ? "writes" : "reads", text_of(*instance->access))
+                       : "runs";
+  notes.push_back({instance->access ? instance->access->span : instance->stmt->span,
+                   when.empty() ? does : fmt::format("{} at {}", does, when)});
+}
+
+/// The remedy for a fault.
+std::string remedy(RewriteFault fault) {
+  switch (fault) {
+    case RewriteFault::Lost:
+    case RewriteFault::Twice:
+    case RewriteFault::Added: return "choose a tail, or extents, with which every iteration runs once";
+    case RewriteFault::Changed: return "let the statement read the values that it reads now";
+    case RewriteFault::Memory: return "allocate the buffer around the loops that share it";
+    case RewriteFault::None:
+    case RewriteFault::Turned:
+    case RewriteFault::AtOnce: break;
+  }
+  return "leave the order of these instances as it is, or remove the dependence";
+}
+
+/// Does the region add floats atomically? Such sums depend on the order of their terms, which the language leaves open
+/// and the checker does not compare.
+bool adds_in_any_order(const Stmt& region) {
+  bool found = false;
+  walk(region, [&](const Stmt& s) {
+    if (const Store* n = as<Store>(s)) found |= n->mode == StoreMode::AtomicAdd && n->buffer->dtype.is_float();
+    const TileOp* n = as<TileOp>(s);
+    if (!n || n->op != TileOpcode::AtomicAdd) return;
+    for (size_t i = 0; i < n->operands.size(); ++i) found |= n->is_region(i) && n->region(i).buffer->dtype.is_float();
+  });
+  return found;
+}
+
+/// A program that the language refuses is no result of a step.
+void require_valid(const FunctionRef& f, const Arguments& arguments) {
+  try {
+    verify(f);
+  } catch (const UserError& fault) {
+    std::vector<Note> notes{{fault.diagnostic().span, fault.diagnostic().message()}};
+    throw UserError(Code::ScheduleForm, arguments.place,
+                    {{"primitive", std::string(arguments.row.name)},
+                     {"reason", fmt::format("the result would be refused, {}", fault.diagnostic().code_text())}},
+                    std::move(notes), {"see the note for what the language demands"});
+  }
+}
+
+}  // namespace
+
+StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Arguments& arguments,
+                     const std::optional<std::string>& unsafe) {
+  require_valid(rewrite.edited.function, arguments);
+  const Legality legality = legality_of(f, rewrite);
+  if (legality.verdict == Verdict::Proved) {
+    const bool open = adds_in_any_order(seq(statements_of(f, rewrite.before)));
+    return {legality.reassociates || open ? StepEffect::Reassociated : StepEffect::Equal, {}};
+  }
+  const std::string why = text_of(legality);
+  std::vector<Note> notes;
+  add_note(notes, legality.first);
+  add_note(notes, legality.second);
+  if (const std::string given = values_text(legality.given); !given.empty()) notes.push_back({{}, "with " + given});
+  if (legality.verdict == Verdict::Refuted) {
+    throw UserError(Code::ScheduleIllegal, arguments.place,
+                    {{"primitive", std::string(arguments.row.name)}, {"reason", why}}, std::move(notes),
+                    {remedy(legality.fault)});
+  }
+  if (unsafe) return {StepEffect::Unproved, why};
+  throw UserError(Code::ScheduleUnproved, arguments.place,
+                  {{"primitive", std::string(arguments.row.name)}, {"reason", why}}, std::move(notes));
+}
+
+}  // namespace helve

@@ -1,0 +1,22 @@
+// Is a step of a schedule legal? What a primitive says of its rewrite, put to the one checker.
+// A refusal shows both accesses, the line of the step and the two instances.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "helve/schedule/primitive.h"
+#include "helve/schedule/schedule.h"
+
+namespace helve {
+
+struct StepCheck {
+  StepEffect effect = StepEffect::Equal;
+  std::string reason;
+};
+
+/// Refuses (ScheduleIllegal, ScheduleUnproved) unless the rewrite of `f` is proved, or unknown and taken as `unsafe`.
+StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Arguments& arguments,
+                     const std::optional<std::string>& unsafe);
+
+}  // namespace helve

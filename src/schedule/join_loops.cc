@@ -1,0 +1,136 @@
+// Primitives that bring loops together or take them apart: join, fission, unswitch.
+// Each moves whole statements; which of their instances may change places is for the checker.
+#include <fmt/format.h>
+
+#include "helve/ir/expr/build.h"
+#include "helve/ir/tensor/renewed.h"
+#include "loop_form.h"
+
+namespace helve {
+
+namespace {
+
+/// What the statement defines for those behind it, and is used by `later`; empty if nothing is.
+std::string used_behind(const Stmt& s, const Stmt& later) {
+  if (s->kind != StmtKind::Alloc && s->kind != StmtKind::Bind && s->kind != StmtKind::Peer) return {};
+  const Definitions defined(s);
+  for (const VarRef& var : defined.vars) {
+    if (substitute(later, {{var.get(), Expr(make_var(var->name, var->dtype))}}) != later) return var->name;
+  }
+  for (const BufferRef& buffer : defined.buffers) {
+    if (replace_buffers(later, {{buffer.get(), declare_again(*buffer)}}) != later) return buffer->name;
+  }
+  return {};
+}
+
+}  // namespace
+
+/// join(i, j): `for i in serial(n): S` and, right behind it, `for j in serial(n): R` become `for i in serial(n): S; R`,
+/// with i for j.
+Rewrite join_adjacent_loops(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor at = arguments.cursor(0), behind = arguments.cursor(1);
+  const For& first = arguments.loop(f, at);
+  const For& second = arguments.loop(f, behind);
+  const Stmt other = required_at(f, behind);
+  if (!behind.beside(at) || behind.position() != at.position() + 1) {
+    arguments.refuse("the second loop does not stand right behind the first one", other,
+                     "name two neighbours of one block");
+  }
+  if (first.loop != second.loop) {
+    arguments.refuse("the two loops are of different kinds", other, "make both of one kind, for example by serial()");
+  }
+  const size_t count = block_of(first.body).size(), more = block_of(second.body).size();
+  const Expr value = simplified(Expr(first.vars[0]) + (second.begins[0] - first.begins[0]));
+  Edited edited = revise(f, behind,
+                         with_header(second, second.loop, second.vars, second.begins, second.extents,
+                                     substitute(second.body, {{second.vars[0].get(), value}})));
+  edited = edited.then(move(edited.function, {behind.child("body", 0), more}, at.child("body", count)));
+  edited = edited.then(erase(edited.function, {behind, 1}));
+  Rewrite out{edited, {at, 2}, {at, 1}, {}, {}, {at}};
+  for (size_t i = 0; i < more; ++i) {
+    out.pieces.push_back({behind.child("body", i), at.child("body", count + i), {{second.vars[0], value}}});
+  }
+  return out;
+}
+
+/// fission(R): `for i in serial(n): S; R` becomes `for i in serial(n): S` and `for i_1 in serial(n): R`.
+Rewrite fission_loop(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor gap = arguments.cursor(0);
+  const Stmt inside = required_at(f, gap);
+  if (!gap.has_parent()) arguments.refuse("the statement is in no loop", inside, "name a statement of a loop's body");
+  const Cursor at = gap.parent();
+  const For& loop = arguments.loop(f, at);
+  const size_t count = block_of(loop.body).size();
+  if (gap.position() == 0) {
+    arguments.refuse("the statement is the first one of the loop", inside,
+                     "name the first statement of the second loop");
+  }
+  const std::vector<Stmt> body = block_of(loop.body);
+  for (size_t i = 0; i < gap.position(); ++i) {
+    for (size_t k = gap.position(); k < count; ++k) {
+      const std::string name = used_behind(body[i], body[k]);
+      if (name.empty()) continue;
+      arguments.refuse(fmt::format("'{}' is defined in front of the statement and used behind it", name), body[i],
+                       "move the definition out of the loop first");
+    }
+  }
+  const VarRef var = fresh_var(f, loop.vars[0]->name);
+  const Cursor behind = at.at(at.position() + 1);
+  Edited edited = insert(f, behind, {with_header(loop, loop.loop, {var}, loop.begins, loop.extents, seq({}))});
+  edited = edited.then(move(edited.function, {gap, count - gap.position()}, behind.child("body", 0)));
+  const For* now = as<For>(statement_at(*edited.function, behind));
+  const Stmt second = substitute(now->body, {{loop.vars[0].get(), Expr(var)}});
+  edited = edited.then(
+      revise(edited.function, behind, with_header(*now, loop.loop, now->vars, now->begins, now->extents, second)));
+  Rewrite out{edited, {at, 1}, {at, 2}, {}, {}, {at, behind}};
+  for (size_t i = gap.position(); i < count; ++i) {
+    const Cursor after = behind.child("body", i - gap.position());
+    out.pieces.push_back({gap.at(i), after, {{loop.vars[0], Expr(var)}}});
+  }
+  return out;
+}
+
+/// unswitch(i): `for i in serial(n): if c: S` becomes `if c: for i in serial(n): S`, and a branch `else` has a loop of
+/// its own.
+Rewrite unswitch_loop(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor at = arguments.cursor(0);
+  const For& loop = arguments.loop(f, at);
+  const std::vector<Stmt> body = block_of(loop.body);
+  const Stmt* only = only_statement(body);
+  const If* branch = only ? as<If>(*only) : nullptr;
+  if (!branch) {
+    arguments.refuse("the loop does not hold a branch and nothing else", required_at(f, at),
+                     "take other statements apart by fission() first");
+  }
+  if (mentions(branch->condition, loop.vars[0].get())) {
+    arguments.refuse("the condition uses the variable of the loop", *only,
+                     "cut() the loop where the condition changes");
+  }
+  const Cursor inner = at.child("body", 0);
+  Rewrite out{{f, Forwarding()}, {at, 1}, {at, 1}, {}, {}, {}};
+  Edited edited{f, Forwarding()};
+  const std::vector<Stmt> otherwise = block_of(branch->else_body);
+  if (!otherwise.empty()) {
+    // The statements of `else` go into a loop behind the branch first, which then stands in its place.
+    edited = erase(f, {inner.child("else_body", 0), otherwise.size()});
+  }
+  edited = edited.then(swap_nested(edited.function, at, inner));
+  out.results.push_back(at.child("then_body", 0));
+  if (!otherwise.empty()) {
+    const VarRef var = fresh_var(f, loop.vars[0]->name);
+    const Renewal copy = renew(branch->else_body, {{loop.vars[0].get(), Expr(var)}});
+    LoopValues values{{loop.vars[0], Expr(var)}};
+    for (const auto& [old, now] : copy.vars) values.emplace_back(old, Expr(now));
+    const Cursor place = at.child("else_body", 0);
+    const Stmt second = with_header(loop, loop.loop, {var}, loop.begins, loop.extents, copy.stmt);
+    edited = edited.then(insert(edited.function, place, {second}));
+    for (size_t i = 0; i < otherwise.size(); ++i) {
+      out.pieces.push_back({inner.child("else_body", i), place.child("body", i), values});
+    }
+    out.results.push_back(place);
+  }
+  out.edited = edited;
+  return out;
+}
+
+}  // namespace helve

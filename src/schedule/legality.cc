@@ -1,0 +1,67 @@
+// The check of a rewrite, question by question.
+// A statement that is another one makes the rest meaningless, so the first refutation ends the check.
+#include "helve/schedule/legality.h"
+
+#include <fmt/format.h>
+
+#include "helve/print/printer.h"
+#include "helve/support/text.h"
+#include "legality/rewrite.h"
+
+namespace helve {
+
+Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
+                       const std::vector<Origin>& origins, const ExactEngine& engine) {
+  return check_rewrite(dependences(before, before_region, engine), after_region, origins);
+}
+
+Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins) {
+  Legality out;
+  out.verdict = Verdict::Proved;
+  std::optional<legality::Rewrite> rewrite = legality::make_rewrite(before, after_region, origins, out);
+  if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
+  if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
+  legality::worsen(out, legality::check_order(*rewrite));
+  return out;
+}
+
+namespace {
+
+/// "A[i - 1]", or the first line of the statement, "at i = 1, j = 0".
+std::string text_of(const Instance& instance) {
+  std::string what;
+  if (instance.access) {
+    what = text_of(*instance.access);
+  } else {
+    what = print(Stmt(instance.stmt));
+    what = what.substr(0, what.find('\n'));
+  }
+  const std::string at =
+      join(instance.at, ", ", [](const auto& each) { return fmt::format("{} = {}", each.first->name, each.second); });
+  return at.empty() ? fmt::format("'{}'", what) : fmt::format("'{}' at {}", what, at);
+}
+
+}  // namespace
+
+std::string text_of(const Legality& legality) {
+  if (legality.verdict == Verdict::Proved) return {};
+  if (legality.verdict == Verdict::Unknown) return legality.reason;
+  const std::string first = text_of(*legality.first);
+  const std::string second = legality.second ? text_of(*legality.second) : std::string();
+  switch (legality.fault) {
+    case RewriteFault::None: return {};
+    case RewriteFault::Turned: return fmt::format("{} would run before {}, on which it depends", second, first);
+    case RewriteFault::AtOnce:
+      return fmt::format("{} depends on {}, and both would run in different iterations of one parallel loop", second,
+                         first);
+    case RewriteFault::Lost: return fmt::format("{} would not run", first);
+    case RewriteFault::Twice: return fmt::format("{} would run twice", first);
+    case RewriteFault::Added: return fmt::format("{} would run, and does not now", first);
+    case RewriteFault::Changed: return fmt::format("{} would become another statement", first);
+    case RewriteFault::Memory:
+      return fmt::format("{} depends on {}, and both would have memory of their own", second, first);
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace helve

@@ -1,0 +1,325 @@
+// Does every instance of the old region run exactly once?
+// What is not affine in the conditions of a path (a guard that reads memory, an extent that is a product) is a value of
+// the old instance: it becomes an entry of the tuple, and the new path must have the same value there. A bijection for
+// every such value is one for the true ones.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/arith/relation_algebra.h"
+#include "helve/ir/expr/chain.h"
+#include "helve/ir/expr/text.h"
+#include "matcher.h"
+#include "rewrite.h"
+
+namespace helve::legality {
+
+namespace {
+
+/// A part of the conditions that is not affine, and the variable that stands for its value.
+struct Part {
+  Expr expr;
+  const Step* step;  ///< whose condition it is of; null: the value is the same everywhere
+  VarRef value;
+  Expr in_its_place;
+};
+
+class InstancesOf {
+ public:
+  InstancesOf(const Rewrite& rewrite, size_t was) : rewrite_(rewrite), was_(rewrite.before.statements[was]) {
+    old_.now = &was_;
+    old_.was = was;
+    add_conditions(old_, rewrite.before.model, was_);
+    for (const Copy& copy : rewrite.copies) {
+      if (copy.was == was) copies_.push_back(&copy);
+    }
+  }
+
+  Legality run() {
+    Legality out;
+    out.verdict = Verdict::Proved;
+    abstract_old();
+    if (parts_.empty() && copies_.size() == 1 && all_dimensions_kept(*copies_[0])) return out;
+    const IntegerSet domain = set_of(rewrite_.before.model, old_);
+    std::vector<IntegerRelation> runs;
+    for (const Copy* copy : copies_) {
+      std::vector<Expr> conditions, image;
+      if (std::optional<std::string> reason = abstract_new(*copy, conditions, image)) {
+        Legality unknown;
+        unknown.reason = *reason;
+        return unknown;
+      }
+      runs.push_back(relation_of(*copy, conditions, std::move(image)));
+    }
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const Answer inside = range_of(runs[i]).is_subset_of(domain);
+      if (worsen(out, found(inside, RewriteFault::Added))) return out;
+      if (was_.pure) continue;
+      const Answer once = runs[i].is_injective();
+      if (worsen(out, of_copy(once, *copies_[i]))) return out;
+      for (size_t k = i + 1; k < runs.size(); ++k) {
+        const Answer apart = intersection_of(range_of(runs[i]), range_of(runs[k])).is_empty();
+        if (worsen(out, found(apart, RewriteFault::Twice))) return out;
+      }
+    }
+    if (!was_.pure) worsen(out, all_run(domain, runs));
+    return out;
+  }
+
+ private:
+  void abstract_old() {
+    const Translation translation{&old_.facts, &rewrite_.before.model.constant};
+    for (size_t c = 0; c < old_.conditions.size(); ++c) {
+      for (const Expr& part : parts_of(old_.conditions[c], translation, rewrite_.before.model)) {
+        const AccessModel& model = rewrite_.before.model;
+        const bool fixed = !changes(part, model.constant) && !model.names_stay(part);
+        const Step* step = fixed ? nullptr : old_.steps[c];
+        const auto same = [&](const Part& known) { return known.step == step && same_expr(known.expr, part); };
+        auto known = std::find_if(parts_.begin(), parts_.end(), same);
+        if (known == parts_.end()) {
+          const VarRef value = make_var("value");
+          const Expr place = part->dtype.is_bool() ? apply(Op::Le, {int_imm(1), Expr(value)}) : Expr(value);
+          known = parts_.insert(parts_.end(), {part, step, value, place});
+        }
+        old_.conditions[c] = with(old_.conditions[c], part, known->in_its_place);
+      }
+    }
+  }
+
+  /// The largest parts that are no affine functions of the loop variables; names of unknown values are parts as well.
+  static std::vector<Expr> parts_of(const Expr& e, const Translation& translation, const AccessModel& model) {
+    std::vector<Expr> out = inexact_parts(e, translation);
+    if (!model.names_stay(e)) return out;
+    walk(e, [&](const Expr& node) {
+      const Var* var = as<Var>(node);
+      const bool covered =
+          std::any_of(out.begin(), out.end(), [&](const Expr& part) { return var && mentions(part, var); });
+      if (var && model.names.contains(var) && !covered) out.push_back(node);
+    });
+    return out;
+  }
+
+  /// `e` with `value` in the place of `part`.
+  static Expr with(const Expr& e, const Expr& part, const Expr& value) {
+    Memo<Expr> known;
+    const auto replace = [&](auto&& self, const Expr& node) -> Expr {
+      if (same_expr(node, part)) return value;
+      return known.of(node, [&] { return map_children(node, [&](const Expr& child) { return self(self, child); }); });
+    };
+    return replace(replace, e);
+  }
+
+  /// The conditions of a copy, and the old variables, over the values of the old parts; or the first part without one.
+  std::optional<std::string> abstract_new(const Copy& copy, std::vector<Expr>& conditions,
+                                          std::vector<Expr>& image) const {
+    const Translation translation{&copy.facts, &rewrite_.after.constant};
+    Matcher matcher(rewrite_, copy);
+    std::string reason;
+    const auto abstract = [&](Expr e, const Step* step) {
+      for (const Expr& part : parts_of(e, translation, rewrite_.after)) {
+        const auto same = [&](const Part& old) {
+          return matcher.same(old.expr, part) && (!old.step || (step && matcher.same_place(*old.step, *step)));
+        };
+        const auto known = std::find_if(parts_.begin(), parts_.end(), same);
+        if (known != parts_.end()) {
+          e = with(e, part, known->in_its_place);
+        } else if (reason.empty()) {
+          reason = not_affine(part);
+        }
+      }
+      return e;
+    };
+    for (size_t c = 0; c < copy.conditions.size(); ++c) {
+      conditions.push_back(abstract(copy.conditions[c], copy.steps[c]));
+    }
+    for (const VarRef& var : was_.vars) image.push_back(abstract(copy.values.at(var.get()), nullptr));
+    if (reason.empty()) return std::nullopt;
+    return reason;
+  }
+  static std::string not_affine(const Expr& part) { return fmt::format("'{}' is not affine", brief_text(part)); }
+
+  /// Old and new variables that conditions or values connect are one dimension; where each dimension by itself has all
+  /// of its instances once, so have all together. For a proof only: the other answers take all dimensions.
+  struct Dimension {
+    std::vector<VarRef> old_vars, new_vars;
+    std::vector<Expr> old_conditions, new_conditions;
+  };
+
+  bool all_dimensions_kept(const Copy& copy) const {
+    if (!old_.locals.empty() || !copy.locals.empty()) return false;
+    const std::vector<Dimension> all = dimensions(copy);
+    return std::all_of(all.begin(), all.end(), [&](const Dimension& each) { return is_kept(copy, each); });
+  }
+
+  bool is_kept(const Copy& copy, const Dimension& d) const {
+    const auto is_itself = [&](const VarRef& var) { return copy.values.at(var.get()) == Expr(var); };
+    if (d.old_vars == d.new_vars && std::all_of(d.old_vars.begin(), d.old_vars.end(), is_itself) &&
+        std::equal(d.old_conditions.begin(), d.old_conditions.end(), d.new_conditions.begin(), d.new_conditions.end(),
+                   [](const Expr& a, const Expr& b) { return same_expr(a, b); })) {
+      return true;
+    }
+    const ExactEngine& engine = rewrite_.before.engine;
+    const Translation old_facts{&old_.facts, &rewrite_.before.model.constant};
+    const Translation new_facts{&copy.facts, &rewrite_.after.constant};
+    std::vector<Expr> image;
+    for (const VarRef& var : d.old_vars) image.push_back(copy.values.at(var.get()));
+    const IntegerRelation runs(engine, d.new_vars, image, under(d.new_conditions), {}, new_facts);
+    const IntegerSet domain(engine, d.old_vars, under(d.old_conditions), {}, old_facts), now = range_of(runs);
+    const auto proved = [](const Answer& answer) { return answer.verdict == Verdict::Proved; };
+    return proved(now.is_subset_of(domain)) &&
+           (was_.pure || (proved(domain.is_subset_of(now)) && proved(runs.is_injective())));
+  }
+
+  std::vector<Dimension> dimensions(const Copy& copy) const {
+    std::vector<Dimension> out;
+    std::unordered_map<const Var*, size_t> of;
+    const auto join = [&](const std::vector<const Var*>& vars) {
+      std::optional<size_t> first;
+      for (const Var* var : vars) {
+        const auto at = of.find(var);
+        if (at == of.end()) continue;
+        if (!first) {
+          first = at->second;
+        } else if (*first != at->second) {
+          const size_t moved = at->second;
+          for (auto& [each, dimension] : of) dimension = dimension == moved ? *first : dimension;
+        }
+      }
+      return first;
+    };
+    // A variable may be one of both nests; old ones are told apart by what stands for them here.
+    Substitution old_names;
+    std::vector<VarRef> marks;
+    for (const VarRef& var : was_.vars) {
+      marks.push_back(make_var(var->name));
+      old_names.emplace(var.get(), Expr(marks.back()));
+      of.emplace(marks.back().get(), of.size());
+    }
+    for (const VarRef& var : copy.now->vars) of.emplace(var.get(), of.size());
+    const auto vars_in = [](const Expr& e) {
+      std::vector<const Var*> vars;
+      walk(e, [&](const Expr& node) {
+        if (const Var* var = as<Var>(node)) vars.push_back(var);
+      });
+      return vars;
+    };
+    std::vector<std::pair<std::vector<const Var*>, Expr>> olds, nows;
+    for (const Expr& condition : conjuncts(old_.conditions)) {
+      olds.emplace_back(vars_in(substitute(condition, old_names)), condition);
+    }
+    for (const Expr& condition : conjuncts(copy.conditions)) nows.emplace_back(vars_in(condition), condition);
+    for (const auto* list : {&olds, &nows}) {
+      for (const auto& [vars, condition] : *list) join(vars);
+    }
+    for (size_t v = 0; v < was_.vars.size(); ++v) {
+      std::vector<const Var*> vars = vars_in(copy.values.at(was_.vars[v].get()));
+      vars.push_back(marks[v].get());
+      join(vars);
+    }
+    out.resize(of.size() + 1);  // the last one: of what is fixed
+    const auto at = [&](const std::vector<const Var*>& vars) { return join(vars).value_or(out.size() - 1); };
+    for (size_t v = 0; v < was_.vars.size(); ++v) out[of.at(marks[v].get())].old_vars.push_back(was_.vars[v]);
+    for (const VarRef& var : copy.now->vars) out[of.at(var.get())].new_vars.push_back(var);
+    for (const auto& [vars, condition] : olds) out[at(vars)].old_conditions.push_back(condition);
+    for (const auto& [vars, condition] : nows) out[at(vars)].new_conditions.push_back(condition);
+    return out;
+  }
+
+  static std::vector<Expr> conjuncts(const std::vector<Expr>& conditions) {
+    std::vector<Expr> out;
+    for (const Expr& condition : conditions) {
+      const std::vector<Expr> all = operands_of_chain(condition, Op::And);
+      out.insert(out.end(), all.begin(), all.end());
+    }
+    return out;
+  }
+
+  std::vector<VarRef> with_values(std::vector<VarRef> tuple) const {
+    for (const Part& part : parts_) tuple.push_back(part.value);
+    return tuple;
+  }
+  Expr under(const std::vector<Expr>& conditions) const {
+    std::vector<Expr> all = rewrite_.given;
+    all.insert(all.end(), conditions.begin(), conditions.end());
+    return conjunction(all);
+  }
+
+  IntegerSet set_of(const AccessModel& model, const Copy& of) const {
+    return IntegerSet(rewrite_.before.engine, with_values(of.now->vars), under(of.conditions), of.locals,
+                      Translation{&of.facts, &model.constant});
+  }
+  IntegerRelation relation_of(const Copy& copy, const std::vector<Expr>& conditions, std::vector<Expr> image) const {
+    for (const Part& part : parts_) image.emplace_back(part.value);
+    return IntegerRelation(rewrite_.before.engine, with_values(copy.now->vars), image, under(conditions), copy.locals,
+                           Translation{&copy.facts, &rewrite_.after.constant});
+  }
+
+  Legality all_run(const IntegerSet& domain, const std::vector<IntegerRelation>& runs) const {
+    if (runs.empty()) {
+      Answer none = domain.is_empty();
+      return found(none, RewriteFault::Lost);
+    }
+    IntegerSet all = range_of(runs[0]);
+    for (size_t i = 1; i < runs.size(); ++i) all = union_of(all, range_of(runs[i]));
+    return found(domain.is_subset_of(all), RewriteFault::Lost);
+  }
+
+  /// A counterexample with values of parts need not be one of values that occur.
+  Legality verdict_of(const Answer& answer) const {
+    Legality out;
+    out.verdict = answer.verdict;
+    out.reason = answer.reason;
+    if (answer.verdict == Verdict::Refuted && !parts_.empty()) {
+      out.verdict = Verdict::Unknown;
+      out.reason = not_affine(parts_[0].expr);
+    }
+    return out;
+  }
+
+  Legality found(const Answer& answer, RewriteFault fault) const {
+    Legality out = verdict_of(answer);
+    if (out.verdict != Verdict::Refuted) return out;
+    out.fault = fault;
+    Instance at{was_.stmt, {}, {}};
+    // The tuple of an image has variables of its own, in the order of the old ones.
+    const size_t params = answer.witness.size() - was_.vars.size();
+    for (size_t i = 0; i < answer.witness.size(); ++i) {
+      if (i < params) {
+        out.given.push_back(answer.witness[i]);
+      } else {
+        at.at.emplace_back(was_.vars[i - params], answer.witness[i].second);
+      }
+    }
+    out.first = at;
+    return out;
+  }
+
+  Legality of_copy(const Answer& answer, const Copy& copy) const {
+    Legality out = verdict_of(answer);
+    if (out.verdict != Verdict::Refuted) return out;
+    out.fault = RewriteFault::Twice;
+    out.first = instance_at(rewrite_, copy, answer.witness);
+    const size_t params = answer.witness.size() - copy.now->vars.size();
+    out.given.assign(answer.witness.begin(), answer.witness.begin() + static_cast<int64_t>(params));
+    return out;
+  }
+
+  const Rewrite& rewrite_;
+  const RegionStatement& was_;
+  Copy old_;
+  std::vector<const Copy*> copies_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace
+
+Legality check_instances(const Rewrite& rewrite) {
+  Legality out;
+  out.verdict = Verdict::Proved;
+  for (size_t was = 0; was < rewrite.before.statements.size(); ++was) {
+    if (worsen(out, InstancesOf(rewrite, was).run())) break;
+  }
+  return out;
+}
+
+}  // namespace helve::legality

@@ -1,0 +1,126 @@
+// The comparison of old and new expressions.
+// An index that reads nothing that changes is compared by its value, anything else by its structure.
+#include "matcher.h"
+
+#include <algorithm>
+
+#include "helve/ir/tensor/equal.h"
+#include "helve/ir/tensor/visit.h"
+
+namespace helve::legality {
+
+namespace {
+
+std::vector<Expr> children_of(const Expr& e) {
+  std::vector<Expr> out;
+  for_each_child(e, [&](const Expr& child) { out.push_back(child); });
+  return out;
+}
+
+/// The visit of the name's definition that holds at `visit`; nothing if it stands outside of the region.
+std::optional<size_t> definition(const AccessModel& model, const Var* var, size_t visit) {
+  for (size_t v = visit; v-- > 0;) {
+    const Stmt stmt(model.visits[v].stmt);
+    const Bind* bind = as<Bind>(stmt);
+    if (!bind || bind->var.get() != var) continue;
+    size_t parent = v;
+    while (parent > 0 && model.visits[--parent].end <= v) {
+    }
+    if (model.visits[parent].end > visit) return v;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool Matcher::same(const Expr& old, const Expr& now) {
+  const AccessModel &before = rewrite_.before.model, &after = rewrite_.after;
+  if (old->dtype.is_index() && now->dtype.is_index() && !before.names_stay(old) && !after.names_stay(now)) {
+    const Expr here = substitute(old, copy_.values);
+    const bool fixed = !changes(here, before.constant) && !changes(now, before.constant);
+    if (fixed && same_index(here, now)) return true;
+    if (!has_load(old)) return false;
+  }
+  if (old->kind != now->kind || old->dtype != now->dtype) return false;
+  if (const Var* var = as<Var>(old)) return same_name(var, as<Var>(now));
+  const bool large = is_large(old);
+  if (large && known_.contains({old.get(), now.get()})) return true;
+  const std::vector<Expr> olds = children_of(old), nows = children_of(now);
+  if (olds.size() != nows.size()) return false;
+  for (size_t i = 0; i < olds.size(); ++i) {
+    if (olds[i]->dtype != nows[i]->dtype || !same(olds[i], nows[i])) return false;
+  }
+  size_t at = 0;
+  if (!same_expr(map_children(old, [&](const Expr&) { return nows[at++]; }), now)) return false;
+  if (large) known_.emplace(old.get(), now.get());
+  return true;
+}
+
+bool Matcher::same_index(const Expr& here, const Expr& now) {
+  const Answer answer = always_equal(rewrite_, copy_, here, now);
+  if (answer.verdict == Verdict::Refuted && difference_.verdict != Verdict::Refuted) difference_ = answer;
+  return answer.verdict == Verdict::Proved;
+}
+
+/// A name whose value cannot change is the same where the value is; another one where its definition runs for the same
+/// old instance.
+bool Matcher::same_name(const Var* old, const Var* now) {
+  const std::optional<size_t> was = definition(rewrite_.before.model, old, rewrite_.was(copy_).visit);
+  const std::optional<size_t> is = definition(rewrite_.after, now, copy_.now->visit);
+  if (!was || !is) return !was && !is && old == now;
+  const Stmt one(rewrite_.before.model.visits[*was].stmt), other(rewrite_.after.visits[*is].stmt);
+  const Expr &value = as<Bind>(one)->value, &new_value = as<Bind>(other)->value;
+  if (value->dtype != new_value->dtype || !same(value, new_value)) return false;
+  return !changes(value, rewrite_.before.model.constant) || same_statement_at(*was, *is);
+}
+
+bool Matcher::same_place(const Step& old, const Step& now) const {
+  return old.stmt && now.stmt && same_statement_at(old.visit, now.visit);
+}
+
+bool Matcher::same_statement_at(size_t old_visit, size_t now_visit) const {
+  const auto by_visit = [&](const Copy& each) { return each.now->visit == now_visit; };
+  const auto at = std::find_if(rewrite_.copies.begin(), rewrite_.copies.end(), by_visit);
+  if (at == rewrite_.copies.end() || rewrite_.was(*at).visit != old_visit) return false;
+  const std::vector<VarRef>& vars = rewrite_.was(*at).vars;
+  return std::all_of(vars.begin(), vars.end(), [&](const VarRef& var) {
+    return copy_.values.contains(var.get()) &&
+           always_equal(rewrite_, copy_, at->values.at(var.get()), copy_.values.at(var.get())).verdict ==
+               Verdict::Proved;
+  });
+}
+
+bool Matcher::same_statement() {
+  const Stmt now(copy_.now->stmt);
+  Stmt old(rewrite_.was(copy_).stmt);
+  if (old->kind != now->kind) return false;
+  if (!rewrite_.buffers.empty()) {
+    BufferMap back;
+    for (const auto& [buffer, was] : rewrite_.buffers) back.emplace(was.get(), BufferRef(buffer));
+    old = replace_buffers(old, back);
+  }
+  const auto parts_of = [](const Stmt& s, std::vector<Expr>& exprs, std::vector<Stmt>& stmts) {
+    for_each_part(s, [&](const Expr& e) { exprs.push_back(e); }, [&](const Stmt& part) { stmts.push_back(part); });
+  };
+  std::vector<Expr> olds, nows;
+  std::vector<Stmt> old_stmts, now_stmts;
+  parts_of(old, olds, old_stmts);
+  parts_of(now, nows, now_stmts);
+  if (copy_.now->pure) {  // the condition, bounds or value; the rest are statements of their own
+    if (olds.size() != nows.size()) return false;
+    for (size_t i = 0; i < olds.size(); ++i) {
+      if (!same(olds[i], nows[i])) return false;
+    }
+    return true;
+  }
+  if (!old_stmts.empty()) return structural_equal(substitute(old, copy_.values), now);
+  if (olds.size() != nows.size()) return false;
+  for (size_t i = 0; i < olds.size(); ++i) {
+    if (olds[i]->dtype != nows[i]->dtype || !same(olds[i], nows[i])) return false;
+  }
+  size_t at = 0;
+  return structural_equal(
+      map_parts(old, [&](const Expr&) { return nows[at++]; }, [](const Stmt& s) { return s; }), now);
+}
+
+}  // namespace helve::legality

@@ -1,0 +1,320 @@
+// Are dependent instances in their old order?
+// The pairs of old instances become pairs of new ones; those for which the new program has another order are a union
+// over the loop whose iterations put them there.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/arith/contradictions.h"
+#include "helve/arith/relation_algebra.h"
+#include "helve/ir/expr/chain.h"
+#include "rewrite.h"
+
+namespace helve::legality {
+
+namespace {
+
+/// Two statements of the new region, the variables of the second one renamed.
+class NewPair {
+ public:
+  NewPair(const RegionStatement& first, const RegionStatement& second)
+      : first_(first), second_(second), common_(common_loops(first, second)) {
+    for (const VarRef& var : second.vars) {
+      image_.push_back(make_var(var->name, var->dtype, var->span));
+      renamed_[var.get()] = Expr(image_.back());
+    }
+  }
+
+  /// The cases in which the second runs before the first (`turned`), or in a different iteration of a loop that has no
+  /// order (`at_once`): a case for each loop that may put them there.
+  std::vector<std::vector<Expr>> against_order(bool turned, bool at_once) const {
+    std::vector<std::vector<Expr>> cases;
+    std::vector<Expr> equal;
+    for (size_t l = 0; l < common_; ++l) {
+      const bool ordered = !is_independent(*first_.loops[l]->stmt);
+      for (const VarRef& var : first_.loops[l]->vars) {
+        if (ordered && turned) add_case(cases, equal, Op::Gt, var);
+        if (!ordered && at_once) add_case(cases, equal, Op::Ne, var);
+        equal.push_back(relate(Op::Eq, var));
+      }
+    }
+    if (turned && first_.visit >= second_.visit) cases.push_back(equal);
+    return cases;
+  }
+
+  /// The two are, or are not, in one iteration of the first `count` loops.
+  Expr in_one_iteration(size_t count, bool same) const {
+    std::vector<Expr> all;
+    for (size_t l = 0; l < std::min(count, common_); ++l) {
+      for (const VarRef& var : first_.loops[l]->vars) all.push_back(relate(same ? Op::Eq : Op::Ne, var));
+    }
+    return all.empty() ? bool_imm(same) : chain(same ? Op::And : Op::Or, all);
+  }
+
+  const Substitution& renamed() const { return renamed_; }
+
+  IntegerRelation relation(const ExactEngine& engine, const Expr& condition) const {
+    std::vector<VarRef> tuple = first_.vars;
+    tuple.insert(tuple.end(), image_.begin(), image_.end());
+    return relation_of(IntegerSet(engine, std::move(tuple), condition), first_.vars.size());
+  }
+
+  /// Does the loop without order come first that the two are in different iterations of?
+  bool at_once(const Witness& one, const Witness& other) const {
+    for (size_t l = 0; l < common_; ++l) {
+      for (const VarRef& var : first_.loops[l]->vars) {
+        const size_t at =
+            static_cast<size_t>(std::find(first_.vars.begin(), first_.vars.end(), var) - first_.vars.begin());
+        if (from_end(one, first_.vars.size(), at) != from_end(other, second_.vars.size(), at)) {
+          return is_independent(*first_.loops[l]->stmt);
+        }
+      }
+    }
+    return false;
+  }
+
+ private:
+  static int64_t from_end(const Witness& witness, size_t count, size_t at) {
+    return witness[witness.size() - count + at].second;
+  }
+  Expr relate(Op op, const VarRef& var) const { return apply(op, {Expr(var), renamed_.at(var.get())}); }
+  void add_case(std::vector<std::vector<Expr>>& cases, const std::vector<Expr>& equal, Op op, const VarRef& var) const {
+    cases.push_back(equal);
+    cases.back().push_back(relate(op, var));
+  }
+
+  const RegionStatement& first_;
+  const RegionStatement& second_;
+  const size_t common_;
+  std::vector<VarRef> image_;
+  Substitution renamed_;
+};
+
+Expr any_of(const std::vector<std::vector<Expr>>& cases) {
+  std::vector<Expr> out;
+  for (const std::vector<Expr>& each : cases) out.push_back(each.empty() ? bool_imm(true) : conjunction(each));
+  return chain(Op::Or, out);
+}
+
+class OrderCheck {
+ public:
+  explicit OrderCheck(const Rewrite& rewrite)
+      : rewrite_(rewrite), runs_(rewrite.copies.size()), contradictions_(rewrite.before.engine) {
+    for (const Expr& condition : rewrite.given) {
+      walk(condition, [&](const Expr& node) { fixed_.insert(as<Var>(node)); });
+    }
+    for (const VarRef& dim : rewrite.before.function->dims) fixed_.insert(dim.get());
+  }
+
+  Legality run() {
+    out_.verdict = Verdict::Proved;
+    for (const Dependence& each : rewrite_.before.list) {
+      if (for_each_pair(each, [&](size_t i, size_t k) { return keeps_order(each, i, k); })) return out_;
+    }
+    for (const Buffer* buffer : allocated()) {
+      if (shares_more(*buffer)) return out_;
+    }
+    return out_;
+  }
+
+ private:
+  /// Calls `f` with the copies of both statements until it returns true.
+  template <class F>
+  bool for_each_pair(const Dependence& each, F&& f) const {
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      for (size_t k = 0; k < runs_.size(); ++k) {
+        if (rewrite_.copies[i].was == each.first && rewrite_.copies[k].was == each.second && f(i, k)) return true;
+      }
+    }
+    return false;
+  }
+
+  /// The new instances of the two copies whose old ones are pairs of `old`.
+  IntegerRelation pairs(const IntegerRelation& old, size_t i, size_t k) {
+    return composition_of(composition_of(runs(i), old), inverse_of(runs(k)));
+  }
+  const IntegerRelation& runs(size_t i) {
+    if (!runs_[i]) runs_[i] = instances_of(rewrite_, rewrite_.copies[i]);
+    return *runs_[i];
+  }
+
+  /// Leaves the cases for which a contradiction is not found in the conditions, without relations.
+  void drop_impossible(std::vector<std::vector<Expr>>& cases, const Dependence& each, size_t i, size_t k,
+                       const NewPair& pair) {
+    if (cases.empty() || each.orders.empty()) return;
+    const Copy &one = rewrite_.copies[i], &other = rewrite_.copies[k];
+    std::vector<Expr> base = rewrite_.given;
+    base.insert(base.end(), one.conditions.begin(), one.conditions.end());
+    for (const Expr& condition : other.conditions) base.push_back(renamed(condition, k, pair));
+    Substitution values = one.values;
+    for (size_t v = 0; v < each.second_vars.size(); ++v) {
+      const Expr& value = other.values.at(rewrite_.was(other).vars[v].get());
+      values[each.second_vars[v].get()] = substitute(value, pair.renamed());
+    }
+    for (const Expr& condition : each.touching) base.push_back(substitute(condition, values));
+    std::vector<std::vector<Expr>> orders = each.orders;
+    for (std::vector<Expr>& order : orders) {
+      for (Expr& condition : order) condition = substitute(condition, values);
+    }
+    std::erase_if(cases, [&](const std::vector<Expr>& wrong) {
+      return std::all_of(orders.begin(), orders.end(), [&](const std::vector<Expr>& order) {
+        std::vector<Expr> all = base;
+        all.insert(all.end(), order.begin(), order.end());
+        all.insert(all.end(), wrong.begin(), wrong.end());
+        return contradictions_.found(all, fixed_, base.size());
+      });
+    });
+  }
+  /// A condition of the second copy with names of its own: that of values as well.
+  Expr renamed(const Expr& condition, size_t k, const NewPair& pair) {
+    Substitution all = pair.renamed();
+    for (const VarRef& var : rewrite_.copies[k].locals) {
+      auto [at, fresh] = other_locals_.try_emplace(var.get());
+      if (fresh) at->second = Expr(make_var(var->name, var->dtype));
+      all.emplace(var.get(), at->second);
+    }
+    return substitute(condition, all);
+  }
+
+  /// Returns whether the rewrite is refuted.
+  bool keeps_order(const Dependence& each, size_t i, size_t k) {
+    const NewPair pair(*rewrite_.copies[i].now, *rewrite_.copies[k].now);
+    const auto now = [&](const Expr& condition) {
+      return intersection_of(pairs(each.pairs, i, k), pair.relation(rewrite_.before.engine, condition));
+    };
+    const auto ask = [&](const Expr& condition) { return now(condition).is_empty(); };
+    std::vector<std::vector<Expr>> against = pair.against_order(!each.reduction, true);
+    drop_impossible(against, each, i, k, pair);
+    if (!against.empty() && worsen(out_, found(ask(any_of(against)), each, i, k, pair, RewriteFault::Turned))) {
+      return true;
+    }
+    if (each.reduction && !out_.reassociates) {
+      std::vector<std::vector<Expr>> reordered = pair.against_order(true, false);
+      drop_impossible(reordered, each, i, k, pair);
+      out_.reassociates = !reordered.empty() && pairs_of(now(any_of(reordered))).emptiness() != Verdict::Proved;
+    }
+    const size_t home = loops_around_memory(each, i);
+    if (home == 0) return false;
+    const Expr apart = pair.in_one_iteration(home, false);
+    return worsen(out_, found(ask(apart), each, i, k, pair, RewriteFault::Memory));
+  }
+
+  /// The buffer of the new region that the copy uses in the place of the access.
+  const Buffer& buffer_now(const Access& access, size_t i) const {
+    for (const auto& [made, old] : rewrite_.buffers) {
+      if (old != access.buffer) continue;
+      const RegionStatement& now = *rewrite_.copies[i].now;
+      for (size_t a = now.first; a < now.last; ++a) {
+        if (rewrite_.after.accesses[a].buffer.get() == made) return *made;
+      }
+    }
+    return *access.buffer;
+  }
+
+  /// The loops of the region around a buffer's allocation.
+  static size_t loops_around(const AccessModel& model, const Buffer& buffer) {
+    const auto home = model.home.find(&buffer);
+    if (home == model.home.end()) return 0;
+    size_t count = 0;
+    for (size_t i = model.around.size(); i < home->second.size(); ++i) count += !home->second[i]->begins.empty();
+    return count;
+  }
+
+  size_t loops_around_memory(const Dependence& each, size_t i) const {
+    if (!each.first_access) return 0;
+    return loops_around(rewrite_.after, buffer_now(rewrite_.before.model.accesses[*each.first_access], i));
+  }
+
+  /// The buffers that the old region allocates in a loop.
+  std::vector<const Buffer*> allocated() const {
+    std::vector<const Buffer*> out;
+    for (const Access& access : rewrite_.before.model.accesses) {
+      const Buffer* buffer = access.buffer.get();
+      if (loops_around(rewrite_.before.model, *buffer) > 0 && std::find(out.begin(), out.end(), buffer) == out.end()) {
+        out.push_back(buffer);
+      }
+    }
+    return out;
+  }
+
+  /// Where the new program has one memory for what were several, instances that met in none of these are in their old
+  /// order all the same. Returns whether the rewrite is refuted.
+  bool shares_more(const Buffer& buffer) {
+    const size_t was = loops_around(rewrite_.before.model, buffer);
+    bool apart = true;
+    for (size_t i = 0; i < runs_.size() && apart; ++i) apart = names_execution(buffer, i, was);
+    if (apart) return false;
+    for (const Dependence& each : dependences_through(rewrite_.before, buffer)) {
+      const bool refuted = for_each_pair(each, [&](size_t i, size_t k) {
+        const NewPair pair(*rewrite_.copies[i].now, *rewrite_.copies[k].now);
+        const std::vector<std::vector<Expr>> against = pair.against_order(!each.reduction, true);
+        if (against.empty()) return false;
+        const Expr together = pair.in_one_iteration(loops_around_memory(each, i), true);
+        const IntegerRelation wrong = pair.relation(rewrite_.before.engine, logical_and(together, any_of(against)));
+        return worsen(out_, found(intersection_of(pairs(each.pairs, i, k), wrong).is_empty(), each, i, k, pair,
+                                  RewriteFault::Turned));
+      });
+      if (refuted) return true;
+    }
+    return false;
+  }
+
+  /// Do the loops around the new allocation determine those around the old one?
+  bool names_execution(const Buffer& buffer, size_t i, size_t was) const {
+    const Copy& copy = rewrite_.copies[i];
+    const RegionStatement &old = rewrite_.was(copy), &now = *copy.now;
+    const auto uses = [&](const Access& access) { return access.buffer.get() == &buffer; };
+    const std::vector<Access>& accesses = rewrite_.before.model.accesses;
+    const auto used = std::find_if(accesses.begin() + static_cast<int64_t>(old.first),
+                                   accesses.begin() + static_cast<int64_t>(old.last), uses);
+    if (used == accesses.begin() + static_cast<int64_t>(old.last)) return true;
+    const size_t is = loops_around(rewrite_.after, buffer_now(*used, i));
+    for (size_t l = 0; l < std::min(was, old.loops.size()); ++l) {
+      for (const VarRef& var : old.loops[l]->vars) {
+        for (size_t inner = is; inner < now.loops.size(); ++inner) {
+          for (const VarRef& v : now.loops[inner]->vars) {
+            if (mentions(copy.values.at(var.get()), v.get())) return false;
+          }
+        }
+      }
+    }
+    return true;
+  }
+
+  Legality found(const Answer& answer, const Dependence& each, size_t i, size_t k, const NewPair& pair,
+                 RewriteFault fault) const {
+    Legality out;
+    out.verdict = answer.verdict;
+    out.reason = answer.reason;
+    if (answer.verdict != Verdict::Refuted) return out;
+    const Copy &a = rewrite_.copies[i], &b = rewrite_.copies[k];
+    out.fault =
+        fault == RewriteFault::Turned && pair.at_once(answer.witness, answer.other) ? RewriteFault::AtOnce : fault;
+    out.first = instance_at(rewrite_, a, answer.witness);
+    // The second tuple has the variables of the second statement in their order.
+    Witness other = answer.other;
+    const size_t params = other.size() - b.now->vars.size();
+    for (size_t v = 0; v < b.now->vars.size(); ++v) other[params + v].first = b.now->vars[v];
+    out.second = instance_at(rewrite_, b, other);
+    out.given.assign(other.begin(), other.begin() + static_cast<int64_t>(params));
+    const auto access = [&](const std::optional<size_t>& n) {
+      return n ? std::optional(rewrite_.before.model.accesses[*n]) : std::nullopt;
+    };
+    out.first->access = access(each.first_access);
+    out.second->access = access(each.second_access);
+    return out;
+  }
+
+  const Rewrite& rewrite_;
+  std::vector<std::optional<IntegerRelation>> runs_;  ///< of the copies: new instance -> old one
+  Contradictions contradictions_;
+  std::unordered_set<const Var*> fixed_;
+  Substitution other_locals_;
+  Legality out_;
+};
+
+}  // namespace
+
+Legality check_order(const Rewrite& rewrite) { return OrderCheck(rewrite).run(); }
+
+}  // namespace helve::legality

@@ -1,0 +1,127 @@
+// Statements of the new region with their origins.
+// Values of a statement's old variables are expressions over its new ones, so that old instances are images of new
+// ones.
+#include "rewrite.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/analysis/path_conditions.h"
+#include "helve/arith/simplify.h"
+#include "helve/ir/expr/chain.h"
+
+namespace helve::legality {
+
+namespace {
+
+const RegionStatement* statement_at(const std::vector<RegionStatement>& all, size_t visit) {
+  const auto before = [](const RegionStatement& s, size_t v) { return s.visit < v; };
+  const auto at = std::lower_bound(all.begin(), all.end(), visit, before);
+  return at != all.end() && at->visit == visit ? &*at : nullptr;
+}
+
+/// What holds around the region: ranges of loops, conditions, extents.
+std::vector<Expr> conditions_around(const AccessModel& model) {
+  PathConditions query(model);
+  for (const VarRef& dim : model.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+  for (const StepRef& step : model.around) {
+    if (!step->begins.empty() || step->value || step->condition) query.add(*step);
+  }
+  return query.conditions();
+}
+
+}  // namespace
+
+void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement& statement) {
+  PathConditions query(model);
+  for (size_t i = model.around.size(); i < statement.path.size(); ++i) {
+    const Step& step = *statement.path[i];
+    if (step.begins.empty() && !step.value && !step.condition) continue;  // a name of what is not known
+    query.add(step);
+    copy.steps.resize(query.conditions().size(), &step);
+  }
+  copy.conditions = query.conditions();
+  copy.facts = query.facts();
+  for (const VarRef& var : query.vars()) {
+    if (std::find(statement.vars.begin(), statement.vars.end(), var) == statement.vars.end())
+      copy.locals.push_back(var);
+  }
+}
+
+std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after, const std::vector<Origin>& origins,
+                                    Legality& fault) {
+  Rewrite out{before, access_model(*before.function, before.region, after), {}, {}, {}, {}};
+  out.statements = region_statements(out.after);
+  out.given = conditions_around(before.model);
+  for (const Origin& origin : origins) {
+    HELVE_CHECK(
+        origin.after_visit < out.after.visits.size() && out.after.visits[origin.after_visit].stmt == origin.after,
+        "an origin of a statement that is not there");
+    HELVE_CHECK(origin.before_visit < before.model.visits.size(), "an origin that is not in the old region");
+    out.origins[origin.after_visit] = &origin;
+  }
+  for (const RegionStatement& now : out.statements) {
+    const auto origin = out.origins.find(now.visit);
+    const RegionStatement* was =
+        origin == out.origins.end() ? nullptr : statement_at(before.statements, origin->second->before_visit);
+    if (!was) {
+      fault.verdict = Verdict::Refuted;
+      fault.fault = RewriteFault::Added;
+      fault.first = Instance{now.stmt, {}, {}};
+      return std::nullopt;
+    }
+    Copy copy;
+    copy.now = &now;
+    copy.was = static_cast<size_t>(was - before.statements.data());
+    for (const VarRef& var : was->vars) copy.values[var.get()] = Expr(var);
+    for (const auto& [var, value] : origin->second->values) copy.values[var.get()] = value;
+    add_conditions(copy, out.after, now);
+    out.copies.push_back(std::move(copy));
+  }
+  return out;
+}
+
+IntegerRelation instances_of(const Rewrite& rewrite, const Copy& copy) {
+  std::vector<Expr> image, conditions = rewrite.given;
+  for (const VarRef& var : rewrite.was(copy).vars) image.push_back(copy.values.at(var.get()));
+  conditions.insert(conditions.end(), copy.conditions.begin(), copy.conditions.end());
+  const Translation translation{&copy.facts, &rewrite.after.constant};
+  return IntegerRelation(rewrite.before.engine, copy.now->vars, image, conjunction(conditions), copy.locals,
+                         translation);
+}
+
+Instance instance_at(const Rewrite& rewrite, const Copy& copy, const Witness& at) {
+  Substitution values;
+  for (const auto& [var, value] : at) values[var.get()] = int_imm(value);
+  const RegionStatement& was = rewrite.was(copy);
+  Instance out{was.stmt, {}, {}};
+  for (const VarRef& var : was.vars) {
+    const Expr value = simplify(substitute(copy.values.at(var.get()), values));
+    if (const int64_t* number = int_value(value)) out.at.emplace_back(var, *number);
+  }
+  return out;
+}
+
+Answer always_equal(const Rewrite& rewrite, const Copy& copy, const Expr& a, const Expr& b) {
+  if (same_expr(a, b) || same_expr(simplify(a, copy.facts), simplify(b, copy.facts))) {
+    return {Verdict::Proved, {}, {}, {}};
+  }
+  std::vector<Expr> conditions = rewrite.given;
+  conditions.insert(conditions.end(), copy.conditions.begin(), copy.conditions.end());
+  conditions.push_back(apply(Op::Ne, {a, b}));
+  const Translation translation{&copy.facts, &rewrite.after.constant};
+  return IntegerSet(rewrite.before.engine, copy.now->vars, conjunction(conditions), copy.locals, translation)
+      .is_empty();
+}
+
+bool worsen(Legality& verdict, Legality found) {
+  if (found.verdict == Verdict::Refuted || (found.verdict == Verdict::Unknown && verdict.verdict == Verdict::Proved)) {
+    verdict = std::move(found);
+  } else {
+    verdict.reassociates |= found.reassociates;
+  }
+  return verdict.verdict == Verdict::Refuted;
+}
+
+}  // namespace helve::legality

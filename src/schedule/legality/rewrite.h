@@ -1,0 +1,64 @@
+// A rewrite as the checker sees it: statements of the new region, each with the statement that it comes from and the
+// instances of that which it runs.
+// The three questions (is it the same statement, does each instance run once, is an order turned) share this.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "helve/ir/tensor/visit.h"
+#include "helve/schedule/legality.h"
+
+namespace helve::legality {
+
+/// A statement of the new region.
+struct Copy {
+  const RegionStatement* now;
+  size_t was;  ///< position of the old statement in Dependences::statements
+  Substitution values;  ///< of the old statement's variables
+  std::vector<Expr> conditions;  ///< of its path inside the region
+  std::vector<const Step*> steps;  ///< that the conditions are of
+  std::vector<VarRef> locals;  ///< other variables of the conditions: names of values
+  Facts facts;
+};
+
+struct Rewrite {
+  const Dependences& before;
+  AccessModel after;
+  std::vector<RegionStatement> statements;
+  std::unordered_map<size_t, const Origin*> origins;  ///< by visit of the new region
+  std::vector<Copy> copies;
+  std::vector<Expr> given;  ///< what holds around the region
+  BufferMap buffers = {};  ///< allocated in the new region, to those of the old one that they stand for
+
+  const RegionStatement& was(const Copy& copy) const { return before.statements[copy.was]; }
+};
+
+/// The conditions under which an instance runs, as those of a copy are given.
+void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement& statement);
+
+/// The rewrite; or why it is none: a statement without an origin, or of a statement that is none.
+std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after, const std::vector<Origin>& origins,
+                                    Legality& fault);
+
+/// { instance of the new statement -> instance of the old one }, under all conditions; what is not affine makes it a
+/// superset.
+IntegerRelation instances_of(const Rewrite& rewrite, const Copy& copy);
+
+/// The instance of the old statement that the copy runs at the values.
+Instance instance_at(const Rewrite& rewrite, const Copy& copy, const Witness& at);
+
+/// Is the index expression the same in all instances of the copy? With the instance where it is not, if there is one.
+Answer always_equal(const Rewrite& rewrite, const Copy& copy, const Expr& a, const Expr& b);
+
+/// Is every copy the statement that it comes from, at the instance that it runs? May add to `buffers`.
+Legality check_statements(Rewrite& rewrite);
+/// Does every instance run, and none twice?
+Legality check_instances(const Rewrite& rewrite);
+/// Are dependent instances in their old order, and in one memory?
+Legality check_order(const Rewrite& rewrite);
+
+/// Makes a verdict worse: refuted is worse than unknown, which is worse than proved. Returns whether it is refuted.
+bool worsen(Legality& verdict, Legality found);
+
+}  // namespace helve::legality

@@ -1,0 +1,66 @@
+// Is every statement of the new region one of the old region?
+// Orders mean nothing if the statements differ; buffers that the rewrite declares anew stand for old ones.
+#include <fmt/format.h>
+
+#include "helve/print/printer.h"
+#include "matcher.h"
+#include "rewrite.h"
+
+namespace helve::legality {
+
+namespace {
+
+bool declared_alike(const Buffer& a, const Buffer& b) {
+  if (a.dtype != b.dtype || a.scope != b.scope || a.rank() != b.rank() || a.tile != b.tile) return false;
+  for (size_t d = 0; d < a.rank(); ++d) {
+    if (!same_expr(a.shape[d], b.shape[d])) return false;
+  }
+  return true;
+}
+
+/// Buffers that only the new region allocates stand for those that the old statement uses in the same places. False if
+/// one would stand for two.
+bool align_buffers(Rewrite& rewrite, const Copy& copy) {
+  const RegionStatement &was = rewrite.was(copy), &now = *copy.now;
+  if (was.last - was.first != now.last - now.first) return true;  // the comparison will tell
+  for (size_t i = 0; i < was.last - was.first; ++i) {
+    const BufferRef &old = rewrite.before.model.accesses[was.first + i].buffer,
+                    &made = rewrite.after.accesses[now.first + i].buffer;
+    if (old == made || rewrite.before.model.home.contains(made.get()) || !rewrite.after.home.contains(made.get()) ||
+        !rewrite.before.model.home.contains(old.get()) || !declared_alike(*old, *made)) {
+      continue;
+    }
+    if (rewrite.buffers.emplace(made.get(), old).first->second != old) return false;
+  }
+  return true;
+}
+
+std::string first_line(const StmtNode& s) {
+  const std::string text = print(Stmt(&s));
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+Legality check_statements(Rewrite& rewrite) {
+  Legality out;
+  out.verdict = Verdict::Proved;
+  for (const Copy& copy : rewrite.copies) {
+    Matcher matcher(rewrite, copy);
+    if (align_buffers(rewrite, copy) && matcher.same_statement()) continue;
+    Legality found;
+    const Answer& where = matcher.difference();
+    found.verdict = where.verdict;
+    found.reason = fmt::format("'{}' is not the statement '{}' that it comes from", first_line(*copy.now->stmt),
+                               first_line(*rewrite.was(copy).stmt));
+    if (where.verdict == Verdict::Refuted) {
+      found.fault = RewriteFault::Changed;
+      found.first = instance_at(rewrite, copy, where.witness);
+      found.given.assign(where.witness.begin(), where.witness.end() - static_cast<int64_t>(copy.now->vars.size()));
+    }
+    if (worsen(out, std::move(found))) break;
+  }
+  return out;
+}
+
+}  // namespace helve::legality

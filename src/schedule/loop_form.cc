@@ -1,0 +1,78 @@
+// What the primitives on loops share: names of new variables, chains of loops, loops with other headers.
+// They build and look; none of them decides.
+#include "loop_form.h"
+
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+#include "helve/arith/simplify.h"
+#include "helve/ir/expr/build.h"
+#include "helve/ir/tensor/renewed.h"
+
+namespace helve {
+
+namespace {
+
+/// "i" of "i_12".
+std::string without_number(const std::string& name) {
+  const size_t end = name.find_last_not_of("0123456789");
+  const bool numbered = end != std::string::npos && end > 0 && end + 1 < name.size() && name[end] == '_';
+  return numbered ? name.substr(0, end) : name;
+}
+
+}  // namespace
+
+VarRef fresh_var(const FunctionRef& f, const std::string& hint) {
+  std::unordered_set<std::string> taken;
+  const Definitions defined(f->body);
+  for (const VarRef& var : defined.vars) taken.insert(var->name);
+  for (const BufferRef& buffer : defined.buffers) taken.insert(buffer->name);
+  for (const VarRef& dim : f->dims) taken.insert(dim->name);
+  for (const Param& param : f->params) std::visit([&](const auto& p) { taken.insert(p->name); }, param);
+  const std::string stem = without_number(hint);
+  std::string name = stem;
+  for (int n = 1; taken.contains(name); ++n) name = fmt::format("{}_{}", stem, n);
+  return make_var(name);
+}
+
+Expr simplified(const Expr& e) { return simplify(e); }
+
+Stmt required_at(const FunctionRef& f, const Cursor& at) {
+  Stmt s = statement_at(*f, at);
+  HELVE_CHECK(s, "a cursor to no statement");
+  return s;
+}
+
+Stmt with_header(const For& loop, LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins,
+                 std::vector<Expr> extents, Stmt body) {
+  return Stmt(copy_with(loop, [&](For& out) {
+    out.loop = kind;
+    out.vars = std::move(vars);
+    out.begins = std::move(begins);
+    out.extents = std::move(extents);
+    out.body = std::move(body);
+    if (kind != LoopKind::Pipelined) out.num_stages = 1;
+  }));
+}
+
+const Stmt* only_statement(const std::vector<Stmt>& block) { return block.size() == 1 ? &block[0] : nullptr; }
+
+std::string body_field(const Stmt& s) { return s->kind == StmtKind::If ? "then_body" : "body"; }
+
+Edited swap_nested(const FunctionRef& f, const Cursor& outer, const Cursor& inner) {
+  const Stmt a = required_at(f, outer), b = required_at(f, inner);
+  const std::string in_a = body_field(a), in_b = body_field(b);
+  HELVE_CHECK(inner == outer.child(in_a, 0), "only neighbours of a nest change places");
+  std::vector<Stmt> below;
+  for_each_block(b, [&](const std::string& field, const Stmt& body) {
+    if (field == in_b) below = block_of(body);
+  });
+  // The inner one goes in front of the outer one and leaves it its statements, then the outer one goes into it.
+  Edited edited = move(f, {inner, 1}, outer);
+  const Cursor behind = outer.at(outer.position() + 1);
+  edited = edited.then(move(edited.function, {outer.child(in_b, 0), below.size()}, behind.child(in_a, 0)));
+  return edited.then(move(edited.function, {behind, 1}, outer.child(in_b, 0)));
+}
+
+}  // namespace helve

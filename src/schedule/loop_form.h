@@ -1,0 +1,40 @@
+// What the primitives on loops share: names of new variables, chains of loops, loops with other headers.
+// Each is a fact of the program's form; whether a change of it is legal is asked elsewhere (legality.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "helve/schedule/primitive.h"
+
+namespace helve {
+
+/// A variable for a new loop, with a name that no other variable of the function has: `hint`, `hint_1`, ... A number at
+/// the end of the hint is left out.
+VarRef fresh_var(const FunctionRef& f, const std::string& hint);
+
+/// Of the begin, the extent, and what stands for the variable in the body.
+Expr simplified(const Expr& e);
+
+/// The statement at the place, which must have one.
+Stmt required_at(const FunctionRef& f, const Cursor& at);
+
+/// The loop with other variables, bounds and kind; its body and span stay.
+Stmt with_header(const For& loop, LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins,
+                 std::vector<Expr> extents, Stmt body);
+
+/// The only statement of a block, if it has one.
+const Stmt* only_statement(const std::vector<Stmt>& block);
+
+/// Puts the loop or branch at `outer` into the one that is its only statement, whose cursor is `inner`: `A { B { s } }`
+/// becomes `B { A { s } }`.
+Edited swap_nested(const FunctionRef& f, const Cursor& outer, const Cursor& inner);
+
+/// The field that a loop, or a branch without `else`, holds its statements in.
+std::string body_field(const Stmt& s);
+
+#define HELVE_PRIMITIVE(name, function, ...) Rewrite function(const FunctionRef& f, const Arguments& arguments);
+#include "primitive_table.inc"
+#undef HELVE_PRIMITIVE
+
+}  // namespace helve

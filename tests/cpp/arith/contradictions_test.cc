@@ -1,0 +1,84 @@
+// Contradictions next to enumeration, and parts of conditions that are not exact.
+#include "helve/arith/contradictions.h"
+
+#include <gtest/gtest.h>
+
+#include "enumerated.h"
+#include "helve/arith/sum.h"
+
+namespace helve::testing {
+namespace {
+
+const VarRef a = make_var("a"), b = make_var("b"), c = make_var("c");
+
+TEST(Contradictions, AreFoundOnlyWhereNoPointIsLeft) {
+  const ExactEngine engine;
+  const std::vector<VarRef> vars = {a, b, c};
+  Contradictions contradictions(engine);
+  int found = 0, wrong = 0, possible = 0;
+  for (uint32_t seed = 0; seed < (long_tests() ? 5000u : 400u); ++seed) {
+    Random random(seed, vars);
+    std::vector<Expr> all = {box(vars, kSmall)};
+    for (int64_t n = random.number(1, 4); n > 0; --n) all.push_back(random.condition(1));
+    bool holds = false;
+    const auto look = [&](const Assignment& at) {
+      bool here = true;
+      for (const Expr& condition : all) here = here && *evaluate(condition, at) != 0;
+      holds |= here;
+    };
+    each_point(vars, look, kSmall);
+    const bool contradict = contradictions.found(all, {});
+    found += contradict;
+    possible += !holds;
+    wrong += contradict && holds;
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(found, possible * 9 / 10) << "of " << possible;
+}
+
+TEST(Contradictions, TwoBoundsOfOneSumAreCompared) {
+  const ExactEngine nothing(1);  // isl may not be asked
+  Contradictions contradictions(nothing);
+  const Expr sum = Expr(a) * int_imm(2) - Expr(b);
+  EXPECT_TRUE(contradictions.found({less(sum, int_imm(3)), less(int_imm(2), sum)}, {}));
+  EXPECT_FALSE(contradictions.found({less(sum, int_imm(3)), le(int_imm(2), sum)}, {}));
+  EXPECT_TRUE(contradictions.found({eq(Expr(a), Expr(b)), less(Expr(b), Expr(a))}, {}));
+  EXPECT_TRUE(contradictions.found({both(le(Expr(a), int_imm(4)), less(int_imm(4), Expr(a)))}, {}));
+  EXPECT_FALSE(contradictions.found({eq(Expr(a), Expr(b)), le(Expr(b), Expr(a))}, {}));
+}
+
+TEST(Contradictions, OnlyPartsWithALaterConditionAreAsked) {
+  const ExactEngine engine;
+  Contradictions contradictions(engine);
+  const Expr positive = less(int_imm(0), Expr(a) * int_imm(2)), below_one = less(Expr(a) * int_imm(3), int_imm(3));
+  EXPECT_TRUE(contradictions.found({positive, below_one}, {}));
+  EXPECT_TRUE(contradictions.found({positive, less(Expr(b), int_imm(3)), below_one}, {}, 2));
+  EXPECT_FALSE(contradictions.found({positive, below_one, less(Expr(b), int_imm(3))}, {}, 2));
+  EXPECT_TRUE(
+      contradictions.found({less(Expr(a), Expr(c)), less(Expr(c), int_imm(3)), less(int_imm(2), Expr(a))}, {c.get()}))
+      << "what is fixed connects no parts, and bounds all of them";
+}
+
+TEST(Contradictions, PartsThatAreNotAffineAreTheLargest) {
+  const Expr product = Expr(a) * Expr(b);
+  const Expr e = less(product + int_imm(1), Expr(c) * int_imm(3) + product);
+  const std::vector<Expr> parts = inexact_parts(e);
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_TRUE(same_expr(parts[0], product));
+  EXPECT_TRUE(inexact_parts(less(floor_div(Expr(a), int_imm(3)), Expr(b))).empty());
+}
+
+TEST(Contradictions, ASupersetIsNotKnownToHaveItsPoints) {
+  const ExactEngine engine;
+  const IntegerSet some(engine, {a}, le(int_imm(0), Expr(a)));
+  EXPECT_EQ(some.emptiness(), Verdict::Refuted);
+  const IntegerSet superset = as_superset(some, "a doubt");
+  EXPECT_EQ(superset.emptiness(), Verdict::Unknown);
+  EXPECT_EQ(superset.is_empty().reason, "a doubt");
+  EXPECT_EQ(as_superset(superset, "another").inexact(), "a doubt");
+  const IntegerSet none(engine, {a}, both(less(Expr(a), int_imm(0)), less(int_imm(0), Expr(a))));
+  EXPECT_EQ(as_superset(none, "a doubt").emptiness(), Verdict::Proved);
+}
+
+}  // namespace
+}  // namespace helve::testing

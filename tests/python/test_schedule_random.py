@@ -1,0 +1,152 @@
+"""Random primitives on random nests of loops: what is accepted keeps results, what is refused has a code.
+
+Accepted programs are judged by the interpreter and by machine code, bit for bit unless a step says that it
+re-associates.
+"""
+
+import random
+import re
+
+import helve
+import helve.testing
+import numpy as np
+import pytest
+
+
+class Nest:
+    """Statements on two tensors, with subscripts that stay inside them."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.names = iter("ijklmnopqrstuvwxyz")
+        self.lines = []
+
+    def index(self, variables):
+        if not variables or self.random.random() < 0.1:
+            return str(self.random.randrange(8))
+        name, extent = self.random.choice(variables)
+        least = self.random.randrange(8 - extent + 1)
+        forward = f"{name} + {least}" if least else name
+        return self.random.choice([forward, forward, f"{least + extent - 1} - {name}"])
+
+    def element(self, variables):
+        return f"{self.random.choice('AB')}[{self.index(variables)}, {self.index(variables)}]"
+
+    def block(self, depth, variables, indent):
+        for _ in range(self.random.choice([1, 1, 2])):
+            pad = "    " * indent
+            kind = self.random.random()
+            if depth and (kind < 0.75 or not variables):
+                name, extent = next(self.names), self.random.choice([0, 1, 2, 3, 5, 8])
+                self.lines.append(f"{pad}for {name} in T.serial({extent}):")
+                self.block(depth - 1, variables + [(name, extent)] if extent else variables, indent + 1)
+            elif depth and kind < 0.85:
+                self.lines.append(f"{pad}if {self.random.choice(variables)[0]} < 2:")
+                self.block(depth - 1, variables, indent + 1)
+            else:
+                value = f"{self.element(variables)} * 3 + {self.random.randrange(9)}"
+                self.lines.append(f"{pad}{self.element(variables)} = {value}")
+
+    def schedule(self):
+        self.block(3, [], 2)
+        return helve.Schedule(helve.parse(
+            "@T.prim_func\ndef f(A: T.Tensor((8, 8), 'int32'), B: T.Tensor((8, 8), 'int32')):\n"
+            "    with T.Kernel(1) as b:\n" + "\n".join(self.lines) + "\n"))
+
+
+def places(s):
+    """A cursor to each statement."""
+    found = []
+
+    def visit(path):
+        try:
+            cursor = s.path(path)
+        except helve.Error:
+            return False
+        found.append(cursor)
+        for field in ("body", "then_body", "else_body"):
+            position = 0
+            while visit(f"{path}.{field}[{position}]"):
+                position += 1
+        return True
+
+    visit("body[0]")
+    return found
+
+
+def near(s, cursor, change, otherwise):
+    """The statement at a path that `change` makes of the cursor's, if there is one."""
+    try:
+        return s.path(change(str(cursor.path)))
+    except helve.Error:
+        return otherwise
+
+
+def behind(path):
+    """The place after a path."""
+    return re.sub(r"\[(\d+)\]$", lambda found: f"[{int(found.group(1)) + 1}]", path)
+
+
+def some_step(s, rng):
+    """A primitive with arguments that may or may not fit."""
+    all_places = places(s)
+    loops = [each for each in all_places if each.text.startswith("for ")] or all_places
+    one, two = rng.choice(loops), rng.choice(loops)
+    inner, next_one = near(s, one, "{}.body[0]".format, two), near(s, one, behind, two)
+    return rng.choice([
+        lambda: s.split(one, rng.choice([1, 2, 3, 8, 9]), tail=rng.choice(["guard", "cut", "exact"])),
+        lambda: s.reorder(*rng.sample(loops, min(len(loops), rng.choice([2, 2, 3])))),
+        lambda: s.cut(one, rng.choice([0, 1, 3, 9])),
+        lambda: s.unroll(one),
+        lambda: s.fuse(one, inner),
+        lambda: s.join(one, next_one),
+        lambda: s.reorder(inner, one),
+        lambda: s.fission(rng.choice(all_places)),
+        lambda: s.unswitch(one),
+        lambda: s.shift(one, rng.choice([-2, 1, 5])),
+        lambda: s.skew(one, rng.choice([inner, two]), rng.choice([-1, 1, 2])),
+        lambda: s.parallel(one),
+        lambda: s.serial(one),
+        lambda: s.vectorize(one),
+        lambda: s.bind(one),
+    ])
+
+
+def run(function):
+    args = helve.testing.make_arguments(function)
+    helve.testing.interpret(function, *args)
+    return args
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_accepted_steps_keep_results(seed):
+    s = Nest(seed).schedule()
+    rng = random.Random(seed + 1000)
+    wanted = run(s)
+    marked = [each for each in places(s) if "= " in each.text and "\n" not in each.text]
+    for _ in range(12):
+        if len(s.script()) > 6000:
+            break
+        steps, step = len(s), some_step(s, rng)
+        try:
+            step()
+        except helve.Error as error:
+            assert error.code in ("HV1005", "HV1006", "HV1007", "HV1008"), f"{error}\n{s.script()}"
+            assert len(s) == steps
+            continue
+        got = run(s)
+        for a, b in zip(got, wanted):
+            np.testing.assert_array_equal(a, b, err_msg=f"{s.version(0).script()}\n{s.trace()}\n{s.script()}")
+    for cursor in marked:  # a marked statement still stores to the same tensor, or is gone
+        try:
+            assert s.now(cursor).text[0] == cursor.text[0], f"{s.version(0).script()}\n{s.trace()}\n{s.script()}"
+        except helve.Error as error:
+            assert error.code == "HV1004"
+    again = s.version(0)
+    again.replay(helve.Trace.from_json(s.trace().json()))
+    assert again.script() == s.script()
+    if seed % 4 == 0:
+        args = helve.testing.make_arguments(s)
+        helve.compile(s)(*args)
+        for a, b in zip(args, wanted):
+            np.testing.assert_array_equal(a, b, err_msg=f"{s.trace()}\n{s.script()}")
