@@ -48,8 +48,15 @@ def einsum(spec: str, *operands: Any, out: Any = None, target: str | None = None
     """
     place = source.span_of_call(source.outside(sys._getframe(1))[0])
     if not isinstance(spec, str):
-        raise error("BadArgument", place, function="helve.einsum", value=shown(spec), parameter="spec",
-                    reason="it is not a string", remedy='pass a specification such as "ij,jk->ik"')
+        raise error(
+            "BadArgument",
+            place,
+            function="helve.einsum",
+            value=shown(spec),
+            parameter="spec",
+            reason="it is not a string",
+            remedy='pass a specification such as "ij,jk->ik"',
+        )
     signature = [_signature_of(n, operand, place) for n, operand in enumerate(operands)]
     if target is None:
         target = "cuda" if any(each[3] == _CUDA for each in signature) else "llvm"
@@ -81,8 +88,9 @@ def _signature_of(n: int, operand: Any, place: _core.Span) -> tuple:
         shape = tuple(operand.shape)
         device, _ = operand.__dlpack_device__()
     except Exception as problem:  # noqa: BLE001 - an object of the user's, whatever it does
-        raise error("NotAnArray", place, parameter=f"operand {n}", given=shown(operand), reason=str(problem),
-                    dtype="numbers") from None
+        raise error(
+            "NotAnArray", place, parameter=f"operand {n}", given=shown(operand), reason=str(problem), dtype="numbers"
+        ) from None
     dtype = _core.parse_dtype(_NAMES.get(name, name))
     if dtype is None:
         raise error("UnknownDType", place, name=name, known=", ".join(_core.dtype_names()))

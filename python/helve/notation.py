@@ -18,7 +18,7 @@ import numpy as np
 
 from helve import _core, source
 from helve.errors import error, shown
-from helve.language.constructs import Construct, DType, Operator
+from helve.language.constructs import DType, Operator
 from helve.script.prim_func import PrimFunc
 
 _order = itertools.count()  # of statements, in the order in which they are executed by Python
@@ -30,8 +30,15 @@ def _place(argument: int | str | None = None) -> _core.Span:
 
 
 def _bad(function: str, value: Any, parameter: str, reason: str, remedy: str, position: int | str = 0) -> Exception:
-    return error("BadArgument", _place(position), function=function, value=shown(value), parameter=parameter,
-                 reason=reason, remedy=remedy)
+    return error(
+        "BadArgument",
+        _place(position),
+        function=function,
+        value=shown(value),
+        parameter=parameter,
+        reason=reason,
+        remedy=remedy,
+    )
 
 
 class Expression:
@@ -88,9 +95,26 @@ class Expression:
     __hash__ = object.__hash__
 
 
-_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "truediv": "Div", "floordiv": "FloorDiv", "mod": "FloorMod",
-           "pow": "Pow", "and": "BitAnd", "or": "BitOr", "xor": "BitXor", "lshift": "ShiftLeft", "rshift": "ShiftRight",
-           "lt": "Lt", "le": "Le", "gt": "Gt", "ge": "Ge", "eq": "Eq", "ne": "Ne"}
+_BINARY = {
+    "add": "Add",
+    "sub": "Sub",
+    "mul": "Mul",
+    "truediv": "Div",
+    "floordiv": "FloorDiv",
+    "mod": "FloorMod",
+    "pow": "Pow",
+    "and": "BitAnd",
+    "or": "BitOr",
+    "xor": "BitXor",
+    "lshift": "ShiftLeft",
+    "rshift": "ShiftRight",
+    "lt": "Lt",
+    "le": "Le",
+    "gt": "Gt",
+    "ge": "Ge",
+    "eq": "Eq",
+    "ne": "Ne",
+}
 _LOGICAL = {"BitAnd": "And", "BitOr": "Or"}
 
 
@@ -134,8 +158,9 @@ def _merged(values: Sequence) -> tuple[dict, dict]:
 def _apply(op: str, values: Sequence, text: str = "") -> Expression:
     for position, value in enumerate(values):
         if not _is_operand(value):
-            raise _bad(text, value, "x", "it is no number and no expression", "pass A[i, j], a number or an extent",
-                       position)
+            raise _bad(
+                text, value, "x", "it is no number and no expression", "pass A[i, j], a number or an extent", position
+            )
     core = _core.IndexExpr.apply(op, [_operand(value) for value in values], _place())
     return Expression(core, *_merged(values))
 
@@ -149,8 +174,12 @@ def _cast(value: Expression, dtype: Any) -> Expression:
 def _dtype(dtype: Any, function: str) -> str:
     name = _core.parse_dtype(dtype) if isinstance(dtype, str) else None
     if name is None:
-        raise error("UnknownDType", _place(), name=dtype if isinstance(dtype, str) else shown(dtype),
-                    known=", ".join(_core.dtype_names()))
+        raise error(
+            "UnknownDType",
+            _place(),
+            name=dtype if isinstance(dtype, str) else shown(dtype),
+            known=", ".join(_core.dtype_names()),
+        )
     return name
 
 
@@ -213,9 +242,11 @@ class _Update(Expression):
     def is_of(self, tensor: Tensor, subscripts: tuple) -> bool:
         """Is it an update of this element?"""
         mine = self.access.subscripts
-        return (self.access.tensor is tensor and len(mine) == len(subscripts)
-                and all(a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
-                        for a, b in zip(mine, subscripts)))
+        return (
+            self.access.tensor is tensor
+            and len(mine) == len(subscripts)
+            and all(a is b or (isinstance(a, int) and isinstance(b, int) and a == b) for a, b in zip(mine, subscripts))
+        )
 
 
 class _Statement:
@@ -264,16 +295,23 @@ class Tensor:
         if isinstance(value, _Update) and value.is_of(self, subscripts):
             kind, value = value.kind, value.operand
         if not _is_operand(value):
-            raise _bad(f"{self.name}[...] =", value, "value", "it is no number and no expression",
-                       "assign an expression such as A[i, j]", None)
+            raise _bad(
+                f"{self.name}[...] =",
+                value,
+                "value",
+                "it is no number and no expression",
+                "assign an expression such as A[i, j]",
+                None,
+            )
         core = _operand(value)
         if isinstance(core, _core.Expr):
             core = _core.IndexExpr(core)
         elif not isinstance(core, _core.IndexExpr):
             core = _core.IndexExpr(_core.constant_of(core, self.dtype, _place()))
         indices, tensors = _merged((*subscripts, value))
-        assignment = _core.Assignment(self._buffer, [_operand(s) for s in subscripts], core, list(indices.values()),
-                                      kind, _place())
+        assignment = _core.Assignment(
+            self._buffer, [_operand(s) for s in subscripts], core, list(indices.values()), kind, _place()
+        )
         self._statements.append(_Statement(assignment, tensors))
 
     def __repr__(self) -> str:
@@ -301,8 +339,9 @@ def tensor(name: str, shape: Sequence, dtype: str = "float32") -> Tensor:
         raise _bad("helve.tensor", shape, "shape", "it is no tuple", "pass one extent a dimension, such as (M, N)", 1)
     for extent in shape:
         if isinstance(extent, bool) or not isinstance(extent, (int, np.integer, _core.Expr)):
-            raise _bad("helve.tensor", extent, "shape", "it is no extent",
-                       'an extent is a whole number or T.dyn("M")', 1)
+            raise _bad(
+                "helve.tensor", extent, "shape", "it is no extent", 'an extent is a whole number or T.dyn("M")', 1
+            )
     return Tensor(name, shape, _dtype(dtype, "helve.tensor"))
 
 
@@ -334,10 +373,17 @@ def _reduce(kind: str, over: Any, value: Any) -> Expression:
     function = f"helve.reduce_{kind}"
     over = tuple(over) if isinstance(over, (tuple, list)) else (over,)
     if not over or not all(isinstance(each, Index) for each in over):
-        raise _bad(function, over[0] if len(over) == 1 else over, "over", "it is no index",
-                   "pass an index, or a tuple of indices")
+        raise _bad(
+            function,
+            over[0] if len(over) == 1 else over,
+            "over",
+            "it is no index",
+            "pass an index, or a tuple of indices",
+        )
     if not isinstance(value, Expression):
-        raise _bad(function, value, "value", "it is no expression of index notation", "pass an expression of A[i, j]", 1)
+        raise _bad(
+            function, value, "value", "it is no expression of index notation", "pass an expression of A[i, j]", 1
+        )
     bound = [each for index in over for each in index._indices.values()]
     core = value._core.reduce(kind, bound, _place())
     rest = {var: each for var, each in value._indices.items() if not any(var in index._indices for index in over)}

@@ -73,7 +73,8 @@ class Parser {
 class Contraction {
  public:
   Contraction(const std::string& spec, const std::vector<DType>& dtypes,
-              const std::vector<std::vector<int64_t>>& shapes, const std::vector<std::vector<int64_t>>& strides, Span span)
+              const std::vector<std::vector<int64_t>>& shapes, const std::vector<std::vector<int64_t>>& strides,
+              Span span)
       : spec_(spec), parser_(spec, span), span_(span), operands_(parser_.operands()) {
     if (operands_.size() != dtypes.size()) {
       parser_.refuse(fmt::format("it has subscripts for {} operand{}, {} {} given", operands_.size(),
@@ -85,8 +86,8 @@ class Contraction {
       for (int64_t extent : shapes[n]) shape.push_back(int_imm(extent));
       std::vector<Expr> steps;
       for (int64_t stride : strides.empty() ? std::vector<int64_t>{} : strides[n]) steps.push_back(int_imm(stride));
-      buffers_.push_back(make_buffer(fmt::format("x{}", n), dtypes[n], MemoryScope::Param, std::move(shape), {},
-                                     std::move(steps)));
+      buffers_.push_back(
+          make_buffer(fmt::format("x{}", n), dtypes[n], MemoryScope::Param, std::move(shape), {}, std::move(steps)));
     }
     find_result();
     find_extents(shapes);
@@ -186,15 +187,17 @@ class Contraction {
       }
     }
     for (const auto& [label, extent] : extents_) {
-      const std::string name = label < kEllipsis ? std::string(1, static_cast<char>(label))
-                                                 : fmt::format("batch{}", label - kEllipsis - 1);
+      const std::string name =
+          label < kEllipsis ? std::string(1, static_cast<char>(label)) : fmt::format("batch{}", label - kEllipsis - 1);
       vars_.emplace(label, make_var(name));
     }
   }
 
   [[noreturn]] void refuse_extents(Label label, std::pair<size_t, size_t> first, std::pair<size_t, size_t> second,
                                    const std::vector<std::vector<int64_t>>& shapes) const {
-    const auto extent = [&](std::pair<size_t, size_t> place) { return fmt::format("{}", shapes[place.first][place.second]); };
+    const auto extent = [&](std::pair<size_t, size_t> place) {
+      return fmt::format("{}", shapes[place.first][place.second]);
+    };
     throw UserError(Code::IndexExtents, span_,
                     {{"index", label < kEllipsis ? std::string(1, static_cast<char>(label)) : "..."},
                      {"left", extent(first)},

@@ -21,7 +21,8 @@ void check_type(ReduceKind kind, DType dtype, Span span) {
   const bool fits = is_logical(kind) ? dtype.is_bool() : !dtype.is_bool() && !dtype.is_index();
   if (fits) return;
   std::vector<std::string> fixes;
-  if (dtype.is_bool()) fixes = {"helve.reduce_any and helve.reduce_all combine conditions; T.cast(x, \"int32\") counts them"};
+  if (dtype.is_bool())
+    fixes = {"helve.reduce_any and helve.reduce_all combine conditions; T.cast(x, \"int32\") counts them"};
   if (dtype.is_index()) fixes = {"give the indices a type of data: T.cast(i, \"int32\")"};
   throw UserError(Code::WrongType, span,
                   {{"what", "a term of a reduction"},
@@ -82,9 +83,11 @@ std::vector<Operand> plain(const std::vector<IndexOperand>& args, std::vector<Re
       reductions = merge(std::move(reductions), e->reductions);
       out.push_back(e->value);
     } else {
-      std::visit([&](const auto& value) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(value)>, IndexExpr>) out.push_back(value);
-      }, arg);
+      std::visit(
+          [&](const auto& value) {
+            if constexpr (!std::is_same_v<std::decay_t<decltype(value)>, IndexExpr>) out.push_back(value);
+          },
+          arg);
     }
   }
   return out;
@@ -129,7 +132,8 @@ Assignment assign(BufferRef target, const std::vector<IndexOperand>& left, Index
     const bool repeats =
         is_index && std::find(subscripts.begin(), subscripts.begin() + d, subscripts[d]) != subscripts.begin() + d;
     if (is_index && !repeats) continue;
-    const std::string text = repeats ? fmt::format("'{}' again", var->name) : fmt::format("'{}'", brief_text(subscripts[d]));
+    const std::string text =
+        repeats ? fmt::format("'{}' again", var->name) : fmt::format("'{}'", brief_text(subscripts[d]));
     throw UserError(Code::LeftSubscript, span,
                     {{"dim", static_cast<int64_t>(d)}, {"tensor", target->name}, {"text", text}});
   }

@@ -18,8 +18,7 @@ class Order {
  public:
   void add(const Assignment& a) {
     for (const BufferRef& buffer : buffers_read(a.value)) {
-      if (buffer == a.target)
-        throw UserError(Code::SelfReference, span_of_read(a, buffer), {{"tensor", buffer->name}});
+      if (buffer == a.target) throw UserError(Code::SelfReference, span_of_read(a, buffer), {{"tensor", buffer->name}});
       read_.emplace(buffer.get(), span_of_read(a, buffer));
     }
     const Buffer* target = a.target.get();
@@ -69,7 +68,17 @@ class Names {
 
  private:
   void add(const Param& param) {
-    if (std::find(all_.begin(), all_.end(), param) == all_.end()) all_.push_back(param);
+    if (std::find(all_.begin(), all_.end(), param) != all_.end()) return;
+    if (const BufferRef* buffer = std::get_if<BufferRef>(&param)) {
+      for (const Param& other : all_) {
+        const BufferRef* first = std::get_if<BufferRef>(&other);
+        if (first && (*first)->name == (*buffer)->name) {
+          throw UserError(Code::TensorsShareName, (*buffer)->span, {{"tensor", (*buffer)->name}},
+                          {{(*first)->span, "the other one is here"}});
+        }
+      }
+    }
+    all_.push_back(param);
   }
   std::vector<Param> all_;
 };

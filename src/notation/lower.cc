@@ -1,6 +1,6 @@
 // One assignment of index notation as a kernel.
-// Every element is computed by itself, reductions from the inside out: a program that is right by construction, and that
-// schedules start from.
+// Every element is computed by itself, reductions from the inside out: a program that is right by construction, and
+// that schedules start from.
 //
 //   y[i] = b[i] + A[i, j] * x[j]
 //
@@ -8,7 +8,7 @@
 //       acc = T.alloc_local((1,), "float32")
 //       acc[0] = 0.0
 //       for j in T.serial(N):
-//           acc[0] = acc[0] + A[i, j] * x[j]
+//           T.update(acc[0], A[i, j] * x[j], "add")
 //       y[i] = b[i] + acc[0]
 #include <algorithm>
 #include <unordered_set>
@@ -29,7 +29,14 @@ using Extents = std::vector<std::pair<VarRef, Expr>>;
 /// The element combined with `value`; the order of such stores does not matter.
 Stmt combine_into(ReduceKind kind, const BufferRef& buffer, const std::vector<Expr>& element, const Expr& value,
                   Span span) {
-  return store(buffer, element, combine(kind, helve::load(buffer, element, span), helve::cast(value, buffer->dtype)), span);
+  const Expr term = helve::cast(value, buffer->dtype);
+  switch (kind) {
+    case ReduceKind::Sum: return update(buffer, element, term, StoreMode::Add, span);
+    case ReduceKind::Prod: return update(buffer, element, term, StoreMode::Mul, span);
+    case ReduceKind::Max: return update(buffer, element, term, StoreMode::Max, span);
+    case ReduceKind::Min: return update(buffer, element, term, StoreMode::Min, span);
+    default: return store(buffer, element, combine(kind, helve::load(buffer, element, span), term), span);
+  }
 }
 
 class Element {
@@ -71,8 +78,8 @@ class Element {
   }
 
   const Expr& extent(const Index& index) const {
-    const auto found = std::find_if(extents_.begin(), extents_.end(),
-                                    [&](const auto& each) { return each.first == index.var; });
+    const auto found =
+        std::find_if(extents_.begin(), extents_.end(), [&](const auto& each) { return each.first == index.var; });
     HELVE_CHECK(found != extents_.end(), "an index of a reduction has an extent");
     return found->second;
   }
@@ -88,7 +95,8 @@ class Element {
     const Expr term = emit(r.body, std::move(known));
     out_.push_back(combine_into(r.kind, buffer, element, term, span()));
     Stmt body = seq(std::exchange(out_, std::move(around)));
-    for (size_t d = vars.size(); d-- > 0;) body = for_loop(LoopKind::Serial, vars[d], extent(r.indices[d]), body, span());
+    for (size_t d = vars.size(); d-- > 0;)
+      body = for_loop(LoopKind::Serial, vars[d], extent(r.indices[d]), body, span());
     out_.push_back(std::move(body));
   }
 
@@ -101,7 +109,8 @@ class Element {
         needed.push_back(r);
     });
     for (const Reduction* r : needed) {
-      const BufferRef accumulator = make_buffer("acc", r->result->dtype, MemoryScope::Local, {int_imm(1)}, {}, {}, r->span);
+      const BufferRef accumulator =
+          make_buffer("acc", r->result->dtype, MemoryScope::Local, {int_imm(1)}, {}, {}, r->span);
       const std::vector<Expr> element{int_imm(0)};
       out_.push_back(alloc(accumulator, span()));
       out_.push_back(initial(*r, accumulator, element));

@@ -84,14 +84,16 @@ class Placement {
   Expr into_factors(const Expr& e, const Indices& open) {
     if (used(e, open).empty()) return e;
     if (const Apply* product = as_op(e, Op::Mul)) {
-      return helve::apply(Op::Mul, {into_factors(product->args[0], open), into_factors(product->args[1], open)}, e->span);
+      return helve::apply(Op::Mul, {into_factors(product->args[0], open), into_factors(product->args[1], open)},
+                          e->span);
     }
     if (const Apply* quotient = as_op(e, Op::Div)) {
       return helve::apply(Op::Div, {into_factors(quotient->args[0], open), quotient->args[1]}, e->span);
     }
     if (const Expr inside = under_sign(e)) {
       Expr out = into_factors(inside, open);
-      return as<Cast>(e) ? helve::cast(std::move(out), e->dtype, e->span) : helve::apply(Op::Neg, {std::move(out)}, e->span);
+      return as<Cast>(e) ? helve::cast(std::move(out), e->dtype, e->span)
+                         : helve::apply(Op::Neg, {std::move(out)}, e->span);
     }
     return place(e, open);
   }

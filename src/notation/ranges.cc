@@ -80,8 +80,7 @@ class Ranges {
 std::vector<std::pair<VarRef, Expr>> index_extents(const Assignment& assignment) {
   Ranges ranges;
   // Sums have taken over the indices that the left side lacks.
-  for (const Expr& subscript : assignment.subscripts)
-    ranges.add(*find_index(assignment.indices, as<Var>(subscript)));
+  for (const Expr& subscript : assignment.subscripts) ranges.add(*find_index(assignment.indices, as<Var>(subscript)));
   for (const Reduction& reduction : assignment.value.reductions) {
     for (const Index& index : reduction.indices) ranges.add(index);
   }

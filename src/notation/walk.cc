@@ -8,8 +8,8 @@
 namespace helve::notation {
 
 const Reduction* find_reduction(const std::vector<Reduction>& reductions, const Var* var) {
-  const auto found = std::find_if(reductions.begin(), reductions.end(),
-                                  [&](const Reduction& r) { return r.result.get() == var; });
+  const auto found =
+      std::find_if(reductions.begin(), reductions.end(), [&](const Reduction& r) { return r.result.get() == var; });
   return found == reductions.end() ? nullptr : &*found;
 }
 

@@ -1,6 +1,7 @@
 // Index notation: tensors defined by what each of their elements is.
-// The scalar expressions are those of ir/expr, with loads for the accesses and variables for the indices; only reductions
-// are new, and stand beside the expression that uses them, so that every rule and walk of expressions applies here too.
+// The scalar expressions are those of ir/expr, with loads for the accesses and variables for the indices; only
+// reductions are new, and stand beside the expression that uses them, so that every rule and walk of expressions
+// applies here too.
 #pragma once
 
 #include <optional>
@@ -45,7 +46,7 @@ struct Assignment {
   IndexExpr value;
   std::vector<Index> indices;  ///< those of the statement; indices of reductions are not among them
   std::optional<ReduceKind> update = {};
-  Span span = {};         ///< of the left side
+  Span span = {};  ///< of the left side
 };
 
 /// An operand of a front end: an expression, or a plain number, whose type is weak.
@@ -69,8 +70,8 @@ std::vector<Reduction> merge(std::vector<Reduction> a, const std::vector<Reducti
 
 /// Validates the left side: each subscript an index of its own (LeftSubscript), as many as dimensions (IndexCount); the
 /// value can be stored there (WrongType).
-Assignment assign(BufferRef target, const std::vector<IndexOperand>& subscripts, IndexExpr value, std::vector<Index> indices,
-                  std::optional<ReduceKind> update, Span span = {});
+Assignment assign(BufferRef target, const std::vector<IndexOperand>& subscripts, IndexExpr value,
+                  std::vector<Index> indices, std::optional<ReduceKind> update, Span span = {});
 
 /// The assignment in which every index of the right side that the left side lacks is the index of a reduction.
 ///
@@ -82,8 +83,8 @@ Assignment assign(BufferRef target, const std::vector<IndexOperand>& subscripts,
 Assignment place_sums(const Assignment& assignment);
 
 /// The extent of each index of a statement whose sums are placed, those of its reductions included, in terms of extents
-/// of tensors. IndexExtents if two dimensions that an index subscripts alone are not known to be equal, IndexWithoutRange if it
-/// subscripts none alone and has no extent.
+/// of tensors. IndexExtents if two dimensions that an index subscripts alone are not known to be equal,
+/// IndexWithoutRange if it subscripts none alone and has no extent.
 std::vector<std::pair<VarRef, Expr>> index_extents(const Assignment& assignment);
 
 /// The kernel that computes one assignment: a grid over all but the last dimension of the left side, a parallel loop
@@ -94,7 +95,8 @@ Stmt lower(const Assignment& assignment);
 /// tensors that they only update, in order of first use, then `listed` in the order given; a parameter that is listed
 /// stands there only. Other tensors are temporaries.
 ///
-/// TensorRedefined, ReadBeforeDefinition and SelfReference for statements in an order that no reader expects.
+/// TensorRedefined, ReadBeforeDefinition and SelfReference for statements in an order that no reader expects,
+/// TensorsShareName for two tensors of one name.
 FunctionRef function(std::string name, const std::vector<Param>& listed, const std::vector<Assignment>& assignments,
                      Span span = {});
 
@@ -103,14 +105,15 @@ std::vector<BufferRef> buffers_read(const IndexExpr& expr);
 
 /// A tensor contraction in Einstein's notation, as NumPy writes it.
 struct Einsum {
-  FunctionRef function;         ///< parameters: the operands in order, then the result
-  std::vector<int64_t> shape;   ///< of the result
-  DType dtype;                  ///< of the result: the widest of the operands
+  FunctionRef function;  ///< parameters: the operands in order, then the result
+  std::vector<int64_t> shape;  ///< of the result
+  DType dtype;  ///< of the result: the widest of the operands
 };
 
-/// "ij,jk->ik" for operands of these dtypes, shapes and strides (in elements; empty: compact row-major). Spaces do not count; "..." stands for dimensions that are
-/// aligned from the last; without "->" the result has the letters that occur once, sorted. A dimension of extent 1 is
-/// repeated where another operand has more. EinsumSpec, EinsumOperand, IndexExtents, MixedTypes.
+/// "ij,jk->ik" for operands of these dtypes, shapes and strides (in elements; empty: compact row-major). Spaces do not
+/// count; "..." stands for dimensions that are aligned from the last; without "->" the result has the letters that
+/// occur once, sorted. A dimension of extent 1 is repeated where another operand has more. EinsumSpec, EinsumOperand,
+/// IndexExtents, MixedTypes.
 Einsum einsum(const std::string& spec, const std::vector<DType>& dtypes,
               const std::vector<std::vector<int64_t>>& shapes, const std::vector<std::vector<int64_t>>& strides = {},
               Span span = {});
