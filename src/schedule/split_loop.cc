@@ -135,12 +135,12 @@ Rewrite unroll_loop(const FunctionRef& f, const Arguments& arguments) {
   const Cursor at = arguments.cursor(0);
   const For& loop = arguments.loop(f, at);
   const Stmt old = required_at(f, at);
-  constexpr int64_t kMost = 256;
+  constexpr int64_t kMaxUnrolled = 256;
   const Expr extent = simplified(loop.extents[0]);
   const int64_t* n = int_value(extent);
   if (!n) arguments.refuse("the extent of the loop is not constant", old, "split() the loop and unroll the inner one");
-  if (*n > kMost) {
-    arguments.refuse(fmt::format("the loop has {} iterations, at most {} are written out", *n, kMost), old,
+  if (*n > kMaxUnrolled) {
+    arguments.refuse(fmt::format("the loop has {} iterations, at most {} are written out", *n, kMaxUnrolled), old,
                      "split() the loop and unroll the inner one");
   }
   if (loop.loop == LoopKind::Thread) {

@@ -24,7 +24,7 @@ namespace helve {
 
 namespace {
 
-constexpr int64_t kLeast = 16, kMost = 64;  // mbarriers of an array
+constexpr int64_t kMinBarriers = 16, kMaxBarriers = 64;  // mbarriers of an array
 constexpr int64_t kAlignment = 128;  // of the array in shared memory
 
 bool is_store(const TileOp& copy) { return is_global(*copy.region(1).buffer); }
@@ -63,7 +63,7 @@ class Grouping {
     const int64_t wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(kinds.groups)));
     const int64_t end = (shared_end(body) + kAlignment - 1) / kAlignment * kAlignment;
     const BufferRef memory = make_buffer("arrivals", {TypeCode::UInt, 64}, MemoryScope::Shared,
-                                         {int_imm(std::clamp(wanted, kLeast, kMost))});
+                                         {int_imm(std::clamp(wanted, kMinBarriers, kMaxBarriers))});
     array_ = at_offset(memory, end, {});
   }
 

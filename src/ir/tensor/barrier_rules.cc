@@ -14,8 +14,8 @@ namespace helve::verify_rules {
 
 namespace {
 
-constexpr int64_t kMostBarriers = 1024;  // of an array
-constexpr int64_t kMostBytes = (1 << 20) - 1;  // that an mbarrier counts in a phase
+constexpr int64_t kMaxBarriers = 1024;  // of an array
+constexpr int64_t kMaxBytes = (1 << 20) - 1;  // that an mbarrier counts in a phase
 
 [[noreturn]] void refuse_barriers(const TileOp& op, const std::string& reason, const std::string& remedy) {
   const size_t at = op.row().index_of("barriers");
@@ -34,10 +34,10 @@ void check_array(const TileOp& op) {
     refuse_barriers(op, "it is not a whole array in the order of its elements", remedy);
   }
   const std::optional<std::vector<int64_t>> shape = constant_shape(buffer.shape);
-  const bool counts = shape && shape->size() == 1 && shape->front() > 0 && shape->front() <= kMostBarriers &&
+  const bool counts = shape && shape->size() == 1 && shape->front() > 0 && shape->front() <= kMaxBarriers &&
                       std::has_single_bit(static_cast<uint64_t>(shape->front()));
   if (!counts) {
-    refuse_barriers(op, fmt::format("its shape is not one power of two up to {}", kMostBarriers), remedy);
+    refuse_barriers(op, fmt::format("its shape is not one power of two up to {}", kMaxBarriers), remedy);
   }
   if (copy_queue(op).kind == CopyQueue::Kind::Bytes && shape->front() != 2) {
     refuse_barriers(op, fmt::format("there are {} of them", shape->front()),
@@ -69,9 +69,9 @@ void check_copy(const TileOp& op) {
 void check_bytes(const TileOp& op) {
   const size_t at = op.row().index_of("bytes");
   const int64_t bytes = op.integer(at);
-  if (bytes > 0 && bytes <= kMostBytes) return;
+  if (bytes > 0 && bytes <= kMaxBytes) return;
   refuse_argument(operation_text(op), "bytes", std::to_string(bytes),
-                  fmt::format("an mbarrier counts 1 to {} bytes", kMostBytes), "wait for as many as the cores store",
+                  fmt::format("an mbarrier counts 1 to {} bytes", kMaxBytes), "wait for as many as the cores store",
                   op.place(at));
 }
 
