@@ -8,6 +8,7 @@ on arguments made from the signature.
 import hashlib
 import os
 import re
+import resource
 import tempfile
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -29,6 +30,7 @@ ELEMENTS = 1_000_000  # of the arguments together
 TOO_LARGE = (_core.OutOfSteps, MemoryError)
 GROWTH = 20  # times as many may a stage make: a vector's lanes, replicas and copies for threads count each
 TEXT = 12_000  # characters of a kernel that is compiled for the CPU
+MEMORY = 16 << 30  # bytes that a process may map: a program that needs more is too large, and must not end others
 CLUSTER_BLOCKS = {"sm_80": 1, "sm_90a": 16}
 
 
@@ -247,13 +249,18 @@ def check_chunk(programs):
     return outcomes
 
 
+def bound_memory():
+    """Lets what is too large for the machine fail by a MemoryError."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
 def check_all(programs, processes=None, chunk=None, run=check_chunk):
     """The outcomes of programs, by several processes, a chunk at a time. A program that ends its process is a failure.
     """
     chunk = chunk or max(1, min(40, -(-len(programs) // (2 * (os.cpu_count() or 1)))))
     chunks = [programs[at : at + chunk] for at in range(0, len(programs), chunk)]
     outcomes, lost = [], []
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), bound_memory) as pool:
         for part, future in [(part, pool.submit(run, part)) for part in chunks]:
             try:
                 outcomes += future.result()
