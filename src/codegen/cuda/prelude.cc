@@ -1,4 +1,5 @@
 // Selection of parts.
+// A part of the table is named; one that stands with its only caller is given.
 #include "prelude.h"
 
 #include <algorithm>
