@@ -44,6 +44,8 @@ using notation::IndexExpr;
 using notation::IndexOperand;
 
 ReduceKind kind_of(const std::string& name) {
+  if (name == "any") return ReduceKind::Any;
+  if (name == "all") return ReduceKind::All;
   const std::optional<ReduceKind> kind = parse_reduce_kind(name);
   if (!kind) throw py::value_error("no reduction is named '" + name + "'");
   return *kind;

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import keyword
-import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -191,7 +190,7 @@ class Index(Expression):
     def __init__(self, name: str, extent: int | _core.Expr | None = None):
         span = _place()
         var = _core.make_var(name, "index", span)
-        size = _core.constant_of(extent, "index") if isinstance(extent, int) else extent
+        size = None if extent is None else _extent(extent)
         super().__init__(_core.IndexExpr(var), {var: _core.Index(var, size)}, {})
         self.name = name
 
@@ -273,8 +272,7 @@ class Tensor:
         self.name = name
         self.shape = tuple(shape)
         self.dtype = dtype
-        extents = [x if isinstance(x, _core.Expr) else _core.constant_of(operator.index(x), "index") for x in shape]
-        self._buffer = _core.make_buffer(name, dtype, "param", extents, [], [], _place())
+        self._buffer = _core.make_buffer(name, dtype, "param", [_extent(x) for x in shape], [], [], _place())
         self._statements: list[_Statement] = []
 
     def _subscripts(self, key: Any) -> tuple:
@@ -323,6 +321,19 @@ def _check_name(function: str, name: Any) -> None:
         raise _bad(function, name, "name", "it is no identifier", 'pass a name in quotes, such as "A"')
 
 
+def _is_extent(value: Any) -> bool:
+    return isinstance(value, (int, np.integer, _core.Expr)) and not isinstance(value, bool)
+
+
+def _extent(value: int | _core.Expr) -> _core.Expr:
+    """An extent as the core takes it."""
+    if isinstance(value, _core.Expr):
+        return value
+    if value < 0:
+        raise error("NegativeExtent", _place(), extent=int(value))
+    return _core.constant_of(int(value), "index")
+
+
 def tensor(name: str, shape: Sequence, dtype: str = "float32") -> Tensor:
     """A tensor to read or to define.
 
@@ -338,7 +349,7 @@ def tensor(name: str, shape: Sequence, dtype: str = "float32") -> Tensor:
     if not isinstance(shape, (tuple, list)):
         raise _bad("helve.tensor", shape, "shape", "it is no tuple", "pass one extent a dimension, such as (M, N)", 1)
     for extent in shape:
-        if isinstance(extent, bool) or not isinstance(extent, (int, np.integer, _core.Expr)):
+        if not _is_extent(extent):
             raise _bad(
                 "helve.tensor", extent, "shape", "it is no extent", 'an extent is a whole number or T.dyn("M")', 1
             )
@@ -354,8 +365,8 @@ def scalar(name: str, dtype: str = "float32") -> Scalar:
 def index(name: str, extent: int | _core.Expr | None = None) -> Index:
     """An index; with `extent`, one that runs from 0 over so many values, whatever it subscripts."""
     _check_name("helve.index", name)
-    if extent is not None and (isinstance(extent, bool) or not isinstance(extent, (int, _core.Expr))):
-        raise _bad("helve.index", extent, "extent", "it is no extent", 'pass a whole number or T.dyn("M")', "extent")
+    if extent is not None and not _is_extent(extent):
+        raise _bad("helve.index", extent, "extent", "it is no extent", 'pass a whole number or T.dyn("M")', 1)
     return Index(name, extent)
 
 
@@ -439,6 +450,10 @@ def function(*tensors: Tensor | Scalar, name: str = "main") -> PrimFunc:
     for position, each in enumerate(tensors):
         if not isinstance(each, (Tensor, Scalar)):
             raise _bad("helve.function", each, "tensors", "it is no tensor", "pass the tensors to compute", position)
+        if any(each is other for other in tensors[:position]):
+            raise _bad("helve.function", each, "tensors", "it is given twice", "give each tensor once", position)
+    if not tensors:
+        raise _bad("helve.function", tensors, "tensors", "it holds no tensor", "pass the tensors to compute", None)
     wanted = [each for each in tensors if isinstance(each, Tensor)]
     statements: dict[_Statement, None] = {}
     seen = set(wanted)
@@ -448,7 +463,7 @@ def function(*tensors: Tensor | Scalar, name: str = "main") -> PrimFunc:
             wanted += [each for each in statement.reads if each not in seen]
             seen.update(statement.reads)
     if not any(each._statements for each in tensors if isinstance(each, Tensor)):
-        raise error("NothingDefined", _place(), tensor=tensors[0].name if tensors else "")
+        raise error("NothingDefined", _place(), tensor=tensors[0].name)
     listed = [each._buffer if isinstance(each, Tensor) else each._core.value for each in tensors]
     order = sorted(statements, key=lambda statement: statement.order)
     return PrimFunc(_core.notation_function(name, listed, [statement.core for statement in order], _place()))

@@ -104,6 +104,23 @@ std::vector<VarRef> dims_of(const std::vector<Param>& params) {
   return out;
 }
 
+/// Refuses a dynamic extent that no parameter has.
+void require_extents(const Assignment& a, const std::vector<VarRef>& dims) {
+  std::vector<Index> indices = a.indices;
+  for (const Reduction& r : a.value.reductions) indices.insert(indices.end(), r.indices.begin(), r.indices.end());
+  const auto check = [&](const Expr& e) {
+    const Var* var = as<Var>(e);
+    if (!var || !var->dtype.is_index() || find_index(indices, var)) return;
+    if (std::find(dims.begin(), dims.end(), VarRef(var)) != dims.end()) return;
+    throw UserError(Code::UnboundExtent, a.span, {{"variable", var->name}});
+  };
+  for (const Expr& extent : a.target->shape) walk(extent, check);
+  for (const Index& index : indices) {
+    if (index.extent) walk(index.extent, check);
+  }
+  walk_all(a.value, check);
+}
+
 }  // namespace
 
 FunctionRef function(std::string name, const std::vector<Param>& listed, const std::vector<Assignment>& assignments,
@@ -129,9 +146,10 @@ FunctionRef function(std::string name, const std::vector<Param>& listed, const s
     temporaries.emplace(buffer->get(), std::move(temporary));
   }
   out->params.insert(out->params.end(), listed.begin(), listed.end());
+  out->dims = dims_of(out->params);
+  for (const Assignment& a : assignments) require_extents(a, out->dims);
   for (const Assignment& a : assignments) body.push_back(replace_buffers(lower(a), temporaries));
   out->name = std::move(name);
-  out->dims = dims_of(out->params);
   out->body = seq(std::move(body), span);
   out->span = span;
   FunctionRef function(out);

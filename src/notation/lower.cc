@@ -150,7 +150,7 @@ class Blocks {
   Blocks(const Extents& left, int64_t wanted) : left_(left) {
     while (whole_ > 0) {
       const int64_t* size = int_value(extent(whole_ - 1));
-      if (!size || *size > kElements / elements_) break;
+      if (!size || *size > wanted / elements_) break;
       elements_ *= std::max<int64_t>(*size, 1);
       --whole_;
     }

@@ -62,7 +62,15 @@ class Ranges {
                      {"right", to_text(other.extent())},
                      {"second", fmt::format("'{}'", other.buffer->name)},
                      {"second_dim", static_cast<int64_t>(other.dim)}},
-                    notes(first, other));
+                    notes(first, other), fixes(first, other));
+  }
+
+  /// Two variables may have one name.
+  static std::vector<std::string> fixes(const Use& first, const Use& other) {
+    const Var* var = as<Var>(first.extent());
+    if (!var || to_text(first.extent()) != to_text(other.extent())) return {};
+    return {fmt::format("each T.dyn is an extent of its own: write {0} = T.dyn(\"{0}\") once, and {0} in both shapes",
+                        var->name)};
   }
 
   static std::vector<Note> notes(const Use& first, const Use& other) {

@@ -196,8 +196,11 @@ class Meaning:
     @staticmethod
     def is_inside_of_one(factors, index):
         holders = [f for f in factors if index in free(f)]
-        return len(holders) == 1 and isinstance(holders[0], Sum) and not all(
-            index in free(term) for term in flat(holders[0], Sum))
+        return (
+            len(holders) == 1
+            and isinstance(holders[0], Sum)
+            and not all(index in free(term) for term in flat(holders[0], Sum))
+        )
 
     def value(self, node, env):
         match node:

@@ -59,8 +59,12 @@ def test_a_wrong_sum_is_seen():
     """The definition tells a sum over its own term from one over the whole right side."""
     term = notation.Product([notation.Access("A", ("i", "k")), notation.Access("x", ("k",))])
     value = notation.Sum([(1, notation.Access("b", ("i",))), (1, term)])
-    program = notation.Program("int32", {"A": ("i", "k"), "x": ("k",), "b": ("i",), "y": ("i",)}, ["A", "x", "b"],
-                               [notation.Statement("y", ("i",), "", value)])
+    program = notation.Program(
+        "int32",
+        {"A": ("i", "k"), "x": ("k",), "b": ("i",), "y": ("i",)},
+        ["A", "x", "b"],
+        [notation.Statement("y", ("i",), "", value)],
+    )
     arrays = notation.arrays_of(program, 1)
     meaning = notation.Meaning(dict(arrays))
     meaning.run(program)

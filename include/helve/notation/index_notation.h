@@ -105,7 +105,7 @@ Stmt lower(const Assignment& assignment);
 /// stands there only. Other tensors are temporaries.
 ///
 /// TensorRedefined, ReadBeforeDefinition and SelfReference for statements in an order that no reader expects,
-/// TensorsShareName for two tensors of one name.
+/// TensorsShareName for two of one name, UnboundExtent for a dynamic extent that no parameter has.
 FunctionRef function(std::string name, const std::vector<Param>& listed, const std::vector<Assignment>& assignments,
                      Span span = {});
 
