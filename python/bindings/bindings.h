@@ -37,6 +37,9 @@ void bind_stmt(pybind11::module_& module);
 /// Meshes, functions, structural equality and the verifier.
 void bind_function(pybind11::module_& module);
 
+/// Index notation: expressions, statements, `einsum`.
+void bind_notation(pybind11::module_& module);
+
 /// Schedules: versions, cursors and steps.
 void bind_schedule(pybind11::module_& module);
 

@@ -12,6 +12,7 @@ PYBIND11_MODULE(_core, module) {
   helve::python::bind_expr(module);
   helve::python::bind_stmt(module);
   helve::python::bind_function(module);
+  helve::python::bind_notation(module);
   helve::python::bind_schedule(module);
   helve::python::bind_driver(module);
   helve::python::bind_cuda(module);

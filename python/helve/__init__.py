@@ -19,7 +19,21 @@ from helve.errors import (
     Warning,
 )
 from helve.layout import Layout, Swizzle, axis
+from helve.einsum import einsum
 from helve.mesh import Mesh
+from helve.notation import (
+    function,
+    index,
+    indices,
+    reduce_all,
+    reduce_any,
+    reduce_max,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+    scalar,
+    tensor,
+)
 from helve.schedule import Schedule, Trace
 from helve.script.entry import parse
 from helve.script.prim_func import PrimFunc
@@ -50,8 +64,20 @@ __all__ = [
     "compile",
     "cute",
     "dist",
+    "einsum",
+    "function",
+    "index",
+    "indices",
     "num_threads",
     "parse",
+    "reduce_all",
+    "reduce_any",
+    "reduce_max",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_sum",
+    "scalar",
     "set_num_threads",
+    "tensor",
     "viz",
 ]

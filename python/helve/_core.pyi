@@ -558,6 +558,53 @@ class Function(Node):
     @property
     def body(self) -> Stmt: ...
 
+class Index:
+    """An index of index notation: its variable and, where it is given, its extent."""
+
+    def __init__(self, var: Var, extent: Expr | None = None) -> None: ...
+    @property
+    def var(self) -> Var: ...
+
+class IndexExpr:
+    """An expression of index notation."""
+
+    def __init__(self, value: Expr) -> None: ...
+    @property
+    def value(self) -> Expr: ...
+    @staticmethod
+    def apply(op: str, args: Sequence[IndexExpr | Operand], span: Span) -> IndexExpr: ...
+    @staticmethod
+    def load(buffer: Buffer, subscripts: Sequence[IndexExpr | Operand], span: Span) -> IndexExpr: ...
+    def cast(self, dtype: str, span: Span) -> IndexExpr: ...
+    def reduce(self, kind: str, indices: Sequence[Index], span: Span) -> IndexExpr: ...
+
+class Assignment:
+    """A statement of index notation."""
+
+    def __init__(
+        self,
+        target: Buffer,
+        subscripts: Sequence[IndexExpr | Operand],
+        value: IndexExpr,
+        indices: Sequence[Index],
+        update: str | None,
+        span: Span,
+    ) -> None: ...
+
+def notation_function(
+    name: str, listed: Sequence[Buffer | Var], assignments: Sequence[Assignment], span: Span
+) -> Function:
+    """The function of statements in program order."""
+
+def einsum(
+    spec: str,
+    dtypes: Sequence[str],
+    shapes: Sequence[Sequence[int]],
+    strides: Sequence[Sequence[int]],
+    span: Span,
+) -> tuple[Function, list[int], str]:
+    """(function, shape of the result, dtype of the result) of a contraction."""
+
 def diagnostic_rows() -> list[tuple[str, int, str, str, str]]:
     """All diagnostics as (name, number, severity, message, help), in table order."""
 

@@ -33,6 +33,7 @@ LAYERS = [
     "schedule",
     "dist",
     "target",
+    "einsum",
     "jit",
     FRONT,
     "kernels",

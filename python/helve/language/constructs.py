@@ -70,6 +70,9 @@ class Construct:
         return inspect.Signature(rest + named)
 
     def __call__(self, /, *args, **kwargs):
+        for value in (*args, *kwargs.values()):
+            if hasattr(type(value), "__helve_call__"):  # an expression of index notation
+                return value.__helve_call__(self, args, kwargs)
         raise error("OutsideKernel", source.span_of_frame(sys._getframe(1)), function=self.text)
 
     def __repr__(self) -> str:
@@ -139,6 +142,8 @@ class DType(str):
 
     def __call__(self, /, *args: int | float | bool | _core.Expr, **kwargs) -> _core.Expr:
         """The one argument, `x`, as a value of this type."""
+        if args and hasattr(type(args[0]), "__helve_call__"):
+            return args[0].__helve_call__(self, args, kwargs)
 
         def convert(x):
             return _constant(x, self)

@@ -1,0 +1,123 @@
+"""Einstein's notation on arrays: a contraction compiled at its first call.
+
+`helve.einsum` is index notation in one line of text; kernels are kept for each signature, so that later calls only run.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from helve import _core, source
+from helve.errors import error, shown
+from helve.script.prim_func import PrimFunc
+from helve.target import Kernel, compile  # noqa: A004 - helve's
+
+_LIMIT = 256  # kernels; those that were not called for longest go first
+_lock = threading.Lock()
+_kernels: OrderedDict[tuple, tuple[Kernel, tuple[int, ...], str]] = OrderedDict()
+
+# Names of dtypes in array libraries that are not those of helve.
+_NAMES = {"float8_e4m3fn": "float8_e4m3"}
+_CUDA = 2  # DLPack's kDLCUDA
+
+
+def einsum(spec: str, *operands: Any, out: Any = None, target: str | None = None) -> Any:
+    """Sums of products of the operands' elements, by NumPy's notation: `einsum("ij,jk->ik", a, b)`.
+
+    A letter names a dimension; letters that the result lacks are summed. "..." stands for dimensions that are aligned
+    from the last, "ii" for a diagonal. Without "->" the result has the letters that occur once, sorted. Dtypes combine
+    as in a kernel; floats below 32 bits are added in float32. Results carry no gradient.
+
+    Args:
+        spec: the specification.
+        operands: arrays with DLPack, all on one device: NumPy's, PyTorch's or CuPy's.
+        out: the array to write the result to; a new one of the operands' library by default.
+        target: "llvm", "cuda" or "interp"; by default that of the operands' device.
+
+    Returns:
+        The result.
+
+    Raises:
+        helve.Error: the specification does not fit the operands, or an operand is no array.
+    """
+    place = source.span_of_call(source.outside(sys._getframe(1))[0])
+    if not isinstance(spec, str):
+        raise error(
+            "BadArgument",
+            place,
+            function="helve.einsum",
+            value=shown(spec),
+            parameter="spec",
+            reason="it is not a string",
+            remedy='pass a specification such as "ij,jk->ik"',
+        )
+    signature = [_signature_of(n, operand, place) for n, operand in enumerate(operands)]
+    if target is None:
+        target = "cuda" if any(each[3] == _CUDA for each in signature) else "llvm"
+    key = (spec, target, *signature)
+    with _lock:
+        found = _kernels.get(key)
+        if found is not None:
+            _kernels.move_to_end(key)
+    if found is None:
+        dtypes, shapes, strides = ([each[part] for each in signature] for part in range(3))
+        function, shape, dtype = _core.einsum(spec, dtypes, shapes, strides, place)
+        found = compile(PrimFunc(function), target), tuple(shape), dtype
+        with _lock:
+            _kernels[key] = found
+            while len(_kernels) > _LIMIT:
+                _kernels.popitem(last=False)
+    kernel, shape, dtype = found
+    if out is None:
+        like = next(operand for operand, each in zip(operands, signature) if each[0] == dtype)
+        out = _empty(shape, like)
+    kernel(*operands, out)
+    return out
+
+
+def _signature_of(n: int, operand: Any, place: _core.Span) -> tuple:
+    """(dtype, shape, strides in elements or (), kind of device) of an operand."""
+    try:
+        name = str(operand.dtype).rpartition(".")[2]
+        shape = tuple(operand.shape)
+        device, _ = operand.__dlpack_device__()
+    except Exception as problem:  # noqa: BLE001 - an object of the user's, whatever it does
+        raise error(
+            "NotAnArray", place, parameter=f"operand {n}", given=shown(operand), reason=str(problem), dtype="numbers"
+        ) from None
+    dtype = _core.parse_dtype(_NAMES.get(name, name))
+    if dtype is None:
+        raise error("UnknownDType", place, name=name, known=", ".join(_core.dtype_names()))
+    return dtype, shape, _strides(operand, shape), int(device)
+
+
+def _strides(operand: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides in elements; () where the elements are compact and row-major."""
+    if isinstance(operand, np.ndarray) or hasattr(operand, "__cuda_array_interface__") and hasattr(operand, "itemsize"):
+        strides = operand.strides if not callable(getattr(operand, "stride", None)) else operand.stride()
+        size = operand.itemsize if isinstance(operand.itemsize, int) else 1
+        strides = tuple(strides) if callable(getattr(operand, "stride", None)) else tuple(s // size for s in strides)
+    elif callable(getattr(operand, "stride", None)):
+        strides = tuple(operand.stride())
+    else:
+        return ()
+    compact, step = True, 1
+    for extent, stride in zip(reversed(shape), reversed(strides)):
+        compact &= extent == 1 or stride == step
+        step *= extent
+    return () if compact or math.prod(shape) == 0 else strides
+
+
+def _empty(shape: tuple[int, ...], like: Any) -> Any:
+    """A new array of the library, the dtype and the device of `like`."""
+    if hasattr(like, "new_empty"):
+        return like.new_empty(shape)
+    if isinstance(like, np.ndarray):
+        return np.empty(shape, like.dtype)
+    return like.__array_namespace__().empty(shape, dtype=like.dtype, device=like.device)
