@@ -22,8 +22,8 @@ def schedule(body, signature=SIGNATURE, check=True, before=""):
 
 
 def body_of(s):
-    """The lines below the kernel, less its indentation."""
-    lines = s.script().splitlines()
+    """The lines below the kernel, less its indentation and the marks of loops (test_scheduled_loops.py)."""
+    lines = s.script().replace(", scheduled=True", "").splitlines()
     start = next(i for i, line in enumerate(lines) if "T.Kernel" in line)
     return "\n".join(line[8:] for line in lines[start + 1:])
 
