@@ -96,6 +96,9 @@ def some_step(s, rng):
     return rng.choice([
         lambda: s.split(one, rng.choice([1, 2, 3, 8, 9]), tail=rng.choice(["guard", "cut", "exact"])),
         lambda: s.reorder(*rng.sample(loops, min(len(loops), rng.choice([2, 2, 3])))),
+        lambda: s.divide(one, rng.choice([1, 2, 3, 8, 9]), tail=rng.choice(["guard", "cut", "exact"])),
+        lambda: s.rotate(inner, one),
+        lambda: s.pipeline(one, rng.choice([1, 2, 3])),
         lambda: s.cut(one, rng.choice([0, 1, 3, 9])),
         lambda: s.unroll(one),
         lambda: s.fuse(one, inner),

@@ -158,6 +158,9 @@ def test_the_text_is_read_back():
 NEST = "for i in T.serial(8):\n    for j in T.serial(8):\n        A[i, j] = B[i, j]"
 STEPS = {
     "split": (NEST, lambda s: s.split("j", 4), ["jo", "ji"]),
+    "divide": (NEST, lambda s: s.divide("i", 3), ["io", "ii"]),
+    "rotate": (NEST, lambda s: s.rotate("j", "i"), ["j"]),
+    "pipeline": (NEST, lambda s: s.pipeline("i", 2), ["i"]),
     "cut": (NEST, lambda s: s.cut("j", 4), ["j", "j_1"]),
     "reorder": (NEST, lambda s: s.reorder("j", "i"), ["j", "i"]),
     "fuse": (NEST, lambda s: s.fuse("i", "j"), ["ij"]),
