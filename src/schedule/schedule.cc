@@ -61,6 +61,17 @@ std::string what_of(const Finder& finder) {
   return finder.index == kOnlyOne ? "single " + named : fmt::format("{} with number {}", named, finder.index);
 }
 
+/// What a primitive makes; a subscript or an extent that the language refuses where it is made is a fault of the step.
+Rewrite applied(const FunctionRef& f, const Arguments& arguments) {
+  try {
+    return arguments.row.apply(f, arguments);
+  } catch (const UserError& fault) {
+    const Code code = fault.diagnostic().code;
+    if (code == Code::ScheduleForm || code == Code::ScheduleNothingFound || code == Code::ScheduleArgumentValue) throw;
+    refuse_result(fault, arguments);
+  }
+}
+
 Cursor required(const Function& f, const Finder& finder, const Span& place) {
   if (const std::optional<Cursor> at = found(f, finder)) return *at;
   throw UserError(Code::ScheduleNothingFound, place,
@@ -110,7 +121,7 @@ ScheduleVersionRef with_step(const ScheduleVersionRef& version, const PrimitiveR
                              const Span& place) {
   const Arguments arguments{row, std::move(values), place};
   check_arguments(arguments);
-  Rewrite rewrite = row.apply(version->function, arguments);
+  Rewrite rewrite = applied(version->function, arguments);
   const StepCheck check = check_step(version->function, rewrite, arguments, unsafe);
   Ref<ScheduleVersion> out = make_ref<ScheduleVersion>();
   out->function = apart(rewrite.edited.function);
