@@ -17,9 +17,7 @@ namespace helve {
 
 namespace {
 
-MemoryScope scope_of(const std::string& word) {
-  return word == "shared" ? MemoryScope::Shared : MemoryScope::Local;
-}
+MemoryScope scope_of(const std::string& word) { return word == "shared" ? MemoryScope::Shared : MemoryScope::Local; }
 
 /// The buffer of that name that the statement uses.
 BufferRef used_buffer(const FunctionRef& f, const Stmt& s, const Arguments& arguments, size_t argument) {
@@ -42,9 +40,8 @@ class Redirect {
       : from_(from), to_(std::move(to)), begin_(begin), stores_(stores) {}
 
   Stmt operator()(const Stmt& s) {
-    const Stmt below = map_parts(s, [&](const Expr& e) { return expr(e); }, [&](const Stmt& part) {
-      return (*this)(part);
-    });
+    const Stmt below =
+        map_parts(s, [&](const Expr& e) { return expr(e); }, [&](const Stmt& part) { return (*this)(part); });
     const Store* store = as<Store>(below);
     if (!store || !stores_ || store->buffer.get() != &from_) return below;
     return Stmt(copy_with(*store, [&](Store& out) {
@@ -63,7 +60,7 @@ class Redirect {
   }
   std::vector<Expr> moved(const std::vector<Expr>& indices) const {
     std::vector<Expr> out;
-    for (size_t d = 0; d < indices.size(); ++d) out.push_back(simplify(indices[d] - begin_[d]));
+    for (size_t d = 0; d < indices.size(); ++d) out.push_back(simplify(simplify(indices[d]) - begin_[d]));
     return out;
   }
 
@@ -106,8 +103,8 @@ Cache cache_of(const FunctionRef& f, const Cursor& at, const BufferRef& buffer, 
   for (size_t d = 0; d < buffer->rank(); ++d) {
     const std::optional<int64_t> most = found.box->most[d];
     if (!most) {
-      arguments.refuse(fmt::format("the extent {} of dimension {} of '{}' is no constant", brief_text(found.box->extent[d]),
-                                   d, buffer->name),
+      arguments.refuse(fmt::format("the extent {} of dimension {} of '{}' is no constant",
+                                   brief_text(found.box->extent[d]), d, buffer->name),
                        s, "split() the loop by a constant first, and name the inner one");
     }
     shape.push_back(int_imm(std::max<int64_t>(*most, 0)));

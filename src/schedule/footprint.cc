@@ -1,4 +1,5 @@
-// Bounding boxes of accesses: isl finds the least and the greatest subscript of each dimension, as expressions.
+// Boxes around the accesses of a statement.
+// isl finds the least and the greatest subscript of each dimension, as expressions over the loops around it.
 #include "footprint.h"
 
 #include <fmt/format.h>
@@ -46,7 +47,8 @@ class Bounds {
         return {{}, fmt::format("no element of '{}' is ever used there", buffer.name)};
       }
       if (!all.inexact().empty()) return {{}, all.inexact()};
-      const std::optional<Expr> least = least_value(all, x, kBoundLimit), greatest = greatest_value(all, x, kBoundLimit);
+      const std::optional<Expr> least = least_value(all, x, kBoundLimit),
+                                greatest = greatest_value(all, x, kBoundLimit);
       if (!least || !greatest) {
         return {{}, fmt::format("the bounds of dimension {} of '{}' are no short expressions", d, buffer.name)};
       }

@@ -216,6 +216,22 @@ Flow::Left Flow::left(const Buffer& buffer, const std::vector<VarRef>& element) 
   return {with_sources(last, writers), domain_of(last)};
 }
 
+IntegerSet Flow::touched(const Buffer& buffer, const std::vector<VarRef>& element, bool reads) {
+  IntegerSet out(engine_, element, bool_imm(false));
+  for (const RegionStatement& s : statements_) {
+    for (size_t a = s.first; a < s.last; ++a) {
+      const Access& access = model_.accesses[a];
+      if (access.buffer.get() != &buffer || (!access.write && !reads) || !is_simple(s, access)) continue;
+      Query query(model_);
+      query.add(access.path);
+      for (size_t d = 0; d < element.size(); ++d) query.require(equal(Expr(element[d]), access.ranges[d].begin));
+      if (!query.doubts().empty()) doubt(query.doubts());
+      out = union_of(out, domain_of(query.relation(engine_, element, {})));
+    }
+  }
+  return out;
+}
+
 IntegerRelation Flow::initial(const Buffer& buffer, const std::vector<VarRef>& element) const {
   std::vector<Expr> image{int_imm(sources_.number(buffer))};
   for (const VarRef& var : element) image.emplace_back(var);

@@ -46,6 +46,9 @@ class Flow {
   /// { element -> itself, before the region }.
   IntegerRelation initial(const Buffer& buffer, const std::vector<VarRef>& element) const;
 
+  /// The elements that the region accesses, or only those that it writes.
+  IntegerSet touched(const Buffer& buffer, const std::vector<VarRef>& element, bool reads);
+
   /// Is the buffer allocated in the region?
   bool allocates(const Buffer& buffer) const;
   bool writes(const Buffer& buffer) const;

@@ -119,8 +119,12 @@ bool Matcher::same_statement() {
     return from->mode == to->mode && from->buffer->dtype == to->buffer->dtype && same(from->value, to->value);
   }
   if (!rewrite_.buffers.empty()) {
-    BufferMap back;
-    for (const auto& [buffer, was] : rewrite_.buffers) back.emplace(was.get(), BufferRef(buffer));
+    BufferMap back;  // several may stand for one old buffer, of which a statement uses its own
+    for (size_t a = copy_.now->first; a < copy_.now->last; ++a) {
+      const BufferRef& used = rewrite_.after.accesses[a].buffer;
+      const auto stands_for = rewrite_.buffers.find(used.get());
+      if (stands_for != rewrite_.buffers.end()) back.emplace(stands_for->second.get(), used);
+    }
     old = replace_buffers(old, back);
   }
   const auto parts_of = [](const Stmt& s, std::vector<Expr>& exprs, std::vector<Stmt>& stmts) {

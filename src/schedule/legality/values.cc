@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "flow.h"
+#include "helve/analysis/effects.h"
 #include "helve/analysis/path_conditions.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
@@ -78,7 +79,9 @@ class ValueCheck {
       }
     }
     for (const Buffer* buffer : sources_.buffers) {
-      if (rewrite_.staged.contains(buffer) && worsen(out, same_in_the_end(*buffer))) return out;
+      if (!rewrite_.staged.contains(buffer)) continue;
+      if (worsen(out, same_in_the_end(*buffer))) return out;
+      worsen(out, stays_inside(*buffer));
     }
     return out;
   }
@@ -157,8 +160,8 @@ class ValueCheck {
     for (size_t d = 0; d < buffer.rank(); ++d) element.push_back(make_var(fmt::format("{}.{}", buffer.name, d)));
     const Flow::Left was = before_.left(buffer, element), is = after_.left(buffer, element);
     const auto kept = [&](const Flow::Left& here, const Flow::Left& there) {
-      return union_of(here.sources, with_domain_in(before_.initial(buffer, element),
-                                                   difference_of(there.written, here.written)));
+      return union_of(here.sources,
+                      with_domain_in(before_.initial(buffer, element), difference_of(there.written, here.written)));
     };
     const IntegerRelation wanted = kept(was, is), found = kept(is, was);
     const Answer answer = wanted.is_subset_of(found);
@@ -172,6 +175,41 @@ class ValueCheck {
     out.element = fmt::format("{}[{}]", buffer.name, fmt::join(at, ", "));
     describe(out, answer, found);
     return out;
+  }
+
+  /// Where iterations of a loop around the region have no order, others may use what the old region does not touch.
+  Legality stays_inside(const Buffer& buffer) {
+    if (before_.allocates(buffer) || after_.allocates(buffer) || !is_shared_around(buffer)) return proved();
+    std::vector<VarRef> element;
+    for (size_t d = 0; d < buffer.rank(); ++d) element.push_back(make_var("x"));
+    const auto constant = constant_memory(rewrite_.before.function->body, rewrite_.before.function->may_alias);
+    const bool written = !constant.contains(&buffer);
+    for (const bool reads : {false, true}) {
+      if (reads && !written) continue;
+      const IntegerSet was = before_.touched(buffer, element, reads), is = after_.touched(buffer, element, reads);
+      if (is.is_subset_of(was).verdict == Verdict::Proved) continue;
+      return unknown(fmt::format(
+          "the copy touches elements of '{}' that the statement does not, and iterations of a loop around it "
+          "have no order",
+          buffer.name));
+    }
+    return verdict_of({Verdict::Proved, {}, {}, {}});
+  }
+
+  /// Is there a loop without order between the allocation and the region?
+  bool is_shared_around(const Buffer& buffer) const {
+    const AccessModel& model = rewrite_.before.model;
+    const auto home = model.home.find(&buffer);
+    for (size_t i = home == model.home.end() ? 0 : home->second.size(); i < model.around.size(); ++i) {
+      const Step& step = *model.around[i];
+      if (!step.stmt || step.begins.empty() || !is_independent(*step.stmt)) continue;
+      if (!std::all_of(step.extents.begin(), step.extents.end(), is_one)) return true;
+    }
+    return false;
+  }
+  static bool is_one(const Expr& e) {
+    const int64_t* value = int_value(e);
+    return value && *value == 1;
   }
 
   static Legality proved() {

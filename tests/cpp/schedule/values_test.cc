@@ -14,7 +14,8 @@ namespace {
 /// Puts a copy W of the tensor A around a part of a tree.
 class RandomStage {
  public:
-  RandomStage(uint32_t seed, Tree tree, BufferRef from) : random_(seed), tree_(std::move(tree)), from_(std::move(from)) {
+  RandomStage(uint32_t seed, Tree tree, BufferRef from)
+      : random_(seed), tree_(std::move(tree)), from_(std::move(from)) {
     to_ = make_buffer("W", from_->dtype, MemoryScope::Shared, {idx(64)});
   }
 
