@@ -1,9 +1,13 @@
 """Two builds of helve side by side: the same programs, by turns, and whether the results are the same bits.
 
-Run it: ``python benchmarks/builds.py --old FOLDER --new FOLDER [--only gpu,cpu,compile]``; a folder holds a package
-`helve` with its module. Each build lives in a process of its own, since a process can import only one; the processes
-take turns on every case, so that other load on the machine and the temperature of a card affect both. A case is
-measured by the worker alone while the other waits. Ratios are new to old: below 1 the new build is faster.
+Run it: ``python benchmarks/builds.py --old FOLDER --new FOLDER [--only gpu,cpu,compile] [--case TEXT]``; a folder holds
+a package `helve` with its module. Each build lives in a process of its own, since a process can import only one; the
+processes take turns on every case, so that other load on the machine and the temperature of a card affect both. A case
+is measured by the worker alone while the other waits. Ratios are new to old: below 1 the new build is faster.
+
+Where a process puts its arrays is chance, and decides a good part of the time of a kernel that is bound by the caches
+of a CPU: two copies of one build differ by 10 % and more. So CPU cases are measured in several pairs of new processes,
+and the ratio is the median of those of the pairs, printed with the lowest and the highest one.
 What a change of the compiler must not cost is known this way before it lands.
 """
 
@@ -240,36 +244,75 @@ def worker() -> None:
 
 class Build:
     def __init__(self, folder: str):
-        path = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
+        self.folder = folder
+        self.process = None
+
+    def start(self) -> None:
+        """A new process, in place of the old one."""
+        self.stop()
+        path = os.pathsep.join([self.folder, *filter(None, [os.environ.get("PYTHONPATH")])])
         command = [sys.executable, __file__, "--worker"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env={**os.environ, "PYTHONPATH": path})
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+        )
+
+    def stop(self) -> None:
+        if self.process:
+            self.process.stdin.close()
+            self.process.wait()
+            self.process = None
 
     def ask(self, **request):
+        if not self.process:
+            self.start()
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        return json.loads(line) if line else {"fault": "the process ended"}
-
-
-def measured(builds: list[Build], kind: str, name: str, size: int, rounds: int) -> str:
-    """A row of the table."""
-    label = f"{kind:8}{name:22}{size:>8}"
-    for build in builds:
-        answer = build.ask(do="make", kind=kind, name=name, size=size)
+        answer = json.loads(line) if line else {"fault": "the process ended"}
         if "fault" in answer:
-            return f"{label}  {answer['fault']}"
+            raise Fault(answer["fault"])
+        return answer
+
+
+class Fault(Exception):
+    """A build cannot do a case."""
+
+
+def by_turns(builds: list[Build], kind: str, name: str, size: int, rounds: int) -> tuple[float, float, bool | None]:
+    """Median seconds of both builds, and whether the results are the same bits (None: there are none)."""
+    for build in builds:
+        build.ask(do="make", kind=kind, name=name, size=size)
     samples: list[list[float]] = [[], []]
     for turn in range(rounds):
         for which in (0, 1) if turn % 2 == 0 else (1, 0):
-            answer = builds[which].ask(do="sample")
-            if "fault" in answer:
-                return f"{label}  {answer['fault']}"
-            samples[which].append(answer["seconds"])
-    digests = [build.ask(do="digest").get("digest") for build in builds]
-    old, new = (statistics.median(row) for row in samples)
-    same = "" if not digests[0] else "same bits" if digests[0] == digests[1] else "DIFFERENT BITS"
-    return f"{label}{old * 1e3:12.4f}{new * 1e3:12.4f}{new / old:8.3f}  {same}"
+            samples[which].append(builds[which].ask(do="sample")["seconds"])
+    digests = [build.ask(do="digest")["digest"] for build in builds]
+    return (
+        statistics.median(samples[0]),
+        statistics.median(samples[1]),
+        digests[0] == digests[1] if digests[0] else None,
+    )
+
+
+def measured(builds: list[Build], kind: str, name: str, size: int, rounds: int, pairs: int) -> str:
+    """A row of the table."""
+    label = f"{kind:8}{name:22}{size:>8}"
+    rows = []
+    try:
+        for pair in range(pairs if kind == "cpu" else 1):
+            if kind == "cpu":
+                for build in builds if pair % 2 == 0 else builds[::-1]:
+                    build.start()
+            rows.append(by_turns(builds, kind, name, size, rounds))
+    except Fault as fault:
+        for build in builds:
+            build.stop()
+        return f"{label}  {fault}"
+    ratios = sorted(new / old for old, new, _ in rows)
+    old, new = (statistics.median(row[i] for row in rows) for i in (0, 1))
+    spread = f"  {ratios[0]:.3f} to {ratios[-1]:.3f}" if len(ratios) > 1 else ""
+    same = "" if rows[0][2] is None else "same bits" if all(row[2] for row in rows) else "DIFFERENT BITS"
+    return f"{label}{old * 1e3:12.4f}{new * 1e3:12.4f}{statistics.median(ratios):8.3f}{spread}  {same}"
 
 
 def cases(kinds: list[str], quick: bool):
@@ -280,17 +323,38 @@ def cases(kinds: list[str], quick: bool):
             for n in columns:
                 if not (name.endswith("backward") and n > 65536):
                     yield "gpu", name, n
-        for name, n in (("softmax_backward", 4096), ("rope", 4096), ("swiglu", 11008), ("swiglu_backward", 11008),
-                        ("transpose", 4096), ("row_sums", 4096), ("column_sums", 4096), ("plain fma_gemm", 4096),
-                        ("plain transpose", 4096)):
+        for name, n in (
+            ("softmax_backward", 4096),
+            ("rope", 4096),
+            ("swiglu", 11008),
+            ("swiglu_backward", 11008),
+            ("transpose", 4096),
+            ("row_sums", 4096),
+            ("column_sums", 4096),
+            ("plain fma_gemm", 4096),
+            ("plain transpose", 4096),
+        ):
             yield "gpu", name, n
     if "cpu" in kinds:
         for threads in (1, 2):
             for name in ("rms_norm", "mesh rms_norm", "softmax", "layer_norm", "chain 1x8192", "chain 64x64", "gemm"):
                 yield "cpu", name, threads
     if "compile" in kinds:
-        for name in ("rms_norm", "softmax", "cross_entropy", "layer_norm", "rms_norm_backward", "layer_norm_backward",
-                     "softmax_backward", "rope", "swiglu", "swiglu_backward", "transpose", "row_sums", "column_sums"):
+        for name in (
+            "rms_norm",
+            "softmax",
+            "cross_entropy",
+            "layer_norm",
+            "rms_norm_backward",
+            "layer_norm_backward",
+            "softmax_backward",
+            "rope",
+            "swiglu",
+            "swiglu_backward",
+            "transpose",
+            "row_sums",
+            "column_sums",
+        ):
             yield "compile", name, 4096
         for name in ("rms_norm", "layer_norm", "rms_norm_backward"):
             yield "compile", name, 65536
@@ -305,7 +369,9 @@ def main() -> None:
     parser.add_argument("--new", help="another one")
     parser.add_argument("--only", default="gpu,cpu,compile", help="kinds of cases, with commas between")
     parser.add_argument("--quick", action="store_true", help="few row lengths")
+    parser.add_argument("--case", default="", help="only programs whose name holds this text")
     parser.add_argument("--rounds", type=int, default=7, help="turns of each build; the median counts")
+    parser.add_argument("--pairs", type=int, default=5, help="pairs of processes of a CPU case; the median counts")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.worker:
@@ -315,7 +381,8 @@ def main() -> None:
     builds = [Build(chosen.old), Build(chosen.new)]
     print(f"{'kind':8}{'program':22}{'size':>8}{'old, ms':>12}{'new, ms':>12}{'ratio':>8}")
     for kind, name, size in cases(chosen.only.split(","), chosen.quick):
-        print(measured(builds, kind, name, size, chosen.rounds), flush=True)
+        if chosen.case in name:
+            print(measured(builds, kind, name, size, chosen.rounds, chosen.pairs), flush=True)
 
 
 if __name__ == "__main__":

@@ -121,6 +121,7 @@ class KernelEmitter final : public c::CEmitter {
 #undef HELVE_INSTRUCTION
   void thread_loop(const For& s) override;
   void need(const std::string& part) override { prelude_.need(part); }
+  void need(const PreludePart& part) { prelude_.need(part); }
 
   // matrix_move.cc
   void require_rows(const TileOp& s, const Buffer& memory, const Address& address) const;

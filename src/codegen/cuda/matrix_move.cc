@@ -10,6 +10,77 @@
 
 namespace helve::cuda {
 
+namespace {
+
+constexpr PreludePart kLoadMatrices{"load_matrices", "", R"(
+// COUNT matrices of 8 x 8 elements of 16 bits to registers, two elements of each a thread: lane l names row l % 8 of
+// matrix l / 8.
+template <int COUNT, bool TRANSPOSED, class T>
+__device__ __forceinline__ void helve_load_matrices(T* to, const T* row) {
+    const unsigned int at = (unsigned int)__cvta_generic_to_shared(row);
+    unsigned int r[4];
+    if constexpr (COUNT == 4 && TRANSPOSED) {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+    } else if constexpr (COUNT == 4) {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+    } else if constexpr (COUNT == 2 && TRANSPOSED) {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                     : "=r"(r[0]), "=r"(r[1]) : "r"(at) : "memory");
+    } else if constexpr (COUNT == 2) {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                     : "=r"(r[0]), "=r"(r[1]) : "r"(at) : "memory");
+    } else if constexpr (TRANSPOSED) {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(at) : "memory");
+    } else {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(at) : "memory");
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        union { unsigned int whole; T parts[2]; } u;
+        u.whole = r[i];
+        to[2 * i] = u.parts[0];
+        to[2 * i + 1] = u.parts[1];
+    }
+}
+)"};
+
+constexpr PreludePart kStoreMatrices{"store_matrices", "", R"(
+// The other direction of helve_load_matrices; sm_90 and later.
+template <int COUNT, bool TRANSPOSED, class T>
+__device__ __forceinline__ void helve_store_matrices(const T* from, T* row) {
+    const unsigned int at = (unsigned int)__cvta_generic_to_shared(row);
+    unsigned int r[4];
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        union { unsigned int whole; T parts[2]; } u;
+        u.parts[0] = from[2 * i];
+        u.parts[1] = from[2 * i + 1];
+        r[i] = u.whole;
+    }
+    if constexpr (COUNT == 4 && TRANSPOSED) {
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
+                     :: "r"(at), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
+    } else if constexpr (COUNT == 4) {
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+                     :: "r"(at), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
+    } else if constexpr (COUNT == 2 && TRANSPOSED) {
+        asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};"
+                     :: "r"(at), "r"(r[0]), "r"(r[1]) : "memory");
+    } else if constexpr (COUNT == 2) {
+        asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};"
+                     :: "r"(at), "r"(r[0]), "r"(r[1]) : "memory");
+    } else if constexpr (TRANSPOSED) {
+        asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" :: "r"(at), "r"(r[0]) : "memory");
+    } else {
+        asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" :: "r"(at), "r"(r[0]) : "memory");
+    }
+}
+)"};
+
+}  // namespace
+
 void KernelEmitter::matrix_move(const TileOp& s) {
   HELVE_CHECK(!thread_, "a thread by itself moves no matrices");
   const MatrixOperands operands = matrix_operands(s);
@@ -19,7 +90,7 @@ void KernelEmitter::matrix_move(const TileOp& s) {
   const std::optional<MatrixMove> move = helve::matrix_move(operands.layout, *constant_shape(region.shape()), &reason);
   HELVE_CHECK(move, reason);
   const bool loads = s.op == TileOpcode::LoadMatrix;
-  const std::string part = loads ? "load_matrices" : "store_matrices";
+  const PreludePart& part = loads ? kLoadMatrices : kStoreMatrices;
   const std::string fragment = names_.of(operands.fragment->buffer.get(), operands.fragment->buffer->name);
   Place place(*this);
   const VarRef tx = make_var("tx");
@@ -38,7 +109,7 @@ void KernelEmitter::matrix_move(const TileOp& s) {
         fmt::format("{} + {}", names_.of(&memory, memory.name), text(address.swizzled(), c::precedence_of("+") + 1));
     const std::string registers = first == 0 ? fragment : fmt::format("{} + {}", fragment, 2 * first);
     need(part);
-    line(fmt::format("helve_{}<{}, {}>({}, {});", part, move->at_once, move->transposed, registers, at), s.span);
+    line(fmt::format("helve_{}<{}, {}>({}, {});", part.name, move->at_once, move->transposed, registers, at), s.span);
   }
 }
 

@@ -2,20 +2,31 @@
 // A text contains only the parts that it uses, so that a simple kernel fits a page.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
 namespace helve::cuda {
 
+struct PreludePart {
+  std::string_view name;
+  std::string_view uses;  ///< a part of the table, or empty
+  std::string_view text;  ///< begins with a line break
+};
+
 class Prelude {
  public:
-  /// Adds the part and the parts that it uses to the text. InternalError for a name that is not in the table.
+  /// Adds the part of the table and the parts that it uses to the text. InternalError for a name that is not there.
   void need(const std::string& part);
-  /// The parts in the order of the table.
+  /// Adds a part that stands with the only code that calls it; it must outlive the prelude.
+  void need(const PreludePart& part);
+  /// The parts in the order of the table, then the others by name.
   std::string text() const;
 
  private:
   std::set<std::string> parts_;
+  std::map<std::string_view, const PreludePart*> others_;
 };
 
 }  // namespace helve::cuda
