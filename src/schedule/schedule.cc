@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "check_step.h"
+#include "helve/ir/expr/build.h"
 #include "helve/ir/tensor/verify.h"
 #include "helve/ir/tensor/visit.h"
 
@@ -14,10 +15,21 @@ namespace helve {
 
 namespace {
 
+/// The expression as the parser makes it: `-0`, which a variable's value leaves, is a constant there.
+Expr folded(const Expr& e, Memo<Expr>& known) {
+  return known.of(e, [&] {
+    const Expr below = map_children(e, [&](const Expr& child) { return folded(child, known); });
+    const Apply* negated = as_op(below, Op::Neg);
+    if (!negated || negated->args[0]->kind != ExprKind::IntImm) return below;
+    return apply(Op::Neg, negated->args, below->span);
+  });
+}
+
 /// The statement with a copy of each node that is in `seen` already: every node is at one place.
 Stmt apart(const Stmt& s, std::unordered_set<const StmtNode*>& seen, std::vector<Stmt>& alive) {
-  const Stmt below =
-      map_parts(s, [](const Expr& e) { return e; }, [&](const Stmt& inner) { return apart(inner, seen, alive); });
+  Memo<Expr> known;
+  const Stmt below = map_parts(
+      s, [&](const Expr& e) { return folded(e, known); }, [&](const Stmt& inner) { return apart(inner, seen, alive); });
   if (seen.insert(below.get()).second) {
     alive.push_back(below);  // or a later node might have its address
     return below;

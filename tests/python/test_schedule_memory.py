@@ -121,6 +121,13 @@ def test_steps_with_copies_are_traced():
     assert again.script() == s.script()
 
 
+def test_the_value_of_a_variable_prints_as_it_is_parsed():
+    s = schedule("for i in T.serial(2):\n    A[1 - i, 0] = B[i, 0]")
+    s.cache_write("i", "A")
+    s.unroll("i")
+    helve.testing.assert_round_trip(s.function.function)
+
+
 def product(m, n, k):
     return helve.parse(f"""
 @T.prim_func
