@@ -31,13 +31,16 @@ class RandomStage {
     // What stands in a loop is copied by each iteration from what the last one left, which is not followed.
     const bool whole = number(0, 1) == 0;
     Tree& t = whole ? *nodes[0] : *nodes[static_cast<size_t>(number(0, static_cast<int64_t>(nodes.size()) - 1))];
-    const int64_t fault = number(0, 13);
-    redirect(t, fault == 0 ? 2 : 0, fault == 1 ? 2 : 0);
+    const int64_t fault = number(0, 16);
+    const bool reads_only = fault >= 14;  // stores stay, and nothing is copied back
+    redirect(t, fault == 0 ? 2 : 0, fault == 1 ? 2 : reads_only ? 1 : 0);
     Tree all;
     if (fault != 2) all.parts.push_back(allocation());
-    if (fault != 3) all.parts.push_back(copy(to_, from_, fault == 4 ? 1 : 0, fault == 5 ? 9 : 0));
+    if (fault != 3) all.parts.push_back(copy(to_, from_, fault == 4 ? 1 : 0, fault == 5 || fault == 15 ? 12 : 0));
     all.parts.push_back(t);
-    if (fault != 6) all.parts.push_back(copy(from_, to_, fault == 5 ? 0 : fault == 7 ? -1 : 0, fault == 8 ? 9 : 0));
+    if (fault == 10) all.parts.push_back(copy(to_, from_, 0, 0));
+    if (fault != 6 && !reads_only)
+      all.parts.push_back(copy(from_, to_, fault == 5 ? 0 : fault == 7 ? -1 : 0, fault == 8 ? 9 : 0));
     if (fault == 9) std::swap(all.parts.back(), all.parts[all.parts.size() - 2]);
     t = all;
     if (fault == 2) {
@@ -133,6 +136,54 @@ void compare(uint32_t seed, bool plain, Counts& counts) {
       EXPECT_TRUE(!plain || found.reason == "copies read what they wrote in earlier iterations") << program;
       break;
   }
+}
+
+const BufferRef kA = param("A", kInt32, {8}), kB = param("B", kInt32, {8});
+const VarRef kI = make_var("i");
+Stmt loop_over_i(const Stmt& body, LoopKind kind = LoopKind::Serial) {
+  return for_loop(kind, {kI}, {idx(0)}, {idx(8)}, body);
+}
+
+/// Of a loop with `was` alone, in whose place `after` stands, with `now` for `was`.
+Legality found(const Stmt& was, const Stmt& after, const Stmt& now, LoopKind kind = LoopKind::Serial) {
+  const FunctionRef f = function("f", {kA, kB}, loop_over_i(was, kind));
+  size_t visit = 0, at = 0;
+  walk(after, [&](const Stmt& s) {
+    if (s == now) at = visit;
+    ++visit;
+  });
+  return check_rewrite(*f, f->body, after, {{now.get(), at, 1, {}}}, ExactEngine());
+}
+
+TEST(Values, EachExecutionOfAnAllocationIsNewMemory) {
+  const BufferRef w = shared("W", kInt32, {1});
+  const Stmt was = store(kB, {Expr(kI)}, load(kA, {idx(0)})), now = store(kB, {Expr(kI)}, load(w, {idx(0)}));
+  const Stmt first = if_then(less(Expr(kI), idx(1)), store(w, {idx(0)}, load(kA, {idx(0)})));
+  const Legality kept = found(was, seq({alloc(w), loop_over_i(seq({first, now}))}), now);
+  EXPECT_EQ(kept.verdict, Verdict::Proved) << text_of(kept);
+  const Legality lost = found(was, loop_over_i(seq({alloc(w), first, now})), now);
+  EXPECT_EQ(lost.fault, RewriteFault::Value);
+  EXPECT_EQ(text_of(lost), "'A[0]' at i = 1 reads what stood there before, and would read nothing that was written");
+}
+
+TEST(Values, IterationsWithoutOrderShareNoCopy) {
+  const BufferRef w = shared("W", kInt32, {1});
+  const Stmt was = store(kB, {Expr(kI)}, load(kA, {Expr(kI)})), now = store(kB, {Expr(kI)}, load(w, {idx(0)}));
+  const Stmt in = store(w, {idx(0)}, load(kA, {Expr(kI)}));
+  const LoopKind parallel = LoopKind::Parallel;
+  const Legality own = found(was, loop_over_i(seq({alloc(w), in, now}), parallel), now, parallel);
+  EXPECT_EQ(own.verdict, Verdict::Proved) << text_of(own);
+  const Legality shared = found(was, seq({alloc(w), loop_over_i(seq({in, now}), parallel)}), now, parallel);
+  EXPECT_EQ(shared.fault, RewriteFault::Shared);
+  EXPECT_EQ(text_of(shared),
+            "'W[0]' at i = 0 and 'W[0]' at i = 1 would touch one element in iterations that have no order");
+}
+
+TEST(Values, AStoreThatConvertsIsNoCopy) {
+  const BufferRef w = shared("W", kInt64, {8});
+  const Stmt was = store(kB, {Expr(kI)}, load(kA, {Expr(kI)}));
+  const Stmt in = store(w, {Expr(kI)}, load(kA, {Expr(kI)}));
+  EXPECT_EQ(found(was, seq({alloc(w), loop_over_i(seq({in, was}))}), was).fault, RewriteFault::Added);
 }
 
 class RandomCopies : public ::testing::TestWithParam<uint32_t> {};
