@@ -5,10 +5,10 @@ a package `helve` with its module. Each build lives in a process of its own, sin
 processes take turns on every case, so that other load on the machine and the temperature of a card affect both. A case
 is measured by the worker alone while the other waits. Ratios are new to old: below 1 the new build is faster.
 
-Where a process puts its arrays is chance, and decides a good part of the time of a kernel that is bound by the caches
-of a CPU: two copies of one build differ by 10 % and more. So CPU cases are measured in several pairs of new processes,
-and the ratio is the median of those of the pairs, printed with the lowest and the highest one.
-What a change of the compiler must not cost is known this way before it lands.
+Two copies of one build differ by 10 % and more on a CPU from one pair of processes to another: where a process puts its
+arrays is chance, and counts for a kernel that is bound by caches. So CPU cases are measured in several pairs of new
+processes, and the ratio is the median of those of the pairs, printed with the lowest and the highest one. What a change
+of the compiler must not cost is known this way before it lands.
 """
 
 from __future__ import annotations

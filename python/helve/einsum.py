@@ -9,6 +9,7 @@ import math
 import sys
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from helve.target import Kernel, compile  # noqa: A004 - helve's
 
 _LIMIT = 256  # kernels; those that were not called for longest go first
 _lock = threading.Lock()
-_kernels: OrderedDict[tuple, tuple[Kernel, tuple[int, ...], str]] = OrderedDict()
+# (specification, target, signatures) -> (kernel, shape of the result, the operand that has its dtype)
+_kernels: OrderedDict[tuple, tuple[Kernel, tuple[int, ...], int]] = OrderedDict()
 
 # Names of dtypes in array libraries that are not those of helve.
 _NAMES = {"float8_e4m3fn": "float8_e4m3"}
@@ -46,11 +48,15 @@ def einsum(spec: str, *operands: Any, out: Any = None, target: str | None = None
     Raises:
         helve.Error: the specification does not fit the operands, or an operand is no array.
     """
-    place = source.span_of_call(source.outside(sys._getframe(1))[0])
+    frame = sys._getframe(1)
+
+    def place() -> _core.Span:  # of the call; found for errors and new kernels only, since it takes longer than a call
+        return source.span_of_call(source.outside(frame)[0])
+
     if not isinstance(spec, str):
         raise error(
             "BadArgument",
-            place,
+            place(),
             function="helve.einsum",
             value=shown(spec),
             parameter="spec",
@@ -66,45 +72,49 @@ def einsum(spec: str, *operands: Any, out: Any = None, target: str | None = None
         if found is not None:
             _kernels.move_to_end(key)
     if found is None:
-        dtypes, shapes, strides = ([each[part] for each in signature] for part in range(3))
-        function, shape, dtype = _core.einsum(spec, dtypes, shapes, strides, place)
-        found = compile(PrimFunc(function), target), tuple(shape), dtype
+        dtypes = [_dtype_of(each[0], place) for each in signature]
+        shapes, strides = ([each[part] for each in signature] for part in (1, 2))
+        function, shape, dtype = _core.einsum(spec, dtypes, shapes, strides, place())
+        found = compile(PrimFunc(function), target), tuple(shape), dtypes.index(dtype)
         with _lock:
             _kernels[key] = found
             while len(_kernels) > _LIMIT:
                 _kernels.popitem(last=False)
-    kernel, shape, dtype = found
+    kernel, shape, like = found
     if out is None:
-        like = next(operand for operand, each in zip(operands, signature) if each[0] == dtype)
-        out = _empty(shape, like)
+        out = _empty(shape, operands[like])
     kernel(*operands, out)
     return out
 
 
-def _signature_of(n: int, operand: Any, place: _core.Span) -> tuple:
-    """(dtype, shape, strides in elements or (), kind of device) of an operand."""
+def _signature_of(n: int, operand: Any, place: Callable[[], _core.Span]) -> tuple:
+    """(dtype of its library, shape, strides in elements or (), kind of device) of an operand."""
     try:
-        name = str(operand.dtype).rpartition(".")[2]
-        shape = tuple(operand.shape)
+        dtype, shape = operand.dtype, tuple(operand.shape)
         device, _ = operand.__dlpack_device__()
+        hash((dtype, shape))
     except Exception as problem:  # noqa: BLE001 - an object of the user's, whatever it does
         raise error(
-            "NotAnArray", place, parameter=f"operand {n}", given=shown(operand), reason=str(problem), dtype="numbers"
+            "NotAnArray", place(), parameter=f"operand {n}", given=shown(operand), reason=str(problem), dtype="numbers"
         ) from None
-    dtype = _core.parse_dtype(_NAMES.get(name, name))
-    if dtype is None:
-        raise error("UnknownDType", place, name=name, known=", ".join(_core.dtype_names()))
     return dtype, shape, _strides(operand, shape), int(device)
+
+
+def _dtype_of(dtype: Any, place: Callable[[], _core.Span]) -> str:
+    """The dtype as helve spells it."""
+    name = str(dtype).rpartition(".")[2]
+    known = _core.parse_dtype(_NAMES.get(name, name))
+    if known is None:
+        raise error("UnknownDType", place(), name=name, known=", ".join(_core.dtype_names()))
+    return known
 
 
 def _strides(operand: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides in elements; () where the elements are compact and row-major."""
-    if isinstance(operand, np.ndarray) or hasattr(operand, "__cuda_array_interface__") and hasattr(operand, "itemsize"):
-        strides = operand.strides if not callable(getattr(operand, "stride", None)) else operand.stride()
-        size = operand.itemsize if isinstance(operand.itemsize, int) else 1
-        strides = tuple(strides) if callable(getattr(operand, "stride", None)) else tuple(s // size for s in strides)
-    elif callable(getattr(operand, "stride", None)):
+    if callable(getattr(operand, "stride", None)):  # PyTorch's
         strides = tuple(operand.stride())
+    elif hasattr(operand, "strides") and hasattr(operand, "itemsize"):  # NumPy's and CuPy's, in bytes
+        strides = tuple(stride // operand.itemsize for stride in operand.strides)
     else:
         return ()
     compact, step = True, 1

@@ -75,10 +75,7 @@ class Hoister {
   void define(Reduction r, const Indices& free) {
     std::vector<Expr> shape, subscripts;
     for (const Index& index : free) {
-      const auto found =
-          std::find_if(extents_.begin(), extents_.end(), [&](const auto& each) { return each.first == index.var; });
-      HELVE_CHECK(found != extents_.end(), "an index that a reduction uses has an extent");
-      shape.push_back(found->second);
+      shape.push_back(extent_of(extents_, index));
       subscripts.push_back(index.var);
     }
     const VarRef result = r.result;
@@ -99,7 +96,7 @@ class Hoister {
   }
 
   const Assignment& placed_;
-  const std::vector<std::pair<VarRef, Expr>> extents_;
+  const Extents extents_;
   Indices left_;
   Substitution known_;  ///< results of what became statements
   std::vector<Reduction> kept_;

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "helve/ir/expr/visit.h"
+#include "helve/layout/warp.h"
 #include "helve/notation/index_notation.h"
 #include "walk.h"
 
@@ -24,18 +25,12 @@ namespace helve::notation {
 
 namespace {
 
-constexpr int64_t kThreads = 128;  // of a block, at most
-constexpr int64_t kWarp = 32;  // a block has whole warps
+constexpr int64_t kThreads = 128;  // of a block, at most; a block has whole warps
 constexpr int64_t kElements = 1024;  // of a block whose elements are cheap; with reductions one a thread
-
-using Extents = std::vector<std::pair<VarRef, Expr>>;
 
 /// The element combined with `value`, which is rounded only with the result; the order of such stores does not matter.
 Stmt combine_into(ReduceKind kind, const BufferRef& buffer, const std::vector<Expr>& element, const Expr& value,
                   Span span) {
-  const auto plain = [&] {
-    return store(buffer, element, combine(kind, helve::load(buffer, element, span), value), span);
-  };
   switch (kind) {
     case ReduceKind::Sum: return update(buffer, element, value, StoreMode::Add, span);
     case ReduceKind::Prod: return update(buffer, element, value, StoreMode::Mul, span);
@@ -43,7 +38,7 @@ Stmt combine_into(ReduceKind kind, const BufferRef& buffer, const std::vector<Ex
     case ReduceKind::Min: return update(buffer, element, value, StoreMode::Min, span);
     case ReduceKind::AbsMax: return update(buffer, element, helve::apply(Op::Abs, {value}), StoreMode::Max, span);
     case ReduceKind::Any:
-    case ReduceKind::All: return plain();
+    case ReduceKind::All: return store(buffer, element, combine(kind, helve::load(buffer, element, span), value), span);
   }
   __builtin_unreachable();
 }
@@ -87,13 +82,6 @@ class Element {
     return store(buffer, element, identity_imm(r.kind, buffer->dtype), span());
   }
 
-  const Expr& extent(const Index& index) const {
-    const auto found =
-        std::find_if(extents_.begin(), extents_.end(), [&](const auto& each) { return each.first == index.var; });
-    HELVE_CHECK(found != extents_.end(), "an index of a reduction has an extent");
-    return found->second;
-  }
-
   /// Appends the loops that combine the terms of a reduction into an element.
   void reduce_into(const Reduction& r, const BufferRef& buffer, const std::vector<Expr>& element, Substitution known) {
     std::vector<VarRef> vars;
@@ -106,7 +94,7 @@ class Element {
     out_.push_back(combine_into(r.kind, buffer, element, substitute(r.body, known), span()));
     Stmt body = seq(std::exchange(out_, std::move(around)));
     for (size_t d = vars.size(); d-- > 0;)
-      body = for_loop(LoopKind::Serial, vars[d], extent(r.indices[d]), body, span());
+      body = for_loop(LoopKind::Serial, vars[d], extent_of(extents_, r.indices[d]), body, span());
     out_.push_back(std::move(body));
   }
 

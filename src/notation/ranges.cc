@@ -36,7 +36,7 @@ class Ranges {
   }
 
   std::vector<std::pair<VarRef, Expr>> extents() const {
-    std::vector<std::pair<VarRef, Expr>> out;
+    Extents out;
     for (size_t i = 0; i < indices_.size(); ++i) out.emplace_back(indices_[i].var, extent(indices_[i], uses_[i]));
     return out;
   }
@@ -85,7 +85,7 @@ class Ranges {
 
 }  // namespace
 
-std::vector<std::pair<VarRef, Expr>> index_extents(const Assignment& assignment) {
+Extents index_extents(const Assignment& assignment) {
   Ranges ranges;
   // Sums have taken over the indices that the left side lacks.
   for (const Expr& subscript : assignment.subscripts) ranges.add(*find_index(assignment.indices, as<Var>(subscript)));

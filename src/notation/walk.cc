@@ -6,6 +6,8 @@
 #include <iterator>
 #include <unordered_set>
 
+#include "helve/support/diagnostic.h"
+
 namespace helve::notation {
 
 const Reduction* find_reduction(const std::vector<Reduction>& reductions, const Var* var) {
@@ -18,6 +20,13 @@ const Index* find_index(const std::vector<Index>& indices, const Var* var) {
   const auto found =
       std::find_if(indices.begin(), indices.end(), [&](const Index& index) { return index.var.get() == var; });
   return found == indices.end() ? nullptr : &*found;
+}
+
+const Expr& extent_of(const Extents& extents, const Index& index) {
+  const auto found =
+      std::find_if(extents.begin(), extents.end(), [&](const auto& each) { return each.first == index.var; });
+  HELVE_CHECK(found != extents.end(), "an index that is looped over has an extent");
+  return found->second;
 }
 
 void walk_all(const Expr& e, const std::vector<Reduction>& reductions, const std::function<void(const Expr&)>& f) {

@@ -16,6 +16,9 @@ const Reduction* find_reduction(const std::vector<Reduction>& reductions, const 
 /// The index with this variable, or null.
 const Index* find_index(const std::vector<Index>& indices, const Var* var);
 
+/// The extent of an index that has one.
+const Expr& extent_of(const Extents& extents, const Index& index);
+
 /// Calls `f` on `e` and all below it from left to right, in the place of results on the bodies of their reductions.
 void walk_all(const Expr& e, const std::vector<Reduction>& reductions, const std::function<void(const Expr&)>& f);
 inline void walk_all(const IndexExpr& expr, const std::function<void(const Expr&)>& f) {

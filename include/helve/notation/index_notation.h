@@ -82,10 +82,13 @@ Assignment assign(BufferRef target, const std::vector<IndexOperand>& subscripts,
 ///   y[i] = b[i] + A[i, j] * x[j]    ->    y[i] = b[i] + s,  s = sum over j of A[i, j] * x[j]
 Assignment place_sums(const Assignment& assignment);
 
+/// Indices and their extents.
+using Extents = std::vector<std::pair<VarRef, Expr>>;
+
 /// The extent of each index of a statement whose sums are placed, those of its reductions included, in terms of extents
 /// of tensors. IndexExtents if two dimensions that an index subscripts alone are not known to be equal,
 /// IndexWithoutRange if it subscripts none alone and has no extent.
-std::vector<std::pair<VarRef, Expr>> index_extents(const Assignment& assignment);
+Extents index_extents(const Assignment& assignment);
 
 /// The statements that compute an assignment whose sums are placed, in order; the last is the assignment itself. The
 /// others define tensors, new ones in global memory, for reductions that would be computed several times.
