@@ -285,7 +285,7 @@ def test_why_a_copy_stays():
         "'Z' is allocated in the loop")
 
 
-def test_other_copies_may_stay_between():
+def copies_between_uses():
     """Copies begin early from anywhere in the body, through names and tables that the loop leaves alone."""
 
     @T.prim_func
@@ -302,13 +302,23 @@ def test_other_copies_may_stay_between():
                 for i in T.Parallel(32):
                     B[k, i] = B[k, i] + Y[31 - i]
 
+    return main
+
+
+def test_other_copies_may_stay_between():
+    main = copies_between_uses()
+
     def make():
         rng = np.random.default_rng(0)
         return [whole_numbers((8, 32)), rng.permutation(8).astype("int32"), np.zeros((8, 32), "float32")]
 
     assert choices(main, "T.Pipelined") == [("asynchronous copies", {})]
     helve.testing.check_stages(main, make, target="cuda", check="all")
-    assert_compiles(_core.cuda_source(thread_form(main))[0])
+
+
+@needs_nvrtc
+def test_copies_between_uses_compile():
+    assert_compiles(_core.cuda_source(thread_form(copies_between_uses()))[0])
 
 
 def test_a_loop_in_a_loop_and_a_tile_loop():

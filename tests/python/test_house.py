@@ -333,6 +333,21 @@ def forbidden_words(root):
                 yield f"{path.relative_to(root)}:{number}: {match.group()}"
 
 
+def unskipped_compiles(root):
+    """Tests that compile CUDA text and do not skip themselves where NVRTC is not installed."""
+    for path in files(root, ["tests/python", "tests/fuzz", "tests/errors"], {".py"}):
+        tree = ast.parse(path.read_text())
+        if any(isinstance(node, ast.Assign) and "needs_nvrtc" in ast.unparse(node) for node in tree.body):
+            continue  # all of the file's
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.FunctionDef) or not node.name.startswith("test_"):
+                continue
+            called = {ast.unparse(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)}
+            skips = any("needs_nvrtc" in ast.unparse(each) for each in node.decorator_list)
+            if called & {"assert_compiles", "compile_cubin"} and not skips:
+                yield f"{path.relative_to(root)}:{node.lineno}: {node.name} needs @needs_nvrtc"
+
+
 # rule -> (a file that breaks it, its text, how often it is broken there). The planted tree has three rooms: low, high
 # (which uses low) and codegen/c.
 HEAD = "// What.\n// Why.\n"
@@ -370,6 +385,11 @@ RULES = {
         "python/helve/script/parse.py",
         '"""What. Why."""\nfrom helve import _core\nimport numpy\n\n\ndef f():\n    from . import tree\n',
         2,
+    ),
+    unskipped_compiles: (
+        "tests/python/test_text.py",
+        "@needs_nvrtc\ndef test_a():\n    assert_compiles(1)\n\n\ndef test_b():\n    assert_compiles(1)\n",
+        1,
     ),
     forbidden_words: ("docs/a.md", "see /wo" + "rk/notes\nfine\nfor issue" + " #12\n", 2),
 }
