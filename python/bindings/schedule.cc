@@ -28,6 +28,7 @@ std::string_view text_of_kind(ArgumentKind kind) {
     case ArgumentKind::Factor: return "factor";
     case ArgumentKind::Integer: return "integer";
     case ArgumentKind::Choice: return "choice";
+    case ArgumentKind::BufferName: return "buffer";
   }
   __builtin_unreachable();
 }

@@ -101,6 +101,9 @@ std::string remedy(RewriteFault fault) {
     case RewriteFault::Twice:
     case RewriteFault::Added: return "choose a tail, or extents, with which every iteration runs once";
     case RewriteFault::Changed: return "let the statement read the values that it reads now";
+    case RewriteFault::Value: return "copy what the statement reads behind its last write, and in front of the read";
+    case RewriteFault::Left: return "copy back all that is written, and nothing else";
+    case RewriteFault::Shared: return "let each iteration have a buffer of its own, or make the loop serial()";
     case RewriteFault::Memory: return "allocate the buffer around the loops that share it";
     case RewriteFault::None:
     case RewriteFault::Turned:
@@ -127,15 +130,19 @@ void require_valid(const FunctionRef& f, const Arguments& arguments) {
   try {
     verify(f);
   } catch (const UserError& fault) {
-    std::vector<Note> notes{{fault.diagnostic().span, fault.diagnostic().message()}};
-    throw UserError(Code::ScheduleForm, arguments.place,
-                    {{"primitive", std::string(arguments.row.name)},
-                     {"reason", fmt::format("the result would be refused, {}", fault.diagnostic().code_text())}},
-                    std::move(notes), {"see the note for what the language demands"});
+    refuse_result(fault, arguments);
   }
 }
 
 }  // namespace
+
+void refuse_result(const UserError& fault, const Arguments& arguments) {
+  std::vector<Note> notes{{fault.diagnostic().span, fault.diagnostic().message()}};
+  throw UserError(Code::ScheduleForm, arguments.place,
+                  {{"primitive", std::string(arguments.row.name)},
+                   {"reason", fmt::format("the result would be refused, {}", fault.diagnostic().code_text())}},
+                  std::move(notes), {"see the note for what the language demands"});
+}
 
 StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Arguments& arguments,
                      const std::optional<std::string>& unsafe) {
@@ -149,6 +156,7 @@ StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Argumen
   std::vector<Note> notes;
   add_note(notes, legality.first);
   add_note(notes, legality.second);
+  add_note(notes, legality.instead);
   if (const std::string given = values_text(legality.given); !given.empty()) notes.push_back({{}, "with " + given});
   if (legality.verdict == Verdict::Refuted) {
     throw UserError(Code::ScheduleIllegal, arguments.place,

@@ -21,6 +21,8 @@ Legality check_rewrite(const Dependences& before, const Stmt& after_region, cons
   std::optional<legality::Rewrite> rewrite = legality::make_rewrite(before, after_region, origins, out);
   if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
   if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
+  if (legality::worsen(out, legality::check_values(*rewrite))) return out;
+  if (!rewrite->staged.empty() && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
   legality::worsen(out, legality::check_order(*rewrite));
   return out;
 }
@@ -41,12 +43,18 @@ std::string text_of(const Instance& instance) {
   return at.empty() ? fmt::format("'{}'", what) : fmt::format("'{}' at {}", what, at);
 }
 
+/// "'A[i]' at i = 1" for who wrote a value.
+std::string source_text(const std::optional<Instance>& writer) {
+  return writer ? fmt::format("what {} writes", text_of(*writer)) : "what stood there before";
+}
+
 }  // namespace
 
 std::string text_of(const Legality& legality) {
   if (legality.verdict == Verdict::Proved) return {};
   if (legality.verdict == Verdict::Unknown) return legality.reason;
-  const std::string first = text_of(*legality.first);
+  const std::string first = legality.first ? text_of(*legality.first) : std::string();
+  const std::string instead = legality.nothing ? "nothing that was written" : source_text(legality.instead);
   const std::string second = legality.second ? text_of(*legality.second) : std::string();
   switch (legality.fault) {
     case RewriteFault::None: return {};
@@ -58,6 +66,13 @@ std::string text_of(const Legality& legality) {
     case RewriteFault::Twice: return fmt::format("{} would run twice", first);
     case RewriteFault::Added: return fmt::format("{} would run, and does not now", first);
     case RewriteFault::Changed: return fmt::format("{} would become another statement", first);
+    case RewriteFault::Value:
+      return fmt::format("{} reads {}, and would read {}", first, source_text(legality.second), instead);
+    case RewriteFault::Left:
+      return fmt::format("'{}' holds {} in the end, and would hold {}", legality.element, source_text(legality.second),
+                         instead);
+    case RewriteFault::Shared:
+      return fmt::format("{} and {} would touch one element in iterations that have no order", first, second);
     case RewriteFault::Memory:
       return fmt::format("{} depends on {}, and both would have memory of their own", second, first);
   }

@@ -63,6 +63,7 @@ bool fits(const ScheduleArgument& value, ArgumentKind kind) {
     case ArgumentKind::Loops: return std::holds_alternative<std::vector<Cursor>>(value);
     case ArgumentKind::Factor:
     case ArgumentKind::Integer: return std::holds_alternative<int64_t>(value);
+    case ArgumentKind::BufferName:
     case ArgumentKind::Choice: return std::holds_alternative<std::string>(value);
   }
   __builtin_unreachable();

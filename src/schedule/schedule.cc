@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "check_step.h"
+#include "helve/ir/expr/build.h"
 #include "helve/ir/tensor/verify.h"
 #include "helve/ir/tensor/visit.h"
 
@@ -14,10 +15,21 @@ namespace helve {
 
 namespace {
 
+/// The expression as the parser makes it: `-0`, which a variable's value leaves, is a constant there.
+Expr folded(const Expr& e, Memo<Expr>& known) {
+  return known.of(e, [&] {
+    const Expr below = map_children(e, [&](const Expr& child) { return folded(child, known); });
+    const Apply* negated = as_op(below, Op::Neg);
+    if (!negated || negated->args[0]->kind != ExprKind::IntImm) return below;
+    return apply(Op::Neg, negated->args, below->span);
+  });
+}
+
 /// The statement with a copy of each node that is in `seen` already: every node is at one place.
 Stmt apart(const Stmt& s, std::unordered_set<const StmtNode*>& seen, std::vector<Stmt>& alive) {
-  const Stmt below =
-      map_parts(s, [](const Expr& e) { return e; }, [&](const Stmt& inner) { return apart(inner, seen, alive); });
+  Memo<Expr> known;
+  const Stmt below = map_parts(
+      s, [&](const Expr& e) { return folded(e, known); }, [&](const Stmt& inner) { return apart(inner, seen, alive); });
   if (seen.insert(below.get()).second) {
     alive.push_back(below);  // or a later node might have its address
     return below;
@@ -59,6 +71,17 @@ std::vector<TraceArgument> kept(const Function& f, const std::vector<ScheduleArg
 std::string what_of(const Finder& finder) {
   const std::string named = fmt::format("{} '{}'", to_string(finder.kind), finder.name);
   return finder.index == kOnlyOne ? "single " + named : fmt::format("{} with number {}", named, finder.index);
+}
+
+/// What a primitive makes; a subscript or an extent that the language refuses where it is made is a fault of the step.
+Rewrite applied(const FunctionRef& f, const Arguments& arguments) {
+  try {
+    return arguments.row.apply(f, arguments);
+  } catch (const UserError& fault) {
+    const Code code = fault.diagnostic().code;
+    if (code == Code::ScheduleForm || code == Code::ScheduleNothingFound || code == Code::ScheduleArgumentValue) throw;
+    refuse_result(fault, arguments);
+  }
 }
 
 Cursor required(const Function& f, const Finder& finder, const Span& place) {
@@ -110,7 +133,7 @@ ScheduleVersionRef with_step(const ScheduleVersionRef& version, const PrimitiveR
                              const Span& place) {
   const Arguments arguments{row, std::move(values), place};
   check_arguments(arguments);
-  Rewrite rewrite = row.apply(version->function, arguments);
+  Rewrite rewrite = applied(version->function, arguments);
   const StepCheck check = check_step(version->function, rewrite, arguments, unsafe);
   Ref<ScheduleVersion> out = make_ref<ScheduleVersion>();
   out->function = apart(rewrite.edited.function);

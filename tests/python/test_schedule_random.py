@@ -109,6 +109,8 @@ def some_step(s, rng):
         lambda: s.serial(one),
         lambda: s.vectorize(one),
         lambda: s.bind(one),
+        lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
+        lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
     ])
 
 
@@ -131,7 +133,7 @@ def test_accepted_steps_keep_results(seed):
         try:
             step()
         except helve.Error as error:
-            assert error.code in ("HV1005", "HV1006", "HV1007", "HV1008"), f"{error}\n{s.script()}"
+            assert error.code in ("HV1001", "HV1005", "HV1006", "HV1007", "HV1008"), f"{error}\n{s.script()}"
             assert len(s) == steps
             continue
         got = run(s)

@@ -1,6 +1,7 @@
 // Is a rewrite of a region legal? The one checker of all schedules, as translation validation.
 // A rewrite says of each statement which instances of the old program it runs; isl then decides that each of these runs
-// exactly once and that no dependence is turned. So a primitive needs no conditions of its own.
+// exactly once and that no dependence is turned. Statements that only copy elements may be new; then what is read from
+// the memory that they copy must be what was read before. So a primitive needs no conditions of its own.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,8 @@
 namespace helve {
 
 /// Which instances of the old region a statement of the new one runs. Every RegionStatement of the new region needs
-/// one; those of other statements are ignored.
+/// one, but stores that copy an element to another place, `W[i] = A[i]`, may do without; those of other statements are
+/// ignored.
 struct Origin {
   const StmtNode* after = nullptr;
   size_t after_visit = 0;  ///< of the new region, which is visit 0 (`walk`'s order)
@@ -31,6 +33,9 @@ enum class RewriteFault {
   Twice,  ///< an instance runs twice
   Added,  ///< an instance runs that did not
   Changed,  ///< a statement is not the one that it comes from, or what it reads is another value
+  Value,  ///< `first` reads what `second` wrote, and would read what `instead` wrote
+  Left,  ///< `element` is left as `second` wrote it, and would be as `instead` did
+  Shared,  ///< the two would touch one element in different iterations of a loop whose iterations have no order
   Memory  ///< the two touch one element, but would do so in two different executions of its allocation
 };
 
@@ -46,7 +51,11 @@ struct Legality {
   /// Proved only because the updates of a reduction may run in any order: some do run in another one.
   bool reassociates = false;
   RewriteFault fault = RewriteFault::None;  ///< if refuted
-  std::optional<Instance> first, second;  ///< of the fault; `second` of Turned, AtOnce and Memory only
+  std::optional<Instance> first, second;  ///< of the fault; `second` of those that name it
+  /// Of Value and Left, where no instance means what stood there before the region.
+  std::optional<Instance> instead;
+  bool nothing = false;  ///< of Value and Left: what would be read holds nothing yet
+  std::string element;  ///< of Left: "A[3, 4]"
   Witness given;  ///< values of what is fixed outside of the region
   std::string reason;  ///< if unknown
 };

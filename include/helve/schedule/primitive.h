@@ -18,7 +18,8 @@ enum class ArgumentKind {
   Statement,  ///< a cursor to any statement
   Factor,  ///< a whole number from 1
   Integer,
-  Choice  ///< one of some words
+  Choice,  ///< one of some words
+  BufferName  ///< the name of a buffer
 };
 
 struct PrimitiveParameter {

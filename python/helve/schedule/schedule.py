@@ -176,8 +176,11 @@ class Schedule:
             elif kind == "choice" and not isinstance(value, str):
                 raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
                             reason="it is none of its words", fixes=[f"words are: {', '.join(words)}"])
+            elif kind == "buffer" and not isinstance(value, str):
+                raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
+                            reason="it is no name", fixes=["give the name of a buffer, for example \"A\""])
             else:
-                arguments.append(value if kind == "choice" else _integer(primitive, name, value, place))
+                arguments.append(value if kind in ("choice", "buffer") else _integer(primitive, name, value, place))
         if unsafe is not None and (not isinstance(unsafe, str) or not unsafe.strip()):
             raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(unsafe), parameter="unsafe",
                         reason="it is no text", fixes=["say in words why the step keeps results"])
@@ -235,6 +238,46 @@ class Schedule:
     def unswitch(self, loop: Place, *, unsafe: str | None = None) -> tuple[Cursor, ...]:
         """Takes the branch that a loop consists of out of the loop; returns the loop of each branch."""
         return self._step("unswitch", [loop], unsafe)
+
+    def cache_read(self, at: Place, buffer: str, scope: str = "local", *,
+                   unsafe: str | None = None) -> tuple[Cursor, Cursor]:
+        """Copies the elements of a buffer that a statement reads to memory of their own in front of it, from which
+        the statement reads them. The memory has the extents of the least box that holds these elements.
+
+        Args:
+            at: a statement or a loop, or the name of a loop.
+            buffer: the name of a buffer whose single elements the statement reads.
+            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The copy (its outermost loop) and the statement.
+
+        Raises:
+            helve.Error: the statement uses no such buffer (HV1001), the box has no constant extents (HV1006), or a
+                read would see another value (HV1007, HV1008).
+        """
+        return self._step("cache_read", [at, buffer, scope], unsafe)
+
+    def cache_write(self, at: Place, buffer: str, scope: str = "local", *,
+                    unsafe: str | None = None) -> tuple[Cursor, ...]:
+        """Lets a statement work on a copy of the elements of a buffer that it uses, and copies them back behind it.
+        They are copied in as well if the statement reads, or leaves, one that it has not written.
+
+        Args:
+            at: a statement or a loop, or the name of a loop.
+            buffer: the name of a buffer whose single elements the statement writes.
+            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The copy into the memory if there is one, the statement, and the copy back.
+
+        Raises:
+            helve.Error: the statement uses no such buffer (HV1001), the box has no constant extents (HV1006), or a
+                read would see another value (HV1007, HV1008).
+        """
+        return self._step("cache_write", [at, buffer, scope], unsafe)
 
     def shift(self, loop: Place, by: int, *, unsafe: str | None = None) -> Cursor:
         """Counts a loop from `by` later on; returns it."""

@@ -33,16 +33,35 @@ std::optional<size_t> definition(const AccessModel& model, const Var* var, size_
 
 }  // namespace
 
+bool Matcher::is_staged(const Storage* buffer) const {
+  return rewrite_.staged.contains(static_cast<const Buffer*>(buffer));
+}
+
+bool Matcher::reads_staged(const Expr& e) const {
+  bool found = false;
+  walk(e, [&](const Expr& node) {
+    const Load* load = as<Load>(node);
+    found |= load && is_staged(load->buffer.get());
+  });
+  return found;
+}
+
 bool Matcher::same(const Expr& old, const Expr& now) {
   const AccessModel &before = rewrite_.before.model, &after = rewrite_.after;
   if (old->dtype.is_index() && now->dtype.is_index() && !before.names_stay(old) && !after.names_stay(now)) {
     const Expr here = substitute(old, copy_.values);
-    const bool fixed = !changes(here, before.constant) && !changes(now, before.constant);
+    const bool fixed = !changes(here, before.constant) && !changes(now, before.constant) &&
+                       (rewrite_.staged.empty() || (!reads_staged(here) && !reads_staged(now)));
     if (fixed && same_index(here, now)) return true;
     if (!has_load(old)) return false;
   }
   if (old->kind != now->kind || old->dtype != now->dtype) return false;
   if (const Var* var = as<Var>(old)) return same_name(var, as<Var>(now));
+  const Load *was = as<Load>(old), *is = as<Load>(now);
+  if (was && is && (is_staged(was->buffer.get()) || is_staged(is->buffer.get()))) {
+    if (moves_) moved_.emplace_back(old.get(), now.get());
+    return moves_;
+  }
   const bool large = is_large(old);
   if (large && known_.contains({old.get(), now.get()})) return true;
   const std::vector<Expr> olds = children_of(old), nows = children_of(now);
@@ -94,9 +113,18 @@ bool Matcher::same_statement() {
   const Stmt now(copy_.now->stmt);
   Stmt old(rewrite_.was(copy_).stmt);
   if (old->kind != now->kind) return false;
+  moves_ = true;
+  const Store *from = as<Store>(old), *to = as<Store>(now);
+  if (from && to && (is_staged(from->buffer.get()) || is_staged(to->buffer.get()))) {
+    return from->mode == to->mode && from->buffer->dtype == to->buffer->dtype && same(from->value, to->value);
+  }
   if (!rewrite_.buffers.empty()) {
-    BufferMap back;
-    for (const auto& [buffer, was] : rewrite_.buffers) back.emplace(was.get(), BufferRef(buffer));
+    BufferMap back;  // several may stand for one old buffer, of which a statement uses its own
+    for (size_t a = copy_.now->first; a < copy_.now->last; ++a) {
+      const BufferRef& used = rewrite_.after.accesses[a].buffer;
+      const auto stands_for = rewrite_.buffers.find(used.get());
+      if (stands_for != rewrite_.buffers.end()) back.emplace(stands_for->second.get(), used);
+    }
     old = replace_buffers(old, back);
   }
   const auto parts_of = [](const Stmt& s, std::vector<Expr>& exprs, std::vector<Stmt>& stmts) {

@@ -31,6 +31,22 @@ std::vector<Expr> conditions_around(const AccessModel& model) {
   return query.conditions();
 }
 
+/// A statement that only copies elements needs no origin: what is read through it is judged by value.
+bool add_copied(Rewrite& rewrite, const StmtNode& s) {
+  const Store* store = s.kind == StmtKind::Store ? static_cast<const Store*>(&s) : nullptr;
+  const Load* from = store && store->mode == StoreMode::Write ? as<Load>(store->value) : nullptr;
+  if (!from || from->buffer->dtype != store->buffer->dtype) return false;
+  for (const Buffer* buffer : {&buffer_of(from->buffer), store->buffer.get()}) {
+    rewrite.staged.insert(buffer);
+    const std::vector<Access>& old = rewrite.before.model.accesses;
+    const bool known = std::any_of(old.begin(), old.end(), [&](const Access& a) { return a.buffer.get() == buffer; });
+    if (!known && rewrite.after.home.contains(buffer) && !rewrite.before.model.home.contains(buffer)) {
+      rewrite.made.insert(buffer);
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement& statement) {
@@ -65,6 +81,7 @@ std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after
     const auto origin = out.origins.find(now.visit);
     const RegionStatement* was =
         origin == out.origins.end() ? nullptr : statement_at(before.statements, origin->second->before_visit);
+    if (!was && origin == out.origins.end() && add_copied(out, *now.stmt)) continue;
     if (!was) {
       fault.verdict = Verdict::Refuted;
       fault.fault = RewriteFault::Added;

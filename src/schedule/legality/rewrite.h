@@ -4,6 +4,7 @@
 #pragma once
 
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "helve/ir/tensor/visit.h"
@@ -30,6 +31,8 @@ struct Rewrite {
   std::vector<Copy> copies;
   std::vector<Expr> given;  ///< what holds around the region
   BufferMap buffers = {};  ///< allocated in the new region, to those of the old one that they stand for
+  /// Buffers that statements without an origin copy from or to, and those of them that only the new region has.
+  std::unordered_set<const Buffer*> staged = {}, made = {};
 
   const RegionStatement& was(const Copy& copy) const { return before.statements[copy.was]; }
 };
@@ -55,7 +58,11 @@ Answer always_equal(const Rewrite& rewrite, const Copy& copy, const Expr& a, con
 Legality check_statements(Rewrite& rewrite);
 /// Does every instance run, and none twice?
 Legality check_instances(const Rewrite& rewrite);
-/// Are dependent instances in their old order, and in one memory?
+/// Does every read of staged memory see the same write, and does such memory hold the same in the end?
+Legality check_values(const Rewrite& rewrite);
+/// Do iterations of loops without order leave staged memory of each other alone?
+Legality check_iterations(const Rewrite& rewrite);
+/// Are dependent instances, through memory that is not staged, in their old order and in one memory?
 Legality check_order(const Rewrite& rewrite);
 
 /// Makes a verdict worse: refuted is worse than unknown, which is worse than proved. Returns whether it is refuted.

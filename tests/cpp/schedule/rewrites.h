@@ -14,6 +14,8 @@
 
 namespace helve::testing {
 
+inline constexpr size_t kNoOrigin = SIZE_MAX;
+
 /// A region as a tree that can be changed; leaves remember what they come from.
 struct Tree {
   StmtKind kind = StmtKind::Seq;
@@ -27,7 +29,7 @@ struct Tree {
   bool has_else = false;
   // A leaf, or an Alloc
   Stmt stmt;
-  size_t before_visit = 0;
+  size_t before_visit = 0;  ///< kNoOrigin: a statement that copies an element
   std::vector<std::pair<VarRef, Expr>> values;
 };
 
@@ -123,7 +125,7 @@ inline Rewritten rewritten(const Tree& t) {
   walk(out.region, [&](const Stmt& s) {
     if (s->kind == StmtKind::Store || s->kind == StmtKind::TileOp) {
       const Tree& from = *leaves.at(leaf++);
-      out.origins.push_back({s.get(), visit, from.before_visit, from.values});
+      if (from.before_visit != kNoOrigin) out.origins.push_back({s.get(), visit, from.before_visit, from.values});
     }
     ++visit;
   });

@@ -1,0 +1,27 @@
+// The elements of a buffer that a statement accesses, as a box.
+// What a copy of a part of a tensor must hold, in terms of the loops around the statement.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "helve/schedule/cursor.h"
+
+namespace helve {
+
+struct Footprint {
+  std::vector<Expr> begin, extent;  ///< the least box, in variables of the loops around the statement
+  std::vector<std::optional<int64_t>> most;  ///< the largest value of each extent, where it is a constant
+  bool reads = false;  ///< does the statement read the buffer, or update it?
+  bool needs_old = false;  ///< does the box hold elements that may not be written before they are read, or at all?
+};
+
+/// The footprint in `buffer` of the statement at the place; a sentence about why there is none.
+struct FootprintResult {
+  std::optional<Footprint> box;
+  std::string reason;
+};
+FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer);
+
+}  // namespace helve

@@ -1,0 +1,175 @@
+// Do iterations of loops without order leave staged memory of each other alone?
+// Copies touch elements that the old iterations did not, and memory that they had for themselves may be shared now.
+#include <fmt/format.h>
+
+#include "helve/analysis/path_conditions.h"
+#include "helve/ir/expr/chain.h"
+#include "rewrite.h"
+
+namespace helve::legality {
+
+namespace {
+
+/// Two accesses of the new region by different iterations of a loop without order.
+class Meeting {
+ public:
+  Meeting(const Rewrite& rewrite, size_t i, size_t k) : rewrite_(rewrite), i_(i), k_(k), query_(rewrite.after) {
+    for (const StepRef& loop : second().loops) rename(*loop);
+  }
+
+  Legality run(const Access& a, const Access& b) {
+    Legality out;
+    out.verdict = Verdict::Proved;
+    for (const StepRef& step : b.path) rename(*step);
+    const std::vector<std::vector<Expr>> apart = in_different_iterations(loops_around(*a.buffer));
+    if (apart.empty()) return out;
+    for (const Expr& condition : rewrite_.given) query_.require(condition);
+    add(a.path, {});
+    add(b.path, renamed_);
+    for (size_t d = 0; d < a.ranges.size(); ++d) {
+      if (!a.ranges[d].point || !b.ranges[d].point) query_.doubt("a box of staged memory is accessed as a whole");
+      query_.require(apply(Op::Eq, {a.ranges[d].begin, substitute(b.ranges[d].begin, renamed_)}));
+      if (changes(a.ranges[d].begin, rewrite_.after.constant)) query_.doubt("a subscript reads memory that is written");
+    }
+    query_.require(any_of(apart));
+    if (const std::vector<std::vector<Expr>> old = not_promised(a, b); !old.empty()) query_.require(any_of(old));
+    std::vector<VarRef> tuple = first().vars, locals;
+    for (const VarRef& var : second().vars) tuple.emplace_back(as<Var>(renamed_.at(var.get())));
+    for (const VarRef& var : query_.vars()) {
+      if (std::find(tuple.begin(), tuple.end(), var) == tuple.end()) locals.push_back(var);
+    }
+    const Translation translation{&query_.facts(), &rewrite_.after.constant};
+    const Answer answer =
+        IntegerSet(rewrite_.before.engine, tuple, conjunction(query_.conditions()), locals, translation).is_empty();
+    out.verdict = answer.verdict;
+    out.reason = answer.reason;
+    if (answer.verdict != Verdict::Refuted) return out;
+    if (!query_.doubts().empty()) {
+      out.verdict = Verdict::Unknown;
+      out.reason = query_.doubts();
+      return out;
+    }
+    out.fault = RewriteFault::Shared;
+    const size_t params = answer.witness.size() - tuple.size();
+    out.given.assign(answer.witness.begin(), answer.witness.begin() + static_cast<int64_t>(params));
+    out.first = Instance{first().stmt, a, {}};
+    out.second = Instance{second().stmt, b, {}};
+    for (size_t v = 0; v < first().vars.size(); ++v) {
+      out.first->at.emplace_back(first().vars[v], answer.witness[params + v].second);
+    }
+    for (size_t v = 0; v < second().vars.size(); ++v) {
+      out.second->at.emplace_back(second().vars[v], answer.witness[params + first().vars.size() + v].second);
+    }
+    return out;
+  }
+
+ private:
+  const RegionStatement& first() const { return rewrite_.statements[i_]; }
+  const RegionStatement& second() const { return rewrite_.statements[k_]; }
+
+  void rename(const Step& step) {
+    const auto& around = rewrite_.after.around;
+    for (const StepRef& outer : around) {
+      if (outer.get() == &step) return;
+    }
+    for (const VarRef& var : step.vars) renamed_.try_emplace(var.get(), Expr(make_var(var->name, var->dtype)));
+  }
+  void add(const Path& path, const Substitution& renamed) {
+    for (size_t i = rewrite_.after.around.size(); i < path.size(); ++i) query_.add(*path[i], renamed);
+  }
+  static Expr any_of(const std::vector<std::vector<Expr>>& cases) {
+    std::vector<Expr> out;
+    for (const std::vector<Expr>& each : cases) out.push_back(each.empty() ? bool_imm(true) : conjunction(each));
+    return chain(Op::Or, out);
+  }
+
+  size_t loops_around(const Buffer& buffer) const {
+    const auto home = rewrite_.after.home.find(&buffer);
+    size_t count = 0;
+    if (home == rewrite_.after.home.end()) return 0;
+    for (size_t i = rewrite_.after.around.size(); i < home->second.size(); ++i) {
+      count += !home->second[i]->begins.empty();
+    }
+    return count;
+  }
+
+  /// A case for each loop without order inside the allocation.
+  std::vector<std::vector<Expr>> in_different_iterations(size_t home) const {
+    std::vector<std::vector<Expr>> cases;
+    std::vector<Expr> equal;
+    for (size_t l = 0; l < common_loops(first(), second()); ++l) {
+      const Step& loop = *first().loops[l];
+      for (const VarRef& var : loop.vars) {
+        const Expr one(var), other = renamed_.at(var.get());
+        if (l >= home && is_independent(*loop.stmt)) {
+          cases.push_back(equal);
+          cases.back().push_back(apply(Op::Ne, {one, other}));
+        }
+        equal.push_back(apply(Op::Eq, {one, other}));
+      }
+    }
+    return cases;
+  }
+
+  const Copy* copy_of(size_t statement) const {
+    for (const Copy& copy : rewrite_.copies) {
+      if (copy.now == &rewrite_.statements[statement]) return &copy;
+    }
+    return nullptr;
+  }
+
+  /// Where both are accesses of the old program too, what a loop of it promises holds: cases without such a promise.
+  std::vector<std::vector<Expr>> not_promised(const Access& a, const Access& b) const {
+    const Copy *one = copy_of(i_), *other = copy_of(k_);
+    if (!one || !other || a.buffer != b.buffer || rewrite_.made.contains(a.buffer.get())) return {};
+    const RegionStatement &s = rewrite_.was(*one), &t = rewrite_.was(*other);
+    std::vector<std::vector<Expr>> cases;
+    std::vector<Expr> equal;
+    for (size_t l = 0; l < common_loops(s, t); ++l) {
+      for (const VarRef& var : s.loops[l]->vars) {
+        const Expr x = one->values.at(var.get()), y = substitute(other->values.at(var.get()), renamed_);
+        if (!is_independent(*s.loops[l]->stmt)) {
+          cases.push_back(equal);
+          cases.back().push_back(apply(Op::Ne, {x, y}));
+        }
+        equal.push_back(apply(Op::Eq, {x, y}));
+      }
+    }
+    cases.push_back(equal);
+    return cases;
+  }
+
+  const Rewrite& rewrite_;
+  const size_t i_, k_;
+  PathConditions query_;
+  Substitution renamed_;
+};
+
+}  // namespace
+
+Legality check_iterations(const Rewrite& rewrite) {
+  Legality out;
+  out.verdict = Verdict::Proved;
+  const std::vector<Access>& all = rewrite.after.accesses;
+  const auto has_unordered = [](const RegionStatement& s) {
+    return std::any_of(s.loops.begin(), s.loops.end(), [](const StepRef& l) { return is_independent(*l->stmt); });
+  };
+  for (size_t i = 0; i < rewrite.statements.size(); ++i) {
+    const RegionStatement& s = rewrite.statements[i];
+    if (!has_unordered(s)) continue;
+    for (size_t k = i; k < rewrite.statements.size(); ++k) {
+      const RegionStatement& t = rewrite.statements[k];
+      for (size_t a = s.first; a < s.last; ++a) {
+        for (size_t b = t.first; b < t.last; ++b) {
+          if (all[a].buffer != all[b].buffer || !rewrite.staged.contains(all[a].buffer.get())) continue;
+          if (!all[a].write && !all[b].write) continue;
+          if (is_atomic(all[a].mode) && all[a].mode == all[b].mode) continue;
+          if (worsen(out, Meeting(rewrite, i, k).run(all[a], all[b]))) return out;
+        }
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace helve::legality

@@ -1,0 +1,279 @@
+// Does every read of staged memory see the value that it saw, and does memory hold the same in the end?
+// Staged is a buffer whose elements the rewrite copies to another place and back. The order of its accesses is no
+// question then; what they see is. Other buffers are judged by the order of their accesses (order.cc).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "flow.h"
+#include "helve/analysis/effects.h"
+#include "helve/analysis/path_conditions.h"
+#include "helve/arith/relation_algebra.h"
+#include "helve/ir/expr/chain.h"
+#include "matcher.h"
+#include "rewrite.h"
+
+namespace helve::legality {
+
+namespace {
+
+size_t longest(const std::vector<RegionStatement>& statements) {
+  size_t out = 0;
+  for (const RegionStatement& s : statements) out = std::max(out, s.vars.size());
+  return out;
+}
+
+Sources sources_of(const Rewrite& rewrite) {
+  Sources out;
+  size_t rank = 0;
+  for (const AccessModel* model : {&rewrite.before.model, &rewrite.after}) {
+    for (const Access& access : model->accesses) {
+      rank = std::max(rank, access.buffer->rank());
+      if (std::find(out.buffers.begin(), out.buffers.end(), access.buffer.get()) == out.buffers.end()) {
+        out.buffers.push_back(access.buffer.get());
+      }
+    }
+  }
+  out.arity = 1 + std::max(longest(rewrite.before.statements), rank);
+  return out;
+}
+
+std::vector<Writer> old_writers(const Rewrite& rewrite) {
+  std::vector<Writer> out;
+  for (size_t s = 0; s < rewrite.before.statements.size(); ++s) {
+    const std::vector<VarRef>& vars = rewrite.before.statements[s].vars;
+    out.push_back({s, {vars.begin(), vars.end()}});
+  }
+  return out;
+}
+
+std::vector<Writer> new_writers(const Rewrite& rewrite) {
+  std::vector<Writer> out(rewrite.statements.size());
+  for (const Copy& copy : rewrite.copies) {
+    Writer& writer = out[static_cast<size_t>(copy.now - rewrite.statements.data())];
+    writer.was = copy.was;
+    for (const VarRef& var : rewrite.was(copy).vars) writer.values.push_back(copy.values.at(var.get()));
+  }
+  return out;
+}
+
+class ValueCheck {
+ public:
+  explicit ValueCheck(const Rewrite& rewrite)
+      : rewrite_(rewrite),
+        sources_(sources_of(rewrite)),
+        before_(rewrite.before.engine, rewrite.before.model, rewrite.before.statements, old_writers(rewrite), sources_),
+        after_(rewrite.before.engine, rewrite.after, rewrite.statements, new_writers(rewrite), sources_) {}
+
+  Legality run() {
+    Legality out;
+    out.verdict = Verdict::Proved;
+    for (const Dependence& each : rewrite_.before.list) {
+      if (const std::string shared = shares_memory(each); !shared.empty()) return unknown(shared);
+    }
+    for (const Copy& copy : rewrite_.copies) {
+      std::vector<ReadPair> pairs;
+      if (!reads_of(copy, pairs)) return unknown("a read of the statement is none of its accesses");
+      for (const auto& [was, now] : pairs) {
+        if (worsen(out, same_source(copy, *was, *now))) return out;
+      }
+    }
+    for (const Buffer* buffer : sources_.buffers) {
+      if (!rewrite_.staged.contains(buffer)) continue;
+      if (worsen(out, same_in_the_end(*buffer))) return out;
+      worsen(out, stays_inside(*buffer));
+    }
+    return out;
+  }
+
+ private:
+  using ReadPair = std::pair<const Access*, const Access*>;
+
+  static Legality unknown(const std::string& reason) {
+    Legality out;
+    out.reason = reason;
+    return out;
+  }
+
+  std::string shares_memory(const Dependence& each) const {
+    if (!each.first_access || !each.second_access) return {};
+    const Buffer &a = *rewrite_.before.model.accesses[*each.first_access].buffer,
+                 &b = *rewrite_.before.model.accesses[*each.second_access].buffer;
+    if (&a == &b || (!rewrite_.staged.contains(&a) && !rewrite_.staged.contains(&b))) return {};
+    return fmt::format("'{}' and '{}' may share memory", a.name, b.name);
+  }
+
+  /// Reads by loads that stand for each other, and those of the elements that updates change.
+  bool reads_of(const Copy& copy, std::vector<ReadPair>& out) const {
+    const auto reads = [](const std::vector<Access>& all, const RegionStatement& s, const ExprNode* load) {
+      std::vector<const Access*> found;
+      for (size_t a = s.first; a < s.last; ++a) {
+        if (!all[a].write && all[a].load == load) found.push_back(&all[a]);
+      }
+      return found;
+    };
+    Matcher matcher(rewrite_, copy);
+    matcher.same_statement();
+    std::vector<std::pair<const ExprNode*, const ExprNode*>> loads = matcher.moved();
+    loads.emplace_back(nullptr, nullptr);
+    for (const auto& [old_load, new_load] : loads) {
+      const auto was = reads(rewrite_.before.model.accesses, rewrite_.was(copy), old_load);
+      const auto now = reads(rewrite_.after.accesses, *copy.now, new_load);
+      if (was.size() != now.size() || (was.empty() && old_load)) return false;
+      for (size_t i = 0; i < was.size(); ++i) {
+        if (rewrite_.staged.contains(was[i]->buffer.get()) || rewrite_.staged.contains(now[i]->buffer.get())) {
+          out.emplace_back(was[i], now[i]);
+        }
+      }
+    }
+    // What stands in loops of unknown length, or is read by an operation, is no load of the statement.
+    const auto staged = [&](const std::vector<Access>& all, const RegionStatement& s) {
+      size_t count = 0;
+      for (size_t a = s.first; a < s.last; ++a) count += !all[a].write && rewrite_.staged.contains(all[a].buffer.get());
+      return count;
+    };
+    return staged(rewrite_.before.model.accesses, rewrite_.was(copy)) <= out.size() &&
+           staged(rewrite_.after.accesses, *copy.now) <= out.size();
+  }
+
+  Legality same_source(const Copy& copy, const Access& was, const Access& now) {
+    const IntegerRelation old = before_.seen(copy.was, was);
+    const size_t statement = static_cast<size_t>(copy.now - rewrite_.statements.data());
+    const IntegerRelation is = after_.seen(statement, now);
+    const IntegerRelation wanted = composition_of(instances_of(rewrite_, copy), old);
+    const Answer answer = wanted.is_subset_of(is);
+    Legality out = verdict_of(answer);
+    if (out.verdict != Verdict::Refuted) return out;
+    out.fault = RewriteFault::Value;
+    out.first = instance_at(rewrite_, copy, answer.witness);
+    out.first->access = was;
+    out.given.assign(answer.witness.begin(), answer.witness.end() - static_cast<int64_t>(copy.now->vars.size()));
+    describe(out, answer, is);
+    return out;
+  }
+
+  /// Elements of a buffer that lives on: what the old and the new region leave in all that either of them writes.
+  Legality same_in_the_end(const Buffer& buffer) {
+    if (before_.allocates(buffer) || after_.allocates(buffer)) return proved();
+    if (!before_.writes(buffer) && !after_.writes(buffer)) return proved();
+    std::vector<VarRef> element;
+    for (size_t d = 0; d < buffer.rank(); ++d) element.push_back(make_var(fmt::format("{}.{}", buffer.name, d)));
+    const Flow::Left was = before_.left(buffer, element), is = after_.left(buffer, element);
+    const auto kept = [&](const Flow::Left& here, const Flow::Left& there) {
+      return union_of(here.sources,
+                      with_domain_in(before_.initial(buffer, element), difference_of(there.written, here.written)));
+    };
+    const IntegerRelation wanted = kept(was, is), found = kept(is, was);
+    const Answer answer = wanted.is_subset_of(found);
+    Legality out = verdict_of(answer);
+    if (out.verdict != Verdict::Refuted) return out;
+    out.fault = RewriteFault::Left;
+    const size_t params = answer.witness.size() - buffer.rank();
+    out.given.assign(answer.witness.begin(), answer.witness.begin() + static_cast<int64_t>(params));
+    std::vector<int64_t> at;
+    for (size_t d = 0; d < buffer.rank(); ++d) at.push_back(answer.witness[params + d].second);
+    out.element = fmt::format("{}[{}]", buffer.name, fmt::join(at, ", "));
+    describe(out, answer, found);
+    return out;
+  }
+
+  /// Where iterations of a loop around the region have no order, others may use what the old region does not touch.
+  Legality stays_inside(const Buffer& buffer) {
+    if (before_.allocates(buffer) || after_.allocates(buffer) || !is_shared_around(buffer)) return proved();
+    std::vector<VarRef> element;
+    for (size_t d = 0; d < buffer.rank(); ++d) element.push_back(make_var("x"));
+    const auto constant = constant_memory(rewrite_.before.function->body, rewrite_.before.function->may_alias);
+    const bool written = !constant.contains(&buffer);
+    for (const bool reads : {false, true}) {
+      if (reads && !written) continue;
+      const IntegerSet was = before_.touched(buffer, element, reads), is = after_.touched(buffer, element, reads);
+      if (is.is_subset_of(was).verdict == Verdict::Proved) continue;
+      return unknown(fmt::format(
+          "the copy touches elements of '{}' that the statement does not, and iterations of a loop around it "
+          "have no order",
+          buffer.name));
+    }
+    return verdict_of({Verdict::Proved, {}, {}, {}});
+  }
+
+  /// Is there a loop without order between the allocation and the region?
+  bool is_shared_around(const Buffer& buffer) const {
+    const AccessModel& model = rewrite_.before.model;
+    const auto home = model.home.find(&buffer);
+    for (size_t i = home == model.home.end() ? 0 : home->second.size(); i < model.around.size(); ++i) {
+      const Step& step = *model.around[i];
+      if (!step.stmt || step.begins.empty() || !is_independent(*step.stmt)) continue;
+      if (!std::all_of(step.extents.begin(), step.extents.end(), is_one)) return true;
+    }
+    return false;
+  }
+  static bool is_one(const Expr& e) {
+    const int64_t* value = int_value(e);
+    return value && *value == 1;
+  }
+
+  static Legality proved() {
+    Legality out;
+    out.verdict = Verdict::Proved;
+    return out;
+  }
+
+  /// A difference of flows that are not exact proves nothing.
+  Legality verdict_of(const Answer& answer) const {
+    for (const Flow* flow : {&before_, &after_}) {
+      if (!flow->doubt().empty()) return unknown(flow->doubt());
+    }
+    Legality out;
+    out.verdict = answer.verdict;
+    out.reason = answer.reason;
+    return out;
+  }
+
+  /// What should be seen at the witness, and one of what would be.
+  void describe(Legality& out, const Answer& answer, const IntegerRelation& is) const {
+    out.second = source_at(answer.other);
+    std::vector<Expr> here;
+    const std::vector<VarRef>& tuple = is.tuple();
+    const size_t params = answer.witness.size() - tuple.size();
+    for (size_t n = 0; n < tuple.size(); ++n) {
+      here.push_back(apply(Op::Eq, {Expr(tuple[n]), int_imm(answer.witness[params + n].second)}));
+    }
+    for (size_t n = 0; n < params; ++n) {
+      here.push_back(apply(Op::Eq, {Expr(answer.witness[n].first), int_imm(answer.witness[n].second)}));
+    }
+    const IntegerSet point(rewrite_.before.engine, tuple, conjunction(here));
+    const Answer instead = with_domain_in(is, point).is_empty();
+    out.nothing = instead.verdict == Verdict::Proved;
+    if (instead.verdict == Verdict::Refuted) out.instead = source_at(instead.other);
+  }
+
+  /// The instance of an old write; nothing for what stood there before the region.
+  std::optional<Instance> source_at(const Witness& tuple) const {
+    const auto entry = [&](size_t n) { return tuple[tuple.size() - sources_.arity + n].second; };
+    if (entry(0) < 0) return std::nullopt;
+    const RegionStatement& s = rewrite_.before.statements.at(static_cast<size_t>(entry(0)));
+    Instance out{s.stmt, {}, {}};
+    for (size_t v = 0; v < s.vars.size(); ++v) out.at.emplace_back(s.vars[v], entry(v + 1));
+    for (size_t a = s.first; a < s.last; ++a) {
+      if (rewrite_.before.model.accesses[a].write) out.access = rewrite_.before.model.accesses[a];
+    }
+    return out;
+  }
+
+  const Rewrite& rewrite_;
+  const Sources sources_;
+  Flow before_, after_;
+};
+
+}  // namespace
+
+Legality check_values(const Rewrite& rewrite) {
+  if (rewrite.staged.empty()) {
+    Legality out;
+    out.verdict = Verdict::Proved;
+    return out;
+  }
+  return ValueCheck(rewrite).run();
+}
+
+}  // namespace helve::legality
