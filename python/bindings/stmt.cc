@@ -120,10 +120,10 @@ void bind_stmt(py::module_& module) {
   module.def("tile_store", &tile_store, py::arg("buffer"), py::arg("indices"), py::arg("value"),
              py::arg("span") = nowhere);
   module.def("for_loop",
-             py::overload_cast<LoopKind, std::vector<VarRef>, std::vector<Expr>, std::vector<Expr>, Stmt, int, Span>(
-                 &for_loop),
+             py::overload_cast<LoopKind, std::vector<VarRef>, std::vector<Expr>, std::vector<Expr>, Stmt, int, Span,
+                                bool>(&for_loop),
              py::arg("kind"), py::arg("vars"), py::arg("begins"), py::arg("extents"), py::arg("body"),
-             py::arg("num_stages") = 1, py::arg("span") = nowhere);
+             py::arg("num_stages") = 1, py::arg("span") = nowhere, py::arg("scheduled") = false);
   module.def("for_tiles", &for_tiles, py::arg("buffer"), py::arg("vars"), py::arg("parallel"), py::arg("body"),
              py::arg("span") = nowhere);
   module.def("while_loop", &while_loop, py::arg("condition"), py::arg("body"), py::arg("span") = nowhere);

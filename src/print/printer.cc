@@ -177,6 +177,7 @@ class Printer {
       case LoopKind::Thread: inside = spell_.bounds(n.begins[0], n.extents[0]); break;
       case LoopKind::Persistent: inside = "[" + bound_items(n) + "]"; break;
     }
+    if (n.scheduled) inside += ", scheduled=True";
     line(n, fmt::format("for {} in T.{}({}):", spell_.targets(n.vars), to_string(n.loop), inside));
     block(n.body);
   }

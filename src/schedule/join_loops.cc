@@ -46,6 +46,7 @@ Rewrite join_adjacent_loops(const FunctionRef& f, const Arguments& arguments) {
                                      substitute(second.body, {{second.vars[0].get(), value}})));
   edited = edited.then(move(edited.function, {behind.child("body", 0), more}, at.child("body", count)));
   edited = edited.then(erase(edited.function, {behind, 1}));
+  edited = edited.then(marked(edited.function, at));
   Rewrite out{edited, {at, 2}, {at, 1}, {}, {}, {at}};
   for (size_t i = 0; i < more; ++i) {
     out.pieces.push_back({behind.child("body", i), at.child("body", count + i), {{second.vars[0], value}}});
@@ -82,6 +83,7 @@ Rewrite fission_loop(const FunctionRef& f, const Arguments& arguments) {
   const Stmt second = substitute(now->body, {{loop.vars[0].get(), Expr(var)}});
   edited = edited.then(
       revise(edited.function, behind, with_header(*now, loop.loop, now->vars, now->begins, now->extents, second)));
+  edited = edited.then(marked(edited.function, at));
   Rewrite out{edited, {at, 1}, {at, 2}, {}, {}, {at, behind}};
   for (size_t i = gap.position(); i < count; ++i) {
     const Cursor after = behind.child("body", i - gap.position());

@@ -44,6 +44,17 @@ Stmt required_at(const FunctionRef& f, const Cursor& at) {
   return s;
 }
 
+void mark(For& loop) {
+  const bool counted = loop.loop == LoopKind::Unroll || loop.loop == LoopKind::Vectorized;
+  loop.scheduled = !counted || int_value(loop.extents[0]);
+}
+
+Edited marked(const FunctionRef& f, const Cursor& at) {
+  const Stmt s = required_at(f, at);
+  const For* loop = as<For>(s);
+  return loop ? revise(f, at, Stmt(copy_with(*loop, mark))) : Edited{f, Forwarding()};
+}
+
 Stmt with_header(const For& loop, LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins,
                  std::vector<Expr> extents, Stmt body) {
   return Stmt(copy_with(loop, [&](For& out) {
@@ -53,6 +64,7 @@ Stmt with_header(const For& loop, LoopKind kind, std::vector<VarRef> vars, std::
     out.extents = std::move(extents);
     out.body = std::move(body);
     if (kind != LoopKind::Pipelined) out.num_stages = 1;
+    mark(out);
   }));
 }
 
@@ -72,7 +84,9 @@ Edited swap_nested(const FunctionRef& f, const Cursor& outer, const Cursor& inne
   Edited edited = move(f, {inner, 1}, outer);
   const Cursor behind = outer.at(outer.position() + 1);
   edited = edited.then(move(edited.function, {outer.child(in_b, 0), below.size()}, behind.child(in_a, 0)));
-  return edited.then(move(edited.function, {behind, 1}, outer.child(in_b, 0)));
+  edited = edited.then(move(edited.function, {behind, 1}, outer.child(in_b, 0)));
+  edited = edited.then(marked(edited.function, outer));
+  return edited.then(marked(edited.function, outer.child(in_b, 0)));
 }
 
 }  // namespace helve

@@ -19,7 +19,14 @@ Expr simplified(const Expr& e);
 /// The statement at the place, which must have one.
 Stmt required_at(const FunctionRef& f, const Cursor& at);
 
-/// The loop with other variables, bounds and kind; its body and span stay.
+/// Steps and passes that come later leave the loop as it is (For::scheduled). A loop of unknown extent promises neither
+/// copies nor lanes, so that one of these kinds stays a wish.
+void mark(For& loop);
+
+/// The edit that marks the statement where it is a loop.
+Edited marked(const FunctionRef& f, const Cursor& at);
+
+/// The loop with other variables, bounds and kind, marked; its span stays.
 Stmt with_header(const For& loop, LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins,
                  std::vector<Expr> extents, Stmt body);
 
@@ -27,7 +34,7 @@ Stmt with_header(const For& loop, LoopKind kind, std::vector<VarRef> vars, std::
 const Stmt* only_statement(const std::vector<Stmt>& block);
 
 /// Puts the loop or branch at `outer` into the one that is its only statement, whose cursor is `inner`: `A { B { s } }`
-/// becomes `B { A { s } }`.
+/// becomes `B { A { s } }`. Both loops are marked.
 Edited swap_nested(const FunctionRef& f, const Cursor& outer, const Cursor& inner);
 
 /// The field that a loop, or a branch without `else`, holds its statements in.

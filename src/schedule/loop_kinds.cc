@@ -1,4 +1,4 @@
-// Primitives that say who runs the iterations of a loop: parallel, vectorize, serial, bind.
+// Primitives that say who runs the iterations of a loop: parallel, vectorize, serial, pipeline, bind.
 // The program's statements stay as they are; only the order among iterations is given up.
 #include <fmt/format.h>
 
@@ -9,6 +9,8 @@
 namespace helve {
 
 namespace {
+
+constexpr int64_t kMostStages = 64;  ///< each has memory of its own
 
 Rewrite with_kind(const FunctionRef& f, const Arguments& arguments, LoopKind kind) {
   const Cursor at = arguments.cursor(0);
@@ -41,6 +43,21 @@ Rewrite vectorize_loop(const FunctionRef& f, const Arguments& arguments) {
 /// serial(i): a loop of any kind becomes `for i in serial(n)`.
 Rewrite serialize_loop(const FunctionRef& f, const Arguments& arguments) {
   return with_kind(f, arguments, LoopKind::Serial);
+}
+
+/// pipeline(k, 3): `for k in serial(n)` becomes `for k in Pipelined(n, num_stages=3)`.
+Rewrite pipeline_loop(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor at = arguments.cursor(0);
+  const int64_t stages = arguments.integer(1);
+  if (stages > kMostStages) {
+    arguments.refuse(fmt::format("{} stages are more than the {} that a loop may have", stages, kMostStages),
+                     required_at(f, at), "choose fewer stages");
+  }
+  Rewrite out = with_kind(f, arguments, LoopKind::Pipelined);
+  const For* now = as<For>(required_at(out.edited.function, at));
+  out.edited = out.edited.then(revise(
+      out.edited.function, at, Stmt(copy_with(*now, [&](For& loop) { loop.num_stages = static_cast<int>(stages); }))));
+  return out;
 }
 
 /// bind(i): `with T.Kernel(g) as b: for i in serial(n): S` becomes `with T.Kernel(g, n) as (b, i): S`; coordinates of a

@@ -1,5 +1,5 @@
-// Primitives that count the iterations of a loop otherwise: shift, skew.
-// They change no order; they bring loops into a form in which others may.
+// Primitives that count the iterations of a loop otherwise: shift, skew, rotate.
+// The first two change no order, and bring loops into a form in which others may; rotate begins elsewhere.
 #include "helve/ir/expr/build.h"
 #include "helve/ir/tensor/visit.h"
 #include "loop_form.h"
@@ -43,6 +43,36 @@ Rewrite skew_loop(const FunctionRef& f, const Arguments& arguments) {
     arguments.refuse("lanes and threads are counted from 0", required_at(f, inner_at), "make it serial() first");
   }
   return later(f, inner_at, inner, Expr(outer.vars[0]) * int_imm(arguments.integer(2)), {at, 1});
+}
+
+/// rotate(k, i): `for i: for k in serial(n): S` becomes the same loops with `(k + i) % n` for k in S: each iteration of
+/// i begins k at another value. Several loops are added up.
+Rewrite rotate_loop(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor at = arguments.cursor(0);
+  const For& loop = arguments.loop(f, at);
+  if (loop.loop == LoopKind::Thread) {
+    arguments.refuse("the iterations of the loop are on different threads", required_at(f, at),
+                     "rotate a loop inside it");
+  }
+  const Expr extent = simplified(loop.extents[0]);
+  if (const int64_t* n = int_value(extent); n && *n < 1) {
+    arguments.refuse("the loop has no iterations", required_at(f, at), "leave loops without iterations as they are");
+  }
+  Expr first = int_imm(0);
+  for (const Cursor& by : arguments.cursors(1)) {
+    const For& outer = arguments.loop(f, by);
+    if (by == at || !at.within(by)) {
+      arguments.refuse("a loop to begin by is not around the first one", required_at(f, by),
+                       "name a loop and loops around it");
+    }
+    first = first + Expr(outer.vars[0]);
+  }
+  const VarRef var = make_var(loop.vars[0]->name);
+  const Expr value = simplified(loop.begins[0] + floor_mod(Expr(var) - loop.begins[0] + first, extent));
+  const Edited edited = revise(f, at,
+                               with_header(loop, loop.loop, {var}, loop.begins, loop.extents,
+                                           substitute(loop.body, {{loop.vars[0].get(), value}})));
+  return {edited, {at, 1}, {at, 1}, {{loop.vars[0], value}}, {}, {at}};
 }
 
 }  // namespace helve

@@ -1,4 +1,4 @@
-// Primitives that divide the iterations of one loop: split, cut, unroll.
+// Primitives that divide the iterations of one loop: split, divide, cut, unroll.
 // What is left over is guarded, cut off as a loop of its own, or promised not to be there.
 #include <fmt/format.h>
 
@@ -59,45 +59,41 @@ void add_pieces(std::vector<Piece>& pieces, size_t count, const Cursor& before, 
   for (size_t i = 0; i < count; ++i) pieces.push_back({before.at(i), after.at(after.position() + i), values});
 }
 
-}  // namespace
+/// How a loop is divided: into so many blocks of so many iterations, with so many behind them.
+struct Blocks {
+  Expr count, size;
+  Expr rest;  ///< iterations that no block holds
+  bool guarded = false;  ///< may blocks reach past the last iteration?
+};
 
-/// split(i, 4): `for i in serial(n): S` becomes `for io in serial(ceildiv(n, 4)): for ii in serial(4): S`, with
-/// `io * 4 + ii` for i: under `if io * 4 + ii < n` unless that always holds ("guard"), or over n // 4 blocks with a
-/// loop over the last n % 4 iterations behind ("cut"), or over n // 4 blocks alone ("exact").
-Rewrite split_loop(const FunctionRef& f, const Arguments& arguments) {
+/// The loop over blocks around the loop in one, and a loop over the rest if there is one.
+Rewrite in_blocks(const FunctionRef& f, const Arguments& arguments, const Expr& n, const Blocks& blocks) {
   const Cursor at = arguments.cursor(0);
   const For& loop = arguments.loop(f, at);
-  const Stmt old = required_at(f, at);
-  const Expr factor = int_imm(arguments.integer(1));
-  const std::string& tail = arguments.text(2);
-  const LoopKind inside = inner_kind(arguments, old, loop.loop);
+  const LoopKind inside = inner_kind(arguments, required_at(f, at), loop.loop);
   const VarRef& var = loop.vars[0];
   const VarRef outer = fresh_var(f, var->name + "o"), inner = fresh_var(f, var->name + "i");
-  const Facts facts = facts_of(f);
-  const Expr n = iterations(f, loop.extents[0]);
-  const Expr inside_block = Expr(outer) * factor + Expr(inner);
+  const Expr inside_block = Expr(outer) * blocks.size + Expr(inner);
   const Expr value = simplified(loop.begins[0] + inside_block);
-  const Expr blocks = simplify(tail == "guard" ? ceil_div(n, factor) : floor_div(n, factor), facts);
-  const Expr rest = simplify(floor_mod(n, factor), facts);
-  const bool whole = can_prove(apply(Op::Eq, {rest, int_imm(0)}), facts);
 
   const size_t count = block_of(loop.body).size();
   const Cursor body = at.child("body", 0);
   Edited edited = wrap(f, {body, count}, "body", [&](Stmt below) {
-    return with_header(loop, inside, {inner}, {int_imm(0)}, {factor}, std::move(below));
+    return with_header(loop, inside, {inner}, {int_imm(0)}, {blocks.size}, std::move(below));
   });
-  if (tail == "guard" && !whole) {
+  if (blocks.guarded) {
     edited = edited.then(wrap(edited.function, {body.child("body", 0), count}, "then_body", [&](Stmt below) {
       return if_then(less(inside_block, n), std::move(below), {}, loop.span);
     }));
   }
   const For* now = as<For>(statement_at(*edited.function, at));
-  edited = edited.then(revise(
-      edited.function, at,
-      with_header(*now, loop.loop, {outer}, {int_imm(0)}, {blocks}, substitute(now->body, {{var.get(), value}}))));
+  edited = edited.then(revise(edited.function, at,
+                              with_header(*now, loop.loop, {outer}, {int_imm(0)}, {blocks.count},
+                                          substitute(now->body, {{var.get(), value}}))));
   Rewrite out{edited, {at, 1}, {at, 1}, {{var, value}}, {}, {at, body}};
-  if (tail == "cut" && !whole) {
-    const Part left = part_of(edited.function, loop, simplified(loop.begins[0] + blocks * factor), rest);
+  if (blocks.rest) {
+    const Expr begin = simplified(loop.begins[0] + blocks.count * blocks.size);
+    const Part left = part_of(edited.function, loop, begin, blocks.rest);
     const Cursor behind = at.at(at.position() + 1);
     out.edited = edited.then(insert(edited.function, behind, {left.stmt}));
     out.after.size = 2;
@@ -105,6 +101,40 @@ Rewrite split_loop(const FunctionRef& f, const Arguments& arguments) {
     out.results.push_back(behind);
   }
   return out;
+}
+
+}  // namespace
+
+/// split(i, 4): `for i in serial(n): S` becomes `for io in serial(ceildiv(n, 4)): for ii in serial(4): S`, with
+/// `io * 4 + ii` for i: under `if io * 4 + ii < n` unless that always holds ("guard"), or over n // 4 blocks with a
+/// loop over the last n % 4 iterations behind ("cut"), or over n // 4 blocks alone ("exact").
+Rewrite split_loop(const FunctionRef& f, const Arguments& arguments) {
+  const Expr n = iterations(f, arguments.loop(f, arguments.cursor(0)).extents[0]);
+  const Expr size = int_imm(arguments.integer(1));
+  const std::string& tail = arguments.text(2);
+  const Facts facts = facts_of(f);
+  const Expr rest = simplify(floor_mod(n, size), facts);
+  const bool whole = can_prove(apply(Op::Eq, {rest, int_imm(0)}), facts);
+  const Expr count = simplify(tail == "guard" ? ceil_div(n, size) : floor_div(n, size), facts);
+  return in_blocks(f, arguments, n, {count, size, tail == "cut" && !whole ? rest : Expr(), tail == "guard" && !whole});
+}
+
+/// divide(i, 4): `for i in serial(10): S` becomes `for io in serial(4): for ii in serial(3): S`, with `io * 3 + ii` for
+/// i, and the tails of split(): the last parts are smaller or empty ("guard"), or each part has 10 // 4 iterations and
+/// the last 10 % 4 have a loop behind ("cut"), or there are none left over ("exact").
+Rewrite divide_loop(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor at = arguments.cursor(0);
+  const Expr n = iterations(f, arguments.loop(f, at).extents[0]);
+  if (!int_value(n)) {
+    arguments.refuse("the extent of the loop is not constant, and so are not the parts of it", required_at(f, at),
+                     "split() the loop into blocks of a constant size");
+  }
+  const Expr count = int_imm(arguments.integer(1));
+  const std::string& tail = arguments.text(2);
+  const Expr rest = simplify(floor_mod(n, count));
+  const bool whole = *int_value(rest) == 0;
+  const Expr size = simplify(tail == "guard" ? ceil_div(n, count) : floor_div(n, count));
+  return in_blocks(f, arguments, n, {count, size, tail == "cut" && !whole ? rest : Expr(), tail == "guard" && !whole});
 }
 
 /// cut(i, 2): `for i in serial(n): S` becomes `for i in serial(min(2, n)): S` and a loop over the rest behind it.

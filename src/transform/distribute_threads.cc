@@ -85,12 +85,9 @@ class Distribution {
           self, [&](const Expr& e) { return kernel_.place(e); },
           [&](const Stmt& part) { return statement(part, inner); });
     }
-    Stmt body = statement(s.body, inner);
-    for (size_t d = s.vars.size(); d-- > 0;) {
-      body = for_loop(LoopKind::Serial, {s.vars[d]}, {kernel_.place(s.begins[d])}, {kernel_.place(s.extents[d])}, body,
-                      1, s.span);
-    }
-    return body;
+    const Stmt placed =
+        map_parts(self, [&](const Expr& e) { return kernel_.place(e); }, [](const Stmt& part) { return part; });
+    return serial_nest(*as<For>(placed), statement(s.body, inner));
   }
 
   Stmt conditional(const If& s, const Facts& facts) {

@@ -7,7 +7,7 @@
 //                                                                 part[0] = part[0] + x[v]
 // Iterations of the fused loop touch disjoint elements of every buffer that one of the two loops writes and both use,
 // so each element sees the same accesses in the same order as before. (Other subscripts are other memory:
-// analysis/parameter_strides.h.)
+// analysis/parameter_strides.h.) Scheduled loops stay apart.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -192,6 +192,7 @@ class Fusion final : public ScopedRewriter {
 
   /// Bounds that are read from memory may change between the two loops.
   static bool same_range(const For& a, const For& b) {
+    if (a.scheduled || b.scheduled) return false;
     if (a.loop != b.loop || a.vars.size() != 1 || b.vars.size() != 1) return false;
     if (a.loop != LoopKind::Serial && a.loop != LoopKind::Parallel && a.loop != LoopKind::Vectorized) return false;
     if (has_load(a.begins[0]) || has_load(a.extents[0])) return false;

@@ -6,7 +6,7 @@
 //                  B[i, c * 64 + ...] = ...                           for c_1 in T.serial(32):
 //                                                                         B[i, (c * 32 + c_1) * 64 + ...] = ...
 // The blocks are independent, and so are the iterations of the loop that is a block's whole body: any order gives the
-// same result.
+// same result. A scheduled loop is left as it is.
 #include <algorithm>
 #include <optional>
 
@@ -70,7 +70,7 @@ int64_t neighbours(const Kernel& kernel, int64_t row_bytes) {
 Stmt joined(const Stmt& s) {
   const Kernel* n = as<Kernel>(s);
   const For* rows = n && !n->vars.empty() ? as<For>(n->body) : nullptr;
-  if (!rows || rows->loop != LoopKind::Parallel || rows->vars.size() != 1) return s;
+  if (!rows || rows->loop != LoopKind::Parallel || rows->vars.size() != 1 || rows->scheduled) return s;
   const VarRef block = n->vars.back();
   if (mentions(rows->begins[0], block.get()) || mentions(rows->extents[0], block.get())) return s;
   const std::optional<int64_t> bytes = RowPiece(rows->body, block.get()).bytes();

@@ -5,14 +5,16 @@
 // After:   for v in T.serial(3):
 //              for l in T.vectorized(32): Y[v * 32 + l] = X[v * 32 + l] * a
 //          for l in T.vectorized(4): Y[l + 96] = X[l + 96] * a
-// Iterations of a Vectorized loop are independent, so that any order of them is one that the program allows.
+// Iterations of a Vectorized loop are independent, so that any order of them is one that the program allows. A
+// scheduled one whose lanes cannot run in step is refused (ScheduledLoop).
 #include <bit>
 
 #include "helve/analysis/lanes.h"
 #include "helve/arith/simplify.h"
-#include "helve/ir/tensor/visit.h"
-#include "helve/transform/passes.h"
 #include "helve/ir/tensor/renewed.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
+#include "helve/transform/passes.h"
 #include "with_value.h"
 
 namespace helve {
@@ -31,7 +33,9 @@ class Legalization {
     const For* loop = as<For>(s);
     if (!loop || loop->loop != LoopKind::Vectorized) return parts(s, in_vector);
     const int64_t* extent = loop->extents.size() == 1 ? int_value(loop->extents[0]) : nullptr;
-    if (in_vector || !extent || *extent < 2 || !lanes_independent(*loop, may_alias_)) {
+    const bool in_step = lanes_independent(*loop, may_alias_);
+    if (loop->scheduled && extent && *extent > 1 && (in_vector || !in_step)) refuse(*loop, in_vector);
+    if (in_vector || !extent || *extent < 2 || !in_step) {
       const Ref<const For> plain = copy_with(*loop, [](For& copy) { copy.loop = LoopKind::Serial; });
       return parts(Stmt(plain), in_vector);
     }
@@ -40,6 +44,16 @@ class Legalization {
   }
 
  private:
+  [[noreturn]] static void refuse(const For& loop, bool in_vector) {
+    throw UserError(
+        Code::ScheduledLoop, loop.span,
+        {{"loop", "T.vectorized"},
+         {"reason", in_vector ? "it is inside another vectorized loop" : "its lanes cannot be shown to run in step"},
+         {"remedy", in_vector ? "vectorize one loop of the nest"
+                              : "store to other elements in each lane, without loops of different bounds, "
+                                "allocations or updates; or make the loop T.serial"}});
+  }
+
   static bool is_legal(int64_t lanes) {
     return lanes <= kMaxLanes && std::has_single_bit(static_cast<uint64_t>(lanes));
   }
@@ -70,7 +84,9 @@ class Legalization {
     const VarRef lane = make_var(loop.vars[0]->name);
     const Expr at = simplify(loop.begins[0] + begin + (lanes == 1 ? int_imm(0) : Expr(lane)));
     const Stmt body = renewed(with_value(loop.body, loop.vars[0].get(), at));
-    return lanes == 1 ? body : for_loop(LoopKind::Vectorized, lane, int_imm(lanes), body, loop.span);
+    if (lanes == 1) return body;
+    return for_loop(LoopKind::Vectorized, std::vector<VarRef>{lane}, {int_imm(0)}, {int_imm(lanes)}, body, 1, loop.span,
+                    loop.scheduled);
   }
 
   const std::vector<MayAlias>& may_alias_;

@@ -25,15 +25,6 @@ std::pair<Expr, Expr> block_number(const Kernel& kernel) {
   return {number, count};
 }
 
-Stmt serial_nest(const For& loop) {
-  Stmt body = loop.body;
-  for (size_t d = loop.vars.size(); d-- > 0;) {
-    body = for_loop(LoopKind::Serial, std::vector<VarRef>{loop.vars[d]}, {loop.begins[d]}, {loop.extents[d]}, body, 1,
-                    loop.span);
-  }
-  return body;
-}
-
 /// An extent as a number of values: 0 if it is negative.
 Expr count_of(const Expr& extent) {
   return int_value(extent) ? int_imm(std::max<int64_t>(0, *int_value(extent))) : max(int_imm(0), extent);
@@ -56,8 +47,9 @@ Stmt dealt(const For& loop, const Kernel& kernel) {
   const std::vector<Expr> values = unravel(linear, loop.extents);
   for (size_t d = 0; d < loop.vars.size(); ++d) body.push_back(bind(loop.vars[d], loop.begins[d] + values[d]));
   body.push_back(loop.body);
-  return for_loop(LoopKind::Serial, turn, ceil_div(max(int_imm(0), total - number), count), seq(std::move(body)),
-                  loop.span);
+  return for_loop(LoopKind::Serial, std::vector<VarRef>{turn}, {int_imm(0)},
+                  {ceil_div(max(int_imm(0), total - number), count)}, seq(std::move(body)), 1, loop.span,
+                  loop.scheduled);
 }
 
 Stmt lower_loops(const Stmt& s, const Kernel* kernel, bool mesh) {
@@ -66,8 +58,10 @@ Stmt lower_loops(const Stmt& s, const Kernel* kernel, bool mesh) {
       s, [](const Expr& e) { return e; }, [&](const Stmt& inner) { return lower_loops(inner, kernel, mesh); });
   const For* loop = as<For>(lowered);
   if (!loop) return lowered;
-  if (loop->loop == LoopKind::Pipelined) return serial_nest(*loop);
-  if (loop->loop == LoopKind::Persistent) return mesh || !kernel ? serial_nest(*loop) : dealt(*loop, *kernel);
+  if (loop->loop == LoopKind::Pipelined) return serial_nest(*loop, loop->body);
+  if (loop->loop == LoopKind::Persistent) {
+    return mesh || !kernel ? serial_nest(*loop, loop->body) : dealt(*loop, *kernel);
+  }
   return lowered;
 }
 

@@ -5,14 +5,15 @@
 //              if tx < n and v < 1: S[tx * 4] = A[tx]              else: S[tx * 4] = 0.0
 //              else: S[tx * 4 + v] = 0.0                           for v in T.unroll(3): S[tx * 4 + v + 1] = 0.0
 // C compilers do this as well; it is done here since NVVM before 13.5 gives the accesses of all iterations the
-// alignment of the last one that it evaluates.
+// alignment of the last one that it evaluates. A scheduled serial loop stays whole: its code is not unrolled by those
+// compilers either (codegen/c).
 #include <algorithm>
 #include <set>
 
 #include "helve/arith/sum.h"
+#include "helve/ir/tensor/renewed.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
-#include "helve/ir/tensor/renewed.h"
 #include "scope_facts.h"
 
 namespace helve {
@@ -102,8 +103,10 @@ class Partition final : public ScopedRewriter {
  protected:
   Stmt leave(const Stmt& s, const Facts& facts) override {
     const For* loop = as<For>(s);
-    const bool ordered = loop && (loop->loop == LoopKind::Serial || loop->loop == LoopKind::Unroll ||
-                                  loop->loop == LoopKind::Vectorized);
+    const bool stays = loop && loop->scheduled && loop->loop == LoopKind::Serial;
+    const bool ordered =
+        loop && !stays &&
+        (loop->loop == LoopKind::Serial || loop->loop == LoopKind::Unroll || loop->loop == LoopKind::Vectorized);
     if (!ordered || !int_value(loop->begins[0]) || !is_small(loop->body)) return s;
     const int64_t begin = *int_value(loop->begins[0]);
     const int64_t* extent = int_value(loop->extents[0]);
@@ -147,7 +150,7 @@ class Partition final : public ScopedRewriter {
     const VarRef var = make_var(loop.vars[0]->name, loop.vars[0]->dtype);
     const Stmt body =
         substitute(renewed(loop.body), {{loop.vars[0].get(), Expr(var) + loop.begins[0] + int_imm(from)}});
-    return for_loop(loop.loop, var, extent, body, span);
+    return for_loop(loop.loop, std::vector<VarRef>{var}, {int_imm(0)}, {extent}, body, 1, span, loop.scheduled);
   }
 };
 

@@ -77,7 +77,8 @@ class Pipeline {
           std::any_of(copies_.begin(), copies_.end(), [&](const EarlyCopy& c) { return c.position == i; });
       if (!early) body.push_back(staged(statements[i], simplify(floor_mod(turn, int_imm(stages)))));
     }
-    out.push_back(for_loop(LoopKind::Serial, {var}, {begin}, {count}, seq(std::move(body)), 1, loop_.span));
+    out.push_back(
+        for_loop(LoopKind::Serial, {var}, {begin}, {count}, seq(std::move(body)), 1, loop_.span, loop_.scheduled));
     return seq(std::move(out), loop_.span);
   }
 

@@ -7,7 +7,7 @@
 // After:   for l in T.vectorized(64):
 //              B[r, v * 64 + l] = A[r, v * 64 + l] / s[0]
 //              T.prefetch(A[r + 1, v * 64 + l])
-// A prefetch has no effect on results and may lie outside of its tensor.
+// A prefetch has no effect on results and may lie outside of its tensor. Scheduled loops get none.
 #include <unordered_map>
 
 #include "helve/analysis/memory_traffic.h"
@@ -21,6 +21,7 @@ namespace {
 Stmt with_prefetches(const Stmt& kernel) {
   std::unordered_map<const StmtNode*, std::vector<Stmt>> asked;
   for (EarlyRead& read : early_reads(*as<Kernel>(kernel))) {
+    if (read.loop->scheduled) continue;
     asked[read.loop].push_back(prefetch(read.buffer, std::move(read.indices), read.loop->span));
   }
   if (asked.empty()) return kernel;

@@ -1,6 +1,7 @@
 // Blocks that do not reach past the end of a tensor get code of their own, without tails.
 // Input and output: element loops, simplified; another simplification uses the condition. Kernels with unrolled loops
-// are unchanged: they handle their edges themselves, and duplicating them is expensive.
+// are unchanged: they handle their edges themselves, and duplicating them is expensive. So are those with scheduled
+// loops, whose tails are the schedule's.
 // Before:  n0 = T.min(M - b * 4, 4)              After:  if M - b * 4 >= 4:
 //          for i in T.Parallel(n0): ...                      n0 = T.min(M - b * 4, 4)     (4, when simplified)
 //                                                            for i in T.Parallel(n0): ...
@@ -13,9 +14,9 @@
 
 #include "helve/arith/sum.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/renewed.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
-#include "helve/ir/tensor/renewed.h"
 
 namespace helve {
 
@@ -48,7 +49,7 @@ bool is_small(const Stmt& body) {
   walk(body, [&](const Stmt& s) {
     stores += s->kind == StmtKind::Store;
     const For* loop = as<For>(s);
-    plain &= s->kind != StmtKind::While && !(loop && loop->loop == LoopKind::Unroll);
+    plain &= s->kind != StmtKind::While && !(loop && (loop->loop == LoopKind::Unroll || loop->scheduled));
   });
   return plain && stores <= kMaxStores;
 }

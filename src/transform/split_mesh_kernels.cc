@@ -151,8 +151,7 @@ class Splitter {
     }
     const For& loop = *part.loop();
     if (part.is_persistent()) return emit_persistent(part);
-    return for_loop(LoopKind::Serial, loop.vars, loop.begins, loop.extents, seq(emit(part.body, persistent, chunk)), 1,
-                    part.node->span);
+    return serial_nest(loop, seq(emit(part.body, persistent, chunk)));
   }
 
   /// Do expressions of the host body below `parts` use `var`? Then its iterations cannot share a collective.
@@ -197,16 +196,9 @@ class Splitter {
     int64_t size = options_.persistent_chunk;
     const int64_t* extent = int_value(loop.extents[0]);
     if (extent) size = std::min(size, *extent);
-    const bool chunked = size > 1 && loop.vars.size() == 1 && !has_load(loop.extents[0]) &&
+    const bool chunked = size > 1 && !loop.scheduled && loop.vars.size() == 1 && !has_load(loop.extents[0]) &&
                          shares_collectives(part.body) && !host_uses(part.body, loop.vars[0].get());
-    if (!chunked) {
-      Stmt body = seq(emit(part.body, &part, nullptr));
-      for (size_t d = loop.vars.size(); d-- > 0;) {
-        body = for_loop(LoopKind::Serial, std::vector<VarRef>{loop.vars[d]}, {loop.begins[d]}, {loop.extents[d]}, body,
-                        1, part.node->span);
-      }
-      return body;
-    }
+    if (!chunked) return serial_nest(loop, seq(emit(part.body, &part, nullptr)));
     VarRef round = make_var(loop.vars[0]->name + "_round");
     Chunk chunk;
     chunk.size = size;

@@ -16,7 +16,8 @@
 // fetched first. A store of a whole line goes around the caches for the price of its bytes, one of a part waits for the
 // rest of the line. So a loop whose elements depend on their position alone (analysis/vector_walk.h) is shifted to the
 // first line, and takes turns over the quarters of a long row: memory serves several pages at a time better than one.
-// Others store pieces of 16 bytes where all rows of the tensor begin at multiples of them.
+// Others store pieces of 16 bytes where all rows of the tensor begin at multiples of them. Scheduled loops, and those
+// around them, stay as they are.
 #include <algorithm>
 #include <set>
 #include <unordered_set>
@@ -25,10 +26,10 @@
 #include "helve/analysis/vector_walk.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/renewed.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 #include "line_walk.h"
-#include "helve/ir/tensor/renewed.h"
 
 namespace helve {
 
@@ -80,7 +81,8 @@ class Streams {
   Stmt rewrite(const Stmt& s) const {
     if (!s || written_.empty()) return s;
     const For* loop = as<For>(s);
-    if (loop) {
+    if (loop && loop->loop == LoopKind::Vectorized && loop->scheduled) return s;
+    if (loop && !has_scheduled_loop(s)) {
       if (const std::optional<VectorWalk> walk = walk_of_lines(*loop)) {
         const Stmt lines = line_walk(*walk, line_);
         return either(is_large(*walk->store->buffer), lines, s);

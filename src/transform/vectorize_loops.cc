@@ -1,6 +1,6 @@
 // Innermost parallel loops become whole vectors and a scalar tail.
 // Input: Parallel loops over element stores. Output: Vectorized loops of constant extent if every access is contiguous
-// or invariant in the loop's variable; other loops are unchanged.
+// or invariant in the loop's variable; other loops, and scheduled ones, are unchanged.
 // Before:  for j in T.Parallel(100): Y[j] = X[j] * a
 // After:   for l in T.vectorized(64): Y[l] = X[l] * a
 //          for l in T.vectorized(32): Y[l + 64] = X[l + 64] * a
@@ -26,7 +26,7 @@ class Vectorization final : public ScopedRewriter {
  protected:
   Stmt leave(const Stmt& s, const Facts& facts) override {
     const For* loop = as<For>(s);
-    if (!loop || loop->loop != LoopKind::Parallel || !straight_line(loop->body)) return s;
+    if (!loop || loop->loop != LoopKind::Parallel || loop->scheduled || !straight_line(loop->body)) return s;
     const int64_t lanes = lanes_of(*loop);
     if (widest_lanes(loop->extents.back(), lanes, facts) < 2 || !all_contiguous(*loop, facts)) return s;
     return split(*loop, lanes, facts);

@@ -811,4 +811,22 @@ def generate(seed):
     """The program of a seed; about one in four is for a mesh."""
     from generate_mesh import MeshGenerator
 
-    return (MeshGenerator if seed % 4 == 3 and MeshGenerator else KernelGenerator)(seed).program()
+    program = (MeshGenerator if seed % 4 == 3 and MeshGenerator else KernelGenerator)(seed).program()
+    mark_some(program, random.Random(f"marks {seed}"))
+    return program
+
+
+# Loops of which any program keeps what they say; lanes may not run in step, and copies may be too many.
+MARKED = ("serial", "range", "Parallel", "Pipelined", "Persistent")
+
+
+def mark_some(program, rng):
+    """Marks some loops of every third program, so that passes leave them as they are."""
+    if rng.randrange(3):
+        return
+    for _, loop in list(tree.places(program)):
+        if not isinstance(loop, p.For):
+            continue
+        short = loop.kind == "unroll" and isinstance(loop.extents[0], int) and loop.extents[0] <= 3
+        if loop.kind in MARKED or short:
+            loop.scheduled = rng.random() < 0.3

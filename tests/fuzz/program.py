@@ -114,6 +114,7 @@ class For:
     body: list
     stages: int = 1
     step: int = 1
+    scheduled: bool = False
 
 
 @dataclass(eq=False)
@@ -285,16 +286,18 @@ def _header(loop):
     names = ", ".join(v.name for v in loop.vars)
     pairs = [_bounds(b, e) for b, e in zip(loop.begins, loop.extents)]
     zero = [_is_zero(b) for b in loop.begins]
+    mark = ", scheduled=True" if loop.scheduled else ""
     if loop.kind in ("Parallel", "Persistent"):
         items = ", ".join(expr_text(e) if z else f"({b}, {end})" for z, (b, end), e in zip(zero, pairs, loop.extents))
-        return f"for {names} in T.{loop.kind}({items if loop.kind == 'Parallel' else f'[{items}]'}):"
+        return f"for {names} in T.{loop.kind}({items if loop.kind == 'Parallel' else f'[{items}]'}{mark}):"
     begin, end = pairs[0]
     arguments = expr_text(loop.extents[0]) if zero[0] else f"{begin}, {end}"
     if loop.kind == "Pipelined":
         arguments += f", num_stages={loop.stages}"
     if loop.step != 1:
         arguments = f"{begin}, {end}, {loop.step}"
-    return f"for {names} in {'' if loop.kind == 'range' else 'T.'}{loop.kind}({arguments}):"
+    prefix = "" if loop.kind == "range" and not loop.scheduled else "T."
+    return f"for {names} in {prefix}{loop.kind}({arguments}{mark}):"
 
 
 def _lines(stmts, depth):

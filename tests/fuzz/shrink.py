@@ -41,7 +41,7 @@ def fewer_variables(loop):
     """The loop without its last variable, which keeps its first value."""
     last = tree.clone(loop)
     first = unrolled_once(p.For(last.kind, last.vars[-1:], last.begins[-1:], last.extents[-1:], last.body))
-    return [p.For(last.kind, last.vars[:-1], last.begins[:-1], last.extents[:-1], first)]
+    return [p.For(last.kind, last.vars[:-1], last.begins[:-1], last.extents[:-1], first, scheduled=last.scheduled)]
 
 
 def smaller_numbers(n):

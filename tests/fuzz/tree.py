@@ -135,6 +135,7 @@ def constructs(tree):
             case p.For(kind=kind, vars=variables, extents=extents):
                 count[f"loop {kind}"] += 1
                 count["loop step"] += node.step != 1
+                count["scheduled loop"] += node.scheduled
                 count["pick"] += _picks(node)
                 if kind in ("Parallel", "vectorized") and shares_private(node):
                     count["private memory that some iterations write"] += 1

@@ -22,8 +22,8 @@ def schedule(body, signature=SIGNATURE, check=True, before=""):
 
 
 def body_of(s):
-    """The lines below the kernel, less its indentation."""
-    lines = s.script().splitlines()
+    """The lines below the kernel, less its indentation and the marks of loops (test_scheduled_loops.py)."""
+    lines = s.script().replace(", scheduled=True", "").splitlines()
     start = next(i for i, line in enumerate(lines) if "T.Kernel" in line)
     return "\n".join(line[8:] for line in lines[start + 1:])
 
@@ -87,6 +87,54 @@ def test_exact_split_is_refused_where_a_block_is_partial():
     before, signature = "n = T.dyn('n')\n", "A: T.Tensor((n,), 'int32')"
     s = schedule("for i in T.serial(n):\n    A[i] = i", signature, before=before)
     refused("HV1007", lambda: s.split("i", 4, tail="exact"))
+
+
+@pytest.mark.parametrize("extent", [0, 1, 4, 7, 8])
+@pytest.mark.parametrize("parts", [1, 3, 4, 9])
+@pytest.mark.parametrize("tail", ["guard", "cut", "exact"])
+def test_divide_of_any_extent(extent, parts, tail):
+    s = schedule(f"for i in T.serial({extent}):\n    A[i] = A[i] + i", "A: T.Tensor((8,), 'int32')")
+    if tail == "exact" and extent % parts:
+        refused("HV1007", lambda: s.divide("i", parts, tail))
+        return
+    found = s.divide("i", parts, tail)
+    assert len(found) == (3 if tail == "cut" and extent % parts else 2)
+    assert f"for io in T.serial({parts})" in body_of(s)
+    helve.testing.check_stages(s, lambda: helve.testing.make_arguments(s))
+
+
+def test_rotate_is_for_reductions():
+    body = "for i in T.serial(7):\n    for k in T.serial(1, 7):\n        "
+    s = schedule(body + "T.update(A[i, 0], B[i, k], 'add')")
+    s.rotate("k", "i")
+    assert body_of(s).splitlines()[2].strip() == "T.update(A[i, 0], B[i, (i + k + 5) % 6 + 1], \"add\")"
+    helve.testing.check_stages(s, lambda: helve.testing.make_arguments(s))
+    s = schedule(body + "A[i, k] = B[i, k]")  # independent iterations
+    s.rotate("k", "i")
+    helve.testing.check_stages(s, lambda: helve.testing.make_arguments(s))
+    s = schedule(body + "A[i, k] = A[i, k - 1]")
+    refused("HV1007", lambda: s.rotate("k", "i"))
+    refused("HV1006", lambda: s.rotate("i", "k"))
+    refused("HV1006", lambda: s.rotate("k", "k"))
+
+
+def test_rotate_by_several_loops():
+    s = schedule("for i in T.serial(4):\n    for j in T.serial(3):\n        for k in T.serial(5):\n"
+                 "            T.update(A[i, j], B[k, i], 'max')")
+    s.rotate("k", "i", "j")
+    assert "B[(i + j + k) % 5, i]" in body_of(s)
+    helve.testing.check_stages(s, lambda: helve.testing.make_arguments(s))
+
+
+def test_pipeline():
+    s = schedule(NEST)
+    s.pipeline("i", 3)
+    assert body_of(s).splitlines()[0] == "for i in T.Pipelined(10, num_stages=3):"
+    helve.testing.check_stages(s, lambda: helve.testing.make_arguments(s))
+    s.serial("i")
+    assert body_of(s) == NEST
+    refused("HV1006", lambda: s.pipeline("i", 65))
+    refused("HV1005", lambda: s.pipeline("i", 0))
 
 
 def test_reorder_moves_branches_inwards():

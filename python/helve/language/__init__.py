@@ -80,7 +80,8 @@ def _mesh(shape, names=("x", "y"), device="host") -> _Mesh:
 
 
 _SCOPE = _o("scope", "shared.dyn")
-_BOUNDS = (_p("start"), _o("stop", None), _o("step", 1))
+_SCHEDULED = _o("scheduled", False)
+_BOUNDS = (_p("start"), _o("stop", None), _o("step", 1), _SCHEDULED)
 _ALLOC = (_p("shape"), _p("dtype"))
 _LAYOUT = _o("layout", None)
 _OFFSET = _o("offset", None)
@@ -108,7 +109,11 @@ _CONSTRUCTS = [
         "A buffer distributed over the registers of the block; `layout`, on tx and reg, gives each element's place.",
     ),
     Construct("alloc_local", _TILED, "A buffer private to a thread."),
-    Construct("serial", _BOUNDS, "A sequential loop: serial(n), serial(start, stop), serial(start, stop, step)."),
+    Construct(
+        "serial", _BOUNDS,
+        "A sequential loop: serial(n), serial(start, stop), serial(start, stop, step). No pass changes a loop that is "
+        "`scheduled`.",
+    ),
     Construct("range", _BOUNDS, "The same as T.serial."),
     Construct("unroll", _BOUNDS, "A loop that is unrolled."),
     Construct("vectorized", _BOUNDS, "A loop over the lanes of a vector."),
@@ -117,12 +122,12 @@ _CONSTRUCTS = [
         "Code of a kernel in thread form that each of its `count` threads executes; the variable is the thread.",
     ),
     Construct(
-        "Pipelined", (_p("start"), _o("stop", None), _o("num_stages", 1)),
+        "Pipelined", (_p("start"), _o("stop", None), _o("num_stages", 1), _SCHEDULED),
         "A serial loop whose iterations may overlap over num_stages stages.",
     ),
-    Construct("Parallel", (), "A loop over elements whose iterations are independent.", "extents"),
+    Construct("Parallel", (_SCHEDULED,), "A loop over elements whose iterations are independent.", "extents"),
     Construct(
-        "Persistent", (_p("domain"),),
+        "Persistent", (_p("domain"), _SCHEDULED),
         "A loop over work items, independent and in any order; domain is a list of extents.",
     ),
     Construct("foreach_tiles", _TILES, "A loop over the tiles of a buffer; inside, subscripts denote tiles."),

@@ -25,13 +25,13 @@ def Kernel(*grid: _Any, threads: _b.int = 128) -> _Any:
 def Mesh(shape: _Shape, names: _Sequence[_b.str] = ('x', 'y'), device: _b.str = 'host') -> _Mesh:
     """A mesh; see helve.Mesh."""
 
-def Parallel(*extents: _Any) -> _Any:
+def Parallel(*extents: _Any, scheduled: _b.bool = False) -> _Any:
     """A loop over elements whose iterations are independent."""
 
-def Persistent(domain: _Sequence[_Any] | _Extent) -> _Any:
+def Persistent(domain: _Sequence[_Any] | _Extent, scheduled: _b.bool = False) -> _Any:
     """A loop over work items, independent and in any order; domain is a list of extents."""
 
-def Pipelined(start: _Extent, stop: _Extent | None = None, num_stages: _b.int = 1) -> _Any:
+def Pipelined(start: _Extent, stop: _Extent | None = None, num_stages: _b.int = 1, scheduled: _b.bool = False) -> _Any:
     """A serial loop whose iterations may overlap over num_stages stages."""
 
 def Tensor(shape: _Shape, dtype: _b.str = 'float32', strides: _Shape | None = None) -> _TensorType:
@@ -326,7 +326,7 @@ def prim_func(
     function: _Callable[..., _Any] | None = None, *, mesh: _Mesh | None = None
 ) -> _PrimFunc | _Callable[[_Callable[..., _Any]], _PrimFunc]: ...
 
-def range(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any:
+def range(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, scheduled: _b.bool = False) -> _Any:
     """The same as T.serial."""
 
 def reduce_absmax(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
@@ -359,8 +359,9 @@ def round(x: _Scalar) -> _Expr:
 def rsqrt(x: _Scalar) -> _Expr:
     """The scalar operator Rsqrt."""
 
-def serial(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any:
-    """A sequential loop: serial(n), serial(start, stop), serial(start, stop, step)."""
+def serial(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, scheduled: _b.bool = False) -> _Any:
+    """A sequential loop: serial(n), serial(start, stop), serial(start, stop, step). No pass changes a loop that is
+    `scheduled`."""
 
 def sigmoid(x: _Scalar) -> _Expr:
     """The scalar operator Sigmoid."""
@@ -402,14 +403,14 @@ uint64: _DType
 
 uint8: _DType
 
-def unroll(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any:
+def unroll(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, scheduled: _b.bool = False) -> _Any:
     """A loop that is unrolled."""
 
 def update(dst: _Any, value: _Any, op: _Any) -> _Any:
     """Stores to one element what `op`, which is "add", "mul", "max" or "min", makes of it and the value. A
     schedule may change the order of updates of one element; they are not atomic."""
 
-def vectorized(start: _Extent, stop: _Extent | None = None, step: _b.int = 1) -> _Any:
+def vectorized(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, scheduled: _b.bool = False) -> _Any:
     """A loop over the lanes of a vector."""
 
 def wait_async(pending: _b.int = 0, sources: _b.bool = False) -> None:

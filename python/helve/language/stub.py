@@ -63,6 +63,7 @@ _TYPES = {
     "buffer": "_Any",
     "tensor": "_Any",
     "parallel": "_b.bool",
+    "scheduled": "_b.bool",
     "annotations": "dict[_Any, _Any]",
     "nrows": "_b.int | None",
     "ncols": "_b.int | None",

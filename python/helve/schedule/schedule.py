@@ -207,6 +207,21 @@ class Schedule:
         """
         return self._step("split", [loop, factor, tail], unsafe)
 
+    def divide(self, loop: Place, parts: int, tail: str = "guard", *,
+               unsafe: str | None = None) -> tuple[Cursor, ...]:
+        """Divides a loop of constant extent into `parts` parts of equal size.
+
+        Args:
+            loop: a loop over one variable, or its name.
+            parts: how many, 1 or more.
+            tail: as for `split`; with "guard" the last parts are smaller, or empty.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The loop over parts, the loop in a part, and the loop over the rest if there is one.
+        """
+        return self._step("divide", [loop, parts, tail], unsafe)
+
     def cut(self, loop: Place, at: int, *, unsafe: str | None = None) -> tuple[Cursor, Cursor]:
         """Divides a loop into its first `at` iterations and the rest; returns both loops."""
         return self._step("cut", [loop, at], unsafe)
@@ -287,6 +302,12 @@ class Schedule:
         """Counts an inner loop from `factor` times the outer variable later on; returns it."""
         return self._step("skew", [outer, inner, factor], unsafe)[0]
 
+    def rotate(self, loop: Place, *by: Place, unsafe: str | None = None) -> Cursor:
+        """Begins a loop, in each iteration of the loops `by` around it, as many iterations later as their variables
+        add up to, and ends it with those left out; returns it. Its order changes: it is for reductions by T.update,
+        and for independent iterations."""
+        return self._step("rotate", [loop, by], unsafe)[0]
+
     def parallel(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
         """Makes a loop T.Parallel; returns it."""
         return self._step("parallel", [loop], unsafe)[0]
@@ -298,6 +319,10 @@ class Schedule:
     def serial(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
         """Makes a loop T.serial; returns it."""
         return self._step("serial", [loop], unsafe)[0]
+
+    def pipeline(self, loop: Place, stages: int, *, unsafe: str | None = None) -> Cursor:
+        """Makes a loop T.Pipelined, whose copies run up to `stages` - 1 iterations ahead; returns it."""
+        return self._step("pipeline", [loop, stages], unsafe)[0]
 
     def bind(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
         """Gives each iteration of a loop that is all of a T.Kernel a block of its own; returns the grid."""

@@ -39,6 +39,7 @@ class Header:
     begins: list[_core.Expr] = field(default_factory=list)
     extents: list[_core.Expr] = field(default_factory=list)
     num_stages: int = 1
+    scheduled: bool = False
     tiles: _core.Buffer | None = None
     parallel: bool = False
     bindings: list[Binding] = field(default_factory=list)
@@ -60,7 +61,9 @@ def parse_header(expressions: Expressions, node: ast.For) -> Header:
     if name in ("foreach_tiles", "foreach_tile"):
         _tile_loop(expressions, header, match(context, function, node.iter), node)
     elif name in ("Parallel", "Persistent"):
-        _parallel_loop(expressions, header, match(context, function, node.iter))
+        arguments = match(context, function, node.iter)
+        header.scheduled = _scheduled(expressions, arguments)
+        _parallel_loop(expressions, header, arguments)
     elif name in _KINDS:
         return _counted_loop(expressions, header, match(context, function, node.iter), node)
     else:
@@ -138,6 +141,8 @@ def _counted_loop(expressions: Expressions, header: Header, arguments: Arguments
     if stop_value is not None:
         begin, end = first, expressions.index(stop, stop_value, "a loop bound")
     step = 1
+    if name != "threads":
+        header.scheduled = _scheduled(expressions, arguments)
     if name == "Pipelined":
         header.num_stages = _stages(expressions, arguments)
     elif name != "threads":
@@ -158,6 +163,10 @@ def _counted_loop(expressions: Expressions, header: Header, arguments: Arguments
     value = scaled if zero else _core.apply_operands("Add", [begin, scaled], header.span)
     header.bindings = [(target, variable, value)]
     return header
+
+
+def _scheduled(expressions: Expressions, arguments: Arguments) -> bool:
+    return expressions.literal(arguments, "scheduled", bool, "True or False", "write True or False")
 
 
 def _steps(distance: _core.Expr, step: int, span: _core.Span) -> _core.Expr:

@@ -245,7 +245,7 @@ class Statements:
         else:
             body = self.block(node.body, header.bindings)
             stmt = _core.for_loop(header.kind, header.vars, header.begins, header.extents, body, header.num_stages,
-                                  header.span)
+                                  header.span, header.scheduled)
         self.context.emit(stmt)
 
     def _with(self, node: ast.With) -> None:

@@ -142,7 +142,7 @@ void CEmitter::for_loop(const For& s) {
   switch (s.loop) {
     case LoopKind::Thread: return thread_loop(s);
     case LoopKind::Vectorized: return vector_loop(s);
-    case LoopKind::Serial: return serial_loop(s, "", [&] { stmt(s.body); });
+    case LoopKind::Serial: return serial_loop(s, s.scheduled ? "unroll 1" : "", [&] { stmt(s.body); });
     case LoopKind::Unroll: return serial_loop(s, "unroll", [&] { stmt(s.body); });
     case LoopKind::Parallel:
     case LoopKind::Pipelined:

@@ -261,7 +261,7 @@ void KernelEmitter::vector_loop(const For& s) {
   const If* guard = as<If>(s.body);
   if (guard && !mentions_any(guard->condition, s.vars) && !has_load(guard->condition)) {
     auto lanes_of = [&](const Stmt& body) {
-      return body ? helve::for_loop(s.loop, s.vars, s.begins, s.extents, body, 1, s.span) : Stmt();
+      return body ? helve::for_loop(s.loop, s.vars, s.begins, s.extents, body, 1, s.span, s.scheduled) : Stmt();
     };
     return stmt(helve::if_then(guard->condition, lanes_of(guard->then_body), lanes_of(guard->else_body), guard->span));
   }

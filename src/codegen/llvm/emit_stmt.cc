@@ -1,6 +1,6 @@
 // Statements of a kernel.
-// Loops keep their promise in metadata (independent iterations) or become explicit vectors; buffers of a block get
-// their memory.
+// Loops keep their promise in metadata (independent iterations) or become explicit vectors, and LLVM transforms no loop
+// that is scheduled; buffers of a block get their memory.
 #include <algorithm>
 
 #include "helve/support/diagnostic.h"
@@ -205,7 +205,9 @@ void KernelEmitter::loop_dimension(const For& s, size_t dim, llvm::MDNode* group
   llvm::SmallVector<llvm::Metadata*, 2> hints;
   const auto named = [&](const char* name) { return llvm::MDString::get(context_, name); };
   if (group) hints.push_back(llvm::MDNode::get(context_, {named("llvm.loop.parallel_accesses"), group}));
-  if (s.loop == LoopKind::Unroll) {
+  if (s.scheduled) {
+    hints.push_back(llvm::MDNode::get(context_, {named("llvm.loop.disable_nonforced")}));
+  } else if (s.loop == LoopKind::Unroll) {
     hints.push_back(llvm::MDNode::get(context_, {named("llvm.loop.unroll.enable")}));
   } else if (holds_wide_vectors(s.body)) {
     hints.push_back(llvm::MDNode::get(context_, {named("llvm.loop.unroll.disable")}));

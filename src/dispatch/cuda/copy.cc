@@ -67,12 +67,7 @@ Stmt lower_run(const TileOp& op, const LoweringContext& context, std::string* de
   if (!regions) return {};
   const Stmt elements = copy_elements(*regions, *context.facts);
   const For& loop = *as<For>(elements);
-  Stmt body = loop.body;
-  for (size_t d = loop.vars.size(); d-- > 0;) {
-    body = for_loop(LoopKind::Serial, std::vector<VarRef>{loop.vars[d]}, {loop.begins[d]}, {loop.extents[d]}, body, 1,
-                    op.span);
-  }
-  return body;
+  return serial_nest(loop, loop.body);
 }
 
 Stmt lower_fill(const TileOp& op, const LoweringContext& context, std::string*) {

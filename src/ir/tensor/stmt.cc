@@ -198,7 +198,7 @@ Stmt tile_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span sp
 }
 
 Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins, std::vector<Expr> extents, Stmt body,
-              int num_stages, Span span) {
+              int num_stages, Span span, bool scheduled) {
   HELVE_CHECK(vars.size() == begins.size() && vars.size() == extents.size(), "a loop needs bounds for each variable");
   HELVE_CHECK(vars.size() == 1 || kind == LoopKind::Parallel || kind == LoopKind::Persistent,
               "only parallel loops have several variables");
@@ -210,6 +210,7 @@ Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins,
     n.begins = std::move(begins);
     n.extents = std::move(extents);
     n.num_stages = num_stages;
+    n.scheduled = scheduled;
     n.body = std::move(body);
   });
 }
@@ -217,6 +218,14 @@ Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins,
 Stmt for_loop(LoopKind kind, VarRef var, Expr extent, Stmt body, Span span) {
   return for_loop(kind, std::vector<VarRef>{std::move(var)}, {int_imm(0)}, {std::move(extent)}, std::move(body), 1,
                   span);
+}
+
+Stmt serial_nest(const For& loop, Stmt body) {
+  for (size_t d = loop.vars.size(); d-- > 0;) {
+    body = for_loop(LoopKind::Serial, std::vector<VarRef>{loop.vars[d]}, {loop.begins[d]}, {loop.extents[d]}, body, 1,
+                    loop.span, loop.scheduled);
+  }
+  return body;
 }
 
 Stmt for_tiles(BufferRef buffer, std::vector<VarRef> vars, bool parallel, Stmt body, Span span) {

@@ -361,6 +361,7 @@ class Verifier {
     if (n.loop == LoopKind::Pipelined && n.num_stages < 1) {
       throw UserError(Code::StageCount, n.span, {{"stages", int64_t{n.num_stages}}});
     }
+    if (n.scheduled) check_scheduled(n);
     const bool parallel = n.loop == LoopKind::Parallel || n.loop == LoopKind::Vectorized || n.loop == LoopKind::Thread;
     const std::string name = fmt::format("T.{}", to_string(n.loop));
     if (parallel && !kernel_) wrong_scope(name, "host", "put it inside T.Kernel", n.span);
@@ -373,6 +374,16 @@ class Verifier {
       }
       visit(n.body);
     });
+  }
+
+  /// What is written out, or has lanes, has a number of them that the program states.
+  static void check_scheduled(const For& n) {
+    const bool counted = n.loop == LoopKind::Unroll || n.loop == LoopKind::Vectorized;
+    if (!counted || int_value(n.extents[0])) return;
+    throw UserError(Code::ScheduledLoop, n.span,
+                    {{"loop", fmt::format("T.{}", to_string(n.loop))},
+                     {"reason", "its extent is not constant"},
+                     {"remedy", "divide the loop, so that the inner one has a constant extent"}});
   }
 
   /// A loop over threads is one over all threads of the block, and a thread is not divided again.

@@ -214,6 +214,15 @@ FunctionRef with_body(const FunctionRef& f, Stmt body) {
   return FunctionRef(copy);
 }
 
+bool has_scheduled_loop(const Stmt& s) {
+  bool found = false;
+  walk(s, [&](const Stmt& each) {
+    const For* loop = as<For>(each);
+    found |= loop && loop->scheduled;
+  });
+  return found;
+}
+
 bool has_operation(const Stmt& s, const std::function<bool(const TileOp&)>& holds) {
   bool found = false;
   walk(s, [&](const Stmt& each) {

@@ -50,9 +50,9 @@ TEST(Schedule, StepsMakeVersionsAndOldOnesStay) {
   const FunctionRef f = copy_rows(8);
   const ScheduleVersionRef last = tiled(f);
   EXPECT_EQ(print(last->function->body), R"(with T.Kernel(1) as bx:
-    for io in T.serial(3):
-        for j in T.serial(8):
-            for ii in T.serial(3):
+    for io in T.serial(3, scheduled=True):
+        for j in T.serial(8, scheduled=True):
+            for ii in T.serial(3, scheduled=True):
                 if io * 3 + ii < 8:
                     A[io * 3 + ii, j] = B[io * 3 + ii, j]
 )");
@@ -90,7 +90,7 @@ TEST(Schedule, StepsOfATraceFitOtherSizes) {
   const ScheduleVersionRef last = tiled(copy_rows(8));
   ScheduleVersionRef other = start_schedule(copy_rows(6));
   other = replay_step(other, last->before->step, {});
-  EXPECT_EQ(at(other, FinderKind::Text, "for io in T.serial(2)*"), at(other, FinderKind::Loop, "io"));
+  EXPECT_EQ(at(other, FinderKind::Text, "for io in T.serial(2, *)*"), at(other, FinderKind::Loop, "io"));
   EXPECT_EQ(refusal([&] { replay_step(other, last->before->step, {}); }), Code::ScheduleNothingFound);
 }
 

@@ -175,19 +175,26 @@ std::string_view to_string(LoopKind kind);
 /// and Pipelined have one variable. Parallel and Persistent promise independent iterations. Thread is code that each
 /// thread of a block runs: from 0 over the number of threads, each iteration on another thread. A negative extent is an
 /// empty loop, in lowered code only (from tails); the verifier refuses negative constants.
+/// A scheduled loop stays as it is: no pass fuses, divides, unrolls, shifts or copies it to make code faster. What its
+/// kind means is still done, by any target: lanes become vectors, elements go to threads, one iteration is its body.
 struct For final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::For;
   LoopKind loop = LoopKind::Serial;
   std::vector<Expr> begins;
   std::vector<Expr> extents;
   int num_stages = 1;  ///< Pipelined only
+  bool scheduled = false;
   std::vector<VarRef> vars;
   Stmt body;
   For() : StmtNode(kKind) {}
   static constexpr auto fields() {
-    return std::tuple{field("loop", &For::loop),       field("begins", &For::begins),
-                      field("extents", &For::extents), field("num_stages", &For::num_stages),
-                      definition("vars", &For::vars),  field("body", &For::body)};
+    return std::tuple{field("loop", &For::loop),
+                      field("begins", &For::begins),
+                      field("extents", &For::extents),
+                      field("num_stages", &For::num_stages),
+                      field("scheduled", &For::scheduled),
+                      definition("vars", &For::vars),
+                      field("body", &For::body)};
   }
 };
 
@@ -328,9 +335,11 @@ Stmt store_nontemporal(BufferRef buffer, std::vector<Expr> indices, Expr value, 
 Stmt prefetch(BufferRef buffer, std::vector<Expr> indices, Span span = {});
 Stmt tile_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {});
 Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins, std::vector<Expr> extents, Stmt body,
-              int num_stages = 1, Span span = {});
+              int num_stages = 1, Span span = {}, bool scheduled = false);
 /// A one-dimensional loop from 0.
 Stmt for_loop(LoopKind kind, VarRef var, Expr extent, Stmt body, Span span = {});
+/// The iterations of `loop` in order: a Serial loop for each variable around `body`, scheduled where `loop` is.
+Stmt serial_nest(const For& loop, Stmt body);
 Stmt for_tiles(BufferRef buffer, std::vector<VarRef> vars, bool parallel, Stmt body, Span span = {});
 Stmt while_loop(Expr condition, Stmt body, Span span = {});
 Stmt if_then(Expr condition, Stmt then_body, Stmt else_body = {}, Span span = {});

@@ -46,6 +46,9 @@ FunctionRef with_body(const FunctionRef& f, Stmt body);
 /// Is there a tile operation below `s` for which `holds`?
 bool has_operation(const Stmt& s, const std::function<bool(const TileOp&)>& holds);
 
+/// Does the statement hold, or is it, a loop that stays as it is (For::scheduled)?
+bool has_scheduled_loop(const Stmt& s);
+
 /// Does the statement hold a collective?
 bool has_collective(const Stmt& s);
 
