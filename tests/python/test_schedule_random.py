@@ -111,7 +111,7 @@ def some_step(s, rng):
         lambda: s.parallel(one),
         lambda: s.serial(one),
         lambda: s.vectorize(one),
-        lambda: s.bind(one),
+        lambda: s.bind(one, to=rng.choice(["block", "block", "thread", "core"])),
         lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
         lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
     ])
