@@ -336,3 +336,28 @@ def test_random_steps_on_dynamic_extents(seed):
             judge(s, shape)
         except helve.Error as error:
             assert error.code == "HV0616" and any(each.needs for each in s.report())
+
+
+def test_parts_of_a_dynamic_extent_are_taken_apart():
+    """By what equal numbers say of their digits, though isl has no products of two symbols."""
+    s = helve.Schedule(rows)
+    s.divide("i", 4)
+    s.parallel("io")
+    s.reorder("j", "ii")
+    s.serial("io")
+    s.bind("io")
+    judge(s, (0, 3), (1, 1), (5, 2), (16, 2), (17, 3))
+    s = helve.Schedule(chain)
+    s.divide("i", 4)
+    assert refused("HV1008", lambda: s.parallel("io"))
+
+
+def test_a_fused_loop_is_divided_among_blocks():
+    s = helve.Schedule(rows)
+    s.fuse("i", "j")
+    s.split("ij", 64)
+    s.bind("ijo")
+    judge(s, (0, 3), (3, 0), (1, 1), (5, 7), (16, 16))
+    races = [p.verdict for p in helve.compile(s).proofs() if p.kind == "race"]
+    assert races == ["proved"]
+    helve.testing.check_stages(s, lambda: [np.ones((9, 11), "int32"), np.zeros((9, 11), "int32")])

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "helve/analysis/access.h"
+#include "helve/analysis/mixed_radix.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/text.h"
@@ -19,17 +19,6 @@
 namespace helve::legality {
 
 namespace {
-
-/// e / m where m is a factor of every term of e.
-Expr quotient(const Expr& e, const Expr& m) {
-  if (same_expr(e, m)) return int_imm(1);
-  const Apply* node = as<Apply>(e);
-  if (!node || (node->op != Op::Add && node->op != Op::Sub && node->op != Op::Mul)) return {};
-  const Expr first = quotient(node->args[0], m), second = quotient(node->args[1], m);
-  if (node->op == Op::Mul) return first ? first * node->args[1] : second ? node->args[0] * second : Expr();
-  if (!first || !second) return {};
-  return node->op == Op::Add ? first + second : first - second;
-}
 
 /// A loop variable that is counted by digits: var = high * radix + low.
 struct Digits {
@@ -194,7 +183,7 @@ class Finder {
         const Var* var = header.vars[d].get();
         const auto digits = out_.digits.find(var);
         if (digits != out_.digits.end() &&
-            !(begins_at_zero(header.begins[d]) && quotient(header.extents[d], digits->second.radix))) {
+            !(begins_at_zero(header.begins[d]) && exact_quotient(header.extents[d], digits->second.radix))) {
           out_.digits.erase(digits);
         }
         const auto joined = out_.joined.find(var);
@@ -242,7 +231,7 @@ Header counted(const Header& header, const Counting& counting) {
       const Digits& digits = at->second;
       out.vars.insert(out.vars.end(), {digits.high, digits.low});
       out.begins.insert(out.begins.end(), {int_imm(0), int_imm(0)});
-      out.extents.insert(out.extents.end(), {simplify(quotient(header.extents[d], digits.radix)), digits.radix});
+      out.extents.insert(out.extents.end(), {simplify(exact_quotient(header.extents[d], digits.radix)), digits.radix});
       continue;
     }
     out.begins.push_back(header.begins[d]);
