@@ -155,7 +155,7 @@ class PairQuery {
     const Translation translation{&query_.facts(), &d_.model.constant};
     IntegerSet set(d_.engine, std::move(tuple), condition, std::move(locals), translation);
     if (!query_.doubts().empty()) set = as_superset(set, query_.doubts());
-    if (set.emptiness() == Verdict::Proved) return std::nullopt;
+    if (set.emptiness().verdict == Verdict::Proved) return std::nullopt;
     return relation_of(set, first_.vars.size());
   }
 
