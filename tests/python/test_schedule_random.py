@@ -91,6 +91,7 @@ def some_step(s, rng):
     """A primitive with arguments that may or may not fit."""
     all_places = places(s)
     loops = [each for each in all_places if each.text.startswith("for ")] or all_places
+    stores = [each for each in all_places if "\n" not in each.text] or all_places
     one, two = rng.choice(loops), rng.choice(loops)
     inner, next_one = near(s, one, "{}.body[0]".format, two), near(s, one, behind, two)
     return rng.choice([
@@ -112,6 +113,10 @@ def some_step(s, rng):
         lambda: s.serial(one),
         lambda: s.vectorize(one),
         lambda: s.bind(one),
+        lambda: s.compute_at(rng.choice([one, inner, rng.choice(all_places)]), next_one),
+        lambda: s.compute_at(one, rng.choice(loops)),
+        lambda: s.reverse_compute_at(next_one, rng.choice(loops)),
+        lambda: s.inline(rng.choice(stores)),
         lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
         lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
     ])
