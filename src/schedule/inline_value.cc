@@ -125,7 +125,8 @@ std::string hidden_name(const FunctionRef& f, const Cursor& writer, const Cursor
   std::string out;
   const Stmt s = required_at(f, writer);
   walk_cursors(*f, [&](const Cursor& at, const Stmt& definition) {
-    if (!Block{at, SIZE_MAX}.holds(writer) || Block{at, SIZE_MAX}.holds(reader)) return;
+    const Block behind{at, SIZE_MAX - at.position()};
+    if (!behind.holds(writer) || behind.holds(reader)) return;
     if (const std::string name = used_behind(definition, s); !name.empty()) out = name;
   });
   return out;

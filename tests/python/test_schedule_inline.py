@@ -178,6 +178,16 @@ def test_memory_of_the_producer_is_inlined_first():
     assert body_of(s) == "for i in T.serial(8):\n    A[i, 0] = B[i + 2, 0] * B[i + 2, 0]"
 
 
+def test_a_value_needs_its_operands_where_it_is_read():
+    s = schedule(
+        "X = T.alloc_shared((10,), 'int32')\nfor x in T.serial(10):\n    B[x, 0] = x\n"
+        "    t = T.alloc_local((1,), 'int32')\n    t[0] = B[x, 1]\n    X[x] = t[0] + 1\n"
+        "for i in T.serial(8):\n    A[i, 0] = X[i + 2]"
+    )
+    error = refused("HV1006", lambda: s.inline(s.store("X")))  # not first in its block
+    assert "the value uses 't', which is not defined where it is read" in error.message
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
 def test_values_are_rounded_as_the_store_rounds(dtype):
     s = schedule(
