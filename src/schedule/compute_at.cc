@@ -78,7 +78,7 @@ Cursor widest(const FunctionRef& f, const Cursor& nest, const std::vector<Buffer
       around = around.parent();
       const Stmt outer = required_at(f, around);
       const For* loop = as<For>(outer);
-      if (outer->kind == StmtKind::While || outer->kind == StmtKind::Kernel ||
+      if (outer->kind == StmtKind::While || (outer->kind == StmtKind::Kernel && f->mesh) ||
           (loop && loop->loop == LoopKind::Thread)) {
         return;
       }
