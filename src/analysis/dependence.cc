@@ -74,8 +74,6 @@ class PairQuery {
     }
   }
 
-  static bool says_something(const Step& step) { return !step.begins.empty() || step.value || step.condition; }
-
   void add_path(const Path& path, const Substitution& renamed = {}) {
     for (size_t i = d_.model.around.size(); i < path.size(); ++i) {
       const Step& step = *path[i];

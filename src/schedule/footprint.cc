@@ -20,8 +20,6 @@ namespace {
 /// The largest expression of a bound.
 constexpr int kBoundLimit = 12;
 
-bool says_something(const Step& step) { return !step.begins.empty() || step.value || step.condition; }
-
 class Bounds {
  public:
   Bounds(const AccessModel& model, const Buffer& buffer) : model_(model) {
