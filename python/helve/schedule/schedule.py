@@ -11,6 +11,7 @@ import sys
 
 from helve import _core, source
 from helve.errors import Error, error, from_diagnostic, shown
+from helve.schedule.auto import order
 from helve.schedule.comparison import compare
 from helve.schedule.cursor import Cursor, carried, find
 from helve.schedule.trace import StepReport, Trace, report, step_text
@@ -327,6 +328,15 @@ class Schedule:
     def bind(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
         """Gives each iteration of a loop that is all of a T.Kernel a block of its own; returns the grid."""
         return self._step("bind", [loop], unsafe)[0]
+
+    # Defaults.
+
+    def auto(self) -> None:
+        """Gives the program a default order for the CPU, by steps as above: blocks for all processors, vectors along
+        rows, and tiles of accumulators for reductions whose elements share operands. A step that is not proved is not
+        taken, and small programs stay as they are. `print(s.trace())` is the program of what was done, to edit.
+        """
+        order(self, self._now)
 
     # Traces.
 
