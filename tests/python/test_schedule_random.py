@@ -112,6 +112,7 @@ def some_step(s, rng):
         lambda: s.serial(one),
         lambda: s.vectorize(one),
         lambda: s.bind(one),
+        s.auto,
         lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
         lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
     ])
@@ -121,6 +122,17 @@ def run(function):
     args = helve.testing.make_arguments(function)
     helve.testing.interpret(function, *args)
     return args
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_default_order_keeps_results(seed, monkeypatch):
+    monkeypatch.setattr("helve.schedule.auto._SMALL", 0)
+    s = Nest(seed).schedule()
+    wanted = run(s)
+    s.auto()
+    for a, b in zip(run(s), wanted):
+        np.testing.assert_array_equal(a, b, err_msg=f"{s.trace()}\n{s.script()}")
+    assert all(step.effect == "equal" for step in s.report())
 
 
 @pytest.mark.parametrize("seed", range(60))
