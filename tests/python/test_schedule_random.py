@@ -113,7 +113,8 @@ def some_step(s, rng):
         lambda: s.vectorize(one),
         lambda: s.bind(one),
         s.auto,
-        lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
+        lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"]),
+                             rng.choice(["same", "reversed"])),
         lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
     ])
 

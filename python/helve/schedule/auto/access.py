@@ -30,6 +30,14 @@ class Access:
         return total
 
 
+    def turned(self, lane: _core.Var, others: list[_core.Var]) -> bool:
+        """Are the elements of the lanes neighbours in a copy whose dimensions have the reversed order?"""
+        places = [d for d, index in enumerate(self.indices) if _coefficient(index, lane) != 0]
+        if len(places) != 1 or _coefficient(self.indices[places[0]], lane) != 1:
+            return False
+        return all(_coefficient(index, var) == 0 for index in self.indices[:places[0] + 1] for var in others)
+
+
 def loads(e: _core.Expr) -> list[Access]:
     """The elements that an expression reads, those of subscripts included."""
     if isinstance(e, _core.Load):

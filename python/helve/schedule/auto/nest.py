@@ -75,6 +75,18 @@ class Nest:
         """The innermost loop over elements that may be one of lanes."""
         return next((loop for loop in reversed(self.loops) if self.may_be_lanes(loop)), None)
 
+    def turned(self, lane: Loop) -> list[Access]:
+        """The reads that are no neighbours in the lanes."""
+        return [access for access in self.loads if access.stride(lane.var) not in (0, 1)]
+
+    def lanes_of_copies(self) -> Loop | None:
+        """The loop that may be one of lanes if what it reads from far apart is copied in reversed order."""
+        others = [loop.var for loop in self.terms]
+        for loop in reversed(self.loops):
+            if self.target.stride(loop.var) == 1 and all(a.turned(loop.var, others) for a in self.turned(loop)):
+                return loop
+        return None
+
 
 def _block(s: _core.Stmt | None) -> list[_core.Stmt]:
     if s is None:

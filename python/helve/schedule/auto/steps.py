@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from helve.schedule.schedule import Schedule
 
 
+class Declined(Exception):
+    """A rule finds, between its steps, that the rest would not pay."""
+
+
 def attempt(s: Schedule, steps: Callable[[], None]) -> bool:
     """Takes all the steps, or none if one of them is refused."""
     before = len(s)
     try:
         steps()
-    except Error:
+    except (Error, Declined):
         while len(s) > before:
             s.undo()
         return False

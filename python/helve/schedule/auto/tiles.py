@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from helve import _core
 from helve.schedule.auto.access import Access
 from helve.schedule.auto.nest import Loop, Nest, loop_of
-from helve.schedule.auto.steps import attempt, body, split_exactly
+from helve.schedule.auto.steps import Declined, attempt, body, split_exactly
 from helve.schedule.cursor import Cursor
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def bytes_of(dtype: str) -> int:
 
 
 def _shared(nest: Nest, lane: Loop) -> list[Access]:
-    return [access for access in nest.loads if access.stride(lane.var) == 1]
+    return [access for access in nest.loads if access.stride(lane.var) != 0]
 
 
 def _fitting(extent: int | None, most: int, least: int) -> int:
@@ -57,7 +57,7 @@ def _fitting(extent: int | None, most: int, least: int) -> int:
 def tile_of(nest: Nest, machine: _core.Machine, cut: frozenset[str] = frozenset()) -> Tile | None:
     """The tile for a nest; None if it is no reduction with lanes. Loops of "rows" or "lanes" that are what a division
     left over (`cut`) are not divided again."""
-    lane = nest.lanes()
+    lane = nest.lanes() or nest.lanes_of_copies()
     if lane is None or not nest.terms:
         return None
     vector = max(machine.vector_bytes // bytes_of(nest.target.buffer.dtype), 1)
@@ -69,6 +69,8 @@ def tile_of(nest: Nest, machine: _core.Machine, cut: frozenset[str] = frozenset(
     row = max(rows, key=lambda loop: (loop.size, nest.loops.index(loop)), default=None)
     if "lanes" in cut and rows:
         row = rows[-1]  # which is divided already
+    if row is None and nest.turned(lane):
+        return None  # a copy would be read once
     vectors = 2 if row is not None else 8
     lanes = lane.extent if lane.extent is not None and lane.extent <= vectors * vector else vectors * vector
     if "lanes" in cut and lanes != lane.extent:
@@ -132,7 +134,13 @@ class _Tiling:
         if nest.grid == 1 and around:
             s.bind(around[0])
         initial = self._separate(inside)
-        copies = [self._panel(access, around, whole) for access in _shared(nest, self.tile.lane)]
+        copies = []
+        for access in _shared(nest, self.tile.lane):
+            copy = self._panel(access, around, whole)
+            if access not in nest.turned(self.tile.lane):
+                copies.append(copy)
+            elif copy is None:
+                raise Declined
         before, *_, after = s.cache_write(whole, nest.target.buffer.name)
         copies += [before, after]
         for copy in copies:
@@ -165,6 +173,7 @@ class _Tiling:
         used = [loop for loop in nest.terms if access.stride(loop.var) != 0]
         if any(loop.extent is None for loop in nest.terms) or not used:
             return None
+        turned = access in nest.turned(tile.lane)
         near = all(abs(access.stride(loop.var) or 0) <= tile.lanes for loop in used)
         size = math.prod(loop.size for loop in used) * tile.lanes * bytes_of(access.buffer.dtype)
         reads = math.prod(loop.size for loop in nest.terms) // math.prod(loop.size for loop in used) * tile.rows
@@ -173,10 +182,11 @@ class _Tiling:
             loop = loop_of(s.now(around[-1]))
             if loop is not None and access.stride(loop.var) == 0:
                 at, extent = around[-1], loop.size
-        if near or size > self.machine.second_cache // 2 or reads * extent < _REUSE:
+        if size > self.machine.second_cache // 2 or reads * extent < _REUSE or (near and not turned):
             return None
         copy: list[Cursor] = []
-        attempt(s, lambda: copy.append(s.cache_read(at, access.buffer.name)[0]))
+        order = "reversed" if turned else "same"
+        attempt(s, lambda: copy.append(s.cache_read(at, access.buffer.name, order=order)[0]))
         return copy[0] if copy else None
 
     def _vectorize(self, copy: Cursor) -> None:
