@@ -128,7 +128,9 @@ def some_step(s, rng):
         lambda: s.compute_at(one, rng.choice(loops)),
         lambda: s.reverse_compute_at(next_one, rng.choice(loops)),
         lambda: s.inline(rng.choice(stores)),
-        lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
+        s.auto,
+        lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"]),
+                             rng.choice(["same", "reversed"])),
         lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
     ])
 
@@ -137,6 +139,17 @@ def run(function):
     args = helve.testing.make_arguments(function)
     helve.testing.interpret(function, *args)
     return args
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_default_order_keeps_results(seed, monkeypatch):
+    monkeypatch.setattr("helve.schedule.auto._SMALL", 0)
+    s = Nest(seed).schedule()
+    wanted = run(s)
+    s.auto()
+    for a, b in zip(run(s), wanted):
+        np.testing.assert_array_equal(a, b, err_msg=f"{s.trace()}\n{s.script()}")
+    assert all(step.effect == "equal" for step in s.report())
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -11,6 +11,7 @@ import sys
 
 from helve import _core, source
 from helve.errors import Error, error, from_diagnostic, shown
+from helve.schedule.auto import order
 from helve.schedule.comparison import compare
 from helve.schedule.cursor import Cursor, carried, find
 from helve.schedule.trace import StepReport, Trace, report, step_text
@@ -254,7 +255,7 @@ class Schedule:
         """Takes the branch that a loop consists of out of the loop; returns the loop of each branch."""
         return self._step("unswitch", [loop], unsafe)
 
-    def cache_read(self, at: Place, buffer: str, scope: str = "local", *,
+    def cache_read(self, at: Place, buffer: str, scope: str = "local", order: str = "same", *,
                    unsafe: str | None = None) -> tuple[Cursor, Cursor]:
         """Copies the elements of a buffer that a statement reads to memory of their own in front of it, from which
         the statement reads them. The memory has the extents of the least box that holds these elements.
@@ -263,6 +264,7 @@ class Schedule:
             at: a statement or a loop, or the name of a loop.
             buffer: the name of a buffer whose single elements the statement reads.
             scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            order: that of the dimensions of the memory: "same", or "reversed", a transposed matrix.
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -272,7 +274,7 @@ class Schedule:
             helve.Error: the statement uses no such buffer (HV1001), the box has no constant extents (HV1006), or a
                 read would see another value (HV1007, HV1008).
         """
-        return self._step("cache_read", [at, buffer, scope], unsafe)
+        return self._step("cache_read", [at, buffer, scope, order], unsafe)
 
     def cache_write(self, at: Place, buffer: str, scope: str = "local", *,
                     unsafe: str | None = None) -> tuple[Cursor, ...]:
@@ -382,6 +384,15 @@ class Schedule:
     def bind(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
         """Gives each iteration of a loop that is all of a T.Kernel a block of its own; returns the grid."""
         return self._step("bind", [loop], unsafe)[0]
+
+    # Defaults.
+
+    def auto(self) -> None:
+        """Gives the program a default order for the CPU, by steps as above: blocks for all processors, vectors along
+        rows, and tiles of accumulators for reductions whose elements share operands. A step that is not proved is not
+        taken, and small programs stay as they are. `print(s.trace())` is the program of what was done, to edit.
+        """
+        order(self, self._now)
 
     # Traces.
 
