@@ -131,6 +131,7 @@ def some_step(s, rng):
         s.auto,
         lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"]),
                              rng.choice(["same", "reversed"])),
+        lambda: s.tile_buffer(rng.choice(["A_shared", "B_shared"]), rng.choice([1, 2, 9]), rng.choice([1, 2, 9])),
         lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
     ])
 

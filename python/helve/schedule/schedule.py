@@ -351,6 +351,25 @@ class Schedule:
         """
         return self._step("inline", [producer], unsafe)
 
+    def tile_buffer(self, buffer: str, rows: int, columns: int, *, unsafe: str | None = None) -> Cursor:
+        """Stores the last two dimensions of a buffer in shared memory tile by tile: the elements of `rows` x `columns`
+        lie side by side, rows first. What elements hold stays as it is.
+
+        Args:
+            buffer: the name of a buffer that the function allocates.
+            rows: extent of a tile in the last dimension but one.
+            columns: extent of a tile in the last dimension.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The allocation.
+
+        Raises:
+            helve.Error: there is no such buffer (HV1001), or it has a layout, fewer dimensions, or other memory
+                (HV1006).
+        """
+        return self._step("tile_buffer", [buffer, rows, columns], unsafe)[0]
+
     def shift(self, loop: Place, by: int, *, unsafe: str | None = None) -> Cursor:
         """Counts a loop from `by` later on; returns it."""
         return self._step("shift", [loop, by], unsafe)[0]
