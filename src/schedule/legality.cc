@@ -30,14 +30,15 @@ const StmtNode* counterpart(const StmtNode* s, const Stmt& other, const Stmt& re
 }  // namespace
 
 Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
-                       const std::vector<Origin>& origins, const ExactEngine& engine) {
-  Legality out = check_rewrite(dependences(before, before_region, engine), after_region, origins);
+                       const std::vector<Origin>& origins, const ExactEngine& engine,
+                       const std::vector<BufferRef>& by_value) {
+  Legality out = check_rewrite(dependences(before, before_region, engine), after_region, origins, by_value);
   if (out.verdict != Verdict::Unknown) return out;
   const std::optional<legality::Question> other =
       legality::in_mixed_radix({FunctionRef(&before), before_region, after_region, origins});
   if (!other) return out;
-  Legality found =
-      check_rewrite(dependences(*other->before, other->before_region, engine), other->after_region, other->origins);
+  Legality found = check_rewrite(dependences(*other->before, other->before_region, engine), other->after_region,
+                                 other->origins, by_value);
   if (found.verdict == Verdict::Unknown) return out;
   for (std::optional<Instance>* instance : {&found.first, &found.second, &found.instead}) {
     if (!*instance) continue;
@@ -47,10 +48,11 @@ Legality check_rewrite(const Function& before, const Stmt& before_region, const 
   return found;
 }
 
-Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins) {
+Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
+                       const std::vector<BufferRef>& by_value) {
   Legality out;
   out.verdict = Verdict::Proved;
-  std::optional<legality::Rewrite> rewrite = legality::make_rewrite(before, after_region, origins, out);
+  std::optional<legality::Rewrite> rewrite = legality::make_rewrite(before, after_region, origins, by_value, out);
   if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
   if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
   if (legality::worsen(out, legality::check_values(*rewrite))) return out;

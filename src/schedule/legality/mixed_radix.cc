@@ -293,6 +293,10 @@ std::vector<std::pair<VarRef, Expr>> values_of(const Origin& origin, const Count
 std::optional<Question> in_mixed_radix(const Question& question) {
   const Counting counting = Finder(question).run();
   if (counting.empty()) return std::nullopt;
+  // A value that took the place of a load names that load, which counting by digits would make another node.
+  for (const Origin& origin : question.origins) {
+    if (!origin.inlined.empty()) return std::nullopt;
+  }
   Question out;
   out.before_region = counted(question.before_region, counting);
   out.after_region = counted(question.after_region, counting);
@@ -302,7 +306,7 @@ std::optional<Question> in_mixed_radix(const Question& question) {
   const std::vector<const StmtNode*> after = numbered(out.after_region);
   for (const Origin& origin : question.origins) {
     out.origins.push_back(
-        {after[origin.after_visit], origin.after_visit, origin.before_visit, values_of(origin, counting)});
+        {after[origin.after_visit], origin.after_visit, origin.before_visit, values_of(origin, counting), {}});
   }
   return out;
 }
