@@ -8,23 +8,6 @@
 
 namespace helve {
 
-namespace {
-
-/// What the statement defines for those behind it, and is used by `later`; empty if nothing is.
-std::string used_behind(const Stmt& s, const Stmt& later) {
-  if (s->kind != StmtKind::Alloc && s->kind != StmtKind::Bind && s->kind != StmtKind::Peer) return {};
-  const Definitions defined(s);
-  for (const VarRef& var : defined.vars) {
-    if (substitute(later, {{var.get(), Expr(make_var(var->name, var->dtype))}}) != later) return var->name;
-  }
-  for (const BufferRef& buffer : defined.buffers) {
-    if (replace_buffers(later, {{buffer.get(), declare_again(*buffer)}}) != later) return buffer->name;
-  }
-  return {};
-}
-
-}  // namespace
-
 /// join(i, j): `for i in serial(n): S` and, right behind it, `for j in serial(n): R` become `for i in serial(n): S; R`,
 /// with i for j.
 Rewrite join_adjacent_loops(const FunctionRef& f, const Arguments& arguments) {

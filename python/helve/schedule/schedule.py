@@ -296,6 +296,61 @@ class Schedule:
         """
         return self._step("cache_write", [at, buffer, scope], unsafe)
 
+    def compute_at(self, producer: Place, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Moves the computation of a buffer into a loop that reads it. Each iteration then computes the elements that
+        it reads, some of them again if iterations read elements in common. The buffer keeps its place and its extents.
+
+        Args:
+            producer: a statement that writes the buffer, in front of the loop: a store, with the loops that hold
+                nothing else, or a loop with all that it holds.
+            loop: a loop that reads the buffer.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The producer's statement (its outermost loop) at its new place.
+
+        Raises:
+            helve.Error: the two do not stand so, or the bounds of what is read are not known (HV1006), or a read would
+                see another value (HV1007, HV1008).
+        """
+        return self._step("compute_at", [producer, loop], unsafe)[0]
+
+    def reverse_compute_at(self, consumer: Place, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Moves a computation into a loop that writes what it reads. Each instance runs in the iteration that writes
+        the last of the elements that it needs, behind the other statements of the loop.
+
+        Args:
+            consumer: a statement that reads what the loop writes, behind the loop: a store, with the loops that hold
+                nothing else, or a loop with all that it holds.
+            loop: a loop that writes a buffer.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The consumer's statement (its outermost loop) at its new place.
+
+        Raises:
+            helve.Error: the two do not stand so, or the bounds of what can run are not known (HV1006), or an instance
+                would not run, or too early (HV1007, HV1008).
+        """
+        return self._step("reverse_compute_at", [consumer, loop], unsafe)[0]
+
+    def inline(self, producer: Place, *, unsafe: str | None = None) -> tuple[Cursor, ...]:
+        """Computes the value of a store wherever its buffer is read. The store goes away, and the buffer with it, once
+        nothing reads it; the store to a parameter stays.
+
+        Args:
+            producer: the store of a value to one element, or a loop that holds nothing else.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The statements that read the buffer before.
+
+        Raises:
+            helve.Error: nothing reads the buffer, or which iteration stores an element is not known (HV1006), or a
+                read saw another store, or would see another operand (HV1007, HV1008).
+        """
+        return self._step("inline", [producer], unsafe)
+
     def shift(self, loop: Place, by: int, *, unsafe: str | None = None) -> Cursor:
         """Counts a loop from `by` later on; returns it."""
         return self._step("shift", [loop, by], unsafe)[0]
