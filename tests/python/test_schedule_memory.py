@@ -187,3 +187,48 @@ def test_a_product_of_register_tiles_and_packed_panels(m, n, k, panel):
 def test_tiles_are_in_registers():
     kernel = helve.compile(tiled(product(12, 32, 64), 32))
     assert re.findall(r"alloca .*", kernel.source("llvm")) == ["alloca [512 x float], align 64"]  # of the panel alone
+
+
+@pytest.mark.parametrize("tile", [(1, 1), (3, 4), (10, 7), (4, 16), (64, 64)])
+def test_tiles_change_only_places(tile):
+    s = schedule("for i in T.serial(10):\n    for k in T.serial(7):\n        A[i, 0] = A[i, 0] + B[9 - i, k]")
+    s.cache_read("i", "B", "shared")
+    s.tile_buffer("B_shared", *tile)
+    assert [step.effect for step in s.report()] == ["equal", "equal"]
+    helve.testing.check_stages(s.function, lambda: helve.testing.make_arguments(s.function))
+    a, b = np.zeros((10, 7), "int32"), np.arange(70, dtype="int32").reshape(10, 7)
+    helve.compile(s)(a, b)
+    np.testing.assert_array_equal(a[:, 0], b[::-1].sum(1))
+
+
+def test_statements_on_tiles_keep_their_tiles():
+    s = schedule("X = T.alloc_shared_tiles((10, 7), 'int32', tile_size=(2, 7))\nT.copy(A, X)\n"
+                 "for i, j in T.foreach_tiles(X, parallel=True):\n    X[i, j] = X[i, j] + 1\nT.copy(X, B)")
+    refused("HV1007", lambda: s.tile_buffer("X", 5, 7))
+
+
+@pytest.mark.parametrize("size", [(12, 32, 16), (13, 35, 17), (5, 3, 1), (7, 33, 40)])
+def test_a_product_with_tails_in_all_dimensions(size):
+    m, n, depth = size
+    program = helve.parse(
+        f"@T.prim_func\ndef f(A: T.Tensor(({m}, {depth}), 'float32'), B: T.Tensor(({depth}, {n}), 'float32'), "
+        f"C: T.Tensor(({m}, {n}), 'float32')):\n    with T.Kernel(1) as b:\n        for i in T.serial({m}):\n"
+        f"            for j in T.serial({n}):\n                for k in T.serial({depth}):\n"
+        "                    C[i, j] = C[i, j] + A[i, k] * B[k, j]\n")
+    s = helve.Schedule(program)
+    io, ii = s.split("i", 6)
+    jo, ji = s.split("j", 16)
+    ko, ki = s.split("k", 8)
+    s.reorder(ko, jo, io, ki, ii, ji)
+    s.cache_read(jo, "B", "shared")
+    s.tile_buffer("B_shared", 8, 16)
+    s.cache_write(ki, "C")
+    for lanes in ("w1", "w1_1", "v1", ji):
+        s.vectorize(s.split(lanes, 16)[1])
+    s.unroll(ii)
+    helve.testing.check_stages(s.function, lambda: helve.testing.make_arguments(s.function))
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, shape).astype("float32") for shape in ((m, depth), (depth, n)))
+    c = np.zeros((m, n), "float32")
+    helve.compile(s)(a, b, c)
+    np.testing.assert_array_equal(c, a @ b)
