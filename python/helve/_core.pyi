@@ -594,9 +594,9 @@ class Assignment:
     ) -> None: ...
 
 def notation_function(
-    name: str, listed: Sequence[Buffer | Var], assignments: Sequence[Assignment], span: Span
+    name: str, listed: Sequence[Buffer | Var], assignments: Sequence[Assignment], span: Span, nest: bool = False
 ) -> Function:
-    """The function of statements in program order."""
+    """The function of statements in program order; with `nest` of serial loops in one block."""
 
 def einsum(
     spec: str,
@@ -604,6 +604,7 @@ def einsum(
     shapes: Sequence[Sequence[int]],
     strides: Sequence[Sequence[int]],
     span: Span,
+    nest: bool = False,
 ) -> tuple[Function, list[int], str]:
     """(function, shape of the result, dtype of the result) of a contraction."""
 
@@ -897,6 +898,10 @@ class Machine:
     def cluster_blocks(self) -> int: ...
     @property
     def vector_bytes(self) -> int: ...
+    @property
+    def first_cache(self) -> int: ...
+    @property
+    def second_cache(self) -> int: ...
     @property
     def last_cache(self) -> int: ...
     @property

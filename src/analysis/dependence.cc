@@ -74,8 +74,6 @@ class PairQuery {
     }
   }
 
-  static bool says_something(const Step& step) { return !step.begins.empty() || step.value || step.condition; }
-
   void add_path(const Path& path, const Substitution& renamed = {}) {
     for (size_t i = d_.model.around.size(); i < path.size(); ++i) {
       const Step& step = *path[i];
@@ -155,7 +153,7 @@ class PairQuery {
     const Translation translation{&query_.facts(), &d_.model.constant};
     IntegerSet set(d_.engine, std::move(tuple), condition, std::move(locals), translation);
     if (!query_.doubts().empty()) set = as_superset(set, query_.doubts());
-    if (set.emptiness() == Verdict::Proved) return std::nullopt;
+    if (set.emptiness().verdict == Verdict::Proved) return std::nullopt;
     return relation_of(set, first_.vars.size());
   }
 

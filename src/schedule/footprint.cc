@@ -20,8 +20,6 @@ namespace {
 /// The largest expression of a bound.
 constexpr int kBoundLimit = 12;
 
-bool says_something(const Step& step) { return !step.begins.empty() || step.value || step.condition; }
-
 class Bounds {
  public:
   Bounds(const AccessModel& model, const Buffer& buffer) : model_(model) {
@@ -43,7 +41,7 @@ class Bounds {
     for (size_t d = 0; d < buffer.rank(); ++d) {
       const VarRef x = make_var(fmt::format("x{}", d));
       const IntegerSet all = elements(d, x);
-      if (all.emptiness() == Verdict::Proved) {
+      if (all.emptiness().verdict == Verdict::Proved) {
         return {{}, fmt::format("no element of '{}' is ever used there", buffer.name)};
       }
       if (!all.inexact().empty()) return {{}, all.inexact()};
@@ -120,7 +118,7 @@ class Bounds {
     PathConditions query = around();
     query.require(condition);
     const IntegerSet where(engine_, {}, conjunction(query.conditions()), {}, {&query.facts(), &model_.constant});
-    return where.emptiness() == Verdict::Proved;
+    return where.emptiness().verdict == Verdict::Proved;
   }
 
   /// Does a read see what stood there before, or does an element of the box keep it?
@@ -144,7 +142,7 @@ class Bounds {
         const Access& access = model_.accesses[a];
         if (access.write || access.buffer.get() != &buffer) continue;
         const IntegerSet seen = intersection_of(range_of(flow.seen(s, access)), old);
-        if (seen.emptiness() != Verdict::Proved) return true;
+        if (seen.emptiness().verdict != Verdict::Proved) return true;
       }
     }
     std::vector<VarRef> element;

@@ -11,14 +11,16 @@
 namespace helve {
 
 Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
-                       const std::vector<Origin>& origins, const ExactEngine& engine) {
-  return check_rewrite(dependences(before, before_region, engine), after_region, origins);
+                       const std::vector<Origin>& origins, const ExactEngine& engine,
+                       const std::vector<BufferRef>& by_value) {
+  return check_rewrite(dependences(before, before_region, engine), after_region, origins, by_value);
 }
 
-Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins) {
+Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
+                       const std::vector<BufferRef>& by_value) {
   Legality out;
   out.verdict = Verdict::Proved;
-  std::optional<legality::Rewrite> rewrite = legality::make_rewrite(before, after_region, origins, out);
+  std::optional<legality::Rewrite> rewrite = legality::make_rewrite(before, after_region, origins, by_value, out);
   if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
   if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
   if (legality::worsen(out, legality::check_values(*rewrite))) return out;

@@ -89,4 +89,16 @@ Edited swap_nested(const FunctionRef& f, const Cursor& outer, const Cursor& inne
   return edited.then(marked(edited.function, outer.child(in_b, 0)));
 }
 
+std::string used_behind(const Stmt& s, const Stmt& later) {
+  if (s->kind != StmtKind::Alloc && s->kind != StmtKind::Bind && s->kind != StmtKind::Peer) return {};
+  const Definitions defined(s);
+  for (const VarRef& var : defined.vars) {
+    if (substitute(later, {{var.get(), Expr(make_var(var->name, var->dtype))}}) != later) return var->name;
+  }
+  for (const BufferRef& buffer : defined.buffers) {
+    if (replace_buffers(later, {{buffer.get(), declare_again(*buffer)}}) != later) return buffer->name;
+  }
+  return {};
+}
+
 }  // namespace helve

@@ -30,6 +30,9 @@ Edited marked(const FunctionRef& f, const Cursor& at);
 Stmt with_header(const For& loop, LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins,
                  std::vector<Expr> extents, Stmt body);
 
+/// What the statement defines for those behind it, and is used by `later`; empty if nothing is.
+std::string used_behind(const Stmt& s, const Stmt& later);
+
 /// The only statement of a block, if it has one.
 const Stmt* only_statement(const std::vector<Stmt>& block);
 

@@ -182,6 +182,27 @@ def test_join_and_fission_are_inverse():
     assert body_of(s) == body.replace("j", "i_1")
 
 
+def test_fission_divides_a_launch():
+    s = schedule("for i in T.serial(10):\n    A[i, 0] = 1\nfor j in T.serial(10):\n    B[j, 0] = A[j, 0]")
+    first, second = s.fission(s.loop("j"))
+    assert s.script().replace(", scheduled=True", "").splitlines()[2:] == [
+        "    with T.Kernel(1) as b:",
+        "        for i in T.serial(10):",
+        "            A[i, 0] = 1",
+        "    with T.Kernel(1) as b_1:",
+        "        for j in T.serial(10):",
+        "            B[j, 0] = A[j, 0]",
+    ]
+    assert s.now(first).path == s.path("body[0]").path and s.now(second) == s.loop("b_1")
+    s.bind("i")
+    s.bind("j")
+
+
+def test_fission_of_a_launch_is_refused_where_blocks_pass_values_on():
+    s = schedule("X = T.alloc_shared((7,), 'int32')\nX[0] = 1\nA[b, 0] = X[0]")
+    refused("HV1006", lambda: s.fission(s.store("A")))
+
+
 def test_fission_takes_no_definition_from_its_uses():
     s = schedule("for i in T.serial(7):\n    X = T.alloc_local((1,), 'int32')\n    X[0] = i\n    A[i, 0] = X[0]")
     refused("HV1006", lambda: s.fission(s.store("A")))

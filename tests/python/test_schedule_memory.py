@@ -60,6 +60,19 @@ for i in T.serial(8):
     assert copy == s.loop("w0") and loop == s.loop("k")
 
 
+def test_cache_read_copies_in_reversed_order():
+    s = schedule("for i in T.serial(8):\n    for k in T.serial(3):\n        A[i, k] = B[i + 1, k + 2]")
+    s.cache_read("i", "B", order="reversed")
+    assert body_of(s) == """\
+B_local = T.alloc_local((3, 8), "int32")
+for w0 in T.serial(8):
+    for w1 in T.serial(3):
+        B_local[w1, w0] = B[w0 + 1, w1 + 2]
+for i in T.serial(8):
+    for k in T.serial(3):
+        A[i, k] = B_local[k, i]"""
+
+
 def test_a_guarded_block_is_copied_up_to_its_end():
     s = schedule("for i in T.serial(10):\n    A[i, 0] = B[i, 0]")
     s.split("i", 4)
@@ -115,7 +128,7 @@ def test_steps_with_copies_are_traced():
     s.cache_write("k", "A", "shared")
     s.cache_read("k", "B")
     assert str(s.trace()) == ('s.cache_write(s.loop("k"), "A", scope="shared")\n'
-                              's.cache_read(s.loop("k"), "B", scope="local")\n')
+                              's.cache_read(s.loop("k"), "B", scope="local", order="same")\n')
     again = schedule(SUM)
     again.replay(helve.Trace.from_json(s.trace().json()))
     assert again.script() == s.script()

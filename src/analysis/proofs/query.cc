@@ -52,7 +52,7 @@ Finding Query::excludes(const Expr& violation, Budget& budget) const {
   const Translation translation{&facts_, &model().constant};
   const Expr condition = conjunction(violation);
   const IntegerSet broken(budget.engine, vars(), condition, {}, translation);
-  const Answer answer = broken.is_empty();
+  const Answer answer = doubts().empty() ? broken.is_empty() : broken.emptiness();
   if (answer.verdict == Verdict::Proved) return {ProofVerdict::Proved, {}, {}, {}};
   // An unknown verdict takes precedence: a doubt only invalidates the counterexample.
   if (answer.verdict == Verdict::Unknown) return {ProofVerdict::Unknown, {}, answer.reason, {}};

@@ -16,8 +16,6 @@ namespace helve::legality {
 
 namespace {
 
-bool says_something(const Step& step) { return !step.begins.empty() || step.value || step.condition; }
-
 Expr equal(const Expr& a, const Expr& b) { return apply(Op::Eq, {a, b}); }
 
 /// Conditions of what stands around the region, then of paths inside it; what the paths define is a local.
@@ -199,6 +197,12 @@ IntegerRelation Flow::seen(size_t statement, const Access& read) {
   image.resize(sources_.arity, int_imm(0));
   const IntegerRelation before = query.relation(engine_, s.vars, image);
   return union_of(out, with_domain_in(before, difference_of(domain_of(before), domain_of(last))));
+}
+
+IntegerSet Flow::instances_with(size_t statement, const Access& access) const {
+  Query query(model_);
+  query.add(access.path);
+  return domain_of(query.relation(engine_, statements_[statement].vars, {}));
 }
 
 Flow::Left Flow::left(const Buffer& buffer, const std::vector<VarRef>& element) {
