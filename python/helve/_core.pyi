@@ -542,6 +542,15 @@ class MayAlias:
     @property
     def span(self) -> Span: ...
 
+class Assumption:
+    """A condition on extents and integer parameters that each call meets."""
+
+    def __init__(self, condition: Expr, span: Span = ...) -> None: ...
+    @property
+    def condition(self) -> Expr: ...
+    @property
+    def span(self) -> Span: ...
+
 class Function(Node):
     """A host body over tensor and scalar parameters."""
 
@@ -557,6 +566,8 @@ class Function(Node):
     def mesh_tensors(self) -> list[MeshTensor]: ...
     @property
     def may_alias(self) -> list[MayAlias]: ...
+    @property
+    def assumptions(self) -> list[Assumption]: ...
     @property
     def body(self) -> Stmt: ...
 
@@ -704,6 +715,7 @@ def make_function(
     mesh_tensors: Sequence[MeshTensor],
     body: Stmt,
     may_alias: Sequence[MayAlias] = ...,
+    assumptions: Sequence[Assumption] = ...,
     span: Span = ...,
 ) -> Function: ...
 def call(
@@ -712,6 +724,7 @@ def call(
     mesh: MeshShape | None,
     mesh_tensors: Sequence[MeshTensor],
     may_alias: Sequence[MayAlias],
+    assumptions: Sequence[Assumption],
     span: Span,
 ) -> Stmt: ...
 def print(function: Function) -> str: ...
@@ -753,6 +766,8 @@ class TraceStep:
     def effect(self) -> str: ...
     @property
     def reason(self) -> str: ...
+    @property
+    def needs(self) -> list[str]: ...
     @property
     def place(self) -> Span: ...
 

@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/verify.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/schedule/legality.h"
@@ -143,6 +144,22 @@ void require_valid(const FunctionRef& f, const Arguments& arguments) {
   }
 }
 
+/// The function in the calls of a version that may assume more of them.
+FunctionRef in_calls_of(const FunctionRef& version, const FunctionRef& f) {
+  if (version->assumptions.size() == f->assumptions.size()) return f;
+  Ref<Function> out = make_ref<Function>(*f);
+  out->assumptions = version->assumptions;
+  return FunctionRef(out);
+}
+
+std::vector<std::string> added_assumptions(const FunctionRef& before, const FunctionRef& after) {
+  std::vector<std::string> out;
+  for (size_t i = before->assumptions.size(); i < after->assumptions.size(); ++i) {
+    out.push_back(to_text(after->assumptions[i].condition));
+  }
+  return out;
+}
+
 }  // namespace
 
 void refuse_result(const UserError& fault, const Arguments& arguments) {
@@ -156,10 +173,11 @@ void refuse_result(const UserError& fault, const Arguments& arguments) {
 StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Arguments& arguments,
                      const std::optional<std::string>& unsafe) {
   require_valid(rewrite.edited.function, arguments);
-  const Legality legality = legality_of(f, rewrite);
+  const Legality legality = legality_of(in_calls_of(rewrite.edited.function, f), rewrite);
+  std::vector<std::string> needs = added_assumptions(f, rewrite.edited.function);
   if (legality.verdict == Verdict::Proved) {
     const bool open = adds_in_any_order(seq(statements_of(f, rewrite.before)));
-    return {legality.reassociates || open ? StepEffect::Reassociated : StepEffect::Equal, {}};
+    return {legality.reassociates || open ? StepEffect::Reassociated : StepEffect::Equal, {}, std::move(needs)};
   }
   const std::string why = text_of(legality);
   std::vector<Note> notes;
@@ -172,7 +190,7 @@ StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Argumen
                     {{"primitive", std::string(arguments.row.name)}, {"reason", why}}, std::move(notes),
                     {remedy(legality.fault, !rewrite.by_value.empty())});
   }
-  if (unsafe) return {StepEffect::Unproved, why};
+  if (unsafe) return {StepEffect::Unproved, why, std::move(needs)};
   throw UserError(Code::ScheduleUnproved, arguments.place,
                   {{"primitive", std::string(arguments.row.name)}, {"reason", why}}, std::move(notes));
 }

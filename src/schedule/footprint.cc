@@ -11,6 +11,7 @@
 #include "helve/arith/set_bounds.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/call_facts.h"
 #include "legality/flow.h"
 
 namespace helve {
@@ -65,7 +66,7 @@ class Bounds {
  private:
   PathConditions around() const {
     PathConditions query(model_);
-    for (const VarRef& dim : model_.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+    for (const Expr& condition : conditions_of_calls(*model_.function)) query.require(condition);
     for (const StepRef& step : model_.around) {
       if (says_something(*step)) query.add(*step);
     }

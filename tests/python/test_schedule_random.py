@@ -123,7 +123,7 @@ def some_step(s, rng):
         lambda: s.parallel(one),
         lambda: s.serial(one),
         lambda: s.vectorize(one),
-        lambda: s.bind(one),
+        lambda: s.bind(one, to=rng.choice(["block", "block", "thread", "core"])),
         lambda: s.compute_at(rng.choice([one, inner, rng.choice(all_places)]), next_one),
         lambda: s.compute_at(one, rng.choice(loops)),
         lambda: s.reverse_compute_at(next_one, rng.choice(loops)),

@@ -200,7 +200,7 @@ class Schedule:
             loop: a loop over one variable, or its name.
             factor: iterations of a block, 1 or more.
             tail: what becomes of the last, partial block: "guard" (iterations past the end do nothing), "cut" (a loop
-                of its own) or "exact" (there is none, which must be provable).
+                of its own) or "exact" (there is none: calls whose extents leave one are refused, HV0616).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -210,7 +210,7 @@ class Schedule:
 
     def divide(self, loop: Place, parts: int, tail: str = "guard", *,
                unsafe: str | None = None) -> tuple[Cursor, ...]:
-        """Divides a loop of constant extent into `parts` parts of equal size.
+        """Divides a loop into `parts` parts of equal size.
 
         Args:
             loop: a loop over one variable, or its name.
@@ -400,9 +400,20 @@ class Schedule:
         """Makes a loop T.Pipelined, whose copies run up to `stages` - 1 iterations ahead; returns it."""
         return self._step("pipeline", [loop, stages], unsafe)[0]
 
-    def bind(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
-        """Gives each iteration of a loop that is all of a T.Kernel a block of its own; returns the grid."""
-        return self._step("bind", [loop], unsafe)[0]
+    def bind(self, loop: Place, to: str = "block", *, unsafe: str | None = None) -> Cursor:
+        """Gives each iteration of a loop an executor of its own.
+
+        Args:
+            loop: a loop over one variable, or its name.
+            to: "block" (the loop is all of a T.Kernel and becomes a coordinate of its grid), "thread" (it becomes
+                T.threads, in blocks of as many threads) or "core" (the last coordinate of the grid, which becomes a
+                mesh: its cores are a cluster where the target has such).
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The grid, or the loop over threads.
+        """
+        return self._step("bind", [loop, to], unsafe)[0]
 
     # Defaults.
 
@@ -441,7 +452,8 @@ class Schedule:
                                                        fixes)) from None
 
     def report(self) -> list[StepReport]:
-        """What is known of each step: results equal bit for bit, re-associated, or unproved."""
+        """What is known of each step: results equal bit for bit, re-associated, or unproved, and what it demands of
+        calls."""
         return report(self.trace().steps)
 
     def proofs(self) -> list[StepReport]:

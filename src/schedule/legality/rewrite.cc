@@ -10,6 +10,7 @@
 #include "helve/analysis/path_conditions.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/call_facts.h"
 
 namespace helve::legality {
 
@@ -24,7 +25,7 @@ const RegionStatement* statement_at(const std::vector<RegionStatement>& all, siz
 /// What holds around the region: ranges of loops, conditions, extents.
 std::vector<Expr> conditions_around(const AccessModel& model) {
   PathConditions query(model);
-  for (const VarRef& dim : model.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+  for (const Expr& condition : conditions_of_calls(*model.function)) query.require(condition);
   for (const StepRef& step : model.around) {
     if (!step->begins.empty() || step->value || step->condition) query.add(*step);
   }
