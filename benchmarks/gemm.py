@@ -67,6 +67,24 @@ def regions(m, n, k, bm, bn):
     return main
 
 
+def scheduled(m, n, k, bm, bn):
+    """The product of index notation, which a schedule divides into the blocks of `regions`."""
+    i, j, p = helve.indices("i j p")
+    A, B = helve.tensor("A", (m, k), "float32"), helve.tensor("B", (k, n), "float32")
+    C = helve.tensor("C", (m, n), "float32")
+    C[i, j] = A[i, p] * B[p, j]
+    s = helve.Schedule(helve.function(C))
+    s.unbind("i")
+    s.serial("j")
+    io, ii = s.split("i", bm)
+    jo, ji = s.split("j", bn)
+    s.reorder(io, jo, ii, ji)
+    s.tensorize(ii, "gemm")
+    s.bind(io)
+    s.bind(jo)
+    return s
+
+
 def even(extent: int, block: int) -> int:
     """The extent of equal parts of at most about `block`, in multiples of 16: a short last tile costs as much as a
     whole one.
@@ -126,6 +144,7 @@ def measure(m, n, k, rounds):
     for blocks in ((256, 512), (512, 512), (1024, 512)):
         bm, bn = map(even, (m, n), blocks)
         functions[f"regions {bm} x {bn}"] = regions(m, n, k, bm, bn)
+        functions[f"scheduled {bm} x {bn}"] = scheduled(m, n, k, bm, bn)
     candidates = {"NumPy": lambda: np.matmul(a, b, out=c)}
     notes = {}
     for name, function in functions.items():

@@ -17,9 +17,6 @@ namespace helve {
 
 namespace {
 
-/// The largest expression of a bound.
-constexpr int kBoundLimit = 12;
-
 bool says_something(const Step& step) { return !step.begins.empty() || step.value || step.condition; }
 
 class Bounds {
@@ -65,22 +62,13 @@ class Bounds {
   }
 
  private:
-  PathConditions around() const {
-    PathConditions query(model_);
-    for (const VarRef& dim : model_.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
-    for (const StepRef& step : model_.around) {
-      if (says_something(*step)) query.add(*step);
-    }
-    return query;
-  }
+  PathConditions around() const { return conditions_around(model_); }
 
   /// { the tuple : some access has the subscripts }: variables inside the statement are any of theirs.
   IntegerSet touched(const Access& access, const std::vector<VarRef>& tuple, const Expr& condition) const {
     PathConditions query = around();
     const size_t outside = query.vars().size();
-    for (size_t i = model_.around.size(); i < access.path.size(); ++i) {
-      if (says_something(*access.path[i])) query.add(*access.path[i]);
-    }
+    add_inside(query, model_, access.path);
     query.require(condition);
     const std::vector<VarRef> locals(query.vars().begin() + static_cast<int64_t>(outside), query.vars().end());
     const Translation translation{&query.facts(), &model_.constant};
@@ -165,6 +153,21 @@ class Bounds {
 };
 
 }  // namespace
+
+PathConditions conditions_around(const AccessModel& model) {
+  PathConditions query(model);
+  for (const VarRef& dim : model.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+  for (const StepRef& step : model.around) {
+    if (says_something(*step)) query.add(*step);
+  }
+  return query;
+}
+
+void add_inside(PathConditions& query, const AccessModel& model, const Path& path) {
+  for (size_t i = model.around.size(); i < path.size(); ++i) {
+    if (says_something(*path[i])) query.add(*path[i]);
+  }
+}
 
 FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer) {
   const AccessModel model = access_model(*f, statement_at(*f, at));

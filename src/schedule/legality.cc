@@ -11,20 +11,41 @@
 namespace helve {
 
 Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
-                       const std::vector<Origin>& origins, const ExactEngine& engine) {
-  return check_rewrite(dependences(before, before_region, engine), after_region, origins);
+                       const std::vector<Origin>& origins, const ExactEngine& engine, RegionForm form) {
+  return check_rewrite(dependences(before, before_region, engine), after_region, origins, form);
 }
 
-Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins) {
+namespace {
+
+/// With `by_value`, memory whose allocation moved is judged by the values that are read from it, else by the order of
+/// its accesses. `moved` tells whether there is any.
+Legality judged(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
+                RegionForm form, bool by_value, bool& moved) {
   Legality out;
   out.verdict = Verdict::Proved;
   std::optional<legality::Rewrite> rewrite = legality::make_rewrite(before, after_region, origins, out);
+  if (rewrite) {
+    rewrite->form = form;
+    moved = !rewrite->moved.empty();
+    if (by_value) rewrite->staged.insert(rewrite->moved.begin(), rewrite->moved.end());
+  }
   if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
   if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
   if (legality::worsen(out, legality::check_values(*rewrite))) return out;
-  if (!rewrite->staged.empty() && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
+  if ((moved || !rewrite->staged.empty()) && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
   legality::worsen(out, legality::check_order(*rewrite));
   return out;
+}
+
+}  // namespace
+
+Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
+                       RegionForm form) {
+  bool moved = false;
+  Legality out = judged(before, after_region, origins, form, false, moved);
+  if (out.verdict == Verdict::Proved || !moved) return out;
+  Legality by_value = judged(before, after_region, origins, form, true, moved);
+  return by_value.verdict == Verdict::Unknown ? out : by_value;
 }
 
 namespace {

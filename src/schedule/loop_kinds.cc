@@ -1,4 +1,5 @@
-// Primitives that say who runs the iterations of a loop: parallel, vectorize, serial, pipeline, bind.
+// Primitives that say who runs the iterations of a loop: parallel, vectorize, serial, pipeline, bind,
+// unbind.
 // The program's statements stay as they are; only the order among iterations is given up.
 #include <fmt/format.h>
 
@@ -110,6 +111,44 @@ Rewrite bind_loop(const FunctionRef& f, const Arguments& arguments) {
   }));
   edited = edited.then(revise(edited.function, at, bound));
   return {edited, {at, 1}, {at, 1}, values, {}, {at}};
+}
+
+/// unbind(b): `with T.Kernel(m, n) as (i, j): S` becomes `with T.Kernel(1) as b: for i in serial(m): for j in
+/// serial(n): S`, with one block that runs the iterations of all.
+Rewrite unbind_grid(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor at = arguments.cursor(0);
+  const Stmt old = required_at(f, at);
+  const Kernel* grid = as<Kernel>(old);
+  if (!grid) arguments.refuse("the statement is no T.Kernel", old, "give the grid, by the name of a coordinate");
+  if (f->mesh) arguments.refuse("the grid of a mesh function is its mesh", old, "leave each core its iteration");
+  LoopValues values;
+  Substitution loops;
+  for (const VarRef& var : grid->vars) {
+    values.emplace_back(var, Expr(make_var(var->name)));
+    loops.emplace(var.get(), values.back().second);
+  }
+  Edited edited{f, Forwarding()};
+  Rewrite out{edited, {at, 1}, {at, 1}, values, {}, {}};
+  size_t count = block_of(grid->body).size();
+  Cursor inner = at;
+  for (size_t d = grid->vars.size(); d-- > 0; count = 1) {
+    const VarRef var(as<Var>(values[d].second));
+    const Edited loop = wrap(edited.function, {at.child("body", 0), count}, "body", [&](Stmt body) {
+      return for_loop(LoopKind::Serial, {var}, {int_imm(0)}, {grid->extents[d]}, std::move(body), 1, old->span, true);
+    });
+    edited = edited.then(loop);
+    inner = inner.child("body", 0);
+    out.results.push_back(inner);
+  }
+  const Kernel* now = as<Kernel>(required_at(edited.function, at));
+  const VarRef block = fresh_var(f, "b");
+  const Stmt single = Stmt(copy_with(*now, [&](Kernel& kernel) {
+    kernel.vars = {block};
+    kernel.extents = {int_imm(1)};
+    kernel.body = substitute(now->body, loops);
+  }));
+  out.edited = edited.then(revise(edited.function, at, single));
+  return out;
 }
 
 }  // namespace helve

@@ -445,3 +445,12 @@ def test_sums_of_atomic_updates_are_reported_as_such(dtype, effect):
     s.reorder("j", "i")
     s.parallel("j")
     assert [each.effect for each in s.report()] == [effect, effect]
+
+
+def test_unbind_is_the_opposite_of_bind():
+    s = schedule(NEST)
+    before = s.script()
+    s.bind("i")
+    assert s.unbind("i") == (s.loop("i"),)
+    assert s.script().replace(", scheduled=True", "") == before
+    refused("HV1006", lambda: s.unbind("j"))

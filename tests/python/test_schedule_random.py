@@ -92,6 +92,7 @@ def some_step(s, rng):
     all_places = places(s)
     loops = [each for each in all_places if each.text.startswith("for ")] or all_places
     one, two = rng.choice(loops), rng.choice(loops)
+    allocation = rng.choice([each for each in all_places if "T.alloc" in each.text] or all_places)
     inner, next_one = near(s, one, "{}.body[0]".format, two), near(s, one, behind, two)
     return rng.choice([
         lambda: s.split(one, rng.choice([1, 2, 3, 8, 9]), tail=rng.choice(["guard", "cut", "exact"])),
@@ -112,6 +113,10 @@ def some_step(s, rng):
         lambda: s.serial(one),
         lambda: s.vectorize(one),
         lambda: s.bind(one),
+        lambda: s.unbind(all_places[0]),
+        lambda: s.tensorize(one, rng.choice(["copy", "fill", "gemm", "reduce_sum", "reduce_max"])),
+        lambda: s.lift(allocation, one),
+        lambda: s.sink(allocation, one),
         lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
         lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
     ])
