@@ -68,14 +68,18 @@ def regions(m, n, k, bm, bn):
 
 
 def scheduled(m, n, k, bm, bn):
-    """The product of index notation, which a schedule divides into the blocks of `regions`."""
-    i, j, p = helve.indices("i j p")
-    A, B = helve.tensor("A", (m, k), "float32"), helve.tensor("B", (k, n), "float32")
-    C = helve.tensor("C", (m, n), "float32")
-    C[i, j] = A[i, p] * B[p, j]
-    s = helve.Schedule(helve.function(C))
-    s.unbind("i")
-    s.serial("j")
+    """Loops over elements, which a schedule divides into the blocks of `regions`."""
+
+    @T.prim_func
+    def main(A: T.Tensor((m, k), "float32"), B: T.Tensor((k, n), "float32"), C: T.Tensor((m, n), "float32")):
+        with T.Kernel(1):
+            for i in T.serial(m):
+                for j in T.serial(n):
+                    C[i, j] = 0.0
+                    for p in T.serial(k):
+                        T.update(C[i, j], A[i, p] * B[p, j], "add")
+
+    s = helve.Schedule(main)
     io, ii = s.split("i", bm)
     jo, ji = s.split("j", bn)
     s.reorder(io, jo, ii, ji)
