@@ -10,7 +10,9 @@
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/verify.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/schedule/find.h"
 #include "helve/schedule/legality.h"
+#include "plain_update.h"
 
 namespace helve {
 
@@ -72,7 +74,30 @@ std::vector<Origin> origins(const Rewrite& rewrite, const NumberedRegion& before
   return out;
 }
 
+/// The loops that an operation means, compared with the nest in whose place it is. Integers wrap, so that plain sums of
+/// them are sums in any order; those of floats are not.
+Legality legality_of(const FunctionRef& f, const Rewrite& rewrite, const Meaning& meaning) {
+  std::optional<Stmt> ordered;
+  const Stmt updated = helve::rewrite(statement_at(*f, rewrite.before.first), [&](const Stmt& s) {
+    const Stmt out = plain_update(s);
+    if (out != s && as<Store>(s)->buffer->dtype.is_float()) ordered = s;
+    return out;
+  });
+  const FunctionRef was = replace(f, rewrite.before, {updated}).function;
+  const NumberedRegion before(statement_at(*was, rewrite.before.first), rewrite.before.first);
+  const NumberedRegion after(seq(statements_of(meaning.function, meaning.place)), meaning.place.first);
+  Legality out = check_rewrite(*was, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(), {},
+                               RegionForm::Operation);
+  if (out.verdict == Verdict::Proved && ordered) {
+    out.verdict = Verdict::Unknown;
+    out.reason = fmt::format("the order of '{}' is part of the program, where T.update would leave it open",
+                             head_text(*ordered));
+  }
+  return out;
+}
+
 Legality legality_of(const FunctionRef& f, const Rewrite& rewrite) {
+  if (rewrite.meaning) return legality_of(f, rewrite, *rewrite.meaning);
   const ExactEngine engine;
   if (rewrite.before.size == 1) {
     const NumberedRegion before(statement_at(*f, rewrite.before.first), rewrite.before.first);

@@ -27,18 +27,38 @@ const StmtNode* counterpart(const StmtNode* s, const Stmt& other, const Stmt& re
   return out;
 }
 
+/// With `moved_by_value`, memory whose allocation moved is judged by the values that are read from it, else by the
+/// order of its accesses. `moved` tells whether there is any.
+Legality judged(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
+                const std::vector<BufferRef>& by_value, RegionForm form, bool moved_by_value, bool& moved) {
+  Legality out;
+  out.verdict = Verdict::Proved;
+  std::optional<legality::Rewrite> rewrite = legality::make_rewrite(before, after_region, origins, by_value, out);
+  if (rewrite) {
+    rewrite->form = form;
+    moved = !rewrite->moved.empty();
+    if (moved_by_value) rewrite->staged.insert(rewrite->moved.begin(), rewrite->moved.end());
+  }
+  if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
+  if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
+  if (legality::worsen(out, legality::check_values(*rewrite))) return out;
+  if ((moved || !rewrite->staged.empty()) && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
+  legality::worsen(out, legality::check_order(*rewrite));
+  return out;
+}
+
 }  // namespace
 
 Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
                        const std::vector<Origin>& origins, const ExactEngine& engine,
-                       const std::vector<BufferRef>& by_value) {
-  Legality out = check_rewrite(dependences(before, before_region, engine), after_region, origins, by_value);
+                       const std::vector<BufferRef>& by_value, RegionForm form) {
+  Legality out = check_rewrite(dependences(before, before_region, engine), after_region, origins, by_value, form);
   if (out.verdict != Verdict::Unknown) return out;
   const std::optional<legality::Question> other =
       legality::in_mixed_radix({FunctionRef(&before), before_region, after_region, origins});
   if (!other) return out;
   Legality found = check_rewrite(dependences(*other->before, other->before_region, engine), other->after_region,
-                                 other->origins, by_value);
+                                 other->origins, by_value, form);
   if (found.verdict == Verdict::Unknown) return out;
   for (std::optional<Instance>* instance : {&found.first, &found.second, &found.instead}) {
     if (!*instance) continue;
@@ -49,16 +69,12 @@ Legality check_rewrite(const Function& before, const Stmt& before_region, const 
 }
 
 Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
-                       const std::vector<BufferRef>& by_value) {
-  Legality out;
-  out.verdict = Verdict::Proved;
-  std::optional<legality::Rewrite> rewrite = legality::make_rewrite(before, after_region, origins, by_value, out);
-  if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
-  if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
-  if (legality::worsen(out, legality::check_values(*rewrite))) return out;
-  if (!rewrite->staged.empty() && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
-  legality::worsen(out, legality::check_order(*rewrite));
-  return out;
+                       const std::vector<BufferRef>& by_value, RegionForm form) {
+  bool moved = false;
+  Legality out = judged(before, after_region, origins, by_value, form, false, moved);
+  if (out.verdict == Verdict::Proved || !moved) return out;
+  Legality values = judged(before, after_region, origins, by_value, form, true, moved);
+  return values.verdict == Verdict::Unknown ? out : values;
 }
 
 namespace {

@@ -189,6 +189,48 @@ def test_tiles_are_in_registers():
     assert re.findall(r"alloca .*", kernel.source("llvm")) == ["alloca [512 x float], align 64"]  # of the panel alone
 
 
+def test_an_allocation_moves_out_of_loops_and_back():
+    s = schedule(SUM)
+    s.cache_write("k", "A")
+    wanted = body_of(s)
+    lifted = s.lift("A_local", "i")
+    assert body_of(s).startswith('A_local = T.alloc_local((1, 1), "int32")\nfor i in T.serial(10):\n    A_local[0')
+    assert lifted.text.startswith("A_local = T.alloc_local")
+    s.sink(lifted, "i")
+    assert body_of(s) == wanted
+    again = schedule(SUM)
+    again.replay(helve.Trace.from_json(s.trace().json()))
+    assert again.script() == s.script()
+
+
+def test_iterations_without_order_share_no_allocation():
+    body = ("for i in T.Parallel(10):\n    W = T.alloc_shared((1,), 'int32')\n    W[0] = B[i, 0]\n"
+            "    A[i, 0] = W[0]")
+    s = schedule(body, check=False)
+    refused("HV1007", lambda: s.lift("W", "i"))
+    s.serial("i")
+    s.lift("W", "i")
+    assert body_of(s).splitlines()[0] == 'W = T.alloc_shared((1,), "int32")'
+
+
+def test_what_iterations_leave_for_each_other_stays_shared():
+    s = schedule("W = T.alloc_local((1,), 'int32')\nW[0] = 0\nfor i in T.serial(10):\n    W[0] = W[0] + B[i, 0]\n"
+                 "    A[i, 0] = W[0]", check=False)
+    refused("HV1006", lambda: s.sink("W", "i"))  # the store in front of the loop needs it
+    s = schedule("W = T.alloc_local((1,), 'int32')\nfor i in T.serial(10):\n    if i == 0:\n        W[0] = 7\n"
+                 "    A[i, 0] = W[0]", check=False)
+    assert "and would read nothing that was written" in refused("HV1007", lambda: s.sink("W", "i")).message
+
+
+def test_allocations_move_over_loops_around_them_only():
+    s = schedule("for i in T.serial(10):\n    W = T.alloc_local((1,), 'int32')\n    W[0] = i\n    A[i, 0] = W[0]\n"
+                 "for j in T.serial(7):\n    A[0, j] = j", check=False)
+    refused("HV1006", lambda: s.lift("W", "j"))
+    refused("HV1006", lambda: s.sink("W", "j"))
+    refused("HV1006", lambda: s.lift(s.loop("j"), "j"))
+    refused("HV1001", lambda: s.lift("V", "i"))
+
+
 @pytest.mark.parametrize("tile", [(1, 1), (3, 4), (10, 7), (4, 16), (64, 64)])
 def test_tiles_change_only_places(tile):
     s = schedule("for i in T.serial(10):\n    for k in T.serial(7):\n        A[i, 0] = A[i, 0] + B[9 - i, k]")

@@ -104,6 +104,7 @@ def some_step(s, rng):
     loops = [each for each in all_places if each.text.startswith("for ")] or all_places
     stores = [each for each in all_places if "\n" not in each.text] or all_places
     one, two = rng.choice(loops), rng.choice(loops)
+    allocation = rng.choice([each for each in all_places if "T.alloc" in each.text] or all_places)
     inner, next_one = near(s, one, "{}.body[0]".format, two), near(s, one, behind, two)
     return rng.choice([
         lambda: s.split(one, rng.choice([1, 2, 3, 8, 9]), tail=rng.choice(["guard", "cut", "exact"])),
@@ -123,6 +124,9 @@ def some_step(s, rng):
         lambda: s.parallel(one),
         lambda: s.serial(one),
         lambda: s.vectorize(one),
+        lambda: s.tensorize(one, rng.choice(["copy", "fill", "gemm", "reduce_sum", "reduce_max"])),
+        lambda: s.lift(allocation, one),
+        lambda: s.sink(allocation, one),
         lambda: s.bind(one, to=rng.choice(["block", "block", "thread", "core"])),
         lambda: s.compute_at(rng.choice([one, inner, rng.choice(all_places)]), next_one),
         lambda: s.compute_at(one, rng.choice(loops)),

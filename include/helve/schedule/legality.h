@@ -23,8 +23,8 @@ struct InlinedValue {
 };
 
 /// Which instances of the old region a statement of the new one runs. Every RegionStatement of the new region needs
-/// one, but stores that copy an element to another place, `W[i] = A[i]`, may do without; those of other statements are
-/// ignored.
+/// one, but stores that copy an element to another place, `W[i] = A[i]`, may do without, and so may what is proved
+/// never to run; those of other statements are ignored.
 struct Origin {
   const StmtNode* after = nullptr;
   size_t after_visit = 0;  ///< of the new region, which is visit 0 (`walk`'s order)
@@ -74,6 +74,10 @@ struct Legality {
 /// unknown; empty if proved.
 std::string text_of(const Legality& legality);
 
+/// What the new region is: a part of a program, or the loops that one tile operation means
+/// (analysis/operation_loops.h), which combines the updates of an element itself, in any order.
+enum class RegionForm { Program, Operation };
+
 /// Does a program with `after` in the place of `before_region` (a statement of `before`; the first, where the node
 /// stands at several places) do the same? `after` must have passed the verifier there.
 ///
@@ -81,10 +85,10 @@ std::string text_of(const Legality& legality);
 /// may run again, or not at all, as long as each of its runs reads what it read, and so does everything else.
 Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
                        const std::vector<Origin>& origins, const ExactEngine& engine,
-                       const std::vector<BufferRef>& by_value = {});
+                       const std::vector<BufferRef>& by_value = {}, RegionForm form = RegionForm::Program);
 
 /// The same for one region and several rewrites of it: dependences are computed once.
 Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
-                       const std::vector<BufferRef>& by_value = {});
+                       const std::vector<BufferRef>& by_value = {}, RegionForm form = RegionForm::Program);
 
 }  // namespace helve

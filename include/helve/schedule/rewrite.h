@@ -3,6 +3,7 @@
 // The last is all that the checker (legality.h) needs, so no primitive decides by itself whether it is legal.
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,13 @@ struct Piece {
   LoopValues values;
 };
 
+/// A new function with an operation that stands for loops, written with the loops that it means
+/// (analysis/operation_loops.h).
+struct Meaning {
+  FunctionRef function;
+  Block place;  ///< of the loops
+};
+
 /// The value of a store stands in the place of a load.
 struct Inlined {
   Cursor at;  ///< the statement that loads, in the old function
@@ -35,6 +43,8 @@ struct Rewrite {
   LoopValues values;  ///< of statements that cursors carried along
   std::vector<Piece> pieces;  ///< of others, and where the values are others; a later one counts before an earlier one
   std::vector<Cursor> results;  ///< statements that the user goes on with, in the new function
+  /// Judged in the place of the new function, whose change is one operation; pieces are of statements here.
+  std::optional<Meaning> meaning = {};
   std::vector<BufferRef> by_value = {};  ///< buffers that statements write more often, or less, or read elsewhere
   std::vector<Inlined> inlined = {};
 };

@@ -296,6 +296,57 @@ class Schedule:
         """
         return self._step("cache_write", [at, buffer, scope], unsafe)
 
+    def lift(self, allocation: Cursor | str, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Moves an allocation out of a loop around it, to the place in front of the loop, so that all iterations use
+        one memory; returns it.
+
+        Args:
+            allocation: the statement, or the name of the buffer.
+            loop: a loop around it, or its name.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Raises:
+            helve.Error: it stands in no such loop (HV1006), or iterations would disturb each other (HV1007, HV1008).
+        """
+        return self._step("lift", [self._allocation(allocation), loop], unsafe)[0]
+
+    def sink(self, allocation: Cursor | str, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Moves an allocation into a loop behind it, so that each iteration has memory of its own; returns it.
+
+        Args:
+            allocation: the statement, or the name of the buffer.
+            loop: a loop that stands behind it in its block, or inside of a statement there, or its name.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Raises:
+            helve.Error: there is no such loop, or the buffer is used outside of it (HV1006), or an iteration reads
+                what another one wrote (HV1007, HV1008).
+        """
+        return self._step("sink", [self._allocation(allocation), loop], unsafe)[0]
+
+    def _allocation(self, buffer: Cursor | str) -> Cursor:
+        return self.text(f"{buffer} = T.alloc*") if isinstance(buffer, str) else buffer
+
+    def tensorize(self, loop: Place, operation: str, *, unsafe: str | None = None) -> Cursor:
+        """Puts a tile operation in the place of a nest of loops that does what the operation means.
+
+        Args:
+            loop: the outermost loop of the nest, or its name. The nest holds one store of an element, in loops and
+                branches; subscripts are one variable of the nest each, plus what is fixed. For "gemm" and reductions
+                a store that clears the result may stand in front of it, which becomes `clear=True`.
+            operation: "gemm" (the store is a T.update by "add" of a product of two elements), "copy", "fill",
+                "reduce_sum", "reduce_prod", "reduce_max", "reduce_min" or "reduce_absmax" (a T.update by "add",
+                "mul", "max" or "min").
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The operation.
+
+        Raises:
+            helve.Error: the nest has no such form (HV1006), or does not do the same (HV1007, HV1008).
+        """
+        return self._step("tensorize", [loop, operation], unsafe)[0]
+
     def compute_at(self, producer: Place, loop: Place, *, unsafe: str | None = None) -> Cursor:
         """Moves the computation of a buffer into a loop that reads it. Each iteration then computes the elements that
         it reads, some of them again if iterations read elements in common. The buffer keeps its place and its extents.

@@ -32,12 +32,18 @@ std::vector<Expr> conditions_around(const AccessModel& model) {
   return query.conditions();
 }
 
-/// A statement that only copies elements needs no origin: what is read through it is judged by value.
-bool add_copied(Rewrite& rewrite, const StmtNode& s) {
+/// What the statement copies, if it only copies an element.
+const Load* copied(const StmtNode& s) {
   const Store* store = s.kind == StmtKind::Store ? static_cast<const Store*>(&s) : nullptr;
   const Load* from = store && store->mode == StoreMode::Write ? as<Load>(store->value) : nullptr;
-  if (!from || from->buffer->dtype != store->buffer->dtype) return false;
-  for (const Buffer* buffer : {&buffer_of(from->buffer), store->buffer.get()}) {
+  return from && from->buffer->dtype == store->buffer->dtype ? from : nullptr;
+}
+
+/// A statement that only copies elements needs no origin: what is read through it is judged by value.
+bool add_copied(Rewrite& rewrite, const StmtNode& s) {
+  const Load* from = copied(s);
+  if (!from) return false;
+  for (const Buffer* buffer : {&buffer_of(from->buffer), static_cast<const Store&>(s).buffer.get()}) {
     rewrite.staged.insert(buffer);
     const std::vector<Access>& old = rewrite.before.model.accesses;
     const bool known = std::any_of(old.begin(), old.end(), [&](const Access& a) { return a.buffer.get() == buffer; });
@@ -48,7 +54,26 @@ bool add_copied(Rewrite& rewrite, const StmtNode& s) {
   return true;
 }
 
+/// Is there no instance of the new statement?
+Answer never_runs(const Rewrite& rewrite, const RegionStatement& now) {
+  Copy at;
+  at.now = &now;
+  add_conditions(at, rewrite.after, now);
+  std::vector<Expr> conditions = rewrite.given;
+  conditions.insert(conditions.end(), at.conditions.begin(), at.conditions.end());
+  const Translation translation{&at.facts, &rewrite.after.constant};
+  return IntegerSet(rewrite.before.engine, now.vars, conjunction(conditions), at.locals, translation).is_empty();
+}
+
 }  // namespace
+
+size_t loops_around(const AccessModel& model, const Buffer& buffer) {
+  const auto home = model.home.find(&buffer);
+  if (home == model.home.end()) return 0;
+  size_t count = 0;
+  for (size_t i = model.around.size(); i < home->second.size(); ++i) count += !home->second[i]->begins.empty();
+  return count;
+}
 
 void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement& statement) {
   PathConditions query(model);
@@ -78,6 +103,11 @@ std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after
   for (const BufferRef& buffer : by_value) out.staged.insert(buffer.get());
   out.statements = region_statements(out.after);
   out.given = conditions_around(before.model);
+  for (const Access& access : before.model.accesses) {
+    const Buffer* buffer = access.buffer.get();
+    const bool lives_on = before.model.home.contains(buffer) && out.after.home.contains(buffer);
+    if (lives_on && loops_around(before.model, *buffer) != loops_around(out.after, *buffer)) out.moved.insert(buffer);
+  }
   for (const Origin& origin : origins) {
     HELVE_CHECK(
         origin.after_visit < out.after.visits.size() && out.after.visits[origin.after_visit].stmt == origin.after,
@@ -85,6 +115,10 @@ std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after
     HELVE_CHECK(origin.before_visit < before.model.visits.size(), "an origin that is not in the old region");
     out.origins[origin.after_visit] = &origin;
   }
+  std::erase_if(out.statements, [&](const RegionStatement& now) {
+    if (now.pure || out.origins.contains(now.visit) || copied(*now.stmt)) return false;
+    return never_runs(out, now).verdict == Verdict::Proved;
+  });
   for (const RegionStatement& now : out.statements) {
     const auto origin = out.origins.find(now.visit);
     const RegionStatement* was =

@@ -44,9 +44,15 @@ struct Rewrite {
   /// Buffers judged by the values that reads see: what statements without an origin copy from or to, and what the
   /// rewrite names. Those of the copies that only the new region has are `made`.
   std::unordered_set<const Buffer*> staged = {}, made = {};
+  RegionForm form = RegionForm::Program;
+  /// Buffers of both regions whose allocation has fewer, or more, loops of the region around it now.
+  std::unordered_set<const Buffer*> moved = {};
 
   const RegionStatement& was(const Copy& copy) const { return before.statements[copy.was]; }
 };
+
+/// The loops of the region around a buffer's allocation.
+size_t loops_around(const AccessModel& model, const Buffer& buffer);
 
 /// The conditions under which an instance runs, as those of a copy are given.
 void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement& statement);
@@ -75,7 +81,7 @@ Legality check_statements(Rewrite& rewrite);
 Legality check_instances(const Rewrite& rewrite);
 /// Does every read of staged memory see the same write, and does such memory hold the same in the end?
 Legality check_values(const Rewrite& rewrite);
-/// Do iterations of loops without order leave staged memory of each other alone?
+/// Do iterations of loops without order leave staged and moved memory of each other alone?
 Legality check_iterations(const Rewrite& rewrite);
 /// Are dependent instances, through memory that is not staged, in their old order and in one memory?
 Legality check_order(const Rewrite& rewrite);
