@@ -22,7 +22,10 @@ Legality check_rewrite(const Dependences& before, const Stmt& after_region, cons
   if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
   if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
   if (legality::worsen(out, legality::check_values(*rewrite))) return out;
-  if (!rewrite->staged.empty() && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
+  if (legality::worsen(out, legality::check_reductions(*rewrite))) return out;
+  if ((!rewrite->staged.empty() || !rewrite->partials.empty()) &&
+      legality::worsen(out, legality::check_iterations(*rewrite)))
+    return out;
   legality::worsen(out, legality::check_order(*rewrite));
   return out;
 }
@@ -73,6 +76,11 @@ std::string text_of(const Legality& legality) {
                          instead);
     case RewriteFault::Shared:
       return fmt::format("{} and {} would touch one element in iterations that have no order", first, second);
+    case RewriteFault::Filled:
+      return fmt::format("{} would use a partial result that does not begin with the identity of its operator", first);
+    case RewriteFault::Merged:
+      return fmt::format("what {} adds would not be merged next, into the element that it updates", first);
+    case RewriteFault::Outside: return fmt::format("'{}' would be updated, and may not be now", legality.element);
     case RewriteFault::Memory:
       return fmt::format("{} depends on {}, and both would have memory of their own", second, first);
   }

@@ -1,4 +1,4 @@
-// Do iterations of loops without order leave staged memory of each other alone?
+// Do iterations of loops without order leave staged memory, and partial results and their merges, of each other alone?
 // Copies touch elements that the old iterations did not, and memory that they had for themselves may be shared now.
 #include <fmt/format.h>
 
@@ -122,6 +122,7 @@ class Meeting {
   std::vector<std::vector<Expr>> not_promised(const Access& a, const Access& b) const {
     const Copy *one = copy_of(i_), *other = copy_of(k_);
     if (!one || !other || a.buffer != b.buffer || rewrite_.made.contains(a.buffer.get())) return {};
+    if (rewrite_.partial(a.buffer.get())) return {};
     const RegionStatement &s = rewrite_.was(*one), &t = rewrite_.was(*other);
     std::vector<std::vector<Expr>> cases;
     std::vector<Expr> equal;
@@ -161,7 +162,10 @@ Legality check_iterations(const Rewrite& rewrite) {
       const RegionStatement& t = rewrite.statements[k];
       for (size_t a = s.first; a < s.last; ++a) {
         for (size_t b = t.first; b < t.last; ++b) {
-          if (all[a].buffer != all[b].buffer || !rewrite.staged.contains(all[a].buffer.get())) continue;
+          if (all[a].buffer != all[b].buffer) continue;
+          const Buffer* buffer = all[a].buffer.get();
+          const bool merged = rewrite.merged_by(*s.stmt) || rewrite.merged_by(*t.stmt);
+          if (!merged && !rewrite.staged.contains(buffer) && !rewrite.partial(buffer)) continue;
           if (!all[a].write && !all[b].write) continue;
           if (is_atomic(all[a].mode) && all[a].mode == all[b].mode) continue;
           if (worsen(out, Meeting(rewrite, i, k).run(all[a], all[b]))) return out;

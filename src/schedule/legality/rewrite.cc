@@ -10,6 +10,7 @@
 #include "helve/analysis/path_conditions.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/update.h"
 
 namespace helve::legality {
 
@@ -31,23 +32,80 @@ std::vector<Expr> conditions_around(const AccessModel& model) {
   return query.conditions();
 }
 
+/// Is the buffer allocated by the new region only?
+bool is_new(const Rewrite& rewrite, const Buffer* buffer) {
+  const std::vector<Access>& old = rewrite.before.model.accesses;
+  const bool known = std::any_of(old.begin(), old.end(), [&](const Access& a) { return a.buffer.get() == buffer; });
+  return !known && rewrite.after.home.contains(buffer) && !rewrite.before.model.home.contains(buffer);
+}
+
+const Store* as_store(const StmtNode& s) { return s.kind == StmtKind::Store ? static_cast<const Store*>(&s) : nullptr; }
+
 /// A statement that only copies elements needs no origin: what is read through it is judged by value.
 bool add_copied(Rewrite& rewrite, const StmtNode& s) {
-  const Store* store = s.kind == StmtKind::Store ? static_cast<const Store*>(&s) : nullptr;
+  const Store* store = as_store(s);
   const Load* from = store && store->mode == StoreMode::Write ? as<Load>(store->value) : nullptr;
   if (!from || from->buffer->dtype != store->buffer->dtype) return false;
   for (const Buffer* buffer : {&buffer_of(from->buffer), store->buffer.get()}) {
     rewrite.staged.insert(buffer);
-    const std::vector<Access>& old = rewrite.before.model.accesses;
-    const bool known = std::any_of(old.begin(), old.end(), [&](const Access& a) { return a.buffer.get() == buffer; });
-    if (!known && rewrite.after.home.contains(buffer) && !rewrite.before.model.home.contains(buffer)) {
-      rewrite.made.insert(buffer);
-    }
+    if (is_new(rewrite, buffer)) rewrite.made.insert(buffer);
   }
   return true;
 }
 
+/// The new buffer that an update adds to another buffer.
+const Buffer* merged_buffer(const Rewrite& rewrite, const Store* store) {
+  const Load* from = store && store->is_update() ? as<Load>(store->value) : nullptr;
+  if (!from || from->buffer->dtype != store->buffer->dtype) return nullptr;
+  const Buffer* buffer = &buffer_of(from->buffer);
+  return is_new(rewrite, buffer) ? buffer : nullptr;
+}
+
+/// What is merged by one operator into one buffer is a partial result.
+void add_partials(Rewrite& rewrite) {
+  for (const RegionStatement& now : rewrite.statements) {
+    if (rewrite.origins.contains(now.visit)) continue;
+    const Store* store = as_store(*now.stmt);
+    const Buffer* memory = merged_buffer(rewrite, store);
+    if (memory && !rewrite.partial(memory)) {
+      rewrite.partials.push_back({memory, store->buffer.get(), store->mode});
+    }
+  }
+}
+
+/// A statement that fills or merges partial results needs no origin.
+bool is_of_partial(const Rewrite& rewrite, const StmtNode& s) {
+  const Store* store = as_store(s);
+  const bool fills = store && store->mode == StoreMode::Write && rewrite.partial(store->buffer.get());
+  return fills || rewrite.merged_by(s);
+}
+
 }  // namespace
+
+const Partial* Rewrite::partial(const Buffer* memory) const {
+  const auto is_it = [&](const Partial& each) { return each.memory == memory; };
+  const auto at = std::find_if(partials.begin(), partials.end(), is_it);
+  return at == partials.end() ? nullptr : &*at;
+}
+
+const Partial* Rewrite::merged_by(const StmtNode& s) const {
+  const Store* store = as_store(s);
+  const Partial* found = partial(merged_buffer(*this, store));
+  return found && found->into == store->buffer.get() && found->mode == store->mode ? found : nullptr;
+}
+
+std::optional<StoreMode> Rewrite::reduces(const RegionStatement& was, const Access& access) const {
+  const Store* store = as_store(*was.stmt);
+  if (!store || store->buffer != access.buffer || access.stmt != store) return std::nullopt;
+  const std::optional<Reduction> reduction = reduction_of(*store);
+  if (!reduction || (!access.write && access.load != reduction->old)) return std::nullopt;
+  return reduction->mode;
+}
+
+bool Rewrite::is_deferred(const Copy& copy, const Access& access) const {
+  const Store* now = as_store(*copy.now->stmt);
+  return now && partial(now->buffer.get()) && reduces(was(copy), access);
+}
 
 void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement& statement) {
   PathConditions query(model);
@@ -77,11 +135,12 @@ std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after
     HELVE_CHECK(origin.before_visit < before.model.visits.size(), "an origin that is not in the old region");
     out.origins[origin.after_visit] = &origin;
   }
+  add_partials(out);
   for (const RegionStatement& now : out.statements) {
     const auto origin = out.origins.find(now.visit);
     const RegionStatement* was =
         origin == out.origins.end() ? nullptr : statement_at(before.statements, origin->second->before_visit);
-    if (!was && origin == out.origins.end() && add_copied(out, *now.stmt)) continue;
+    if (!was && origin == out.origins.end() && (is_of_partial(out, *now.stmt) || add_copied(out, *now.stmt))) continue;
     if (!was) {
       fault.verdict = Verdict::Refuted;
       fault.fault = RewriteFault::Added;
