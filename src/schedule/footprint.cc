@@ -11,6 +11,7 @@
 #include "helve/arith/set_bounds.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/call_facts.h"
 #include "legality/flow.h"
 
 namespace helve {
@@ -19,8 +20,6 @@ namespace {
 
 /// The largest expression of a bound.
 constexpr int kBoundLimit = 12;
-
-bool says_something(const Step& step) { return !step.begins.empty() || step.value || step.condition; }
 
 class Bounds {
  public:
@@ -43,7 +42,7 @@ class Bounds {
     for (size_t d = 0; d < buffer.rank(); ++d) {
       const VarRef x = make_var(fmt::format("x{}", d));
       const IntegerSet all = elements(d, x);
-      if (all.emptiness() == Verdict::Proved) {
+      if (all.emptiness().verdict == Verdict::Proved) {
         return {{}, fmt::format("no element of '{}' is ever used there", buffer.name)};
       }
       if (!all.inexact().empty()) return {{}, all.inexact()};
@@ -67,7 +66,7 @@ class Bounds {
  private:
   PathConditions around() const {
     PathConditions query(model_);
-    for (const VarRef& dim : model_.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+    for (const Expr& condition : conditions_of_calls(*model_.function)) query.require(condition);
     for (const StepRef& step : model_.around) {
       if (says_something(*step)) query.add(*step);
     }
@@ -120,7 +119,7 @@ class Bounds {
     PathConditions query = around();
     query.require(condition);
     const IntegerSet where(engine_, {}, conjunction(query.conditions()), {}, {&query.facts(), &model_.constant});
-    return where.emptiness() == Verdict::Proved;
+    return where.emptiness().verdict == Verdict::Proved;
   }
 
   /// Does a read see what stood there before, or does an element of the box keep it?
@@ -144,7 +143,7 @@ class Bounds {
         const Access& access = model_.accesses[a];
         if (access.write || access.buffer.get() != &buffer) continue;
         const IntegerSet seen = intersection_of(range_of(flow.seen(s, access)), old);
-        if (seen.emptiness() != Verdict::Proved) return true;
+        if (seen.emptiness().verdict != Verdict::Proved) return true;
       }
     }
     std::vector<VarRef> element;

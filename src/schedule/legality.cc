@@ -4,21 +4,55 @@
 
 #include <fmt/format.h>
 
+#include "helve/ir/tensor/visit.h"
 #include "helve/print/printer.h"
 #include "helve/support/text.h"
+#include "legality/mixed_radix.h"
 #include "legality/rewrite.h"
 
 namespace helve {
 
-Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
-                       const std::vector<Origin>& origins, const ExactEngine& engine) {
-  return check_rewrite(dependences(before, before_region, engine), after_region, origins);
+namespace {
+
+/// The statement of a region that has the place of `s` in another one.
+const StmtNode* counterpart(const StmtNode* s, const Stmt& other, const Stmt& region) {
+  std::vector<const StmtNode*> all;
+  walk(region, [&](const Stmt& each) { all.push_back(each.get()); });
+  const StmtNode* out = s;
+  size_t next = 0;
+  walk(other, [&](const Stmt& each) {
+    if (each.get() == s) out = all[next];
+    ++next;
+  });
+  return out;
 }
 
-Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins) {
+}  // namespace
+
+Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
+                       const std::vector<Origin>& origins, const ExactEngine& engine,
+                       const std::vector<BufferRef>& by_value) {
+  Legality out = check_rewrite(dependences(before, before_region, engine), after_region, origins, by_value);
+  if (out.verdict != Verdict::Unknown) return out;
+  const std::optional<legality::Question> other =
+      legality::in_mixed_radix({FunctionRef(&before), before_region, after_region, origins});
+  if (!other) return out;
+  Legality found = check_rewrite(dependences(*other->before, other->before_region, engine), other->after_region,
+                                 other->origins, by_value);
+  if (found.verdict == Verdict::Unknown) return out;
+  for (std::optional<Instance>* instance : {&found.first, &found.second, &found.instead}) {
+    if (!*instance) continue;
+    (*instance)->stmt = counterpart((*instance)->stmt, other->before_region, before_region);
+    (*instance)->stmt = counterpart((*instance)->stmt, other->after_region, after_region);
+  }
+  return found;
+}
+
+Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
+                       const std::vector<BufferRef>& by_value) {
   Legality out;
   out.verdict = Verdict::Proved;
-  std::optional<legality::Rewrite> rewrite = legality::make_rewrite(before, after_region, origins, out);
+  std::optional<legality::Rewrite> rewrite = legality::make_rewrite(before, after_region, origins, by_value, out);
   if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
   if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
   if (legality::worsen(out, legality::check_values(*rewrite))) return out;

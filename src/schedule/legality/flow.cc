@@ -7,6 +7,7 @@
 #include "helve/arith/lexicographic.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/call_facts.h"
 
 namespace helve::legality {
 
@@ -66,6 +67,12 @@ IntegerRelation Flow::seen(size_t statement, const Access& read) {
   image.resize(sources_.arity, int_imm(0));
   const IntegerRelation before = times_.instances(s, read, image);
   return union_of(out, with_domain_in(before, difference_of(domain_of(before), domain_of(last))));
+}
+
+IntegerSet Flow::instances_with(size_t statement, const Access& access) const {
+  PathQuery query(model_);
+  query.add(access.path);
+  return domain_of(query.relation(engine_, statements_[statement].vars, {}));
 }
 
 Flow::Left Flow::left(const Buffer& buffer, const std::vector<VarRef>& element) {

@@ -26,7 +26,10 @@ struct Part {
 
 class InstancesOf {
  public:
-  InstancesOf(const Rewrite& rewrite, size_t was) : rewrite_(rewrite), was_(rewrite.before.statements[was]) {
+  InstancesOf(const Rewrite& rewrite, size_t was)
+      : rewrite_(rewrite),
+        was_(rewrite.before.statements[was]),
+        any_number_(was_.pure || counts_by_value(rewrite, was_)) {
     old_.now = &was_;
     old_.was = was;
     add_conditions(old_, rewrite.before.model, was_);
@@ -54,7 +57,7 @@ class InstancesOf {
     for (size_t i = 0; i < runs.size(); ++i) {
       const Answer inside = range_of(runs[i]).is_subset_of(domain);
       if (worsen(out, found(inside, RewriteFault::Added))) return out;
-      if (was_.pure) continue;
+      if (any_number_) continue;
       const Answer once = runs[i].is_injective();
       if (worsen(out, of_copy(once, *copies_[i]))) return out;
       for (size_t k = i + 1; k < runs.size(); ++k) {
@@ -62,7 +65,7 @@ class InstancesOf {
         if (worsen(out, found(apart, RewriteFault::Twice))) return out;
       }
     }
-    if (!was_.pure) worsen(out, all_run(domain, runs));
+    if (!any_number_) worsen(out, all_run(domain, runs));
     return out;
   }
 
@@ -167,7 +170,7 @@ class InstancesOf {
     const IntegerSet domain(engine, d.old_vars, under(d.old_conditions), {}, old_facts), now = range_of(runs);
     const auto proved = [](const Answer& answer) { return answer.verdict == Verdict::Proved; };
     return proved(now.is_subset_of(domain)) &&
-           (was_.pure || (proved(domain.is_subset_of(now)) && proved(runs.is_injective())));
+           (any_number_ || (proved(domain.is_subset_of(now)) && proved(runs.is_injective())));
   }
 
   std::vector<Dimension> dimensions(const Copy& copy) const {
@@ -306,6 +309,7 @@ class InstancesOf {
 
   const Rewrite& rewrite_;
   const RegionStatement& was_;
+  const bool any_number_;  ///< may an instance run twice, or not at all?
   Copy old_;
   std::vector<const Copy*> copies_;
   std::vector<Part> parts_;

@@ -123,6 +123,7 @@ class Meeting {
     const Copy *one = copy_of(i_), *other = copy_of(k_);
     if (!one || !other || a.buffer != b.buffer || rewrite_.made.contains(a.buffer.get())) return {};
     if (rewrite_.partial(a.buffer.get())) return {};
+    if (!one->inlined.empty() || !other->inlined.empty()) return {};  // reads that the old statement does not make
     const RegionStatement &s = rewrite_.was(*one), &t = rewrite_.was(*other);
     std::vector<std::vector<Expr>> cases;
     std::vector<Expr> equal;

@@ -8,19 +8,14 @@
 
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/call_facts.h"
 
 namespace helve::legality {
-
-namespace {
-
-bool says_something(const Step& step) { return !step.begins.empty() || step.value || step.condition; }
-
-}  // namespace
 
 Expr equal(const Expr& a, const Expr& b) { return apply(Op::Eq, {a, b}); }
 
 PathQuery::PathQuery(const AccessModel& model) : model_(model), path_(model) {
-  for (const VarRef& dim : model.function->dims) path_.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+  for (const Expr& condition : conditions_of_calls(*model.function)) path_.require(condition);
   for (const StepRef& step : model.around) {
     if (says_something(*step)) path_.add(*step);
   }
