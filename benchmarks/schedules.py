@@ -1,8 +1,9 @@
 """helve's schedules beside those of Exo, Apache TVM and Halide: a product, a blur, and steps that change results.
 
-Run it: ``python benchmarks/schedules.py [--illegal] [--speed]``. The other systems are optional: ``pip install
-exo-lang==1.0.0 apache-tvm==0.27.0 halide==21.0.0``, best into an environment of their own whose ``site-packages`` is
-named by ``--peers``. Speeds are medians of turns in one process, on one core; each result is compared with NumPy's.
+Run it: ``python benchmarks/schedules.py speed`` and ``python benchmarks/schedules.py illegal``. The other systems are
+optional: ``pip install exo-lang==1.0.0 apache-tvm==0.27.0.post1 halide==21.0.0``, best into an environment of their own
+whose ``site-packages`` is named by ``--peers``. Speeds are medians of turns in one process, on one core; each result is
+compared with NumPy's.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import sys
 import time
 from pathlib import Path
 
-os.environ.update(OPENBLAS_NUM_THREADS="1", HL_NUM_THREADS="1", TVM_NUM_THREADS="1", OMP_NUM_THREADS="1")
+if "speed" in sys.argv:  # read once, when the libraries are loaded
+    os.environ.update(OPENBLAS_NUM_THREADS="1", HL_NUM_THREADS="1", TVM_NUM_THREADS="1", OMP_NUM_THREADS="1")
 
 import numpy as np  # noqa: E402
 
@@ -118,17 +120,16 @@ def illegal(systems) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--illegal", action="store_true", help="only the steps that change results")
-    parser.add_argument("--speed", action="store_true", help="only the speeds")
+    parser.add_argument("what", choices=["speed", "illegal"])
     parser.add_argument("--rounds", type=int, default=15, help="turns of each candidate; the median counts")
     parser.add_argument("--peers", type=Path, help="the site-packages with the other systems")
     options = parser.parse_args()
     if options.peers:
         sys.path.append(str(options.peers))
     present = [module for module in map(load, SYSTEMS) if module]
-    if not options.speed:
+    if options.what == "illegal":
         illegal(present)
-    if not options.illegal:
+    else:
         import helve
 
         helve.set_num_threads(1)

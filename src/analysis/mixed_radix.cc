@@ -29,7 +29,7 @@ std::vector<std::pair<Expr, Expr>> counted_loops(const Access& access, const Sub
     for (size_t d = 0; d < step->begins.size(); ++d) {
       const int64_t* begin = int_value(step->begins[d]);
       if (!begin || *begin != 0 || !is_plain(step->extents[d])) continue;
-      out.emplace_back(substitute(Expr(step->vars[d]), renamed), substitute(step->extents[d], renamed));
+      out.emplace_back(substitute(Expr(step->vars[d]), renamed), simplify(substitute(step->extents[d], renamed)));
     }
   }
   return out;

@@ -133,7 +133,7 @@ def test_a_recurrence_keeps_its_order():
 def test_what_is_no_nest_gets_blocks(inside):
     s = written(["with T.Kernel(1):", "    for i in T.serial(200):", *(f"        {line}" for line in inside)])
     s.auto()
-    assert str(s.trace()) == "s.bind(s.loop(\"i\"))\n"
+    assert str(s.trace()) == "s.bind(s.loop(\"i\"), to=\"block\")\n"
     same(s)
 
 

@@ -352,12 +352,13 @@ def test_parts_of_a_dynamic_extent_are_taken_apart():
     assert refused("HV1008", lambda: s.parallel("io"))
 
 
-def test_a_fused_loop_is_divided_among_blocks():
+def test_a_fused_loop_is_divided_among_blocks_and_threads():
     s = helve.Schedule(rows)
     s.fuse("i", "j")
     s.split("ij", 64)
     s.bind("ijo")
+    s.bind("iji", to="thread")
     judge(s, (0, 3), (3, 0), (1, 1), (5, 7), (16, 16))
     races = [p.verdict for p in helve.compile(s).proofs() if p.kind == "race"]
-    assert races == ["proved"]
+    assert races == ["proved", "proved"]
     helve.testing.check_stages(s, lambda: [np.ones((9, 11), "int32"), np.zeros((9, 11), "int32")])

@@ -136,6 +136,35 @@ TEST(MixedRadix, PartsOfAnotherSizeThanTheyCountAreNotOneLoop) {
   EXPECT_NE(check(chain.f, chain.was, after, now, {{i, together}}).verdict, Verdict::Proved);
 }
 
+/// `for io in 4: for ii in extent: A[io * size + ii] = io`, made parallel over `io`.
+Legality parallel_parts(const Expr& size, const Expr& extent) {
+  const BufferRef a = tensor("A", {M * idx(2) + idx(8)});
+  const Stmt was = store(a, {Expr(io) * size + Expr(ii)}, cast(Expr(io), kInt32));
+  const auto nest = [&](LoopKind kind) { return loop(io, idx(4), loop(ii, extent, was), kind); };
+  return check(dynamic_function("f", {m}, {a}, nest(LoopKind::Serial)), was, nest(LoopKind::Parallel), was, {});
+}
+
+TEST(MixedRadix, EqualNumbersHaveEqualDigits) {
+  const Expr size = ceil_div(M, idx(4));
+  EXPECT_EQ(parallel_parts(size, size).verdict, Verdict::Proved);
+  EXPECT_NE(parallel_parts(size, size + idx(1)).verdict, Verdict::Proved);  // parts overlap
+  EXPECT_NE(parallel_parts(size, M).verdict, Verdict::Proved);
+}
+
+TEST(MixedRadix, EqualDigitsAreOfEqualNumbers) {
+  const auto parallel = [&](const Expr& row, const Expr& column) {
+    const BufferRef a = tensor("A", {M + N, M + N});
+    const Stmt was = store(a, {row, column}, cast(Expr(i), kInt32));
+    const auto nest = [&](LoopKind kind) { return loop(i, M, was, kind); };
+    return check(dynamic_function("f", {m, n}, {a}, nest(LoopKind::Serial)), was, nest(LoopKind::Parallel), was, {});
+  };
+  const Expr at = Expr(i) * idx(2) + idx(1);
+  EXPECT_EQ(parallel(floor_div(at, N), floor_mod(at, N)).verdict, Verdict::Proved);
+  EXPECT_NE(parallel(floor_div(at, N), floor_mod(at, M)).verdict, Verdict::Proved);
+  EXPECT_NE(parallel(floor_div(at, N), floor_div(at, N)).verdict, Verdict::Proved);
+  EXPECT_NE(parallel(floor_div(at, N), floor_mod(at + idx(1), N)).verdict, Verdict::Proved);
+}
+
 TEST(MixedRadix, AnAssumptionOfTheFunctionLeavesNoRest) {
   const Chain chain;
   Ref<Function> narrow = make_ref<Function>(*chain.f);
