@@ -139,6 +139,9 @@ std::string remedy(RewriteFault fault, bool moved) {
       return moved ? "name a loop that needs every element that the statement writes"
                    : "copy back all that is written, and nothing else";
     case RewriteFault::Shared: return "let each iteration have a buffer of its own, or make the loop serial()";
+    case RewriteFault::Filled: return "fill partial results with the identity in front of their first update";
+    case RewriteFault::Merged: return "merge each partial result behind its last update, once";
+    case RewriteFault::Outside: return "merge only elements that are updated now";
     case RewriteFault::Memory: return "allocate the buffer around the loops that share it";
     case RewriteFault::None:
     case RewriteFault::Turned:

@@ -42,7 +42,9 @@ Legality judged(const Dependences& before, const Stmt& after_region, const std::
   if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
   if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
   if (legality::worsen(out, legality::check_values(*rewrite))) return out;
-  if ((moved || !rewrite->staged.empty()) && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
+  if (legality::worsen(out, legality::check_reductions(*rewrite))) return out;
+  const bool has_new_places = moved || !rewrite->staged.empty() || !rewrite->partials.empty();
+  if (has_new_places && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
   legality::worsen(out, legality::check_order(*rewrite));
   return out;
 }
@@ -123,6 +125,11 @@ std::string text_of(const Legality& legality) {
                          instead);
     case RewriteFault::Shared:
       return fmt::format("{} and {} would touch one element in iterations that have no order", first, second);
+    case RewriteFault::Filled:
+      return fmt::format("{} would use a partial result that does not begin with the identity of its operator", first);
+    case RewriteFault::Merged:
+      return fmt::format("what {} adds would not be merged next, into the element that it updates", first);
+    case RewriteFault::Outside: return fmt::format("'{}' would be updated, and may not be now", legality.element);
     case RewriteFault::Memory:
       return fmt::format("{} depends on {}, and both would have memory of their own", second, first);
   }

@@ -347,6 +347,27 @@ class Schedule:
         """
         return self._step("tensorize", [loop, operation], unsafe)[0]
 
+    def rfactor(self, loop: Place, around: Place | None = None, scope: str = "local", *,
+                unsafe: str | None = None) -> tuple[Cursor, Cursor, Cursor]:
+        """Lets each iteration of a loop reduce to partial results of its own, which are merged behind the reduction.
+        Floats are rounded in another order; the loop may then be vectorized, unrolled or parallel.
+
+        Args:
+            loop: a loop of constant extent inside a reduction by T.update, or of integers by `s = s + x`.
+            around: the loop around it for whose time the partial results live. If it is not given, the outermost loop
+                over which the elements are reduced, as long as nothing else is done with them inside.
+            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The loop that fills the partial results, the loop `around`, and the loop that merges them.
+
+        Raises:
+            helve.Error: the loop reduces no buffer, or several, or floats in a fixed order (HV1006), or an element is
+                used before its partial results are merged (HV1007, HV1008).
+        """
+        return self._step("rfactor", [loop, [] if around is None else [around], scope], unsafe)
+
     def compute_at(self, producer: Place, loop: Place, *, unsafe: str | None = None) -> Cursor:
         """Moves the computation of a buffer into a loop that reads it. Each iteration then computes the elements that
         it reads, some of them again if iterations read elements in common. The buffer keeps its place and its extents.

@@ -1,4 +1,4 @@
-// Do iterations of loops without order leave staged memory of each other alone?
+// Do iterations of loops without order leave staged memory, and partial results and their merges, of each other alone?
 // Copies touch elements that the old iterations did not, and memory that they had for themselves may be shared now.
 #include <fmt/format.h>
 
@@ -113,6 +113,7 @@ class Meeting {
   std::vector<std::vector<Expr>> not_promised(const Access& a, const Access& b) const {
     const Copy *one = copy_of(i_), *other = copy_of(k_);
     if (!one || !other || a.buffer != b.buffer || rewrite_.made.contains(a.buffer.get())) return {};
+    if (rewrite_.partial(a.buffer.get())) return {};
     if (!one->inlined.empty() || !other->inlined.empty()) return {};  // reads that the old statement does not make
     const RegionStatement &s = rewrite_.was(*one), &t = rewrite_.was(*other);
     const size_t home = loops_around(rewrite_.before.model, *a.buffer);
@@ -156,7 +157,9 @@ Legality check_iterations(const Rewrite& rewrite) {
         for (size_t b = t.first; b < t.last; ++b) {
           const Buffer* buffer = all[a].buffer.get();
           if (all[b].buffer.get() != buffer) continue;
-          if (!rewrite.staged.contains(buffer) && !rewrite.moved.contains(buffer)) continue;
+          const bool merged = rewrite.merged_by(*s.stmt) || rewrite.merged_by(*t.stmt);
+          const bool placed = rewrite.staged.contains(buffer) || rewrite.moved.contains(buffer);
+          if (!merged && !placed && !rewrite.partial(buffer)) continue;
           if (!all[a].write && !all[b].write) continue;
           if (is_atomic(all[a].mode) && all[a].mode == all[b].mode) continue;
           if (worsen(out, Meeting(rewrite, i, k).run(all[a], all[b]))) return out;

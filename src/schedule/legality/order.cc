@@ -190,9 +190,14 @@ class OrderCheck {
     return substitute(condition, all);
   }
 
+  bool is_deferred(const std::optional<size_t>& access, size_t i) const {
+    return access && rewrite_.is_deferred(rewrite_.copies[i], rewrite_.before.model.accesses[*access]);
+  }
+
   /// Returns whether the rewrite is refuted.
   bool keeps_order(const Dependence& each, size_t i, size_t k) {
     if (each.reduction && rewrite_.form == RegionForm::Operation) return false;  // combined by the operation
+    if (is_deferred(each.first_access, i) || is_deferred(each.second_access, k)) return false;
     const NewPair pair(*rewrite_.copies[i].now, *rewrite_.copies[k].now);
     const auto now = [&](const Expr& condition) {
       return intersection_of(pairs(each.pairs, i, k), pair.relation(rewrite_.before.engine, condition));

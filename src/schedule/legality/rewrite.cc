@@ -11,6 +11,7 @@
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/call_facts.h"
+#include "helve/ir/tensor/update.h"
 
 namespace helve::legality {
 
@@ -32,9 +33,18 @@ std::vector<Expr> conditions_around(const AccessModel& model) {
   return query.conditions();
 }
 
+/// Is the buffer allocated by the new region only?
+bool is_new(const Rewrite& rewrite, const Buffer* buffer) {
+  const std::vector<Access>& old = rewrite.before.model.accesses;
+  const bool known = std::any_of(old.begin(), old.end(), [&](const Access& a) { return a.buffer.get() == buffer; });
+  return !known && rewrite.after.home.contains(buffer) && !rewrite.before.model.home.contains(buffer);
+}
+
+const Store* as_store(const StmtNode& s) { return s.kind == StmtKind::Store ? static_cast<const Store*>(&s) : nullptr; }
+
 /// What the statement copies, if it only copies an element.
 const Load* copied(const StmtNode& s) {
-  const Store* store = s.kind == StmtKind::Store ? static_cast<const Store*>(&s) : nullptr;
+  const Store* store = as_store(s);
   const Load* from = store && store->mode == StoreMode::Write ? as<Load>(store->value) : nullptr;
   return from && from->buffer->dtype == store->buffer->dtype ? from : nullptr;
 }
@@ -45,11 +55,7 @@ bool add_copied(Rewrite& rewrite, const StmtNode& s) {
   if (!from) return false;
   for (const Buffer* buffer : {&buffer_of(from->buffer), static_cast<const Store&>(s).buffer.get()}) {
     rewrite.staged.insert(buffer);
-    const std::vector<Access>& old = rewrite.before.model.accesses;
-    const bool known = std::any_of(old.begin(), old.end(), [&](const Access& a) { return a.buffer.get() == buffer; });
-    if (!known && rewrite.after.home.contains(buffer) && !rewrite.before.model.home.contains(buffer)) {
-      rewrite.made.insert(buffer);
-    }
+    if (is_new(rewrite, buffer)) rewrite.made.insert(buffer);
   }
   return true;
 }
@@ -65,6 +71,33 @@ Answer never_runs(const Rewrite& rewrite, const RegionStatement& now) {
   return IntegerSet(rewrite.before.engine, now.vars, conjunction(conditions), at.locals, translation).is_empty();
 }
 
+/// The new buffer that an update adds to another buffer.
+const Buffer* merged_buffer(const Rewrite& rewrite, const Store* store) {
+  const Load* from = store && store->is_update() ? as<Load>(store->value) : nullptr;
+  if (!from || from->buffer->dtype != store->buffer->dtype) return nullptr;
+  const Buffer* buffer = &buffer_of(from->buffer);
+  return is_new(rewrite, buffer) ? buffer : nullptr;
+}
+
+/// What is merged by one operator into one buffer is a partial result.
+void add_partials(Rewrite& rewrite) {
+  for (const RegionStatement& now : rewrite.statements) {
+    if (rewrite.origins.contains(now.visit)) continue;
+    const Store* store = as_store(*now.stmt);
+    const Buffer* memory = merged_buffer(rewrite, store);
+    if (memory && !rewrite.partial(memory)) {
+      rewrite.partials.push_back({memory, store->buffer.get(), store->mode});
+    }
+  }
+}
+
+/// A statement that fills or merges partial results needs no origin.
+bool is_of_partial(const Rewrite& rewrite, const StmtNode& s) {
+  const Store* store = as_store(s);
+  const bool fills = store && store->mode == StoreMode::Write && rewrite.partial(store->buffer.get());
+  return fills || rewrite.merged_by(s);
+}
+
 }  // namespace
 
 size_t loops_around(const AccessModel& model, const Buffer& buffer) {
@@ -73,6 +106,31 @@ size_t loops_around(const AccessModel& model, const Buffer& buffer) {
   size_t count = 0;
   for (size_t i = model.around.size(); i < home->second.size(); ++i) count += !home->second[i]->begins.empty();
   return count;
+}
+
+const Partial* Rewrite::partial(const Buffer* memory) const {
+  const auto is_it = [&](const Partial& each) { return each.memory == memory; };
+  const auto at = std::find_if(partials.begin(), partials.end(), is_it);
+  return at == partials.end() ? nullptr : &*at;
+}
+
+const Partial* Rewrite::merged_by(const StmtNode& s) const {
+  const Store* store = as_store(s);
+  const Partial* found = partial(merged_buffer(*this, store));
+  return found && found->into == store->buffer.get() && found->mode == store->mode ? found : nullptr;
+}
+
+std::optional<StoreMode> Rewrite::reduces(const RegionStatement& was, const Access& access) const {
+  const Store* store = as_store(*was.stmt);
+  if (!store || store->buffer != access.buffer || access.stmt != store) return std::nullopt;
+  const std::optional<Reduction> reduction = reduction_of(*store);
+  if (!reduction || (!access.write && access.load != reduction->old)) return std::nullopt;
+  return reduction->mode;
+}
+
+bool Rewrite::is_deferred(const Copy& copy, const Access& access) const {
+  const Store* now = as_store(*copy.now->stmt);
+  return now && partial(now->buffer.get()) && reduces(was(copy), access);
 }
 
 void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement& statement) {
@@ -115,15 +173,17 @@ std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after
     HELVE_CHECK(origin.before_visit < before.model.visits.size(), "an origin that is not in the old region");
     out.origins[origin.after_visit] = &origin;
   }
+  add_partials(out);
   std::erase_if(out.statements, [&](const RegionStatement& now) {
-    if (now.pure || out.origins.contains(now.visit) || copied(*now.stmt)) return false;
+    if (now.pure || out.origins.contains(now.visit)) return false;
+    if (copied(*now.stmt) || is_of_partial(out, *now.stmt)) return false;
     return never_runs(out, now).verdict == Verdict::Proved;
   });
   for (const RegionStatement& now : out.statements) {
     const auto origin = out.origins.find(now.visit);
     const RegionStatement* was =
         origin == out.origins.end() ? nullptr : statement_at(before.statements, origin->second->before_visit);
-    if (!was && origin == out.origins.end() && add_copied(out, *now.stmt)) continue;
+    if (!was && origin == out.origins.end() && (is_of_partial(out, *now.stmt) || add_copied(out, *now.stmt))) continue;
     if (!was) {
       fault.verdict = Verdict::Refuted;
       fault.fault = RewriteFault::Added;

@@ -30,7 +30,8 @@ bool align_buffers(Rewrite& rewrite, const Copy& copy, bool by_tiles) {
     const BufferRef &old = rewrite.before.model.accesses[was.first + i].buffer,
                     &made = rewrite.after.accesses[now.first + i].buffer;
     if (old == made || rewrite.before.model.home.contains(made.get()) || !rewrite.after.home.contains(made.get()) ||
-        !rewrite.before.model.home.contains(old.get()) || !declared_alike(*old, *made, by_tiles)) {
+        !rewrite.before.model.home.contains(old.get()) || rewrite.partial(made.get()) ||
+        !declared_alike(*old, *made, by_tiles)) {
       continue;
     }
     if (rewrite.buffers.emplace(made.get(), old).first->second != old) return false;
