@@ -43,10 +43,10 @@ struct Rewrite {
   LoopValues values;  ///< of statements that cursors carried along
   std::vector<Piece> pieces;  ///< of others, and where the values are others; a later one counts before an earlier one
   std::vector<Cursor> results;  ///< statements that the user goes on with, in the new function
-  /// Judged in the place of the new function, whose change is one operation; pieces are of statements here.
-  std::optional<Meaning> meaning = {};
   std::vector<BufferRef> by_value = {};  ///< buffers that statements write more often, or less, or read elsewhere
   std::vector<Inlined> inlined = {};
+  /// Judged in the place of the new function, whose change is one operation; pieces are of statements here.
+  std::optional<Meaning> meaning = {};
 };
 
 }  // namespace helve
