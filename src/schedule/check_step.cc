@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/verify.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/schedule/find.h"
@@ -63,6 +64,11 @@ std::vector<Origin> origins(const Rewrite& rewrite, const NumberedRegion& before
       if (at.within(piece.before)) add(at, at.rebased(piece.before, piece.after), piece.values);
     }
   }
+  for (const Inlined& each : rewrite.inlined) {
+    const std::optional<Cursor> now = rewrite.edited.forward(each.at);
+    HELVE_CHECK(now && found.contains(*now), "a value in a statement that is gone");
+    found.at(*now).inlined.push_back({each.load, before.numbers.at(each.writer).visit, each.values});
+  }
   std::vector<Origin> out;
   for (auto& [at, origin] : found) out.push_back(std::move(origin));
   return out;
@@ -80,7 +86,7 @@ Legality legality_of(const FunctionRef& f, const Rewrite& rewrite, const Meaning
   const FunctionRef was = replace(f, rewrite.before, {updated}).function;
   const NumberedRegion before(statement_at(*was, rewrite.before.first), rewrite.before.first);
   const NumberedRegion after(seq(statements_of(meaning.function, meaning.place)), meaning.place.first);
-  Legality out = check_rewrite(*was, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(),
+  Legality out = check_rewrite(*was, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(), {},
                                RegionForm::Operation);
   if (out.verdict == Verdict::Proved && ordered) {
     out.verdict = Verdict::Unknown;
@@ -96,11 +102,11 @@ Legality legality_of(const FunctionRef& f, const Rewrite& rewrite) {
   if (rewrite.before.size == 1) {
     const NumberedRegion before(statement_at(*f, rewrite.before.first), rewrite.before.first);
     const NumberedRegion after(seq(statements_of(rewrite.edited.function, rewrite.after)), rewrite.after.first);
-    return check_rewrite(*f, before.stmt, after.stmt, origins(rewrite, before, after), engine);
+    return check_rewrite(*f, before.stmt, after.stmt, origins(rewrite, before, after), engine, rewrite.by_value);
   }
   const NumberedRegion before(body_around(*f, rewrite.before.first), rewrite.before.first.at(0));
   const NumberedRegion after(body_around(*rewrite.edited.function, rewrite.after.first), rewrite.after.first.at(0));
-  return check_rewrite(*f, before.stmt, after.stmt, origins(rewrite, before, after), engine);
+  return check_rewrite(*f, before.stmt, after.stmt, origins(rewrite, before, after), engine, rewrite.by_value);
 }
 
 std::string values_text(const Witness& at) {
@@ -119,15 +125,19 @@ void add_note(std::vector<Note>& notes, const std::optional<Instance>& instance)
                    when.empty() ? does : fmt::format("{} at {}", does, when)});
 }
 
-/// The remedy for a fault.
-std::string remedy(RewriteFault fault) {
+/// The remedy for a fault; `moved`: statements were moved that may run again, none that copy were added.
+std::string remedy(RewriteFault fault, bool moved) {
   switch (fault) {
     case RewriteFault::Lost:
     case RewriteFault::Twice:
     case RewriteFault::Added: return "choose a tail, or extents, with which every iteration runs once";
     case RewriteFault::Changed: return "let the statement read the values that it reads now";
-    case RewriteFault::Value: return "copy what the statement reads behind its last write, and in front of the read";
-    case RewriteFault::Left: return "copy back all that is written, and nothing else";
+    case RewriteFault::Value:
+      return moved ? "leave the statement where the last write of what it reads is the one that it sees now"
+                   : "copy what the statement reads behind its last write, and in front of the read";
+    case RewriteFault::Left:
+      return moved ? "name a loop that needs every element that the statement writes"
+                   : "copy back all that is written, and nothing else";
     case RewriteFault::Shared: return "let each iteration have a buffer of its own, or make the loop serial()";
     case RewriteFault::Memory: return "allocate the buffer around the loops that share it";
     case RewriteFault::None:
@@ -159,6 +169,22 @@ void require_valid(const FunctionRef& f, const Arguments& arguments) {
   }
 }
 
+/// The function in the calls of a version that may assume more of them.
+FunctionRef in_calls_of(const FunctionRef& version, const FunctionRef& f) {
+  if (version->assumptions.size() == f->assumptions.size()) return f;
+  Ref<Function> out = make_ref<Function>(*f);
+  out->assumptions = version->assumptions;
+  return FunctionRef(out);
+}
+
+std::vector<std::string> added_assumptions(const FunctionRef& before, const FunctionRef& after) {
+  std::vector<std::string> out;
+  for (size_t i = before->assumptions.size(); i < after->assumptions.size(); ++i) {
+    out.push_back(to_text(after->assumptions[i].condition));
+  }
+  return out;
+}
+
 }  // namespace
 
 void refuse_result(const UserError& fault, const Arguments& arguments) {
@@ -172,10 +198,11 @@ void refuse_result(const UserError& fault, const Arguments& arguments) {
 StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Arguments& arguments,
                      const std::optional<std::string>& unsafe) {
   require_valid(rewrite.edited.function, arguments);
-  const Legality legality = legality_of(f, rewrite);
+  const Legality legality = legality_of(in_calls_of(rewrite.edited.function, f), rewrite);
+  std::vector<std::string> needs = added_assumptions(f, rewrite.edited.function);
   if (legality.verdict == Verdict::Proved) {
     const bool open = adds_in_any_order(seq(statements_of(f, rewrite.before)));
-    return {legality.reassociates || open ? StepEffect::Reassociated : StepEffect::Equal, {}};
+    return {legality.reassociates || open ? StepEffect::Reassociated : StepEffect::Equal, {}, std::move(needs)};
   }
   const std::string why = text_of(legality);
   std::vector<Note> notes;
@@ -186,9 +213,9 @@ StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Argumen
   if (legality.verdict == Verdict::Refuted) {
     throw UserError(Code::ScheduleIllegal, arguments.place,
                     {{"primitive", std::string(arguments.row.name)}, {"reason", why}}, std::move(notes),
-                    {remedy(legality.fault)});
+                    {remedy(legality.fault, !rewrite.by_value.empty())});
   }
-  if (unsafe) return {StepEffect::Unproved, why};
+  if (unsafe) return {StepEffect::Unproved, why, std::move(needs)};
   throw UserError(Code::ScheduleUnproved, arguments.place,
                   {{"primitive", std::string(arguments.row.name)}, {"reason", why}}, std::move(notes));
 }

@@ -81,14 +81,14 @@ class Values {
     std::vector<Expr> conditions = inside_.conditions();
     conditions.push_back(apply(Op::Eq, {Expr(x), value}));
     const IntegerSet all(engine_, {x}, conjunction(conditions), locals_, {&inside_.facts(), &model_.constant});
-    return least ? least_value(all, x, kBoundLimit) : greatest_value(all, x, kBoundLimit);
+    return least ? least_value(all, x, kBoxBoundLimit) : greatest_value(all, x, kBoxBoundLimit);
   }
 
   bool never(const Expr& condition) const {
     std::vector<Expr> conditions = around_.conditions();
     conditions.push_back(condition);
     const IntegerSet where(engine_, {}, conjunction(conditions), {}, {&around_.facts(), &model_.constant});
-    return where.emptiness() == Verdict::Proved;
+    return where.emptiness().verdict == Verdict::Proved;
   }
 
   ExactEngine engine_;

@@ -11,13 +11,12 @@
 #include "helve/arith/set_bounds.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/call_facts.h"
 #include "legality/flow.h"
 
 namespace helve {
 
 namespace {
-
-bool says_something(const Step& step) { return !step.begins.empty() || step.value || step.condition; }
 
 class Bounds {
  public:
@@ -40,12 +39,12 @@ class Bounds {
     for (size_t d = 0; d < buffer.rank(); ++d) {
       const VarRef x = make_var(fmt::format("x{}", d));
       const IntegerSet all = elements(d, x);
-      if (all.emptiness() == Verdict::Proved) {
+      if (all.emptiness().verdict == Verdict::Proved) {
         return {{}, fmt::format("no element of '{}' is ever used there", buffer.name)};
       }
       if (!all.inexact().empty()) return {{}, all.inexact()};
-      const std::optional<Expr> least = least_value(all, x, kBoundLimit),
-                                greatest = greatest_value(all, x, kBoundLimit);
+      const std::optional<Expr> least = least_value(all, x, kBoxBoundLimit),
+                                greatest = greatest_value(all, x, kBoxBoundLimit);
       if (!least || !greatest) {
         return {{}, fmt::format("the bounds of dimension {} of '{}' are no short expressions", d, buffer.name)};
       }
@@ -108,7 +107,7 @@ class Bounds {
     PathConditions query = around();
     query.require(condition);
     const IntegerSet where(engine_, {}, conjunction(query.conditions()), {}, {&query.facts(), &model_.constant});
-    return where.emptiness() == Verdict::Proved;
+    return where.emptiness().verdict == Verdict::Proved;
   }
 
   /// Does a read see what stood there before, or does an element of the box keep it?
@@ -132,7 +131,7 @@ class Bounds {
         const Access& access = model_.accesses[a];
         if (access.write || access.buffer.get() != &buffer) continue;
         const IntegerSet seen = intersection_of(range_of(flow.seen(s, access)), old);
-        if (seen.emptiness() != Verdict::Proved) return true;
+        if (seen.emptiness().verdict != Verdict::Proved) return true;
       }
     }
     std::vector<VarRef> element;
@@ -156,7 +155,7 @@ class Bounds {
 
 PathConditions conditions_around(const AccessModel& model) {
   PathConditions query(model);
-  for (const VarRef& dim : model.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+  for (const Expr& condition : conditions_of_calls(*model.function)) query.require(condition);
   for (const StepRef& step : model.around) {
     if (says_something(*step)) query.add(*step);
   }

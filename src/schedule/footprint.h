@@ -12,7 +12,7 @@
 namespace helve {
 
 /// The largest expression of a bound that goes into a program.
-inline constexpr int kBoundLimit = 12;
+inline constexpr int kBoxBoundLimit = 12;
 
 /// What holds around the region of a model.
 PathConditions conditions_around(const AccessModel& model);

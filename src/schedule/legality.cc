@@ -4,30 +4,40 @@
 
 #include <fmt/format.h>
 
+#include "helve/ir/tensor/visit.h"
 #include "helve/print/printer.h"
 #include "helve/support/text.h"
+#include "legality/mixed_radix.h"
 #include "legality/rewrite.h"
 
 namespace helve {
 
-Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
-                       const std::vector<Origin>& origins, const ExactEngine& engine, RegionForm form) {
-  return check_rewrite(dependences(before, before_region, engine), after_region, origins, form);
-}
-
 namespace {
 
-/// With `by_value`, memory whose allocation moved is judged by the values that are read from it, else by the order of
-/// its accesses. `moved` tells whether there is any.
+/// The statement of a region that has the place of `s` in another one.
+const StmtNode* counterpart(const StmtNode* s, const Stmt& other, const Stmt& region) {
+  std::vector<const StmtNode*> all;
+  walk(region, [&](const Stmt& each) { all.push_back(each.get()); });
+  const StmtNode* out = s;
+  size_t next = 0;
+  walk(other, [&](const Stmt& each) {
+    if (each.get() == s) out = all[next];
+    ++next;
+  });
+  return out;
+}
+
+/// With `moved_by_value`, memory whose allocation moved is judged by the values that are read from it, else by the
+/// order of its accesses. `moved` tells whether there is any.
 Legality judged(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
-                RegionForm form, bool by_value, bool& moved) {
+                const std::vector<BufferRef>& by_value, RegionForm form, bool moved_by_value, bool& moved) {
   Legality out;
   out.verdict = Verdict::Proved;
-  std::optional<legality::Rewrite> rewrite = legality::make_rewrite(before, after_region, origins, out);
+  std::optional<legality::Rewrite> rewrite = legality::make_rewrite(before, after_region, origins, by_value, out);
   if (rewrite) {
     rewrite->form = form;
     moved = !rewrite->moved.empty();
-    if (by_value) rewrite->staged.insert(rewrite->moved.begin(), rewrite->moved.end());
+    if (moved_by_value) rewrite->staged.insert(rewrite->moved.begin(), rewrite->moved.end());
   }
   if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
   if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
@@ -39,13 +49,32 @@ Legality judged(const Dependences& before, const Stmt& after_region, const std::
 
 }  // namespace
 
+Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
+                       const std::vector<Origin>& origins, const ExactEngine& engine,
+                       const std::vector<BufferRef>& by_value, RegionForm form) {
+  Legality out = check_rewrite(dependences(before, before_region, engine), after_region, origins, by_value, form);
+  if (out.verdict != Verdict::Unknown) return out;
+  const std::optional<legality::Question> other =
+      legality::in_mixed_radix({FunctionRef(&before), before_region, after_region, origins});
+  if (!other) return out;
+  Legality found = check_rewrite(dependences(*other->before, other->before_region, engine), other->after_region,
+                                 other->origins, by_value, form);
+  if (found.verdict == Verdict::Unknown) return out;
+  for (std::optional<Instance>* instance : {&found.first, &found.second, &found.instead}) {
+    if (!*instance) continue;
+    (*instance)->stmt = counterpart((*instance)->stmt, other->before_region, before_region);
+    (*instance)->stmt = counterpart((*instance)->stmt, other->after_region, after_region);
+  }
+  return found;
+}
+
 Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
-                       RegionForm form) {
+                       const std::vector<BufferRef>& by_value, RegionForm form) {
   bool moved = false;
-  Legality out = judged(before, after_region, origins, form, false, moved);
+  Legality out = judged(before, after_region, origins, by_value, form, false, moved);
   if (out.verdict == Verdict::Proved || !moved) return out;
-  Legality by_value = judged(before, after_region, origins, form, true, moved);
-  return by_value.verdict == Verdict::Unknown ? out : by_value;
+  Legality values = judged(before, after_region, origins, by_value, form, true, moved);
+  return values.verdict == Verdict::Unknown ? out : values;
 }
 
 namespace {

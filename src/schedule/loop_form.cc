@@ -46,7 +46,7 @@ Stmt required_at(const FunctionRef& f, const Cursor& at) {
 
 void mark(For& loop) {
   const bool counted = loop.loop == LoopKind::Unroll || loop.loop == LoopKind::Vectorized;
-  loop.scheduled = !counted || int_value(loop.extents[0]);
+  loop.scheduled = loop.loop != LoopKind::Thread && (!counted || int_value(loop.extents[0]));
 }
 
 Edited marked(const FunctionRef& f, const Cursor& at) {
@@ -87,6 +87,18 @@ Edited swap_nested(const FunctionRef& f, const Cursor& outer, const Cursor& inne
   edited = edited.then(move(edited.function, {behind, 1}, outer.child(in_b, 0)));
   edited = edited.then(marked(edited.function, outer));
   return edited.then(marked(edited.function, outer.child(in_b, 0)));
+}
+
+std::string used_behind(const Stmt& s, const Stmt& later) {
+  if (s->kind != StmtKind::Alloc && s->kind != StmtKind::Bind && s->kind != StmtKind::Peer) return {};
+  const Definitions defined(s);
+  for (const VarRef& var : defined.vars) {
+    if (substitute(later, {{var.get(), Expr(make_var(var->name, var->dtype))}}) != later) return var->name;
+  }
+  for (const BufferRef& buffer : defined.buffers) {
+    if (replace_buffers(later, {{buffer.get(), declare_again(*buffer)}}) != later) return buffer->name;
+  }
+  return {};
 }
 
 }  // namespace helve

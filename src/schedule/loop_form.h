@@ -20,7 +20,7 @@ Expr simplified(const Expr& e);
 Stmt required_at(const FunctionRef& f, const Cursor& at);
 
 /// Steps and passes that come later leave the loop as it is (For::scheduled). A loop of unknown extent promises neither
-/// copies nor lanes, so that one of these kinds stays a wish.
+/// copies nor lanes, so that one of these kinds stays a wish; a loop over threads is what it is anyway.
 void mark(For& loop);
 
 /// The edit that marks the statement where it is a loop.
@@ -29,6 +29,9 @@ Edited marked(const FunctionRef& f, const Cursor& at);
 /// The loop with other variables, bounds and kind, marked; its span stays.
 Stmt with_header(const For& loop, LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins,
                  std::vector<Expr> extents, Stmt body);
+
+/// What the statement defines for those behind it, and is used by `later`; empty if nothing is.
+std::string used_behind(const Stmt& s, const Stmt& later);
 
 /// The only statement of a block, if it has one.
 const Stmt* only_statement(const std::vector<Stmt>& block);

@@ -14,12 +14,13 @@ import pytest
 
 
 class Nest:
-    """Statements on two tensors, with subscripts that stay inside them."""
+    """Statements on two tensors, and in every second program on memory of its own, with subscripts that stay inside."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
         self.names = iter("ijklmnopqrstuvwxyz")
         self.lines = []
+        self.buffers = "AB"
 
     def index(self, variables):
         if not variables or self.random.random() < 0.1:
@@ -30,7 +31,15 @@ class Nest:
         return self.random.choice([forward, forward, f"{least + extent - 1} - {name}"])
 
     def element(self, variables):
-        return f"{self.random.choice('AB')}[{self.index(variables)}, {self.index(variables)}]"
+        return f"{self.random.choice(self.buffers)}[{self.index(variables)}, {self.index(variables)}]"
+
+    def memory(self):
+        """A buffer, of which every element is computed from the tensors."""
+        value = f"{self.element([('x', 8), ('y', 8)])} * 5 + {self.element([('x', 8), ('y', 8)])}"
+        self.lines += ["        X = T.alloc_shared((8, 8), 'int32')", "        for x in T.serial(8):",
+                       "            for y in T.serial(8):", f"                X[x, y] = {value}"]
+        self.names = iter("ijklmnopqrstuvw")
+        self.buffers = "ABXXX"
 
     def block(self, depth, variables, indent):
         for _ in range(self.random.choice([1, 1, 2])):
@@ -48,6 +57,8 @@ class Nest:
                 self.lines.append(f"{pad}{self.element(variables)} = {value}")
 
     def schedule(self):
+        if self.random.random() < 0.5:
+            self.memory()
         self.block(3, [], 2)
         return helve.Schedule(helve.parse(
             "@T.prim_func\ndef f(A: T.Tensor((8, 8), 'int32'), B: T.Tensor((8, 8), 'int32')):\n"
@@ -91,6 +102,7 @@ def some_step(s, rng):
     """A primitive with arguments that may or may not fit."""
     all_places = places(s)
     loops = [each for each in all_places if each.text.startswith("for ")] or all_places
+    stores = [each for each in all_places if "\n" not in each.text] or all_places
     one, two = rng.choice(loops), rng.choice(loops)
     allocation = rng.choice([each for each in all_places if "T.alloc" in each.text] or all_places)
     inner, next_one = near(s, one, "{}.body[0]".format, two), near(s, one, behind, two)
@@ -112,12 +124,18 @@ def some_step(s, rng):
         lambda: s.parallel(one),
         lambda: s.serial(one),
         lambda: s.vectorize(one),
-        lambda: s.bind(one),
-        lambda: s.unbind(all_places[0]),
         lambda: s.tensorize(one, rng.choice(["copy", "fill", "gemm", "reduce_sum", "reduce_max"])),
         lambda: s.lift(allocation, one),
         lambda: s.sink(allocation, one),
-        lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
+        lambda: s.bind(one, to=rng.choice(["block", "block", "thread", "core"])),
+        lambda: s.compute_at(rng.choice([one, inner, rng.choice(all_places)]), next_one),
+        lambda: s.compute_at(one, rng.choice(loops)),
+        lambda: s.reverse_compute_at(next_one, rng.choice(loops)),
+        lambda: s.inline(rng.choice(stores)),
+        s.auto,
+        lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"]),
+                             rng.choice(["same", "reversed"])),
+        lambda: s.tile_buffer(rng.choice(["A_shared", "B_shared"]), rng.choice([1, 2, 9]), rng.choice([1, 2, 9])),
         lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
     ])
 
@@ -126,6 +144,17 @@ def run(function):
     args = helve.testing.make_arguments(function)
     helve.testing.interpret(function, *args)
     return args
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_default_order_keeps_results(seed, monkeypatch):
+    monkeypatch.setattr("helve.schedule.auto._SMALL", 0)
+    s = Nest(seed).schedule()
+    wanted = run(s)
+    s.auto()
+    for a, b in zip(run(s), wanted):
+        np.testing.assert_array_equal(a, b, err_msg=f"{s.trace()}\n{s.script()}")
+    assert all(step.effect == "equal" for step in s.report())
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -127,9 +127,7 @@ def test_products_of_index_notation():
     A, B = helve.tensor("A", (21, 10), "float32"), helve.tensor("B", (10, 96), "float32")
     C = helve.tensor("C", (21, 96), "float32")
     C[i, j] = A[i, k] * B[k, j]
-    s = helve.Schedule(helve.function(C))
-    s.unbind("i")
-    s.serial("j")
+    s = helve.Schedule(helve.function(C).nest)
     io, ii = s.split("i", 8)
     s.tensorize(ii, "gemm")
     s.bind(io)

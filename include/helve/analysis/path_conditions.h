@@ -11,6 +11,9 @@
 
 namespace helve {
 
+/// Does the step say anything but that a name has some value, or that code may run?
+inline bool says_something(const Step& step) { return !step.begins.empty() || step.value || step.condition; }
+
 /// The model must outlive it.
 class PathConditions {
  public:

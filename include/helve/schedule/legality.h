@@ -1,7 +1,8 @@
 // Is a rewrite of a region legal? The one checker of all schedules, as translation validation.
 // A rewrite says of each statement which instances of the old program it runs; isl then decides that each of these runs
 // exactly once and that no dependence is turned. Statements that only copy elements may be new; then what is read from
-// the memory that they copy must be what was read before. So a primitive needs no conditions of its own.
+// the memory that they copy must be what was read before. The same question decides about statements that run again.
+// So a primitive needs no conditions of its own.
 #pragma once
 
 #include <optional>
@@ -13,6 +14,14 @@
 
 namespace helve {
 
+/// A load of an old statement in whose place the value of a store stands, and the instance of the store: variables of
+/// the loops around it in terms of those around the new statement.
+struct InlinedValue {
+  const ExprNode* load = nullptr;
+  size_t before_visit = 0;  ///< of the store
+  std::vector<std::pair<VarRef, Expr>> values;  ///< one that is not named keeps its value
+};
+
 /// Which instances of the old region a statement of the new one runs. Every RegionStatement of the new region needs
 /// one, but stores that copy an element to another place, `W[i] = A[i]`, may do without, and so may what is proved
 /// never to run; those of other statements are ignored.
@@ -23,6 +32,7 @@ struct Origin {
   /// Variables of the old loops in terms of the new ones. One that is not named keeps its value: a loop around the new
   /// statement has the same variable.
   std::vector<std::pair<VarRef, Expr>> values;
+  std::vector<InlinedValue> inlined = {};
 };
 
 enum class RewriteFault {
@@ -70,12 +80,15 @@ enum class RegionForm { Program, Operation };
 
 /// Does a program with `after` in the place of `before_region` (a statement of `before`; the first, where the node
 /// stands at several places) do the same? `after` must have passed the verifier there.
+///
+/// Of the buffers `by_value` the order of accesses is no question, but what each read sees. A store to such a buffer
+/// may run again, or not at all, as long as each of its runs reads what it read, and so does everything else.
 Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
                        const std::vector<Origin>& origins, const ExactEngine& engine,
-                       RegionForm form = RegionForm::Program);
+                       const std::vector<BufferRef>& by_value = {}, RegionForm form = RegionForm::Program);
 
 /// The same for one region and several rewrites of it: dependences are computed once.
 Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
-                       RegionForm form = RegionForm::Program);
+                       const std::vector<BufferRef>& by_value = {}, RegionForm form = RegionForm::Program);
 
 }  // namespace helve

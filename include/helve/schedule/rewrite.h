@@ -28,6 +28,14 @@ struct Meaning {
   Block place;  ///< of the loops
 };
 
+/// The value of a store stands in the place of a load.
+struct Inlined {
+  Cursor at;  ///< the statement that loads, in the old function
+  const ExprNode* load;
+  Cursor writer;  ///< the store, in the old function
+  LoopValues values;  ///< of its loops, in terms of those around the new statement
+};
+
 struct Rewrite {
   Edited edited;
   Block before;  ///< what it changed, in the old function
@@ -35,6 +43,8 @@ struct Rewrite {
   LoopValues values;  ///< of statements that cursors carried along
   std::vector<Piece> pieces;  ///< of others, and where the values are others; a later one counts before an earlier one
   std::vector<Cursor> results;  ///< statements that the user goes on with, in the new function
+  std::vector<BufferRef> by_value = {};  ///< buffers that statements write more often, or less, or read elsewhere
+  std::vector<Inlined> inlined = {};
   /// Judged in the place of the new function, whose change is one operation; pieces are of statements here.
   std::optional<Meaning> meaning = {};
 };

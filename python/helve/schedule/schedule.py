@@ -11,6 +11,7 @@ import sys
 
 from helve import _core, source
 from helve.errors import Error, error, from_diagnostic, shown
+from helve.schedule.auto import order
 from helve.schedule.comparison import compare
 from helve.schedule.cursor import Cursor, carried, find
 from helve.schedule.trace import StepReport, Trace, report, step_text
@@ -199,7 +200,7 @@ class Schedule:
             loop: a loop over one variable, or its name.
             factor: iterations of a block, 1 or more.
             tail: what becomes of the last, partial block: "guard" (iterations past the end do nothing), "cut" (a loop
-                of its own) or "exact" (there is none, which must be provable).
+                of its own) or "exact" (there is none: calls whose extents leave one are refused, HV0616).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -209,7 +210,7 @@ class Schedule:
 
     def divide(self, loop: Place, parts: int, tail: str = "guard", *,
                unsafe: str | None = None) -> tuple[Cursor, ...]:
-        """Divides a loop of constant extent into `parts` parts of equal size.
+        """Divides a loop into `parts` parts of equal size.
 
         Args:
             loop: a loop over one variable, or its name.
@@ -254,7 +255,7 @@ class Schedule:
         """Takes the branch that a loop consists of out of the loop; returns the loop of each branch."""
         return self._step("unswitch", [loop], unsafe)
 
-    def cache_read(self, at: Place, buffer: str, scope: str = "local", *,
+    def cache_read(self, at: Place, buffer: str, scope: str = "local", order: str = "same", *,
                    unsafe: str | None = None) -> tuple[Cursor, Cursor]:
         """Copies the elements of a buffer that a statement reads to memory of their own in front of it, from which
         the statement reads them. The memory has the extents of the least box that holds these elements.
@@ -263,6 +264,7 @@ class Schedule:
             at: a statement or a loop, or the name of a loop.
             buffer: the name of a buffer whose single elements the statement reads.
             scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            order: that of the dimensions of the memory: "same", or "reversed", a transposed matrix.
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -272,7 +274,7 @@ class Schedule:
             helve.Error: the statement uses no such buffer (HV1001), the box has no constant extents (HV1006), or a
                 read would see another value (HV1007, HV1008).
         """
-        return self._step("cache_read", [at, buffer, scope], unsafe)
+        return self._step("cache_read", [at, buffer, scope, order], unsafe)
 
     def cache_write(self, at: Place, buffer: str, scope: str = "local", *,
                     unsafe: str | None = None) -> tuple[Cursor, ...]:
@@ -345,6 +347,80 @@ class Schedule:
         """
         return self._step("tensorize", [loop, operation], unsafe)[0]
 
+    def compute_at(self, producer: Place, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Moves the computation of a buffer into a loop that reads it. Each iteration then computes the elements that
+        it reads, some of them again if iterations read elements in common. The buffer keeps its place and its extents.
+
+        Args:
+            producer: a statement that writes the buffer, in front of the loop: a store, with the loops that hold
+                nothing else, or a loop with all that it holds.
+            loop: a loop that reads the buffer.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The producer's statement (its outermost loop) at its new place.
+
+        Raises:
+            helve.Error: the two do not stand so, or the bounds of what is read are not known (HV1006), or a read would
+                see another value (HV1007, HV1008).
+        """
+        return self._step("compute_at", [producer, loop], unsafe)[0]
+
+    def reverse_compute_at(self, consumer: Place, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Moves a computation into a loop that writes what it reads. Each instance runs in the iteration that writes
+        the last of the elements that it needs, behind the other statements of the loop.
+
+        Args:
+            consumer: a statement that reads what the loop writes, behind the loop: a store, with the loops that hold
+                nothing else, or a loop with all that it holds.
+            loop: a loop that writes a buffer.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The consumer's statement (its outermost loop) at its new place.
+
+        Raises:
+            helve.Error: the two do not stand so, or the bounds of what can run are not known (HV1006), or an instance
+                would not run, or too early (HV1007, HV1008).
+        """
+        return self._step("reverse_compute_at", [consumer, loop], unsafe)[0]
+
+    def inline(self, producer: Place, *, unsafe: str | None = None) -> tuple[Cursor, ...]:
+        """Computes the value of a store wherever its buffer is read. The store goes away, and the buffer with it, once
+        nothing reads it; the store to a parameter stays.
+
+        Args:
+            producer: the store of a value to one element, or a loop that holds nothing else.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The statements that read the buffer before.
+
+        Raises:
+            helve.Error: nothing reads the buffer, or which iteration stores an element is not known (HV1006), or a
+                read saw another store, or would see another operand (HV1007, HV1008).
+        """
+        return self._step("inline", [producer], unsafe)
+
+    def tile_buffer(self, buffer: str, rows: int, columns: int, *, unsafe: str | None = None) -> Cursor:
+        """Stores the last two dimensions of a buffer in shared memory tile by tile: the elements of `rows` x `columns`
+        lie side by side, rows first. What elements hold stays as it is.
+
+        Args:
+            buffer: the name of a buffer that the function allocates.
+            rows: extent of a tile in the last dimension but one.
+            columns: extent of a tile in the last dimension.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The allocation.
+
+        Raises:
+            helve.Error: there is no such buffer (HV1001), or it has a layout, fewer dimensions, or other memory
+                (HV1006).
+        """
+        return self._step("tile_buffer", [buffer, rows, columns], unsafe)[0]
+
     def shift(self, loop: Place, by: int, *, unsafe: str | None = None) -> Cursor:
         """Counts a loop from `by` later on; returns it."""
         return self._step("shift", [loop, by], unsafe)[0]
@@ -375,14 +451,29 @@ class Schedule:
         """Makes a loop T.Pipelined, whose copies run up to `stages` - 1 iterations ahead; returns it."""
         return self._step("pipeline", [loop, stages], unsafe)[0]
 
-    def bind(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
-        """Gives each iteration of a loop that is all of a T.Kernel a block of its own; returns the grid."""
-        return self._step("bind", [loop], unsafe)[0]
+    def bind(self, loop: Place, to: str = "block", *, unsafe: str | None = None) -> Cursor:
+        """Gives each iteration of a loop an executor of its own.
 
-    def unbind(self, grid: Place, *, unsafe: str | None = None) -> tuple[Cursor, ...]:
-        """Makes one block of a `T.Kernel` that runs the iterations of all its blocks in serial loops: the opposite of
-        `bind`. Returns the loops, one for each coordinate of the grid, outermost first."""
-        return self._step("unbind", [grid], unsafe)
+        Args:
+            loop: a loop over one variable, or its name.
+            to: "block" (the loop is all of a T.Kernel and becomes a coordinate of its grid), "thread" (it becomes
+                T.threads, in blocks of as many threads) or "core" (the last coordinate of the grid, which becomes a
+                mesh: its cores are a cluster where the target has such).
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The grid, or the loop over threads.
+        """
+        return self._step("bind", [loop, to], unsafe)[0]
+
+    # Defaults.
+
+    def auto(self) -> None:
+        """Gives the program a default order for the CPU, by steps as above: blocks for all processors, vectors along
+        rows, and tiles of accumulators for reductions whose elements share operands. A step that is not proved is not
+        taken, and small programs stay as they are. `print(s.trace())` is the program of what was done, to edit.
+        """
+        order(self, self._now)
 
     # Traces.
 
@@ -412,7 +503,8 @@ class Schedule:
                                                        fixes)) from None
 
     def report(self) -> list[StepReport]:
-        """What is known of each step: results equal bit for bit, re-associated, or unproved."""
+        """What is known of each step: results equal bit for bit, re-associated, or unproved, and what it demands of
+        calls."""
         return report(self.trace().steps)
 
     def proofs(self) -> list[StepReport]:

@@ -63,6 +63,12 @@ Expr stored_value(const Store& store) {
   return convert_for_store(apply(combining_operator(store.mode), {old, store.value}, store.span), store.buffer->dtype);
 }
 
+Expr as_stored(const Expr& value) {
+  const bool is_rounded =
+      value->kind == ExprKind::Load || value->kind == ExprKind::FloatImm || value->kind == ExprKind::Cast;
+  return is_rounded || !value->dtype.is_small_float() ? value : cast(cast(value, kFloat32), value->dtype);
+}
+
 bool reads_old(const Update& update) {
   const auto reads = [&](const Expr& e) {
     bool found = false;

@@ -11,12 +11,11 @@
 #include "helve/arith/lexicographic.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/call_facts.h"
 
 namespace helve::legality {
 
 namespace {
-
-bool says_something(const Step& step) { return !step.begins.empty() || step.value || step.condition; }
 
 Expr equal(const Expr& a, const Expr& b) { return apply(Op::Eq, {a, b}); }
 
@@ -24,7 +23,7 @@ Expr equal(const Expr& a, const Expr& b) { return apply(Op::Eq, {a, b}); }
 class Query {
  public:
   explicit Query(const AccessModel& model) : model_(model), path_(model) {
-    for (const VarRef& dim : model.function->dims) path_.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+    for (const Expr& condition : conditions_of_calls(*model.function)) path_.require(condition);
     for (const StepRef& step : model.around) {
       if (says_something(*step)) path_.add(*step);
     }
@@ -199,6 +198,12 @@ IntegerRelation Flow::seen(size_t statement, const Access& read) {
   image.resize(sources_.arity, int_imm(0));
   const IntegerRelation before = query.relation(engine_, s.vars, image);
   return union_of(out, with_domain_in(before, difference_of(domain_of(before), domain_of(last))));
+}
+
+IntegerSet Flow::instances_with(size_t statement, const Access& access) const {
+  Query query(model_);
+  query.add(access.path);
+  return domain_of(query.relation(engine_, statements_[statement].vars, {}));
 }
 
 Flow::Left Flow::left(const Buffer& buffer, const std::vector<VarRef>& element) {

@@ -37,6 +37,8 @@ class Flow {
   /// { variables of the statement -> source of what the access, a read of it, sees }. No source: memory that holds
   /// nothing yet.
   IntegerRelation seen(size_t statement, const Access& read);
+  /// The instances of the statement that make the access.
+  IntegerSet instances_with(size_t statement, const Access& access) const;
   /// What a buffer that is allocated outside holds in the end.
   struct Left {
     IntegerRelation sources;  ///< { element -> source of its last write }; none of memory that held nothing

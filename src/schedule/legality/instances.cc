@@ -26,9 +26,21 @@ struct Part {
 
 class InstancesOf {
  public:
-  InstancesOf(const Rewrite& rewrite, size_t was) : rewrite_(rewrite), was_(rewrite.before.statements[was]) {
+  InstancesOf(const Rewrite& rewrite, size_t was)
+      : rewrite_(rewrite),
+        was_(rewrite.before.statements[was]),
+        any_number_(was_.pure || counts_by_value(rewrite, was_)) {
     old_.now = &was_;
     old_.was = was;
+    const Translation translation{&old_.facts, &rewrite.before.model.constant};
+    for (const Expr& condition : rewrite.given) {
+      const std::vector<Expr> inexact = inexact_parts(condition, translation);
+      if (inexact.empty()) {
+        given_.push_back(condition);
+      } else {
+        open_ = inexact[0];
+      }
+    }
     add_conditions(old_, rewrite.before.model, was_);
     for (const Copy& copy : rewrite.copies) {
       if (copy.was == was) copies_.push_back(&copy);
@@ -54,7 +66,7 @@ class InstancesOf {
     for (size_t i = 0; i < runs.size(); ++i) {
       const Answer inside = range_of(runs[i]).is_subset_of(domain);
       if (worsen(out, found(inside, RewriteFault::Added))) return out;
-      if (was_.pure) continue;
+      if (any_number_) continue;
       const Answer once = runs[i].is_injective();
       if (worsen(out, of_copy(once, *copies_[i]))) return out;
       for (size_t k = i + 1; k < runs.size(); ++k) {
@@ -62,7 +74,7 @@ class InstancesOf {
         if (worsen(out, found(apart, RewriteFault::Twice))) return out;
       }
     }
-    if (!was_.pure) worsen(out, all_run(domain, runs));
+    if (!any_number_) worsen(out, all_run(domain, runs));
     return out;
   }
 
@@ -167,7 +179,7 @@ class InstancesOf {
     const IntegerSet domain(engine, d.old_vars, under(d.old_conditions), {}, old_facts), now = range_of(runs);
     const auto proved = [](const Answer& answer) { return answer.verdict == Verdict::Proved; };
     return proved(now.is_subset_of(domain)) &&
-           (was_.pure || (proved(domain.is_subset_of(now)) && proved(runs.is_injective())));
+           (any_number_ || (proved(domain.is_subset_of(now)) && proved(runs.is_injective())));
   }
 
   std::vector<Dimension> dimensions(const Copy& copy) const {
@@ -239,7 +251,7 @@ class InstancesOf {
     return tuple;
   }
   Expr under(const std::vector<Expr>& conditions) const {
-    std::vector<Expr> all = rewrite_.given;
+    std::vector<Expr> all = given_;
     all.insert(all.end(), conditions.begin(), conditions.end());
     return conjunction(all);
   }
@@ -264,14 +276,14 @@ class InstancesOf {
     return found(domain.is_subset_of(all), RewriteFault::Lost);
   }
 
-  /// A counterexample with values of parts need not be one of values that occur.
+  /// A counterexample with values of parts, or where what holds around is not all said, need not be one that occurs.
   Legality verdict_of(const Answer& answer) const {
     Legality out;
     out.verdict = answer.verdict;
     out.reason = answer.reason;
-    if (answer.verdict == Verdict::Refuted && !parts_.empty()) {
+    if (answer.verdict == Verdict::Refuted && (open_ || !parts_.empty())) {
       out.verdict = Verdict::Unknown;
-      out.reason = not_affine(parts_[0].expr);
+      out.reason = not_affine(open_ ? open_ : parts_[0].expr);
     }
     return out;
   }
@@ -306,9 +318,14 @@ class InstancesOf {
 
   const Rewrite& rewrite_;
   const RegionStatement& was_;
+  const bool any_number_;  ///< may an instance run twice, or not at all?
   Copy old_;
   std::vector<const Copy*> copies_;
   std::vector<Part> parts_;
+  /// What holds around the region, as far as it is affine: a bijection without the rest is one with it. And what is
+  /// not.
+  std::vector<Expr> given_;
+  Expr open_;
 };
 
 }  // namespace

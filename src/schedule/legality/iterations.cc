@@ -113,6 +113,7 @@ class Meeting {
   std::vector<std::vector<Expr>> not_promised(const Access& a, const Access& b) const {
     const Copy *one = copy_of(i_), *other = copy_of(k_);
     if (!one || !other || a.buffer != b.buffer || rewrite_.made.contains(a.buffer.get())) return {};
+    if (!one->inlined.empty() || !other->inlined.empty()) return {};  // reads that the old statement does not make
     const RegionStatement &s = rewrite_.was(*one), &t = rewrite_.was(*other);
     const size_t home = loops_around(rewrite_.before.model, *a.buffer);
     std::vector<std::vector<Expr>> cases;

@@ -6,6 +6,7 @@
 
 #include "helve/ir/tensor/equal.h"
 #include "helve/ir/tensor/visit.h"
+#include "inlined.h"
 
 namespace helve::legality {
 
@@ -55,13 +56,12 @@ bool Matcher::same(const Expr& old, const Expr& now) {
     if (fixed && same_index(here, now)) return true;
     if (!has_load(old)) return false;
   }
-  if (old->kind != now->kind || old->dtype != now->dtype) return false;
-  if (const Var* var = as<Var>(old)) return same_name(var, as<Var>(now));
-  const Load *was = as<Load>(old), *is = as<Load>(now);
-  if (was && is && (is_staged(was->buffer.get()) || is_staged(is->buffer.get()))) {
-    if (moves_) moved_.emplace_back(old.get(), now.get());
-    return moves_;
+  if (old->dtype != now->dtype) return false;
+  if (const Load* was = as<Load>(old); was && (elsewhere_ || is_staged(was->buffer.get()) || inlined_at(*was))) {
+    return moves_ && same_load(*was, now);
   }
+  if (old->kind != now->kind) return false;
+  if (const Var* var = as<Var>(old)) return same_name(var, as<Var>(now));
   const bool large = is_large(old);
   if (large && known_.contains({old.get(), now.get()})) return true;
   const std::vector<Expr> olds = children_of(old), nows = children_of(now);
@@ -73,6 +73,36 @@ bool Matcher::same(const Expr& old, const Expr& now) {
   if (!same_expr(map_children(old, [&](const Expr&) { return nows[at++]; }), now)) return false;
   if (large) known_.emplace(old.get(), now.get());
   return true;
+}
+
+const InlinedLoad* Matcher::inlined_at(const Load& old) const {
+  const auto is_it = [&](const InlinedLoad& each) { return each.load == &old; };
+  const auto at = std::find_if(copy_.inlined.begin(), copy_.inlined.end(), is_it);
+  return at == copy_.inlined.end() ? nullptr : &*at;
+}
+
+/// Which write the load sees is for the check of values.
+bool Matcher::same_load(const Load& old, const Expr& now) {
+  if (const InlinedLoad* inlined = inlined_at(old)) {
+    std::optional<std::vector<LoadPair>> loads = loads_of_value(rewrite_, *inlined, now);
+    if (loads) inlined_.push_back({inlined, std::move(*loads)});
+    return loads.has_value();
+  }
+  const Load* is = as<Load>(now);
+  if (!is || !is_judged(*is) || (!elsewhere_ && !is_staged(is->buffer.get()))) return false;
+  moved_.emplace_back(&old, is);
+  return true;
+}
+
+bool Matcher::same_elsewhere(const Expr& old, const Expr& now) {
+  moves_ = elsewhere_ = true;
+  return same(old, now);
+}
+
+/// Is it told what the load sees, wherever it stands? Of memory that changes, and is not judged by values, only the
+/// order of old accesses is.
+bool Matcher::is_judged(const Load& load) const {
+  return is_staged(load.buffer.get()) || rewrite_.before.model.constant.contains(load.buffer.get());
 }
 
 bool Matcher::same_index(const Expr& here, const Expr& now) {
@@ -115,7 +145,7 @@ bool Matcher::same_statement() {
   if (old->kind != now->kind) return false;
   moves_ = true;
   const Store *from = as<Store>(old), *to = as<Store>(now);
-  if (from && to && (is_staged(from->buffer.get()) || is_staged(to->buffer.get()))) {
+  if (from && to && is_staged(from->buffer.get()) && is_staged(to->buffer.get())) {
     return from->mode == to->mode && from->buffer->dtype == to->buffer->dtype && same(from->value, to->value);
   }
   if (!rewrite_.buffers.empty()) {

@@ -11,6 +11,15 @@
 
 namespace helve::legality {
 
+/// A load of the old region and the one that stands for it.
+using LoadPair = std::pair<const ExprNode*, const ExprNode*>;
+
+/// A load in whose place a value stands, and the loads of that value.
+struct MatchedValue {
+  const InlinedLoad* inlined;
+  std::vector<LoadPair> loads;
+};
+
 class Matcher {
  public:
   Matcher(const Rewrite& rewrite, const Copy& copy) : rewrite_(rewrite), copy_(copy) {}
@@ -20,18 +29,24 @@ class Matcher {
   bool same(const Expr& old, const Expr& now);
   /// The same of the copy's statement.
   bool same_statement();
+  /// The same of a part of the old statement at another place of the program: what its loads see is left open.
+  bool same_elsewhere(const Expr& old, const Expr& now);
   /// Is what the step's condition reads the same, since the step's statement runs the same old instance?
   bool same_place(const Step& old, const Step& now) const;
 
-  /// The loads that `same_statement` left to the check of values: of the old statement and in their place.
-  const std::vector<std::pair<const ExprNode*, const ExprNode*>>& moved() const { return moved_; }
+  /// What was left to the check of values.
+  const std::vector<LoadPair>& moved() const { return moved_; }
+  const std::vector<MatchedValue>& inlined() const { return inlined_; }
 
   /// An instance at which an index expression differs, if `same` found one.
   const Answer& difference() const { return difference_; }
 
  private:
   bool same_index(const Expr& here, const Expr& now);
+  bool same_load(const Load& old, const Expr& now);
+  const InlinedLoad* inlined_at(const Load& old) const;
   bool is_staged(const Storage* buffer) const;
+  bool is_judged(const Load& load) const;
   bool reads_staged(const Expr& e) const;
   bool same_name(const Var* old, const Var* now);
   bool same_statement_at(size_t old_visit, size_t now_visit) const;
@@ -40,8 +55,10 @@ class Matcher {
   const Copy& copy_;
   Answer difference_;
   bool moves_ = false;  ///< is the statement compared, in which values of staged memory may be read elsewhere?
-  std::vector<std::pair<const ExprNode*, const ExprNode*>> moved_;
-  std::set<std::pair<const ExprNode*, const ExprNode*>> known_;  ///< large expressions that are the same
+  bool elsewhere_ = false;  ///< may all loads see other writes here?
+  std::vector<LoadPair> moved_;
+  std::vector<MatchedValue> inlined_;
+  std::set<LoadPair> known_;  ///< large expressions that are the same
 };
 
 }  // namespace helve::legality

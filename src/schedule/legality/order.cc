@@ -206,7 +206,7 @@ class OrderCheck {
     if (each.reduction && !out_.reassociates) {
       std::vector<std::vector<Expr>> reordered = pair.against_order(true, false);
       drop_impossible(reordered, each, i, k, pair);
-      out_.reassociates = !reordered.empty() && pairs_of(now(any_of(reordered))).emptiness() != Verdict::Proved;
+      out_.reassociates = !reordered.empty() && pairs_of(now(any_of(reordered))).emptiness().verdict != Verdict::Proved;
     }
     const size_t home = loops_around_memory(each, i);
     if (home == 0) return false;

@@ -10,6 +10,7 @@
 #include "helve/analysis/path_conditions.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/call_facts.h"
 
 namespace helve::legality {
 
@@ -24,7 +25,7 @@ const RegionStatement* statement_at(const std::vector<RegionStatement>& all, siz
 /// What holds around the region: ranges of loops, conditions, extents.
 std::vector<Expr> conditions_around(const AccessModel& model) {
   PathConditions query(model);
-  for (const VarRef& dim : model.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+  for (const Expr& condition : conditions_of_calls(*model.function)) query.require(condition);
   for (const StepRef& step : model.around) {
     if (!step->begins.empty() || step->value || step->condition) query.add(*step);
   }
@@ -90,9 +91,16 @@ void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement&
   }
 }
 
+bool counts_by_value(const Rewrite& rewrite, const RegionStatement& was) {
+  const Stmt stmt(was.stmt);
+  const Store* store = as<Store>(stmt);
+  return store && !store->is_atomic() && rewrite.staged.contains(store->buffer.get());
+}
+
 std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after, const std::vector<Origin>& origins,
-                                    Legality& fault) {
+                                    const std::vector<BufferRef>& by_value, Legality& fault) {
   Rewrite out{before, access_model(*before.function, before.region, after), {}, {}, {}, {}};
+  for (const BufferRef& buffer : by_value) out.staged.insert(buffer.get());
   out.statements = region_statements(out.after);
   out.given = conditions_around(before.model);
   for (const Access& access : before.model.accesses) {
@@ -122,12 +130,21 @@ std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after
       fault.first = Instance{now.stmt, {}, {}};
       return std::nullopt;
     }
-    Copy copy;
-    copy.now = &now;
-    copy.was = static_cast<size_t>(was - before.statements.data());
-    for (const VarRef& var : was->vars) copy.values[var.get()] = Expr(var);
-    for (const auto& [var, value] : origin->second->values) copy.values[var.get()] = value;
-    add_conditions(copy, out.after, now);
+    const auto copy_of = [&](const RegionStatement& old, const std::vector<std::pair<VarRef, Expr>>& values) {
+      Copy copy;
+      copy.now = &now;
+      copy.was = static_cast<size_t>(&old - before.statements.data());
+      for (const VarRef& var : old.vars) copy.values[var.get()] = Expr(var);
+      for (const auto& [var, value] : values) copy.values[var.get()] = value;
+      add_conditions(copy, out.after, now);
+      return copy;
+    };
+    Copy copy = copy_of(*was, origin->second->values);
+    for (const InlinedValue& each : origin->second->inlined) {
+      const RegionStatement* writer = statement_at(before.statements, each.before_visit);
+      HELVE_CHECK(writer, "a value of a store that is not in the old region");
+      copy.inlined.push_back({each.load, std::make_shared<const Copy>(copy_of(*writer, each.values))});
+    }
     out.copies.push_back(std::move(copy));
   }
   return out;

@@ -3,6 +3,7 @@
 // The three questions (is it the same statement, does each instance run once, is an order turned) share this.
 #pragma once
 
+#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -11,6 +12,14 @@
 #include "helve/schedule/legality.h"
 
 namespace helve::legality {
+
+struct Copy;
+
+/// A load in whose place the value of a store stands.
+struct InlinedLoad {
+  const ExprNode* load;
+  std::shared_ptr<const Copy> writer;  ///< the store, as if the new statement ran it
+};
 
 /// A statement of the new region.
 struct Copy {
@@ -21,6 +30,7 @@ struct Copy {
   std::vector<const Step*> steps;  ///< that the conditions are of
   std::vector<VarRef> locals;  ///< other variables of the conditions: names of values
   Facts facts;
+  std::vector<InlinedLoad> inlined;
 };
 
 struct Rewrite {
@@ -31,7 +41,8 @@ struct Rewrite {
   std::vector<Copy> copies;
   std::vector<Expr> given;  ///< what holds around the region
   BufferMap buffers = {};  ///< allocated in the new region, to those of the old one that they stand for
-  /// Buffers that statements without an origin copy from or to, and those of them that only the new region has.
+  /// Buffers judged by the values that reads see: what statements without an origin copy from or to, and what the
+  /// rewrite names. Those of the copies that only the new region has are `made`.
   std::unordered_set<const Buffer*> staged = {}, made = {};
   RegionForm form = RegionForm::Program;
   /// Buffers of both regions whose allocation has fewer, or more, loops of the region around it now.
@@ -48,7 +59,11 @@ void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement&
 
 /// The rewrite; or why it is none: a statement without an origin, or of a statement that is none.
 std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after, const std::vector<Origin>& origins,
-                                    Legality& fault);
+                                    const std::vector<BufferRef>& by_value, Legality& fault);
+
+/// Is the old statement a store whose values alone count, so that it may run again, or not at all? Where it runs its
+/// reads see what they saw, hence it writes what it wrote; who reads that is asked of each reader.
+bool counts_by_value(const Rewrite& rewrite, const RegionStatement& was);
 
 /// { instance of the new statement -> instance of the old one }, under all conditions; what is not affine makes it a
 /// superset.
@@ -62,7 +77,7 @@ Answer always_equal(const Rewrite& rewrite, const Copy& copy, const Expr& a, con
 
 /// Is every copy the statement that it comes from, at the instance that it runs? May add to `buffers`.
 Legality check_statements(Rewrite& rewrite);
-/// Does every instance run, and none twice?
+/// Does every instance run, and none twice? Stores whose values alone count may.
 Legality check_instances(const Rewrite& rewrite);
 /// Does every read of staged memory see the same write, and does such memory hold the same in the end?
 Legality check_values(const Rewrite& rewrite);

@@ -5,12 +5,11 @@
 
 #include <algorithm>
 
-#include "flow.h"
 #include "helve/analysis/effects.h"
 #include "helve/analysis/path_conditions.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
-#include "matcher.h"
+#include "inlined.h"
 #include "rewrite.h"
 
 namespace helve::legality {
@@ -72,10 +71,10 @@ class ValueCheck {
       if (const std::string shared = shares_memory(each); !shared.empty()) return unknown(shared);
     }
     for (const Copy& copy : rewrite_.copies) {
-      std::vector<ReadPair> pairs;
-      if (!reads_of(copy, pairs)) return unknown("a read of the statement is none of its accesses");
-      for (const auto& [was, now] : pairs) {
-        if (worsen(out, same_source(copy, *was, *now))) return out;
+      std::vector<Read> reads;
+      if (!reads_of(copy, reads)) return unknown("a read of the statement is none of its accesses");
+      for (const Read& read : reads) {
+        if (worsen(out, same_source(read))) return out;
       }
     }
     for (const Buffer* buffer : sources_.buffers) {
@@ -87,7 +86,14 @@ class ValueCheck {
   }
 
  private:
-  using ReadPair = std::pair<const Access*, const Access*>;
+  /// A read of an instance of an old statement, and what is read in its place: an element by an access, or the value
+  /// that a store would have put there.
+  struct Read {
+    const Copy* copy;
+    const Access* was;
+    const Access* now;
+    const InlinedLoad* inlined = nullptr;
+  };
 
   static Legality unknown(const std::string& reason) {
     Legality out;
@@ -103,26 +109,45 @@ class ValueCheck {
     return fmt::format("'{}' and '{}' may share memory", a.name, b.name);
   }
 
+  static std::vector<const Access*> reads_by(const std::vector<Access>& all, const RegionStatement& s,
+                                             const ExprNode* load) {
+    std::vector<const Access*> found;
+    for (size_t a = s.first; a < s.last; ++a) {
+      if (!all[a].write && all[a].load == load) found.push_back(&all[a]);
+    }
+    return found;
+  }
+
   /// Reads by loads that stand for each other, and those of the elements that updates change.
-  bool reads_of(const Copy& copy, std::vector<ReadPair>& out) const {
-    const auto reads = [](const std::vector<Access>& all, const RegionStatement& s, const ExprNode* load) {
-      std::vector<const Access*> found;
-      for (size_t a = s.first; a < s.last; ++a) {
-        if (!all[a].write && all[a].load == load) found.push_back(&all[a]);
-      }
-      return found;
-    };
+  bool reads_of(const Copy& copy, std::vector<Read>& out) const {
+    const std::vector<Access>&old = rewrite_.before.model.accesses, &made = rewrite_.after.accesses;
     Matcher matcher(rewrite_, copy);
     matcher.same_statement();
-    std::vector<std::pair<const ExprNode*, const ExprNode*>> loads = matcher.moved();
+    std::vector<LoadPair> loads = matcher.moved();
     loads.emplace_back(nullptr, nullptr);
+    size_t old_count = 0, new_count = 0;
     for (const auto& [old_load, new_load] : loads) {
-      const auto was = reads(rewrite_.before.model.accesses, rewrite_.was(copy), old_load);
-      const auto now = reads(rewrite_.after.accesses, *copy.now, new_load);
+      const auto was = reads_by(old, rewrite_.was(copy), old_load);
+      const auto now = reads_by(made, *copy.now, new_load);
       if (was.size() != now.size() || (was.empty() && old_load)) return false;
       for (size_t i = 0; i < was.size(); ++i) {
         if (rewrite_.staged.contains(was[i]->buffer.get()) || rewrite_.staged.contains(now[i]->buffer.get())) {
-          out.emplace_back(was[i], now[i]);
+          out.push_back({&copy, was[i], now[i]});
+        }
+      }
+    }
+    old_count = new_count = out.size();
+    for (const MatchedValue& value : matcher.inlined()) {
+      for (const Access* was : reads_by(old, rewrite_.was(copy), value.inlined->load)) {
+        out.push_back({&copy, was, nullptr, value.inlined});
+        ++old_count;
+      }
+      for (const auto& [old_load, new_load] : value.loads) {
+        const auto was = reads_by(old, rewrite_.was(*value.inlined->writer), old_load);
+        if (was.empty()) return false;
+        for (const Access* now : reads_by(made, *copy.now, new_load)) {
+          out.push_back({value.inlined->writer.get(), was[0], now});
+          new_count += rewrite_.staged.contains(now->buffer.get());
         }
       }
     }
@@ -132,21 +157,22 @@ class ValueCheck {
       for (size_t a = s.first; a < s.last; ++a) count += !all[a].write && rewrite_.staged.contains(all[a].buffer.get());
       return count;
     };
-    return staged(rewrite_.before.model.accesses, rewrite_.was(copy)) <= out.size() &&
-           staged(rewrite_.after.accesses, *copy.now) <= out.size();
+    return staged(old, rewrite_.was(copy)) <= old_count && staged(made, *copy.now) <= new_count;
   }
 
-  Legality same_source(const Copy& copy, const Access& was, const Access& now) {
-    const IntegerRelation old = before_.seen(copy.was, was);
+  Legality same_source(const Read& read) {
+    const Copy& copy = *read.copy;
     const size_t statement = static_cast<size_t>(copy.now - rewrite_.statements.data());
-    const IntegerRelation is = after_.seen(statement, now);
-    const IntegerRelation wanted = composition_of(instances_of(rewrite_, copy), old);
+    IntegerRelation wanted = composition_of(instances_of(rewrite_, copy), before_.seen(copy.was, *read.was));
+    if (read.now) wanted = with_domain_in(wanted, after_.instances_with(statement, *read.now));
+    const IntegerRelation is =
+        read.now ? after_.seen(statement, *read.now) : wanted_source(rewrite_, *read.inlined, sources_);
     const Answer answer = wanted.is_subset_of(is);
     Legality out = verdict_of(answer);
     if (out.verdict != Verdict::Refuted) return out;
     out.fault = RewriteFault::Value;
     out.first = instance_at(rewrite_, copy, answer.witness);
-    out.first->access = was;
+    out.first->access = *read.was;
     out.given.assign(answer.witness.begin(), answer.witness.end() - static_cast<int64_t>(copy.now->vars.size()));
     describe(out, answer, is);
     return out;
@@ -268,7 +294,8 @@ class ValueCheck {
 }  // namespace
 
 Legality check_values(const Rewrite& rewrite) {
-  if (rewrite.staged.empty()) {
+  const auto has_values = [](const Copy& copy) { return !copy.inlined.empty(); };
+  if (rewrite.staged.empty() && std::none_of(rewrite.copies.begin(), rewrite.copies.end(), has_values)) {
     Legality out;
     out.verdict = Verdict::Proved;
     return out;

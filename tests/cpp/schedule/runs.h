@@ -74,10 +74,13 @@ class Runs {
     return breaks_promise() || same_values();
   }
 
-  bool all_run_once() const {
-    if (new_at_.size() != old_.size()) return false;
-    return std::all_of(new_at_.begin(), new_at_.end(),
-                       [&](const auto& each) { return ran(each.first) && each.second.size() == 1; });
+  /// Those of the statements `any_number` need not.
+  bool all_run_once(const std::set<size_t>& any_number = {}) const {
+    const bool none_added =
+        std::all_of(new_at_.begin(), new_at_.end(), [&](const auto& each) { return ran(each.first); });
+    return none_added && std::all_of(old_at_.begin(), old_at_.end(), [&](const auto& each) {
+             return any_number.contains(each.first.first) || runs_now(each.first) == 1;
+           });
   }
 
   /// Do iterations without order touch one element of the buffers now, unless the old program did so?
@@ -105,18 +108,18 @@ class Runs {
     return false;
   }
 
-  /// Does every read see the same writes, if it saw any, and are the last ones the same?
+  /// Does every read of every run see the same writes, if it saw any, and are the last ones the same?
   bool same_values() const {
     std::vector<Key> old_keys;
     for (const Ran& each : old_) old_keys.emplace_back(each.visit, each.at);
     const auto [seen, left] = values(old_, old_keys);
     const auto [seen_now, left_now] = values(new_, came_from_);
-    for (const auto& [key, was] : seen) {
-      const std::vector<Value>& now = seen_now.at(key);
+    for (size_t n = 0; n < new_.size(); ++n) {
+      if (came_from_[n] == kCopies) continue;
+      if (!ran(came_from_[n])) return false;
+      const std::vector<Value>& was = seen[old_at_.at(came_from_[n])];
       for (size_t r = 0; r < was.size(); ++r) {
-        if (was[r].known() && was[r] != now[r]) {
-          return false;
-        }
+        if (was[r].known() && was[r] != seen_now[n].at(r)) return false;
       }
     }
     return left == left_now;
@@ -163,11 +166,11 @@ class Runs {
   };
   static inline const Key kCopies{SIZE_MAX, {}};  ///< of a statement that copies an element
 
-  /// What the reads of each instance see, in their order, and what memory outside of the region holds in the end.
-  static std::pair<std::map<Key, std::vector<Value>>, std::map<Element, Value>> values(const std::vector<Ran>& ran,
-                                                                                       const std::vector<Key>& keys) {
+  /// What the reads of each run see, in their order, and what memory outside of the region holds in the end.
+  static std::pair<std::vector<std::vector<Value>>, std::map<Element, Value>> values(const std::vector<Ran>& ran,
+                                                                                     const std::vector<Key>& keys) {
     std::map<Element, Value> memory;
-    std::map<Key, std::vector<Value>> seen;
+    std::vector<std::vector<Value>> seen(ran.size());
     const auto at = [&](const Touch& touch) -> Value& {
       const Element element{touch.buffer, touch.memory, touch.element};
       const auto [value, fresh] = memory.try_emplace(element);
@@ -180,7 +183,7 @@ class Runs {
         at(ran[n].touches.at(1)) = value;
         continue;
       }
-      std::vector<Value>& reads = seen[keys[n]];
+      std::vector<Value>& reads = seen[n];
       for (const Touch& touch : ran[n].touches) {
         Value& value = at(touch);
         if (!touch.write) {

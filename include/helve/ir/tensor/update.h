@@ -23,6 +23,10 @@ Update update_of(const Store& store);
 /// What the element becomes: the value, or what the operator of the store makes of the element and the value.
 Expr stored_value(const Store& store);
 
+/// The value that a load of an element gives to which `value` was stored: expressions of floats below 32 bits are
+/// computed in float32, and a store rounds what they give.
+Expr as_stored(const Expr& value);
+
 /// Does the value or a condition read the element?
 bool reads_old(const Update& update);
 
