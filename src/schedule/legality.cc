@@ -42,8 +42,9 @@ Legality judged(const Dependences& before, const Stmt& after_region, const std::
   if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
   if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
   if (legality::worsen(out, legality::check_values(*rewrite))) return out;
-  if ((moved || !rewrite->staged.empty()) && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
-  legality::worsen(out, legality::check_order(*rewrite));
+  if (!rewrite->staged.empty() && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
+  if (legality::worsen(out, legality::check_order(*rewrite))) return out;
+  if (moved && rewrite->staged.empty()) legality::worsen(out, legality::check_iterations(*rewrite));
   return out;
 }
 
@@ -74,7 +75,7 @@ Legality check_rewrite(const Dependences& before, const Stmt& after_region, cons
   Legality out = judged(before, after_region, origins, by_value, form, false, moved);
   if (out.verdict == Verdict::Proved || !moved) return out;
   Legality values = judged(before, after_region, origins, by_value, form, true, moved);
-  return values.verdict == Verdict::Unknown ? out : values;
+  return values.verdict == Verdict::Proved ? values : out;
 }
 
 namespace {
