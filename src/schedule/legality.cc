@@ -43,9 +43,10 @@ Legality judged(const Dependences& before, const Stmt& after_region, const std::
   if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
   if (legality::worsen(out, legality::check_values(*rewrite))) return out;
   if (legality::worsen(out, legality::check_reductions(*rewrite))) return out;
-  const bool has_new_places = moved || !rewrite->staged.empty() || !rewrite->partials.empty();
-  if (has_new_places && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
-  legality::worsen(out, legality::check_order(*rewrite));
+  const bool has_new_memory = !rewrite->staged.empty() || !rewrite->partials.empty();
+  if (has_new_memory && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
+  if (legality::worsen(out, legality::check_order(*rewrite))) return out;
+  if (moved && !has_new_memory) legality::worsen(out, legality::check_iterations(*rewrite));
   return out;
 }
 
@@ -76,7 +77,7 @@ Legality check_rewrite(const Dependences& before, const Stmt& after_region, cons
   Legality out = judged(before, after_region, origins, by_value, form, false, moved);
   if (out.verdict == Verdict::Proved || !moved) return out;
   Legality values = judged(before, after_region, origins, by_value, form, true, moved);
-  return values.verdict == Verdict::Unknown ? out : values;
+  return values.verdict == Verdict::Proved ? values : out;
 }
 
 namespace {

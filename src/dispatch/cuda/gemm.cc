@@ -1,6 +1,6 @@
 // Matrix products on a GPU without tensor cores.
-// All sums of a thread advance together, a few k after the other, so that an element of A or B is read once for all sums
-// that use it. Each sum adds in the order of k either way.
+// All sums of a thread advance together, a few k after the other, so that an element of A or B is read once for all
+// sums that use it. Each sum adds in the order of k either way.
 #include "element_nest.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/number.h"
@@ -52,8 +52,8 @@ class Product {
     return over_elements(c_.shape(), facts_, [&](const std::vector<Expr>& at, const Facts&) { return body(at); });
   }
 
-  /// for piece: for i, j in Parallel: C[i, j] += A[i, k] * B[k, j], for each k of the piece. The sums are C itself, if it
-  /// has their type.
+  /// for piece: for i, j in Parallel: C[i, j] += A[i, k] * B[k, j], for each k of the piece. The sums are C itself, if
+  /// it has their type.
   Stmt sums_together() const {
     const bool in_place = c_.buffer->dtype == wide_;
     const BufferRef sums = in_place ? c_.buffer : make_buffer("sums", wide_, MemoryScope::Fragment, c_.shape());

@@ -170,7 +170,7 @@ TEST(OperationLegality, APlainSumOfFloatsKeepsItsOrder) {
   const auto plain = [](const Product& p) {
     return store(p.c, {Expr(p.i), Expr(p.j)}, load(p.c, {Expr(p.i), Expr(p.j)}) + term(p));
   };
-  EXPECT_EQ(Product(full_nest, plain).check(RegionForm::Operation).verdict, Verdict::Unknown);
+  EXPECT_NE(Product(full_nest, plain).check(RegionForm::Operation).verdict, Verdict::Proved);
 }
 
 TEST(OperationLegality, OperandsThatMayBeTheResultAreReadBeforeItIsWritten) {
