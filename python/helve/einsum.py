@@ -99,7 +99,7 @@ def einsum(spec: str, *operands: Any, out: Any = None, target: str | None = None
                 _kernels.popitem(last=False)
     kernel, shape, like = found
     if out is None:
-        out = _empty(shape, operands[like])
+        out = _empty(shape, operands[like], place)
     kernel(*operands, out)
     return out
 
@@ -153,10 +153,24 @@ def _strides(operand: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return () if compact or math.prod(shape) == 0 else strides
 
 
-def _empty(shape: tuple[int, ...], like: Any) -> Any:
+def _empty(shape: tuple[int, ...], like: Any, place: Callable[[], _core.Span]) -> Any:
     """A new array of the library, the dtype and the device of `like`."""
     if hasattr(like, "new_empty"):
         return like.new_empty(shape)
     if isinstance(like, np.ndarray):
         return np.empty(shape, like.dtype)
-    return like.__array_namespace__().empty(shape, dtype=like.dtype, device=like.device)
+    if hasattr(like, "__array_namespace__"):
+        return like.__array_namespace__().empty(shape, dtype=like.dtype, device=like.device)
+    library = type(like).__module__.partition(".")[0]
+    if library == "cupy":  # before version 14
+        with like.device:
+            return sys.modules[library].empty(shape, dtype=like.dtype)
+    raise error(
+        "BadArgument",
+        place(),
+        function="helve.einsum",
+        value="None",
+        parameter="out",
+        reason=f"arrays of '{library}' do not say how to make another one",
+        remedy="pass an array for the result",
+    )
