@@ -100,8 +100,9 @@ def test_the_text(tmp_path):
 def test_sums_in_registers_grow_together(options, together):
     function, _, _ = program_of({"shape": (16, 16, 8), **options})
     text = _core.print(helve.testing.lowering_stages(function, target="cuda")[-1][1])
-    k, threads = text.index("T.unroll(4)") if together else text.index("T.serial(8)"), text.rindex("T.fma")
-    assert text.index("T.threads", k) < threads if together else text.rindex("T.threads", 0, k) < k
+    k, last = text.index("for piece in T.serial(2)") if together else text.index("T.serial(8)"), text.rindex("T.fma")
+    assert text.index("T.threads", k) < last if together else text.rindex("T.threads", 0, k) < k
+    assert text.count("T.fma") == (4 if together else 1)  # a sum takes four k, then the next sum does
 
 
 def test_each_sum_has_the_order_of_k():

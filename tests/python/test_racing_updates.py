@@ -38,8 +38,8 @@ LOUD = {  # with the operations that are named
     "two updates": (parallel("OUT[T.index(I[i])] += 1.0\nOUT[T.index(I[63 - i])] += 1.0"),
                     ["T.atomic_add", "T.serial"]),
     "a recurrence": (parallel("OUT[T.index(I[i])] = 0.5 * OUT[T.index(I[i])] + A[i]"), ["T.serial"]),
-    "a flat subscript": ("for i, j in T.Parallel(M, M):\n    OUT[i * M + j] += 1.0\n",
-                         ["T.reduce_sum", "T.atomic_add", "T.serial"]),
+    "rows that overlap": ("for i, j in T.Parallel(M, M + 1):\n    OUT[i * M + j] += 1.0\n",
+                          ["T.reduce_sum", "T.atomic_add", "T.serial"]),
 }
 
 
@@ -69,6 +69,7 @@ QUIET = {
     "memory of the iteration": parallel(
         'S = T.alloc_shared((8,), "float32")\nS[T.index(I[i])] = 1.0\nS[T.index(I[i])] += 1.0'),
     "one iteration of the call": parallel("if i == n:\n    OUT[0] += A[i]"),
+    "rows one behind the other": "for i, j in T.Parallel(M, M):\n    OUT[i * M + j] += 1.0\n",
     "what every call is checked for": parallel("OUT[T.min(i, n)] += A[i]"),
 }
 
