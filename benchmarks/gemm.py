@@ -67,6 +67,28 @@ def regions(m, n, k, bm, bn):
     return main
 
 
+def scheduled(m, n, k, bm, bn):
+    """Loops over elements, which a schedule divides into the blocks of `regions`."""
+
+    @T.prim_func
+    def main(A: T.Tensor((m, k), "float32"), B: T.Tensor((k, n), "float32"), C: T.Tensor((m, n), "float32")):
+        with T.Kernel(1):
+            for i in T.serial(m):
+                for j in T.serial(n):
+                    C[i, j] = 0.0
+                    for p in T.serial(k):
+                        T.update(C[i, j], A[i, p] * B[p, j], "add")
+
+    s = helve.Schedule(main)
+    io, ii = s.split("i", bm)
+    jo, ji = s.split("j", bn)
+    s.reorder(io, jo, ii, ji)
+    s.tensorize(ii, "gemm")
+    s.bind(io)
+    s.bind(jo)
+    return s
+
+
 def even(extent: int, block: int) -> int:
     """The extent of equal parts of at most about `block`, in multiples of 16: a short last tile costs as much as a
     whole one.
@@ -126,6 +148,7 @@ def measure(m, n, k, rounds):
     for blocks in ((256, 512), (512, 512), (1024, 512)):
         bm, bn = map(even, (m, n), blocks)
         functions[f"regions {bm} x {bn}"] = regions(m, n, k, bm, bn)
+        functions[f"scheduled {bm} x {bn}"] = scheduled(m, n, k, bm, bn)
     candidates = {"NumPy": lambda: np.matmul(a, b, out=c)}
     notes = {}
     for name, function in functions.items():

@@ -167,7 +167,7 @@ SECTIONS = {
     "dtypes": dtype_table,
     "diagnostics": diagnostic_sections,
 }
-PAGES = [FOLDER.parent / "README.md", *sorted(FOLDER.glob("*.md"))]
+PAGES = [FOLDER.parent / "README.md", *sorted(FOLDER.rglob("*.md"))]
 
 _MARKED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.S)
 

@@ -18,7 +18,7 @@ namespace {
 
 FunctionRef make_function(std::string name, std::vector<VarRef> dims, std::vector<Param> params,
                           std::optional<MeshShape> mesh, std::vector<MeshTensor> mesh_tensors, Stmt body,
-                          std::vector<MayAlias> may_alias, Span span) {
+                          std::vector<MayAlias> may_alias, std::vector<Assumption> assumptions, Span span) {
   Ref<Function> function = make_ref<Function>();
   function->name = std::move(name);
   function->dims = std::move(dims);
@@ -26,6 +26,7 @@ FunctionRef make_function(std::string name, std::vector<VarRef> dims, std::vecto
   function->mesh = std::move(mesh);
   function->mesh_tensors = std::move(mesh_tensors);
   function->may_alias = std::move(may_alias);
+  function->assumptions = std::move(assumptions);
   function->body = std::move(body);
   function->span = span;
   return FunctionRef(function);
@@ -58,6 +59,11 @@ void bind_mesh(py::module_& module) {
            py::arg("buffers"), py::arg("places") = std::vector<Span>{}, py::arg("span") = Span{})
       .def_readonly("buffers", &MayAlias::buffers)
       .def_readonly("span", &MayAlias::span);
+  py::class_<Assumption>(module, "Assumption", "A condition on extents and integer parameters that each call meets.")
+      .def(py::init([](Expr condition, Span span) { return Assumption{std::move(condition), span}; }),
+           py::arg("condition"), py::arg("span") = Span{})
+      .def_readonly("condition", &Assumption::condition)
+      .def_readonly("span", &Assumption::span);
   module.def("sharded_shape", &sharded_shape, py::arg("mesh"), py::arg("tensor"));
   module.def("local_shape", &local_shape, py::arg("mesh"), py::arg("tensor"), py::arg("core"));
 }
@@ -66,10 +72,11 @@ using ArgumentValue = std::variant<BufferRef, Expr>;
 
 Stmt make_call(const FunctionRef& function, std::vector<std::pair<ArgumentValue, Span>> arguments,
                std::optional<MeshShape> mesh, std::vector<MeshTensor> mesh_tensors, std::vector<MayAlias> may_alias,
-               Span span) {
+               std::vector<Assumption> assumptions, Span span) {
   std::vector<CallArgument> values;
   for (auto& [value, place] : arguments) values.push_back({std::move(value), place});
-  return call(function, values, {std::move(mesh), std::move(mesh_tensors), std::move(may_alias)}, span);
+  return call(function, values,
+              {std::move(mesh), std::move(mesh_tensors), std::move(may_alias), std::move(assumptions)}, span);
 }
 
 template <class T>
@@ -90,12 +97,13 @@ void bind_function(py::module_& module) {
       .def_readonly("mesh", &Function::mesh)
       .def_readonly("mesh_tensors", &Function::mesh_tensors)
       .def_readonly("may_alias", &Function::may_alias)
+      .def_readonly("assumptions", &Function::assumptions)
       .def_readonly("body", &Function::body);
   module.def("make_function", &make_function, py::arg("name"), py::arg("dims"), py::arg("params"), py::arg("mesh"),
              py::arg("mesh_tensors"), py::arg("body"), py::arg("may_alias") = std::vector<MayAlias>{},
-             py::arg("span") = Span{});
+             py::arg("assumptions") = std::vector<Assumption>{}, py::arg("span") = Span{});
   module.def("call", &make_call, py::arg("function"), py::arg("arguments"), py::arg("mesh"), py::arg("mesh_tensors"),
-             py::arg("may_alias"), py::arg("span"),
+             py::arg("may_alias"), py::arg("assumptions"), py::arg("span"),
              "The statements that a call of the function means, with (buffer or scalar, place) for each parameter; the "
              "rest is what is known of the calling function.");
   module.def("print", [](const FunctionRef& function) { return print(function); }, py::arg("function"),

@@ -24,6 +24,8 @@ void bind_machine(py::module_& module) {
       .def_readonly("block_shared_bytes", &Machine::block_shared_bytes)
       .def_readonly("cluster_blocks", &Machine::cluster_blocks)
       .def_readonly("vector_bytes", &Machine::vector_bytes)
+      .def_readonly("first_cache", &Machine::first_cache)
+      .def_readonly("second_cache", &Machine::second_cache)
       .def_readonly("last_cache", &Machine::last_cache)
       .def_readonly("bandwidth", &Machine::bandwidth)
       .def_property_readonly("peaks",

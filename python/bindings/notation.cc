@@ -51,6 +51,8 @@ ReduceKind kind_of(const std::string& name) {
   return *kind;
 }
 
+notation::Form form_of(bool nest) { return nest ? notation::Form::Nest : notation::Form::Blocks; }
+
 void bind_expressions(py::module_& module) {
   py::class_<Index>(module, "Index", "An index: its variable and, where it is given, its extent.")
       .def(py::init([](VarRef var, std::optional<Expr> extent) {
@@ -87,17 +89,23 @@ void bind_notation(py::module_& module) {
            }),
            py::arg("target"), py::arg("subscripts"), py::arg("value"), py::arg("indices"), py::arg("update"),
            py::arg("span"));
-  module.def("notation_function", &notation::function, py::arg("name"), py::arg("listed"), py::arg("assignments"),
-             py::arg("span"), "The function of statements in program order.");
+  module.def(
+      "notation_function",
+      [](std::string name, const std::vector<Param>& listed, const std::vector<Assignment>& assignments, Span span,
+         bool nest) {
+        return notation::function(std::move(name), listed, assignments, span, form_of(nest));
+      },
+      py::arg("name"), py::arg("listed"), py::arg("assignments"), py::arg("span"), py::arg("nest") = false,
+      "The function of statements in program order; with `nest` of serial loops in one block.");
   module.def(
       "einsum",
       [](const std::string& spec, const std::vector<DType>& dtypes, const std::vector<std::vector<int64_t>>& shapes,
-         const std::vector<std::vector<int64_t>>& strides, Span span) {
-        notation::Einsum out = notation::einsum(spec, dtypes, shapes, strides, span);
+         const std::vector<std::vector<int64_t>>& strides, Span span, bool nest) {
+        notation::Einsum out = notation::einsum(spec, dtypes, shapes, strides, span, form_of(nest));
         return py::make_tuple(out.function, out.shape, out.dtype);
       },
       py::arg("spec"), py::arg("dtypes"), py::arg("shapes"), py::arg("strides"), py::arg("span"),
-      "(function, shape of the result, dtype of the result) of a contraction.");
+      py::arg("nest") = false, "(function, shape of the result, dtype of the result) of a contraction.");
 }
 
 }  // namespace helve::python

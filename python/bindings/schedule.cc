@@ -75,7 +75,7 @@ void bind_steps(py::module_& module) {
   py::class_<TraceStep>(module, "TraceStep", "One step of a schedule, statements by finders.")
       .def(py::init([](std::string primitive, std::vector<TraceArgument> arguments, std::optional<std::string> unsafe) {
              if (!primitive_row(primitive)) throw py::value_error("no primitive '" + primitive + "'");
-             return TraceStep{std::move(primitive), std::move(arguments), std::move(unsafe), StepEffect::Equal, {}, {}};
+             return TraceStep{std::move(primitive), std::move(arguments), std::move(unsafe), StepEffect::Equal, {}};
            }),
            py::arg("primitive"), py::arg("arguments"), py::arg("unsafe") = py::none())
       .def_readonly("primitive", &TraceStep::primitive)
@@ -83,6 +83,7 @@ void bind_steps(py::module_& module) {
       .def_readonly("unsafe", &TraceStep::unsafe)
       .def_property_readonly("effect", [](const TraceStep& step) { return to_string(step.effect); })
       .def_readonly("reason", &TraceStep::reason)
+      .def_readonly("needs", &TraceStep::needs)
       .def_readonly("place", &TraceStep::place);
   py::class_<ScheduleVersion, Ref<ScheduleVersion>>(module, "ScheduleVersion", "A function, and the step that made it.")
       .def_readonly("function", &ScheduleVersion::function)

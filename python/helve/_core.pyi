@@ -542,6 +542,15 @@ class MayAlias:
     @property
     def span(self) -> Span: ...
 
+class Assumption:
+    """A condition on extents and integer parameters that each call meets."""
+
+    def __init__(self, condition: Expr, span: Span = ...) -> None: ...
+    @property
+    def condition(self) -> Expr: ...
+    @property
+    def span(self) -> Span: ...
+
 class Function(Node):
     """A host body over tensor and scalar parameters."""
 
@@ -557,6 +566,8 @@ class Function(Node):
     def mesh_tensors(self) -> list[MeshTensor]: ...
     @property
     def may_alias(self) -> list[MayAlias]: ...
+    @property
+    def assumptions(self) -> list[Assumption]: ...
     @property
     def body(self) -> Stmt: ...
 
@@ -594,9 +605,9 @@ class Assignment:
     ) -> None: ...
 
 def notation_function(
-    name: str, listed: Sequence[Buffer | Var], assignments: Sequence[Assignment], span: Span
+    name: str, listed: Sequence[Buffer | Var], assignments: Sequence[Assignment], span: Span, nest: bool = False
 ) -> Function:
-    """The function of statements in program order."""
+    """The function of statements in program order; with `nest` of serial loops in one block."""
 
 def einsum(
     spec: str,
@@ -604,6 +615,7 @@ def einsum(
     shapes: Sequence[Sequence[int]],
     strides: Sequence[Sequence[int]],
     span: Span,
+    nest: bool = False,
 ) -> tuple[Function, list[int], str]:
     """(function, shape of the result, dtype of the result) of a contraction."""
 
@@ -703,6 +715,7 @@ def make_function(
     mesh_tensors: Sequence[MeshTensor],
     body: Stmt,
     may_alias: Sequence[MayAlias] = ...,
+    assumptions: Sequence[Assumption] = ...,
     span: Span = ...,
 ) -> Function: ...
 def call(
@@ -711,6 +724,7 @@ def call(
     mesh: MeshShape | None,
     mesh_tensors: Sequence[MeshTensor],
     may_alias: Sequence[MayAlias],
+    assumptions: Sequence[Assumption],
     span: Span,
 ) -> Stmt: ...
 def print(function: Function) -> str: ...
@@ -752,6 +766,8 @@ class TraceStep:
     def effect(self) -> str: ...
     @property
     def reason(self) -> str: ...
+    @property
+    def needs(self) -> list[str]: ...
     @property
     def place(self) -> Span: ...
 
@@ -897,6 +913,10 @@ class Machine:
     def cluster_blocks(self) -> int: ...
     @property
     def vector_bytes(self) -> int: ...
+    @property
+    def first_cache(self) -> int: ...
+    @property
+    def second_cache(self) -> int: ...
     @property
     def last_cache(self) -> int: ...
     @property

@@ -16,6 +16,7 @@ import numpy as np
 
 from helve import _core, source
 from helve.errors import error, shown
+from helve.schedule import Schedule, default_order
 from helve.script.prim_func import PrimFunc
 from helve.target import Kernel, compile  # noqa: A004 - helve's
 
@@ -29,7 +30,8 @@ _NAMES = {"float8_e4m3fn": "float8_e4m3"}
 _CUDA = 2  # DLPack's kDLCUDA
 
 
-def einsum(spec: str, *operands: Any, out: Any = None, target: str | None = None) -> Any:
+def einsum(spec: str, *operands: Any, out: Any = None, target: str | None = None,
+           schedule: str | Callable[[Schedule], None] | None = "auto") -> Any:
     """Sums of products of the operands' elements, by NumPy's notation: `einsum("ij,jk->ik", a, b)`.
 
     A letter names a dimension; letters that the result lacks are summed. "..." stands for dimensions that are aligned
@@ -41,6 +43,10 @@ def einsum(spec: str, *operands: Any, out: Any = None, target: str | None = None
         operands: arrays with DLPack, all on one device: NumPy's, PyTorch's or CuPy's.
         out: the array to write the result to; a new one of the operands' library by default.
         target: "llvm", "cuda" or "interp"; by default that of the operands' device.
+        schedule: "auto": on a CPU, products get the order of `Schedule.auto`, and products and sums are contracted to
+            fused multiply-adds, as in other libraries; None: each element is computed by itself, as the interpreter
+            does it; a function: it takes the steps of the `helve.Schedule` that it is called with, of the loops as
+            they are written, and is called once for each signature.
 
     Returns:
         The result.
@@ -63,10 +69,20 @@ def einsum(spec: str, *operands: Any, out: Any = None, target: str | None = None
             reason="it is not a string",
             remedy='pass a specification such as "ij,jk->ik"',
         )
+    if schedule is not None and schedule != "auto" and not callable(schedule):
+        raise error(
+            "BadArgument",
+            place(),
+            function="helve.einsum",
+            value=shown(schedule),
+            parameter="schedule",
+            reason="it is no schedule",
+            remedy='pass "auto", None or a function that takes a helve.Schedule',
+        )
     signature = [_signature_of(n, operand, place) for n, operand in enumerate(operands)]
     if target is None:
         target = "cuda" if any(each[3] == _CUDA for each in signature) else "llvm"
-    key = (spec, target, *signature)
+    key = (spec, target, schedule, *signature)
     with _lock:
         found = _kernels.get(key)
         if found is not None:
@@ -75,16 +91,29 @@ def einsum(spec: str, *operands: Any, out: Any = None, target: str | None = None
         dtypes = [_dtype_of(each[0], place) for each in signature]
         shapes, strides = ([each[part] for each in signature] for part in (1, 2))
         function, shape, dtype = _core.einsum(spec, dtypes, shapes, strides, place())
-        found = compile(PrimFunc(function), target), tuple(shape), dtypes.index(dtype)
+        nest = None if schedule is None else _core.einsum(spec, dtypes, shapes, strides, place(), nest=True)[0]
+        found = _kernel(function, nest, target, schedule), tuple(shape), dtypes.index(dtype)
         with _lock:
             _kernels[key] = found
             while len(_kernels) > _LIMIT:
                 _kernels.popitem(last=False)
     kernel, shape, like = found
     if out is None:
-        out = _empty(shape, operands[like])
+        out = _empty(shape, operands[like], place)
     kernel(*operands, out)
     return out
+
+
+def _kernel(function: _core.Function, nest: _core.Function | None, target: str, schedule: Any) -> Kernel:
+    """The kernel of a contraction, whose plain loops are `nest`."""
+    if callable(schedule):
+        s = Schedule(nest)
+        schedule(s)
+        return compile(s, target)
+    ordered = default_order(nest) if schedule == "auto" and target == "llvm" else None
+    if ordered is None:
+        return compile(PrimFunc(function), target)
+    return compile(PrimFunc(ordered), target, fast_math=True)
 
 
 def _signature_of(n: int, operand: Any, place: Callable[[], _core.Span]) -> tuple:
@@ -124,10 +153,24 @@ def _strides(operand: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return () if compact or math.prod(shape) == 0 else strides
 
 
-def _empty(shape: tuple[int, ...], like: Any) -> Any:
+def _empty(shape: tuple[int, ...], like: Any, place: Callable[[], _core.Span]) -> Any:
     """A new array of the library, the dtype and the device of `like`."""
     if hasattr(like, "new_empty"):
         return like.new_empty(shape)
     if isinstance(like, np.ndarray):
         return np.empty(shape, like.dtype)
-    return like.__array_namespace__().empty(shape, dtype=like.dtype, device=like.device)
+    if hasattr(like, "__array_namespace__"):
+        return like.__array_namespace__().empty(shape, dtype=like.dtype, device=like.device)
+    library = type(like).__module__.partition(".")[0]
+    if library == "cupy":  # before version 14
+        with like.device:
+            return sys.modules[library].empty(shape, dtype=like.dtype)
+    raise error(
+        "BadArgument",
+        place(),
+        function="helve.einsum",
+        value="None",
+        parameter="out",
+        reason=f"arrays of '{library}' do not say how to make another one",
+        remedy="pass an array for the result",
+    )

@@ -434,6 +434,19 @@ def reduce_all(over: Index | tuple[Index, ...], value: Expression) -> Expression
     return _reduce("all", over, value)
 
 
+class NotationFunction(PrimFunc):
+    """The kernel function of statements. For a CPU, `helve.compile` gives it an order (`Schedule.auto`) where that
+    makes it faster; `helve.compile(helve.Schedule(f))` compiles it as it is printed.
+
+    Attributes:
+        nest: the same function as serial loops in one block.
+    """
+
+    def __init__(self, name: str, listed: list, assignments: list, place: _core.Span):
+        super().__init__(_core.notation_function(name, listed, assignments, place))
+        self.nest = _core.notation_function(name, listed, assignments, place, nest=True)
+
+
 def function(*tensors: Tensor | Scalar, name: str = "main") -> PrimFunc:
     """The kernel function that computes tensors, for `helve.compile`.
 
@@ -466,4 +479,4 @@ def function(*tensors: Tensor | Scalar, name: str = "main") -> PrimFunc:
         raise error("NothingDefined", _place(), tensor=tensors[0].name)
     listed = [each._buffer if isinstance(each, Tensor) else each._core.value for each in tensors]
     order = sorted(statements, key=lambda statement: statement.order)
-    return PrimFunc(_core.notation_function(name, listed, [statement.core for statement in order], _place()))
+    return NotationFunction(name, listed, [statement.core for statement in order], _place())

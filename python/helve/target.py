@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from helve import _core, source
 from helve.mesh import Mesh
 from helve.errors import Error, error, from_diagnostic, shown, suggestion, warning_from
+from helve.notation import NotationFunction
+from helve.schedule import default_order
 from helve.viz import Picture, draw_layout
 
 if TYPE_CHECKING:
@@ -293,6 +295,8 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
             check_target(target)
         argument = 0
         function = core_function(func)
+        if isinstance(func, NotationFunction) and (target or "llvm") == "llvm":
+            function = default_order(func.nest) or function
         argument = "mesh"
         shape = mesh_shape(mesh)
         argument = None

@@ -5,11 +5,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "copy_dimensions.h"
 #include "helve/analysis/effects.h"
+#include "helve/arith/relation.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/inline.h"
 #include "helve/support/diagnostic.h"
@@ -67,6 +70,7 @@ class Call {
       if (is_tensor(i)) check_shape(i);
     }
     check_overlap();
+    for (const Assumption& each : f_.assumptions) check(each);
     body.push_back(inline_body(f_, std::move(values_), place_));
     return seq(std::move(body), place_);
   }
@@ -212,6 +216,35 @@ class Call {
                         {{arguments_[tensors[a]].place, fmt::format("the argument of '{}'", first.name)}});
       }
     }
+  }
+
+  /// What the callee assumes must follow from what the caller does: arguments are not checked inside of a program.
+  void check(const Assumption& assumption) const {
+    const Expr needed = substitute(assumption.condition, values_.scalars);
+    std::vector<VarRef> vars;
+    std::vector<Expr> broken{apply(Op::Not, {needed})};
+    const auto add = [&](const Expr& condition) {
+      walk(condition, [&](const Expr& e) {
+        const Var* var = as<Var>(e);
+        if (var && std::find(vars.begin(), vars.end(), VarRef(var)) == vars.end()) vars.emplace_back(var);
+      });
+    };
+    add(needed);
+    for (const Assumption& each : caller_.assumptions) {
+      add(each.condition);
+      broken.push_back(each.condition);
+    }
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      if (!is_tensor(i)) continue;
+      for (const Expr& extent : argument(i)->shape) broken.push_back(apply(Op::Le, {int_imm(0), extent}));
+      for (const Expr& extent : argument(i)->shape) add(extent);
+    }
+    const ExactEngine engine;
+    if (IntegerSet(engine, vars, conjunction(broken)).is_empty().verdict == Verdict::Proved) return;
+    std::vector<Note> notes;
+    if (assumption.span.known()) notes.push_back({assumption.span, "it is assumed here"});
+    throw UserError(Code::OpenAssumption, place_, {{"function", f_.name}, {"condition", to_text(simplify(needed))}},
+                    std::move(notes));
   }
 
   const Function& f_;

@@ -11,6 +11,7 @@
 #include "helve/arith/contradictions.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/visit.h"
 #include "proofs/hulls.h"
 #include "same_element.h"
@@ -38,7 +39,7 @@ class PairQuery {
     for (const StepRef& loop : second_.loops) rename(*loop);
     std::vector<std::vector<Expr>> orders = first_runs_before_second(a);
     if (orders.empty()) return std::nullopt;
-    for (const VarRef& dim : d_.function->dims) query_.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+    for (const Expr& condition : conditions_of_calls(*d_.function)) query_.require(condition);
     for (const StepRef& step : d_.model.around) {
       if (says_something(*step)) query_.add(*step);
     }
@@ -153,7 +154,7 @@ class PairQuery {
     const Translation translation{&query_.facts(), &d_.model.constant};
     IntegerSet set(d_.engine, std::move(tuple), condition, std::move(locals), translation);
     if (!query_.doubts().empty()) set = as_superset(set, query_.doubts());
-    if (set.emptiness() == Verdict::Proved) return std::nullopt;
+    if (set.emptiness().verdict == Verdict::Proved) return std::nullopt;
     return relation_of(set, first_.vars.size());
   }
 

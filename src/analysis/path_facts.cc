@@ -2,11 +2,12 @@
 // A step adds to what holds in front of it.
 #include "helve/analysis/path_facts.h"
 
+#include "helve/ir/tensor/call_facts.h"
+
 namespace helve {
 
 PathFacts::PathFacts(const AccessModel& model) : model_(model) {
-  if (!model.function) return;
-  for (const VarRef& dim : model.function->dims) root_.bind(dim, {0, std::nullopt});
+  if (model.function) root_ = facts_of_calls(*model.function);
 }
 
 const Facts& PathFacts::after(const Path& path, size_t count) {

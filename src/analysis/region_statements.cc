@@ -1,6 +1,6 @@
 // Which statements of a region have instances.
-// What may not be taken apart counts as one statement: loops that run nobody knows how often, code of threads, which
-// barriers order, and kernels whose cores collectives order.
+// What may not be taken apart counts as one statement: loops that run nobody knows how often, code of threads that work
+// together, and kernels whose cores collectives order.
 #include "helve/analysis/region_statements.h"
 
 #include <algorithm>
@@ -11,10 +11,29 @@ namespace helve {
 
 namespace {
 
+/// Threads that do nothing but their own work are iterations without order. Instructions of a warp, barriers, and
+/// registers of other threads (`F[tx ^ 16, r]` is read in step with them) relate their times.
+bool works_together(const For& loop) {
+  if (loop.loop != LoopKind::Thread) return false;
+  const Var* thread = loop.vars[0].get();
+  bool together = false;
+  const auto look = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
+    together |= buffer.scope == MemoryScope::Fragment && (indices.empty() || indices[0].get() != thread);
+  };
+  walk(loop.body, [&](const Stmt& s) {
+    together |= s->kind == StmtKind::TileOp;
+    if (const Store* store = as<Store>(s)) look(*store->buffer, store->indices);
+  });
+  walk_exprs(loop.body, [&](const Expr& e) {
+    if (const Load* load = as<Load>(e)) look(buffer_of(load->buffer), load->indices);
+  });
+  return together;
+}
+
 bool is_whole(const Function& f, const StmtNode& s) {
   switch (s.kind) {
     case StmtKind::While: return true;
-    case StmtKind::For: return static_cast<const For&>(s).loop == LoopKind::Thread;
+    case StmtKind::For: return works_together(static_cast<const For&>(s));
     case StmtKind::Kernel: return f.mesh && has_collective(static_cast<const Kernel&>(s).body);
     default: return false;
   }
@@ -34,6 +53,10 @@ bool orders_all(const TileOp& op) {
 
 std::vector<RegionStatement> region_statements(const AccessModel& model) {
   std::vector<RegionStatement> out;
+  const bool in_step = std::any_of(model.around.begin(), model.around.end(), [](const StepRef& step) {
+    const StmtNode* s = step->stmt;
+    return s && s->kind == StmtKind::For && works_together(static_cast<const For&>(*s));
+  });
   const auto access_of = [&](size_t visit) {
     const auto before = [](const Access& access, size_t v) { return access.visit < v; };
     const auto at = std::lower_bound(model.accesses.begin(), model.accesses.end(), visit, before);
@@ -59,6 +82,7 @@ std::vector<RegionStatement> region_statements(const AccessModel& model) {
       s.orders_all = has_operation(stmt, orders_all);
       s.starts_copy = has_operation(stmt, [](const TileOp& op) { return op.begins_copy(); });
     }
+    s.orders_all |= in_step;  // threads around the region meet between its statements
     s.path = visit.path;
     for (size_t i = model.around.size(); i < s.path.size(); ++i) {
       if (s.path[i]->begins.empty()) continue;

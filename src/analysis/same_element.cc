@@ -2,6 +2,8 @@
 // Whole tiles are compared by their numbers where both accesses are of tiles, else by their elements.
 #include "same_element.h"
 
+#include "helve/analysis/mixed_radix.h"
+
 namespace helve {
 
 namespace {
@@ -37,9 +39,11 @@ SameElement same_element(PathConditions& query, const Access& a, const Access& b
   SameElement out;
   Expr& all = out.condition;
   auto need = [&](const Expr& condition) { all = all ? logical_and(all, condition) : condition; };
+  std::vector<std::pair<Expr, Expr>> points;
   for (size_t d = 0; d < a.ranges.size(); ++d) {
     const Side x = side(a, d, elements, absolute, {}), y = side(b, d, elements, absolute, renamed);
     Expr place = x.point ? x.begin : y.point ? y.begin : Expr();
+    if (x.point && y.point) points.emplace_back(x.begin, y.begin);
     if (!place) {
       const VarRef var = make_var("e");
       query.add_variable(var);
@@ -58,6 +62,7 @@ SameElement same_element(PathConditions& query, const Access& a, const Access& b
     }
     out.element.push_back(place);
   }
+  for (const Expr& condition : digits_agree(a, b, renamed, points)) need(condition);
   if (!all) all = bool_imm(true);
   return out;
 }

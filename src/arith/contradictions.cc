@@ -143,7 +143,7 @@ bool Contradictions::Memory::is_empty(const std::vector<const Condition*>& part,
       if (!fixed.contains(var) && std::find(vars.begin(), vars.end(), ref) == vars.end()) vars.push_back(ref);
     }
   }
-  at->second = IntegerSet(engine, vars, conjunction(all)).emptiness() == Verdict::Proved;
+  at->second = IntegerSet(engine, vars, conjunction(all)).emptiness().verdict == Verdict::Proved;
   return at->second;
 }
 

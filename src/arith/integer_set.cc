@@ -51,15 +51,12 @@ Answer IntegerSet::is_empty() const {
       a.engine, {}, a.inexact, [&] { return *a.set; }, [&](const isl::set& left) { return a_point_of(left, a); });
 }
 
-Verdict IntegerSet::emptiness() const {
+Answer IntegerSet::emptiness() const {
   const Data& a = *data_;
-  if (!a.set) return Verdict::Unknown;
+  if (!a.set) return unknown_because(kOverBudget);
   return whether_empty(
-             a.engine, {}, a.inexact, [&] { return *a.set; },
-             [](const isl::set&) {
-               return Answer{Verdict::Refuted, {}, {}, {}};
-             })
-      .verdict;
+      a.engine, {}, a.inexact, [&] { return *a.set; },
+      [](const isl::set&) { return Answer{Verdict::Refuted, {}, {}, {}}; });
 }
 
 Answer IntegerSet::is_subset_of(const IntegerSet& other) const {

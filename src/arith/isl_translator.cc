@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <isl/mat.h>
 
-#include <optional>
+#include <algorithm>
 #include <utility>
 
 #include "helve/ir/expr/build.h"
@@ -64,27 +64,42 @@ bool clear_quotient(Row& of, const std::unordered_map<const Var*, unsigned>& col
   return add_linear(quotient->args[0], of.sign, columns, of) && !of.quotient;
 }
 
-/// A comparison as `row >= 0`, or `row = 0`; nothing if it is none of linear expressions.
+/// The negative of a row. False where a coefficient would leave 64 bits.
+bool negate(Row& of) {
+  of.sign = -of.sign;
+  return std::none_of(of.row.begin(), of.row.end(),
+                      [](int64_t& each) { return __builtin_sub_overflow(0, each, &each); });
+}
+
+/// A comparison is `row >= 0`, or `row = 0`.
 struct Constraint {
   std::vector<int64_t> row;
   bool equality;
 };
-std::optional<Constraint> constraint_of(const Expr& e, const std::unordered_map<const Var*, unsigned>& columns,
-                                        unsigned width) {
+
+/// Adds a comparison; false if it is none of linear expressions. An equality with a quotient is two inequalities.
+bool add_constraints(const Expr& e, const std::unordered_map<const Var*, unsigned>& columns, unsigned width,
+                     std::vector<Constraint>* to) {
   const Apply* node = as<Apply>(e);
-  if (!node) return std::nullopt;
+  if (!node) return false;
   const bool strict = node->op == Op::Lt || node->op == Op::Gt;
   const bool right_is_greater = node->op == Op::Lt || node->op == Op::Le;
-  if (!strict && !right_is_greater && node->op != Op::Ge && node->op != Op::Eq) return std::nullopt;
+  if (!strict && !right_is_greater && node->op != Op::Ge && node->op != Op::Eq) return false;
   const bool equality = node->op == Op::Eq;
   const int64_t sign = right_is_greater ? -1 : 1;
   Row out{std::vector<int64_t>(width), nullptr, 0};
-  if (!add_linear(node->args[0], sign, columns, out) || !add_linear(node->args[1], -sign, columns, out)) {
-    return std::nullopt;
+  if (!add_linear(node->args[0], sign, columns, out) || !add_linear(node->args[1], -sign, columns, out)) return false;
+  if (strict && __builtin_sub_overflow(out.row.back(), 1, &out.row.back())) return false;
+  if (!out.quotient) {
+    to->push_back({std::move(out.row), equality});
+    return true;
   }
-  if (strict && __builtin_sub_overflow(out.row.back(), 1, &out.row.back())) return std::nullopt;
-  if (out.quotient && (equality || !clear_quotient(out, columns))) return std::nullopt;
-  return Constraint{std::move(out.row), equality};
+  Row below = out;
+  if (!clear_quotient(out, columns)) return false;
+  if (equality && (!negate(below) || !clear_quotient(below, columns))) return false;
+  to->push_back({std::move(out.row), false});
+  if (equality) to->push_back({std::move(below.row), false});
+  return true;
 }
 
 isl_mat* matrix_of(const Engine& engine, const std::vector<Constraint>& all, bool equalities, unsigned width) {
@@ -186,11 +201,7 @@ isl::set Translator::conjunction(const Expr& e) const {
   std::vector<Constraint> linear;
   std::vector<Expr> others;
   for (const Expr& each : operands_of_chain(e, Op::And)) {
-    if (std::optional<Constraint> found = constraint_of(each, columns_, width_)) {
-      linear.push_back(std::move(*found));
-    } else {
-      others.push_back(each);
-    }
+    if (!add_constraints(each, columns_, width_, &linear)) others.push_back(each);
   }
   isl_mat* const equal = matrix_of(engine_, linear, true, width_);
   isl_mat* const at_least = matrix_of(engine_, linear, false, width_);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "driver_targets.h"
+#include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/threads/shared_layouts.h"
@@ -28,8 +29,7 @@ std::vector<const Kernel*> kernels_before(const Lowered& lowered, std::string_vi
 }
 
 BlockLayouts block_layouts(const Kernel& kernel, const Function& f, const Machine& machine, bool strict) {
-  Facts facts;
-  for (const VarRef& dim : f.dims) facts.bind(dim, {0, std::nullopt});
+  Facts facts = facts_of_calls(f);
   for (size_t d = 0; d < kernel.vars.size(); ++d) facts.bind_loop(kernel.vars[d], int_imm(0), kernel.extents[d]);
   return convert_layouts(kernel, f.may_alias, facts, machine, strict).layouts;
 }

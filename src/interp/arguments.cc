@@ -9,10 +9,12 @@
 #include <optional>
 #include <type_traits>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "expr_code.h"
 #include "helve/ir/expr/rounding.h"
 #include "helve/ir/expr/text.h"
+#include "helve/ir/expr/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/strided_box.h"
 #include "helve/support/text.h"
@@ -135,6 +137,25 @@ Arguments::Arguments(const FunctionRef& f, const std::vector<Arg>& args, Scope& 
   for (size_t i = 0; i < args.size(); ++i) {
     if (is_tensor(args[i])) check_tensor(std::get<BufferRef>(f->params[i]), std::get<TensorArg>(args[i]));
   }
+  for (const Assumption& each : f->assumptions) check_assumption(each);
+}
+
+void Arguments::check_assumption(const Assumption& assumption) {
+  Frame frame = scope_.make_frame(0);
+  for (const auto& [slot, value] : scalars_) frame.vars[slot] = value;
+  if (prepare(assumption.condition, scope_)->eval(frame).i != 0) return;
+  std::unordered_set<const Var*> seen;
+  std::vector<std::string> values;
+  walk(assumption.condition, [&](const Expr& e) {
+    const Var* var = as<Var>(e);
+    if (var && seen.insert(var).second) {
+      values.push_back(fmt::format("{}={}", var->name, prepare(e, scope_)->eval(frame).i));
+    }
+  });
+  throw UserError(Code::CallCondition, {},
+                  {{"kernel", function_->name},
+                   {"condition", to_text(assumption.condition)},
+                   {"values", join(values, ", ", [](const std::string& each) { return each; })}});
 }
 
 void Arguments::bind_scalars(const std::vector<Arg>& args) {

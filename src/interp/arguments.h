@@ -22,6 +22,7 @@ class Arguments {
   void bind_scalars(const std::vector<Arg>& args);
   void bind_dims(const std::vector<Arg>& args);
   void check_tensor(const BufferRef& param, const TensorArg& arg);
+  void check_assumption(const Assumption& assumption);
 
   FunctionRef function_;
   Scope& scope_;

@@ -93,7 +93,7 @@ class Contraction {
     find_extents(shapes);
   }
 
-  Einsum build() {
+  Einsum build(Form form) {
     std::vector<Index> indices;
     for (const auto& [label, extent] : extents_) indices.push_back({vars_.at(label), int_imm(extent)});
     std::optional<Expr> product;
@@ -114,7 +114,7 @@ class Contraction {
     const Assignment a = assign(result, left, {*product}, std::move(indices), std::nullopt, span_);
     std::vector<Param> listed(buffers_.begin(), buffers_.end());
     listed.push_back(result);
-    out.function = function("einsum", listed, {a}, span_);
+    out.function = function("einsum", listed, {a}, span_, form);
     return out;
   }
 
@@ -234,8 +234,8 @@ class Contraction {
 
 Einsum einsum(const std::string& spec, const std::vector<DType>& dtypes,
               const std::vector<std::vector<int64_t>>& shapes, const std::vector<std::vector<int64_t>>& strides,
-              Span span) {
-  return Contraction(spec, dtypes, shapes, strides, span).build();
+              Span span, Form form) {
+  return Contraction(spec, dtypes, shapes, strides, span).build(form);
 }
 
 }  // namespace helve::notation

@@ -124,7 +124,7 @@ void require_extents(const Assignment& a, const std::vector<VarRef>& dims) {
 }  // namespace
 
 FunctionRef function(std::string name, const std::vector<Param>& listed, const std::vector<Assignment>& assignments,
-                     Span span) {
+                     Span span, Form form) {
   Order order;
   Names names;
   for (const Assignment& a : assignments) order.add(a), names.add(a);
@@ -148,7 +148,7 @@ FunctionRef function(std::string name, const std::vector<Param>& listed, const s
   out->params.insert(out->params.end(), listed.begin(), listed.end());
   out->dims = dims_of(out->params);
   for (const Assignment& a : assignments) require_extents(a, out->dims);
-  for (const Assignment& a : assignments) body.push_back(replace_buffers(lower(a), temporaries));
+  for (const Assignment& a : assignments) body.push_back(replace_buffers(lower(a, form), temporaries));
   out->name = std::move(name);
   out->body = seq(std::move(body), span);
   out->span = span;

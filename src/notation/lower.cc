@@ -188,24 +188,38 @@ class Blocks {
   int64_t elements_ = 1;  ///< of a block
 };
 
-Stmt kernel_of(const Assignment& statement) {
+/// One block, whose elements are `element(subscripts, what the indices are)` in serial loops.
+template <typename F>
+Stmt nest_of(const Extents& left, F&& element, Span span) {
+  std::vector<VarRef> vars;
+  Substitution known;
+  for (const auto& [index, extent] : left) {
+    vars.push_back(make_var(index->name, kIndex, index->span));
+    known.emplace(index.get(), vars.back());
+  }
+  Stmt body = element(std::vector<Expr>(vars.begin(), vars.end()), std::move(known));
+  for (size_t d = vars.size(); d-- > 0;) body = for_loop(LoopKind::Serial, vars[d], left[d].second, body, span);
+  return kernel({make_var("block")}, {int_imm(1)}, kThreads, body, span);
+}
+
+Stmt kernel_of(const Assignment& statement, Form form) {
   const Extents extents = index_extents(statement);
   const size_t rank = statement.subscripts.size();
-  const Blocks blocks({extents.begin(), extents.begin() + rank}, extents.size() > rank ? kThreads : kElements);
-  return blocks.kernel_of(
-      [&](const std::vector<Expr>& subscripts, Substitution known) {
-        return Element(statement, extents).statements(subscripts, std::move(known));
-      },
-      statement.span);
+  const auto element = [&](const std::vector<Expr>& subscripts, Substitution known) {
+    return Element(statement, extents).statements(subscripts, std::move(known));
+  };
+  const Extents left(extents.begin(), extents.begin() + static_cast<int64_t>(rank));
+  if (form == Form::Nest) return nest_of(left, element, statement.span);
+  return Blocks(left, extents.size() > rank ? kThreads : kElements).kernel_of(element, statement.span);
 }
 
 }  // namespace
 
-Stmt lower(const Assignment& assignment) {
+Stmt lower(const Assignment& assignment, Form form) {
   std::vector<Stmt> out;
   for (const Assignment& statement : hoist(place_sums(assignment))) {
     if (statement.target != assignment.target) out.push_back(alloc(statement.target, statement.span));
-    out.push_back(kernel_of(statement));
+    out.push_back(kernel_of(statement, form));
   }
   return seq(std::move(out));
 }

@@ -76,8 +76,11 @@ class Printer {
       const auto name_of = [&](const BufferRef& b) { return spell_.name(*b); };
       document_.line(fmt::format("T.may_alias({})", join(each.buffers, ", ", name_of)));
     }
+    for (const Assumption& each : f.assumptions) {
+      document_.line(fmt::format("T.assume({})", spell_.expr(each.condition)));
+    }
     const Seq* body = as<Seq>(f.body);
-    const bool declares = !f.mesh_tensors.empty() || !f.may_alias.empty();
+    const bool declares = !f.mesh_tensors.empty() || !f.may_alias.empty() || !f.assumptions.empty();
     if (!declares || !body || !body->stmts.empty()) write(f.body);
     return document_.text();
   }

@@ -7,9 +7,12 @@
 
 #include <map>
 
+#include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/verify.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/schedule/find.h"
 #include "helve/schedule/legality.h"
+#include "plain_update.h"
 
 namespace helve {
 
@@ -71,7 +74,30 @@ std::vector<Origin> origins(const Rewrite& rewrite, const NumberedRegion& before
   return out;
 }
 
+/// The loops that an operation means, compared with the nest in whose place it is. Integers wrap, so that plain sums of
+/// them are sums in any order; those of floats are not.
+Legality legality_of(const FunctionRef& f, const Rewrite& rewrite, const Meaning& meaning) {
+  std::optional<Stmt> ordered;
+  const Stmt updated = helve::rewrite(statement_at(*f, rewrite.before.first), [&](const Stmt& s) {
+    const Stmt out = plain_update(s);
+    if (out != s && as<Store>(s)->buffer->dtype.is_float()) ordered = s;
+    return out;
+  });
+  const FunctionRef was = replace(f, rewrite.before, {updated}).function;
+  const NumberedRegion before(statement_at(*was, rewrite.before.first), rewrite.before.first);
+  const NumberedRegion after(seq(statements_of(meaning.function, meaning.place)), meaning.place.first);
+  Legality out = check_rewrite(*was, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(), {},
+                               RegionForm::Operation);
+  if (out.verdict == Verdict::Proved && ordered) {
+    out.verdict = Verdict::Unknown;
+    out.reason = fmt::format("the order of '{}' is part of the program, where T.update would leave it open",
+                             head_text(*ordered));
+  }
+  return out;
+}
+
 Legality legality_of(const FunctionRef& f, const Rewrite& rewrite) {
+  if (rewrite.meaning) return legality_of(f, rewrite, *rewrite.meaning);
   const ExactEngine engine;
   if (rewrite.before.size == 1) {
     const NumberedRegion before(statement_at(*f, rewrite.before.first), rewrite.before.first);
@@ -113,6 +139,9 @@ std::string remedy(RewriteFault fault, bool moved) {
       return moved ? "name a loop that needs every element that the statement writes"
                    : "copy back all that is written, and nothing else";
     case RewriteFault::Shared: return "let each iteration have a buffer of its own, or make the loop serial()";
+    case RewriteFault::Filled: return "fill partial results with the identity in front of their first update";
+    case RewriteFault::Merged: return "merge each partial result behind its last update, once";
+    case RewriteFault::Outside: return "merge only elements that are updated now";
     case RewriteFault::Memory: return "allocate the buffer around the loops that share it";
     case RewriteFault::None:
     case RewriteFault::Turned:
@@ -143,6 +172,22 @@ void require_valid(const FunctionRef& f, const Arguments& arguments) {
   }
 }
 
+/// The function in the calls of a version that may assume more of them.
+FunctionRef in_calls_of(const FunctionRef& version, const FunctionRef& f) {
+  if (version->assumptions.size() == f->assumptions.size()) return f;
+  Ref<Function> out = make_ref<Function>(*f);
+  out->assumptions = version->assumptions;
+  return FunctionRef(out);
+}
+
+std::vector<std::string> added_assumptions(const FunctionRef& before, const FunctionRef& after) {
+  std::vector<std::string> out;
+  for (size_t i = before->assumptions.size(); i < after->assumptions.size(); ++i) {
+    out.push_back(to_text(after->assumptions[i].condition));
+  }
+  return out;
+}
+
 }  // namespace
 
 void refuse_result(const UserError& fault, const Arguments& arguments) {
@@ -156,10 +201,11 @@ void refuse_result(const UserError& fault, const Arguments& arguments) {
 StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Arguments& arguments,
                      const std::optional<std::string>& unsafe) {
   require_valid(rewrite.edited.function, arguments);
-  const Legality legality = legality_of(f, rewrite);
+  const Legality legality = legality_of(in_calls_of(rewrite.edited.function, f), rewrite);
+  std::vector<std::string> needs = added_assumptions(f, rewrite.edited.function);
   if (legality.verdict == Verdict::Proved) {
     const bool open = adds_in_any_order(seq(statements_of(f, rewrite.before)));
-    return {legality.reassociates || open ? StepEffect::Reassociated : StepEffect::Equal, {}};
+    return {legality.reassociates || open ? StepEffect::Reassociated : StepEffect::Equal, {}, std::move(needs)};
   }
   const std::string why = text_of(legality);
   std::vector<Note> notes;
@@ -172,7 +218,7 @@ StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Argumen
                     {{"primitive", std::string(arguments.row.name)}, {"reason", why}}, std::move(notes),
                     {remedy(legality.fault, !rewrite.by_value.empty())});
   }
-  if (unsafe) return {StepEffect::Unproved, why};
+  if (unsafe) return {StepEffect::Unproved, why, std::move(needs)};
   throw UserError(Code::ScheduleUnproved, arguments.place,
                   {{"primitive", std::string(arguments.row.name)}, {"reason", why}}, std::move(notes));
 }

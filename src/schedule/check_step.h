@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "helve/schedule/primitive.h"
 #include "helve/schedule/schedule.h"
@@ -13,6 +14,8 @@ namespace helve {
 struct StepCheck {
   StepEffect effect = StepEffect::Equal;
   std::string reason;
+  std::vector<std::string> needs =
+      {};  ///< conditions that calls of the new function must meet, those of the old one not
 };
 
 /// Refuses a step (ScheduleForm) whose result the language refuses.

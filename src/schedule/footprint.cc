@@ -11,14 +11,12 @@
 #include "helve/arith/set_bounds.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/call_facts.h"
 #include "legality/flow.h"
 
 namespace helve {
 
 namespace {
-
-/// The largest expression of a bound.
-constexpr int kBoundLimit = 12;
 
 class Bounds {
  public:
@@ -41,12 +39,12 @@ class Bounds {
     for (size_t d = 0; d < buffer.rank(); ++d) {
       const VarRef x = make_var(fmt::format("x{}", d));
       const IntegerSet all = elements(d, x);
-      if (all.emptiness() == Verdict::Proved) {
+      if (all.emptiness().verdict == Verdict::Proved) {
         return {{}, fmt::format("no element of '{}' is ever used there", buffer.name)};
       }
       if (!all.inexact().empty()) return {{}, all.inexact()};
-      const std::optional<Expr> least = least_value(all, x, kBoundLimit),
-                                greatest = greatest_value(all, x, kBoundLimit);
+      const std::optional<Expr> least = least_value(all, x, kBoxBoundLimit),
+                                greatest = greatest_value(all, x, kBoxBoundLimit);
       if (!least || !greatest) {
         return {{}, fmt::format("the bounds of dimension {} of '{}' are no short expressions", d, buffer.name)};
       }
@@ -63,22 +61,13 @@ class Bounds {
   }
 
  private:
-  PathConditions around() const {
-    PathConditions query(model_);
-    for (const VarRef& dim : model_.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
-    for (const StepRef& step : model_.around) {
-      if (says_something(*step)) query.add(*step);
-    }
-    return query;
-  }
+  PathConditions around() const { return conditions_around(model_); }
 
   /// { the tuple : some access has the subscripts }: variables inside the statement are any of theirs.
   IntegerSet touched(const Access& access, const std::vector<VarRef>& tuple, const Expr& condition) const {
     PathConditions query = around();
     const size_t outside = query.vars().size();
-    for (size_t i = model_.around.size(); i < access.path.size(); ++i) {
-      if (says_something(*access.path[i])) query.add(*access.path[i]);
-    }
+    add_inside(query, model_, access.path);
     query.require(condition);
     const std::vector<VarRef> locals(query.vars().begin() + static_cast<int64_t>(outside), query.vars().end());
     const Translation translation{&query.facts(), &model_.constant};
@@ -118,7 +107,7 @@ class Bounds {
     PathConditions query = around();
     query.require(condition);
     const IntegerSet where(engine_, {}, conjunction(query.conditions()), {}, {&query.facts(), &model_.constant});
-    return where.emptiness() == Verdict::Proved;
+    return where.emptiness().verdict == Verdict::Proved;
   }
 
   /// Does a read see what stood there before, or does an element of the box keep it?
@@ -142,7 +131,7 @@ class Bounds {
         const Access& access = model_.accesses[a];
         if (access.write || access.buffer.get() != &buffer) continue;
         const IntegerSet seen = intersection_of(range_of(flow.seen(s, access)), old);
-        if (seen.emptiness() != Verdict::Proved) return true;
+        if (seen.emptiness().verdict != Verdict::Proved) return true;
       }
     }
     std::vector<VarRef> element;
@@ -163,6 +152,21 @@ class Bounds {
 };
 
 }  // namespace
+
+PathConditions conditions_around(const AccessModel& model) {
+  PathConditions query(model);
+  for (const Expr& condition : conditions_of_calls(*model.function)) query.require(condition);
+  for (const StepRef& step : model.around) {
+    if (says_something(*step)) query.add(*step);
+  }
+  return query;
+}
+
+void add_inside(PathConditions& query, const AccessModel& model, const Path& path) {
+  for (size_t i = model.around.size(); i < path.size(); ++i) {
+    if (says_something(*path[i])) query.add(*path[i]);
+  }
+}
 
 FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer) {
   const AccessModel model = access_model(*f, statement_at(*f, at));

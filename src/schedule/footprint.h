@@ -6,9 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "helve/analysis/path_conditions.h"
 #include "helve/schedule/cursor.h"
 
 namespace helve {
+
+/// The largest expression of a bound that goes into a program.
+inline constexpr int kBoxBoundLimit = 12;
+
+/// What holds around the region of a model.
+PathConditions conditions_around(const AccessModel& model);
+/// Adds what holds inside of the region on a path.
+void add_inside(PathConditions& query, const AccessModel& model, const Path& path);
 
 struct Footprint {
   std::vector<Expr> begin, extent;  ///< the least box, in variables of the loops around the statement

@@ -37,19 +37,54 @@ Rewrite join_adjacent_loops(const FunctionRef& f, const Arguments& arguments) {
   return out;
 }
 
-/// fission(R): `for i in serial(n): S; R` becomes `for i in serial(n): S` and `for i_1 in serial(n): R`.
+namespace {
+
+/// fission(R) of a launch: `with T.Kernel(g) as b: S; R` becomes two launches.
+Rewrite fission_launch(const FunctionRef& f, const Cursor& gap, const Kernel& grid) {
+  const Cursor at = gap.parent(), behind = at.at(at.position() + 1);
+  const size_t count = block_of(grid.body).size();
+  std::vector<VarRef> vars;
+  Substitution renamed;
+  LoopValues values;
+  for (const VarRef& var : grid.vars) {
+    vars.push_back(var->name == "_" ? make_var("_") : fresh_var(f, var->name));
+    renamed.emplace(var.get(), Expr(vars.back()));
+    values.emplace_back(var, Expr(vars.back()));
+  }
+  const auto launch = [&](const std::vector<VarRef>& of, Stmt body) {
+    return Stmt(copy_with(grid, [&](Kernel& out) {
+      out.vars = of;
+      out.body = std::move(body);
+    }));
+  };
+  Edited edited = insert(f, behind, {launch(vars, seq({}))});
+  edited = edited.then(move(edited.function, {gap, count - gap.position()}, behind.child("body", 0)));
+  const Kernel* now = as<Kernel>(required_at(edited.function, behind));
+  edited = edited.then(revise(edited.function, behind, launch(vars, substitute(now->body, renamed))));
+  Rewrite out{edited, {at, 1}, {at, 2}, {}, {}, {at, behind}};
+  for (size_t i = gap.position(); i < count; ++i) {
+    out.pieces.push_back({gap.at(i), behind.child("body", i - gap.position()), values});
+  }
+  return out;
+}
+
+}  // namespace
+
+/// fission(R): `for i in serial(n): S; R` becomes `for i in serial(n): S` and `for i_1 in serial(n): R`; so do
+/// launches.
 Rewrite fission_loop(const FunctionRef& f, const Arguments& arguments) {
   const Cursor gap = arguments.cursor(0);
   const Stmt inside = required_at(f, gap);
   if (!gap.has_parent()) arguments.refuse("the statement is in no loop", inside, "name a statement of a loop's body");
   const Cursor at = gap.parent();
-  const For& loop = arguments.loop(f, at);
-  const size_t count = block_of(loop.body).size();
+  const Stmt around = required_at(f, at);
+  const Kernel* grid = as<Kernel>(around);
+  const std::vector<Stmt> body = block_of(grid ? grid->body : arguments.loop(f, at).body);
+  const size_t count = body.size();
   if (gap.position() == 0) {
     arguments.refuse("the statement is the first one of the loop", inside,
                      "name the first statement of the second loop");
   }
-  const std::vector<Stmt> body = block_of(loop.body);
   for (size_t i = 0; i < gap.position(); ++i) {
     for (size_t k = gap.position(); k < count; ++k) {
       const std::string name = used_behind(body[i], body[k]);
@@ -58,6 +93,8 @@ Rewrite fission_loop(const FunctionRef& f, const Arguments& arguments) {
                        "move the definition out of the loop first");
     }
   }
+  if (grid) return fission_launch(f, gap, *grid);
+  const For& loop = arguments.loop(f, at);
   const VarRef var = fresh_var(f, loop.vars[0]->name);
   const Cursor behind = at.at(at.position() + 1);
   Edited edited = insert(f, behind, {with_header(loop, loop.loop, {var}, loop.begins, loop.extents, seq({}))});

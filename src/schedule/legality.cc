@@ -4,29 +4,80 @@
 
 #include <fmt/format.h>
 
+#include "helve/ir/tensor/visit.h"
 #include "helve/print/printer.h"
 #include "helve/support/text.h"
+#include "legality/mixed_radix.h"
 #include "legality/rewrite.h"
 
 namespace helve {
 
-Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
-                       const std::vector<Origin>& origins, const ExactEngine& engine,
-                       const std::vector<BufferRef>& by_value) {
-  return check_rewrite(dependences(before, before_region, engine), after_region, origins, by_value);
+namespace {
+
+/// The statement of a region that has the place of `s` in another one.
+const StmtNode* counterpart(const StmtNode* s, const Stmt& other, const Stmt& region) {
+  std::vector<const StmtNode*> all;
+  walk(region, [&](const Stmt& each) { all.push_back(each.get()); });
+  const StmtNode* out = s;
+  size_t next = 0;
+  walk(other, [&](const Stmt& each) {
+    if (each.get() == s) out = all[next];
+    ++next;
+  });
+  return out;
 }
 
-Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
-                       const std::vector<BufferRef>& by_value) {
+/// With `moved_by_value`, memory whose allocation moved is judged by the values that are read from it, else by the
+/// order of its accesses. `moved` tells whether there is any.
+Legality judged(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
+                const std::vector<BufferRef>& by_value, RegionForm form, bool moved_by_value, bool& moved) {
   Legality out;
   out.verdict = Verdict::Proved;
   std::optional<legality::Rewrite> rewrite = legality::make_rewrite(before, after_region, origins, by_value, out);
+  if (rewrite) {
+    rewrite->form = form;
+    moved = !rewrite->moved.empty();
+    if (moved_by_value) rewrite->staged.insert(rewrite->moved.begin(), rewrite->moved.end());
+  }
   if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
   if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
   if (legality::worsen(out, legality::check_values(*rewrite))) return out;
-  if (!rewrite->staged.empty() && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
-  legality::worsen(out, legality::check_order(*rewrite));
+  if (legality::worsen(out, legality::check_reductions(*rewrite))) return out;
+  const bool has_new_memory = !rewrite->staged.empty() || !rewrite->partials.empty();
+  if (has_new_memory && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
+  if (legality::worsen(out, legality::check_order(*rewrite))) return out;
+  if (moved && !has_new_memory) legality::worsen(out, legality::check_iterations(*rewrite));
   return out;
+}
+
+}  // namespace
+
+Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
+                       const std::vector<Origin>& origins, const ExactEngine& engine,
+                       const std::vector<BufferRef>& by_value, RegionForm form) {
+  Legality out = check_rewrite(dependences(before, before_region, engine), after_region, origins, by_value, form);
+  if (out.verdict != Verdict::Unknown) return out;
+  const std::optional<legality::Question> other =
+      legality::in_mixed_radix({FunctionRef(&before), before_region, after_region, origins});
+  if (!other) return out;
+  Legality found = check_rewrite(dependences(*other->before, other->before_region, engine), other->after_region,
+                                 other->origins, by_value, form);
+  if (found.verdict == Verdict::Unknown) return out;
+  for (std::optional<Instance>* instance : {&found.first, &found.second, &found.instead}) {
+    if (!*instance) continue;
+    (*instance)->stmt = counterpart((*instance)->stmt, other->before_region, before_region);
+    (*instance)->stmt = counterpart((*instance)->stmt, other->after_region, after_region);
+  }
+  return found;
+}
+
+Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
+                       const std::vector<BufferRef>& by_value, RegionForm form) {
+  bool moved = false;
+  Legality out = judged(before, after_region, origins, by_value, form, false, moved);
+  if (out.verdict == Verdict::Proved || !moved) return out;
+  Legality values = judged(before, after_region, origins, by_value, form, true, moved);
+  return values.verdict == Verdict::Proved ? values : out;
 }
 
 namespace {
@@ -75,6 +126,11 @@ std::string text_of(const Legality& legality) {
                          instead);
     case RewriteFault::Shared:
       return fmt::format("{} and {} would touch one element in iterations that have no order", first, second);
+    case RewriteFault::Filled:
+      return fmt::format("{} would use a partial result that does not begin with the identity of its operator", first);
+    case RewriteFault::Merged:
+      return fmt::format("what {} adds would not be merged next, into the element that it updates", first);
+    case RewriteFault::Outside: return fmt::format("'{}' would be updated, and may not be now", legality.element);
     case RewriteFault::Memory:
       return fmt::format("{} depends on {}, and both would have memory of their own", second, first);
   }

@@ -46,7 +46,7 @@ Stmt required_at(const FunctionRef& f, const Cursor& at) {
 
 void mark(For& loop) {
   const bool counted = loop.loop == LoopKind::Unroll || loop.loop == LoopKind::Vectorized;
-  loop.scheduled = !counted || int_value(loop.extents[0]);
+  loop.scheduled = loop.loop != LoopKind::Thread && (!counted || int_value(loop.extents[0]));
 }
 
 Edited marked(const FunctionRef& f, const Cursor& at) {

@@ -20,7 +20,7 @@ Expr simplified(const Expr& e);
 Stmt required_at(const FunctionRef& f, const Cursor& at);
 
 /// Steps and passes that come later leave the loop as it is (For::scheduled). A loop of unknown extent promises neither
-/// copies nor lanes, so that one of these kinds stays a wish.
+/// copies nor lanes, so that one of these kinds stays a wish; a loop over threads is what it is anyway.
 void mark(For& loop);
 
 /// The edit that marks the statement where it is a loop.

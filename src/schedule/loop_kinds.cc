@@ -1,4 +1,4 @@
-// Primitives that say who runs the iterations of a loop: parallel, vectorize, serial, pipeline, bind.
+// Primitives that change the kind of a loop: parallel, vectorize, serial, pipeline.
 // The program's statements stay as they are; only the order among iterations is given up.
 #include <fmt/format.h>
 
@@ -58,58 +58,6 @@ Rewrite pipeline_loop(const FunctionRef& f, const Arguments& arguments) {
   out.edited = out.edited.then(revise(
       out.edited.function, at, Stmt(copy_with(*now, [&](For& loop) { loop.num_stages = static_cast<int>(stages); }))));
   return out;
-}
-
-/// bind(i): `with T.Kernel(g) as b: for i in serial(n): S` becomes `with T.Kernel(g, n) as (b, i): S`; coordinates of a
-/// grid that has one value only are left out.
-Rewrite bind_loop(const FunctionRef& f, const Arguments& arguments) {
-  const Cursor inner = arguments.cursor(0);
-  const For& loop = arguments.loop(f, inner);
-  const Stmt old = required_at(f, inner);
-  const Stmt around = inner.has_parent() ? required_at(f, inner.parent()) : Stmt();
-  const Kernel* grid = around ? as<Kernel>(around) : nullptr;
-  if (!grid || block_of(grid->body).size() != 1) {
-    arguments.refuse("the loop is not all that a T.Kernel holds", old,
-                     "bring it outwards by reorder() and fission() first");
-  }
-  if (f->mesh) arguments.refuse("the grid of a mesh function is its mesh", old, "leave the loop to each core");
-  for (const VarRef& var : grid->vars) {
-    if (mentions(loop.begins[0], var.get()) || mentions(loop.extents[0], var.get())) {
-      arguments.refuse(fmt::format("a bound of the loop uses '{}'", var->name), old,
-                       "cut() or split() the loop so that every block has as many iterations");
-    }
-  }
-  const Cursor at = inner.parent();
-  LoopValues values;
-  Substitution both;
-  std::vector<VarRef> vars;
-  std::vector<Expr> extents;
-  for (size_t d = 0; d < grid->vars.size(); ++d) {
-    const int64_t* extent = int_value(grid->extents[d]);
-    if (extent && *extent == 1) {
-      values.emplace_back(grid->vars[d], int_imm(0));
-    } else {
-      vars.push_back(grid->vars[d]);
-      extents.push_back(grid->extents[d]);
-    }
-  }
-  const VarRef var = make_var(loop.vars[0]->name);
-  vars.push_back(var);
-  extents.push_back(simplified(loop.extents[0]));
-  values.emplace_back(loop.vars[0], simplified(loop.begins[0] + Expr(var)));
-  for (const auto& [old_var, value] : values) both.emplace(old_var.get(), value);
-
-  const size_t count = block_of(loop.body).size();
-  Edited edited = move(f, {inner.child("body", 0), count}, inner);
-  edited = edited.then(erase(edited.function, {at.child("body", count), 1}));
-  const Kernel* now = as<Kernel>(statement_at(*edited.function, at));
-  const Stmt bound = Stmt(copy_with(*now, [&](Kernel& out) {
-    out.vars = vars;
-    out.extents = extents;
-    out.body = substitute(now->body, both);
-  }));
-  edited = edited.then(revise(edited.function, at, bound));
-  return {edited, {at, 1}, {at, 1}, values, {}, {at}};
 }
 
 }  // namespace helve

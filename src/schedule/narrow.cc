@@ -213,7 +213,7 @@ class Narrowing {
     const Expr old_begin = loop.begins[d], old_end = old_begin + loop.extents[d];
     begins.push_back(old_begin);
     extents.push_back(loop.extents[d]);
-    if (all.emptiness() == Verdict::Proved) {
+    if (all.emptiness().verdict == Verdict::Proved) {
       extents.back() = int_imm(0);
       return true;
     }
@@ -247,7 +247,7 @@ class Narrowing {
     for (const Expr& range : around.ranges) query.require(range);
     query.require(condition);
     const IntegerSet where(engine_, {}, conjunction(query.conditions()), {}, {&query.facts(), &model_.constant});
-    return where.emptiness() == Verdict::Proved;
+    return where.emptiness().verdict == Verdict::Proved;
   }
 
   const AccessModel model_;

@@ -15,10 +15,15 @@ namespace helve {
 
 namespace {
 
-/// The expression as the parser makes it: `-0`, which a variable's value leaves, is a constant there.
+/// The expression as the parser makes it: `-0` and conversions of 0, which a variable's value leaves, are constants
+/// there.
 Expr folded(const Expr& e, Memo<Expr>& known) {
   return known.of(e, [&] {
     const Expr below = map_children(e, [&](const Expr& child) { return folded(child, known); });
+    const Cast* converted = as<Cast>(below);
+    if (converted && converted->value->kind == ExprKind::IntImm) {
+      return cast(converted->value, converted->dtype, below->span);
+    }
     const Apply* negated = as_op(below, Op::Neg);
     if (!negated || negated->args[0]->kind != ExprKind::IntImm) return below;
     return apply(Op::Neg, negated->args, below->span);
@@ -139,8 +144,13 @@ ScheduleVersionRef with_step(const ScheduleVersionRef& version, const PrimitiveR
   out->function = apart(rewrite.edited.function);
   out->before = version;
   out->forward = rewrite.edited.forward;
-  out->step = {
-      std::string(row.name), kept(*version->function, arguments.values), unsafe, check.effect, check.reason, place};
+  out->step = {std::string(row.name),
+               kept(*version->function, arguments.values),
+               unsafe,
+               check.effect,
+               check.reason,
+               check.needs,
+               place};
   out->results = std::move(rewrite.results);
   return ScheduleVersionRef(out);
 }

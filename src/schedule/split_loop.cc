@@ -4,6 +4,7 @@
 
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/build.h"
+#include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/renewed.h"
 #include "loop_form.h"
 
@@ -11,16 +12,9 @@ namespace helve {
 
 namespace {
 
-/// Nothing is known but that the extents of tensors are 0 or more.
-Facts facts_of(const FunctionRef& f) {
-  Facts facts;
-  for (const VarRef& dim : f->dims) facts.assume(apply(Op::Ge, {Expr(dim), int_imm(0)}));
-  return facts;
-}
-
 /// An extent as a number of iterations: never below 0.
 Expr iterations(const FunctionRef& f, const Expr& extent) {
-  const Facts facts = facts_of(f);
+  const Facts facts = facts_of_calls(*f);
   const Expr n = simplify(extent, facts);
   return can_prove(apply(Op::Ge, {n, int_imm(0)}), facts) ? n : max(n, int_imm(0));
 }
@@ -66,6 +60,13 @@ struct Blocks {
   bool guarded = false;  ///< may blocks reach past the last iteration?
 };
 
+/// The function under the condition that no iteration is left over; itself where a call cannot be asked for it: the
+/// checker then tells whether there is one.
+FunctionRef without_rest(const FunctionRef& f, const Arguments& arguments, const Expr& rest) {
+  const Expr none = apply(Op::Eq, {rest, int_imm(0)});
+  return fault_of_assumption(*f, none) ? f : with_assumption(f, none, arguments.place);
+}
+
 /// The loop over blocks around the loop in one, and a loop over the rest if there is one.
 Rewrite in_blocks(const FunctionRef& f, const Arguments& arguments, const Expr& n, const Blocks& blocks) {
   const Cursor at = arguments.cursor(0);
@@ -107,16 +108,19 @@ Rewrite in_blocks(const FunctionRef& f, const Arguments& arguments, const Expr& 
 
 /// split(i, 4): `for i in serial(n): S` becomes `for io in serial(ceildiv(n, 4)): for ii in serial(4): S`, with
 /// `io * 4 + ii` for i: under `if io * 4 + ii < n` unless that always holds ("guard"), or over n // 4 blocks with a
-/// loop over the last n % 4 iterations behind ("cut"), or over n // 4 blocks alone ("exact").
+/// loop over the last n % 4 iterations behind ("cut"), or over n // 4 blocks alone, and calls must meet n % 4 == 0
+/// ("exact").
 Rewrite split_loop(const FunctionRef& f, const Arguments& arguments) {
   const Expr n = iterations(f, arguments.loop(f, arguments.cursor(0)).extents[0]);
   const Expr size = int_imm(arguments.integer(1));
   const std::string& tail = arguments.text(2);
-  const Facts facts = facts_of(f);
+  const Facts facts = facts_of_calls(*f);
   const Expr rest = simplify(floor_mod(n, size), facts);
   const bool whole = can_prove(apply(Op::Eq, {rest, int_imm(0)}), facts);
   const Expr count = simplify(tail == "guard" ? ceil_div(n, size) : floor_div(n, size), facts);
-  return in_blocks(f, arguments, n, {count, size, tail == "cut" && !whole ? rest : Expr(), tail == "guard" && !whole});
+  const FunctionRef calls = tail == "exact" ? without_rest(f, arguments, rest) : f;
+  return in_blocks(calls, arguments, n,
+                   {count, size, tail == "cut" && !whole ? rest : Expr(), tail == "guard" && !whole});
 }
 
 /// divide(i, 4): `for i in serial(10): S` becomes `for io in serial(4): for ii in serial(3): S`, with `io * 3 + ii` for
@@ -125,16 +129,15 @@ Rewrite split_loop(const FunctionRef& f, const Arguments& arguments) {
 Rewrite divide_loop(const FunctionRef& f, const Arguments& arguments) {
   const Cursor at = arguments.cursor(0);
   const Expr n = iterations(f, arguments.loop(f, at).extents[0]);
-  if (!int_value(n)) {
-    arguments.refuse("the extent of the loop is not constant, and so are not the parts of it", required_at(f, at),
-                     "split() the loop into blocks of a constant size");
-  }
   const Expr count = int_imm(arguments.integer(1));
   const std::string& tail = arguments.text(2);
-  const Expr rest = simplify(floor_mod(n, count));
-  const bool whole = *int_value(rest) == 0;
-  const Expr size = simplify(tail == "guard" ? ceil_div(n, count) : floor_div(n, count));
-  return in_blocks(f, arguments, n, {count, size, tail == "cut" && !whole ? rest : Expr(), tail == "guard" && !whole});
+  const Facts facts = facts_of_calls(*f);
+  const Expr rest = simplify(floor_mod(n, count), facts);
+  const bool whole = can_prove(apply(Op::Eq, {rest, int_imm(0)}), facts);
+  const Expr size = simplify(tail == "guard" ? ceil_div(n, count) : floor_div(n, count), facts);
+  const FunctionRef calls = tail == "exact" ? without_rest(f, arguments, rest) : f;
+  return in_blocks(calls, arguments, n,
+                   {count, size, tail == "cut" && !whole ? rest : Expr(), tail == "guard" && !whole});
 }
 
 /// cut(i, 2): `for i in serial(n): S` becomes `for i in serial(min(2, n)): S` and a loop over the rest behind it.
@@ -145,7 +148,7 @@ Rewrite cut_loop(const FunctionRef& f, const Arguments& arguments) {
     arguments.refuse(fmt::format("a T.{} loop is not divided", to_string(loop.loop)), required_at(f, at),
                      "make it serial() first");
   }
-  const Facts facts = facts_of(f);
+  const Facts facts = facts_of_calls(*f);
   const Expr n = iterations(f, loop.extents[0]);
   const Expr first = simplify(min(max(int_imm(arguments.integer(1)), int_imm(0)), n), facts);
   const Expr second = simplify(n - first, facts);

@@ -24,19 +24,26 @@ int64_t host_vector_bytes() {
   return 16;
 }
 
-/// Bytes of the largest cache of the first core. The kernel's files know what a virtual machine was given; the
+/// Fills in the bytes of the caches of the first core. The kernel's files know what a virtual machine was given; the
 /// processor's own account is that of the whole socket.
-int64_t last_level_cache() {
-  constexpr int64_t kUsual = 32 << 20;
+void read_caches(Machine& out) {
+  out.first_cache = 32 << 10;
+  out.second_cache = 512 << 10;
   int64_t largest = 0;
-  for (int level = 0; level < 8; ++level) {
-    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(level) + "/size");
-    int64_t count = 0;
+  for (int index = 0; index < 8; ++index) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
+    std::ifstream size(folder + "/size"), kind(folder + "/type"), depth(folder + "/level");
+    int64_t count = 0, level = 0;
     char unit = 0;
-    if (!(file >> count >> unit)) break;
-    largest = std::max(largest, count * (unit == 'M' ? 1 << 20 : 1 << 10));
+    if (!(size >> count >> unit)) break;
+    const int64_t bytes = count * (unit == 'M' ? 1 << 20 : 1 << 10);
+    largest = std::max(largest, bytes);
+    std::string type;
+    if (!(kind >> type) || !(depth >> level) || type == "Instruction") continue;
+    if (level == 1) out.first_cache = bytes;
+    if (level == 2) out.second_cache = bytes;
   }
-  return largest > 0 ? largest : kUsual;
+  out.last_cache = largest > 0 ? largest : 32 << 20;
 }
 
 }  // namespace
@@ -47,7 +54,7 @@ const Machine& host_machine() {
     out.name = "cpu";
     out.processors = std::max<int64_t>(std::thread::hardware_concurrency(), 1);
     out.vector_bytes = host_vector_bytes();
-    out.last_cache = last_level_cache();
+    read_caches(out);
 #if defined(__x86_64__)
     out.store_line = 64;
 #endif

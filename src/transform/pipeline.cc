@@ -23,6 +23,8 @@ const std::vector<Pass>& cpu_pipeline() {
       {"lower_block_loops", lower_block_loops},    // Persistent and Pipelined become serial
       {"materialize_tiles", materialize_tiles},    // tiled buffers become plain ones with a dimension for each level
       {"simplify", simplify_function},             // addresses lose their divisions
+      {"split_full_tiles", split_full_tiles},      // tiles of a schedule that need no guard get code of their own
+      {"trim_loops", trim_loops},                  // and loops of the others end where their guards do
       {"split_full_blocks", split_full_blocks},    // blocks without a tail get code of their own
       {"simplify", simplify_function},
       {"vectorize_loops", vectorize_loops},        // innermost parallel loops become vectors and a tail

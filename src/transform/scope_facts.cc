@@ -7,6 +7,7 @@
 
 #include "certain_faults.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/visit.h"
 
 namespace helve {
@@ -32,9 +33,7 @@ void enter_loop(Facts& facts, const VarRef& var, const Expr& begin, const Expr& 
   facts.bind(var, {first.low, (first + interval_of(extent, facts) + Interval::point(-1)).high});
 }
 
-ScopedRewriter::ScopedRewriter(const Function& f) : mesh_(f.mesh ? &*f.mesh : nullptr) {
-  for (const VarRef& dim : f.dims) top_.bind(dim.get(), Interval{0, std::nullopt});
-}
+ScopedRewriter::ScopedRewriter(const Function& f) : top_(facts_of_calls(f)), mesh_(f.mesh ? &*f.mesh : nullptr) {}
 
 Stmt ScopedRewriter::rewrite(const Stmt& s) {
   const Stmt out = rewrite_under(s, top_);

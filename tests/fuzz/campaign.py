@@ -139,6 +139,8 @@ def others(program, seed):
     for n in range(rng.randint(1, 2)):
         dims = {name: rng.choice([value, value + 1, value + rng.randint(0, 20), max(value - 1, 0)])
                 for name, value in program.dims.items()}
+        if not all(each.holds(dims) for each in program.assumed):
+            continue
         numbers = {q.name: wide.wide_value(q.dtype, rng) for q in program.params
                    if isinstance(q, p.Var) and q.dtype in ("int64", "uint64") and rng.random() < 0.3}
         other = dataclasses.replace(program, seed=program.seed + (n + 1) * 10**9, dims=dims,
@@ -153,6 +155,11 @@ def others(program, seed):
 def refused(program, seed):
     """A call of the same function that is refused, as (code, program, memories before it), in a list."""
     rng = random.Random(f"{seed}/refused")
+    if program.assumed and not program.shared and rng.random() < 0.5:
+        dims = {name: value + rng.choice([1, 20]) for name, value in program.dims.items()}
+        other = dataclasses.replace(program, dims=dims)
+        broken = not all(each.holds(dims) for each in program.assumed)
+        return [("HV0616", other, Machine(other).enter_call())] if broken else []
     names = sorted(wide.wide_indices(program, surely=True))
     if not names or rng.random() < 0.3:
         return []

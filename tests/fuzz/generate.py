@@ -675,7 +675,14 @@ class KernelGenerator(Generator):
 
     def finish(self, body):
         spell(body, self.rng)
-        return p.Program(self.seed, self.params, body, self.dims, self.scalar_values, shared=self.shared)
+        assumed = [self.assumption(p.Var(name), value) for name, value in self.dims.items() if self.rng.random() < 0.3]
+        return p.Program(self.seed, self.params, body, self.dims, self.scalar_values, shared=self.shared,
+                         assumed=assumed)
+
+    def assumption(self, extent, value):
+        """A condition that an extent of this value meets."""
+        modulus = self.rng.choice([0, 1, 2, 3, 8])
+        return p.Assumed(extent, modulus, value % modulus if modulus else value + self.rng.randint(0, 9))
 
     def streams(self):
         """A kernel that writes rows of several widths and types, each once, straight to tensors."""

@@ -171,6 +171,23 @@ class Shared:
 
 
 @dataclass(eq=False)
+class Assumed:
+    """What T.assume says of an extent: `extent % modulus == rest`, or `extent <= rest` where `modulus` is 0."""
+
+    extent: object  # Var, or Const where the shrinker made it one
+    modulus: int
+    rest: int
+
+    def text(self):
+        name = expr_text(self.extent)
+        return f"{name} % {self.modulus} == {self.rest}" if self.modulus else f"{name} <= {self.rest}"
+
+    def holds(self, dims):
+        value = dims[self.extent.name] if isinstance(self.extent, Var) else self.extent.value
+        return value % self.modulus == self.rest if self.modulus else value <= self.rest
+
+
+@dataclass(eq=False)
 class Program:
     """A function together with the scalars of one call; the contents of tensors follow from `seed` and their names.
     """
@@ -184,6 +201,7 @@ class Program:
     placements: list = field(default_factory=list)
     chunk: int = 1
     shared: list = field(default_factory=list)  # Shared
+    assumed: list = field(default_factory=list)  # Assumed
 
 
 def index(value):
@@ -370,6 +388,7 @@ def _head(program):
         items = ", ".join(entries)
         lines.append(f"    T.annotate_mesh_tensor({{{items}}}, nrows={program.mesh[0]}, ncols={program.mesh[1]})")
     lines += [f"    T.may_alias({', '.join(b.name for b in group.buffers)})" for group in program.shared]
+    lines += [f"    T.assume({each.text()})" for each in program.assumed]
     return lines
 
 

@@ -168,6 +168,8 @@ def param_cuts(program):
         yield tree.replaced(program, ("chunk",), 1)
     if program.shared:
         yield tree.replaced(program, ("shared", 0), [])
+    if program.assumed:
+        yield tree.replaced(program, ("assumed",), [])
 
 
 def number_cuts(program):

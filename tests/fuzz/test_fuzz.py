@@ -40,7 +40,7 @@ NEEDED = [
     *("comm.all_gather", "comm.all_reduce", "comm.broadcast", "comm.permute", "comm.put", "mesh_tensor_copy"),
     *(f"dtype {name}" for name in engines.NUMPY),
     *("buffer shared", "buffer tiles", "buffer fragment", "buffer local", "buffer global", "persistent_chunk 3"),
-    *("may_alias", "overlapping arguments", "If by memory", "For by memory", "While by memory"),
+    *("may_alias", "assume", "overlapping arguments", "If by memory", "For by memory", "While by memory"),
     *("pick", "scratch in a parallel loop", "allocation in a loop", "load behind a condition",
       "rows of distinct numbers", "bind index", "strides of dynamic extents", "stride 0", "negative stride",
       "strides not of rows", "unaligned base", "large extent",

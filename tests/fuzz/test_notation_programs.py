@@ -39,6 +39,20 @@ def test_programs(seed):
         helve.testing.check_stages(function, lambda: [x.copy() for x in initial])
 
 
+@pytest.mark.parametrize("seed", range(120))
+def test_programs_in_a_default_order(seed, monkeypatch):
+    monkeypatch.setattr("helve.schedule.auto._SMALL", 0)  # programs of this size stay as they are otherwise
+    function, initial, wanted = case_of(seed)
+    s = helve.Schedule(function.nest)
+    s.auto()
+    assert not s.proofs()
+    for target in ("interp", "llvm"):
+        args = [x.copy() for x in initial]
+        helve.compile(s, target)(*args)
+        for name, x, y in zip(function.function.params, args, wanted):
+            np.testing.assert_array_equal(x, y, err_msg=f"{name} of\n{s.trace()}\n{s.script()}")
+
+
 def test_the_generator_makes_all_of_the_grammar():
     seen = set()
 

@@ -221,6 +221,7 @@ def constructs(tree):
         sizes = [math.prod(n for n in b.shape if isinstance(n, int)) for b in group.buffers]
         spans = sorted((begin, begin + size) for begin, size in zip(group.begins, sizes))
         count["overlapping arguments"] += any(low < end for (_, end), (low, _) in zip(spans, spans[1:]))
+    count["assume"] += len(tree.assumed)
     count["dynamic extent"] += len(tree.dims)
     count["scalar parameter"] += len(tree.scalars)
     wide = {q.name for q in tree.params if isinstance(q, p.Var) and q.dtype in ("int64", "uint64")}

@@ -1,7 +1,9 @@
 """Index notation: classical expressions against NumPy, on targets and in every stage."""
 
+import contextlib
 import re
 import sys
+from types import SimpleNamespace
 
 import helve
 import helve.testing
@@ -368,3 +370,37 @@ def test_einsum_compiles_once_for_a_signature(monkeypatch):
     assert len(compiled) == 1
     helve.einsum("ij->j", whole(0, 2, 4))
     assert len(compiled) == 2
+
+
+class Array:
+    """An array of a library that has DLPack and little else, on the memory of NumPy's."""
+
+    def __init__(self, values):
+        self.values = values
+        self.dtype, self.shape, self.strides, self.itemsize = values.dtype, values.shape, values.strides, 4
+        self.device = contextlib.nullcontext()
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+    def __dlpack__(self, **asked):
+        return self.values.__dlpack__()
+
+
+def test_results_are_arrays_of_libraries_that_do_not_name_their_namespace(monkeypatch):
+    old = type("ndarray", (Array,), {"__module__": "cupy._core.core"})
+    cuda = SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=1))
+    library = SimpleNamespace(cuda=cuda, empty=lambda shape, dtype: old(np.empty(shape, dtype)))
+    monkeypatch.setitem(sys.modules, "cupy", library)
+    values = np.arange(6, dtype="float32").reshape(2, 3)
+    got = helve.einsum("ij->i", old(values))
+    assert isinstance(got, old) and got.values.tolist() == [3.0, 12.0]
+
+
+def test_arrays_that_nobody_can_make_need_a_place_for_the_result():
+    values = np.arange(6, dtype="float32").reshape(2, 3)
+    with pytest.raises(helve.Error) as caught:
+        helve.einsum("ij->i", Array(values))
+    assert caught.value.code == "HV0108" and "do not say how to make another one" in caught.value.message
+    out = np.zeros(2, "float32")
+    assert helve.einsum("ij->i", Array(values), out=out) is out and out.tolist() == [3.0, 12.0]

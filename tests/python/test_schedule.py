@@ -84,9 +84,6 @@ def test_split_of_any_extent(tail, extent, factor):
 def test_exact_split_is_refused_where_a_block_is_partial():
     error = refused("HV1007", lambda: schedule(ROW).split("i", 4, tail="exact"))
     assert "would not run" in error.message
-    before, signature = "n = T.dyn('n')\n", "A: T.Tensor((n,), 'int32')"
-    s = schedule("for i in T.serial(n):\n    A[i] = i", signature, before=before)
-    refused("HV1007", lambda: s.split("i", 4, tail="exact"))
 
 
 @pytest.mark.parametrize("extent", [0, 1, 4, 7, 8])
@@ -182,6 +179,27 @@ def test_join_and_fission_are_inverse():
     assert body_of(s) == body.replace("j", "i_1")
 
 
+def test_fission_divides_a_launch():
+    s = schedule("for i in T.serial(10):\n    A[i, 0] = 1\nfor j in T.serial(10):\n    B[j, 0] = A[j, 0]")
+    first, second = s.fission(s.loop("j"))
+    assert s.script().replace(", scheduled=True", "").splitlines()[2:] == [
+        "    with T.Kernel(1) as b:",
+        "        for i in T.serial(10):",
+        "            A[i, 0] = 1",
+        "    with T.Kernel(1) as b_1:",
+        "        for j in T.serial(10):",
+        "            B[j, 0] = A[j, 0]",
+    ]
+    assert s.now(first).path == s.path("body[0]").path and s.now(second) == s.loop("b_1")
+    s.bind("i")
+    s.bind("j")
+
+
+def test_fission_of_a_launch_is_refused_where_blocks_pass_values_on():
+    s = schedule("X = T.alloc_shared((7,), 'int32')\nX[0] = 1\nA[b, 0] = X[0]")
+    refused("HV1006", lambda: s.fission(s.store("A")))
+
+
 def test_fission_takes_no_definition_from_its_uses():
     s = schedule("for i in T.serial(7):\n    X = T.alloc_local((1,), 'int32')\n    X[0] = i\n    A[i, 0] = X[0]")
     refused("HV1006", lambda: s.fission(s.store("A")))
@@ -205,8 +223,8 @@ def test_cut_and_unroll():
     first, rest = s.cut("i", 2)
     s.unroll(first)
     assert body_of(s) == """\
-A[0, 0] = B[0, 0] + T.cast(T.index(0), "int32")
-A[1, 0] = B[1, 0] + T.cast(T.index(1), "int32")
+A[0, 0] = B[0, 0] + 0
+A[1, 0] = B[1, 0] + 1
 for i_1 in T.serial(2, 10):
     A[i_1, 0] = B[i_1, 0] + T.cast(i_1, "int32")"""
     refused("HV1004", lambda: s.now(first))

@@ -60,6 +60,19 @@ for i in T.serial(8):
     assert copy == s.loop("w0") and loop == s.loop("k")
 
 
+def test_cache_read_copies_in_reversed_order():
+    s = schedule("for i in T.serial(8):\n    for k in T.serial(3):\n        A[i, k] = B[i + 1, k + 2]")
+    s.cache_read("i", "B", order="reversed")
+    assert body_of(s) == """\
+B_local = T.alloc_local((3, 8), "int32")
+for w0 in T.serial(8):
+    for w1 in T.serial(3):
+        B_local[w1, w0] = B[w0 + 1, w1 + 2]
+for i in T.serial(8):
+    for k in T.serial(3):
+        A[i, k] = B_local[k, i]"""
+
+
 def test_a_guarded_block_is_copied_up_to_its_end():
     s = schedule("for i in T.serial(10):\n    A[i, 0] = B[i, 0]")
     s.split("i", 4)
@@ -115,7 +128,7 @@ def test_steps_with_copies_are_traced():
     s.cache_write("k", "A", "shared")
     s.cache_read("k", "B")
     assert str(s.trace()) == ('s.cache_write(s.loop("k"), "A", scope="shared")\n'
-                              's.cache_read(s.loop("k"), "B", scope="local")\n')
+                              's.cache_read(s.loop("k"), "B", scope="local", order="same")\n')
     again = schedule(SUM)
     again.replay(helve.Trace.from_json(s.trace().json()))
     assert again.script() == s.script()
@@ -174,3 +187,90 @@ def test_a_product_of_register_tiles_and_packed_panels(m, n, k, panel):
 def test_tiles_are_in_registers():
     kernel = helve.compile(tiled(product(12, 32, 64), 32))
     assert re.findall(r"alloca .*", kernel.source("llvm")) == ["alloca [512 x float], align 64"]  # of the panel alone
+
+
+def test_an_allocation_moves_out_of_loops_and_back():
+    s = schedule(SUM)
+    s.cache_write("k", "A")
+    wanted = body_of(s)
+    lifted = s.lift("A_local", "i")
+    assert body_of(s).startswith('A_local = T.alloc_local((1, 1), "int32")\nfor i in T.serial(10):\n    A_local[0')
+    assert lifted.text.startswith("A_local = T.alloc_local")
+    s.sink(lifted, "i")
+    assert body_of(s) == wanted
+    again = schedule(SUM)
+    again.replay(helve.Trace.from_json(s.trace().json()))
+    assert again.script() == s.script()
+
+
+def test_iterations_without_order_share_no_allocation():
+    body = ("for i in T.Parallel(10):\n    W = T.alloc_shared((1,), 'int32')\n    W[0] = B[i, 0]\n"
+            "    A[i, 0] = W[0]")
+    s = schedule(body, check=False)
+    refused("HV1007", lambda: s.lift("W", "i"))
+    s.serial("i")
+    s.lift("W", "i")
+    assert body_of(s).splitlines()[0] == 'W = T.alloc_shared((1,), "int32")'
+
+
+def test_what_iterations_leave_for_each_other_stays_shared():
+    s = schedule("W = T.alloc_local((1,), 'int32')\nW[0] = 0\nfor i in T.serial(10):\n    W[0] = W[0] + B[i, 0]\n"
+                 "    A[i, 0] = W[0]", check=False)
+    refused("HV1006", lambda: s.sink("W", "i"))  # the store in front of the loop needs it
+    s = schedule("W = T.alloc_local((1,), 'int32')\nfor i in T.serial(10):\n    if i == 0:\n        W[0] = 7\n"
+                 "    A[i, 0] = W[0]", check=False)
+    assert "memory of their own" in refused("HV1007", lambda: s.sink("W", "i")).message
+
+
+def test_allocations_move_over_loops_around_them_only():
+    s = schedule("for i in T.serial(10):\n    W = T.alloc_local((1,), 'int32')\n    W[0] = i\n    A[i, 0] = W[0]\n"
+                 "for j in T.serial(7):\n    A[0, j] = j", check=False)
+    refused("HV1006", lambda: s.lift("W", "j"))
+    refused("HV1006", lambda: s.sink("W", "j"))
+    refused("HV1006", lambda: s.lift(s.loop("j"), "j"))
+    refused("HV1001", lambda: s.lift("V", "i"))
+
+
+@pytest.mark.parametrize("tile", [(1, 1), (3, 4), (10, 7), (4, 16), (64, 64)])
+def test_tiles_change_only_places(tile):
+    s = schedule("for i in T.serial(10):\n    for k in T.serial(7):\n        A[i, 0] = A[i, 0] + B[9 - i, k]")
+    s.cache_read("i", "B", "shared")
+    s.tile_buffer("B_shared", *tile)
+    assert [step.effect for step in s.report()] == ["equal", "equal"]
+    helve.testing.check_stages(s.function, lambda: helve.testing.make_arguments(s.function))
+    a, b = np.zeros((10, 7), "int32"), np.arange(70, dtype="int32").reshape(10, 7)
+    helve.compile(s)(a, b)
+    np.testing.assert_array_equal(a[:, 0], b[::-1].sum(1))
+
+
+def test_statements_on_tiles_keep_their_tiles():
+    s = schedule("X = T.alloc_shared_tiles((10, 7), 'int32', tile_size=(2, 7))\nT.copy(A, X)\n"
+                 "for i, j in T.foreach_tiles(X, parallel=True):\n    X[i, j] = X[i, j] + 1\nT.copy(X, B)")
+    refused("HV1007", lambda: s.tile_buffer("X", 5, 7))
+
+
+@pytest.mark.parametrize("size", [(12, 32, 16), (13, 35, 17), (5, 3, 1), (7, 33, 40)])
+def test_a_product_with_tails_in_all_dimensions(size):
+    m, n, depth = size
+    program = helve.parse(
+        f"@T.prim_func\ndef f(A: T.Tensor(({m}, {depth}), 'float32'), B: T.Tensor(({depth}, {n}), 'float32'), "
+        f"C: T.Tensor(({m}, {n}), 'float32')):\n    with T.Kernel(1) as b:\n        for i in T.serial({m}):\n"
+        f"            for j in T.serial({n}):\n                for k in T.serial({depth}):\n"
+        "                    C[i, j] = C[i, j] + A[i, k] * B[k, j]\n")
+    s = helve.Schedule(program)
+    io, ii = s.split("i", 6)
+    jo, ji = s.split("j", 16)
+    ko, ki = s.split("k", 8)
+    s.reorder(ko, jo, io, ki, ii, ji)
+    s.cache_read(jo, "B", "shared")
+    s.tile_buffer("B_shared", 8, 16)
+    s.cache_write(ki, "C")
+    for lanes in ("w1", "w1_1", "v1", ji):
+        s.vectorize(s.split(lanes, 16)[1])
+    s.unroll(ii)
+    helve.testing.check_stages(s.function, lambda: helve.testing.make_arguments(s.function))
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, shape).astype("float32") for shape in ((m, depth), (depth, n)))
+    c = np.zeros((m, n), "float32")
+    helve.compile(s)(a, b, c)
+    np.testing.assert_array_equal(c, a @ b)

@@ -15,6 +15,7 @@ struct Caller {
   std::optional<MeshShape> mesh;
   std::vector<MeshTensor> mesh_tensors;
   std::vector<MayAlias> may_alias;
+  std::vector<Assumption> assumptions;
 };
 
 /// One argument: a whole global buffer of the caller without tiles for a tensor parameter, else a scalar.
@@ -26,7 +27,8 @@ struct CallArgument {
 /// The statements of a call of `f` at `place`, with one argument for each parameter: its scalars are computed once, at
 /// the call. Throws UserError if an argument does not fit its parameter (ArgumentDType, ArgumentRank, ArgumentShape,
 /// InconsistentExtent, ArgumentStrides, CallPlacement, WrongType), if arguments share memory that `f` assumes to be
-/// separate (OverlappingArguments), or if the two functions are not of one mesh (CallMesh).
+/// separate (OverlappingArguments), if they need not meet what `f` assumes (OpenAssumption), or if the two functions
+/// are not of one mesh (CallMesh).
 Stmt call(const FunctionRef& f, const std::vector<CallArgument>& arguments, const Caller& caller, const Span& place);
 
 }  // namespace helve

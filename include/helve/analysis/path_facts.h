@@ -9,7 +9,7 @@
 
 namespace helve {
 
-/// The model must outlive it. Extents of the model's function are known to be at least 0.
+/// The model must outlive it. What holds in every call of the model's function is known.
 class PathFacts {
  public:
   explicit PathFacts(const AccessModel& model);

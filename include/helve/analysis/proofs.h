@@ -14,8 +14,8 @@
 
 namespace helve {
 
-enum class ProofKind { Race, Bounds, Shape, Async };
-/// "race", "bounds", "shape", "async".
+enum class ProofKind { Call, Race, Bounds, Shape, Async };
+/// "call", "race", "bounds", "shape", "async".
 std::string_view to_string(ProofKind kind);
 
 enum class ProofVerdict {
@@ -48,10 +48,10 @@ struct Proof {
   std::vector<CallCondition> conditions = {};  ///< each is needed; all together suffice for a checked one
 };
 
-/// All proofs of a verified function: the shapes that operations need equal and the bounds of each access in program
-/// order (of a statement's accesses to one box once), then for each parallel loop, persistent loop and kernel whether
-/// two of its iterations conflict, then for each buffer of asynchronous copies whether they are complete where it is
-/// used.
+/// All proofs of a verified function: what it assumes of its calls, the shapes that operations need equal and the
+/// bounds of each access in program order (of a statement's accesses to one box once), then for each parallel loop,
+/// persistent loop and kernel whether two of its iterations conflict, then for each buffer of asynchronous copies
+/// whether they are complete where it is used.
 ///
 /// A claim is refuted only if every call that executes the code violates it. If that depends on extents and integer
 /// parameters, the exact condition on them is part of the result.

@@ -83,7 +83,7 @@ class IntegerSet {
   /// (parameters first) if there is one.
   Answer is_empty() const;
   /// The same without a witness, which may cost more than the answer.
-  Verdict emptiness() const;
+  Answer emptiness() const;
   /// Is the set a subset of `other`, which has a tuple of the same length? The witness is a point that is not in it.
   Answer is_subset_of(const IntegerSet& other) const;
   /// The condition on the tuple under which a point of `within` is not in this set, in the cheapest form that is found:

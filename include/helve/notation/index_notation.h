@@ -98,10 +98,16 @@ Extents index_extents(const Assignment& assignment);
 ///   acc[i] = sum over k of exp(X[i, k]);   P[i, j] = exp(X[i, j]) / acc[i]
 std::vector<Assignment> hoist(const Assignment& placed);
 
+/// Who computes the elements of a left side.
+enum class Form {
+  Blocks,  ///< a grid over blocks of elements, and a parallel loop over the elements of a block
+  Nest  ///< one block, by a serial loop for each index: what a schedule that decides the rest begins with
+};
+
 /// The kernels that compute one assignment: one for each statement that `hoist` makes of it, after the allocation of
-/// the tensor that it defines. Each is a grid over blocks of the left side and a parallel loop over the elements of a
-/// block, and inside it are the loops of reductions, with their initial values in front.
-Stmt lower(const Assignment& assignment);
+/// the tensor that it defines. Inside the loops over elements are those of reductions, with their initial values in
+/// front.
+Stmt lower(const Assignment& assignment, Form form);
 
 /// The function of assignments in program order. Its parameters are what they read and no assignment defines, and
 /// tensors that they only update, in order of first use, then `listed` in the order given; a parameter that is listed
@@ -110,7 +116,7 @@ Stmt lower(const Assignment& assignment);
 /// TensorRedefined, ReadBeforeDefinition and SelfReference for statements in an order that no reader expects,
 /// TensorsShareName for two of one name, UnboundExtent for a dynamic extent that no parameter has.
 FunctionRef function(std::string name, const std::vector<Param>& listed, const std::vector<Assignment>& assignments,
-                     Span span = {});
+                     Span span = {}, Form form = Form::Blocks);
 
 /// The buffers that an expression reads, in order, each once.
 std::vector<BufferRef> buffers_read(const IndexExpr& expr);
@@ -128,6 +134,6 @@ struct Einsum {
 /// IndexExtents, MixedTypes.
 Einsum einsum(const std::string& spec, const std::vector<DType>& dtypes,
               const std::vector<std::vector<int64_t>>& shapes, const std::vector<std::vector<int64_t>>& strides = {},
-              Span span = {});
+              Span span = {}, Form form = Form::Blocks);
 
 }  // namespace helve::notation

@@ -23,8 +23,9 @@ struct InlinedValue {
 };
 
 /// Which instances of the old region a statement of the new one runs. Every RegionStatement of the new region needs
-/// one, but stores that copy an element to another place, `W[i] = A[i]`, may do without; those of other statements are
-/// ignored.
+/// one, but stores that copy an element to another place, `W[i] = A[i]`, may do without, and so may stores that fill
+/// new memory with the identity of an operator, updates by it that merge this memory into another one, and what is
+/// proved never to run; origins of other statements are ignored.
 struct Origin {
   const StmtNode* after = nullptr;
   size_t after_visit = 0;  ///< of the new region, which is visit 0 (`walk`'s order)
@@ -46,6 +47,9 @@ enum class RewriteFault {
   Value,  ///< `first` reads what `second` wrote, and would read what `instead` wrote
   Left,  ///< `element` is left as `second` wrote it, and would be as `instead` did
   Shared,  ///< the two would touch one element in different iterations of a loop whose iterations have no order
+  Filled,  ///< `first` adds to a partial result that is not the identity before its first update
+  Merged,  ///< what `first` adds to is not merged next, once and into the element that it updates now
+  Outside,  ///< `element` would be updated where it may be nobody's, or another iteration's
   Memory  ///< the two touch one element, but would do so in two different executions of its allocation
 };
 
@@ -65,7 +69,7 @@ struct Legality {
   /// Of Value and Left, where no instance means what stood there before the region.
   std::optional<Instance> instead;
   bool nothing = false;  ///< of Value and Left: what would be read holds nothing yet
-  std::string element;  ///< of Left: "A[3, 4]"
+  std::string element;  ///< of Left and Outside: "A[3, 4]"
   Witness given;  ///< values of what is fixed outside of the region
   std::string reason;  ///< if unknown
 };
@@ -74,6 +78,10 @@ struct Legality {
 /// unknown; empty if proved.
 std::string text_of(const Legality& legality);
 
+/// What the new region is: a part of a program, or the loops that one tile operation means
+/// (analysis/operation_loops.h), which combines the updates of an element itself, in any order.
+enum class RegionForm { Program, Operation };
+
 /// Does a program with `after` in the place of `before_region` (a statement of `before`; the first, where the node
 /// stands at several places) do the same? `after` must have passed the verifier there.
 ///
@@ -81,10 +89,10 @@ std::string text_of(const Legality& legality);
 /// may run again, or not at all, as long as each of its runs reads what it read, and so does everything else.
 Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
                        const std::vector<Origin>& origins, const ExactEngine& engine,
-                       const std::vector<BufferRef>& by_value = {});
+                       const std::vector<BufferRef>& by_value = {}, RegionForm form = RegionForm::Program);
 
 /// The same for one region and several rewrites of it: dependences are computed once.
 Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
-                       const std::vector<BufferRef>& by_value = {});
+                       const std::vector<BufferRef>& by_value = {}, RegionForm form = RegionForm::Program);
 
 }  // namespace helve

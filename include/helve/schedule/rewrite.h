@@ -3,6 +3,7 @@
 // The last is all that the checker (legality.h) needs, so no primitive decides by itself whether it is legal.
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,13 @@ struct Piece {
   Cursor before;  ///< in the old function
   Cursor after;  ///< in the new function; of the same form
   LoopValues values;
+};
+
+/// A new function with an operation that stands for loops, written with the loops that it means
+/// (analysis/operation_loops.h).
+struct Meaning {
+  FunctionRef function;
+  Block place;  ///< of the loops
 };
 
 /// The value of a store stands in the place of a load.
@@ -37,6 +45,8 @@ struct Rewrite {
   std::vector<Cursor> results;  ///< statements that the user goes on with, in the new function
   std::vector<BufferRef> by_value = {};  ///< buffers that statements write more often, or less, or read elsewhere
   std::vector<Inlined> inlined = {};
+  /// Judged in the place of the new function, whose change is one operation; pieces are of statements here.
+  std::optional<Meaning> meaning = {};
 };
 
 }  // namespace helve

@@ -31,7 +31,8 @@ struct TraceStep {
   std::optional<std::string> unsafe;  ///< the user's reason to take it without a proof
   StepEffect effect = StepEffect::Equal;
   std::string reason;  ///< why it is unproved
-  Span place;  ///< in the user's program
+  std::vector<std::string> needs = {};  ///< conditions that calls must meet since the step
+  Span place = {};  ///< in the user's program
 };
 
 struct ScheduleVersion final : Object {

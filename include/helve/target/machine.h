@@ -35,6 +35,9 @@ struct Machine {
   int64_t cluster_blocks = 1;      ///< maximum of a cluster: blocks that access each other's shared memory
   int64_t vector_bytes = 32;       ///< widest load of a thread, or vector register of a CPU
 
+  int64_t first_cache = 0;  ///< bytes of the data cache next to a processor; 0: unknown
+  int64_t second_cache = 0;  ///< bytes of the next one, of one processor; 0: unknown
+
   // Of the whole machine.
   int64_t last_cache = 0;  ///< bytes of the cache that all processors share; 0: unknown
   int64_t store_line = 0;  ///< bytes of a line of the cache that stores can go around; 0: they cannot

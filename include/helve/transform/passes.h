@@ -45,6 +45,8 @@ FunctionRef relax_waits(const FunctionRef& f, const PassOptions& options);
 FunctionRef group_copies(const FunctionRef& f, const PassOptions& options);
 FunctionRef expand_collectives(const FunctionRef& f, const PassOptions& options);
 FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);
+FunctionRef split_full_tiles(const FunctionRef& f, const PassOptions& options);
+FunctionRef trim_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_full_blocks(const FunctionRef& f, const PassOptions& options);
 FunctionRef vectorize_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef fuse_loops(const FunctionRef& f, const PassOptions& options);

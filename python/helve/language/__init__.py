@@ -144,6 +144,10 @@ _CONSTRUCTS = [
         "may_alias", (),
         "Declares that arguments of these tensor parameters may share memory, in part or whole.", "tensors",
     ),
+    Construct(
+        "assume", (_p("condition"),),
+        "States a condition on extents and integer parameters, at the head of a function: each call is checked.",
+    ),
     Construct("get_sharded_shape", (_p("tensor"),), "The extents of a core's block, rounded up, equal on every core."),
     Construct("local_shape", (_p("tensor"),), "The true extents of the executing core's block."),
     Construct(

@@ -63,6 +63,9 @@ def annotate_layout(layouts: _Any) -> _Any:
 def annotate_mesh_tensor(annotations: dict[_Any, _Any], nrows: _b.int | None = None, ncols: _b.int | None = None) -> _Any:
     """Places tensors on the mesh: {tensor: {"sharding": {axis: dimension}, "tiling": [...]}}."""
 
+def assume(condition: _Any) -> _Any:
+    """States a condition on extents and integer parameters, at the head of a function: each call is checked."""
+
 def atomic_add(dst: _Region, value: _Region | _Scalar) -> None:
     """Adds value, a scalar or a region of the shape of dst, to each element of dst atomically, so that blocks and
     iterations may update the same element. If dst is one element, T.atomic_add(A[i], x), it is allowed in

@@ -5,7 +5,8 @@ the guide.
 """
 
 from helve.schedule.cursor import Cursor
+from helve.schedule.default import default_order
 from helve.schedule.schedule import Schedule
 from helve.schedule.trace import StepReport, Trace
 
-__all__ = ["Cursor", "Schedule", "StepReport", "Trace"]
+__all__ = ["Cursor", "Schedule", "StepReport", "Trace", "default_order"]

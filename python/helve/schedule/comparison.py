@@ -15,13 +15,15 @@ _ELEMENTS = 1 << 16  # of all arguments of a run
 _STEPS = 1 << 22  # iterations of a run
 
 
-def _run(function: _core.Function, args: list) -> bool:
-    """Runs the function; False if the interpreter refuses it, or it takes too long."""
+def _refusal(function: _core.Function, args: list) -> str | None:
+    """Runs the function; the code if the interpreter refuses it, or "steps" if it takes too long."""
     try:
         _core.interpreted(function, None, _STEPS, 0)(*args)
-    except (Error, _core.OutOfSteps):
-        return False
-    return True
+    except Error as fault:
+        return fault.code
+    except _core.OutOfSteps:
+        return "steps"
+    return None
 
 
 def compare(before: _core.Function, after: _core.Function, step: _core.TraceStep) -> None:
@@ -35,10 +37,13 @@ def compare(before: _core.Function, after: _core.Function, step: _core.TraceStep
             wanted = make_arguments(before, recipe, _ELEMENTS)
         except MemoryError:
             continue
-        if not _run(before, wanted):
+        if _refusal(before, wanted) is not None:
             continue
         got = make_arguments(before, recipe, _ELEMENTS)
-        if not _run(after, got):
+        refusal = _refusal(after, got)
+        if refusal == "HV0616" and step.needs:
+            continue  # the step demands more of calls
+        if refusal is not None:
             raise error("ScheduleResult", step.place, primitive=step.primitive,
                         reason="the interpreter refuses the program now")
         for number, (a, b) in enumerate(zip(got, wanted)):

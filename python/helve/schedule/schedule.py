@@ -11,6 +11,7 @@ import sys
 
 from helve import _core, source
 from helve.errors import Error, error, from_diagnostic, shown
+from helve.schedule.auto import order
 from helve.schedule.comparison import compare
 from helve.schedule.cursor import Cursor, carried, find
 from helve.schedule.trace import StepReport, Trace, report, step_text
@@ -199,7 +200,7 @@ class Schedule:
             loop: a loop over one variable, or its name.
             factor: iterations of a block, 1 or more.
             tail: what becomes of the last, partial block: "guard" (iterations past the end do nothing), "cut" (a loop
-                of its own) or "exact" (there is none, which must be provable).
+                of its own) or "exact" (there is none: calls whose extents leave one are refused, HV0616).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -209,7 +210,7 @@ class Schedule:
 
     def divide(self, loop: Place, parts: int, tail: str = "guard", *,
                unsafe: str | None = None) -> tuple[Cursor, ...]:
-        """Divides a loop of constant extent into `parts` parts of equal size.
+        """Divides a loop into `parts` parts of equal size.
 
         Args:
             loop: a loop over one variable, or its name.
@@ -254,7 +255,7 @@ class Schedule:
         """Takes the branch that a loop consists of out of the loop; returns the loop of each branch."""
         return self._step("unswitch", [loop], unsafe)
 
-    def cache_read(self, at: Place, buffer: str, scope: str = "local", *,
+    def cache_read(self, at: Place, buffer: str, scope: str = "local", order: str = "same", *,
                    unsafe: str | None = None) -> tuple[Cursor, Cursor]:
         """Copies the elements of a buffer that a statement reads to memory of their own in front of it, from which
         the statement reads them. The memory has the extents of the least box that holds these elements.
@@ -263,6 +264,7 @@ class Schedule:
             at: a statement or a loop, or the name of a loop.
             buffer: the name of a buffer whose single elements the statement reads.
             scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            order: that of the dimensions of the memory: "same", or "reversed", a transposed matrix.
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -272,7 +274,7 @@ class Schedule:
             helve.Error: the statement uses no such buffer (HV1001), the box has no constant extents (HV1006), or a
                 read would see another value (HV1007, HV1008).
         """
-        return self._step("cache_read", [at, buffer, scope], unsafe)
+        return self._step("cache_read", [at, buffer, scope, order], unsafe)
 
     def cache_write(self, at: Place, buffer: str, scope: str = "local", *,
                     unsafe: str | None = None) -> tuple[Cursor, ...]:
@@ -293,6 +295,78 @@ class Schedule:
                 read would see another value (HV1007, HV1008).
         """
         return self._step("cache_write", [at, buffer, scope], unsafe)
+
+    def lift(self, allocation: Cursor | str, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Moves an allocation out of a loop around it, to the place in front of the loop, so that all iterations use
+        one memory; returns it.
+
+        Args:
+            allocation: the statement, or the name of the buffer.
+            loop: a loop around it, or its name.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Raises:
+            helve.Error: it stands in no such loop (HV1006), or iterations would disturb each other (HV1007, HV1008).
+        """
+        return self._step("lift", [self._allocation(allocation), loop], unsafe)[0]
+
+    def sink(self, allocation: Cursor | str, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Moves an allocation into a loop behind it, so that each iteration has memory of its own; returns it.
+
+        Args:
+            allocation: the statement, or the name of the buffer.
+            loop: a loop that stands behind it in its block, or inside of a statement there, or its name.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Raises:
+            helve.Error: there is no such loop, or the buffer is used outside of it (HV1006), or an iteration reads
+                what another one wrote (HV1007, HV1008).
+        """
+        return self._step("sink", [self._allocation(allocation), loop], unsafe)[0]
+
+    def _allocation(self, buffer: Cursor | str) -> Cursor:
+        return self.text(f"{buffer} = T.alloc*") if isinstance(buffer, str) else buffer
+
+    def tensorize(self, loop: Place, operation: str, *, unsafe: str | None = None) -> Cursor:
+        """Puts a tile operation in the place of a nest of loops that does what the operation means.
+
+        Args:
+            loop: the outermost loop of the nest, or its name. The nest holds one store of an element, in loops and
+                branches; subscripts are one variable of the nest each, plus what is fixed. For "gemm" and reductions
+                a store that clears the result may stand in front of it, which becomes `clear=True`.
+            operation: "gemm" (the store is a T.update by "add" of a product of two elements), "copy", "fill",
+                "reduce_sum", "reduce_prod", "reduce_max", "reduce_min" or "reduce_absmax" (a T.update by "add",
+                "mul", "max" or "min").
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The operation.
+
+        Raises:
+            helve.Error: the nest has no such form (HV1006), or does not do the same (HV1007, HV1008).
+        """
+        return self._step("tensorize", [loop, operation], unsafe)[0]
+
+    def rfactor(self, loop: Place, around: Place | None = None, scope: str = "local", *,
+                unsafe: str | None = None) -> tuple[Cursor, Cursor, Cursor]:
+        """Lets each iteration of a loop reduce to partial results of its own, which are merged behind the reduction.
+        Floats are rounded in another order; the loop may then be vectorized, unrolled or parallel.
+
+        Args:
+            loop: a loop of constant extent inside a reduction by T.update, or of integers by `s = s + x`.
+            around: the loop around it for whose time the partial results live. If it is not given, the outermost loop
+                over which the elements are reduced, as long as nothing else is done with them inside.
+            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The loop that fills the partial results, the loop `around`, and the loop that merges them.
+
+        Raises:
+            helve.Error: the loop reduces no buffer, or several, or floats in a fixed order (HV1006), or an element is
+                used before its partial results are merged (HV1007, HV1008).
+        """
+        return self._step("rfactor", [loop, [] if around is None else [around], scope], unsafe)
 
     def compute_at(self, producer: Place, loop: Place, *, unsafe: str | None = None) -> Cursor:
         """Moves the computation of a buffer into a loop that reads it. Each iteration then computes the elements that
@@ -349,6 +423,25 @@ class Schedule:
         """
         return self._step("inline", [producer], unsafe)
 
+    def tile_buffer(self, buffer: str, rows: int, columns: int, *, unsafe: str | None = None) -> Cursor:
+        """Stores the last two dimensions of a buffer in shared memory tile by tile: the elements of `rows` x `columns`
+        lie side by side, rows first. What elements hold stays as it is.
+
+        Args:
+            buffer: the name of a buffer that the function allocates.
+            rows: extent of a tile in the last dimension but one.
+            columns: extent of a tile in the last dimension.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The allocation.
+
+        Raises:
+            helve.Error: there is no such buffer (HV1001), or it has a layout, fewer dimensions, or other memory
+                (HV1006).
+        """
+        return self._step("tile_buffer", [buffer, rows, columns], unsafe)[0]
+
     def shift(self, loop: Place, by: int, *, unsafe: str | None = None) -> Cursor:
         """Counts a loop from `by` later on; returns it."""
         return self._step("shift", [loop, by], unsafe)[0]
@@ -379,9 +472,29 @@ class Schedule:
         """Makes a loop T.Pipelined, whose copies run up to `stages` - 1 iterations ahead; returns it."""
         return self._step("pipeline", [loop, stages], unsafe)[0]
 
-    def bind(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
-        """Gives each iteration of a loop that is all of a T.Kernel a block of its own; returns the grid."""
-        return self._step("bind", [loop], unsafe)[0]
+    def bind(self, loop: Place, to: str = "block", *, unsafe: str | None = None) -> Cursor:
+        """Gives each iteration of a loop an executor of its own.
+
+        Args:
+            loop: a loop over one variable, or its name.
+            to: "block" (the loop is all of a T.Kernel and becomes a coordinate of its grid), "thread" (it becomes
+                T.threads, in blocks of as many threads) or "core" (the last coordinate of the grid, which becomes a
+                mesh: its cores are a cluster where the target has such).
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The grid, or the loop over threads.
+        """
+        return self._step("bind", [loop, to], unsafe)[0]
+
+    # Defaults.
+
+    def auto(self) -> None:
+        """Gives the program a default order for the CPU, by steps as above: blocks for all processors, vectors along
+        rows, and tiles of accumulators for reductions whose elements share operands. A step that is not proved is not
+        taken, and small programs stay as they are. `print(s.trace())` is the program of what was done, to edit.
+        """
+        order(self, self._now)
 
     # Traces.
 
@@ -411,7 +524,8 @@ class Schedule:
                                                        fixes)) from None
 
     def report(self) -> list[StepReport]:
-        """What is known of each step: results equal bit for bit, re-associated, or unproved."""
+        """What is known of each step: results equal bit for bit, re-associated, or unproved, and what it demands of
+        calls."""
         return report(self.trace().steps)
 
     def proofs(self) -> list[StepReport]:

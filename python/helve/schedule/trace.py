@@ -29,6 +29,7 @@ class StepReport:
             updates of reductions) or "unproved".
         reason: why it is not proved; empty otherwise.
         unsafe: the reason that was given to take it without a proof; None otherwise.
+        needs: conditions that calls must meet since the step, for example `M % 64 == 0`.
         filename, lineno: the call that made the step; None when unknown.
     """
 
@@ -37,13 +38,15 @@ class StepReport:
     effect: str
     reason: str
     unsafe: str | None
+    needs: tuple[str, ...]
     filename: str | None
     lineno: int | None
 
     def __repr__(self) -> str:
         reason = f": {self.reason}" if self.reason else ""
         given = f"; taken because {self.unsafe!r}" if self.unsafe is not None and self.effect == "unproved" else ""
-        return f"<step {self.step}, {self.effect}: {self.text}{reason}{given}>"
+        needs = f"; calls need {' and '.join(self.needs)}" if self.needs else ""
+        return f"<step {self.step}, {self.effect}: {self.text}{reason}{given}{needs}>"
 
 
 def _finder_text(finder: _core.Finder) -> str:
@@ -75,7 +78,8 @@ def report(steps: Sequence[_core.TraceStep]) -> list[StepReport]:
     out = []
     for number, step in enumerate(steps, 1):
         place = (step.place.file, step.place.line) if step.place.known else (None, None)
-        out.append(StepReport(number, step_text(step), step.effect, step.reason, step.unsafe, *place))
+        out.append(StepReport(number, step_text(step), step.effect, step.reason, step.unsafe, tuple(step.needs),
+                              *place))
     return out
 
 

@@ -47,7 +47,8 @@ def call(expressions: Expressions, function: PrimFunc, node: ast.Call) -> _core.
         argument = given[param.name]
         make = _tensor if isinstance(param, _core.Buffer) else _scalar
         values.append((make(expressions, function.name, param, argument), context.span(argument)))
-    return _core.call(function.function, values, context.mesh, context.mesh_tensors, context.may_alias, span)
+    return _core.call(function.function, values, context.mesh, context.mesh_tensors, context.may_alias,
+                      context.assumptions, span)
 
 
 def _tensor(expressions: Expressions, function: str, param: _core.Buffer, node: ast.expr) -> _core.Buffer:

@@ -42,6 +42,7 @@ class Context:
         self.mesh: _core.MeshShape | None = None
         self.mesh_tensors: list[_core.MeshTensor] = []
         self.may_alias: list[_core.MayAlias] = []
+        self.assumptions: list[_core.Assumption] = []
         self.placed: dict[_core.Buffer, _core.Buffer] = {}
         self.variables: set[_core.Var] = set()
         self.kernel_vars: list[_core.Var] | None = None

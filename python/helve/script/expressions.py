@@ -663,7 +663,8 @@ def _text_of(operation: str) -> str:
     return next((text.strip() for name, text, _, _ in _core.operator_rows() if name == operation), operation)
 
 
-_STATEMENTS = ("annotate_mesh_tensor", "annotate_layout", "may_alias", "update", "store_nontemporal", "prefetch")
+_STATEMENTS = ("annotate_mesh_tensor", "annotate_layout", "may_alias", "assume", "update", "store_nontemporal",
+               "prefetch")
 
 
 def _remedy_for(construct: Construct) -> str:

@@ -40,7 +40,7 @@ def parse_function(context: Context, node: ast.FunctionDef, mesh: Any, mesh_node
     head = context.span_between(node.lineno, node.col_offset, node.lineno, end_column)
     body = _core.redeclare_buffers(_core.seq(context.stmts[0], head), list(context.placed.items()))
     function = _core.make_function(node.name, context.dims, context.params, context.mesh, context.mesh_tensors, body,
-                                   context.may_alias, head)
+                                   context.may_alias, context.assumptions, head)
     try:
         _core.verify(function)
     except Error as fault:

@@ -440,7 +440,7 @@ def _sharding(context: Context, tensor: _core.Buffer, node: ast.expr, value: Any
     return [(axis, number(value[axis])) for axis in context.mesh.names if axis in value]
 
 
-# -- aliasing ---------------------------------------------------------------------------------------------------------
+# -- aliasing and assumptions ------------------------------------------------------------------------------------------
 
 
 def may_alias(expressions: Expressions, call: ast.Call) -> None:
@@ -448,10 +448,7 @@ def may_alias(expressions: Expressions, call: ast.Call) -> None:
     context = expressions.context
     function = language.may_alias
     arguments = match(context, function, call)
-    if not context.at_head:
-        raise error("OperationScope", context.span(call), operation=function.text,
-                    scope="block" if context.kernel_vars is not None else "host",
-                    remedy="write it at the head of the function")
+    _require_head(context, function, call)
     if not arguments.rest:
         raise error("MissingArgument", context.span(call), function=function.text, parameter="tensors",
                     parameters=function.parameter_text)
@@ -464,3 +461,26 @@ def may_alias(expressions: Expressions, call: ast.Call) -> None:
         buffers.append(buffer)
     places = [context.span(node) for node in arguments.rest]
     context.may_alias.append(_core.MayAlias(buffers, places, context.span(call.func)))
+
+
+def assume(expressions: Expressions, call: ast.Call) -> None:
+    """Adds a condition of every call; the verifier knows what it may consist of."""
+    context = expressions.context
+    function = language.assume
+    node = match(context, function, call)["condition"]
+    _require_head(context, function, call)
+    value = expressions.evaluate(node)
+    if value is True:
+        return
+    if not isinstance(value, _core.Expr):
+        reason = "it never holds" if value is False else "it is no condition"
+        raise context.bad_argument(node, function.text, "condition", reason,
+                                   "compare extents, constants and integer parameters")
+    context.assumptions.append(_core.Assumption(value, context.span(call)))
+
+
+def _require_head(context: Context, function: Construct, call: ast.Call) -> None:
+    if not context.at_head:
+        raise error("OperationScope", context.span(call), operation=function.text,
+                    scope="block" if context.kernel_vars is not None else "host",
+                    remedy="write it at the head of the function")

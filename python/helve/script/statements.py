@@ -85,6 +85,8 @@ class Statements:
             self.context.emit(operations.prefetch(self.expressions, call))
         elif function is language.may_alias:
             operations.may_alias(self.expressions, call)
+        elif function is language.assume:
+            operations.assume(self.expressions, call)
         elif function in (language.comm.row_allgather, language.comm.col_allgather):
             self.context.emit(operations.gather_sugar(self.expressions, function, call))
         elif isinstance(function, PrimFunc):

@@ -176,7 +176,7 @@ Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
   Translation translation;
   translation.constant = &table_.constant();
   const IntegerSet points(engine_, vars, conflict, {}, translation);
-  const Answer answer = points.is_empty();
+  const Answer answer = points.emptiness();
   if (answer.verdict == Verdict::Proved) return it->second = Conflict::None;
   if (answer.reason == kOverBudget) return it->second;
   const bool certain = answer.verdict == Verdict::Refuted && one.exact && other.exact;

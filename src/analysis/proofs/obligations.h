@@ -6,6 +6,9 @@
 
 namespace helve::proofs {
 
+/// One for each condition that the function assumes: calls are checked.
+std::vector<Proof> assumed(const Function& f);
+
 /// One proof for each operation whose operands have extents that constants do not decide.
 std::vector<Proof> prove_shapes(const AccessModel& model, Budget& budget);
 

@@ -11,6 +11,7 @@ namespace helve {
 
 std::string_view to_string(ProofKind kind) {
   switch (kind) {
+    case ProofKind::Call: return "call";
     case ProofKind::Race: return "race";
     case ProofKind::Bounds: return "bounds";
     case ProofKind::Shape: return "shape";
@@ -33,7 +34,8 @@ std::vector<Proof> prove(const Function& f) {
   const AccessModel model = access_model(f);
   proofs::Budget budget;
   PathFacts facts(model);
-  std::vector<Proof> out = proofs::prove_shapes(model, budget);
+  std::vector<Proof> out = proofs::assumed(f);
+  for (Proof& proof : proofs::prove_shapes(model, budget)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_bounds(model, facts, budget)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_races(model, facts, budget)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_waits(f, budget)) out.push_back(std::move(proof));

@@ -28,6 +28,7 @@ Query::Query(const AccessModel& model) : PathConditions(model) {
     given_.push_back(*var);
     require_range(*var);
   }
+  for (const Assumption& each : model.function->assumptions) require(each.condition);
   ranges_ = conditions().size();
 }
 
@@ -52,7 +53,7 @@ Finding Query::excludes(const Expr& violation, Budget& budget) const {
   const Translation translation{&facts_, &model().constant};
   const Expr condition = conjunction(violation);
   const IntegerSet broken(budget.engine, vars(), condition, {}, translation);
-  const Answer answer = broken.is_empty();
+  const Answer answer = doubts().empty() ? broken.is_empty() : broken.emptiness();
   if (answer.verdict == Verdict::Proved) return {ProofVerdict::Proved, {}, {}, {}};
   // An unknown verdict takes precedence: a doubt only invalidates the counterexample.
   if (answer.verdict == Verdict::Unknown) return {ProofVerdict::Unknown, {}, answer.reason, {}};
@@ -83,6 +84,12 @@ Finding Query::depending(const IntegerSet& broken, Finding refuted, const Expr& 
     if (std::find(used.begin(), used.end(), dim) != used.end())
       legal = logical_and(legal, apply(Op::Le, {int_imm(0), Expr(dim)}));
   }
+  for (const Assumption& each : model().function->assumptions) {
+    const bool others = std::any_of(given_.begin(), given_.end(), [&](const VarRef& var) {
+      return mentions(each.condition, var.get()) && std::find(used.begin(), used.end(), var) == used.end();
+    });
+    if (!others) legal = logical_and(legal, each.condition);
+  }
   const IntegerSet calls(budget.engine, used, legal);
   const std::optional<Expr> needed = values.condition_outside(calls, kConditionLimit);
   if (!needed) {
@@ -95,6 +102,10 @@ Finding Query::depending(const IntegerSet& broken, Finding refuted, const Expr& 
 CallCondition call_condition(const Function& f, const Expr& condition, const std::string& claim, const Span& span,
                              std::vector<Note> notes) {
   notes.insert(notes.begin(), {span, fmt::format("{} only then", claim)});
+  return call_condition(f, condition, span, std::move(notes));
+}
+
+CallCondition call_condition(const Function& f, const Expr& condition, const Span& span, std::vector<Note> notes) {
   Diagnostic found{Code::CallCondition, span, {{"kernel", f.name}, {"condition", to_text(condition)}}, notes, {}};
   found.notes = found.notes_and_calls();
   found.span = {};

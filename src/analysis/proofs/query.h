@@ -59,6 +59,9 @@ class Query : public PathConditions {
 CallCondition call_condition(const Function& f, const Expr& condition, const std::string& claim, const Span& span,
                              std::vector<Note> notes);
 
+/// The same with all notes.
+CallCondition call_condition(const Function& f, const Expr& condition, const Span& span, std::vector<Note> notes);
+
 /// Makes the proof's answer at least as bad as `verdict`.
 void weaken(Proof& proof, ProofVerdict verdict, const std::string& reason = {});
 

@@ -204,7 +204,7 @@ class Waits {
       const VarRef var(as<Var>(e));
       if (var && var->dtype.is_integer() && std::find(vars.begin(), vars.end(), var) == vars.end()) vars.push_back(var);
     });
-    return IntegerSet(budget_.engine, vars, common).is_empty().verdict != Verdict::Proved;
+    return IntegerSet(budget_.engine, vars, common).emptiness().verdict != Verdict::Proved;
   }
 
   const Function& function_;

@@ -99,6 +99,7 @@ class PlanBuilder {
     for (const Param& each : f.params) {
       if (const BufferRef* buffer = std::get_if<BufferRef>(&each)) look_at_declaration(**buffer);
     }
+    for (const Assumption& each : f.assumptions) look(each.condition);
     walk(f.body, [&](const Stmt& s) {
       const Bind* bind = as<Bind>(s);
       const Var* value = bind ? as<Var>(bind->value) : nullptr;

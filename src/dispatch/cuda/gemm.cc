@@ -1,6 +1,6 @@
 // Matrix products on a GPU without tensor cores.
-// All sums of a thread advance together, one k after the other, so that an element of A or B is read once for all sums
-// that use it. Each sum adds in the order of k either way.
+// All sums of a thread advance together, a few k after the other, so that an element of A or B is read once for all
+// sums that use it. Each sum adds in the order of k either way.
 #include "element_nest.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/number.h"
@@ -11,7 +11,8 @@ namespace helve::cuda {
 
 namespace {
 
-/// The number of k that are unrolled: reads of contiguous elements become one.
+/// The number of k that a sum advances by at a time: reads of contiguous elements become one, and elements of A leave
+/// their registers before the next row's come. With one k of all sums at a time they stay for the whole group.
 constexpr int64_t kTogether = 4;
 
 class Product {
@@ -51,7 +52,8 @@ class Product {
     return over_elements(c_.shape(), facts_, [&](const std::vector<Expr>& at, const Facts&) { return body(at); });
   }
 
-  /// for k: for i, j in Parallel: C[i, j] += A[i, k] * B[k, j]. The sums are C itself, if it has their type.
+  /// for piece: for i, j in Parallel: C[i, j] += A[i, k] * B[k, j], for each k of the piece. The sums are C itself, if
+  /// it has their type.
   Stmt sums_together() const {
     const bool in_place = c_.buffer->dtype == wide_;
     const BufferRef sums = in_place ? c_.buffer : make_buffer("sums", wide_, MemoryScope::Fragment, c_.shape());
@@ -62,9 +64,13 @@ class Product {
       out.push_back(over_sums(
           [&](const std::vector<Expr>& at) { return store(sums, place(at), start(region_indices(c_, at))); }));
     }
-    const auto add = [&](const Expr& k) {
+    const auto add = [&](const Expr& first, int64_t count) {
       return over_sums([&](const std::vector<Expr>& at) {
-        return store(sums, place(at), term(at[0], at[1], k, load(sums, place(at))));
+        std::vector<Stmt> steps;
+        for (int64_t k = 0; k < count; ++k) {
+          steps.push_back(store(sums, place(at), term(at[0], at[1], first + int_imm(k), load(sums, place(at)))));
+        }
+        return seq(std::move(steps));
       });
     };
     add_steps(add, &out);
@@ -77,16 +83,15 @@ class Product {
   }
 
   /// All k in order: whole groups of kTogether, then the rest.
-  void add_steps(const std::function<Stmt(const Expr&)>& add, std::vector<Stmt>* out) const {
+  void add_steps(const std::function<Stmt(const Expr& first, int64_t count)>& add, std::vector<Stmt>* out) const {
     const Expr together = int_imm(kTogether);
     const Expr pieces = simplify(floor_div(depth_, together), facts_);
     const Expr rest = simplify(floor_mod(depth_, together), facts_);
-    const VarRef piece = make_var("piece"), inside = make_var("k"), k = make_var("k");
-    const Stmt one = for_loop(LoopKind::Unroll, inside, together, add(Expr(piece) * together + Expr(inside)));
-    out->push_back(for_loop(LoopKind::Serial, piece, pieces, one));
+    const VarRef piece = make_var("piece"), k = make_var("k");
+    out->push_back(for_loop(LoopKind::Serial, piece, pieces, add(Expr(piece) * together, kTogether)));
     const int64_t* none = int_value(rest);
     if (!none || *none != 0) {
-      out->push_back(for_loop(LoopKind::Serial, k, rest, add(pieces * together + Expr(k))));
+      out->push_back(for_loop(LoopKind::Serial, k, rest, add(pieces * together + Expr(k), 1)));
     }
   }
 

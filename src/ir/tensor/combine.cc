@@ -19,6 +19,17 @@ Expr identity_imm(ReduceKind kind, DType dtype) {
   __builtin_unreachable();
 }
 
+Expr identity_imm(StoreMode update, DType dtype) {
+  switch (update) {
+    case StoreMode::Add: return identity_imm(ReduceKind::Sum, dtype);
+    case StoreMode::Mul: return identity_imm(ReduceKind::Prod, dtype);
+    case StoreMode::Max: return identity_imm(ReduceKind::Max, dtype);
+    case StoreMode::Min: return identity_imm(ReduceKind::Min, dtype);
+    default: break;
+  }
+  HELVE_CHECK(false, "the identity of a store that is no update");
+}
+
 Expr combine(ReduceKind kind, const Expr& a, const Expr& b) {
   switch (kind) {
     case ReduceKind::Sum: return a + b;

@@ -44,7 +44,8 @@ class TensorEquality final : public Equality {
     if (!part("mesh", a.mesh == b.mesh) || !part("mesh_tensors", equal_placement(a.mesh_tensors, b.mesh_tensors))) {
       return false;
     }
-    return part("may_alias", equal_aliases(a.may_alias, b.may_alias)) && part("body", equal(a.body, b.body));
+    return part("may_alias", equal_aliases(a.may_alias, b.may_alias)) &&
+           part("assumptions", equal_assumptions(a.assumptions, b.assumptions)) && part("body", equal(a.body, b.body));
   }
 
  protected:
@@ -87,6 +88,14 @@ class TensorEquality final : public Equality {
     if (a.size() != b.size()) return false;
     for (size_t i = 0; i < a.size(); ++i) {
       if (!equal(a[i].buffers, b[i].buffers)) return false;
+    }
+    return true;
+  }
+
+  bool equal_assumptions(const std::vector<Assumption>& a, const std::vector<Assumption>& b) {
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (!equal(a[i].condition, b[i].condition)) return false;
     }
     return true;
   }

@@ -32,6 +32,7 @@ class FunctionHasher {
     }
     add(f.mesh_tensors);
     add(f.may_alias);
+    add(f.assumptions);
     add(f.body);
   }
 
@@ -93,6 +94,7 @@ class FunctionHasher {
     add(tensor.tiling);
   }
   void add(const MayAlias& declared) { add(declared.buffers); }
+  void add(const Assumption& assumed) { add(assumed.condition); }
 
   /// The object is defined here. One object may be defined in several scopes; each definition is a thing of its own.
   template <class T>

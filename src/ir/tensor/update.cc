@@ -98,6 +98,26 @@ std::optional<Op> combination(const Update& update) {
   return std::nullopt;
 }
 
+std::optional<Reduction> reduction_of(const Store& store) {
+  if (store.is_update()) return Reduction{store.mode, store.value};
+  if (store.is_atomic() || !store.buffer->dtype.is_integer() || loads_of(store.buffer.get(), store.value) != 1) {
+    return std::nullopt;
+  }
+  const Update update = update_of(store);
+  for (const StoreMode mode : {StoreMode::Add, StoreMode::Mul, StoreMode::Max, StoreMode::Min}) {
+    const Op op = combining_operator(mode);
+    std::vector<Expr> operands = operands_of_chain(store.value, op);
+    const auto old = std::find_if(operands.begin(), operands.end(), [&](const Expr& e) { return is_old(e, update); });
+    if (old == operands.end() || operands.size() < 2) continue;
+    const ExprNode* load = old->get();
+    operands.erase(old);
+    Expr rest = operands[0];
+    for (size_t i = 1; i < operands.size(); ++i) rest = apply(op, {rest, operands[i]}, store.span);
+    return Reduction{mode, rest, load};
+  }
+  return std::nullopt;
+}
+
 std::string reduction_text(Op combination) {
   switch (combination) {
     case Op::Add: return "T.reduce_sum";

@@ -14,6 +14,7 @@
 
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/buffer_layout.h"
+#include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/own_thread.h"
 #include "helve/support/text.h"
@@ -79,6 +80,7 @@ class Verifier {
     for (const VarRef& dim : f_.dims) require_bound(*dim);
     verify_placement(f_);
     for (const MayAlias& each : f_.may_alias) check(each);
+    for (const Assumption& each : f_.assumptions) check(each);
     visit(f_.body);
   }
 
@@ -127,6 +129,13 @@ class Verifier {
       }
     }
     if (n.buffers.size() == 1) refuse(0, "it is alone", "name the tensors whose memory it may share");
+  }
+
+  void check(const Assumption& n) {
+    const std::optional<AssumptionFault> fault = fault_of_assumption(f_, n.condition);
+    if (!fault) return;
+    refuse_argument("T.assume", "condition", fmt::format("'{}'", to_text(n.condition)), fault->reason, fault->remedy,
+                    n.condition->span.known() ? n.condition->span : n.span);
   }
 
   // Scopes.

@@ -10,6 +10,7 @@
 
 #include "helve/analysis/region_statements.h"
 #include "helve/arith/relation.h"
+#include "times.h"
 
 namespace helve::legality {
 
@@ -49,34 +50,31 @@ class Flow {
   IntegerRelation initial(const Buffer& buffer, const std::vector<VarRef>& element) const;
 
   /// The elements that the region accesses, or only those that it writes.
-  IntegerSet touched(const Buffer& buffer, const std::vector<VarRef>& element, bool reads);
+  IntegerSet touched(const Buffer& buffer, const std::vector<VarRef>& element, bool reads) {
+    return times_.touched(buffer, element, reads);
+  }
 
   /// Is the buffer allocated in the region?
-  bool allocates(const Buffer& buffer) const;
+  bool allocates(const Buffer& buffer) const { return times_.allocates(buffer); }
   bool writes(const Buffer& buffer) const;
   /// Why answers are not those of the program; empty if they are.
-  const std::string& doubt() const { return doubt_; }
+  const std::string& doubt() const { return times_.doubts(); }
 
  private:
-  IntegerRelation nothing(std::vector<VarRef> tuple, size_t entries) const;
-  std::vector<Expr> time(const RegionStatement& s) const;
-  bool is_simple(const RegionStatement& s, const Access& access);
+  IntegerRelation nothing(std::vector<VarRef> tuple) const;
   template <class Each>
   void for_each_write(const Buffer& buffer, Each&& each);
   IntegerRelation with_sources(const IntegerRelation& last, const std::set<size_t>& writers);
   IntegerRelation source_of(size_t statement);
-  void doubt(const std::string& reason);
 
   const ExactEngine& engine_;
   const AccessModel& model_;
   const std::vector<RegionStatement>& statements_;
   std::vector<Writer> writers_;
   const Sources& sources_;
-  size_t entries_ = 0;  ///< of a time
-  std::vector<VarRef> times_;  ///< a name for each of them
+  Times times_;
   std::vector<std::optional<IntegerRelation>> of_copies_;
   std::vector<bool> open_;  ///< copies that are followed now
-  std::string doubt_;
 };
 
 }  // namespace helve::legality

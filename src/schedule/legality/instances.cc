@@ -32,6 +32,15 @@ class InstancesOf {
         any_number_(was_.pure || counts_by_value(rewrite, was_)) {
     old_.now = &was_;
     old_.was = was;
+    const Translation translation{&old_.facts, &rewrite.before.model.constant};
+    for (const Expr& condition : rewrite.given) {
+      const std::vector<Expr> inexact = inexact_parts(condition, translation);
+      if (inexact.empty()) {
+        given_.push_back(condition);
+      } else {
+        open_ = inexact[0];
+      }
+    }
     add_conditions(old_, rewrite.before.model, was_);
     for (const Copy& copy : rewrite.copies) {
       if (copy.was == was) copies_.push_back(&copy);
@@ -242,7 +251,7 @@ class InstancesOf {
     return tuple;
   }
   Expr under(const std::vector<Expr>& conditions) const {
-    std::vector<Expr> all = rewrite_.given;
+    std::vector<Expr> all = given_;
     all.insert(all.end(), conditions.begin(), conditions.end());
     return conjunction(all);
   }
@@ -267,14 +276,14 @@ class InstancesOf {
     return found(domain.is_subset_of(all), RewriteFault::Lost);
   }
 
-  /// A counterexample with values of parts need not be one of values that occur.
+  /// A counterexample with values of parts, or where what holds around is not all said, need not be one that occurs.
   Legality verdict_of(const Answer& answer) const {
     Legality out;
     out.verdict = answer.verdict;
     out.reason = answer.reason;
-    if (answer.verdict == Verdict::Refuted && !parts_.empty()) {
+    if (answer.verdict == Verdict::Refuted && (open_ || !parts_.empty())) {
       out.verdict = Verdict::Unknown;
-      out.reason = not_affine(parts_[0].expr);
+      out.reason = not_affine(open_ ? open_ : parts_[0].expr);
     }
     return out;
   }
@@ -313,6 +322,10 @@ class InstancesOf {
   Copy old_;
   std::vector<const Copy*> copies_;
   std::vector<Part> parts_;
+  /// What holds around the region, as far as it is affine: a bijection without the rest is one with it. And what is
+  /// not.
+  std::vector<Expr> given_;
+  Expr open_;
 };
 
 }  // namespace

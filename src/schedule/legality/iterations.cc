@@ -1,4 +1,4 @@
-// Do iterations of loops without order leave staged memory of each other alone?
+// Do iterations of loops without order leave staged memory, and partial results and their merges, of each other alone?
 // Copies touch elements that the old iterations did not, and memory that they had for themselves may be shared now.
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ class Meeting {
     Legality out;
     out.verdict = Verdict::Proved;
     for (const StepRef& step : b.path) rename(*step);
-    const std::vector<std::vector<Expr>> apart = in_different_iterations(loops_around(*a.buffer));
+    const std::vector<std::vector<Expr>> apart = in_different_iterations(loops_around(rewrite_.after, *a.buffer));
     if (apart.empty()) return out;
     for (const Expr& condition : rewrite_.given) query_.require(condition);
     add(a.path, {});
@@ -83,16 +83,6 @@ class Meeting {
     return chain(Op::Or, out);
   }
 
-  size_t loops_around(const Buffer& buffer) const {
-    const auto home = rewrite_.after.home.find(&buffer);
-    size_t count = 0;
-    if (home == rewrite_.after.home.end()) return 0;
-    for (size_t i = rewrite_.after.around.size(); i < home->second.size(); ++i) {
-      count += !home->second[i]->begins.empty();
-    }
-    return count;
-  }
-
   /// A case for each loop without order inside the allocation.
   std::vector<std::vector<Expr>> in_different_iterations(size_t home) const {
     std::vector<std::vector<Expr>> cases;
@@ -118,18 +108,21 @@ class Meeting {
     return nullptr;
   }
 
-  /// Where both are accesses of the old program too, what a loop of it promises holds: cases without such a promise.
+  /// Where both are accesses of the old program too, what a loop of it promises holds: cases without such a promise. A
+  /// loop around the allocation promises nothing of its memory.
   std::vector<std::vector<Expr>> not_promised(const Access& a, const Access& b) const {
     const Copy *one = copy_of(i_), *other = copy_of(k_);
     if (!one || !other || a.buffer != b.buffer || rewrite_.made.contains(a.buffer.get())) return {};
+    if (rewrite_.partial(a.buffer.get())) return {};
     if (!one->inlined.empty() || !other->inlined.empty()) return {};  // reads that the old statement does not make
     const RegionStatement &s = rewrite_.was(*one), &t = rewrite_.was(*other);
+    const size_t home = loops_around(rewrite_.before.model, *a.buffer);
     std::vector<std::vector<Expr>> cases;
     std::vector<Expr> equal;
     for (size_t l = 0; l < common_loops(s, t); ++l) {
       for (const VarRef& var : s.loops[l]->vars) {
         const Expr x = one->values.at(var.get()), y = substitute(other->values.at(var.get()), renamed_);
-        if (!is_independent(*s.loops[l]->stmt)) {
+        if (l < home || !is_independent(*s.loops[l]->stmt)) {
           cases.push_back(equal);
           cases.back().push_back(apply(Op::Ne, {x, y}));
         }
@@ -162,7 +155,11 @@ Legality check_iterations(const Rewrite& rewrite) {
       const RegionStatement& t = rewrite.statements[k];
       for (size_t a = s.first; a < s.last; ++a) {
         for (size_t b = t.first; b < t.last; ++b) {
-          if (all[a].buffer != all[b].buffer || !rewrite.staged.contains(all[a].buffer.get())) continue;
+          const Buffer* buffer = all[a].buffer.get();
+          if (all[b].buffer.get() != buffer) continue;
+          const bool merged = rewrite.merged_by(*s.stmt) || rewrite.merged_by(*t.stmt);
+          const bool placed = rewrite.staged.contains(buffer) || rewrite.moved.contains(buffer);
+          if (!merged && !placed && !rewrite.partial(buffer)) continue;
           if (!all[a].write && !all[b].write) continue;
           if (is_atomic(all[a].mode) && all[a].mode == all[b].mode) continue;
           if (worsen(out, Meeting(rewrite, i, k).run(all[a], all[b]))) return out;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "helve/ir/tensor/equal.h"
+#include "helve/ir/tensor/update.h"
 #include "helve/ir/tensor/visit.h"
 #include "inlined.h"
 
@@ -145,6 +146,11 @@ bool Matcher::same_statement() {
   if (old->kind != now->kind) return false;
   moves_ = true;
   const Store *from = as<Store>(old), *to = as<Store>(now);
+  if (const Partial* partial = to ? rewrite_.partial(to->buffer.get()) : nullptr) {
+    const std::optional<Reduction> reduction = reduction_of(*from);
+    return reduction && from->buffer.get() == partial->into && reduction->mode == partial->mode &&
+           to->mode == partial->mode && same(reduction->operand, to->value);
+  }
   if (from && to && is_staged(from->buffer.get()) && is_staged(to->buffer.get())) {
     return from->mode == to->mode && from->buffer->dtype == to->buffer->dtype && same(from->value, to->value);
   }

@@ -108,6 +108,7 @@ class OrderCheck {
 
   Legality run() {
     out_.verdict = Verdict::Proved;
+    out_.reassociates = rewrite_.form == RegionForm::Operation && rounds_updates();
     for (const Dependence& each : rewrite_.before.list) {
       if (is_staged(each.first_access) || is_staged(each.second_access)) continue;
       if (for_each_pair(each, [&](size_t i, size_t k) { return keeps_order(each, i, k); })) return out_;
@@ -119,6 +120,14 @@ class OrderCheck {
   }
 
  private:
+  /// Are there updates whose result depends on their order, or on when it is rounded?
+  bool rounds_updates() const {
+    return std::any_of(rewrite_.after.accesses.begin(), rewrite_.after.accesses.end(), [](const Access& access) {
+      const bool exact = access.mode == StoreMode::Max || access.mode == StoreMode::Min;
+      return access.write && is_update(access.mode) && !exact && access.buffer->dtype.is_float();
+    });
+  }
+
   bool is_staged(const std::optional<size_t>& access) const {
     return access && rewrite_.staged.contains(rewrite_.before.model.accesses[*access].buffer.get());
   }
@@ -181,8 +190,14 @@ class OrderCheck {
     return substitute(condition, all);
   }
 
+  bool is_deferred(const std::optional<size_t>& access, size_t i) const {
+    return access && rewrite_.is_deferred(rewrite_.copies[i], rewrite_.before.model.accesses[*access]);
+  }
+
   /// Returns whether the rewrite is refuted.
   bool keeps_order(const Dependence& each, size_t i, size_t k) {
+    if (each.reduction && rewrite_.form == RegionForm::Operation) return false;  // combined by the operation
+    if (is_deferred(each.first_access, i) || is_deferred(each.second_access, k)) return false;
     const NewPair pair(*rewrite_.copies[i].now, *rewrite_.copies[k].now);
     const auto now = [&](const Expr& condition) {
       return intersection_of(pairs(each.pairs, i, k), pair.relation(rewrite_.before.engine, condition));
@@ -196,7 +211,7 @@ class OrderCheck {
     if (each.reduction && !out_.reassociates) {
       std::vector<std::vector<Expr>> reordered = pair.against_order(true, false);
       drop_impossible(reordered, each, i, k, pair);
-      out_.reassociates = !reordered.empty() && pairs_of(now(any_of(reordered))).emptiness() != Verdict::Proved;
+      out_.reassociates = !reordered.empty() && pairs_of(now(any_of(reordered))).emptiness().verdict != Verdict::Proved;
     }
     const size_t home = loops_around_memory(each, i);
     if (home == 0) return false;
@@ -214,15 +229,6 @@ class OrderCheck {
       }
     }
     return *access.buffer;
-  }
-
-  /// The loops of the region around a buffer's allocation.
-  static size_t loops_around(const AccessModel& model, const Buffer& buffer) {
-    const auto home = model.home.find(&buffer);
-    if (home == model.home.end()) return 0;
-    size_t count = 0;
-    for (size_t i = model.around.size(); i < home->second.size(); ++i) count += !home->second[i]->begins.empty();
-    return count;
   }
 
   size_t loops_around_memory(const Dependence& each, size_t i) const {

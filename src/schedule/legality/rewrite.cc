@@ -10,6 +10,8 @@
 #include "helve/analysis/path_conditions.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/call_facts.h"
+#include "helve/ir/tensor/update.h"
 
 namespace helve::legality {
 
@@ -24,30 +26,112 @@ const RegionStatement* statement_at(const std::vector<RegionStatement>& all, siz
 /// What holds around the region: ranges of loops, conditions, extents.
 std::vector<Expr> conditions_around(const AccessModel& model) {
   PathConditions query(model);
-  for (const VarRef& dim : model.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+  for (const Expr& condition : conditions_of_calls(*model.function)) query.require(condition);
   for (const StepRef& step : model.around) {
     if (!step->begins.empty() || step->value || step->condition) query.add(*step);
   }
   return query.conditions();
 }
 
+/// Is the buffer allocated by the new region only?
+bool is_new(const Rewrite& rewrite, const Buffer* buffer) {
+  const std::vector<Access>& old = rewrite.before.model.accesses;
+  const bool known = std::any_of(old.begin(), old.end(), [&](const Access& a) { return a.buffer.get() == buffer; });
+  return !known && rewrite.after.home.contains(buffer) && !rewrite.before.model.home.contains(buffer);
+}
+
+const Store* as_store(const StmtNode& s) { return s.kind == StmtKind::Store ? static_cast<const Store*>(&s) : nullptr; }
+
+/// What the statement copies, if it only copies an element.
+const Load* copied(const StmtNode& s) {
+  const Store* store = as_store(s);
+  const Load* from = store && store->mode == StoreMode::Write ? as<Load>(store->value) : nullptr;
+  return from && from->buffer->dtype == store->buffer->dtype ? from : nullptr;
+}
+
 /// A statement that only copies elements needs no origin: what is read through it is judged by value.
 bool add_copied(Rewrite& rewrite, const StmtNode& s) {
-  const Store* store = s.kind == StmtKind::Store ? static_cast<const Store*>(&s) : nullptr;
-  const Load* from = store && store->mode == StoreMode::Write ? as<Load>(store->value) : nullptr;
-  if (!from || from->buffer->dtype != store->buffer->dtype) return false;
-  for (const Buffer* buffer : {&buffer_of(from->buffer), store->buffer.get()}) {
+  const Load* from = copied(s);
+  if (!from) return false;
+  for (const Buffer* buffer : {&buffer_of(from->buffer), static_cast<const Store&>(s).buffer.get()}) {
     rewrite.staged.insert(buffer);
-    const std::vector<Access>& old = rewrite.before.model.accesses;
-    const bool known = std::any_of(old.begin(), old.end(), [&](const Access& a) { return a.buffer.get() == buffer; });
-    if (!known && rewrite.after.home.contains(buffer) && !rewrite.before.model.home.contains(buffer)) {
-      rewrite.made.insert(buffer);
-    }
+    if (is_new(rewrite, buffer)) rewrite.made.insert(buffer);
   }
   return true;
 }
 
+/// Is there no instance of the new statement?
+Answer never_runs(const Rewrite& rewrite, const RegionStatement& now) {
+  Copy at;
+  at.now = &now;
+  add_conditions(at, rewrite.after, now);
+  std::vector<Expr> conditions = rewrite.given;
+  conditions.insert(conditions.end(), at.conditions.begin(), at.conditions.end());
+  const Translation translation{&at.facts, &rewrite.after.constant};
+  return IntegerSet(rewrite.before.engine, now.vars, conjunction(conditions), at.locals, translation).is_empty();
+}
+
+/// The new buffer that an update adds to another buffer.
+const Buffer* merged_buffer(const Rewrite& rewrite, const Store* store) {
+  const Load* from = store && store->is_update() ? as<Load>(store->value) : nullptr;
+  if (!from || from->buffer->dtype != store->buffer->dtype) return nullptr;
+  const Buffer* buffer = &buffer_of(from->buffer);
+  return is_new(rewrite, buffer) ? buffer : nullptr;
+}
+
+/// What is merged by one operator into one buffer is a partial result.
+void add_partials(Rewrite& rewrite) {
+  for (const RegionStatement& now : rewrite.statements) {
+    if (rewrite.origins.contains(now.visit)) continue;
+    const Store* store = as_store(*now.stmt);
+    const Buffer* memory = merged_buffer(rewrite, store);
+    if (memory && !rewrite.partial(memory)) {
+      rewrite.partials.push_back({memory, store->buffer.get(), store->mode});
+    }
+  }
+}
+
+/// A statement that fills or merges partial results needs no origin.
+bool is_of_partial(const Rewrite& rewrite, const StmtNode& s) {
+  const Store* store = as_store(s);
+  const bool fills = store && store->mode == StoreMode::Write && rewrite.partial(store->buffer.get());
+  return fills || rewrite.merged_by(s);
+}
+
 }  // namespace
+
+size_t loops_around(const AccessModel& model, const Buffer& buffer) {
+  const auto home = model.home.find(&buffer);
+  if (home == model.home.end()) return 0;
+  size_t count = 0;
+  for (size_t i = model.around.size(); i < home->second.size(); ++i) count += !home->second[i]->begins.empty();
+  return count;
+}
+
+const Partial* Rewrite::partial(const Buffer* memory) const {
+  const auto is_it = [&](const Partial& each) { return each.memory == memory; };
+  const auto at = std::find_if(partials.begin(), partials.end(), is_it);
+  return at == partials.end() ? nullptr : &*at;
+}
+
+const Partial* Rewrite::merged_by(const StmtNode& s) const {
+  const Store* store = as_store(s);
+  const Partial* found = partial(merged_buffer(*this, store));
+  return found && found->into == store->buffer.get() && found->mode == store->mode ? found : nullptr;
+}
+
+std::optional<StoreMode> Rewrite::reduces(const RegionStatement& was, const Access& access) const {
+  const Store* store = as_store(*was.stmt);
+  if (!store || store->buffer != access.buffer || access.stmt != store) return std::nullopt;
+  const std::optional<Reduction> reduction = reduction_of(*store);
+  if (!reduction || (!access.write && access.load != reduction->old)) return std::nullopt;
+  return reduction->mode;
+}
+
+bool Rewrite::is_deferred(const Copy& copy, const Access& access) const {
+  const Store* now = as_store(*copy.now->stmt);
+  return now && partial(now->buffer.get()) && reduces(was(copy), access);
+}
 
 void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement& statement) {
   PathConditions query(model);
@@ -77,6 +161,11 @@ std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after
   for (const BufferRef& buffer : by_value) out.staged.insert(buffer.get());
   out.statements = region_statements(out.after);
   out.given = conditions_around(before.model);
+  for (const Access& access : before.model.accesses) {
+    const Buffer* buffer = access.buffer.get();
+    const bool lives_on = before.model.home.contains(buffer) && out.after.home.contains(buffer);
+    if (lives_on && loops_around(before.model, *buffer) != loops_around(out.after, *buffer)) out.moved.insert(buffer);
+  }
   for (const Origin& origin : origins) {
     HELVE_CHECK(
         origin.after_visit < out.after.visits.size() && out.after.visits[origin.after_visit].stmt == origin.after,
@@ -84,11 +173,17 @@ std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after
     HELVE_CHECK(origin.before_visit < before.model.visits.size(), "an origin that is not in the old region");
     out.origins[origin.after_visit] = &origin;
   }
+  add_partials(out);
+  std::erase_if(out.statements, [&](const RegionStatement& now) {
+    if (now.pure || out.origins.contains(now.visit)) return false;
+    if (copied(*now.stmt) || is_of_partial(out, *now.stmt)) return false;
+    return never_runs(out, now).verdict == Verdict::Proved;
+  });
   for (const RegionStatement& now : out.statements) {
     const auto origin = out.origins.find(now.visit);
     const RegionStatement* was =
         origin == out.origins.end() ? nullptr : statement_at(before.statements, origin->second->before_visit);
-    if (!was && origin == out.origins.end() && add_copied(out, *now.stmt)) continue;
+    if (!was && origin == out.origins.end() && (is_of_partial(out, *now.stmt) || add_copied(out, *now.stmt))) continue;
     if (!was) {
       fault.verdict = Verdict::Refuted;
       fault.fault = RewriteFault::Added;

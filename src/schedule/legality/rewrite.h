@@ -33,6 +33,14 @@ struct Copy {
   std::vector<InlinedLoad> inlined;
 };
 
+/// A buffer that the rewrite made for partial results of a reduction: statements without an origin fill it with the
+/// identity and merge it by updates, and its updates stand for old ones of another buffer.
+struct Partial {
+  const Buffer* memory;
+  const Buffer* into;
+  StoreMode mode;
+};
+
 struct Rewrite {
   const Dependences& before;
   AccessModel after;
@@ -44,9 +52,24 @@ struct Rewrite {
   /// Buffers judged by the values that reads see: what statements without an origin copy from or to, and what the
   /// rewrite names. Those of the copies that only the new region has are `made`.
   std::unordered_set<const Buffer*> staged = {}, made = {};
+  RegionForm form = RegionForm::Program;
+  /// Buffers of both regions whose allocation has fewer, or more, loops of the region around it now.
+  std::unordered_set<const Buffer*> moved = {};
+  std::vector<Partial> partials = {};
 
+  /// The partial results in the buffer, if it holds any.
+  const Partial* partial(const Buffer* memory) const;
+  /// Those that a statement without an origin merges.
+  const Partial* merged_by(const StmtNode& s) const;
+  /// The operator by which the old statement reduces the element of the buffer, if the access is of that element.
+  std::optional<StoreMode> reduces(const RegionStatement& was, const Access& access) const;
+  /// Does the old access, of the copy's statement, take effect when a partial result is merged?
+  bool is_deferred(const Copy& copy, const Access& access) const;
   const RegionStatement& was(const Copy& copy) const { return before.statements[copy.was]; }
 };
+
+/// The loops of the region around a buffer's allocation.
+size_t loops_around(const AccessModel& model, const Buffer& buffer);
 
 /// The conditions under which an instance runs, as those of a copy are given.
 void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement& statement);
@@ -75,8 +98,11 @@ Legality check_statements(Rewrite& rewrite);
 Legality check_instances(const Rewrite& rewrite);
 /// Does every read of staged memory see the same write, and does such memory hold the same in the end?
 Legality check_values(const Rewrite& rewrite);
-/// Do iterations of loops without order leave staged memory of each other alone?
+/// Do iterations of loops without order leave staged and moved memory of each other alone?
 Legality check_iterations(const Rewrite& rewrite);
+/// Do partial results begin with the identity, and is each merged once, into its element, in the order of other
+/// accesses of that?
+Legality check_reductions(const Rewrite& rewrite);
 /// Are dependent instances, through memory that is not staged, in their old order and in one memory?
 Legality check_order(const Rewrite& rewrite);
 

@@ -2,6 +2,8 @@
 // Orders mean nothing if the statements differ; buffers that the rewrite declares anew stand for old ones.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "helve/print/printer.h"
 #include "matcher.h"
 #include "rewrite.h"
@@ -10,8 +12,9 @@ namespace helve::legality {
 
 namespace {
 
-bool declared_alike(const Buffer& a, const Buffer& b) {
-  if (a.dtype != b.dtype || a.scope != b.scope || a.rank() != b.rank() || a.tile != b.tile) return false;
+/// A tile says only where elements lie, save for statements on tiles.
+bool declared_alike(const Buffer& a, const Buffer& b, bool by_tiles) {
+  if (a.dtype != b.dtype || a.scope != b.scope || a.rank() != b.rank() || (by_tiles && a.tile != b.tile)) return false;
   for (size_t d = 0; d < a.rank(); ++d) {
     if (!same_expr(a.shape[d], b.shape[d])) return false;
   }
@@ -20,14 +23,15 @@ bool declared_alike(const Buffer& a, const Buffer& b) {
 
 /// Buffers that only the new region allocates stand for those that the old statement uses in the same places. False if
 /// one would stand for two.
-bool align_buffers(Rewrite& rewrite, const Copy& copy) {
+bool align_buffers(Rewrite& rewrite, const Copy& copy, bool by_tiles) {
   const RegionStatement &was = rewrite.was(copy), &now = *copy.now;
   if (was.last - was.first != now.last - now.first) return true;  // the comparison will tell
   for (size_t i = 0; i < was.last - was.first; ++i) {
     const BufferRef &old = rewrite.before.model.accesses[was.first + i].buffer,
                     &made = rewrite.after.accesses[now.first + i].buffer;
     if (old == made || rewrite.before.model.home.contains(made.get()) || !rewrite.after.home.contains(made.get()) ||
-        !rewrite.before.model.home.contains(old.get()) || !declared_alike(*old, *made)) {
+        !rewrite.before.model.home.contains(old.get()) || rewrite.partial(made.get()) ||
+        !declared_alike(*old, *made, by_tiles)) {
       continue;
     }
     if (rewrite.buffers.emplace(made.get(), old).first->second != old) return false;
@@ -45,9 +49,13 @@ std::string first_line(const StmtNode& s) {
 Legality check_statements(Rewrite& rewrite) {
   Legality out;
   out.verdict = Verdict::Proved;
+  const auto tiles = [](const AccessModel& model) {
+    return std::any_of(model.accesses.begin(), model.accesses.end(), [](const Access& each) { return each.tiles; });
+  };
+  const bool by_tiles = tiles(rewrite.before.model) || tiles(rewrite.after);
   for (const Copy& copy : rewrite.copies) {
     Matcher matcher(rewrite, copy);
-    if (align_buffers(rewrite, copy) && matcher.same_statement()) continue;
+    if (align_buffers(rewrite, copy, by_tiles) && matcher.same_statement()) continue;
     Legality found;
     const Answer& where = matcher.difference();
     found.verdict = where.verdict;

@@ -205,7 +205,8 @@ class ValueCheck {
 
   /// Where iterations of a loop around the region have no order, others may use what the old region does not touch.
   Legality stays_inside(const Buffer& buffer) {
-    if (before_.allocates(buffer) || after_.allocates(buffer) || !is_shared_around(buffer)) return proved();
+    if (before_.allocates(buffer) || after_.allocates(buffer)) return proved();
+    if (!unordered_around(rewrite_.before.model, buffer)) return proved();
     std::vector<VarRef> element;
     for (size_t d = 0; d < buffer.rank(); ++d) element.push_back(make_var("x"));
     const auto constant = constant_memory(rewrite_.before.function->body, rewrite_.before.function->may_alias);
@@ -220,22 +221,6 @@ class ValueCheck {
           buffer.name));
     }
     return verdict_of({Verdict::Proved, {}, {}, {}});
-  }
-
-  /// Is there a loop without order between the allocation and the region?
-  bool is_shared_around(const Buffer& buffer) const {
-    const AccessModel& model = rewrite_.before.model;
-    const auto home = model.home.find(&buffer);
-    for (size_t i = home == model.home.end() ? 0 : home->second.size(); i < model.around.size(); ++i) {
-      const Step& step = *model.around[i];
-      if (!step.stmt || step.begins.empty() || !is_independent(*step.stmt)) continue;
-      if (!std::all_of(step.extents.begin(), step.extents.end(), is_one)) return true;
-    }
-    return false;
-  }
-  static bool is_one(const Expr& e) {
-    const int64_t* value = int_value(e);
-    return value && *value == 1;
   }
 
   static Legality proved() {

@@ -114,7 +114,7 @@ TEST_F(Calls, MemoryIsApartUnlessTheCalleeSaysOtherwise) {
       "B) (then target=\"interp\" with check=\"races\" tells whether iterations or blocks depend on each other)";
   EXPECT_EQ(fault(values(x, y, int_imm(1, kInt32))), "accepted");
   EXPECT_EQ(fault(values(x, x, int_imm(1, kInt32))), shared);
-  EXPECT_EQ(fault(values(x, y, int_imm(1, kInt32)), {{}, {}, {{{x, y}, {}, {}}}}), shared);
+  EXPECT_EQ(fault(values(x, y, int_imm(1, kInt32)), {{}, {}, {{{x, y}, {}, {}}}, {}}), shared);
   Ref<Function> declared = make_ref<Function>(*scale());
   declared->may_alias = {{{from, to}, {}, {}}};
   EXPECT_NO_THROW(call(FunctionRef(declared), values(x, x, int_imm(1, kInt32)), {}, {}));

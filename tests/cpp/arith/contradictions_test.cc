@@ -71,13 +71,13 @@ TEST(Contradictions, PartsThatAreNotAffineAreTheLargest) {
 TEST(Contradictions, ASupersetIsNotKnownToHaveItsPoints) {
   const ExactEngine engine;
   const IntegerSet some(engine, {a}, le(int_imm(0), Expr(a)));
-  EXPECT_EQ(some.emptiness(), Verdict::Refuted);
+  EXPECT_EQ(some.emptiness().verdict, Verdict::Refuted);
   const IntegerSet superset = as_superset(some, "a doubt");
-  EXPECT_EQ(superset.emptiness(), Verdict::Unknown);
+  EXPECT_EQ(superset.emptiness().verdict, Verdict::Unknown);
   EXPECT_EQ(superset.is_empty().reason, "a doubt");
   EXPECT_EQ(as_superset(superset, "another").inexact(), "a doubt");
   const IntegerSet none(engine, {a}, both(less(Expr(a), int_imm(0)), less(int_imm(0), Expr(a))));
-  EXPECT_EQ(as_superset(none, "a doubt").emptiness(), Verdict::Proved);
+  EXPECT_EQ(as_superset(none, "a doubt").emptiness().verdict, Verdict::Proved);
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ TEST(IntegerSet, EmptinessAndSubsetsAgreeWithEnumeration) {
     });
     const Answer is_empty = set.is_empty(), is_subset = wider.is_subset_of(other);
     EXPECT_EQ(set.inexact(), "");
+    EXPECT_EQ(set.emptiness().verdict, is_empty.verdict);
     ASSERT_EQ(to_string(is_empty.verdict), none ? "proved" : "refuted") << to_text(first);
     ASSERT_EQ(to_string(is_subset.verdict), inside ? "proved" : "refuted") << to_text(a) << "  in  " << to_text(b);
     if (!none) {
@@ -48,6 +49,25 @@ TEST(IntegerSet, EmptinessAndSubsetsAgreeWithEnumeration) {
   EXPECT_LT(empty, 140);
   EXPECT_GT(subsets, 10);
   EXPECT_LT(subsets, 140);
+}
+
+TEST(IntegerSet, EqualitiesWithAQuotientAreExact) {
+  const Expr x = Expr(kVars[0]), y = Expr(kVars[1]), z = Expr(kVars[2]);
+  for (const int64_t divisor : {1, 2, 3, 7}) {
+    const Expr quotient = floor_div(x * int_imm(2) - y, int_imm(divisor));
+    const std::vector<Expr> values = {z - quotient, quotient - z - int_imm(1), quotient + z, int_imm(2) - quotient - y};
+    for (const Expr& value : values) {
+      for (const Expr& e : {eq(value, int_imm(0)), eq(int_imm(1), value)}) {
+        const ExactEngine engine;
+        each_point(kVars, [&](const Assignment& at) {
+          Expr here = e;
+          for (const VarRef& v : kVars) here = both(here, eq(Expr(v), int_imm(static_cast<int64_t>(at.at(v.get())))));
+          const Verdict expected = *evaluate(e, at) == 0 ? Verdict::Proved : Verdict::Refuted;
+          ASSERT_EQ(IntegerSet(engine, kVars, here).emptiness().verdict, expected) << to_text(here);
+        });
+      }
+    }
+  }
 }
 
 TEST(IntegerSet, TheWitnessIsTheLeastPoint) {

@@ -206,10 +206,15 @@ TEST(Legality, MemoryOfAnIterationIsLiftedFromSerialLoopsOnly) {
   EXPECT_EQ(check(f, outside, moved).verdict, Verdict::Proved);
   const Stmt at_once = seq({alloc(s), loop(LoopKind::Parallel, i, idx(8), seq({fill, use}))});
   EXPECT_EQ(check(f, at_once, moved).fault, RewriteFault::AtOnce);
+  const FunctionRef unordered = function("f", {a, b}, parallel);
+  EXPECT_EQ(check(unordered, at_once, moved).fault, RewriteFault::Shared) << "though each had its own before";
   const Stmt apart = seq({alloc(s), serial_loop(i, idx(8), fill), serial_loop(i, idx(8), use)});
   EXPECT_EQ(check(f, apart, moved).fault, RewriteFault::Turned);
   const FunctionRef g = function("f", {a, b}, outside);
-  EXPECT_EQ(check(g, inside, moved).fault, RewriteFault::Memory);
+  EXPECT_EQ(check(g, inside, moved).verdict, Verdict::Proved) << "no iteration reads what another one wrote";
+  const Stmt late = seq({alloc(s), serial_loop(i, idx(8), seq({use, fill}))});
+  const Stmt late_inside = serial_loop(i, idx(8), seq({alloc(s), use, fill}));
+  EXPECT_EQ(check(function("f", {a, b}, late), late_inside, moved).fault, RewriteFault::Memory);
 }
 
 TEST(Legality, CopiesStayBeforeTheirWait) {

@@ -150,6 +150,7 @@ class Runs {
         const Key b = key_of(found.second);
         return depend(a, b) && !meet_now(a, b);
       }
+      case RewriteFault::Shared: return meets_without_order({found.first->access->buffer.get()});
       default: return false;
     }
   }

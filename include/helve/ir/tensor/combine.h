@@ -3,6 +3,7 @@
 #pragma once
 
 #include "helve/ir/expr/build.h"
+#include "helve/ir/tensor/stmt.h"
 #include "helve/ir/tensor/tile_op.h"
 
 namespace helve {
@@ -13,6 +14,8 @@ inline DType accumulator(DType dtype) { return dtype.is_small_float() ? kFloat32
 /// What a reduction over nothing gives, in `dtype`, that of its result: combined with any value of `dtype`, it leaves
 /// that value as it is. For a maximum the least value of the type, which is -infinity where the type has it.
 Expr identity_imm(ReduceKind kind, DType dtype);
+/// The same of an update's operator.
+Expr identity_imm(StoreMode update, DType dtype);
 
 /// Two partial results as one.
 Expr combine(ReduceKind kind, const Expr& a, const Expr& b);

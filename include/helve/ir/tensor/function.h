@@ -39,16 +39,24 @@ struct MayAlias {
   Span span;
 };
 
+/// A condition on extents and integer parameters that a function states: each call must meet it, so all of the function
+/// relies on it.
+struct Assumption {
+  Expr condition;
+  Span span;
+};
+
 /// A parameter: a tensor or a scalar.
 using Param = std::variant<BufferRef, VarRef>;
 
 struct Function final : Node {
   std::string name;
-  std::vector<VarRef> dims;       ///< dynamic extents (T.dyn), bound by the shapes of arguments
+  std::vector<VarRef> dims;  ///< dynamic extents (T.dyn), bound by the shapes of arguments
   std::vector<Param> params;
   std::optional<MeshShape> mesh;  ///< present in a mesh function
   std::vector<MeshTensor> mesh_tensors;
   std::vector<MayAlias> may_alias;
+  std::vector<Assumption> assumptions;
   Stmt body;
 
   const MeshTensor* mesh_tensor(const Buffer* buffer) const;

@@ -34,6 +34,15 @@ bool reads_old(const Update& update);
 /// `Max` and `Min`, `And` and `Or`. `if x > s[0]: s[0] = x` is a maximum.
 std::optional<Op> combination(const Update& update);
 
+/// A store whose order among others of the same element and operator is free: an update, or a store of integers that
+/// combines the old value with others, `s = s + x`, since integers wrap and their operators are associative.
+struct Reduction {
+  StoreMode mode;  ///< of an update
+  Expr operand;
+  const ExprNode* old = nullptr;  ///< the load of the old value, if the store has one
+};
+std::optional<Reduction> reduction_of(const Store& store);
+
 /// "T.reduce_max"; empty if there is none.
 std::string reduction_text(Op combination);
 

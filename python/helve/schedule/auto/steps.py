@@ -1,0 +1,57 @@
+"""Steps that auto takes as one, or not at all.
+
+The checker refuses what is not proved; then the program is what it was, and the next option is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from helve import _core
+from helve.errors import Error
+from helve.schedule.auto.nest import child
+from helve.schedule.cursor import Cursor
+
+if TYPE_CHECKING:
+    from helve.schedule.schedule import Schedule
+
+
+class Declined(Exception):
+    """A rule finds, between its steps, that the rest would not pay."""
+
+
+def attempt(s: Schedule, steps: Callable[[], None]) -> bool:
+    """Takes all the steps, or none if one of them is refused."""
+    before = len(s)
+    try:
+        steps()
+    except (Error, Declined):
+        while len(s) > before:
+            s.undo()
+        return False
+    return True
+
+
+def isolate(s: Schedule, rest: Cursor) -> Cursor:
+    """Takes a statement out of all loops around it, and out of its launch, into ones of its own; returns the launch."""
+    while not isinstance(s.now(rest).stmt, _core.Kernel):
+        _, rest = s.fission(rest)
+    return rest
+
+
+def split_exactly(s: Schedule, loop: Cursor, factor: int) -> tuple[Cursor, Cursor, Cursor | None]:
+    """Divides a loop into blocks, and iterations left over into a launch of their own: (outer, inner, that launch)."""
+    outer, inner, *rest = s.split(loop, factor, tail="cut")
+    return outer, inner, isolate(s, rest[0]) if rest else None
+
+
+def outermost(s: Schedule, loop: Cursor, loops: list[Cursor]) -> None:
+    """Makes a loop the first one of its nest."""
+    if s.now(loops[0]) != s.now(loop):
+        s.reorder(loop, *(each for each in loops if s.now(each) != s.now(loop)))
+
+
+def body(s: Schedule, loop: Cursor, position: int = 0) -> Cursor:
+    """A statement of the loop's body, as it is now."""
+    return child(s.now(loop), position)

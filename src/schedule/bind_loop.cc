@@ -1,0 +1,182 @@
+// The primitive that gives iterations of a loop to executors: blocks of the grid, threads of a block, cores of a
+// cluster. Executors are what the language has for them: coordinates of T.Kernel, a T.threads loop, the last axis of a
+// mesh.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "helve/arith/sum.h"
+#include "helve/ir/expr/build.h"
+#include "helve/ir/tensor/visit.h"
+#include "loop_form.h"
+
+namespace helve {
+
+namespace {
+
+constexpr int64_t kWarp = 32;
+constexpr int64_t kMostThreads = 1024;  ///< of a block, on any GPU
+constexpr int64_t kMostCores = 16;  ///< of a cluster, on any GPU
+
+/// The loop that is bound, and the kernel whose only statement it is.
+struct Bound {
+  Cursor loop_at, at;
+  const For& loop;
+  const Kernel& grid;
+  Stmt stmt;
+};
+
+bool deals_iterations(const Stmt& s) {
+  bool found = false;
+  walk(s, [&](const Stmt& each) {
+    const For* loop = as<For>(each);
+    found |= loop && loop->loop == LoopKind::Persistent;
+  });
+  return found;
+}
+
+Bound loop_of_grid(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor inner = arguments.cursor(0);
+  const For& loop = arguments.loop(f, inner);
+  const Stmt old = required_at(f, inner);
+  const Stmt around = inner.has_parent() ? required_at(f, inner.parent()) : Stmt();
+  const Kernel* grid = around ? as<Kernel>(around) : nullptr;
+  if (!grid || block_of(grid->body).size() != 1) {
+    arguments.refuse("the loop is not all that a T.Kernel holds", old,
+                     "bring it outwards by reorder() and fission() first");
+  }
+  if (f->mesh) arguments.refuse("the grid of a mesh function is its mesh", old, "leave the loop to each core");
+  for (const VarRef& var : grid->vars) {
+    if (mentions(loop.begins[0], var.get()) || mentions(loop.extents[0], var.get())) {
+      arguments.refuse(fmt::format("a bound of the loop uses '{}'", var->name), old,
+                       "cut() or split() the loop so that every block has as many iterations");
+    }
+  }
+  if (deals_iterations(around)) {
+    arguments.refuse("a T.Persistent loop deals its iterations to all blocks of the grid", old,
+                     "make it serial() first");
+  }
+  return {inner, inner.parent(), loop, *grid, old};
+}
+
+/// The kernel with one more coordinate, the loop's variable; those of extent 1 are left out.
+Rewrite with_coordinate(const FunctionRef& f, const Bound& bound) {
+  const For& loop = bound.loop;
+  LoopValues values;
+  Substitution both;
+  std::vector<VarRef> vars;
+  std::vector<Expr> extents;
+  for (size_t d = 0; d < bound.grid.vars.size(); ++d) {
+    const int64_t* extent = int_value(bound.grid.extents[d]);
+    if (extent && *extent == 1) {
+      values.emplace_back(bound.grid.vars[d], int_imm(0));
+    } else {
+      vars.push_back(bound.grid.vars[d]);
+      extents.push_back(bound.grid.extents[d]);
+    }
+  }
+  const VarRef var = make_var(loop.vars[0]->name);
+  vars.push_back(var);
+  extents.push_back(simplified(loop.extents[0]));
+  values.emplace_back(loop.vars[0], simplified(loop.begins[0] + Expr(var)));
+  for (const auto& [old_var, value] : values) both.emplace(old_var.get(), value);
+
+  const Cursor &inner = bound.loop_at, &at = bound.at;
+  const size_t count = block_of(loop.body).size();
+  Edited edited = move(f, {inner.child("body", 0), count}, inner);
+  edited = edited.then(erase(edited.function, {at.child("body", count), 1}));
+  const Kernel* now = as<Kernel>(statement_at(*edited.function, at));
+  const Stmt changed = Stmt(copy_with(*now, [&](Kernel& out) {
+    out.vars = vars;
+    out.extents = extents;
+    out.body = substitute(now->body, both);
+  }));
+  edited = edited.then(revise(edited.function, at, changed));
+  return {edited, {at, 1}, {at, 1}, values, {}, {at}};
+}
+
+/// `with T.Kernel(g) as b: for s in serial(4): S` becomes a function of the mesh (g, 4) with
+/// `with T.Kernel(g, 4) as (b, s): S`.
+Rewrite to_cores(const FunctionRef& f, const Arguments& arguments) {
+  const Bound bound = loop_of_grid(f, arguments);
+  const std::string help = "bind() the loop to blocks instead";
+  if (bound.at.steps.size() != 1 || block_of(f->body).size() != 1) {
+    arguments.refuse("the kernel is not all that the function does", bound.stmt, help);
+  }
+  const Expr cores = simplified(bound.loop.extents[0]);
+  const int64_t* count = int_value(cores);
+  if (!count || *count < 1 || *count > kMostCores) {
+    arguments.refuse(fmt::format("a cluster has 1 to {} cores, the loop {} iterations", kMostCores,
+                                 count ? std::to_string(*count) : "an unknown number of"),
+                     bound.stmt, "split() the loop so that the outer one has as many iterations as a cluster cores");
+  }
+  Rewrite out = with_coordinate(f, bound);
+  const Cursor at = bound.at;
+  const Kernel* now = as<Kernel>(statement_at(*out.edited.function, at));
+  std::vector<VarRef> vars = now->vars;
+  std::vector<Expr> extents = now->extents;
+  if (vars.size() == 1) {  // the only cluster
+    vars.insert(vars.begin(), fresh_var(out.edited.function, "c"));
+    extents.insert(extents.begin(), int_imm(1));
+  }
+  MeshShape mesh;
+  for (const Expr& extent : extents) {
+    const int64_t* value = int_value(extent);
+    if (!value || *value < 1 || extents.size() != 2) {
+      arguments.refuse("a mesh has a constant number of clusters, along one axis", bound.stmt,
+                       "give the grid one coordinate of constant extent, for example by split(), and bind() it first");
+    }
+    mesh.extents.push_back(*value);
+  }
+  mesh.names = {"x", "y"};
+  out.edited = out.edited.then(revise(out.edited.function, at, Stmt(copy_with(*now, [&](Kernel& grid) {
+                                        grid.vars = vars;
+                                        grid.extents = extents;
+                                      }))));
+  Ref<Function> placed = make_ref<Function>(*out.edited.function);
+  placed->mesh = mesh;
+  out.edited.function = FunctionRef(placed);
+  return out;
+}
+
+/// `for i in serial(64): S` becomes `for i in threads(64): S` in a kernel of 64 threads.
+Rewrite to_threads(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor at = arguments.cursor(0);
+  const For& loop = arguments.loop(f, at);
+  const Stmt old = required_at(f, at);
+  const Expr extent = simplified(loop.extents[0]);
+  const int64_t* threads = int_value(extent);
+  if (!threads || *threads < kWarp || *threads % kWarp != 0 || *threads > kMostThreads) {
+    arguments.refuse(fmt::format("a block has a multiple of {} threads, at most {}, the loop {} iterations", kWarp,
+                                 kMostThreads, threads ? std::to_string(*threads) : "an unknown number of"),
+                     old, "split() the loop and bind the inner one");
+  }
+  Cursor kernel_at = at;
+  while (kernel_at.has_parent() && !as<Kernel>(required_at(f, kernel_at))) kernel_at = kernel_at.parent();
+  if (!as<Kernel>(required_at(f, kernel_at))) {
+    arguments.refuse("the loop is in no T.Kernel", old, "bind a loop that a kernel holds");
+  }
+  const VarRef& var = loop.vars[0];
+  const Expr value = simplified(loop.begins[0] + Expr(var));
+  const Stmt body = same_expr(value, Expr(var)) ? loop.body : substitute(loop.body, {{var.get(), value}});
+  Edited edited = revise(f, at, with_header(loop, LoopKind::Thread, {var}, {int_imm(0)}, {extent}, body));
+  const Kernel* now = as<Kernel>(statement_at(*edited.function, kernel_at));
+  edited = edited.then(
+      revise(edited.function, kernel_at, Stmt(copy_with(*now, [&](Kernel& kernel) { kernel.threads = *threads; }))));
+  return {edited, {at, 1}, {at, 1}, {{var, value}}, {}, {at}};
+}
+
+}  // namespace
+
+/// bind(i, to="block"): `with T.Kernel(g) as b: for i in serial(n): S` becomes `with T.Kernel(g, n) as (b, i): S`;
+/// coordinates of a grid that has one value only are left out.
+/// bind(i, to="thread"): `for i in serial(64): S` becomes `for i in T.threads(64): S`, in a block of 64 threads.
+/// bind(i, to="core"): as to blocks, and the grid becomes a mesh whose last axis, the loop's, is a cluster.
+Rewrite bind_loop(const FunctionRef& f, const Arguments& arguments) {
+  const std::string& to = arguments.text(1);
+  if (to == "thread") return to_threads(f, arguments);
+  if (to == "core") return to_cores(f, arguments);
+  return with_coordinate(f, loop_of_grid(f, arguments));
+}
+
+}  // namespace helve
