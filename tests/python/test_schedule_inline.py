@@ -40,7 +40,7 @@ def test_stores_and_loads_in_other_loops(steps):
         refused("HV1007", lambda: s.inline(s.store("X", 0)))
         return
     s.inline(s.store("X"))
-    assert "X" not in body_of(s) and "(i + 2) % 10" in body_of(s) or "ii" in body_of(s)
+    assert "X" not in body_of(s) and body_of(s).count("B[") == 2
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 9])
