@@ -1,8 +1,7 @@
 // Scheduled loops end where the guards inside them do.
 // Input: element loops, simplified. Output: the same, simplified; iterations in which no guard holds are left out.
-// Before:  for ii in T.vectorized(8, scheduled=True):     After:  for ii in T.vectorized(4, scheduled=True): A[ii] =
-// 0.0
-//              if ii < 4: A[ii] = 0.0
+// Before:  for ii in T.vectorized(8, scheduled=True):     After:  for ii in T.vectorized(4, scheduled=True):
+//              if ii < 4: A[ii] = 0.0                                 A[ii] = 0.0
 // Guards that read memory stay: what they read is part of the program.
 #include <algorithm>
 

@@ -99,10 +99,12 @@ std::optional<Op> combination(const Update& update) {
 }
 
 std::optional<Reduction> reduction_of(const Store& store) {
+  return store.is_update() || store.buffer->dtype.is_integer() ? reduction_in_some_order(store) : std::nullopt;
+}
+
+std::optional<Reduction> reduction_in_some_order(const Store& store) {
   if (store.is_update()) return Reduction{store.mode, store.value};
-  if (store.is_atomic() || !store.buffer->dtype.is_integer() || loads_of(store.buffer.get(), store.value) != 1) {
-    return std::nullopt;
-  }
+  if (store.is_atomic() || loads_of(store.buffer.get(), store.value) != 1) return std::nullopt;
   const Update update = update_of(store);
   for (const StoreMode mode : {StoreMode::Add, StoreMode::Mul, StoreMode::Max, StoreMode::Min}) {
     const Op op = combining_operator(mode);

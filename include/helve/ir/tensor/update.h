@@ -42,6 +42,8 @@ struct Reduction {
   const ExprNode* old = nullptr;  ///< the load of the old value, if the store has one
 };
 std::optional<Reduction> reduction_of(const Store& store);
+/// The same, but of plain stores of floats as well, whose order is part of the program.
+std::optional<Reduction> reduction_in_some_order(const Store& store);
 
 /// "T.reduce_max"; empty if there is none.
 std::string reduction_text(Op combination);
