@@ -143,7 +143,7 @@ class Outputs:
         names = [param.name for param in self._function.params]
         inputs = ", ".join(names[position] for position in self.inputs) or "none"
         return error("CallArgumentCount", kernel=self._function.name, expected=len(self.inputs), given=given,
-                     names=f"{inputs}; it makes {', '.join(self.names)} unless all are given")
+                     names=f"{inputs}; outputs, which may be left out: {', '.join(self.names)}")
 
 
 def _words(problem: Exception) -> str:

@@ -377,7 +377,8 @@ def _compiled_again(text: str, target: str, mesh: Mesh | None, out: tuple[str, .
     """The kernel that was pickled. Its warnings were given when it was compiled first."""
     try:
         function, recipe = read(text), _Recipe(target, mesh, options)
-        return Kernel(_compiled(function, recipe, mesh_shape(mesh)), outputs_of(function, out or None, target), recipe, doc)
+        compiled = _compiled(function, recipe, mesh_shape(mesh))
+        return Kernel(compiled, outputs_of(function, out, target), recipe, doc)
     except Error as fault:
         raise at_caller(fault) from None
 

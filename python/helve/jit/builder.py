@@ -22,6 +22,7 @@ from helve.jit.options import JitOptions
 from helve.jit.store import KernelStore
 from helve.target import Kernel
 
+_SPELLINGS = 1024
 _PLAIN = frozenset((int, str, bool, type(None)))
 _REMEDIES = {
     list: "pass a tuple",
@@ -63,7 +64,7 @@ class JitBuilder:
         self._builder = builder
         self._name = getattr(builder, "__name__", type(builder).__name__)
         self._store = KernelStore()  # by the builder's arguments
-        self._calls = KernelStore()  # by arguments as calls spell them
+        self._spellings: dict[Hashable, Hashable] = {}  # from the arguments of a call to the builder's
 
     def __call__(self, /, *args, **named) -> Any:
         """The kernel for the arguments, built and compiled if it is not kept yet.
@@ -80,7 +81,7 @@ class JitBuilder:
             key = tuple([self._key(value, arrays, n) for n, value in enumerate(args)])
             if named:
                 key += tuple([(name, self._key(value, arrays, name)) for name, value in named.items()])
-            kernel = self._calls.find(key)
+            kernel = self._store.find(self._spellings.get(key))
             if kernel is None or named and arrays:
                 kernel, arrays = self._specialised(key, args, named)
         except _NoKey as fault:
@@ -98,7 +99,7 @@ class JitBuilder:
     def clear(self) -> None:
         """Forgets the kernels: the builder is called again."""
         self._store.clear()
-        self._calls.clear()
+        self._spellings = {}
 
     def _specialised(self, call: Hashable, args: tuple, named: dict) -> tuple[Kernel, list]:
         """(kernel, arrays in the order of the builder's parameters) for the arguments of a call."""
@@ -133,7 +134,9 @@ class JitBuilder:
             return self.options.compile(built, target)
 
         kernel = self._store.find_or_make(tuple(key), make)
-        self._calls.find_or_make(call, lambda: kernel)
+        if len(self._spellings) >= _SPELLINGS:
+            self._spellings = {}
+        self._spellings[call] = tuple(key)
         return kernel, arrays
 
     def _key(self, value: Any, arrays: list, argument: int | str) -> Hashable:
@@ -159,9 +162,10 @@ class JitBuilder:
                       "pass a value with a hash: a number, a string, a tuple, a frozen dataclass")
         if is_array(fault.value):
             remedy = _REMEDIES[np.ndarray]
-        return error("NotASpecialisation", source.span_of_call(frame, None if inside else argument),
-                     function=self._name, value=_described(fault.value), parameter=name, reason=fault.reason,
-                     remedy=remedy)
+        is_method = names[:1] == ["self"]  # whose arguments stand at other places
+        place = source.span_of_call(frame, None if inside or is_method else argument)
+        return error("NotASpecialisation", place, function=self._name, value=_described(fault.value), parameter=name,
+                     reason=fault.reason, remedy=remedy)
 
     def __reduce__(self) -> str:
         return self.__qualname__  # by reference, as Python pickles its functions
