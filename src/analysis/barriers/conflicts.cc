@@ -1,4 +1,4 @@
-// The conflict of a pair: by ranges, by the stride of the thread, by isl.
+// The conflict of a pair: by ranges, by the stride of the thread, by some threads that conflict, by isl.
 // The cheap tests come first and decide most pairs.
 #include "conflicts.h"
 
@@ -8,6 +8,7 @@
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/visit.h"
+#include "witness.h"
 
 namespace helve::barriers {
 
@@ -168,6 +169,10 @@ Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
   if (!fresh) return it->second;
   const Pair pair(one, other, carried, table_);
   if (pair.threads_are_named()) return it->second = Conflict::None;
+  if (found_in_conflict(*function_, one, other, carried)) {
+    ++work_.found;
+    return it->second = one.exact && other.exact ? Conflict::Certain : Conflict::Possible;
+  }
   if (++queries_[b] > kMaxQueries) return it->second;
   ++work_.queries;
   std::vector<VarRef> vars(function_->dims.begin(), function_->dims.end());
