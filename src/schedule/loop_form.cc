@@ -70,6 +70,12 @@ Stmt with_header(const For& loop, LoopKind kind, std::vector<VarRef> vars, std::
 
 const Stmt* only_statement(const std::vector<Stmt>& block) { return block.size() == 1 ? &block[0] : nullptr; }
 
+MemoryScope scope_named(const std::string& word) {
+  if (word == "shared") return MemoryScope::Shared;
+  if (word == "fragment") return MemoryScope::Fragment;
+  return word == "global" ? MemoryScope::Global : MemoryScope::Local;
+}
+
 std::string body_field(const Stmt& s) { return s->kind == StmtKind::If ? "then_body" : "body"; }
 
 Edited swap_nested(const FunctionRef& f, const Cursor& outer, const Cursor& inner) {

@@ -40,6 +40,9 @@ const Stmt* only_statement(const std::vector<Stmt>& block);
 /// becomes `B { A { s } }`. Both loops are marked.
 Edited swap_nested(const FunctionRef& f, const Cursor& outer, const Cursor& inner);
 
+/// The memory that a step's word names: "local", "shared", "fragment" or "global".
+MemoryScope scope_named(const std::string& word);
+
 /// The field that a loop, or a branch without `else`, holds its statements in.
 std::string body_field(const Stmt& s);
 

@@ -7,13 +7,13 @@ is done by auto, on the nest that is written out loop by loop.
 from __future__ import annotations
 
 from helve import _core
-from helve.schedule.auto import has_tiles
+from helve.schedule.auto import has_order
 from helve.schedule.schedule import Schedule
 
 
 def default_order(nest: _core.Function) -> _core.Function | None:
-    """The function in the order that auto gives it; None if that has nothing to do but to divide rows."""
-    if not has_tiles(_core.start_schedule(nest)):
+    """The function in the order that auto gives it; None if that has nothing to do but blocks and lanes of rows."""
+    if not has_order(_core.start_schedule(nest)):
         return None
     s = Schedule(nest)
     s.auto()

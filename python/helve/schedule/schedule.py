@@ -263,7 +263,8 @@ class Schedule:
         Args:
             at: a statement or a loop, or the name of a loop.
             buffer: the name of a buffer whose single elements the statement reads.
-            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (in registers of a
+                block's threads).
             order: that of the dimensions of the memory: "same", or "reversed", a transposed matrix.
             unsafe: why the step keeps results, if that cannot be proved.
 
@@ -284,7 +285,8 @@ class Schedule:
         Args:
             at: a statement or a loop, or the name of a loop.
             buffer: the name of a buffer whose single elements the statement writes.
-            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (in registers of a
+                block's threads).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -356,7 +358,8 @@ class Schedule:
             loop: a loop of constant extent inside a reduction by T.update, or of integers by `s = s + x`.
             around: the loop around it for whose time the partial results live. If it is not given, the outermost loop
                 over which the elements are reduced, as long as nothing else is done with them inside.
-            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            scope: "local" (of a thread; registers or stack), "shared" (of a block), "fragment" (in registers of a
+                block's threads) or "global" (of the launch, which fission() may then divide).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
