@@ -24,6 +24,11 @@ class Declined(Exception):
     """A rule finds, between its steps, that the rest would not pay."""
 
 
+def is_gpu(machine: _core.Machine) -> bool:
+    """Is it one whose blocks have threads?"""
+    return machine.arch != 0
+
+
 def attempt(s: Schedule, steps: Callable[[], None]) -> bool:
     """Takes all the steps, or none if one of them is refused."""
     before = len(s)

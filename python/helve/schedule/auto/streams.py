@@ -3,7 +3,7 @@ the operand are streamed, and the elements stay in the cache near the processor.
 
     for j: C[j] = 0; for i: C[j] += x[i] * A[i, j]
     ->
-    for jo (blocks): C[panel jo] = 0; for io: for ji in lanes: for ii (written out): C[jo, ji] += x[io, ii] * A[io, ii, j]
+    for jo (blocks): C[panel jo] = 0; for io: for ji in lanes: for ii (written out): C[j] += x[i] * A[i, j]
 """
 
 from __future__ import annotations
