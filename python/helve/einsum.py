@@ -110,7 +110,7 @@ def _kernel(function: _core.Function, nest: _core.Function | None, target: str, 
         s = Schedule(nest)
         schedule(s)
         return compile(s, target)
-    ordered = default_order(nest) if schedule == "auto" and target == "llvm" else None
+    ordered = default_order(nest, target) if schedule == "auto" else None
     if ordered is None:
         return compile(PrimFunc(function), target)
     return compile(PrimFunc(ordered), target, fast_math=True)
