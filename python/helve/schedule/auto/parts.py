@@ -90,9 +90,9 @@ def _divide(s: Schedule, nest: Nest, machine: _core.Machine) -> list[tuple[Curso
     outer, _, *few = s.split(term.at, factor, tail="cut")
     rest = [(isolate(s, few[0]), "parts")] if few else []
     outermost(s, outer, [loop.at for loop in nest.loops] + [outer])
-    fill, main, merge = s.rfactor(outer, scope="global")
+    *fill, main, merge = s.rfactor(outer, scope="global")
     isolate(s, main)
     launches = [parent(s.now(main)), isolate(s, merge)]
     if is_gpu(machine):
-        launches += [*initial, parent(s.now(fill))]
+        launches += [*initial, *(parent(s.now(loop)) for loop in fill)]
     return [*((launch, "parts") for launch in launches), *rest]
