@@ -109,7 +109,7 @@ Cache cache_of(const FunctionRef& f, const Cursor& at, const BufferRef& buffer, 
   }
   const std::string& scope = arguments.text(2);
   const std::string name = fresh_var(f, fmt::format("{}_{}", buffer->name, scope))->name;
-  return {*found.box, make_buffer(name, buffer->dtype, scope_named(scope), shape, {}, {}, s->span)};
+  return {*found.box, make_buffer(name, buffer->dtype, memory_named(scope), shape, {}, {}, s->span)};
 }
 
 }  // namespace

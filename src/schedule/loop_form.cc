@@ -36,6 +36,12 @@ VarRef fresh_var(const FunctionRef& f, const std::string& hint) {
   return make_var(name);
 }
 
+MemoryScope memory_named(const std::string& word) {
+  if (word == "fragment") return MemoryScope::Fragment;
+  if (word == "global") return MemoryScope::Global;
+  return word == "shared" ? MemoryScope::Shared : MemoryScope::Local;
+}
+
 Expr simplified(const Expr& e) { return simplify(e); }
 
 Stmt required_at(const FunctionRef& f, const Cursor& at) {
@@ -69,12 +75,6 @@ Stmt with_header(const For& loop, LoopKind kind, std::vector<VarRef> vars, std::
 }
 
 const Stmt* only_statement(const std::vector<Stmt>& block) { return block.size() == 1 ? &block[0] : nullptr; }
-
-MemoryScope scope_named(const std::string& word) {
-  if (word == "shared") return MemoryScope::Shared;
-  if (word == "fragment") return MemoryScope::Fragment;
-  return word == "global" ? MemoryScope::Global : MemoryScope::Local;
-}
 
 std::string body_field(const Stmt& s) { return s->kind == StmtKind::If ? "then_body" : "body"; }
 

@@ -13,6 +13,9 @@ namespace helve {
 /// the end of the hint is left out.
 VarRef fresh_var(const FunctionRef& f, const std::string& hint);
 
+/// The memory that a word of the primitives names: "local", "shared", "fragment" or "global".
+MemoryScope memory_named(const std::string& word);
+
 /// Of the begin, the extent, and what stands for the variable in the body.
 Expr simplified(const Expr& e);
 
@@ -39,9 +42,6 @@ const Stmt* only_statement(const std::vector<Stmt>& block);
 /// Puts the loop or branch at `outer` into the one that is its only statement, whose cursor is `inner`: `A { B { s } }`
 /// becomes `B { A { s } }`. Both loops are marked.
 Edited swap_nested(const FunctionRef& f, const Cursor& outer, const Cursor& inner);
-
-/// The memory that a step's word names: "local", "shared", "fragment" or "global".
-MemoryScope scope_named(const std::string& word);
 
 /// The field that a loop, or a branch without `else`, holds its statements in.
 std::string body_field(const Stmt& s);

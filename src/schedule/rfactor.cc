@@ -177,7 +177,7 @@ Partials partials_of(const FunctionRef& f, const Arguments& arguments, const Cur
   for (const Dimension& dim : out.dims) shape.push_back(int_imm(dim.most));
   const std::string& scope = arguments.text(2);
   const std::string name = fresh_var(f, fmt::format("{}_{}", what.buffer->name, scope))->name;
-  out.memory = make_buffer(name, what.buffer->dtype, scope_named(scope), shape, {}, {}, loop->span);
+  out.memory = make_buffer(name, what.buffer->dtype, memory_named(scope), shape, {}, {}, loop->span);
   return out;
 }
 
@@ -253,8 +253,8 @@ Cursor launch_around(const FunctionRef& f, Cursor at) {
 
 /// rfactor(ki): `for ko: for ki in serial(4): update(C[0], S)` becomes `W = alloc_local(4)`, a loop with `W[w0] = 0`,
 /// `for ko: for ki in serial(4): update(W[ki], S)` and a loop with `update(C[0], W[v0])`. Without the loop `ko`,
-/// `W[ki] = S` is all of a partial result.
-/// Global memory is allocated in front of the launch, so that fission() may give partial results a launch of their own.
+/// `W[ki] = S` is all of a partial result. Global memory is allocated in front of the launch, so that fission() may
+/// give partial results a launch of their own.
 Rewrite factor_reduction(const FunctionRef& f, const Arguments& arguments) {
   const Cursor inner = arguments.cursor(0);
   const For& range = arguments.loop(f, inner);
@@ -270,19 +270,19 @@ Rewrite factor_reduction(const FunctionRef& f, const Arguments& arguments) {
   Edited edited = revise(f, at, redirected(around, loop.get(), false, what, partials, Expr(range.vars[0]), once));
   const Stmt merge = for_each_partial(f, what, partials, true, around->span);
   edited = edited.then(insert(edited.function, at.at(at.position() + 1), {merge}));
-  const bool global = partials.memory->scope == MemoryScope::Global;
   const Stmt memory = alloc(partials.memory, around->span);
+  const bool global = partials.memory->scope == MemoryScope::Global;
   std::vector<Stmt> first;
   if (!global) first.push_back(memory);
   if (!once) first.push_back(for_each_partial(f, what, partials, false, around->span));
-  edited = edited.then(insert(edited.function, at, first));
-  std::vector<Cursor> results;
-  for (size_t n = global ? 0 : 1; n < first.size() + 2; ++n) results.push_back(at.at(at.position() + n));
-  if (!global) return {edited, {at, 1}, {at, first.size() + 2}, {}, {}, results};
+  if (!first.empty()) edited = edited.then(insert(edited.function, at, first));
+  Rewrite out{edited, {at, 1}, {at, first.size() + 2}, {}, {}, {}};
+  for (size_t n = global ? 0 : 1; n < first.size() + 2; ++n) out.results.push_back(at.at(at.position() + n));
+  if (!global) return out;
   const Cursor launch = launch_around(f, at);
   const Edited outside = insert(edited.function, launch, {memory});
-  for (Cursor& each : results) each = *outside.forward(each);
-  return {edited.then(outside), {launch, 1}, {launch, 2}, {}, {}, results};
+  for (Cursor& each : out.results) each = *outside.forward(each);
+  return {edited.then(outside), {launch, 1}, {launch, 2}, {}, {}, out.results};
 }
 
 }  // namespace helve

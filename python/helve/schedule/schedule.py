@@ -575,7 +575,8 @@ class Schedule:
         machine = machine_of(target, arch) if arch is None or isinstance(arch, str) else None
         if machine is None or (arch is not None and target != "cuda"):
             raise error("ScheduleArgumentValue", place, primitive="auto", value=shown(arch), parameter="arch",
-                        reason="it is no architecture of a GPU", fixes=['give one such as "sm_90a", with target="cuda"'])
+                        reason="it is no architecture of a GPU",
+                        fixes=['give one such as "sm_90a", with target="cuda"'])
         order(self, self._now, machine)
 
     # Traces.

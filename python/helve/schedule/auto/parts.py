@@ -29,7 +29,7 @@ _GPU_PART = 1 << 9
 
 def has_parts(nest: Nest, machine: _core.Machine) -> bool:
     """Are there too few elements for the processors, and enough terms for several parts?"""
-    if nest.grid != 1 or not nest.terms or any(loop.extent is None for loop in nest.loops):
+    if nest.grid != 1 or not nest.terms or any(loop.extent is None for loop in nest.loops + nest.terms):
         return False
     if str(nest.store.stmt.mode) not in REDUCTIONS:
         return False
@@ -85,15 +85,14 @@ def _divide(s: Schedule, nest: Nest, machine: _core.Machine) -> list[tuple[Curso
         if found is None:
             raise Declined
         nest, term = found, _outer_term(found, machine)
-    factor = max(-(-term.size // parts), 1)
-    if term.extent is not None and term.size % factor != 0:
-        factor = term.size // parts
+    even = (n for n in (*range(parts, parts // 2, -1), *range(parts + 1, 2 * parts)) if term.size % n == 0)
+    factor = max(term.size // next(even, parts), 1)
     outer, _, *few = s.split(term.at, factor, tail="cut")
     rest = [(isolate(s, few[0]), "parts")] if few else []
     outermost(s, outer, [loop.at for loop in nest.loops] + [outer])
-    fill, main, merge = s.rfactor(outer, scope="global")
+    *fill, main, merge = s.rfactor(outer, scope="global")
     isolate(s, main)
     launches = [parent(s.now(main)), isolate(s, merge)]
     if is_gpu(machine):
-        launches += [*initial, parent(s.now(fill))]
+        launches += [*initial, *(parent(s.now(loop)) for loop in fill)]
     return [*((launch, "parts") for launch in launches), *rest]

@@ -95,13 +95,13 @@ def _in_lanes(s: Schedule, nest: Nest, lane: Loop, operation: str, machine: _cor
         _, at, *_ = s.split(lane.at, lanes, tail="cut")
     if inner is not None:
         s.reorder(inner, at)
-    fill, _, merge = s.rfactor(at)
+    *fill, _, merge = s.rfactor(at)
     s.tensorize(merge, operation)
     if inner is None and lanes > vector:
         inner, at = s.split(at, vector)
     s.vectorize(at)
-    if row is None:
-        s.vectorize(fill)
+    for loop in fill if row is None else []:
+        s.vectorize(loop)
     if inner is not None:
         s.unroll(inner)
     blocks(s, nest, machine, around)

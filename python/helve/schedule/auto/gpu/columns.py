@@ -56,8 +56,9 @@ def _reduce(s: Schedule, nest: Nest, lane: Loop, operation: str,
     inner = term.at
     if term.size > _ROWS:
         _, inner = s.split(term.at, _ROWS)
-    fill, _, merge = s.rfactor(inner, scope="fragment")
-    s.tensorize(fill, "fill")
+    *fill, _, merge = s.rfactor(inner, scope="fragment")
+    for loop in fill:
+        s.tensorize(loop, "fill")
     s.tensorize(merge, operation)
     for loop in (inner, at, *([] if first is None else [first])):
         s.parallel(loop)

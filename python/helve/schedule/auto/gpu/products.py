@@ -80,15 +80,15 @@ def _tile(product: Product, machine: _core.Machine, cut: frozenset[str]) -> tupl
         return several * max(product.row.size // tile[0], 1) * max(product.column.size // tile[1], 1)
 
     rows, columns = next((tile for tile in _TILES if blocks(tile) >= machine.processors), _TILES[-1])
-    return (product.row.size if "rows" in cut else _dividing(product.row.size, rows),
-            product.column.size if "lanes" in cut else _dividing(product.column.size, columns))
+    return _dividing(product.row.size, rows, bool(cut)), _dividing(product.column.size, columns, bool(cut))
 
 
-def _dividing(extent: int, most: int) -> int:
-    """A multiple of 8 that divides the extent, at least half of `most`; `most` if there is none."""
-    if extent <= most:
+def _dividing(extent: int, most: int, cut: bool) -> int:
+    """A multiple of 4 that divides the extent, at least half of `most`; `most` if there is none. What is left over of
+    larger tiles is one tile."""
+    if extent <= (max(most, _TILES[0][1]) if cut else most):
         return extent
-    return next((n for n in range(most, most // 2 - 1, -8) if extent % n == 0), most)
+    return next((n for n in range(most, most // 2 - 1, -4) if extent % n == 0), most)
 
 
 def _multiply(s: Schedule, nest: Nest, product: Product, machine: _core.Machine,

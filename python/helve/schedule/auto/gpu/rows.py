@@ -60,8 +60,9 @@ def _reduce(s: Schedule, nest: Nest, lane: Loop, operation: str, machine: _core.
         _, at = s.split(lane.at, lanes)
     if inside:
         s.reorder(*inside, at)
-    fill, _, merge = s.rfactor(at, scope="fragment")
-    s.tensorize(fill, "fill")
+    *fill, _, merge = s.rfactor(at, scope="fragment")
+    for loop in fill:
+        s.tensorize(loop, "fill")
     s.tensorize(merge, operation)
     for loop in (*inside, at, *([] if first is None else [first])):
         s.parallel(loop)
