@@ -47,6 +47,8 @@ class Outputs:
             raise _refusal(function, self.names[0], "no input is a tensor, which would tell the device and the stream",
                            f"leave out= out, and pass '{self.names[0]}'")
         self._shapes = self._shape_function(tensors)
+        first = ", ".join(str(extent) for extent in params[self.positions[0]].shape)
+        self._declared = f"({first})"
 
     def _shape_function(self, tensors: list[int]) -> Callable:
         """From all arguments, those of outputs being anything, to the shapes of the outputs."""
@@ -99,7 +101,7 @@ class Outputs:
         try:
             shapes = self._shapes(values)
         except Exception as problem:  # noqa: BLE001 - whatever objects are given for arrays and numbers
-            raise self._wrong_input(values) or self._failure(0, "(...)", _words(problem)) from None
+            raise self._wrong_input(values) or self._failure(0, self._declared, _words(problem)) from None
         like = None if self._like is None else values[self._like]
         for n, (position, shape, dtype) in enumerate(zip(self.positions, shapes, self._dtypes)):
             if values[position] is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from types import FrameType, FunctionType
 from typing import Any
 
 from helve import _core, source
@@ -122,7 +123,7 @@ def _checked(target: Any, mesh: Any, out: Any, options: dict) -> JitOptions:
         raise at_caller(fault, argument, depth=3) from None
 
 
-def _decorated(function: Any, options: JitOptions, frame: Any) -> JitFunction | JitBuilder:
+def _decorated(function: Any, options: JitOptions, frame: FrameType) -> JitFunction | JitBuilder:
     if isinstance(function, Schedule):
         function = function.function
     if isinstance(function, PrimFunc):
@@ -140,6 +141,7 @@ def _decorated(function: Any, options: JitOptions, frame: Any) -> JitFunction | 
         reason, remedy = "its parameters are those of a kernel function, which it is not yet", \
                          "write '@T.prim_func' between '@helve.jit' and 'def'"
     if reason is not None:
+        value = f"'{function.__name__}'" if isinstance(function, FunctionType) else shown(function)
         raise error("BadArgument", source.span_of_frame(source.outside(frame)[0]), function="helve.jit",
-                    value=shown(function), parameter="function", reason=reason, remedy=remedy)
+                    value=value, parameter="function", reason=reason, remedy=remedy)
     return JitBuilder(function, options)
