@@ -5,9 +5,11 @@ The tutorial docs/tutorials/norms.md explains each line; benchmarks/gpu/norms_by
 
 from __future__ import annotations
 
+from math import gcd
+
 import helve
 from helve import T
-from helve.kernels.rows import plan_rows
+from helve.kernels.rows import DTYPES, plan_rows
 
 
 def rms_norm(N: int, dtype: str, eps: float = 1e-6):
@@ -29,24 +31,96 @@ def rms_norm(N: int, dtype: str, eps: float = 1e-6):
     return rms_norm
 
 
-def whole_rows(program, threads: int, check: bool = False) -> helve.Schedule:
-    """A block has a row, which stays in registers from the load to the store."""
+def whole_rows(program, threads: int, weights: bool = True, check: bool = False) -> helve.Schedule:
+    """A block has a row, which stays in registers from the load to the store; `weights` are loaded as early."""
     s = helve.Schedule(program, check=check)
     s.split("i", 1)
-    x, _ = s.cache_read("ii", "X", "fragment")
-    w, _ = s.cache_read("ii", "W", "fragment")
+    copies = [s.cache_read("ii", name, "fragment")[0] for name in (["X", "W"] if weights else ["X"])]
     s.unroll("ii")
     s.threads(s.bind("io"), threads)
     _, merge = s.rfactor("j", scope="fragment")
     s.tensorize(merge, "reduce_sum")
-    s.tensorize(x, "copy")
-    s.tensorize(w, "copy")
+    for copy in copies:
+        s.tensorize(copy, "copy")
     s.parallel("j")
     s.parallel("k")
     return s
 
 
+def chunked_rows(program, threads: int, turns: int, run: int, chunks: int, kept: int,
+                 check: bool = False) -> helve.Schedule:
+    """A row passes in chunks of `turns` vectors of `run` elements a thread; `kept` chunks wait in shared memory for
+    their scale, and the others are read again, the last one first.
+    """
+    s = helve.Schedule(program, check=check)
+    chunk = threads * turns * run
+
+    def lanes(loop):
+        turn, rest = s.split(loop, threads * run)
+        return turn, *s.split(rest, run)
+
+    # Each thread sums what it has of all chunks; in a chunk the vectors of a turn at first, then the turns.
+    c, j = s.split("j", chunk)
+    turn, thread, vector = lanes(j)
+    clear, _, merge = s.rfactor(thread, c, "fragment")
+    x, _ = s.cache_read(turn, "X", "fragment")
+    clear_turns, _, merge_turns = s.rfactor(turn, turn, "fragment")
+    _, merge_vectors = s.rfactor(vector, turn, "fragment")
+    back, k = s.split("k", chunk)
+    s.reverse(back)
+    again, _ = s.cache_read(k, "X", "fragment")
+
+    # Where a chunk is kept, its copy to registers goes on to shared memory, from which it comes back.
+    s.split("i", 1)
+    first, last, copies, whole = x, again, [], [again]
+    if 0 < kept < chunks:
+        first, x = s.specialize(x, c, kept)
+        whole = s.specialize(again, back, chunks - kept)
+        last = whole[1]
+    if kept < chunks:
+        copies.append(x)
+    if kept:
+        fill, _ = s.cache_read("ii", "X", "shared", within=[first, last])
+        one, first = s.split(first, chunk)
+        s.skew(c, s.compute_at(fill, one), -chunk)
+        _, keep = s.cache_write(one, "X_shared", "fragment")
+        s.unroll(one)
+        copies += [s.store("X_shared_fragment").parent(), s.store("X_fragment", 0).parent(), keep]
+
+    # A thread's elements are those of its iterations: registers get the dimensions of the loops.
+    for loop in copies:
+        for each in lanes(loop):
+            s.parallel(each)
+    for buffer in ["X_fragment"] + ["X_shared_fragment"] * bool(kept):
+        s.split_dimension(buffer, 1, run)
+        s.split_dimension(buffer, 1, threads)
+    for loop in (turn, thread, vector, k):
+        s.parallel(loop)
+    for loop in (merge_vectors, merge_turns, merge):
+        s.tensorize(loop, "reduce_sum")
+    s.tensorize(clear, "fill")
+    s.tensorize(clear_turns, "fill")
+    for loop in whole:
+        s.tensorize(loop, "copy")
+    s.unroll("ii")
+    s.threads(s.bind("io"), threads)
+    return s
+
+
 def schedule(N: int, dtype: str, eps: float = 1e-6) -> helve.Schedule:
-    """The schedule of the form that `helve.kernels.rms_norm` has for such rows."""
+    """The schedule of the form that `helve.kernels.rms_norm` has for such rows.
+
+    Raises:
+        ValueError: chunks of the plan do not divide rows.
+    """
+    program = rms_norm(N, dtype, eps)
     plan = plan_rows(N, dtype, words=3)
-    return whole_rows(rms_norm(N, dtype, eps), plan.threads)
+    if plan.chunks == 1:
+        return whole_rows(program, plan.threads)
+    plan = plan_rows(N, dtype, words=2, whole=False)
+    if plan.chunks == 1 and plan.chunk == N:
+        return whole_rows(program, plan.threads, weights=False)
+    if N % plan.chunk:
+        raise ValueError(f"rows of {N} are no whole number of chunks of {plan.chunk}")
+    run = gcd(16 // DTYPES[dtype], plan.chunk // plan.threads, N)
+    return chunked_rows(program, plan.threads, plan.chunk // plan.threads // run, run, plan.chunks, plan.kept)

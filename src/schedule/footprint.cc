@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "helve/analysis/path_conditions.h"
 #include "helve/arith/relation_algebra.h"
@@ -12,6 +13,7 @@
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/call_facts.h"
+#include "helve/ir/tensor/visit.h"
 #include "legality/flow.h"
 
 namespace helve {
@@ -20,9 +22,13 @@ namespace {
 
 class Bounds {
  public:
-  Bounds(const AccessModel& model, const Buffer& buffer) : model_(model) {
+  Bounds(const AccessModel& model, const Buffer& buffer, const std::vector<Stmt>& within) : model_(model) {
+    std::unordered_set<const StmtNode*> named;
+    for (const Stmt& s : within) walk(s, [&](const Stmt& each) { named.insert(each.get()); });
     for (const Access& access : model.accesses) {
-      if (access.buffer.get() == &buffer) accesses_.push_back(&access);
+      if (access.buffer.get() == &buffer && (within.empty() || named.contains(access.stmt))) {
+        accesses_.push_back(&access);
+      }
     }
   }
 
@@ -168,9 +174,10 @@ void add_inside(PathConditions& query, const AccessModel& model, const Path& pat
   }
 }
 
-FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer) {
+FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer,
+                          const std::vector<Stmt>& within) {
   const AccessModel model = access_model(*f, statement_at(*f, at));
-  return Bounds(model, buffer).run(buffer);
+  return Bounds(model, buffer, within).run(buffer);
 }
 
 }  // namespace helve

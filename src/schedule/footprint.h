@@ -31,6 +31,8 @@ struct FootprintResult {
   std::optional<Footprint> box;
   std::string reason;
 };
-FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer);
+/// Only of accesses below the statements `within`, if there are any; these are below the place.
+FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer,
+                          const std::vector<Stmt>& within = {});
 
 }  // namespace helve

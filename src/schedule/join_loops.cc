@@ -1,5 +1,5 @@
-// Primitives that bring loops together or take them apart: join, fission, unswitch.
-// Each moves whole statements; which of their instances may change places is for the checker.
+// Primitives that bring loops together or take them and branches apart: join, fission, unswitch, specialize.
+// Each moves or repeats whole statements; which of their instances may change places is for the checker.
 #include <fmt/format.h>
 
 #include "helve/ir/expr/build.h"
@@ -153,6 +153,28 @@ Rewrite unswitch_loop(const FunctionRef& f, const Arguments& arguments) {
   }
   out.edited = edited;
   return out;
+}
+
+/// specialize(S, i, 2): S inside of `for i in serial(n)` becomes `if i < 2: S else: S`, so that each of the two may be
+/// changed for itself.
+Rewrite specialize_statement(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor at = arguments.cursor(0), outer = arguments.cursor(1);
+  const For& loop = arguments.loop(f, outer);
+  const Stmt s = required_at(f, at);
+  if (at == outer || !at.within(outer)) {
+    arguments.refuse("the statement is not inside of the loop", s, "name a loop around the statement");
+  }
+  if (s->kind == StmtKind::Alloc || s->kind == StmtKind::Bind || s->kind == StmtKind::Peer) {
+    arguments.refuse("the statement defines a name for those behind it", s, "name a statement that does not");
+  }
+  const Renewal copy = renew(s, {});
+  LoopValues values;
+  for (const auto& [old, now] : copy.vars) values.emplace_back(old, Expr(now));
+  const Expr condition = simplified(less(Expr(loop.vars[0]), loop.begins[0] + int_imm(arguments.integer(2))));
+  const Edited edited =
+      wrap(f, {at, 1}, "then_body", [&](const Stmt& inside) { return if_then(condition, inside, copy.stmt, s->span); });
+  const Cursor first = at.child("then_body", 0), second = at.child("else_body", 0);
+  return {edited, {at, 1}, {at, 1}, {}, {{at, second, values}}, {first, second}};
 }
 
 }  // namespace helve

@@ -12,7 +12,6 @@ import helve.testing
 import numpy as np
 import pytest
 from helve.kernels.rms_norm import rms_norm as by_hand
-from helve.kernels.rows import plan_rows
 from nvrtc import compile_cubin, needs_nvrtc
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -30,16 +29,33 @@ def expected(x, w):
     return x / np.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-6) * w
 
 
-FORMS = {"whole": lambda n, check: helve_norms.whole_rows(helve_norms.rms_norm(n, "float32"), 32, check)}
+def chunked(turns, run, chunks, kept):
+    program = helve_norms.rms_norm(32 * turns * run * chunks, "float32")
+    return lambda check: helve_norms.chunked_rows(program, 32, turns, run, chunks, kept, check)
+
+
+def whole(columns, weights=True):
+    return lambda check: helve_norms.whole_rows(helve_norms.rms_norm(columns, "float32"), 32, weights, check)
+
+
+FORMS = {
+    "whole of 2": whole(2),
+    "whole of 7": whole(7),
+    "whole of 96": whole(96),
+    "whole without weights": whole(96, weights=False),
+    "chunks, some kept": chunked(2, 2, 3, 1),
+    "chunks, all kept": chunked(2, 1, 2, 2),
+    "chunks, none kept": chunked(2, 2, 2, 0),
+    "one chunk": chunked(3, 1, 1, 1),
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("columns", [2, 7, 64, 96])
-def test_every_step_keeps_the_result(form, columns):
-    s = FORMS[form](columns, True)
+def test_every_step_keeps_the_result(form):
+    s = FORMS[form](True)
     assert {step.effect for step in s.report()} == {"equal", "reassociated"}
     for rows in (0, 1, 3):
-        x, w, y = arguments(rows, columns)
+        x, w, y = arguments(rows, helve.testing.make_arguments(s)[1].size)
         helve.compile(s)(x, w, y)
         np.testing.assert_allclose(y, expected(x, w), rtol=1e-5)
     again = s.version(0)
@@ -49,8 +65,9 @@ def test_every_step_keeps_the_result(form, columns):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_stage_keeps_the_result(form):
-    helve.testing.check_stages(FORMS[form](64, False).function, lambda: arguments(3, 64), rtol=1e-5, atol=1e-5,
-                               check="all")
+    s = FORMS[form](False)
+    columns = helve.testing.make_arguments(s)[1].size
+    helve.testing.check_stages(s.function, lambda: arguments(3, columns), rtol=1e-5, atol=1e-5, check="all")
 
 
 def source(program):
@@ -58,7 +75,7 @@ def source(program):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-@pytest.mark.parametrize("columns", [1024, 4096])
+@pytest.mark.parametrize("columns", [1024, 7168])
 def test_rows_stay_in_registers(dtype, columns):
     """The only shared memory is that of the sums of warps, and every access of rows has 16 bytes, as by hand."""
     text = source(helve_norms.schedule(columns, dtype))
@@ -70,13 +87,12 @@ def test_rows_stay_in_registers(dtype, columns):
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_machine_code_has_the_size_of_that_by_hand(dtype):
+@pytest.mark.parametrize(("columns", "dtype"), [(4096, "bfloat16"), (32768, "float32"), (131072, "bfloat16")])
+def test_machine_code_has_the_size_of_that_by_hand(columns, dtype):
     """Registers and instructions decide the speed; benchmarks/gpu/norms_by_schedule.py measures it."""
     sizes = []
-    for program in (helve_norms.schedule(4096, dtype), by_hand(4096, dtype)):
+    for program in (helve_norms.schedule(columns, dtype), by_hand(columns, dtype)):
         cubin, log = compile_cubin(source(program), "sm_90a")
         assert "0 bytes spill stores" in log or "spill" not in log
         sizes.append((int(re.search(r"Used (\d+) registers", log)[1]), len(cubin)))
     assert sizes[0][0] <= sizes[1][0] + 2 and sizes[0][1] < sizes[1][1] * 1.05
-    assert plan_rows(4096, dtype).chunks == 1

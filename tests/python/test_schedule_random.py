@@ -127,6 +127,8 @@ def some_step(s, rng):
         lambda: s.reorder(inner, one),
         lambda: s.fission(rng.choice(all_places)),
         lambda: s.unswitch(one),
+        lambda: s.specialize(rng.choice(all_places), one, rng.choice([-1, 0, 1, 2, 9])),
+        lambda: s.reverse(one),
         lambda: s.shift(one, rng.choice([-2, 1, 5])),
         lambda: s.skew(one, rng.choice([inner, two]), rng.choice([-1, 1, 2])),
         lambda: s.parallel(one),
@@ -146,6 +148,9 @@ def some_step(s, rng):
         s.auto,
         lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared", "fragment"]),
                              rng.choice(["same", "reversed"])),
+        lambda: s.cache_read(one, rng.choice("AB"), "local", within=rng.sample(stores, 1)),
+        lambda: s.split_dimension(rng.choice(["X", "A_local", "B_local", "A_shared"]), rng.choice([0, 1, 2]),
+                                  rng.choice([1, 2, 3, 4, 9])),
         lambda: s.tile_buffer(rng.choice(["A_shared", "B_shared"]), rng.choice([1, 2, 9]), rng.choice([1, 2, 9])),
         lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared", "fragment"])),
     ])
