@@ -1,4 +1,4 @@
-"""One RMS norm by plain loops, and the schedules that make the kernels of helve.kernels.rms_norm of it.
+"""Norms by plain loops, and the schedules that make the kernels of helve.kernels of them.
 
 The tutorial docs/tutorials/norms.md explains each line; benchmarks/gpu/norms_by_schedule.py measures them.
 """
@@ -31,18 +31,46 @@ def rms_norm(N: int, dtype: str, eps: float = 1e-6):
     return rms_norm
 
 
-def whole_rows(program, threads: int, weights: bool = True, check: bool = False) -> helve.Schedule:
-    """A block has a row, which stays in registers from the load to the store; `weights` are loaded as early."""
+def layer_norm(N: int, dtype: str, eps: float = 1e-5):
+    """Rows less their mean over their standard deviation, as the formula has it."""
+    M = T.dyn("M")
+
+    @T.prim_func
+    def layer_norm(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), B: T.Tensor((N,), dtype),
+                   Y: T.Tensor((M, N), dtype)):
+        with T.Kernel(1):
+            for i in T.serial(M):
+                mean = T.alloc_local((1,), "float32")
+                scale = T.alloc_local((1,), "float32")
+                mean[0] = 0.0
+                for j in T.serial(N):
+                    T.update(mean[0], T.cast(X[i, j], "float32"), "add")
+                mean[0] = mean[0] * (1.0 / N)
+                scale[0] = 0.0
+                for h in T.serial(N):
+                    T.update(scale[0], (X[i, h] - mean[0]) * (X[i, h] - mean[0]), "add")
+                scale[0] = T.rsqrt(scale[0] * (1.0 / N) + eps)
+                for k in T.serial(N):
+                    Y[i, k] = (X[i, k] - mean[0]) * scale[0] * W[k] + B[k]
+
+    return layer_norm
+
+
+def whole_rows(program, threads: int, early: str = "XW", sums: str = "j", check: bool = False) -> helve.Schedule:
+    """A block has a row, which stays in registers from the load to the store, as do all tensors that are loaded early.
+    The row is reduced by the loops `sums`.
+    """
     s = helve.Schedule(program, check=check)
     s.split("i", 1)
-    copies = [s.cache_read("ii", name, "fragment")[0] for name in (["X", "W"] if weights else ["X"])]
+    copies = [s.cache_read("ii", name, "fragment")[0] for name in early]
     s.unroll("ii")
     s.threads(s.bind("io"), threads)
-    _, merge = s.rfactor("j", scope="fragment")
-    s.tensorize(merge, "reduce_sum")
+    for loop in sums:
+        terms, merge = s.rfactor(loop, scope="fragment")
+        s.tensorize(merge, "reduce_sum")
+        s.parallel(terms)
     for copy in copies:
         s.tensorize(copy, "copy")
-    s.parallel("j")
     s.parallel("k")
     return s
 
@@ -107,6 +135,34 @@ def chunked_rows(program, threads: int, turns: int, run: int, chunks: int, kept:
     return s
 
 
+def rows_in_turn(program, threads: int, blocks: int, stages: int, check: bool = False) -> helve.Schedule:
+    """Blocks process rows in turn; while they process one, copies to a ring of `stages` rows load the next ones."""
+    s = helve.Schedule(program, check=check)
+    s.split("i", blocks)
+    s.reorder("ii", "io")
+    s.trim("io")
+    row, one = s.split("io", 1)
+    ring, _ = s.cache_read(one, "X", "shared")
+    x, _ = s.cache_read(one, "X_shared", "fragment")
+    w, _ = s.cache_read(row, "W", "fragment")
+    s.unroll(one)
+    s.lift("X_shared", row)
+    s.threads(s.bind("ii"), threads)
+    _, merge = s.rfactor("j", scope="fragment")
+    s.pipeline(row, stages)
+    s.tensorize(merge, "reduce_sum")
+    for copy in (ring, x, w):
+        s.tensorize(copy, "copy")
+    s.parallel("j")
+    s.parallel("k")
+    return s
+
+
+def whole_layer_norm(N: int, dtype: str, eps: float = 1e-5) -> helve.Schedule:
+    """The schedule of the form that `helve.kernels.layer_norm` has for rows of up to 4096 elements."""
+    return whole_rows(layer_norm(N, dtype, eps), plan_rows(N, dtype, words=4).threads, "XWB", "jh")
+
+
 def schedule(N: int, dtype: str, eps: float = 1e-6) -> helve.Schedule:
     """The schedule of the form that `helve.kernels.rms_norm` has for such rows.
 
@@ -119,7 +175,7 @@ def schedule(N: int, dtype: str, eps: float = 1e-6) -> helve.Schedule:
         return whole_rows(program, plan.threads)
     plan = plan_rows(N, dtype, words=2, whole=False)
     if plan.chunks == 1 and plan.chunk == N:
-        return whole_rows(program, plan.threads, weights=False)
+        return whole_rows(program, plan.threads, early="X")
     if N % plan.chunk:
         raise ValueError(f"rows of {N} are no whole number of chunks of {plan.chunk}")
     run = gcd(16 // DTYPES[dtype], plan.chunk // plan.threads, N)

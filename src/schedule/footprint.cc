@@ -20,6 +20,15 @@ namespace helve {
 
 namespace {
 
+/// Is the condition false wherever the region is reached?
+bool never_around(const AccessModel& model, const Expr& condition) {
+  PathConditions query = conditions_around(model);
+  for (const VarRef& dim : model.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+  query.require(condition);
+  const IntegerSet where(ExactEngine(), {}, conjunction(query.conditions()), {}, {&query.facts(), &model.constant});
+  return where.emptiness().verdict == Verdict::Proved;
+}
+
 class Bounds {
  public:
   Bounds(const AccessModel& model, const Buffer& buffer, const std::vector<Stmt>& within) : model_(model) {
@@ -108,13 +117,7 @@ class Bounds {
     return never(logical_and(less(int_imm(0), extent), past));
   }
 
-  /// Is the condition false wherever the statement is reached?
-  bool never(const Expr& condition) const {
-    PathConditions query = around();
-    query.require(condition);
-    const IntegerSet where(engine_, {}, conjunction(query.conditions()), {}, {&query.facts(), &model_.constant});
-    return where.emptiness().verdict == Verdict::Proved;
-  }
+  bool never(const Expr& condition) const { return never_around(model_, condition); }
 
   /// Does a read see what stood there before, or does an element of the box keep it?
   bool needs_old(const Buffer& buffer, const Footprint& box) const {
@@ -172,6 +175,10 @@ void add_inside(PathConditions& query, const AccessModel& model, const Path& pat
   for (size_t i = model.around.size(); i < path.size(); ++i) {
     if (says_something(*path[i])) query.add(*path[i]);
   }
+}
+
+bool never_at(const FunctionRef& f, const Cursor& at, const Expr& condition) {
+  return never_around(access_model(*f, statement_at(*f, at)), condition);
 }
 
 FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer,

@@ -11,6 +11,7 @@ import helve
 import helve.testing
 import numpy as np
 import pytest
+from helve.kernels.layer_norm import layer_norm as layer_by_hand
 from helve.kernels.rms_norm import rms_norm as by_hand
 from nvrtc import compile_cubin, needs_nvrtc
 
@@ -34,19 +35,25 @@ def chunked(turns, run, chunks, kept):
     return lambda check: helve_norms.chunked_rows(program, 32, turns, run, chunks, kept, check)
 
 
-def whole(columns, weights=True):
-    return lambda check: helve_norms.whole_rows(helve_norms.rms_norm(columns, "float32"), 32, weights, check)
+def whole(columns, early="XW"):
+    return lambda check: helve_norms.whole_rows(helve_norms.rms_norm(columns, "float32"), 32, early, "j", check)
+
+
+def in_turn(columns, blocks, stages):
+    program = helve_norms.rms_norm(columns, "float32")
+    return lambda check: helve_norms.rows_in_turn(program, 32, blocks, stages, check)
 
 
 FORMS = {
     "whole of 2": whole(2),
     "whole of 7": whole(7),
     "whole of 96": whole(96),
-    "whole without weights": whole(96, weights=False),
+    "whole without weights": whole(96, early="X"),
     "chunks, some kept": chunked(2, 2, 3, 1),
     "chunks, all kept": chunked(2, 1, 2, 2),
     "chunks, none kept": chunked(2, 2, 2, 0),
-    "one chunk": chunked(3, 1, 1, 1),
+    "rows in turn": in_turn(64, 2, 3),
+    "rows in turn, unaligned": in_turn(7, 3, 2),
 }
 
 
@@ -84,6 +91,26 @@ def test_rows_stay_in_registers(dtype, columns):
                    r"__syncthreads", r"float\* const \w+ = \(float\*\)\(helve_shared"):
         assert len(re.findall(access, text)) == len(re.findall(access, hand)), access
     assert "total_fragment[" in text and "(float*)(helve_shared + 0)" in text or columns == 1024
+
+
+def test_rows_in_turn_are_copied_ahead():
+    s = helve_norms.rows_in_turn(helve_norms.rms_norm(4096, "bfloat16"), 128, 132, 3)
+    assert "T.Pipelined(T.max((M - ii + 131) // 132, 0), num_stages=3" in s.script()
+    text = source(s)
+    assert text.count("helve_copy_bulk(X_shared") == 2 and "X_shared + (ioo + 2) % 3 * 4096" in text
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_layer_norm(dtype):
+    s = helve_norms.whole_rows(helve_norms.layer_norm(96, dtype), 32, "XWB", "jh", check=True)
+    x, w, b, y = arguments = helve.testing.make_arguments(s)
+    helve.compile(s)(*arguments)
+    deviation = x.astype("float64") - x.astype("float64").mean(axis=1, keepdims=True)
+    wanted = deviation / np.sqrt((deviation**2).mean(axis=1, keepdims=True) + 1e-5) * w + b
+    np.testing.assert_allclose(y.astype("float64"), wanted, rtol=2e-2 if dtype == "bfloat16" else 1e-4, atol=2e-2)
+    hand, text = source(layer_by_hand(1024, dtype)), source(helve_norms.whole_layer_norm(1024, dtype))
+    for access in ("helve_load<16>", "helve_store", r"helve_shuffle_xor\("):
+        assert len(re.findall(access, text)) == len(re.findall(access, hand)), access
 
 
 @needs_nvrtc

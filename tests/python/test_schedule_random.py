@@ -129,6 +129,7 @@ def some_step(s, rng):
         lambda: s.unswitch(one),
         lambda: s.specialize(rng.choice(all_places), one, rng.choice([-1, 0, 1, 2, 9])),
         lambda: s.reverse(one),
+        lambda: s.trim(rng.choice([one, inner])),
         lambda: s.shift(one, rng.choice([-2, 1, 5])),
         lambda: s.skew(one, rng.choice([inner, two]), rng.choice([-1, 1, 2])),
         lambda: s.parallel(one),

@@ -256,6 +256,10 @@ class Schedule:
         """Takes the branch that a loop consists of out of the loop; returns the loop of each branch."""
         return self._step("unswitch", [loop], unsafe)
 
+    def trim(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Ends a loop where the branch that it consists of would do nothing more; returns the loop."""
+        return self._step("trim", [loop], unsafe)[0]
+
     def specialize(self, statement: Place, loop: Place, at: int, *, unsafe: str | None = None) -> tuple[Cursor, Cursor]:
         """Gives the first `at` iterations of a loop a statement of their own, by a branch.
 
