@@ -263,7 +263,8 @@ Rewrite factor_reduction(const FunctionRef& f, const Arguments& arguments) {
   Edited edited = revise(f, at, redirected(around, loop.get(), false, what, partials, Expr(range.vars[0]), once));
   const Stmt merge = for_each_partial(f, what, partials, true, around->span);
   edited = edited.then(insert(edited.function, at.at(at.position() + 1), {merge}));
-  std::vector<Stmt> first{alloc(partials.memory, around->span)};
+  std::vector<Stmt> first;
+  first.push_back(alloc(partials.memory, around->span));
   if (!once) first.push_back(for_each_partial(f, what, partials, false, around->span));
   edited = edited.then(insert(edited.function, at, first));
   Rewrite out{edited, {at, 1}, {at, first.size() + 2}, {}, {}, {}};

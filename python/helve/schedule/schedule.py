@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from helve import _core, source
+from helve._core import Layout
 from helve.errors import Error, error, from_diagnostic, shown
 from helve.schedule.auto import order
 from helve.schedule.comparison import compare
@@ -181,8 +182,12 @@ class Schedule:
             elif kind == "buffer" and not isinstance(value, str):
                 raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
                             reason="it is no name", fixes=["give the name of a buffer, for example \"A\""])
+            elif kind == "layout" and not isinstance(value, str):
+                raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
+                            reason="it is no layout", fixes=["give a helve.Layout, or its text"])
             else:
-                arguments.append(value if kind in ("choice", "buffer") else _integer(primitive, name, value, place))
+                is_text = kind in ("choice", "buffer", "layout")
+                arguments.append(value if is_text else _integer(primitive, name, value, place))
         if unsafe is not None and (not isinstance(unsafe, str) or not unsafe.strip()):
             raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(unsafe), parameter="unsafe",
                         reason="it is no text", fixes=["say in words why the step keeps results"])
@@ -277,8 +282,8 @@ class Schedule:
         """
         return self._step("specialize", [statement, loop, at], unsafe)
 
-    def cache_read(self, at: Place, buffer: str, scope: str = "local", order: str = "same",
-                   within: Sequence[Place] = (), *, unsafe: str | None = None) -> tuple[Cursor, Cursor]:
+    def cache_read(self, at: Place, buffer: str, scope: str = "local", within: Sequence[Place] = (), *,
+                   unsafe: str | None = None) -> tuple[Cursor, Cursor]:
         """Copies the elements of a buffer that a statement reads to memory of their own in front of it, from which
         the statement reads them. The memory has the extents of the least box that holds these elements.
 
@@ -287,7 +292,6 @@ class Schedule:
             buffer: the name of a buffer whose single elements the statement reads.
             scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (of a block; in
                 registers of its threads).
-            order: that of the dimensions of the memory: "same", or "reversed", a transposed matrix.
             within: statements below `at` that alone read the copy, which has what they read; by default all do.
             unsafe: why the step keeps results, if that cannot be proved.
 
@@ -298,7 +302,7 @@ class Schedule:
             helve.Error: the statement uses no such buffer (HV1001), the box has no constant extents (HV1006), or a
                 read would see another value (HV1007, HV1008).
         """
-        return self._step("cache_read", [at, buffer, scope, order, within], unsafe)
+        return self._step("cache_read", [at, buffer, scope, within], unsafe)
 
     def cache_write(self, at: Place, buffer: str, scope: str = "local", *,
                     unsafe: str | None = None) -> tuple[Cursor, ...]:
@@ -451,24 +455,65 @@ class Schedule:
         """
         return self._step("inline", [producer], unsafe)
 
-    def tile_buffer(self, buffer: str, rows: int, columns: int, *, unsafe: str | None = None) -> Cursor:
-        """Stores the last two dimensions of a buffer in shared memory tile by tile: the elements of `rows` x `columns`
-        lie side by side, rows first. What elements hold stays as it is.
+    def set_layout(self, buffer: str, layout: Layout | str, *, unsafe: str | None = None) -> Cursor:
+        """Says where the elements of a buffer lie in memory. What they hold stays as it is.
 
         Args:
             buffer: the name of a buffer that the function allocates.
-            rows: extent of a tile in the last dimension but one.
-            columns: extent of a tile in the last dimension.
+            layout: a layout, or its text, as `layout=` of an allocation takes it; or a text that fits every shape,
+                "tile(8, 16)" (the elements of each tile of the last dimensions side by side, tiles at the end padded)
+                or "order(1, 0)" (the dimensions, the one whose elements lie farthest apart first).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
             The allocation.
 
         Raises:
-            helve.Error: there is no such buffer (HV1001), or it has a layout, fewer dimensions, or other memory
+            helve.Error: there is no such buffer (HV1001), the text is no layout (HV1005), or the layout does not fit
+                the buffer (HV1006).
+        """
+        text = str(layout) if isinstance(layout, Layout) else layout
+        return self._step("set_layout", [buffer, text], unsafe)[0]
+
+    def pad(self, buffer: str, dim: int, by: int, *, unsafe: str | None = None) -> Cursor:
+        """Leaves `by` elements unused behind the last one of a dimension, so that rows do not begin at multiples of a
+        power of two. The shape stays, and nobody sees the padding.
+
+        Args:
+            buffer: the name of a buffer that the function allocates.
+            dim: the dimension, from 0; elements of another one lie behind it.
+            by: elements, 1 or more.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The allocation.
+
+        Raises:
+            helve.Error: there is no such buffer (HV1001) or dimension (HV1005), or nothing lies behind the dimension
                 (HV1006).
         """
-        return self._step("tile_buffer", [buffer, rows, columns], unsafe)[0]
+        return self._step("pad", [buffer, dim, by], unsafe)[0]
+
+    def swizzle(self, buffer: str, bits: int, base: int, shift: int, *, unsafe: str | None = None) -> Cursor:
+        """Exchanges `bits` bits of the addresses of shared memory, from bit `base` on, by their exclusive or with those
+        `shift` above, so that elements of a column lie in different banks. `helve.layout.choose_swizzle` finds the
+        numbers for rows that are read together.
+
+        Args:
+            buffer: the name of a buffer of scope "shared".
+            bits: how many, 1 or more; 2 ** bits rows get addresses of their own.
+            base: the lowest bit that changes: 2 ** base elements stay side by side.
+            shift: from a bit to the one that changes it; as many as `bits`, or more.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The allocation.
+
+        Raises:
+            helve.Error: there is no such buffer (HV1001), no such swizzle (HV1005), the memory is not shared, or its
+                size no multiple of 2 ** (bits + base + shift) elements (HV1006).
+        """
+        return self._step("swizzle", [buffer, bits, base, shift], unsafe)[0]
 
     def split_dimension(self, buffer: str, dim: int, factor: int, *, unsafe: str | None = None) -> Cursor:
         """Gives a buffer two dimensions in the place of one, for blocks of `factor` elements and the elements of a
