@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import sys
+from collections.abc import Sequence
 
 from helve import _core, source
 from helve._core import Layout
@@ -260,7 +261,28 @@ class Schedule:
         """Takes the branch that a loop consists of out of the loop; returns the loop of each branch."""
         return self._step("unswitch", [loop], unsafe)
 
-    def cache_read(self, at: Place, buffer: str, scope: str = "local", *,
+    def trim(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Ends a loop where the branch that it consists of would do nothing more; returns the loop."""
+        return self._step("trim", [loop], unsafe)[0]
+
+    def specialize(self, statement: Place, loop: Place, at: int, *, unsafe: str | None = None) -> tuple[Cursor, Cursor]:
+        """Gives the first `at` iterations of a loop a statement of their own, by a branch.
+
+        Args:
+            statement: a statement inside of the loop.
+            loop: a loop around it, or its name.
+            at: how many iterations, at the loop's begin.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The statement of these iterations, and that of the others.
+
+        Raises:
+            helve.Error: the statement is in no such loop, or defines a name (HV1006).
+        """
+        return self._step("specialize", [statement, loop, at], unsafe)
+
+    def cache_read(self, at: Place, buffer: str, scope: str = "local", within: Sequence[Place] = (), *,
                    unsafe: str | None = None) -> tuple[Cursor, Cursor]:
         """Copies the elements of a buffer that a statement reads to memory of their own in front of it, from which
         the statement reads them. The memory has the extents of the least box that holds these elements.
@@ -270,6 +292,7 @@ class Schedule:
             buffer: the name of a buffer whose single elements the statement reads.
             scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (of a block; in
                 registers of its threads).
+            within: statements below `at` that alone read the copy, which has what they read; by default all do.
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -279,7 +302,7 @@ class Schedule:
             helve.Error: the statement uses no such buffer (HV1001), the box has no constant extents (HV1006), or a
                 read would see another value (HV1007, HV1008).
         """
-        return self._step("cache_read", [at, buffer, scope], unsafe)
+        return self._step("cache_read", [at, buffer, scope, within], unsafe)
 
     def cache_write(self, at: Place, buffer: str, scope: str = "local", *,
                     unsafe: str | None = None) -> tuple[Cursor, ...]:
@@ -492,6 +515,25 @@ class Schedule:
         """
         return self._step("swizzle", [buffer, bits, base, shift], unsafe)[0]
 
+    def split_dimension(self, buffer: str, dim: int, factor: int, *, unsafe: str | None = None) -> Cursor:
+        """Gives a buffer two dimensions in the place of one, for blocks of `factor` elements and the elements of a
+        block: W[i] becomes W[i // factor, i % factor], without the division where the program has such an index.
+
+        Args:
+            buffer: the name of a buffer that the function allocates and uses by single elements.
+            dim: the number of the dimension, from 0. Where the factor does not divide its extent, memory is left over.
+            factor: elements of a block.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The allocation.
+
+        Raises:
+            helve.Error: there is no such buffer (HV1001), or it has no such dimension, a layout, or other uses
+                (HV1006).
+        """
+        return self._step("split_dimension", [buffer, dim, factor], unsafe)[0]
+
     def shift(self, loop: Place, by: int, *, unsafe: str | None = None) -> Cursor:
         """Counts a loop from `by` later on; returns it."""
         return self._step("shift", [loop, by], unsafe)[0]
@@ -505,6 +547,10 @@ class Schedule:
         add up to, and ends it with those left out; returns it. Its order changes: it is for reductions by T.update,
         and for independent iterations."""
         return self._step("rotate", [loop, by], unsafe)[0]
+
+    def reverse(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Runs the iterations of a loop from the last one to the first; returns it."""
+        return self._step("reverse", [loop], unsafe)[0]
 
     def parallel(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
         """Makes a loop T.Parallel; returns it."""
