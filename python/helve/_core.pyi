@@ -791,6 +791,9 @@ def start_schedule(function: Function) -> ScheduleVersion:
 def with_step(version: ScheduleVersion, primitive: str, arguments: Sequence[Cursor | list[Cursor] | int | str], unsafe: str | None, place: Span) -> ScheduleVersion:
     """The version after one more step."""
 
+def unchecked_step(version: ScheduleVersion, primitive: str, arguments: Sequence[Cursor | list[Cursor] | int | str], place: Span) -> Function:
+    """The function that a step would make, legal or not, for tests of what is refused."""
+
 def replay_step(version: ScheduleVersion, step: TraceStep, place: Span) -> ScheduleVersion:
     """The version after the step of a trace."""
 

@@ -40,10 +40,10 @@ def einsum(spec: str, *operands: Any, out: Any = None, target: str | None = None
         operands: arrays with DLPack, all on one device: NumPy's, PyTorch's or CuPy's.
         out: the array to write the result to; a new one of the operands' library by default.
         target: "llvm", "cuda" or "interp"; by default that of the operands' device.
-        schedule: "auto": on a CPU, products get the order of `Schedule.auto`, and products and sums are contracted to
-            fused multiply-adds, as in other libraries; None: each element is computed by itself, as the interpreter
-            does it; a function: it takes the steps of the `helve.Schedule` that it is called with, of the loops as
-            they are written, and is called once for each signature.
+        schedule: "auto": products, sums and transposes get the order of `Schedule.auto`; on a CPU, products and sums
+            are then contracted to fused multiply-adds, as in other libraries; None: each element is computed by
+            itself, as the interpreter does it; a function: it takes the steps of the `helve.Schedule` that it is
+            called with, of the loops as they are written, and is called once for each signature.
 
     Returns:
         The result.
@@ -107,10 +107,10 @@ def _kernel(function: _core.Function, nest: _core.Function | None, target: str, 
         s = Schedule(nest)
         schedule(s)
         return compile(s, target)
-    ordered = default_order(nest) if schedule == "auto" and target == "llvm" else None
+    ordered = default_order(nest, target) if schedule == "auto" else None
     if ordered is None:
         return compile(PrimFunc(function), target)
-    return compile(PrimFunc(ordered), target, fast_math=True)
+    return compile(PrimFunc(ordered), target, fast_math=target == "llvm")
 
 
 def _signature_of(n: int, operand: Any, place: Callable[[], _core.Span]) -> tuple:

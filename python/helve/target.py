@@ -360,8 +360,9 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
             check_target(target)
         argument = 0
         function = core_function(func)
-        if isinstance(func, NotationFunction) and (target or "llvm") == "llvm":
-            function = default_order(func.nest) or function
+        if isinstance(func, NotationFunction):
+            arch = options.get("arch") if target == "cuda" else None
+            function = default_order(func.nest, target or "llvm", arch) or function
         argument = "mesh"
         shape = mesh_shape(mesh)
         argument = "out"
