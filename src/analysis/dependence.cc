@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <map>
 
+#include "helve/analysis/instance_pair.h"
 #include "helve/arith/contradictions.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/visit.h"
 #include "hulls.h"
-#include "instance_pair.h"
 
 namespace helve {
 

@@ -39,10 +39,11 @@ class InstancePair {
   /// The open names, of both instances.
   const std::vector<VarRef>& open_names() const { return open_names_; }
 
-  /// The values of a variable are equal, differ, or the first instance's is less.
+  /// The values of a variable are equal, differ, or the first instance's is less or greater.
   Expr agree(const VarRef& var) const { return apply(Op::Eq, {Expr(var), second(Expr(var))}); }
   Expr differ(const VarRef& var) const { return apply(Op::Ne, {Expr(var), second(Expr(var))}); }
   Expr before(const VarRef& var) const { return less(Expr(var), second(Expr(var))); }
+  Expr after(const VarRef& var) const { return less(second(Expr(var)), Expr(var)); }
 
   /// When do the access `a` of the first instance and `b` of the second, to one buffer, touch the same element?
   /// `absolute`: boxes in blocks of cores count from the tensor's begin, not from their block's. Adds the variables
