@@ -40,6 +40,7 @@ VarRef fresh_var(const FunctionRef& f, const std::string& hint) {
 
 MemoryScope memory_named(const std::string& word) {
   if (word == "fragment") return MemoryScope::Fragment;
+  if (word == "global") return MemoryScope::Global;
   return word == "shared" ? MemoryScope::Shared : MemoryScope::Local;
 }
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from helve import _core, source
 from helve._core import Layout
 from helve.errors import Error, error, from_diagnostic, shown
-from helve.schedule.auto import order
+from helve.schedule.auto import machine_of, order
 from helve.schedule.comparison import compare
 from helve.schedule.cursor import Cursor, carried, find
 from helve.schedule.trace import StepReport, Trace, report, step_text
@@ -386,8 +386,8 @@ class Schedule:
             loop: a loop of constant extent inside a reduction by T.update, or of integers by `s = s + x`.
             around: the loop around it for whose time the partial results live. If it is not given, the outermost loop
                 over which the elements are reduced, as long as nothing else is done with them inside.
-            scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (of a block; in
-                registers of its threads).
+            scope: "local" (of a thread; registers or stack), "shared" (of a block), "fragment" (of a block; in
+                registers of its threads) or "global" (of the launch, which fission() may then divide).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -602,12 +602,28 @@ class Schedule:
 
     # Defaults.
 
-    def auto(self) -> None:
-        """Gives the program a default order for the CPU, by steps as above: blocks for all processors, vectors along
-        rows, and tiles of accumulators for reductions whose elements share operands. A step that is not proved is not
-        taken, and small programs stay as they are. `print(s.trace())` is the program of what was done, to edit.
+    def auto(self, target: str = "llvm", arch: str | None = None) -> None:
+        """Gives the program a default order, by steps as above. A step that is not proved is not taken, and small
+        programs stay as they are. `print(s.trace())` is the program of what was done, to edit.
+
+        Args:
+            target: "llvm": blocks for all cores of this CPU, vectors along rows, tiles of accumulators for reductions
+                whose elements share operands, partial results for other ones; "cuda": blocks for all multiprocessors,
+                products of tiles in shared memory and registers, rows and columns reduced by the threads of a block.
+            arch: for "cuda", the architecture to plan for ("sm_90a"); the oldest one by default.
+
+        Raises:
+            helve.Error: there is no such target (HV0802) or architecture (HV1005).
         """
-        order(self, self._now)
+        place = _call_place()
+        if target not in ("llvm", "cuda"):
+            raise error("UnknownTarget", place, target=shown(target).strip("'\""), known="llvm, cuda")
+        machine = machine_of(target, arch) if arch is None or isinstance(arch, str) else None
+        if machine is None or (arch is not None and target != "cuda"):
+            raise error("ScheduleArgumentValue", place, primitive="auto", value=shown(arch), parameter="arch",
+                        reason="it is no architecture of a GPU",
+                        fixes=['give one such as "sm_90a", with target="cuda"'])
+        order(self, self._now, machine)
 
     # Traces.
 
