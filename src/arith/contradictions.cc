@@ -17,11 +17,10 @@
 
 namespace helve {
 
-/// low <= terms <= high.
+/// low <= terms <= high, or anything but `other`.
 struct SumBounds {
   Sum terms;  ///< with the constant 0 and a positive first term
-  uint64_t hash = 0;
-  std::optional<int64_t> low, high;
+  std::optional<int64_t> low, high, other;
 };
 
 namespace {
@@ -31,7 +30,7 @@ std::optional<SumBounds> bounds_of(const Expr& condition) {
   const Apply* node = as<Apply>(condition);
   if (!node || node->args.size() != 2 || !node->args[0]->dtype.is_index()) return std::nullopt;
   Op op = node->op;
-  if (op != Op::Lt && op != Op::Le && op != Op::Gt && op != Op::Ge && op != Op::Eq) return std::nullopt;
+  if (op != Op::Lt && op != Op::Le && op != Op::Gt && op != Op::Ge && op != Op::Eq && op != Op::Ne) return std::nullopt;
   const std::optional<Sum> difference = add(sum_of(node->args[0]), sum_of(node->args[1]), -1);
   if (!difference || difference->constant == INT64_MIN) return std::nullopt;
   SumBounds out;
@@ -44,8 +43,8 @@ std::optional<SumBounds> bounds_of(const Expr& condition) {
   }
   const int64_t bound = -out.terms.constant;
   out.terms.constant = 0;
-  out.hash = structural_hash(expr_of(out.terms));
   const int64_t strict = op == Op::Lt || op == Op::Gt;
+  if (op == Op::Ne) out.other = bound;
   if (op == Op::Eq || op == Op::Ge || op == Op::Gt) {
     if (bound > INT64_MAX - strict) return std::nullopt;
     out.low = bound + strict;
@@ -74,11 +73,22 @@ struct Contradictions::Memory {
     Expr expr;  ///< keeps it alive, so that its address stays its own
     std::vector<const Var*> vars;
     std::optional<SumBounds> bounds;
+    size_t sum = 0;  ///< the number of the bounds' terms: equal ones have one
+  };
+  /// What conditions say of a sum.
+  struct Range {
+    size_t question = 0;  ///< to which it belongs
+    int64_t low = INT64_MIN, high = INT64_MAX;
   };
 
   ExactEngine engine;
   std::unordered_map<const ExprNode*, Condition> conditions;
+  std::unordered_map<uint64_t, std::vector<std::pair<Sum, size_t>>> sums;  ///< with their numbers, by hash
+  std::vector<Range> ranges;  ///< of the sums
+  size_t questions = 0;
   std::map<std::vector<const ExprNode*>, bool> parts;
+
+  explicit Memory(const ExactEngine& engine) : engine(engine) {}
 
   const Condition& know(const Expr& e) {
     auto [at, fresh] = conditions.try_emplace(e.get());
@@ -91,40 +101,50 @@ struct Contradictions::Memory {
       if (var && seen.insert(var).second) out.vars.push_back(var);
     });
     out.bounds = bounds_of(e);
+    if (out.bounds) out.sum = number_of(out.bounds->terms);
     return out;
+  }
+
+  size_t number_of(const Sum& sum) {
+    std::vector<std::pair<Sum, size_t>>& candidates = sums[structural_hash(expr_of(sum))];
+    const auto at = std::find_if(candidates.begin(), candidates.end(),
+                                 [&](const auto& other) { return of_one_sum(other.first, sum); });
+    if (at != candidates.end()) return at->second;
+    candidates.emplace_back(sum, ranges.size());
+    ranges.emplace_back();
+    return candidates.back().second;
+  }
+
+  std::vector<const Condition*> known(const std::vector<Expr>& exprs) {
+    std::vector<const Condition*> out;
+    for (const Expr& each : exprs) {
+      for (const Expr& part : operands_of_chain(each, Op::And)) out.push_back(&know(part));
+    }
+    return out;
+  }
+
+  /// Do two of the conditions bound one sum from both sides, with nothing between?
+  bool exclude_each_other(const std::vector<const Condition*>& all) {
+    ++questions;
+    for (const Condition* each : all) {
+      if (!each->bounds) continue;
+      Range& range = ranges[each->sum];
+      if (range.question != questions) range = Range{questions};
+      if (each->bounds->terms.is_constant()) range = Range{questions, 0, 0};
+      if (each->bounds->low) range.low = std::max(range.low, *each->bounds->low);
+      if (each->bounds->high) range.high = std::min(range.high, *each->bounds->high);
+      if (range.low > range.high) return true;
+    }
+    return std::any_of(all.begin(), all.end(), [&](const Condition* each) {
+      if (!each->bounds || !each->bounds->other) return false;
+      const int64_t other = *each->bounds->other;
+      const Range& range = ranges[each->sum];
+      return range.low == other && range.high == other;
+    });
   }
 
   bool is_empty(const std::vector<const Condition*>& part, const std::unordered_set<const Var*>& fixed);
 };
-
-namespace {
-
-/// Do two of the conditions bound one sum from both sides, with nothing between?
-template <class Condition>
-bool exclude_each_other(const std::vector<const Condition*>& all) {
-  std::unordered_map<uint64_t, std::vector<SumBounds>> known;
-  for (const Condition* each : all) {
-    if (!each->bounds) continue;
-    const SumBounds& bounds = *each->bounds;
-    if (bounds.terms.is_constant()) {
-      if ((bounds.low && *bounds.low > 0) || (bounds.high && *bounds.high < 0)) return true;
-      continue;
-    }
-    std::vector<SumBounds>& candidates = known[bounds.hash];
-    const auto at = std::find_if(candidates.begin(), candidates.end(),
-                                 [&](const SumBounds& other) { return of_one_sum(other.terms, bounds.terms); });
-    if (at == candidates.end()) {
-      candidates.push_back(bounds);
-      continue;
-    }
-    if (bounds.low && (!at->low || *at->low < *bounds.low)) at->low = bounds.low;
-    if (bounds.high && (!at->high || *at->high > *bounds.high)) at->high = bounds.high;
-    if (at->low && at->high && *at->low > *at->high) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 bool Contradictions::Memory::is_empty(const std::vector<const Condition*>& part,
                                       const std::unordered_set<const Var*>& fixed) {
@@ -147,8 +167,12 @@ bool Contradictions::Memory::is_empty(const std::vector<const Condition*>& part,
   return at->second;
 }
 
-Contradictions::Contradictions(const ExactEngine& engine) : memory_(new Memory{engine, {}, {}}) {}
+Contradictions::Contradictions(const ExactEngine& engine) : memory_(new Memory(engine)) {}
 Contradictions::~Contradictions() = default;
+
+bool Contradictions::excluded(const std::vector<Expr>& conditions) {
+  return memory_->exclude_each_other(memory_->known(conditions));
+}
 
 bool Contradictions::found(const std::vector<Expr>& conditions, const std::unordered_set<const Var*>& fixed,
                            size_t from) {
@@ -161,7 +185,7 @@ bool Contradictions::found(const std::vector<Expr>& conditions, const std::unord
       counts.push_back(n >= from);
     }
   }
-  if (exclude_each_other(all)) return true;
+  if (memory_->exclude_each_other(all)) return true;
   // Conditions of one part have one root.
   std::vector<size_t> root(all.size());
   std::iota(root.begin(), root.end(), size_t{0});

@@ -24,6 +24,9 @@ class Contradictions {
   /// are questions to isl. False says nothing.
   bool found(const std::vector<Expr>& conditions, const std::unordered_set<const Var*>& fixed, size_t from = 0);
 
+  /// The same of two conditions that bound one sum, and of nothing else: without isl.
+  bool excluded(const std::vector<Expr>& conditions);
+
  private:
   struct Memory;
   std::unique_ptr<Memory> memory_;
