@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <unordered_map>
 
 #include "helve/arith/sum.h"
@@ -66,12 +67,52 @@ bool of_one_sum(const Sum& a, const Sum& b) {
   return true;
 }
 
+/// Conditions as a text that is the same for those that differ in names of variables only, so that they are one
+/// question. A variable is numbered by its first use; what is fixed, and what is neither a number nor an operator, is
+/// itself.
+class PartText {
+ public:
+  /// With `named`, variables are themselves: what is no operator may use them.
+  PartText(const std::unordered_set<const Var*>& fixed, bool named) : fixed_(fixed), named_(named) {}
+
+  void add(const Expr& condition) {
+    write(condition);
+    text_ += ';';
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  void write(const Expr& e) {
+    const Apply* node = as<Apply>(e);
+    if (node) {
+      put('(', static_cast<int64_t>(node->op));
+      for (const Expr& arg : node->args) write(arg);
+    } else if (const int64_t* number = e->dtype.is_index() ? int_value(e) : nullptr) {
+      put('n', *number);
+    } else if (const Var* var = as<Var>(e); var && !named_ && var->dtype.is_index() && !fixed_.contains(var)) {
+      put('v', static_cast<int64_t>(numbers_.emplace(var, numbers_.size()).first->second));
+    } else {
+      put('e', static_cast<int64_t>(reinterpret_cast<intptr_t>(e.get())));
+    }
+  }
+  void put(char kind, int64_t value) {
+    text_ += kind;
+    text_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+
+  const std::unordered_set<const Var*>& fixed_;
+  const bool named_;
+  std::unordered_map<const Var*, size_t> numbers_;
+  std::string text_;
+};
+
 }  // namespace
 
 struct Contradictions::Memory {
   struct Condition {
     Expr expr;  ///< keeps it alive, so that its address stays its own
     std::vector<const Var*> vars;
+    bool plain = true;  ///< of numbers, variables and operators only
     std::optional<SumBounds> bounds;
     size_t sum = 0;  ///< the number of the bounds' terms: equal ones have one
   };
@@ -86,7 +127,7 @@ struct Contradictions::Memory {
   std::unordered_map<uint64_t, std::vector<std::pair<Sum, size_t>>> sums;  ///< with their numbers, by hash
   std::vector<Range> ranges;  ///< of the sums
   size_t questions = 0;
-  std::map<std::vector<const ExprNode*>, bool> parts;
+  std::unordered_map<std::string, bool> parts;  ///< by their text
 
   explicit Memory(const ExactEngine& engine) : engine(engine) {}
 
@@ -99,6 +140,7 @@ struct Contradictions::Memory {
     walk(e, [&](const Expr& node) {
       const Var* var = as<Var>(node);
       if (var && seen.insert(var).second) out.vars.push_back(var);
+      out.plain &= var || node->kind == ExprKind::IntImm || node->kind == ExprKind::Apply;
     });
     out.bounds = bounds_of(e);
     if (out.bounds) out.sum = number_of(out.bounds->terms);
@@ -148,11 +190,9 @@ struct Contradictions::Memory {
 
 bool Contradictions::Memory::is_empty(const std::vector<const Condition*>& part,
                                       const std::unordered_set<const Var*>& fixed) {
-  std::vector<const ExprNode*> key;
-  for (const Condition* each : part) key.push_back(each->expr.get());
-  std::sort(key.begin(), key.end());
-  key.erase(std::unique(key.begin(), key.end()), key.end());
-  const auto [at, fresh] = parts.try_emplace(std::move(key), false);
+  PartText text(fixed, std::any_of(part.begin(), part.end(), [](const Condition* each) { return !each->plain; }));
+  for (const Condition* each : part) text.add(each->expr);
+  const auto [at, fresh] = parts.try_emplace(text.text(), false);
   if (!fresh) return at->second;
   std::vector<Expr> all;
   std::vector<VarRef> vars;

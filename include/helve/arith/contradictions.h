@@ -11,7 +11,7 @@
 
 namespace helve {
 
-/// Remembers what it was asked, by the identity of the conditions.
+/// Remembers what it was asked, whatever the names of variables were that are not fixed.
 class Contradictions {
  public:
   explicit Contradictions(const ExactEngine& engine);
