@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "helve/ir/tensor/visit.h"
 #include "dependence_pairs.h"
+#include "helve/ir/tensor/visit.h"
 #include "proofs/hulls.h"
 
 namespace helve {
@@ -171,8 +171,8 @@ class Finder {
     };
     std::vector<VarRef> second_vars;
     for (const VarRef& var : other.vars) second_vars.emplace_back(as<Var>(renamed.at(var.get())));
-    out_.push_back({first, second, number(a), number(b), reduction, std::move(second_vars), std::move(orders),
-                    new_question()});
+    out_.push_back(
+        {first, second, number(a), number(b), reduction, std::move(second_vars), std::move(orders), new_question()});
   }
 
   const Dependences& d_;

@@ -23,7 +23,7 @@ struct Dependence::Question {
   size_t outside = 0;  ///< how many these are
   std::unordered_set<const Var*> fixed;
   std::vector<VarRef> unknown;  ///< names, which matter only where they are used
-  Facts facts;
+  Substitution renamed;  ///< variables of the second instance
   std::string doubts;
   std::vector<std::optional<bool>> never = {};  ///< of each order
   bool has_pairs = false;  ///< is it known which they are?
@@ -59,7 +59,7 @@ class Preparation {
     if (a && b) meet(first, second, *a, *b);
     out.conditions = query_.conditions();
     out.vars = query_.vars();
-    out.facts = query_.facts();
+    out.renamed = renamed_;
     out.doubts = query_.doubts();
     out.never.resize(each_.orders.size());
     out.prepared = true;
@@ -108,6 +108,23 @@ Dependence::Question& prepared(const Dependences& d, const Dependence& each) {
   return *each.question;
 }
 
+/// What holds of the numbers of both instances.
+Facts facts_of(const Dependences& d, const Dependence& each) {
+  PathConditions query(d.model);
+  for (const StepRef& step : d.model.around) {
+    if (says_something(*step)) query.add(*step);
+  }
+  const auto add = [&](const std::optional<size_t>& access, size_t statement, const Substitution& renamed) {
+    const Path& path = access ? d.model.accesses[*access].path : d.statements[statement].path;
+    for (size_t i = d.model.around.size(); i < path.size(); ++i) {
+      if (says_something(*path[i])) query.add(*path[i], renamed);
+    }
+  };
+  add(each.first_access, each.first, {});
+  add(each.second_access, each.second, each.question->renamed);
+  return query.facts();
+}
+
 /// The relation of the orders that are possible; nothing if it is empty.
 std::optional<IntegerRelation> relation(const Dependences& d, const Dependence& each) {
   std::vector<Expr> cases;
@@ -133,7 +150,8 @@ std::optional<IntegerRelation> relation(const Dependences& d, const Dependence& 
       doubts = fmt::format("the value of '{}' is not known", var->name);
     }
   }
-  const Translation translation{&q.facts, &d.model.constant};
+  const Facts facts = facts_of(d, each);
+  const Translation translation{&facts, &d.model.constant};
   IntegerSet set(d.engine, std::move(tuple), condition, std::move(locals), translation);
   if (!doubts.empty()) set = as_superset(set, doubts);
   if (set.emptiness().verdict == Verdict::Proved) return std::nullopt;

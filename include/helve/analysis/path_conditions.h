@@ -29,15 +29,17 @@ class PathConditions {
   const AccessModel& model() const { return model_; }
   const std::vector<VarRef>& vars() const { return vars_; }
   const std::vector<Expr>& conditions() const { return conditions_; }
-  const Facts& facts() const { return facts_; }
+  /// Learned when somebody needs them: most questions about a path do not.
+  const Facts& facts() const;
   /// The first reason of a doubt; empty if there is none.
   const std::string& doubts() const { return doubt_; }
 
  protected:
-  Facts facts_;
+  mutable Facts facts_;  ///< of steps that are learned, and what is no step
 
  private:
   const AccessModel& model_;
+  mutable std::vector<Step> later_;  ///< steps that are not learned yet
   std::vector<VarRef> vars_;
   std::vector<Expr> conditions_;
   std::string doubt_;
