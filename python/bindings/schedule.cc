@@ -29,6 +29,7 @@ std::string_view text_of_kind(ArgumentKind kind) {
     case ArgumentKind::Integer: return "integer";
     case ArgumentKind::Choice: return "choice";
     case ArgumentKind::BufferName: return "buffer";
+    case ArgumentKind::LayoutText: return "layout";
   }
   __builtin_unreachable();
 }

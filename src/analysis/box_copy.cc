@@ -14,6 +14,7 @@
 #include "helve/analysis/memory_traffic.h"
 #include "helve/analysis/multiple.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/buffer_layout.h"
 
 namespace helve {
 
@@ -58,6 +59,7 @@ bool is_zero_fill(const Expr& e) {
 std::optional<int64_t> swizzle_of(const Buffer& memory, int64_t row) {
   if (!memory.layout) return 0;
   const Layout& layout = *memory.layout;
+  if (layout_domain(memory) != constant_shape(memory.shape)) return std::nullopt;
   const Layout row_major({{layout.size(), 1, axes::m()}});
   if (!Layout(layout.shard(), layout.replica(), layout.offset()).equivalent(row_major)) return std::nullopt;
   const Swizzle& swizzle = layout.swizzle();

@@ -7,7 +7,8 @@
 
 #include "dependence_pairs.h"
 #include "helve/ir/tensor/visit.h"
-#include "proofs/hulls.h"
+#include "hulls.h"
+#include "instance_pair.h"
 
 namespace helve {
 
@@ -37,7 +38,7 @@ size_t loops_around(const AccessModel& model, const RegionStatement& first, cons
 /// A case for each loop that may carry the dependence, and one that none does; `outside`: as if the memory were
 /// allocated around the region.
 std::vector<std::vector<Expr>> orders_of(const AccessModel& model, const RegionStatement& first,
-                                         const RegionStatement& second, const Substitution& renamed, const Access* a,
+                                         const RegionStatement& second, const InstancePair& two, const Access* a,
                                          bool outside) {
   const size_t home = a && !outside ? loops_around(model, first, second, *a->buffer) : 0;
   std::vector<std::vector<Expr>> cases;
@@ -47,13 +48,12 @@ std::vector<std::vector<Expr>> orders_of(const AccessModel& model, const RegionS
     const Step& loop = *first.loops[l];
     const bool ordered = !is_independent(*loop.stmt) || (a && is_private(*loop.stmt, *a->buffer));
     for (const VarRef& var : loop.vars) {
-      const Expr one(var), other = renamed.at(var.get());
       if (l >= home && ordered) {
-        equal.push_back(less(one, other));
+        equal.push_back(two.before(var));
         cases.push_back(equal);
         equal.pop_back();
       }
-      equal.push_back(apply(Op::Eq, {one, other}));
+      equal.push_back(two.agree(var));
     }
   }
   if (first.visit < second.visit) cases.push_back(equal);
@@ -65,18 +65,6 @@ struct Class {
   size_t access;  ///< the one that stands for them; one that writes, if any does
   size_t statement;
 };
-
-bool same_elements(const Access& a, const Access& b) {
-  if (a.buffer != b.buffer || a.path != b.path || a.tiles != b.tiles || a.placed != b.placed ||
-      a.may_pass_end != b.may_pass_end) {
-    return false;
-  }
-  for (size_t d = 0; d < a.ranges.size(); ++d) {
-    const Range &x = a.ranges[d], &y = b.ranges[d];
-    if (x.point != y.point || !same_expr(x.begin, y.begin) || !same_expr(x.extent, y.extent)) return false;
-  }
-  return true;
-}
 
 class Finder {
  public:
@@ -131,7 +119,7 @@ class Finder {
     PathFacts facts(d_.model);
     std::vector<const Access*> all;
     for (const Class& c : classes_) all.push_back(&access(c));
-    std::vector<std::pair<size_t, size_t>> out = proofs::intersecting_hulls(all, facts);
+    std::vector<std::pair<size_t, size_t>> out = intersecting_hulls(all, facts);
     for (size_t i = 0; i < all.size(); ++i) {
       for (size_t k = i + 1; k < all.size(); ++k) {
         if (all[i]->buffer != all[k]->buffer && may_share(*all[i]->buffer, *all[k]->buffer)) out.emplace_back(i, k);
@@ -157,20 +145,16 @@ class Finder {
 
   void add(size_t first, size_t second, const Access* a, const Access* b, bool reduction = false) {
     const RegionStatement &one = d_.statements[first], &other = d_.statements[second];
-    Substitution renamed;
-    for (const StepRef& loop : other.loops) {
-      for (const VarRef& var : loop->vars) {
-        Expr& now = renamed[var.get()];
-        if (!now) now = Expr(make_var(var->name, var->dtype, var->span));
-      }
-    }
-    std::vector<std::vector<Expr>> orders = orders_of(d_.model, one, other, renamed, a, only_ != nullptr);
+    PathConditions none(d_.model);
+    InstancePair two(none);
+    for (const VarRef& var : other.vars) two.separate(var);
+    std::vector<std::vector<Expr>> orders = orders_of(d_.model, one, other, two, a, only_ != nullptr);
     if (orders.empty()) return;
     const auto number = [&](const Access* access) {
       return access ? std::optional(static_cast<size_t>(access - d_.model.accesses.data())) : std::nullopt;
     };
     std::vector<VarRef> second_vars;
-    for (const VarRef& var : other.vars) second_vars.emplace_back(as<Var>(renamed.at(var.get())));
+    for (const VarRef& var : other.vars) second_vars.emplace_back(as<Var>(two.second(Expr(var))));
     out_.push_back(
         {first, second, number(a), number(b), reduction, std::move(second_vars), std::move(orders), new_question()});
   }

@@ -11,7 +11,7 @@
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/call_facts.h"
-#include "same_element.h"
+#include "instance_pair.h"
 
 namespace helve {
 
@@ -22,7 +22,7 @@ struct Dependence::Question {
   std::vector<VarRef> vars;  ///< of the conditions, those of loops around the region first
   size_t outside = 0;  ///< how many these are
   std::unordered_set<const Var*> fixed;
-  std::vector<VarRef> unknown;  ///< names, which matter only where they are used
+  std::vector<VarRef> open_names;  ///< which matter only where they are used
   Substitution renamed;  ///< variables of the second instance
   std::string doubts;
   std::vector<std::optional<bool>> never = {};  ///< of each order
@@ -34,94 +34,68 @@ std::shared_ptr<Dependence::Question> new_question() { return std::make_shared<D
 
 namespace {
 
-/// Makes the conditions of a question.
-class Preparation {
- public:
-  Preparation(const Dependences& d, const Dependence& each) : d_(d), each_(each), query_(d.model) {}
-
-  void run() {
-    Dependence::Question& out = *each_.question;
-    const RegionStatement &first = d_.statements[each_.first], &second = d_.statements[each_.second];
-    const auto access = [&](const std::optional<size_t>& n) { return n ? &d_.model.accesses[*n] : nullptr; };
-    const Access *a = access(each_.first_access), *b = access(each_.second_access);
-    for (size_t v = 0; v < second.vars.size(); ++v) renamed_[second.vars[v].get()] = Expr(each_.second_vars[v]);
-    for (const Expr& condition : conditions_of_calls(*d_.function)) query_.require(condition);
-    for (const StepRef& step : d_.model.around) {
-      if (says_something(*step)) query_.add(*step);
-    }
-    out.outside = query_.vars().size();
-    for (const VarRef& var : query_.vars()) out.fixed.insert(var.get());
-    for (const VarRef& dim : d_.function->dims) out.fixed.insert(dim.get());
-    add_path(a ? a->path : first.path);
-    const Path& path = b ? b->path : second.path;
-    for (size_t i = d_.model.around.size(); i < path.size(); ++i) rename(*path[i]);
-    add_path(path, renamed_);
-    if (a && b) meet(first, second, *a, *b);
-    out.conditions = query_.conditions();
-    out.vars = query_.vars();
-    out.renamed = renamed_;
-    out.doubts = query_.doubts();
-    out.never.resize(each_.orders.size());
-    out.prepared = true;
-  }
-
- private:
-  void rename(const Step& step) {
-    for (const VarRef& var : step.vars) {
-      if (!renamed_.contains(var.get())) renamed_[var.get()] = Expr(make_var(var->name, var->dtype, var->span));
-    }
-  }
-
-  void add_path(const Path& path, const Substitution& renamed = {}) {
-    for (size_t i = d_.model.around.size(); i < path.size(); ++i) {
-      const Step& step = *path[i];
-      if (says_something(step) || step.vars.empty()) {
-        query_.add(step, renamed);
-        continue;
-      }
-      for (const VarRef& var : step.vars) {
-        const auto now = renamed.find(var.get());
-        const VarRef name = now == renamed.end() ? var : VarRef(as<Var>(now->second));
-        each_.question->unknown.push_back(name);
-        query_.add_variable(name);
-      }
-    }
-  }
-
-  void meet(const RegionStatement& first, const RegionStatement& second, const Access& a, const Access& b) {
-    if (a.buffer != b.buffer) {
-      return query_.doubt(fmt::format("'{}' and '{}' may share memory", a.buffer->name, b.buffer->name));
-    }
-    const bool absolute = a.placed != b.placed || (a.placed && common_loops(first, second) == 0);
-    each_.question->touching = {same_element(query_, a, b, renamed_, absolute).condition};
-    query_.require(each_.question->touching[0]);
-  }
-
-  const Dependences& d_;
-  const Dependence& each_;
-  PathConditions query_;
-  Substitution renamed_;  ///< variables of the second instance
-};
-
-Dependence::Question& prepared(const Dependences& d, const Dependence& each) {
-  if (!each.question->prepared) Preparation(d, each).run();
-  return *each.question;
+const Access* access(const Dependences& d, const std::optional<size_t>& n) {
+  return n ? &d.model.accesses[*n] : nullptr;
 }
 
-/// What holds of the numbers of both instances.
-Facts facts_of(const Dependences& d, const Dependence& each) {
-  PathConditions query(d.model);
+/// Both instances run.
+void both_run(const Dependences& d, const Dependence& each, InstancePair& two) {
+  const Access *a = access(d, each.first_access), *b = access(d, each.second_access);
+  const size_t inside = d.model.around.size();
+  const Path& path = b ? b->path : d.statements[each.second].path;
+  two.first_runs(a ? a->path : d.statements[each.first].path, inside, InstancePair::Names::Open);
+  two.separate(path, inside);
+  two.second_runs(path, inside, InstancePair::Names::Open);
+}
+
+void meet(const Dependences& d, const Dependence& each, PathConditions& query, InstancePair& two) {
+  const Access *a = access(d, each.first_access), *b = access(d, each.second_access);
+  if (!a || !b) return;
+  if (a->buffer != b->buffer) {
+    return query.doubt(fmt::format("'{}' and '{}' may share memory", a->buffer->name, b->buffer->name));
+  }
+  const bool share_no_loop = common_loops(d.statements[each.first], d.statements[each.second]) == 0;
+  const bool absolute = a->placed != b->placed || (a->placed && share_no_loop);
+  each.question->touching = {two.touch(*a, *b, absolute).condition};
+  query.require(each.question->touching[0]);
+}
+
+void add_around(const Dependences& d, PathConditions& query) {
   for (const StepRef& step : d.model.around) {
     if (says_something(*step)) query.add(*step);
   }
-  const auto add = [&](const std::optional<size_t>& access, size_t statement, const Substitution& renamed) {
-    const Path& path = access ? d.model.accesses[*access].path : d.statements[statement].path;
-    for (size_t i = d.model.around.size(); i < path.size(); ++i) {
-      if (says_something(*path[i])) query.add(*path[i], renamed);
-    }
-  };
-  add(each.first_access, each.first, {});
-  add(each.second_access, each.second, each.question->renamed);
+}
+
+Dependence::Question& prepared(const Dependences& d, const Dependence& each) {
+  Dependence::Question& out = *each.question;
+  if (out.prepared) return out;
+  PathConditions query(d.model);
+  for (const Expr& condition : conditions_of_calls(*d.function)) query.require(condition);
+  add_around(d, query);
+  out.outside = query.vars().size();
+  for (const VarRef& var : query.vars()) out.fixed.insert(var.get());
+  for (const VarRef& dim : d.function->dims) out.fixed.insert(dim.get());
+  const std::vector<VarRef>& second = d.statements[each.second].vars;
+  for (size_t v = 0; v < second.size(); ++v) out.renamed.emplace(second[v].get(), Expr(each.second_vars[v]));
+  InstancePair two(query, out.renamed);
+  both_run(d, each, two);
+  meet(d, each, query, two);
+  out.conditions = query.conditions();
+  out.vars = query.vars();
+  out.open_names = two.open_names();
+  out.renamed = two.renamed();
+  out.doubts = query.doubts();
+  out.never.resize(each.orders.size());
+  out.prepared = true;
+  return out;
+}
+
+/// What is known of the numbers of both instances.
+Facts facts_of(const Dependences& d, const Dependence& each) {
+  PathConditions query(d.model);
+  add_around(d, query);
+  InstancePair two(query, each.question->renamed);
+  both_run(d, each, two);
   return query.facts();
 }
 
@@ -145,7 +119,7 @@ std::optional<IntegerRelation> relation(const Dependences& d, const Dependence& 
   conditions.push_back(chain(Op::Or, cases));
   const Expr condition = conjunction(conditions);
   std::string doubts = q.doubts;
-  for (const VarRef& var : q.unknown) {
+  for (const VarRef& var : q.open_names) {
     if (doubts.empty() && mentions(condition, var.get())) {
       doubts = fmt::format("the value of '{}' is not known", var->name);
     }

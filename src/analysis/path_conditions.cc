@@ -39,7 +39,7 @@ void PathConditions::add(const Step& step, const Substitution& renamed) {
 }
 
 const Facts& PathConditions::facts() const {
-  for (const Step& step : later_) learn(facts_, step, model_.constant);
+  for (const Step& step : later_) learn(facts_, step, constant_);
   later_.clear();
   return facts_;
 }

@@ -261,6 +261,8 @@ isl::set Translator::condition_once(const Expr& e) const {
 }
 
 /// All linear comparisons become one basic set: translated one by one, isl would simplify what is left after each.
+/// Other conditions with one basic set, as equal quotients, are intersected with it before those with several: an
+/// intersection of sets asks of each pair of basic sets whether it is empty, which costs more than all the rest.
 isl::set Translator::conjunction(const Expr& e) const {
   std::vector<Constraint> linear;
   std::vector<Cases> unions;
@@ -279,24 +281,37 @@ isl::set Translator::conjunction(const Expr& e) const {
     drop_excluded(cases, linear);
     if (cases.size() == 1) linear.insert(linear.end(), cases[0].begin(), cases[0].end());
   }
-  isl::set out = all_of(linear);
+  isl::basic_set all = all_of(linear);
+  std::vector<isl::set> several;
   for (const Cases& cases : unions) {
-    if (cases.size() != 1) out = out.intersect(any_of(cases));
+    if (cases.size() != 1) several.push_back(any_of(cases));
   }
-  for (const Expr& each : others) out = out.intersect(condition(each));
+  for (const Expr& each : others) {
+    isl::set set = condition(each);
+    if (isl_set_n_basic_set(set.get()) != 1) {
+      several.push_back(std::move(set));
+      continue;
+    }
+    isl_basic_set_list* const parts = isl_set_get_basic_set_list(set.get());
+    isl_basic_set* const only = isl_basic_set_list_get_basic_set(parts, 0);
+    isl_basic_set_list_free(parts);
+    all = all.intersect(isl::manage(only));
+  }
+  isl::set out = all;
+  for (const isl::set& each : several) out = out.intersect(each);
   return out;
 }
 
-isl::set Translator::all_of(const std::vector<Constraint>& all) const {
+isl::basic_set Translator::all_of(const std::vector<Constraint>& all) const {
   isl_mat* const equal = matrix_of(engine_, all, true, width_);
   isl_mat* const at_least = matrix_of(engine_, all, false, width_);
-  return isl::manage(isl_set_from_basic_set(isl_basic_set_from_constraint_matrices(
-      space_.copy(), equal, at_least, isl_dim_set, isl_dim_param, isl_dim_div, isl_dim_cst)));
+  return isl::manage(isl_basic_set_from_constraint_matrices(space_.copy(), equal, at_least, isl_dim_set, isl_dim_param,
+                                                            isl_dim_div, isl_dim_cst));
 }
 
 isl::set Translator::any_of(const std::vector<std::vector<Constraint>>& cases) const {
   isl::set out = isl::set::empty(space_);
-  for (const std::vector<Constraint>& all : cases) out = out.unite(all_of(all));
+  for (const std::vector<Constraint>& all : cases) out = out.unite(isl::set(all_of(all)));
   return out;
 }
 

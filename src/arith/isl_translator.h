@@ -37,7 +37,7 @@ class Translator {
   isl::pw_aff value_once(const Expr& e) const;
   isl::set condition_once(const Expr& e) const;
   isl::set conjunction(const Expr& e) const;
-  isl::set all_of(const std::vector<Constraint>& all) const;
+  isl::basic_set all_of(const std::vector<Constraint>& all) const;
   isl::set any_of(const std::vector<std::vector<Constraint>>& cases) const;  ///< all of one
   isl::val number(int64_t value) const { return isl::val(space_.ctx(), static_cast<long>(value)); }
   isl::pw_aff constant(int64_t value) const;

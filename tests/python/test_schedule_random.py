@@ -106,6 +106,11 @@ def behind(path):
     return re.sub(r"\[(\d+)\]$", lambda found: f"[{int(found.group(1)) + 1}]", path)
 
 
+def own_memory(rng):
+    """The name of a buffer that steps may have made."""
+    return rng.choice("AB") + rng.choice(["_shared", "_local"])
+
+
 def some_step(s, rng):
     """A primitive with arguments that may or may not fit."""
     all_places = places(s)
@@ -135,18 +140,21 @@ def some_step(s, rng):
         lambda: s.tensorize(one, rng.choice(["copy", "fill", "gemm", "reduce_sum", "reduce_max"])),
         lambda: s.lift(allocation, one),
         lambda: s.sink(allocation, one),
-        lambda: s.rfactor(one, rng.choice([None, None, two]), rng.choice(["local", "shared"])),
-        lambda: s.rfactor(inner, rng.choice([None, one]), rng.choice(["local", "shared"])),
+        lambda: s.rfactor(one, rng.choice([None, None, two]), rng.choice(["local", "shared", "fragment"])),
+        lambda: s.rfactor(inner, rng.choice([None, one]), rng.choice(["local", "shared", "fragment"])),
         lambda: s.bind(one, to=rng.choice(["block", "block", "thread", "core"])),
+        lambda: s.threads(rng.choice(all_places), rng.choice([32, 64, 96, 33])),
         lambda: s.compute_at(rng.choice([one, inner, rng.choice(all_places)]), next_one),
         lambda: s.compute_at(one, rng.choice(loops)),
         lambda: s.reverse_compute_at(next_one, rng.choice(loops)),
         lambda: s.inline(rng.choice(stores)),
         s.auto,
-        lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"]),
-                             rng.choice(["same", "reversed"])),
-        lambda: s.tile_buffer(rng.choice(["A_shared", "B_shared"]), rng.choice([1, 2, 9]), rng.choice([1, 2, 9])),
-        lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
+        lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared", "fragment"])),
+        lambda: s.set_layout(own_memory(rng), rng.choice([
+            "order(1, 0)", "order(0, 1)", "tile(3)", f"tile({rng.choice([1, 2, 9])}, {rng.choice([1, 4, 9])})"])),
+        lambda: s.pad(own_memory(rng), rng.choice([0, 1, 1]), rng.choice([1, 3])),
+        lambda: s.swizzle(own_memory(rng), *rng.choice([(1, 0, 1), (1, 1, 2), (2, 0, -2)])),
+        lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared", "fragment"])),
     ])
 
 

@@ -10,6 +10,7 @@ import operator
 import sys
 
 from helve import _core, source
+from helve._core import Layout
 from helve.errors import Error, error, from_diagnostic, shown
 from helve.schedule.auto import order
 from helve.schedule.comparison import compare
@@ -180,8 +181,12 @@ class Schedule:
             elif kind == "buffer" and not isinstance(value, str):
                 raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
                             reason="it is no name", fixes=["give the name of a buffer, for example \"A\""])
+            elif kind == "layout" and not isinstance(value, str):
+                raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
+                            reason="it is no layout", fixes=["give a helve.Layout, or its text"])
             else:
-                arguments.append(value if kind in ("choice", "buffer") else _integer(primitive, name, value, place))
+                is_text = kind in ("choice", "buffer", "layout")
+                arguments.append(value if is_text else _integer(primitive, name, value, place))
         if unsafe is not None and (not isinstance(unsafe, str) or not unsafe.strip()):
             raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(unsafe), parameter="unsafe",
                         reason="it is no text", fixes=["say in words why the step keeps results"])
@@ -255,7 +260,7 @@ class Schedule:
         """Takes the branch that a loop consists of out of the loop; returns the loop of each branch."""
         return self._step("unswitch", [loop], unsafe)
 
-    def cache_read(self, at: Place, buffer: str, scope: str = "local", order: str = "same", *,
+    def cache_read(self, at: Place, buffer: str, scope: str = "local", *,
                    unsafe: str | None = None) -> tuple[Cursor, Cursor]:
         """Copies the elements of a buffer that a statement reads to memory of their own in front of it, from which
         the statement reads them. The memory has the extents of the least box that holds these elements.
@@ -263,8 +268,8 @@ class Schedule:
         Args:
             at: a statement or a loop, or the name of a loop.
             buffer: the name of a buffer whose single elements the statement reads.
-            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
-            order: that of the dimensions of the memory: "same", or "reversed", a transposed matrix.
+            scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (of a block; in
+                registers of its threads).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -274,7 +279,7 @@ class Schedule:
             helve.Error: the statement uses no such buffer (HV1001), the box has no constant extents (HV1006), or a
                 read would see another value (HV1007, HV1008).
         """
-        return self._step("cache_read", [at, buffer, scope, order], unsafe)
+        return self._step("cache_read", [at, buffer, scope], unsafe)
 
     def cache_write(self, at: Place, buffer: str, scope: str = "local", *,
                     unsafe: str | None = None) -> tuple[Cursor, ...]:
@@ -284,7 +289,8 @@ class Schedule:
         Args:
             at: a statement or a loop, or the name of a loop.
             buffer: the name of a buffer whose single elements the statement writes.
-            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (of a block; in
+                registers of its threads).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -348,19 +354,22 @@ class Schedule:
         return self._step("tensorize", [loop, operation], unsafe)[0]
 
     def rfactor(self, loop: Place, around: Place | None = None, scope: str = "local", *,
-                unsafe: str | None = None) -> tuple[Cursor, Cursor, Cursor]:
+                unsafe: str | None = None) -> tuple[Cursor, ...]:
         """Lets each iteration of a loop reduce to partial results of its own, which are merged behind the reduction.
-        Floats are rounded in another order; the loop may then be vectorized, unrolled or parallel.
+        Floats are rounded in another order; the loop may then be vectorized, unrolled or parallel. A partial result of
+        one update is what that would add.
 
         Args:
             loop: a loop of constant extent inside a reduction by T.update, or of integers by `s = s + x`.
             around: the loop around it for whose time the partial results live. If it is not given, the outermost loop
                 over which the elements are reduced, as long as nothing else is done with them inside.
-            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (of a block; in
+                registers of its threads).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
-            The loop that fills the partial results, the loop `around`, and the loop that merges them.
+            The loop that fills the partial results if they have several updates, the loop `around`, and the loop
+            that merges them.
 
         Raises:
             helve.Error: the loop reduces no buffer, or several, or floats in a fixed order (HV1006), or an element is
@@ -423,24 +432,65 @@ class Schedule:
         """
         return self._step("inline", [producer], unsafe)
 
-    def tile_buffer(self, buffer: str, rows: int, columns: int, *, unsafe: str | None = None) -> Cursor:
-        """Stores the last two dimensions of a buffer in shared memory tile by tile: the elements of `rows` x `columns`
-        lie side by side, rows first. What elements hold stays as it is.
+    def set_layout(self, buffer: str, layout: Layout | str, *, unsafe: str | None = None) -> Cursor:
+        """Says where the elements of a buffer lie in memory. What they hold stays as it is.
 
         Args:
             buffer: the name of a buffer that the function allocates.
-            rows: extent of a tile in the last dimension but one.
-            columns: extent of a tile in the last dimension.
+            layout: a layout, or its text, as `layout=` of an allocation takes it; or a text that fits every shape,
+                "tile(8, 16)" (the elements of each tile of the last dimensions side by side, tiles at the end padded)
+                or "order(1, 0)" (the dimensions, the one whose elements lie farthest apart first).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
             The allocation.
 
         Raises:
-            helve.Error: there is no such buffer (HV1001), or it has a layout, fewer dimensions, or other memory
+            helve.Error: there is no such buffer (HV1001), the text is no layout (HV1005), or the layout does not fit
+                the buffer (HV1006).
+        """
+        text = str(layout) if isinstance(layout, Layout) else layout
+        return self._step("set_layout", [buffer, text], unsafe)[0]
+
+    def pad(self, buffer: str, dim: int, by: int, *, unsafe: str | None = None) -> Cursor:
+        """Leaves `by` elements unused behind the last one of a dimension, so that rows do not begin at multiples of a
+        power of two. The shape stays, and nobody sees the padding.
+
+        Args:
+            buffer: the name of a buffer that the function allocates.
+            dim: the dimension, from 0; elements of another one lie behind it.
+            by: elements, 1 or more.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The allocation.
+
+        Raises:
+            helve.Error: there is no such buffer (HV1001) or dimension (HV1005), or nothing lies behind the dimension
                 (HV1006).
         """
-        return self._step("tile_buffer", [buffer, rows, columns], unsafe)[0]
+        return self._step("pad", [buffer, dim, by], unsafe)[0]
+
+    def swizzle(self, buffer: str, bits: int, base: int, shift: int, *, unsafe: str | None = None) -> Cursor:
+        """Exchanges `bits` bits of the addresses of shared memory, from bit `base` on, by their exclusive or with those
+        `shift` above, so that elements of a column lie in different banks. `helve.layout.choose_swizzle` finds the
+        numbers for rows that are read together.
+
+        Args:
+            buffer: the name of a buffer of scope "shared".
+            bits: how many, 1 or more; 2 ** bits rows get addresses of their own.
+            base: the lowest bit that changes: 2 ** base elements stay side by side.
+            shift: from a bit to the one that changes it; as many as `bits`, or more.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The allocation.
+
+        Raises:
+            helve.Error: there is no such buffer (HV1001), no such swizzle (HV1005), the memory is not shared, or its
+                size no multiple of 2 ** (bits + base + shift) elements (HV1006).
+        """
+        return self._step("swizzle", [buffer, bits, base, shift], unsafe)[0]
 
     def shift(self, loop: Place, by: int, *, unsafe: str | None = None) -> Cursor:
         """Counts a loop from `by` later on; returns it."""
@@ -486,6 +536,23 @@ class Schedule:
             The grid, or the loop over threads.
         """
         return self._step("bind", [loop, to], unsafe)[0]
+
+    def threads(self, grid: Place, count: int, *, unsafe: str | None = None) -> Cursor:
+        """Gives each block of a grid so many threads, which divide parallel loops, tile operations and fragments among
+        them; a CPU ignores it.
+
+        Args:
+            grid: the T.Kernel, or the name of a coordinate of its grid.
+            count: a multiple of 32, at most 1024.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The grid.
+
+        Raises:
+            helve.Error: there is no such grid, or no block of so many threads (HV1006).
+        """
+        return self._step("threads", [grid, count], unsafe)[0]
 
     # Defaults.
 

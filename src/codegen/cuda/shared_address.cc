@@ -4,6 +4,7 @@
 
 #include "helve/arith/simplify.h"
 #include "helve/codegen/c/c_emitter.h"
+#include "helve/ir/tensor/buffer_layout.h"
 #include "helve/layout/address_terms.h"
 
 namespace helve::cuda {
@@ -20,7 +21,7 @@ Expr Address::swizzled(const Expr& address) const {
 Address address_of(const Buffer& buffer, const std::vector<Expr>& indices, const Facts& facts) {
   if (!buffer.layout) return {c::element_offset(buffer, indices), {}};
   Expr sum = int_imm(0);
-  for (const AddressTerm& term : address_terms(*buffer.layout, *constant_shape(buffer.shape))) {
+  for (const AddressTerm& term : address_terms(*buffer.layout, layout_domain(buffer))) {
     const Expr above = floor_div(indices[term.dim], int_imm(term.divisor));
     const Expr digit = term.outermost ? above : floor_mod(above, int_imm(term.extent));
     sum = sum + digit * int_imm(term.stride);

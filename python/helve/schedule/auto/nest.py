@@ -80,7 +80,7 @@ class Nest:
         return [access for access in self.loads if access.stride(lane.var) not in (0, 1)]
 
     def lanes_of_copies(self) -> Loop | None:
-        """The loop that may be one of lanes if what it reads from far apart is copied in reversed order."""
+        """The loop that may be one of lanes if what it reads from far apart is copied with turned dimensions."""
         others = [loop.var for loop in self.terms]
         for loop in reversed(self.loops):
             if self.target.stride(loop.var) == 1 and all(a.turned(loop.var, others) for a in self.turned(loop)):

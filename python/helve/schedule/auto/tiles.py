@@ -185,15 +185,31 @@ class _Tiling:
         if size > self.machine.second_cache // 2 or reads * extent < _REUSE or (near and not turned):
             return None
         copy: list[Cursor] = []
-        order = "reversed" if turned else "same"
-        attempt(s, lambda: copy.append(s.cache_read(at, access.buffer.name, order=order)[0]))
-        return copy[0] if copy else None
+
+        def steps() -> None:
+            copy[:] = [s.cache_read(at, access.buffer.name)[0]]
+            if turned:
+                order = ", ".join(str(d) for d in reversed(range(len(access.indices))))
+                s.set_layout(_innermost(s, copy[0]).stmt.buffer.name, f"order({order})")
+
+        if not attempt(s, steps):
+            return None
+        return copy[0]
 
     def _vectorize(self, copy: Cursor) -> None:
-        s, inner = self.s, self.s.now(copy)
-        while isinstance((below := body(s, inner)).stmt, _core.For):
-            inner = below
-        attempt(s, lambda: s.vectorize(inner))
+        s = self.s
+        attempt(s, lambda: s.vectorize(_innermost(s, copy, of_loops=True)))
+
+
+def _innermost(s: Schedule, copy: Cursor, of_loops: bool = False) -> Cursor:
+    """The store of a copy, or the innermost of its loops."""
+    inner = s.now(copy)
+    while isinstance(inner.stmt, _core.For):
+        below = body(s, inner)
+        if of_loops and not isinstance(below.stmt, _core.For):
+            return inner
+        inner = below
+    return inner
 
 
 def tile_products(s: Schedule, nest: Nest, machine: _core.Machine,
