@@ -5,6 +5,7 @@
 
 #include "enumerated.h"
 #include "helve/arith/sum.h"
+#include "helve/ir/expr/visit.h"
 
 namespace helve::testing {
 namespace {
