@@ -4,6 +4,7 @@
 // the same for all.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "helve/analysis/path_conditions.h"
@@ -22,6 +23,8 @@ class InstancePair {
  public:
   /// `query`, which outlives the pair, holds for both and gets all further conditions.
   explicit InstancePair(PathConditions& query) : query_(query) {}
+  /// The second instance has variables of its own already.
+  InstancePair(PathConditions& query, Substitution renamed) : query_(query), renamed_(std::move(renamed)) {}
 
   /// The second instance has variables of its own for those of the path's steps from `from` on, or for one.
   void separate(const Path& path, size_t from);
