@@ -32,7 +32,7 @@ SMALL = [
       for case in cases.BY_ROWS),
     (cases.softmax_backward, 3, 600, "float32", {**LONG, "on_chip": 2100}),
     *((case, 7, 40, "float16", {"blocks": 2}) for case in cases.BACKWARD),
-    *((case, 3, 600, "float32", {**LONG, "blocks": 4}) for case in cases.BACKWARD),
+    *((case, 3, 300, "float32", {**LONG, "blocks": 4}) for case in cases.BACKWARD),
     *((case, 7, 40, "bfloat16", {"blocks": 2, "rows": 1}) for case in cases.BACKWARD),
     *((case, 4, 516, "bfloat16", {"blocks": 3}) for case in cases.BACKWARD),
     *((case, 3, 517, "float32", {"blocks": 2, "stages": 4}) for case in cases.BACKWARD),

@@ -10,7 +10,7 @@ import helve
 import helve.testing
 import numpy as np
 import pytest
-from schedule_nests import REFUSALS, Nest, for_device, places, some_step, tensor
+from schedule_nests import NOT_ON_DEVICE, REFUSALS, Nest, for_device, places, some_step, tensor
 
 
 def run(function):
@@ -77,4 +77,7 @@ def test_what_threads_and_blocks_share_out_keeps_results(seed):
     wanted = run(s.version(0))
     for a, b in zip(run(s), wanted):
         np.testing.assert_array_equal(a, b, err_msg=f"{s.trace()}\n{s.script()}")
-    helve.testing.check_stages(s.function, lambda: helve.testing.make_arguments(s), target="cuda", arch="sm_80")
+    try:
+        helve.testing.check_stages(s.function, lambda: helve.testing.make_arguments(s), target="cuda", arch="sm_80")
+    except helve.Error as error:
+        assert error.code in NOT_ON_DEVICE, f"{error}\n{s.script()}"
