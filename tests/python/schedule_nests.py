@@ -215,6 +215,8 @@ def for_device(seed, taken=6, tries=60):
             step()
         except helve.Error as error:
             assert error.code in REFUSALS, f"{error}\n{s.script()}"
+        if "T.threads(" in s.script() and "T.Parallel(" in s.script():
+            s.undo()  # all work of a kernel with loops over threads has to be in such loops
         if len(s) >= taken or len(s.script()) > 4000:
             break
     return s
