@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "helve/analysis/path_conditions.h"
 #include "helve/arith/relation_algebra.h"
@@ -12,17 +13,31 @@
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/call_facts.h"
+#include "helve/ir/tensor/visit.h"
 #include "legality/flow.h"
 
 namespace helve {
 
 namespace {
 
+/// Is the condition false wherever the region is reached?
+bool never_around(const AccessModel& model, const Expr& condition) {
+  PathConditions query = conditions_around(model);
+  for (const VarRef& dim : model.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+  query.require(condition);
+  const IntegerSet where(ExactEngine(), {}, conjunction(query.conditions()), {}, {&query.facts(), &model.constant});
+  return where.emptiness().verdict == Verdict::Proved;
+}
+
 class Bounds {
  public:
-  Bounds(const AccessModel& model, const Buffer& buffer) : model_(model) {
+  Bounds(const AccessModel& model, const Buffer& buffer, const std::vector<Stmt>& within) : model_(model) {
+    std::unordered_set<const StmtNode*> named;
+    for (const Stmt& s : within) walk(s, [&](const Stmt& each) { named.insert(each.get()); });
     for (const Access& access : model.accesses) {
-      if (access.buffer.get() == &buffer) accesses_.push_back(&access);
+      if (access.buffer.get() == &buffer && (within.empty() || named.contains(access.stmt))) {
+        accesses_.push_back(&access);
+      }
     }
   }
 
@@ -141,13 +156,7 @@ class Bounds {
     return never(logical_and(less(int_imm(0), extent), past));
   }
 
-  /// Is the condition false wherever the statement is reached?
-  bool never(const Expr& condition) const {
-    PathConditions query = around();
-    query.require(condition);
-    const IntegerSet where(engine_, {}, conjunction(query.conditions()), {}, {&query.facts(), &model_.constant});
-    return where.emptiness().verdict == Verdict::Proved;
-  }
+  bool never(const Expr& condition) const { return never_around(model_, condition); }
 
   const AccessModel& model_;
   std::vector<const Access*> accesses_;
@@ -171,14 +180,19 @@ void add_inside(PathConditions& query, const AccessModel& model, const Path& pat
   }
 }
 
-FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer) {
+bool never_at(const FunctionRef& f, const Cursor& at, const Expr& condition) {
+  return never_around(access_model(*f, statement_at(*f, at)), condition);
+}
+
+FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer,
+                          const std::vector<Stmt>& within) {
   const AccessModel model = access_model(*f, statement_at(*f, at));
-  return Bounds(model, buffer).run(buffer);
+  return Bounds(model, buffer, within).run(buffer);
 }
 
 bool needs_old(const FunctionRef& f, const Cursor& at, const Buffer& buffer, const Footprint& box) {
   const AccessModel model = access_model(*f, statement_at(*f, at));
-  return Bounds(model, buffer).needs_old(buffer, box);
+  return Bounds(model, buffer, {}).needs_old(buffer, box);
 }
 
 }  // namespace helve
