@@ -9,9 +9,11 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from helve import _core
-from helve.arguments import evaluator, variables_of
-from helve.arrays import NoArrays, empty, is_array
+from helve.arguments import evaluator, numpy_dtype, variables_of
+from helve.arrays import empty, is_array
 from helve.errors import error, shown, suggestion
 
 _OUT_OF_MEMORY = "OutOfMemoryError"  # as PyTorch and CuPy call theirs
@@ -108,17 +110,13 @@ class Outputs:
                 continue
             try:
                 values[position] = empty(shape, dtype, like)
-            except MemoryError:
-                raise
             except Exception as problem:  # noqa: BLE001 - the library's own
-                if type(problem).__name__ == _OUT_OF_MEMORY:
-                    raise
-                if isinstance(problem, NoArrays):
-                    fault = self._wrong_input(values) or self._failure(n, shape, str(problem))
-                elif any(extent < 0 for extent in shape):
-                    fault = self._failure(n, shape, "an extent is negative")
-                else:
-                    fault = self._failure(n, shape, _words(problem))
+                fault = self._wrong_input(values)
+                if fault is None:
+                    if isinstance(problem, MemoryError) or type(problem).__name__ == _OUT_OF_MEMORY:
+                        raise
+                    negative = any(extent < 0 for extent in shape)
+                    fault = self._failure(n, shape, "an extent is negative" if negative else _words(problem))
                 raise fault from None
 
     def _failure(self, n: int, shape: Any, reason: str) -> Exception:
@@ -134,11 +132,17 @@ class Outputs:
                                  dtype=param.dtype)
                 if len(value.shape) != param.rank:
                     return error("ArgumentRank", parameter=param.name, expected=param.rank, given=len(value.shape))
-            elif isinstance(value, float):
-                if not param.dtype.startswith(("float", "bfloat")):
+            elif not param.dtype.startswith(("float", "bfloat", "bool")):
+                if isinstance(value, float):
                     return error("ScalarArgumentType", parameter=param.name, expected=param.dtype, given=value)
-            elif not hasattr(type(value), "__index__") and not param.dtype.startswith(("float", "bfloat")):
-                return error("NotANumber", parameter=param.name, given=shown(value), expected=param.dtype)
+                try:
+                    number = operator.index(value)
+                except Exception:  # noqa: BLE001 - an object of the user's, whatever it does
+                    return error("NotANumber", parameter=param.name, given=shown(value), expected=param.dtype)
+                limits = np.iinfo(numpy_dtype(param.dtype))
+                if not limits.min <= number <= limits.max:
+                    return error("ScalarArgumentRange", parameter=param.name, expected=param.dtype, given=number,
+                                 low=limits.min, high=limits.max)
         return None
 
     def _count_error(self, given: int) -> Exception:

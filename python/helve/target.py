@@ -175,7 +175,23 @@ class Kernel:
         except Error as fault:
             about = dict(fault.diagnostic.args)
             parameter = about.get("parameter") or about.get("keyword") or about.get("second")
-            raise at_caller(fault, *self._place_of(parameter, len(args), named)) from None
+            raise at_caller(self._hinted(fault, len(args)), *self._place_of(parameter, len(args), named)) from None
+
+    def _hinted(self, fault: Error, count: int) -> Error:
+        """The fault; where a call leaves out just what it could make, with the hint that it can."""
+        if fault.name != "CallArgumentCount" or self.outputs:
+            return fault
+        params = self._compiled.function.params
+        effects = iter(_core.tensor_effects(self._compiled.function))
+        makes = [isinstance(p, _core.Buffer) and next(effects)[1:] == (True, False) for p in params]
+        missing = [f'"{p.name}"' for p in params[count:]]
+        if not missing or not all(makes[count:]):
+            return fault
+        data = fault.diagnostic
+        text = missing[0] if len(missing) == 1 else f"({', '.join(missing)})"
+        hint = f"or compile it with out={text}, so that calls make and return what they leave out"
+        fixes = [*data.help.split("\n"), hint]
+        return from_diagnostic(_core.Diagnostic(data.name, data.span, data.args, data.notes, fixes))
 
     def _positional(self, count: int) -> list[str]:
         """The parameters that so many positional arguments are for."""

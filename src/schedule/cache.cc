@@ -155,7 +155,7 @@ Rewrite cache_write(const FunctionRef& f, const Arguments& arguments) {
   const Stmt back = copy_box(f, cache.box, buffer, cache.memory, true, s->span);
   edited = edited.then(insert(edited.function, at.at(at.position() + 1), {back}));
   std::vector<Stmt> in{alloc(cache.memory, s->span)};
-  if (cache.box.needs_old) in.push_back(copy_box(f, cache.box, buffer, cache.memory, false, s->span));
+  if (needs_old(f, at, *buffer, cache.box)) in.push_back(copy_box(f, cache.box, buffer, cache.memory, false, s->span));
   edited = edited.then(insert(edited.function, at, in));
   Rewrite out{edited, {at, 1}, {at, in.size() + 2}, {}, {}, {}};
   for (size_t n = 1; n < in.size() + 2; ++n) out.results.push_back(at.at(at.position() + n));

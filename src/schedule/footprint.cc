@@ -71,53 +71,8 @@ class Bounds {
         return {{}, fmt::format("a copy of dimension {} might reach past the end of '{}'", d, buffer.name)};
       }
     }
-    out.needs_old = needs_old(buffer, out);
     return {out, {}};
   }
-
- private:
-  PathConditions around() const { return conditions_around(model_); }
-
-  /// { the tuple : some access has the subscripts }: variables inside the statement are any of theirs.
-  IntegerSet touched(const Access& access, const std::vector<VarRef>& tuple, const Expr& condition) const {
-    PathConditions query = around();
-    const size_t outside = query.vars().size();
-    add_inside(query, model_, access.path);
-    query.require(condition);
-    const std::vector<VarRef> locals(query.vars().begin() + static_cast<int64_t>(outside), query.vars().end());
-    const Translation translation{&query.facts(), &model_.constant};
-    return IntegerSet(engine_, tuple, conjunction(query.conditions()), locals, translation);
-  }
-
-  IntegerSet elements(size_t d, const VarRef& x) const {
-    std::optional<IntegerSet> all;
-    for (const Access* access : accesses_) {
-      const IntegerSet one = touched(*access, {x}, apply(Op::Eq, {Expr(x), access->ranges[d].begin}));
-      all = all ? union_of(*all, one) : one;
-    }
-    return *all;
-  }
-
-  std::optional<int64_t> most(const Expr& extent) const {
-    if (const int64_t* value = int_value(extent)) return *value;
-    PathConditions query = around();
-    const VarRef e = make_var("e");
-    query.require(apply(Op::Eq, {Expr(e), extent}));
-    std::vector<VarRef> locals = query.vars();
-    locals.insert(locals.end(), model_.function->dims.begin(), model_.function->dims.end());
-    const IntegerSet all(engine_, {e}, conjunction(query.conditions()), locals, {&query.facts(), &model_.constant});
-    const std::optional<Expr> value = greatest_value(all, e, 0);
-    const int64_t* number = value ? int_value(*value) : nullptr;
-    return number ? std::optional(*number) : std::nullopt;
-  }
-
-  /// Is the box inside the buffer, also where no access runs?
-  bool inside(const Expr& begin, const Expr& extent, const Expr& shape) const {
-    const Expr past = chain(Op::Or, {less(begin, int_imm(0)), less(shape, begin + extent)});
-    return never(logical_and(less(int_imm(0), extent), past));
-  }
-
-  bool never(const Expr& condition) const { return never_around(model_, condition); }
 
   /// Does a read see what stood there before, or does an element of the box keep it?
   bool needs_old(const Buffer& buffer, const Footprint& box) const {
@@ -155,6 +110,54 @@ class Bounds {
     return written.verdict != Verdict::Proved || !flow.doubt().empty();
   }
 
+ private:
+  PathConditions around() const { return conditions_around(model_); }
+
+  /// { the tuple : some access has the subscripts }: variables inside the statement are any of theirs.
+  IntegerSet touched(const Access& access, const std::vector<VarRef>& tuple, const Expr& condition) const {
+    PathConditions query = around();
+    const size_t outside = query.vars().size();
+    add_inside(query, model_, access.path);
+    query.require(condition);
+    const std::vector<VarRef> locals(query.vars().begin() + static_cast<int64_t>(outside), query.vars().end());
+    const Translation translation{&query.facts(), &model_.constant};
+    return IntegerSet(engine_, tuple, conjunction(query.conditions()), locals, translation);
+  }
+
+  IntegerSet elements(size_t d, const VarRef& x) const {
+    std::optional<IntegerSet> all;
+    for (const Access* access : accesses_) {
+      const auto same = [&](const Access* other) {
+        return other->path == access->path && same_expr(other->ranges[d].begin, access->ranges[d].begin);
+      };
+      if (*std::find_if(accesses_.begin(), accesses_.end(), same) != access) continue;  // those of one before
+      const IntegerSet one = touched(*access, {x}, apply(Op::Eq, {Expr(x), access->ranges[d].begin}));
+      all = all ? union_of(*all, one) : one;
+    }
+    return *all;
+  }
+
+  std::optional<int64_t> most(const Expr& extent) const {
+    if (const int64_t* value = int_value(extent)) return *value;
+    PathConditions query = around();
+    const VarRef e = make_var("e");
+    query.require(apply(Op::Eq, {Expr(e), extent}));
+    std::vector<VarRef> locals = query.vars();
+    locals.insert(locals.end(), model_.function->dims.begin(), model_.function->dims.end());
+    const IntegerSet all(engine_, {e}, conjunction(query.conditions()), locals, {&query.facts(), &model_.constant});
+    const std::optional<Expr> value = greatest_value(all, e, 0);
+    const int64_t* number = value ? int_value(*value) : nullptr;
+    return number ? std::optional(*number) : std::nullopt;
+  }
+
+  /// Is the box inside the buffer, also where no access runs?
+  bool inside(const Expr& begin, const Expr& extent, const Expr& shape) const {
+    const Expr past = chain(Op::Or, {less(begin, int_imm(0)), less(shape, begin + extent)});
+    return never(logical_and(less(int_imm(0), extent), past));
+  }
+
+  bool never(const Expr& condition) const { return never_around(model_, condition); }
+
   const AccessModel& model_;
   std::vector<const Access*> accesses_;
   ExactEngine engine_;
@@ -185,6 +188,11 @@ FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& 
                           const std::vector<Stmt>& within) {
   const AccessModel model = access_model(*f, statement_at(*f, at));
   return Bounds(model, buffer, within).run(buffer);
+}
+
+bool needs_old(const FunctionRef& f, const Cursor& at, const Buffer& buffer, const Footprint& box) {
+  const AccessModel model = access_model(*f, statement_at(*f, at));
+  return Bounds(model, buffer, {}).needs_old(buffer, box);
 }
 
 }  // namespace helve
