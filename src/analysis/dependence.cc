@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "dependence_pairs.h"
+#include "helve/analysis/instance_pair.h"
 #include "helve/ir/tensor/visit.h"
 #include "hulls.h"
 
