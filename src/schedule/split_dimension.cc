@@ -7,7 +7,9 @@
 
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/build.h"
+#include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/schedule/find.h"
 #include "loop_form.h"
 
 namespace helve {
