@@ -181,11 +181,11 @@ class Schedule:
             elif kind == "buffer" and not isinstance(value, str):
                 raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
                             reason="it is no name", fixes=["give the name of a buffer, for example \"A\""])
-            elif kind == "layout" and not isinstance(value, str):
+            elif kind == "text" and not isinstance(value, str):
                 raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
-                            reason="it is no layout", fixes=["give a helve.Layout, or its text"])
+                            reason="it is no text", fixes=["give a text"])
             else:
-                is_text = kind in ("choice", "buffer", "layout")
+                is_text = kind in ("choice", "buffer", "text")
                 arguments.append(value if is_text else _integer(primitive, name, value, place))
         if unsafe is not None and (not isinstance(unsafe, str) or not unsafe.strip()):
             raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(unsafe), parameter="unsafe",
@@ -426,6 +426,46 @@ class Schedule:
                 read saw another store, or would see another operand (HV1007, HV1008).
         """
         return self._step("inline", [producer], unsafe)
+
+    def precompute(self, statement: Cursor, value: str, at: Place, scope: str = "local", *,
+                   unsafe: str | None = None) -> tuple[Cursor, Cursor]:
+        """Computes a part of the value that a statement stores in front of a loop around it, for all iterations of
+        that loop, in memory from which the statement then reads it.
+
+        Args:
+            statement: a store to an element.
+            value: the part, as the program's text has it: "B[i, k] * 2".
+            at: the loop, or the statement itself. Loops between the two that the value uses have constant extents.
+            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The loops that compute the value, and the statement at their place before.
+
+        Raises:
+            helve.Error: the statement stores no such value (HV1001), an extent is no constant (HV1006), or the value
+                would be another one, or is not computed now (HV1007, HV1008).
+        """
+        return self._step("precompute", [statement, value, at, scope], unsafe)
+
+    def prefetch(self, loop: Place, buffer: str, distance: int, *, unsafe: str | None = None) -> Cursor:
+        """Asks, in each iteration of a loop, for the elements of a tensor that the iteration `distance` later reads. It
+        changes no result; on a GPU it does nothing.
+
+        Args:
+            loop: a loop over one variable, or its name.
+            buffer: the name of a tensor whose single elements statements of the loop read.
+            distance: iterations, 1 or more.
+            unsafe: taken for uniformity with other steps; there is nothing to prove.
+
+        Returns:
+            The loop.
+
+        Raises:
+            helve.Error: the loop reads no such buffer (HV1001), or all iterations read the same elements, or
+                subscripts read memory, or the buffer is no tensor (HV1006).
+        """
+        return self._step("prefetch", [loop, buffer, distance], unsafe)[0]
 
     def set_layout(self, buffer: str, layout: Layout | str, *, unsafe: str | None = None) -> Cursor:
         """Says where the elements of a buffer lie in memory. What they hold stays as it is.
