@@ -38,8 +38,10 @@ class Suite:
         self.seconds += float(case.get("time") or 0.0)
 
 
-# The folder to which C++ tests write the functions that they build, and from which a Python test reads them back.
+# The folder to which tests write the functions that they build, and from which the last Python test reads them back.
 RECORD = "HELVE_RECORD_FUNCTIONS"
+# The test of all programs that the others have built: it runs after them, and has processes of its own.
+LAST = "tests/python/test_every_program.py"
 
 
 def recorded_functions(results: Path) -> Path:
@@ -87,8 +89,19 @@ def run_cpp(build: Path, results: Path, suites: dict[str, Suite]) -> bool:
 
 
 def run_python(results: Path, arguments: list[str], suites: dict[str, Suite]) -> bool:
-    """Runs pytest over its configured folders; True when every test passed."""
-    report = results / "pytest.xml"
+    """Runs pytest over its configured folders, a process a core, then the test of all programs; True when all passed.
+
+    With arguments for pytest it runs once, on what they name.
+    """
+    # Neighbours stay together, so that what a module makes once is made once, until a process has nothing left to do.
+    shared = ["-n", str(os.cpu_count() or 1), "--dist", "worksteal", f"--ignore={LAST}"]
+    runs = [arguments] if arguments else [shared, [LAST]]
+    passed = [pytest_run(results / f"pytest{n}.xml", run, results, suites) for n, run in enumerate(runs)]
+    return all(passed)
+
+
+def pytest_run(report: Path, arguments: list[str], results: Path, suites: dict[str, Suite]) -> bool:
+    """Runs pytest once and counts its cases."""
     command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
     outcome = subprocess.run(command, cwd=ROOT, env={**os.environ, RECORD: str(recorded_functions(results))})
     if not report.exists():

@@ -13,8 +13,8 @@
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/visit.h"
-#include "proofs/hulls.h"
-#include "same_element.h"
+#include "hulls.h"
+#include "instance_pair.h"
 
 namespace helve {
 
@@ -32,11 +32,17 @@ class PairQuery {
   /// `outside`: as if the memory were allocated around the region.
   PairQuery(const Dependences& d, const RegionStatement& first, const RegionStatement& second, bool outside,
             Contradictions& contradictions)
-      : d_(d), first_(first), second_(second), outside_(outside), contradictions_(contradictions), query_(d.model) {}
+      : d_(d),
+        first_(first),
+        second_(second),
+        outside_(outside),
+        contradictions_(contradictions),
+        query_(d.model),
+        two_(query_) {}
 
   /// Nothing if there are no pairs.
   std::optional<Dependence> run(const Access* a, const Access* b) {
-    for (const StepRef& loop : second_.loops) rename(*loop);
+    for (const StepRef& loop : second_.loops) two_.separate({loop}, 0);
     std::vector<std::vector<Expr>> orders = first_runs_before_second(a);
     if (orders.empty()) return std::nullopt;
     for (const Expr& condition : conditions_of_calls(*d_.function)) query_.require(condition);
@@ -47,10 +53,11 @@ class PairQuery {
     std::unordered_set<const Var*> fixed;
     for (const VarRef& var : query_.vars()) fixed.insert(var.get());
     for (const VarRef& dim : d_.function->dims) fixed.insert(dim.get());
-    add_path(a ? a->path : first_.path);
+    const size_t inside = d_.model.around.size();
     const Path& path = b ? b->path : second_.path;
-    for (size_t i = d_.model.around.size(); i < path.size(); ++i) rename(*path[i]);
-    add_path(path, renamed_);
+    two_.first_runs(a ? a->path : first_.path, inside, InstancePair::Names::Open);
+    two_.separate(path, inside);
+    two_.second_runs(path, inside, InstancePair::Names::Open);
     std::vector<Expr> touching;
     if (a && b) meet(*a, *b, touching);
     std::vector<Expr> all = query_.conditions();
@@ -69,27 +76,6 @@ class PairQuery {
   }
 
  private:
-  void rename(const Step& step) {
-    for (const VarRef& var : step.vars) {
-      if (!renamed_.contains(var.get())) renamed_[var.get()] = Expr(make_var(var->name, var->dtype, var->span));
-    }
-  }
-
-  void add_path(const Path& path, const Substitution& renamed = {}) {
-    for (size_t i = d_.model.around.size(); i < path.size(); ++i) {
-      const Step& step = *path[i];
-      if (says_something(step) || step.vars.empty()) {
-        query_.add(step, renamed);
-        continue;
-      }
-      for (const VarRef& var : step.vars) {  // a name: unknown, which matters only where it is used
-        const auto now = renamed.find(var.get());
-        unknown_.push_back(now == renamed.end() ? var : VarRef(as<Var>(now->second)));
-        query_.add_variable(unknown_.back());
-      }
-    }
-  }
-
   /// How many of the common loops stand around the allocation of the memory.
   size_t loops_around(const Buffer& buffer) const {
     const auto home = d_.model.home.find(&buffer);
@@ -114,13 +100,12 @@ class PairQuery {
       const Step& loop = *first_.loops[l];
       const bool ordered = !is_independent(*loop.stmt) || (a && is_private(*loop.stmt, *a->buffer));
       for (const VarRef& var : loop.vars) {
-        const Expr one(var), other = renamed_.at(var.get());
         if (l >= home && ordered) {
-          equal.push_back(less(one, other));
+          equal.push_back(two_.before(var));
           cases.push_back(equal);
           equal.pop_back();
         }
-        equal.push_back(apply(Op::Eq, {one, other}));
+        equal.push_back(two_.agree(var));
       }
     }
     if (first_.visit < second_.visit) cases.push_back(equal);
@@ -132,13 +117,13 @@ class PairQuery {
       return query_.doubt(fmt::format("'{}' and '{}' may share memory", a.buffer->name, b.buffer->name));
     }
     const bool absolute = a.placed != b.placed || (a.placed && common_loops(first_, second_) == 0);
-    touching = {same_element(query_, a, b, renamed_, absolute).condition};
+    touching = {two_.touch(a, b, absolute).condition};
     query_.require(touching[0]);
   }
 
   std::optional<IntegerRelation> relation(size_t outside, const std::vector<std::vector<Expr>>& orders) {
     std::vector<VarRef> tuple = first_.vars;
-    for (const VarRef& var : second_.vars) tuple.emplace_back(as<Var>(renamed_.at(var.get())));
+    for (const VarRef& var : second_.vars) tuple.emplace_back(as<Var>(two_.second(Expr(var))));
     std::vector<VarRef> locals;
     for (size_t i = outside; i < query_.vars().size(); ++i) {
       const VarRef& var = query_.vars()[i];
@@ -148,7 +133,7 @@ class PairQuery {
     for (const std::vector<Expr>& order : orders) cases.push_back(order.empty() ? bool_imm(true) : conjunction(order));
     conditions.push_back(chain(Op::Or, cases));
     const Expr condition = conjunction(conditions);
-    for (const VarRef& var : unknown_) {
+    for (const VarRef& var : two_.open_names()) {
       if (mentions(condition, var.get())) query_.doubt(fmt::format("the value of '{}' is not known", var->name));
     }
     const Translation translation{&query_.facts(), &d_.model.constant};
@@ -164,8 +149,7 @@ class PairQuery {
   const bool outside_;
   Contradictions& contradictions_;
   PathConditions query_;
-  Substitution renamed_;  ///< variables of the second instance
-  std::vector<VarRef> unknown_;  ///< names
+  InstancePair two_;
 };
 
 /// Accesses of one statement to the same elements, between which dependences do not differ.
@@ -173,18 +157,6 @@ struct Class {
   size_t access;  ///< the one that stands for them; one that writes, if any does
   size_t statement;
 };
-
-bool same_elements(const Access& a, const Access& b) {
-  if (a.buffer != b.buffer || a.path != b.path || a.tiles != b.tiles || a.placed != b.placed ||
-      a.may_pass_end != b.may_pass_end) {
-    return false;
-  }
-  for (size_t d = 0; d < a.ranges.size(); ++d) {
-    const Range &x = a.ranges[d], &y = b.ranges[d];
-    if (x.point != y.point || !same_expr(x.begin, y.begin) || !same_expr(x.extent, y.extent)) return false;
-  }
-  return true;
-}
 
 class Finder {
  public:
@@ -239,7 +211,7 @@ class Finder {
     PathFacts facts(d_.model);
     std::vector<const Access*> all;
     for (const Class& c : classes_) all.push_back(&access(c));
-    std::vector<std::pair<size_t, size_t>> out = proofs::intersecting_hulls(all, facts);
+    std::vector<std::pair<size_t, size_t>> out = intersecting_hulls(all, facts);
     for (size_t i = 0; i < all.size(); ++i) {
       for (size_t k = i + 1; k < all.size(); ++k) {
         if (all[i]->buffer != all[k]->buffer && may_share(*all[i]->buffer, *all[k]->buffer)) out.emplace_back(i, k);

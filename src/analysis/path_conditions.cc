@@ -35,7 +35,7 @@ void PathConditions::add(const Step& step, const Substitution& renamed) {
     doubt(step.vars.empty() ? "how often a while loop runs is not known"
                             : fmt::format("the value of '{}' is not known", step.vars[0]->name));
   }
-  learn(facts_, own, model_.constant);
+  learn(facts_, own, constant_);
 }
 
 }  // namespace helve

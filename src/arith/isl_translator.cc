@@ -197,6 +197,8 @@ isl::set Translator::condition_once(const Expr& e) const {
 }
 
 /// All linear comparisons become one basic set: translated one by one, isl would simplify what is left after each.
+/// Other conditions with one basic set, as equal quotients, are intersected with it before those with several: an
+/// intersection of sets asks of each pair of basic sets whether it is empty, which costs more than all the rest.
 isl::set Translator::conjunction(const Expr& e) const {
   std::vector<Constraint> linear;
   std::vector<Expr> others;
@@ -205,9 +207,22 @@ isl::set Translator::conjunction(const Expr& e) const {
   }
   isl_mat* const equal = matrix_of(engine_, linear, true, width_);
   isl_mat* const at_least = matrix_of(engine_, linear, false, width_);
-  isl::set out = isl::manage(isl_set_from_basic_set(isl_basic_set_from_constraint_matrices(
-      space_.copy(), equal, at_least, isl_dim_set, isl_dim_param, isl_dim_div, isl_dim_cst)));
-  for (const Expr& each : others) out = out.intersect(condition(each));
+  isl::basic_set all = isl::manage(isl_basic_set_from_constraint_matrices(space_.copy(), equal, at_least, isl_dim_set,
+                                                                          isl_dim_param, isl_dim_div, isl_dim_cst));
+  std::vector<isl::set> unions;
+  for (const Expr& each : others) {
+    isl::set set = condition(each);
+    if (isl_set_n_basic_set(set.get()) != 1) {
+      unions.push_back(std::move(set));
+      continue;
+    }
+    isl_basic_set_list* const parts = isl_set_get_basic_set_list(set.get());
+    isl_basic_set* const only = isl_basic_set_list_get_basic_set(parts, 0);
+    isl_basic_set_list_free(parts);
+    all = all.intersect(isl::manage(only));
+  }
+  isl::set out = all;
+  for (const isl::set& each : unions) out = out.intersect(each);
   return out;
 }
 

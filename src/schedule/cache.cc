@@ -17,8 +17,6 @@ namespace helve {
 
 namespace {
 
-MemoryScope scope_of(const std::string& word) { return word == "shared" ? MemoryScope::Shared : MemoryScope::Local; }
-
 /// The buffer of that name that the statement uses.
 BufferRef used_buffer(const FunctionRef& f, const Stmt& s, const Arguments& arguments, size_t argument) {
   std::vector<std::string> known;
@@ -111,7 +109,7 @@ Cache cache_of(const FunctionRef& f, const Cursor& at, const BufferRef& buffer, 
   }
   const std::string& scope = arguments.text(2);
   const std::string name = fresh_var(f, fmt::format("{}_{}", buffer->name, scope))->name;
-  return {*found.box, make_buffer(name, buffer->dtype, scope_of(scope), shape, {}, {}, s->span)};
+  return {*found.box, make_buffer(name, buffer->dtype, memory_named(scope), shape, {}, {}, s->span)};
 }
 
 }  // namespace

@@ -36,6 +36,11 @@ VarRef fresh_var(const FunctionRef& f, const std::string& hint) {
   return make_var(name);
 }
 
+MemoryScope memory_named(const std::string& word) {
+  if (word == "fragment") return MemoryScope::Fragment;
+  return word == "shared" ? MemoryScope::Shared : MemoryScope::Local;
+}
+
 Expr simplified(const Expr& e) { return simplify(e); }
 
 Stmt required_at(const FunctionRef& f, const Cursor& at) {

@@ -13,6 +13,9 @@ namespace helve {
 /// the end of the hint is left out.
 VarRef fresh_var(const FunctionRef& f, const std::string& hint);
 
+/// The memory that a word of the primitives names: "local", "shared" or "fragment".
+MemoryScope memory_named(const std::string& word);
+
 /// Of the begin, the extent, and what stands for the variable in the body.
 Expr simplified(const Expr& e);
 

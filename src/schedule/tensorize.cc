@@ -161,7 +161,11 @@ class Operands {
       refuse("a reduction combines elements of one buffer", s,
              "write T.update(S[i], A[i, k], op), op as the operation");
     }
-    const Box dst = target(s), src = source(s, *from);
+    Box dst = target(s);
+    const Box src = source(s, *from);
+    // The only element of a buffer is all of it, which a block may hold in registers.
+    const int64_t* extent = s.store->buffer->rank() == 1 ? int_value(s.store->buffer->shape[0]) : nullptr;
+    if (extent && *extent == 1 && dst.vars.empty() && src.vars.size() == 1) dst.region = whole_region(s.store->buffer);
     std::vector<VarRef> rest = src.vars;
     std::erase_if(rest, [&](const VarRef& var) { return holds(dst.vars, var); });
     const VarRef reduced = rest.size() == 1 ? rest[0] : VarRef();

@@ -6,6 +6,7 @@ on arguments made from the signature.
 """
 
 import hashlib
+import json
 import os
 import re
 import resource
@@ -16,6 +17,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 
 import helve
 import helve.testing
@@ -58,6 +60,22 @@ def record(function, mesh=None, test=""):
     if mesh is not None and known.mesh is None:
         known = replace(known, mesh=(tuple(mesh.extents), tuple(mesh.names)))
     PROGRAMS[text] = known
+
+
+def write_programs(folder):
+    """Writes the programs of this process, for one that checks those of several."""
+    rows = [[program.text, program.mesh, program.test] for program in PROGRAMS.values()]
+    Path(folder, f"{os.getpid()}.json").write_text(json.dumps(rows))
+
+
+def read_programs(folder):
+    """The programs that processes wrote, those of this one among them; the first mesh of each counts."""
+    found = dict(PROGRAMS)
+    for path in sorted(Path(folder).glob("*.json")):
+        for text, mesh, test in json.loads(path.read_text()):
+            if text not in found or (mesh is not None and found[text].mesh is None):
+                found[text] = Program(text, mesh and tuple(map(tuple, mesh)), test)
+    return found
 
 
 def chosen(programs, each=2):

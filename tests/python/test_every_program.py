@@ -1,9 +1,9 @@
 """The programs of the whole suite mean the same everywhere: docs, tutorials, tests, kernels of the library, benchmarks.
 
-These tests run last, on every function that the tests before them have built (conftest.py records them) and on those
-that C++ tests recorded. What is left out is printed with its reason, and its number has a bound.
-HELVE_TEST_LONG=1 takes all; else of programs that differ in numbers alone one is taken, and of those every sixth, by
-the hash of its text.
+These tests run last, on every function that the tests before them have built (conftest.py records them), in other
+processes too if tests/run.py began those, and on those that C++ tests recorded. What is left out is printed with its
+reason, and its number has a bound. HELVE_TEST_LONG=1 takes all; else of programs that differ in numbers alone one is
+taken, and of those every sixth, by the hash of its text.
 """
 
 import importlib.util
@@ -61,7 +61,7 @@ def is_stage(text):
 
 
 def programs():
-    own = stage_check.PROGRAMS
+    own = stage_check.read_programs(RECORDED) if RECORDED else stage_check.PROGRAMS
     recorded = {path.read_text(): path.name for path in sorted(Path(RECORDED).glob("*.py"))} if RECORDED else {}
     of_cpp = [Program(text, None, f"C++ tests, {name}") for text, name in recorded.items()
               if text not in own and not is_stage(text)]

@@ -243,3 +243,17 @@ def test_a_product_with_tails_in_all_dimensions(size):
     c = np.zeros((m, n), "float32")
     helve.compile(s)(a, b, c)
     np.testing.assert_array_equal(c, a @ b)
+
+
+def test_a_fragment_is_in_registers_of_a_block():
+    s = schedule("for i in T.serial(10):\n    for k in T.serial(7):\n        A[i, k] = B[i, k] + 1")
+    s.bind("i")
+    copy, loop = s.cache_read("k", "B", "fragment")
+    s.cache_write("k", "A", "fragment")
+    s.parallel(copy)
+    s.parallel(loop)
+    s.parallel("v1")
+    assert "A_fragment[0, k] = B_fragment[0, k] + 1" in body_of(s)
+    helve.testing.check_stages(s.function, lambda: helve.testing.make_arguments(s), check="all")
+    text = helve.compile(s, target="cuda", arch="sm_90a").source("cuda")
+    assert "int B_fragment[1];" in text and "helve_shared" not in text

@@ -152,15 +152,16 @@ def some_step(s, rng):
         lambda: s.tensorize(one, rng.choice(["copy", "fill", "gemm", "reduce_sum", "reduce_max"])),
         lambda: s.lift(allocation, one),
         lambda: s.sink(allocation, one),
-        lambda: s.rfactor(one, rng.choice([None, None, two]), rng.choice(["local", "shared"])),
-        lambda: s.rfactor(inner, rng.choice([None, one]), rng.choice(["local", "shared"])),
+        lambda: s.rfactor(one, rng.choice([None, None, two]), rng.choice(["local", "shared", "fragment"])),
+        lambda: s.rfactor(inner, rng.choice([None, one]), rng.choice(["local", "shared", "fragment"])),
         lambda: s.bind(one, to=rng.choice(["block", "block", "thread", "core"])),
+        lambda: s.threads(rng.choice(all_places), rng.choice([32, 64, 96, 33])),
         lambda: s.compute_at(rng.choice([one, inner, rng.choice(all_places)]), next_one),
         lambda: s.compute_at(one, rng.choice(loops)),
         lambda: s.reverse_compute_at(next_one, rng.choice(loops)),
         lambda: s.inline(rng.choice(stores)),
         s.auto,
-        lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
+        lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared", "fragment"])),
         lambda: s.precompute(store, rng.choice(values_of(store)), rng.choice([*enclosing(s, store), store]),
                              rng.choice(["local", "shared"])),
         lambda: s.prefetch(one, rng.choice("AB"), rng.choice([1, 3])),
@@ -168,7 +169,7 @@ def some_step(s, rng):
             "order(1, 0)", "order(0, 1)", "tile(3)", f"tile({rng.choice([1, 2, 9])}, {rng.choice([1, 4, 9])})"])),
         lambda: s.pad(own_memory(rng), rng.choice([0, 1, 1]), rng.choice([1, 3])),
         lambda: s.swizzle(own_memory(rng), *rng.choice([(1, 0, 1), (1, 1, 2), (2, 0, -2)])),
-        lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared"])),
+        lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared", "fragment"])),
     ])
 
 

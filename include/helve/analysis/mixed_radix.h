@@ -2,9 +2,11 @@
 // isl has no products of two symbols; these facts are consequences of the definition of division, which it can use.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "helve/analysis/access.h"
+#include "helve/ir/expr/visit.h"
 
 namespace helve {
 

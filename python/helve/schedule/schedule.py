@@ -268,7 +268,8 @@ class Schedule:
         Args:
             at: a statement or a loop, or the name of a loop.
             buffer: the name of a buffer whose single elements the statement reads.
-            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (of a block; in
+                registers of its threads).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -288,7 +289,8 @@ class Schedule:
         Args:
             at: a statement or a loop, or the name of a loop.
             buffer: the name of a buffer whose single elements the statement writes.
-            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (of a block; in
+                registers of its threads).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -352,19 +354,22 @@ class Schedule:
         return self._step("tensorize", [loop, operation], unsafe)[0]
 
     def rfactor(self, loop: Place, around: Place | None = None, scope: str = "local", *,
-                unsafe: str | None = None) -> tuple[Cursor, Cursor, Cursor]:
+                unsafe: str | None = None) -> tuple[Cursor, ...]:
         """Lets each iteration of a loop reduce to partial results of its own, which are merged behind the reduction.
-        Floats are rounded in another order; the loop may then be vectorized, unrolled or parallel.
+        Floats are rounded in another order; the loop may then be vectorized, unrolled or parallel. A partial result of
+        one update is what that would add.
 
         Args:
             loop: a loop of constant extent inside a reduction by T.update, or of integers by `s = s + x`.
             around: the loop around it for whose time the partial results live. If it is not given, the outermost loop
                 over which the elements are reduced, as long as nothing else is done with them inside.
-            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (of a block; in
+                registers of its threads).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
-            The loop that fills the partial results, the loop `around`, and the loop that merges them.
+            The loop that fills the partial results if they have several updates, the loop `around`, and the loop
+            that merges them.
 
         Raises:
             helve.Error: the loop reduces no buffer, or several, or floats in a fixed order (HV1006), or an element is
@@ -571,6 +576,23 @@ class Schedule:
             The grid, or the loop over threads.
         """
         return self._step("bind", [loop, to], unsafe)[0]
+
+    def threads(self, grid: Place, count: int, *, unsafe: str | None = None) -> Cursor:
+        """Gives each block of a grid so many threads, which divide parallel loops, tile operations and fragments among
+        them; a CPU ignores it.
+
+        Args:
+            grid: the T.Kernel, or the name of a coordinate of its grid.
+            count: a multiple of 32, at most 1024.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The grid.
+
+        Raises:
+            helve.Error: there is no such grid, or no block of so many threads (HV1006).
+        """
+        return self._step("threads", [grid, count], unsafe)[0]
 
     # Defaults.
 

@@ -14,7 +14,7 @@
 
 namespace helve::proofs {
 
-Query::Query(const AccessModel& model) : PathConditions(model) {
+Query::Query(const AccessModel& model) : PathConditions(model), model_(model) {
   for (const VarRef& dim : model.function->dims) {
     add_variable(dim);
     given_.push_back(dim);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "helve/ir/expr/equal.h"
 #include "helve/ir/expr/text.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
@@ -83,7 +84,7 @@ std::vector<Expr> Region::shape() const {
 bool Region::whole() const {
   for (size_t d = 0; d < ranges.size(); ++d) {
     const int64_t* begin = int_value(ranges[d].begin);
-    if (ranges[d].point || !begin || *begin != 0 || ranges[d].extent != buffer->shape[d]) return false;
+    if (ranges[d].point || !begin || *begin != 0 || !structural_equal(ranges[d].extent, buffer->shape[d])) return false;
   }
   return true;
 }
