@@ -157,7 +157,8 @@ class ValueNest {
     }
     Stmt out = body;
     for (size_t d = loop->vars.size(); d-- > 0;) {
-      const int64_t* extent = int_value(loop->extents[d]);
+      const Expr count = simplify(loop->extents[d]);
+      const int64_t* extent = int_value(count);
       if (!uses(out, loop->vars[d].get())) {
         if (extent && *extent > 0) continue;
         out = around(if_then(less(int_imm(0), loop->extents[d]), out, {}, outer->span));
@@ -234,6 +235,15 @@ Rewrite precompute_value(const FunctionRef& f, const Arguments& arguments) {
   }
   ValueNest made(f, arguments, value);
   made.build(part.conditions());
+  for (Cursor inner = reader; inner != at; inner = inner.parent()) {
+    for (size_t position = 0; position < inner.position(); ++position) {
+      const Stmt defining = required_at(f, inner.at(position));
+      const std::string name = used_behind(defining, made.nest());
+      if (name.empty()) continue;
+      arguments.refuse(fmt::format("the value uses '{}', which is not defined in front of the loop", name), defining,
+                       "precompute what that holds first, or name a loop inside");
+    }
+  }
   const Expr read = load(made.memory(), made.subscripts(), s->span);
   const Stmt now(copy_with(*from, [&](Store& out) { out.value = with_load(from->value, value, read); }));
   Edited edited = revise(f, reader, now);
