@@ -125,6 +125,18 @@ void bind_schedule(py::module_& module) {
       py::arg("version"), py::arg("primitive"), py::arg("arguments"), py::arg("unsafe"), py::arg("place"),
       "The version after one more step.");
   module.def(
+      "unchecked_step",
+      [](const ScheduleVersionRef& version, const std::string& primitive, std::vector<ScheduleArgument> values,
+         Span place) {
+        const PrimitiveRow* row = primitive_row(primitive);
+        if (!row) throw py::value_error("no primitive '" + primitive + "'");
+        return wait_for([version, row, values = std::move(values), place] {
+          return unchecked_step(version, *row, values, place);
+        });
+      },
+      py::arg("version"), py::arg("primitive"), py::arg("arguments"), py::arg("place"),
+      "The function that a step would make, legal or not, for tests of what is refused.");
+  module.def(
       "replay_step",
       [](const ScheduleVersionRef& version, const TraceStep& step, Span place) {
         return wait_for([version, step, place] {

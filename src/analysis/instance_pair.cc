@@ -1,6 +1,6 @@
 // The variables and conditions of two instances, and boxes in coordinates that both share.
 // Whole tiles are compared by their numbers where both accesses are of tiles, else by their elements.
-#include "instance_pair.h"
+#include "helve/analysis/instance_pair.h"
 
 #include "helve/analysis/mixed_radix.h"
 

@@ -93,9 +93,10 @@ struct Cache {
   BufferRef memory;
 };
 
-Cache cache_of(const FunctionRef& f, const Cursor& at, const BufferRef& buffer, const Arguments& arguments) {
+Cache cache_of(const FunctionRef& f, const Cursor& at, const BufferRef& buffer, const Arguments& arguments,
+               const std::vector<Stmt>& within = {}) {
   const Stmt s = required_at(f, at);
-  const FootprintResult found = footprint(f, at, *buffer);
+  const FootprintResult found = footprint(f, at, *buffer, within);
   if (!found.box) arguments.refuse(found.reason, s, "name a statement whose subscripts are affine");
   std::vector<Expr> shape;
   for (size_t d = 0; d < buffer->rank(); ++d) {
@@ -115,17 +116,29 @@ Cache cache_of(const FunctionRef& f, const Cursor& at, const BufferRef& buffer, 
 }  // namespace
 
 /// cache_read(i, "A", "local"): `for i in serial(4): S(A[k + i])` becomes `W = alloc_local(4)`, a loop with
-/// `W[w0] = A[k + w0]` and `for i in serial(4): S(W[i])`.
+/// `W[w0] = A[k + w0]` and `for i in serial(4): S(W[i])`. With statements `within`, these alone read the copy.
 Rewrite cache_read(const FunctionRef& f, const Arguments& arguments) {
   const Cursor at = arguments.cursor(0);
   const Stmt s = required_at(f, at);
   const BufferRef buffer = used_buffer(f, s, arguments, 1);
-  const Cache cache = cache_of(f, at, buffer, arguments);
+  std::vector<Stmt> within;
+  for (const Cursor& each : arguments.cursors(3)) {
+    within.push_back(required_at(f, each));
+    if (!each.within(at)) {
+      arguments.refuse("a statement of 'within' is not inside of the one at which the copy is made", within.back(),
+                       "name statements below it");
+    }
+  }
+  const Cache cache = cache_of(f, at, buffer, arguments, within);
   if (!cache.box.reads) {
     arguments.refuse(fmt::format("the statement does not read '{}'", buffer->name), s,
                      "cache_write() copies what is written");
   }
-  Edited edited = revise(f, at, Redirect(*buffer, cache.memory, cache.box.begin, false)(s));
+  Redirect redirect(*buffer, cache.memory, cache.box.begin, false);
+  Edited edited{f, Forwarding()};
+  for (const Cursor& each : within.empty() ? std::vector<Cursor>{at} : arguments.cursors(3)) {
+    edited = edited.then(revise(edited.function, each, redirect(required_at(edited.function, each))));
+  }
   const Stmt in = copy_box(f, cache.box, buffer, cache.memory, false, s->span);
   edited = edited.then(insert(edited.function, at, {alloc(cache.memory, s->span), in}));
   return {edited, {at, 1}, {at, 3}, {}, {}, {at.at(at.position() + 1), at.at(at.position() + 2)}};
@@ -142,7 +155,7 @@ Rewrite cache_write(const FunctionRef& f, const Arguments& arguments) {
   const Stmt back = copy_box(f, cache.box, buffer, cache.memory, true, s->span);
   edited = edited.then(insert(edited.function, at.at(at.position() + 1), {back}));
   std::vector<Stmt> in{alloc(cache.memory, s->span)};
-  if (cache.box.needs_old) in.push_back(copy_box(f, cache.box, buffer, cache.memory, false, s->span));
+  if (needs_old(f, at, *buffer, cache.box)) in.push_back(copy_box(f, cache.box, buffer, cache.memory, false, s->span));
   edited = edited.then(insert(edited.function, at, in));
   Rewrite out{edited, {at, 1}, {at, in.size() + 2}, {}, {}, {}};
   for (size_t n = 1; n < in.size() + 2; ++n) out.results.push_back(at.at(at.position() + n));

@@ -243,11 +243,18 @@ Stmt for_each_partial(const FunctionRef& f, const Reduced& what, const Partials&
   return out;
 }
 
+/// The launch around a statement.
+Cursor launch_around(const FunctionRef& f, Cursor at) {
+  while (at.has_parent() && !as<Kernel>(required_at(f, at))) at = at.parent();
+  return at;
+}
+
 }  // namespace
 
 /// rfactor(ki): `for ko: for ki in serial(4): update(C[0], S)` becomes `W = alloc_local(4)`, a loop with `W[w0] = 0`,
 /// `for ko: for ki in serial(4): update(W[ki], S)` and a loop with `update(C[0], W[v0])`. Without the loop `ko`,
-/// `W[ki] = S` is all of a partial result.
+/// `W[ki] = S` is all of a partial result. Global memory is allocated in front of the launch, so that fission() may
+/// give partial results a launch of their own.
 Rewrite factor_reduction(const FunctionRef& f, const Arguments& arguments) {
   const Cursor inner = arguments.cursor(0);
   const For& range = arguments.loop(f, inner);
@@ -263,12 +270,19 @@ Rewrite factor_reduction(const FunctionRef& f, const Arguments& arguments) {
   Edited edited = revise(f, at, redirected(around, loop.get(), false, what, partials, Expr(range.vars[0]), once));
   const Stmt merge = for_each_partial(f, what, partials, true, around->span);
   edited = edited.then(insert(edited.function, at.at(at.position() + 1), {merge}));
-  std::vector<Stmt> first{alloc(partials.memory, around->span)};
+  const Stmt memory = alloc(partials.memory, around->span);
+  const bool global = partials.memory->scope == MemoryScope::Global;
+  std::vector<Stmt> first;
+  if (!global) first.push_back(memory);
   if (!once) first.push_back(for_each_partial(f, what, partials, false, around->span));
-  edited = edited.then(insert(edited.function, at, first));
+  if (!first.empty()) edited = edited.then(insert(edited.function, at, first));
   Rewrite out{edited, {at, 1}, {at, first.size() + 2}, {}, {}, {}};
-  for (size_t n = 1; n < first.size() + 2; ++n) out.results.push_back(at.at(at.position() + n));
-  return out;
+  for (size_t n = global ? 0 : 1; n < first.size() + 2; ++n) out.results.push_back(at.at(at.position() + n));
+  if (!global) return out;
+  const Cursor launch = launch_around(f, at);
+  const Edited outside = insert(edited.function, launch, {memory});
+  for (Cursor& each : out.results) each = *outside.forward(each);
+  return {edited.then(outside), {launch, 1}, {launch, 2}, {}, {}, out.results};
 }
 
 }  // namespace helve

@@ -10,7 +10,6 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/layout/layout_error.h"
 #include "helve/layout/notation.h"
-#include "helve/schedule/find.h"
 #include "loop_form.h"
 
 namespace helve {
@@ -43,26 +42,9 @@ struct Allocation {
 };
 
 Allocation allocation_of(const FunctionRef& f, const Arguments& arguments) {
-  std::vector<Cursor> found;
-  std::vector<std::string> known;
-  walk_cursors(*f, [&](const Cursor& at, const Stmt& s) {
-    const Alloc* alloc = as<Alloc>(s);
-    if (!alloc) return;
-    known.push_back(alloc->buffer->name);
-    if (alloc->buffer->name == arguments.text(0)) found.push_back(at);
-  });
-  if (found.size() == 1) {
-    const Stmt s = required_at(f, found[0]);
-    return {found[0], s, as<Alloc>(s)->buffer};
-  }
-  if (!found.empty()) {
-    arguments.refuse(fmt::format("{} buffers have the name '{}'", found.size(), arguments.text(0)),
-                     required_at(f, found[0]), "give each buffer a name of its own");
-  }
-  throw UserError(Code::ScheduleNothingFound, arguments.place,
-                  {{"function", f->name},
-                   {"what", fmt::format("allocation of '{}'", arguments.text(0))},
-                   {"known", fmt::format("{}", fmt::join(known, ", "))}});
+  const Cursor at = allocation_named(f, arguments, 0);
+  const Stmt s = required_at(f, at);
+  return {at, s, as<Alloc>(s)->buffer};
 }
 
 /// The function in which the buffer has this layout.

@@ -1,7 +1,7 @@
 """Primitives of schedules that say where elements lie in memory: set_layout, pad, swizzle.
 
 A layout changes no result on any target; each step is compared with the program before it by the interpreter
-(`check=True`), each stage of both targets with the program. Random programs are in test_schedule_random.py.
+(`check=True`), each stage of both targets with the program. Random programs are in test_schedule_accepted.py.
 """
 
 import helve

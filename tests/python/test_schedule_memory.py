@@ -1,7 +1,7 @@
 """Primitives of schedules that change memory: copies of footprints, and what of them is refused.
 
 Each step is compared with the program before it by the interpreter (`check=True`); random programs are in
-test_schedule_random.py, random copies with faults in tests/cpp/schedule/values_test.cc.
+test_schedule_accepted.py, random copies with faults in tests/cpp/schedule/values_test.cc.
 """
 
 import re

@@ -42,6 +42,46 @@ for i in T.serial(10):
     assert 's.rfactor(s.loop("ki"), scope="local")' in str(s.trace())
 
 
+def test_partial_results_in_global_memory_get_launches_of_their_own():
+    s = schedule('A[0, 0] = 0\nfor i in T.serial(10):\n    for k in T.serial(7):\n'
+                 '        T.update(A[0, 0], B[i, k], "add")')
+    fill, nest, merge = s.rfactor("i", scope="global")
+    assert [fill, nest, merge] == [s.loop("w0"), s.loop("i"), s.loop("v0")]
+    s.fission(nest)
+    s.fission(merge)
+    s.bind("i")
+    script = s.script().replace(", scheduled=True", "")
+    assert script[script.index("    A_global"):] == """\
+    A_global = T.alloc_global((10,), "int32")
+    with T.Kernel(1) as b:
+        A[0, 0] = 0
+        for w0 in T.serial(10):
+            A_global[w0] = 0
+    with T.Kernel(10) as i:
+        for k in T.serial(7):
+            T.update(A_global[i], B[i, k], "add")
+    with T.Kernel(1) as b_2:
+        for v0 in T.serial(10):
+            T.update(A[0, 0], A_global[v0], "add")
+"""
+    arguments, wanted = (helve.testing.make_arguments(s) for _ in range(2))
+    helve.testing.interpret(s.version(0), *wanted)
+    helve.compile(s)(*arguments)
+    np.testing.assert_array_equal(arguments[0], wanted[0])
+
+
+def test_blocks_may_not_share_partial_results_in_global_memory():
+    s = schedule(SUM, check=False)
+    s.bind("i")
+    refused("HV1007", lambda: s.rfactor("k", scope="global"))
+
+
+def test_partial_results_in_fragments():
+    s = schedule(SUM)
+    s.rfactor("k", scope="fragment")
+    assert 'A_fragment = T.alloc_fragment((7,), "int32")' in body_of(s)
+
+
 def test_elements_inside_of_the_reduction_are_dimensions():
     s = schedule('for k in T.serial(7):\n    for i in T.serial(10):\n        T.update(A[i, 0], B[i, k], "add")')
     nest, merge = s.rfactor("k")

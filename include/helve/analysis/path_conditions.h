@@ -31,14 +31,16 @@ class PathConditions {
   const std::unordered_set<const Storage*>& constant() const { return constant_; }
   const std::vector<VarRef>& vars() const { return vars_; }
   const std::vector<Expr>& conditions() const { return conditions_; }
-  const Facts& facts() const { return facts_; }
+  /// Learned when somebody needs them: most questions about a path do not.
+  const Facts& facts() const;
   /// The first reason of a doubt; empty if there is none.
   const std::string& doubts() const { return doubt_; }
 
  protected:
-  Facts facts_;
+  mutable Facts facts_;  ///< of steps that are learned, and what is no step
 
  private:
+  mutable std::vector<Step> later_;  ///< steps that are not learned yet
   const std::unordered_set<const Storage*>& constant_;
   std::vector<VarRef> vars_;
   std::vector<Expr> conditions_;

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import operator
 import sys
+from collections.abc import Sequence
 
 from helve import _core, source
 from helve._core import Layout
 from helve.errors import Error, error, from_diagnostic, shown
-from helve.schedule.auto import order
+from helve.schedule.auto import machine_of, order
 from helve.schedule.comparison import compare
 from helve.schedule.cursor import Cursor, carried, find
 from helve.schedule.trace import StepReport, Trace, report, step_text
@@ -260,7 +261,28 @@ class Schedule:
         """Takes the branch that a loop consists of out of the loop; returns the loop of each branch."""
         return self._step("unswitch", [loop], unsafe)
 
-    def cache_read(self, at: Place, buffer: str, scope: str = "local", *,
+    def trim(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Ends a loop where the branch that it consists of would do nothing more; returns the loop."""
+        return self._step("trim", [loop], unsafe)[0]
+
+    def specialize(self, statement: Place, loop: Place, at: int, *, unsafe: str | None = None) -> tuple[Cursor, Cursor]:
+        """Gives the first `at` iterations of a loop a statement of their own, by a branch.
+
+        Args:
+            statement: a statement inside of the loop.
+            loop: a loop around it, or its name.
+            at: how many iterations, at the loop's begin.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The statement of these iterations, and that of the others.
+
+        Raises:
+            helve.Error: the statement is in no such loop, or defines a name (HV1006).
+        """
+        return self._step("specialize", [statement, loop, at], unsafe)
+
+    def cache_read(self, at: Place, buffer: str, scope: str = "local", within: Sequence[Place] = (), *,
                    unsafe: str | None = None) -> tuple[Cursor, Cursor]:
         """Copies the elements of a buffer that a statement reads to memory of their own in front of it, from which
         the statement reads them. The memory has the extents of the least box that holds these elements.
@@ -270,6 +292,7 @@ class Schedule:
             buffer: the name of a buffer whose single elements the statement reads.
             scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (of a block; in
                 registers of its threads).
+            within: statements below `at` that alone read the copy, which has what they read; by default all do.
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -279,7 +302,7 @@ class Schedule:
             helve.Error: the statement uses no such buffer (HV1001), the box has no constant extents (HV1006), or a
                 read would see another value (HV1007, HV1008).
         """
-        return self._step("cache_read", [at, buffer, scope], unsafe)
+        return self._step("cache_read", [at, buffer, scope, within], unsafe)
 
     def cache_write(self, at: Place, buffer: str, scope: str = "local", *,
                     unsafe: str | None = None) -> tuple[Cursor, ...]:
@@ -363,8 +386,8 @@ class Schedule:
             loop: a loop of constant extent inside a reduction by T.update, or of integers by `s = s + x`.
             around: the loop around it for whose time the partial results live. If it is not given, the outermost loop
                 over which the elements are reduced, as long as nothing else is done with them inside.
-            scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (of a block; in
-                registers of its threads).
+            scope: "local" (of a thread; registers or stack), "shared" (of a block), "fragment" (of a block; in
+                registers of its threads) or "global" (of the launch, which fission() may then divide).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -532,6 +555,25 @@ class Schedule:
         """
         return self._step("swizzle", [buffer, bits, base, shift], unsafe)[0]
 
+    def split_dimension(self, buffer: str, dim: int, factor: int, *, unsafe: str | None = None) -> Cursor:
+        """Gives a buffer two dimensions in the place of one, for blocks of `factor` elements and the elements of a
+        block: W[i] becomes W[i // factor, i % factor], without the division where the program has such an index.
+
+        Args:
+            buffer: the name of a buffer that the function allocates and uses by single elements.
+            dim: the number of the dimension, from 0. Where the factor does not divide its extent, memory is left over.
+            factor: elements of a block.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The allocation.
+
+        Raises:
+            helve.Error: there is no such buffer (HV1001), or it has no such dimension, a layout, or other uses
+                (HV1006).
+        """
+        return self._step("split_dimension", [buffer, dim, factor], unsafe)[0]
+
     def shift(self, loop: Place, by: int, *, unsafe: str | None = None) -> Cursor:
         """Counts a loop from `by` later on; returns it."""
         return self._step("shift", [loop, by], unsafe)[0]
@@ -545,6 +587,10 @@ class Schedule:
         add up to, and ends it with those left out; returns it. Its order changes: it is for reductions by T.update,
         and for independent iterations."""
         return self._step("rotate", [loop, by], unsafe)[0]
+
+    def reverse(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Runs the iterations of a loop from the last one to the first; returns it."""
+        return self._step("reverse", [loop], unsafe)[0]
 
     def parallel(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
         """Makes a loop T.Parallel; returns it."""
@@ -596,12 +642,28 @@ class Schedule:
 
     # Defaults.
 
-    def auto(self) -> None:
-        """Gives the program a default order for the CPU, by steps as above: blocks for all processors, vectors along
-        rows, and tiles of accumulators for reductions whose elements share operands. A step that is not proved is not
-        taken, and small programs stay as they are. `print(s.trace())` is the program of what was done, to edit.
+    def auto(self, target: str = "llvm", arch: str | None = None) -> None:
+        """Gives the program a default order, by steps as above. A step that is not proved is not taken, and small
+        programs stay as they are. `print(s.trace())` is the program of what was done, to edit.
+
+        Args:
+            target: "llvm": blocks for all cores of this CPU, vectors along rows, tiles of accumulators for reductions
+                whose elements share operands, partial results for other ones; "cuda": blocks for all multiprocessors,
+                products of tiles in shared memory and registers, rows and columns reduced by the threads of a block.
+            arch: for "cuda", the architecture to plan for ("sm_90a"); the oldest one by default.
+
+        Raises:
+            helve.Error: there is no such target (HV0802) or architecture (HV1005).
         """
-        order(self, self._now)
+        place = _call_place()
+        if target not in ("llvm", "cuda"):
+            raise error("UnknownTarget", place, target=shown(target).strip("'\""), known="llvm, cuda")
+        machine = machine_of(target, arch) if arch is None or isinstance(arch, str) else None
+        if machine is None or (arch is not None and target != "cuda"):
+            raise error("ScheduleArgumentValue", place, primitive="auto", value=shown(arch), parameter="arch",
+                        reason="it is no architecture of a GPU",
+                        fixes=['give one such as "sm_90a", with target="cuda"'])
+        order(self, self._now, machine)
 
     # Traces.
 

@@ -2,13 +2,12 @@
 // The cheap tests come first and decide most pairs.
 #include "conflicts.h"
 
-#include <cstdlib>
-
+#include "helve/analysis/instance_pair.h"
+#include "helve/analysis/stepped.h"
 #include "helve/arith/facts.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/visit.h"
-#include "instance_pair.h"
 #include "witness.h"
 
 namespace helve::barriers {
@@ -43,12 +42,10 @@ class Pair {
     }
   }
 
-  /// Does each element belong to one thread only? True if the indices of some dimension are stride * thread + rest on
-  /// both sides, and the rests differ by less than the stride. This decides most pairs, a hundred times faster than
-  /// isl.
+  /// Does each element belong to one thread only? This decides most pairs, a hundred times faster than isl.
   bool threads_are_named() const {
     if (!a_.thread || !b_.thread) return false;
-    const Expr one = two_.second(Expr(a_.thread)), other(b_.thread);
+    const Expr earlier = two_.second(Expr(a_.thread));
     Facts facts;
     for (const VarRange& range : a_.inner) {
       if (!range.begin || !range.extent) continue;
@@ -60,11 +57,10 @@ class Pair {
     }
     for (size_t d = 0; d < a_.indices.size(); ++d) {
       if (!a_.indices[d] || !b_.indices[d]) continue;
-      const int64_t step = coefficient_of(sum_of(b_.indices[d]), b_.thread.get()).value_or(0);
-      if (step == 0 || step == INT64_MIN) continue;
-      const Expr rest = simplify(two_.second(a_.indices[d]) - b_.indices[d] - (one - other) * int_imm(step));
-      if (mentions(rest, as<Var>(one)) || mentions(rest, as<Var>(other))) continue;
-      if (interval_of(rest, facts).within(1 - std::abs(step), std::abs(step) - 1)) return true;
+      const std::optional<Stepped> one = stepped_by(two_.second(a_.indices[d]), as<Var>(earlier)),
+                                   other = stepped_by(b_.indices[d], b_.thread.get());
+      if (!one || !other || one->step != other->step) continue;
+      if (forces_equal(one->step, interval_of(simplify(one->rest - other->rest), facts))) return true;
     }
     return false;
   }
@@ -83,10 +79,7 @@ class Pair {
     for (const VarRange& range : b_.inner) in_range(range, {});
     for (const VarRange& range : a_.inner) in_range(range, two_.renamed());
     const size_t ranges = query_.conditions().size();
-    if (carried_ && a_.loop->ranges.size() == 1) {
-      const VarRef& var = a_.loop->ranges[0].var;
-      query_.require(less(two_.second(Expr(var)), Expr(var)));
-    }
+    if (carried_ && a_.loop->ranges.size() == 1) query_.require(two_.after(a_.loop->ranges[0].var));
     for (const Expr& e : b_.conditions) query_.require(e);
     for (const Expr& e : a_.conditions) query_.require(two_.second(e));
     if (a_.thread && b_.thread) query_.require(apply(Op::Ne, {two_.second(Expr(a_.thread)), Expr(b_.thread)}));

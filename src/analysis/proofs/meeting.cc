@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "helve/analysis/instance_pair.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
-#include "instance_pair.h"
 
 namespace helve::proofs {
 

@@ -282,9 +282,11 @@ class ReductionCheck {
   }
 
   Legality in_order(const Dependence& each, size_t i, bool first, size_t k, bool second) {
+    const std::optional<IntegerRelation>& pairs = rewrite_.before.pairs(each);
+    if (!pairs) return proved();
     const IntegerRelation turned = inverse_of(before_or_same(engine_, times_.names(), names()));
     const IntegerRelation times = composition_of(counts(i, first), turned);
-    const Answer answer = intersection_of(each.pairs, composition_of(times, inverse_of(counts(k, second)))).is_empty();
+    const Answer answer = intersection_of(*pairs, composition_of(times, inverse_of(counts(k, second)))).is_empty();
     Legality out;
     out.verdict = answer.verdict;
     out.reason = answer.reason;

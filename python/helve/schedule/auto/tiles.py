@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 from helve import _core
 from helve.schedule.auto.access import Access
 from helve.schedule.auto.nest import Loop, Nest, loop_of
-from helve.schedule.auto.steps import Declined, attempt, body, split_exactly
+from helve.schedule.auto.steps import BLOCKS, Declined, attempt, body, fitting, split_exactly
 from helve.schedule.cursor import Cursor
 
 if TYPE_CHECKING:
     from helve.schedule.schedule import Schedule
 
-BLOCKS = 4  # a processor, so that none waits long for the others
 _REUSE = 16  # reads of an element of a panel that pay for its copy
 
 
@@ -45,13 +44,6 @@ def bytes_of(dtype: str) -> int:
 
 def _shared(nest: Nest, lane: Loop) -> list[Access]:
     return [access for access in nest.loads if access.stride(lane.var) != 0]
-
-
-def _fitting(extent: int | None, most: int, least: int) -> int:
-    """A number of rows that divides the extent, of `least` to `most`; `most` if none does."""
-    if extent is not None and extent <= most:
-        return extent
-    return next((n for n in range(most, least - 1, -1) if extent is not None and extent % n == 0), most)
 
 
 def tile_of(nest: Nest, machine: _core.Machine, cut: frozenset[str] = frozenset()) -> Tile | None:
@@ -78,7 +70,7 @@ def tile_of(nest: Nest, machine: _core.Machine, cut: frozenset[str] = frozenset(
     if row is not None and lanes <= vector:
         vectors = 1
     most = min(max((registers - 1 - vectors * len(shared)) // vectors, 1), 12)
-    count = _fitting(row.extent, most, max(most - 2, 1)) if row is not None else 1
+    count = fitting(row.extent, most, max(most - 2, 1)) if row is not None else 1
     return Tile(row, lane, count, lanes)
 
 

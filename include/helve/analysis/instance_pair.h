@@ -4,6 +4,7 @@
 // the same for all.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "helve/analysis/path_conditions.h"
@@ -22,6 +23,8 @@ class InstancePair {
  public:
   /// `query`, which outlives the pair, holds for both and gets all further conditions.
   explicit InstancePair(PathConditions& query) : query_(query) {}
+  /// The second instance has variables of its own already.
+  InstancePair(PathConditions& query, Substitution renamed) : query_(query), renamed_(std::move(renamed)) {}
 
   /// The second instance has variables of its own for those of the path's steps from `from` on, or for one.
   void separate(const Path& path, size_t from);
@@ -39,10 +42,11 @@ class InstancePair {
   /// The open names, of both instances.
   const std::vector<VarRef>& open_names() const { return open_names_; }
 
-  /// The values of a variable are equal, differ, or the first instance's is less.
+  /// The values of a variable are equal, differ, or the first instance's is less or greater.
   Expr agree(const VarRef& var) const { return apply(Op::Eq, {Expr(var), second(Expr(var))}); }
   Expr differ(const VarRef& var) const { return apply(Op::Ne, {Expr(var), second(Expr(var))}); }
   Expr before(const VarRef& var) const { return less(Expr(var), second(Expr(var))); }
+  Expr after(const VarRef& var) const { return less(second(Expr(var)), Expr(var)); }
 
   /// When do the access `a` of the first instance and `b` of the second, to one buffer, touch the same element?
   /// `absolute`: boxes in blocks of cores count from the tensor's begin, not from their block's. Adds the variables
