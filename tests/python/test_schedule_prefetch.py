@@ -38,7 +38,7 @@ for i in T.serial(10):
 
 
 @pytest.mark.parametrize("steps", [
-    lambda s: s.vectorize("k"), lambda s: s.parallel("k"), lambda s: s.split("i", 4), lambda s: s.split("k", 4),
+    lambda s: s.parallel("k"), lambda s: s.split("i", 4), lambda s: s.split("k", 4),
     lambda s: s.unroll("k"), lambda s: s.bind("i"), lambda s: s.cut("i", 3), lambda s: s.cache_read("k", "B"),
 ])
 @pytest.mark.parametrize("first", [True, False])
@@ -53,6 +53,13 @@ def test_other_steps_go_with_it(steps, first):
     if not first:
         steps(s)
     check(s)
+
+
+def test_a_loop_of_lanes_cannot_be_one_with_a_prefetch():
+    s = schedule(NEST)
+    s.vectorize("k")
+    s.prefetch("i", "B", 1)
+    refused("HV1011", lambda: helve.compile(s))
 
 
 def test_a_gpu_has_none_and_unscheduled_loops_are_decided_anew():
