@@ -29,7 +29,7 @@ std::string_view text_of_kind(ArgumentKind kind) {
     case ArgumentKind::Integer: return "integer";
     case ArgumentKind::Choice: return "choice";
     case ArgumentKind::BufferName: return "buffer";
-    case ArgumentKind::LayoutText: return "layout";
+    case ArgumentKind::Text: return "text";
   }
   __builtin_unreachable();
 }

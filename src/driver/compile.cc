@@ -106,7 +106,7 @@ Lowered lower(const FunctionRef& f, const CompileOptions& options) {
   PassOptions pass_options = pass_options_of(options);
   pass_options.warnings = &out.warnings;
   // Passes take buffers for apart and stores for ordinary ones; what shares bytes and bypasses caches is decided anew.
-  const FunctionRef plain = without_memory_hints(without_offsets(f));
+  const FunctionRef plain = without_memory_hints(without_offsets(f), options.target != Target::Cuda);
   out.function = run_pipeline(passes, plain, pass_options, instruments);
   if (options.target == Target::Cuda) check_registers(*f, *out.function);
   for (const TimeInstrument::Row& row : times.rows()) out.times.push_back({std::string(row.pass), row.seconds});

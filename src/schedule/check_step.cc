@@ -96,7 +96,40 @@ Legality legality_of(const FunctionRef& f, const Rewrite& rewrite, const Meaning
   return out;
 }
 
+/// What the fault of the way back is on the way there.
+Legality turned_round(Legality legality) {
+  if (legality.fault == RewriteFault::Lost) {
+    legality.fault = RewriteFault::Added;
+  } else if (legality.fault == RewriteFault::Added) {
+    legality.fault = RewriteFault::Lost;
+  } else if (legality.fault == RewriteFault::Value || legality.fault == RewriteFault::Left) {
+    if (!legality.nothing) std::swap(legality.second, legality.instead);
+  }
+  return legality;
+}
+
+/// Does the old function what the new one does? Then the new one does what the old one does.
+Legality legality_backwards(const FunctionRef& f, const Rewrite& rewrite) {
+  const FunctionRef& made = rewrite.edited.function;
+  const NumberedRegion before(body_around(*made, rewrite.after.first), rewrite.after.first.at(0));
+  const NumberedRegion after(body_around(*f, rewrite.before.first), rewrite.before.first.at(0));
+  std::map<Cursor, Origin> found;
+  for (const auto& [at, numbered] : after.numbers) {
+    const std::optional<Cursor> from = rewrite.edited.forward(at);
+    HELVE_CHECK(from, "a statement is gone in a rewrite that is judged backwards");
+    found.emplace(at, Origin{numbered.stmt.get(), numbered.visit, before.numbers.at(*from).visit, {}});
+  }
+  for (const Inlined& each : rewrite.inlined) {
+    found.at(each.at).inlined.push_back({each.load, before.numbers.at(each.writer).visit, each.values});
+  }
+  std::vector<Origin> origins;
+  for (auto& [at, origin] : found) origins.push_back(std::move(origin));
+  return turned_round(check_rewrite(*made, before.stmt, after.stmt, origins, ExactEngine(), rewrite.by_value,
+                                    RegionForm::WithoutStores));
+}
+
 Legality legality_of(const FunctionRef& f, const Rewrite& rewrite) {
+  if (rewrite.backwards) return legality_backwards(f, rewrite);
   if (rewrite.meaning) return legality_of(f, rewrite, *rewrite.meaning);
   const ExactEngine engine;
   if (rewrite.before.size == 1) {

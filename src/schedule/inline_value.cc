@@ -12,6 +12,7 @@
 #include "helve/schedule/find.h"
 #include "last_writer.h"
 #include "loop_form.h"
+#include "operands.h"
 
 namespace helve {
 
@@ -118,17 +119,6 @@ std::string hidden_name(const FunctionRef& f, const Cursor& writer, const Cursor
     if (!behind.holds(writer) || behind.holds(reader)) return;
     if (const std::string name = used_behind(definition, s); !name.empty()) out = name;
   });
-  return out;
-}
-
-/// The buffers that the store reads and something around it writes.
-std::vector<BufferRef> changing_operands(const Stmt& store, const Stmt& around) {
-  std::vector<BufferRef> out;
-  const std::vector<BufferEffect> all = buffer_effects(around);
-  for (const BufferEffect& operand : buffer_effects(store)) {
-    const auto is_written = [&](const BufferEffect& each) { return each.buffer == operand.buffer && each.written; };
-    if (operand.read && std::any_of(all.begin(), all.end(), is_written)) out.push_back(operand.buffer);
-  }
   return out;
 }
 

@@ -63,7 +63,7 @@ bool fits(const ScheduleArgument& value, ArgumentKind kind) {
     case ArgumentKind::Factor:
     case ArgumentKind::Integer: return std::holds_alternative<int64_t>(value);
     case ArgumentKind::BufferName:
-    case ArgumentKind::LayoutText:
+    case ArgumentKind::Text:
     case ArgumentKind::Choice: return std::holds_alternative<std::string>(value);
   }
   __builtin_unreachable();

@@ -37,7 +37,8 @@ class Vectorization final : public ScopedRewriter {
     bool straight = true;
     walk(body, [&](const Stmt& s) {
       const Store* store = as<Store>(s);
-      straight &= s->kind == StmtKind::Seq || (store && store->mode == StoreMode::Write) || s->kind == StmtKind::Bind;
+      straight &= s->kind == StmtKind::Seq || s->kind == StmtKind::Prefetch ||
+                  (store && store->mode == StoreMode::Write) || s->kind == StmtKind::Bind;
     });
     return straight;
   }

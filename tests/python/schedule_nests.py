@@ -125,12 +125,24 @@ def own_memory(rng):
     return rng.choice("AB") + rng.choice(["_shared", "_local"])
 
 
+def values_of(store):
+    """Texts of parts of what a statement stores, by their brackets, and some that are none."""
+    _, _, value = store.text.partition(" = ")
+    parts = re.findall(r"[AB]\w*\[[^\[\]]*\]", value) + re.findall(r"\(([^()]*)\)", value) + value.split(" + ")
+    return [value, *parts, *re.findall(r"[AB]\[[^\[\]]*\] \* \w+", value)]
+
+
+def enclosing(s, place):
+    """The loops around a statement."""
+    return [each for each in places(s) if each.text.startswith("for ") and str(place.path).startswith(f"{each.path}.")]
+
+
 def some_step(s, rng):
     """A primitive with arguments that may or may not fit."""
     all_places = places(s)
     loops = [each for each in all_places if each.text.startswith("for ")] or all_places
     stores = [each for each in all_places if "\n" not in each.text] or all_places
-    one, two = rng.choice(loops), rng.choice(loops)
+    one, two, store = rng.choice(loops), rng.choice(loops), rng.choice(stores)
     allocation = rng.choice([each for each in all_places if "T.alloc" in each.text] or all_places)
     inner, next_one = near(s, one, "{}.body[0]".format, two), near(s, one, behind, two)
     return rng.choice([
@@ -167,6 +179,9 @@ def some_step(s, rng):
         lambda: s.inline(rng.choice(stores)),
         lambda: s.auto(rng.choice(["llvm", "cuda"])),
         lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared", "fragment"])),
+        lambda: s.precompute(store, rng.choice(values_of(store)), rng.choice([*enclosing(s, store), store]),
+                             rng.choice(["local", "shared"])),
+        lambda: s.prefetch(one, rng.choice("AB"), rng.choice([1, 3])),
         lambda: s.cache_read(one, rng.choice("AB"), "local", within=rng.sample(stores, 1)),
         lambda: s.split_dimension(rng.choice(["X", "A_local", "B_local", "A_shared"]), rng.choice([0, 1, 2]),
                                   rng.choice([1, 2, 3, 4, 9])),

@@ -78,9 +78,10 @@ struct Legality {
 /// unknown; empty if proved.
 std::string text_of(const Legality& legality);
 
-/// What the new region is: a part of a program, or the loops that one tile operation means
-/// (analysis/operation_loops.h), which combines the updates of an element itself, in any order.
-enum class RegionForm { Program, Operation };
+/// What the new region is: a part of a program; or the loops that one tile operation means
+/// (analysis/operation_loops.h), which combines the updates of an element itself, in any order; or what a program was
+/// before values got stores of their own, which then must compute no other ones: each is one that a load stood for.
+enum class RegionForm { Program, Operation, WithoutStores };
 
 /// Does a program with `after` in the place of `before_region` (a statement of `before`; the first, where the node
 /// stands at several places) do the same? `after` must have passed the verifier there.

@@ -20,7 +20,7 @@ enum class ArgumentKind {
   Integer,
   Choice,  ///< one of some words
   BufferName,  ///< the name of a buffer
-  LayoutText  ///< a layout as text (layout/notation.h), "tile(8, 16)" or "order(1, 0)" (set_layout.cc)
+  Text  ///< what only the primitive reads: a layout, an expression
 };
 
 struct PrimitiveParameter {

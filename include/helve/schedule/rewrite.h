@@ -28,12 +28,13 @@ struct Meaning {
   Block place;  ///< of the loops
 };
 
-/// The value of a store stands in the place of a load.
+/// The value of a store stands in the place of a load. The load and the store are in the old function, or, in a rewrite
+/// that is judged backwards, in the new one.
 struct Inlined {
   Cursor at;  ///< the statement that loads, in the old function
   const ExprNode* load;
-  Cursor writer;  ///< the store, in the old function
-  LoopValues values;  ///< of its loops, in terms of those around the new statement
+  Cursor writer;  ///< the store
+  LoopValues values;  ///< of its loops, in terms of those around the statement without the load
 };
 
 struct Rewrite {
@@ -45,6 +46,9 @@ struct Rewrite {
   std::vector<Cursor> results;  ///< statements that the user goes on with, in the new function
   std::vector<BufferRef> by_value = {};  ///< buffers that statements write more often, or less, or read elsewhere
   std::vector<Inlined> inlined = {};
+  /// Judged as the rewrite of the new function to the old one: stores that are new give values that stood in the place
+  /// of loads. Without pieces; `by_value` and `inlined` are of that rewrite.
+  bool backwards = false;
   /// Judged in the place of the new function, whose change is one operation; pieces are of statements here.
   std::optional<Meaning> meaning = {};
 };

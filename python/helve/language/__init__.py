@@ -168,8 +168,8 @@ _CONSTRUCTS = [
     ),
     Construct(
         "prefetch", (_p("src"),),
-        "Asks for the memory of one element, which is read soon, in a lowered program; it may lie outside of its "
-        "tensor.",
+        "Asks for the memory of one element, which is read soon, in a lowered or scheduled program; it may lie outside "
+        "of its tensor.",
     ),
     Construct(
         "peer", (_p("buffer"), _p("core")),

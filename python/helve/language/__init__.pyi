@@ -322,8 +322,8 @@ def pow(a: _Scalar, b: _Scalar) -> _Expr:
     """The scalar operator Pow."""
 
 def prefetch(src: _Any) -> _Any:
-    """Asks for the memory of one element, which is read soon, in a lowered program; it may lie outside of its
-    tensor."""
+    """Asks for the memory of one element, which is read soon, in a lowered or scheduled program; it may lie
+    outside of its tensor."""
 
 def prim_func(
     function: _Callable[..., _Any] | None = None, *, mesh: _Mesh | None = None

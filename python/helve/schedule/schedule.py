@@ -182,11 +182,11 @@ class Schedule:
             elif kind == "buffer" and not isinstance(value, str):
                 raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
                             reason="it is no name", fixes=["give the name of a buffer, for example \"A\""])
-            elif kind == "layout" and not isinstance(value, str):
+            elif kind == "text" and not isinstance(value, str):
                 raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
-                            reason="it is no layout", fixes=["give a helve.Layout, or its text"])
+                            reason="it is no text", fixes=["give a text"])
             else:
-                is_text = kind in ("choice", "buffer", "layout")
+                is_text = kind in ("choice", "buffer", "text")
                 arguments.append(value if is_text else _integer(primitive, name, value, place))
         if unsafe is not None and (not isinstance(unsafe, str) or not unsafe.strip()):
             raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(unsafe), parameter="unsafe",
@@ -455,8 +455,45 @@ class Schedule:
         """
         return self._step("inline", [producer], unsafe)
 
+    def precompute(self, statement: Cursor, value: str, at: Place, scope: str = "local", *,
+                   unsafe: str | None = None) -> tuple[Cursor, Cursor]:
+        """Computes a part of the value that a statement stores in front of a loop around it, for all iterations of
+        that loop, in memory from which the statement then reads it.
+
+        Args:
+            statement: a store to an element.
+            value: the part, as the program's text has it: "B[i, k] * 2".
+            at: the loop, or the statement itself. Loops between the two that the value uses have constant extents.
+            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The loops that compute the value, and the statement at their place before.
+
+        Raises:
+            helve.Error: the statement stores no such value (HV1001), an extent is no constant (HV1006), or the value
+                would be another one, or is not computed now (HV1007, HV1008).
+        """
+        return self._step("precompute", [statement, value, at, scope], unsafe)
+
+    def prefetch(self, loop: Place, buffer: str, distance: int, *, unsafe: str | None = None) -> Cursor:
+        """Asks, in each iteration of a loop, for the elements of a tensor that the iteration `distance` later reads. It
+        changes no result; on a GPU it does nothing. Returns the loop.
+
+        Args:
+            loop: a loop over one variable, or its name.
+            buffer: the name of a tensor whose single elements statements of the loop read.
+            distance: iterations, 1 or more.
+            unsafe: not needed, as there is nothing to prove.
+
+        Raises:
+            helve.Error: the loop reads no such buffer (HV1001), or all iterations read the same elements, or
+                subscripts read memory, or the buffer is no tensor (HV1006).
+        """
+        return self._step("prefetch", [loop, buffer, distance], unsafe)[0]
+
     def set_layout(self, buffer: str, layout: Layout | str, *, unsafe: str | None = None) -> Cursor:
-        """Says where the elements of a buffer lie in memory. What they hold stays as it is.
+        """Says where the elements of a buffer lie in memory. What they hold stays as it is. Returns the allocation.
 
         Args:
             buffer: the name of a buffer that the function allocates.
@@ -464,9 +501,6 @@ class Schedule:
                 "tile(8, 16)" (the elements of each tile of the last dimensions side by side, tiles at the end padded)
                 or "order(1, 0)" (the dimensions, the one whose elements lie farthest apart first).
             unsafe: why the step keeps results, if that cannot be proved.
-
-        Returns:
-            The allocation.
 
         Raises:
             helve.Error: there is no such buffer (HV1001), the text is no layout (HV1005), or the layout does not fit
@@ -477,16 +511,13 @@ class Schedule:
 
     def pad(self, buffer: str, dim: int, by: int, *, unsafe: str | None = None) -> Cursor:
         """Leaves `by` elements unused behind the last one of a dimension, so that rows do not begin at multiples of a
-        power of two. The shape stays, and nobody sees the padding.
+        power of two. The shape stays, and nobody sees the padding. Returns the allocation.
 
         Args:
             buffer: the name of a buffer that the function allocates.
             dim: the dimension, from 0; elements of another one lie behind it.
             by: elements, 1 or more.
             unsafe: why the step keeps results, if that cannot be proved.
-
-        Returns:
-            The allocation.
 
         Raises:
             helve.Error: there is no such buffer (HV1001) or dimension (HV1005), or nothing lies behind the dimension
@@ -497,7 +528,7 @@ class Schedule:
     def swizzle(self, buffer: str, bits: int, base: int, shift: int, *, unsafe: str | None = None) -> Cursor:
         """Exchanges `bits` bits of the addresses of shared memory, from bit `base` on, by their exclusive or with those
         `shift` above, so that elements of a column lie in different banks. `helve.layout.choose_swizzle` finds the
-        numbers for rows that are read together.
+        numbers for rows that are read together. Returns the allocation.
 
         Args:
             buffer: the name of a buffer of scope "shared".
@@ -505,9 +536,6 @@ class Schedule:
             base: the lowest bit that changes: 2 ** base elements stay side by side.
             shift: from a bit to the one that changes it; as many as `bits`, or more.
             unsafe: why the step keeps results, if that cannot be proved.
-
-        Returns:
-            The allocation.
 
         Raises:
             helve.Error: there is no such buffer (HV1001), no such swizzle (HV1005), the memory is not shared, or its
@@ -524,9 +552,6 @@ class Schedule:
             dim: the number of the dimension, from 0. Where the factor does not divide its extent, memory is left over.
             factor: elements of a block.
             unsafe: why the step keeps results, if that cannot be proved.
-
-        Returns:
-            The allocation.
 
         Raises:
             helve.Error: there is no such buffer (HV1001), or it has no such dimension, a layout, or other uses

@@ -1,18 +1,35 @@
 // Removal of what a lowered program tells the memory system.
-// A lowered program may be compiled again, for another machine: what suits that one is decided anew.
+// A lowered program may be compiled again, for another machine: what suits that one is decided anew. What a schedule
+// decided stays.
 #include "helve/ir/tensor/memory_hints.h"
 
 #include "helve/ir/tensor/visit.h"
 
 namespace helve {
 
-FunctionRef without_memory_hints(const FunctionRef& f) {
-  const auto plain = [](const Stmt& s) -> Stmt {
-    if (as<Prefetch>(s)) return seq({}, s->span);
-    const Store* n = as<Store>(s);
-    return n && n->piece ? Stmt(copy_with(*n, [](Store& out) { out.piece = 0; })) : s;
-  };
-  return with_body(f, rewrite(f->body, plain, [](const Expr& e) { return e; }));
+namespace {
+
+class Removal {
+ public:
+  explicit Removal(bool keeps_scheduled) : keeps_scheduled_(keeps_scheduled) {}
+
+  Stmt operator()(const Stmt& s, bool scheduled) const {
+    if (as<Prefetch>(s)) return keeps_scheduled_ && scheduled ? s : seq({}, s->span);
+    const Store* store = as<Store>(s);
+    if (store && store->piece) return Stmt(copy_with(*store, [](Store& out) { out.piece = 0; }));
+    const For* loop = as<For>(s);
+    const bool below = loop ? loop->scheduled : scheduled;
+    return map_parts(s, [](const Expr& e) { return e; }, [&](const Stmt& part) { return (*this)(part, below); });
+  }
+
+ private:
+  const bool keeps_scheduled_;
+};
+
+}  // namespace
+
+FunctionRef without_memory_hints(const FunctionRef& f, bool keeps_scheduled) {
+  return with_body(f, Removal(keeps_scheduled)(f->body, false));
 }
 
 }  // namespace helve

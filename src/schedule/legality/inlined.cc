@@ -17,15 +17,19 @@ std::optional<std::vector<LoadPair>> loads_of_value(const Rewrite& rewrite, cons
   return matcher.moved();
 }
 
-IntegerRelation wanted_source(const Rewrite& rewrite, const InlinedLoad& inlined, const Sources& sources) {
-  const Copy& writer = *inlined.writer;
-  std::vector<Expr> image{int_imm(static_cast<int64_t>(writer.was))}, conditions = rewrite.given;
-  for (const VarRef& var : rewrite.was(writer).vars) image.push_back(writer.values.at(var.get()));
+IntegerRelation source_of_copy(const Rewrite& rewrite, const Copy& copy, const AccessModel& model,
+                               const Sources& sources) {
+  std::vector<Expr> image{int_imm(static_cast<int64_t>(copy.was))}, conditions = rewrite.given;
+  for (const VarRef& var : rewrite.was(copy).vars) image.push_back(copy.values.at(var.get()));
   image.resize(sources.arity, int_imm(0));
-  conditions.insert(conditions.end(), writer.conditions.begin(), writer.conditions.end());
-  const Translation translation{&writer.facts, &rewrite.after.constant};
-  return IntegerRelation(rewrite.before.engine, writer.now->vars, image, conjunction(conditions), writer.locals,
+  conditions.insert(conditions.end(), copy.conditions.begin(), copy.conditions.end());
+  const Translation translation{&copy.facts, &model.constant};
+  return IntegerRelation(rewrite.before.engine, copy.now->vars, image, conjunction(conditions), copy.locals,
                          translation);
+}
+
+IntegerRelation wanted_source(const Rewrite& rewrite, const InlinedLoad& inlined, const Sources& sources) {
+  return source_of_copy(rewrite, *inlined.writer, rewrite.after, sources);
 }
 
 }  // namespace helve::legality

@@ -13,6 +13,10 @@ namespace helve::legality {
 std::optional<std::vector<LoadPair>> loads_of_value(const Rewrite& rewrite, const InlinedLoad& inlined,
                                                     const Expr& now);
 
+/// { instance of the copy's statement, of that model -> what it writes, as a source }.
+IntegerRelation source_of_copy(const Rewrite& rewrite, const Copy& copy, const AccessModel& model,
+                               const Sources& sources);
+
 /// { instance of the new statement -> the write that the load must see, as a source }.
 IntegerRelation wanted_source(const Rewrite& rewrite, const InlinedLoad& inlined, const Sources& sources);
 

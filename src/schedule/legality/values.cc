@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "helve/analysis/effects.h"
 #include "helve/analysis/path_conditions.h"
@@ -77,6 +78,7 @@ class ValueCheck {
         if (worsen(out, same_source(read))) return out;
       }
     }
+    if (rewrite_.form == RegionForm::WithoutStores && worsen(out, computes_what_is_used())) return out;
     for (const Buffer* buffer : sources_.buffers) {
       if (!rewrite_.staged.contains(buffer)) continue;
       if (worsen(out, same_in_the_end(*buffer))) return out;
@@ -176,6 +178,44 @@ class ValueCheck {
     out.first->access = *read.was;
     out.given.assign(answer.witness.begin(), answer.witness.end() - static_cast<int64_t>(copy.now->vars.size()));
     describe(out, answer, is);
+    return out;
+  }
+
+  /// Is every value of a store one that stands in the place of a load that is read? Then the old region evaluates
+  /// nothing that the new one does not.
+  Legality computes_what_is_used() {
+    std::map<size_t, IntegerSet> used;  // sources, by statement
+    for (const Copy& copy : rewrite_.copies) {
+      if (copy.inlined.empty()) continue;
+      Matcher matcher(rewrite_, copy);
+      matcher.same_statement();
+      for (const MatchedValue& value : matcher.inlined()) {
+        for (const Access* was : reads_by(rewrite_.before.model.accesses, rewrite_.was(copy), value.inlined->load)) {
+          const IntegerSet readers = before_.instances_with(copy.was, *was);
+          const IntegerSet here = domain_of(with_range_in(instances_of(rewrite_, copy), readers));
+          const IntegerSet sources = range_of(with_domain_in(wanted_source(rewrite_, *value.inlined, sources_), here));
+          const auto [at, fresh] = used.emplace(value.inlined->writer->was, sources);
+          if (!fresh) at->second = union_of(at->second, sources);
+        }
+      }
+    }
+    Legality out = proved();
+    for (const auto& [statement, sources] : used) {
+      Copy all;
+      all.now = &rewrite_.before.statements[statement];
+      all.was = statement;
+      for (const VarRef& var : all.now->vars) all.values[var.get()] = Expr(var);
+      add_conditions(all, rewrite_.before.model, *all.now);
+      const IntegerSet computed = range_of(source_of_copy(rewrite_, all, rewrite_.before.model, sources_));
+      const Answer answer = computed.is_subset_of(sources);
+      Legality found = verdict_of(answer);
+      if (found.verdict == Verdict::Refuted) {
+        found.fault = RewriteFault::Lost;  // on the way back
+        found.first = source_at(answer.witness);
+        found.given.assign(answer.witness.begin(), answer.witness.end() - static_cast<int64_t>(sources_.arity));
+      }
+      if (worsen(out, std::move(found))) return out;
+    }
     return out;
   }
 

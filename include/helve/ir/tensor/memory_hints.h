@@ -6,7 +6,8 @@
 
 namespace helve {
 
-/// The function with ordinary stores and no prefetches, as passes expect it.
-FunctionRef without_memory_hints(const FunctionRef& f);
+/// The function with ordinary stores and no prefetches, as passes expect it; with `keeps_scheduled`, for targets that
+/// have them, prefetches stay whose innermost loop is one of a schedule (For::scheduled).
+FunctionRef without_memory_hints(const FunctionRef& f, bool keeps_scheduled);
 
 }  // namespace helve
