@@ -80,10 +80,16 @@ std::vector<Expr> Region::shape() const {
   return out;
 }
 
+bool Region::covers(size_t d) const {
+  const Range& range = ranges[d];
+  const int64_t *begin = int_value(range.begin), *extent = int_value(range.extent), *all = int_value(buffer->shape[d]);
+  const bool ends = range.extent == buffer->shape[d] || (extent && all && *extent == *all);
+  return !range.point && begin && *begin == 0 && ends;
+}
+
 bool Region::whole() const {
   for (size_t d = 0; d < ranges.size(); ++d) {
-    const int64_t* begin = int_value(ranges[d].begin);
-    if (ranges[d].point || !begin || *begin != 0 || ranges[d].extent != buffer->shape[d]) return false;
+    if (!covers(d)) return false;
   }
   return true;
 }
