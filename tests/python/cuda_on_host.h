@@ -94,12 +94,12 @@ struct Copies {
 struct Fiber {
   Copies copies, loads, stores;  // its own, and those of TMA
   std::vector<void*> barriers;   // of the loads, with the prelude
-  std::vector<std::function<void()>> products;  // of its warpgroup, its own sums of each
-  size_t committed = 0;  // of these
-  bool fenced = false;  // since the last wait for products
   ucontext_t context;
   std::unique_ptr<char[]> stack;
   bool done = false;
+  std::vector<std::function<void()>> products;  // of its warpgroup, its own sums of each
+  size_t committed = 0;  // of these
+  bool fenced = false;  // since the last wait for products
 };
 constexpr size_t kStack = 64 * 1024;
 static std::vector<Fiber> fibers;

@@ -1,4 +1,5 @@
 // The product that tensor cores are asked for.
+// Its conditions are the same for all their instructions, and so are the reasons for declining.
 #pragma once
 
 #include <optional>

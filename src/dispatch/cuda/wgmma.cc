@@ -43,7 +43,7 @@ std::optional<MatrixDescriptor> descriptor_of(const Region& factor, const Factor
   const std::optional<Layout> layout = tile_layout(factor, reason);
   if (!layout) return std::nullopt;
   const std::optional<MatrixDescriptor> out = matrix_descriptor(*layout, tile, reason);
-  if (!out) *reason = fmt::format("the layout of '{}', {}", factor.buffer->name, *reason);
+  if (!out) *reason = fmt::format("'{}' is no factor: {}", factor.buffer->name, *reason);
   return out;
 }
 

@@ -68,8 +68,10 @@ FactorTile tile_of_b(const ProductShape& s) {
 Layout factor_layout(int64_t rows, int64_t columns) {
   HELVE_CHECK(columns % kSwizzleUnit == 0, "a factor whose rows are no multiples of 16 bytes");
   const int64_t width = slab_width(columns);
-  return Layout({{rows, width, kInMemory}, {columns / width, rows * width, kInMemory}, {width, 1, kInMemory}}, {}, {},
-                swizzle_of_width(width));
+  Iters iters = {{rows, width, kInMemory}};
+  if (columns > width) iters.push_back({columns / width, rows * width, kInMemory});
+  iters.push_back({width, 1, kInMemory});
+  return Layout(iters, {}, {}, swizzle_of_width(width));
 }
 
 std::optional<Layout> tile_layout(const Region& region, std::string* reason) {
@@ -104,7 +106,7 @@ std::optional<Layout> tile_layout(const Region& region, std::string* reason) {
 
 std::optional<MatrixDescriptor> matrix_descriptor(const Layout& layout, const FactorTile& tile, std::string* reason) {
   const auto fails = [&]() -> std::optional<MatrixDescriptor> {
-    *reason = fmt::format("{} does not place it where wgmma takes it, as {} does", to_string(layout),
+    *reason = fmt::format("its layout {} is none that wgmma reads, as {} is", to_string(layout),
                           to_string(factor_layout(tile.rows, tile.columns)));
     return std::nullopt;
   };

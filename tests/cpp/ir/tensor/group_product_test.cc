@@ -110,9 +110,8 @@ TEST(GroupProduct, OtherLayoutsHaveNone) {
   const auto refused = [&](const Layout& layout) { return !matrix_descriptor(layout, tile, &reason); };
   const Layout rows({{64, 128, axes::m()}, {128, 1, axes::m()}});
   EXPECT_TRUE(refused(rows));
-  EXPECT_EQ(reason,
-            "S[(64, 128) : (128, 1)] does not place it where wgmma takes it, as S[(64, 2, 64) : (64, 4096, 1)] ^ "
-            "Swizzle(3, 3, 3) does");
+  EXPECT_EQ(reason, "its layout S[(64, 128) : (128, 1)] is none that wgmma reads, as S[(64, 2, 64) : (64, 4096, 1)] ^ "
+                    "Swizzle(3, 3, 3) is");
   EXPECT_TRUE(refused(Layout(rows.shard(), {}, {}, Swizzle{3, 3, 3})));  // of rows of 256 bytes
   EXPECT_TRUE(refused(slabs(64, 128, 64, 8 * 64 + 8, 8 * 8 * 72)));  // groups begin within the period
   EXPECT_TRUE(refused(slabs(64, 128, 64, 8 * 64, 64 * 64 + 64)));  // and so do slabs
